@@ -1,0 +1,313 @@
+//! The lifecycle of one line.
+//!
+//! One owner drives it (see the crate's page for the contract). Methods are getters, `handle_*` (always with
+//! the time), `poll_effect` and `poll_timeout`. Effects are not queued: each is derived from the state when the
+//! driver asks, so nothing can overflow and nothing can be handed out twice.
+
+mod accounts;
+mod commands;
+mod effect;
+mod ending;
+mod events;
+mod input;
+mod live;
+mod pulse;
+mod state;
+
+pub use effect::Effect;
+pub use ending::{After, Ending, EndingStep};
+pub use input::{Asked, Command, Event, Heard, Vitals};
+pub use live::{Live, Pulse};
+pub use state::{DialPhase, Dialing, Origin, State};
+
+use accounts::Episode;
+
+use crate::budget::Budget;
+use crate::cause::{Cause, Conclusion};
+use crate::class::Class;
+use crate::gate::{Admission, Gate, Refusal, Wake};
+use crate::generation::Generation;
+use crate::jitter::Jitter;
+use crate::policy::{Policy, ServerState};
+use crate::time::{Instant, Span};
+
+/// The machine that decides about one line. `D` is the wire's detail of a cause.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Machine<D> {
+    policy: Policy,
+    /// The latest time it was told. Time never runs backwards here, whatever the driver's clock does.
+    now: Instant,
+    state: State<D>,
+    /// The newest generation; the live one if there is one.
+    generation: Generation,
+    budget: Budget,
+    episode: Episode,
+    jitter: Jitter,
+    /// When the newest generation was dialled.
+    dialled_at: Instant,
+    /// Whether any generation was ever up.
+    been_up: bool,
+    /// Whether the driver has yet to publish the present state, and the gate that it published last.
+    unpublished: bool,
+    published: Gate,
+}
+
+impl<D> Machine<D> {
+    /// A line that nobody has dialled. Give each line a seed of its own.
+    pub fn new(policy: Policy, seed: u64, now: Instant) -> Self {
+        Self {
+            policy,
+            now,
+            state: State::Idle,
+            generation: Generation::NONE,
+            budget: Budget::full(&policy.budget),
+            episode: Episode::default(),
+            jitter: Jitter::new(seed),
+            dialled_at: now,
+            been_up: false,
+            unpublished: false,
+            published: Gate::Knock,
+        }
+    }
+
+    /// Where the line is.
+    pub const fn state(&self) -> &State<D> {
+        &self.state
+    }
+
+    /// The newest generation.
+    pub const fn generation(&self) -> Generation {
+        self.generation
+    }
+
+    /// The tokens left.
+    pub const fn budget(&self) -> &Budget {
+        &self.budget
+    }
+
+    /// The policy it obeys.
+    pub const fn policy(&self) -> &Policy {
+        &self.policy
+    }
+
+    /// What a call that comes now would be told, before it is resolved against the time.
+    pub fn gate(&self) -> Gate {
+        let wait = self.policy.call.wait_for_line;
+        let refuse = |why, next, wake| Gate::Refuse { why, next, wake };
+        match &self.state {
+            State::Idle => Gate::Knock,
+            State::Dialing(dialing) => match dialing.origin {
+                Origin::First => Gate::Hold { patience: self.policy.dial.start, from: Instant::ORIGIN },
+                Origin::Again => Gate::Hold { patience: wait, from: Instant::ORIGIN },
+                Origin::FromPark => refuse(Refusal::Parked, None, Wake::Underway),
+                Origin::FromAuth => refuse(Refusal::NeedsAuth, None, Wake::Underway),
+            },
+            State::Up(live) | State::Suspect(live) => self.live_gate(live),
+            State::Draining { .. } => Gate::Hold { patience: wait, from: Instant::ORIGIN },
+            State::Ending(ending) => match ending.after {
+                After::Dial { .. } if ending.stuck() => refuse(Refusal::Stuck, None, Wake::Never),
+                After::Dial { at } => Gate::Hold { patience: wait, from: at },
+                After::Idle => Gate::Knock,
+                After::Park { next_probe_at, .. } => {
+                    refuse(Refusal::Parked, Some(next_probe_at), Wake::Never)
+                }
+                After::NeedsAuth { next_probe_at } => {
+                    refuse(Refusal::NeedsAuth, Some(next_probe_at), Wake::Never)
+                }
+                After::Closed => refuse(Refusal::Closed, None, Wake::Never),
+            },
+            State::Waiting { until, .. } => Gate::Hold { patience: wait, from: *until },
+            State::Parked { next_probe_at, wake_from, .. } => {
+                refuse(Refusal::Parked, Some(*next_probe_at), Wake::From(*wake_from))
+            }
+            State::NeedsAuth { next_probe_at, .. } => {
+                refuse(Refusal::NeedsAuth, Some(*next_probe_at), Wake::Never)
+            }
+            State::Closed => refuse(Refusal::Closed, None, Wake::Never),
+        }
+    }
+
+    fn live_gate(&self, live: &Live) -> Gate {
+        if live.state_lost || (live.unchecked && live.resting()) {
+            Gate::Knock
+        } else if live.unchecked {
+            // The probe after sleep may have to fail, and a new generation be dialled, before a call can pass.
+            let patience = self.policy.probe.worst() + self.policy.call.wait_for_line;
+            Gate::Hold { patience, from: Instant::ORIGIN }
+        } else {
+            Gate::Go { generation: self.generation }
+        }
+    }
+
+    /// A call stands before a gate that said [`Admission::Knock`]. The answer is for this call alone.
+    pub fn handle_knock(&mut self, now: Instant) -> Admission {
+        let now = self.tick(now);
+        match &mut self.state {
+            State::Idle => self.dial(self.origin()),
+            State::Up(live) | State::Suspect(live) if live.state_lost => {
+                live.state_lost = false;
+                return Admission::Refuse { why: Refusal::StateLost, next: None };
+            }
+            State::Up(live) | State::Suspect(live) if live.unchecked && live.resting() => {
+                live.pulse = Pulse::Asking { since: now };
+            }
+            State::Ending(ending) if ending.after == After::Idle => {
+                ending.after = After::Dial { at: now };
+            }
+            State::Parked { wake_from, .. } if *wake_from <= now => {
+                self.episode.wakes += 1;
+                self.dial(Origin::FromPark);
+                return Admission::Hold { until: now + self.policy.call.wait_for_line };
+            }
+            _ => {}
+        }
+        self.gate().admit(now)
+    }
+
+    /// The machine slept: one probe before first use, and no herd of lines that all look at once.
+    pub fn handle_sleep(&mut self, now: Instant, _slept: Span) {
+        let now = self.tick(now);
+        let keepalive = self.policy.probe.keepalive;
+        if let State::Up(live) | State::Suspect(live) = &mut self.state {
+            live.rest(now, self.jitter.up_to(keepalive));
+            live.unchecked = true;
+        }
+    }
+
+    /// The time that `poll_timeout` named has come. Read what is readable and show the vitals first.
+    pub fn handle_timeout(&mut self, now: Instant) {
+        let now = self.tick(now);
+        if self.poll_timeout().is_none_or(|at| now < at) {
+            return;
+        }
+        match &mut self.state {
+            State::Dialing(dialing) => {
+                let conclusion = match dialing.phase {
+                    DialPhase::Wanted | DialPhase::AtGate | DialPhase::Starting { .. } => {
+                        Conclusion::StartTimeout
+                    }
+                    DialPhase::Shaking { .. } => Conclusion::HandshakeTimeout,
+                };
+                self.end(Cause::concluded(Class::Handshake, conclusion));
+            }
+            State::Up(_) | State::Suspect(_) => self.check_pulse(now),
+            State::Draining { .. } => self.end_drained(),
+            State::Ending(ending) => ending.time_is_up(),
+            State::Waiting { .. } => self.dial(Origin::Again),
+            State::Parked { .. } => self.dial(Origin::FromPark),
+            State::NeedsAuth { .. } => self.dial(Origin::FromAuth),
+            State::Idle | State::Closed => {}
+        }
+    }
+
+    /// When to call `handle_timeout`, if nothing else happens before.
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        match &self.state {
+            State::Dialing(dialing) => dialing.timeout(),
+            State::Up(live) | State::Suspect(live) => Some(live.timeout(&self.policy.probe)),
+            State::Ending(ending) => ending.timeout(),
+            State::Draining { until, .. }
+            | State::Waiting { until, .. }
+            | State::Parked { next_probe_at: until, .. }
+            | State::NeedsAuth { next_probe_at: until, .. } => Some(*until),
+            State::Idle | State::Closed => None,
+        }
+    }
+
+    /// The next thing to do. Ask until it says `None`, and do each before asking for the next.
+    pub fn poll_effect(&mut self) -> Option<Effect> {
+        let (generation, now) = (self.generation, self.now);
+        // A death is sealed before it is told; and once all is done, the next state is the news.
+        if let State::Ending(ending) = &self.state
+            && matches!(ending.step, EndingStep::Seal | EndingStep::Forget)
+        {
+            return self.poll_ending();
+        }
+        let gate = self.gate();
+        if core::mem::take(&mut self.unpublished) || gate != self.published {
+            self.published = gate;
+            return Some(Effect::Notice(gate));
+        }
+        match &mut self.state {
+            State::Dialing(dialing) if dialing.phase == DialPhase::Wanted => {
+                dialing.phase = DialPhase::AtGate;
+                Some(Effect::Dial { generation })
+            }
+            State::Up(Live { pulse, .. }) | State::Suspect(Live { pulse, .. }) => match *pulse {
+                Pulse::Asking { since } => {
+                    *pulse = Pulse::Listening { since, until: now + self.policy.probe.timeout };
+                    Some(Effect::Probe { generation })
+                }
+                Pulse::Resting { .. } | Pulse::Listening { .. } | Pulse::Pausing { .. } => None,
+            },
+            State::Ending(_) => self.poll_ending(),
+            _ => None,
+        }
+    }
+
+    fn poll_ending(&mut self) -> Option<Effect> {
+        let State::Ending(ending) = &mut self.state else { return None };
+        let effect = ending.poll(self.generation, self.now, &self.policy.close);
+        if let Some(Effect::Forget { .. }) = effect {
+            self.move_on();
+        }
+        effect
+    }
+
+    /// The generation is forgotten: the line goes where the end sent it.
+    fn move_on(&mut self) {
+        let State::Ending(Ending { cause, after, .. }) = self.take_state() else { return };
+        match after {
+            After::Dial { at } => {
+                self.enter(State::Waiting { until: at, last: cause });
+                if at <= self.now {
+                    self.dial(Origin::Again);
+                }
+            }
+            After::Idle => self.enter(State::Idle),
+            After::Park { next_probe_at, wake_from } => {
+                self.enter(State::Parked { cause, next_probe_at, wake_from });
+            }
+            After::NeedsAuth { next_probe_at } => self.enter(State::NeedsAuth { cause, next_probe_at }),
+            After::Closed => self.enter(State::Closed),
+        }
+    }
+
+    /// Begins a new generation. The old one is gone: every caller of this comes from a state without one.
+    fn dial(&mut self, origin: Origin) {
+        let last = match self.take_state() {
+            State::Waiting { last, .. } => Some(last),
+            State::Parked { cause, .. } | State::NeedsAuth { cause, .. } => Some(cause),
+            _ => None,
+        };
+        self.generation = self.generation.next();
+        self.dialled_at = self.now;
+        self.enter(State::Dialing(Dialing { phase: DialPhase::Wanted, origin, last }));
+    }
+
+    /// A new generation serves.
+    fn up(&mut self) {
+        let state_lost = self.been_up && self.policy.state == ServerState::Process;
+        self.been_up = true;
+        self.enter(State::Up(Live::new(self.now, &self.policy.probe, state_lost)));
+    }
+
+    /// What kind of dial the next one is, when nothing but need causes it.
+    const fn origin(&self) -> Origin {
+        if self.generation.number() == 0 { Origin::First } else { Origin::Again }
+    }
+
+    fn enter(&mut self, state: State<D>) {
+        self.state = state;
+        self.unpublished = true;
+    }
+
+    fn take_state(&mut self) -> State<D> {
+        core::mem::replace(&mut self.state, State::Closed)
+    }
+
+    fn tick(&mut self, now: Instant) -> Instant {
+        self.now = self.now.max(now);
+        self.now
+    }
+}

@@ -1,0 +1,174 @@
+//! What happened to a generation, and what follows.
+
+use super::Machine;
+use super::ending::Ending;
+use super::input::{Event, Heard, Vitals};
+use super::live::Pulse;
+use super::state::{DialPhase, State};
+use crate::cause::Cause;
+use crate::generation::Generation;
+use crate::time::Instant;
+
+impl<D> Machine<D> {
+    /// How the generation is doing. Show it before every other input.
+    pub fn handle_vitals(&mut self, now: Instant, generation: Generation, vitals: Vitals) -> Heard {
+        let now = self.tick(now);
+        if generation != self.generation {
+            return Heard::Stale;
+        }
+        self.accrue(now);
+        let Some(live) = self.state.live_mut() else { return Heard::OutOfPlace };
+        let (answers, heard) = live.observe(vitals);
+        let watched = live.missed > 0 || !live.resting();
+        self.budget.earn_answers(&self.policy.budget, answers);
+        if matches!(self.state, State::Draining { .. }) {
+            if vitals.in_flight == 0 {
+                self.end_drained();
+            }
+        } else if heard && watched {
+            self.alive(now);
+        }
+        Heard::Taken
+    }
+
+    /// Something happened to a generation.
+    pub fn handle_event(&mut self, now: Instant, generation: Generation, event: Event<D>) -> Heard {
+        let now = self.tick(now);
+        if generation != self.generation {
+            return Heard::Stale;
+        }
+        let taken = match event {
+            Event::Started => self.dial_progress(
+                |phase| matches!(phase, DialPhase::AtGate),
+                |policy| DialPhase::Starting { until: now + policy.dial.start },
+            ),
+            Event::FirstByte => self.dial_progress(
+                |phase| matches!(phase, DialPhase::Starting { .. }),
+                |policy| DialPhase::Shaking { until: now + policy.dial.handshake },
+            ),
+            Event::Dialled => self.dialled(),
+            Event::Lost(cause) => self.lost(cause),
+            Event::Trouble => self.trouble(now),
+            Event::Overdue => self.overdue(now),
+            Event::ProbeAnswered => self.probe_answered(now),
+            Event::ProbeFailed => self.probe_failed(),
+            Event::Drained => self.ending_step(Ending::drained),
+            Event::NoReader => self.ending_step(Ending::no_reader),
+            Event::Gone(note) => self.gone(note),
+        };
+        if taken { Heard::Taken } else { Heard::OutOfPlace }
+    }
+
+    fn dial_progress(
+        &mut self,
+        expected: impl FnOnce(DialPhase) -> bool,
+        next: impl FnOnce(&crate::Policy) -> DialPhase,
+    ) -> bool {
+        match &mut self.state {
+            State::Dialing(dialing) if expected(dialing.phase) => {
+                dialing.phase = next(&self.policy);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    fn dialled(&mut self) -> bool {
+        let dialing = matches!(self.state, State::Dialing(_));
+        if dialing {
+            self.up();
+        }
+        dialing
+    }
+
+    fn lost(&mut self, cause: Cause<D>) -> bool {
+        match &mut self.state {
+            State::Dialing(_) | State::Up(_) | State::Suspect(_) => self.end(cause),
+            // A real failure during a planned end makes it a mixed one, and that counts.
+            State::Draining { .. } => {
+                if let State::Draining { cause: planned, .. } = self.take_draining() {
+                    self.end(planned.join(cause));
+                }
+            }
+            // Once the end has begun, what else goes wrong is a note: it was charged, and has its headline.
+            State::Ending(ending) => ending.cause.add_notes_of(cause),
+            State::Idle
+            | State::Waiting { .. }
+            | State::Parked { .. }
+            | State::NeedsAuth { .. }
+            | State::Closed => return false,
+        }
+        true
+    }
+
+    fn trouble(&mut self, now: Instant) -> bool {
+        match &mut self.state {
+            // After sleep a check is planned already; a thousand cut streams must not make a thousand probes.
+            State::Up(live) if !live.unchecked => {
+                if live.resting() {
+                    live.pulse = Pulse::Asking { since: now };
+                }
+                self.accrue(now);
+                self.suspect();
+                true
+            }
+            State::Up(_) | State::Suspect(_) | State::Draining { .. } => true,
+            _ => false,
+        }
+    }
+
+    fn overdue(&mut self, now: Instant) -> bool {
+        match &mut self.state {
+            State::Up(live) | State::Suspect(live) => {
+                if live.resting() {
+                    live.pulse = Pulse::Asking { since: now };
+                }
+                true
+            }
+            State::Draining { .. } => true,
+            _ => false,
+        }
+    }
+
+    fn probe_answered(&mut self, now: Instant) -> bool {
+        let live = matches!(self.state, State::Up(_) | State::Suspect(_));
+        if live {
+            if let Some(live) = self.state.live_mut() {
+                live.vitals.heard_at = now;
+            }
+            self.alive(now);
+        }
+        live
+    }
+
+    fn probe_failed(&mut self) -> bool {
+        match &mut self.state {
+            State::Up(live) | State::Suspect(live) => match live.pulse {
+                Pulse::Listening { since, until } => {
+                    live.pulse = Pulse::Pausing { since, until };
+                    self.suspect();
+                    true
+                }
+                Pulse::Resting { .. } | Pulse::Asking { .. } | Pulse::Pausing { .. } => false,
+            },
+            _ => false,
+        }
+    }
+
+    fn ending_step(&mut self, step: impl FnOnce(&mut Ending<D>) -> bool) -> bool {
+        match &mut self.state {
+            State::Ending(ending) => step(ending),
+            _ => false,
+        }
+    }
+
+    fn gone(&mut self, note: Option<D>) -> bool {
+        self.ending_step(|ending| {
+            let taken = ending.gone();
+            if let (true, Some(note)) = (taken, note) {
+                ending.cause.add_teardown(note);
+            }
+            taken
+        })
+    }
+}

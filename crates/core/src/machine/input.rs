@@ -1,0 +1,104 @@
+//! What the driver can tell the machine, and what it is told back.
+
+use crate::cause::{Cause, Plan};
+use crate::generation::Generation;
+use crate::time::Instant;
+
+/// Something that happened to a generation.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum Event<D> {
+    /// It passed the rig's dial gate: its start time runs from now.
+    Started,
+    /// Its first byte arrived: the handshake's time runs from now.
+    FirstByte,
+    /// The handshake is done.
+    Dialled,
+    /// It ended, or could not begin.
+    Lost(Cause<D>),
+    /// A call of its own failed in a way that makes the server suspect: refused, reset, cut, 5xx.
+    Trouble,
+    /// A call has passed its deadline or quiet limit.
+    Overdue,
+    /// Some correlated reply to the probe came, be it an error.
+    ProbeAnswered,
+    /// The probe failed before its time was up.
+    ProbeFailed,
+    /// What was readable has been read.
+    Drained,
+    /// Nobody holds the other end of its pipe any more, so the residue can be measured.
+    NoReader,
+    /// Its whole tree is gone; what went wrong on the way is a note.
+    Gone(Option<D>),
+}
+
+/// Something somebody wants of the line.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Command {
+    /// Dial, if nobody did yet.
+    Open,
+    /// A new generation in place of the one that was `seen`. Of many that saw the same one, the first is heard.
+    Redial {
+        /// The generation the asker saw.
+        seen: Generation,
+    },
+    /// A new generation once calls in flight have ended: this one is old enough.
+    Recycle,
+    /// The same, because the configuration changed.
+    Reload,
+    /// The same, because the credentials changed.
+    Credentials,
+    /// No generation until somebody needs one.
+    IdleStop,
+    /// The end.
+    Close,
+}
+
+/// What became of an event.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Heard {
+    /// It counted.
+    Taken,
+    /// It came from a generation that is no longer the line's. Nothing changed.
+    Stale,
+    /// It cannot happen in this state: a slip of the driver's, or a late reply. Nothing changed.
+    OutOfPlace,
+}
+
+/// What became of a command.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Asked {
+    /// It set something in motion.
+    Started,
+    /// What it wants is under way already, or done.
+    Joined,
+    /// The line is closed.
+    Closed,
+}
+
+/// How a generation is doing, read from its ledger after draining what is readable.
+///
+/// The machine sees these numbers, not the calls: a call costs it nothing.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Vitals {
+    /// Calls of callers that have no outcome yet.
+    pub in_flight: u32,
+    /// Requests *of callers* that this generation has answered. Our own traffic does not count.
+    pub answered: u64,
+    /// When anything was last heard from the server.
+    pub heard_at: Instant,
+}
+
+impl Command {
+    /// The plan behind a command that ends a generation.
+    pub(super) const fn plan(self) -> Option<Plan> {
+        match self {
+            Self::Open => None,
+            Self::Redial { .. } => Some(Plan::Redial),
+            Self::Recycle => Some(Plan::Recycle),
+            Self::Reload => Some(Plan::Reload),
+            Self::Credentials => Some(Plan::Credentials),
+            Self::IdleStop => Some(Plan::IdleStop),
+            Self::Close => Some(Plan::Close),
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! A generation that serves, and how its pulse is felt.
+//!
+//! A slow call is not a dead server. So a live line is probed only when it is idle, or when a call is overdue,
+//! or after the machine slept; and an unanswered probe ends a line only when nobody waits for an answer that
+//! the server may still be busy with.
+
+use super::input::Vitals;
+use crate::policy::ProbePolicy;
+use crate::time::{Instant, Span};
+
+/// A generation that serves.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Live {
+    pub(super) up_at: Instant,
+    pub(super) vitals: Vitals,
+    pub(super) pulse: Pulse,
+    /// Probes unanswered in a row.
+    pub(super) missed: u8,
+    /// The machine slept, and nothing was heard since: the next call waits for a probe.
+    pub(super) unchecked: bool,
+    /// The server kept state in the process before this one: the next call is told that it is gone.
+    pub(super) state_lost: bool,
+    /// Until when time up has been turned into budget.
+    pub(super) paid_until: Instant,
+}
+
+/// Where the watch on a live generation stands.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Pulse {
+    /// No probe is out.
+    Resting {
+        /// When to look again.
+        check_at: Instant,
+    },
+    /// The driver has yet to be told to probe.
+    Asking {
+        /// When that was decided.
+        since: Instant,
+    },
+    /// A probe is out.
+    Listening {
+        /// Since when.
+        since: Instant,
+        /// When it counts as missed.
+        until: Instant,
+    },
+    /// The probe failed early. A refusal in a millisecond must not end a line sooner than silence would.
+    Pausing {
+        /// When the probe had gone out.
+        since: Instant,
+        /// When it counts as missed.
+        until: Instant,
+    },
+}
+
+impl Live {
+    pub(super) fn new(now: Instant, probe: &ProbePolicy, state_lost: bool) -> Self {
+        Self {
+            up_at: now,
+            vitals: Vitals { in_flight: 0, answered: 0, heard_at: now },
+            pulse: Pulse::Resting { check_at: now + probe.keepalive },
+            missed: 0,
+            unchecked: false,
+            state_lost,
+            paid_until: now,
+        }
+    }
+
+    /// Whether it has answered a caller or stayed up a keepalive interval. Our own traffic proves nothing.
+    pub fn proven(&self, now: Instant, probe: &ProbePolicy) -> bool {
+        self.vitals.answered > 0 || now.since(self.up_at) >= probe.keepalive
+    }
+
+    /// Since when it serves.
+    pub const fn up_at(&self) -> Instant {
+        self.up_at
+    }
+
+    /// The vitals it was last shown with.
+    pub const fn vitals(&self) -> Vitals {
+        self.vitals
+    }
+
+    /// Where the watch stands.
+    pub const fn pulse(&self) -> Pulse {
+        self.pulse
+    }
+
+    pub(super) const fn timeout(&self, probe: &ProbePolicy) -> Instant {
+        match self.pulse {
+            Pulse::Resting { check_at } => check_at,
+            // The driver takes the effect at once; should it not, the probe still counts as missed in time.
+            Pulse::Asking { since } => {
+                Instant::from_nanos(since.nanos().saturating_add(probe.timeout.nanos()))
+            }
+            Pulse::Listening { until, .. } | Pulse::Pausing { until, .. } => until,
+        }
+    }
+
+    /// Takes the newer numbers; says how many callers were answered since, and whether the server showed life
+    /// after it came under suspicion.
+    pub(super) fn observe(&mut self, vitals: Vitals) -> (u64, bool) {
+        let answers = vitals.answered.saturating_sub(self.vitals.answered);
+        let heard = vitals.heard_at > self.vitals.heard_at && vitals.heard_at >= self.suspected_at();
+        self.vitals.in_flight = vitals.in_flight;
+        self.vitals.answered += answers;
+        self.vitals.heard_at = self.vitals.heard_at.max(vitals.heard_at);
+        (answers, heard)
+    }
+
+    /// The server is alive: whatever was suspected is forgotten.
+    pub(super) fn rest(&mut self, now: Instant, keepalive: Span) {
+        self.pulse = Pulse::Resting { check_at: now + keepalive };
+        self.missed = 0;
+        self.unchecked = false;
+    }
+
+    pub(super) const fn resting(&self) -> bool {
+        matches!(self.pulse, Pulse::Resting { .. })
+    }
+
+    const fn suspected_at(&self) -> Instant {
+        match self.pulse {
+            Pulse::Resting { .. } => Instant::ORIGIN,
+            Pulse::Asking { since } | Pulse::Listening { since, .. } | Pulse::Pausing { since, .. } => since,
+        }
+    }
+}

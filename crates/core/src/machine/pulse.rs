@@ -1,0 +1,80 @@
+//! Feeling for life: when a live line is probed, and what an answer or its absence means.
+
+use super::Machine;
+use super::live::Pulse;
+use super::state::State;
+use crate::cause::{Cause, Conclusion};
+use crate::class::Class;
+use crate::time::Instant;
+
+impl<D> Machine<D> {
+    /// A pulse timer of the live generation has come.
+    pub(super) fn check_pulse(&mut self, now: Instant) {
+        let Some(live) = self.state.live() else { return };
+        match live.pulse {
+            Pulse::Resting { .. } => self.look(now),
+            Pulse::Asking { .. } | Pulse::Listening { .. } | Pulse::Pausing { .. } => self.missed(now),
+        }
+    }
+
+    /// Nothing happened for a while: is a probe due?
+    fn look(&mut self, now: Instant) {
+        let keepalive = self.policy.probe.keepalive;
+        let suspect = matches!(self.state, State::Suspect(_));
+        let Some(live) = self.state.live_mut() else { return };
+        let quiet_at = live.vitals.heard_at + keepalive;
+        // A probe must not compete with a call in flight, unless that call is what made the line suspect.
+        live.pulse = if live.unchecked || suspect || (live.vitals.in_flight == 0 && quiet_at <= now) {
+            Pulse::Asking { since: now }
+        } else if live.vitals.in_flight == 0 {
+            Pulse::Resting { check_at: quiet_at }
+        } else {
+            Pulse::Resting { check_at: now + keepalive }
+        };
+    }
+
+    /// A probe went unanswered.
+    fn missed(&mut self, now: Instant) {
+        self.accrue(now);
+        let policy = self.policy;
+        let Some(live) = self.state.live_mut() else { return };
+        live.missed = live.missed.saturating_add(1);
+        let silent = now.since(live.vitals.heard_at);
+        if live.missed < policy.probe.failures {
+            live.pulse = Pulse::Asking { since: now };
+            self.suspect();
+        } else if live.vitals.in_flight == 0 {
+            self.end(Cause::concluded(Class::Silent, Conclusion::ProbesUnanswered));
+        } else if silent >= policy.call.hang_after {
+            self.end(Cause::concluded(Class::Silent, Conclusion::Hung));
+        } else {
+            // Somebody waits for an answer that the server may be busy with: never a reason to end a line.
+            live.pulse = Pulse::Resting { check_at: now + policy.probe.keepalive };
+            self.suspect();
+        }
+    }
+
+    /// The server showed life.
+    pub(super) fn alive(&mut self, now: Instant) {
+        self.accrue(now);
+        let keepalive = self.policy.probe.keepalive;
+        match &mut self.state {
+            State::Up(live) => {
+                live.rest(now, keepalive);
+            }
+            State::Suspect(live) => {
+                let mut live = *live;
+                live.rest(now, keepalive);
+                self.enter(State::Up(live));
+            }
+            _ => {}
+        }
+    }
+
+    /// Something is odd about the server.
+    pub(super) fn suspect(&mut self) {
+        if let State::Up(live) = self.state {
+            self.enter(State::Suspect(live));
+        }
+    }
+}

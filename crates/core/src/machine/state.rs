@@ -1,0 +1,164 @@
+//! Where a line can be. What a state needs to know lives in it and nowhere else.
+
+use super::ending::Ending;
+use super::live::Live;
+use crate::cause::Cause;
+use crate::time::Instant;
+
+/// The state of a line.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum State<D> {
+    /// Nobody needed it yet, or not for a while.
+    Idle,
+    /// A generation is being made.
+    Dialing(Dialing<D>),
+    /// It serves.
+    Up(Live),
+    /// It serves, but something is odd: a probe is on its way or went unanswered.
+    Suspect(Live),
+    /// It will be replaced: calls in flight may finish, new ones wait for the next generation.
+    Draining {
+        /// The generation that still answers.
+        live: Live,
+        /// Why it is to end.
+        cause: Cause<D>,
+        /// When it ends at the latest.
+        until: Instant,
+    },
+    /// A generation is being laid to rest, step by step.
+    Ending(Ending<D>),
+    /// Between two generations.
+    Waiting {
+        /// When the next dial begins.
+        until: Instant,
+        /// Why the last generation ended.
+        last: Cause<D>,
+    },
+    /// The budget is spent, or the server cannot work as configured: slow probes only.
+    Parked {
+        /// Why.
+        cause: Cause<D>,
+        /// The next probe.
+        next_probe_at: Instant,
+        /// From when on a call may wake it.
+        wake_from: Instant,
+    },
+    /// It needs credentials.
+    NeedsAuth {
+        /// What it wants; the detail says how.
+        cause: Cause<D>,
+        /// The next probe: credentials may have changed without anybody saying so.
+        next_probe_at: Instant,
+    },
+    /// Closed on purpose. The only state without a way out.
+    Closed,
+}
+
+/// A generation in the making.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Dialing<D> {
+    /// How far it got.
+    pub phase: DialPhase,
+    /// What made us dial.
+    pub origin: Origin,
+    /// Why the generation before it ended.
+    pub last: Option<Cause<D>>,
+}
+
+/// How far a dial got.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum DialPhase {
+    /// The driver has yet to be told.
+    Wanted,
+    /// It waits its turn; that is neither start time nor failure.
+    AtGate,
+    /// The server has yet to say its first byte.
+    Starting {
+        /// The start limit.
+        until: Instant,
+    },
+    /// It talks, but the handshake is not done.
+    Shaking {
+        /// The handshake limit.
+        until: Instant,
+    },
+}
+
+/// What made us dial. Decides whether calls wait for it.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Origin {
+    /// The line's first dial: calls wait as long as a server may take to start.
+    First,
+    /// Another one: calls wait a little.
+    Again,
+    /// A parked line tries its luck: calls are refused until it worked, but the one that woke it waits.
+    FromPark,
+    /// The same, without credentials.
+    FromAuth,
+}
+
+impl<D> State<D> {
+    /// The word for this state in logs, metrics and tables.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Idle => "idle",
+            Self::Dialing(_) => "dialing",
+            Self::Up(_) => "up",
+            Self::Suspect(_) => "suspect",
+            Self::Draining { .. } => "draining",
+            Self::Ending(_) => "ending",
+            Self::Waiting { .. } => "waiting",
+            Self::Parked { .. } => "parked",
+            Self::NeedsAuth { .. } => "needs-auth",
+            Self::Closed => "closed",
+        }
+    }
+
+    /// Why the line is not up, as far as something ended.
+    pub const fn cause(&self) -> Option<&Cause<D>> {
+        match self {
+            Self::Dialing(dialing) => dialing.last.as_ref(),
+            Self::Ending(ending) => Some(ending.cause()),
+            Self::Draining { cause, .. }
+            | Self::Waiting { last: cause, .. }
+            | Self::Parked { cause, .. }
+            | Self::NeedsAuth { cause, .. } => Some(cause),
+            Self::Idle | Self::Up(_) | Self::Suspect(_) | Self::Closed => None,
+        }
+    }
+
+    pub(super) const fn live(&self) -> Option<&Live> {
+        match self {
+            Self::Up(live) | Self::Suspect(live) | Self::Draining { live, .. } => Some(live),
+            Self::Idle
+            | Self::Dialing(_)
+            | Self::Ending(_)
+            | Self::Waiting { .. }
+            | Self::Parked { .. }
+            | Self::NeedsAuth { .. }
+            | Self::Closed => None,
+        }
+    }
+
+    pub(super) const fn live_mut(&mut self) -> Option<&mut Live> {
+        match self {
+            Self::Up(live) | Self::Suspect(live) | Self::Draining { live, .. } => Some(live),
+            Self::Idle
+            | Self::Dialing(_)
+            | Self::Ending(_)
+            | Self::Waiting { .. }
+            | Self::Parked { .. }
+            | Self::NeedsAuth { .. }
+            | Self::Closed => None,
+        }
+    }
+}
+
+impl<D> Dialing<D> {
+    pub(super) const fn timeout(&self) -> Option<Instant> {
+        match self.phase {
+            DialPhase::Wanted | DialPhase::AtGate => None,
+            DialPhase::Starting { until } | DialPhase::Shaking { until } => Some(until),
+        }
+    }
+}

@@ -1,0 +1,53 @@
+//! Every number a server's line obeys, as validated data.
+//!
+//! [`Settings`] is what a person may write; [`Policy`] is the same after it was checked, and the only form
+//! that the machine takes. So a zero keepalive is an error where it was written, not a spin at night.
+
+mod check;
+mod settings;
+
+pub use check::Invalid;
+pub use settings::{
+    BackoffPolicy, BudgetPolicy, CallPolicy, ClosePolicy, DialPolicy, Limits, ParkPolicy, ProbePolicy,
+    RetryPolicy, ServerState, Settings,
+};
+
+use core::ops::Deref;
+
+/// Checked [`Settings`].
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(try_from = "Settings", into = "Settings"))]
+pub struct Policy(Settings);
+
+impl Policy {
+    /// Checks the settings.
+    ///
+    /// # Errors
+    /// Names the first setting that breaks a rule, and the rule.
+    pub fn new(settings: Settings) -> Result<Self, Invalid> {
+        check::check(&settings).map(|()| Self(settings))
+    }
+}
+
+impl Deref for Policy {
+    type Target = Settings;
+
+    fn deref(&self) -> &Settings {
+        &self.0
+    }
+}
+
+impl TryFrom<Settings> for Policy {
+    type Error = Invalid;
+
+    fn try_from(settings: Settings) -> Result<Self, Invalid> {
+        Self::new(settings)
+    }
+}
+
+impl From<Policy> for Settings {
+    fn from(policy: Policy) -> Self {
+        policy.0
+    }
+}

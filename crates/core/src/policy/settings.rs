@@ -1,0 +1,198 @@
+//! The numbers and their defaults.
+
+use crate::budget::TOKEN;
+use crate::time::Span;
+
+/// Declares a group of settings: its fields, each with a doc comment and its default.
+macro_rules! settings {
+    ($(#[$meta:meta])* $name:ident { $($(#[$doc:meta])* $field:ident: $kind:ty = $default:expr,)* }) => {
+        $(#[$meta])*
+        #[derive(Clone, Copy, Debug, Eq, PartialEq)]
+        #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+        #[cfg_attr(feature = "serde", serde(default, deny_unknown_fields))]
+        pub struct $name { $($(#[$doc])* pub $field: $kind,)* }
+
+        impl Default for $name {
+            fn default() -> Self {
+                Self { $($field: $default,)* }
+            }
+        }
+    };
+}
+
+settings! {
+    /// Everything about one server's line that a person may set.
+    Settings {
+        /// What the server keeps in its process.
+        state: ServerState = ServerState::None,
+        /// Whether the user believes this server's tool annotations.
+        trust_annotations: bool = false,
+        /// Starting a generation.
+        dial: DialPolicy = DialPolicy::default(),
+        /// A call's time.
+        call: CallPolicy = CallPolicy::default(),
+        /// Looking for life.
+        probe: ProbePolicy = ProbePolicy::default(),
+        /// What failures cost and what service earns.
+        budget: BudgetPolicy = BudgetPolicy::default(),
+        /// The wait before a dial.
+        backoff: BackoffPolicy = BackoffPolicy::default(),
+        /// Life without a budget.
+        park: ParkPolicy = ParkPolicy::default(),
+        /// Ending a generation.
+        close: ClosePolicy = ClosePolicy::default(),
+        /// Sending calls of unknown outcome again.
+        retry: RetryPolicy = RetryPolicy::default(),
+        /// Sizes and counts.
+        limits: Limits = Limits::default(),
+    }
+}
+
+settings! {
+    /// Starting a generation.
+    DialPolicy {
+        /// From the dial until the server's first byte: package runners download.
+        start: Span = Span::from_secs(60),
+        /// From the first byte to the end of the handshake.
+        handshake: Span = Span::from_secs(30),
+        /// How long a silent server is asked for its era before the other is tried on the same pipe.
+        probe_wait: Span = Span::from_secs(2),
+        /// The least time between two dials on a free path, so that it cannot spin.
+        gap: Span = Span::from_millis(100),
+    }
+}
+
+settings! {
+    /// A call's time.
+    CallPolicy {
+        /// A call's deadline, extended by progress; where the agent owns the deadline, a quiet limit.
+        limit: Span = Span::from_secs(300),
+        /// What progress can extend a deadline to.
+        cap: Span = Span::from_secs(600),
+        /// With calls in flight and probes unanswered, silence for this long is a hang.
+        hang_after: Span = Span::from_secs(1800),
+        /// How long a call waits for a generation that is being dialled.
+        wait_for_line: Span = Span::from_secs(5),
+    }
+}
+
+settings! {
+    /// Looking for life.
+    ProbePolicy {
+        /// How long an idle line may be quiet before it is probed.
+        keepalive: Span = Span::from_secs(30),
+        /// How long a probe waits for any correlated reply.
+        timeout: Span = Span::from_secs(5),
+        /// How many unanswered probes in a row end an idle line.
+        failures: u8 = 2,
+    }
+}
+
+settings! {
+    /// What failures cost and what service earns.
+    BudgetPolicy {
+        /// The most tokens a line can have. Every unplanned end takes one.
+        tokens: u16 = 5,
+        /// Milli-tokens earned per answered request of a caller.
+        millis_per_answer: u32 = 100,
+        /// Time up that earns a token.
+        uptime_per_token: Span = Span::from_secs(60),
+    }
+}
+
+settings! {
+    /// The wait before a dial: none for the first missing token, then doubling, with full jitter.
+    BackoffPolicy {
+        /// The longest wait for the second missing token.
+        base: Span = Span::from_millis(100),
+        /// The longest wait of all.
+        cap: Span = Span::from_secs(30),
+        /// The longest that a server's own Retry-After is believed.
+        retry_after_cap: Span = Span::from_secs(30),
+    }
+}
+
+settings! {
+    /// Life without a budget: slow probes, and waking by use.
+    ParkPolicy {
+        /// The first probe of a parked line; doubles.
+        probe: Span = Span::from_secs(30),
+        /// The slowest probe; also that of a line which cannot work as configured or needs credentials.
+        probe_cap: Span = Span::from_secs(300),
+        /// How soon a call may wake a parked line; doubles with each wake that failed.
+        wake: Span = Span::from_secs(5),
+        /// The longest that use is kept from waking it.
+        wake_cap: Span = Span::from_secs(60),
+    }
+}
+
+settings! {
+    /// Ending a generation.
+    ClosePolicy {
+        /// How long a planned end waits for calls in flight.
+        drain: Span = Span::from_secs(30),
+        /// After the seal, how long a verdict may wait for proof.
+        settle: Span = Span::from_millis(30),
+        /// After stdin was closed, how long until SIGTERM.
+        stdin: Span = Span::from_secs(2),
+        /// After SIGTERM, how long until SIGKILL.
+        term: Span = Span::from_secs(2),
+        /// After SIGKILL, how long until the tree is called stuck and killed again.
+        kill: Span = Span::from_secs(5),
+    }
+}
+
+settings! {
+    /// Sending calls of unknown outcome again, where that is allowed at all.
+    RetryPolicy {
+        /// Re-sends earned per hundred calls.
+        percent: u8 = 10,
+        /// Re-sends earned per second whatever the traffic, so that a quiet line may retry too.
+        reserve_per_sec: u8 = 1,
+        /// The most re-sends that can be saved up.
+        burst: u16 = 10,
+        /// The most re-sends of one call of unknown outcome.
+        per_call: u8 = 2,
+    }
+}
+
+settings! {
+    /// Sizes and counts.
+    Limits {
+        /// The longest message, in bytes.
+        message: u32 = 16 * 1024 * 1024,
+        /// The deepest nesting of a message.
+        depth: u16 = 128,
+        /// Calls in flight at once.
+        in_flight: u16 = 128,
+        /// Calls that wait their turn.
+        queue: u16 = 256,
+        /// How much of stderr is kept, in bytes.
+        stderr: u32 = 64 * 1024,
+    }
+}
+
+/// What a server keeps in its process.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "lowercase"))]
+pub enum ServerState {
+    /// Nothing a caller would miss: a fresh process is as good as the old one.
+    #[default]
+    None,
+    /// A browser, a login, a working directory: nothing may cross from one generation to the next unseen.
+    Process,
+}
+
+impl BudgetPolicy {
+    pub(crate) const fn max_millis(&self) -> u32 {
+        self.tokens as u32 * TOKEN
+    }
+}
+
+impl ProbePolicy {
+    /// How long it takes to find out that an idle line is dead, from the first probe on.
+    pub(crate) const fn worst(&self) -> Span {
+        Span::from_nanos(self.timeout.nanos().saturating_mul(self.failures as u64))
+    }
+}

@@ -1,0 +1,213 @@
+//! The delivery of one call: queued, writing, flushed, and then answered, lost or withdrawn.
+//!
+//! A record lives in its call's ledger entry. It is a plain value and each step is a pure function, so reader,
+//! writer, canceller and drain can race for the entry: whoever takes it first decides, and every later step is
+//! refused as [`Late`].
+
+#[cfg(test)]
+mod tests;
+
+use crate::delivery::{Delivery, Doubt, Evidence, Proof};
+
+/// One call's delivery.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Record {
+    pub(crate) phase: Phase,
+    pub(crate) safety: Safety,
+    /// Whether it was sent again because of a proof, after a repair, and how often without either.
+    pub(crate) proven_again: bool,
+    pub(crate) repaired: bool,
+    pub(crate) retries: u8,
+}
+
+/// How far a call got.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Phase {
+    /// No byte of it was given to the transport.
+    Queued,
+    /// The writer has it.
+    Writing(Extent),
+    /// All of it was accepted by the transport.
+    Flushed(Extent),
+    /// The server answered.
+    Answered,
+    /// Its connection ended, or its own exchange failed.
+    Lost(Delivery),
+    /// Its deadline passed or its caller went away. Nobody waits for it any more.
+    Withdrawn(Delivery),
+}
+
+/// Where a call's JSON text lies in all that was written to a pipe. The newline is not part of it: complete
+/// JSON without its newline *is* run at end of file, by Python and by node.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Extent {
+    /// Bytes written before it.
+    pub start: u64,
+    /// Its length.
+    pub len: u32,
+}
+
+/// Something that happens to a call.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum RecordStep {
+    /// The writer takes it.
+    Write(Extent),
+    /// The transport has accepted its last byte.
+    Flush,
+    /// The server's answer to it was read.
+    Answer,
+    /// Its deadline passed.
+    Expire,
+    /// Its caller went away.
+    Cancel,
+    /// It was lost, and this is known about it.
+    Lose(Evidence),
+}
+
+/// The step came too late, or cannot come yet: the record stays as it is.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Late;
+
+/// Whether a call of unknown outcome may be sent again.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub enum Safety {
+    /// A method that the protocol itself makes safe.
+    Protocol,
+    /// A tool that the user listed as safe.
+    Listed,
+    /// A tool on a server whose annotations the user trusts: what the *new* generation declares decides.
+    Annotated,
+    /// Everything else.
+    Unsafe,
+}
+
+/// The methods that the re-send table tells apart.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub enum Method {
+    /// `server/discover`.
+    Discover,
+    /// Any list.
+    List,
+    /// `resources/read`.
+    ReadResource,
+    /// `prompts/get`.
+    GetPrompt,
+    /// `completion/complete`.
+    Complete,
+    /// `tasks/get`.
+    GetTask,
+    /// `tools/call`.
+    CallTool,
+    /// Whatever else there is or will be.
+    Other,
+}
+
+impl Record {
+    /// A call that has just been registered.
+    pub const fn new(safety: Safety) -> Self {
+        Self { phase: Phase::Queued, safety, proven_again: false, repaired: false, retries: 0 }
+    }
+
+    /// How far it got.
+    pub const fn phase(&self) -> Phase {
+        self.phase
+    }
+
+    /// What the caller is told, once there is something to tell: a try that was not executed does not make up for
+    /// an earlier one that may have been.
+    pub const fn verdict(&self) -> Option<Delivery> {
+        match self.delivery() {
+            Some(Delivery::NotExecuted(_)) if self.retries > 0 => Some(Delivery::Unknown(Doubt::Lost)),
+            verdict => verdict,
+        }
+    }
+
+    /// The verdict on this try, once there is one.
+    pub const fn delivery(&self) -> Option<Delivery> {
+        match self.phase {
+            Phase::Queued | Phase::Writing(_) | Phase::Flushed(_) => None,
+            Phase::Answered => Some(Delivery::Answered),
+            Phase::Lost(delivery) | Phase::Withdrawn(delivery) => Some(delivery),
+        }
+    }
+
+    /// One step.
+    ///
+    /// # Errors
+    /// [`Late`] if the call is over already, or has not come that far.
+    #[inline]
+    pub const fn step(mut self, step: RecordStep) -> Result<Self, Late> {
+        self.phase = match (self.phase, step) {
+            (Phase::Queued, RecordStep::Write(extent)) => Phase::Writing(extent),
+            (Phase::Writing(extent), RecordStep::Flush) => Phase::Flushed(extent),
+            // A quick server can answer before the writer has come back from its write.
+            (Phase::Writing(_) | Phase::Flushed(_), RecordStep::Answer) => Phase::Answered,
+            (phase @ (Phase::Queued | Phase::Writing(_) | Phase::Flushed(_)), RecordStep::Expire) => {
+                Phase::Withdrawn(withdrawn(phase, Doubt::Deadline))
+            }
+            (phase @ (Phase::Queued | Phase::Writing(_) | Phase::Flushed(_)), RecordStep::Cancel) => {
+                Phase::Withdrawn(withdrawn(phase, Doubt::Cancelled))
+            }
+            (phase @ (Phase::Queued | Phase::Writing(_) | Phase::Flushed(_)), RecordStep::Lose(evidence)) => {
+                Phase::Lost(lost(phase, evidence))
+            }
+            _ => return Err(Late),
+        };
+        Ok(self)
+    }
+}
+
+/// The verdict on a call that nobody waits for any more. Once the writer has it, it may finish the line.
+const fn withdrawn(phase: Phase, doubt: Doubt) -> Delivery {
+    match phase {
+        Phase::Queued => Delivery::NotExecuted(Proof::Queued),
+        _ => Delivery::Unknown(doubt),
+    }
+}
+
+/// The verdict on a call that was lost.
+const fn lost(phase: Phase, evidence: Evidence) -> Delivery {
+    match (phase, evidence) {
+        // A late answer to a connect attempt: it had a byte to write, but none was written.
+        (Phase::Queued | Phase::Writing(_), Evidence::Shown(Proof::NoByteWritten)) => {
+            Delivery::NotExecuted(Proof::NoByteWritten)
+        }
+        (Phase::Queued, _) => Delivery::NotExecuted(Proof::Queued),
+        (Phase::Writing(extent) | Phase::Flushed(extent), Evidence::Consumed { bytes })
+            if bytes < extent.end() =>
+        {
+            Delivery::NotExecuted(Proof::Residue)
+        }
+        // These two are never shown: the first is our own phase, the second is counted above. And what was
+        // flushed had bytes written.
+        (_, Evidence::Shown(Proof::Queued | Proof::Residue | Proof::NoByteWritten)) => {
+            Delivery::Unknown(Doubt::Lost)
+        }
+        (_, Evidence::Shown(proof)) => Delivery::NotExecuted(proof),
+        (_, Evidence::Nothing | Evidence::Consumed { .. }) => Delivery::Unknown(Doubt::Lost),
+    }
+}
+
+impl Extent {
+    /// Bytes written once the whole text was.
+    pub const fn end(self) -> u64 {
+        self.start.saturating_add(self.len as u64)
+    }
+}
+
+impl Safety {
+    /// How safe a request is, as far as can be said before it is sent.
+    pub const fn of(method: Method, trusted: bool, listed: bool) -> Self {
+        match method {
+            Method::CallTool if listed => Self::Listed,
+            Method::CallTool if trusted => Self::Annotated,
+            Method::CallTool | Method::Other => Self::Unsafe,
+            Method::Discover
+            | Method::List
+            | Method::ReadResource
+            | Method::GetPrompt
+            | Method::Complete
+            | Method::GetTask => Self::Protocol,
+        }
+    }
+}

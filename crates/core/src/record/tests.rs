@@ -1,0 +1,130 @@
+use std::vec::Vec;
+
+use super::{Extent, Late, Method, Phase, Record, RecordStep, Safety};
+use crate::delivery::{Delivery, Doubt, Evidence, Proof};
+
+const EXTENT: Extent = Extent { start: 100, len: 50 };
+const UNKNOWN: Delivery = Delivery::Unknown(Doubt::Lost);
+
+fn queued() -> Record {
+    Record::new(Safety::Unsafe)
+}
+
+fn writing() -> Record {
+    queued().step(RecordStep::Write(EXTENT)).unwrap()
+}
+
+fn flushed() -> Record {
+    writing().step(RecordStep::Flush).unwrap()
+}
+
+fn lose(record: Record, evidence: Evidence) -> Delivery {
+    let lost = record.step(RecordStep::Lose(evidence)).unwrap();
+    assert!(matches!(lost.phase(), Phase::Lost(_)));
+    lost.delivery().unwrap()
+}
+
+#[test]
+fn a_call_walks_from_the_queue_to_its_answer() {
+    assert_eq!(queued().phase(), Phase::Queued);
+    assert_eq!(writing().phase(), Phase::Writing(EXTENT));
+    assert_eq!(flushed().phase(), Phase::Flushed(EXTENT));
+    assert!([queued(), writing(), flushed()].iter().all(|record| record.delivery().is_none()));
+    for record in [writing(), flushed()] {
+        let answered = record.step(RecordStep::Answer).unwrap();
+        assert_eq!(answered.delivery(), Some(Delivery::Answered));
+    }
+}
+
+#[test]
+fn an_answer_to_what_was_never_sent_is_refused() {
+    assert_eq!(queued().step(RecordStep::Answer), Err(Late));
+    assert_eq!(queued().step(RecordStep::Flush), Err(Late));
+    assert_eq!(flushed().step(RecordStep::Flush), Err(Late));
+    assert_eq!(writing().step(RecordStep::Write(EXTENT)), Err(Late));
+    assert_eq!(flushed().step(RecordStep::Write(EXTENT)), Err(Late));
+}
+
+#[test]
+fn the_first_to_take_a_call_wins() {
+    let ends =
+        [RecordStep::Answer, RecordStep::Expire, RecordStep::Cancel, RecordStep::Lose(Evidence::Nothing)];
+    let over: Vec<_> = ends.iter().map(|&end| flushed().step(end).unwrap()).collect();
+    for record in over {
+        for late in ends.iter().chain(&[RecordStep::Flush, RecordStep::Write(EXTENT)]) {
+            assert_eq!(record.step(*late), Err(Late));
+        }
+    }
+}
+
+#[test]
+fn withdrawn_while_queued_was_not_executed_but_while_writing_is_unknown() {
+    for (step, doubt) in [(RecordStep::Expire, Doubt::Deadline), (RecordStep::Cancel, Doubt::Cancelled)] {
+        let verdict = |record: Record| record.step(step).unwrap().phase();
+        assert_eq!(verdict(queued()), Phase::Withdrawn(Delivery::NotExecuted(Proof::Queued)));
+        assert_eq!(verdict(writing()), Phase::Withdrawn(Delivery::Unknown(doubt)));
+        assert_eq!(verdict(flushed()), Phase::Withdrawn(Delivery::Unknown(doubt)));
+    }
+}
+
+#[test]
+fn lost_without_evidence_is_unknown_unless_still_queued() {
+    assert_eq!(lose(queued(), Evidence::Nothing), Delivery::NotExecuted(Proof::Queued));
+    assert_eq!(lose(writing(), Evidence::Nothing), UNKNOWN);
+    assert_eq!(lose(flushed(), Evidence::Nothing), UNKNOWN);
+}
+
+#[test]
+fn residue_proves_only_what_lacks_a_byte_of_its_json() {
+    for record in [writing(), flushed()] {
+        let consumed = |bytes| lose(record, Evidence::Consumed { bytes });
+        assert_eq!(consumed(0), Delivery::NotExecuted(Proof::Residue));
+        assert_eq!(consumed(149), Delivery::NotExecuted(Proof::Residue));
+        assert_eq!(consumed(150), UNKNOWN, "complete JSON without its newline is run at end of file");
+        assert_eq!(consumed(151), UNKNOWN);
+    }
+    assert_eq!(lose(queued(), Evidence::Consumed { bytes: u64::MAX }), Delivery::NotExecuted(Proof::Queued));
+}
+
+#[test]
+fn a_proof_is_believed_only_where_it_can_be_true() {
+    for proof in Proof::ALL {
+        let shown = Evidence::Shown(proof);
+        let (while_writing, after_flush) = match proof {
+            Proof::Queued | Proof::Residue => (UNKNOWN, UNKNOWN),
+            Proof::NoByteWritten => (Delivery::NotExecuted(proof), UNKNOWN),
+            _ => (Delivery::NotExecuted(proof), Delivery::NotExecuted(proof)),
+        };
+        assert_eq!(lose(writing(), shown), while_writing, "{proof:?}");
+        assert_eq!(lose(flushed(), shown), after_flush, "{proof:?}");
+    }
+    // Still queued, a failed connect is the better word for it: it counts as a try.
+    let connect = Evidence::Shown(Proof::NoByteWritten);
+    assert_eq!(lose(queued(), connect), Delivery::NotExecuted(Proof::NoByteWritten));
+    assert_eq!(lose(queued(), Evidence::Shown(Proof::Throttled)), Delivery::NotExecuted(Proof::Queued));
+}
+
+#[test]
+fn only_what_the_protocol_or_the_user_calls_safe_is_safe() {
+    for method in [
+        Method::Discover,
+        Method::List,
+        Method::ReadResource,
+        Method::GetPrompt,
+        Method::Complete,
+        Method::GetTask,
+    ] {
+        assert_eq!(Safety::of(method, false, false), Safety::Protocol);
+    }
+    assert_eq!(Safety::of(Method::Other, true, true), Safety::Unsafe);
+    assert_eq!(Safety::of(Method::CallTool, false, false), Safety::Unsafe);
+    assert_eq!(Safety::of(Method::CallTool, true, false), Safety::Annotated);
+    assert_eq!(Safety::of(Method::CallTool, false, true), Safety::Listed);
+    assert_eq!(Safety::of(Method::CallTool, true, true), Safety::Listed);
+}
+
+#[test]
+fn a_record_is_small_enough_for_every_call_to_carry_one() {
+    assert!(size_of::<Record>() <= 32, "{}", size_of::<Record>());
+    assert_eq!(Extent { start: u64::MAX, len: 1 }.end(), u64::MAX);
+}

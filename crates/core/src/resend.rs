@@ -1,0 +1,106 @@
+//! The one place that decides whether a call is sent again.
+
+#[cfg(test)]
+mod tests;
+
+use crate::delivery::{Delivery, Repair, Resend};
+use crate::policy::{ServerState, Settings};
+use crate::record::{Phase, Record, Safety};
+
+/// What the decision depends on besides the call itself.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Rules {
+    /// What the server keeps in its process.
+    pub state: ServerState,
+    /// The most re-sends of one call of unknown outcome.
+    pub retries_per_call: u8,
+    /// Whether the call would reach another generation than the one that lost it.
+    pub crosses: bool,
+    /// What the server says of the tool, where that matters.
+    pub declared: Declared,
+}
+
+/// What the generation that a call would be sent to says of its tool.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub enum Declared {
+    /// Its list has not been read yet.
+    NotYet,
+    /// Read-only or idempotent.
+    Safe,
+    /// Neither, or not listed any more.
+    Unsafe,
+}
+
+/// What happens to a call that has a verdict.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Next {
+    /// The caller is told this verdict.
+    Settle(Delivery),
+    /// It never left us: it waits for the next generation, and this is its record there.
+    Bind(Record),
+    /// It is sent again, with a new id, and this is its record; first this repair, if any.
+    Again {
+        /// The record of the new try.
+        record: Record,
+        /// What has to be mended first.
+        after: Option<Repair>,
+    },
+    /// The new generation's list decides: ask again when it is known.
+    AskNewGeneration,
+}
+
+impl Rules {
+    /// The rules of a server's policy, for a call lost by a generation that is over (`crosses`) or lives on.
+    pub const fn new(settings: &Settings, crosses: bool, declared: Declared) -> Self {
+        Self { state: settings.state, retries_per_call: settings.retry.per_call, crosses, declared }
+    }
+}
+
+impl Record {
+    /// What happens to a call that has a verdict; a call that has none goes on as it is.
+    ///
+    /// `withdraw` takes one re-send from the [`RetryBudget`](crate::RetryBudget), and is asked only if everything
+    /// else allows it.
+    pub fn next(self, rules: Rules, withdraw: impl FnOnce() -> bool) -> Option<Next> {
+        let delivery = self.delivery()?;
+        let again = match (self.phase, delivery) {
+            // Nothing crosses a generation of a server that keeps state in its process: a call that waited for
+            // the old process would meet one that knows nothing of what came before.
+            (Phase::Lost(_), _) if rules.crosses && rules.state == ServerState::Process => None,
+            (Phase::Lost(_), Delivery::NotExecuted(proof)) => self.proven(proof.resend()),
+            (Phase::Lost(_), Delivery::Unknown(_)) => self.retry(rules, withdraw),
+            _ => None,
+        };
+        again.or(self.verdict().map(Next::Settle))
+    }
+
+    fn proven(mut self, resend: Resend) -> Option<Next> {
+        self.phase = Phase::Queued;
+        match resend {
+            Resend::Bind => Some(Next::Bind(self)),
+            Resend::Once if !self.proven_again => {
+                self.proven_again = true;
+                Some(Next::Again { record: self, after: None })
+            }
+            Resend::OnceAfter(repair) if !self.repaired => {
+                self.repaired = true;
+                Some(Next::Again { record: self, after: Some(repair) })
+            }
+            Resend::Once | Resend::OnceAfter(_) | Resend::Never => None,
+        }
+    }
+
+    fn retry(mut self, rules: Rules, withdraw: impl FnOnce() -> bool) -> Option<Next> {
+        let safe = match (self.safety, rules.declared) {
+            (Safety::Protocol | Safety::Listed, _) | (Safety::Annotated, Declared::Safe) => true,
+            (Safety::Annotated, Declared::NotYet) => return Some(Next::AskNewGeneration),
+            (Safety::Annotated, Declared::Unsafe) | (Safety::Unsafe, _) => false,
+        };
+        if !safe || self.retries >= rules.retries_per_call || !withdraw() {
+            return None;
+        }
+        self.phase = Phase::Queued;
+        self.retries += 1;
+        Some(Next::Again { record: self, after: None })
+    }
+}

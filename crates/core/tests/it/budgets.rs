@@ -1,0 +1,286 @@
+//! Who parks and who does not, and how a parked line comes back.
+
+use linetender_core::{Admission, Asked, Class, Command, Effect, Event, Refusal, Span};
+
+use crate::kit::{Line, millis, secs};
+
+const DAY: Span = Span::from_secs(24 * 3600);
+
+/// Lives so long, answers so many callers, and dies, for ever. How many lives until it parks?
+fn lives_until_parked(life: Span, answers: u64, class: Class, at_most: u32) -> Option<u32> {
+    let mut line = Line::up();
+    for lives in 1..=at_most {
+        line.answer(answers);
+        line.pass(life);
+        line.lose(class);
+        while !matches!(line.name(), "dialing" | "parked") {
+            line.jump();
+        }
+        if line.name() == "parked" {
+            return Some(lives);
+        }
+        line.connect();
+    }
+    None
+}
+
+fn parked() -> Line {
+    let mut line = Line::up();
+    while line.name() != "parked" {
+        line.lose(Class::Exit);
+        if line.name() != "parked" {
+            line.until_dial();
+            line.connect();
+        }
+    }
+    line
+}
+
+#[test]
+fn a_flapper_that_handshakes_lists_its_tools_and_dies_parks() {
+    assert_eq!(lives_until_parked(millis(500), 0, Class::Exit, 100), Some(6));
+}
+
+#[test]
+fn a_flapper_that_lives_31_seconds_parks() {
+    assert_eq!(lives_until_parked(secs(31), 0, Class::Exit, 100), Some(10));
+}
+
+#[test]
+fn five_drops_in_a_month_do_not_park() {
+    let mut line = Line::up();
+    line.lively = true;
+    for _ in 0..5 {
+        line.pass(Span::from_secs(6 * DAY.millis() / 1000));
+        assert_eq!(line.name(), "up", "idle, but alive: it answers its probes");
+        line.lose(Class::Transport);
+        line.until_dial();
+        line.connect();
+    }
+    assert_ne!(line.name(), "parked");
+    assert!(line.tokens() >= 4000);
+}
+
+#[test]
+fn a_busy_server_that_crashes_once_in_twenty_calls_does_not_park() {
+    assert_eq!(lives_until_parked(millis(100), 19, Class::Exit, 1000), None);
+}
+
+#[test]
+fn a_server_that_dies_on_every_fourth_call_parks_in_the_end() {
+    let lives = lives_until_parked(millis(100), 3, Class::Exit, 100).unwrap();
+    assert!((6..=10).contains(&lives), "{lives}");
+}
+
+#[test]
+fn our_own_traffic_earns_nothing() {
+    let mut line = Line::up();
+    line.lose(Class::Exit);
+    line.until_dial();
+    line.connect();
+    for _ in 0..100 {
+        line.vitals.heard_at = line.now;
+        line.event(Event::ProbeAnswered);
+    }
+    assert_eq!(line.tokens(), 4000);
+}
+
+#[test]
+fn a_load_balancer_that_loses_every_second_session_is_charged_and_parks() {
+    let mut line = Line::up();
+    let mut sessions = 0;
+    while line.name() != "parked" {
+        sessions += 1;
+        if sessions % 2 == 0 {
+            line.answer(1);
+        }
+        line.lose(Class::SessionLost);
+        if line.name() != "parked" {
+            line.until_dial();
+            line.connect();
+        }
+        assert!(sessions < 100, "it loops for free");
+    }
+    assert!(line.dials() >= 10, "sessions that served were free: {}", line.dials());
+}
+
+#[test]
+fn a_session_that_had_answered_a_caller_is_renewed_for_free_and_at_once() {
+    let mut line = Line::up();
+    line.answer(1);
+    line.pass(secs(1));
+    line.lose(Class::SessionLost);
+    assert_eq!((line.tokens(), line.name()), (5000, "dialing"));
+}
+
+#[test]
+fn an_era_probe_is_free_once_per_episode() {
+    let mut line = Line::new();
+    line.open();
+    line.lose(Class::EraProbe);
+    assert_eq!((line.tokens(), line.name()), (5000, "dialing"), "free, and at once");
+    line.lose(Class::EraProbe);
+    assert_eq!(line.tokens(), 4000, "the second time it counts");
+    line.until_dial();
+    line.connect();
+    line.answer(10);
+    line.lose(Class::EraProbe);
+    assert_eq!(line.tokens(), 5000, "a proven generation begins a new episode");
+}
+
+#[test]
+fn what_this_machine_lacks_is_not_charged_to_the_server_but_backs_off() {
+    let mut line = Line::new();
+    line.open();
+    let start = line.now;
+    for _ in 0..20 {
+        line.lose(Class::Local);
+        line.until_dial();
+    }
+    assert_eq!(line.tokens(), 5000);
+    assert!(line.now.since(start) > secs(20), "{:?}", line.now.since(start));
+}
+
+#[test]
+fn what_cannot_work_as_configured_parks_at_once_and_costs_nothing() {
+    let mut line = Line::new();
+    line.open();
+    line.lose(Class::Config);
+    assert_eq!((line.name(), line.tokens()), ("parked", 5000));
+    assert_eq!(line.next_probe_at(), line.now + secs(300));
+}
+
+#[test]
+fn credentials_are_asked_for_at_once_and_looked_for_now_and_then() {
+    let mut line = Line::up();
+    line.lose(Class::Auth);
+    assert_eq!((line.name(), line.tokens()), ("needs-auth", 5000));
+    let refused = Admission::Refuse { why: Refusal::NeedsAuth, next: Some(line.next_probe_at()) };
+    assert_eq!(line.call(), refused);
+    assert_eq!(line.until_dial(), secs(300));
+    assert_eq!(line.call(), Admission::Refuse { why: Refusal::NeedsAuth, next: None });
+    line.lose(Class::Auth);
+    assert_eq!(line.command(Command::Credentials), Asked::Started);
+    assert_eq!(line.name(), "waiting", "the last dial was a moment ago");
+    assert!(line.until_dial() <= millis(100));
+    line.connect();
+}
+
+#[test]
+fn backoff_grows_with_the_tokens_missing() {
+    // Full jitter: look at the longest wait of many lines that lost the same server.
+    let mut longest = [Span::ZERO; 5];
+    for seed in 0..200 {
+        let mut line = Line::new();
+        line.machine = linetender_core::Machine::new(linetender_core::Policy::default(), seed, line.now);
+        line.open();
+        for wait in &mut longest {
+            line.lose(Class::Exit);
+            *wait = (*wait).max(line.until_dial());
+        }
+    }
+    for (wait, ceiling) in longest.iter().zip([0, 100, 200, 400, 800]) {
+        assert!(*wait <= millis(ceiling) && wait.millis() >= ceiling * 9 / 10, "{longest:?}");
+    }
+}
+
+#[test]
+fn retry_after_is_honoured_and_clamped() {
+    for (asked, waited) in [(7, 7), (3600, 30)] {
+        let mut line = Line::new();
+        line.open();
+        let cause = linetender_core::Cause::failed(Class::Overload, "503").with_retry_after(secs(asked));
+        line.event(Event::Lost(cause));
+        assert_eq!(line.until_dial(), secs(waited));
+        assert_eq!(line.tokens(), 4000);
+    }
+}
+
+#[test]
+fn a_parked_line_revives_by_probe_ever_more_slowly() {
+    let mut line = parked();
+    for ceiling in [30, 60, 120, 240, 300, 300] {
+        let waited = line.next_probe_at().since(line.now);
+        assert!(waited <= secs(ceiling) && waited >= secs(ceiling / 2), "{waited:?} of {ceiling}");
+        line.until_dial();
+        line.lose(Class::Exit);
+        assert_eq!(line.name(), "parked");
+    }
+    line.until_dial();
+    line.connect();
+    assert_eq!(line.name(), "up");
+    // Service begins a new episode, so the next park starts fast again.
+    line.answer(1);
+    line.lose(Class::Exit);
+    assert!(line.next_probe_at().since(line.now) <= secs(30));
+}
+
+#[test]
+fn a_parked_line_revives_by_use() {
+    let mut line = parked();
+    assert!(matches!(line.call(), Admission::Refuse { why: Refusal::Parked, next: Some(_) }));
+    line.pass(secs(5));
+    let Admission::Hold { until } = line.call() else { panic!("the call that wakes it waits") };
+    assert_eq!(until, line.now + secs(5));
+    let refused = Admission::Refuse { why: Refusal::Parked, next: None };
+    assert_eq!(line.call(), refused, "others are refused at once");
+    line.connect();
+    assert!(matches!(line.call(), Admission::Go { .. }));
+}
+
+#[test]
+fn use_cannot_hammer_a_parked_line() {
+    let mut line = parked();
+    let dials = line.dials();
+    let start = line.now;
+    // A caller every hundred milliseconds for ten minutes, on a server that always dies.
+    while line.now.since(start) < secs(600) {
+        line.call();
+        if line.name() == "dialing" {
+            line.lose(Class::Exit);
+        }
+        line.pass(millis(100));
+        if line.name() == "dialing" {
+            line.lose(Class::Exit);
+        }
+    }
+    let woken = line.dials() - dials;
+    // 5, 10, 20, 40, 60, 60 … seconds apart; the slow probes hide behind them.
+    assert!((10..=15).contains(&woken), "{woken}");
+}
+
+#[test]
+fn a_parked_line_revives_by_command_by_config_and_by_credentials() {
+    for command in [Command::Open, Command::Reload, Command::Credentials] {
+        let mut line = parked();
+        line.pass(secs(1));
+        assert_eq!(line.command(command), Asked::Started, "{command:?}");
+        assert_eq!(line.name(), "dialing");
+        assert!(matches!(line.call(), Admission::Hold { .. }), "somebody wanted it: calls may wait");
+    }
+    let mut line = parked();
+    line.pass(secs(1));
+    assert_eq!(line.redial(), Asked::Started, "an explicit reconnect always works");
+    assert_eq!(line.name(), "dialing");
+}
+
+#[test]
+fn no_budget_is_given_back_by_a_handshake() {
+    let mut line = parked();
+    line.until_dial();
+    line.connect();
+    line.lose(Class::Exit);
+    assert_eq!(line.name(), "parked", "it found no token");
+    assert_eq!(line.count(|effect| matches!(effect, Effect::Dial { .. })), line.dials());
+}
+
+#[test]
+fn a_quiet_month_restores_the_budget() {
+    let mut line = Line::up();
+    line.lose(Class::Exit);
+    line.until_dial();
+    line.connect();
+    line.vitals.heard_at = line.now + DAY;
+    line.pass(DAY);
+    assert_eq!(line.tokens(), 5000);
+}

@@ -1,0 +1,147 @@
+//! What each command does in states where it is easily overlooked.
+
+use linetender_core::{Asked, Class, Command, Event, Leaf, Plan, State};
+
+use crate::kit::{Line, millis, secs};
+
+#[test]
+fn commands_for_a_dial_under_way() {
+    for joined in [Command::Open, Command::Recycle, Command::IdleStop] {
+        let mut line = Line::new();
+        line.open();
+        assert_eq!(line.command(joined), Asked::Joined);
+        assert_eq!(line.redial(), Asked::Joined);
+        assert_eq!(line.dials(), 1);
+    }
+    for (command, plan) in [(Command::Reload, Plan::Reload), (Command::Credentials, Plan::Credentials)] {
+        let mut line = Line::new();
+        line.open();
+        assert_eq!(line.command(command), Asked::Started, "what it dials with is out of date");
+        assert!(line.cause().leaves().has(Leaf::Planned(plan)));
+        line.until_dial();
+        assert_eq!(line.tokens(), 5000);
+    }
+    let mut line = Line::new();
+    line.open();
+    line.command(Command::Close);
+    assert_eq!(line.name(), "closed");
+}
+
+#[test]
+fn commands_for_a_line_that_waits() {
+    let waiting = || {
+        let mut line = Line::new();
+        line.open();
+        line.pass(millis(200));
+        line.lose(Class::Local);
+        assert_eq!(line.name(), "waiting");
+        line
+    };
+    for joined in [Command::Open, Command::Recycle, Command::IdleStop] {
+        let mut line = waiting();
+        assert_eq!((line.command(joined), line.name()), (Asked::Joined, "waiting"));
+    }
+    for dials in [Command::Reload, Command::Credentials] {
+        let mut line = waiting();
+        assert_eq!((line.command(dials), line.name()), (Asked::Started, "dialing"));
+        assert!(line.machine.state().cause().is_some(), "why the last one ended is not forgotten");
+    }
+    let mut line = waiting();
+    assert_eq!((line.redial(), line.name()), (Asked::Started, "dialing"));
+    let mut line = waiting();
+    assert_eq!((line.command(Command::Close), line.name()), (Asked::Started, "closed"));
+}
+
+#[test]
+fn commands_for_an_idle_line() {
+    for nothing in [Command::Recycle, Command::Reload, Command::Credentials, Command::IdleStop] {
+        let mut line = Line::new();
+        assert_eq!((line.command(nothing), line.name()), (Asked::Joined, "idle"));
+    }
+    let mut line = Line::new();
+    assert_eq!((line.redial(), line.name()), (Asked::Started, "dialing"));
+    let mut line = Line::new();
+    assert_eq!((line.command(Command::Close), line.name()), (Asked::Started, "closed"));
+}
+
+#[test]
+fn commands_for_a_draining_line() {
+    let draining = || {
+        let mut line = Line::up();
+        line.in_flight(1);
+        line.command(Command::IdleStop);
+        line
+    };
+    let mut line = draining();
+    assert_eq!(line.command(Command::Open), Asked::Joined);
+    assert_eq!((line.command(Command::Reload), line.name()), (Asked::Joined, "draining"));
+    assert!(line.cause().leaves().has(Leaf::Planned(Plan::Reload)));
+    let State::Draining { until, .. } = *line.machine.state() else { panic!() };
+    assert_eq!(until, line.now + secs(30), "a second plan does not prolong the first");
+    line.in_flight(0);
+    assert_eq!(line.name(), "idle");
+
+    let mut line = draining();
+    assert_eq!(line.redial(), Asked::Started);
+    assert!(
+        line.until_dial() <= millis(100),
+        "whoever asks for a redial does not want the line to stay down"
+    );
+
+    let mut line = draining();
+    line.command(Command::Close);
+    assert_eq!(line.name(), "closed");
+}
+
+#[test]
+fn commands_for_a_line_that_is_up() {
+    let mut line = Line::up();
+    assert_eq!((line.command(Command::Open), line.name()), (Asked::Joined, "up"));
+    line.in_flight(3);
+    assert_eq!(line.redial(), Asked::Started);
+    assert_ne!(line.name(), "draining", "a redial does not wait for a call that may hang");
+}
+
+#[test]
+fn commands_while_a_generation_ends() {
+    let ending = |class| {
+        let mut line = Line::up();
+        line.pass(secs(1));
+        line.obedient = false;
+        line.lose(class);
+        line
+    };
+    let finish = |mut line: Line| {
+        line.event(Event::Drained);
+        line.event(Event::Gone(None));
+        line
+    };
+    for joined in [Command::Open, Command::Reload, Command::Credentials, Command::Recycle, Command::IdleStop]
+    {
+        assert_eq!(ending(Class::Exit).command(joined), Asked::Joined);
+    }
+    for class in [Class::Config, Class::Auth] {
+        for joined in [Command::Recycle, Command::IdleStop] {
+            assert_eq!(ending(class).command(joined), Asked::Joined);
+        }
+        for wakes in [Command::Open, Command::Reload, Command::Credentials] {
+            let mut line = ending(class);
+            assert_eq!(line.command(wakes), Asked::Started);
+            assert_eq!(finish(line).name(), "dialing");
+        }
+        let mut line = ending(class);
+        assert_eq!(line.redial(), Asked::Started);
+        assert_eq!(finish(line).name(), "dialing");
+    }
+    let mut line = ending(Class::Exit);
+    assert_eq!(line.command(Command::Close), Asked::Started);
+    assert_eq!(finish(line).name(), "closed");
+    let mut line = Line::up();
+    line.answer(1);
+    line.pass(secs(1));
+    line.obedient = false;
+    line.command(Command::IdleStop);
+    assert_eq!(line.command(Command::Reload), Asked::Joined);
+    assert_eq!(line.command(Command::Open), Asked::Started);
+    assert_eq!(finish(line).name(), "dialing");
+}

@@ -1,0 +1,16 @@
+//! The machine as its driver sees it: public API only, virtual time only.
+
+#![allow(unreachable_pub, reason = "nobody can reach into a test")]
+
+mod budgets;
+mod call_path;
+mod cells;
+mod commands;
+mod deaths;
+mod holding;
+mod house;
+mod kit;
+mod model;
+mod origin;
+mod policy;
+mod probes;

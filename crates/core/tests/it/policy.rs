@@ -1,0 +1,69 @@
+//! The defaults are those of the fault catalogue, and configuration can reach every number.
+
+use linetender_core::{Policy, ServerState, Span};
+
+#[test]
+fn the_defaults_are_those_of_the_catalogue() {
+    let policy = Policy::default();
+    assert_eq!(policy.state, ServerState::None);
+    assert!(!policy.trust_annotations);
+    let secs = [
+        (policy.dial.start, 60),
+        (policy.dial.handshake, 30),
+        (policy.dial.probe_wait, 2),
+        (policy.call.limit, 300),
+        (policy.call.cap, 600),
+        (policy.call.hang_after, 1800),
+        (policy.call.wait_for_line, 5),
+        (policy.probe.keepalive, 30),
+        (policy.probe.timeout, 5),
+        (policy.budget.uptime_per_token, 60),
+        (policy.backoff.cap, 30),
+        (policy.park.probe, 30),
+        (policy.park.probe_cap, 300),
+        (policy.park.wake, 5),
+        (policy.park.wake_cap, 60),
+        (policy.close.stdin, 2),
+        (policy.close.term, 2),
+    ];
+    for (span, expected) in secs {
+        assert_eq!(span, Span::from_secs(expected));
+    }
+    assert_eq!(policy.backoff.base, Span::from_millis(100));
+    assert_eq!(policy.close.settle, Span::from_millis(30));
+    assert_eq!((policy.budget.tokens, policy.budget.millis_per_answer, policy.probe.failures), (5, 100, 2));
+    assert_eq!((policy.retry.percent, policy.retry.reserve_per_sec), (10, 1));
+    let limits = policy.limits;
+    assert_eq!((limits.message, limits.depth, limits.stderr), (16 << 20, 128, 64 << 10));
+    assert_eq!((limits.in_flight, limits.queue), (128, 256));
+}
+
+#[cfg(feature = "serde")]
+mod from_config {
+    use linetender_core::{Policy, ServerState, Span};
+
+    #[test]
+    fn what_is_not_written_keeps_its_default() {
+        let text = r#"{"state": "process", "probe": {"keepalive": 10000}}"#;
+        let policy: Policy = serde_json::from_str(text).unwrap();
+        assert_eq!(policy.state, ServerState::Process);
+        assert_eq!(policy.probe.keepalive, Span::from_secs(10));
+        assert_eq!(policy.probe.timeout, Policy::default().probe.timeout);
+        assert_eq!(policy.budget, Policy::default().budget);
+    }
+
+    #[test]
+    fn a_policy_survives_the_round_trip() {
+        let text = serde_json::to_string(&Policy::default()).unwrap();
+        assert_eq!(serde_json::from_str::<Policy>(&text).unwrap(), Policy::default());
+    }
+
+    #[test]
+    fn a_bad_number_and_a_misspelt_name_are_refused_where_they_stand() {
+        let error = |text| serde_json::from_str::<Policy>(text).unwrap_err().to_string();
+        assert!(
+            error(r#"{"probe": {"keepalive": 0}}"#).starts_with("probe.keepalive must be longer than zero")
+        );
+        assert!(error(r#"{"probe": {"keepalife": 5}}"#).contains("unknown field `keepalife`"));
+    }
+}

@@ -1,0 +1,275 @@
+//! When a line is probed, and what silence means.
+
+use linetender_core::{Admission, Class, Conclusion, Detail, Effect, Event, Gate, Heard};
+
+use crate::kit::{Line, millis, secs};
+
+fn probes(line: &Line) -> usize {
+    line.count(|effect| matches!(effect, Effect::Probe { .. }))
+}
+
+#[test]
+fn an_idle_line_that_says_nothing_is_known_dead_within_forty_seconds() {
+    let mut line = Line::up();
+    let up = line.now;
+    line.pass(secs(30));
+    assert_eq!((probes(&line), line.name()), (1, "up"));
+    line.pass(secs(5));
+    assert_eq!((probes(&line), line.name()), (2, "suspect"));
+    assert!(matches!(line.machine.gate(), Gate::Go { .. }), "suspect still admits");
+    line.obedient = false;
+    line.pass(secs(5));
+    assert_eq!(line.name(), "ending");
+    assert_eq!(line.now.since(up), secs(40));
+    assert_eq!(line.cause().headline().detail, Detail::Concluded(Conclusion::ProbesUnanswered));
+    assert_eq!(line.tokens(), 4000);
+}
+
+#[test]
+fn a_line_that_talks_is_not_probed() {
+    let mut line = Line::up();
+    for _ in 0..100 {
+        line.pass(secs(29));
+        line.answer(1);
+    }
+    assert_eq!(probes(&line), 0);
+    line.pass(secs(30));
+    assert_eq!(probes(&line), 1, "keepalive counts from the last sign of life");
+}
+
+#[test]
+fn any_sign_of_life_answers_a_probe() {
+    for sign in [true, false] {
+        let mut line = Line::up();
+        line.pass(secs(36));
+        assert_eq!(line.name(), "suspect");
+        if sign {
+            assert_eq!(line.event(Event::ProbeAnswered), Heard::Taken);
+        } else {
+            line.vitals.heard_at = line.now;
+            line.pass(millis(0));
+        }
+        assert_eq!(line.name(), "up");
+        line.pass(secs(29));
+        assert_eq!(probes(&line), 2);
+        line.pass(secs(1));
+        assert_eq!((probes(&line), line.name()), (3, "up"), "and the count of misses starts anew");
+    }
+}
+
+#[test]
+fn what_was_heard_before_the_probe_does_not_answer_it() {
+    let mut line = Line::up();
+    line.pass(secs(36));
+    line.vitals.heard_at = Line::new().now + secs(34);
+    line.pass(millis(0));
+    assert_eq!(line.name(), "suspect");
+}
+
+#[test]
+fn a_busy_line_is_never_probed_just_for_being_quiet() {
+    let mut line = Line::up();
+    line.in_flight(1);
+    line.pass(secs(3600));
+    assert_eq!((probes(&line), line.name()), (0, "up"));
+}
+
+#[test]
+fn a_busy_single_threaded_server_is_never_killed_for_not_answering_a_probe() {
+    let mut line = Line::up();
+    line.in_flight(1);
+    line.pass(secs(300));
+    // The quiet limit: the agent owns the deadline, so the call stays in flight.
+    line.event(Event::Overdue);
+    assert_eq!((probes(&line), line.name()), (1, "up"));
+    line.pass(secs(10));
+    assert_eq!((probes(&line), line.name()), (2, "suspect"), "two probes unanswered, and it lives");
+    line.pass(secs(1200));
+    assert_eq!((line.name(), line.tokens()), ("suspect", 5000));
+    line.answer(1);
+    assert_eq!(line.name(), "up");
+}
+
+#[test]
+fn silence_as_long_as_the_hang_limit_ends_even_a_busy_line() {
+    let mut line = Line::up();
+    line.in_flight(1);
+    let heard = line.now;
+    line.pass(secs(300));
+    line.event(Event::Overdue);
+    line.obedient = false;
+    while line.name() != "ending" {
+        line.jump();
+    }
+    let silent = line.now.since(heard);
+    assert!(silent >= secs(1800) && silent <= secs(1800 + 30 + 5), "{silent:?}");
+    assert_eq!(line.cause().headline().detail, Detail::Concluded(Conclusion::Hung));
+}
+
+#[test]
+fn a_timed_out_call_is_not_a_death_but_two_unanswered_probes_after_it_are() {
+    let mut line = Line::up();
+    line.in_flight(1);
+    line.pass(secs(300));
+    // The library owns the deadline: the call is withdrawn, and the line is idle again.
+    line.in_flight(0);
+    line.event(Event::Overdue);
+    assert_eq!(line.name(), "up");
+    line.pass(secs(5));
+    assert_eq!(line.name(), "suspect");
+    line.obedient = false;
+    line.pass(secs(5));
+    assert_eq!(line.name(), "ending");
+
+    // The same with a server that was merely slow.
+    let mut line = Line::up();
+    line.lively = true;
+    line.in_flight(1);
+    line.pass(secs(300));
+    line.in_flight(0);
+    line.event(Event::Overdue);
+    assert_eq!(line.name(), "up");
+    assert_eq!(line.machine.poll_timeout(), Some(line.now + secs(30)));
+}
+
+#[test]
+fn an_overdue_call_asks_for_one_probe_not_one_each() {
+    let mut line = Line::up();
+    line.in_flight(50);
+    for _ in 0..50 {
+        assert_eq!(line.event(Event::Overdue), Heard::Taken);
+    }
+    assert_eq!(probes(&line), 1);
+}
+
+#[test]
+fn trouble_makes_a_line_suspect_with_one_probe_now() {
+    let mut line = Line::up();
+    for _ in 0..10 {
+        assert_eq!(line.event(Event::Trouble), Heard::Taken);
+    }
+    assert_eq!((probes(&line), line.name()), (1, "suspect"));
+    assert!(matches!(line.machine.gate(), Gate::Go { .. }));
+    line.event(Event::ProbeAnswered);
+    assert_eq!(line.name(), "up");
+}
+
+#[test]
+fn trouble_during_a_probe_does_not_start_another() {
+    let mut line = Line::up();
+    line.pass(secs(30));
+    line.event(Event::Trouble);
+    assert_eq!((probes(&line), line.name()), (1, "suspect"));
+}
+
+#[test]
+fn a_probe_that_is_refused_at_once_ends_nothing_sooner_than_silence_would() {
+    let mut line = Line::up();
+    line.event(Event::Trouble);
+    assert_eq!(line.event(Event::ProbeFailed), Heard::Taken);
+    assert_eq!(line.event(Event::ProbeFailed), Heard::OutOfPlace);
+    let start = line.now;
+    line.pass(millis(4999));
+    assert_eq!(probes(&line), 1);
+    line.pass(millis(1));
+    assert_eq!(probes(&line), 2);
+    // A server that restarted in the meantime answers the second.
+    line.event(Event::ProbeAnswered);
+    assert_eq!((line.name(), line.tokens()), ("up", 5000));
+
+    line.event(Event::Trouble);
+    line.event(Event::ProbeFailed);
+    line.pass(secs(5));
+    line.event(Event::ProbeFailed);
+    line.obedient = false;
+    line.pass(secs(5));
+    assert_eq!(line.name(), "ending");
+    assert!(line.now.since(start) >= secs(15));
+}
+
+#[test]
+fn a_keepalive_probe_that_is_refused_makes_the_line_suspect() {
+    let mut line = Line::up();
+    line.pass(secs(30));
+    line.event(Event::ProbeFailed);
+    assert_eq!(line.name(), "suspect");
+}
+
+#[test]
+fn time_under_suspicion_earns_nothing() {
+    let mut line = Line::up();
+    line.lose(Class::Exit);
+    line.until_dial();
+    line.connect();
+    line.in_flight(1);
+    line.event(Event::Trouble);
+    line.pass(secs(600));
+    assert_eq!((line.name(), line.tokens()), ("suspect", 4000));
+}
+
+#[test]
+fn after_sleep_the_first_call_waits_for_one_probe() {
+    let mut line = Line::up();
+    line.machine.handle_sleep(line.now, secs(8 * 3600));
+    line.run();
+    assert_eq!(line.machine.gate(), Gate::Knock);
+    assert_eq!(probes(&line), 0, "no herd: nobody needed it yet");
+    let Admission::Hold { until } = line.call() else { panic!() };
+    assert_eq!(until, line.now + secs(15), "two probes and a dial");
+    assert!(matches!(line.call(), Admission::Hold { .. }));
+    assert_eq!(probes(&line), 1);
+    line.event(Event::ProbeAnswered);
+    assert!(matches!(line.call(), Admission::Go { .. }));
+}
+
+#[test]
+fn after_sleep_lines_look_by_themselves_but_not_all_at_once() {
+    let mut at = Vec::new();
+    for seed in 0..100 {
+        let mut line = Line::up();
+        line.machine = {
+            let mut machine =
+                linetender_core::Machine::new(linetender_core::Policy::default(), seed, line.now);
+            machine.handle_command(line.now, linetender_core::Command::Open);
+            while machine.poll_effect().is_some() {}
+            machine.handle_event(line.now, machine.generation(), Event::Dialled);
+            machine
+        };
+        line.machine.handle_sleep(line.now, secs(60));
+        let wait = line.machine.poll_timeout().unwrap().since(line.now);
+        assert!(wait <= secs(30));
+        at.push(wait.millis() / 3000);
+    }
+    for tenth in 0..10 {
+        let lines = at.iter().filter(|&&t| t == tenth).count();
+        assert!((2..=25).contains(&lines), "{at:?}");
+    }
+}
+
+#[test]
+fn after_sleep_cut_streams_make_no_storm_of_probes() {
+    let mut line = Line::up();
+    line.machine.handle_sleep(line.now, secs(60));
+    line.run();
+    assert_eq!(line.event(Event::Trouble), Heard::Taken);
+    assert_eq!((probes(&line), line.name()), (0, "up"));
+}
+
+#[test]
+fn a_dead_server_is_found_out_after_sleep() {
+    let mut line = Line::up();
+    line.machine.handle_sleep(line.now, secs(60));
+    line.call();
+    line.pass(secs(5));
+    assert_eq!(line.name(), "suspect");
+    line.pass(secs(5));
+    assert_eq!(line.name(), "dialing");
+}
+
+#[test]
+fn sleep_leaves_a_line_without_a_generation_alone() {
+    let mut line = Line::new();
+    let before = line.machine.clone();
+    line.machine.handle_sleep(line.now, secs(60));
+    assert_eq!(line.machine, before);
+}

@@ -1,0 +1,186 @@
+//! What must be true of every history.
+
+use linetender_core::{Class, DialPhase, Generation, Leaf, Leaves, Machine, Policy, Span, State};
+
+use crate::call::{Call, Truths};
+use crate::server::Try;
+use linetender_core::Delivery;
+
+/// How often something happened: a sweep that never saw a rare thing proves nothing about it.
+#[derive(Clone, Debug, Default)]
+pub struct Seen {
+    pub answered: u64,
+    pub not_executed: u64,
+    pub unknown: u64,
+    pub refused: u64,
+    pub proofs_by_residue: u64,
+    pub sent_again_by_proof: u64,
+    pub retried_unknown: u64,
+    pub asked_new_generation: u64,
+    pub withdrawn_while_writing: u64,
+    pub answers_won_by_drain: u64,
+    pub planned_ends: u64,
+    pub unplanned_ends: u64,
+    pub mixed_ends: u64,
+    pub parked: u64,
+    pub needs_auth: u64,
+    pub suspected: u64,
+    pub stuck: u64,
+    pub stale_events: u64,
+    pub slept: u64,
+    pub woken_by_use: u64,
+    pub state_lost: u64,
+    pub survivors_read_on: u64,
+    /// Sums for the laws below.
+    pub calls: u64,
+    pub charged: u64,
+    pub answered_by_server: u64,
+    pub up: Span,
+    pub elapsed: Span,
+}
+
+impl Seen {
+    pub fn add(&mut self, other: &Self) {
+        self.answered += other.answered;
+        self.not_executed += other.not_executed;
+        self.unknown += other.unknown;
+        self.refused += other.refused;
+        self.proofs_by_residue += other.proofs_by_residue;
+        self.sent_again_by_proof += other.sent_again_by_proof;
+        self.retried_unknown += other.retried_unknown;
+        self.asked_new_generation += other.asked_new_generation;
+        self.withdrawn_while_writing += other.withdrawn_while_writing;
+        self.answers_won_by_drain += other.answers_won_by_drain;
+        self.planned_ends += other.planned_ends;
+        self.unplanned_ends += other.unplanned_ends;
+        self.mixed_ends += other.mixed_ends;
+        self.parked += other.parked;
+        self.needs_auth += other.needs_auth;
+        self.suspected += other.suspected;
+        self.stuck += other.stuck;
+        self.stale_events += other.stale_events;
+        self.slept += other.slept;
+        self.woken_by_use += other.woken_by_use;
+        self.state_lost += other.state_lost;
+        self.survivors_read_on += other.survivors_read_on;
+        self.calls += other.calls;
+        self.charged += other.charged;
+        self.answered_by_server += other.answered_by_server;
+    }
+
+    /// Everything that a law speaks of has to have happened.
+    pub fn everything(&self) {
+        for (what, times) in [
+            ("answered", self.answered),
+            ("not executed", self.not_executed),
+            ("unknown", self.unknown),
+            ("refused", self.refused),
+            ("proof by residue", self.proofs_by_residue),
+            ("sent again by proof", self.sent_again_by_proof),
+            ("unknown retried", self.retried_unknown),
+            ("asked the new generation", self.asked_new_generation),
+            ("withdrawn while writing", self.withdrawn_while_writing),
+            ("answer won by the drain", self.answers_won_by_drain),
+            ("planned end", self.planned_ends),
+            ("unplanned end", self.unplanned_ends),
+            ("mixed end", self.mixed_ends),
+            ("parked", self.parked),
+            ("needs auth", self.needs_auth),
+            ("suspected", self.suspected),
+            ("stuck", self.stuck),
+            ("stale event", self.stale_events),
+            ("slept", self.slept),
+            ("woken by use", self.woken_by_use),
+            ("state lost", self.state_lost),
+            ("survivor read on", self.survivors_read_on),
+        ] {
+            assert!(times > 0, "{what} never happened");
+        }
+    }
+}
+
+/// Every state but closed has a way out: a timer, a knock, or the driver's own business.
+pub fn way_out(machine: &Machine<&'static str>) -> Result<(), String> {
+    let out = match machine.state() {
+        State::Idle | State::Closed => true,
+        State::Dialing(dialing) => dialing.phase == DialPhase::AtGate || machine.poll_timeout().is_some(),
+        _ => machine.poll_timeout().is_some(),
+    };
+    if out { Ok(()) } else { Err(format!("no way out of {:?}", machine.state())) }
+}
+
+/// What an end must have cost, said in the plainest way.
+pub fn charge(policy: &Policy, leaves: Leaves, served: bool, era_probed: bool, tokens: u32) -> u32 {
+    let costs = |leaf| match leaf {
+        Leaf::Planned(_) => false,
+        Leaf::Failed(Class::Auth | Class::Config | Class::Local) => false,
+        Leaf::Failed(Class::SessionLost) => !served,
+        Leaf::Failed(Class::EraProbe) => era_probed,
+        Leaf::Failed(_) => true,
+    };
+    assert!(tokens <= u32::from(policy.budget.tokens) * 1000);
+    if leaves.iter().any(costs) && tokens >= 1000 { 1000 } else { 0 }
+}
+
+/// The laws about calls, once the world is over.
+pub fn calls(calls: &[Call], truths: &Truths) -> Result<(), String> {
+    for (at, call) in calls.iter().enumerate() {
+        let tries = || truths.range(Try { call: at, number: 0 }..=Try { call: at, number: u32::MAX });
+        let runs: u32 = tries().map(|(_, truth)| truth.runs).sum();
+        let told = call.outcome.ok_or_else(|| format!("call {at} has no outcome: {call:?}"))?;
+        if call.fragile() && runs > 1 {
+            return Err(format!("call {at} must not run twice and ran {runs} times: {call:?}"));
+        }
+        for (a_try, truth) in tries() {
+            if matches!(truth.verdict, Some(Delivery::NotExecuted(_))) && truth.runs > 0 {
+                return Err(format!("{a_try:?} was called not executed ({truth:?}), and ran: {call:?}"));
+            }
+        }
+        let not_run = matches!(told.delivery, Delivery::NotExecuted(_));
+        if not_run && runs > 0 {
+            return Err(format!("call {at} was called not executed, and ran {runs} times: {call:?}"));
+        }
+        if told.delivery == Delivery::Answered && runs == 0 {
+            return Err(format!("call {at} was answered and never ran"));
+        }
+    }
+    Ok(())
+}
+
+/// The laws about totals, once the world is over.
+pub fn totals(policy: &Policy, seen: &Seen) -> Result<(), String> {
+    let retry = policy.retry;
+    let allowed = seen.calls * u64::from(retry.percent) / 100
+        + seen.elapsed.millis() / 1000 * u64::from(retry.reserve_per_sec)
+        + u64::from(retry.burst)
+        + 1;
+    if seen.retried_unknown > allowed {
+        return Err(format!("{} retries of {} allowed", seen.retried_unknown, allowed));
+    }
+    // Tokens come from service to callers and from time up, and from nothing else.
+    let earned = u64::from(policy.budget.tokens) * 1000
+        + seen.answered_by_server * u64::from(policy.budget.millis_per_answer)
+        + seen.up.millis() * 1000 / policy.budget.uptime_per_token.millis()
+        + 1;
+    if seen.charged > earned {
+        return Err(format!("{} milli-tokens were charged and only {earned} earned", seen.charged));
+    }
+    Ok(())
+}
+
+/// A stale event may change nothing.
+pub fn nothing_changed(
+    before: &Machine<&'static str>,
+    after: &Machine<&'static str>,
+    from: Generation,
+) -> Result<(), String> {
+    if before == after {
+        Ok(())
+    } else {
+        Err(format!(
+            "a late event of generation {from} changed {:?} into {:?}",
+            before.state(),
+            after.state()
+        ))
+    }
+}
