@@ -41,12 +41,12 @@ fn answered_call(bencher: divan::Bencher) {
 #[divan::bench]
 fn lost_call(bencher: divan::Bencher) {
     let policy = Policy::default();
-    let mut budget = RetryBudget::new(policy.retry, Instant::ORIGIN);
+    let mut budget = RetryBudget::new(policy.settings().retry, Instant::ORIGIN);
     bencher.bench_local(move || {
         let evidence = Evidence::Consumed { bytes: black_box(1050) };
         let lost = flushed().step(RecordStep::Lose(evidence)).unwrap();
-        let rules = Rules::new(&policy, true, Declared::NotYet);
-        black_box(lost.next(rules, || budget.withdraw(policy.retry, 1, Instant::ORIGIN)))
+        let rules = Rules::new(policy.settings(), true, Declared::NotYet);
+        black_box(lost.next(rules, || budget.withdraw(policy.settings().retry, 1, Instant::ORIGIN)))
     });
 }
 
@@ -59,7 +59,7 @@ fn vitals(bencher: divan::Bencher) {
     bencher.bench_local(move || {
         now = now + Span::from_millis(1);
         answered += 100;
-        let vitals = Vitals { in_flight: 1, answered, heard_at: now };
+        let vitals = Vitals { in_flight: 1, owed: 0, answered, heard_at: now };
         machine.handle_vitals(now, machine.generation(), vitals);
         black_box(machine.poll_effect());
         black_box(machine.poll_timeout())

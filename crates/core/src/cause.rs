@@ -120,11 +120,10 @@ impl<D> Cause<D> {
         self
     }
 
-    /// What arrives once the end has begun is a note: it changes neither the reasons nor the headline.
+    /// What arrives once the server was told to die is a note: it changes neither the reasons nor the headline.
     pub(crate) fn add_notes_of(&mut self, late: Self) {
-        self.note(late.headline);
-        for note in late.notes.into_iter().flatten() {
-            self.note(note);
+        for note in core::iter::once(late.headline).chain(late.notes.into_iter().flatten()) {
+            self.note(Note { kind: NoteKind::Teardown, detail: note.detail });
         }
         self.dropped = self.dropped.saturating_add(late.dropped);
     }

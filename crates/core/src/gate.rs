@@ -25,7 +25,7 @@ pub enum Gate {
         /// Why.
         why: Refusal,
         /// When the line is tried next.
-        next: Option<Instant>,
+        next: NextTry,
         /// Whether a call may wake it before that.
         wake: Wake,
     },
@@ -40,12 +40,27 @@ pub enum Refusal {
     Parked,
     /// Credentials are missing.
     NeedsAuth,
-    /// The old process tree will not die, and two at once are never run. Nobody can say when it will.
+    /// The old process tree will not die, and two at once are never run.
     Stuck,
     /// The server kept state in its process, and that process is gone. Said once.
     StateLost,
     /// The line was closed.
     Closed,
+}
+
+/// When a line that refuses is tried next.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum NextTry {
+    /// Then.
+    At(Instant),
+    /// It is being tried right now.
+    Underway,
+    /// The next call will do.
+    NextCall,
+    /// As soon as the old process tree is gone. Nobody can say when.
+    WhenGone,
+    /// Never: it was closed.
+    Never,
 }
 
 /// Whether a call may wake a line that refuses.
@@ -67,11 +82,8 @@ pub enum Admission {
         /// The generation that is up.
         generation: Generation,
     },
-    /// Wait for the next gate, no longer than this.
-    Hold {
-        /// When to give up.
-        until: Instant,
-    },
+    /// Wait for the next gate, and ask it with [`Gate::recheck`].
+    Hold(Held),
     /// Ask the tender.
     Knock,
     /// End the call now.
@@ -79,8 +91,17 @@ pub enum Admission {
         /// Why.
         why: Refusal,
         /// When the line is tried next.
-        next: Option<Instant>,
+        next: NextTry,
     },
+}
+
+/// What a call that waits carries from one gate to the next.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Held {
+    /// When it gives up.
+    pub until: Instant,
+    /// Whether a parked line is being dialled for it. It waits where others are refused.
+    pub waker: bool,
 }
 
 impl Gate {
@@ -89,14 +110,31 @@ impl Gate {
     pub fn admit(self, now: Instant) -> Admission {
         match self {
             Self::Go { generation } => Admission::Go { generation },
-            Self::Hold { patience, from } if from >= now + patience => {
-                Admission::Refuse { why: Refusal::Waiting, next: Some(from) }
-            }
-            Self::Hold { patience, from: _ } => Admission::Hold { until: now + patience },
+            Self::Hold { patience, from } => held(Held { until: now + patience, waker: false }, from),
             Self::Knock => Admission::Knock,
             Self::Refuse { wake: Wake::From(from), .. } if from <= now => Admission::Knock,
             Self::Refuse { why, next, wake: _ } => Admission::Refuse { why, next },
         }
+    }
+
+    /// What a call that has been waiting is told by a new gate. Its patience is not renewed.
+    pub fn recheck(self, waiting: Held) -> Admission {
+        match self {
+            Self::Go { generation } => Admission::Go { generation },
+            Self::Hold { from, .. } => held(waiting, from),
+            Self::Knock => Admission::Knock,
+            Self::Refuse { wake: Wake::Underway, .. } if waiting.waker => Admission::Hold(waiting),
+            Self::Refuse { why, next, wake: _ } => Admission::Refuse { why, next },
+        }
+    }
+}
+
+/// A call waits, unless it would wait in vain.
+fn held(held: Held, from: Instant) -> Admission {
+    if from >= held.until {
+        Admission::Refuse { why: Refusal::Waiting, next: NextTry::At(from) }
+    } else {
+        Admission::Hold(held)
     }
 }
 
@@ -116,7 +154,7 @@ impl Refusal {
 
 #[cfg(test)]
 mod tests {
-    use super::{Admission, Gate, Refusal, Wake};
+    use super::{Admission, Gate, Held, NextTry, Refusal, Wake};
     use crate::generation::Generation;
     use crate::time::{Instant, Span};
 
@@ -133,21 +171,33 @@ mod tests {
     fn a_call_waits_its_own_patience_and_never_in_vain() {
         let patience = Span::from_secs(5);
         let gate = |from| Gate::Hold { patience, from };
-        assert_eq!(gate(NOW).admit(NOW), Admission::Hold { until: NOW + patience });
+        let held = Held { until: NOW + patience, waker: false };
+        assert_eq!(gate(NOW).admit(NOW), Admission::Hold(held));
         let just_in_time = Instant::from_nanos((NOW + patience).nanos() - 1);
-        assert_eq!(gate(just_in_time).admit(NOW), Admission::Hold { until: NOW + patience });
+        assert_eq!(gate(just_in_time).admit(NOW), Admission::Hold(held));
         let too_late = NOW + patience;
-        let refused = Admission::Refuse { why: Refusal::Waiting, next: Some(too_late) };
+        let refused = Admission::Refuse { why: Refusal::Waiting, next: NextTry::At(too_late) };
         assert_eq!(gate(too_late).admit(NOW), refused);
+        // The next gate does not renew its patience.
+        assert_eq!(gate(just_in_time).recheck(held), Admission::Hold(held));
+        assert_eq!(gate(too_late).recheck(held), refused);
+        let generation = Generation::new(1);
+        assert_eq!(Gate::Go { generation }.recheck(held), Admission::Go { generation });
+        assert_eq!(Gate::Knock.recheck(held), Admission::Knock);
     }
 
     #[test]
     fn a_parked_line_is_knocked_at_only_when_it_may_wake() {
-        let gate = |wake| Gate::Refuse { why: Refusal::Parked, next: None, wake };
-        let refused = Admission::Refuse { why: Refusal::Parked, next: None };
+        let gate = |wake| Gate::Refuse { why: Refusal::Parked, next: NextTry::Never, wake };
+        let refused = Admission::Refuse { why: Refusal::Parked, next: NextTry::Never };
         assert_eq!(gate(Wake::Never).admit(NOW), refused);
         assert_eq!(gate(Wake::Underway).admit(NOW), refused);
         assert_eq!(gate(Wake::From(NOW + Span::from_nanos(1))).admit(NOW), refused);
         assert_eq!(gate(Wake::From(NOW)).admit(NOW), Admission::Knock);
+        // The one that woke it waits while others are refused, and is refused when it was in vain.
+        let waker = Held { until: NOW, waker: true };
+        assert_eq!(gate(Wake::Underway).recheck(waker), Admission::Hold(waker));
+        assert_eq!(gate(Wake::Underway).recheck(Held { waker: false, ..waker }), refused);
+        assert_eq!(gate(Wake::From(NOW)).recheck(waker), refused);
     }
 }

@@ -69,12 +69,12 @@ pub use budget::Budget;
 pub use cause::{Cause, Conclusion, Detail, Leaf, Leaves, Note, NoteKind, Plan};
 pub use class::{Charge, Class, Route, Row};
 pub use delivery::{Delivery, Doubt, Evidence, Proof, Repair, Resend};
-pub use gate::{Admission, Gate, Refusal, Wake};
+pub use gate::{Admission, Gate, Held, NextTry, Refusal, Wake};
 pub use generation::Generation;
 pub use jitter::Jitter;
 pub use machine::{
     After, Asked, Command, DialPhase, Dialing, Effect, Ending, EndingStep, Event, Heard, Live, Machine,
-    Origin, Pulse, State, Vitals,
+    Origin, Pulse, Rest, State, Vitals,
 };
 pub use order::{Misstep, Settle, Step, Walk};
 pub use policy::{

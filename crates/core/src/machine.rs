@@ -18,23 +18,23 @@ pub use effect::Effect;
 pub use ending::{After, Ending, EndingStep};
 pub use input::{Asked, Command, Event, Heard, Vitals};
 pub use live::{Live, Pulse};
-pub use state::{DialPhase, Dialing, Origin, State};
+pub use state::{DialPhase, Dialing, Origin, Rest, State};
 
 use accounts::Episode;
 
 use crate::budget::Budget;
 use crate::cause::{Cause, Conclusion};
 use crate::class::Class;
-use crate::gate::{Admission, Gate, Refusal, Wake};
+use crate::gate::{Admission, Gate, Held, NextTry, Refusal, Wake};
 use crate::generation::Generation;
 use crate::jitter::Jitter;
-use crate::policy::{Policy, ServerState};
-use crate::time::{Instant, Span};
+use crate::policy::{Policy, ServerState, Settings};
+use crate::time::Instant;
 
 /// The machine that decides about one line. `D` is the wire's detail of a cause.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Machine<D> {
-    policy: Policy,
+    policy: Settings,
     /// The latest time it was told. Time never runs backwards here, whatever the driver's clock does.
     now: Instant,
     state: State<D>,
@@ -55,10 +55,11 @@ pub struct Machine<D> {
 impl<D> Machine<D> {
     /// A line that nobody has dialled. Give each line a seed of its own.
     pub fn new(policy: Policy, seed: u64, now: Instant) -> Self {
+        let policy = *policy.settings();
         Self {
             policy,
             now,
-            state: State::Idle,
+            state: State::Idle(None),
             generation: Generation::NONE,
             budget: Budget::full(&policy.budget),
             episode: Episode::default(),
@@ -86,7 +87,7 @@ impl<D> Machine<D> {
     }
 
     /// The policy it obeys.
-    pub const fn policy(&self) -> &Policy {
+    pub const fn policy(&self) -> &Settings {
         &self.policy
     }
 
@@ -95,35 +96,37 @@ impl<D> Machine<D> {
         let wait = self.policy.call.wait_for_line;
         let refuse = |why, next, wake| Gate::Refuse { why, next, wake };
         match &self.state {
-            State::Idle => Gate::Knock,
+            State::Idle(_) => Gate::Knock,
             State::Dialing(dialing) => match dialing.origin {
                 Origin::First => Gate::Hold { patience: self.policy.dial.start, from: Instant::ORIGIN },
                 Origin::Again => Gate::Hold { patience: wait, from: Instant::ORIGIN },
-                Origin::FromPark => refuse(Refusal::Parked, None, Wake::Underway),
-                Origin::FromAuth => refuse(Refusal::NeedsAuth, None, Wake::Underway),
+                Origin::FromPark => refuse(Refusal::Parked, NextTry::Underway, Wake::Underway),
+                Origin::FromAuth => refuse(Refusal::NeedsAuth, NextTry::Underway, Wake::Underway),
             },
             State::Up(live) | State::Suspect(live) => self.live_gate(live),
             State::Draining { .. } => Gate::Hold { patience: wait, from: Instant::ORIGIN },
             State::Ending(ending) => match ending.after {
-                After::Dial { .. } if ending.stuck() => refuse(Refusal::Stuck, None, Wake::Never),
+                After::Dial { .. } if ending.stuck() => {
+                    refuse(Refusal::Stuck, NextTry::WhenGone, Wake::Never)
+                }
                 After::Dial { at } => Gate::Hold { patience: wait, from: at },
-                After::Idle => Gate::Knock,
+                After::Idle { .. } => Gate::Knock,
                 After::Park { next_probe_at, .. } => {
-                    refuse(Refusal::Parked, Some(next_probe_at), Wake::Never)
+                    refuse(Refusal::Parked, NextTry::At(next_probe_at), Wake::Never)
                 }
                 After::NeedsAuth { next_probe_at } => {
-                    refuse(Refusal::NeedsAuth, Some(next_probe_at), Wake::Never)
+                    refuse(Refusal::NeedsAuth, NextTry::At(next_probe_at), Wake::Never)
                 }
-                After::Closed => refuse(Refusal::Closed, None, Wake::Never),
+                After::Closed => refuse(Refusal::Closed, NextTry::Never, Wake::Never),
             },
             State::Waiting { until, .. } => Gate::Hold { patience: wait, from: *until },
             State::Parked { next_probe_at, wake_from, .. } => {
-                refuse(Refusal::Parked, Some(*next_probe_at), Wake::From(*wake_from))
+                refuse(Refusal::Parked, NextTry::At(*next_probe_at), Wake::From(*wake_from))
             }
             State::NeedsAuth { next_probe_at, .. } => {
-                refuse(Refusal::NeedsAuth, Some(*next_probe_at), Wake::Never)
+                refuse(Refusal::NeedsAuth, NextTry::At(*next_probe_at), Wake::Never)
             }
-            State::Closed => refuse(Refusal::Closed, None, Wake::Never),
+            State::Closed => refuse(Refusal::Closed, NextTry::Never, Wake::Never),
         }
     }
 
@@ -143,21 +146,23 @@ impl<D> Machine<D> {
     pub fn handle_knock(&mut self, now: Instant) -> Admission {
         let now = self.tick(now);
         match &mut self.state {
-            State::Idle => self.dial(self.origin()),
+            State::Idle(_) => self.dial_from_idle(),
             State::Up(live) | State::Suspect(live) if live.state_lost => {
                 live.state_lost = false;
-                return Admission::Refuse { why: Refusal::StateLost, next: None };
+                return Admission::Refuse { why: Refusal::StateLost, next: NextTry::NextCall };
             }
             State::Up(live) | State::Suspect(live) if live.unchecked && live.resting() => {
                 live.pulse = Pulse::Asking { since: now };
             }
-            State::Ending(ending) if ending.after == After::Idle => {
-                ending.after = After::Dial { at: now };
+            State::Ending(ending) => {
+                if let After::Idle { not_before } = ending.after {
+                    ending.after = After::Dial { at: not_before };
+                }
             }
             State::Parked { wake_from, .. } if *wake_from <= now => {
-                self.episode.wakes += 1;
+                self.episode.wakes = self.episode.wakes.saturating_add(1);
                 self.dial(Origin::FromPark);
-                return Admission::Hold { until: now + self.policy.call.wait_for_line };
+                return Admission::Hold(Held { until: now + self.policy.call.wait_for_line, waker: true });
             }
             _ => {}
         }
@@ -165,7 +170,7 @@ impl<D> Machine<D> {
     }
 
     /// The machine slept: one probe before first use, and no herd of lines that all look at once.
-    pub fn handle_sleep(&mut self, now: Instant, _slept: Span) {
+    pub fn handle_sleep(&mut self, now: Instant) {
         let now = self.tick(now);
         let keepalive = self.policy.probe.keepalive;
         if let State::Up(live) | State::Suspect(live) = &mut self.state {
@@ -196,7 +201,7 @@ impl<D> Machine<D> {
             State::Waiting { .. } => self.dial(Origin::Again),
             State::Parked { .. } => self.dial(Origin::FromPark),
             State::NeedsAuth { .. } => self.dial(Origin::FromAuth),
-            State::Idle | State::Closed => {}
+            State::Idle(_) | State::Closed => {}
         }
     }
 
@@ -210,7 +215,7 @@ impl<D> Machine<D> {
             | State::Waiting { until, .. }
             | State::Parked { next_probe_at: until, .. }
             | State::NeedsAuth { next_probe_at: until, .. } => Some(*until),
-            State::Idle | State::Closed => None,
+            State::Idle(_) | State::Closed => None,
         }
     }
 
@@ -256,26 +261,40 @@ impl<D> Machine<D> {
 
     /// The generation is forgotten: the line goes where the end sent it.
     fn move_on(&mut self) {
-        let State::Ending(Ending { cause, after, .. }) = self.take_state() else { return };
-        match after {
-            After::Dial { at } => {
-                self.enter(State::Waiting { until: at, last: cause });
-                if at <= self.now {
-                    self.dial(Origin::Again);
+        match core::mem::replace(&mut self.state, State::Closed) {
+            State::Ending(Ending { cause, after, .. }) => match after {
+                After::Dial { at } => self.wait_until(at, cause),
+                After::Idle { not_before } => self.enter(State::Idle(Some(Rest { not_before, last: cause }))),
+                After::Park { next_probe_at, wake_from } => {
+                    self.enter(State::Parked { cause, next_probe_at, wake_from });
                 }
-            }
-            After::Idle => self.enter(State::Idle),
-            After::Park { next_probe_at, wake_from } => {
-                self.enter(State::Parked { cause, next_probe_at, wake_from });
-            }
-            After::NeedsAuth { next_probe_at } => self.enter(State::NeedsAuth { cause, next_probe_at }),
-            After::Closed => self.enter(State::Closed),
+                After::NeedsAuth { next_probe_at } => self.enter(State::NeedsAuth { cause, next_probe_at }),
+                After::Closed => self.enter(State::Closed),
+            },
+            other => self.state = other,
+        }
+    }
+
+    /// Waits for the next dial, or begins it if its time has come.
+    fn wait_until(&mut self, until: Instant, last: Cause<D>) {
+        self.enter(State::Waiting { until, last });
+        if until <= self.now {
+            self.dial(Origin::Again);
+        }
+    }
+
+    /// Somebody needs a line that is idle. One that was stopped a moment ago keeps its distance.
+    fn dial_from_idle(&mut self) {
+        match core::mem::replace(&mut self.state, State::Idle(None)) {
+            State::Idle(Some(rest)) => self.wait_until(rest.not_before, rest.last),
+            State::Idle(None) => self.dial(Origin::First),
+            other => self.state = other,
         }
     }
 
     /// Begins a new generation. The old one is gone: every caller of this comes from a state without one.
     fn dial(&mut self, origin: Origin) {
-        let last = match self.take_state() {
+        let last = match core::mem::replace(&mut self.state, State::Idle(None)) {
             State::Waiting { last, .. } => Some(last),
             State::Parked { cause, .. } | State::NeedsAuth { cause, .. } => Some(cause),
             _ => None,
@@ -292,18 +311,9 @@ impl<D> Machine<D> {
         self.enter(State::Up(Live::new(self.now, &self.policy.probe, state_lost)));
     }
 
-    /// What kind of dial the next one is, when nothing but need causes it.
-    const fn origin(&self) -> Origin {
-        if self.generation.number() == 0 { Origin::First } else { Origin::Again }
-    }
-
     fn enter(&mut self, state: State<D>) {
         self.state = state;
         self.unpublished = true;
-    }
-
-    fn take_state(&mut self) -> State<D> {
-        core::mem::replace(&mut self.state, State::Closed)
     }
 
     fn tick(&mut self, now: Instant) -> Instant {

@@ -12,8 +12,6 @@ pub use settings::{
     RetryPolicy, ServerState, Settings,
 };
 
-use core::ops::Deref;
-
 /// Checked [`Settings`].
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
@@ -28,12 +26,9 @@ impl Policy {
     pub fn new(settings: Settings) -> Result<Self, Invalid> {
         check::check(&settings).map(|()| Self(settings))
     }
-}
 
-impl Deref for Policy {
-    type Target = Settings;
-
-    fn deref(&self) -> &Settings {
+    /// What was checked.
+    pub const fn settings(&self) -> &Settings {
         &self.0
     }
 }

@@ -91,12 +91,15 @@ impl Record {
     }
 
     fn retry(mut self, rules: Rules, withdraw: impl FnOnce() -> bool) -> Option<Next> {
+        if self.retries >= rules.retries_per_call {
+            return None;
+        }
         let safe = match (self.safety, rules.declared) {
             (Safety::Protocol | Safety::Listed, _) | (Safety::Annotated, Declared::Safe) => true,
             (Safety::Annotated, Declared::NotYet) => return Some(Next::AskNewGeneration),
             (Safety::Annotated, Declared::Unsafe) | (Safety::Unsafe, _) => false,
         };
-        if !safe || self.retries >= rules.retries_per_call || !withdraw() {
+        if !safe || !withdraw() {
             return None;
         }
         self.phase = Phase::Queued;

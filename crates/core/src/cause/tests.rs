@@ -86,6 +86,7 @@ fn a_cleanup_error_is_a_note_and_never_a_leaf() {
 
     cause.add_notes_of(Cause::failed(Class::Exit, "143"));
     assert!(cause.leaves().planned(), "what comes after the end has begun is no reason for it");
+    assert!(cause.notes().all(|note| note.kind == NoteKind::Teardown));
     assert_eq!(cause.notes().count(), 2);
 }
 

@@ -23,39 +23,56 @@ pub(super) struct Episode {
 }
 
 impl<D> Machine<D> {
-    /// The generation ends, and this is why. The one place where an end is charged.
+    /// The generation ends, and this is why. If it was draining, that is a reason too.
     pub(super) fn end(&mut self, cause: Cause<D>) {
-        let now = self.now;
-        let served = self.close_books(now);
-        let after = self.reckon(now, cause.leaves(), cause.retry_after(), served);
-        let settle_by = now + self.policy.close.settle;
-        self.enter(State::Ending(Ending::new(cause, after, settle_by)));
+        let served = self.close_books();
+        let cause = match core::mem::replace(&mut self.state, State::Closed) {
+            State::Draining { cause: plan, .. } => plan.join(cause),
+            _ => cause,
+        };
+        self.lay_to_rest(cause, served);
     }
 
-    /// A planned end whose calls are done or whose time is up.
+    /// A drain is over: its calls are done, or its time is up.
     pub(super) fn end_drained(&mut self) {
-        if let State::Draining { cause, .. } = self.take_draining() {
-            self.end(cause);
+        let served = self.close_books();
+        match core::mem::replace(&mut self.state, State::Closed) {
+            State::Draining { cause, .. } => self.lay_to_rest(cause, served),
+            other => self.state = other,
         }
     }
 
-    /// Leaves the live part in place, so that the books can be closed on it, and takes the cause.
-    pub(super) fn take_draining(&mut self) -> State<D> {
-        match self.take_state() {
-            State::Draining { live, cause, until } => {
-                self.state = State::Up(live);
-                State::Draining { live, cause, until }
+    fn lay_to_rest(&mut self, cause: Cause<D>, served: bool) {
+        let after = self.reckon(&cause, served);
+        let settle_by = self.now + self.policy.close.settle;
+        self.enter(State::Ending(Ending::new(cause, after, settle_by, served)));
+    }
+
+    /// Something failed while the generation was ending. Before the server was told to die, a planned end becomes a
+    /// mixed one, and that counts; after that, and if it was charged already, it is a note.
+    pub(super) fn failed_while_ending(&mut self, late: Cause<D>) {
+        match core::mem::replace(&mut self.state, State::Closed) {
+            State::Ending(mut ending) => {
+                if ending.fell() || !ending.cause.leaves().planned() {
+                    ending.cause.add_notes_of(late);
+                } else {
+                    ending.cause = ending.cause.join(late);
+                    if ending.after != After::Closed {
+                        ending.after = self.reckon(&ending.cause, ending.served);
+                    }
+                }
+                self.state = State::Ending(ending);
             }
-            other => other,
+            other => self.state = other,
         }
     }
 
     /// Pays out what the generation earned, and tells whether it answered a caller.
-    fn close_books(&mut self, now: Instant) -> bool {
-        self.accrue(now);
+    fn close_books(&mut self) -> bool {
+        self.accrue();
         let live = self.state.live();
         let served = live.is_some_and(|live| live.vitals.answered > 0);
-        if live.is_some_and(|live| live.proven(now, &self.policy.probe)) {
+        if live.is_some_and(|live| live.proven(&self.policy.probe)) {
             self.episode = Episode::default();
         } else {
             self.episode.unproven = self.episode.unproven.saturating_add(1);
@@ -63,39 +80,38 @@ impl<D> Machine<D> {
         served
     }
 
-    /// Turns time up into budget. Time under suspicion earns nothing.
-    pub(super) fn accrue(&mut self, now: Instant) {
-        let suspect = matches!(self.state, State::Suspect(_));
+    /// Turns time up into budget, as far as there was a sign of life: silence earns nothing.
+    pub(super) fn accrue(&mut self) {
         if let Some(live) = self.state.live_mut() {
-            let up = now.since(live.paid_until);
-            live.paid_until = now;
-            if !suspect {
-                self.budget.earn_uptime(&self.policy.budget, up);
-            }
+            let heard_at = live.vitals.heard_at;
+            self.budget.earn_uptime(&self.policy.budget, heard_at.since(live.paid_until));
+            live.paid_until = live.paid_until.max(heard_at);
         }
     }
 
-    fn reckon(&mut self, now: Instant, leaves: Leaves, retry_after: Option<Span>, served: bool) -> After {
+    /// The one place where an end is charged, and where it is decided what comes after it.
+    fn reckon(&mut self, cause: &Cause<D>, served: bool) -> After {
+        let (now, leaves) = (self.now, cause.leaves());
         if leaves.has(Leaf::Planned(Plan::Close)) {
             return After::Closed;
         }
         let charged = self.charges(leaves, served);
         let paid = !charged || self.budget.take();
+        let asked = cause.retry_after().unwrap_or(Span::ZERO).min(self.policy.backoff.retry_after_cap);
         match leaves.route() {
             Route::NeedsAuth => After::NeedsAuth { next_probe_at: now + self.policy.park.probe_cap },
             // The same dial would fail the same way: not worth a fast probe.
-            Route::Park => self.park(now, self.policy.park.probe_cap),
+            Route::Park => self.park(self.policy.park.probe_cap, asked),
             Route::Wait if !paid => {
                 let probe = self.policy.park.probe.doubled(self.episode.parks, self.policy.park.probe_cap);
                 let probe = self.jitter.around(probe);
-                self.park(now, probe)
+                self.park(probe, asked)
             }
-            Route::Wait if leaves.planned() && leaves.idle_stop() => After::Idle,
+            Route::Wait if charged => After::Dial { at: self.charged_dial(now).max(now + asked) },
             Route::Wait => {
-                let at = if charged { self.charged_dial(now) } else { self.free_dial(now, leaves) };
-                let wanted =
-                    retry_after.map_or(Span::ZERO, |wait| wait.min(self.policy.backoff.retry_after_cap));
-                After::Dial { at: at.max(now + wanted) }
+                let at = self.free_dial(now, leaves).max(now + asked);
+                let stop = leaves.planned() && leaves.idle_stop();
+                if stop { After::Idle { not_before: at } } else { After::Dial { at } }
             }
         }
     }
@@ -138,9 +154,9 @@ impl<D> Machine<D> {
         now.max(self.dialled_at + self.policy.dial.gap)
     }
 
-    fn park(&mut self, now: Instant, probe: Span) -> After {
+    fn park(&mut self, probe: Span, asked: Span) -> After {
         let wake = self.policy.park.wake.doubled(self.episode.wakes, self.policy.park.wake_cap);
         self.episode.parks = self.episode.parks.saturating_add(1);
-        After::Park { next_probe_at: now + probe, wake_from: now + wake }
+        After::Park { next_probe_at: self.now + probe.max(asked), wake_from: self.now + wake.max(asked) }
     }
 }

@@ -3,7 +3,7 @@
 use super::Machine;
 use super::ending::After;
 use super::input::{Asked, Command};
-use super::state::{Origin, State};
+use super::state::{Origin, Rest, State};
 use crate::cause::{Cause, Plan};
 use crate::time::Instant;
 
@@ -11,63 +11,84 @@ impl<D> Machine<D> {
     /// Somebody wants something. Any task may ask, through the owner; only the owner acts.
     pub fn handle_command(&mut self, now: Instant, command: Command) -> Asked {
         let now = self.tick(now);
-        if matches!(self.state, State::Closed) {
-            return Asked::Closed;
-        }
-        // Of many that saw the same generation fail, the first has been heard already.
-        if let Command::Redial { seen } = command
-            && seen < self.generation
-        {
-            return Asked::Joined;
-        }
-        match self.state {
-            State::Idle => self.command_idle(command),
-            State::Waiting { .. } | State::Parked { .. } | State::NeedsAuth { .. } => {
+        match (&self.state, command) {
+            (State::Closed, _) => Asked::Closed,
+            // Of many that saw the same generation fail, the first has been heard already; and where none lives, the
+            // budget has decided what comes next.
+            (state, Command::RedialIf { seen }) if seen < self.generation || state.live().is_none() => {
+                Asked::Joined
+            }
+            (State::Idle(_), _) => self.command_idle(command),
+            (State::Waiting { .. } | State::Parked { .. } | State::NeedsAuth { .. }, _) => {
                 self.command_between(now, command)
             }
-            State::Dialing(_) => self.command_dialing(command),
-            State::Up(_) | State::Suspect(_) => self.command_live(now, command),
-            State::Draining { .. } => self.command_draining(command),
-            State::Ending(_) => self.command_ending(now, command),
-            State::Closed => Asked::Closed,
+            (State::Dialing(_), _) => self.command_dialing(command),
+            (State::Up(_) | State::Suspect(_), _) => self.command_live(now, command),
+            (State::Draining { .. }, _) => self.command_draining(command),
+            (State::Ending(_), _) => self.command_ending(now, command),
         }
     }
 
     fn command_idle(&mut self, command: Command) -> Asked {
         match command {
-            Command::Open | Command::Redial { .. } => self.dial(self.origin()),
+            Command::Open | Command::Redial => self.dial_from_idle(),
             Command::Close => self.enter(State::Closed),
-            Command::Recycle | Command::Reload | Command::Credentials | Command::IdleStop => {
-                return Asked::Joined;
-            }
+            Command::RedialIf { .. }
+            | Command::Recycle
+            | Command::Reload
+            | Command::Credentials
+            | Command::IdleStop => return Asked::Joined,
         }
         Asked::Started
     }
 
     /// Waiting, parked, without credentials: nothing is alive, and somebody may know better than the timer.
     fn command_between(&mut self, now: Instant, command: Command) -> Asked {
+        let waiting = matches!(self.state, State::Waiting { .. });
         match command {
-            Command::Redial { .. } | Command::Reload | Command::Credentials => self.dial_spaced(now),
-            Command::Open if !matches!(self.state, State::Waiting { .. }) => self.dial_spaced(now),
-            Command::Close => self.enter(State::Closed),
-            Command::Open | Command::Recycle | Command::IdleStop => return Asked::Joined,
+            Command::Redial | Command::Reload | Command::Credentials => self.dial_spaced(now),
+            Command::Open if !waiting => self.dial_spaced(now),
+            Command::Open | Command::RedialIf { .. } | Command::Recycle => Asked::Joined,
+            Command::IdleStop => self.stop_waiting(),
+            Command::Close => {
+                self.enter(State::Closed);
+                Asked::Started
+            }
         }
-        Asked::Started
     }
 
     /// A dial that somebody asked for: at once, but no two closer than the gap.
-    fn dial_spaced(&mut self, now: Instant) {
+    fn dial_spaced(&mut self, now: Instant) -> Asked {
         let at = self.spaced(now);
-        if at <= now {
-            return self.dial(Origin::Again);
-        }
-        match self.take_state() {
+        match core::mem::replace(&mut self.state, State::Idle(None)) {
+            State::Waiting { until, last } if until <= at => {
+                self.state = State::Waiting { until, last };
+                return Asked::Joined;
+            }
             State::Waiting { last, .. }
             | State::Parked { cause: last, .. }
             | State::NeedsAuth { cause: last, .. } => {
                 self.enter(State::Waiting { until: at, last });
             }
             other => self.state = other,
+        }
+        if at <= now {
+            self.dial(Origin::Again);
+        }
+        Asked::Started
+    }
+
+    /// Nobody needs a line that waits: it need not dial by itself.
+    fn stop_waiting(&mut self) -> Asked {
+        match core::mem::replace(&mut self.state, State::Idle(None)) {
+            State::Waiting { until, last } => {
+                self.enter(State::Idle(Some(Rest { not_before: until, last })));
+                Asked::Started
+            }
+            other => {
+                self.state = other;
+                Asked::Declined
+            }
         }
     }
 
@@ -76,9 +97,10 @@ impl<D> Machine<D> {
             Command::Reload => self.end(Cause::planned(Plan::Reload)),
             Command::Credentials => self.end(Cause::planned(Plan::Credentials)),
             Command::Close => self.end(Cause::planned(Plan::Close)),
-            Command::Open | Command::Redial { .. } | Command::Recycle | Command::IdleStop => {
+            Command::Open | Command::RedialIf { .. } | Command::Redial | Command::Recycle => {
                 return Asked::Joined;
             }
+            Command::IdleStop => return Asked::Declined,
         }
         Asked::Started
     }
@@ -86,54 +108,60 @@ impl<D> Machine<D> {
     fn command_live(&mut self, now: Instant, command: Command) -> Asked {
         let Some(plan) = command.plan() else { return Asked::Joined };
         let cause = Cause::planned(plan);
-        let in_flight = self.state.live().map_or(0, |live| live.vitals.in_flight);
-        match plan {
+        let until = now + self.policy.close.drain;
+        match (&self.state, plan) {
             // Whoever asks for these does not want to wait for a call that may hang.
-            Plan::Redial | Plan::Close => self.end(cause),
-            Plan::Recycle | Plan::Reload | Plan::IdleStop | Plan::Credentials if in_flight == 0 => {
-                self.end(cause);
+            (_, Plan::Redial | Plan::Close) => self.end(cause),
+            (State::Up(live) | State::Suspect(live), _) if live.vitals.in_flight > 0 => {
+                let live = *live;
+                self.enter(State::Draining { live, cause, until });
             }
-            Plan::Recycle | Plan::Reload | Plan::IdleStop | Plan::Credentials => {
-                self.accrue(now);
-                let until = now + self.policy.close.drain;
-                if let State::Up(live) | State::Suspect(live) = self.take_state() {
-                    self.enter(State::Draining { live, cause, until });
-                }
-            }
+            _ => self.end(cause),
         }
         Asked::Started
     }
 
     fn command_draining(&mut self, command: Command) -> Asked {
-        let Some(plan) = command.plan() else { return Asked::Joined };
-        let State::Draining { live, cause, until } = self.take_draining() else { return Asked::Joined };
-        let cause = cause.join(Cause::planned(plan));
-        match plan {
-            Plan::Redial | Plan::Close => {
-                self.end(cause);
-                Asked::Started
+        let plan = match command {
+            Command::Redial | Command::RedialIf { .. } | Command::Close => {
+                self.end(Cause::planned(if command == Command::Close { Plan::Close } else { Plan::Redial }));
+                return Asked::Started;
             }
-            Plan::Recycle | Plan::Reload | Plan::IdleStop | Plan::Credentials => {
-                self.state = State::Draining { live, cause, until };
-                Asked::Joined
+            // It was to stay down, and somebody needs it after all.
+            Command::Open => Plan::Redial,
+            Command::Recycle => Plan::Recycle,
+            Command::Reload => Plan::Reload,
+            Command::Credentials => Plan::Credentials,
+            Command::IdleStop => Plan::IdleStop,
+        };
+        self.state = match core::mem::replace(&mut self.state, State::Idle(None)) {
+            State::Draining { live, cause, until } => {
+                State::Draining { live, cause: cause.join(Cause::planned(plan)), until }
             }
-        }
+            other => other,
+        };
+        Asked::Joined
     }
 
     /// The end itself cannot be hurried, but what comes after it can be changed.
     fn command_ending(&mut self, now: Instant, command: Command) -> Asked {
-        let soon = After::Dial { at: self.spaced(now) };
+        let soon = self.spaced(now);
         let State::Ending(ending) = &mut self.state else { return Asked::Joined };
-        let after = match (command, ending.after) {
+        ending.after = match (command, ending.after) {
             (_, After::Closed) => return Asked::Closed,
             (Command::Close, _) => After::Closed,
-            (Command::Redial { .. }, _) => soon,
-            (Command::Open, After::Idle | After::Park { .. } | After::NeedsAuth { .. }) => soon,
-            (Command::Reload | Command::Credentials, After::Park { .. } | After::NeedsAuth { .. }) => soon,
-            (Command::Open | Command::Reload | Command::Credentials, _) => return Asked::Joined,
-            (Command::Recycle | Command::IdleStop, _) => return Asked::Joined,
+            (Command::Redial, After::Dial { at }) if at <= soon => return Asked::Joined,
+            (Command::Redial, _) => After::Dial { at: soon },
+            (Command::Open, After::Idle { not_before }) => After::Dial { at: not_before },
+            (
+                Command::Open | Command::Reload | Command::Credentials,
+                After::Park { .. } | After::NeedsAuth { .. },
+            ) => After::Dial { at: soon },
+            (Command::IdleStop, After::Dial { at }) => After::Idle { not_before: at },
+            (Command::IdleStop, After::Park { .. } | After::NeedsAuth { .. }) => return Asked::Declined,
+            (Command::Open | Command::Reload | Command::Credentials, _)
+            | (Command::RedialIf { .. } | Command::Recycle | Command::IdleStop, _) => return Asked::Joined,
         };
-        ending.after = after;
         Asked::Started
     }
 }

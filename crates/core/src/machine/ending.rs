@@ -15,6 +15,8 @@ pub struct Ending<D> {
     pub(super) step: EndingStep,
     /// After the seal, how long a verdict may wait for proof.
     pub(super) settle_by: Instant,
+    /// Whether the generation had answered a caller.
+    pub(super) served: bool,
 }
 
 /// Where the line goes when the generation is gone.
@@ -26,7 +28,10 @@ pub enum After {
         at: Instant,
     },
     /// It waits until somebody needs it.
-    Idle,
+    Idle {
+        /// Before that no use can dial it.
+        not_before: Instant,
+    },
     /// It parks.
     Park {
         /// The first probe.
@@ -79,8 +84,24 @@ pub enum EndingStep {
 }
 
 impl<D> Ending<D> {
-    pub(super) fn new(cause: Cause<D>, after: After, settle_by: Instant) -> Self {
-        Self { cause, after, step: EndingStep::Seal, settle_by }
+    pub(super) fn new(cause: Cause<D>, after: After, settle_by: Instant, served: bool) -> Self {
+        Self { cause, after, step: EndingStep::Seal, settle_by, served }
+    }
+
+    /// Whether the server has been told to die. Until then, what it dies of is its own.
+    pub(super) const fn fell(&self) -> bool {
+        match self.step {
+            EndingStep::Seal
+            | EndingStep::Drain
+            | EndingStep::Draining
+            | EndingStep::SettleCertain
+            | EndingStep::Fell => false,
+            EndingStep::Falling
+            | EndingStep::SettleRest { .. }
+            | EndingStep::Fallen { .. }
+            | EndingStep::KillAgain
+            | EndingStep::Forget => true,
+        }
     }
 
     /// Why it ends.

@@ -7,6 +7,7 @@ use super::live::Pulse;
 use super::state::{DialPhase, State};
 use crate::cause::Cause;
 use crate::generation::Generation;
+use crate::policy::Settings;
 use crate::time::Instant;
 
 impl<D> Machine<D> {
@@ -16,10 +17,11 @@ impl<D> Machine<D> {
         if generation != self.generation {
             return Heard::Stale;
         }
-        self.accrue(now);
+        let suspect = matches!(self.state, State::Suspect(_));
         let Some(live) = self.state.live_mut() else { return Heard::OutOfPlace };
-        let (answers, heard) = live.observe(vitals);
-        let watched = live.missed > 0 || !live.resting();
+        let watched = suspect || live.unchecked || !live.resting();
+        let (answers, heard) = live.observe(Vitals { heard_at: vitals.heard_at.min(now), ..vitals });
+        self.accrue();
         self.budget.earn_answers(&self.policy.budget, answers);
         if matches!(self.state, State::Draining { .. }) {
             if vitals.in_flight == 0 {
@@ -62,7 +64,7 @@ impl<D> Machine<D> {
     fn dial_progress(
         &mut self,
         expected: impl FnOnce(DialPhase) -> bool,
-        next: impl FnOnce(&crate::Policy) -> DialPhase,
+        next: impl FnOnce(&Settings) -> DialPhase,
     ) -> bool {
         match &mut self.state {
             State::Dialing(dialing) if expected(dialing.phase) => {
@@ -82,17 +84,10 @@ impl<D> Machine<D> {
     }
 
     fn lost(&mut self, cause: Cause<D>) -> bool {
-        match &mut self.state {
-            State::Dialing(_) | State::Up(_) | State::Suspect(_) => self.end(cause),
-            // A real failure during a planned end makes it a mixed one, and that counts.
-            State::Draining { .. } => {
-                if let State::Draining { cause: planned, .. } = self.take_draining() {
-                    self.end(planned.join(cause));
-                }
-            }
-            // Once the end has begun, what else goes wrong is a note: it was charged, and has its headline.
-            State::Ending(ending) => ending.cause.add_notes_of(cause),
-            State::Idle
+        match &self.state {
+            State::Dialing(_) | State::Up(_) | State::Suspect(_) | State::Draining { .. } => self.end(cause),
+            State::Ending(_) => self.failed_while_ending(cause),
+            State::Idle(_)
             | State::Waiting { .. }
             | State::Parked { .. }
             | State::NeedsAuth { .. }
@@ -104,11 +99,10 @@ impl<D> Machine<D> {
     fn trouble(&mut self, now: Instant) -> bool {
         match &mut self.state {
             // After sleep a check is planned already; a thousand cut streams must not make a thousand probes.
-            State::Up(live) if !live.unchecked => {
+            State::Up(live) | State::Suspect(live) if !live.unchecked => {
                 if live.resting() {
                     live.pulse = Pulse::Asking { since: now };
                 }
-                self.accrue(now);
                 self.suspect();
                 true
             }

@@ -36,11 +36,14 @@ pub enum Event<D> {
 pub enum Command {
     /// Dial, if nobody did yet.
     Open,
-    /// A new generation in place of the one that was `seen`. Of many that saw the same one, the first is heard.
-    Redial {
+    /// A new generation in place of the one that was `seen`, if that one still lives. Of many that saw the same one,
+    /// the first is heard; and whoever is late leaves the rest to the budget.
+    RedialIf {
         /// The generation the asker saw.
         seen: Generation,
     },
+    /// A new generation, because somebody says so: whatever the budget, and from any state.
+    Redial,
     /// A new generation once calls in flight have ended: this one is old enough.
     Recycle,
     /// The same, because the configuration changed.
@@ -71,6 +74,8 @@ pub enum Asked {
     Started,
     /// What it wants is under way already, or done.
     Joined,
+    /// Not now: the line is being dialled for somebody, or is down for a better reason.
+    Declined,
     /// The line is closed.
     Closed,
 }
@@ -82,10 +87,20 @@ pub enum Asked {
 pub struct Vitals {
     /// Calls of callers that have no outcome yet.
     pub in_flight: u32,
+    /// Calls that the server has and whose caller went away, until their deadline. Nobody waits for them, but they may
+    /// be what it is busy with.
+    pub owed: u32,
     /// Requests *of callers* that this generation has answered. Our own traffic does not count.
     pub answered: u64,
     /// When anything was last heard from the server.
     pub heard_at: Instant,
+}
+
+impl Vitals {
+    /// Whether the server may be busy with something.
+    pub const fn busy(&self) -> bool {
+        self.in_flight > 0 || self.owed > 0
+    }
 }
 
 impl Command {
@@ -93,7 +108,7 @@ impl Command {
     pub(super) const fn plan(self) -> Option<Plan> {
         match self {
             Self::Open => None,
-            Self::Redial { .. } => Some(Plan::Redial),
+            Self::RedialIf { .. } | Self::Redial => Some(Plan::Redial),
             Self::Recycle => Some(Plan::Recycle),
             Self::Reload => Some(Plan::Reload),
             Self::Credentials => Some(Plan::Credentials),

@@ -20,7 +20,7 @@ pub struct Live {
     pub(super) unchecked: bool,
     /// The server kept state in the process before this one: the next call is told that it is gone.
     pub(super) state_lost: bool,
-    /// Until when time up has been turned into budget.
+    /// Until when time up has been turned into budget: never beyond the last sign of life.
     pub(super) paid_until: Instant,
 }
 
@@ -57,7 +57,7 @@ impl Live {
     pub(super) fn new(now: Instant, probe: &ProbePolicy, state_lost: bool) -> Self {
         Self {
             up_at: now,
-            vitals: Vitals { in_flight: 0, answered: 0, heard_at: now },
+            vitals: Vitals { in_flight: 0, owed: 0, answered: 0, heard_at: now },
             pulse: Pulse::Resting { check_at: now + probe.keepalive },
             missed: 0,
             unchecked: false,
@@ -66,9 +66,10 @@ impl Live {
         }
     }
 
-    /// Whether it has answered a caller or stayed up a keepalive interval. Our own traffic proves nothing.
-    pub fn proven(&self, now: Instant, probe: &ProbePolicy) -> bool {
-        self.vitals.answered > 0 || now.since(self.up_at) >= probe.keepalive
+    /// Whether it has answered a caller, or was heard of a keepalive interval after it came up. Our own traffic proves
+    /// nothing, and neither does silence.
+    pub fn proven(&self, probe: &ProbePolicy) -> bool {
+        self.vitals.answered > 0 || self.vitals.heard_at.since(self.up_at) >= probe.keepalive
     }
 
     /// Since when it serves.
@@ -103,6 +104,7 @@ impl Live {
         let answers = vitals.answered.saturating_sub(self.vitals.answered);
         let heard = vitals.heard_at > self.vitals.heard_at && vitals.heard_at >= self.suspected_at();
         self.vitals.in_flight = vitals.in_flight;
+        self.vitals.owed = vitals.owed;
         self.vitals.answered += answers;
         self.vitals.heard_at = self.vitals.heard_at.max(vitals.heard_at);
         (answers, heard)

@@ -24,9 +24,9 @@ impl<D> Machine<D> {
         let Some(live) = self.state.live_mut() else { return };
         let quiet_at = live.vitals.heard_at + keepalive;
         // A probe must not compete with a call in flight, unless that call is what made the line suspect.
-        live.pulse = if live.unchecked || suspect || (live.vitals.in_flight == 0 && quiet_at <= now) {
+        live.pulse = if live.unchecked || suspect || (!live.vitals.busy() && quiet_at <= now) {
             Pulse::Asking { since: now }
-        } else if live.vitals.in_flight == 0 {
+        } else if !live.vitals.busy() {
             Pulse::Resting { check_at: quiet_at }
         } else {
             Pulse::Resting { check_at: now + keepalive }
@@ -35,7 +35,6 @@ impl<D> Machine<D> {
 
     /// A probe went unanswered.
     fn missed(&mut self, now: Instant) {
-        self.accrue(now);
         let policy = self.policy;
         let Some(live) = self.state.live_mut() else { return };
         live.missed = live.missed.saturating_add(1);
@@ -43,12 +42,15 @@ impl<D> Machine<D> {
         if live.missed < policy.probe.failures {
             live.pulse = Pulse::Asking { since: now };
             self.suspect();
-        } else if live.vitals.in_flight == 0 {
+        } else if !live.vitals.busy() {
             self.end(Cause::concluded(Class::Silent, Conclusion::ProbesUnanswered));
         } else if silent >= policy.call.hang_after {
             self.end(Cause::concluded(Class::Silent, Conclusion::Hung));
         } else {
-            // Somebody waits for an answer that the server may be busy with: never a reason to end a line.
+            // The server may be busy with what it was asked: never a reason to end a line, nor to count against it
+            // later, nor to keep new calls from it.
+            live.missed = 0;
+            live.unchecked = false;
             live.pulse = Pulse::Resting { check_at: now + policy.probe.keepalive };
             self.suspect();
         }
@@ -56,7 +58,6 @@ impl<D> Machine<D> {
 
     /// The server showed life.
     pub(super) fn alive(&mut self, now: Instant) {
-        self.accrue(now);
         let keepalive = self.policy.probe.keepalive;
         match &mut self.state {
             State::Up(live) => {

@@ -9,7 +9,7 @@ use crate::time::Instant;
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum State<D> {
     /// Nobody needed it yet, or not for a while.
-    Idle,
+    Idle(Option<Rest<D>>),
     /// A generation is being made.
     Dialing(Dialing<D>),
     /// It serves.
@@ -52,6 +52,15 @@ pub enum State<D> {
     },
     /// Closed on purpose. The only state without a way out.
     Closed,
+}
+
+/// A line that was stopped because nobody needed it.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Rest<D> {
+    /// Before that no use can dial it: a free path must not spin.
+    pub not_before: Instant,
+    /// Why the last generation ended.
+    pub last: Cause<D>,
 }
 
 /// A generation in the making.
@@ -101,7 +110,7 @@ impl<D> State<D> {
     /// The word for this state in logs, metrics and tables.
     pub const fn name(&self) -> &'static str {
         match self {
-            Self::Idle => "idle",
+            Self::Idle(_) => "idle",
             Self::Dialing(_) => "dialing",
             Self::Up(_) => "up",
             Self::Suspect(_) => "suspect",
@@ -118,19 +127,20 @@ impl<D> State<D> {
     pub const fn cause(&self) -> Option<&Cause<D>> {
         match self {
             Self::Dialing(dialing) => dialing.last.as_ref(),
+            Self::Idle(Some(rest)) => Some(&rest.last),
             Self::Ending(ending) => Some(ending.cause()),
             Self::Draining { cause, .. }
             | Self::Waiting { last: cause, .. }
             | Self::Parked { cause, .. }
             | Self::NeedsAuth { cause, .. } => Some(cause),
-            Self::Idle | Self::Up(_) | Self::Suspect(_) | Self::Closed => None,
+            Self::Idle(None) | Self::Up(_) | Self::Suspect(_) | Self::Closed => None,
         }
     }
 
     pub(super) const fn live(&self) -> Option<&Live> {
         match self {
             Self::Up(live) | Self::Suspect(live) | Self::Draining { live, .. } => Some(live),
-            Self::Idle
+            Self::Idle(_)
             | Self::Dialing(_)
             | Self::Ending(_)
             | Self::Waiting { .. }
@@ -143,7 +153,7 @@ impl<D> State<D> {
     pub(super) const fn live_mut(&mut self) -> Option<&mut Live> {
         match self {
             Self::Up(live) | Self::Suspect(live) | Self::Draining { live, .. } => Some(live),
-            Self::Idle
+            Self::Idle(_)
             | Self::Dialing(_)
             | Self::Ending(_)
             | Self::Waiting { .. }

@@ -3,7 +3,6 @@
 use core::fmt;
 
 use super::settings::Settings;
-use crate::budget::TOKEN;
 use crate::time::Span;
 
 /// A setting that breaks a rule.
@@ -24,7 +23,7 @@ impl fmt::Display for Invalid {
 impl core::error::Error for Invalid {}
 
 /// A year: beyond it a number is a slip of the pen, and far below where arithmetic could saturate.
-const LONGEST: Span = Span::from_secs(365 * 24 * 3600);
+const LONGEST: Span = Span::from_secs(31_536_000);
 
 pub(super) fn check(s: &Settings) -> Result<(), Invalid> {
     for (setting, span) in spans(s) {
@@ -39,9 +38,9 @@ pub(super) fn check(s: &Settings) -> Result<(), Invalid> {
     rule(s.backoff.cap >= s.backoff.base, "backoff.cap", "no shorter than backoff.base")?;
     rule(s.park.probe_cap >= s.park.probe, "park.probe_cap", "no shorter than park.probe")?;
     rule(s.park.wake_cap >= s.park.wake, "park.wake_cap", "no shorter than park.wake")?;
-    // Integer arithmetic in milli-tokens needs at least a nanosecond each.
-    let whole = s.budget.uptime_per_token.nanos() >= u64::from(TOKEN);
-    rule(whole, "budget.uptime_per_token", "at least a microsecond")?;
+    // Integer arithmetic in milli-tokens needs at least a nanosecond each; and configuration counts milliseconds.
+    let whole = s.budget.uptime_per_token >= Span::from_millis(1);
+    rule(whole, "budget.uptime_per_token", "at least a millisecond")?;
     // More than one re-send per call is a storm, whatever the budget is called.
     rule(s.retry.percent <= 100, "retry.percent", "at most 100")
 }
@@ -107,6 +106,12 @@ mod tests {
     fn the_defaults_are_valid() {
         assert_eq!(Policy::new(Settings::default()), Ok(Policy::default()));
         assert_eq!(Settings::from(Policy::default()), Settings::default());
+        let mut changed = Settings::default();
+        changed.budget.tokens = 7;
+        let policy = Policy::try_from(changed).unwrap();
+        assert_eq!((*policy.settings(), Settings::from(policy)), (changed, changed));
+        changed.budget.tokens = 0;
+        assert!(Policy::try_from(changed).is_err());
     }
 
     #[test]
@@ -136,14 +141,17 @@ mod tests {
         equal.backoff.cap = equal.backoff.base;
         equal.park.probe_cap = equal.park.probe;
         equal.park.wake_cap = equal.park.wake;
-        equal.budget.uptime_per_token = Span::from_nanos(1000);
+        equal.budget.uptime_per_token = Span::from_millis(1);
         equal.retry.percent = 100;
         assert!(Policy::new(equal).is_ok());
     }
 
     #[test]
     fn a_budget_cannot_divide_by_zero_nor_a_retry_multiply() {
-        assert_eq!(refused(|s| s.budget.uptime_per_token = Span::from_nanos(999)), "budget.uptime_per_token");
+        assert_eq!(
+            refused(|s| s.budget.uptime_per_token = Span::from_nanos(999_999)),
+            "budget.uptime_per_token"
+        );
         assert_eq!(refused(|s| s.retry.percent = 101), "retry.percent");
     }
 

@@ -157,6 +157,9 @@ fn a_trusted_tool_is_judged_by_the_new_generation() {
     assert_eq!(with(Declared::NotYet), Some(Next::AskNewGeneration));
     assert!(matches!(with(Declared::Safe), Some(Next::Again { .. })));
     assert_eq!(with(Declared::Unsafe), Some(Next::Settle(UNKNOWN)));
+    // Nobody waits for a list that cannot help.
+    let no_retries = Rules { retries_per_call: 0, ..rules() };
+    assert_eq!(unknown(Safety::Annotated).next(no_retries, untouched), Some(Next::Settle(UNKNOWN)));
 }
 
 #[test]

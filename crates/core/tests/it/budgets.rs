@@ -1,6 +1,6 @@
 //! Who parks and who does not, and how a parked line comes back.
 
-use linetender_core::{Admission, Asked, Class, Command, Effect, Event, Refusal, Span};
+use linetender_core::{Admission, Asked, Class, Command, Event, Held, NextTry, Refusal, Span};
 
 use crate::kit::{Line, millis, secs};
 
@@ -9,6 +9,7 @@ const DAY: Span = Span::from_secs(24 * 3600);
 /// Lives so long, answers so many callers, and dies, for ever. How many lives until it parks?
 fn lives_until_parked(life: Span, answers: u64, class: Class, at_most: u32) -> Option<u32> {
     let mut line = Line::up();
+    line.lively = true;
     for lives in 1..=at_most {
         line.answer(answers);
         line.pass(life);
@@ -155,10 +156,10 @@ fn credentials_are_asked_for_at_once_and_looked_for_now_and_then() {
     let mut line = Line::up();
     line.lose(Class::Auth);
     assert_eq!((line.name(), line.tokens()), ("needs-auth", 5000));
-    let refused = Admission::Refuse { why: Refusal::NeedsAuth, next: Some(line.next_probe_at()) };
+    let refused = Admission::Refuse { why: Refusal::NeedsAuth, next: NextTry::At(line.next_probe_at()) };
     assert_eq!(line.call(), refused);
     assert_eq!(line.until_dial(), secs(300));
-    assert_eq!(line.call(), Admission::Refuse { why: Refusal::NeedsAuth, next: None });
+    assert_eq!(line.call(), Admission::Refuse { why: Refusal::NeedsAuth, next: NextTry::Underway });
     line.lose(Class::Auth);
     assert_eq!(line.command(Command::Credentials), Asked::Started);
     assert_eq!(line.name(), "waiting", "the last dial was a moment ago");
@@ -197,6 +198,49 @@ fn retry_after_is_honoured_and_clamped() {
 }
 
 #[test]
+fn retry_after_is_honoured_by_a_parked_line_too() {
+    let mut line = parked();
+    line.until_dial();
+    let cause = linetender_core::Cause::failed(Class::Overload, "503").with_retry_after(secs(30));
+    line.event(Event::Lost(cause));
+    assert!(line.next_probe_at() >= line.now + secs(30));
+    line.pass(secs(29));
+    assert!(matches!(line.call(), Admission::Refuse { .. }), "no call may wake it before");
+}
+
+#[test]
+fn a_server_that_shakes_hands_and_then_says_nothing_parks_and_stays_parked() {
+    let mut line = Line::up();
+    let start = line.now;
+    while line.now.since(start) < DAY {
+        if line.name() == "dialing" {
+            line.connect();
+        }
+        line.jump();
+    }
+    assert!(line.dials() < 400, "{} dials in a day", line.dials());
+}
+
+#[test]
+fn a_parked_line_keeps_its_cause_while_it_is_tried() {
+    let mut line = parked();
+    line.until_dial();
+    assert!(line.cause().leaves().failures().any(|class| class == Class::Exit));
+}
+
+#[test]
+fn a_knock_while_a_generation_ends_does_not_keep_it_from_parking() {
+    let mut line = Line::new();
+    line.open();
+    line.obedient = false;
+    line.lose(Class::Config);
+    assert!(matches!(line.knock(), Admission::Refuse { why: Refusal::Parked, .. }));
+    line.event(Event::Drained);
+    line.event(Event::Gone(None));
+    assert_eq!(line.name(), "parked");
+}
+
+#[test]
 fn a_parked_line_revives_by_probe_ever_more_slowly() {
     let mut line = parked();
     for ceiling in [30, 60, 120, 240, 300, 300] {
@@ -218,11 +262,12 @@ fn a_parked_line_revives_by_probe_ever_more_slowly() {
 #[test]
 fn a_parked_line_revives_by_use() {
     let mut line = parked();
-    assert!(matches!(line.call(), Admission::Refuse { why: Refusal::Parked, next: Some(_) }));
+    assert!(matches!(line.call(), Admission::Refuse { why: Refusal::Parked, next: NextTry::At(_) }));
     line.pass(secs(5));
-    let Admission::Hold { until } = line.call() else { panic!("the call that wakes it waits") };
-    assert_eq!(until, line.now + secs(5));
-    let refused = Admission::Refuse { why: Refusal::Parked, next: None };
+    let held = Held { until: line.now + secs(5), waker: true };
+    assert_eq!(line.call(), Admission::Hold(held), "the call that wakes it waits");
+    assert_eq!(line.machine.gate().recheck(held), Admission::Hold(held));
+    let refused = Admission::Refuse { why: Refusal::Parked, next: NextTry::Underway };
     assert_eq!(line.call(), refused, "others are refused at once");
     line.connect();
     assert!(matches!(line.call(), Admission::Go { .. }));
@@ -256,7 +301,7 @@ fn a_parked_line_revives_by_command_by_config_and_by_credentials() {
         line.pass(secs(1));
         assert_eq!(line.command(command), Asked::Started, "{command:?}");
         assert_eq!(line.name(), "dialing");
-        assert!(matches!(line.call(), Admission::Hold { .. }), "somebody wanted it: calls may wait");
+        assert!(matches!(line.call(), Admission::Hold(_)), "somebody wanted it: calls may wait");
     }
     let mut line = parked();
     line.pass(secs(1));
@@ -271,7 +316,6 @@ fn no_budget_is_given_back_by_a_handshake() {
     line.connect();
     line.lose(Class::Exit);
     assert_eq!(line.name(), "parked", "it found no token");
-    assert_eq!(line.count(|effect| matches!(effect, Effect::Dial { .. })), line.dials());
 }
 
 #[test]
@@ -280,7 +324,7 @@ fn a_quiet_month_restores_the_budget() {
     line.lose(Class::Exit);
     line.until_dial();
     line.connect();
-    line.vitals.heard_at = line.now + DAY;
+    line.lively = true;
     line.pass(DAY);
     assert_eq!(line.tokens(), 5000);
 }

@@ -51,7 +51,7 @@ fn a_call_is_admitted_sent_answered_lost_and_sent_again_without_an_allocation() 
     let policy = Policy::default();
     let mut line = Line::up();
     let gate = line.machine.gate();
-    let mut budget = RetryBudget::new(policy.retry, Instant::ORIGIN);
+    let mut budget = RetryBudget::new(policy.settings().retry, Instant::ORIGIN);
     let count = allocations(|| {
         for call in 0..1000_u64 {
             let now = Instant::ORIGIN + Span::from_millis(call);
@@ -63,8 +63,8 @@ fn a_call_is_admitted_sent_answered_lost_and_sent_again_without_an_allocation() 
             black_box(flushed.step(RecordStep::Expire).unwrap());
             for bytes in [0, u64::MAX] {
                 let lost = flushed.step(RecordStep::Lose(Evidence::Consumed { bytes })).unwrap();
-                let rules = Rules::new(&policy, true, Declared::Safe);
-                let next = lost.next(rules, || budget.withdraw(policy.retry, call, now));
+                let rules = Rules::new(policy.settings(), true, Declared::Safe);
+                let next = lost.next(rules, || budget.withdraw(policy.settings().retry, call, now));
                 assert!(matches!(next, Some(Next::Again { .. } | Next::Settle(_))));
             }
         }
@@ -73,7 +73,7 @@ fn a_call_is_admitted_sent_answered_lost_and_sent_again_without_an_allocation() 
 
     // The tender's side is free of it as well.
     let generation = Generation::new(1);
-    let vitals = Vitals { in_flight: 1, answered: 7, heard_at: line.now };
+    let vitals = Vitals { in_flight: 1, owed: 0, answered: 7, heard_at: line.now };
     let count = allocations(|| {
         line.machine.handle_vitals(line.now, generation, vitals);
         line.machine.handle_timeout(line.now + Span::from_secs(31));

@@ -15,13 +15,15 @@ type Variant = (&'static str, fn() -> Line);
 type Input = (&'static str, fn(&mut Line) -> String);
 
 /// A line in each state, and in each variant of a state that decides differently.
-const STATES: [Variant; 23] = [
+const STATES: [Variant; 34] = [
     ("idle", Line::new),
+    ("idle, stopped a moment ago", || after(Line::up(), |line| line.command(Command::IdleStop))),
     ("dialing, at the gate", || after(Line::new(), Line::open)),
     ("dialing, starting", || after(dialing(), |line| line.event(Event::Started))),
     ("dialing, shaking hands", shaking),
     ("dialing, again", || after(Line::up(), |line| line.lose(Class::Exit))),
     ("dialing, from park", || after(parked(), Line::until_dial)),
+    ("dialing, from needs-auth", || after(needs_auth(), Line::until_dial)),
     ("up, unproven", Line::up),
     ("up, proven, idle", || after(Line::up(), |line| line.answer(1))),
     ("up, busy", busy),
@@ -29,28 +31,48 @@ const STATES: [Variant; 23] = [
     ("up, slept", slept),
     ("up, state lost", state_lost),
     ("suspect, idle", || after(Line::up(), |line| line.event(Event::Trouble))),
+    ("suspect, idle, one probe missed", || after(Line::up(), |line| line.pass(secs(35)))),
     ("suspect, busy", || after(busy(), |line| line.event(Event::Trouble))),
     ("draining", || after(busy(), |line| line.command(Command::Recycle))),
     ("ending, draining", || after(Line::up(), |line| held_up(line, Class::Exit))),
+    ("ending, draining, planned", || after(Line::up(), |line| (line.obedient = false, line.redial()))),
+    ("ending, draining, idle stop", || {
+        after(Line::up(), |line| (line.obedient = false, line.command(Command::IdleStop)))
+    }),
+    ("ending, draining, to park", || after(Line::up(), |line| held_up(line, Class::Config))),
+    ("ending, draining, to needs-auth", || after(Line::up(), |line| held_up(line, Class::Auth))),
+    ("ending, draining, to close", || {
+        after(Line::up(), |line| (line.obedient = false, line.command(Command::Close)))
+    }),
     ("ending, falling", || after(Line::up(), |line| falling(line, Class::Exit))),
     ("ending, fallen", || after(Line::up(), fallen)),
     ("ending, stuck", || after(Line::up(), |line| (fallen(line), line.pass(secs(5))))),
     ("waiting", || after(dialing(), |line| line.lose(Class::Local))),
+    ("waiting, the last dial long ago", || {
+        after(dialing(), |line| {
+            line.event(Event::Lost(Cause::failed(Class::Overload, "x").with_retry_after(secs(9))))
+        })
+        .later(secs(1))
+    }),
     ("parked", parked),
-    ("needs-auth", || after(Line::up(), |line| line.lose(Class::Auth))),
+    ("parked, may be woken", || parked().later(secs(6))),
+    ("needs-auth", needs_auth),
+    ("needs-auth, for a while", || needs_auth().later(secs(6))),
     ("closed", || after(Line::new(), |line| line.command(Command::Close))),
 ];
 
-const INPUTS: [Input; 39] = [
+const INPUTS: [Input; 41] = [
     ("open", |line| asked(line, Command::Open)),
-    ("redial", |line| asked(line, Command::Redial { seen: line.generation() })),
+    ("redial", |line| asked(line, Command::Redial)),
+    ("redial if this one", |line| asked(line, Command::RedialIf { seen: line.generation() })),
+    ("redial if an older one", |line| asked(line, Command::RedialIf { seen: older(line) })),
     ("recycle", |line| asked(line, Command::Recycle)),
     ("reload", |line| asked(line, Command::Reload)),
     ("credentials", |line| asked(line, Command::Credentials)),
     ("idle stop", |line| asked(line, Command::IdleStop)),
     ("close", |line| asked(line, Command::Close)),
     ("knock", knock),
-    ("sleep", |line| quiet(line, |machine, line| machine.handle_sleep(line, secs(60)))),
+    ("sleep", |line| quiet(line, Machine::handle_sleep)),
     ("timer", |line| {
         line.now = line.machine.poll_timeout().unwrap_or(line.now);
         quiet(line, Machine::handle_timeout)
@@ -66,7 +88,7 @@ const INPUTS: [Input; 39] = [
     ("no reader", |line| heard(line, Event::NoReader)),
     ("gone", |line| heard(line, Event::Gone(None))),
     ("vitals: nothing in flight", |line| vitals(line, |vitals, _| vitals.in_flight = 0)),
-    ("vitals: heard something", |line| vitals(line, |vitals, now| vitals.heard_at = now + secs(1))),
+    ("vitals: heard something", |line| vitals(line, |vitals, now| vitals.heard_at = now)),
     ("vitals: answered a caller", |line| vitals(line, |vitals, _| vitals.answered += 1)),
     ("lost: transport", |line| lost(line, Class::Transport)),
     ("lost: exit", |line| lost(line, Class::Exit)),
@@ -107,7 +129,7 @@ fn busy() -> Line {
 }
 
 fn slept() -> Line {
-    after(Line::up(), |line| (line.machine.handle_sleep(line.now, secs(60)), line.run()))
+    after(Line::up(), |line| (line.machine.handle_sleep(line.now), line.run()))
 }
 
 fn state_lost() -> Line {
@@ -125,6 +147,10 @@ fn parked() -> Line {
     line.lose(Class::Exit);
     line.lose(Class::Exit);
     line
+}
+
+fn needs_auth() -> Line {
+    after(Line::up(), |line| line.lose(Class::Auth))
 }
 
 fn held_up(line: &mut Line, class: Class) {
@@ -151,6 +177,7 @@ fn asked(line: &mut Line, command: Command) -> String {
     match line.command(command) {
         Asked::Started => "started".into(),
         Asked::Joined => "joined".into(),
+        Asked::Declined => "declined".into(),
         Asked::Closed => "closed".into(),
     }
 }
@@ -178,7 +205,7 @@ fn stale(line: &mut Line, event: Event<Detail>) -> String {
 fn knock(line: &mut Line) -> String {
     match line.knock() {
         Admission::Go { .. } => "go".into(),
-        Admission::Hold { until } => format!("hold {} ms", until.since(line.now).millis()),
+        Admission::Hold(held) => format!("hold {} ms", held.until.since(line.now).millis()),
         Admission::Knock => "knock again".into(),
         Admission::Refuse { why, .. } => format!("refuse: {}", why.name()),
     }
@@ -238,7 +265,7 @@ fn cell(state: fn() -> Line, input: fn(&mut Line) -> String) -> Cell {
 
 /// Closed is on purpose; an idle line waits for a knock; a line at the dial gate for its turn.
 fn way_out(machine: &Machine<Detail>) -> bool {
-    matches!(machine.state(), State::Closed | State::Idle)
+    matches!(machine.state(), State::Closed | State::Idle(_))
         || matches!(machine.state(), State::Dialing(dialing) if dialing.phase == linetender_core::DialPhase::AtGate)
         || machine.poll_timeout().is_some()
 }

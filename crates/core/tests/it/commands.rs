@@ -6,9 +6,10 @@ use crate::kit::{Line, millis, secs};
 
 #[test]
 fn commands_for_a_dial_under_way() {
-    for joined in [Command::Open, Command::Recycle, Command::IdleStop] {
+    for joined in [Command::Open, Command::Recycle] {
         let mut line = Line::new();
         line.open();
+        assert_eq!(line.command(Command::IdleStop), Asked::Declined, "somebody needs it");
         assert_eq!(line.command(joined), Asked::Joined);
         assert_eq!(line.redial(), Asked::Joined);
         assert_eq!(line.dials(), 1);
@@ -37,10 +38,16 @@ fn commands_for_a_line_that_waits() {
         assert_eq!(line.name(), "waiting");
         line
     };
-    for joined in [Command::Open, Command::Recycle, Command::IdleStop] {
+    for joined in [Command::Open, Command::Recycle] {
         let mut line = waiting();
         assert_eq!((line.command(joined), line.name()), (Asked::Joined, "waiting"));
+        assert_eq!(line.redial_if(line.generation()), Asked::Joined);
     }
+    let mut line = waiting();
+    let until = line.machine.poll_timeout().unwrap();
+    assert_eq!((line.command(Command::IdleStop), line.name()), (Asked::Started, "idle"));
+    line.call();
+    assert_eq!(line.machine.poll_timeout(), Some(until), "use cannot cut the wait short");
     for dials in [Command::Reload, Command::Credentials] {
         let mut line = waiting();
         assert_eq!((line.command(dials), line.name()), (Asked::Started, "dialing"));
@@ -73,13 +80,18 @@ fn commands_for_a_draining_line() {
         line
     };
     let mut line = draining();
-    assert_eq!(line.command(Command::Open), Asked::Joined);
+    line.in_flight(0);
+    assert_eq!(line.name(), "idle");
+
+    let mut line = draining();
+    assert_eq!(line.command(Command::Open), Asked::Joined, "somebody needs it after all");
     assert_eq!((line.command(Command::Reload), line.name()), (Asked::Joined, "draining"));
     assert!(line.cause().leaves().has(Leaf::Planned(Plan::Reload)));
     let State::Draining { until, .. } = *line.machine.state() else { panic!() };
     assert_eq!(until, line.now + secs(30), "a second plan does not prolong the first");
+    assert_eq!(line.command(Command::IdleStop), Asked::Joined);
     line.in_flight(0);
-    assert_eq!(line.name(), "idle");
+    line.until_dial();
 
     let mut line = draining();
     assert_eq!(line.redial(), Asked::Started);
@@ -98,7 +110,7 @@ fn commands_for_a_line_that_is_up() {
     let mut line = Line::up();
     assert_eq!((line.command(Command::Open), line.name()), (Asked::Joined, "up"));
     line.in_flight(3);
-    assert_eq!(line.redial(), Asked::Started);
+    assert_eq!(line.redial_if(line.generation()), Asked::Started);
     assert_ne!(line.name(), "draining", "a redial does not wait for a call that may hang");
 }
 
@@ -116,14 +128,18 @@ fn commands_while_a_generation_ends() {
         line.event(Event::Gone(None));
         line
     };
-    for joined in [Command::Open, Command::Reload, Command::Credentials, Command::Recycle, Command::IdleStop]
-    {
+    for joined in [Command::Open, Command::Reload, Command::Credentials, Command::Recycle] {
         assert_eq!(ending(Class::Exit).command(joined), Asked::Joined);
     }
+    let mut line = ending(Class::Exit);
+    assert_eq!(line.command(Command::IdleStop), Asked::Started);
+    assert_eq!(finish(line).name(), "idle");
     for class in [Class::Config, Class::Auth] {
-        for joined in [Command::Recycle, Command::IdleStop] {
-            assert_eq!(ending(class).command(joined), Asked::Joined);
-        }
+        assert_eq!(ending(class).command(Command::Recycle), Asked::Joined);
+        assert_eq!(ending(class).command(Command::IdleStop), Asked::Declined);
+        let mut line = ending(class);
+        let seen = line.generation();
+        assert_eq!(line.redial_if(seen), Asked::Joined, "the budget has decided");
         for wakes in [Command::Open, Command::Reload, Command::Credentials] {
             let mut line = ending(class);
             assert_eq!(line.command(wakes), Asked::Started);

@@ -1,8 +1,8 @@
 //! The order of a death, and what may not happen out of order.
 
 use linetender_core::{
-    Admission, Asked, Cause, Class, Command, Effect, Event, Gate, Generation, Heard, Plan, Refusal, Settle,
-    Walk,
+    Admission, Asked, Cause, Class, Command, Effect, Event, Gate, Generation, Heard, NextTry, Plan, Refusal,
+    Settle, Walk,
 };
 
 use crate::kit::{Line, millis, secs};
@@ -115,11 +115,11 @@ fn no_dial_before_the_old_tree_is_gone_however_long_that_takes() {
     line.event(Event::NoReader);
     let fell = line.now;
     line.pass(secs(4));
-    assert!(matches!(line.call(), Admission::Hold { .. }));
+    assert!(matches!(line.call(), Admission::Hold(_)));
     line.pass(secs(1));
     assert_eq!(line.now.since(fell), secs(5));
     assert_eq!(names(&line)[6..], ["notice", "kill"], "it is killed again, and people are told");
-    let stuck = Admission::Refuse { why: Refusal::Stuck, next: None };
+    let stuck = Admission::Refuse { why: Refusal::Stuck, next: NextTry::WhenGone };
     assert_eq!(line.call(), stuck);
     line.pass(secs(60));
     assert_eq!(line.count(|effect| matches!(effect, Effect::Kill { .. })), 14);
@@ -189,7 +189,7 @@ fn closing_ends_the_generation_and_nothing_wakes_the_line_again() {
     line.event(Event::Gone(None));
     assert_eq!(line.name(), "closed");
     assert_eq!(line.machine.poll_timeout(), None);
-    assert_eq!(line.call(), Admission::Refuse { why: Refusal::Closed, next: None });
+    assert_eq!(line.call(), Admission::Refuse { why: Refusal::Closed, next: NextTry::Never });
     assert_eq!(line.command(Command::Open), Asked::Closed);
 }
 
@@ -198,10 +198,11 @@ fn what_comes_after_a_death_can_be_changed_while_it_lasts() {
     let mut line = held_up();
     line.event(Event::Lost(Cause::planned(Plan::IdleStop)));
     assert_eq!(line.machine.gate(), Gate::Knock);
-    assert!(matches!(line.call(), Admission::Hold { .. }), "somebody needs it after all");
+    assert!(matches!(line.call(), Admission::Hold(_)), "somebody needs it after all");
     line.event(Event::Drained);
     line.event(Event::Gone(None));
-    assert_eq!(line.name(), "dialing");
+    assert_eq!(line.name(), "waiting", "a stop a moment after the dial: the free path keeps its distance");
+    line.until_dial();
 }
 
 /// Runs the effects of a good death, but with two of them swapped: the walk must notice.

@@ -1,15 +1,15 @@
 //! Who waits, for what, how long; and the clocks of a dial.
 
 use linetender_core::{
-    Admission, Asked, Class, Command, Conclusion, Detail, Effect, Event, Gate, Heard, Instant, Refusal,
-    ServerState, Span,
+    Admission, Asked, Class, Command, Conclusion, Detail, Effect, Event, Gate, Heard, Instant, NextTry,
+    Refusal, ServerState, Span,
 };
 
 use crate::kit::{Line, millis, secs};
 
 fn held(line: &mut Line) -> Span {
     match line.call() {
-        Admission::Hold { until } => until.since(line.now),
+        Admission::Hold(held) => held.until.since(line.now),
         other => panic!("{other:?}"),
     }
 }
@@ -40,7 +40,7 @@ fn a_call_is_not_kept_waiting_for_a_dial_it_would_not_live_to_see() {
     line.event(Event::Lost(cause));
     assert_eq!(line.name(), "waiting");
     let next = line.now + secs(20);
-    assert_eq!(line.call(), Admission::Refuse { why: Refusal::Waiting, next: Some(next) });
+    assert_eq!(line.call(), Admission::Refuse { why: Refusal::Waiting, next: NextTry::At(next) });
     line.pass(millis(15_001));
     assert_eq!(held(&mut line), secs(5));
 }
@@ -91,7 +91,7 @@ fn a_stateful_server_fails_the_first_call_after_a_redial_once() {
     line.until_dial();
     line.connect();
     assert_eq!(line.machine.gate(), Gate::Knock);
-    assert_eq!(line.call(), Admission::Refuse { why: Refusal::StateLost, next: None });
+    assert_eq!(line.call(), Admission::Refuse { why: Refusal::StateLost, next: NextTry::NextCall });
     assert!(matches!(line.call(), Admission::Go { .. }));
     // A planned end loses the state as well.
     line.pass(secs(31));
@@ -99,7 +99,7 @@ fn a_stateful_server_fails_the_first_call_after_a_redial_once() {
     line.redial();
     line.until_dial();
     line.connect();
-    assert_eq!(line.call(), Admission::Refuse { why: Refusal::StateLost, next: None });
+    assert_eq!(line.call(), Admission::Refuse { why: Refusal::StateLost, next: NextTry::NextCall });
 }
 
 #[test]
@@ -155,6 +155,7 @@ fn an_idle_line_has_nothing_to_drain() {
 fn an_idle_stop_stays_down_until_somebody_calls() {
     let mut line = Line::up();
     line.answer(1);
+    line.pass(secs(1));
     line.command(Command::IdleStop);
     assert_eq!((line.name(), line.machine.poll_timeout()), ("idle", None));
     assert_eq!(held(&mut line), secs(5));
@@ -176,6 +177,15 @@ fn a_timer_that_fires_early_does_nothing() {
     let before = line.machine.clone();
     line.machine.handle_timeout(line.now);
     assert_eq!(line.machine, before);
+}
+
+#[test]
+fn a_timer_that_fires_late_still_does_its_work() {
+    let mut line = Line::up();
+    line.now = line.now + secs(300);
+    line.machine.handle_timeout(line.now);
+    line.run();
+    assert_eq!(line.count(|effect| matches!(effect, Effect::Probe { .. })), 1);
 }
 
 #[test]

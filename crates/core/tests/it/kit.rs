@@ -42,7 +42,7 @@ impl Line {
             machine: Machine::new(Policy::new(settings).unwrap(), 42, now),
             now,
             effects: Vec::new(),
-            vitals: Vitals { in_flight: 0, answered: 0, heard_at: now },
+            vitals: Vitals { in_flight: 0, owed: 0, answered: 0, heard_at: now },
             walk: Walk::new(),
             obedient: true,
             lively: false,
@@ -77,7 +77,9 @@ impl Line {
                     self.vitals.heard_at = self.now;
                     self.machine.handle_event(self.now, generation, Event::ProbeAnswered);
                 }
-                Effect::Dial { .. } => self.vitals = Vitals { in_flight: 0, answered: 0, heard_at: self.now },
+                Effect::Dial { .. } => {
+                    self.vitals = Vitals { in_flight: 0, owed: 0, answered: 0, heard_at: self.now }
+                }
                 _ => {}
             }
         }
@@ -99,7 +101,7 @@ impl Line {
     }
 
     pub fn redial(&mut self) -> Asked {
-        self.command(Command::Redial { seen: self.generation() })
+        self.command(Command::Redial)
     }
 
     pub fn event(&mut self, event: Event<Detail>) -> Heard {
@@ -139,7 +141,12 @@ impl Line {
         for event in [Event::Started, Event::FirstByte, Event::Dialled] {
             assert_eq!(self.event(event), Heard::Taken);
         }
-        self.vitals = Vitals { in_flight: 0, answered: 0, heard_at: self.now };
+        self.vitals = Vitals { in_flight: 0, owed: 0, answered: 0, heard_at: self.now };
+    }
+
+    /// Somebody who saw this generation fail asks for another.
+    pub fn redial_if(&mut self, seen: Generation) -> Asked {
+        self.command(Command::RedialIf { seen })
     }
 
     /// The server answers so many callers.
@@ -176,8 +183,17 @@ impl Line {
             self.jump();
         }
         self.now = end;
+        if self.lively {
+            self.vitals.heard_at = end;
+        }
         self.show();
         self.run();
+    }
+
+    /// The same line some time later.
+    pub fn later(mut self, span: Span) -> Self {
+        self.pass(span);
+        self
     }
 
     /// Waits for the dial that must come by itself, and tells how long that took.

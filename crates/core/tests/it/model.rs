@@ -33,8 +33,10 @@ enum Phase {
 #[derive(Clone, Debug)]
 enum Transition {
     Open,
+    /// Somebody says so.
+    Redial,
     /// A redial by somebody who saw the newest generation, or one this much older.
-    Redial(u64),
+    RedialIf(u64),
     Recycle,
     IdleStop,
     Credentials,
@@ -54,7 +56,7 @@ struct Reference {
     generation: u64,
     in_flight: u32,
     /// Why it drains.
-    plan: Option<Plan>,
+    plans: Vec<Plan>,
 }
 
 impl Reference {
@@ -142,7 +144,12 @@ impl Reference {
     }
 
     fn end_by(&mut self, plan: Plan) {
-        let leaves: Vec<_> = self.plan.take().into_iter().chain([plan]).map(Leaf::Planned).collect();
+        self.plans.push(plan);
+        self.end_of_drain(Vec::new());
+    }
+
+    fn end_of_drain(&mut self, mut leaves: Vec<Leaf>) {
+        leaves.extend(self.plans.drain(..).map(Leaf::Planned));
         self.end(&leaves);
     }
 
@@ -152,10 +159,9 @@ impl Reference {
             (Phase::Up, _) if self.in_flight == 0 => self.end_by(plan),
             (Phase::Up, _) => {
                 self.phase = Phase::Draining;
-                self.plan = Some(plan);
+                self.plans.push(plan);
             }
-            // The real machine joins the plans; for what follows only an idle stop matters, and it stays one.
-            (Phase::Draining, Plan::IdleStop) => self.plan = Some(Plan::IdleStop),
+            (Phase::Draining, _) => self.plans.push(plan),
             (Phase::Dialing, Plan::Close | Plan::Credentials) => self.end_by(plan),
             (Phase::Idle | Phase::Parked | Phase::NeedsAuth, Plan::Close) => self.phase = Phase::Closed,
             (Phase::Parked | Phase::NeedsAuth, Plan::Redial | Plan::Credentials)
@@ -183,7 +189,8 @@ impl ReferenceStateMachine for Reference {
     type Transition = Transition;
 
     fn init_state() -> BoxedStrategy<Self> {
-        let start = Self { history: Vec::new(), phase: Phase::Idle, generation: 0, in_flight: 0, plan: None };
+        let start =
+            Self { history: Vec::new(), phase: Phase::Idle, generation: 0, in_flight: 0, plans: Vec::new() };
         Just(start).boxed()
     }
 
@@ -191,7 +198,8 @@ impl ReferenceStateMachine for Reference {
         let older = || prop_oneof![4 => Just(0_u64), 1 => 1..3_u64];
         prop_oneof![
             2 => Just(Transition::Open),
-            2 => older().prop_map(Transition::Redial),
+            1 => Just(Transition::Redial),
+            2 => older().prop_map(Transition::RedialIf),
             2 => Just(Transition::Recycle),
             1 => Just(Transition::IdleStop),
             1 => Just(Transition::Credentials),
@@ -221,10 +229,13 @@ impl ReferenceStateMachine for Reference {
         match transition {
             Transition::Open => match state.phase {
                 Phase::Idle | Phase::Parked | Phase::NeedsAuth => state.dial(),
+                // It is needed after all.
+                Phase::Draining => state.plans.push(Plan::Redial),
                 _ => {}
             },
-            Transition::Redial(older) if *older == 0 || state.generation == 0 => state.planned(Plan::Redial),
-            Transition::Redial(_) => {}
+            Transition::Redial => state.planned(Plan::Redial),
+            Transition::RedialIf(0) if state.lives() => state.planned(Plan::Redial),
+            Transition::RedialIf(_) => {}
             Transition::Recycle => state.planned(Plan::Recycle),
             Transition::IdleStop => state.planned(Plan::IdleStop),
             Transition::Credentials => state.planned(Plan::Credentials),
@@ -234,17 +245,14 @@ impl ReferenceStateMachine for Reference {
                 state.history.push(Fact::Up);
             }
             Transition::Lost(0, leaves) if state.lives() || state.phase == Phase::Dialing => {
-                let mut leaves = leaves.clone();
-                leaves.extend(state.plan.take().map(Leaf::Planned));
-                state.end(&leaves);
+                state.end_of_drain(leaves.clone());
             }
             Transition::Dialled(_) | Transition::Lost(..) => {}
             Transition::Answer(calls) => state.history.push(Fact::Answered(*calls)),
             Transition::InFlight(calls) => {
                 state.in_flight = *calls;
                 if state.phase == Phase::Draining && *calls == 0 {
-                    let leaves: Vec<_> = state.plan.take().map(Leaf::Planned).into_iter().collect();
-                    state.end(&leaves);
+                    state.end_of_drain(Vec::new());
                 }
             }
             Transition::Live(ticks) => state.history.push(Fact::Lived(*ticks)),
@@ -273,9 +281,10 @@ impl StateMachineTest for Subject {
     fn apply(mut line: Line, _reference: &Reference, transition: Transition) -> Line {
         match transition {
             Transition::Open => drop_asked(line.command(Command::Open)),
-            Transition::Redial(older) => {
+            Transition::Redial => drop_asked(line.redial()),
+            Transition::RedialIf(older) => {
                 let seen = seen(&line, older);
-                drop_asked(line.command(Command::Redial { seen }));
+                drop_asked(line.redial_if(seen));
             }
             Transition::Recycle => drop_asked(line.command(Command::Recycle)),
             Transition::IdleStop => drop_asked(line.command(Command::IdleStop)),
@@ -319,7 +328,7 @@ impl StateMachineTest for Subject {
             let (ticks, answers) = reference.life();
             let linetender_core::State::Up(live) = line.machine.state() else { return };
             assert_eq!(live.vitals().answered, u64::from(answers));
-            assert_eq!(live.proven(line.now, &line.machine.policy().probe), answers > 0 || ticks >= 500);
+            assert_eq!(live.proven(&line.machine.policy().probe), answers > 0 || ticks >= 500);
         }
     }
 }

@@ -20,7 +20,7 @@ fn a_death_flips_the_state_and_fails_callers_with_a_cause() {
     line.event(Event::Lost(Cause::failed(Class::Exit, "signal 9")));
     assert_eq!(line.name(), "ending");
     assert_eq!(line.cause().headline().detail, Detail::Seen("signal 9"));
-    assert!(matches!(line.call(), Admission::Hold { .. }), "nobody is sent into the dead generation");
+    assert!(matches!(line.call(), Admission::Hold(_)), "nobody is sent into the dead generation");
     let generation = line.generation();
     line.event(Event::Drained);
     line.event(Event::Gone(None));
@@ -107,6 +107,39 @@ fn a_mixed_end_is_charged() {
 }
 
 #[test]
+fn a_crash_is_charged_also_when_somebody_asked_for_a_redial_a_moment_before() {
+    for command in [Command::Redial, Command::Recycle] {
+        let mut line = Line::up();
+        line.obedient = false;
+        line.command(command);
+        assert_eq!((line.name(), line.tokens()), ("ending", 5000));
+        line.event(Event::Lost(Cause::failed(Class::Exit, "segmentation fault")));
+        assert_eq!(line.tokens(), 4000);
+        assert_eq!(line.cause().headline().detail, Detail::Seen("segmentation fault"));
+        line.event(Event::Drained);
+        assert_eq!(
+            line.count(|effect| matches!(effect, Effect::Kill { .. })),
+            1,
+            "and killed, not asked to go"
+        );
+        // From then on it dies of what we did.
+        line.event(Event::Lost(Cause::failed(Class::Exit, "signal 9")));
+        assert_eq!((line.tokens(), line.cause().notes().count()), (4000, 2));
+    }
+}
+
+#[test]
+fn closing_stays_closing_when_the_server_crashes_meanwhile() {
+    let mut line = Line::up();
+    line.obedient = false;
+    line.command(Command::Close);
+    line.event(Event::Lost(Cause::failed(Class::Exit, "crash")));
+    line.event(Event::Drained);
+    line.event(Event::Gone(None));
+    assert_eq!(line.name(), "closed");
+}
+
+#[test]
 fn the_free_path_cannot_spin() {
     // A planned end right after the handshake, for ever: nothing was proven.
     let mut line = Line::up();
@@ -124,6 +157,23 @@ fn the_free_path_cannot_spin() {
 }
 
 #[test]
+fn the_free_path_through_an_idle_stop_cannot_spin_either() {
+    let mut line = Line::up();
+    let start = line.now;
+    let mut last_dial = start;
+    for _ in 0..40 {
+        line.command(Command::IdleStop);
+        assert_eq!(line.name(), "idle");
+        line.call();
+        line.until_dial();
+        assert!(line.now.since(last_dial) >= millis(100));
+        last_dial = line.now;
+        line.connect();
+    }
+    assert!(line.now.since(start) > secs(60), "{:?}", line.now.since(start));
+}
+
+#[test]
 fn a_proven_generation_is_replaced_at_once_and_the_distance_forgotten() {
     let mut line = Line::up();
     for _ in 0..10 {
@@ -135,6 +185,17 @@ fn a_proven_generation_is_replaced_at_once_and_the_distance_forgotten() {
     line.answer(1);
     line.redial();
     assert_eq!(line.name(), "dialing", "no wait after service");
+    // Also while tokens are missing: a planned end of a proven generation has nothing to do with them.
+    line.connect();
+    for _ in 0..3 {
+        line.lose(Class::Exit);
+        line.until_dial();
+        line.connect();
+    }
+    line.pass(secs(1));
+    line.answer(1);
+    line.redial();
+    assert_eq!(line.name(), "dialing");
 }
 
 // Document 3.
@@ -145,15 +206,52 @@ fn reconnects_asked_from_many_tasks_are_one_dial_run_by_the_owner() {
     line.answer(1);
     line.pass(secs(1));
     let seen = line.generation();
-    let asked: Vec<_> = (0..50).map(|_| line.command(Command::Redial { seen })).collect();
+    let asked: Vec<_> = (0..50).map(|_| line.redial_if(seen)).collect();
     assert_eq!(asked.iter().filter(|&&asked| asked == Asked::Started).count(), 1);
     assert_eq!(asked.iter().filter(|&&asked| asked == Asked::Joined).count(), 49);
     assert_eq!(line.dials(), 2);
     line.connect();
     // The slow ones, who saw the old generation fail, do not tear down the fresh one.
-    assert_eq!(line.command(Command::Redial { seen }), Asked::Joined);
+    assert_eq!(line.redial_if(seen), Asked::Joined);
     assert_eq!(line.name(), "up");
     assert_eq!(line.dials(), 2);
+}
+
+#[test]
+fn redials_asked_while_a_generation_ends_are_not_heard_twice() {
+    let mut line = Line::up();
+    line.pass(secs(1));
+    line.obedient = false;
+    let seen = line.generation();
+    line.lose(Class::Exit);
+    line.effects.clear();
+    for _ in 0..50 {
+        assert_eq!(line.redial_if(seen), Asked::Joined);
+        assert_eq!(line.redial(), Asked::Joined, "the dial comes as soon as it can");
+    }
+    assert_eq!(line.effects.len(), 0, "nothing changed, so nobody is told");
+    line.event(Event::Drained);
+    line.event(Event::Gone(None));
+    assert_eq!(line.dials(), 1);
+}
+
+#[test]
+fn callers_that_ask_for_a_redial_on_every_death_cannot_outrun_the_budget() {
+    let mut line = Line::up();
+    let mut lives = 1;
+    while line.name() != "parked" {
+        let seen = line.generation();
+        line.lose(Class::Exit);
+        line.redial_if(seen);
+        if line.name() != "parked" {
+            line.until_dial();
+            line.connect();
+        }
+        lives += 1;
+        assert!(lives < 20);
+    }
+    assert_eq!(line.redial_if(line.generation()), Asked::Joined);
+    assert_eq!(line.name(), "parked");
 }
 
 #[test]
@@ -202,8 +300,8 @@ fn fifty_callers_of_one_death_are_one_dial() {
     line.in_flight(50);
     line.lose(Class::Exit);
     for _ in 0..50 {
-        assert_eq!(line.command(Command::Redial { seen }), Asked::Joined);
-        assert!(matches!(line.call(), Admission::Hold { .. }));
+        assert_eq!(line.redial_if(seen), Asked::Joined);
+        assert!(matches!(line.call(), Admission::Hold(_)));
     }
     assert_eq!(line.dials(), 2);
 }
@@ -221,6 +319,7 @@ fn a_cleanup_error_never_masks_the_cause() {
     assert_eq!(cause.headline().detail, Detail::Seen("segmentation fault"));
     assert_eq!(cause.headline().kind, NoteKind::Leaf(Leaf::Failed(Class::Exit)));
     assert_eq!(cause.leaves().iter().count(), 1, "what follows a death is no second reason for it");
+    assert!(cause.notes().all(|note| note.kind == NoteKind::Teardown));
     assert_eq!(cause.notes().count(), 2);
     assert_eq!(line.tokens(), 4000, "and it is charged once");
 }

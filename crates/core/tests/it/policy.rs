@@ -4,7 +4,7 @@ use linetender_core::{Policy, ServerState, Span};
 
 #[test]
 fn the_defaults_are_those_of_the_catalogue() {
-    let policy = Policy::default();
+    let policy = *Policy::default().settings();
     assert_eq!(policy.state, ServerState::None);
     assert!(!policy.trust_annotations);
     let secs = [
@@ -45,17 +45,22 @@ mod from_config {
     #[test]
     fn what_is_not_written_keeps_its_default() {
         let text = r#"{"state": "process", "probe": {"keepalive": 10000}}"#;
-        let policy: Policy = serde_json::from_str(text).unwrap();
+        let policy = *serde_json::from_str::<Policy>(text).unwrap().settings();
+        let default = *Policy::default().settings();
         assert_eq!(policy.state, ServerState::Process);
         assert_eq!(policy.probe.keepalive, Span::from_secs(10));
-        assert_eq!(policy.probe.timeout, Policy::default().probe.timeout);
-        assert_eq!(policy.budget, Policy::default().budget);
+        assert_eq!(policy.probe.timeout, default.probe.timeout);
+        assert_eq!(policy.budget, default.budget);
     }
 
     #[test]
     fn a_policy_survives_the_round_trip() {
-        let text = serde_json::to_string(&Policy::default()).unwrap();
-        assert_eq!(serde_json::from_str::<Policy>(&text).unwrap(), Policy::default());
+        let mut settings = linetender_core::Settings::default();
+        settings.park.wake = Span::from_millis(4_321);
+        let policy = Policy::new(settings).unwrap();
+        let text = serde_json::to_string(&policy).unwrap();
+        assert!(text.contains(r#""wake":4321"#), "{text}");
+        assert_eq!(serde_json::from_str::<Policy>(&text).unwrap(), policy);
     }
 
     #[test]

@@ -86,6 +86,7 @@ fn a_busy_single_threaded_server_is_never_killed_for_not_answering_a_probe() {
     assert_eq!((probes(&line), line.name()), (2, "suspect"), "two probes unanswered, and it lives");
     line.pass(secs(1200));
     assert_eq!((line.name(), line.tokens()), ("suspect", 5000));
+    assert!(matches!(line.machine.gate(), Gate::Go { .. }));
     line.answer(1);
     assert_eq!(line.name(), "up");
 }
@@ -196,27 +197,81 @@ fn a_keepalive_probe_that_is_refused_makes_the_line_suspect() {
 }
 
 #[test]
-fn time_under_suspicion_earns_nothing() {
+fn silence_earns_nothing() {
     let mut line = Line::up();
     line.lose(Class::Exit);
     line.until_dial();
     line.connect();
     line.in_flight(1);
-    line.event(Event::Trouble);
     line.pass(secs(600));
-    assert_eq!((line.name(), line.tokens()), ("suspect", 4000));
+    assert_eq!(line.tokens(), 4000);
+    line.answer(0);
+    assert_eq!(line.tokens(), 5000, "it was up all the time, as it turns out");
+}
+
+#[test]
+fn a_cancelled_call_may_still_be_what_the_server_is_busy_with() {
+    let mut line = Line::up();
+    line.vitals.owed = 1;
+    line.pass(secs(280));
+    assert_eq!((probes(&line), line.name()), (0, "up"), "the caller pressed escape; the server works on");
+    line.event(Event::Overdue);
+    line.pass(secs(10));
+    assert_eq!(line.name(), "suspect");
+    // Its deadline has passed: now it counts as idle, and has two probes like any other.
+    line.vitals.owed = 0;
+    let before = probes(&line);
+    line.obedient = false;
+    while line.name() != "ending" {
+        line.jump();
+    }
+    assert_eq!(probes(&line), before + 2);
+}
+
+#[test]
+fn trouble_on_a_suspect_line_probes_again_now() {
+    let mut line = Line::up();
+    line.in_flight(1);
+    line.event(Event::Trouble);
+    line.pass(secs(11));
+    assert_eq!((probes(&line), line.name()), (2, "suspect"));
+    line.event(Event::Trouble);
+    assert_eq!(probes(&line), 3);
+}
+
+#[test]
+fn after_sleep_a_busy_line_admits_calls_again_even_if_probes_go_unanswered() {
+    let mut line = Line::up();
+    line.in_flight(1);
+    line.machine.handle_sleep(line.now);
+    line.run();
+    line.call();
+    line.pass(secs(11));
+    assert_eq!(line.name(), "suspect");
+    assert!(matches!(line.call(), Admission::Go { .. }));
+}
+
+#[test]
+fn after_sleep_an_answer_is_as_good_as_a_probe() {
+    let mut line = Line::up();
+    line.in_flight(1);
+    line.machine.handle_sleep(line.now);
+    line.run();
+    line.now = line.now + millis(10);
+    line.answer(1);
+    assert!(matches!(line.call(), Admission::Go { .. }));
 }
 
 #[test]
 fn after_sleep_the_first_call_waits_for_one_probe() {
     let mut line = Line::up();
-    line.machine.handle_sleep(line.now, secs(8 * 3600));
+    line.machine.handle_sleep(line.now);
     line.run();
     assert_eq!(line.machine.gate(), Gate::Knock);
     assert_eq!(probes(&line), 0, "no herd: nobody needed it yet");
-    let Admission::Hold { until } = line.call() else { panic!() };
-    assert_eq!(until, line.now + secs(15), "two probes and a dial");
-    assert!(matches!(line.call(), Admission::Hold { .. }));
+    let Admission::Hold(held) = line.call() else { panic!() };
+    assert_eq!(held.until, line.now + secs(15), "two probes and a dial");
+    assert!(matches!(line.call(), Admission::Hold(_)));
     assert_eq!(probes(&line), 1);
     line.event(Event::ProbeAnswered);
     assert!(matches!(line.call(), Admission::Go { .. }));
@@ -235,7 +290,7 @@ fn after_sleep_lines_look_by_themselves_but_not_all_at_once() {
             machine.handle_event(line.now, machine.generation(), Event::Dialled);
             machine
         };
-        line.machine.handle_sleep(line.now, secs(60));
+        line.machine.handle_sleep(line.now);
         let wait = line.machine.poll_timeout().unwrap().since(line.now);
         assert!(wait <= secs(30));
         at.push(wait.millis() / 3000);
@@ -249,7 +304,7 @@ fn after_sleep_lines_look_by_themselves_but_not_all_at_once() {
 #[test]
 fn after_sleep_cut_streams_make_no_storm_of_probes() {
     let mut line = Line::up();
-    line.machine.handle_sleep(line.now, secs(60));
+    line.machine.handle_sleep(line.now);
     line.run();
     assert_eq!(line.event(Event::Trouble), Heard::Taken);
     assert_eq!((probes(&line), line.name()), (0, "up"));
@@ -258,7 +313,7 @@ fn after_sleep_cut_streams_make_no_storm_of_probes() {
 #[test]
 fn a_dead_server_is_found_out_after_sleep() {
     let mut line = Line::up();
-    line.machine.handle_sleep(line.now, secs(60));
+    line.machine.handle_sleep(line.now);
     line.call();
     line.pass(secs(5));
     assert_eq!(line.name(), "suspect");
@@ -270,6 +325,6 @@ fn a_dead_server_is_found_out_after_sleep() {
 fn sleep_leaves_a_line_without_a_generation_alone() {
     let mut line = Line::new();
     let before = line.machine.clone();
-    line.machine.handle_sleep(line.now, secs(60));
+    line.machine.handle_sleep(line.now);
     assert_eq!(line.machine, before);
 }

@@ -1,6 +1,6 @@
 //! A caller's call, and what it was told.
 
-use linetender_core::{Delivery, Generation, Instant, Record, Safety};
+use linetender_core::{Delivery, Generation, Held, Instant, Record, Safety};
 
 use crate::server::Try;
 
@@ -8,8 +8,8 @@ use crate::server::Try;
 pub enum Place {
     /// Not made yet, or waiting out a repair.
     Away,
-    /// Before the gate, until then; `woke` if it is the one that a parked line is dialled for.
-    AtGate { until: Instant, woke: bool },
+    /// Before the gate.
+    AtGate(Held),
     /// Its outcome is unknown, and the next generation's tool list decides.
     Asking { until: Instant },
     /// Registered.

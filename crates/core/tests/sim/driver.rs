@@ -1,8 +1,9 @@
 //! What the tender and the call path do, in one thread: shows vitals, runs effects, admits and settles calls.
 
 use linetender_core::{
-    Admission, Declared, Delivery, Effect, Event, Evidence, Gate, Generation, Heard, Instant, Machine, Next,
-    Phase, Record, RecordStep, Refusal, Rules, ServerState, Settle, Span, State, Vitals, Wake,
+    Admission, Class, Declared, Delivery, Effect, Event, Evidence, Gate, Generation, Heard, Instant, Leaf,
+    Leaves, Machine, Next, Phase, Plan, Record, RecordStep, Refusal, Rules, ServerState, Settle, Span, State,
+    Vitals,
 };
 
 use crate::call::{Outcome, Place};
@@ -27,8 +28,10 @@ impl World {
     fn vitals(&self) -> Vitals {
         let in_flight =
             self.calls.iter().filter(|call| call.place == Place::In(self.ledger.generation)).count();
+        let owed = self.ledger.owed.iter().filter(|(_, until)| *until > self.now).count();
         Vitals {
             in_flight: u32::try_from(in_flight).unwrap(),
+            owed: u32::try_from(owed).unwrap(),
             answered: self.ledger.answered,
             heard_at: self.ledger.heard_at,
         }
@@ -36,44 +39,74 @@ impl World {
 
     /// Hands an input over and checks what an end cost.
     fn checked(&mut self, input: impl FnOnce(&mut Line, Instant)) -> Result<(), String> {
-        let ending = |machine: &Line| matches!(machine.state(), State::Ending(_));
-        let (was_ending, suspect) = (ending(&self.machine), self.machine.state().name() == "suspect");
+        let end_of = |machine: &Line| match machine.state() {
+            State::Ending(ending) => Some(ending.cause().leaves()),
+            _ => None,
+        };
         // What it earned up to now is paid out first, so that only the charge is seen.
         let mut vitals = self.vitals();
         if matches!(self.machine.state(), State::Draining { .. }) {
             vitals.in_flight = vitals.in_flight.max(1);
         }
         self.machine.handle_vitals(self.now, self.ledger.generation, vitals);
+        let (was, suspect) = (end_of(&self.machine), self.machine.state().name() == "suspect");
         let tokens = self.machine.budget().millis();
         input(&mut self.machine, self.now);
         let left = self.machine.budget().millis();
         if !suspect && self.machine.state().name() == "suspect" {
             self.seen.suspected += 1;
         }
-        if !was_ending && let State::Ending(end) = self.machine.state() {
-            let leaves = end.cause().leaves();
-            let closing = leaves.has(linetender_core::Leaf::Planned(linetender_core::Plan::Close));
-            let served = self.ledger.answered > 0;
-            let up = self.ledger.up_at.map(|at| self.now.since(at));
-            if served || up.is_some_and(|up| up >= self.policy.probe.keepalive) {
+        match end_of(&self.machine) {
+            Some(leaves) if was != Some(leaves) => self.check_charge(was.is_none(), leaves, tokens, left),
+            _ if left > tokens => Err(format!("{} milli-tokens came from nowhere", left - tokens)),
+            _ => Ok(()),
+        }
+    }
+
+    /// An end began, or turned out to have another reason too.
+    fn check_charge(&mut self, begins: bool, leaves: Leaves, tokens: u32, left: u32) -> Result<(), String> {
+        if begins {
+            self.ledger.served = self.ledger.answered > 0;
+            let served = self.ledger.served;
+            let up = self.ledger.up_at;
+            let proven = up.is_some_and(|at| self.ledger.heard_at.since(at) >= self.policy.probe.keepalive);
+            if served || proven {
                 self.era_probed = false;
             }
-            let cost = laws::charge(&self.policy, leaves, served, self.era_probed, tokens);
-            self.era_probed |= leaves.has(linetender_core::Leaf::Failed(linetender_core::Class::EraProbe));
-            if !closing && tokens - left.min(tokens) != cost {
-                return Err(format!(
-                    "{leaves:?} (served: {served}) cost {tokens} - {left} instead of {cost}"
-                ));
-            }
-            self.seen.charged += u64::from(cost);
-            self.seen.up = self.seen.up + up.unwrap_or(Span::ZERO);
-            match (leaves.planned(), leaves.iter().any(linetender_core::Leaf::planned)) {
-                (true, _) => self.seen.planned_ends += 1,
-                (false, true) => self.seen.mixed_ends += 1,
-                (false, false) => self.seen.unplanned_ends += 1,
-            }
-        } else if left > tokens {
-            return Err(format!("{} milli-tokens came from nowhere", left - tokens));
+            self.paid = 0;
+            self.seen.up = self.seen.up + up.map_or(Span::ZERO, |at| self.now.since(at));
+            self.no_killing_while_busy(leaves)?;
+        }
+        let served = self.ledger.served;
+        let closing = leaves.has(Leaf::Planned(Plan::Close));
+        let cost = if closing {
+            0
+        } else {
+            laws::charge(&self.policy, leaves, served, self.era_probed, tokens + self.paid) - self.paid
+        };
+        if tokens - left.min(tokens) != cost {
+            return Err(format!("{leaves:?} (served: {served}) cost {tokens} - {left} instead of {cost}"));
+        }
+        let era = leaves.has(Leaf::Failed(Class::EraProbe));
+        self.free_end = cost + self.paid == 0 && (!era || self.era_probed);
+        self.era_probed |= era;
+        self.paid += cost;
+        self.seen.charged += u64::from(cost);
+        match (leaves.planned(), leaves.iter().any(Leaf::planned)) {
+            (true, _) => self.seen.planned_ends += 1,
+            (false, true) => self.seen.mixed_ends += 1,
+            (false, false) => self.seen.unplanned_ends += 1,
+        }
+        Ok(())
+    }
+
+    /// A server that works on something is not killed for not answering a probe.
+    fn no_killing_while_busy(&self, leaves: Leaves) -> Result<(), String> {
+        let silent = leaves.has(Leaf::Failed(Class::Silent));
+        let vitals = self.vitals();
+        let long = self.now.since(self.ledger.heard_at) >= self.policy.call.hang_after;
+        if silent && vitals.busy() && !long {
+            return Err(format!("killed for silence while busy: {vitals:?}"));
         }
         Ok(())
     }
@@ -97,19 +130,31 @@ impl World {
                 if alive {
                     return Err(format!("generation {generation} was dialled before the old tree was gone"));
                 }
+                let last = self.dialled_at.replace(self.now);
+                if let Some(last) = last
+                    && self.free_end
+                    && self.now.since(last) < self.policy.dial.gap
+                {
+                    return Err(format!("two free dials within {:?}", self.now.since(last)));
+                }
                 self.born(generation);
             }
             Effect::Probe { generation } => self.probe(generation),
-            Effect::Seal { .. } => self.ledger.sealed = true,
+            Effect::Seal { .. } => {
+                self.ledger.sealed = true;
+                self.ledger.sealed_at = Some(self.now);
+            }
             Effect::Drain { generation } => self.drain(generation),
             Effect::Settle { settle, .. } => return self.settle(settle),
             Effect::Kill { generation } => {
+                self.ledger.fell = true;
                 let stuck = self.rng.percent(2);
                 let takes = if stuck { Span::from_secs(12) } else { self.rng.millis(0, 60) };
                 self.seen.stuck += u64::from(stuck);
                 self.put(takes, Happening::Felled(generation));
             }
             Effect::Close { generation } => {
+                self.ledger.fell = true;
                 let takes = self.rng.millis(0, 4000);
                 self.put(takes, Happening::Felled(generation));
             }
@@ -153,7 +198,8 @@ impl World {
     fn probe(&mut self, generation: Generation) {
         let server = &self.servers[&generation];
         let later = self.rng.millis(1, 20);
-        if server.alive && !server.hung {
+        let busy = self.single_threaded && self.vitals().busy();
+        if server.alive && !server.hung && !busy {
             self.put(later, Happening::Tell(generation, Event::ProbeAnswered));
         } else if !server.alive {
             self.put(later, Happening::Tell(generation, Event::ProbeFailed));
@@ -194,10 +240,26 @@ impl World {
         if dialled {
             self.ledger.up_at = Some(self.now);
         }
+        let reasons = match &event {
+            Event::Lost(cause) if !self.ledger.fell => Some(cause.leaves()),
+            _ => None,
+        };
         self.drive(|machine, now| {
             let _ = machine.handle_event(now, generation, event);
         })?;
+        self.keeps_reasons(reasons)?;
         if dialled { self.ask_new_generation() } else { Ok(()) }
+    }
+
+    /// What the server died of before it was told to is a reason for its end, whatever else was.
+    fn keeps_reasons(&self, reasons: Option<Leaves>) -> Result<(), String> {
+        let kept = self.machine.state().cause().map(linetender_core::Cause::leaves);
+        match (reasons, kept) {
+            (Some(reasons), Some(kept)) if !reasons.planned() && kept.planned() => {
+                Err(format!("died of {reasons:?}, which was taken for {kept:?}"))
+            }
+            _ => Ok(()),
+        }
     }
 
     // The call path.
@@ -211,7 +273,7 @@ impl World {
         }
         match self.gate.admit(self.now) {
             Admission::Knock => self.knock(call),
-            admission => self.admitted(call, admission, false),
+            admission => self.admitted(call, admission),
         }
     }
 
@@ -227,18 +289,19 @@ impl World {
         self.checked(|machine, now| told = Some(machine.handle_knock(now)))?;
         self.pump()?;
         let told = told.unwrap();
-        let woke = parked && matches!(told, Admission::Hold { .. });
-        self.seen.woken_by_use += u64::from(woke);
-        self.admitted(call, told, woke)?;
+        self.seen.woken_by_use += u64::from(parked && matches!(told, Admission::Hold(_)));
+        self.admitted(call, told)?;
         self.reconsider()
     }
 
-    fn admitted(&mut self, call: usize, admission: Admission, woke: bool) -> Result<(), String> {
+    fn admitted(&mut self, call: usize, admission: Admission) -> Result<(), String> {
         match admission {
             Admission::Go { generation } => self.register(call, generation),
-            Admission::Hold { until } => {
-                self.calls[call].place = Place::AtGate { until, woke };
-                self.put(until.since(self.now), Happening::HoldEnds(call));
+            Admission::Hold(held) => {
+                if self.calls[call].place != Place::AtGate(held) {
+                    self.calls[call].place = Place::AtGate(held);
+                    self.put(held.until.since(self.now), Happening::HoldEnds(call));
+                }
                 Ok(())
             }
             Admission::Knock => Err("knocked twice".into()),
@@ -263,13 +326,10 @@ impl World {
     /// The gate may have changed: those who wait before it look again.
     fn reconsider(&mut self) -> Result<(), String> {
         for call in 0..self.calls.len() {
-            let Place::AtGate { woke, .. } = self.calls[call].place else { continue };
-            match self.gate {
-                Gate::Go { generation } => self.register(call, generation)?,
-                Gate::Hold { .. } => {}
-                Gate::Knock => self.knock(call)?,
-                Gate::Refuse { wake: Wake::Underway, .. } if woke => {}
-                Gate::Refuse { .. } => self.withdraw(call, RecordStep::Expire)?,
+            let Place::AtGate(held) = self.calls[call].place else { continue };
+            match self.gate.recheck(held) {
+                Admission::Knock => self.knock(call)?,
+                admission => self.admitted(call, admission)?,
             }
         }
         Ok(())
@@ -300,6 +360,10 @@ impl World {
         self.seen.withdrawn_while_writing += u64::from(matches!(before.phase(), Phase::Writing(_)));
         if registered {
             self.judge(call);
+            if step == RecordStep::Cancel && before.phase() != Phase::Queued {
+                let number = self.calls[call].tries;
+                self.ledger.owed.push((Try { call, number }, self.calls[call].deadline));
+            }
         }
         let verdict = self.calls[call].record.verdict().unwrap();
         self.finish(call, verdict)?;
@@ -320,6 +384,7 @@ impl World {
 
     pub fn answer(&mut self, a_try: Try) {
         self.ledger.heard_at = self.now;
+        self.ledger.owed.retain(|(owed, _)| *owed != a_try);
         let call = &self.calls[a_try.call];
         let ours = call.place == Place::In(self.ledger.generation) && call.tries == a_try.number;
         if ours && self.step(a_try.call, RecordStep::Answer).is_ok() {
@@ -352,6 +417,10 @@ impl World {
         let generation = self.ledger.generation;
         let server = &self.servers[&generation];
         let residue = Evidence::Consumed { bytes: server.consumed };
+        let late = self.ledger.sealed_at.is_some_and(|at| self.now.since(at) > self.policy.close.settle);
+        if late {
+            return Err("calls had to wait for their verdict".into());
+        }
         if settle == Settle::Residue && server.read {
             return Err("settled by residue with a reader left".into());
         }

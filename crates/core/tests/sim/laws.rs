@@ -1,6 +1,6 @@
 //! What must be true of every history.
 
-use linetender_core::{Class, DialPhase, Generation, Leaf, Leaves, Machine, Policy, Span, State};
+use linetender_core::{Class, DialPhase, Generation, Leaf, Leaves, Machine, Settings, Span, State};
 
 use crate::call::{Call, Truths};
 use crate::server::Try;
@@ -102,7 +102,7 @@ impl Seen {
 /// Every state but closed has a way out: a timer, a knock, or the driver's own business.
 pub fn way_out(machine: &Machine<&'static str>) -> Result<(), String> {
     let out = match machine.state() {
-        State::Idle | State::Closed => true,
+        State::Idle(_) | State::Closed => true,
         State::Dialing(dialing) => dialing.phase == DialPhase::AtGate || machine.poll_timeout().is_some(),
         _ => machine.poll_timeout().is_some(),
     };
@@ -110,7 +110,7 @@ pub fn way_out(machine: &Machine<&'static str>) -> Result<(), String> {
 }
 
 /// What an end must have cost, said in the plainest way.
-pub fn charge(policy: &Policy, leaves: Leaves, served: bool, era_probed: bool, tokens: u32) -> u32 {
+pub fn charge(policy: &Settings, leaves: Leaves, served: bool, era_probed: bool, tokens: u32) -> u32 {
     let costs = |leaf| match leaf {
         Leaf::Planned(_) => false,
         Leaf::Failed(Class::Auth | Class::Config | Class::Local) => false,
@@ -148,7 +148,7 @@ pub fn calls(calls: &[Call], truths: &Truths) -> Result<(), String> {
 }
 
 /// The laws about totals, once the world is over.
-pub fn totals(policy: &Policy, seen: &Seen) -> Result<(), String> {
+pub fn totals(policy: &Settings, seen: &Seen) -> Result<(), String> {
     let retry = policy.retry;
     let allowed = seen.calls * u64::from(retry.percent) / 100
         + seen.elapsed.millis() / 1000 * u64::from(retry.reserve_per_sec)

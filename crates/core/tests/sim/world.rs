@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use linetender_core::{
-    Cause, Class, Command, Event, Evidence, Gate, Generation, Instant, Machine, Method, Plan, Policy, Proof,
-    RecordStep, RetryBudget, Safety, ServerState, Settings, Span, State, Walk,
+    Cause, Class, Command, Event, Evidence, Gate, Generation, Held, Instant, Machine, Method, Plan, Policy,
+    Proof, RecordStep, RetryBudget, Safety, ServerState, Settings, Span, State, Walk,
 };
 
 use crate::call::{Call, Place, Truths};
@@ -48,6 +48,13 @@ pub struct Ledger {
     pub answered: u64,
     pub heard_at: Instant,
     pub up_at: Option<Instant>,
+    pub sealed_at: Option<Instant>,
+    /// Whether it had answered a caller when its end began.
+    pub served: bool,
+    /// Whether the server was told to die.
+    pub fell: bool,
+    /// Calls whose caller went away, until when they count.
+    pub owed: Vec<(Try, Instant)>,
 }
 
 pub struct World {
@@ -56,7 +63,7 @@ pub struct World {
     pub trace: bool,
     agenda: BTreeMap<(Instant, u64), Happening>,
     entries: u64,
-    pub policy: Policy,
+    pub policy: Settings,
     pub machine: Machine<&'static str>,
     pub walk: Walk,
     /// As published, which is what a call reads.
@@ -67,12 +74,19 @@ pub struct World {
     pub truths: Truths,
     pub retry: RetryBudget,
     pub mood: Mood,
+    /// Whether the server does one thing at a time, and answers no probe while it does.
+    pub single_threaded: bool,
     /// Whether each call has an exchange of its own, as over HTTP, or all share a pipe.
     pub http: bool,
     pub capacity: u64,
     /// Whether the faults have stopped.
     healed: bool,
     pub era_probed: bool,
+    /// What the present end has cost.
+    pub paid: u32,
+    pub dialled_at: Option<Instant>,
+    /// Whether the last end was free, and no single free respawn either.
+    pub free_end: bool,
     pub seen: Seen,
     pub timer: Option<Instant>,
 }
@@ -87,11 +101,12 @@ impl World {
             settings.state = ServerState::Process;
         }
         settings.trust_annotations = rng.percent(50);
-        let policy = Policy::new(settings).unwrap();
-        let machine = Machine::new(policy, seed, START);
+        let policy = settings;
+        let machine = Machine::new(Policy::new(settings).unwrap(), seed, START);
         Self {
             mood: rng.pick(&Mood::ALL),
             http: rng.percent(30),
+            single_threaded: rng.percent(30),
             capacity: rng.pick(&[80, 300, 65_536]),
             rng,
             now: START,
@@ -109,6 +124,9 @@ impl World {
             retry: RetryBudget::new(policy.retry, START),
             healed: false,
             era_probed: false,
+            paid: 0,
+            dialled_at: None,
+            free_end: false,
             seen: Seen::default(),
             timer: None,
         }
@@ -160,8 +178,16 @@ impl World {
         }
         for _ in 0..self.rng.below(6) {
             let at = self.rng.millis(0, 300_000);
-            let orders =
-                [Command::Recycle, Command::Reload, Command::Credentials, Command::IdleStop, Command::Open];
+            let seen = Generation::new(1 + self.rng.below(5));
+            let orders = [
+                Command::RedialIf { seen },
+                Command::Redial,
+                Command::Recycle,
+                Command::Reload,
+                Command::Credentials,
+                Command::IdleStop,
+                Command::Open,
+            ];
             let order = self.rng.pick(&orders);
             self.put(at, Happening::Order(order));
         }
@@ -249,7 +275,7 @@ impl World {
             Happening::Deadline(call) => return self.withdraw(call, RecordStep::Expire),
             Happening::Cancel(call) => return self.withdraw(call, RecordStep::Cancel),
             Happening::HoldEnds(call) => match self.calls[call].place {
-                Place::AtGate { until, .. } | Place::Asking { until } if until <= self.now => {
+                Place::AtGate(Held { until, .. }) | Place::Asking { until } if until <= self.now => {
                     return self.withdraw(call, RecordStep::Expire);
                 }
                 _ => {}
@@ -274,7 +300,7 @@ impl World {
             }
             Happening::Sleep => {
                 self.seen.slept += 1;
-                return self.drive(|machine, now| machine.handle_sleep(now, Span::from_secs(3600)));
+                return self.drive(Machine::handle_sleep);
             }
             Happening::Timer(at) => {
                 if self.timer == Some(at) {
@@ -442,8 +468,9 @@ impl World {
         let noticed = self.rng.millis(0, 8);
         if self.rng.percent(25) {
             // Somebody wants it replaced in the moment in which it dies.
+            let order = self.rng.pick(&[Command::Recycle, Command::RedialIf { seen: generation }]);
             self.drive(|machine, now| {
-                let _ = machine.handle_command(now, Command::Recycle);
+                let _ = machine.handle_command(now, order);
             })?;
         }
         if self.http && self.rng.percent(50) {
@@ -515,6 +542,10 @@ impl Ledger {
             answered: 0,
             heard_at: now,
             up_at: None,
+            sealed_at: None,
+            served: false,
+            fell: false,
+            owed: Vec::new(),
         }
     }
 }
