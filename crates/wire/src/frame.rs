@@ -1,0 +1,159 @@
+//! JSON-RPC frames that keep their bytes.
+//!
+//! What linetender does not need to understand it passes on unchanged. So a frame is the text as it came, plus
+//! where in it the few members lie that we look at; `params`, `result` and `error` stay raw. A rewrite splices one
+//! range and keeps every other byte and the order.
+
+mod build;
+mod parse;
+#[cfg(test)]
+mod tests;
+
+pub use build::{error_reply, notification, one_line, reply, request, respell};
+pub use parse::{Bad, Limits, parse, parse_all};
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+use bytes::Bytes;
+
+/// One JSON-RPC message, as it came.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Frame {
+    text: Bytes,
+    shape: Shape,
+}
+
+/// What a message is, and where its members lie in the text.
+#[derive(Clone, Debug, Eq, PartialEq)]
+enum Shape {
+    Request { id: Span, method: Cow<'static, str>, params: Option<Span> },
+    Notification { method: Cow<'static, str>, params: Option<Span> },
+    Response { id: Option<Span>, outcome: Option<(Outcome, Span)> },
+}
+
+/// Which of the two a response carries.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Outcome {
+    /// `result`, whatever its shape, `null` included.
+    Result,
+    /// `error`.
+    Error,
+}
+
+/// A range of the text. A message is capped far below what 32 bits can hold.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+struct Span {
+    start: u32,
+    end: u32,
+}
+
+/// A message, seen.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Message<'a> {
+    /// Somebody wants an answer.
+    Request {
+        /// As it was spelt: a number or a string.
+        id: &'a str,
+        /// The method.
+        method: &'a str,
+        /// As they were spelt.
+        params: Option<&'a str>,
+    },
+    /// Somebody tells something.
+    Notification {
+        /// The method.
+        method: &'a str,
+        /// As they were spelt.
+        params: Option<&'a str>,
+    },
+    /// An answer.
+    Response {
+        /// As it was spelt; `None` if it is missing or null.
+        id: Option<&'a str>,
+        /// What it says, as it was spelt; `None` if it is neither a result nor an error.
+        outcome: Option<(Outcome, &'a str)>,
+    },
+}
+
+impl Frame {
+    /// The whole text.
+    pub const fn text(&self) -> &Bytes {
+        &self.text
+    }
+
+    /// What it is.
+    pub fn message(&self) -> Message<'_> {
+        match &self.shape {
+            Shape::Request { id, method, params } => {
+                Message::Request { id: self.at(*id), method, params: params.map(|params| self.at(params)) }
+            }
+            Shape::Notification { method, params } => {
+                Message::Notification { method, params: params.map(|params| self.at(params)) }
+            }
+            Shape::Response { id, outcome } => Message::Response {
+                id: id.map(|id| self.at(id)),
+                outcome: outcome.map(|(which, span)| (which, self.at(span))),
+            },
+        }
+    }
+
+    /// The id of a response that is one of ours: a number, or that number as a string (some servers do that).
+    pub fn response_number(&self) -> Option<u64> {
+        match &self.shape {
+            Shape::Response { id: Some(id), .. } => number(self.at(*id)),
+            _ => None,
+        }
+    }
+
+    /// The bytes of `params`, `result` or `error`, shared with the frame.
+    pub fn payload(&self) -> Option<Bytes> {
+        let span = match &self.shape {
+            Shape::Request { params, .. } | Shape::Notification { params, .. } => *params,
+            Shape::Response { outcome, .. } => outcome.map(|(_, span)| span),
+        };
+        span.map(|span| self.text.slice(span.range()))
+    }
+
+    /// The same text with another id in place of its own. A notification has none and stays as it is.
+    #[must_use]
+    pub fn with_id(&self, id: &str) -> Bytes {
+        match &self.shape {
+            Shape::Request { id: old, .. } | Shape::Response { id: Some(old), .. } => {
+                build::splice(&self.text, old.range(), id.as_bytes())
+            }
+            Shape::Notification { .. } | Shape::Response { id: None, .. } => self.text.clone(),
+        }
+    }
+
+    /// The same text with other params in place of its own.
+    #[must_use]
+    pub fn with_params(&self, new: &str) -> Bytes {
+        match &self.shape {
+            Shape::Request { params: Some(old), .. } | Shape::Notification { params: Some(old), .. } => {
+                build::splice(&self.text, old.range(), new.as_bytes())
+            }
+            _ => self.text.clone(),
+        }
+    }
+
+    fn at(&self, span: Span) -> &str {
+        // The parser took these ranges from valid text, on character boundaries.
+        std::str::from_utf8(&self.text[span.range()]).unwrap_or_default()
+    }
+}
+
+/// An id that is one of ours.
+pub fn number(id: &str) -> Option<u64> {
+    let digits = id.strip_prefix('"').and_then(|id| id.strip_suffix('"')).unwrap_or(id);
+    // Only as we spell it: `1.0`, `+1` and `01` are somebody else's.
+    let ours =
+        digits.bytes().all(|byte| byte.is_ascii_digit()) && (digits == "0" || !digits.starts_with('0'));
+    if ours { digits.parse().ok() } else { None }
+}
+
+impl Span {
+    fn range(self) -> Range<usize> {
+        self.start as usize..self.end as usize
+    }
+}

@@ -1,0 +1,194 @@
+//! From bytes to frames. Foreign bytes are hostile: capped in length and depth before anything else looks.
+
+use std::borrow::Cow;
+
+use bytes::Bytes;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::{Frame, Outcome, Shape, Span};
+
+/// How long and how deep a message may be.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Limits {
+    /// In bytes.
+    pub length: usize,
+    /// Nested arrays and objects.
+    pub depth: usize,
+}
+
+/// Why some text is no frame.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Bad {
+    /// It is not JSON, or not UTF-8.
+    #[error("not JSON")]
+    NotJson,
+    /// It is JSON, but not JSON-RPC.
+    #[error("not a JSON-RPC message")]
+    NotRpc,
+    /// It is too long.
+    #[error("longer than {limit} bytes")]
+    TooLong {
+        /// The limit.
+        limit: usize,
+    },
+    /// It is nested too deeply.
+    #[error("nested deeper than {limit}")]
+    TooDeep {
+        /// The limit.
+        limit: usize,
+    },
+}
+
+/// The members we look at. Everything else is passed over and kept.
+#[derive(Deserialize)]
+struct Envelope<'a> {
+    #[serde(borrow, default)]
+    id: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    method: Option<Cow<'a, str>>,
+    #[serde(borrow, default)]
+    params: Option<&'a RawValue>,
+    // A `null` result is a result.
+    #[serde(borrow, default, deserialize_with = "present")]
+    result: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    error: Option<&'a RawValue>,
+}
+
+fn present<'de: 'a, 'a, D: serde::Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<&'a RawValue>, D::Error> {
+    <&'a RawValue>::deserialize(deserializer).map(Some)
+}
+
+/// One message.
+///
+/// # Errors
+/// If it is not exactly one JSON-RPC message within the limits.
+pub fn parse(text: &Bytes, limits: Limits) -> Result<Frame, Bad> {
+    let mut frames = parse_all(text, limits)?;
+    match (frames.pop(), frames.is_empty()) {
+        (Some(frame), true) => Ok(frame),
+        _ => Err(Bad::NotRpc),
+    }
+}
+
+/// All messages of a line: usually one; a batch (2025-03-26) has several, and so have two that were glued together.
+///
+/// # Errors
+/// If any part of it is no message.
+pub fn parse_all(text: &Bytes, limits: Limits) -> Result<Vec<Frame>, Bad> {
+    if text.len() > limits.length.min(u32::MAX as usize) {
+        return Err(Bad::TooLong { limit: limits.length });
+    }
+    if too_deep(text, limits.depth) {
+        return Err(Bad::TooDeep { limit: limits.depth });
+    }
+    let str = std::str::from_utf8(text).map_err(|_| Bad::NotJson)?;
+    let mut frames = Vec::with_capacity(1);
+    for value in serde_json::Deserializer::from_str(str).into_iter::<&RawValue>() {
+        let raw = value.map_err(|_| Bad::NotJson)?.get();
+        if raw.starts_with('[') {
+            let batch: Vec<&RawValue> = serde_json::from_str(raw).map_err(|_| Bad::NotJson)?;
+            for one in batch {
+                frames.push(envelope(text, one.get())?);
+            }
+        } else {
+            frames.push(envelope(text, raw)?);
+        }
+    }
+    if frames.is_empty() { Err(Bad::NotJson) } else { Ok(frames) }
+}
+
+/// Counts nesting by itself: raw values have no recursion limit of their own.
+fn too_deep(text: &[u8], limit: usize) -> bool {
+    let (mut depth, mut in_string, mut escaped) = (0_usize, false, false);
+    for &byte in text {
+        if in_string {
+            match byte {
+                _ if escaped => escaped = false,
+                b'\\' => escaped = true,
+                b'"' => in_string = false,
+                _ => {}
+            }
+            continue;
+        }
+        match byte {
+            b'"' => in_string = true,
+            b'{' | b'[' => {
+                depth += 1;
+                if depth > limit {
+                    return true;
+                }
+            }
+            b'}' | b']' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+    }
+    false
+}
+
+/// One message. `raw` is a part of `text`.
+fn envelope(text: &Bytes, raw: &str) -> Result<Frame, Bad> {
+    let whole = span(text, raw);
+    let text = text.slice(whole.range());
+    let envelope: Envelope<'_> = serde_json::from_str(raw).map_err(|_| Bad::NotRpc)?;
+    let of = |value: &RawValue| {
+        let span = span(raw.as_bytes(), value.get());
+        Span { start: span.start, end: span.end }
+    };
+    let id = match envelope.id.map(RawValue::get) {
+        // JSON-RPC 2.0, section 4: an id is a string or a number.
+        Some(id) if !id.starts_with(['"', '-', '0', '1', '2', '3', '4', '5', '6', '7', '8', '9']) => {
+            return Err(Bad::NotRpc);
+        }
+        _ => envelope.id.map(of),
+    };
+    let params = envelope.params.map(of);
+    let shape = match (envelope.method, id) {
+        (Some(method), Some(id)) => Shape::Request { id, method: known(method), params },
+        (Some(method), None) => Shape::Notification { method: known(method), params },
+        (None, id) => {
+            let outcome = match (envelope.result, envelope.error) {
+                (_, Some(error)) => Some((Outcome::Error, of(error))),
+                (Some(result), None) => Some((Outcome::Result, of(result))),
+                (None, None) if id.is_none() => return Err(Bad::NotRpc),
+                (None, None) => None,
+            };
+            Shape::Response { id, outcome }
+        }
+    };
+    Ok(Frame { text, shape })
+}
+
+/// Where `part`, which was borrowed from `whole`, lies in it.
+fn span(whole: &[u8], part: &str) -> Span {
+    let start = part.as_ptr() as usize - whole.as_ptr() as usize;
+    let end = start + part.len();
+    // The length was checked against 32 bits before.
+    Span { start: u32::try_from(start).unwrap_or(u32::MAX), end: u32::try_from(end).unwrap_or(u32::MAX) }
+}
+
+/// The methods that come by all the time cost no allocation.
+fn known(method: Cow<'_, str>) -> Cow<'static, str> {
+    const KNOWN: [&str; 12] = [
+        "tools/call",
+        "tools/list",
+        "notifications/progress",
+        "notifications/message",
+        "notifications/cancelled",
+        "ping",
+        "initialize",
+        "resources/read",
+        "prompts/get",
+        "resources/list",
+        "prompts/list",
+        "notifications/initialized",
+    ];
+    match KNOWN.iter().find(|known| **known == method) {
+        Some(known) => Cow::Borrowed(known),
+        None => Cow::Owned(method.into_owned()),
+    }
+}

@@ -1,0 +1,132 @@
+use bytes::Bytes;
+use proptest::prelude::*;
+
+use super::{Bad, Limits, Message, Outcome, number, one_line, parse, parse_all, request};
+
+const LIMITS: Limits = Limits { length: 1 << 20, depth: 16 };
+
+fn frame(text: &str) -> super::Frame {
+    parse(&Bytes::copy_from_slice(text.as_bytes()), LIMITS).unwrap()
+}
+
+fn bad(text: &str) -> Bad {
+    parse(&Bytes::copy_from_slice(text.as_bytes()), LIMITS).unwrap_err()
+}
+
+#[test]
+fn the_four_kinds_of_message() {
+    let request = frame(r#"{"jsonrpc":"2.0", "id" : "a\"b", "method":"tools/call","params":{"x":[1, 2]}}"#);
+    let expected =
+        Message::Request { id: r#""a\"b""#, method: "tools/call", params: Some(r#"{"x":[1, 2]}"#) };
+    assert_eq!(request.message(), expected);
+    let notification = frame(r#"{"method":"notifications/x","jsonrpc":"2.0"}"#);
+    assert_eq!(notification.message(), Message::Notification { method: "notifications/x", params: None });
+    let result = frame(r#"{"id":7,"result":{"a":1.50}}"#);
+    let outcome = Some((Outcome::Result, r#"{"a":1.50}"#));
+    assert_eq!(result.message(), Message::Response { id: Some("7"), outcome });
+    let error = frame(r#"{"id":null,"error":{"code":-32700}}"#);
+    let outcome = Some((Outcome::Error, r#"{"code":-32700}"#));
+    assert_eq!(error.message(), Message::Response { id: None, outcome });
+}
+
+#[test]
+fn a_null_result_is_a_result_and_neither_is_seen_as_neither() {
+    let null = frame(r#"{"id":1,"result":null}"#);
+    assert_eq!(null.message(), Message::Response { id: Some("1"), outcome: Some((Outcome::Result, "null")) });
+    let neither = frame(r#"{"id":1,"jsonrpc":"2.0"}"#);
+    assert_eq!(neither.message(), Message::Response { id: Some("1"), outcome: None });
+}
+
+#[test]
+fn a_method_may_be_spelt_with_escapes() {
+    let escaped = frame(r#"{"id":1,"method":"tools\/call"}"#);
+    assert_eq!(escaped.message(), Message::Request { id: "1", method: "tools/call", params: None });
+}
+
+#[test]
+fn what_is_no_message_is_refused_with_the_reason() {
+    assert_eq!(bad("Listening on port 3000"), Bad::NotJson);
+    assert_eq!(bad(""), Bad::NotJson);
+    assert_eq!(bad("{}"), Bad::NotRpc);
+    assert_eq!(bad("42"), Bad::NotRpc);
+    assert_eq!(bad(r#"{"id":{"a":1},"result":1}"#), Bad::NotRpc);
+    assert_eq!(bad(r#"{"id":true,"method":"x"}"#), Bad::NotRpc);
+    assert_eq!(bad(&"[".repeat(17)), Bad::TooDeep { limit: 16 });
+    let long = format!(r#"{{"id":1,"result":"{}"}}"#, "x".repeat(LIMITS.length));
+    assert_eq!(bad(&long), Bad::TooLong { limit: LIMITS.length });
+    assert_eq!(parse(&Bytes::from_static(b"\"\xff\""), LIMITS), Err(Bad::NotJson));
+}
+
+#[test]
+fn brackets_in_strings_are_not_nesting() {
+    let text = format!(r#"{{"id":1,"result":"{}\"["}}"#, "[".repeat(100));
+    assert_eq!(frame(&text).response_number(), Some(1));
+    let deep = format!(r#"{{"id":1,"result":{}{}}}"#, "[".repeat(15), "]".repeat(15));
+    assert_eq!(frame(&deep).response_number(), Some(1));
+}
+
+#[test]
+fn batches_and_glued_messages_are_taken_apart() {
+    let text = Bytes::from_static(
+        br#"[{"id":1,"result":1},{"method":"a"}] {"id":2,"result":2}{"id":"3","result":3}"#,
+    );
+    let frames = parse_all(&text, LIMITS).unwrap();
+    assert_eq!(frames.len(), 4);
+    assert_eq!(frames[0].text(), &br#"{"id":1,"result":1}"#[..]);
+    assert_eq!(frames.iter().filter_map(super::Frame::response_number).collect::<Vec<_>>(), [1, 2, 3]);
+    assert_eq!(bad(r#"{"id":1,"result":1}{"id":2,"result":2}"#), Bad::NotRpc);
+}
+
+#[test]
+fn a_rewrite_keeps_every_other_byte() {
+    let text = r#"{ "odd":1e400 ,"id" : 1 , "result":{"z":1,"a":[ ]},"ü":"\u0000" }"#;
+    assert_eq!(frame(text).with_id("\"agent-7\""), text.replace("1 , \"result", "\"agent-7\" , \"result"));
+    let text = r#"{"params":{"old":true},"method":"m","id":1}"#;
+    assert_eq!(frame(text).with_params("{}"), r#"{"params":{},"method":"m","id":1}"#);
+    let note = r#"{"method":"m"}"#;
+    assert_eq!(frame(note).with_id("5"), note);
+    assert_eq!(frame(note).with_params("{}"), note);
+    assert_eq!(frame(text).payload().unwrap(), r#"{"old":true}"#);
+}
+
+#[test]
+fn our_ids_are_told_from_others() {
+    assert_eq!(number("17"), Some(17));
+    assert_eq!(number("\"17\""), Some(17));
+    assert_eq!(number("0"), Some(0));
+    for other in ["017", "-1", "1.0", "1e3", "\"x\"", "\"\"", "", "99999999999999999999"] {
+        assert_eq!(number(other), None, "{other}");
+    }
+}
+
+#[test]
+fn a_message_goes_on_one_line() {
+    let pretty = Bytes::from_static(b"{\r\n  \"id\": 1,\n \"result\": \"a\\nb\"\n}");
+    assert_eq!(one_line(pretty), &b"{    \"id\": 1,  \"result\": \"a\\nb\" }"[..]);
+    let plain = Bytes::from_static(b"{}");
+    assert_eq!(one_line(plain.clone()).as_ptr(), plain.as_ptr(), "nothing to do, nothing copied");
+}
+
+proptest! {
+    #[test]
+    fn no_bytes_make_the_parser_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+        let _ = parse_all(&bytes.into(), LIMITS);
+    }
+
+    #[test]
+    fn no_text_that_looks_like_json_makes_the_parser_panic(text in r#"[\[\]{}",:\\a-e0-9 .-]{0,80}"#) {
+        let _ = parse_all(&text.into(), LIMITS);
+    }
+
+    #[test]
+    fn what_we_build_we_can_read(id: u64, method in ".{0,20}", value: f64) {
+        let params = serde_json::json!({ "value": value, "method": method }).to_string();
+        let text = request(id, &method, Some(&params));
+        let read = parse(&text, LIMITS).unwrap();
+        let spelt = id.to_string();
+        prop_assert_eq!(
+            read.message(),
+            Message::Request { id: &spelt, method: &method, params: Some(&params) }
+        );
+    }
+}

@@ -1,0 +1,17 @@
+//! Frames, and how they travel.
+//!
+//! A generation is something that takes frames, yields frames, and ends with a cause. This crate makes such things:
+//! [`stdio`] runs a server as a child process under a [`reaper`](stdio::reaper) of ours. It owns the bytes, and it says
+//! what happened to them; it decides nothing. What to do about it is the core's business, and who does it the tender's.
+
+pub mod frame;
+mod lines;
+mod os;
+mod redact;
+mod seen;
+pub mod stdio;
+mod tasks;
+
+pub use lines::{Item, Lines};
+pub use redact::Redacted;
+pub use seen::{Detail, Exit, Pipe, Seen};

@@ -1,0 +1,274 @@
+//! Lines of a pipe, taken apart into frames; and everything that is not a frame, told apart.
+
+use std::collections::VecDeque;
+
+use bytes::{Buf as _, Bytes, BytesMut};
+
+use crate::frame::{self, Bad, Frame, Limits};
+
+/// How far into a message that is too long we look for its id.
+const SNIFF: usize = 4096;
+
+/// What a line was.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum Item {
+    /// A message.
+    Frame(Frame),
+    /// Something else: a banner, a log line, half of what was meant to be a message.
+    Noise(Bytes),
+    /// A message that breaks a limit.
+    Unreadable {
+        /// Whose answer it was, if that could be seen.
+        id: Option<String>,
+        /// The limit.
+        bad: Bad,
+        /// How much of it had come when that was clear.
+        seen: usize,
+    },
+}
+
+/// Collects bytes and yields what the lines were.
+#[derive(Debug)]
+pub struct Lines {
+    buffer: BytesMut,
+    limits: Limits,
+    /// How much of the buffer is known to hold no line break.
+    searched: usize,
+    /// Inside a line that was too long: everything up to its end is dropped.
+    discarding: bool,
+    ready: VecDeque<Item>,
+}
+
+impl Lines {
+    /// Nothing read yet.
+    pub fn new(limits: Limits) -> Self {
+        Self {
+            buffer: BytesMut::with_capacity(8192),
+            limits,
+            searched: 0,
+            discarding: false,
+            ready: VecDeque::new(),
+        }
+    }
+
+    /// Where the next bytes go.
+    pub fn buffer(&mut self) -> &mut BytesMut {
+        if self.buffer.capacity() - self.buffer.len() < 1024 {
+            self.buffer.reserve(8192);
+        }
+        &mut self.buffer
+    }
+
+    /// The next item that is complete.
+    pub fn take(&mut self) -> Option<Item> {
+        loop {
+            if let Some(item) = self.ready.pop_front() {
+                return Some(item);
+            }
+            let Some(at) = memchr::memchr(b'\n', &self.buffer[self.searched..]) else {
+                self.searched = self.buffer.len();
+                return self.overlong();
+            };
+            let line = self.buffer.split_to(self.searched + at).freeze();
+            self.buffer.advance(1);
+            self.searched = 0;
+            if !std::mem::take(&mut self.discarding) {
+                self.take_apart(&line);
+            }
+        }
+    }
+
+    /// The other side is gone: a complete message without its line break still counts.
+    pub fn finish(&mut self) -> Option<Item> {
+        if !self.buffer.is_empty() && !std::mem::take(&mut self.discarding) {
+            let line = self.buffer.split().freeze();
+            self.take_apart(&line);
+        }
+        self.searched = 0;
+        self.ready.pop_front()
+    }
+
+    fn overlong(&mut self) -> Option<Item> {
+        if self.discarding {
+            self.forget_buffer();
+            return None;
+        }
+        if self.buffer.len() <= self.limits.length {
+            return None;
+        }
+        let bad = Bad::TooLong { limit: self.limits.length };
+        let item = Item::Unreadable { id: sniff(&self.buffer), bad, seen: self.buffer.len() };
+        self.discarding = true;
+        self.forget_buffer();
+        Some(item)
+    }
+
+    fn forget_buffer(&mut self) {
+        self.buffer = BytesMut::with_capacity(8192);
+        self.searched = 0;
+    }
+
+    fn take_apart(&mut self, line: &Bytes) {
+        let line = trimmed(line);
+        if line.is_empty() {
+            return;
+        }
+        match frame::parse_all(&line, self.limits) {
+            Ok(frames) => self.ready.extend(frames.into_iter().map(Item::Frame)),
+            Err(bad @ (Bad::TooLong { .. } | Bad::TooDeep { .. })) => {
+                self.ready.push_back(Item::Unreadable { id: sniff(&line), bad, seen: line.len() });
+            }
+            Err(Bad::NotJson | Bad::NotRpc) => self.noise(line),
+        }
+    }
+
+    /// Log text glued before a message: the message counts, the rest is noise.
+    fn noise(&mut self, line: Bytes) {
+        if let Some(at) = memchr::memmem::find(&line, b"{\"jsonrpc\"").filter(|&at| at > 0)
+            && let Ok(frames) = frame::parse_all(&line.slice(at..), self.limits)
+        {
+            self.ready.push_back(Item::Noise(line.slice(..at)));
+            self.ready.extend(frames.into_iter().map(Item::Frame));
+        } else {
+            self.ready.push_back(Item::Noise(line));
+        }
+    }
+}
+
+fn trimmed(line: &Bytes) -> Bytes {
+    let text = line.trim_ascii();
+    let start = text.as_ptr() as usize - line.as_ptr() as usize;
+    line.slice(start..start + text.len())
+}
+
+/// The id of a message of which only the beginning can be read: the member `id` of the outermost object.
+fn sniff(text: &[u8]) -> Option<String> {
+    let text = &text[..text.len().min(SNIFF)];
+    let (mut depth, mut at) = (0_u32, 0);
+    while at < text.len() {
+        match text[at] {
+            b'{' | b'[' => depth += 1,
+            b'}' | b']' => depth = depth.saturating_sub(1),
+            b'"' => {
+                let end = end_of_string(text, at)?;
+                if depth == 1 && &text[at..=end] == b"\"id\"" {
+                    return value_of(&text[end + 1..]);
+                }
+                at = end;
+            }
+            _ => {}
+        }
+        at += 1;
+    }
+    None
+}
+
+fn end_of_string(text: &[u8], start: usize) -> Option<usize> {
+    let mut at = start + 1;
+    while at < text.len() {
+        match text[at] {
+            b'\\' => at += 1,
+            b'"' => return Some(at),
+            _ => {}
+        }
+        at += 1;
+    }
+    None
+}
+
+/// The number or string behind a colon.
+fn value_of(rest: &[u8]) -> Option<String> {
+    let rest = rest.trim_ascii_start().strip_prefix(b":")?.trim_ascii_start();
+    let end = match rest.first()? {
+        b'"' => end_of_string(rest, 0)? + 1,
+        _ => rest.iter().position(|byte| !byte.is_ascii_digit() && *byte != b'-')?,
+    };
+    let value = std::str::from_utf8(&rest[..end]).ok()?;
+    (!value.is_empty()).then(|| value.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Bad, Item, Lines, sniff};
+    use crate::frame::Limits;
+
+    const LIMITS: Limits = Limits { length: 100, depth: 8 };
+
+    fn read(chunks: &[&[u8]]) -> Vec<String> {
+        let mut lines = Lines::new(LIMITS);
+        let mut seen = Vec::new();
+        let mut take = |item| {
+            seen.push(match item {
+                Item::Frame(frame) => String::from_utf8(frame.text().to_vec()).unwrap(),
+                Item::Noise(noise) => format!("noise {}", String::from_utf8_lossy(&noise)),
+                Item::Unreadable { id, bad, .. } => format!("{bad}: {id:?}"),
+            });
+        };
+        for chunk in chunks {
+            lines.buffer().extend_from_slice(chunk);
+            while let Some(item) = lines.take() {
+                take(item);
+            }
+        }
+        while let Some(item) = lines.finish() {
+            take(item);
+        }
+        seen
+    }
+
+    #[test]
+    fn lines_arrive_in_any_pieces() {
+        let text = b"{\"id\":1,\"result\":1}\r\n\n  {\"id\":2,\"result\":2}\n{\"id\":3,\"result\":3}";
+        let whole = read(&[text]);
+        assert_eq!(whole.len(), 3);
+        let bytes: Vec<&[u8]> = text.chunks(1).collect();
+        assert_eq!(read(&bytes), whole, "complete JSON without its line break counts at the end");
+    }
+
+    #[test]
+    fn noise_is_told_apart_and_what_is_glued_to_it_counts() {
+        let text = b"Listening\nINFO {\"jsonrpc\":\"2.0\",\"id\":1,\"result\":1}\n{\"half\":\n{\"jsonrpc\"\n";
+        let expected =
+            ["noise Listening", "noise INFO ", r#"{"jsonrpc":"2.0","id":1,"result":1}"#, "noise {\"half\":"];
+        let seen = read(&[text]);
+        assert_eq!(seen[..4], expected);
+        assert_eq!(seen[4], "noise {\"jsonrpc\"");
+    }
+
+    #[test]
+    fn a_line_that_is_too_long_names_its_call_and_costs_nothing_more() {
+        let mut lines = Lines::new(LIMITS);
+        lines.buffer().extend_from_slice(b"{\"jsonrpc\":\"2.0\",\"id\":7,\"result\":\"");
+        let mut told = 0;
+        for _ in 0..1000 {
+            lines.buffer().extend_from_slice(&[b'x'; 50]);
+            while let Some(item) = lines.take() {
+                let Item::Unreadable { id, bad: Bad::TooLong { limit: 100 }, seen } = item else {
+                    panic!("{item:?}")
+                };
+                assert_eq!(id.as_deref(), Some("7"));
+                assert!(seen <= 150);
+                told += 1;
+            }
+            assert!(lines.buffer().len() <= 200);
+        }
+        assert_eq!(told, 1);
+        lines.buffer().extend_from_slice(b"\"}\n{\"id\":8,\"result\":1}\n");
+        assert!(matches!(lines.take(), Some(Item::Frame(_))), "what follows the line break is read again");
+    }
+
+    #[test]
+    fn a_message_that_is_too_deep_names_its_call() {
+        let text = format!("{{\"id\":\"a\",\"result\":{}\n", "[".repeat(9));
+        assert_eq!(read(&[text.as_bytes()]), [r#"nested deeper than 8: Some("\"a\"")"#]);
+    }
+
+    #[test]
+    fn only_the_outermost_id_is_sniffed() {
+        assert_eq!(sniff(br#"{"result":{"id":3,"x":[{"id":4}]},"id" : 5,"#), Some("5".into()));
+        assert_eq!(sniff(br#"{"result":{"id":3}"#), None);
+        assert_eq!(sniff(br#"{"x":"\"id\":9","id":"s\"1","#), Some(r#""s\"1""#.into()));
+        assert_eq!(sniff(br#"{"id":12"#), None, "it may go on");
+        assert_eq!(sniff(br#"{"id":nope,"#), None);
+    }
+}

@@ -1,0 +1,17 @@
+//! A server as a child process: its pipes, its exit, its whole tree.
+//!
+//! Every server runs under a small process of ours, the [`reaper`], which outlives neither us nor it and leaves
+//! nothing behind. The pipes go straight from us to the server; the reaper holds no copy, so that end of file and
+//! "no reader left" mean what they say.
+
+mod child;
+mod control;
+mod outbox;
+mod reader;
+pub mod reaper;
+mod stderr;
+mod writer;
+
+pub use child::{Child, Env, Event, Launch, Program};
+pub use outbox::{Outbox, Outgoing, Refused, Ticket};
+pub use reader::Listener;

@@ -1,0 +1,88 @@
+//! What the reaper and we tell each other: eight bytes up, one byte down.
+
+use std::io;
+use std::os::fd::{OwnedFd, RawFd};
+
+use crate::seen::Exit;
+
+/// Where the reaper finds the control socket.
+pub(super) const CONTROL_FD: RawFd = 3;
+
+/// SIGTERM to the server's group.
+pub(super) const TERM: u8 = b'T';
+/// SIGKILL to everything.
+pub(super) const KILL: u8 = b'K';
+
+/// What the reaper reports.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Record {
+    /// The server runs, under this pid.
+    Spawned(i32),
+    /// It could not be started: an error number.
+    Failed(i32),
+    /// It ended.
+    Exited(Exit),
+    /// Nothing of its tree is left.
+    Clear,
+}
+
+impl Record {
+    pub(super) const SIZE: usize = 8;
+
+    pub(super) fn send(self, control: &OwnedFd) -> io::Result<()> {
+        let bytes = self.encode();
+        let mut sent = 0;
+        while sent < bytes.len() {
+            match rustix::net::send(control, &bytes[sent..], rustix::net::SendFlags::NOSIGNAL) {
+                Ok(more) => sent += more,
+                Err(rustix::io::Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn encode(self) -> [u8; Self::SIZE] {
+        let (tag, value) = match self {
+            Self::Spawned(pid) => (b'S', pid),
+            Self::Failed(error) => (b'F', error),
+            Self::Exited(Exit::Status(status)) => (b'X', status),
+            Self::Exited(Exit::Signal(signal)) => (b'G', signal),
+            Self::Clear => (b'C', 0),
+        };
+        let [a, b, c, d] = value.to_le_bytes();
+        [tag, 0, 0, 0, a, b, c, d]
+    }
+
+    pub(super) fn decode([tag, _, _, _, a, b, c, d]: [u8; Self::SIZE]) -> Option<Self> {
+        let value = i32::from_le_bytes([a, b, c, d]);
+        Some(match tag {
+            b'S' => Self::Spawned(value),
+            b'F' => Self::Failed(value),
+            b'X' => Self::Exited(Exit::Status(value)),
+            b'G' => Self::Exited(Exit::Signal(value)),
+            b'C' => Self::Clear,
+            _ => return None,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Record;
+    use crate::seen::Exit;
+
+    #[test]
+    fn records_survive_the_socket() {
+        for record in [
+            Record::Spawned(4_000_000),
+            Record::Failed(2),
+            Record::Exited(Exit::Status(-1)),
+            Record::Exited(Exit::Signal(9)),
+            Record::Clear,
+        ] {
+            assert_eq!(Record::decode(record.encode()), Some(record));
+        }
+        assert_eq!(Record::decode([0; 8]), None);
+    }
+}

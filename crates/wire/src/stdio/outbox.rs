@@ -1,0 +1,93 @@
+//! The way down: frames for the writer, bounded.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use bytes::Bytes;
+use linetender_core::Extent;
+use tokio::sync::{Notify, mpsc};
+
+/// A frame for the writer.
+pub struct Outgoing {
+    /// One line, without its break.
+    pub text: Bytes,
+    /// Whose it is, if anybody waits for the answer.
+    pub ticket: Option<Arc<dyn Ticket>>,
+}
+
+/// A call's place in its ledger, as the writer sees it.
+pub trait Ticket: Send + Sync {
+    /// The writer takes it. `false`: it was withdrawn, and must not be written.
+    fn writing(&self, extent: Extent) -> bool;
+    /// The pipe has accepted its last byte.
+    fn flushed(&self);
+}
+
+/// Why a frame was not taken.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Refused {
+    /// Too many wait already.
+    Full,
+    /// The generation takes no more.
+    Sealed,
+}
+
+/// Hands frames to the writer of one generation. Never blocks.
+#[derive(Clone)]
+pub struct Outbox {
+    queue: mpsc::Sender<Outgoing>,
+    seal: Arc<Seal>,
+}
+
+/// Once set, the writer stops: in mid-line, if need be.
+#[derive(Default)]
+pub(super) struct Seal {
+    set: AtomicBool,
+    news: Notify,
+}
+
+impl Outbox {
+    pub(super) fn new(capacity: usize) -> (Self, mpsc::Receiver<Outgoing>, Arc<Seal>) {
+        let (queue, frames) = mpsc::channel(capacity.max(1));
+        let seal = Arc::new(Seal::default());
+        (Self { queue, seal: Arc::clone(&seal) }, frames, seal)
+    }
+
+    /// Hands a frame over.
+    ///
+    /// # Errors
+    /// If the generation is sealed, or its queue is full.
+    pub fn send(&self, outgoing: Outgoing) -> Result<(), Refused> {
+        if self.seal.is_set() {
+            return Err(Refused::Sealed);
+        }
+        self.queue.try_send(outgoing).map_err(|error| match error {
+            mpsc::error::TrySendError::Full(_) => Refused::Full,
+            mpsc::error::TrySendError::Closed(_) => Refused::Sealed,
+        })
+    }
+
+    /// Nothing is taken from now on, and the writer stops.
+    pub fn seal(&self) {
+        self.seal.set();
+    }
+}
+
+impl Seal {
+    /// Stops the writer.
+    pub(super) fn set(&self) {
+        self.set.store(true, Ordering::Release);
+        self.news.notify_one();
+    }
+
+    fn is_set(&self) -> bool {
+        self.set.load(Ordering::Acquire)
+    }
+
+    /// Waits until it is set.
+    pub(super) async fn wait(&self) {
+        while !self.is_set() {
+            self.news.notified().await;
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! Reads a server's stdout, and hands what it finds to whoever listens.
+
+use std::sync::Arc;
+
+use tokio::io::AsyncReadExt as _;
+use tokio::net::unix::pipe;
+use tokio::sync::{mpsc, oneshot};
+
+use super::child::Event;
+use crate::frame::Limits;
+use crate::lines::{Item, Lines};
+
+/// Whoever wants to know what the server says. Called on the reader's task: it must not block.
+pub trait Listener: Send + Sync + 'static {
+    /// A line came.
+    fn hear(&self, item: Item);
+    /// Something came, be it half a line.
+    fn heard(&self);
+}
+
+/// Reads until end of file, or until it is told to take what is there and stop.
+pub(super) async fn read(
+    mut stdout: pipe::Receiver,
+    limits: Limits,
+    listener: Arc<dyn Listener>,
+    mut drain: mpsc::Receiver<oneshot::Sender<()>>,
+    events: mpsc::Sender<Event>,
+) {
+    let mut lines = Lines::new(limits);
+    let mut first = true;
+    loop {
+        tokio::select! {
+            biased;
+            read = stdout.read_buf(lines.buffer()) => {
+                let bytes = read.unwrap_or(0);
+                take(&mut lines, listener.as_ref(), bytes);
+                if bytes > 0 && std::mem::take(&mut first) {
+                    let _ = events.send(Event::FirstByte).await;
+                }
+                if bytes == 0 {
+                    while let Some(item) = lines.finish() {
+                        listener.hear(item);
+                    }
+                    let _ = events.send(Event::OutputClosed).await;
+                    // Whoever wants a drain gets one: there is nothing left.
+                    if let Some(done) = drain.recv().await {
+                        let _ = done.send(());
+                    }
+                    return;
+                }
+            }
+            Some(done) = drain.recv() => {
+                while let Ok(bytes @ 1..) = stdout.try_read_buf(lines.buffer()) {
+                    take(&mut lines, listener.as_ref(), bytes);
+                }
+                while let Some(item) = lines.finish() {
+                    listener.hear(item);
+                }
+                let _ = done.send(());
+                return;
+            }
+        }
+    }
+}
+
+fn take(lines: &mut Lines, listener: &dyn Listener, bytes: usize) {
+    if bytes > 0 {
+        listener.heard();
+    }
+    while let Some(item) = lines.take() {
+        listener.hear(item);
+    }
+}

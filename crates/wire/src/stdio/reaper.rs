@@ -1,0 +1,197 @@
+//! The reaper: a process between us and a server, so that nothing of the server's tree outlives either.
+//!
+//! It leads a session of its own and is the subreaper of everything below it, so a grandchild that leaves its group or
+//! forks twice still ends up as its child. It watches us by pidfd (and the control socket, second), and the server by
+//! pidfd. When either is gone, or when it is told to, it kills what is left and goes. It is single-threaded, uses a
+//! megabyte, and reads nothing but one-byte orders.
+//!
+//! Not `PR_SET_PDEATHSIG`: that fires when the *thread* that spawned the server ends, and misses grandchildren.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::unix::process::CommandExt as _;
+use std::process::{Command, ExitCode};
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, PidfdFlags, Signal, WaitOptions, WaitStatus};
+
+use super::control::{CONTROL_FD, KILL, Record, TERM};
+use crate::os;
+use crate::seen::Exit;
+
+/// The hidden subcommand by which a binary of ours knows that it is to be a reaper.
+pub const SUBCOMMAND: &str = "__linetender-reap";
+
+/// How long it tries to kill a tree that will not die. Then it goes: nobody is left to tell.
+const GIVE_UP: u32 = 10_000;
+
+/// Becomes the reaper if the arguments say so. A host program calls this first thing in `main`.
+///
+/// ```no_run
+/// use std::process::ExitCode;
+///
+/// fn main() -> ExitCode {
+///     if let Some(done) = linetender_wire::stdio::reaper::run_if_asked() {
+///         return done;
+///     }
+///     // … the program itself …
+///     ExitCode::SUCCESS
+/// }
+/// ```
+#[must_use]
+pub fn run_if_asked() -> Option<ExitCode> {
+    let mut args = std::env::args_os().skip(1);
+    if args.next()? != SUBCOMMAND {
+        return None;
+    }
+    let parent = args.next().and_then(|pid| pid.to_str().and_then(|pid| pid.parse().ok()));
+    let argv: Vec<OsString> = args.collect();
+    Some(match (parent.and_then(Pid::from_raw), argv.split_first()) {
+        (Some(parent), Some((program, args))) => match reap(parent, program, args) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(_) => ExitCode::FAILURE,
+        },
+        _ => ExitCode::FAILURE,
+    })
+}
+
+struct Reaper {
+    control: OwnedFd,
+    parent: OwnedFd,
+    server: Pid,
+}
+
+/// Why the server has to go, if it is not gone already.
+enum Wake {
+    Order(u8),
+    ParentGone,
+    ServerGone,
+}
+
+fn reap(parent: Pid, program: &OsString, args: &[OsString]) -> io::Result<()> {
+    let control = os::adopt_inherited(CONTROL_FD)?;
+    // A failed setsid means that we lead a group already; the tree is found by parentage anyway.
+    let _ = rustix::process::setsid();
+    rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
+    // If the parent died in between, its number may be somebody else's now: it is not our parent any more.
+    let parent_fd = rustix::process::pidfd_open(parent, PidfdFlags::empty())?;
+    if rustix::process::getppid() != Some(parent) {
+        return Ok(());
+    }
+    let spawned = Command::new(program).args(args).process_group(0).spawn();
+    let server = match spawned {
+        Ok(child) => Pid::from_child(&child),
+        Err(error) => return Record::Failed(error.raw_os_error().unwrap_or(0)).send(&control),
+    };
+    let pidfd = rustix::process::pidfd_open(server, PidfdFlags::empty())?;
+    let reaper = Reaper { control, parent: parent_fd, server };
+    let_go_of_pipes()?;
+    // If nobody listens any more, the loop below finds out.
+    let _ = Record::Spawned(server.as_raw_nonzero().get()).send(&reaper.control);
+    reaper.watch(&pidfd)
+}
+
+/// The server has the pipes; a copy of ours would keep end of file and POLLERR from ever coming.
+fn let_go_of_pipes() -> io::Result<()> {
+    let null = File::options().read(true).write(true).open("/dev/null")?;
+    rustix::stdio::dup2_stdin(&null)?;
+    rustix::stdio::dup2_stdout(&null)?;
+    rustix::stdio::dup2_stderr(&null)?;
+    Ok(())
+}
+
+impl Reaper {
+    fn watch(&self, pidfd: &OwnedFd) -> io::Result<()> {
+        loop {
+            match self.wait(pidfd)? {
+                Wake::Order(TERM) => {
+                    let _ = rustix::process::kill_process_group(self.server, Signal::TERM);
+                }
+                Wake::ServerGone => {
+                    self.report_exit();
+                    return self.clear();
+                }
+                Wake::Order(KILL) | Wake::Order(_) | Wake::ParentGone => return self.clear(),
+            }
+        }
+    }
+
+    fn wait(&self, pidfd: &OwnedFd) -> io::Result<Wake> {
+        loop {
+            let mut fds = [
+                PollFd::new(pidfd, PollFlags::IN),
+                PollFd::new(&self.parent, PollFlags::IN),
+                PollFd::new(&self.control, PollFlags::IN),
+            ];
+            match poll(&mut fds, None) {
+                Err(rustix::io::Errno::INTR) => continue,
+                other => other?,
+            };
+            let [server, parent, control] = fds.map(|fd| !fd.revents().is_empty());
+            if server {
+                return Ok(Wake::ServerGone);
+            }
+            if parent {
+                return Ok(Wake::ParentGone);
+            }
+            if control {
+                let mut order = [0];
+                return match rustix::io::read(self.control.as_fd(), &mut order) {
+                    Ok(1) => Ok(Wake::Order(order[0])),
+                    Err(rustix::io::Errno::INTR | rustix::io::Errno::AGAIN) => continue,
+                    Ok(_) | Err(_) => Ok(Wake::ParentGone),
+                };
+            }
+        }
+    }
+
+    fn report_exit(&self) {
+        if let Ok(Some((_, status))) = rustix::process::waitpid(Some(self.server), WaitOptions::NOHANG) {
+            let _ = Record::Exited(exit_of(status)).send(&self.control);
+        }
+    }
+
+    /// Kills everything below us until nothing is left, and says so.
+    fn clear(&self) -> io::Result<()> {
+        let mut waited = 0;
+        while waited < GIVE_UP {
+            let _ = rustix::process::kill_process_group(self.server, Signal::KILL);
+            for child in os::children() {
+                let _ = rustix::process::kill_process(child, Signal::KILL);
+            }
+            loop {
+                match rustix::process::wait(WaitOptions::NOHANG) {
+                    // An orphan of the one that just died is ours by now: look again before believing there is none.
+                    Ok(Some((pid, status))) if pid == self.server => {
+                        let _ = Record::Exited(exit_of(status)).send(&self.control);
+                    }
+                    Ok(Some(_)) => {}
+                    Ok(None) => break,
+                    Err(rustix::io::Errno::INTR) => {}
+                    Err(_) => return Record::Clear.send(&self.control),
+                }
+            }
+            // Between two looks: a tree takes a moment to die. The wait is short at first, then longer.
+            let nap = if waited < 20 { 1 } else { 20 };
+            waited += nap;
+            nap_for(Duration::from_millis(nap.into()));
+        }
+        Ok(())
+    }
+}
+
+/// Sleeps without a banned call: nothing to poll is a sleep.
+fn nap_for(time: Duration) {
+    let time = Timespec { tv_sec: 0, tv_nsec: i64::from(time.subsec_nanos()) };
+    let _ = poll(&mut [], Some(&time));
+}
+
+fn exit_of(status: WaitStatus) -> Exit {
+    match (status.exit_status(), status.terminating_signal()) {
+        (_, Some(signal)) => Exit::Signal(signal),
+        (status, None) => Exit::Status(status.unwrap_or(0)),
+    }
+}

@@ -1,0 +1,96 @@
+//! Writes frames to a server's stdin, and counts every byte that the pipe accepted.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use bytes::{Buf as _, BytesMut};
+use linetender_core::Extent;
+use tokio::io::AsyncWriteExt as _;
+use tokio::net::unix::pipe;
+use tokio::sync::mpsc;
+
+use super::outbox::{Outgoing, Seal, Ticket};
+
+/// What is written in one go. No more than the kernel takes whole or not at all, so that as few calls as possible are
+/// in the doubtful state of being written.
+const BATCH: usize = 4096;
+
+/// Why the writer stopped.
+pub(super) enum WriteEnd {
+    /// The generation was sealed.
+    Sealed,
+    /// The server reads no more.
+    Broken,
+}
+
+/// Writes until the seal, and gives the pipe back: what lies unread in it is evidence.
+pub(super) async fn write(
+    mut stdin: pipe::Sender,
+    mut frames: mpsc::Receiver<Outgoing>,
+    seal: Arc<Seal>,
+    accepted: Arc<AtomicU64>,
+) -> (pipe::Sender, WriteEnd) {
+    let end = {
+        let work = pump(&mut stdin, &mut frames, &accepted);
+        tokio::select! {
+            biased;
+            () = seal.wait() => WriteEnd::Sealed,
+            () = work => WriteEnd::Broken,
+        }
+    };
+    (stdin, end)
+}
+
+async fn pump(stdin: &mut pipe::Sender, frames: &mut mpsc::Receiver<Outgoing>, accepted: &AtomicU64) {
+    let mut batch = Batch::default();
+    while let Some(frame) = frames.recv().await {
+        batch.add(frame);
+        while batch.text.len() < BATCH
+            && let Ok(frame) = frames.try_recv()
+        {
+            batch.add(frame);
+        }
+        while !batch.text.is_empty() {
+            let Ok(bytes) = stdin.write(&batch.text).await else { return };
+            batch.text.advance(bytes);
+            batch.written += bytes as u64;
+            accepted.store(batch.written, Ordering::Release);
+            batch.tell_flushed();
+        }
+    }
+    // Every sender is gone: the same as a seal, and that is waited for.
+    std::future::pending::<()>().await;
+}
+
+/// What is being written, and whose it is.
+#[derive(Default)]
+struct Batch {
+    text: BytesMut,
+    written: u64,
+    /// Where each call's line ends, its break included.
+    marks: VecDeque<(u64, Arc<dyn Ticket>)>,
+}
+
+impl Batch {
+    fn add(&mut self, frame: Outgoing) {
+        let start = self.written + self.text.len() as u64;
+        let len = u32::try_from(frame.text.len()).unwrap_or(u32::MAX);
+        if let Some(ticket) = frame.ticket {
+            if !ticket.writing(Extent { start, len }) {
+                return;
+            }
+            self.marks.push_back((start + u64::from(len) + 1, ticket));
+        }
+        self.text.extend_from_slice(&frame.text);
+        self.text.extend_from_slice(b"\n");
+    }
+
+    fn tell_flushed(&mut self) {
+        while self.marks.front().is_some_and(|(end, _)| *end <= self.written) {
+            if let Some((_, ticket)) = self.marks.pop_front() {
+                ticket.flushed();
+            }
+        }
+    }
+}

@@ -1,0 +1,357 @@
+//! Real processes: what is heard, what is noticed, what is left behind.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use linetender_core::{ClosePolicy, Extent, Limits, Span};
+use linetender_wire::stdio::{Child, Env, Event, Launch, Listener, Outgoing, Program, Refused, Ticket};
+use linetender_wire::{Exit, Item, Pipe, Seen, frame};
+use tokio::sync::mpsc;
+
+/// Longer than anything here may take, on any machine.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+#[derive(Default)]
+struct Ears(Mutex<Vec<Item>>);
+
+impl Listener for Ears {
+    fn hear(&self, item: Item) {
+        self.0.lock().unwrap().push(item);
+    }
+
+    fn heard(&self) {}
+}
+
+struct Server {
+    child: Child,
+    events: mpsc::Receiver<Event>,
+    ears: Arc<Ears>,
+}
+
+fn launch(argv: &[&str]) -> Launch {
+    Launch {
+        program: Program { argv: argv.iter().map(Into::into).collect(), dir: None, env: Env::Ours },
+        reaper: PathBuf::from(env!("CARGO_BIN_EXE_linetender-reaper")),
+        close: ClosePolicy {
+            stdin: Span::from_millis(300),
+            term: Span::from_millis(300),
+            ..ClosePolicy::default()
+        },
+        sizes: Limits::default(),
+    }
+}
+
+fn start(launch: &Launch) -> Server {
+    let (tell, events) = mpsc::channel(16);
+    let ears = Arc::new(Ears::default());
+    let child = Child::launch(launch, Arc::clone(&ears) as Arc<dyn Listener>, tell).unwrap();
+    Server { child, events, ears }
+}
+
+fn shell(script: &str) -> Server {
+    start(&launch(&["/bin/sh", "-c", script]))
+}
+
+impl Server {
+    async fn event(&mut self) -> Event {
+        tokio::time::timeout(PATIENCE, self.events.recv()).await.expect("an event in time").expect("a keeper")
+    }
+
+    /// The next event that is not about its output.
+    async fn end(&mut self) -> Event {
+        loop {
+            match self.event().await {
+                Event::FirstByte | Event::OutputClosed => {}
+                other => return other,
+            }
+        }
+    }
+
+    /// Waits for a line of noise, and returns it.
+    async fn says(&self) -> String {
+        let said = async {
+            loop {
+                let noise = self.ears.0.lock().unwrap().iter().find_map(|item| match item {
+                    Item::Noise(noise) => Some(String::from_utf8_lossy(noise).into_owned()),
+                    _ => None,
+                });
+                match noise {
+                    Some(noise) => return noise,
+                    None => tokio::time::sleep(Duration::from_millis(1)).await,
+                }
+            }
+        };
+        tokio::time::timeout(PATIENCE, said).await.expect("a word in time")
+    }
+
+    /// The reaper's word may come a moment after the server's own.
+    async fn pid(&self) -> i32 {
+        let known = async {
+            loop {
+                match self.child.pid() {
+                    Some(pid) => return pid,
+                    None => tokio::time::sleep(Duration::from_millis(1)).await,
+                }
+            }
+        };
+        tokio::time::timeout(PATIENCE, known).await.expect("a pid in time")
+    }
+
+    fn send(&self, text: &str) {
+        let text = text.to_owned().into();
+        self.child.outbox().send(Outgoing { text, ticket: None }).unwrap();
+    }
+
+    async fn gone(&mut self) {
+        loop {
+            if self.end().await == Event::Gone {
+                return;
+            }
+        }
+    }
+}
+
+fn lives(pid: i32) -> bool {
+    // A zombie is dead; somebody else has to bury it.
+    match std::fs::read_to_string(format!("/proc/{pid}/stat")) {
+        Ok(stat) => !stat.rsplit(") ").next().unwrap().starts_with('Z'),
+        Err(_) => false,
+    }
+}
+
+async fn dies(pid: i32) {
+    let dead = async {
+        while lives(pid) {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, dead).await.expect("dead in time");
+}
+
+fn kill(signal: &str, pid: i32) {
+    let done = std::process::Command::new("kill").args([signal, &pid.to_string()]).status().unwrap();
+    assert!(done.success());
+}
+
+#[tokio::test]
+async fn frames_go_down_and_come_back() {
+    let mut server = start(&launch(&["cat"]));
+    let text = frame::request(1, "ping", None);
+    server.send(std::str::from_utf8(&text).unwrap());
+    assert_eq!(server.event().await, Event::FirstByte);
+    server.child.outbox().seal();
+    server.child.drain().await;
+    let heard = server.ears.0.lock().unwrap().clone();
+    let [Item::Frame(echo)] = &heard[..] else { panic!("{heard:?}") };
+    assert_eq!(echo.text(), &text);
+    assert_eq!(
+        server.child.outbox().send(Outgoing { text, ticket: None }).unwrap_err(),
+        Refused::Sealed,
+        "nothing is taken after the seal"
+    );
+    server.child.close();
+    server.gone().await;
+}
+
+#[tokio::test]
+async fn an_exit_is_told_with_its_status_and_its_last_words() {
+    let mut server = shell("echo 'no API key, token=abc' >&2; exit 3");
+    let Event::Lost(Seen::Exited { exit, stderr }) = server.end().await else { panic!() };
+    assert_eq!(exit, Exit::Status(3));
+    assert_eq!(stderr.as_str(), "no API key, token=[redacted]");
+    server.child.kill();
+    server.gone().await;
+}
+
+#[tokio::test]
+async fn a_kill_is_told_by_its_signal() {
+    let mut server = shell("echo up; exec sleep 600");
+    server.says().await;
+    kill("-9", server.pid().await);
+    let Event::Lost(Seen::Exited { exit, .. }) = server.end().await else { panic!() };
+    assert_eq!(exit, Exit::Signal(9));
+}
+
+#[tokio::test]
+async fn a_command_that_is_not_there_says_where_it_was_looked_for() {
+    let mut nowhere = launch(&["linetender-no-such-command"]);
+    nowhere.program.env = Env::Only(vec![("PATH".into(), "/nowhere:/bin".into())]);
+    let mut server = start(&nowhere);
+    let Event::Lost(seen @ Seen::NotRunnable { .. }) = server.end().await else { panic!() };
+    assert_eq!(
+        seen.to_string(),
+        "cannot run linetender-no-such-command: no such file or directory (PATH searched: /nowhere:/bin)"
+    );
+    server.child.kill();
+    server.gone().await;
+
+    let mut server = start(&launch(&["/etc/passwd"]));
+    let Event::Lost(seen) = server.end().await else { panic!() };
+    assert_eq!(seen.to_string(), "cannot run /etc/passwd: permission denied");
+}
+
+#[tokio::test]
+async fn an_exit_is_noticed_while_a_grandchild_holds_the_pipes() {
+    let mut server = shell("sleep 600 & echo $!; exec sleep 601");
+    let grandchild = server.says().await.trim().parse().unwrap();
+    kill("-9", server.pid().await);
+    assert!(matches!(server.end().await, Event::Lost(Seen::Exited { .. })));
+    server.child.kill();
+    server.gone().await;
+    assert!(!lives(grandchild), "the whole tree is gone when it is told to be");
+}
+
+#[tokio::test]
+async fn a_grandchild_in_a_session_of_its_own_does_not_escape() {
+    let mut server = shell("setsid sh -c 'sleep 600 & echo $!; wait' & exec sleep 601");
+    let escapee = server.says().await.trim().parse().unwrap();
+    server.child.kill();
+    server.gone().await;
+    assert!(!lives(escapee));
+}
+
+#[tokio::test]
+async fn closing_is_polite_first() {
+    // At end of file it cleans up and goes.
+    let mut server = shell("echo up; cat >/dev/null; echo bye >&2; exit 0");
+    server.says().await;
+    server.child.outbox().seal();
+    server.child.close();
+    server.gone().await;
+
+    // Deaf to end of file, but not to TERM.
+    let mut server = shell("trap 'exit 0' TERM; echo up; while :; do sleep 0.01; done");
+    server.says().await;
+    server.child.outbox().seal();
+    server.child.close();
+    server.gone().await;
+
+    // Deaf to both.
+    let mut server = shell("trap '' TERM; echo up; while :; do sleep 0.01; done");
+    server.says().await;
+    server.child.outbox().seal();
+    let pid = server.pid().await;
+    server.child.close();
+    server.gone().await;
+    assert!(!lives(pid));
+}
+
+#[tokio::test]
+async fn a_stopped_server_with_a_full_pipe_is_killed_all_the_same() {
+    let mut server = shell("echo up; exec sleep 600");
+    server.says().await;
+    kill("-STOP", server.pid().await);
+    for _ in 0..40 {
+        server.send(&format!("\"{}\"", "x".repeat(10_000)));
+    }
+    server.child.outbox().seal();
+    server.child.close();
+    server.gone().await;
+}
+
+#[tokio::test]
+async fn a_closed_output_and_a_closed_input_are_told() {
+    let mut server = shell("echo up; exec 1>&-; exec sleep 600");
+    assert_eq!(server.event().await, Event::FirstByte);
+    assert_eq!(server.event().await, Event::OutputClosed);
+    server.child.kill();
+    server.gone().await;
+
+    let mut server = shell("exec 0<&-; echo up; exec sleep 600");
+    server.says().await;
+    server.send("{}");
+    let Event::Lost(seen) = server.end().await else { panic!() };
+    assert!(matches!(seen, Seen::Closed { what: Pipe::Stdin, .. }), "{seen}");
+    server.child.kill();
+    server.gone().await;
+}
+
+#[tokio::test]
+async fn dropping_a_child_kills_its_tree() {
+    let server = shell("sleep 600 & echo $!; exec sleep 601");
+    let grandchild = server.says().await.trim().parse().unwrap();
+    let pid = server.pid().await;
+    let mut events = server.events;
+    drop(server.child);
+    while tokio::time::timeout(PATIENCE, events.recv()).await.unwrap().is_some() {}
+    assert!(!lives(pid) && !lives(grandchild));
+}
+
+#[tokio::test]
+async fn a_killed_reaper_takes_the_server_with_it() {
+    let mut server = shell("echo up; exec sleep 600");
+    server.says().await;
+    let pid = server.pid().await;
+    let status = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+    let reaper = status.rsplit(") ").next().unwrap().split(' ').nth(1).unwrap().parse().unwrap();
+    kill("-9", reaper);
+    assert_eq!(server.end().await, Event::Lost(Seen::ReaperDied));
+    dies(pid).await;
+    server.child.kill();
+    server.gone().await;
+}
+
+#[tokio::test]
+async fn only_three_descriptors_reach_the_server() {
+    // The listing itself has a descriptor, which is why there are four.
+    let server = shell("echo $(ls /proc/self/fd | tr '\\n' ' ')");
+    assert_eq!(server.says().await.trim(), "0 1 2 3");
+}
+
+#[tokio::test]
+async fn the_environment_is_what_was_given() {
+    let mut given = launch(&["/usr/bin/env"]);
+    given.program.env = Env::Only(vec![("ONLY".into(), "this".into())]);
+    let server = start(&given);
+    assert_eq!(server.says().await, "ONLY=this");
+}
+
+#[tokio::test]
+async fn a_flood_on_stderr_blocks_nobody() {
+    let server = shell("head -c 10000000 /dev/zero | tr '\\0' x >&2; echo done; exec sleep 600");
+    assert_eq!(server.says().await, "done");
+}
+
+#[derive(Default)]
+struct Seat(Mutex<Vec<String>>);
+
+impl Ticket for Seat {
+    fn writing(&self, extent: Extent) -> bool {
+        self.0.lock().unwrap().push(format!("writing {}..{}", extent.start, extent.end()));
+        true
+    }
+
+    fn flushed(&self) {
+        self.0.lock().unwrap().push("flushed".into());
+    }
+}
+
+#[tokio::test]
+async fn what_a_dead_server_never_read_is_known() {
+    // Reads one line of five bytes and its break, then dies without touching the rest.
+    let mut server = shell("read -r line; echo $line; exec sleep 600");
+    let seats: Vec<_> = (0..3).map(|_| Arc::new(Seat::default())).collect();
+    server.send("\"one\"");
+    server.says().await;
+    for seat in &seats {
+        let ticket = Arc::clone(seat) as Arc<dyn Ticket>;
+        server.child.outbox().send(Outgoing { text: "\"next\"".into(), ticket: Some(ticket) }).unwrap();
+    }
+    let flushed = async {
+        while seats[2].0.lock().unwrap().len() < 2 {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, flushed).await.unwrap();
+    kill("-9", server.pid().await);
+    assert!(matches!(server.end().await, Event::Lost(Seen::Exited { .. })));
+    assert_eq!(server.child.consumed(), None, "nobody said that it may go yet");
+    server.child.outbox().seal();
+    server.child.kill();
+    assert_eq!(server.end().await, Event::NoReader);
+    assert_eq!(server.child.consumed(), Some(6));
+    assert_eq!(seats[0].0.lock().unwrap()[..], ["writing 6..12", "flushed"]);
+    assert_eq!(seats[2].0.lock().unwrap()[..], ["writing 20..26", "flushed"]);
+    assert_eq!(server.end().await, Event::Gone);
+}
