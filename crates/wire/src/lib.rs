@@ -5,6 +5,7 @@
 //! what happened to them; it decides nothing. What to do about it is the core's business, and who does it the tender's.
 
 pub mod frame;
+pub mod handshake;
 mod lines;
 mod os;
 mod redact;

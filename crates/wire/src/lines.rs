@@ -9,6 +9,9 @@ use crate::frame::{self, Bad, Frame, Limits};
 /// How far into a message that is too long we look for its id.
 const SNIFF: usize = 4096;
 
+/// At how many places of a line of noise a message may begin.
+const GLUED: usize = 4;
+
 /// What a line was.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Item {
@@ -124,14 +127,14 @@ impl Lines {
 
     /// Log text glued before a message: the message counts, the rest is noise.
     fn noise(&mut self, line: Bytes) {
-        if let Some(at) = memchr::memmem::find(&line, b"{\"jsonrpc\"").filter(|&at| at > 0)
-            && let Ok(frames) = frame::parse_all(&line.slice(at..), self.limits)
-        {
-            self.ready.push_back(Item::Noise(line.slice(..at)));
-            self.ready.extend(frames.into_iter().map(Item::Frame));
-        } else {
-            self.ready.push_back(Item::Noise(line));
+        for at in memchr::memmem::find_iter(&line, b"{\"").filter(|&at| at > 0).take(GLUED) {
+            if let Ok(frames) = frame::parse_all(&line.slice(at..), self.limits) {
+                self.ready.push_back(Item::Noise(line.slice(..at)));
+                self.ready.extend(frames.into_iter().map(Item::Frame));
+                return;
+            }
         }
+        self.ready.push_back(Item::Noise(line));
     }
 }
 

@@ -1,6 +1,6 @@
 //! What each command does in states where it is easily overlooked.
 
-use linetender_core::{Asked, Class, Command, Event, Leaf, Plan, State};
+use linetender_core::{Asked, Cause, Class, Command, Event, Leaf, Plan, State};
 
 use crate::kit::{Line, millis, secs};
 
@@ -149,6 +149,13 @@ fn commands_while_a_generation_ends() {
         assert_eq!(line.redial(), Asked::Started);
         assert_eq!(finish(line).name(), "dialing");
     }
+    // A dial that is further away than it need be is brought forward.
+    let mut line = Line::up();
+    line.pass(secs(1));
+    line.obedient = false;
+    line.event(Event::Lost(Cause::failed(Class::Overload, "503").with_retry_after(secs(9))));
+    assert_eq!(line.redial(), Asked::Started);
+    assert_eq!(finish(line).name(), "dialing");
     let mut line = ending(Class::Exit);
     assert_eq!(line.command(Command::Close), Asked::Started);
     assert_eq!(finish(line).name(), "closed");

@@ -96,8 +96,11 @@ fn a_mixed_end_is_charged() {
     line.in_flight(1);
     line.command(Command::Recycle);
     assert_eq!(line.name(), "draining");
+    line.obedient = false;
     line.lose(Class::Exit);
     assert_eq!(line.tokens(), 4000);
+    let leaves = line.cause().leaves();
+    assert!(leaves.has(Leaf::Planned(Plan::Recycle)) && leaves.has(Leaf::Failed(Class::Exit)), "{leaves:?}");
 
     // The same when the wire saw both at once.
     let mut line = Line::up();

@@ -58,6 +58,26 @@ fn any_sign_of_life_answers_a_probe() {
 }
 
 #[test]
+fn an_answer_while_a_probe_is_out_answers_it() {
+    let mut line = Line::up();
+    line.pass(secs(30));
+    line.now = line.now + secs(1);
+    line.answer(1);
+    assert_eq!(line.machine.poll_timeout(), Some(line.now + secs(30)), "nothing is missed any more");
+}
+
+#[test]
+fn a_sign_of_life_from_the_future_is_one_from_now() {
+    let mut line = Line::up();
+    line.lose(Class::Exit);
+    line.until_dial();
+    line.connect();
+    line.vitals.heard_at = line.now + secs(3600);
+    line.pass(millis(0));
+    assert_eq!(line.tokens(), 4000);
+}
+
+#[test]
 fn what_was_heard_before_the_probe_does_not_answer_it() {
     let mut line = Line::up();
     line.pass(secs(36));

@@ -97,6 +97,7 @@ pub struct Child {
     drain: mpsc::Sender<oneshot::Sender<()>>,
     consumed: Arc<OnceLock<u64>>,
     pid: Arc<OnceLock<i32>>,
+    ring: Ring,
 }
 
 impl Child {
@@ -144,6 +145,7 @@ impl Child {
             drain,
             consumed: Arc::clone(&keeper.consumed),
             pid: Arc::clone(&keeper.pid),
+            ring: keeper.ring.clone(),
         };
         spawn_last(keeper.keep());
         Ok(child)
@@ -176,6 +178,11 @@ impl Child {
     /// How many of the bytes that were written were ever read: known once nobody is left to read the others.
     pub fn consumed(&self) -> Option<u64> {
         self.consumed.get().copied()
+    }
+
+    /// The last lines of its stderr.
+    pub fn stderr(&self) -> Redacted {
+        self.ring.tail()
     }
 
     /// The server's process, once it runs.

@@ -1,0 +1,174 @@
+//! `linetender run` as an agent sees it: lines on two pipes.
+
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+
+use serde_json::{Value, json};
+
+const LINETENDER: &str = env!("CARGO_BIN_EXE_linetender");
+
+/// An agent that does everything by hand.
+struct Agent {
+    shim: Child,
+    to: Option<ChildStdin>,
+    from: BufReader<ChildStdout>,
+}
+
+impl Agent {
+    fn start(flags: &[&str]) -> Self {
+        let server = [LINETENDER, "__badserver", "--era", "legacy"];
+        let mut shim = Command::new(LINETENDER)
+            .args(["run", "--name", "bad", "--"])
+            .args(server)
+            .args(flags)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let (to, from) = (shim.stdin.take(), BufReader::new(shim.stdout.take().unwrap()));
+        Self { shim, to, from }
+    }
+
+    fn up(flags: &[&str]) -> Self {
+        let mut agent = Self::start(flags);
+        let hello = json!({ "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": { "name": "t", "version": "1" } });
+        let answer = agent.ask(&json!("hello"), "initialize", &hello);
+        assert_eq!(answer["result"]["serverInfo"]["name"], "badserver", "{answer}");
+        agent.say(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }));
+        agent
+    }
+
+    fn say(&mut self, message: &Value) {
+        writeln!(self.to.as_mut().unwrap(), "{message}").unwrap();
+    }
+
+    fn send(&mut self, id: &Value, method: &str, params: &Value) {
+        self.say(&json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }));
+    }
+
+    /// The next message. Everything on stdout is one.
+    fn hear(&mut self) -> Value {
+        let mut line = String::new();
+        assert!(self.from.read_line(&mut line).unwrap() > 0, "the agent's pipe was closed");
+        serde_json::from_str(&line).unwrap_or_else(|_| panic!("not a message: {line}"))
+    }
+
+    /// The answer to this id; notifications before it are passed over.
+    fn ask(&mut self, id: &Value, method: &str, params: &Value) -> Value {
+        self.send(id, method, params);
+        loop {
+            let heard = self.hear();
+            if heard.get("id") == Some(id) {
+                return heard;
+            }
+        }
+    }
+
+    fn call(&mut self, id: &Value, tool: &str, arguments: &Value) -> Value {
+        self.ask(id, "tools/call", &json!({ "name": tool, "arguments": arguments }))
+    }
+}
+
+impl Drop for Agent {
+    fn drop(&mut self) {
+        let _ = self.shim.kill();
+        let _ = self.shim.wait();
+    }
+}
+
+#[test]
+fn an_agent_talks_to_its_server_as_if_nobody_stood_between() {
+    let mut agent = Agent::up(&[]);
+    let tools = agent.ask(&json!(1), "tools/list", &json!({}));
+    assert!(tools["result"]["tools"].as_array().unwrap().len() > 10);
+    for id in [json!(2), json!("two"), json!(9_007_199_254_740_993_u64), json!("17"), json!(-5)] {
+        let answer = agent.call(&id, "echo", &json!({ "n": 1 }));
+        assert_eq!(answer["result"]["content"][0]["text"], r#"{"n":1}"#, "{id}");
+    }
+    assert_eq!(agent.ask(&json!("p"), "ping", &json!({}))["result"], json!({}));
+    assert_eq!(
+        agent.ask(&json!("u"), "no/such", &json!({}))["error"]["code"],
+        -32601,
+        "the server's own word"
+    );
+}
+
+#[test]
+fn a_server_that_dies_on_every_call_never_closes_the_agents_pipe() {
+    let mut agent = Agent::up(&[]);
+    let (mut died, mut parked) = (0, 0);
+    for round in 0..10 {
+        let answer = agent.call(&json!(round), "kill", &json!({}));
+        let result = &answer["result"];
+        assert_eq!(result["isError"], true, "{answer}");
+        let text = result["content"][0]["text"].as_str().unwrap();
+        assert!(text.contains("SIGKILL"), "{text}");
+        // In the end the budget is spent: that is said too, and at once.
+        if text.contains("the line is parked") {
+            assert_eq!(result["_meta"]["linetender"]["delivery"], "not executed");
+            parked += 1;
+        } else {
+            assert!(text.contains("unknown whether the call was executed"), "{text}");
+            assert_eq!(result["_meta"]["linetender"]["delivery"], "unknown");
+            died += 1;
+        }
+    }
+    assert_eq!((died, parked), (6, 4));
+}
+
+#[test]
+fn a_server_that_dies_now_and_then_is_always_back() {
+    let mut agent = Agent::up(&[]);
+    for round in 0..20 {
+        for call in 0..12 {
+            let answer = agent.call(&json!(format!("{round}-{call}")), "echo", &json!({ "call": call }));
+            assert!(answer["result"]["isError"].is_null(), "{answer}");
+        }
+        let answer = agent.call(&json!(round), "kill", &json!({}));
+        assert_eq!(answer["result"]["_meta"]["linetender"]["delivery"], "unknown", "{answer}");
+    }
+}
+
+#[test]
+fn everything_but_a_tool_call_fails_with_a_code_of_our_own() {
+    let mut agent = Agent::up(&[]);
+    for _ in 0..8 {
+        agent.call(&json!("k"), "kill", &json!({}));
+    }
+    let answer = agent.ask(&json!(1), "prompts/list", &json!({}));
+    let code = answer["error"]["code"].as_i64().unwrap();
+    assert!(!(-32768..=-32000).contains(&code), "{answer}");
+    assert_eq!(answer["error"]["data"]["source"], "linetender");
+}
+
+#[test]
+fn a_cancelled_call_gets_no_answer_and_harms_nobody() {
+    let mut agent = Agent::up(&[]);
+    agent.send(&json!("slow"), "tools/call", &json!({ "name": "sleep", "arguments": { "ms": 200 } }));
+    agent.say(
+        &json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": "slow" } }),
+    );
+    let answer = agent.call(&json!("after"), "sleep", &json!({ "ms": 400 }));
+    assert!(answer["result"]["isError"].is_null(), "{answer}");
+}
+
+#[test]
+fn a_server_that_cannot_start_says_so_to_the_agents_initialize() {
+    let mut agent = Agent::start(&["--exit", "4", "--stderr", "no API key"]);
+    let answer = agent.ask(&json!(1), "initialize", &json!({ "protocolVersion": "2025-06-18" }));
+    let message = answer["error"]["message"].as_str().unwrap();
+    assert!(message.contains("exited with status 4"), "{message}");
+}
+
+#[test]
+fn when_the_agent_goes_everything_goes() {
+    let mut agent = Agent::up(&[]);
+    let pid = agent.shim.id();
+    let children = || std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
+    let reaper: u32 = children().trim().parse().unwrap();
+    // End of file on its stdin is how an agent goes.
+    agent.to = None;
+    assert!(agent.shim.wait().unwrap().success());
+    assert!(!std::path::Path::new(&format!("/proc/{reaper}")).exists(), "the reaper outlived its shim");
+}

@@ -1,0 +1,191 @@
+//! The server that misbehaves.
+
+mod flags;
+mod tools;
+
+use std::io::{self, BufRead as _, Read as _, Write as _};
+use std::process::ExitCode;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use serde_json::{Value, json};
+
+use crate::book::Pen;
+use flags::{Flags, Spoken};
+pub use tools::TOOLS;
+
+/// Runs the server until end of file, or until a fault ends it.
+pub fn main(args: impl Iterator<Item = String>) -> ExitCode {
+    let flags = match Flags::parse(args) {
+        Ok(flags) => flags,
+        Err(error) => {
+            eprintln!("badserver: {error}");
+            return ExitCode::FAILURE;
+        }
+    };
+    match Server::start(flags) {
+        Ok(server) => server.serve(),
+        Err(code) => code,
+    }
+}
+
+/// A server, shared by the threads that run its tools.
+struct Server {
+    flags: Flags,
+    pen: Mutex<Pen>,
+    calls: Mutex<u32>,
+}
+
+impl Server {
+    fn start(flags: Flags) -> Result<Arc<Self>, ExitCode> {
+        if let Some(text) = &flags.stderr {
+            eprintln!("{text}");
+        }
+        if let Some(status) = flags.exit {
+            return Err(ExitCode::from(status));
+        }
+        flags.start_up();
+        let pen = Pen::open(flags.book.as_deref()).map_err(|error| {
+            eprintln!("badserver: cannot open its book: {error}");
+            ExitCode::FAILURE
+        })?;
+        if flags.noise {
+            say_raw("badserver is listening\nINFO ready\n");
+        }
+        Ok(Arc::new(Self { flags, pen: Mutex::new(pen), calls: Mutex::new(0) }))
+    }
+
+    fn serve(self: Arc<Self>) -> ExitCode {
+        if self.flags.deaf {
+            loop {
+                std::thread::park();
+            }
+        }
+        while let Some(line) = self.read_line() {
+            let Ok(message) = serde_json::from_str::<Value>(&line) else { continue };
+            let asks = message.get("id").is_some() && message.get("method").is_some();
+            if asks && let Some(code) = self.request(&message) {
+                return code;
+            }
+        }
+        if self.flags.ignore_eof {
+            loop {
+                std::thread::park();
+            }
+        }
+        ExitCode::SUCCESS
+    }
+
+    /// A line; byte by byte if what was not asked for may not be taken from the pipe.
+    fn read_line(&self) -> Option<String> {
+        let mut line = Vec::new();
+        if self.flags.careful {
+            let mut stdin = unbuffered()?;
+            let mut byte = [0];
+            while stdin.read(&mut byte).ok()? == 1 {
+                line.push(byte[0]);
+                if byte[0] == b'\n' {
+                    break;
+                }
+            }
+        } else {
+            io::stdin().lock().read_until(b'\n', &mut line).ok()?;
+        }
+        if line.is_empty() { None } else { Some(String::from_utf8_lossy(&line).into_owned()) }
+    }
+
+    fn request(self: &Arc<Self>, message: &Value) -> Option<ExitCode> {
+        let (id, params) = (&message["id"], &message["params"]);
+        match message["method"].as_str().unwrap_or_default() {
+            "server/discover" => match self.flags.spoken {
+                Spoken::Legacy => refuse(id, -32601, "method not found"),
+                Spoken::ExitOnDiscover => return Some(ExitCode::from(1)),
+                Spoken::SilentOnDiscover => {}
+                Spoken::Both | Spoken::Modern => answer(id, &discovered()),
+            },
+            "initialize" if self.flags.spoken == Spoken::Modern => refuse(id, -32022, "modern only"),
+            "initialize" => answer(
+                id,
+                &json!({
+                    "protocolVersion": params["protocolVersion"],
+                    "capabilities": { "tools": { "listChanged": true } },
+                    "serverInfo": { "name": "badserver", "version": "1" },
+                }),
+            ),
+            "ping" => answer(id, &json!({})),
+            "tools/list" => answer(id, &self.tool_list()),
+            "tools/call" => return self.call(id, params),
+            _ => refuse(id, -32601, "method not found"),
+        }
+        None
+    }
+
+    fn tool_list(&self) -> Value {
+        let mut tools: Vec<_> = TOOLS
+            .iter()
+            .map(|(name, what)| json!({ "name": name, "description": what, "inputSchema": { "type": "object" } }))
+            .collect();
+        tools[0]["annotations"] = json!({ "readOnlyHint": true });
+        if let Some(extra) = &self.flags.extra_tool() {
+            tools.push(json!({ "name": extra, "inputSchema": { "type": "object" } }));
+        }
+        json!({ "tools": tools })
+    }
+
+    fn call(self: &Arc<Self>, id: &Value, params: &Value) -> Option<ExitCode> {
+        let nonce = params["arguments"]["nonce"].as_str().unwrap_or("-").to_owned();
+        self.pen.lock().unwrap_or_else(PoisonError::into_inner).write("read", &nonce);
+        let nth = {
+            let mut calls = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
+            *calls += 1;
+            *calls
+        };
+        if self.flags.die_on_call == Some(nth) {
+            return Some(ExitCode::from(9));
+        }
+        let call = tools::Call { id: id.clone(), arguments: params["arguments"].clone(), nonce };
+        let name = params["name"].as_str().unwrap_or_default().to_owned();
+        // Slow tools have threads of their own, unless the server is of the kind that has only one.
+        if !self.flags.single_threaded && matches!(name.as_str(), "sleep" | "hang") {
+            let server = Arc::clone(self);
+            std::thread::spawn(move || server.run_tool(&name, &call));
+            return None;
+        }
+        self.run_tool(&name, &call)
+    }
+
+    fn run_tool(&self, name: &str, call: &tools::Call) -> Option<ExitCode> {
+        self.pen.lock().unwrap_or_else(PoisonError::into_inner).write("run", &call.nonce);
+        tools::run(name, call)
+    }
+}
+
+fn discovered() -> Value {
+    json!({
+        "supportedVersions": ["2026-07-28"], "capabilities": { "tools": { "listChanged": true } },
+        "ttlMs": 0, "cacheScope": "private", "resultType": "complete",
+    })
+}
+
+/// Stdin without the standard library's buffer.
+fn unbuffered() -> Option<impl io::Read> {
+    use std::os::fd::AsFd as _;
+    io::stdin().as_fd().try_clone_to_owned().ok().map(std::fs::File::from)
+}
+
+fn answer(id: &Value, result: &Value) {
+    say(&json!({ "jsonrpc": "2.0", "id": id, "result": result }));
+}
+
+fn refuse(id: &Value, code: i32, message: &str) {
+    say(&json!({ "jsonrpc": "2.0", "id": id, "error": { "code": code, "message": message } }));
+}
+
+fn say(message: &Value) {
+    say_raw(&format!("{message}\n"));
+}
+
+fn say_raw(text: &str) {
+    let mut stdout = io::stdout().lock();
+    let _ = stdout.write_all(text.as_bytes());
+    let _ = stdout.flush();
+}

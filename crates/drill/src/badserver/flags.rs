@@ -1,0 +1,113 @@
+//! Faults at start.
+
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+/// Which era it speaks, and how badly.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Spoken {
+    Both,
+    Legacy,
+    Modern,
+    ExitOnDiscover,
+    SilentOnDiscover,
+}
+
+/// What was asked for on the command line.
+#[derive(Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fault of its own")]
+pub(super) struct Flags {
+    pub(super) spoken: Spoken,
+    pub(super) book: Option<PathBuf>,
+    pub(super) exit: Option<u8>,
+    pub(super) stderr: Option<String>,
+    start_delay: Duration,
+    pub(super) noise: bool,
+    pub(super) deaf: bool,
+    pub(super) careful: bool,
+    pub(super) single_threaded: bool,
+    pub(super) ignore_eof: bool,
+    pub(super) die_on_call: Option<u32>,
+    grandchild: bool,
+    escapee: bool,
+    changing: Option<PathBuf>,
+}
+
+impl Flags {
+    pub(super) fn parse(mut args: impl Iterator<Item = String>) -> Result<Self, String> {
+        let mut flags = Self {
+            spoken: Spoken::Both,
+            book: None,
+            exit: None,
+            stderr: None,
+            start_delay: Duration::ZERO,
+            noise: false,
+            deaf: false,
+            careful: false,
+            single_threaded: false,
+            ignore_eof: false,
+            die_on_call: None,
+            grandchild: false,
+            escapee: false,
+            changing: None,
+        };
+        while let Some(flag) = args.next() {
+            let mut value = || args.next().ok_or_else(|| format!("{flag} wants a value"));
+            match flag.as_str() {
+                "--era" => flags.spoken = spoken(&value()?)?,
+                "--book" => flags.book = Some(value()?.into()),
+                "--exit" => flags.exit = Some(number(&value()?)?),
+                "--stderr" => flags.stderr = Some(value()?),
+                "--start-delay-ms" => flags.start_delay = Duration::from_millis(number(&value()?)?),
+                "--noise" => flags.noise = true,
+                "--deaf" => flags.deaf = true,
+                "--careful" => flags.careful = true,
+                "--single-threaded" => flags.single_threaded = true,
+                "--ignore-eof" => flags.ignore_eof = true,
+                "--die-on-call" => flags.die_on_call = Some(number(&value()?)?),
+                "--grandchild" => flags.grandchild = true,
+                "--escapee" => flags.escapee = true,
+                "--changing" => flags.changing = Some(value()?.into()),
+                other => return Err(format!("no such flag: {other}")),
+            }
+        }
+        Ok(flags)
+    }
+
+    /// What happens before the first word.
+    pub(super) fn start_up(&self) {
+        if !self.start_delay.is_zero() {
+            #[expect(clippy::disallowed_methods, reason = "a slow start is the fault")]
+            std::thread::sleep(self.start_delay);
+        }
+        // Both hold the server's pipes for as long as they live.
+        if self.grandchild {
+            let _ = Command::new("sleep").arg("600").spawn();
+        }
+        if self.escapee {
+            let _ = Command::new("setsid").args(["sleep", "601"]).stderr(Stdio::inherit()).spawn();
+        }
+    }
+
+    /// A tool whose name comes from a file, so that a restart can change the list.
+    pub(super) fn extra_tool(&self) -> Option<String> {
+        let text = std::fs::read_to_string(self.changing.as_ref()?).ok()?;
+        Some(text.trim().to_owned()).filter(|name| !name.is_empty())
+    }
+}
+
+fn spoken(text: &str) -> Result<Spoken, String> {
+    Ok(match text {
+        "both" => Spoken::Both,
+        "legacy" => Spoken::Legacy,
+        "modern" => Spoken::Modern,
+        "exit-on-discover" => Spoken::ExitOnDiscover,
+        "silent-on-discover" => Spoken::SilentOnDiscover,
+        other => return Err(format!("no such era: {other}")),
+    })
+}
+
+fn number<T: std::str::FromStr>(text: &str) -> Result<T, String> {
+    text.parse().map_err(|_| format!("not a number: {text}"))
+}

@@ -1,0 +1,149 @@
+//! Faults in the middle of a call: each is a tool.
+
+use std::io::Write as _;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use rustix::process::{Signal, getpid, kill_process};
+use serde_json::{Value, json};
+
+use super::{answer, say, say_raw};
+
+/// The tools, and what each does. The first is declared read-only.
+pub const TOOLS: &[(&str, &str)] = &[
+    ("echo", "answers with its arguments"),
+    ("write", "answers with its arguments; not declared safe"),
+    ("sleep", "answers after `ms`"),
+    ("hang", "never answers"),
+    ("exit", "exits with `status`, without an answer"),
+    ("kill", "kills itself, without an answer"),
+    ("half", "answers with half a line, and exits"),
+    ("stop", "stops itself"),
+    ("close_stdout", "closes its output, and lives on"),
+    ("close_stdin", "answers, closes its input, and lives on"),
+    ("big", "answers with `bytes` bytes"),
+    ("endless", "answers without end for `bytes` bytes, and never with a line break"),
+    ("noise", "writes noise before and around its answer"),
+    ("wrong_id", "answers an id that nobody asked, then the right one"),
+    ("twice", "answers twice"),
+    ("string_id", "answers with its id as a string"),
+    ("no_id", "answers with an error without an id"),
+    ("neither", "answers with neither a result nor an error"),
+    ("null", "answers with a null result"),
+    ("glued", "answers glued to a notification on one line"),
+    ("flood_stderr", "writes `bytes` bytes to stderr, then answers"),
+    ("spin", "burns the processor for `ms`, then answers"),
+    ("tool_error", "answers with isError"),
+];
+
+/// One call of a tool.
+pub(super) struct Call {
+    pub(super) id: Value,
+    pub(super) arguments: Value,
+    pub(super) nonce: String,
+}
+
+/// Runs a tool. A status ends the server.
+pub(super) fn run(name: &str, call: &Call) -> Option<ExitCode> {
+    let id = &call.id;
+    match name {
+        "sleep" => {
+            #[expect(clippy::disallowed_methods, reason = "slowness is the fault")]
+            std::thread::sleep(Duration::from_millis(call.number("ms")));
+            call.echo();
+        }
+        "hang" => loop {
+            std::thread::park();
+        },
+        "exit" => return Some(ExitCode::from(u8::try_from(call.number("status")).unwrap_or(1))),
+        "kill" => drop(kill_process(getpid(), Signal::KILL)),
+        "half" => {
+            say_raw(&format!(r#"{{"jsonrpc":"2.0","id":{id},"resu"#));
+            return Some(ExitCode::SUCCESS);
+        }
+        "stop" => drop(kill_process(getpid(), Signal::STOP)),
+        "close_stdout" => {
+            if let Ok(null) = std::fs::File::create("/dev/null") {
+                let _ = rustix::stdio::dup2_stdout(&null);
+            }
+        }
+        "close_stdin" => {
+            call.echo();
+            if let Ok(null) = std::fs::File::open("/dev/null") {
+                let _ = rustix::stdio::dup2_stdin(&null);
+            }
+            loop {
+                std::thread::park();
+            }
+        }
+        "big" => answer(id, &json!({ "content": [{ "type": "text", "text": "x".repeat(call.size()) }] })),
+        "endless" => {
+            say_raw(&format!(r#"{{"jsonrpc":"2.0","id":{id},"result":""#));
+            for _ in 0..call.size() / 65536 {
+                say_raw(&"x".repeat(65536));
+            }
+            loop {
+                std::thread::park();
+            }
+        }
+        "noise" => {
+            say_raw("starting work\n{\"half\": \n\n");
+            let text = json!({ "jsonrpc": "2.0", "id": id, "result": call.arguments });
+            say_raw(&format!("INFO done {text}\nmore noise\n"));
+        }
+        "wrong_id" => {
+            say(&json!({ "jsonrpc": "2.0", "id": 999_999, "result": {} }));
+            say(&json!({ "jsonrpc": "2.0", "id": "nobody", "result": {} }));
+            call.echo();
+        }
+        "twice" => {
+            call.echo();
+            answer(id, &json!({ "second": true }));
+        }
+        "string_id" => answer(&Value::String(id.to_string()), &call.arguments),
+        "no_id" => say(&json!({ "jsonrpc": "2.0", "error": { "code": -32700, "message": "parse error" } })),
+        "neither" => say(&json!({ "jsonrpc": "2.0", "id": id })),
+        "null" => answer(id, &Value::Null),
+        "glued" => {
+            let note =
+                json!({ "jsonrpc": "2.0", "method": "notifications/message", "params": { "level": "info" } });
+            let text = json!({ "jsonrpc": "2.0", "id": id, "result": call.arguments });
+            say_raw(&format!("{note}{text}\n"));
+        }
+        "flood_stderr" => {
+            let mut stderr = std::io::stderr().lock();
+            for _ in 0..call.size() / 1000 {
+                let _ = stderr.write_all(&[b'e'; 1000]);
+            }
+            call.echo();
+        }
+        "spin" => {
+            #[expect(clippy::disallowed_methods, reason = "burning time is the fault")]
+            let start = std::time::Instant::now();
+            while start.elapsed() < Duration::from_millis(call.number("ms")) {
+                std::hint::spin_loop();
+            }
+            call.echo();
+        }
+        "tool_error" => {
+            answer(id, &json!({ "content": [{ "type": "text", "text": "no" }], "isError": true }));
+        }
+        _ => call.echo(),
+    }
+    None
+}
+
+impl Call {
+    fn echo(&self) {
+        let text = self.arguments.to_string();
+        answer(&self.id, &json!({ "content": [{ "type": "text", "text": text }] }));
+    }
+
+    fn number(&self, name: &str) -> u64 {
+        self.arguments[name].as_u64().unwrap_or(0)
+    }
+
+    fn size(&self) -> usize {
+        usize::try_from(self.number("bytes")).unwrap_or(usize::MAX)
+    }
+}

@@ -1,0 +1,10 @@
+//! Servers that misbehave on purpose, and a book of what they really did.
+//!
+//! `badserver` is an MCP server over stdio in either era. Each of its tools is a fault ([`badserver::TOOLS`]); faults at
+//! start are flags. It writes down what it read and what it ran, so that a verdict can be held against the truth.
+
+pub mod badserver;
+mod book;
+pub mod soak;
+
+pub use book::Book;

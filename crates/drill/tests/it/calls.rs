@@ -1,0 +1,141 @@
+//! S12, S21, and the verdicts on calls.
+
+use std::time::Duration;
+
+use linetender::{CallErrorKind, Deadline, Options, ServerState, Span};
+
+use crate::kit::{bad, bad_with, eventually, in_time, kill, policy, speaks, stopwatch};
+
+#[tokio::test]
+async fn s12_an_answer_over_the_cap_fails_its_call_alone() {
+    let small = policy(|settings| settings.limits.message = 100_000);
+    let bad = bad_with(&[], |server| server.policy(small));
+    bad.up().await;
+    let line = bad.line.clone();
+    let other = tokio::task::spawn(async move { line.call_tool("sleep", r#"{"nonce":"o","ms":300}"#).await });
+    let start = stopwatch();
+    let error = bad.call("big", r#"{"nonce":"a","bytes":200000}"#).await.unwrap_err();
+    assert!(start.elapsed() < Duration::from_millis(500));
+    speaks(&error);
+    assert_eq!(error.kind, CallErrorKind::BadAnswer);
+    assert!(error.cause.contains("longer than 100000 bytes"), "{error}");
+    in_time(other).await.unwrap().unwrap();
+    bad.works().await;
+    assert_eq!(bad.line.status().generation, 1);
+    bad.leaves_nothing().await;
+}
+
+#[tokio::test]
+async fn s12_an_endless_answer_fails_its_call_alone() {
+    let small = policy(|settings| settings.limits.message = 100_000);
+    let bad = bad_with(&[], |server| server.policy(small));
+    bad.up().await;
+    let error = bad.call("endless", r#"{"nonce":"a","bytes":10000000}"#).await.unwrap_err();
+    speaks(&error);
+    assert_eq!(error.kind, CallErrorKind::BadAnswer);
+    bad.leaves_nothing().await;
+}
+
+#[tokio::test]
+async fn s21_a_dropped_call_is_cancelled_and_the_line_unharmed() {
+    let bad = bad(&[]);
+    bad.up().await;
+    let dropped = tokio::time::timeout(
+        Duration::from_millis(50),
+        bad.line.call_tool("sleep", r#"{"nonce":"a","ms":200}"#),
+    );
+    assert!(dropped.await.is_err());
+    bad.works().await;
+    // Its late answer disturbs nobody.
+    eventually(|| (bad.line.odd().0 > 0).then_some(())).await;
+    bad.works().await;
+    assert_eq!(bad.line.status().generation, 1);
+    bad.leaves_nothing().await;
+}
+
+#[tokio::test]
+async fn a_tool_error_is_an_answer() {
+    let bad = bad(&[]);
+    let answer = bad.call("tool_error", "{}").await.unwrap();
+    assert!(answer.result().contains(r#""isError":true"#));
+    let answer = in_time(bad.line.request("no/such/method", None, Options::default())).await.unwrap();
+    assert!(answer.error().unwrap().contains("-32601"));
+    assert_eq!(bad.line.status().generation, 1);
+    bad.leaves_nothing().await;
+}
+
+#[tokio::test]
+async fn a_safe_call_of_unknown_outcome_is_sent_again_and_an_unsafe_one_is_not() {
+    let trusting = policy(|settings| settings.trust_annotations = true);
+    // The second call kills it, each time it is started: `echo` is declared read-only, `write` is not.
+    for (tool, listed, works) in [("write", false, false), ("write", true, true), ("echo", false, true)] {
+        let bad = bad_with(&["--die-on-call", "2"], |server| {
+            let server = server.policy(trusting);
+            if listed { server.safe_tool("write") } else { server }
+        });
+        bad.works().await;
+        in_time(bad.line.list_tools()).await.unwrap();
+        let outcome = bad.call(tool, r#"{"nonce":"n"}"#).await;
+        assert_eq!(outcome.is_ok(), works, "{tool} {listed}: {outcome:?}");
+        if let Err(error) = outcome {
+            speaks(&error);
+            assert_eq!(error.delivery.name(), "unknown");
+        }
+        bad.leaves_nothing().await;
+    }
+}
+
+#[tokio::test]
+async fn a_stateful_server_says_once_that_its_state_is_lost() {
+    let stateful = policy(|settings| settings.state = ServerState::Process);
+    let bad = bad_with(&[], |server| server.policy(stateful));
+    let pid = bad.up().await;
+    bad.works().await;
+    kill("-9", pid);
+    bad.back(1).await;
+    let error = bad.call("echo", "{}").await.unwrap_err();
+    speaks(&error);
+    assert!(error.cause.contains("state was lost"), "{error}");
+    bad.works().await;
+    bad.leaves_nothing().await;
+}
+
+#[tokio::test]
+async fn a_deadline_of_ones_own_is_kept() {
+    let bad = bad(&[]);
+    bad.up().await;
+    let options = Options { deadline: Deadline::After(Span::from_millis(100)) };
+    let start = stopwatch();
+    let params = r#"{"name":"hang","arguments":{"nonce":"a"}}"#;
+    let error = in_time(bad.line.request("tools/call", Some(params), options)).await.unwrap_err();
+    assert!(start.elapsed() < Duration::from_secs(2));
+    speaks(&error);
+    assert_eq!(error.kind, CallErrorKind::TimedOut);
+    bad.leaves_nothing().await;
+}
+
+#[tokio::test]
+async fn too_many_calls_are_refused_at_once() {
+    let narrow = policy(|settings| {
+        settings.limits.in_flight = 2;
+        settings.limits.queue = 3;
+    });
+    let bad = bad_with(&[], |server| server.policy(narrow));
+    bad.up().await;
+    let calls: Vec<_> = (0..10)
+        .map(|_| {
+            let line = bad.line.clone();
+            tokio::task::spawn(async move { line.call_tool("sleep", r#"{"nonce":"a","ms":200}"#).await })
+        })
+        .collect();
+    let mut refused = 0;
+    for call in calls {
+        if let Err(error) = in_time(call).await.unwrap() {
+            speaks(&error);
+            assert_eq!(error.kind, CallErrorKind::Overloaded);
+            refused += 1;
+        }
+    }
+    assert_eq!(refused, 5);
+    bad.leaves_nothing().await;
+}

@@ -1,0 +1,183 @@
+//! What a server offers: tools, prompts, resources. Read anew each generation, compared, and kept while it is down.
+
+use std::collections::BTreeMap;
+
+use linetender_wire::frame::{Message, Outcome};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use crate::dial::Link;
+use crate::entry::Reply;
+
+/// The most pages of one list that are read.
+const PAGES: usize = 50;
+
+/// What a server offers, as it was spelt.
+#[derive(Clone, Debug, Default)]
+pub struct Catalogue {
+    /// The generation that it was read from; zero if it was never read.
+    pub generation: u64,
+    lists: BTreeMap<Kind, Vec<Item>>,
+}
+
+/// Which list.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+pub enum Kind {
+    /// `tools/list`.
+    Tools,
+    /// `prompts/list`.
+    Prompts,
+    /// `resources/list`.
+    Resources,
+}
+
+#[derive(Clone, Debug, Eq, PartialEq)]
+struct Item {
+    name: String,
+    text: Box<str>,
+    safe: bool,
+}
+
+/// How one list differs from what it was.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct Change {
+    /// New names.
+    pub added: Vec<String>,
+    /// Names that are gone.
+    pub removed: Vec<String>,
+    /// Names that mean something else now.
+    pub changed: Vec<String>,
+}
+
+impl Kind {
+    const ALL: [Self; 3] = [Self::Tools, Self::Prompts, Self::Resources];
+
+    const fn method(self) -> &'static str {
+        match self {
+            Self::Tools => "tools/list",
+            Self::Prompts => "prompts/list",
+            Self::Resources => "resources/list",
+        }
+    }
+
+    const fn member(self) -> &'static str {
+        match self {
+            Self::Tools => "tools",
+            Self::Prompts => "prompts",
+            Self::Resources => "resources",
+        }
+    }
+}
+
+impl Catalogue {
+    /// The entries of a list, raw, in the server's order.
+    pub fn list(&self, kind: Kind) -> impl Iterator<Item = &str> {
+        self.lists.get(&kind).into_iter().flatten().map(|item| &*item.text)
+    }
+
+    /// Whether the server calls this tool read-only or idempotent.
+    pub(crate) fn declares_safe(&self, tool: &str) -> bool {
+        self.lists.get(&Kind::Tools).into_iter().flatten().any(|item| item.name == tool && item.safe)
+    }
+
+    /// What is different now, per list; nothing if nothing is.
+    pub(crate) fn changes_since(&self, before: &Self) -> Vec<(Kind, Change)> {
+        let none = Vec::new();
+        let lists = |catalogue: &Self, kind| catalogue.lists.get(&kind).cloned().unwrap_or_default();
+        let mut changes = Vec::new();
+        for kind in Kind::ALL {
+            let (old, new) = (lists(before, kind), self.lists.get(&kind).unwrap_or(&none));
+            let named = |list: &[Item], name: &str| list.iter().position(|item| item.name == name);
+            let mut change = Change::default();
+            for item in new {
+                match named(&old, &item.name) {
+                    None => change.added.push(item.name.clone()),
+                    Some(at) if old[at] != *item => change.changed.push(item.name.clone()),
+                    Some(_) => {}
+                }
+            }
+            change.removed = old
+                .iter()
+                .filter(|item| named(new, &item.name).is_none())
+                .map(|item| item.name.clone())
+                .collect();
+            if change != Change::default() {
+                changes.push((kind, change));
+            }
+        }
+        changes
+    }
+
+    /// Reads all lists that the server says it has. A list that fails keeps what it was, and says so.
+    pub(crate) async fn read(link: &Link, meta: Option<String>, before: &Self) -> Self {
+        let greeting = link.greeting.get();
+        let capabilities: serde_json::Value = greeting
+            .and_then(|greeting| serde_json::from_str(&greeting.result).ok())
+            .map(|result: serde_json::Value| result["capabilities"].clone())
+            .unwrap_or_default();
+        let mut lists = BTreeMap::new();
+        for kind in Kind::ALL {
+            if capabilities.get(kind.member()).is_none() {
+                continue;
+            }
+            if let Some(items) = read_list(link, kind, meta.as_deref()).await {
+                lists.insert(kind, items);
+            } else {
+                tracing::warn!(list = kind.member(), "a list could not be read; the last one is kept");
+                lists.extend(before.lists.get(&kind).map(|items| (kind, items.clone())));
+            }
+        }
+        Self { generation: link.generation.number(), lists }
+    }
+}
+
+async fn read_list(link: &Link, kind: Kind, meta: Option<&str>) -> Option<Vec<Item>> {
+    let mut items = Vec::new();
+    let mut cursor: Option<String> = None;
+    for _ in 0..PAGES {
+        let mut params = serde_json::Map::new();
+        if let Some(cursor) = cursor.take() {
+            params.insert("cursor".into(), cursor.into());
+        }
+        if let Some(meta) = meta.and_then(|meta| serde_json::from_str(meta).ok()) {
+            params.insert("_meta".into(), meta);
+        }
+        let params = serde_json::Value::Object(params).to_string();
+        let Ok(Reply::Answer(frame)) = link.ask(kind.method(), Some(&params))?.await else { return None };
+        let Message::Response { outcome: Some((Outcome::Result, result)), .. } = frame.message() else {
+            return None;
+        };
+        let page: BTreeMap<String, Box<RawValue>> = serde_json::from_str(result).ok()?;
+        let entries: Vec<Box<RawValue>> = serde_json::from_str(page.get(kind.member())?.get()).ok()?;
+        items.extend(entries.into_iter().map(|entry| Item::of(&entry)));
+        cursor = page.get("nextCursor").and_then(|cursor| serde_json::from_str(cursor.get()).ok());
+        if cursor.is_none() {
+            return Some(items);
+        }
+    }
+    Some(items)
+}
+
+impl Item {
+    fn of(entry: &RawValue) -> Self {
+        #[derive(Default, Deserialize)]
+        struct Looked {
+            #[serde(default)]
+            name: String,
+            #[serde(default)]
+            uri: String,
+            #[serde(default)]
+            annotations: Annotations,
+        }
+        #[derive(Default, Deserialize)]
+        #[serde(default, rename_all = "camelCase")]
+        struct Annotations {
+            read_only_hint: bool,
+            idempotent_hint: bool,
+        }
+        let looked: Looked = serde_json::from_str(entry.get()).unwrap_or_default();
+        let name = if looked.uri.is_empty() { looked.name } else { looked.uri };
+        let safe = looked.annotations.read_only_hint || looked.annotations.idempotent_hint;
+        Self { name, text: entry.get().into(), safe }
+    }
+}

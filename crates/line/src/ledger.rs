@@ -1,0 +1,307 @@
+//! The calls of one generation: registered, answered, settled. And the ears of that generation.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use linetender_core::{Evidence, Generation, Instant, Record, Vitals};
+use linetender_wire::Item;
+use linetender_wire::frame::{self, Frame, Message, Outcome};
+use linetender_wire::stdio::{Listener, Outbox, Outgoing, Refused};
+use tokio::sync::{Notify, mpsc, oneshot};
+
+use crate::clock::Clock;
+use crate::entry::{Entry, Reply};
+use crate::status::Why;
+
+/// How many lines of noise are kept for whoever asks why.
+const NOISE_KEPT: usize = 8;
+
+/// Why a call could not be registered.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum NoSeat {
+    /// The generation is over: ask the gate again.
+    Sealed,
+    /// Too many wait to be written.
+    Full,
+}
+
+/// Something that the server said by itself.
+#[derive(Clone, Debug)]
+pub(crate) struct FromServer {
+    pub(crate) generation: Generation,
+    pub(crate) frame: Frame,
+}
+
+/// The calls of one generation.
+pub(crate) struct Ledger {
+    pub(crate) generation: Generation,
+    clock: Clock,
+    book: Mutex<Book>,
+    next_id: AtomicU64,
+    answered: AtomicU64,
+    heard_at: AtomicU64,
+    /// Lines that were no frames, and answers that nobody waited for.
+    odd: AtomicU64,
+    outbox: OnceLock<Outbox>,
+    upward: mpsc::Sender<FromServer>,
+    /// Why the generation ended, once it has.
+    pub(crate) ended: OnceLock<Arc<Why>>,
+    /// Somebody wants to know when nothing is in flight any more.
+    pub(crate) draining: AtomicBool,
+    pub(crate) emptied: Arc<Notify>,
+}
+
+#[derive(Default)]
+struct Book {
+    sealed: bool,
+    calls: HashMap<u64, Arc<Entry>>,
+    /// Calls whose caller went away, and until when they count as work of the server's.
+    owed: HashMap<u64, Instant>,
+    /// Whether the last thing written was a notification: an error without an id may be about that.
+    notified_last: bool,
+    noise: Vec<String>,
+}
+
+impl Ledger {
+    pub(crate) fn new(
+        generation: Generation,
+        clock: Clock,
+        upward: mpsc::Sender<FromServer>,
+        emptied: Arc<Notify>,
+    ) -> Self {
+        Self {
+            generation,
+            clock,
+            book: Mutex::default(),
+            next_id: AtomicU64::new(1),
+            answered: AtomicU64::new(0),
+            heard_at: AtomicU64::new(clock.now().nanos()),
+            odd: AtomicU64::new(0),
+            outbox: OnceLock::new(),
+            upward,
+            ended: OnceLock::new(),
+            draining: AtomicBool::new(false),
+            emptied,
+        }
+    }
+
+    fn book(&self) -> MutexGuard<'_, Book> {
+        self.book.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn open(&self, outbox: Outbox) {
+        let _ = self.outbox.set(outbox);
+    }
+
+    /// Registers a call and hands it to the writer. The text is made once the id is known.
+    pub(crate) fn register(
+        &self,
+        callers: bool,
+        record: Record,
+        text: impl FnOnce(u64) -> bytes::Bytes,
+    ) -> Result<(Arc<Entry>, oneshot::Receiver<Reply>), NoSeat> {
+        let outbox = self.outbox.get().ok_or(NoSeat::Sealed)?;
+        let id = self.next_id.fetch_add(1, Ordering::Relaxed);
+        let (entry, answer) = Entry::new(id, callers, record);
+        let entry = Arc::new(entry);
+        {
+            let mut book = self.book();
+            if book.sealed {
+                return Err(NoSeat::Sealed);
+            }
+            book.calls.insert(id, Arc::clone(&entry));
+            book.notified_last = false;
+        }
+        let ticket = Some(Arc::clone(&entry) as Arc<dyn linetender_wire::stdio::Ticket>);
+        let sent = outbox.send(Outgoing { text: frame::one_line(text(id)), ticket });
+        if let Err(refused) = sent {
+            self.remove(id);
+            return Err(match refused {
+                Refused::Full => NoSeat::Full,
+                Refused::Sealed => NoSeat::Sealed,
+            });
+        }
+        Ok((entry, answer))
+    }
+
+    /// Tells the server something that needs no answer. Lost if there is no room: nobody waits for it.
+    pub(crate) fn tell(&self, text: bytes::Bytes) {
+        if let Some(outbox) = self.outbox.get()
+            && outbox.send(Outgoing { text: frame::one_line(text), ticket: None }).is_ok()
+        {
+            self.book().notified_last = true;
+        }
+    }
+
+    pub(crate) fn seal(&self) {
+        self.book().sealed = true;
+    }
+
+    /// Takes a call out; if its caller went away, the server may still be busy with it until then.
+    pub(crate) fn abandon(&self, id: u64, until: Option<Instant>) {
+        let mut book = self.book();
+        book.calls.remove(&id);
+        if let Some(until) = until {
+            book.owed.insert(id, until);
+        }
+        self.tell_if_empty(&book);
+    }
+
+    fn remove(&self, id: u64) -> Option<Arc<Entry>> {
+        let mut book = self.book();
+        let entry = book.calls.remove(&id);
+        book.owed.remove(&id);
+        self.tell_if_empty(&book);
+        entry
+    }
+
+    fn tell_if_empty(&self, book: &Book) {
+        if book.calls.is_empty() && self.draining.load(Ordering::Relaxed) {
+            self.emptied.notify_one();
+        }
+    }
+
+    /// Settles the calls that the writer never touched.
+    pub(crate) fn settle_queued(&self) {
+        let queued: Vec<_> = self.book().calls.values().filter(|entry| entry.queued()).cloned().collect();
+        for entry in queued {
+            entry.lose(Evidence::Nothing);
+            self.remove(entry.id);
+        }
+    }
+
+    /// Settles all that are left.
+    pub(crate) fn settle_all(&self, evidence: Evidence) {
+        let calls = std::mem::take(&mut self.book().calls);
+        for entry in calls.into_values() {
+            entry.lose(evidence);
+        }
+    }
+
+    pub(crate) fn vitals(&self) -> Vitals {
+        let now = self.clock.now();
+        let mut book = self.book();
+        book.owed.retain(|_, until| *until > now);
+        let count = |calls: usize| u32::try_from(calls).unwrap_or(u32::MAX);
+        Vitals {
+            in_flight: count(book.calls.values().filter(|entry| entry.callers).count()),
+            owed: count(book.owed.len()),
+            answered: self.answered.load(Ordering::Relaxed),
+            heard_at: Instant::from_nanos(self.heard_at.load(Ordering::Relaxed)),
+        }
+    }
+
+    fn take_response(&self, frame: Frame) {
+        let Message::Response { id, outcome } = frame.message() else { return };
+        match (frame.response_number(), id) {
+            (Some(number), _) => {
+                let reply = match outcome {
+                    Some(_) => Reply::Answer(frame),
+                    None => Reply::Unusable("the answer has neither a result nor an error".into()),
+                };
+                self.answer(number, reply);
+            }
+            (None, None) => self.answer_without_id(&frame),
+            (None, Some(_)) => self.count_odd(),
+        }
+    }
+
+    fn answer(&self, id: u64, reply: Reply) {
+        match self.remove(id) {
+            Some(entry) if entry.callers => {
+                if entry.answer(reply) {
+                    self.answered.fetch_add(1, Ordering::Relaxed);
+                }
+            }
+            Some(entry) => drop(entry.answer(reply)),
+            None => self.count_odd(),
+        }
+    }
+
+    /// An error without an id: about the one call in flight, if it can only be about that.
+    fn answer_without_id(&self, frame: &Frame) {
+        let Message::Response { outcome: Some((Outcome::Error, error)), .. } = frame.message() else {
+            return self.count_odd();
+        };
+        let text = format!("the server answered without saying to what: {error}");
+        let (calls, only) = {
+            let mut book = self.book();
+            let only = book.calls.len() == 1 && !book.notified_last;
+            (std::mem::take(&mut book.calls), only)
+        };
+        for entry in calls.into_values() {
+            if only {
+                self.answered.fetch_add(u64::from(entry.callers), Ordering::Relaxed);
+                entry.answer(Reply::Unusable(text.clone()));
+            } else {
+                entry.lose(Evidence::Nothing);
+            }
+        }
+    }
+
+    /// Progress keeps a call alive; who asked for it gets it with everything else that the server says by itself.
+    fn note_progress(&self, params: Option<&str>) {
+        #[derive(serde::Deserialize)]
+        struct Progress {
+            #[serde(rename = "progressToken")]
+            token: serde_json::Value,
+        }
+        let Some(Progress { token }) = params.and_then(|params| serde_json::from_str(params).ok()) else {
+            return;
+        };
+        let now = self.clock.now();
+        let book = self.book();
+        match token.as_u64().and_then(|id| book.calls.get(&id)) {
+            Some(entry) => entry.progressed(now),
+            // A token of the agent's own choosing: it can only mean one of the calls that are out.
+            None => book.calls.values().for_each(|entry| entry.progressed(now)),
+        }
+    }
+
+    fn count_odd(&self) {
+        self.odd.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// How many lines were no frames or answered nothing, and the first of them.
+    pub(crate) fn odd(&self) -> (u64, Vec<String>) {
+        (self.odd.load(Ordering::Relaxed), self.book().noise.clone())
+    }
+}
+
+impl Listener for Ledger {
+    fn heard(&self) {
+        self.heard_at.store(self.clock.now().nanos(), Ordering::Relaxed);
+    }
+
+    fn hear(&self, item: Item) {
+        match item {
+            Item::Frame(frame) => match frame.message() {
+                Message::Response { .. } => self.take_response(frame),
+                Message::Request { id, method: "ping", .. } => self.tell(frame::reply(id, "{}")),
+                message => {
+                    if let Message::Notification { method: "notifications/progress", params } = message {
+                        self.note_progress(params);
+                    }
+                    // Nobody listens, or too slowly: what is lost here is never an answer.
+                    let said = FromServer { generation: self.generation, frame };
+                    if self.upward.try_send(said).is_err() {
+                        self.count_odd();
+                    }
+                }
+            },
+            Item::Noise(noise) => {
+                self.count_odd();
+                let mut book = self.book();
+                if book.noise.len() < NOISE_KEPT {
+                    let text = String::from_utf8_lossy(&noise);
+                    book.noise.push(linetender_wire::Redacted::head(&text, 200).to_string());
+                }
+            }
+            Item::Unreadable { id, bad, seen } => match id.as_deref().and_then(frame::number) {
+                Some(id) => self.answer(id, Reply::too_large(bad, seen)),
+                None => self.settle_all(Evidence::Nothing),
+            },
+        }
+    }
+}

@@ -1,0 +1,281 @@
+//! The handle that programs hold.
+
+use std::fmt;
+use std::hash::{BuildHasher as _, RandomState};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize};
+
+use linetender_core::{Asked, Command, Gate, Generation, RetryBudget};
+use tokio::sync::{Semaphore, broadcast, mpsc, oneshot, watch};
+
+use crate::call::{Answer, Call, Options, Shared};
+use crate::catalogue::{Catalogue, Change, Kind};
+use crate::clock::Clock;
+use crate::error::CallError;
+use crate::ledger::FromServer;
+use crate::rig::Rig;
+use crate::server::Server;
+use crate::status::{Published, Status};
+use crate::tender::{Inbox, Tender};
+
+/// How many events a slow listener may lag behind.
+const EVENTS_KEPT: usize = 256;
+
+/// A supervised connection to one server. Cheap to clone; the server ends when the last clone is dropped.
+#[derive(Clone)]
+pub struct Line {
+    shared: Arc<Shared>,
+    events: broadcast::WeakSender<Event>,
+}
+
+/// Something that happened to a line.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum Event {
+    /// It stands somewhere else now.
+    State(Status),
+    /// One of its lists really changed.
+    Changed(Kind, Arc<Change>),
+}
+
+impl Line {
+    /// A line of its own, dialled at once. Programs with several lines use a [`Rig`].
+    ///
+    /// # Panics
+    /// Outside a tokio runtime.
+    pub fn open(server: Server) -> Self {
+        Rig::new().open(server)
+    }
+
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the tender is what owns the other tasks; it ends with the line"
+    )]
+    pub(crate) fn on(
+        server: Server,
+        dial_gate: Arc<Semaphore>,
+        agent: Option<mpsc::Sender<FromServer>>,
+    ) -> Self {
+        let clock = Clock::start();
+        let policy = *server.policy.settings();
+        let server = Arc::new(server);
+        let (inbox, asks) = mpsc::channel(1024);
+        let status = Status {
+            state: "idle",
+            generation: 0,
+            cause: None,
+            budget: u32::from(policy.budget.tokens) * 1000,
+        };
+        let (publish, published) = watch::channel(Published { gate: Gate::Knock, link: None, status });
+        let (new_catalogue, catalogue) = watch::channel(Arc::new(Catalogue::default()));
+        let (events, _) = broadcast::channel(EVENTS_KEPT);
+        let shared = Arc::new(Shared {
+            server: Arc::clone(&server),
+            clock,
+            published,
+            catalogue,
+            inbox,
+            seats: Semaphore::new(policy.limits.in_flight.into()),
+            waiting: AtomicUsize::new(0),
+            calls: AtomicU64::new(0),
+            retry: std::sync::Mutex::new(RetryBudget::new(policy.retry, clock.now())),
+        });
+        let line = Self { shared, events: events.downgrade() };
+        let tender = Tender {
+            server,
+            clock,
+            dial_gate,
+            inbox: asks,
+            publish,
+            catalogue: new_catalogue,
+            events,
+            agent,
+        };
+        // Lines that lost the same server must not come back in step: any number will do that differs between them.
+        let seed = RandomState::new().hash_one(Arc::as_ptr(&line.shared) as usize);
+        tokio::spawn(tender.run(seed));
+        line
+    }
+
+    /// The server's name.
+    pub fn name(&self) -> &str {
+        &self.shared.server.name
+    }
+
+    /// Calls a tool. `arguments` is a raw JSON object.
+    ///
+    /// # Errors
+    /// If the server could not answer; an answer that is an error is an answer.
+    pub async fn call_tool(&self, tool: &str, arguments: &str) -> Result<Answer, CallError> {
+        let name = linetender_wire::frame::respell(tool);
+        let params = format!(r#"{{"name":{name},"arguments":{arguments}}}"#);
+        self.make("tools/call", Some(&params), Some(tool), Options::default()).await
+    }
+
+    /// Reads a resource.
+    ///
+    /// # Errors
+    /// If the server could not answer.
+    pub async fn read_resource(&self, uri: &str) -> Result<Answer, CallError> {
+        let params = format!(r#"{{"uri":{}}}"#, linetender_wire::frame::respell(uri));
+        self.make("resources/read", Some(&params), None, Options::default()).await
+    }
+
+    /// Gets a prompt. `arguments` is a raw JSON object.
+    ///
+    /// # Errors
+    /// If the server could not answer.
+    pub async fn get_prompt(&self, name: &str, arguments: &str) -> Result<Answer, CallError> {
+        let name = linetender_wire::frame::respell(name);
+        let params = format!(r#"{{"name":{name},"arguments":{arguments}}}"#);
+        self.make("prompts/get", Some(&params), None, Options::default()).await
+    }
+
+    /// Makes any request. `params` is raw JSON. Dropping the future cancels it.
+    ///
+    /// # Errors
+    /// If the server could not answer.
+    pub async fn request(
+        &self,
+        method: &str,
+        params: Option<&str>,
+        options: Options,
+    ) -> Result<Answer, CallError> {
+        let tool = (method == "tools/call").then(|| params.and_then(tool_name)).flatten();
+        self.make(method, params, tool.as_deref(), options).await
+    }
+
+    async fn make(
+        &self,
+        method: &str,
+        params: Option<&str>,
+        tool: Option<&str>,
+        options: Options,
+    ) -> Result<Answer, CallError> {
+        Call { shared: &self.shared, method, params, tool, options }.run().await
+    }
+
+    /// Waits for it to be up, as a call would.
+    ///
+    /// # Errors
+    /// If it does not come up in the time that a call waits.
+    pub async fn ready(&self) -> Result<(), CallError> {
+        let options = Options::default();
+        Call { shared: &self.shared, method: "", params: None, tool: None, options }.ready().await
+    }
+
+    /// The tools, raw, as last read. Waits for the first reading; a server that is down keeps its tools listed.
+    ///
+    /// # Errors
+    /// If the line could not come up.
+    pub async fn list_tools(&self) -> Result<Vec<String>, CallError> {
+        let catalogue = self.catalogue().await?;
+        Ok(catalogue.list(Kind::Tools).map(str::to_owned).collect())
+    }
+
+    /// Everything the server offers, as last read. Waits for the first reading.
+    ///
+    /// # Errors
+    /// If the line could not come up.
+    pub async fn catalogue(&self) -> Result<Arc<Catalogue>, CallError> {
+        let mut catalogue = self.shared.catalogue.clone();
+        if catalogue.borrow().generation == 0 {
+            self.ready().await?;
+            let limit = crate::clock::duration(self.shared.server.policy.settings().dial.handshake);
+            let _ =
+                tokio::time::timeout(limit, catalogue.wait_for(|catalogue| catalogue.generation > 0)).await;
+        }
+        let read = catalogue.borrow().clone();
+        Ok(read)
+    }
+
+    /// Where it stands now.
+    pub fn status(&self) -> Status {
+        self.shared.published.borrow().status.clone()
+    }
+
+    /// Waits until it stands where `wanted` says, and tells where that is.
+    pub async fn wait_for(&self, mut wanted: impl FnMut(&Status) -> bool) -> Status {
+        let mut published = self.shared.published.clone();
+        match published.wait_for(|now| wanted(&now.status)).await {
+            Ok(now) => now.status.clone(),
+            // The tender is gone, so this is the last word.
+            Err(_) => self.status(),
+        }
+    }
+
+    /// What happens to it from now on.
+    pub fn events(&self) -> broadcast::Receiver<Event> {
+        match self.events.upgrade() {
+            Some(events) => events.subscribe(),
+            None => broadcast::channel(1).1,
+        }
+    }
+
+    /// A new generation, because somebody says so. Many that ask at once are one dial.
+    pub async fn redial(&self) {
+        let status = self.status();
+        let seen = Generation::new(status.generation);
+        let lives = matches!(status.state, "up" | "suspect" | "draining");
+        let command = if lives { Command::RedialIf { seen } } else { Command::Redial };
+        self.ask(command).await;
+    }
+
+    /// Ends it. Nothing of the server is left when this returns.
+    pub async fn close(&self) {
+        self.ask(Command::Close).await;
+        self.wait_for(|status| status.state == "closed").await;
+    }
+
+    /// Dials it, if nobody did yet.
+    pub(crate) fn wake(&self) {
+        let _ = self.shared.inbox.try_send(Inbox::Command(Command::Open, None));
+    }
+
+    /// Tells the server something, if it is up.
+    pub(crate) fn tell(&self, text: bytes::Bytes) {
+        let link = self.shared.published.borrow().link.clone();
+        if let Some(link) = link {
+            link.ledger.tell(text);
+        }
+    }
+
+    /// What the server said of itself, once it is up.
+    pub(crate) fn greeting(&self) -> Option<Box<str>> {
+        let link = self.shared.published.borrow().link.clone()?;
+        link.greeting.get().map(|greeting| greeting.result.clone())
+    }
+
+    async fn ask(&self, command: Command) -> Option<Asked> {
+        let (reply, asked) = oneshot::channel();
+        self.shared.inbox.send(Inbox::Command(command, Some(reply))).await.ok()?;
+        asked.await.ok()
+    }
+
+    /// Lines of noise and answers to nothing that the present generation sent, and the first of them.
+    pub fn odd(&self) -> (u64, Vec<String>) {
+        let link = self.shared.published.borrow().link.clone();
+        link.map(|link| link.ledger.odd()).unwrap_or_default()
+    }
+
+    /// The process of the present generation.
+    pub fn pid(&self) -> Option<i32> {
+        let link = self.shared.published.borrow().link.clone()?;
+        link.child.pid()
+    }
+}
+
+impl fmt::Debug for Line {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Line").field("server", &self.name()).field("status", &self.status()).finish()
+    }
+}
+
+/// The name of the tool that a raw `tools/call` is about.
+fn tool_name(params: &str) -> Option<String> {
+    #[derive(serde::Deserialize)]
+    struct Named {
+        name: String,
+    }
+    serde_json::from_str::<Named>(params).ok().map(|named| named.name)
+}

@@ -1,0 +1,238 @@
+//! One agent's view of a line: frames in, frames out, for as long as the agent lives.
+//!
+//! The agent's connection outlives every generation behind it. Its `initialize` is answered once; after that a server
+//! may die as often as it likes: each call gets its answer, or an error that says what happened.
+
+mod agent;
+mod replies;
+
+use std::collections::HashMap;
+
+use bytes::Bytes;
+use linetender_core::Generation;
+use linetender_wire::frame::{self, Frame, Message};
+use linetender_wire::handshake::{Era, Eras, Hello};
+use linetender_wire::{Item, Lines};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::{broadcast, mpsc};
+use tokio::task::{AbortHandle, JoinSet};
+
+use crate::call::{Deadline, Options};
+use crate::catalogue::Kind;
+use crate::ledger::FromServer;
+use crate::line::{Event, Line};
+use crate::rig::Rig;
+use crate::server::Server;
+
+/// Frames that wait to be read by the agent.
+const TO_AGENT: usize = 1024;
+
+/// Why a session ended.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Ended {
+    /// The agent closed its end.
+    AgentGone,
+    /// The agent cannot be written to.
+    AgentDeaf,
+}
+
+/// Serves one agent on these pipes until it goes; then the server goes too.
+///
+/// The agent owns the deadline of its calls. Its capabilities and its name go to the server, and the server's requests
+/// come to it: it is the only agent on this line.
+pub async fn serve<R, W>(server: Server, rig: &Rig, input: R, output: W) -> Ended
+where
+    R: AsyncRead + Unpin,
+    W: AsyncWrite + Unpin + Send + 'static,
+{
+    let limits = server.policy.settings().limits;
+    let limits = frame::Limits { length: limits.message as usize, depth: limits.depth.into() };
+    let (to_agent, frames) = mpsc::channel(TO_AGENT);
+    let mut tasks = JoinSet::new();
+    let writer = tasks.spawn(agent::write(output, frames));
+    let mut agent = agent::Reader::new(input, Lines::new(limits));
+    let mut session =
+        Session { server, rig: rig.clone(), to_agent, tasks, running: HashMap::new(), open: None };
+    let ended = loop {
+        let said = async {
+            match &mut session.open {
+                Some(open) => open.next().await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            item = agent.next() => match item {
+                Some(Item::Frame(frame)) => session.hear_agent(frame).await,
+                Some(Item::Noise(_)) => {}
+                Some(Item::Unreadable { id, bad, .. }) => session.unreadable(id.as_deref(), &bad).await,
+                None => break Ended::AgentGone,
+            },
+            said = said => session.hear_server(said).await,
+            Some(done) = session.tasks.join_next_with_id() => {
+                if done.is_ok_and(|(id, ())| id == writer.id()) {
+                    break Ended::AgentDeaf;
+                }
+            }
+        }
+    };
+    session.end().await;
+    ended
+}
+
+struct Session {
+    server: Server,
+    rig: Rig,
+    to_agent: mpsc::Sender<Bytes>,
+    tasks: JoinSet<()>,
+    /// The agent's requests that are under way, by their id as it was spelt.
+    running: HashMap<Box<str>, AbortHandle>,
+    open: Option<Open>,
+}
+
+/// The line, once the agent has said who it is.
+struct Open {
+    line: Line,
+    said: mpsc::Receiver<FromServer>,
+    events: broadcast::Receiver<Event>,
+    /// Questions of the server's that the agent has not answered: ours to theirs.
+    asked: HashMap<u64, (Generation, Box<str>)>,
+    next_question: u64,
+}
+
+/// Something for the agent.
+enum Said {
+    Server(FromServer),
+    Changed(Kind),
+}
+
+impl Open {
+    async fn next(&mut self) -> Said {
+        loop {
+            tokio::select! {
+                Some(said) = self.said.recv() => return Said::Server(said),
+                event = self.events.recv() => match event {
+                    Ok(Event::Changed(kind, _)) => return Said::Changed(kind),
+                    Ok(_) | Err(broadcast::error::RecvError::Lagged(_)) => {}
+                    Err(broadcast::error::RecvError::Closed) => std::future::pending().await,
+                },
+            }
+        }
+    }
+}
+
+impl Session {
+    async fn tell(&self, text: Bytes) {
+        // An agent that does not read its stream holds up itself alone; that its end is deaf is found by the writer.
+        let _ = self.to_agent.send(frame::one_line(text)).await;
+    }
+
+    async fn unreadable(&self, id: Option<&str>, bad: &frame::Bad) {
+        let error = serde_json::json!({ "code": -32600, "message": format!("the message is {bad}") });
+        self.tell(frame::error_reply(id.unwrap_or("null"), &error.to_string())).await;
+    }
+
+    async fn hear_agent(&mut self, frame: Frame) {
+        self.running.retain(|_, task| !task.is_finished());
+        match frame.message() {
+            Message::Request { id, method: "ping", .. } => self.tell(frame::reply(id, "{}")).await,
+            Message::Request { id, method, params } => self.request(id, method, params),
+            Message::Notification { method: "notifications/initialized", .. } => {}
+            Message::Notification { method: "notifications/cancelled", params } => self.cancel(params),
+            Message::Notification { .. } => {
+                if let Some(open) = &self.open {
+                    open.line.tell(frame.text().clone());
+                }
+            }
+            Message::Response { .. } => self.answer(&frame),
+        }
+    }
+
+    fn request(&mut self, id: &str, method: &str, params: Option<&str>) {
+        let line = self.line(method, params);
+        let (to_agent, id, method) = (self.to_agent.clone(), Box::<str>::from(id), method.to_owned());
+        let params = params.map(str::to_owned);
+        let key = id.clone();
+        let task = self.tasks.spawn(async move {
+            let text = if method == "initialize" {
+                replies::initialized(&line, &id).await
+            } else {
+                let options = Options { deadline: Deadline::Agent };
+                match line.request(&method, params.as_deref(), options).await {
+                    Ok(answer) => answer.with_id(&id),
+                    Err(error) => replies::failed(&method, &id, &error),
+                }
+            };
+            let _ = to_agent.send(frame::one_line(text)).await;
+        });
+        self.running.insert(key, task);
+    }
+
+    /// The line; the agent's first request says in which era it is spoken for.
+    fn line(&mut self, method: &str, params: Option<&str>) -> Line {
+        if let Some(open) = &self.open {
+            return open.line.clone();
+        }
+        let legacy = method == "initialize";
+        let server = self.server.clone().eras(Eras::Only(if legacy { Era::Legacy } else { Era::Modern }));
+        let server = match params {
+            Some(params) if legacy => server.hello(Hello::Agent(params.into())),
+            _ => server,
+        };
+        let (tell, said) = mpsc::channel(TO_AGENT);
+        let line = Line::on(server, self.rig.dial_gate(), Some(tell));
+        line.wake();
+        let events = line.events();
+        self.open = Some(Open { line: line.clone(), said, events, asked: HashMap::new(), next_question: 0 });
+        line
+    }
+
+    /// The agent wants no answer any more: dropping the call tells the server.
+    fn cancel(&mut self, params: Option<&str>) {
+        #[derive(serde::Deserialize)]
+        struct Cancelled<'a> {
+            #[serde(borrow, rename = "requestId")]
+            id: &'a serde_json::value::RawValue,
+        }
+        let cancelled: Option<Cancelled<'_>> = params.and_then(|params| serde_json::from_str(params).ok());
+        if let Some(task) = cancelled.and_then(|cancelled| self.running.remove(cancelled.id.get())) {
+            task.abort();
+        }
+    }
+
+    /// The agent answers a question of the server's: the one that asked, if it still lives.
+    fn answer(&mut self, frame: &Frame) {
+        let Some(open) = &mut self.open else { return };
+        let question = frame.response_number().and_then(|number| open.asked.remove(&number));
+        if let Some((generation, id)) = question
+            && open.line.status().generation == generation.number()
+        {
+            open.line.tell(frame.with_id(&id));
+        }
+    }
+
+    async fn hear_server(&mut self, said: Said) {
+        let text = match said {
+            Said::Changed(kind) => frame::notification(replies::list_changed(kind), None),
+            Said::Server(FromServer { generation, frame }) => match frame.message() {
+                // Whether a list really changed is known when it has been read again.
+                Message::Notification { method, .. } if method.ends_with("/list_changed") => return,
+                Message::Notification { .. } | Message::Response { .. } => frame.text().clone(),
+                Message::Request { id, .. } => {
+                    let Some(open) = &mut self.open else { return };
+                    open.asked.retain(|_, (of, _)| *of == generation);
+                    open.next_question += 1;
+                    open.asked.insert(open.next_question, (generation, id.into()));
+                    frame.with_id(&open.next_question.to_string())
+                }
+            },
+        };
+        self.tell(text).await;
+    }
+
+    async fn end(mut self) {
+        self.tasks.abort_all();
+        if let Some(open) = self.open.take() {
+            open.line.close().await;
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! Where a line stands, for people and programs.
+
+use std::fmt;
+use std::sync::Arc;
+
+use linetender_core::{
+    Cause, Conclusion, Detail as CauseDetail, Gate, Generation, Instant, Leaf, NextTry, NoteKind, Refusal,
+    State,
+};
+use linetender_wire::Detail;
+
+use crate::clock::Clock;
+use crate::dial::Link;
+
+/// Where a line stands.
+#[derive(Clone, Debug)]
+pub struct Status {
+    /// The state's name: `idle`, `dialing`, `up`, `suspect`, `draining`, `ending`, `waiting`, `parked`, `needs-auth`,
+    /// `closed`.
+    pub state: &'static str,
+    /// The newest generation's number.
+    pub generation: u64,
+    /// Why the last generation ended, in words.
+    pub cause: Option<Arc<Why>>,
+    /// Milli-tokens left in the budget.
+    pub budget: u32,
+}
+
+/// Why a generation ended, in words.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Why {
+    /// The headline.
+    pub text: String,
+    /// The last lines of stderr.
+    pub stderr: Option<String>,
+    /// The leaves: `exit`, `recycle`, …
+    pub leaves: Vec<&'static str>,
+}
+
+/// What the tender publishes: the gate and what belongs to it.
+#[derive(Clone)]
+pub(crate) struct Published {
+    pub(crate) gate: Gate,
+    pub(crate) link: Option<Arc<Link>>,
+    pub(crate) status: Status,
+}
+
+impl Status {
+    pub(crate) fn of(state: &State<Detail>, generation: Generation, budget: u32) -> Self {
+        let cause = state.cause().map(|cause| Arc::new(Why::of(cause)));
+        Self { state: state.name(), generation: generation.number(), cause, budget }
+    }
+}
+
+impl Why {
+    fn of(cause: &Cause<Detail>) -> Self {
+        let headline = cause.headline();
+        let (text, stderr) = match &headline.detail {
+            CauseDetail::Seen(seen) => (seen.to_string(), seen.stderr().map(ToString::to_string)),
+            CauseDetail::Concluded(conclusion) => (concluded(*conclusion, headline.kind), None),
+        };
+        // A closed pipe is seldom the whole story: what came after it may say more.
+        let stderr = stderr.or_else(|| {
+            cause.notes().find_map(|note| match &note.detail {
+                CauseDetail::Seen(seen) => seen.stderr().map(ToString::to_string),
+                CauseDetail::Concluded(_) => None,
+            })
+        });
+        Self { text, stderr, leaves: cause.leaves().iter().map(Leaf::name).collect() }
+    }
+}
+
+fn concluded(conclusion: Conclusion, kind: NoteKind) -> String {
+    match conclusion {
+        Conclusion::Asked => match kind {
+            NoteKind::Leaf(leaf) => format!("it was ended on purpose ({})", leaf.name()),
+            NoteKind::Teardown => "it was ended on purpose".into(),
+        },
+        Conclusion::StartTimeout => "the server said nothing within the start limit".into(),
+        Conclusion::HandshakeTimeout => "the server did not finish the handshake in time".into(),
+        Conclusion::ProbesUnanswered => "the server answered no probe".into(),
+        Conclusion::Hung => "the server was silent for as long as the hang limit".into(),
+    }
+}
+
+impl fmt::Display for Why {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+/// Words for a refusal that has no cause of its own.
+pub(crate) const fn refusal(refusal: Refusal) -> &'static str {
+    match refusal {
+        Refusal::Waiting => "the next dial is further away than a call waits",
+        Refusal::Parked => "the line is parked",
+        Refusal::NeedsAuth => "the server needs credentials",
+        Refusal::Stuck => "the old process tree will not die",
+        Refusal::StateLost => "the server was restarted and its state was lost",
+        Refusal::Closed => "the line is closed",
+    }
+}
+
+/// When the line is tried next, in words.
+pub(crate) fn next_try(next: NextTry, clock: Clock) -> String {
+    match next {
+        NextTry::At(at) => match at.since(clock.now()).millis() {
+            0 => "now".into(),
+            millis if millis < 1000 => format!("in {millis} ms"),
+            millis => format!("in {}.{} s", millis / 1000, millis % 1000 / 100),
+        },
+        NextTry::Underway => "under way".into(),
+        NextTry::NextCall => "with the next call".into(),
+        NextTry::WhenGone => "when the old process is gone".into(),
+        NextTry::Never => "never".into(),
+    }
+}
+
+/// The same, of a gate.
+pub(crate) fn next_try_of(gate: Gate, clock: Clock) -> String {
+    match gate {
+        Gate::Go { .. } => "now".into(),
+        Gate::Knock => "with the next call".into(),
+        Gate::Hold { from: Instant::ORIGIN, .. } => "under way".into(),
+        Gate::Hold { from, .. } => next_try(NextTry::At(from), clock),
+        Gate::Refuse { next, .. } => next_try(next, clock),
+    }
+}

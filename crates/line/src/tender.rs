@@ -1,0 +1,422 @@
+//! The one task that owns a line: it hears what happens, asks the core, and does what the core says, in that order.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use linetender_core::{Admission, Asked, Command, Effect, Event, Generation, Machine, Settle, State, Walk};
+use linetender_wire::frame::Message;
+use linetender_wire::handshake::Era;
+use linetender_wire::stdio::{self, Child};
+use linetender_wire::{Detail, Pipe, Seen};
+use tokio::sync::{Notify, Semaphore, broadcast, mpsc, oneshot, watch};
+use tokio::task::JoinSet;
+
+use crate::catalogue::Catalogue;
+use crate::clock::{Clock, duration};
+use crate::dial::{Dial, DialNews, Link};
+use crate::ledger::{FromServer, Ledger};
+use crate::line;
+use crate::server::Server;
+use crate::status::{Published, Status};
+
+/// A server that closed its output has usually exited: its status says more, and is on its way.
+const EXIT_FOLLOWS: Duration = Duration::from_millis(5);
+
+/// What anybody may ask of the tender.
+pub(crate) enum Inbox {
+    Command(Command, Option<oneshot::Sender<Asked>>),
+    Knock(oneshot::Sender<Admission>),
+    Overdue(Generation),
+}
+
+/// What the tender's own tasks report.
+enum News {
+    Dial(Generation, DialNews),
+    Drained(Generation),
+    Probed(Generation, bool),
+    OutputClosed(Generation),
+    Catalogue(Catalogue),
+}
+
+/// What woke the tender.
+enum Wake {
+    Inbox(Option<Inbox>),
+    News(News),
+    Wire(Option<stdio::Event>),
+    Said(FromServer),
+    Emptied,
+    Timer,
+}
+
+/// One generation, as long as it is not forgotten.
+struct Current {
+    generation: Generation,
+    ledger: Arc<Ledger>,
+    link: Option<Arc<Link>>,
+    wire: mpsc::Receiver<stdio::Event>,
+    wire_open: bool,
+    probing: Arc<AtomicBool>,
+    /// Everything that works for this generation; ends with it.
+    tasks: JoinSet<()>,
+}
+
+pub(crate) struct Tender {
+    pub(crate) server: Arc<Server>,
+    pub(crate) clock: Clock,
+    pub(crate) dial_gate: Arc<Semaphore>,
+    pub(crate) inbox: mpsc::Receiver<Inbox>,
+    pub(crate) publish: watch::Sender<Published>,
+    pub(crate) catalogue: watch::Sender<Arc<Catalogue>>,
+    pub(crate) events: broadcast::Sender<line::Event>,
+    /// The one agent on this line, if there is one: it hears what the server says by itself.
+    pub(crate) agent: Option<mpsc::Sender<FromServer>>,
+}
+
+struct Running {
+    tender: Tender,
+    machine: Machine<Detail>,
+    walk: Walk,
+    current: Option<Current>,
+    remembered: Option<Era>,
+    news: (mpsc::Sender<News>, mpsc::Receiver<News>),
+    said: (mpsc::Sender<FromServer>, mpsc::Receiver<FromServer>),
+    emptied: Arc<Notify>,
+    /// Acknowledgements of effects that had nothing to wait for.
+    at_once: VecDeque<(Generation, Event<Detail>)>,
+    abandoned: bool,
+}
+
+impl Tender {
+    /// Runs until the line is closed, or nobody holds it any more.
+    pub(crate) async fn run(self, seed: u64) {
+        let machine = Machine::new(self.server.policy, seed, self.clock.now());
+        let mut running = Running {
+            machine,
+            tender: self,
+            walk: Walk::new(),
+            current: None,
+            remembered: None,
+            news: mpsc::channel(64),
+            said: mpsc::channel(256),
+            emptied: Arc::default(),
+            at_once: VecDeque::new(),
+            abandoned: false,
+        };
+        while !matches!(running.machine.state(), State::Closed) {
+            let wake = running.wait().await;
+            running.handle(wake);
+        }
+    }
+}
+
+impl Running {
+    async fn wait(&mut self) -> Wake {
+        let timeout = self.machine.poll_timeout().map(|at| self.tender.clock.at(at));
+        tokio::select! {
+            biased;
+            event = wire_event(&mut self.current) => Wake::Wire(event),
+            Some(news) = self.news.1.recv() => Wake::News(news),
+            Some(said) = self.said.1.recv() => Wake::Said(said),
+            ask = self.tender.inbox.recv(), if !self.abandoned => Wake::Inbox(ask),
+            () = self.emptied.notified() => Wake::Emptied,
+            () = sleep_until(timeout) => Wake::Timer,
+        }
+    }
+
+    fn handle(&mut self, wake: Wake) {
+        let now = self.tender.clock.now();
+        if let Some(current) = &self.current {
+            self.machine.handle_vitals(now, current.generation, current.ledger.vitals());
+        }
+        match wake {
+            Wake::Inbox(Some(Inbox::Command(command, reply))) => {
+                let asked = self.machine.handle_command(now, command);
+                self.pump();
+                if let Some(reply) = reply {
+                    let _ = reply.send(asked);
+                }
+            }
+            Wake::Inbox(Some(Inbox::Knock(reply))) => {
+                let admission = self.machine.handle_knock(now);
+                // What it says must be published before the caller acts on it.
+                self.pump();
+                let _ = reply.send(admission);
+            }
+            Wake::Inbox(Some(Inbox::Overdue(generation))) => {
+                self.machine.handle_event(now, generation, Event::Overdue);
+            }
+            Wake::Inbox(None) => {
+                self.abandoned = true;
+                self.machine.handle_command(now, Command::Close);
+            }
+            Wake::News(news) => self.handle_news(news),
+            Wake::Wire(event) => self.handle_wire(event),
+            Wake::Said(said) => self.handle_said(said),
+            Wake::Emptied => {}
+            Wake::Timer => self.machine.handle_timeout(now),
+        }
+        self.pump();
+    }
+
+    fn event(&mut self, generation: Generation, event: Event<Detail>) {
+        self.machine.handle_event(self.tender.clock.now(), generation, event);
+    }
+
+    fn handle_news(&mut self, news: News) {
+        match news {
+            News::Dial(generation, DialNews::Started) => self.event(generation, Event::Started),
+            News::Dial(generation, DialNews::Linked(link)) => {
+                if let Some(current) =
+                    self.current.as_mut().filter(|current| current.generation == generation)
+                {
+                    current.link = Some(link);
+                }
+            }
+            News::Dial(generation, DialNews::Greeted) => {
+                self.greeted(generation);
+                self.event(generation, Event::Dialled);
+            }
+            News::Dial(generation, DialNews::Failed(seen)) => {
+                self.event(generation, Event::Lost(seen.cause()));
+            }
+            News::Drained(generation) => self.event(generation, Event::Drained),
+            News::Probed(generation, true) => self.event(generation, Event::ProbeAnswered),
+            News::Probed(generation, false) => self.event(generation, Event::ProbeFailed),
+            News::OutputClosed(generation) => {
+                let stderr = self.link(generation).map(|link| link.child.stderr()).unwrap_or_default();
+                let seen = Seen::Closed { what: Pipe::Stdout, stderr };
+                self.lost(generation, seen);
+            }
+            News::Catalogue(catalogue) => self.new_catalogue(catalogue),
+        }
+    }
+
+    fn handle_wire(&mut self, event: Option<stdio::Event>) {
+        let Some(current) = &mut self.current else { return };
+        let generation = current.generation;
+        match event {
+            Some(stdio::Event::FirstByte) => self.event(generation, Event::FirstByte),
+            Some(stdio::Event::Lost(seen)) => self.lost(generation, seen),
+            Some(stdio::Event::OutputClosed) => {
+                let news = self.news.0.clone();
+                current.tasks.spawn(async move {
+                    tokio::time::sleep(EXIT_FOLLOWS).await;
+                    let _ = news.send(News::OutputClosed(generation)).await;
+                });
+            }
+            Some(stdio::Event::NoReader) => self.event(generation, Event::NoReader),
+            Some(stdio::Event::Gone) => self.event(generation, Event::Gone(None)),
+            None => {
+                // Nobody is left who could tell: there was no process, or it is gone.
+                current.wire_open = false;
+                self.event(generation, Event::Gone(None));
+            }
+        }
+    }
+
+    /// A server that exits when it is asked for its era is asked otherwise the next time, and that is free once.
+    fn lost(&mut self, generation: Generation, seen: Seen) {
+        let dialing = matches!(self.machine.state(), State::Dialing(_));
+        let probing = self.current.as_ref().is_some_and(|current| current.probing.load(Ordering::Relaxed));
+        let seen = match seen {
+            Seen::Exited { exit, .. } if dialing && probing => Seen::EndedOnProbe { exit: Some(exit) },
+            Seen::Closed { .. } if dialing && probing => Seen::EndedOnProbe { exit: None },
+            other => other,
+        };
+        if matches!(seen, Seen::EndedOnProbe { .. }) {
+            self.remembered = Some(Era::Legacy);
+        }
+        self.event(generation, Event::Lost(seen.cause()));
+    }
+
+    fn greeted(&mut self, generation: Generation) {
+        let Some(current) = self.current.as_mut().filter(|current| current.generation == generation) else {
+            return;
+        };
+        let Some(link) = current.link.clone() else { return };
+        self.remembered = Some(link.era());
+        let meta = (link.era() == Era::Modern).then(|| self.tender.server.hello.meta().to_string());
+        let before = Arc::clone(&self.tender.catalogue.borrow());
+        let limit = duration(self.tender.server.policy.settings().dial.handshake);
+        let news = self.news.0.clone();
+        current.tasks.spawn(async move {
+            if let Ok(catalogue) = tokio::time::timeout(limit, Catalogue::read(&link, meta, &before)).await {
+                let _ = news.send(News::Catalogue(catalogue)).await;
+            }
+        });
+    }
+
+    fn new_catalogue(&mut self, catalogue: Catalogue) {
+        let before = Arc::clone(&self.tender.catalogue.borrow());
+        let changes = catalogue.changes_since(&before);
+        self.tender.catalogue.send_replace(Arc::new(catalogue));
+        // The first reading is no change: nobody had another.
+        if before.generation > 0 {
+            for (kind, change) in changes {
+                let _ = self.tender.events.send(line::Event::Changed(kind, Arc::new(change)));
+            }
+        }
+    }
+
+    fn handle_said(&mut self, said: FromServer) {
+        if let Message::Notification { method, .. } = said.frame.message()
+            && method.ends_with("/list_changed")
+        {
+            self.greeted(said.generation);
+        }
+        if let Some(agent) = &self.tender.agent {
+            let _ = agent.try_send(said);
+        }
+    }
+
+    fn link(&self, generation: Generation) -> Option<&Arc<Link>> {
+        self.current.as_ref().filter(|current| current.generation == generation)?.link.as_ref()
+    }
+
+    /// Does what the core wants done, until it wants nothing.
+    fn pump(&mut self) {
+        loop {
+            while let Some(effect) = self.machine.poll_effect() {
+                self.run(effect);
+                let in_order = self.walk.done(effect);
+                debug_assert!(in_order.is_ok(), "{in_order:?}");
+            }
+            match self.at_once.pop_front() {
+                Some((generation, event)) => self.event(generation, event),
+                None => return,
+            }
+        }
+    }
+
+    fn run(&mut self, effect: Effect) {
+        match effect {
+            Effect::Notice(gate) => self.notice(gate),
+            Effect::Dial { generation } => self.dial(generation),
+            Effect::Probe { generation } => self.probe(generation),
+            Effect::Seal { .. } => {
+                if let Some(current) = &self.current {
+                    current.ledger.seal();
+                    if let Some(link) = &current.link {
+                        link.child.outbox().seal();
+                    }
+                }
+            }
+            Effect::Drain { generation } => self.drain(generation),
+            Effect::Settle { settle, .. } => self.settle(settle),
+            Effect::Kill { generation } => self.fell(generation, Child::kill),
+            Effect::Close { generation } => self.fell(generation, Child::close),
+            Effect::Forget { .. } => self.current = None,
+        }
+    }
+
+    fn notice(&self, gate: linetender_core::Gate) {
+        let state = self.machine.state();
+        let status = Status::of(state, self.machine.generation(), self.machine.budget().millis());
+        let old = self.tender.publish.borrow().status.state;
+        if old != status.state {
+            let server = &*self.tender.server.name;
+            let cause = status.cause.as_ref().map(|why| why.text.as_str());
+            tracing::info!(server, state = status.state, generation = status.generation, cause, "line");
+        }
+        if let (State::Draining { .. }, Some(current)) = (state, &self.current) {
+            current.ledger.draining.store(true, Ordering::Relaxed);
+            self.emptied.notify_one();
+        }
+        if let (State::Ending(_), Some(current), Some(why)) = (state, &self.current, &status.cause) {
+            let _ = current.ledger.ended.set(Arc::clone(why));
+        }
+        let link = self.current.as_ref().and_then(|current| current.link.clone());
+        self.tender.publish.send_replace(Published { gate, link, status: status.clone() });
+        let _ = self.tender.events.send(line::Event::State(status));
+    }
+
+    fn dial(&mut self, generation: Generation) {
+        let (tell_wire, wire) = mpsc::channel(16);
+        let emptied = Arc::clone(&self.emptied);
+        let ledger = Arc::new(Ledger::new(generation, self.tender.clock, self.said.0.clone(), emptied));
+        let probing = Arc::new(AtomicBool::new(false));
+        let dial = Dial {
+            generation,
+            server: Arc::clone(&self.tender.server),
+            ledger: Arc::clone(&ledger),
+            gate: Arc::clone(&self.tender.dial_gate),
+            remembered: self.remembered,
+            wire: tell_wire,
+            probing: Arc::clone(&probing),
+        };
+        let news = self.news.0.clone();
+        let mut tasks = JoinSet::new();
+        tasks.spawn(dial.run(move |step| {
+            let news = news.clone();
+            async move {
+                let _ = news.send(News::Dial(generation, step)).await;
+            }
+        }));
+        self.current =
+            Some(Current { generation, ledger, link: None, wire, wire_open: true, probing, tasks });
+    }
+
+    fn probe(&mut self, generation: Generation) {
+        let hello = self.tender.server.hello.clone();
+        let news = self.news.0.clone();
+        let Some(current) = &mut self.current else { return };
+        let Some(link) = current.link.clone() else { return };
+        current.tasks.spawn(async move {
+            let alive = link.probe(&hello).await;
+            let _ = news.send(News::Probed(generation, alive)).await;
+        });
+    }
+
+    fn drain(&mut self, generation: Generation) {
+        let news = self.news.0.clone();
+        let Some(current) = &mut self.current else { return };
+        match current.link.clone() {
+            Some(link) => drop(current.tasks.spawn(async move {
+                link.child.drain().await;
+                let _ = news.send(News::Drained(generation)).await;
+            })),
+            None => self.at_once.push_back((generation, Event::Drained)),
+        }
+    }
+
+    fn settle(&self, settle: Settle) {
+        let Some(current) = &self.current else { return };
+        match settle {
+            Settle::Certain => current.ledger.settle_queued(),
+            Settle::Residue => {
+                let residue = current.link.as_ref().map(|link| link.residue());
+                current.ledger.settle_all(residue.unwrap_or(linetender_core::Evidence::Nothing));
+            }
+            Settle::Unknown => current.ledger.settle_all(linetender_core::Evidence::Nothing),
+        }
+    }
+
+    fn fell(&mut self, generation: Generation, order: impl FnOnce(&Child)) {
+        let Some(current) = &mut self.current else { return };
+        match &current.link {
+            Some(link) => order(&link.child),
+            // It never had a process, or the dial had just made one: dropping the dial drops that too, and when the last
+            // who could speak of it is gone, so is the tree.
+            None => current.tasks.abort_all(),
+        }
+        if !current.wire_open {
+            self.at_once.push_back((generation, Event::Gone(None)));
+        }
+    }
+}
+
+async fn wire_event(current: &mut Option<Current>) -> Option<stdio::Event> {
+    match current {
+        Some(current) if current.wire_open => current.wire.recv().await,
+        _ => std::future::pending().await,
+    }
+}
+
+async fn sleep_until(at: Option<tokio::time::Instant>) {
+    match at {
+        Some(at) => tokio::time::sleep_until(at).await,
+        None => std::future::pending().await,
+    }
+}

@@ -1,0 +1,134 @@
+//! Shaking hands in either era, without I/O: what to say, and what the answer means.
+//!
+//! Legacy servers (up to 2025-11-25) want `initialize`; modern ones (2026-07-28) have no handshake, but
+//! `server/discover`. Which one a server is, is a property of the server: it is asked once and remembered.
+
+mod hello;
+#[cfg(test)]
+mod tests;
+
+pub use hello::{Hello, LEGACY, MODERN};
+
+use crate::redact::Redacted;
+use crate::seen::Seen;
+
+/// The two kinds of MCP.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub enum Era {
+    /// Up to 2025-11-25: `initialize`, sessions, ping.
+    Legacy,
+    /// From 2026-07-28: stateless.
+    Modern,
+}
+
+/// Which era to try.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum Eras {
+    /// Ask: modern first, then legacy.
+    #[default]
+    Auto,
+    /// Only this one.
+    Only(Era),
+}
+
+/// What a server said of itself.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Greeting {
+    /// Its era.
+    pub era: Era,
+    /// The result of `initialize` or `server/discover`, as it was spelt.
+    pub result: Box<str>,
+}
+
+/// What to do next.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum Next {
+    /// Send this request and wait for its answer.
+    Ask {
+        /// `initialize` or `server/discover`.
+        method: &'static str,
+        /// Raw JSON.
+        params: String,
+    },
+    /// It is done. A legacy server still has to be told so.
+    Done(Greeting),
+    /// It cannot be done.
+    Failed(Seen),
+}
+
+/// A handshake under way.
+#[derive(Clone, Debug)]
+pub struct Handshake {
+    hello: Hello,
+    eras: Eras,
+    asking: Era,
+}
+
+/// JSON-RPC codes that only a modern server uses.
+const MODERN_CODES: [i64; 3] = [-32020, -32021, -32022];
+
+impl Handshake {
+    /// Begins with what is allowed, or with what was remembered.
+    pub fn new(hello: Hello, eras: Eras, remembered: Option<Era>) -> Self {
+        let asking = match (eras, remembered) {
+            (Eras::Only(era), _) | (Eras::Auto, Some(era)) => era,
+            (Eras::Auto, None) => Era::Modern,
+        };
+        Self { hello, eras, asking }
+    }
+
+    /// What to say now.
+    pub fn ask(&self) -> Next {
+        match self.asking {
+            Era::Legacy => Next::Ask { method: "initialize", params: self.hello.initialize() },
+            Era::Modern => Next::Ask { method: "server/discover", params: self.hello.discover() },
+        }
+    }
+
+    /// The era that is being asked for.
+    pub const fn asking(&self) -> Era {
+        self.asking
+    }
+
+    /// It answered with a result.
+    pub fn accepted(&self, result: &str) -> Next {
+        if result.trim_start().starts_with('{') {
+            Next::Done(Greeting { era: self.asking, result: result.into() })
+        } else {
+            Next::Failed(Seen::Handshake { said: Redacted::head(result, 200) })
+        }
+    }
+
+    /// It answered with an error.
+    // MCP 2026-07-28, stdio, "Backward Compatibility": a recognized modern error means modern; any other means legacy.
+    pub fn refused(&mut self, error: &str) -> Next {
+        let code = serde_json::from_str::<serde_json::Value>(error)
+            .ok()
+            .and_then(|error| error.get("code")?.as_i64());
+        let modern = code.is_some_and(|code| MODERN_CODES.contains(&code));
+        if self.may_fall_back() && !modern {
+            self.fall_back()
+        } else {
+            Next::Failed(Seen::Handshake { said: Redacted::head(error, 400) })
+        }
+    }
+
+    /// It talks, or should by now, but does not answer the question for its era.
+    pub fn silent(&mut self) -> Option<Next> {
+        self.may_fall_back().then(|| self.fall_back())
+    }
+
+    /// It ended while it was asked for its era: some old servers do that. The next generation asks for the other.
+    pub fn ended(&self) -> Option<Era> {
+        self.may_fall_back().then_some(Era::Legacy)
+    }
+
+    fn may_fall_back(&self) -> bool {
+        self.asking == Era::Modern && self.eras == Eras::Auto
+    }
+
+    fn fall_back(&mut self) -> Next {
+        self.asking = Era::Legacy;
+        self.ask()
+    }
+}

@@ -1,0 +1,57 @@
+//! Who we say we are.
+
+use serde_json::{Value, json};
+
+/// The newest legacy revision.
+pub const LEGACY: &str = "2025-11-25";
+/// The modern revision.
+pub const MODERN: &str = "2026-07-28";
+
+/// Who speaks to the server.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Hello {
+    /// We do, for whoever calls.
+    Ours {
+        /// Name and version, as shown to the server.
+        name: String,
+        /// The version.
+        version: String,
+    },
+    /// One agent does, and these are the params of its `initialize`, as it spelt them.
+    Agent(Box<str>),
+}
+
+impl Hello {
+    pub(super) fn initialize(&self) -> String {
+        match self {
+            Self::Ours { name, version } => json!({
+                "protocolVersion": LEGACY,
+                "capabilities": {},
+                "clientInfo": { "name": name, "version": version },
+            })
+            .to_string(),
+            Self::Agent(params) => params.to_string(),
+        }
+    }
+
+    pub(super) fn discover(&self) -> String {
+        json!({ "_meta": self.meta() }).to_string()
+    }
+
+    /// What a modern server wants to see on every request.
+    // MCP 2026-07-28, basic, "_meta": protocolVersion and clientCapabilities MUST, clientInfo SHOULD.
+    pub fn meta(&self) -> Value {
+        let (capabilities, info) = match self {
+            Self::Ours { name, version } => (json!({}), json!({ "name": name, "version": version })),
+            Self::Agent(params) => {
+                let params: Value = serde_json::from_str(params).unwrap_or_default();
+                (params["capabilities"].clone(), params["clientInfo"].clone())
+            }
+        };
+        json!({
+            "io.modelcontextprotocol/protocolVersion": MODERN,
+            "io.modelcontextprotocol/clientCapabilities": if capabilities.is_object() { capabilities } else { json!({}) },
+            "io.modelcontextprotocol/clientInfo": info,
+        })
+    }
+}
