@@ -34,7 +34,7 @@ pub(crate) struct Run {
     #[arg(long, value_name = "FILE")]
     pub(crate) log: Option<PathBuf>,
 
-    /// The server's command and its arguments.
-    #[arg(last = true, required = true, value_name = "COMMAND")]
+    /// The server's command and its arguments. A `--` before it is good style, but some programs that start us eat it.
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, required = true, value_name = "COMMAND")]
     pub(crate) command: Vec<OsString>,
 }

@@ -65,6 +65,17 @@ pub fn hold(count: usize) -> ExitCode {
     ExitCode::SUCCESS
 }
 
+/// Holds a line to this server, and waits to be killed.
+pub fn keep(argv: &[&str]) -> ExitCode {
+    runtime().block_on(async {
+        let line = Line::open(Server::stdio("kept", argv.iter().copied()));
+        line.wait_for(|status| status.state == "up").await;
+        println!("ready");
+        std::future::pending::<()>().await;
+    });
+    ExitCode::SUCCESS
+}
+
 /// Kills a server so many times, under calls, and judges what happened.
 pub fn cycles(count: u64) -> ExitCode {
     let runtime = runtime();

@@ -2,6 +2,8 @@
 //!
 //! `soak cycles 10000`: kills a server that many times under calls and judges the history.
 //! `soak hold 20`: opens that many lines, prints `ready`, and waits to be killed.
+//! `soak keep COMMAND`: the same with one line to that server.
+//! `soak detect 1000`: how fast a death is noticed, and a line is back.
 
 use std::process::ExitCode;
 
@@ -14,6 +16,7 @@ fn main() -> ExitCode {
     match args[..] {
         ["cycles", count] => linetender_drill::soak::cycles(count.parse().unwrap_or(100)),
         ["hold", count] => linetender_drill::soak::hold(count.parse().unwrap_or(1)),
+        ["keep", ref argv @ ..] => linetender_drill::soak::keep(argv),
         ["detect", count] => linetender_drill::soak::detect(count.parse().unwrap_or(100)),
         _ => {
             eprintln!(

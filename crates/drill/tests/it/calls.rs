@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use linetender::{CallErrorKind, Deadline, Options, ServerState, Span};
 
-use crate::kit::{bad, bad_with, eventually, in_time, kill, policy, speaks, stopwatch};
+use crate::kit::{bad, bad_with};
+use crate::look::{eventually, in_time, kill, policy, speaks, stopwatch};
 
 #[tokio::test]
 async fn s12_an_answer_over_the_cap_fails_its_call_alone() {

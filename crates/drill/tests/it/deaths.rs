@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use linetender::{CallErrorKind, Event, Kind, Span};
 
-use crate::kit::{Dir, bad, bad_with, children, eventually, in_time, kill, lives, policy, speaks, stopwatch};
+use crate::kit::{Dir, bad, bad_with};
+use crate::look::{children, eventually, in_time, kill, lives, policy, speaks, stopwatch};
 
 #[tokio::test]
 async fn s04_a_killed_idle_server_is_back_with_the_next_generation() {

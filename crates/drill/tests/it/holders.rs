@@ -3,7 +3,7 @@
 use std::io::BufRead as _;
 use std::process::{Command, Stdio};
 
-use crate::kit::{descendants, eventually, kill, lives, stopwatch};
+use crate::look::{descendants, eventually, kill, lives, stopwatch};
 
 /// How often: a person's soak does it a hundred times.
 const TIMES: u32 = 5;

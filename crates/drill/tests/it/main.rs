@@ -7,5 +7,6 @@ mod calls;
 mod deaths;
 mod holders;
 mod kit;
+mod look;
 mod odd;
 mod starts;

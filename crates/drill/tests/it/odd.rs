@@ -2,7 +2,8 @@
 
 use linetender::CallErrorKind;
 
-use crate::kit::{bad, in_time, speaks};
+use crate::kit::bad;
+use crate::look::{in_time, speaks};
 
 #[tokio::test]
 async fn s13_noise_is_skipped_and_counted() {

@@ -2,11 +2,12 @@
 
 use linetender::{CallErrorKind, Era, Eras, Line, Server, Span};
 
-use crate::kit::{bad, bad_with, in_time, policy, speaks, stopwatch};
+use crate::kit::{bad, bad_with};
+use crate::look::{in_time, policy, speaks, stopwatch};
 
 #[tokio::test]
 async fn s01_a_command_that_is_not_there_parks_at_once_and_says_what_was_searched() {
-    let server = Server::stdio("bad", ["linetender-no-such-command"]).reaper(crate::kit::BADSERVER);
+    let server = Server::stdio("bad", ["linetender-no-such-command"]).reaper(crate::look::BADSERVER);
     let line = Line::open(server);
     let status = in_time(line.wait_for(|status| status.state == "parked")).await;
     assert_eq!(status.budget, 5000, "no budget is spent on it");
@@ -60,7 +61,7 @@ async fn either_era_is_found_and_remembered() {
         assert_eq!(status.generation, generation, "{era}");
         assert_eq!(status.budget, 5000, "{era}: the one respawn after a probe is free");
         let pid = bad.pid().await;
-        crate::kit::kill("-9", pid);
+        crate::look::kill("-9", pid);
         bad.back(status.generation).await;
         assert_eq!(bad.line.status().generation, generation + 1, "{era}: what it speaks is known by then");
         bad.leaves_nothing().await;

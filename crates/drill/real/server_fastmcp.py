@@ -1,0 +1,36 @@
+"""A small server on fastmcp."""
+
+import os
+import time
+
+from fastmcp import FastMCP
+
+# The SDK keeps copies of its own, and may put something else in this place.
+OUTPUT = os.readlink("/proc/self/fd/1")
+
+server = FastMCP("fastmcp")
+
+
+@server.tool
+def echo(message: str) -> str:
+    return f"Echo: {message}"
+
+
+@server.tool
+def nap(seconds: float) -> str:
+    time.sleep(seconds)
+    return "awake"
+
+
+@server.tool
+def close_output() -> str:
+    for fd in map(int, os.listdir("/proc/self/fd")):
+        try:
+            if os.readlink(f"/proc/self/fd/{fd}") == OUTPUT:
+                os.close(fd)
+        except OSError:
+            pass
+    return "nobody hears this"
+
+
+server.run(show_banner=False)
