@@ -1,6 +1,7 @@
 """A small server on fastmcp."""
 
 import os
+import sys
 import time
 
 from fastmcp import FastMCP
@@ -8,11 +9,16 @@ from fastmcp import FastMCP
 # The SDK keeps copies of its own, and may put something else in this place.
 OUTPUT = os.readlink("/proc/self/fd/1")
 
+# What it ran is written down here, if anybody wants to know.
+BOOK = os.open(sys.argv[1], os.O_WRONLY | os.O_CREAT | os.O_APPEND) if len(sys.argv) > 1 else None
+
 server = FastMCP("fastmcp")
 
 
 @server.tool
-def echo(message: str) -> str:
+def echo(message: str, nonce: str = "") -> str:
+    if BOOK is not None and nonce:
+        os.write(BOOK, f"run {nonce} {os.getpid()}\n".encode())
     return f"Echo: {message}"
 
 

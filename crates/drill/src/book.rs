@@ -29,14 +29,25 @@ impl Book {
     /// # Panics
     /// If the book cannot be read.
     pub fn runs(&self) -> HashMap<String, u32> {
+        let count = |by: Vec<i32>| u32::try_from(by.len()).unwrap_or(u32::MAX);
+        self.runs_by().into_iter().map(|(nonce, by)| (nonce, count(by))).collect()
+    }
+
+    /// By which processes each nonce was run.
+    ///
+    /// # Panics
+    /// If the book cannot be read.
+    pub fn runs_by(&self) -> HashMap<String, Vec<i32>> {
         let text = match std::fs::read_to_string(&self.0) {
             Ok(text) => text,
             Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
             Err(error) => panic!("cannot read {}: {error}", self.0.display()),
         };
-        let mut runs = HashMap::new();
-        for nonce in text.lines().filter_map(|line| line.strip_prefix("run ")) {
-            *runs.entry(nonce.to_owned()).or_default() += 1;
+        let mut runs: HashMap<String, Vec<i32>> = HashMap::new();
+        for run in text.lines().filter_map(|line| line.strip_prefix("run ")) {
+            if let Some((nonce, pid)) = run.rsplit_once(' ') {
+                runs.entry(nonce.to_owned()).or_default().extend(pid.parse::<i32>());
+            }
         }
         runs
     }
@@ -50,7 +61,7 @@ impl Pen {
     /// One line, in one write: several processes may hold the book.
     pub(crate) fn write(&mut self, what: &str, nonce: &str) {
         if let Some(file) = &mut self.0 {
-            let _ = file.write_all(format!("{what} {nonce}\n").as_bytes());
+            let _ = file.write_all(format!("{what} {nonce} {}\n", std::process::id()).as_bytes());
         }
     }
 }

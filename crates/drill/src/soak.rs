@@ -1,11 +1,18 @@
 //! Crash cycles at length, with a judge; and measurements of how fast a death is noticed.
 
+mod delivery;
 mod detect;
+mod killed;
+mod neighbour;
 mod process;
 
+pub use delivery::delivery;
 pub use detect::detect;
+pub use killed::killed;
+pub use neighbour::neighbour;
 
 use std::collections::HashMap;
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -38,10 +45,15 @@ fn no_budget() -> Policy {
     Policy::new(settings).unwrap_or_default()
 }
 
-fn badserver(flags: &[&str]) -> Server {
+/// It lies beside this program.
+fn badserver_path() -> PathBuf {
     let mut path = std::env::current_exe().unwrap_or_default();
     path.set_file_name("badserver");
-    let argv = [path.into_os_string()].into_iter().chain(flags.iter().map(Into::into));
+    path
+}
+
+fn badserver(flags: &[&str]) -> Server {
+    let argv = [badserver_path().into_os_string()].into_iter().chain(flags.iter().map(Into::into));
     Server::stdio("bad", argv).eras(Eras::Only(Era::Legacy)).policy(no_budget())
 }
 

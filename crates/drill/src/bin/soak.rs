@@ -1,11 +1,20 @@
-//! Holds lines to badservers: crash cycles with a checker, or just holds them until it is killed.
+//! Lines to badservers at length: soaks that judge, and measurements.
 //!
-//! `soak cycles 10000`: kills a server that many times under calls and judges the history.
-//! `soak hold 20`: opens that many lines, prints `ready`, and waits to be killed.
-//! `soak keep COMMAND`: the same with one line to that server.
-//! `soak detect 1000`: how fast a death is noticed, and a line is back.
+//! Each is described where it is printed: `soak` without arguments.
 
 use std::process::ExitCode;
+
+const USAGE: &str = "\
+soak cycles COUNT      kill a server under calls that many times, and judge the history
+soak killed COUNT      kill a process that holds 20 lines that many times; nothing may outlive it
+soak detect COUNT      how fast a death is noticed, and a line is back
+soak delivery COUNT    of the calls that a killed server never ran, how many were recovered unseen
+soak neighbour COUNT   50 busy lines beside one that crash-loops, and without it
+soak hold COUNT        hold that many lines, and wait to be killed
+soak keep COMMAND…     hold a line to that server, and wait to be killed
+
+example: soak cycles 10000
+";
 
 fn main() -> ExitCode {
     if let Some(done) = linetender::reaper::run_if_asked() {
@@ -18,10 +27,11 @@ fn main() -> ExitCode {
         ["hold", count] => linetender_drill::soak::hold(count.parse().unwrap_or(1)),
         ["keep", ref argv @ ..] => linetender_drill::soak::keep(argv),
         ["detect", count] => linetender_drill::soak::detect(count.parse().unwrap_or(100)),
+        ["killed", count] => linetender_drill::soak::killed(count.parse().unwrap_or(10)),
+        ["neighbour", count] => linetender_drill::soak::neighbour(count.parse().unwrap_or(5)),
+        ["delivery", count] => linetender_drill::soak::delivery(count.parse().unwrap_or(50)),
         _ => {
-            eprintln!(
-                "usage: soak cycles COUNT | soak hold COUNT | soak detect COUNT\nexample: soak cycles 10000"
-            );
+            eprint!("{USAGE}");
             ExitCode::FAILURE
         }
     }

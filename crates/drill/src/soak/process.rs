@@ -33,6 +33,12 @@ pub(super) fn descendants(of: &str) -> Vec<i32> {
     found
 }
 
+/// Whether a process lives. A zombie does not; somebody else has to bury it.
+pub(super) fn lives(pid: i32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit(") ").next().is_some_and(|rest| !rest.is_empty() && !rest.starts_with('Z'))
+}
+
 pub(super) fn kill(pid: i32) {
     if let Some(pid) = Pid::from_raw(pid) {
         let _ = kill_process(pid, Signal::KILL);
