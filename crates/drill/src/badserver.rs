@@ -114,6 +114,11 @@ impl Server {
             "ping" => answer(id, &json!({})),
             "tools/list" => answer(id, &self.tool_list()),
             "tools/call" => return self.call(id, params),
+            method @ ("logging/setLevel" | "resources/subscribe") => {
+                let asked = format!("{method}:{params}");
+                self.pen.lock().unwrap_or_else(PoisonError::into_inner).write("run", &asked);
+                answer(id, &json!({}));
+            }
             _ => refuse(id, -32601, "method not found"),
         }
         None

@@ -21,6 +21,7 @@ use crate::ledger::NoSeat;
 use crate::server::Server;
 use crate::status::{self, Published};
 use crate::tender::Inbox;
+use crate::wishes::Wishes;
 use out::{Out, Try};
 
 /// What a modern request has in its `_meta`.
@@ -37,6 +38,7 @@ pub(crate) struct Shared {
     pub(crate) waiting: AtomicUsize,
     pub(crate) calls: AtomicU64,
     pub(crate) retry: std::sync::Mutex<RetryBudget>,
+    pub(crate) wishes: Arc<Wishes>,
 }
 
 /// How a call is made.
@@ -123,7 +125,13 @@ impl Call<'_> {
         loop {
             let link = self.admit(&record, arrived + limit).await?;
             match self.attempt(&link, record, arrived, limit).await {
-                Try::Answer(frame) => return Ok(Answer::new(frame)),
+                Try::Answer(frame) => {
+                    let answer = Answer::new(frame);
+                    if answer.error().is_none() {
+                        shared.wishes.granted(self.method, self.params);
+                    }
+                    return Ok(answer);
+                }
                 Try::Over(kind, record, cause) => {
                     return Err(self.error(kind, "with the server", cause, &record));
                 }

@@ -64,6 +64,7 @@ impl CallError {
             CallErrorKind::Refused(Refusal::StateLost) => {
                 "Whatever the server kept in memory is lost; set it up again.".to_owned()
             }
+            CallErrorKind::TimedOut => "linetender is looking whether the server is still alive.".to_owned(),
             CallErrorKind::BadAnswer | CallErrorKind::Overloaded => "The server is still running.".to_owned(),
             _ => format!("linetender restarts the server by itself; next try: {}.", self.next_try),
         };

@@ -32,6 +32,7 @@ mod server;
 pub mod session;
 mod status;
 mod tender;
+mod wishes;
 
 pub use call::{Answer, Deadline, Options};
 pub use catalogue::{Catalogue, Change, Kind};

@@ -17,6 +17,7 @@ use crate::rig::Rig;
 use crate::server::Server;
 use crate::status::{Published, Status};
 use crate::tender::{Inbox, Tender};
+use crate::wishes::Wishes;
 
 /// How many events a slow listener may lag behind.
 const EVENTS_KEPT: usize = 256;
@@ -69,6 +70,7 @@ impl Line {
         let (publish, published) = watch::channel(Published { gate: Gate::Knock, link: None, status });
         let (new_catalogue, catalogue) = watch::channel(Arc::new(Catalogue::default()));
         let (events, _) = broadcast::channel(EVENTS_KEPT);
+        let wishes = Arc::<Wishes>::default();
         let shared = Arc::new(Shared {
             server: Arc::clone(&server),
             clock,
@@ -78,6 +80,7 @@ impl Line {
             seats: Semaphore::new(policy.limits.in_flight.into()),
             waiting: AtomicUsize::new(0),
             calls: AtomicU64::new(0),
+            wishes: Arc::clone(&wishes),
             retry: std::sync::Mutex::new(RetryBudget::new(policy.retry, clock.now())),
         });
         let line = Self { shared, events: events.downgrade() };
@@ -90,6 +93,7 @@ impl Line {
             catalogue: new_catalogue,
             events,
             agent,
+            wishes,
         };
         // Lines that lost the same server must not come back in step: any number will do that differs between them.
         let seed = RandomState::new().hash_one(Arc::as_ptr(&line.shared) as usize);

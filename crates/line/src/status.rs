@@ -93,7 +93,7 @@ impl fmt::Display for Why {
 pub(crate) const fn refusal(refusal: Refusal) -> &'static str {
     match refusal {
         Refusal::Waiting => "the next dial is further away than a call waits",
-        Refusal::Parked => "the line is parked",
+        Refusal::Parked => "the line is parked (no attempts for now)",
         Refusal::NeedsAuth => "the server needs credentials",
         Refusal::Stuck => "the old process tree will not die",
         Refusal::StateLost => "the server was restarted and its state was lost",

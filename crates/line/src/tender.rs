@@ -20,6 +20,7 @@ use crate::ledger::{FromServer, Ledger};
 use crate::line;
 use crate::server::Server;
 use crate::status::{Published, Status};
+use crate::wishes::Wishes;
 
 /// A server that closed its output has usually exited: its status says more, and is on its way.
 const EXIT_FOLLOWS: Duration = Duration::from_millis(5);
@@ -72,6 +73,7 @@ pub(crate) struct Tender {
     pub(crate) events: broadcast::Sender<line::Event>,
     /// The one agent on this line, if there is one: it hears what the server says by itself.
     pub(crate) agent: Option<mpsc::Sender<FromServer>>,
+    pub(crate) wishes: Arc<Wishes>,
 }
 
 struct Running {
@@ -175,7 +177,8 @@ impl Running {
                 }
             }
             News::Dial(generation, DialNews::Greeted) => {
-                self.greeted(generation);
+                self.restore(generation);
+                self.read_lists(generation);
                 self.event(generation, Event::Dialled);
             }
             News::Dial(generation, DialNews::Failed(seen)) => {
@@ -231,12 +234,24 @@ impl Running {
         self.event(generation, Event::Lost(seen.cause()));
     }
 
-    fn greeted(&mut self, generation: Generation) {
+    /// Callers asked the last generation to keep doing something: this one is asked too.
+    fn restore(&mut self, generation: Generation) {
         let Some(current) = self.current.as_mut().filter(|current| current.generation == generation) else {
             return;
         };
         let Some(link) = current.link.clone() else { return };
         self.remembered = Some(link.era());
+        if link.era() == Era::Legacy {
+            let wishes = Arc::clone(&self.tender.wishes);
+            current.tasks.spawn(async move { wishes.repeat(&link).await });
+        }
+    }
+
+    fn read_lists(&mut self, generation: Generation) {
+        let Some(current) = self.current.as_mut().filter(|current| current.generation == generation) else {
+            return;
+        };
+        let Some(link) = current.link.clone() else { return };
         let meta = (link.era() == Era::Modern).then(|| self.tender.server.hello.meta().to_string());
         let before = Arc::clone(&self.tender.catalogue.borrow());
         let limit = duration(self.tender.server.policy.settings().dial.handshake);
@@ -264,7 +279,7 @@ impl Running {
         if let Message::Notification { method, .. } = said.frame.message()
             && method.ends_with("/list_changed")
         {
-            self.greeted(said.generation);
+            self.read_lists(said.generation);
         }
         if let Some(agent) = &self.tender.agent {
             let _ = agent.try_send(said);

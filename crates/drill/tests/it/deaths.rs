@@ -275,6 +275,27 @@ async fn s22_a_list_that_really_changed_is_told_once() {
 }
 
 #[tokio::test]
+async fn a_log_level_and_subscriptions_outlive_their_generation() {
+    let bad = bad(&[]);
+    let pid = bad.up().await;
+    for (method, params) in
+        [("logging/setLevel", r#"{"level":"debug"}"#), ("resources/subscribe", r#"{"uri":"a"}"#)]
+    {
+        in_time(bad.line.request(method, Some(params), linetender::Options::default())).await.unwrap();
+    }
+    kill("-9", pid);
+    bad.back(1).await;
+    eventually(|| {
+        let runs = bad.book.runs();
+        let twice = |asked: &str| runs.get(asked) == Some(&2);
+        (twice(r#"logging/setLevel:{"level":"debug"}"#) && twice(r#"resources/subscribe:{"uri":"a"}"#))
+            .then_some(())
+    })
+    .await;
+    bad.leaves_nothing().await;
+}
+
+#[tokio::test]
 async fn s25_a_killed_reaper_ends_the_line_and_the_server_and_it_comes_back() {
     let bad = bad(&[]);
     let pid = bad.up().await;

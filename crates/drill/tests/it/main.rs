@@ -10,3 +10,4 @@ mod kit;
 mod look;
 mod odd;
 mod starts;
+mod texts;
