@@ -1,12 +1,14 @@
 //! One call's seat in its generation's ledger. Reader, writer, canceller and drain race for it: the first wins.
 
+use std::sync::PoisonError;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use linetender_core::{Evidence, Extent, Instant, Late, Phase, Record, RecordStep};
 use linetender_wire::frame::Frame;
 use linetender_wire::stdio::Ticket;
 use tokio::sync::oneshot;
+
+use crate::sync::{Mutex, MutexGuard};
 
 /// What a call is told by its generation.
 #[derive(Debug)]

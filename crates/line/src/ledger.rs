@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock, PoisonError};
 
 use linetender_core::{Evidence, Generation, Instant, Record, Vitals};
 use linetender_wire::Item;
@@ -13,6 +13,7 @@ use tokio::sync::{Notify, mpsc, oneshot};
 use crate::clock::Clock;
 use crate::entry::{Entry, Reply};
 use crate::status::Why;
+use crate::sync::{Mutex, MutexGuard};
 
 /// How many lines of noise are kept for whoever asks why.
 const NOISE_KEPT: usize = 8;
@@ -73,7 +74,7 @@ impl Ledger {
         Self {
             generation,
             clock,
-            book: Mutex::default(),
+            book: Mutex::new(Book::default()),
             next_id: AtomicU64::new(1),
             answered: AtomicU64::new(0),
             heard_at: AtomicU64::new(clock.now().nanos()),

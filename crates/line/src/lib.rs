@@ -27,10 +27,13 @@ mod entry;
 mod error;
 mod ledger;
 mod line;
+#[cfg(all(test, shuttle))]
+mod races;
 mod rig;
 mod server;
 pub mod session;
 mod status;
+mod sync;
 mod tender;
 mod wishes;
 

@@ -53,6 +53,17 @@ impl Outbox {
         (Self { queue, seal: Arc::clone(&seal) }, frames, seal)
     }
 
+    /// A way down with a writer of one's own, which takes frames until the seal.
+    pub fn channel(capacity: usize) -> (Self, mpsc::Receiver<Outgoing>) {
+        let (outbox, frames, _) = Self::new(capacity);
+        (outbox, frames)
+    }
+
+    /// Whether nothing is taken any more.
+    pub fn is_sealed(&self) -> bool {
+        self.seal.is_set()
+    }
+
     /// Hands a frame over.
     ///
     /// # Errors

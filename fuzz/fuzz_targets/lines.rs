@@ -1,0 +1,42 @@
+//! Foreign bytes, in pieces: nothing panics, nothing grows, and a frame gives back the bytes it was made of.
+//!
+//! `RUSTC_BOOTSTRAP=1 cargo fuzz run lines -- -max_total_time=60`
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use linetender_wire::frame::{Limits, Message};
+use linetender_wire::{Item, Lines, Redacted};
+
+const LIMITS: Limits = Limits { length: 4096, depth: 16 };
+
+fuzz_target!(|input: &[u8]| {
+    let Some((&size, bytes)) = input.split_first() else { return };
+    let mut lines = Lines::new(LIMITS);
+    for piece in bytes.chunks(usize::from(size).max(1)) {
+        lines.buffer().extend_from_slice(piece);
+        while let Some(item) = lines.take() {
+            look(&item, bytes);
+        }
+        assert!(lines.buffer().len() <= LIMITS.length + piece.len());
+    }
+    while let Some(item) = lines.finish() {
+        look(&item, bytes);
+    }
+});
+
+fn look(item: &Item, all: &[u8]) {
+    match item {
+        Item::Frame(frame) => {
+            assert!(all.windows(frame.text().len()).any(|window| window == frame.text()), "bytes were changed");
+            if let Message::Request { id, .. } | Message::Response { id: Some(id), .. } = frame.message() {
+                assert_eq!(frame.with_id(id), frame.text(), "a rewrite changed another byte");
+            }
+            let _ = frame.payload();
+        }
+        Item::Noise(noise) => {
+            let shown = Redacted::head(&String::from_utf8_lossy(noise), 100);
+            assert!(shown.as_str().chars().all(|c| !c.is_control() || matches!(c, '\n' | '\t')));
+        }
+        Item::Unreadable { .. } => {}
+    }
+}
