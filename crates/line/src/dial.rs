@@ -8,7 +8,7 @@ use std::time::Duration;
 use linetender_core::{Evidence, Generation, Record, Safety};
 use linetender_wire::frame::{self, Message, Outcome};
 use linetender_wire::handshake::{Era, Greeting, Handshake, Hello, Next};
-use linetender_wire::stdio::{self, Child, Launch, Listener};
+use linetender_wire::stdio::{self, Child, Launch, Listener, Reaper};
 use linetender_wire::{Redacted, Seen};
 use tokio::sync::{Semaphore, mpsc, oneshot};
 
@@ -89,7 +89,7 @@ impl Dial {
         let settings = self.server.policy.settings();
         let reaper = match &self.server.reaper {
             Some(reaper) => reaper.clone(),
-            None => this_program().map_err(|reason| Seen::NoProcess { reason })?,
+            None => Reaper::Binary(this_program().map_err(|reason| Seen::NoProcess { reason })?),
         };
         Ok(Launch {
             program: self.server.program.clone(),

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use linetender_core::Policy;
 use linetender_wire::handshake::{Eras, Hello};
-use linetender_wire::stdio::{Env, Program};
+use linetender_wire::stdio::{Env, Program, Reaper};
 
 /// The variables that a server is given when nothing else is said: what a program needs to run at all, and nothing that
 /// could be a secret.
@@ -31,7 +31,7 @@ const ALLOWED: [&str; 12] = [
 pub struct Server {
     pub(crate) name: Arc<str>,
     pub(crate) program: Program,
-    pub(crate) reaper: Option<PathBuf>,
+    pub(crate) reaper: Option<Reaper>,
     pub(crate) policy: Policy,
     pub(crate) eras: Eras,
     pub(crate) hello: Hello,
@@ -112,7 +112,15 @@ impl Server {
     /// The binary that becomes the reaper of its processes; this program, if not said.
     #[must_use]
     pub fn reaper(mut self, binary: impl Into<PathBuf>) -> Self {
-        self.reaper = Some(binary.into());
+        self.reaper = Some(Reaper::Binary(binary.into()));
+        self
+    }
+
+    /// No reaper: its process group is all that is watched. A grandchild that leaves the group escapes, and if this
+    /// program is killed the server outlives it until it notices that its input is closed.
+    #[must_use]
+    pub fn without_reaper(mut self) -> Self {
+        self.reaper = Some(Reaper::None);
         self
     }
 }

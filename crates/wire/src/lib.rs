@@ -7,6 +7,7 @@
 pub mod frame;
 pub mod handshake;
 mod lines;
+#[cfg(all(target_os = "linux", not(linetender_portable)))]
 mod os;
 mod redact;
 mod seen;

@@ -6,12 +6,17 @@
 
 mod child;
 mod control;
+mod local;
 mod outbox;
 mod reader;
+#[cfg(all(target_os = "linux", not(linetender_portable)))]
+pub mod reaper;
+#[cfg(not(all(target_os = "linux", not(linetender_portable))))]
+#[path = "stdio/no_reaper.rs"]
 pub mod reaper;
 mod stderr;
 mod writer;
 
-pub use child::{Child, Env, Event, Launch, Program};
+pub use child::{Child, Env, Event, Launch, Program, Reaper};
 pub use outbox::{Outbox, Outgoing, Refused, Ticket};
 pub use reader::Listener;

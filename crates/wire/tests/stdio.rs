@@ -5,7 +5,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use linetender_core::{ClosePolicy, Extent, Limits, Span};
-use linetender_wire::stdio::{Child, Env, Event, Launch, Listener, Outgoing, Program, Refused, Ticket};
+use linetender_wire::stdio::{
+    Child, Env, Event, Launch, Listener, Outgoing, Program, Reaper, Refused, Ticket,
+};
 use linetender_wire::{Exit, Item, Pipe, Seen, frame};
 use tokio::sync::mpsc;
 
@@ -32,7 +34,7 @@ struct Server {
 fn launch(argv: &[&str]) -> Launch {
     Launch {
         program: Program { argv: argv.iter().map(Into::into).collect(), dir: None, env: Env::Ours },
-        reaper: PathBuf::from(env!("CARGO_BIN_EXE_linetender-reaper")),
+        reaper: Reaper::Binary(PathBuf::from(env!("CARGO_BIN_EXE_linetender-reaper"))),
         close: ClosePolicy {
             stdin: Span::from_millis(300),
             term: Span::from_millis(300),
@@ -354,4 +356,24 @@ async fn what_a_dead_server_never_read_is_known() {
     assert_eq!(seats[0].0.lock().unwrap()[..], ["writing 6..12", "flushed"]);
     assert_eq!(seats[2].0.lock().unwrap()[..], ["writing 20..26", "flushed"]);
     assert_eq!(server.end().await, Event::Gone);
+}
+
+#[tokio::test]
+async fn without_a_reaper_the_group_is_what_is_watched() {
+    let mut here = launch(&["/bin/sh", "-c", "sleep 600 & echo $!; exec sleep 601"]);
+    here.reaper = Reaper::None;
+    let mut server = start(&here);
+    let grandchild = server.says().await.trim().parse().unwrap();
+    kill("-9", server.pid().await);
+    let Event::Lost(Seen::Exited { exit, .. }) = server.end().await else { panic!() };
+    assert_eq!(exit, Exit::Signal(9));
+    server.child.kill();
+    server.gone().await;
+    dies(grandchild).await;
+
+    here.program.argv = vec!["linetender-no-such-command".into()];
+    let mut server = start(&here);
+    assert!(matches!(server.end().await, Event::Lost(Seen::NotRunnable { .. })));
+    server.child.kill();
+    server.gone().await;
 }

@@ -1,9 +1,9 @@
 //! One server process, from launch to the moment when nothing of it is left.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::fd::OwnedFd;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -23,11 +23,14 @@ use super::outbox::{Outbox, Seal};
 use super::reader::Listener;
 use super::stderr::Ring;
 use super::writer::WriteEnd;
-use super::{reader, reaper, stderr, writer};
+use super::{local, reader, reaper, stderr, writer};
 use crate::frame::Limits;
 use crate::redact::Redacted;
 use crate::seen::{Exit, Pipe, Seen};
 use crate::tasks::{Owned, spawn_last};
+
+/// Whether this system can have reapers: Linux can, and `--cfg linetender_portable` pretends that it is another.
+const REAPERS: bool = cfg!(all(target_os = "linux", not(linetender_portable)));
 
 /// After an exit, how long its last words on stderr are waited for.
 const LAST_WORDS: Duration = Duration::from_millis(2);
@@ -40,12 +43,21 @@ const WRITER_STOPS: Duration = Duration::from_millis(100);
 pub struct Launch {
     /// What to run.
     pub program: Program,
-    /// The binary that becomes the reaper: it has to call [`reaper::run_if_asked`] first thing in `main`.
-    pub reaper: PathBuf,
+    /// Who sees to it that nothing of the server is left behind.
+    pub reaper: Reaper,
     /// The times of a polite end.
     pub close: ClosePolicy,
     /// The sizes.
     pub sizes: Sizes,
+}
+
+/// Who sees to it that nothing of a server is left behind.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum Reaper {
+    /// A process between us and the server. The binary has to call [`reaper::run_if_asked`] first thing in `main`.
+    Binary(PathBuf),
+    /// Only we ourselves, by the server's process group: what leaves the group, or outlives us, is not found.
+    None,
 }
 
 /// A program, its arguments and surroundings. Never a shell.
@@ -112,10 +124,16 @@ impl Child {
     ) -> Result<Self, Seen> {
         let failed = |error: io::Error| Seen::NoProcess { reason: error.to_string() };
         let (control, theirs) = std::os::unix::net::UnixStream::pair().map_err(failed)?;
-        let mut process = spawn(launch, theirs.into()).map_err(failed)?;
         control.set_nonblocking(true).map_err(failed)?;
         let control = UnixStream::from_std(control).map_err(failed)?;
-        let (stdin, stdout, stderr) = pipes(&mut process).map_err(failed)?;
+        let (process, (stdin, stdout, stderr)) = match &launch.reaper {
+            Reaper::Binary(reaper) if REAPERS => {
+                let mut process = spawn(launch, reaper, theirs.into()).map_err(failed)?;
+                let pipes = pipes(&mut process).map_err(failed)?;
+                (Some(process), pipes)
+            }
+            Reaper::Binary(_) | Reaper::None => (None, spawn_here(launch, theirs).map_err(failed)?),
+        };
 
         let (outbox, frames, seal) = Outbox::new(launch.sizes.queue.into());
         let accepted = Arc::new(AtomicU64::new(0));
@@ -191,22 +209,50 @@ impl Child {
     }
 }
 
-fn spawn(launch: &Launch, control: OwnedFd) -> io::Result<Process> {
-    let mut command = Command::new(&launch.reaper);
-    command.arg(reaper::SUBCOMMAND).arg(std::process::id().to_string()).args(&launch.program.argv);
+/// A command with the server's surroundings.
+fn command(program: &Program, run: impl AsRef<OsStr>) -> Command {
+    let mut command = Command::new(run);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    if let Some(dir) = &launch.program.dir {
+    if let Some(dir) = &program.dir {
         command.current_dir(dir);
     }
-    if let Env::Only(variables) = &launch.program.env {
+    if let Env::Only(variables) = &program.env {
         command.env_clear().envs(variables.iter().map(|(name, value)| (name, value)));
     }
+    command
+}
+
+/// Starts the reaper, which starts the server on the same pipes.
+fn spawn(launch: &Launch, reaper: &Path, control: OwnedFd) -> io::Result<Process> {
+    let mut command = command(&launch.program, reaper);
+    command.arg(reaper::SUBCOMMAND).arg(std::process::id().to_string()).args(&launch.program.argv);
     let mapping = FdMapping { parent_fd: control, child_fd: CONTROL_FD };
     command.as_std_mut().fd_mappings(vec![mapping]).map_err(io::Error::other)?;
     command.spawn()
 }
 
-fn pipes(process: &mut Process) -> io::Result<(pipe::Sender, pipe::Receiver, pipe::Receiver)> {
+/// Starts the server itself, and plays the reaper's part here. That it could not be started is for the keeper to tell.
+fn spawn_here(launch: &Launch, control: std::os::unix::net::UnixStream) -> io::Result<Pipes> {
+    control.set_nonblocking(true)?;
+    let control = UnixStream::from_std(control)?;
+    let (run, args) = launch.program.argv.split_first().ok_or(io::ErrorKind::InvalidInput)?;
+    let started = command(&launch.program, run).args(args).process_group(0).spawn();
+    let (pipes, started) = match started {
+        Ok(mut server) => (pipes(&mut server)?, Ok(server)),
+        Err(error) => {
+            // Pipes that lead nowhere: everything after this is as if the server had died at once.
+            let (to, (from, errors)) = (pipe::pipe()?.0, (pipe::pipe()?.1, pipe::pipe()?.1));
+            ((to, from, errors), Err(error))
+        }
+    };
+    spawn_last(local::watch(started, control));
+    Ok(pipes)
+}
+
+/// Our ends of a server's stdin, stdout and stderr.
+type Pipes = (pipe::Sender, pipe::Receiver, pipe::Receiver);
+
+fn pipes(process: &mut Process) -> io::Result<Pipes> {
     let missing = || io::Error::from(io::ErrorKind::BrokenPipe);
     let stdin = process.stdin.take().ok_or_else(missing)?.into_owned_fd()?;
     let stdout = process.stdout.take().ok_or_else(missing)?.into_owned_fd()?;
@@ -220,7 +266,8 @@ fn pipes(process: &mut Process) -> io::Result<(pipe::Sender, pipe::Receiver, pip
 
 /// The one task that knows whether the process lives.
 struct Keeper {
-    process: Process,
+    /// The reaper, if there is one.
+    process: Option<Process>,
     control: UnixStream,
     ordered: mpsc::Receiver<Order>,
     events: mpsc::Sender<Event>,
@@ -428,7 +475,9 @@ impl Keeper {
         }
         drop(tree);
         self.last_words.end();
-        let _ = self.process.wait().await;
+        if let Some(reaper) = &mut self.process {
+            let _ = reaper.wait().await;
+        }
         let _ = self.events.send(Event::Gone).await;
     }
 }

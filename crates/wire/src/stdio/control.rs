@@ -1,7 +1,6 @@
 //! What the reaper and we tell each other: eight bytes up, one byte down.
 
-use std::io;
-use std::os::fd::{OwnedFd, RawFd};
+use std::os::fd::RawFd;
 
 use crate::seen::Exit;
 
@@ -28,19 +27,6 @@ pub(super) enum Record {
 
 impl Record {
     pub(super) const SIZE: usize = 8;
-
-    pub(super) fn send(self, control: &OwnedFd) -> io::Result<()> {
-        let bytes = self.encode();
-        let mut sent = 0;
-        while sent < bytes.len() {
-            match rustix::net::send(control, &bytes[sent..], rustix::net::SendFlags::NOSIGNAL) {
-                Ok(more) => sent += more,
-                Err(rustix::io::Errno::INTR) => {}
-                Err(error) => return Err(error.into()),
-            }
-        }
-        Ok(())
-    }
 
     pub(super) fn encode(self) -> [u8; Self::SIZE] {
         let (tag, value) = match self {

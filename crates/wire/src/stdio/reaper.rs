@@ -84,13 +84,13 @@ fn reap(parent: Pid, program: &OsString, args: &[OsString]) -> io::Result<()> {
     let spawned = Command::new(program).args(args).process_group(0).spawn();
     let server = match spawned {
         Ok(child) => Pid::from_child(&child),
-        Err(error) => return Record::Failed(error.raw_os_error().unwrap_or(0)).send(&control),
+        Err(error) => return send(Record::Failed(error.raw_os_error().unwrap_or(0)), &control),
     };
     let pidfd = rustix::process::pidfd_open(server, PidfdFlags::empty())?;
     let reaper = Reaper { control, parent: parent_fd, server };
     let_go_of_pipes()?;
     // If nobody listens any more, the loop below finds out.
-    let _ = Record::Spawned(server.as_raw_nonzero().get()).send(&reaper.control);
+    let _ = send(Record::Spawned(server.as_raw_nonzero().get()), &reaper.control);
     reaper.watch(&pidfd)
 }
 
@@ -150,7 +150,7 @@ impl Reaper {
 
     fn report_exit(&self) {
         if let Ok(Some((_, status))) = rustix::process::waitpid(Some(self.server), WaitOptions::NOHANG) {
-            let _ = Record::Exited(exit_of(status)).send(&self.control);
+            let _ = send(Record::Exited(exit_of(status)), &self.control);
         }
     }
 
@@ -166,12 +166,12 @@ impl Reaper {
                 match rustix::process::wait(WaitOptions::NOHANG) {
                     // An orphan of the one that just died is ours by now: look again before believing there is none.
                     Ok(Some((pid, status))) if pid == self.server => {
-                        let _ = Record::Exited(exit_of(status)).send(&self.control);
+                        let _ = send(Record::Exited(exit_of(status)), &self.control);
                     }
                     Ok(Some(_)) => {}
                     Ok(None) => break,
                     Err(rustix::io::Errno::INTR) => {}
-                    Err(_) => return Record::Clear.send(&self.control),
+                    Err(_) => return send(Record::Clear, &self.control),
                 }
             }
             // Between two looks: a tree takes a moment to die. The wait is short at first, then longer.
@@ -181,6 +181,20 @@ impl Reaper {
         }
         Ok(())
     }
+}
+
+/// Reports, whole.
+fn send(record: Record, control: &OwnedFd) -> io::Result<()> {
+    let bytes = record.encode();
+    let mut sent = 0;
+    while sent < bytes.len() {
+        match rustix::net::send(control, &bytes[sent..], rustix::net::SendFlags::NOSIGNAL) {
+            Ok(more) => sent += more,
+            Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(())
 }
 
 /// Sleeps without a banned call: nothing to poll is a sleep.
