@@ -5,6 +5,10 @@
 
 pub mod badserver;
 mod book;
+mod checker;
+mod history;
 pub mod soak;
 
 pub use book::Book;
+pub use checker::{Bounds, Finding, check};
+pub use history::{Asked, History, Recorder};

@@ -11,29 +11,20 @@ pub use detect::detect;
 pub use killed::killed;
 pub use neighbour::neighbour;
 
-use std::collections::HashMap;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use linetender::{CallError, Era, Eras, Line, Policy, Rig, Server, Settings, Span};
+use linetender::{Era, Eras, Line, Policy, Rig, Server, Settings, Span};
 
-use crate::Book;
+use crate::{Book, Bounds, Finding, History, Recorder, check};
 use process::Own;
 
 /// How long any call may take before it counts as hung.
 const HUNG: Duration = Duration::from_secs(20);
 
-/// Callers that call at the same time.
-const CALLERS: usize = 4;
-
 /// How many cycles are judged at a time.
 const PORTION: u64 = 50;
-
-/// What callers were told, by nonce.
-type Told = HashMap<String, Result<(), CallError>>;
 
 /// A policy without a budget to speak of: every answered call refills it. A soak is not about flapping.
 fn no_budget() -> Policy {
@@ -111,40 +102,44 @@ async fn crash(count: u64, book: &Book) -> Result<String, String> {
     let path = book.path().to_string_lossy().into_owned();
     let line = Rig::new().open(badserver(&["--book", &path]));
     line.ready().await.map_err(|error| error.to_string())?;
-    let before = Own::look();
-    let nonces = Arc::new(AtomicU64::new(0));
-    let (mut sum, mut told, mut halfway) = (Sum::default(), Told::new(), before);
-    for cycle in 0..count {
-        told.extend(one_cycle(&line, &nonces, cycle).await?);
-        // Judged in portions, so that what grows is what is watched and not the watcher.
-        if cycle % PORTION == PORTION - 1 || cycle + 1 == count {
-            judge(&told, book)?;
-            sum.add(&told);
-            told.clear();
-            let _ = std::fs::write(book.path(), "");
+    let recorder = Recorder::start();
+    let (before, mut sum) = (Own::look(), Sum::default());
+    let watched = line.clone();
+    let cycles = async {
+        let mut halfway = before;
+        for cycle in 0..count {
+            one_cycle(&line, &recorder, cycle).await;
+            // Judged in portions, so that what grows is what is watched and not the watcher.
+            if cycle % PORTION == PORTION - 1 || cycle + 1 == count {
+                sum.add(&judge(&recorder, book)?);
+            }
+            if cycle == count / 2 {
+                halfway = Own::look();
+            }
+            if cycle % 1000 == 999 {
+                eprintln!("{} of {count} cycles", cycle + 1);
+            }
         }
-        if cycle == count / 2 {
-            halfway = Own::look();
-        }
-        if cycle % 1000 == 999 {
-            eprintln!("{} of {count} cycles", cycle + 1);
-        }
-    }
-    line.ready().await.map_err(|error| error.to_string())?;
-    let after = Own::look();
-    line.close().await;
+        line.ready().await.map_err(|error| error.to_string())?;
+        let after = Own::look();
+        line.close().await;
+        Ok::<_, String>((halfway, after))
+    };
+    let (looked, ()) = tokio::join!(cycles, recorder.watch(&watched));
+    let (halfway, after) = looked?;
     let left = Own::look();
     if left.processes > 0 {
-        return Err(format!("{} processes are left", left.processes));
+        return Err(Finding::Orphans { processes: left.processes }.to_string());
     }
     if after.descriptors != before.descriptors {
-        return Err(format!("{} descriptors became {}", before.descriptors, after.descriptors));
+        return Err(Finding::Leak { before: before.descriptors, after: after.descriptors }.to_string());
     }
     let slope =
         (i64::from(after.kib) - i64::from(halfway.kib)) * 1024 / i64::try_from(count / 2).unwrap_or(1).max(1);
     Ok(format!(
-        "{count} crash cycles, {} calls ({} answered, {} unknown, {} not executed): 0 hung, 0 run twice, 0 wrong verdicts, 0 processes left, \
-         {} descriptors before and after, {slope} bytes of memory per cycle over the last half",
+        "{count} crash cycles, {} calls ({} answered, {} unknown, {} not executed): 0 hung, 0 run twice, 0 wrong verdicts, \
+         0 causeless errors, 0 list changes, 0 processes left, {} descriptors before and after, {slope} bytes of memory \
+         per cycle over the last half",
         sum.answered + sum.unknown + sum.not_executed,
         sum.answered,
         sum.unknown,
@@ -153,18 +148,16 @@ async fn crash(count: u64, book: &Book) -> Result<String, String> {
     ))
 }
 
-/// Some calls, and a kill in the middle of them.
-async fn one_cycle(line: &Line, nonces: &Arc<AtomicU64>, cycle: u64) -> Result<Told, String> {
+/// Some calls, a kill in the middle of them, and a call that finds the line again.
+async fn one_cycle(line: &Line, recorder: &Recorder, cycle: u64) {
     let pid = line.pid();
-    let calls: Vec<_> = (0..CALLERS)
-        .map(|caller| {
-            let nonce = format!("n{}", nonces.fetch_add(1, Ordering::Relaxed));
-            let tool = if caller % 2 == 0 { "write" } else { "echo" };
-            let arguments = format!(r#"{{"nonce":"{nonce}"}}"#);
-            async move { (nonce, tokio::time::timeout(HUNG, line.call_tool(tool, &arguments)).await) }
-        })
-        .collect();
-    let calls = join_all(calls);
+    let call = |number: u32, tool: &'static str| {
+        let nonce = format!("c{cycle}n{number}");
+        async move {
+            // A call that hangs is left to the checker: it was told nothing.
+            let _ = tokio::time::timeout(HUNG, recorder.call(line, tool, &nonce, false)).await;
+        }
+    };
     let kill = async {
         // A little earlier or later each time, so that every step of a call meets a death.
         tokio::time::sleep(Duration::from_micros(cycle % 50 * 10)).await;
@@ -172,61 +165,20 @@ async fn one_cycle(line: &Line, nonces: &Arc<AtomicU64>, cycle: u64) -> Result<T
             process::kill(pid);
         }
     };
-    let (told, ()) = tokio::join!(calls, kill);
-    let mut cycle = Told::new();
-    for (nonce, outcome) in told {
-        let outcome = outcome.map_err(|_| format!("call {nonce} hung"))?;
-        cycle.insert(nonce, outcome.map(drop));
-    }
+    tokio::join!(call(0, "write"), call(1, "echo"), call(2, "write"), call(3, "echo"), kill);
     // The kill may have come after the last answer: the next cycle wants a fresh one to kill.
-    let nonce = format!("n{}", nonces.fetch_add(1, Ordering::Relaxed));
-    let arguments = format!(r#"{{"nonce":"{nonce}"}}"#);
-    let outcome = tokio::time::timeout(HUNG, line.call_tool("write", &arguments)).await;
-    cycle.insert(nonce.clone(), outcome.map_err(|_| format!("call {nonce} hung"))?.map(drop));
-    Ok(cycle)
-}
-
-async fn join_all<F: Future>(futures: Vec<F>) -> Vec<F::Output> {
-    let mut pending: Vec<_> = futures.into_iter().map(|future| (Box::pin(future), None)).collect();
-    std::future::poll_fn(move |context| {
-        let mut all = true;
-        for (future, done) in &mut pending {
-            if done.is_none() {
-                match future.as_mut().poll(context) {
-                    std::task::Poll::Ready(output) => *done = Some(output),
-                    std::task::Poll::Pending => all = false,
-                }
-            }
-        }
-        if all {
-            std::task::Poll::Ready(pending.iter_mut().filter_map(|(_, done)| done.take()).collect())
-        } else {
-            std::task::Poll::Pending
-        }
-    })
-    .await
+    call(4, "write").await;
 }
 
 /// Holds what callers were told against what the server wrote down.
-fn judge(told: &Told, book: &Book) -> Result<(), String> {
-    let runs = book.runs();
-    for (nonce, outcome) in told {
-        let runs = runs.get(nonce).copied().unwrap_or(0);
-        if runs > 1 {
-            return Err(format!("{nonce} ran {runs} times"));
-        }
-        match outcome {
-            Ok(()) if runs == 0 => return Err(format!("{nonce} was answered and never ran")),
-            Err(error) if error.not_executed() && runs > 0 => {
-                return Err(format!("{nonce} ran, and its caller was told that it did not: {error}"));
-            }
-            Err(error) if error.cause.is_empty() || error.next_try.is_empty() => {
-                return Err(format!("{nonce} failed without a cause: {error:?}"));
-            }
-            Ok(()) | Err(_) => {}
-        }
+fn judge(recorder: &Recorder, book: &Book) -> Result<History, String> {
+    let history = recorder.take();
+    let bounds = Bounds { call: HUNG, dials_per_second: 2000, changes: 0 };
+    if let Some(finding) = check(&history, book, bounds).first() {
+        return Err(finding.to_string());
     }
-    Ok(())
+    let _ = std::fs::write(book.path(), "");
+    Ok(history)
 }
 
 /// What callers were told, all in all.
@@ -238,12 +190,12 @@ struct Sum {
 }
 
 impl Sum {
-    fn add(&mut self, told: &Told) {
-        for outcome in told.values() {
-            match outcome {
-                Ok(()) => self.answered += 1,
-                Err(error) if error.not_executed() => self.not_executed += 1,
-                Err(_) => self.unknown += 1,
+    fn add(&mut self, history: &History) {
+        for asked in history.calls.values() {
+            match &asked.told {
+                Some((_, Ok(()))) => self.answered += 1,
+                Some((_, Err(error))) if error.not_executed() => self.not_executed += 1,
+                Some((_, Err(_))) | None => self.unknown += 1,
             }
         }
     }

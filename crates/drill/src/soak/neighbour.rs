@@ -1,11 +1,10 @@
 //! One line that crash-loops beside fifty busy ones: do they feel it?
 
 use std::process::ExitCode;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use linetender::{Line, Rig};
+use linetender::{CallErrorKind, Line, Policy, Rig};
 
 use super::{badserver, runtime};
 
@@ -13,7 +12,7 @@ const BUSY: usize = 50;
 /// How often each of them calls; low enough to leave half of the machine idle.
 const EVERY: Duration = Duration::from_millis(40);
 const ROUND: Duration = Duration::from_secs(4);
-/// Twenty crashes a second: far more than the budget would ever allow.
+/// How often its caller tries: up to twenty crashes a second, far more than the budget would ever allow.
 const CRASH_EVERY: Duration = Duration::from_millis(50);
 
 /// Measures the busy lines' p99 with and without the neighbour, alternately.
@@ -27,45 +26,58 @@ pub fn neighbour(alternations: usize) -> ExitCode {
                 return ExitCode::FAILURE;
             }
         }
-        let mut ratios = Vec::new();
-        println!("{:>12} {:>14} {:>14} {:>8}", "alternation", "alone p99 ms", "beside p99 ms", "ratio");
+        let (mut by_policy, mut without_budget) = (Vec::new(), Vec::new());
+        println!("p99 of {BUSY} busy lines, in ms: alone, beside a line that crashes as often as its budget lets it, and beside");
+        println!("one that is revived by hand whenever it parks\n");
+        println!("{:>12} {:>9} {:>9} {:>7} {:>9} {:>7}", "alternation", "alone", "beside", "ratio", "revived", "ratio");
         for round in 1..=alternations {
             let alone = busy(&lines).await;
-            let beside = {
-                let flapper = rig.open(badserver(&["--die-on-call", "1"]));
-                let stop = Arc::new(AtomicBool::new(false));
-                let crash = crash_loop(&flapper, &stop);
-                let measured = async {
-                    let p99 = busy(&lines).await;
-                    stop.store(true, Ordering::Relaxed);
-                    p99
-                };
-                let (p99, crashes) = tokio::join!(measured, crash);
-                flapper.close().await;
-                eprintln!("  {crashes} crashes beside");
-                p99
-            };
-            println!("{round:>12} {alone:>14.3} {beside:>14.3} {:>8.2}", beside / alone);
-            ratios.push(beside / alone);
+            let beside = busy_beside(&rig, &lines, false).await;
+            let revived = busy_beside(&rig, &lines, true).await;
+            println!(
+                "{round:>12} {alone:>9.3} {beside:>9.3} {:>7.2} {revived:>9.3} {:>7.2}",
+                beside / alone,
+                revived / alone
+            );
+            by_policy.push(beside / alone);
+            without_budget.push(revived / alone);
         }
+        println!("{:>12} {:>9} {:>9} {:>7.2} {:>9} {:>7.2}", "median", "", "", median(&mut by_policy), "", median(&mut without_budget));
         for line in &lines {
             line.close().await;
         }
-        ratios.sort_unstable_by(f64::total_cmp);
-        println!("median ratio {:.2}", ratios[ratios.len() / 2]);
         ExitCode::SUCCESS
     })
 }
 
-async fn crash_loop(flapper: &Line, stop: &AtomicBool) -> u32 {
+fn median(values: &mut [f64]) -> f64 {
+    values.sort_unstable_by(f64::total_cmp);
+    values.get(values.len() / 2).copied().unwrap_or_default()
+}
+
+/// The busy lines' p99 beside one whose server dies on its first call.
+async fn busy_beside(rig: &Rig, lines: &[Line], revive: bool) -> f64 {
+    let flapper = rig.open(badserver(&["--die-on-call", "1"]).policy(Policy::default()));
+    let stop = AtomicBool::new(false);
+    let measured = async {
+        let p99 = busy(lines).await;
+        stop.store(true, Ordering::Relaxed);
+        p99
+    };
+    let (p99, crashes) = tokio::join!(measured, crash_loop(&flapper, &stop, revive));
+    flapper.close().await;
+    eprintln!("  {crashes} crashes beside");
+    p99
+}
+
+async fn crash_loop(flapper: &Line, stop: &AtomicBool, revive: bool) -> u32 {
     let mut crashes = 0;
     while !stop.load(Ordering::Relaxed) {
-        // A parked line is woken by hand: the loop must not end because the budget does its work.
-        if flapper.status().state == "parked" {
+        if revive && flapper.status().state == "parked" {
             flapper.redial().await;
         }
-        if flapper.ready().await.is_ok() && flapper.call_tool("write", "{}").await.is_err() {
-            crashes += 1;
+        if let Err(error) = flapper.call_tool("write", "{}").await {
+            crashes += u32::from(error.kind == CallErrorKind::Lost);
         }
         tokio::time::sleep(CRASH_EVERY).await;
     }

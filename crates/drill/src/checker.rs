@@ -1,0 +1,194 @@
+//! The one judge: holds a history against the server's own book.
+
+use std::fmt;
+use std::time::Duration;
+
+use crate::book::Book;
+use crate::history::History;
+
+/// What a run must keep to.
+#[derive(Clone, Copy, Debug)]
+pub struct Bounds {
+    /// A call that takes longer hung.
+    pub call: Duration,
+    /// More dials than this in a second are a storm.
+    pub dials_per_second: usize,
+    /// How often a list may change.
+    pub changes: u32,
+}
+
+/// Something that must not be.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum Finding {
+    /// A call that was told nothing, or too late.
+    Hung {
+        /// Which.
+        nonce: String,
+    },
+    /// A call that must not run twice did.
+    RanTwice {
+        /// Which.
+        nonce: String,
+        /// How often.
+        runs: u32,
+    },
+    /// A caller was told something that is not so.
+    WrongVerdict {
+        /// Which.
+        nonce: String,
+        /// What it was told.
+        told: String,
+        /// How often it ran.
+        runs: u32,
+    },
+    /// An error that does not say what happened, or what happens next.
+    Causeless {
+        /// Which.
+        nonce: String,
+    },
+    /// A list was said to have changed, and had not.
+    ListFlapped {
+        /// How often.
+        changes: u32,
+    },
+    /// Too many dials in too short a time.
+    Storm {
+        /// How many in a second.
+        dials: usize,
+    },
+    /// Processes are left, zombies included.
+    Orphans {
+        /// How many.
+        processes: usize,
+    },
+    /// Descriptors are left.
+    Leak {
+        /// Before.
+        before: usize,
+        /// After.
+        after: usize,
+    },
+}
+
+/// Judges a history. Nothing found is a good answer.
+pub fn check(history: &History, book: &Book, bounds: Bounds) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let runs = book.runs();
+    for (nonce, asked) in &history.calls {
+        let runs = runs.get(nonce).copied().unwrap_or(0);
+        let nonce = nonce.clone();
+        let Some((_, told)) = asked.told.as_ref().filter(|(at, _)| *at <= asked.at + bounds.call) else {
+            findings.push(Finding::Hung { nonce });
+            continue;
+        };
+        if runs > 1 && !asked.safe {
+            findings.push(Finding::RanTwice { nonce: nonce.clone(), runs });
+        }
+        match told {
+            Ok(()) if runs == 0 => {
+                findings.push(Finding::WrongVerdict { nonce, told: "answered".into(), runs });
+            }
+            Ok(()) => {}
+            Err(error) if error.not_executed() && runs > 0 => {
+                findings.push(Finding::WrongVerdict { nonce, told: error.to_string(), runs });
+            }
+            Err(error) => {
+                let silent = |text: &str| text.trim().is_empty();
+                if silent(&error.cause)
+                    || silent(&error.next_try)
+                    || silent(error.phase)
+                    || silent(&error.server)
+                {
+                    findings.push(Finding::Causeless { nonce });
+                }
+            }
+        }
+    }
+    if history.changes > bounds.changes {
+        findings.push(Finding::ListFlapped { changes: history.changes });
+    }
+    let dials = most_dials_in_a_second(history);
+    if dials > bounds.dials_per_second {
+        findings.push(Finding::Storm { dials });
+    }
+    findings
+}
+
+fn most_dials_in_a_second(history: &History) -> usize {
+    let dials: Vec<_> =
+        history.states.iter().filter(|(_, state)| *state == "dialing").map(|(at, _)| *at).collect();
+    let within = |from: Duration| {
+        dials.iter().filter(|at| **at >= from && **at < from + Duration::from_secs(1)).count()
+    };
+    dials.iter().map(|from| within(*from)).max().unwrap_or(0)
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Hung { nonce } => write!(f, "call {nonce} hung"),
+            Self::RanTwice { nonce, runs } => write!(f, "call {nonce} ran {runs} times"),
+            Self::WrongVerdict { nonce, told, runs } => {
+                write!(f, "call {nonce} ran {runs} times and was told: {told}")
+            }
+            Self::Causeless { nonce } => write!(f, "call {nonce} failed without a cause"),
+            Self::ListFlapped { changes } => write!(f, "a list was said to have changed {changes} times"),
+            Self::Storm { dials } => write!(f, "{dials} dials within a second"),
+            Self::Orphans { processes } => write!(f, "{processes} processes are left"),
+            Self::Leak { before, after } => write!(f, "{before} descriptors became {after}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Bounds, Finding, check};
+    use crate::book::Book;
+    use crate::history::{Asked, History};
+    use std::time::Duration;
+
+    const BOUNDS: Bounds = Bounds { call: Duration::from_secs(1), dials_per_second: 3, changes: 0 };
+
+    fn book(text: &str) -> Book {
+        let name = format!("linetender-checker-{}-{}", std::process::id(), text.len());
+        let path = std::env::temp_dir().join(name);
+        std::fs::write(&path, text).unwrap();
+        Book::at(path)
+    }
+
+    fn told(millis: Option<u64>) -> History {
+        let told = millis.map(|millis| (Duration::from_millis(millis), Ok(())));
+        let mut history = History::default();
+        history.calls.insert("a".into(), Asked { at: Duration::ZERO, safe: false, told });
+        history
+    }
+
+    #[test]
+    fn a_good_history_has_no_findings() {
+        assert_eq!(check(&told(Some(5)), &book("read a 1\nrun a 1\n"), BOUNDS), []);
+    }
+
+    #[test]
+    fn each_fault_is_found() {
+        let a = || "a".to_owned();
+        assert_eq!(check(&told(None), &book("run a 1\n"), BOUNDS), [Finding::Hung { nonce: a() }]);
+        assert_eq!(check(&told(Some(1001)), &book("run a 1\n"), BOUNDS), [Finding::Hung { nonce: a() }]);
+        let twice = [Finding::RanTwice { nonce: a(), runs: 2 }];
+        assert_eq!(check(&told(Some(5)), &book("run a 1\nrun a 2\n"), BOUNDS), twice);
+        let never = [Finding::WrongVerdict { nonce: a(), told: "answered".into(), runs: 0 }];
+        assert_eq!(check(&told(Some(5)), &book(""), BOUNDS), never);
+        let mut history = told(Some(5));
+        history.changes = 1;
+        assert_eq!(check(&history, &book("run a 1\n"), BOUNDS), [Finding::ListFlapped { changes: 1 }]);
+        let mut history = told(Some(5));
+        history.states = (0..4).map(|dial| (Duration::from_millis(dial * 100), "dialing")).collect();
+        assert_eq!(check(&history, &book("run a 1\n"), BOUNDS), [Finding::Storm { dials: 4 }]);
+    }
+
+    #[test]
+    fn a_safe_call_may_run_twice() {
+        let mut history = told(Some(5));
+        history.calls.get_mut("a").unwrap().safe = true;
+        assert_eq!(check(&history, &book("run a 1\nrun a 2\n\n"), BOUNDS), []);
+    }
+}

@@ -1,0 +1,87 @@
+//! What happened in a run: every call and what it was told, every state, every change of a list.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use linetender::{CallError, Event, Line};
+use tokio::sync::broadcast::error::RecvError;
+
+/// A run, or a part of one.
+#[derive(Clone, Debug, Default)]
+pub struct History {
+    /// By nonce.
+    pub calls: BTreeMap<String, Asked>,
+    /// When a state was entered, and which.
+    pub states: Vec<(Duration, &'static str)>,
+    /// Lists that changed.
+    pub changes: u32,
+    /// Events that the recorder was too slow for.
+    pub missed: u64,
+}
+
+/// A call.
+#[derive(Clone, Debug)]
+pub struct Asked {
+    /// When it was made.
+    pub at: Duration,
+    /// Whether it may be run twice.
+    pub safe: bool,
+    /// What it was told, and when.
+    pub told: Option<(Duration, Result<(), CallError>)>,
+}
+
+/// Writes a history while it happens.
+#[derive(Clone, Debug)]
+pub struct Recorder {
+    start: Instant,
+    history: Arc<Mutex<History>>,
+}
+
+impl Recorder {
+    /// From now on.
+    #[expect(clippy::disallowed_methods, reason = "histories have times")]
+    pub fn start() -> Self {
+        Self { start: Instant::now(), history: Arc::default() }
+    }
+
+    fn history(&self) -> MutexGuard<'_, History> {
+        self.history.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Makes a call, with its nonce in the arguments, and writes down both ends of it.
+    pub async fn call(&self, line: &Line, tool: &str, nonce: &str, safe: bool) {
+        let asked = Asked { at: self.start.elapsed(), safe, told: None };
+        self.history().calls.insert(nonce.to_owned(), asked);
+        let arguments = format!(r#"{{"nonce":"{nonce}"}}"#);
+        let told = line.call_tool(tool, &arguments).await.map(drop);
+        let at = self.start.elapsed();
+        if let Some(asked) = self.history().calls.get_mut(nonce) {
+            asked.told = Some((at, told));
+        }
+    }
+
+    /// Writes down what happens to a line, until it is closed.
+    pub async fn watch(&self, line: &Line) {
+        let mut events = line.events();
+        loop {
+            match events.recv().await {
+                Ok(Event::State(status)) => {
+                    self.history().states.push((self.start.elapsed(), status.state));
+                    if status.state == "closed" {
+                        return;
+                    }
+                }
+                Ok(Event::Changed(..)) => self.history().changes += 1,
+                Ok(_) => {}
+                Err(RecvError::Lagged(events)) => self.history().missed += events,
+                Err(RecvError::Closed) => return,
+            }
+        }
+    }
+
+    /// What was written so far; the book is empty then, so that what grows is what is watched and not the watcher.
+    pub fn take(&self) -> History {
+        std::mem::take(&mut *self.history())
+    }
+}
