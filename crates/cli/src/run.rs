@@ -30,10 +30,12 @@ pub(crate) fn run(args: args::Run) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// What people would call it: the last word that names something, not `npx` or a flag.
+/// What people would call it: the first word that names something, not `npx` or a flag. A script's text names nothing.
 fn short_name(command: &[std::ffi::OsString]) -> String {
     let words: Vec<_> = command.iter().map(|word| word.to_string_lossy()).collect();
-    let named = words.iter().skip(1).find(|word| !word.starts_with('-')).or(words.first());
+    let script = words.iter().any(|word| *word == "-c");
+    let named = words.iter().skip(1).find(|word| !script && !word.starts_with('-')).or(words.first());
     let name = named.map(|word| word.rsplit('/').next().unwrap_or(word).to_owned()).unwrap_or_default();
-    Path::new(&name).file_stem().map_or(name.clone(), |stem| stem.to_string_lossy().into_owned())
+    let stem = Path::new(&name).file_stem().map_or(name.clone(), |stem| stem.to_string_lossy().into_owned());
+    linetender::Redacted::head(&stem, 60).to_string()
 }

@@ -158,7 +158,16 @@ fn a_server_that_cannot_start_says_so_to_the_agents_initialize() {
     let mut agent = Agent::start(&["--exit", "4", "--stderr", "no API key"]);
     let answer = agent.ask(&json!(1), "initialize", &json!({ "protocolVersion": "2025-06-18" }));
     let message = answer["error"]["message"].as_str().unwrap();
-    assert!(message.contains("exited with status 4"), "{message}");
+    assert!(message.contains("exited with status 4") && message.contains("no API key"), "{message}");
+}
+
+#[test]
+fn an_agent_that_stops_asking_still_gets_its_answers() {
+    let mut agent = Agent::up(&[]);
+    agent.send(&json!(1), "tools/call", &json!({ "name": "sleep", "arguments": { "ms": 300 } }));
+    agent.to = None;
+    assert_eq!(agent.hear()["id"], 1);
+    assert!(agent.shim.wait().unwrap().success());
 }
 
 #[test]

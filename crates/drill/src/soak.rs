@@ -106,24 +106,10 @@ async fn crash(count: u64, book: &Book) -> Result<String, String> {
     let (before, mut sum) = (Own::look(), Sum::default());
     let watched = line.clone();
     let cycles = async {
-        let mut halfway = before;
-        for cycle in 0..count {
-            one_cycle(&line, &recorder, cycle).await;
-            // Judged in portions, so that what grows is what is watched and not the watcher.
-            if cycle % PORTION == PORTION - 1 || cycle + 1 == count {
-                sum.add(&judge(&recorder, book)?);
-            }
-            if cycle == count / 2 {
-                halfway = Own::look();
-            }
-            if cycle % 1000 == 999 {
-                eprintln!("{} of {count} cycles", cycle + 1);
-            }
-        }
-        line.ready().await.map_err(|error| error.to_string())?;
-        let after = Own::look();
+        let looked = crash_and_judge(&line, &recorder, book, count, &mut sum).await;
+        // Also when something was found: whoever watches the line waits for its end.
         line.close().await;
-        Ok::<_, String>((halfway, after))
+        looked
     };
     let (looked, ()) = tokio::join!(cycles, recorder.watch(&watched));
     let (halfway, after) = looked?;
@@ -146,6 +132,32 @@ async fn crash(count: u64, book: &Book) -> Result<String, String> {
         sum.not_executed,
         before.descriptors,
     ))
+}
+
+/// The cycles themselves; what this process had after half of them, and after all.
+async fn crash_and_judge(
+    line: &Line,
+    recorder: &Recorder,
+    book: &Book,
+    count: u64,
+    sum: &mut Sum,
+) -> Result<(Own, Own), String> {
+    let mut halfway = Own::look();
+    for cycle in 0..count {
+        one_cycle(line, recorder, cycle).await;
+        // Judged in portions, so that what grows is what is watched and not the watcher.
+        if cycle % PORTION == PORTION - 1 || cycle + 1 == count {
+            sum.add(&judge(recorder, book)?);
+        }
+        if cycle == count / 2 {
+            halfway = Own::look();
+        }
+        if cycle % 1000 == 999 {
+            eprintln!("{} of {count} cycles", cycle + 1);
+        }
+    }
+    line.ready().await.map_err(|error| error.to_string())?;
+    Ok((halfway, Own::look()))
 }
 
 /// Some calls, a kill in the middle of them, and a call that finds the line again.

@@ -11,7 +11,9 @@ fn main() -> ExitCode {
         return done;
     }
     let mut words = std::env::args().skip(1);
-    let (Some(count), Some(command)) = (words.next().and_then(|count| count.parse::<u32>().ok()), words.next()) else {
+    let (Some(count), Some(command)) =
+        (words.next().and_then(|count| count.parse::<u32>().ok()), words.next())
+    else {
         eprintln!("usage: calls COUNT COMMAND");
         return ExitCode::FAILURE;
     };

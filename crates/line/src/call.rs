@@ -121,7 +121,7 @@ impl Call<'_> {
             Deadline::Agent => policy.call.limit,
         };
         let mut record = Record::new(self.safety());
-        let _seat = self.seat(&record).await?;
+        let _seat = self.seat(&record, arrived + limit).await?;
         loop {
             let link = self.admit(&record, arrived + limit).await?;
             match self.attempt(&link, record, arrived, limit).await {
@@ -157,7 +157,11 @@ impl Call<'_> {
     }
 
     /// A place among the calls in flight, or in the queue for one.
-    async fn seat(&self, record: &Record) -> Result<tokio::sync::SemaphorePermit<'_>, CallError> {
+    async fn seat(
+        &self,
+        record: &Record,
+        deadline: Instant,
+    ) -> Result<tokio::sync::SemaphorePermit<'_>, CallError> {
         if let Ok(seat) = self.shared.seats.try_acquire() {
             return Ok(seat);
         }
@@ -167,9 +171,12 @@ impl Call<'_> {
             let cause = format!("{queue} calls wait for this server already");
             return Err(self.error(CallErrorKind::Overloaded, "before the line", cause, record));
         }
-        let cause = || "the line was closed".to_owned();
-        let closed = CallErrorKind::Refused(Refusal::Closed);
-        self.shared.seats.acquire().await.map_err(|_| self.error(closed, "before the line", cause(), record))
+        let seat = tokio::time::timeout_at(self.shared.clock.at(deadline), self.shared.seats.acquire()).await;
+        seat.ok().and_then(Result::ok).ok_or_else(|| {
+            let record = record.step(RecordStep::Expire).unwrap_or(*record);
+            let cause = "its turn did not come in time: the calls before it are not answered".to_owned();
+            self.error(CallErrorKind::TimedOut, "before the line", cause, &record)
+        })
     }
 
     /// Waits at the gate, and knocks if it has to.

@@ -92,7 +92,7 @@ impl Catalogue {
             for item in new {
                 match named(&old, &item.name) {
                     None => change.added.push(item.name.clone()),
-                    Some(at) if old[at] != *item => change.changed.push(item.name.clone()),
+                    Some(at) if old[at].text != item.text => change.changed.push(item.name.clone()),
                     Some(_) => {}
                 }
             }
@@ -108,8 +108,9 @@ impl Catalogue {
         changes
     }
 
-    /// Reads all lists that the server says it has. A list that fails keeps what it was, and says so.
-    pub(crate) async fn read(link: &Link, meta: Option<String>, before: &Self) -> Self {
+    /// Reads all lists that the server says it has. A list that fails keeps what it was, and says so; if it never was
+    /// anything, there is no reading: an empty list would be a lie, and the next one a change that never happened.
+    pub(crate) async fn read(link: &Link, meta: Option<String>, before: &Self) -> Option<Self> {
         let greeting = link.greeting.get();
         let capabilities: serde_json::Value = greeting
             .and_then(|greeting| serde_json::from_str(&greeting.result).ok())
@@ -120,14 +121,16 @@ impl Catalogue {
             if capabilities.get(kind.member()).is_none() {
                 continue;
             }
-            if let Some(items) = read_list(link, kind, meta.as_deref()).await {
-                lists.insert(kind, items);
+            let items = if let Some(items) = read_list(link, kind, meta.as_deref()).await {
+                items
             } else {
                 tracing::warn!(list = kind.member(), "a list could not be read; the last one is kept");
-                lists.extend(before.lists.get(&kind).map(|items| (kind, items.clone())));
-            }
+                // It is shown, but it is not this generation's word: nothing is safe because of it.
+                before.lists.get(&kind)?.iter().map(Item::hearsay).collect()
+            };
+            lists.insert(kind, items);
         }
-        Self { generation: link.generation.number(), lists }
+        Some(Self { generation: link.generation.number(), lists })
     }
 }
 
@@ -159,6 +162,10 @@ async fn read_list(link: &Link, kind: Kind, meta: Option<&str>) -> Option<Vec<It
 }
 
 impl Item {
+    fn hearsay(&self) -> Self {
+        Self { safe: false, ..self.clone() }
+    }
+
     fn of(entry: &RawValue) -> Self {
         #[derive(Default, Deserialize)]
         struct Looked {
@@ -167,7 +174,7 @@ impl Item {
             #[serde(default)]
             uri: String,
             #[serde(default)]
-            annotations: Annotations,
+            annotations: Option<Annotations>,
         }
         #[derive(Default, Deserialize)]
         #[serde(default, rename_all = "camelCase")]
@@ -177,7 +184,7 @@ impl Item {
         }
         let looked: Looked = serde_json::from_str(entry.get()).unwrap_or_default();
         let name = if looked.uri.is_empty() { looked.name } else { looked.uri };
-        let safe = looked.annotations.read_only_hint || looked.annotations.idempotent_hint;
+        let safe = looked.annotations.is_some_and(|hints| hints.read_only_hint || hints.idempotent_hint);
         Self { name, text: entry.get().into(), safe }
     }
 }

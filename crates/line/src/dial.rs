@@ -6,10 +6,10 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use linetender_core::{Evidence, Generation, Record, Safety};
+use linetender_wire::Seen;
 use linetender_wire::frame::{self, Message, Outcome};
 use linetender_wire::handshake::{Era, Greeting, Handshake, Hello, Next};
 use linetender_wire::stdio::{self, Child, Launch, Listener, Reaper};
-use linetender_wire::{Redacted, Seen};
 use tokio::sync::{Semaphore, mpsc, oneshot};
 
 use crate::clock::duration;
@@ -140,9 +140,8 @@ impl Dial {
                     }
                     _ => return Err(None),
                 },
-                Heard::Reply(Ok(Reply::Unusable(why))) => {
-                    Next::Failed(Seen::Handshake { said: Redacted::head(&why, 400) })
-                }
+                // An answer of no use, an error without an id among them, is not a modern server's.
+                Heard::Reply(Ok(Reply::Unusable(why))) => handshake.refused(&why),
                 Heard::Reply(Ok(Reply::Lost(_)) | Err(_)) => return Err(None),
             };
         }

@@ -34,6 +34,15 @@ pub(crate) struct FromServer {
     pub(crate) frame: Frame,
 }
 
+/// The one agent on a line.
+#[derive(Clone, Debug)]
+pub(crate) struct Agent {
+    /// Where the server's questions go.
+    pub(crate) said: mpsc::Sender<FromServer>,
+    /// Where its notifications go: straight to the agent, so that none comes after the answer it was written before.
+    pub(crate) direct: mpsc::Sender<bytes::Bytes>,
+}
+
 /// The calls of one generation.
 pub(crate) struct Ledger {
     pub(crate) generation: Generation,
@@ -46,6 +55,7 @@ pub(crate) struct Ledger {
     odd: AtomicU64,
     outbox: OnceLock<Outbox>,
     upward: mpsc::Sender<FromServer>,
+    direct: Option<mpsc::Sender<bytes::Bytes>>,
     /// Why the generation ended, once it has.
     pub(crate) ended: OnceLock<Arc<Why>>,
     /// Somebody wants to know when nothing is in flight any more.
@@ -69,6 +79,7 @@ impl Ledger {
         generation: Generation,
         clock: Clock,
         upward: mpsc::Sender<FromServer>,
+        direct: Option<mpsc::Sender<bytes::Bytes>>,
         emptied: Arc<Notify>,
     ) -> Self {
         Self {
@@ -81,6 +92,7 @@ impl Ledger {
             odd: AtomicU64::new(0),
             outbox: OnceLock::new(),
             upward,
+            direct,
             ended: OnceLock::new(),
             draining: AtomicBool::new(false),
             emptied,
@@ -209,6 +221,10 @@ impl Ledger {
     }
 
     fn answer(&self, id: u64, reply: Reply) {
+        // Nobody can answer what was not sent: the call goes on.
+        if self.book().calls.get(&id).is_some_and(|entry| entry.queued()) {
+            return self.count_odd();
+        }
         match self.remove(id) {
             Some(entry) if entry.callers => {
                 if entry.answer(reply) {
@@ -283,6 +299,15 @@ impl Listener for Ledger {
                 message => {
                     if let Message::Notification { method: "notifications/progress", params } = message {
                         self.note_progress(params);
+                    }
+                    if let Message::Notification { method, .. } = message
+                        && !method.ends_with("/list_changed")
+                        && let Some(direct) = &self.direct
+                    {
+                        if direct.try_send(frame::one_line(frame.text().clone())).is_err() {
+                            self.count_odd();
+                        }
+                        return;
                     }
                     // Nobody listens, or too slowly: what is lost here is never an answer.
                     let said = FromServer { generation: self.generation, frame };

@@ -42,6 +42,7 @@ pub use catalogue::{Catalogue, Change, Kind};
 pub use error::{CallError, CallErrorKind};
 pub use line::{Event, Line};
 pub use linetender_core::{Policy, ServerState, Settings, Span};
+pub use linetender_wire::Redacted;
 pub use linetender_wire::handshake::{Era, Eras, Hello};
 pub use linetender_wire::stdio::reaper;
 pub use linetender_wire::stdio::{Env, Program};

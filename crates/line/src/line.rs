@@ -12,7 +12,7 @@ use crate::call::{Answer, Call, Options, Shared};
 use crate::catalogue::{Catalogue, Change, Kind};
 use crate::clock::Clock;
 use crate::error::CallError;
-use crate::ledger::FromServer;
+use crate::ledger::Agent;
 use crate::rig::Rig;
 use crate::server::Server;
 use crate::status::{Published, Status};
@@ -52,11 +52,7 @@ impl Line {
         clippy::disallowed_methods,
         reason = "the tender is what owns the other tasks; it ends with the line"
     )]
-    pub(crate) fn on(
-        server: Server,
-        dial_gate: Arc<Semaphore>,
-        agent: Option<mpsc::Sender<FromServer>>,
-    ) -> Self {
+    pub(crate) fn on(server: Server, dial_gate: Arc<Semaphore>, agent: Option<Agent>) -> Self {
         let clock = Clock::start();
         let policy = *server.policy.settings();
         let server = Arc::new(server);

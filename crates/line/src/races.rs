@@ -17,7 +17,7 @@ const ORDERS: usize = 20_000;
 
 fn ledger() -> (Arc<Ledger>, Outbox, mpsc::Receiver<Outgoing>) {
     let (upward, _) = mpsc::channel(4);
-    let ledger = Arc::new(Ledger::new(Generation::new(1), Clock::start(), upward, Arc::default()));
+    let ledger = Arc::new(Ledger::new(Generation::new(1), Clock::start(), upward, None, Arc::default()));
     let (outbox, frames) = Outbox::channel(8);
     ledger.open(outbox.clone());
     (ledger, outbox, frames)

@@ -7,6 +7,7 @@ mod agent;
 mod replies;
 
 use std::collections::HashMap;
+use std::time::Duration;
 
 use bytes::Bytes;
 use linetender_core::Generation;
@@ -19,13 +20,18 @@ use tokio::task::{AbortHandle, JoinSet};
 
 use crate::call::{Deadline, Options};
 use crate::catalogue::Kind;
-use crate::ledger::FromServer;
+use crate::ledger::{Agent, FromServer};
 use crate::line::{Event, Line};
 use crate::rig::Rig;
 use crate::server::Server;
 
 /// Frames that wait to be read by the agent.
 const TO_AGENT: usize = 1024;
+
+/// How long calls under way may still be answered after the agent stopped asking.
+const LAST_ANSWERS: Duration = Duration::from_secs(5);
+/// How long it may take to write what the agent is still to hear.
+const LAST_WORDS: Duration = Duration::from_secs(1);
 
 /// Why a session ended.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -75,7 +81,7 @@ where
             }
         }
     };
-    session.end().await;
+    session.end(ended).await;
     ended
 }
 
@@ -179,7 +185,8 @@ impl Session {
             _ => server,
         };
         let (tell, said) = mpsc::channel(TO_AGENT);
-        let line = Line::on(server, self.rig.dial_gate(), Some(tell));
+        let agent = Agent { said: tell, direct: self.to_agent.clone() };
+        let line = Line::on(server, self.rig.dial_gate(), Some(agent));
         line.wake();
         let events = line.events();
         self.open = Some(Open { line: line.clone(), said, events, asked: HashMap::new(), next_question: 0 });
@@ -229,9 +236,22 @@ impl Session {
         self.tell(text).await;
     }
 
-    async fn end(mut self) {
-        self.tasks.abort_all();
-        if let Some(open) = self.open.take() {
+    /// Answers that are on their way still reach an agent that only stopped asking; then everything goes.
+    async fn end(self, why: Ended) {
+        let Self { mut tasks, running, to_agent, open, .. } = self;
+        if why == Ended::AgentGone {
+            let answered = async {
+                while running.values().any(|task| !task.is_finished()) {
+                    tasks.join_next().await;
+                }
+            };
+            let _ = tokio::time::timeout(LAST_ANSWERS, answered).await;
+        }
+        running.values().for_each(AbortHandle::abort);
+        drop(to_agent);
+        let _ = tokio::time::timeout(LAST_WORDS, async { while tasks.join_next().await.is_some() {} }).await;
+        tasks.abort_all();
+        if let Some(open) = open {
             open.line.close().await;
         }
     }

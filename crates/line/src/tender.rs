@@ -16,7 +16,7 @@ use tokio::task::JoinSet;
 use crate::catalogue::Catalogue;
 use crate::clock::{Clock, duration};
 use crate::dial::{Dial, DialNews, Link};
-use crate::ledger::{FromServer, Ledger};
+use crate::ledger::{Agent, FromServer, Ledger};
 use crate::line;
 use crate::server::Server;
 use crate::status::{Published, Status};
@@ -72,7 +72,7 @@ pub(crate) struct Tender {
     pub(crate) catalogue: watch::Sender<Arc<Catalogue>>,
     pub(crate) events: broadcast::Sender<line::Event>,
     /// The one agent on this line, if there is one: it hears what the server says by itself.
-    pub(crate) agent: Option<mpsc::Sender<FromServer>>,
+    pub(crate) agent: Option<Agent>,
     pub(crate) wishes: Arc<Wishes>,
 }
 
@@ -129,7 +129,9 @@ impl Running {
 
     fn handle(&mut self, wake: Wake) {
         let now = self.tender.clock.now();
-        if let Some(current) = &self.current {
+        if let Some(current) = &mut self.current {
+            // Tasks that are done are not kept.
+            while current.tasks.try_join_next().is_some() {}
             self.machine.handle_vitals(now, current.generation, current.ledger.vitals());
         }
         match wake {
@@ -257,7 +259,9 @@ impl Running {
         let limit = duration(self.tender.server.policy.settings().dial.handshake);
         let news = self.news.0.clone();
         current.tasks.spawn(async move {
-            if let Ok(catalogue) = tokio::time::timeout(limit, Catalogue::read(&link, meta, &before)).await {
+            if let Ok(Some(catalogue)) =
+                tokio::time::timeout(limit, Catalogue::read(&link, meta, &before)).await
+            {
                 let _ = news.send(News::Catalogue(catalogue)).await;
             }
         });
@@ -282,7 +286,7 @@ impl Running {
             self.read_lists(said.generation);
         }
         if let Some(agent) = &self.tender.agent {
-            let _ = agent.try_send(said);
+            let _ = agent.said.try_send(said);
         }
     }
 
@@ -350,7 +354,9 @@ impl Running {
     fn dial(&mut self, generation: Generation) {
         let (tell_wire, wire) = mpsc::channel(16);
         let emptied = Arc::clone(&self.emptied);
-        let ledger = Arc::new(Ledger::new(generation, self.tender.clock, self.said.0.clone(), emptied));
+        let direct = self.tender.agent.as_ref().map(|agent| agent.direct.clone());
+        let ledger = Ledger::new(generation, self.tender.clock, self.said.0.clone(), direct, emptied);
+        let ledger = Arc::new(ledger);
         let probing = Arc::new(AtomicBool::new(false));
         let dial = Dial {
             generation,

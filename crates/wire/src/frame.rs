@@ -10,6 +10,7 @@ mod parse;
 mod tests;
 
 pub use build::{error_reply, notification, one_line, reply, request, respell};
+pub(crate) use parse::parse_some;
 pub use parse::{Bad, Limits, parse, parse_all};
 
 use std::borrow::Cow;

@@ -86,6 +86,8 @@ impl Lines {
         if !self.buffer.is_empty() && !std::mem::take(&mut self.discarding) {
             let line = self.buffer.split().freeze();
             self.take_apart(&line);
+            // Half a line is no answer: what became of the call is for its generation's end to say.
+            self.ready.retain(|item| !matches!(item, Item::Unreadable { .. }));
         }
         self.searched = 0;
         self.ready.pop_front()
@@ -99,8 +101,12 @@ impl Lines {
         if self.buffer.len() <= self.limits.length {
             return None;
         }
-        let bad = Bad::TooLong { limit: self.limits.length };
-        let item = Item::Unreadable { id: sniff(&self.buffer), bad, seen: self.buffer.len() };
+        let item = if begins_like_a_message(&self.buffer) {
+            let bad = Bad::TooLong { limit: self.limits.length };
+            Item::Unreadable { id: sniff(&self.buffer), bad, seen: self.buffer.len() }
+        } else {
+            Item::Noise(Bytes::copy_from_slice(&self.buffer[..SNIFF.min(self.buffer.len())]))
+        };
         self.discarding = true;
         self.forget_buffer();
         Some(item)
@@ -116,12 +122,19 @@ impl Lines {
         if line.is_empty() {
             return;
         }
-        match frame::parse_all(&line, self.limits) {
-            Ok(frames) => self.ready.extend(frames.into_iter().map(Item::Frame)),
-            Err(bad @ (Bad::TooLong { .. } | Bad::TooDeep { .. })) => {
-                self.ready.push_back(Item::Unreadable { id: sniff(&line), bad, seen: line.len() });
-            }
-            Err(Bad::NotJson | Bad::NotRpc) => self.noise(line),
+        // Coloured log text is full of brackets: only what begins like a message can be one that breaks a limit.
+        if !begins_like_a_message(&line) {
+            return self.noise(line);
+        }
+        let (frames, rest) = frame::parse_some(&line, self.limits);
+        self.ready.extend(frames.into_iter().map(Item::Frame));
+        let Some((rest, bad)) = rest else { return };
+        let rest = trimmed(&rest);
+        // An answer that cannot be read is still an answer: whoever waits for it must not wait for ever.
+        let id = if rest.starts_with(b"{") { sniff(&rest) } else { None };
+        match bad {
+            Bad::NotJson | Bad::NotRpc if id.is_none() => self.noise(rest),
+            _ => self.ready.push_back(Item::Unreadable { id, bad, seen: rest.len() }),
         }
     }
 
@@ -136,6 +149,12 @@ impl Lines {
         }
         self.ready.push_back(Item::Noise(line));
     }
+}
+
+fn begins_like_a_message(line: &[u8]) -> bool {
+    let line = line.trim_ascii_start();
+    line.starts_with(b"{")
+        || line.strip_prefix(b"[").is_some_and(|rest| rest.trim_ascii_start().starts_with(b"{"))
 }
 
 fn trimmed(line: &Bytes) -> Bytes {
@@ -264,6 +283,26 @@ mod tests {
     fn a_message_that_is_too_deep_names_its_call() {
         let text = format!("{{\"id\":\"a\",\"result\":{}\n", "[".repeat(9));
         assert_eq!(read(&[text.as_bytes()]), [r#"nested deeper than 8: Some("\"a\"")"#]);
+    }
+
+    #[test]
+    fn an_answer_that_cannot_be_read_names_its_call() {
+        assert_eq!(read(&[b"{\"id\":1,\"result\":NaN}\n"]), [r#"not JSON: Some("1")"#]);
+        assert_eq!(read(&[b"{\"id\":2,\"result\":\"\xff\"}\n"]), [r#"not JSON: Some("2")"#]);
+        let behind = read(&[b"{\"id\":3,\"result\":3}INFO done\n"]);
+        assert_eq!(behind, [r#"{"id":3,"result":3}"#, "noise INFO done"]);
+        let half = read(&[b"{\"id\":4,\"result\":4}{\"id\":5,\"resu\n"]);
+        assert_eq!(half, [r#"{"id":4,"result":4}"#, r#"not JSON: Some("5")"#]);
+        assert_eq!(read(&[b"{\"id\":5,\"resu"]), [""; 0], "but half a line at the end of file is nothing");
+        assert_eq!(read(&[b"[{\"id\":6,\"result\":6},7]\n"]), [r#"{"id":6,"result":6}"#]);
+    }
+
+    #[test]
+    fn coloured_log_text_is_noise_however_long_and_deep() {
+        let bar = "\u{1b}[32m#\u{1b}[0m".repeat(9);
+        assert!(read(&[format!("{bar}\n").as_bytes()])[0].starts_with("noise"));
+        let long = format!("{}\n", "[====".repeat(100));
+        assert!(read(&[long.as_bytes()]).iter().all(|line| line.starts_with("noise")));
     }
 
     #[test]

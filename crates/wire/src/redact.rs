@@ -137,13 +137,8 @@ fn is_secret_name(name: &str) -> bool {
 
 /// The word without what it hides, if it hides something.
 fn mask(word: &str) -> Option<String> {
-    // name=value and "name":"value"
-    if let Some(at) = word.find(['=', ':'])
-        && is_secret_name(&word[..at])
-        && word[at + 1..].chars().any(char::is_alphanumeric)
-    {
-        return Some(format!("{}{MASK}", &word[..=at]));
-    }
+    let named = mask_values(word);
+    let word = named.as_deref().unwrap_or(word);
     // scheme://user:password@host
     if let Some((scheme, rest)) = word.split_once("://")
         && let Some((user, host)) = rest.split_once('@')
@@ -151,10 +146,36 @@ fn mask(word: &str) -> Option<String> {
     {
         return Some(format!("{scheme}://{MASK}@{host}"));
     }
-    let at = TOKENS.iter().filter_map(|token| starts_inside(word, token)).min()?;
+    let Some(at) = TOKENS.iter().filter_map(|token| starts_inside(word, token)).min() else { return named };
     let end = word[at..].find(|c: char| !is_token_char(c)).map_or(word.len(), |end| at + end);
     // Too short to be a token: `sk-` in a sentence about tokens.
-    (end - at >= 12).then(|| format!("{}{MASK}{}", &word[..at], &word[end..]))
+    if end - at >= 12 { Some(format!("{}{MASK}{}", &word[..at], &word[end..])) } else { named }
+}
+
+/// Masks each `name=value` and `"name":"value"` of a word whose name is a secret's.
+fn mask_values(word: &str) -> Option<String> {
+    let (mut shown, mut rest, mut hidden) = (String::new(), word, false);
+    while let Some(at) = rest.find(['=', ':']) {
+        let (before, after) = rest.split_at(at + 1);
+        shown.push_str(before);
+        let name = before[..at].trim_end_matches('"');
+        let name =
+            name.rsplit(|c: char| !c.is_ascii_alphanumeric() && c != '_' && c != '-').next().unwrap_or(name);
+        let end = match after.strip_prefix('"') {
+            Some(quoted) => quoted.find('"').map_or(after.len(), |end| end + 2),
+            None => after.find(['&', ',', ';', '}', ')', '"', '\'']).unwrap_or(after.len()),
+        };
+        let (value, behind) = after.split_at(end);
+        if is_secret_name(name) && value.chars().any(char::is_alphanumeric) {
+            shown.push_str(MASK);
+            hidden = true;
+            rest = behind;
+        } else {
+            rest = after;
+        }
+    }
+    shown.push_str(rest);
+    hidden.then_some(shown)
 }
 
 /// Where `token` begins a run of token characters in `word`.
@@ -184,7 +205,12 @@ mod tests {
             ("GITHUB_TOKEN=abc npm start", "GITHUB_TOKEN=[redacted] npm start"),
             ("--api-key hunter2 --port 3", "--api-key [redacted] --port 3"),
             ("--api-key=hunter2", "--api-key=[redacted]"),
-            (r#"{"password":"hunter2"}"#, r#"{"password":[redacted]"#),
+            (r#"{"password":"hunter2"}"#, r#"{"password":[redacted]}"#),
+            (
+                r#"{"level":"error","api_key":"hunter2","x":1}"#,
+                r#"{"level":"error","api_key":[redacted],"x":1}"#,
+            ),
+            ("https://h/p?a=1&token=hunter2&b=2", "https://h/p?a=1&token=[redacted]&b=2"),
             ("password: hunter2", "password: [redacted]"),
             ("postgres://me:pw@db/x", "postgres://[redacted]@db/x"),
             ("jwt eyJhbGciOi.eyJzdWIi.c2ln", "jwt [redacted]"),

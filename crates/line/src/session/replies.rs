@@ -35,8 +35,11 @@ pub(super) fn failed(method: &str, id: &str, error: &CallError) -> Bytes {
         });
         return frame::reply(id, &result.to_string());
     }
-    let error =
-        serde_json::json!({ "code": error.code(), "message": error.to_string(), "data": error.fields() });
+    let message = match &error.stderr {
+        Some(stderr) => format!("{error}\nLast lines of its stderr:\n{stderr}"),
+        None => error.to_string(),
+    };
+    let error = serde_json::json!({ "code": error.code(), "message": message, "data": error.fields() });
     frame::error_reply(id, &error.to_string())
 }
 

@@ -102,6 +102,38 @@ pub fn parse_all(text: &Bytes, limits: Limits) -> Result<Vec<Frame>, Bad> {
     if frames.is_empty() { Err(Bad::NotJson) } else { Ok(frames) }
 }
 
+/// The messages at the beginning of a line, and what is left when something is no message.
+pub(crate) fn parse_some(text: &Bytes, limits: Limits) -> (Vec<Frame>, Option<(Bytes, Bad)>) {
+    let whole = |bad| (Vec::new(), Some((text.clone(), bad)));
+    if text.len() > limits.length.min(u32::MAX as usize) {
+        return whole(Bad::TooLong { limit: limits.length });
+    }
+    if too_deep(text, limits.depth) {
+        return whole(Bad::TooDeep { limit: limits.depth });
+    }
+    let Ok(str) = std::str::from_utf8(text) else { return whole(Bad::NotJson) };
+    let mut frames = Vec::with_capacity(1);
+    let mut values = serde_json::Deserializer::from_str(str).into_iter::<&RawValue>();
+    let mut good = 0;
+    while let Some(value) = values.next() {
+        let Ok(raw) = value.map(RawValue::get) else {
+            return (frames, Some((text.slice(good..), Bad::NotJson)));
+        };
+        // The elements of a batch stand for themselves: one that is no message takes no other with it.
+        let elements =
+            if raw.starts_with('[') { serde_json::from_str::<Vec<&RawValue>>(raw).ok() } else { None };
+        match elements {
+            Some(batch) => frames.extend(batch.into_iter().filter_map(|one| envelope(text, one.get()).ok())),
+            None => match envelope(text, raw) {
+                Ok(frame) => frames.push(frame),
+                Err(bad) => return (frames, Some((text.slice(good..), bad))),
+            },
+        }
+        good = values.byte_offset();
+    }
+    (frames, None)
+}
+
 /// Counts nesting by itself: raw values have no recursion limit of their own.
 fn too_deep(text: &[u8], limit: usize) -> bool {
     let (mut depth, mut in_string, mut escaped) = (0_usize, false, false);
