@@ -384,15 +384,57 @@ impl Drop for Waiting<'_> {
     }
 }
 
-/// The params with what a modern server wants to see on every request.
+/// The params with what a modern server wants to see on every request, and every other byte as it was.
 fn with_meta(params: Option<&str>, hello: &linetender_wire::handshake::Hello) -> String {
-    let mut params: serde_json::Map<String, serde_json::Value> =
-        params.and_then(|params| serde_json::from_str(params).ok()).unwrap_or_default();
-    let meta = params.entry("_meta").or_insert_with(|| serde_json::json!({}));
-    if let (Some(meta), serde_json::Value::Object(ours)) = (meta.as_object_mut(), hello.meta()) {
-        for (name, value) in ours {
-            meta.entry(name).or_insert(value);
-        }
+    #[derive(serde::Deserialize)]
+    struct Looked<'a> {
+        #[serde(borrow, rename = "_meta")]
+        meta: Option<&'a serde_json::value::RawValue>,
     }
-    serde_json::Value::Object(params).to_string()
+    let ours = hello.meta().to_string();
+    let ours = ours.strip_prefix('{').and_then(|ours| ours.strip_suffix('}')).unwrap_or_default();
+    let params = params.unwrap_or("{}");
+    // What is no object is not ours to mend: the server says what it thinks of it.
+    if !params.trim_start().starts_with('{') {
+        return params.to_owned();
+    }
+    let Ok(looked) = serde_json::from_str::<Looked<'_>>(params) else { return params.to_owned() };
+    match looked.meta.map(serde_json::value::RawValue::get).filter(|meta| meta.starts_with('{')) {
+        Some(meta) => {
+            let at = meta.as_ptr() as usize - params.as_ptr() as usize;
+            format!("{}{}", &params[..at], put_first(&params[at..], ours))
+        }
+        None => put_first(params, &format!(r#""_meta":{{{ours}}}"#)),
+    }
+}
+
+/// An object's text with these members before its own.
+fn put_first(object: &str, members: &str) -> String {
+    let open = object.find('{').map_or(0, |at| at + 1);
+    let comma = if object[open..].trim_start().starts_with('}') { "" } else { "," };
+    format!("{}{members}{comma}{}", &object[..open], &object[open..])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::with_meta;
+    use linetender_wire::handshake::Hello;
+
+    #[test]
+    fn meta_is_spliced_in_and_every_other_byte_stays() {
+        let hello = Hello::Ours { name: "n".into(), version: "1".into() };
+        for (params, tail) in [
+            (Some(r#"{"z":12345678901234567890123,"a":1.50}"#), r#","z":12345678901234567890123,"a":1.50}"#),
+            (Some("{ }"), " }"),
+            (None, "}"),
+            (Some(r#"{"b":1,"_meta":{"progressToken":7},"a":2}"#), r#","progressToken":7},"a":2}"#),
+        ] {
+            let made = with_meta(params, &hello);
+            assert!(made.ends_with(tail), "{made}");
+            let read: serde_json::Value = serde_json::from_str(&made).unwrap();
+            assert_eq!(read["_meta"]["io.modelcontextprotocol/protocolVersion"], "2026-07-28", "{made}");
+            assert_eq!(read["_meta"]["io.modelcontextprotocol/clientInfo"]["name"], "n", "{made}");
+        }
+        assert_eq!(with_meta(Some("[1]"), &hello), "[1]");
+    }
 }

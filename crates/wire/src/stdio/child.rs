@@ -1,6 +1,7 @@
 //! One server process, from launch to the moment when nothing of it is left.
 
 use std::ffi::{OsStr, OsString};
+use std::fmt;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
@@ -71,13 +72,22 @@ pub struct Program {
     pub env: Env,
 }
 
-/// A server's environment.
-#[derive(Clone, Debug, Eq, PartialEq)]
+/// A server's environment. Its values are secrets more often than not: `Debug` shows the names.
+#[derive(Clone, Eq, PartialEq)]
 pub enum Env {
     /// All of ours.
     Ours,
     /// These variables and no others.
     Only(Vec<(OsString, OsString)>),
+}
+
+impl fmt::Debug for Env {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Ours => f.write_str("Ours"),
+            Self::Only(variables) => f.debug_set().entries(variables.iter().map(|(name, _)| name)).finish(),
+        }
+    }
 }
 
 /// What happened to the process.
