@@ -3,6 +3,7 @@
 mod args;
 mod log;
 mod run;
+mod stop;
 
 use std::process::ExitCode;
 

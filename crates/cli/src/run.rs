@@ -4,7 +4,9 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use linetender::{Rig, Server, session};
+use tokio::sync::Notify;
 
+use crate::stop::Signals;
 use crate::{args, log};
 
 pub(crate) fn run(args: args::Run) -> ExitCode {
@@ -22,12 +24,29 @@ pub(crate) fn run(args: args::Run) -> ExitCode {
     let name = args.name.unwrap_or_else(|| short_name(&args.command));
     // The agent put the server's tokens into our environment: it is passed on whole.
     let server = Server::stdio(name, args.command).inherit_env();
-    let ended =
-        runtime.block_on(session::serve(server, &Rig::new(), tokio::io::stdin(), tokio::io::stdout()));
-    tracing::info!(?ended, "session");
+    let signal = runtime.block_on(serve(server));
     // Reading from stdin may still block a thread; nothing is left to wait for.
     runtime.shutdown_background();
-    ExitCode::SUCCESS
+    signal.map_or(ExitCode::SUCCESS, |signal| ExitCode::from(128 + signal))
+}
+
+/// Serves the agent until it goes. If somebody else wanted it to end, which signal said so.
+async fn serve(server: Server) -> Option<u8> {
+    let (mut signals, stop) = (Signals::listen(), Notify::new());
+    let mut signal = None;
+    let rig = Rig::new();
+    let serve = session::serve(server, &rig, tokio::io::stdin(), tokio::io::stdout(), stop.notified());
+    let asked_twice = async {
+        signal = Some(signals.next().await);
+        stop.notify_one();
+        // Whoever asks again does not want to wait: the reapers clean up.
+        signals.next().await;
+    };
+    tokio::select! {
+        ended = serve => tracing::info!(?ended, "session"),
+        () = asked_twice => tracing::warn!("stopped at once"),
+    }
+    signal
 }
 
 /// What people would call it: the first word that names something, not `npx` or a flag. A script's text names nothing.

@@ -171,6 +171,57 @@ fn an_agent_that_stops_asking_still_gets_its_answers() {
 }
 
 #[test]
+fn a_question_of_the_servers_reaches_the_agent_and_its_answer_the_server() {
+    let mut agent = Agent::up(&[]);
+    agent.send(&json!("q"), "tools/call", &json!({ "name": "question", "arguments": {} }));
+    let question = agent.hear();
+    assert_eq!(question["method"], "roots/list");
+    assert_ne!(question["id"], "roots", "two generations may use the same id");
+    agent.say(&json!({ "jsonrpc": "2.0", "id": question["id"], "result": { "roots": ["here"] } }));
+    let answer = agent.hear();
+    assert_eq!(answer["id"], "q");
+    let told: Value = serde_json::from_str(answer["result"]["content"][0]["text"].as_str().unwrap()).unwrap();
+    assert_eq!(told, json!({ "jsonrpc": "2.0", "id": "roots", "result": { "roots": ["here"] } }));
+}
+
+#[test]
+fn a_question_taken_back_is_taken_back_under_its_own_number() {
+    let mut agent = Agent::up(&[]);
+    agent.send(&json!("q"), "tools/call", &json!({ "name": "question_withdrawn", "arguments": {} }));
+    let heard = [agent.hear(), agent.hear(), agent.hear()];
+    let of = |method: &str| heard.iter().find(|message| message["method"] == method).unwrap();
+    assert_eq!(of("notifications/cancelled")["params"]["requestId"], of("roots/list")["id"]);
+    assert!(heard.iter().any(|message| message["id"] == "q"));
+}
+
+#[test]
+fn progress_comes_under_the_agents_own_token_and_stops_with_the_call() {
+    let mut agent = Agent::up(&[]);
+    let params = json!({ "name": "progress", "arguments": { "times": 3, "ms": 1 }, "_meta": { "progressToken": "t" } });
+    agent.send(&json!(1), "tools/call", &params);
+    for step in 1..=3 {
+        let heard = agent.hear();
+        assert_eq!(heard["params"], json!({ "progressToken": "t", "progress": step, "message": "on it" }));
+    }
+    assert_eq!(agent.hear()["id"], 1);
+    // The server reports once more after its answer: the next thing heard is another answer all the same.
+    agent.send(&json!(2), "tools/call", &json!({ "name": "sleep", "arguments": { "ms": 100 } }));
+    assert_eq!(agent.hear()["id"], 2);
+}
+
+#[test]
+fn told_to_stop_it_closes_the_server_politely() {
+    let book = std::env::temp_dir().join(format!("linetender-stop-{}", std::process::id()));
+    let mut agent = Agent::up(&["--book", book.to_str().unwrap(), "--last-words"]);
+    let pid = agent.shim.id().to_string();
+    assert!(Command::new("kill").args(["-TERM", &pid]).status().unwrap().success());
+    assert_eq!(agent.shim.wait().unwrap().code(), Some(128 + 15));
+    let written = std::fs::read_to_string(&book).unwrap();
+    std::fs::remove_file(&book).unwrap();
+    assert!(written.contains("run end-of-file"), "the server could say goodbye: {written}");
+}
+
+#[test]
 fn when_the_agent_goes_everything_goes() {
     let mut agent = Agent::up(&[]);
     let pid = agent.shim.id();

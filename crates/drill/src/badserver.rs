@@ -1,6 +1,7 @@
 //! The server that misbehaves.
 
 mod flags;
+mod talk;
 mod tools;
 
 use std::io::{self, BufRead as _, Read as _, Write as _};
@@ -33,6 +34,8 @@ struct Server {
     flags: Flags,
     pen: Mutex<Pen>,
     calls: Mutex<u32>,
+    /// The call that waits for the agent's answer.
+    asked: Mutex<Option<Value>>,
 }
 
 impl Server {
@@ -51,7 +54,7 @@ impl Server {
         if flags.noise {
             say_raw("badserver is listening\nINFO ready\n");
         }
-        Ok(Arc::new(Self { flags, pen: Mutex::new(pen), calls: Mutex::new(0) }))
+        Ok(Arc::new(Self { flags, pen: Mutex::new(pen), calls: Mutex::new(0), asked: Mutex::default() }))
     }
 
     fn serve(self: Arc<Self>) -> ExitCode {
@@ -66,6 +69,12 @@ impl Server {
             if asks && let Some(code) = self.request(&message) {
                 return code;
             }
+            if !asks && message.get("id").is_some() {
+                self.told(&message);
+            }
+        }
+        if self.flags.last_words {
+            self.pen.lock().unwrap_or_else(PoisonError::into_inner).write("run", "end-of-file");
         }
         if self.flags.ignore_eof {
             loop {
@@ -124,7 +133,16 @@ impl Server {
         None
     }
 
+    /// The agent answered our question: the call that asked it is answered with that.
+    fn told(&self, message: &Value) {
+        if let Some(id) = self.asked.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            let text = message.to_string();
+            answer(&id, &json!({ "content": [{ "type": "text", "text": text }] }));
+        }
+    }
+
     fn tool_list(&self) -> Value {
+        self.pen.lock().unwrap_or_else(PoisonError::into_inner).write("list", "tools");
         let mut tools: Vec<_> = TOOLS
             .iter()
             .map(|(name, what)| json!({ "name": name, "description": what, "inputSchema": { "type": "object" } }))
@@ -147,10 +165,18 @@ impl Server {
         if self.flags.die_on_call == Some(nth) {
             return Some(ExitCode::from(9));
         }
-        let call = tools::Call { id: id.clone(), arguments: params["arguments"].clone(), nonce };
+        let token = params["_meta"].get("progressToken").cloned();
+        let call = tools::Call { id: id.clone(), arguments: params["arguments"].clone(), nonce, token };
         let name = params["name"].as_str().unwrap_or_default().to_owned();
+        if name == "question" {
+            // Its answer comes when ours does: see `told`.
+            *self.asked.lock().unwrap_or_else(PoisonError::into_inner) = Some(id.clone());
+            self.pen.lock().unwrap_or_else(PoisonError::into_inner).write("run", &call.nonce);
+            say(&talk::question("roots"));
+            return None;
+        }
         // Slow tools have threads of their own, unless the server is of the kind that has only one.
-        if !self.flags.single_threaded && matches!(name.as_str(), "sleep" | "hang") {
+        if !self.flags.single_threaded && matches!(name.as_str(), "sleep" | "hang" | "progress") {
             let server = Arc::clone(self);
             std::thread::spawn(move || server.run_tool(&name, &call));
             return None;

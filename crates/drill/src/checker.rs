@@ -61,8 +61,10 @@ pub enum Finding {
         /// How many.
         processes: usize,
     },
-    /// Descriptors are left.
+    /// There is more of something than there was.
     Leak {
+        /// Of what.
+        what: &'static str,
         /// Before.
         before: usize,
         /// After.
@@ -135,7 +137,7 @@ impl fmt::Display for Finding {
             Self::ListFlapped { changes } => write!(f, "a list was said to have changed {changes} times"),
             Self::Storm { dials } => write!(f, "{dials} dials within a second"),
             Self::Orphans { processes } => write!(f, "{processes} processes are left"),
-            Self::Leak { before, after } => write!(f, "{before} descriptors became {after}"),
+            Self::Leak { what, before, after } => write!(f, "{before} {what} became {after}"),
         }
     }
 }

@@ -26,6 +26,9 @@ const HUNG: Duration = Duration::from_secs(20);
 /// How many cycles are judged at a time.
 const PORTION: u64 = 50;
 
+/// How often it is looked, at the end, whether everything is as it was.
+const SETTLED: u32 = 200;
+
 /// A policy without a budget to speak of: every answered call refills it. A soak is not about flapping.
 fn no_budget() -> Policy {
     let mut settings = Settings::default();
@@ -101,12 +104,12 @@ pub fn cycles(count: u64) -> ExitCode {
 async fn crash(count: u64, book: &Book) -> Result<String, String> {
     let path = book.path().to_string_lossy().into_owned();
     let line = Rig::new().open(badserver(&["--book", &path]));
-    line.ready().await.map_err(|error| error.to_string())?;
+    at_rest(&line).await?;
     let recorder = Recorder::start();
     let (before, mut sum) = (Own::look(), Sum::default());
     let watched = line.clone();
     let cycles = async {
-        let looked = crash_and_judge(&line, &recorder, book, count, &mut sum).await;
+        let looked = crash_and_judge(&line, &recorder, book, count, before, &mut sum).await;
         // Also when something was found: whoever watches the line waits for its end.
         line.close().await;
         looked
@@ -117,20 +120,25 @@ async fn crash(count: u64, book: &Book) -> Result<String, String> {
     if left.processes > 0 {
         return Err(Finding::Orphans { processes: left.processes }.to_string());
     }
-    if after.descriptors != before.descriptors {
-        return Err(Finding::Leak { before: before.descriptors, after: after.descriptors }.to_string());
+    for (what, before, after) in
+        [("descriptors", before.descriptors, after.descriptors), ("tasks", before.tasks, after.tasks)]
+    {
+        if after != before {
+            return Err(Finding::Leak { what, before, after }.to_string());
+        }
     }
     let slope =
         (i64::from(after.kib) - i64::from(halfway.kib)) * 1024 / i64::try_from(count / 2).unwrap_or(1).max(1);
     Ok(format!(
         "{count} crash cycles, {} calls ({} answered, {} unknown, {} not executed): 0 hung, 0 run twice, 0 wrong verdicts, \
-         0 causeless errors, 0 list changes, 0 processes left, {} descriptors before and after, {slope} bytes of memory \
+         0 causeless errors, 0 list changes, 0 processes left, {} descriptors and {} tasks before and after, {slope} bytes of memory \
          per cycle over the last half",
         sum.answered + sum.unknown + sum.not_executed,
         sum.answered,
         sum.unknown,
         sum.not_executed,
         before.descriptors,
+        before.tasks,
     ))
 }
 
@@ -140,6 +148,7 @@ async fn crash_and_judge(
     recorder: &Recorder,
     book: &Book,
     count: u64,
+    before: Own,
     sum: &mut Sum,
 ) -> Result<(Own, Own), String> {
     let mut halfway = Own::look();
@@ -156,8 +165,28 @@ async fn crash_and_judge(
             eprintln!("{} of {count} cycles", cycle + 1);
         }
     }
-    line.ready().await.map_err(|error| error.to_string())?;
+    at_rest(line).await?;
+    // What is over may take a moment to be gone; a leak stays.
+    for _ in 0..SETTLED {
+        let now = Own::look();
+        if (now.descriptors, now.tasks) == (before.descriptors, before.tasks) {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
     Ok((halfway, Own::look()))
+}
+
+/// Waits until everything that a line starts with has been done: its process is known, its lists have been read.
+async fn at_rest(line: &Line) -> Result<(), String> {
+    let rest = async {
+        line.ready().await?;
+        while line.catalogue().await?.generation < line.status().generation || line.pid().is_none() {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        Ok(())
+    };
+    rest.await.map_err(|error: linetender::CallError| error.to_string())
 }
 
 /// Some calls, a kill in the middle of them, and a call that finds the line again.

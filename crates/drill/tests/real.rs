@@ -179,7 +179,8 @@ async fn s09_stopped_it_is_found_out_and_replaced() {
         for &pid in &tree {
             kill("-STOP", pid);
         }
-        let quick = linetender::Options { deadline: linetender::Deadline::After(Span::from_millis(300)) };
+        let quick =
+            linetender::Options::default().deadline(linetender::Deadline::after(Span::from_millis(300)));
         let params = format!(r#"{{"name":"{}","arguments":{}}}"#, real.quick.0, real.quick.1);
         let error = in_time(line.request("tools/call", Some(&params), quick)).await.unwrap_err();
         assert_eq!(error.kind, CallErrorKind::TimedOut, "{}", real.name);

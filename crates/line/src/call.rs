@@ -1,6 +1,8 @@
 //! The way down: one call, from the gate to its answer.
 
+mod options;
 mod out;
+mod params;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -8,30 +10,33 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use bytes::Bytes;
 use linetender_core::{
     Admission, Declared, Delivery, Held, Instant, Method, Next, Proof, Record, RecordStep, Refusal,
-    RetryBudget, Rules, Safety, Span,
+    RetryBudget, Rules, Safety,
 };
 use linetender_wire::frame::{self, Frame, Message, Outcome};
+use linetender_wire::handshake::Era;
 use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 
 use crate::catalogue::Catalogue;
 use crate::clock::Clock;
 use crate::dial::Link;
+use crate::entry::Heed;
 use crate::error::{CallError, CallErrorKind};
 use crate::ledger::NoSeat;
 use crate::server::Server;
-use crate::status::{self, Published};
+use crate::status::{self, Published, Status};
 use crate::tender::Inbox;
 use crate::wishes::Wishes;
-use out::{Out, Try};
-
-/// What a modern request has in its `_meta`.
-const MODERN_META: &str = "io.modelcontextprotocol/protocolVersion";
+pub(crate) use options::OnProgress;
+pub use options::{Deadline, Options};
+use out::{Out, Time, Try};
+pub(crate) use params::{Params, respell_member, with_token};
 
 /// What line, tender and calls share.
 pub(crate) struct Shared {
     pub(crate) server: Arc<Server>,
     pub(crate) clock: Clock,
     pub(crate) published: watch::Receiver<Published>,
+    pub(crate) state: watch::Receiver<Status>,
     pub(crate) catalogue: watch::Receiver<Arc<Catalogue>>,
     pub(crate) inbox: mpsc::Sender<Inbox>,
     pub(crate) seats: Semaphore,
@@ -39,25 +44,6 @@ pub(crate) struct Shared {
     pub(crate) calls: AtomicU64,
     pub(crate) retry: std::sync::Mutex<RetryBudget>,
     pub(crate) wishes: Arc<Wishes>,
-}
-
-/// How a call is made.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Options {
-    /// Its time.
-    pub deadline: Deadline,
-}
-
-/// Whose the deadline is.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub enum Deadline {
-    /// Ours, by the policy: progress extends it, up to the cap.
-    #[default]
-    Policy,
-    /// Ours, and this long.
-    After(Span),
-    /// The agent's. We only look for life when it has been quiet for the policy's limit.
-    Agent,
 }
 
 /// The server's answer, as it was spelt.
@@ -115,16 +101,13 @@ impl Call<'_> {
         let policy = shared.server.policy.settings();
         shared.calls.fetch_add(1, Ordering::Relaxed);
         let arrived = shared.clock.now();
-        let limit = match self.options.deadline {
-            Deadline::Policy => policy.call.limit,
-            Deadline::After(span) => span,
-            Deadline::Agent => policy.call.limit,
-        };
+        let (quiet, total) = self.options.deadline.limits(&policy.call);
+        let time = Time { deadline: self.options.deadline, quiet, total: arrived + total };
         let mut record = Record::new(self.safety());
-        let _seat = self.seat(&record, arrived + limit).await?;
+        let _seat = self.seat(&record, arrived + quiet).await?;
         loop {
-            let link = self.admit(&record, arrived + limit).await?;
-            match self.attempt(&link, record, arrived, limit).await {
+            let link = self.admit(&record, arrived + quiet).await?;
+            match self.attempt(&link, record, arrived + quiet, time).await {
                 Try::Answer(frame) => {
                     let answer = Answer::new(frame);
                     if answer.error().is_none() {
@@ -136,7 +119,9 @@ impl Call<'_> {
                     return Err(self.error(kind, "with the server", cause, &record));
                 }
                 Try::Sealed => {}
-                Try::Lost(lost) => record = self.after_loss(&link, lost, arrived + limit).await?,
+                Try::Lost(lost, why) => {
+                    record = self.after_loss(&link, lost, why, arrived + quiet).await?;
+                }
             }
         }
     }
@@ -239,9 +224,12 @@ impl Call<'_> {
     }
 
     /// One try on one generation.
-    async fn attempt(&self, link: &Arc<Link>, record: Record, arrived: Instant, limit: Span) -> Try {
-        let text = |id| self.text(id, link);
-        let (entry, answer) = match link.ledger.register(true, record, text) {
+    async fn attempt(&self, link: &Arc<Link>, record: Record, until: Instant, time: Time) -> Try {
+        let params = Params::of(self.params);
+        let progress = self.options.progress.clone();
+        let heed = Heed::of(params.token(), progress);
+        let text = |id| self.text(id, link, &params);
+        let (entry, answer) = match link.ledger.register(Some(heed), record, text) {
             Ok(seat) => seat,
             Err(NoSeat::Sealed) => {
                 // The death is published a moment after the seal.
@@ -267,26 +255,23 @@ impl Call<'_> {
                 );
             }
         };
-        let mut out = Out::new(self.shared, link, entry, arrived + limit);
-        out.wait(answer, self.options.deadline, arrived, limit).await
+        Out::new(self.shared, link, entry, until).wait(answer, time).await
     }
 
-    fn text(&self, id: u64, link: &Link) -> Bytes {
-        match (link.era(), self.params) {
-            // An agent of that era has said it already, and its words are not touched.
-            (linetender_wire::handshake::Era::Modern, Some(params)) if params.contains(MODERN_META) => {
-                frame::request(id, self.method, Some(params))
-            }
-            (linetender_wire::handshake::Era::Modern, params) => {
-                let params = with_meta(params, &self.shared.server.hello);
-                frame::request(id, self.method, Some(&params))
-            }
-            (linetender_wire::handshake::Era::Legacy, params) => frame::request(id, self.method, params),
-        }
+    fn text(&self, id: u64, link: &Link, params: &Params<'_>) -> Bytes {
+        let modern = (link.era() == Era::Modern).then_some(&self.shared.server.hello);
+        let params = params.spell(id, self.options.progress.is_some(), modern);
+        frame::request(id, self.method, params.as_deref())
     }
 
     /// What becomes of a call that its generation lost: the core decides.
-    async fn after_loss(&self, link: &Link, lost: Record, deadline: Instant) -> Result<Record, CallError> {
+    async fn after_loss(
+        &self,
+        link: &Link,
+        lost: Record,
+        own: Option<Arc<str>>,
+        deadline: Instant,
+    ) -> Result<Record, CallError> {
         let shared = self.shared;
         let policy = shared.server.policy.settings();
         let mut declared = Declared::NotYet;
@@ -301,7 +286,11 @@ impl Call<'_> {
                 Some(Next::AskNewGeneration) => declared = self.ask_new_generation(link, deadline).await,
                 Some(Next::Settle(_)) | None => {
                     let why = link.ledger.ended.get();
-                    let cause = why.map_or_else(|| "the connection ended".to_owned(), |why| why.text.clone());
+                    let cause = match (own, why) {
+                        (Some(own), _) => own.to_string(),
+                        (None, Some(why)) => why.text.clone(),
+                        (None, None) => "the connection ended".to_owned(),
+                    };
                     let mut error = self.error(CallErrorKind::Lost, "with the server", cause, &lost);
                     error.stderr = why.and_then(|why| why.stderr.clone());
                     return Err(error);
@@ -326,6 +315,13 @@ impl Call<'_> {
 
     fn last_cause(&self) -> Option<String> {
         self.shared.published.borrow().status.cause.as_ref().map(|why| why.text.clone())
+    }
+
+    /// Why nothing could even be tried.
+    pub(crate) fn error_before(&self, kind: CallErrorKind, cause: String) -> CallError {
+        let record = Record::new(Safety::Protocol);
+        let record = record.step(RecordStep::Expire).unwrap_or(record);
+        self.error(kind, "before the line", cause, &record)
     }
 
     fn error(&self, kind: CallErrorKind, phase: &'static str, cause: String, record: &Record) -> CallError {
@@ -381,60 +377,5 @@ impl<'a> Waiting<'a> {
 impl Drop for Waiting<'_> {
     fn drop(&mut self) {
         self.count.fetch_sub(1, Ordering::Relaxed);
-    }
-}
-
-/// The params with what a modern server wants to see on every request, and every other byte as it was.
-fn with_meta(params: Option<&str>, hello: &linetender_wire::handshake::Hello) -> String {
-    #[derive(serde::Deserialize)]
-    struct Looked<'a> {
-        #[serde(borrow, rename = "_meta")]
-        meta: Option<&'a serde_json::value::RawValue>,
-    }
-    let ours = hello.meta().to_string();
-    let ours = ours.strip_prefix('{').and_then(|ours| ours.strip_suffix('}')).unwrap_or_default();
-    let params = params.unwrap_or("{}");
-    // What is no object is not ours to mend: the server says what it thinks of it.
-    if !params.trim_start().starts_with('{') {
-        return params.to_owned();
-    }
-    let Ok(looked) = serde_json::from_str::<Looked<'_>>(params) else { return params.to_owned() };
-    match looked.meta.map(serde_json::value::RawValue::get).filter(|meta| meta.starts_with('{')) {
-        Some(meta) => {
-            let at = meta.as_ptr() as usize - params.as_ptr() as usize;
-            format!("{}{}", &params[..at], put_first(&params[at..], ours))
-        }
-        None => put_first(params, &format!(r#""_meta":{{{ours}}}"#)),
-    }
-}
-
-/// An object's text with these members before its own.
-fn put_first(object: &str, members: &str) -> String {
-    let open = object.find('{').map_or(0, |at| at + 1);
-    let comma = if object[open..].trim_start().starts_with('}') { "" } else { "," };
-    format!("{}{members}{comma}{}", &object[..open], &object[open..])
-}
-
-#[cfg(test)]
-mod tests {
-    use super::with_meta;
-    use linetender_wire::handshake::Hello;
-
-    #[test]
-    fn meta_is_spliced_in_and_every_other_byte_stays() {
-        let hello = Hello::Ours { name: "n".into(), version: "1".into() };
-        for (params, tail) in [
-            (Some(r#"{"z":12345678901234567890123,"a":1.50}"#), r#","z":12345678901234567890123,"a":1.50}"#),
-            (Some("{ }"), " }"),
-            (None, "}"),
-            (Some(r#"{"b":1,"_meta":{"progressToken":7},"a":2}"#), r#","progressToken":7},"a":2}"#),
-        ] {
-            let made = with_meta(params, &hello);
-            assert!(made.ends_with(tail), "{made}");
-            let read: serde_json::Value = serde_json::from_str(&made).unwrap();
-            assert_eq!(read["_meta"]["io.modelcontextprotocol/protocolVersion"], "2026-07-28", "{made}");
-            assert_eq!(read["_meta"]["io.modelcontextprotocol/clientInfo"]["name"], "n", "{made}");
-        }
-        assert_eq!(with_meta(Some("[1]"), &hello), "[1]");
     }
 }

@@ -142,7 +142,11 @@ impl Dial {
                 },
                 // An answer of no use, an error without an id among them, is not a modern server's.
                 Heard::Reply(Ok(Reply::Unusable(why))) => handshake.refused(&why),
-                Heard::Reply(Ok(Reply::Lost(_)) | Err(_)) => return Err(None),
+                // The same, if there were two questions it could be about.
+                Heard::Reply(Ok(Reply::Lost(_, Some(why)))) if !link.ledger.is_sealed() => {
+                    handshake.refused(&why)
+                }
+                Heard::Reply(Ok(Reply::Lost(..)) | Err(_)) => return Err(None),
             };
         }
     }
@@ -167,7 +171,7 @@ impl Link {
     /// A question of our own. `None` if the generation is over.
     pub(crate) fn ask(&self, method: &str, params: Option<&str>) -> Option<oneshot::Receiver<Reply>> {
         let record = Record::new(Safety::Protocol);
-        let seat = self.ledger.register(false, record, |id| frame::request(id, method, params));
+        let seat = self.ledger.register(None, record, |id| frame::request(id, method, params));
         seat.ok().map(|(_, answer)| answer)
     }
 

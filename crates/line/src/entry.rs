@@ -1,13 +1,14 @@
 //! One call's seat in its generation's ledger. Reader, writer, canceller and drain race for it: the first wins.
 
-use std::sync::PoisonError;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, PoisonError};
 
 use linetender_core::{Evidence, Extent, Instant, Late, Phase, Record, RecordStep};
 use linetender_wire::frame::Frame;
 use linetender_wire::stdio::Ticket;
 use tokio::sync::oneshot;
 
+use crate::call::{OnProgress, with_token};
 use crate::sync::{Mutex, MutexGuard};
 
 /// What a call is told by its generation.
@@ -17,16 +18,29 @@ pub(crate) enum Reply {
     Answer(Frame),
     /// The server answered, but not with something that can be passed on.
     Unusable(String),
-    /// It was lost, and this is what is known.
-    Lost(Record),
+    /// It was lost, and this is what is known; and why, if that is not the same as why its generation ended.
+    Lost(Record, Option<Arc<str>>),
+}
+
+/// Whoever outside waits for a call, and what they want to hear of it.
+pub(crate) struct Heed {
+    /// Their progress token, as they spelt it.
+    token: Option<Box<str>>,
+    progress: Option<OnProgress>,
+}
+
+impl Heed {
+    pub(crate) fn of(token: Option<&str>, progress: Option<OnProgress>) -> Self {
+        Self { token: token.map(Into::into), progress }
+    }
 }
 
 /// A seat.
 pub(crate) struct Entry {
     /// Its JSON-RPC id.
     pub(crate) id: u64,
-    /// Whether somebody outside waits for it, or we ourselves do (handshake, lists, probes).
-    pub(crate) callers: bool,
+    /// Who outside waits for it; nobody, if it is our own (handshake, lists, probes).
+    heed: Option<Heed>,
     seat: Mutex<Seat>,
     /// When the server last reported progress on it.
     progress_at: AtomicU64,
@@ -38,10 +52,10 @@ struct Seat {
 }
 
 impl Entry {
-    pub(crate) fn new(id: u64, callers: bool, record: Record) -> (Self, oneshot::Receiver<Reply>) {
+    pub(crate) fn new(id: u64, heed: Option<Heed>, record: Record) -> (Self, oneshot::Receiver<Reply>) {
         let (reply, answer) = oneshot::channel();
         let seat = Mutex::new(Seat { record, reply: Some(reply) });
-        (Self { id, callers, seat, progress_at: AtomicU64::new(0) }, answer)
+        (Self { id, heed, seat, progress_at: AtomicU64::new(0) }, answer)
     }
 
     fn seat(&self) -> MutexGuard<'_, Seat> {
@@ -67,9 +81,20 @@ impl Entry {
         self.step(RecordStep::Answer, |_| Some(reply)).is_ok()
     }
 
-    /// Its generation lost it.
-    pub(crate) fn lose(&self, evidence: Evidence) -> bool {
-        self.step(RecordStep::Lose(evidence), |record| Some(Reply::Lost(record))).is_ok()
+    /// It is lost; why, if its generation cannot say.
+    pub(crate) fn lose(&self, evidence: Evidence, why: Option<Arc<str>>) -> bool {
+        self.step(RecordStep::Lose(evidence), |record| Some(Reply::Lost(record, why))).is_ok()
+    }
+
+    /// Nobody is left who could answer: lost, if it was anything before.
+    pub(crate) fn forgotten(&self) -> Record {
+        self.lose(Evidence::Nothing, None);
+        self.seat().record
+    }
+
+    /// Whether somebody outside waits for it.
+    pub(crate) const fn callers(&self) -> bool {
+        self.heed.is_some()
     }
 
     /// Its deadline passed, or its caller went away.
@@ -82,8 +107,15 @@ impl Entry {
         self.seat().record.phase() == Phase::Queued
     }
 
-    pub(crate) fn progressed(&self, now: Instant) {
+    /// The server reported progress on it: its quiet time begins anew, and whoever wants to know is told.
+    pub(crate) fn progressed(&self, now: Instant, params: &str) {
         self.progress_at.store(now.nanos(), Ordering::Relaxed);
+        if let Some(Heed { token, progress: Some(progress) }) = &self.heed {
+            match token.as_ref().and_then(|token| with_token(params, token)) {
+                Some(params) => progress(&params),
+                None => progress(params),
+            }
+        }
     }
 
     pub(crate) fn progress_at(&self) -> Instant {
@@ -99,11 +131,5 @@ impl Ticket for Entry {
     fn flushed(&self) {
         // Too late if it was answered or withdrawn in the meantime.
         let _ = self.step(RecordStep::Flush, |_| None);
-    }
-}
-
-impl Reply {
-    pub(crate) fn too_large(bad: linetender_wire::frame::Bad, seen: usize) -> Self {
-        Self::Unusable(format!("the answer is {bad} ({seen} bytes had come)"))
     }
 }

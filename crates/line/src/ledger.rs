@@ -5,18 +5,22 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError};
 
 use linetender_core::{Evidence, Generation, Instant, Record, Vitals};
-use linetender_wire::Item;
 use linetender_wire::frame::{self, Frame, Message, Outcome};
 use linetender_wire::stdio::{Listener, Outbox, Outgoing, Refused};
+use linetender_wire::{Item, Redacted, queue};
 use tokio::sync::{Notify, mpsc, oneshot};
 
 use crate::clock::Clock;
-use crate::entry::{Entry, Reply};
+use crate::entry::{Entry, Heed, Reply};
+use crate::session::TOO_MANY_QUESTIONS;
 use crate::status::Why;
 use crate::sync::{Mutex, MutexGuard};
 
 /// How many lines of noise are kept for whoever asks why.
 const NOISE_KEPT: usize = 8;
+
+/// How much of an error without an id is shown.
+const ERROR_SHOWN: usize = 400;
 
 /// Why a call could not be registered.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -27,7 +31,7 @@ pub(crate) enum NoSeat {
     Full,
 }
 
-/// Something that the server said by itself.
+/// Something that the server wants of the agent.
 #[derive(Clone, Debug)]
 pub(crate) struct FromServer {
     pub(crate) generation: Generation,
@@ -37,10 +41,10 @@ pub(crate) struct FromServer {
 /// The one agent on a line.
 #[derive(Clone, Debug)]
 pub(crate) struct Agent {
-    /// Where the server's questions go.
+    /// Where the server's questions go, and what it says about them.
     pub(crate) said: mpsc::Sender<FromServer>,
     /// Where its notifications go: straight to the agent, so that none comes after the answer it was written before.
-    pub(crate) direct: mpsc::Sender<bytes::Bytes>,
+    pub(crate) direct: queue::Sender<bytes::Bytes>,
 }
 
 /// The calls of one generation.
@@ -54,13 +58,15 @@ pub(crate) struct Ledger {
     /// Lines that were no frames, and answers that nobody waited for.
     odd: AtomicU64,
     outbox: OnceLock<Outbox>,
-    upward: mpsc::Sender<FromServer>,
-    direct: Option<mpsc::Sender<bytes::Bytes>>,
+    agent: Option<Agent>,
     /// Why the generation ended, once it has.
     pub(crate) ended: OnceLock<Arc<Why>>,
     /// Somebody wants to know when nothing is in flight any more.
     pub(crate) draining: AtomicBool,
-    pub(crate) emptied: Arc<Notify>,
+    /// The server said that a list of its changed.
+    pub(crate) lists_changed: AtomicBool,
+    /// Wakes the tender: it looks at the two above.
+    pub(crate) nudge: Arc<Notify>,
 }
 
 #[derive(Default)]
@@ -78,9 +84,8 @@ impl Ledger {
     pub(crate) fn new(
         generation: Generation,
         clock: Clock,
-        upward: mpsc::Sender<FromServer>,
-        direct: Option<mpsc::Sender<bytes::Bytes>>,
-        emptied: Arc<Notify>,
+        agent: Option<Agent>,
+        nudge: Arc<Notify>,
     ) -> Self {
         Self {
             generation,
@@ -91,11 +96,11 @@ impl Ledger {
             heard_at: AtomicU64::new(clock.now().nanos()),
             odd: AtomicU64::new(0),
             outbox: OnceLock::new(),
-            upward,
-            direct,
+            agent,
             ended: OnceLock::new(),
             draining: AtomicBool::new(false),
-            emptied,
+            lists_changed: AtomicBool::new(false),
+            nudge,
         }
     }
 
@@ -110,13 +115,13 @@ impl Ledger {
     /// Registers a call and hands it to the writer. The text is made once the id is known.
     pub(crate) fn register(
         &self,
-        callers: bool,
+        heed: Option<Heed>,
         record: Record,
         text: impl FnOnce(u64) -> bytes::Bytes,
     ) -> Result<(Arc<Entry>, oneshot::Receiver<Reply>), NoSeat> {
         let outbox = self.outbox.get().ok_or(NoSeat::Sealed)?;
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
-        let (entry, answer) = Entry::new(id, callers, record);
+        let (entry, answer) = Entry::new(id, heed, record);
         let entry = Arc::new(entry);
         {
             let mut book = self.book();
@@ -138,17 +143,30 @@ impl Ledger {
         Ok((entry, answer))
     }
 
-    /// Tells the server something that needs no answer. Lost if there is no room: nobody waits for it.
-    pub(crate) fn tell(&self, text: bytes::Bytes) {
-        if let Some(outbox) = self.outbox.get()
-            && outbox.send(Outgoing { text: frame::one_line(text), ticket: None }).is_ok()
-        {
+    /// Tells the server something that needs no answer; whether there was room for it.
+    pub(crate) fn tell(&self, text: bytes::Bytes) -> bool {
+        let Some(outbox) = self.outbox.get() else { return false };
+        let told = outbox.send(Outgoing { text: frame::one_line(text), ticket: None }).is_ok();
+        if told {
+            self.book().notified_last = true;
+        }
+        told
+    }
+
+    /// Tells the server something that it waits for.
+    pub(crate) async fn tell_surely(&self, text: bytes::Bytes) {
+        let Some(outbox) = self.outbox.get() else { return };
+        if outbox.send_when_room(Outgoing { text: frame::one_line(text), ticket: None }).await {
             self.book().notified_last = true;
         }
     }
 
     pub(crate) fn seal(&self) {
         self.book().sealed = true;
+    }
+
+    pub(crate) fn is_sealed(&self) -> bool {
+        self.book().sealed
     }
 
     /// Takes a call out; if its caller went away, the server may still be busy with it until then.
@@ -171,7 +189,7 @@ impl Ledger {
 
     fn tell_if_empty(&self, book: &Book) {
         if book.calls.is_empty() && self.draining.load(Ordering::Relaxed) {
-            self.emptied.notify_one();
+            self.nudge.notify_one();
         }
     }
 
@@ -179,17 +197,18 @@ impl Ledger {
     pub(crate) fn settle_queued(&self) {
         let queued: Vec<_> = self.book().calls.values().filter(|entry| entry.queued()).cloned().collect();
         for entry in queued {
-            entry.lose(Evidence::Nothing);
+            entry.lose(Evidence::Nothing, None);
             self.remove(entry.id);
         }
     }
 
-    /// Settles all that are left.
-    pub(crate) fn settle_all(&self, evidence: Evidence) {
+    /// Settles all that are left; why, if that is not the same as why the generation ended.
+    pub(crate) fn settle_all(&self, evidence: Evidence, why: Option<&Arc<str>>) {
         let calls = std::mem::take(&mut self.book().calls);
         for entry in calls.into_values() {
-            entry.lose(evidence);
+            entry.lose(evidence, why.cloned());
         }
+        self.tell_if_empty(&self.book());
     }
 
     pub(crate) fn vitals(&self) -> Vitals {
@@ -198,7 +217,7 @@ impl Ledger {
         book.owed.retain(|_, until| *until > now);
         let count = |calls: usize| u32::try_from(calls).unwrap_or(u32::MAX);
         Vitals {
-            in_flight: count(book.calls.values().filter(|entry| entry.callers).count()),
+            in_flight: count(book.calls.values().filter(|entry| entry.callers()).count()),
             owed: count(book.owed.len()),
             answered: self.answered.load(Ordering::Relaxed),
             heard_at: Instant::from_nanos(self.heard_at.load(Ordering::Relaxed)),
@@ -226,7 +245,7 @@ impl Ledger {
             return self.count_odd();
         }
         match self.remove(id) {
-            Some(entry) if entry.callers => {
+            Some(entry) if entry.callers() => {
                 if entry.answer(reply) {
                     self.answered.fetch_add(1, Ordering::Relaxed);
                 }
@@ -241,39 +260,78 @@ impl Ledger {
         let Message::Response { outcome: Some((Outcome::Error, error)), .. } = frame.message() else {
             return self.count_odd();
         };
+        let error = Redacted::head(error, ERROR_SHOWN);
         let text = format!("the server answered without saying to what: {error}");
-        let (calls, only) = {
+        let only = {
             let mut book = self.book();
             let only = book.calls.len() == 1 && !book.notified_last;
-            (std::mem::take(&mut book.calls), only)
+            if only { book.calls.drain().next() } else { None }
         };
-        for entry in calls.into_values() {
-            if only {
-                self.answered.fetch_add(u64::from(entry.callers), Ordering::Relaxed);
-                entry.answer(Reply::Unusable(text.clone()));
-            } else {
-                entry.lose(Evidence::Nothing);
+        match only {
+            Some((_, entry)) => {
+                self.answered.fetch_add(u64::from(entry.callers()), Ordering::Relaxed);
+                entry.answer(Reply::Unusable(text));
             }
+            None => self.settle_all(Evidence::Nothing, Some(&text.into())),
         }
     }
 
-    /// Progress keeps a call alive; who asked for it gets it with everything else that the server says by itself.
+    /// Progress keeps its call alive. A token that no call has belongs to one that is over: nobody wants to hear of it.
     fn note_progress(&self, params: Option<&str>) {
         #[derive(serde::Deserialize)]
-        struct Progress {
-            #[serde(rename = "progressToken")]
-            token: serde_json::Value,
+        struct Progress<'a> {
+            #[serde(borrow, rename = "progressToken")]
+            token: &'a serde_json::value::RawValue,
         }
-        let Some(Progress { token }) = params.and_then(|params| serde_json::from_str(params).ok()) else {
-            return;
+        let progress = params.and_then(|params| Some((params, serde_json::from_str(params).ok()?)));
+        let entry = progress.and_then(|(params, Progress { token })| {
+            let entry = self.book().calls.get(&frame::number(token.get())?).cloned()?;
+            Some((params, entry))
+        });
+        match entry {
+            Some((params, entry)) => entry.progressed(self.clock.now(), params),
+            None => self.count_odd(),
+        }
+    }
+
+    fn hear_frame(&self, frame: Frame) {
+        match frame.message() {
+            Message::Request { id, method: "ping", .. } => drop(self.tell(frame::reply(id, "{}"))),
+            Message::Request { id, .. } => {
+                let id = id.to_owned();
+                if let Err(why) = self.pass_on(frame) {
+                    self.tell(frame::error_reply(&id, why));
+                }
+            }
+            Message::Notification { method: "notifications/progress", params } => self.note_progress(params),
+            Message::Notification { method, .. } if method.ends_with("/list_changed") => {
+                self.lists_changed.store(true, Ordering::Release);
+                self.nudge.notify_one();
+            }
+            // About a question of its own: the agent knows that by another number.
+            Message::Notification { method: "notifications/cancelled", .. } => {
+                if self.pass_on(frame).is_err() {
+                    self.count_odd();
+                }
+            }
+            Message::Notification { .. } => {
+                let text = frame::one_line(frame.text().clone());
+                // An agent that reads too slowly misses it; what is lost here is never an answer.
+                if self.agent.as_ref().is_some_and(|agent| agent.direct.try_send(text).is_err()) {
+                    self.count_odd();
+                }
+            }
+            Message::Response { .. } => self.take_response(frame),
+        }
+    }
+
+    /// Hands a question to the agent, or says why it cannot be asked.
+    fn pass_on(&self, frame: Frame) -> Result<(), &'static str> {
+        let Some(agent) = &self.agent else {
+            return Err(r#"{"code":-32601,"message":"linetender: no agent behind this line can be asked"}"#);
         };
-        let now = self.clock.now();
-        let book = self.book();
-        match token.as_u64().and_then(|id| book.calls.get(&id)) {
-            Some(entry) => entry.progressed(now),
-            // A token of the agent's own choosing: it can only mean one of the calls that are out.
-            None => book.calls.values().for_each(|entry| entry.progressed(now)),
-        }
+        let said = FromServer { generation: self.generation, frame };
+        agent.said.try_send(said).map_err(|_| TOO_MANY_QUESTIONS)
     }
 
     fn count_odd(&self) {
@@ -293,41 +351,22 @@ impl Listener for Ledger {
 
     fn hear(&self, item: Item) {
         match item {
-            Item::Frame(frame) => match frame.message() {
-                Message::Response { .. } => self.take_response(frame),
-                Message::Request { id, method: "ping", .. } => self.tell(frame::reply(id, "{}")),
-                message => {
-                    if let Message::Notification { method: "notifications/progress", params } = message {
-                        self.note_progress(params);
-                    }
-                    if let Message::Notification { method, .. } = message
-                        && !method.ends_with("/list_changed")
-                        && let Some(direct) = &self.direct
-                    {
-                        if direct.try_send(frame::one_line(frame.text().clone())).is_err() {
-                            self.count_odd();
-                        }
-                        return;
-                    }
-                    // Nobody listens, or too slowly: what is lost here is never an answer.
-                    let said = FromServer { generation: self.generation, frame };
-                    if self.upward.try_send(said).is_err() {
-                        self.count_odd();
-                    }
-                }
-            },
+            Item::Frame(frame) => self.hear_frame(frame),
             Item::Noise(noise) => {
                 self.count_odd();
                 let mut book = self.book();
                 if book.noise.len() < NOISE_KEPT {
                     let text = String::from_utf8_lossy(&noise);
-                    book.noise.push(linetender_wire::Redacted::head(&text, 200).to_string());
+                    book.noise.push(Redacted::head(&text, 200).to_string());
                 }
             }
-            Item::Unreadable { id, bad, seen } => match id.as_deref().and_then(frame::number) {
-                Some(id) => self.answer(id, Reply::too_large(bad, seen)),
-                None => self.settle_all(Evidence::Nothing),
-            },
+            Item::Unreadable { id, bad, seen } => {
+                let why = format!("the answer is {bad} ({seen} bytes had come)");
+                match id.as_deref().and_then(frame::number) {
+                    Some(id) => self.answer(id, Reply::Unusable(why)),
+                    None => self.settle_all(Evidence::Nothing, Some(&why.into())),
+                }
+            }
         }
     }
 }

@@ -46,6 +46,6 @@ pub use linetender_wire::Redacted;
 pub use linetender_wire::handshake::{Era, Eras, Hello};
 pub use linetender_wire::stdio::reaper;
 pub use linetender_wire::stdio::{Env, Program};
-pub use rig::Rig;
+pub use rig::{Rig, RigChange};
 pub use server::Server;
 pub use status::Status;

@@ -10,8 +10,9 @@ use tokio::sync::{Semaphore, broadcast, mpsc, oneshot, watch};
 
 use crate::call::{Answer, Call, Options, Shared};
 use crate::catalogue::{Catalogue, Change, Kind};
-use crate::clock::Clock;
-use crate::error::CallError;
+use crate::clock::{Clock, duration};
+use crate::dial::Link;
+use crate::error::{CallError, CallErrorKind};
 use crate::ledger::Agent;
 use crate::rig::Rig;
 use crate::server::Server;
@@ -63,6 +64,7 @@ impl Line {
             cause: None,
             budget: u32::from(policy.budget.tokens) * 1000,
         };
+        let (states, state) = watch::channel(status.clone());
         let (publish, published) = watch::channel(Published { gate: Gate::Knock, link: None, status });
         let (new_catalogue, catalogue) = watch::channel(Arc::new(Catalogue::default()));
         let (events, _) = broadcast::channel(EVENTS_KEPT);
@@ -71,6 +73,7 @@ impl Line {
             server: Arc::clone(&server),
             clock,
             published,
+            state,
             catalogue,
             inbox,
             seats: Semaphore::new(policy.limits.in_flight.into()),
@@ -86,6 +89,7 @@ impl Line {
             dial_gate,
             inbox: asks,
             publish,
+            states,
             catalogue: new_catalogue,
             events,
             agent,
@@ -160,8 +164,12 @@ impl Line {
     /// # Errors
     /// If it does not come up in the time that a call waits.
     pub async fn ready(&self) -> Result<(), CallError> {
-        let options = Options::default();
-        Call { shared: &self.shared, method: "", params: None, tool: None, options }.ready().await
+        self.probe_call().ready().await
+    }
+
+    /// A call that is never made: it only waits, or explains why it cannot.
+    fn probe_call(&self) -> Call<'_> {
+        Call { shared: &self.shared, method: "", params: None, tool: None, options: Options::default() }
     }
 
     /// The tools, raw, as last read. Waits for the first reading; a server that is down keeps its tools listed.
@@ -176,14 +184,17 @@ impl Line {
     /// Everything the server offers, as last read. Waits for the first reading.
     ///
     /// # Errors
-    /// If the line could not come up.
+    /// If the line could not come up, or its lists could not be read.
     pub async fn catalogue(&self) -> Result<Arc<Catalogue>, CallError> {
         let mut catalogue = self.shared.catalogue.clone();
         if catalogue.borrow().generation == 0 {
             self.ready().await?;
-            let limit = crate::clock::duration(self.shared.server.policy.settings().dial.handshake);
-            let _ =
-                tokio::time::timeout(limit, catalogue.wait_for(|catalogue| catalogue.generation > 0)).await;
+            let limit = duration(self.shared.server.policy.settings().dial.handshake);
+            let read = tokio::time::timeout(limit, catalogue.wait_for(|catalogue| catalogue.generation > 0));
+            if !matches!(read.await, Ok(Ok(_))) {
+                let cause = "the server's lists could not be read";
+                return Err(self.probe_call().error_before(CallErrorKind::HeldTooLong, cause.to_owned()));
+            }
         }
         let read = catalogue.borrow().clone();
         Ok(read)
@@ -191,14 +202,18 @@ impl Line {
 
     /// Where it stands now.
     pub fn status(&self) -> Status {
-        self.shared.published.borrow().status.clone()
+        self.shared.state.borrow().clone()
+    }
+
+    /// Where it stands, as something that can be watched.
+    pub fn state(&self) -> watch::Receiver<Status> {
+        self.shared.state.clone()
     }
 
     /// Waits until it stands where `wanted` says, and tells where that is.
     pub async fn wait_for(&self, mut wanted: impl FnMut(&Status) -> bool) -> Status {
-        let mut published = self.shared.published.clone();
-        match published.wait_for(|now| wanted(&now.status)).await {
-            Ok(now) => now.status.clone(),
+        match self.state().wait_for(|now| wanted(now)).await {
+            Ok(now) => now.clone(),
             // The tender is gone, so this is the last word.
             Err(_) => self.status(),
         }
@@ -212,13 +227,36 @@ impl Line {
         }
     }
 
-    /// A new generation, because somebody says so. Many that ask at once are one dial.
-    pub async fn redial(&self) {
-        let status = self.status();
-        let seen = Generation::new(status.generation);
-        let lives = matches!(status.state, "up" | "suspect" | "draining");
-        let command = if lives { Command::RedialIf { seen } } else { Command::Redial };
-        self.ask(command).await;
+    /// A new generation, because somebody says so, and its number. Many that ask at once are one dial, and all are told
+    /// what came of it.
+    ///
+    /// # Errors
+    /// If the new generation did not come up: why, and when the next is tried.
+    pub async fn redial(&self) -> Result<u64, CallError> {
+        let before = self.status();
+        let seen = Generation::new(before.generation);
+        let lives = matches!(before.state, "up" | "suspect" | "draining");
+        self.ask(if lives { Command::RedialIf { seen } } else { Command::Redial }).await;
+        // One that is being dialled is new enough for everybody.
+        let newest = before.generation + u64::from(before.state != "dialing");
+        let decided = self.wait_for(|now| {
+            let told = now.generation >= newest && !matches!(now.state, "dialing" | "ending");
+            told || matches!(now.state, "parked" | "needs-auth" | "closed")
+        });
+        let policy = self.shared.server.policy.settings();
+        let limit =
+            duration(policy.dial.start) + duration(policy.dial.handshake) + duration(policy.close.worst());
+        match tokio::time::timeout(limit, decided).await {
+            Ok(now) if matches!(now.state, "up" | "suspect" | "draining") => Ok(now.generation),
+            Ok(now) => {
+                let why = now.cause.map_or_else(|| "the line is closed".to_owned(), |why| why.text.clone());
+                Err(self.probe_call().error_before(CallErrorKind::Lost, why))
+            }
+            Err(_) => {
+                let cause = "the new generation did not come up in time".to_owned();
+                Err(self.probe_call().error_before(CallErrorKind::HeldTooLong, cause))
+            }
+        }
     }
 
     /// Ends it. Nothing of the server is left when this returns.
@@ -227,22 +265,36 @@ impl Line {
         self.wait_for(|status| status.state == "closed").await;
     }
 
+    /// Whether it is a line to just this server.
+    pub(crate) fn is_to(&self, server: &Server) -> bool {
+        *self.shared.server == *server
+    }
+
     /// Dials it, if nobody did yet.
     pub(crate) fn wake(&self) {
         let _ = self.shared.inbox.try_send(Inbox::Command(Command::Open, None));
     }
 
-    /// Tells the server something, if it is up.
-    pub(crate) fn tell(&self, text: bytes::Bytes) {
-        let link = self.shared.published.borrow().link.clone();
-        if let Some(link) = link {
-            link.ledger.tell(text);
+    /// Tells the server something, if it is up and the generation that this is for. `false`: it does not read now.
+    pub(crate) fn tell(&self, text: bytes::Bytes, only: Option<Generation>) -> bool {
+        self.link(only).is_none_or(|link| link.ledger.tell(text))
+    }
+
+    /// The same, and waits while the server does not read.
+    pub(crate) async fn tell_surely(&self, text: bytes::Bytes, only: Option<Generation>) {
+        if let Some(link) = self.link(only) {
+            link.ledger.tell_surely(text).await;
         }
+    }
+
+    fn link(&self, only: Option<Generation>) -> Option<Arc<Link>> {
+        let link = self.shared.published.borrow().link.clone();
+        link.filter(|link| only.is_none_or(|only| only == link.generation))
     }
 
     /// What the server said of itself, once it is up.
     pub(crate) fn greeting(&self) -> Option<Box<str>> {
-        let link = self.shared.published.borrow().link.clone()?;
+        let link = self.link(None)?;
         link.greeting.get().map(|greeting| greeting.result.clone())
     }
 
@@ -254,14 +306,12 @@ impl Line {
 
     /// Lines of noise and answers to nothing that the present generation sent, and the first of them.
     pub fn odd(&self) -> (u64, Vec<String>) {
-        let link = self.shared.published.borrow().link.clone();
-        link.map(|link| link.ledger.odd()).unwrap_or_default()
+        self.link(None).map(|link| link.ledger.odd()).unwrap_or_default()
     }
 
     /// The process of the present generation.
     pub fn pid(&self) -> Option<i32> {
-        let link = self.shared.published.borrow().link.clone()?;
-        link.child.pid()
+        self.link(None)?.child.pid()
     }
 }
 

@@ -5,19 +5,17 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use linetender_core::{Delivery, Evidence, Extent, Generation, Proof, Record, RecordStep, Safety};
 use linetender_wire::stdio::{Outbox, Outgoing};
-use linetender_wire::{Item, frame, stdio::Listener as _};
+use linetender_wire::{Item, frame, queue, stdio::Listener as _};
 use shuttle::thread;
-use tokio::sync::mpsc;
 
 use crate::clock::Clock;
-use crate::entry::Reply;
+use crate::entry::{Heed, Reply};
 use crate::ledger::Ledger;
 
 const ORDERS: usize = 20_000;
 
-fn ledger() -> (Arc<Ledger>, Outbox, mpsc::Receiver<Outgoing>) {
-    let (upward, _) = mpsc::channel(4);
-    let ledger = Arc::new(Ledger::new(Generation::new(1), Clock::start(), upward, None, Arc::default()));
+fn ledger() -> (Arc<Ledger>, Outbox, queue::Receiver<Outgoing>) {
+    let ledger = Arc::new(Ledger::new(Generation::new(1), Clock::start(), None, Arc::default()));
     let (outbox, frames) = Outbox::channel(8);
     ledger.open(outbox.clone());
     (ledger, outbox, frames)
@@ -39,7 +37,9 @@ enum Told {
 
 fn caller(ledger: &Ledger, leaves: bool) -> Told {
     let Ok((entry, mut answer)) =
-        ledger.register(true, Record::new(Safety::Unsafe), |id| frame::request(id, "m", None))
+        ledger.register(Some(Heed::of(None, None)), Record::new(Safety::Unsafe), |id| {
+            frame::request(id, "m", None)
+        })
     else {
         return Told::NoSeat;
     };
@@ -50,7 +50,7 @@ fn caller(ledger: &Ledger, leaves: bool) -> Told {
     loop {
         match answer.try_recv() {
             Ok(Reply::Answer(_)) => return Told::Answered,
-            Ok(Reply::Lost(record)) => return Told::Lost(record.delivery().unwrap()),
+            Ok(Reply::Lost(record, _)) => return Told::Lost(record.delivery().unwrap()),
             Ok(Reply::Unusable(why)) => panic!("{why}"),
             Err(_) => thread::yield_now(),
         }
@@ -58,10 +58,10 @@ fn caller(ledger: &Ledger, leaves: bool) -> Told {
 }
 
 /// Writes what is queued until the seal, and tells the server of it.
-fn writer(outbox: &Outbox, frames: &mut mpsc::Receiver<Outgoing>, ran: &AtomicU32, ledger: &Ledger) {
+fn writer(outbox: &Outbox, frames: &mut queue::Receiver<Outgoing>, ran: &AtomicU32, ledger: &Ledger) {
     let mut start = 0;
     while !outbox.is_sealed() {
-        if let Ok(frame) = frames.try_recv() {
+        if let Some(frame) = frames.try_recv() {
             let ticket = frame.ticket.unwrap();
             if ticket.writing(Extent { start, len: 10 }) {
                 start += 11;
@@ -78,7 +78,7 @@ fn death(ledger: &Ledger, outbox: &Outbox) {
     ledger.seal();
     outbox.seal();
     ledger.settle_queued();
-    ledger.settle_all(Evidence::Nothing);
+    ledger.settle_all(Evidence::Nothing, None);
 }
 
 fn one_order(leaves: bool) {

@@ -1,17 +1,54 @@
 //! The set of lines of a program, and what they share.
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
 
 use crate::line::Line;
 use crate::server::Server;
 
 /// Lines that share a dial gate: no more than so many servers are started at once, and waiting for that is neither start
-/// time nor failure.
+/// time nor failure. Cheap to clone.
+///
+/// ```no_run
+/// use linetender::{Rig, Server};
+///
+/// # async fn example() {
+/// let rig = Rig::new();
+/// let change = rig.set([Server::stdio("time", ["mcp-server-time"]), Server::stdio("git", ["mcp-server-git"])]);
+/// assert_eq!(change.added.len(), 2);
+/// let time = rig.line("time").expect("just added");
+/// # drop(time);
+/// rig.shutdown(std::time::Duration::from_secs(10)).await;
+/// # }
+/// ```
 #[derive(Clone, Debug)]
 pub struct Rig {
     dial_gate: Arc<Semaphore>,
+    lines: Arc<Mutex<Lines>>,
+}
+
+#[derive(Debug, Default)]
+struct Lines {
+    held: BTreeMap<Arc<str>, Line>,
+    /// Lines that were taken out and are not closed yet.
+    leaving: JoinSet<()>,
+}
+
+/// What became of a rig's lines: names, in order.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct RigChange {
+    /// New.
+    pub added: Vec<Arc<str>>,
+    /// Closed and opened anew, because the server is another now.
+    pub replaced: Vec<Arc<str>>,
+    /// Closed.
+    pub removed: Vec<Arc<str>>,
+    /// Untouched: their generations live on.
+    pub kept: Vec<Arc<str>>,
 }
 
 impl Rig {
@@ -22,24 +59,101 @@ impl Rig {
     }
 
     /// A rig that starts at most so many servers at once.
+    ///
+    /// Each server takes a handful of descriptors, so this raises the process's own limit of them as far as it may go;
+    /// servers get the limit that was.
     pub fn with_dials_at_once(dials: usize) -> Self {
-        Self { dial_gate: Arc::new(Semaphore::new(dials.clamp(1, Semaphore::MAX_PERMITS))) }
+        linetender_wire::stdio::raise_descriptor_limit();
+        Self {
+            dial_gate: Arc::new(Semaphore::new(dials.clamp(1, Semaphore::MAX_PERMITS))),
+            lines: Arc::default(),
+        }
     }
 
-    /// A line to a server, dialled at once.
+    /// A line to a server, dialled at once. The rig does not hold it: it ends with its last handle.
     pub fn open(&self, server: Server) -> Line {
         let line = self.lazy(server);
         line.wake();
         line
     }
 
-    /// A line to a server, dialled when somebody needs it.
+    /// A line to a server, dialled when somebody needs it. The rig does not hold it.
     pub fn lazy(&self, server: Server) -> Line {
         Line::on(server, Arc::clone(&self.dial_gate), None)
     }
 
+    /// Holds lines to these servers, and to no others. What is new is dialled; what is not among them any more, or is
+    /// another server under the same name, is closed; what is unchanged is not touched.
+    ///
+    /// # Panics
+    /// Outside a tokio runtime.
+    pub fn set(&self, servers: impl IntoIterator<Item = Server>) -> RigChange {
+        let wanted: BTreeMap<Arc<str>, Server> =
+            servers.into_iter().map(|server| (Arc::clone(&server.name), server)).collect();
+        let mut change = RigChange::default();
+        let mut lines = self.lines();
+        let gone: Vec<_> = lines.held.keys().filter(|name| !wanted.contains_key(*name)).cloned().collect();
+        for name in gone {
+            lines.take_out(&name);
+            change.removed.push(name);
+        }
+        for (name, server) in wanted {
+            match lines.held.get(&name).map(|line| line.is_to(&server)) {
+                Some(true) => change.kept.push(name),
+                before => {
+                    lines.take_out(&name);
+                    lines.held.insert(Arc::clone(&name), self.open(server));
+                    let list = if before.is_some() { &mut change.replaced } else { &mut change.added };
+                    list.push(name);
+                }
+            }
+        }
+        change
+    }
+
+    /// The line of this name, if the rig holds one.
+    pub fn line(&self, name: &str) -> Option<Line> {
+        self.lines().held.get(name).cloned()
+    }
+
+    /// All lines that it holds, by name.
+    pub fn held(&self) -> Vec<Line> {
+        self.lines().held.values().cloned().collect()
+    }
+
+    /// Closes every line that it holds, all at once. Whether nothing was left when the time was up; if something was, it
+    /// is killed when the process ends.
+    pub async fn shutdown(&self, limit: Duration) -> bool {
+        let mut leaving = {
+            let mut lines = self.lines();
+            let names: Vec<_> = lines.held.keys().cloned().collect();
+            for name in names {
+                lines.take_out(&name);
+            }
+            std::mem::take(&mut lines.leaving)
+        };
+        let closed = tokio::time::timeout(limit, async { while leaving.join_next().await.is_some() {} });
+        let all = closed.await.is_ok();
+        leaving.detach_all();
+        all
+    }
+
+    fn lines(&self) -> MutexGuard<'_, Lines> {
+        self.lines.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     pub(crate) fn dial_gate(&self) -> Arc<Semaphore> {
         Arc::clone(&self.dial_gate)
+    }
+}
+
+impl Lines {
+    fn take_out(&mut self, name: &str) {
+        // Those that are closed by now need not be kept in mind.
+        while self.leaving.try_join_next().is_some() {}
+        if let Some(line) = self.held.remove(name) {
+            self.leaving.spawn(async move { line.close().await });
+        }
     }
 }
 

@@ -27,7 +27,7 @@ const ALLOWED: [&str; 12] = [
 ];
 
 /// A server.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Server {
     pub(crate) name: Arc<str>,
     pub(crate) program: Program,

@@ -4,6 +4,7 @@
 //! may die as often as it likes: each call gets its answer, or an error that says what happened.
 
 mod agent;
+mod questions;
 mod replies;
 
 use std::collections::HashMap;
@@ -13,20 +14,26 @@ use bytes::Bytes;
 use linetender_core::Generation;
 use linetender_wire::frame::{self, Frame, Message};
 use linetender_wire::handshake::{Era, Eras, Hello};
-use linetender_wire::{Item, Lines};
+use linetender_wire::{Item, Lines, queue};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{broadcast, mpsc};
 use tokio::task::{AbortHandle, JoinSet};
 
-use crate::call::{Deadline, Options};
+use crate::call::{Deadline, Options, Params};
 use crate::catalogue::Kind;
 use crate::ledger::{Agent, FromServer};
 use crate::line::{Event, Line};
 use crate::rig::Rig;
 use crate::server::Server;
+use questions::Questions;
+pub(crate) use replies::TOO_MANY_QUESTIONS;
 
-/// Frames that wait to be read by the agent.
+/// Frames that wait to be read by the agent, and how much they may weigh.
 const TO_AGENT: usize = 1024;
+const BYTES_TO_AGENT: usize = 64 * 1024 * 1024;
+
+/// More work than a line takes at once: an agent that has so much open reads no answers, and is not read either.
+const SPARE_TASKS: usize = 64;
 
 /// How long calls under way may still be answered after the agent stopped asking.
 const LAST_ANSWERS: Duration = Duration::from_secs(5);
@@ -40,25 +47,35 @@ pub enum Ended {
     AgentGone,
     /// The agent cannot be written to.
     AgentDeaf,
+    /// Somebody wanted it to end.
+    Stopped,
 }
 
-/// Serves one agent on these pipes until it goes; then the server goes too.
+/// Serves one agent on these pipes until it goes, or until `stop`; then the server goes too, politely.
 ///
 /// The agent owns the deadline of its calls. Its capabilities and its name go to the server, and the server's requests
 /// come to it: it is the only agent on this line.
-pub async fn serve<R, W>(server: Server, rig: &Rig, input: R, output: W) -> Ended
+pub async fn serve<R, W>(
+    server: Server,
+    rig: &Rig,
+    input: R,
+    output: W,
+    stop: impl Future<Output = ()>,
+) -> Ended
 where
     R: AsyncRead + Unpin,
     W: AsyncWrite + Unpin + Send + 'static,
 {
     let limits = server.policy.settings().limits;
+    let most_tasks = usize::from(limits.in_flight) + usize::from(limits.queue) + SPARE_TASKS;
     let limits = frame::Limits { length: limits.message as usize, depth: limits.depth.into() };
-    let (to_agent, frames) = mpsc::channel(TO_AGENT);
+    let (to_agent, frames) = queue::queue(TO_AGENT, BYTES_TO_AGENT);
     let mut tasks = JoinSet::new();
     let writer = tasks.spawn(agent::write(output, frames));
     let mut agent = agent::Reader::new(input, Lines::new(limits));
     let mut session =
         Session { server, rig: rig.clone(), to_agent, tasks, running: HashMap::new(), open: None };
+    let mut stop = std::pin::pin!(stop);
     let ended = loop {
         let said = async {
             match &mut session.open {
@@ -67,7 +84,7 @@ where
             }
         };
         tokio::select! {
-            item = agent.next() => match item {
+            item = agent.next(), if session.tasks.len() < most_tasks => match item {
                 Some(Item::Frame(frame)) => session.hear_agent(frame).await,
                 Some(Item::Noise(_)) => {}
                 Some(Item::Unreadable { id, bad, .. }) => session.unreadable(id.as_deref(), &bad).await,
@@ -79,6 +96,7 @@ where
                     break Ended::AgentDeaf;
                 }
             }
+            () = &mut stop => break Ended::Stopped,
         }
     };
     session.end(ended).await;
@@ -88,7 +106,7 @@ where
 struct Session {
     server: Server,
     rig: Rig,
-    to_agent: mpsc::Sender<Bytes>,
+    to_agent: queue::Sender<Bytes>,
     tasks: JoinSet<()>,
     /// The agent's requests that are under way, by their id as it was spelt.
     running: HashMap<Box<str>, AbortHandle>,
@@ -100,9 +118,7 @@ struct Open {
     line: Line,
     said: mpsc::Receiver<FromServer>,
     events: broadcast::Receiver<Event>,
-    /// Questions of the server's that the agent has not answered: ours to theirs.
-    asked: HashMap<u64, (Generation, Box<str>)>,
-    next_question: u64,
+    questions: Questions,
 }
 
 /// Something for the agent.
@@ -145,24 +161,42 @@ impl Session {
             Message::Notification { method: "notifications/initialized", .. } => {}
             Message::Notification { method: "notifications/cancelled", params } => self.cancel(params),
             Message::Notification { .. } => {
-                if let Some(open) = &self.open {
-                    open.line.tell(frame.text().clone());
-                }
+                self.tell_server(frame.text().clone(), None);
             }
             Message::Response { .. } => self.answer(&frame),
+        }
+    }
+
+    fn tell_server(&mut self, text: Bytes, only: Option<Generation>) {
+        let Some(open) = &self.open else { return };
+        if !open.line.tell(text.clone(), only) {
+            let line = open.line.clone();
+            self.tasks.spawn(async move { line.tell_surely(text, only).await });
         }
     }
 
     fn request(&mut self, id: &str, method: &str, params: Option<&str>) {
         let line = self.line(method, params);
         let (to_agent, id, method) = (self.to_agent.clone(), Box::<str>::from(id), method.to_owned());
+        // One that did not ask for progress must not get any: some agents hang up on it.
+        let asks_for_progress = Params::of(params).token().is_some();
         let params = params.map(str::to_owned);
         let key = id.clone();
         let task = self.tasks.spawn(async move {
             let text = if method == "initialize" {
                 replies::initialized(&line, &id).await
             } else {
-                let options = Options { deadline: Deadline::Agent };
+                let progress = to_agent.clone();
+                let options = Options::default().deadline(Deadline::Agent);
+                let options = if asks_for_progress {
+                    options.on_progress(move |params| {
+                        let text = frame::notification("notifications/progress", Some(params));
+                        // An agent that reads too slowly misses some; never an answer.
+                        let _ = progress.try_send(frame::one_line(text));
+                    })
+                } else {
+                    options
+                };
                 match line.request(&method, params.as_deref(), options).await {
                     Ok(answer) => answer.with_id(&id),
                     Err(error) => replies::failed(&method, &id, &error),
@@ -189,7 +223,7 @@ impl Session {
         let line = Line::on(server, self.rig.dial_gate(), Some(agent));
         line.wake();
         let events = line.events();
-        self.open = Some(Open { line: line.clone(), said, events, asked: HashMap::new(), next_question: 0 });
+        self.open = Some(Open { line: line.clone(), said, events, questions: Questions::default() });
         line
     }
 
@@ -209,31 +243,40 @@ impl Session {
     /// The agent answers a question of the server's: the one that asked, if it still lives.
     fn answer(&mut self, frame: &Frame) {
         let Some(open) = &mut self.open else { return };
-        let question = frame.response_number().and_then(|number| open.asked.remove(&number));
-        if let Some((generation, id)) = question
-            && open.line.status().generation == generation.number()
-        {
-            open.line.tell(frame.with_id(&id));
+        let question = frame.response_number().and_then(|number| open.questions.answered(number));
+        if let Some((generation, id)) = question {
+            self.tell_server(frame.with_id(&id), Some(generation));
         }
     }
 
     async fn hear_server(&mut self, said: Said) {
         let text = match said {
             Said::Changed(kind) => frame::notification(replies::list_changed(kind), None),
-            Said::Server(FromServer { generation, frame }) => match frame.message() {
-                // Whether a list really changed is known when it has been read again.
-                Message::Notification { method, .. } if method.ends_with("/list_changed") => return,
-                Message::Notification { .. } | Message::Response { .. } => frame.text().clone(),
-                Message::Request { id, .. } => {
-                    let Some(open) = &mut self.open else { return };
-                    open.asked.retain(|_, (of, _)| *of == generation);
-                    open.next_question += 1;
-                    open.asked.insert(open.next_question, (generation, id.into()));
-                    frame.with_id(&open.next_question.to_string())
-                }
+            Said::Server(said) => match self.question(said) {
+                Some(text) => text,
+                None => return,
             },
         };
         self.tell(text).await;
+    }
+
+    /// What the server asks, or takes back, as the agent is to read it.
+    fn question(&mut self, FromServer { generation, frame }: FromServer) -> Option<Bytes> {
+        let questions = &mut self.open.as_mut()?.questions;
+        match frame.message() {
+            Message::Request { id, .. } => {
+                let number = questions.ask(generation, id);
+                if number.is_none() {
+                    self.tell_server(frame::error_reply(id, TOO_MANY_QUESTIONS), Some(generation));
+                }
+                Some(frame.with_id(&number?.to_string()))
+            }
+            Message::Notification { method, params: Some(params) } => {
+                let params = questions.taken_back(generation, params)?;
+                Some(frame::notification(method, Some(&params)))
+            }
+            Message::Notification { .. } | Message::Response { .. } => None,
+        }
     }
 
     /// Answers that are on their way still reach an agent that only stopped asking; then everything goes.

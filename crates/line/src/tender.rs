@@ -5,8 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use linetender_core::{Admission, Asked, Command, Effect, Event, Generation, Machine, Settle, State, Walk};
-use linetender_wire::frame::Message;
+use linetender_core::{
+    Admission, Asked, Command, Effect, Event, Evidence, Generation, Machine, Settle, State, Walk,
+};
 use linetender_wire::handshake::Era;
 use linetender_wire::stdio::{self, Child};
 use linetender_wire::{Detail, Pipe, Seen};
@@ -16,14 +17,17 @@ use tokio::task::JoinSet;
 use crate::catalogue::Catalogue;
 use crate::clock::{Clock, duration};
 use crate::dial::{Dial, DialNews, Link};
-use crate::ledger::{Agent, FromServer, Ledger};
+use crate::ledger::{Agent, Ledger};
 use crate::line;
 use crate::server::Server;
 use crate::status::{Published, Status};
 use crate::wishes::Wishes;
 
-/// A server that closed its output has usually exited: its status says more, and is on its way.
+/// A server that closed a pipe has usually exited: its status says more, and is on its way.
 const EXIT_FOLLOWS: Duration = Duration::from_millis(5);
+
+/// If it has exited, its status is worth waiting for a little longer: on a busy machine the reaper is late.
+const STATUS_FOLLOWS: Duration = Duration::from_millis(40);
 
 /// What anybody may ask of the tender.
 pub(crate) enum Inbox {
@@ -37,8 +41,9 @@ enum News {
     Dial(Generation, DialNews),
     Drained(Generation),
     Probed(Generation, bool),
-    OutputClosed(Generation),
-    Catalogue(Catalogue),
+    Closed(Generation, Pipe),
+    /// The lists have been read, or could not be.
+    Lists(Generation, Option<Catalogue>),
 }
 
 /// What woke the tender.
@@ -46,8 +51,7 @@ enum Wake {
     Inbox(Option<Inbox>),
     News(News),
     Wire(Option<stdio::Event>),
-    Said(FromServer),
-    Emptied,
+    Nudge,
     Timer,
 }
 
@@ -59,8 +63,18 @@ struct Current {
     wire: mpsc::Receiver<stdio::Event>,
     wire_open: bool,
     probing: Arc<AtomicBool>,
+    lists: Lists,
     /// Everything that works for this generation; ends with it.
     tasks: JoinSet<()>,
+}
+
+/// Whether a generation's lists are being read: once at a time, however often the server says that they changed.
+#[derive(Clone, Copy, Eq, PartialEq)]
+enum Lists {
+    Quiet,
+    Reading,
+    /// They changed while they were being read.
+    Stale,
 }
 
 pub(crate) struct Tender {
@@ -69,6 +83,7 @@ pub(crate) struct Tender {
     pub(crate) dial_gate: Arc<Semaphore>,
     pub(crate) inbox: mpsc::Receiver<Inbox>,
     pub(crate) publish: watch::Sender<Published>,
+    pub(crate) states: watch::Sender<Status>,
     pub(crate) catalogue: watch::Sender<Arc<Catalogue>>,
     pub(crate) events: broadcast::Sender<line::Event>,
     /// The one agent on this line, if there is one: it hears what the server says by itself.
@@ -83,8 +98,8 @@ struct Running {
     current: Option<Current>,
     remembered: Option<Era>,
     news: (mpsc::Sender<News>, mpsc::Receiver<News>),
-    said: (mpsc::Sender<FromServer>, mpsc::Receiver<FromServer>),
-    emptied: Arc<Notify>,
+    /// A ledger wants to be looked at.
+    nudge: Arc<Notify>,
     /// Acknowledgements of effects that had nothing to wait for.
     at_once: VecDeque<(Generation, Event<Detail>)>,
     abandoned: bool,
@@ -101,8 +116,7 @@ impl Tender {
             current: None,
             remembered: None,
             news: mpsc::channel(64),
-            said: mpsc::channel(256),
-            emptied: Arc::default(),
+            nudge: Arc::default(),
             at_once: VecDeque::new(),
             abandoned: false,
         };
@@ -120,9 +134,8 @@ impl Running {
             biased;
             event = wire_event(&mut self.current) => Wake::Wire(event),
             Some(news) = self.news.1.recv() => Wake::News(news),
-            Some(said) = self.said.1.recv() => Wake::Said(said),
             ask = self.tender.inbox.recv(), if !self.abandoned => Wake::Inbox(ask),
-            () = self.emptied.notified() => Wake::Emptied,
+            () = self.nudge.notified() => Wake::Nudge,
             () = sleep_until(timeout) => Wake::Timer,
         }
     }
@@ -157,8 +170,13 @@ impl Running {
             }
             Wake::News(news) => self.handle_news(news),
             Wake::Wire(event) => self.handle_wire(event),
-            Wake::Said(said) => self.handle_said(said),
-            Wake::Emptied => {}
+            Wake::Nudge => {
+                if let Some(current) = &self.current
+                    && current.ledger.lists_changed.swap(false, Ordering::Acquire)
+                {
+                    self.read_lists(current.generation);
+                }
+            }
             Wake::Timer => self.machine.handle_timeout(now),
         }
         self.pump();
@@ -172,11 +190,7 @@ impl Running {
         match news {
             News::Dial(generation, DialNews::Started) => self.event(generation, Event::Started),
             News::Dial(generation, DialNews::Linked(link)) => {
-                if let Some(current) =
-                    self.current.as_mut().filter(|current| current.generation == generation)
-                {
-                    current.link = Some(link);
-                }
+                self.linked(generation, link);
             }
             News::Dial(generation, DialNews::Greeted) => {
                 self.restore(generation);
@@ -189,12 +203,20 @@ impl Running {
             News::Drained(generation) => self.event(generation, Event::Drained),
             News::Probed(generation, true) => self.event(generation, Event::ProbeAnswered),
             News::Probed(generation, false) => self.event(generation, Event::ProbeFailed),
-            News::OutputClosed(generation) => {
+            News::Closed(generation, what) => {
                 let stderr = self.link(generation).map(|link| link.child.stderr()).unwrap_or_default();
-                let seen = Seen::Closed { what: Pipe::Stdout, stderr };
-                self.lost(generation, seen);
+                self.lost(generation, Seen::Closed { what, stderr });
             }
-            News::Catalogue(catalogue) => self.new_catalogue(catalogue),
+            News::Lists(generation, catalogue) => {
+                if let Some(catalogue) = catalogue {
+                    self.new_catalogue(catalogue);
+                }
+                if let Some(current) = self.current(generation)
+                    && std::mem::replace(&mut current.lists, Lists::Quiet) == Lists::Stale
+                {
+                    self.read_lists(generation);
+                }
+            }
         }
     }
 
@@ -204,11 +226,14 @@ impl Running {
         match event {
             Some(stdio::Event::FirstByte) => self.event(generation, Event::FirstByte),
             Some(stdio::Event::Lost(seen)) => self.lost(generation, seen),
-            Some(stdio::Event::OutputClosed) => {
-                let news = self.news.0.clone();
+            Some(stdio::Event::Closed(pipe)) => {
+                let (news, link) = (self.news.0.clone(), current.link.clone());
                 current.tasks.spawn(async move {
                     tokio::time::sleep(EXIT_FOLLOWS).await;
-                    let _ = news.send(News::OutputClosed(generation)).await;
+                    if link.is_some_and(|link| link.child.has_exited()) {
+                        tokio::time::sleep(STATUS_FOLLOWS).await;
+                    }
+                    let _ = news.send(News::Closed(generation, pipe)).await;
                 });
             }
             Some(stdio::Event::NoReader) => self.event(generation, Event::NoReader),
@@ -218,6 +243,22 @@ impl Running {
                 current.wire_open = false;
                 self.event(generation, Event::Gone(None));
             }
+        }
+    }
+
+    fn current(&mut self, generation: Generation) -> Option<&mut Current> {
+        self.current.as_mut().filter(|current| current.generation == generation)
+    }
+
+    /// There is a process. If its end has begun in the meantime, that is all it will ever be.
+    fn linked(&mut self, generation: Generation, link: Arc<Link>) {
+        let dialing = matches!(self.machine.state(), State::Dialing(_));
+        if let Some(current) = self.current(generation) {
+            if !dialing {
+                link.child.outbox().seal();
+                link.child.kill();
+            }
+            current.link = Some(link);
         }
     }
 
@@ -238,32 +279,32 @@ impl Running {
 
     /// Callers asked the last generation to keep doing something: this one is asked too.
     fn restore(&mut self, generation: Generation) {
-        let Some(current) = self.current.as_mut().filter(|current| current.generation == generation) else {
-            return;
-        };
+        let wishes = Arc::clone(&self.tender.wishes);
+        let Some(current) = self.current(generation) else { return };
         let Some(link) = current.link.clone() else { return };
-        self.remembered = Some(link.era());
-        if link.era() == Era::Legacy {
-            let wishes = Arc::clone(&self.tender.wishes);
+        let era = link.era();
+        if era == Era::Legacy {
             current.tasks.spawn(async move { wishes.repeat(&link).await });
         }
+        self.remembered = Some(era);
     }
 
     fn read_lists(&mut self, generation: Generation) {
-        let Some(current) = self.current.as_mut().filter(|current| current.generation == generation) else {
-            return;
-        };
-        let Some(link) = current.link.clone() else { return };
-        let meta = (link.era() == Era::Modern).then(|| self.tender.server.hello.meta().to_string());
+        let server = Arc::clone(&self.tender.server);
         let before = Arc::clone(&self.tender.catalogue.borrow());
-        let limit = duration(self.tender.server.policy.settings().dial.handshake);
         let news = self.news.0.clone();
+        let Some(current) = self.current(generation) else { return };
+        let Some(link) = current.link.clone() else { return };
+        if current.lists != Lists::Quiet {
+            current.lists = Lists::Stale;
+            return;
+        }
+        current.lists = Lists::Reading;
         current.tasks.spawn(async move {
-            if let Ok(Some(catalogue)) =
-                tokio::time::timeout(limit, Catalogue::read(&link, meta, &before)).await
-            {
-                let _ = news.send(News::Catalogue(catalogue)).await;
-            }
+            let meta = (link.era() == Era::Modern).then(|| server.hello.meta().to_string());
+            let limit = duration(server.policy.settings().dial.handshake);
+            let read = tokio::time::timeout(limit, Catalogue::read(&link, meta, &before)).await;
+            let _ = news.send(News::Lists(generation, read.ok().flatten())).await;
         });
     }
 
@@ -276,17 +317,6 @@ impl Running {
             for (kind, change) in changes {
                 let _ = self.tender.events.send(line::Event::Changed(kind, Arc::new(change)));
             }
-        }
-    }
-
-    fn handle_said(&mut self, said: FromServer) {
-        if let Message::Notification { method, .. } = said.frame.message()
-            && method.ends_with("/list_changed")
-        {
-            self.read_lists(said.generation);
-        }
-        if let Some(agent) = &self.tender.agent {
-            let _ = agent.said.try_send(said);
         }
     }
 
@@ -341,22 +371,21 @@ impl Running {
         }
         if let (State::Draining { .. }, Some(current)) = (state, &self.current) {
             current.ledger.draining.store(true, Ordering::Relaxed);
-            self.emptied.notify_one();
+            self.nudge.notify_one();
         }
         if let (State::Ending(_), Some(current), Some(why)) = (state, &self.current, &status.cause) {
             let _ = current.ledger.ended.set(Arc::clone(why));
         }
         let link = self.current.as_ref().and_then(|current| current.link.clone());
         self.tender.publish.send_replace(Published { gate, link, status: status.clone() });
+        self.tender.states.send_replace(status.clone());
         let _ = self.tender.events.send(line::Event::State(status));
     }
 
     fn dial(&mut self, generation: Generation) {
         let (tell_wire, wire) = mpsc::channel(16);
-        let emptied = Arc::clone(&self.emptied);
-        let direct = self.tender.agent.as_ref().map(|agent| agent.direct.clone());
-        let ledger = Ledger::new(generation, self.tender.clock, self.said.0.clone(), direct, emptied);
-        let ledger = Arc::new(ledger);
+        let (agent, nudge) = (self.tender.agent.clone(), Arc::clone(&self.nudge));
+        let ledger = Arc::new(Ledger::new(generation, self.tender.clock, agent, nudge));
         let probing = Arc::new(AtomicBool::new(false));
         let dial = Dial {
             generation,
@@ -375,8 +404,9 @@ impl Running {
                 let _ = news.send(News::Dial(generation, step)).await;
             }
         }));
+        let lists = Lists::Quiet;
         self.current =
-            Some(Current { generation, ledger, link: None, wire, wire_open: true, probing, tasks });
+            Some(Current { generation, ledger, link: None, wire, wire_open: true, probing, lists, tasks });
     }
 
     fn probe(&mut self, generation: Generation) {
@@ -408,9 +438,9 @@ impl Running {
             Settle::Certain => current.ledger.settle_queued(),
             Settle::Residue => {
                 let residue = current.link.as_ref().map(|link| link.residue());
-                current.ledger.settle_all(residue.unwrap_or(linetender_core::Evidence::Nothing));
+                current.ledger.settle_all(residue.unwrap_or(Evidence::Nothing), None);
             }
-            Settle::Unknown => current.ledger.settle_all(linetender_core::Evidence::Nothing),
+            Settle::Unknown => current.ledger.settle_all(Evidence::Nothing, None),
         }
     }
 

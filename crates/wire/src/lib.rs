@@ -9,6 +9,7 @@ pub mod handshake;
 mod lines;
 #[cfg(all(target_os = "linux", not(linetender_portable)))]
 mod os;
+pub mod queue;
 mod redact;
 mod seen;
 pub mod stdio;

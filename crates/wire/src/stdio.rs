@@ -6,6 +6,8 @@
 
 mod child;
 mod control;
+mod descriptors;
+mod keeper;
 mod local;
 mod outbox;
 mod reader;
@@ -14,9 +16,11 @@ pub mod reaper;
 #[cfg(not(all(target_os = "linux", not(linetender_portable))))]
 #[path = "stdio/no_reaper.rs"]
 pub mod reaper;
+mod remains;
 mod stderr;
 mod writer;
 
 pub use child::{Child, Env, Event, Launch, Program, Reaper};
+pub use descriptors::raise_descriptor_limit;
 pub use outbox::{Outbox, Outgoing, Refused, Ticket};
 pub use reader::Listener;

@@ -21,6 +21,14 @@ impl<T> Owned<T> {
     pub(crate) fn end(&self) {
         self.0.abort();
     }
+
+    /// Ends it, and returns when nothing of it is left.
+    pub(crate) async fn ended(&mut self) {
+        self.0.abort();
+        if !self.0.is_finished() {
+            let _ = (&mut self.0).await;
+        }
+    }
 }
 
 /// Starts a task that nobody owns, because it has to outlive its owner by the little that it takes to clean up.

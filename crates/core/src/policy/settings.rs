@@ -190,6 +190,14 @@ impl BudgetPolicy {
     }
 }
 
+impl ClosePolicy {
+    /// How long the whole ladder takes, if the server goes only at its end.
+    pub const fn worst(&self) -> Span {
+        let rungs = self.stdin.nanos().saturating_add(self.term.nanos());
+        Span::from_nanos(rungs.saturating_add(self.kill.nanos()))
+    }
+}
+
 impl ProbePolicy {
     /// How long it takes to find out that an idle line is dead, from the first probe on.
     pub(crate) const fn worst(&self) -> Span {

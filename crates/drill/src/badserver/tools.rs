@@ -7,7 +7,7 @@ use std::time::Duration;
 use rustix::process::{Signal, getpid, kill_process};
 use serde_json::{Value, json};
 
-use super::{answer, say, say_raw};
+use super::{answer, say, say_raw, talk};
 
 /// The tools, and what each does. The first is declared read-only.
 pub const TOOLS: &[(&str, &str)] = &[
@@ -34,6 +34,11 @@ pub const TOOLS: &[(&str, &str)] = &[
     ("flood_stderr", "writes `bytes` bytes to stderr, then answers"),
     ("spin", "burns the processor for `ms`, then answers"),
     ("tool_error", "answers with isError"),
+    ("endless_no_id", "as `endless`, and its id would come last"),
+    ("progress", "reports progress `times` times, one each `ms`, then answers; and once more after that"),
+    ("flood_list_changed", "says `times` times that its tools changed, then answers"),
+    ("question", "asks for the agent's roots, and answers with what it is told"),
+    ("question_withdrawn", "asks for the agent's roots, takes the question back, and answers"),
 ];
 
 /// One call of a tool.
@@ -41,6 +46,8 @@ pub(super) struct Call {
     pub(super) id: Value,
     pub(super) arguments: Value,
     pub(super) nonce: String,
+    /// What the caller wants its progress to be called.
+    pub(super) token: Option<Value>,
 }
 
 /// Runs a tool. A status ends the server.
@@ -79,6 +86,15 @@ pub(super) fn run(name: &str, call: &Call) -> Option<ExitCode> {
         "big" => answer(id, &json!({ "content": [{ "type": "text", "text": "x".repeat(call.size()) }] })),
         "endless" => {
             say_raw(&format!(r#"{{"jsonrpc":"2.0","id":{id},"result":""#));
+            for _ in 0..call.size() / 65536 {
+                say_raw(&"x".repeat(65536));
+            }
+            loop {
+                std::thread::park();
+            }
+        }
+        "endless_no_id" => {
+            say_raw(r#"{"jsonrpc":"2.0","result":""#);
             for _ in 0..call.size() / 65536 {
                 say_raw(&"x".repeat(65536));
             }
@@ -128,18 +144,18 @@ pub(super) fn run(name: &str, call: &Call) -> Option<ExitCode> {
         "tool_error" => {
             answer(id, &json!({ "content": [{ "type": "text", "text": "no" }], "isError": true }));
         }
-        _ => call.echo(),
+        _ => talk::run(name, call),
     }
     None
 }
 
 impl Call {
-    fn echo(&self) {
+    pub(super) fn echo(&self) {
         let text = self.arguments.to_string();
         answer(&self.id, &json!({ "content": [{ "type": "text", "text": text }] }));
     }
 
-    fn number(&self, name: &str) -> u64 {
+    pub(super) fn number(&self, name: &str) -> u64 {
         self.arguments[name].as_u64().unwrap_or(0)
     }
 

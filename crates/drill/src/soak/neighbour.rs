@@ -74,7 +74,7 @@ async fn crash_loop(flapper: &Line, stop: &AtomicBool, revive: bool) -> u32 {
     let mut crashes = 0;
     while !stop.load(Ordering::Relaxed) {
         if revive && flapper.status().state == "parked" {
-            flapper.redial().await;
+            let _ = flapper.redial().await;
         }
         if let Err(error) = flapper.call_tool("write", "{}").await {
             crashes += u32::from(error.kind == CallErrorKind::Lost);

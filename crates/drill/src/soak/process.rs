@@ -1,4 +1,4 @@
-//! What this process has: descendants, descriptors, memory.
+//! What this process has: descendants, descriptors, tasks, memory.
 
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -7,6 +7,7 @@ use rustix::process::{Pid, Signal, kill_process};
 pub(super) struct Own {
     pub(super) processes: usize,
     pub(super) descriptors: usize,
+    pub(super) tasks: usize,
     pub(super) kib: u32,
 }
 
@@ -16,7 +17,9 @@ impl Own {
         let resident = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
         let kib = resident.and_then(|text| text.trim().trim_end_matches(" kB").parse().ok()).unwrap_or(0);
         let descriptors = std::fs::read_dir("/proc/self/fd").map_or(0, Iterator::count);
-        Self { processes: descendants("self").len(), descriptors, kib }
+        let tasks =
+            tokio::runtime::Handle::try_current().map_or(0, |runtime| runtime.metrics().num_alive_tasks());
+        Self { processes: descendants("self").len(), descriptors, tasks, kib }
     }
 }
 

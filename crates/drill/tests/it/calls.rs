@@ -1,5 +1,6 @@
 //! S12, S21, and the verdicts on calls.
 
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use linetender::{CallErrorKind, Deadline, Options, ServerState, Span};
@@ -34,6 +35,81 @@ async fn s12_an_endless_answer_fails_its_call_alone() {
     let error = bad.call("endless", r#"{"nonce":"a","bytes":10000000}"#).await.unwrap_err();
     speaks(&error);
     assert_eq!(error.kind, CallErrorKind::BadAnswer);
+    bad.leaves_nothing().await;
+}
+
+#[tokio::test]
+async fn s12_an_endless_line_without_an_id_ends_all_calls_in_flight_with_the_reason() {
+    let small = policy(|settings| settings.limits.message = 100_000);
+    let bad = bad_with(&[], |server| server.policy(small));
+    bad.up().await;
+    in_time(bad.line.list_tools()).await.unwrap();
+    let line = bad.line.clone();
+    let other = tokio::task::spawn(async move { line.call_tool("hang", r#"{"nonce":"o"}"#).await });
+    eventually(|| bad.book.runs().contains_key("o").then_some(())).await;
+    let one = bad.call("endless_no_id", r#"{"nonce":"a","bytes":300000}"#).await.unwrap_err();
+    for error in [one, in_time(other).await.unwrap().unwrap_err()] {
+        speaks(&error);
+        assert_eq!((error.kind, error.delivery.name()), (CallErrorKind::Lost, "unknown"));
+        assert!(error.cause.contains("longer than 100000 bytes"), "{error}");
+    }
+    bad.leaves_nothing().await;
+}
+
+#[tokio::test]
+async fn progress_reaches_its_caller_before_the_answer_and_nobody_afterwards() {
+    let bad = bad(&[]);
+    bad.up().await;
+    let heard = Arc::new(Mutex::new(Vec::new()));
+    let hears = Arc::clone(&heard);
+    let options = Options::default().on_progress(move |params| hears.lock().unwrap().push(params.to_owned()));
+    let params =
+        r#"{"name":"progress","arguments":{"nonce":"a","times":3,"ms":1},"_meta":{"progressToken":"mine"}}"#;
+    in_time(bad.line.request("tools/call", Some(params), options)).await.unwrap();
+    let told = heard.lock().unwrap().clone();
+    assert_eq!(told.len(), 3, "{told:?}");
+    assert!(told.iter().all(|params| params.contains(r#""progressToken":"mine""#)), "{told:?}");
+    // What comes after the answer is counted, and heard by nobody.
+    eventually(|| (bad.line.odd().0 > 0).then_some(())).await;
+    assert_eq!(heard.lock().unwrap().len(), 3);
+    bad.leaves_nothing().await;
+}
+
+#[tokio::test]
+async fn progress_keeps_a_call_alive_up_to_its_total_time() {
+    let bad = bad(&[]);
+    bad.up().await;
+    let within = |quiet, total| {
+        let deadline = Deadline::Within { quiet: Span::from_millis(quiet), total: Span::from_millis(total) };
+        Options::default().deadline(deadline).on_progress(|_| {})
+    };
+    let params = r#"{"name":"progress","arguments":{"nonce":"a","times":10,"ms":100}}"#;
+    in_time(bad.line.request("tools/call", Some(params), within(500, 20_000))).await.unwrap();
+    let error = in_time(bad.line.request("tools/call", Some(params), within(500, 600))).await.unwrap_err();
+    speaks(&error);
+    assert_eq!((error.kind, error.delivery.name()), (CallErrorKind::TimedOut, "unknown"));
+    assert!(error.cause.contains("still reported progress"), "{error}");
+    bad.leaves_nothing().await;
+}
+
+#[tokio::test]
+async fn a_flood_of_list_changes_is_read_a_few_times_at_most() {
+    let bad = bad(&[]);
+    in_time(bad.line.list_tools()).await.unwrap();
+    bad.call("flood_list_changed", r#"{"nonce":"a","times":2000}"#).await.unwrap();
+    bad.works().await;
+    // A flood of two thousand is a handful of readings, one at a time; how many depends on how fast they are.
+    let book = std::fs::read_to_string(bad.book.path()).unwrap();
+    let readings = book.lines().filter(|line| line.starts_with("list ")).count();
+    assert!((2..1000).contains(&readings), "{readings}");
+    bad.leaves_nothing().await;
+}
+
+#[tokio::test]
+async fn a_question_that_nobody_can_answer_is_refused_at_once() {
+    let bad = bad(&[]);
+    let answer = bad.call("question", r#"{"nonce":"a"}"#).await.unwrap();
+    assert!(answer.result().contains("-32601"), "{}", answer.result());
     bad.leaves_nothing().await;
 }
 
@@ -105,7 +181,7 @@ async fn a_stateful_server_says_once_that_its_state_is_lost() {
 async fn a_deadline_of_ones_own_is_kept() {
     let bad = bad(&[]);
     bad.up().await;
-    let options = Options { deadline: Deadline::After(Span::from_millis(100)) };
+    let options = Options::default().deadline(Deadline::after(Span::from_millis(100)));
     let start = stopwatch();
     let params = r#"{"name":"hang","arguments":{"nonce":"a"}}"#;
     let error = in_time(bad.line.request("tools/call", Some(params), options)).await.unwrap_err();

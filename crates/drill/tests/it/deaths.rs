@@ -2,10 +2,21 @@
 
 use std::time::Duration;
 
-use linetender::{CallErrorKind, Event, Kind, Span};
+use linetender::{CallErrorKind, Event, Kind, Line, Server, Span};
 
 use crate::kit::{Dir, bad, bad_with};
 use crate::look::{children, eventually, in_time, kill, lives, policy, speaks, stopwatch};
+
+fn parent(pid: i32) -> i32 {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+    stat.rsplit(") ").next().unwrap().split(' ').nth(1).unwrap().parse().unwrap()
+}
+
+/// How much lies unread in the pipe to a process.
+fn unread(pid: i32) -> u64 {
+    let pipe = std::fs::File::open(format!("/proc/{pid}/fd/0")).unwrap();
+    rustix::io::ioctl_fionread(&pipe).unwrap()
+}
 
 #[tokio::test]
 async fn s04_a_killed_idle_server_is_back_with_the_next_generation() {
@@ -191,6 +202,66 @@ async fn s11_half_a_line_of_its_own_is_no_answer() {
 }
 
 #[tokio::test]
+async fn s11_a_line_of_ours_that_was_half_read_was_not_executed() {
+    // It sleeps while we write a line that is longer than its pipe: at most half of it can have been read.
+    let bad = bad(&["--careful", "--single-threaded"]);
+    let pid = bad.up().await;
+    let line = bad.line.clone();
+    let first =
+        tokio::task::spawn(async move { line.call_tool("sleep", r#"{"nonce":"first","ms":60000}"#).await });
+    eventually(|| bad.book.runs().contains_key("first").then_some(())).await;
+    let line = bad.line.clone();
+    let long = format!(r#"{{"nonce":"half","x":"{}"}}"#, "x".repeat(200_000));
+    let half = tokio::task::spawn(async move { line.call_tool("write", &long).await });
+    // The pipe takes 64 KiB of it, and no more.
+    eventually(|| (unread(pid) > 60_000).then_some(())).await;
+    kill("-9", pid);
+    assert_eq!(in_time(first).await.unwrap().unwrap_err().delivery.name(), "unknown");
+    in_time(half).await.unwrap().expect("half a line runs nothing, so it is sent again");
+    assert_eq!(bad.book.runs()["half"], 1);
+    bad.leaves_nothing().await;
+}
+
+#[tokio::test]
+async fn s25_a_reaper_that_is_killed_while_the_line_closes_leaves_nothing_either() {
+    let slow = policy(|settings| settings.close.stdin = Span::from_secs(60));
+    let bad = bad_with(&["--ignore-eof"], |server| server.policy(slow));
+    let pid = bad.up().await;
+    let line = bad.line.clone();
+    let closing = tokio::task::spawn(async move { line.close().await });
+    bad.until("ending").await;
+    assert!(lives(pid));
+    kill("-9", parent(pid));
+    in_time(closing).await.unwrap();
+    assert!(!lives(pid), "it was not gone, only unwatched");
+    bad.leaves_nothing().await;
+}
+
+#[tokio::test]
+async fn a_redial_that_fails_says_why() {
+    let dir = Dir::new();
+    let gone = dir.file("badserver");
+    std::fs::copy(crate::look::BADSERVER, &gone).unwrap();
+    let server = Server::stdio("bad", [&gone]).reaper(crate::look::BADSERVER);
+    let line = Line::open(server);
+    in_time(line.ready()).await.unwrap();
+    std::fs::remove_file(&gone).unwrap();
+    let asked: Vec<_> = (0..10)
+        .map(|_| {
+            let line = line.clone();
+            tokio::task::spawn(async move { line.redial().await })
+        })
+        .collect();
+    for ask in asked {
+        let error = in_time(ask).await.unwrap().unwrap_err();
+        speaks(&error);
+        assert!(error.cause.contains("cannot run"), "{error}");
+    }
+    assert_eq!(line.status().generation, 2, "ten that ask are one dial");
+    in_time(line.close()).await;
+}
+
+#[tokio::test]
 async fn s18_a_server_that_ignores_end_of_file_and_term_is_killed_and_that_is_free() {
     let quick = policy(|settings| {
         settings.close.stdin = Span::from_millis(100);
@@ -199,7 +270,7 @@ async fn s18_a_server_that_ignores_end_of_file_and_term_is_killed_and_that_is_fr
     let bad = bad_with(&["--ignore-eof"], |server| server.policy(quick));
     bad.up().await;
     bad.works().await;
-    in_time(bad.line.redial()).await;
+    in_time(bad.line.redial()).await.unwrap();
     bad.back(1).await;
     assert_eq!(bad.line.status().budget, 5000);
     bad.leaves_nothing().await;
@@ -211,7 +282,7 @@ async fn s19_planned_teardowns_are_free_and_keep_their_distance() {
     bad.up().await;
     for generation in 1..=10 {
         bad.works().await;
-        in_time(bad.line.redial()).await;
+        in_time(bad.line.redial()).await.unwrap();
         bad.back(generation).await;
     }
     let status = bad.line.status();
@@ -231,9 +302,8 @@ async fn s20_fifty_redials_at_once_are_one_dial() {
         })
         .collect();
     for ask in asked {
-        in_time(ask).await.unwrap();
+        assert_eq!(in_time(ask).await.unwrap().unwrap(), 2, "all are told what came of it");
     }
-    bad.back(1).await;
     assert_eq!(bad.line.status().generation, 2);
     bad.leaves_nothing().await;
 }
@@ -299,9 +369,7 @@ async fn a_log_level_and_subscriptions_outlive_their_generation() {
 async fn s25_a_killed_reaper_ends_the_line_and_the_server_and_it_comes_back() {
     let bad = bad(&[]);
     let pid = bad.up().await;
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
-    let reaper = stat.rsplit(") ").next().unwrap().split(' ').nth(1).unwrap().parse().unwrap();
-    kill("-9", reaper);
+    kill("-9", parent(pid));
     bad.back(1).await;
     assert!(!lives(pid));
     bad.works().await;

@@ -9,5 +9,6 @@ mod holders;
 mod kit;
 mod look;
 mod odd;
+mod rig;
 mod starts;
 mod texts;

@@ -3,7 +3,7 @@
 use linetender::CallErrorKind;
 
 use crate::kit::bad;
-use crate::look::{in_time, speaks};
+use crate::look::{eventually, in_time, speaks};
 
 #[tokio::test]
 async fn s13_noise_is_skipped_and_counted() {
@@ -40,6 +40,25 @@ async fn s15_an_error_without_an_id_answers_the_one_call_in_flight() {
     assert_eq!(error.kind, CallErrorKind::BadAnswer);
     assert!(error.cause.contains("parse error"), "{error}");
     bad.works().await;
+    bad.leaves_nothing().await;
+}
+
+#[tokio::test]
+async fn s15_with_several_in_flight_all_are_unknown_with_the_message() {
+    let bad = bad(&[]);
+    bad.works().await;
+    in_time(bad.line.list_tools()).await.unwrap();
+    let line = bad.line.clone();
+    let other = tokio::task::spawn(async move { line.call_tool("hang", r#"{"nonce":"o"}"#).await });
+    eventually(|| bad.book.runs().contains_key("o").then_some(())).await;
+    let one = bad.call("no_id", r#"{"nonce":"a"}"#).await.unwrap_err();
+    for error in [one, in_time(other).await.unwrap().unwrap_err()] {
+        speaks(&error);
+        assert_eq!((error.kind, error.delivery.name()), (CallErrorKind::Lost, "unknown"));
+        assert!(error.cause.contains("parse error"), "{error}");
+    }
+    bad.works().await;
+    assert_eq!(bad.line.status().generation, 1, "the line lives on");
     bad.leaves_nothing().await;
 }
 

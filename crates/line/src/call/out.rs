@@ -6,7 +6,8 @@ use linetender_core::{Delivery, Extent, Instant, Record, RecordStep, Safety, Spa
 use linetender_wire::frame::{self, Frame};
 use tokio::sync::oneshot;
 
-use super::{Deadline, Shared};
+use super::Shared;
+use super::options::Deadline;
 use crate::dial::Link;
 use crate::entry::{Entry, Reply};
 use crate::error::CallErrorKind;
@@ -18,10 +19,20 @@ pub(super) enum Try {
     Answer(Frame),
     /// The call is over without an answer to pass on.
     Over(CallErrorKind, Record, String),
-    /// Its generation lost it.
-    Lost(Record),
+    /// It was lost, and why, if that is not the same as why its generation ended.
+    Lost(Record, Option<Arc<str>>),
     /// It could not be registered: that generation is over.
     Sealed,
+}
+
+/// How long a call may take.
+#[derive(Clone, Copy)]
+pub(super) struct Time {
+    pub(super) deadline: Deadline,
+    /// How long the server may be quiet about it.
+    pub(super) quiet: Span,
+    /// When it is over, whatever the server says.
+    pub(super) total: Instant,
 }
 
 /// A call that is out. If its caller goes away, the server is told, and the seat is free.
@@ -44,47 +55,38 @@ impl<'a> Out<'a> {
     }
 
     /// Waits for the answer, and watches the clock.
-    pub(super) async fn wait(
-        &mut self,
-        answer: oneshot::Receiver<Reply>,
-        deadline: Deadline,
-        arrived: Instant,
-        limit: Span,
-    ) -> Try {
-        let ended = self.end(answer, deadline, arrived, limit).await;
+    pub(super) async fn wait(mut self, answer: oneshot::Receiver<Reply>, time: Time) -> Try {
+        let ended = self.end(answer, time).await;
         self.over = true;
         ended
     }
 
-    async fn end(
-        &mut self,
-        mut answer: oneshot::Receiver<Reply>,
-        deadline: Deadline,
-        arrived: Instant,
-        limit: Span,
-    ) -> Try {
+    async fn end(&mut self, mut answer: oneshot::Receiver<Reply>, time: Time) -> Try {
         let clock = self.shared.clock;
-        let cap = arrived + self.shared.server.policy.settings().call.cap.max(limit);
         loop {
-            let timer = tokio::time::timeout_at(clock.at(self.until), &mut answer);
-            match timer.await {
+            match tokio::time::timeout_at(clock.at(self.until), &mut answer).await {
                 Ok(Ok(Reply::Answer(frame))) => return Try::Answer(frame),
                 Ok(Ok(Reply::Unusable(why))) => return unusable(why),
-                Ok(Ok(Reply::Lost(record))) => return Try::Lost(record),
-                // The generation dropped it without a word: nothing is known.
-                Ok(Err(_)) => return unusable("the connection ended".into()),
+                Ok(Ok(Reply::Lost(record, why))) => return Try::Lost(record, why),
+                // The ledger is gone, and its calls with it.
+                Ok(Err(_)) => return Try::Lost(self.entry.forgotten(), None),
                 Err(_) => {}
             }
-            let progress = self.entry.progress_at() + limit;
-            if deadline == Deadline::Agent {
+            let now = clock.now();
+            let progress = self.entry.progress_at() + time.quiet;
+            if time.deadline == Deadline::Agent {
                 self.overdue();
-                self.until = clock.now() + limit;
-            } else if progress > clock.now() && clock.now() < cap {
-                self.until = progress.min(cap);
+                self.until = now + time.quiet;
+            } else if progress > now && now < time.total {
+                self.until = progress.min(time.total);
             } else if let Ok(record) = self.entry.withdraw(RecordStep::Expire) {
                 self.leave(None);
                 self.overdue();
-                let cause = format!("no answer within {} ms", limit.millis());
+                let cause = if now >= time.total && progress > now {
+                    "its time was up, although the server still reported progress".to_owned()
+                } else {
+                    format!("no answer within {} ms", time.quiet.millis())
+                };
                 return Try::Over(CallErrorKind::TimedOut, record, cause);
             }
         }

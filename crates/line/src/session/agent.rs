@@ -1,9 +1,11 @@
 //! The agent's two pipes.
 
 use bytes::Bytes;
-use linetender_wire::{Item, Lines};
+use linetender_wire::{Item, Lines, queue};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
-use tokio::sync::mpsc;
+
+/// Small messages are gathered up to about this much.
+const BATCH: usize = 64 * 1024;
 
 /// What the agent says.
 pub(super) struct Reader<R> {
@@ -31,12 +33,14 @@ impl<R: AsyncRead + Unpin> Reader<R> {
 }
 
 /// Writes what the agent is to hear, until it is deaf or there is nothing more.
-pub(super) async fn write<W: AsyncWrite + Unpin>(mut output: W, mut frames: mpsc::Receiver<Bytes>) {
+pub(super) async fn write<W: AsyncWrite + Unpin>(mut output: W, mut frames: queue::Receiver<Bytes>) {
     while let Some(text) = frames.recv().await {
         let mut batch = Vec::with_capacity(text.len() + 1);
         batch.extend_from_slice(&text);
         batch.push(b'\n');
-        while let Ok(text) = frames.try_recv() {
+        while batch.len() < BATCH
+            && let Some(text) = frames.try_recv()
+        {
             batch.extend_from_slice(&text);
             batch.push(b'\n');
         }

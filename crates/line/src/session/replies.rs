@@ -7,6 +7,9 @@ use crate::catalogue::Kind;
 use crate::error::CallError;
 use crate::line::Line;
 
+/// What a server is told that asks more than an agent can answer.
+pub(crate) const TOO_MANY_QUESTIONS: &str = r#"{"code":7002,"message":"linetender: the agent has too many questions to answer","data":{"source":"linetender"}}"#;
+
 /// How often a server may die between coming up and being quoted.
 const TRIES: u32 = 3;
 

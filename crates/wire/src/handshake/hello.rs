@@ -8,7 +8,7 @@ pub const LEGACY: &str = "2025-11-25";
 pub const MODERN: &str = "2026-07-28";
 
 /// Who speaks to the server.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Hello {
     /// We do, for whoever calls.
     Ours {

@@ -11,6 +11,7 @@ use tokio::net::UnixStream;
 use tokio::process::Child;
 
 use super::control::{KILL, Record, TERM};
+use super::remains::clear_group;
 use crate::seen::Exit;
 
 /// Watches a server that was started here, until it is gone.
@@ -47,10 +48,12 @@ pub(super) async fn watch(started: io::Result<Child>, mut control: UnixStream) {
             },
         }
     };
-    // The leader is gone; its group may not be.
-    signal(Signal::KILL);
     let exit = exit.map_or(Exit::Status(0), exit_of);
     let _ = control.write_all(&Record::Exited(exit).encode()).await;
+    // The leader is gone; its group may not be.
+    if let Some(group) = group {
+        clear_group(group).await;
+    }
     let _ = control.write_all(&Record::Clear.encode()).await;
 }
 

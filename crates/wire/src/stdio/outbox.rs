@@ -5,7 +5,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytes::Bytes;
 use linetender_core::Extent;
-use tokio::sync::{Notify, mpsc};
+use tokio::sync::Notify;
+
+use crate::queue::{self, NotTaken, Weigh};
+
+/// How much may wait for the writer. A message that is larger waits alone.
+const BYTES: usize = 64 * 1024 * 1024;
 
 /// A frame for the writer.
 pub struct Outgoing {
@@ -35,7 +40,7 @@ pub enum Refused {
 /// Hands frames to the writer of one generation. Never blocks.
 #[derive(Clone)]
 pub struct Outbox {
-    queue: mpsc::Sender<Outgoing>,
+    queue: queue::Sender<Outgoing>,
     seal: Arc<Seal>,
 }
 
@@ -47,14 +52,14 @@ pub(super) struct Seal {
 }
 
 impl Outbox {
-    pub(super) fn new(capacity: usize) -> (Self, mpsc::Receiver<Outgoing>, Arc<Seal>) {
-        let (queue, frames) = mpsc::channel(capacity.max(1));
+    pub(super) fn new(capacity: usize) -> (Self, queue::Receiver<Outgoing>, Arc<Seal>) {
+        let (queue, frames) = queue::queue(capacity, BYTES);
         let seal = Arc::new(Seal::default());
         (Self { queue, seal: Arc::clone(&seal) }, frames, seal)
     }
 
     /// A way down with a writer of one's own, which takes frames until the seal.
-    pub fn channel(capacity: usize) -> (Self, mpsc::Receiver<Outgoing>) {
+    pub fn channel(capacity: usize) -> (Self, queue::Receiver<Outgoing>) {
         let (outbox, frames, _) = Self::new(capacity);
         (outbox, frames)
     }
@@ -73,14 +78,25 @@ impl Outbox {
             return Err(Refused::Sealed);
         }
         self.queue.try_send(outgoing).map_err(|error| match error {
-            mpsc::error::TrySendError::Full(_) => Refused::Full,
-            mpsc::error::TrySendError::Closed(_) => Refused::Sealed,
+            NotTaken::Full => Refused::Full,
+            NotTaken::Closed => Refused::Sealed,
         })
+    }
+
+    /// Hands a frame over when there is room; `false` if the generation is sealed before that.
+    pub async fn send_when_room(&self, outgoing: Outgoing) -> bool {
+        !self.seal.is_set() && self.queue.send(outgoing).await.is_ok()
     }
 
     /// Nothing is taken from now on, and the writer stops.
     pub fn seal(&self) {
         self.seal.set();
+    }
+}
+
+impl Weigh for Outgoing {
+    fn bytes(&self) -> usize {
+        self.text.len()
     }
 }
 

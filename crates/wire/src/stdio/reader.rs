@@ -9,6 +9,7 @@ use tokio::sync::{mpsc, oneshot};
 use super::child::Event;
 use crate::frame::Limits;
 use crate::lines::{Item, Lines};
+use crate::seen::Pipe;
 
 /// Whoever wants to know what the server says. Called on the reader's task: it must not block.
 pub trait Listener: Send + Sync + 'static {
@@ -41,7 +42,7 @@ pub(super) async fn read(
                     while let Some(item) = lines.finish() {
                         listener.hear(item);
                     }
-                    let _ = events.send(Event::OutputClosed).await;
+                    let _ = events.send(Event::Closed(Pipe::Stdout)).await;
                     // Whoever wants a drain gets one: there is nothing left.
                     if let Some(done) = drain.recv().await {
                         let _ = done.send(());

@@ -7,7 +7,7 @@
 //!
 //! Not `PR_SET_PDEATHSIG`: that fires when the *thread* that spawned the server ends, and misses grandchildren.
 
-use std::ffi::OsString;
+use std::ffi::{CStr, OsString};
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd as _, OwnedFd};
@@ -19,11 +19,15 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, WaitOptions, WaitStatus};
 
 use super::control::{CONTROL_FD, KILL, Record, TERM};
+use super::descriptors;
 use crate::os;
 use crate::seen::Exit;
 
 /// The hidden subcommand by which a binary of ours knows that it is to be a reaper.
 pub const SUBCOMMAND: &str = "__linetender-reap";
+
+/// What it is called in a list of processes.
+const NAME: &CStr = c"lt-reaper";
 
 /// How long it tries to kill a tree that will not die. Then it goes: nobody is left to tell.
 const GIVE_UP: u32 = 10_000;
@@ -48,7 +52,11 @@ pub fn run_if_asked() -> Option<ExitCode> {
         return None;
     }
     let parent = args.next().and_then(|pid| pid.to_str().and_then(|pid| pid.parse().ok()));
+    let soft = args.next().and_then(|soft| soft.to_str().and_then(|soft| soft.parse().ok()));
     let argv: Vec<OsString> = args.collect();
+    if let Some(soft) = soft {
+        descriptors::set_back(soft);
+    }
     Some(match (parent.and_then(Pid::from_raw), argv.split_first()) {
         (Some(parent), Some((program, args))) => match reap(parent, program, args) {
             Ok(()) => ExitCode::SUCCESS,
@@ -73,6 +81,8 @@ enum Wake {
 
 fn reap(parent: Pid, program: &OsString, args: &[OsString]) -> io::Result<()> {
     let control = os::adopt_inherited(CONTROL_FD)?;
+    // Whoever kills all processes of our name must not kill the one that cleans up after them.
+    let _ = rustix::thread::set_name(NAME);
     // A failed setsid means that we lead a group already; the tree is found by parentage anyway.
     let _ = rustix::process::setsid();
     rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;

@@ -6,14 +6,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::{Buf as _, BytesMut};
 use linetender_core::Extent;
-use tokio::io::AsyncWriteExt as _;
+use tokio::io::{AsyncWriteExt as _, Interest};
 use tokio::net::unix::pipe;
-use tokio::sync::mpsc;
 
 use super::outbox::{Outgoing, Seal, Ticket};
+use crate::queue;
 
-/// What is written in one go. No more than the kernel takes whole or not at all, so that as few calls as possible are
-/// in the doubtful state of being written.
+/// Small messages are gathered up to about this much, so that few calls at a time are in the doubtful state of being
+/// written.
 const BATCH: usize = 4096;
 
 /// Why the writer stopped.
@@ -27,7 +27,7 @@ pub(super) enum WriteEnd {
 /// Writes until the seal, and gives the pipe back: what lies unread in it is evidence.
 pub(super) async fn write(
     mut stdin: pipe::Sender,
-    mut frames: mpsc::Receiver<Outgoing>,
+    mut frames: queue::Receiver<Outgoing>,
     seal: Arc<Seal>,
     accepted: Arc<AtomicU64>,
 ) -> (pipe::Sender, WriteEnd) {
@@ -42,12 +42,19 @@ pub(super) async fn write(
     (stdin, end)
 }
 
-async fn pump(stdin: &mut pipe::Sender, frames: &mut mpsc::Receiver<Outgoing>, accepted: &AtomicU64) {
+async fn pump(stdin: &mut pipe::Sender, frames: &mut queue::Receiver<Outgoing>, accepted: &AtomicU64) {
     let mut batch = Batch::default();
-    while let Some(frame) = frames.recv().await {
+    loop {
+        let frame = tokio::select! {
+            biased;
+            frame = frames.recv() => frame,
+            // Nobody reads any more: that is known without a write.
+            _ = stdin.ready(Interest::ERROR) => return,
+        };
+        let Some(frame) = frame else { break };
         batch.add(frame);
         while batch.text.len() < BATCH
-            && let Ok(frame) = frames.try_recv()
+            && let Some(frame) = frames.try_recv()
         {
             batch.add(frame);
         }

@@ -1,0 +1,47 @@
+//! Tools that say more than their answer.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::say;
+use super::tools::Call;
+
+/// A question to the agent.
+pub(super) fn question(id: &str) -> Value {
+    json!({ "jsonrpc": "2.0", "id": id, "method": "roots/list" })
+}
+
+/// Runs one of them; whatever is none of them answers with its arguments.
+pub(super) fn run(name: &str, call: &Call) {
+    match name {
+        "progress" => {
+            let report = |step: u64| {
+                if let Some(token) = &call.token {
+                    let params = json!({ "progressToken": token, "progress": step, "message": "on it" });
+                    say(&json!({ "jsonrpc": "2.0", "method": "notifications/progress", "params": params }));
+                }
+            };
+            for step in 1..=call.number("times") {
+                #[expect(clippy::disallowed_methods, reason = "slowness is the fault")]
+                std::thread::sleep(Duration::from_millis(call.number("ms")));
+                report(step);
+            }
+            call.echo();
+            report(call.number("times") + 1);
+        }
+        "flood_list_changed" => {
+            for _ in 0..call.number("times") {
+                say(&json!({ "jsonrpc": "2.0", "method": "notifications/tools/list_changed" }));
+            }
+            call.echo();
+        }
+        "question_withdrawn" => {
+            say(&question("withdrawn"));
+            let params = json!({ "reason": "never mind", "requestId": "withdrawn" });
+            say(&json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": params }));
+            call.echo();
+        }
+        _ => call.echo(),
+    }
+}

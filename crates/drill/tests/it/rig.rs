@@ -1,0 +1,65 @@
+//! Several lines together: what changes, what stays, and how all of it ends.
+
+use std::time::Duration;
+
+use linetender::{Rig, Server};
+
+use crate::look::{BADSERVER, children, eventually, in_time};
+
+fn named(name: &str, flags: &[&str]) -> Server {
+    let argv = [BADSERVER].into_iter().chain(flags.iter().copied());
+    Server::stdio(name, argv).reaper(BADSERVER)
+}
+
+#[tokio::test]
+async fn only_what_changed_is_touched() {
+    let rig = Rig::new();
+    let names = |list: &[std::sync::Arc<str>]| list.iter().map(ToString::to_string).collect::<Vec<_>>();
+    let change = rig.set([named("a", &[]), named("b", &[]), named("c", &[])]);
+    assert_eq!(names(&change.added), ["a", "b", "c"]);
+    for line in rig.held() {
+        in_time(line.ready()).await.unwrap();
+    }
+    let (kept, old) = (rig.line("a").unwrap(), rig.line("b").unwrap());
+    let change = rig.set([named("a", &[]), named("b", &["--noise"]), named("d", &[])]);
+    assert_eq!(names(&change.kept), ["a"]);
+    assert_eq!(names(&change.replaced), ["b"]);
+    assert_eq!(names(&change.removed), ["c"]);
+    assert_eq!(names(&change.added), ["d"]);
+    assert!(rig.line("c").is_none());
+    in_time(rig.line("b").unwrap().call_tool("echo", "{}")).await.unwrap();
+    in_time(old.wait_for(|status| status.state == "closed")).await;
+    in_time(kept.call_tool("echo", "{}")).await.unwrap();
+    assert_eq!(kept.status().generation, 1);
+    assert!(in_time(rig.shutdown(Duration::from_secs(20))).await);
+    assert_eq!(kept.status().state, "closed");
+    eventually(|| children().is_empty().then_some(())).await;
+}
+
+#[tokio::test]
+async fn a_shutdown_is_over_in_its_time_whatever_a_server_does() {
+    let rig = Rig::new();
+    rig.set([named("stubborn", &["--ignore-eof"])]);
+    in_time(rig.line("stubborn").unwrap().ready()).await.unwrap();
+    let all_gone = in_time(rig.shutdown(Duration::from_millis(100))).await;
+    assert!(!all_gone, "end of file and two seconds come first");
+    eventually(|| children().is_empty().then_some(())).await;
+}
+
+#[tokio::test]
+async fn servers_get_the_descriptor_limit_that_was() {
+    let limit = || rustix::process::getrlimit(rustix::process::Resource::Nofile);
+    let before = limit();
+    let rig = Rig::new();
+    assert_eq!(limit().current, limit().maximum);
+    let line = rig.open(named("a", &[]));
+    in_time(line.ready()).await.unwrap();
+    let pid = eventually(|| line.pid()).await;
+    let limits = std::fs::read_to_string(format!("/proc/{pid}/limits")).unwrap();
+    let open_files = limits.lines().find(|line| line.starts_with("Max open files")).unwrap();
+    let soft = open_files.split_ascii_whitespace().nth(3).unwrap();
+    // Another test of this process may have raised it first: then that is where it was.
+    let expected = before.current.map_or_else(|| "unlimited".to_owned(), |soft| soft.to_string());
+    assert_eq!(soft, expected);
+    in_time(line.close()).await;
+}

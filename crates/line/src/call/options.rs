@@ -1,0 +1,81 @@
+//! How a call is made: its time, and who hears of its progress.
+
+use std::fmt;
+use std::sync::Arc;
+
+use linetender_core::{CallPolicy, Span};
+
+/// How a call is made.
+///
+/// ```
+/// use linetender::{Deadline, Options, Span};
+///
+/// let options = Options::default()
+///     .deadline(Deadline::Within { quiet: Span::from_secs(10), total: Span::from_secs(60) })
+///     .on_progress(|params| println!("{params}"));
+/// # let _ = options;
+/// ```
+#[derive(Clone, Default)]
+pub struct Options {
+    pub(crate) deadline: Deadline,
+    pub(crate) progress: Option<OnProgress>,
+}
+
+/// Told of progress: the raw params of each notification, with the caller's own token.
+pub(crate) type OnProgress = Arc<dyn Fn(&str) + Send + Sync>;
+
+/// Whose the deadline is.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum Deadline {
+    /// Ours, by the policy: progress extends it, up to the cap.
+    #[default]
+    Policy,
+    /// Ours, and these.
+    Within {
+        /// How long the server may be quiet about it: progress begins this anew.
+        quiet: Span,
+        /// How long it may take in all, whatever the server says.
+        total: Span,
+    },
+    /// The agent's. We only look for life when it has been quiet for the policy's limit.
+    Agent,
+}
+
+impl Options {
+    /// Gives it a deadline.
+    #[must_use]
+    pub fn deadline(mut self, deadline: Deadline) -> Self {
+        self.deadline = deadline;
+        self
+    }
+
+    /// Asks the server for progress. `heard` gets the raw params of each notification, in order, before the answer. It
+    /// must not block: it is called where the server is listened to.
+    #[must_use]
+    pub fn on_progress(mut self, heard: impl Fn(&str) + Send + Sync + 'static) -> Self {
+        self.progress = Some(Arc::new(heard));
+        self
+    }
+}
+
+impl Deadline {
+    /// Ours, and this long, whatever the server says.
+    pub const fn after(span: Span) -> Self {
+        Self::Within { quiet: span, total: span }
+    }
+
+    /// How long the server may be quiet, and how long it may take in all.
+    pub(crate) fn limits(self, policy: &CallPolicy) -> (Span, Span) {
+        match self {
+            Self::Policy | Self::Agent => (policy.limit, policy.cap.max(policy.limit)),
+            Self::Within { quiet, total } => (quiet.min(total), total),
+        }
+    }
+}
+
+impl fmt::Debug for Options {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let progress = self.progress.is_some();
+        f.debug_struct("Options").field("deadline", &self.deadline).field("progress", &progress).finish()
+    }
+}

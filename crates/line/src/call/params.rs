@@ -1,0 +1,171 @@
+//! A request's params on their way down: the few members we rewrite are spliced, and every other byte stays.
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+use linetender_wire::handshake::Hello;
+use serde_json::value::RawValue;
+
+/// What a modern request has in its `_meta`.
+const MODERN_META: &str = "io.modelcontextprotocol/protocolVersion";
+
+/// The member of `_meta` by which progress finds its call.
+const TOKEN: &str = "progressToken";
+
+/// Params, and where in them lies what concerns us.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Params<'a> {
+    text: Option<&'a str>,
+    meta: Option<Range<usize>>,
+    token: Option<Range<usize>>,
+}
+
+impl<'a> Params<'a> {
+    pub(crate) fn of(text: Option<&'a str>) -> Self {
+        let mut params = Self { text, ..Self::default() };
+        // Most have no `_meta`, and are not looked at any further.
+        if let Some(text) = text.filter(|text| text.contains("_meta"))
+            && let Some(meta) = member(text, "_meta").filter(|meta| text[meta.clone()].starts_with('{'))
+        {
+            params.token = member(&text[meta.clone()], TOKEN)
+                .map(|token| meta.start + token.start..meta.start + token.end);
+            params.meta = Some(meta);
+        }
+        params
+    }
+
+    /// The caller's own token, as it was spelt.
+    pub(crate) fn token(&self) -> Option<&'a str> {
+        Some(&self.text?[self.token.clone()?])
+    }
+
+    /// As the server is to read them: with our token in place of the caller's (or of none, if progress is wanted), and
+    /// with what a modern server wants to see on every request.
+    pub(crate) fn spell(&self, token: u64, wanted: bool, modern: Option<&Hello>) -> Option<Cow<'a, str>> {
+        let mut text = self.text.map(Cow::Borrowed);
+        if let (Some(own), Some(old)) = (&self.token, self.text) {
+            text = Some(Cow::Owned(format!("{}{token}{}", &old[..own.start], &old[own.end..])));
+        }
+        let mut members = Vec::new();
+        // An agent of the modern era has said it already, and its words are not touched.
+        if let Some(hello) = modern.filter(|_| !self.is_modern()) {
+            let ours = hello.meta().to_string();
+            members.extend(ours.strip_prefix('{').and_then(|ours| ours.strip_suffix('}')).map(str::to_owned));
+        }
+        if wanted && self.token.is_none() {
+            members.push(format!(r#""{TOKEN}":{token}"#));
+        }
+        if members.is_empty() {
+            return text;
+        }
+        let members = members.join(",");
+        let text = text.unwrap_or(Cow::Borrowed("{}"));
+        // What is no object is not ours to mend: the server says what it thinks of it.
+        if !text.trim_start().starts_with('{') {
+            return Some(text);
+        }
+        Some(Cow::Owned(match &self.meta {
+            Some(meta) => format!("{}{}", &text[..meta.start], put_first(&text[meta.start..], &members)),
+            None => put_first(&text, &format!(r#""_meta":{{{members}}}"#)),
+        }))
+    }
+
+    fn is_modern(&self) -> bool {
+        match (self.text, &self.meta) {
+            (Some(text), Some(meta)) => text[meta.clone()].contains(MODERN_META),
+            _ => false,
+        }
+    }
+}
+
+/// The params of a progress notification with the caller's token in place of ours.
+pub(crate) fn with_token(params: &str, token: &str) -> Option<String> {
+    respell_member(params, TOKEN, token)
+}
+
+/// An object's text with another value for one of its members.
+pub(crate) fn respell_member(object: &str, name: &str, value: &str) -> Option<String> {
+    let old = member(object, name)?;
+    Some(format!("{}{value}{}", &object[..old.start], &object[old.end..]))
+}
+
+/// Where a member of an object lies in its text.
+fn member(text: &str, name: &str) -> Option<Range<usize>> {
+    // In the order they stand: of two of the same name the last counts, as everywhere.
+    let members: Members<'_> = serde_json::from_str(text).ok()?;
+    let value = members.0.into_iter().rev().find(|(key, _)| key == name)?.1.get();
+    let start = value.as_ptr() as usize - text.as_ptr() as usize;
+    Some(start..start + value.len())
+}
+
+/// An object's members, unread.
+struct Members<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
+
+impl<'de> serde::Deserialize<'de> for Members<'de> {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Visitor;
+        impl<'de> serde::de::Visitor<'de> for Visitor {
+            type Value = Members<'de>;
+
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: serde::de::MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+                let mut members = Vec::new();
+                while let Some(member) = map.next_entry::<Cow<'de, str>, &'de RawValue>()? {
+                    members.push(member);
+                }
+                Ok(Members(members))
+            }
+        }
+        deserializer.deserialize_map(Visitor)
+    }
+}
+
+/// An object's text with these members before its own.
+fn put_first(object: &str, members: &str) -> String {
+    let open = object.find('{').map_or(0, |at| at + 1);
+    let comma = if object[open..].trim_start().starts_with('}') { "" } else { "," };
+    format!("{}{members}{comma}{}", &object[..open], &object[open..])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Params, with_token};
+    use linetender_wire::handshake::Hello;
+
+    #[test]
+    fn meta_is_spliced_in_and_every_other_byte_stays() {
+        let hello = Hello::Ours { name: "n".into(), version: "1".into() };
+        for (params, tail) in [
+            (Some(r#"{"z":12345678901234567890123,"a":1.50}"#), r#","z":12345678901234567890123,"a":1.50}"#),
+            (Some("{ }"), " }"),
+            (None, "}"),
+            (Some(r#"{"b":1,"_meta":{"progressToken":7},"a":2}"#), r#","progressToken":31},"a":2}"#),
+        ] {
+            let made = Params::of(params).spell(31, false, Some(&hello)).unwrap();
+            assert!(made.ends_with(tail), "{made}");
+            let read: serde_json::Value = serde_json::from_str(&made).unwrap();
+            assert_eq!(read["_meta"]["io.modelcontextprotocol/protocolVersion"], "2026-07-28", "{made}");
+            assert_eq!(read["_meta"]["io.modelcontextprotocol/clientInfo"]["name"], "n", "{made}");
+        }
+        assert_eq!(Params::of(Some("[1]")).spell(1, true, Some(&hello)).unwrap(), "[1]");
+    }
+
+    #[test]
+    fn a_token_is_exchanged_and_comes_back() {
+        let text = r#"{"x":"progressToken", "_meta": { "a":1, "progressToken" : "mine" }, "y":[]}"#;
+        let params = Params::of(Some(text));
+        assert_eq!(params.token(), Some(r#""mine""#));
+        let made = params.spell(9, true, None).unwrap();
+        assert_eq!(made, text.replace(r#""mine""#, "9"));
+        let progress = r#"{"progress":0.50,"progressToken":9,"message":"9"}"#;
+        assert_eq!(with_token(progress, r#""mine""#).unwrap(), progress.replace(":9,", r#":"mine","#));
+        // Nothing is touched where nothing concerns us, and a token is added only for whoever wants one.
+        let plain = r#"{"name":"echo","arguments":{"_meta":{"progressToken":3}}}"#;
+        assert_eq!(Params::of(Some(plain)).spell(9, false, None).unwrap(), plain);
+        assert_eq!(Params::of(None).spell(9, false, None), None);
+        assert_eq!(Params::of(None).spell(9, true, None).unwrap(), r#"{"_meta":{"progressToken":9}}"#);
+    }
+}

@@ -1,0 +1,282 @@
+//! The one task that knows whether a process lives: it hears the reaper, gives it orders, and tells of the end.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use linetender_core::ClosePolicy;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::UnixStream;
+use tokio::net::unix::pipe;
+use tokio::process::Child as Process;
+use tokio::sync::mpsc;
+use tokio::time::Sleep;
+
+use super::child::{Env, Event, Order, Program};
+use super::control::{KILL, Record, TERM};
+use super::outbox::Seal;
+use super::remains::Remains;
+use super::stderr::Ring;
+use super::writer::WriteEnd;
+use crate::redact::Redacted;
+use crate::seen::{Exit, Pipe, Seen};
+use crate::tasks::Owned;
+
+/// After an exit, how long its last words on stderr are waited for.
+const LAST_WORDS: Duration = Duration::from_millis(2);
+
+/// After a seal, how long the writer may take to stop.
+const WRITER_STOPS: Duration = Duration::from_millis(100);
+
+/// The one task that knows whether the process lives.
+pub(super) struct Keeper {
+    /// The reaper, if there is one.
+    pub(super) process: Option<Process>,
+    pub(super) control: UnixStream,
+    pub(super) ordered: mpsc::Receiver<Order>,
+    pub(super) events: mpsc::Sender<Event>,
+    pub(super) writer: Owned<(pipe::Sender, WriteEnd)>,
+    pub(super) last_words: Owned<()>,
+    pub(super) reader: Owned<()>,
+    pub(super) ring: Ring,
+    pub(super) seal: Arc<Seal>,
+    pub(super) program: Program,
+    pub(super) close: ClosePolicy,
+    pub(super) accepted: Arc<AtomicU64>,
+    pub(super) consumed: Arc<OnceLock<u64>>,
+    pub(super) server: Arc<OnceLock<Remains>>,
+}
+
+/// What the keeper woke up for.
+enum News {
+    Record(Record),
+    ReaperGone,
+    Order(Option<Order>),
+    Rung,
+    WriterDone(pipe::Sender, WriteEnd),
+}
+
+/// What the keeper knows.
+struct Tree {
+    ordered: Option<Order>,
+    /// The next signal of the close ladder, and when it is due.
+    rung: Option<(Pin<Box<Sleep>>, u8)>,
+    /// Nothing of it is left.
+    clear: bool,
+    /// Its end was told.
+    lost: bool,
+    stdin: Stdin,
+}
+
+/// Who has our end of the server's stdin.
+enum Stdin {
+    WithWriter,
+    Ours(pipe::Sender),
+    Closed,
+}
+
+impl Keeper {
+    pub(super) async fn keep(mut self) {
+        let mut tree =
+            Tree { ordered: None, rung: None, clear: false, lost: false, stdin: Stdin::WithWriter };
+        let mut record = [0; Record::SIZE];
+        let mut filled = 0;
+        while !(tree.clear && tree.ordered.is_some() && !matches!(tree.stdin, Stdin::WithWriter)) {
+            let news = tokio::select! {
+                biased;
+                read = self.control.read(&mut record[filled..]), if !tree.clear => match read {
+                    Ok(bytes @ 1..) => {
+                        filled += bytes;
+                        if filled < Record::SIZE {
+                            continue;
+                        }
+                        filled = 0;
+                        match Record::decode(record) {
+                            Some(record) => News::Record(record),
+                            None => News::ReaperGone,
+                        }
+                    }
+                    Ok(_) | Err(_) => News::ReaperGone,
+                },
+                order = self.ordered.recv(), if !matches!(tree.ordered, Some(Order::Kill)) => News::Order(order),
+                done = &mut self.writer, if matches!(tree.stdin, Stdin::WithWriter) => match done {
+                    Ok((stdin, end)) => News::WriterDone(stdin, end),
+                    Err(_) => return,
+                },
+                () = due(&mut tree.rung), if !tree.clear => News::Rung,
+            };
+            self.handle(news, &mut tree).await;
+        }
+        self.finish(tree).await;
+    }
+
+    async fn handle(&mut self, news: News, tree: &mut Tree) {
+        match news {
+            News::Record(Record::Spawned(pid)) => {
+                let _ = self.server.set(Remains::of(pid));
+            }
+            News::Record(Record::Failed(errno)) => {
+                tree.clear = true;
+                self.lose(tree, self.not_started(errno)).await;
+            }
+            News::Record(Record::Exited(exit)) => self.exited(tree, exit).await,
+            News::Record(Record::Clear) => tree.clear = true,
+            News::ReaperGone => {
+                if tree.ordered.is_none() {
+                    self.lose(tree, Seen::ReaperDied).await;
+                }
+                // It never said that the tree is clear, so it is not: not before we have seen to it.
+                if let Some(server) = self.server.get() {
+                    server.clear().await;
+                }
+                tree.clear = true;
+            }
+            News::Order(order) => self.order(tree, order).await,
+            News::Rung => self.climb_down(tree).await,
+            News::WriterDone(stdin, end) => {
+                tree.stdin = Stdin::Ours(stdin);
+                if matches!(end, WriteEnd::Broken) && !tree.lost {
+                    let _ = self.events.send(Event::Closed(Pipe::Stdin)).await;
+                }
+            }
+        }
+    }
+
+    /// Tells of the end, once.
+    async fn lose(&self, tree: &mut Tree, seen: Seen) {
+        if !std::mem::replace(&mut tree.lost, true) {
+            let _ = self.events.send(Event::Lost(seen)).await;
+        }
+    }
+
+    async fn exited(&mut self, tree: &mut Tree, exit: Exit) {
+        if tree.lost || tree.ordered.is_some() {
+            tree.lost = true;
+            return;
+        }
+        // What it said last is the best explanation there is; a grandchild that holds the pipe must not delay us.
+        let _ = tokio::time::timeout(LAST_WORDS, &mut self.last_words).await;
+        let stderr = self.ring.tail();
+        self.lose(tree, Seen::Exited { exit, stderr }).await;
+    }
+
+    async fn order(&mut self, tree: &mut Tree, order: Option<Order>) {
+        // Whoever ends a process has sealed it; should somebody not have, the writer must not outlive this.
+        self.seal.set();
+        match order {
+            Some(Order::Close) => {
+                tree.ordered = Some(Order::Close);
+                // End of file is the first rung of the ladder; the others follow by themselves. The writer was sealed
+                // before, so it gives the pipe back at once; if not, its task is ended and the pipe with it.
+                if matches!(tree.stdin, Stdin::WithWriter) {
+                    let _ = tokio::time::timeout(WRITER_STOPS, &mut self.writer).await;
+                    self.writer.end();
+                }
+                tree.stdin = Stdin::Closed;
+                tree.rung = Some(rung(self.close.stdin, TERM));
+            }
+            // Nobody is left to give orders: the same as the harshest.
+            Some(Order::Kill) | None => {
+                tree.ordered = Some(Order::Kill);
+                tree.rung = None;
+                let _ = self.control.write_all(&[KILL]).await;
+            }
+        }
+    }
+
+    /// The server did not go by itself in time: TERM, then KILL.
+    async fn climb_down(&mut self, tree: &mut Tree) {
+        let Some((_, signal)) = tree.rung.take() else { return };
+        let _ = self.control.write_all(&[signal]).await;
+        if signal == TERM {
+            tree.rung = Some(rung(self.close.term, KILL));
+        } else {
+            tree.ordered = Some(Order::Kill);
+        }
+    }
+
+    fn not_started(&self, errno: i32) -> Seen {
+        let error = io::Error::from_raw_os_error(errno);
+        let program = self.program.argv.first().map(|program| program.to_string_lossy()).unwrap_or_default();
+        match error.kind() {
+            io::ErrorKind::NotFound
+            | io::ErrorKind::PermissionDenied
+            | io::ErrorKind::InvalidInput
+            | io::ErrorKind::NotADirectory => {
+                let searched = if program.contains('/') { String::new() } else { self.path() };
+                Seen::NotRunnable {
+                    program: Redacted::head(&program, 200),
+                    searched: Redacted::head(&searched, 1000),
+                    reason: plain(&error),
+                }
+            }
+            // ENOEXEC has no kind of its own.
+            _ if errno == rustix::io::Errno::NOEXEC.raw_os_error() => Seen::NotRunnable {
+                program: Redacted::head(&program, 200),
+                searched: Redacted::default(),
+                reason: plain(&error),
+            },
+            _ => Seen::NoProcess { reason: plain(&error) },
+        }
+    }
+
+    fn path(&self) -> String {
+        match &self.program.env {
+            #[expect(clippy::disallowed_methods, reason = "what the server was given is our own environment")]
+            Env::Ours => std::env::var("PATH").unwrap_or_default(),
+            Env::Only(variables) => {
+                let path = variables.iter().find(|(name, _)| name == "PATH");
+                path.map(|(_, value)| value.to_string_lossy().into_owned()).unwrap_or_default()
+            }
+        }
+    }
+
+    /// The tree is gone, and somebody wanted it gone: what is unread is measured, and all is told.
+    async fn finish(mut self, tree: Tree) {
+        if let Stdin::Ours(stdin) = &tree.stdin
+            && no_reader(stdin)
+            && let Ok(unread) = rustix::io::ioctl_fionread(stdin)
+        {
+            let _ = self.consumed.set(self.accepted.load(Ordering::Acquire).saturating_sub(unread));
+            let _ = self.events.send(Event::NoReader).await;
+        }
+        if let Some(reaper) = &mut self.process {
+            let _ = reaper.wait().await;
+        }
+        // Nothing of ours is left either when the end is told: no task, no descriptor.
+        self.reader.ended().await;
+        self.last_words.ended().await;
+        drop((tree, self.control));
+        let _ = self.events.send(Event::Gone).await;
+    }
+}
+
+fn rung(patience: linetender_core::Span, signal: u8) -> (Pin<Box<Sleep>>, u8) {
+    (Box::pin(tokio::time::sleep(Duration::from_nanos(patience.nanos()))), signal)
+}
+
+async fn due(rung: &mut Option<(Pin<Box<Sleep>>, u8)>) {
+    match rung {
+        Some((sleep, _)) => sleep.await,
+        None => std::future::pending().await,
+    }
+}
+
+/// POLLERR on the write end: every read end is closed.
+fn no_reader(stdin: &pipe::Sender) -> bool {
+    use rustix::event::{PollFd, PollFlags, Timespec, poll};
+    let mut fds = [PollFd::new(stdin, PollFlags::empty())];
+    let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+    matches!(poll(&mut fds, Some(&now)), Ok(1)) && fds[0].revents().contains(PollFlags::ERR)
+}
+
+/// The system's words, without the number behind them.
+fn plain(error: &io::Error) -> String {
+    let text = error.to_string();
+    match text.find(" (os error") {
+        Some(at) => text[..at].to_lowercase(),
+        None => text,
+    }
+}

@@ -1,0 +1,93 @@
+//! What can be found of a server whose reaper is gone: its process, by pidfd, and its group.
+//!
+//! Escapees are not found: who they were is what the reaper knew.
+
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal};
+
+/// How often it is killed again and looked for.
+const LOOK: Duration = Duration::from_millis(10);
+
+/// After the server itself is gone, how often its group is looked for. A dead member whom nobody buries counts as one
+/// for ever, but it holds no port and no lock.
+const LOOKS: u32 = 200;
+
+/// A server process that may have lost its reaper.
+pub(super) struct Remains(Option<Found>);
+
+struct Found {
+    pid: Pid,
+    #[cfg(target_os = "linux")]
+    fd: Option<std::os::fd::OwnedFd>,
+}
+
+impl Remains {
+    /// Of a server that just started: its number is not somebody else's yet.
+    pub(super) fn of(pid: i32) -> Self {
+        Self(Pid::from_raw(pid).map(|pid| Found {
+            pid,
+            #[cfg(target_os = "linux")]
+            fd: rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty()).ok(),
+        }))
+    }
+
+    pub(super) fn pid(&self) -> Option<i32> {
+        self.0.as_ref().map(|found| found.pid.as_raw_nonzero().get())
+    }
+
+    /// Whether its process has ended, buried or not. `false` where that cannot be seen.
+    pub(super) fn has_exited(&self) -> bool {
+        self.0.as_ref().is_some_and(Found::has_exited)
+    }
+
+    /// Kills what can be found, and returns when it is gone. A process that cannot die keeps this waiting: its place must
+    /// not be taken before.
+    pub(super) async fn clear(&self) {
+        let Some(found) = &self.0 else { return };
+        while found.kill() {
+            tokio::time::sleep(LOOK).await;
+        }
+        clear_group(found.pid).await;
+    }
+}
+
+/// Kills a group whose leader is gone, and returns when it is empty, or as good as that.
+pub(super) async fn clear_group(group: Pid) {
+    for _ in 0..LOOKS {
+        if rustix::process::kill_process_group(group, Signal::KILL).is_err() {
+            return;
+        }
+        tokio::time::sleep(LOOK).await;
+    }
+}
+
+impl Found {
+    /// Kills it; whether it was there. Without a pidfd its group is all there is.
+    #[cfg(target_os = "linux")]
+    fn kill(&self) -> bool {
+        let Some(fd) = &self.fd else { return false };
+        let _ = rustix::process::pidfd_send_signal(fd, Signal::KILL);
+        !self.has_exited()
+    }
+
+    /// A pidfd is readable once its process has ended.
+    #[cfg(target_os = "linux")]
+    fn has_exited(&self) -> bool {
+        use rustix::event::{PollFd, PollFlags, Timespec, poll};
+        let Some(fd) = &self.fd else { return false };
+        let mut fds = [PollFd::new(fd, PollFlags::IN)];
+        let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+        !matches!(poll(&mut fds, Some(&now)), Ok(0))
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    const fn kill(&self) -> bool {
+        false
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    const fn has_exited(&self) -> bool {
+        false
+    }
+}
