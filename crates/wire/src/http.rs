@@ -4,4 +4,5 @@
 //! facts of that pair: whether a byte of it was written, how its exchange broke, what a status says about the call and,
 //! apart from that, about the line. Nothing here sends anything twice.
 
+pub mod headers;
 pub mod sse;
