@@ -4,5 +4,14 @@
 //! facts of that pair: whether a byte of it was written, how its exchange broke, what a status says about the call and,
 //! apart from that, about the line. Nothing here sends anything twice.
 
+mod broken;
+mod connect;
+mod endpoint;
 pub mod headers;
+mod pool;
 pub mod sse;
+
+pub use broken::{Broken, Phase};
+pub use connect::{Proxies, Surroundings, Waits};
+pub use endpoint::{Endpoint, URL_LIMIT};
+pub use pool::{Begun, Body, Pool, Request, Response, Settings};
