@@ -10,6 +10,7 @@ mod endpoint;
 pub mod headers;
 mod pool;
 pub mod sse;
+pub mod verdict;
 
 pub use broken::{Broken, Phase};
 pub use connect::{Proxies, Surroundings, Waits};
