@@ -6,6 +6,7 @@
 
 pub mod frame;
 pub mod handshake;
+pub mod http;
 mod lines;
 #[cfg(all(target_os = "linux", not(linetender_portable)))]
 mod os;

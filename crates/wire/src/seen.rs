@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use linetender_core::{Cause, Class};
+use linetender_core::{Cause, Class, Span};
 
 use crate::redact::Redacted;
 
@@ -54,6 +54,44 @@ pub enum Seen {
         /// How.
         exit: Option<Exit>,
     },
+    /// It could not be reached, or an exchange with it broke.
+    Unreachable {
+        /// How.
+        words: Redacted,
+        /// It cannot be reached as it is configured: a bad address, a bad certificate, a redirect elsewhere.
+        config: bool,
+    },
+    /// It answered with a status that is no answer.
+    Http {
+        /// The status.
+        status: u16,
+        /// What it said.
+        words: Redacted,
+    },
+    /// What it answered cannot be MCP, though the endpoint may be one.
+    Unusable {
+        /// What came instead.
+        words: Redacted,
+    },
+    /// It no longer knows our session.
+    SessionLost,
+    /// What is there is no MCP endpoint.
+    NotMcp {
+        /// The beginning of what it answered.
+        head: Redacted,
+    },
+    /// It wants credentials.
+    WantsAuth {
+        /// What kind, in its words.
+        challenge: Redacted,
+    },
+    /// It asked us to come back later.
+    Throttled {
+        /// When.
+        after: Option<Span>,
+    },
+    /// It does not speak the era that it was remembered for.
+    OtherEra,
     /// Something went wrong while it was taken down.
     Teardown {
         /// What.
@@ -88,7 +126,13 @@ impl Seen {
             Self::Exited { .. } | Self::ReaperDied => Class::Exit,
             Self::Closed { .. } | Self::Teardown { .. } => Class::Transport,
             Self::Handshake { .. } => Class::Handshake,
-            Self::EndedOnProbe { .. } => Class::EraProbe,
+            Self::EndedOnProbe { .. } | Self::OtherEra => Class::EraProbe,
+            Self::Unreachable { config: true, .. } | Self::NotMcp { .. } => Class::Config,
+            Self::Unreachable { config: false, .. } | Self::Http { .. } => Class::Transport,
+            Self::Unusable { .. } => Class::Protocol,
+            Self::SessionLost => Class::SessionLost,
+            Self::WantsAuth { .. } => Class::Auth,
+            Self::Throttled { .. } => Class::Overload,
         };
         Cause::failed(class, Arc::new(self))
     }
@@ -121,6 +165,23 @@ impl fmt::Display for Seen {
                 write!(f, "the server process {exit} when asked for its era")
             }
             Self::EndedOnProbe { exit: None } => f.write_str("the server hung up when asked for its era"),
+            Self::Unreachable { words, .. } => write!(f, "the server cannot be reached: {words}"),
+            Self::Http { status, words } if words.is_empty() => {
+                write!(f, "the server answered HTTP {status}")
+            }
+            Self::Http { status, words } => write!(f, "the server answered HTTP {status}: {words}"),
+            Self::Unusable { words } => write!(f, "the server's answer cannot be used: {words}"),
+            Self::SessionLost => f.write_str("the server no longer knows our session"),
+            Self::NotMcp { head } => write!(f, "not an MCP endpoint; it answered: {head}"),
+            Self::WantsAuth { challenge } if challenge.is_empty() => {
+                f.write_str("the server wants credentials")
+            }
+            Self::WantsAuth { challenge } => write!(f, "the server wants credentials: {challenge}"),
+            Self::Throttled { after: None } => f.write_str("the server asked us to come back later"),
+            Self::Throttled { after: Some(after) } => {
+                write!(f, "the server asked us to come back in {} s", after.millis().div_ceil(1000))
+            }
+            Self::OtherEra => f.write_str("the server does not speak the era it was asked in"),
             Self::Teardown { what } => f.write_str(what),
         }
     }
@@ -159,7 +220,7 @@ const fn signal_name(signal: i32) -> Option<&'static str> {
 mod tests {
     use super::{Exit, Pipe, Seen};
     use crate::redact::Redacted;
-    use linetender_core::{Class, Leaf};
+    use linetender_core::{Class, Leaf, Span};
 
     fn text(text: &str) -> Redacted {
         Redacted::head(text, 100)
@@ -230,6 +291,56 @@ mod tests {
         ] {
             assert_eq!(seen.to_string(), words);
             assert_eq!(seen.stderr().is_some(), matches!(seen, Seen::Exited { .. } | Seen::Closed { .. }));
+            assert!(seen.cause().leaves().has(Leaf::Failed(class)), "{words}");
+        }
+    }
+
+    #[test]
+    fn each_sight_over_http_has_its_class_and_its_words() {
+        for (seen, class, words) in [
+            (
+                Seen::Unreachable { words: text("connect: refused"), config: false },
+                Class::Transport,
+                "the server cannot be reached: connect: refused",
+            ),
+            (
+                Seen::Unreachable { words: text("TLS: bad"), config: true },
+                Class::Config,
+                "the server cannot be reached: TLS: bad",
+            ),
+            (Seen::Http { status: 502, words: text("") }, Class::Transport, "the server answered HTTP 502"),
+            (
+                Seen::Http { status: 500, words: text("oops") },
+                Class::Transport,
+                "the server answered HTTP 500: oops",
+            ),
+            (
+                Seen::Unusable { words: text("no JSON") },
+                Class::Protocol,
+                "the server's answer cannot be used: no JSON",
+            ),
+            (Seen::SessionLost, Class::SessionLost, "the server no longer knows our session"),
+            (
+                Seen::NotMcp { head: text("<html>") },
+                Class::Config,
+                "not an MCP endpoint; it answered: <html>",
+            ),
+            (Seen::WantsAuth { challenge: text("") }, Class::Auth, "the server wants credentials"),
+            (
+                Seen::WantsAuth { challenge: text("Negotiate") },
+                Class::Auth,
+                "the server wants credentials: Negotiate",
+            ),
+            (Seen::Throttled { after: None }, Class::Overload, "the server asked us to come back later"),
+            (
+                Seen::Throttled { after: Some(Span::from_millis(1500)) },
+                Class::Overload,
+                "the server asked us to come back in 2 s",
+            ),
+            (Seen::OtherEra, Class::EraProbe, "the server does not speak the era it was asked in"),
+        ] {
+            assert_eq!(seen.to_string(), words);
+            assert!(seen.stderr().is_none());
             assert!(seen.cause().leaves().has(Leaf::Failed(class)), "{words}");
         }
     }

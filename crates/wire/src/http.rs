@@ -1,0 +1,18 @@
+//! Streamable HTTP, up to but without the generation: events, headers, connections, and what a response means.
+//!
+//! A POST and its answer are a pair, and that pair is all we ever know of a call over HTTP. So every part here keeps the
+//! facts of that pair: whether a byte of it was written, how its exchange broke, what a status says about the call and,
+//! apart from that, about the line. Nothing here sends anything twice.
+
+mod broken;
+mod connect;
+mod endpoint;
+pub mod headers;
+mod pool;
+pub mod sse;
+pub mod verdict;
+
+pub use broken::{Broken, Phase};
+pub use connect::{Proxies, Surroundings, Waits};
+pub use endpoint::{Endpoint, URL_LIMIT};
+pub use pool::{Begun, Body, Pool, Request, Response, Settings};

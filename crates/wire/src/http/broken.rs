@@ -1,0 +1,142 @@
+//! How an exchange broke, as facts: in which phase, after how many bytes, and whether that proves anything.
+
+use std::fmt;
+
+use linetender_core::{Evidence, Proof};
+
+use crate::redact::Redacted;
+use crate::seen::Seen;
+
+/// The most characters of foreign text in a sentence of ours.
+const SHOWN: usize = 300;
+
+/// An exchange that brought no response, or half of one.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Broken {
+    /// When it broke.
+    pub phase: Phase,
+    /// How many bytes of the request had been written; `None` where a shared connection cannot tell.
+    pub written: Option<u64>,
+    /// How many bytes of the response's body had come.
+    pub received: u64,
+    /// What proves that the server did not run it, if anything does.
+    pub proof: Option<Proof>,
+    /// What went wrong, for a person.
+    pub words: Redacted,
+}
+
+/// The steps of an exchange, in their order.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Phase {
+    /// The address cannot be used as it is configured.
+    Url,
+    /// Its name was being looked up.
+    Dns {
+        /// It was said that there is no such host; else that may be known later.
+        no_such_host: bool,
+    },
+    /// A connection was being made.
+    Connect,
+    /// The proxy was being asked for a tunnel.
+    Proxy {
+        /// It wants credentials, or cannot be used as it is configured.
+        config: bool,
+    },
+    /// TLS was being agreed on.
+    Tls {
+        /// The certificate was refused: asking again brings the same one.
+        certificate: bool,
+    },
+    /// The request was being written.
+    Request,
+    /// The head of the response was being awaited, or cannot be used.
+    Head,
+    /// A redirect that is not followed.
+    Redirect,
+    /// The body was being read.
+    Body,
+    /// The body is longer than the limit.
+    TooLarge {
+        /// The limit.
+        limit: usize,
+    },
+}
+
+impl Broken {
+    /// Before a connection stood: nothing was written.
+    pub(super) fn unsent(phase: Phase, words: impl fmt::Display) -> Self {
+        Self {
+            phase,
+            written: Some(0),
+            received: 0,
+            proof: Some(Proof::NoByteWritten),
+            words: Redacted::head(&words.to_string(), SHOWN),
+        }
+    }
+
+    /// After that.
+    pub(super) fn sent(phase: Phase, written: Option<u64>, words: impl fmt::Display) -> Self {
+        let proof = (written == Some(0)).then_some(Proof::NoByteWritten);
+        Self { phase, written, received: 0, proof, words: Redacted::head(&words.to_string(), SHOWN) }
+    }
+
+    /// What the core is told about the call.
+    pub fn evidence(&self) -> Evidence {
+        self.proof.map_or(Evidence::Nothing, Evidence::Shown)
+    }
+
+    /// Whether the same attempt would fail the same way until somebody changes something.
+    pub const fn is_config(&self) -> bool {
+        matches!(
+            self.phase,
+            Phase::Url | Phase::Tls { certificate: true } | Phase::Proxy { config: true } | Phase::Redirect
+        )
+    }
+
+    /// What it is for the line, should the line end by it.
+    pub fn seen(&self) -> Seen {
+        Seen::Unreachable { words: Redacted::head(&self.to_string(), 2 * SHOWN), config: self.is_config() }
+    }
+}
+
+impl Phase {
+    /// The word for it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Url => "address",
+            Self::Dns { .. } => "name lookup",
+            Self::Connect => "connect",
+            Self::Proxy { .. } => "proxy",
+            Self::Tls { .. } => "TLS",
+            Self::Request => "request",
+            Self::Head => "response",
+            Self::Redirect => "redirect",
+            Self::Body => "response body",
+            Self::TooLarge { .. } => "response size",
+        }
+    }
+}
+
+impl fmt::Display for Broken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.phase.name(), self.words)?;
+        match self.phase {
+            Phase::Body | Phase::TooLarge { .. } => write!(f, " ({} bytes had come)", self.received),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl std::error::Error for Broken {}
+
+/// An error with everything behind it: hyper's own words end where the cause begins.
+pub(super) struct Chain<'a>(pub(super) &'a (dyn std::error::Error + 'static));
+
+impl fmt::Display for Chain<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const DEEPEST: usize = 6;
+        write!(f, "{}", self.0)?;
+        let behind = std::iter::successors(self.0.source(), |error| error.source());
+        behind.take(DEEPEST).try_for_each(|error| write!(f, ": {error}"))
+    }
+}

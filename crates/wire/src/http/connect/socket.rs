@@ -1,0 +1,166 @@
+//! TCP: one of a name's addresses, with the options that find a dead peer below MCP.
+
+use std::io::{self, IoSlice};
+use std::mem::MaybeUninit;
+use std::net::{Shutdown, SocketAddr};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use socket2::{SockRef, TcpKeepalive};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+
+use super::Waits;
+use crate::http::broken::{Broken, Phase};
+
+/// How many addresses of one name are tried.
+const ADDRESSES_MOST: usize = 8;
+
+// A peer behind dropped packets is found within 20 s: when idle by keepalive, with bytes under way by the user timeout.
+const KEEPALIVE_IDLE: Duration = Duration::from_secs(10);
+const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(3);
+const KEEPALIVE_TRIES: u32 = 3;
+#[cfg(all(target_os = "linux", not(linetender_portable)))]
+const USER_TIMEOUT: Duration = Duration::from_secs(15);
+
+/// A socket that can be looked at while somebody else reads from it.
+pub(crate) struct Tcp(TcpStream);
+
+/// The one who reads and writes.
+pub(super) struct Shared(pub(super) Arc<Tcp>);
+
+/// Tries the addresses of `host` in their order.
+pub(super) async fn connect(host: &str, port: u16, waits: Waits) -> Result<Tcp, Broken> {
+    let addresses = look_up(host, port, waits.dns).await?;
+    let trying = async {
+        let mut last = None;
+        for address in addresses {
+            match timeout(waits.each, TcpStream::connect(address)).await {
+                Ok(Ok(stream)) => {
+                    set_options(&stream);
+                    return Ok(Tcp(stream));
+                }
+                Ok(Err(error)) => last = Some(format!("{address}: {error}")),
+                Err(_) => last = Some(format!("{address}: no answer in {:?}", waits.each)),
+            }
+        }
+        Err(Broken::unsent(Phase::Connect, last.unwrap_or_else(|| format!("{host} has no address"))))
+    };
+    let late = || {
+        Broken::unsent(Phase::Connect, format_args!("no address of {host} answered in {:?}", waits.connect))
+    };
+    timeout(waits.connect, trying).await.unwrap_or_else(|_| Err(late()))
+}
+
+async fn look_up(host: &str, port: u16, wait: Duration) -> Result<Vec<SocketAddr>, Broken> {
+    let late = || io::Error::new(io::ErrorKind::TimedOut, format!("no answer in {wait:?}"));
+    match timeout(wait, tokio::net::lookup_host((host, port))).await.unwrap_or_else(|_| Err(late())) {
+        Ok(addresses) => Ok(addresses.take(ADDRESSES_MOST).collect()),
+        Err(error) => {
+            let no_such_host = says_no_such_host(&error.to_string());
+            Err(Broken::unsent(Phase::Dns { no_such_host }, format_args!("{host}: {error}")))
+        }
+    }
+}
+
+/// The resolver's code is lost on its way through the standard library; its words are not.
+fn says_no_such_host(words: &str) -> bool {
+    const WORDS: [&str; 5] = [
+        "Name or service not known",
+        "nodename nor servname provided",
+        "No address associated with hostname",
+        "Name does not resolve",
+        "No such host is known",
+    ];
+    WORDS.iter().any(|known| words.contains(known))
+}
+
+/// Options are a help, not a condition: a system that refuses one still connects.
+fn set_options(stream: &TcpStream) {
+    let _ = stream.set_nodelay(true);
+    let socket = SockRef::from(stream);
+    let keepalive = TcpKeepalive::new()
+        .with_time(KEEPALIVE_IDLE)
+        .with_interval(KEEPALIVE_INTERVAL)
+        .with_retries(KEEPALIVE_TRIES);
+    let _ = socket.set_tcp_keepalive(&keepalive);
+    #[cfg(all(target_os = "linux", not(linetender_portable)))]
+    let _ = socket.set_tcp_user_timeout(Some(USER_TIMEOUT));
+}
+
+impl Tcp {
+    /// Nothing to read, and not closed: what an idle connection has to be before it is used again.
+    pub(crate) fn is_quiet(&self) -> bool {
+        let socket = SockRef::from(&self.0);
+        let clean = matches!(socket.take_error(), Ok(None));
+        // The socket never blocks; it was registered with the runtime.
+        let peeked = socket.peek(&mut [MaybeUninit::uninit()]);
+        clean && peeked.is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock)
+    }
+}
+
+impl AsyncRead for Shared {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let stream = &self.0.0;
+        loop {
+            ready!(stream.poll_read_ready(context))?;
+            match stream.try_read(buffer.initialize_unfilled()) {
+                Ok(read) => {
+                    buffer.advance(read);
+                    return Poll::Ready(Ok(()));
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(error) => return Poll::Ready(Err(error)),
+            }
+        }
+    }
+}
+
+impl Shared {
+    fn poll_try(
+        &self,
+        context: &mut Context<'_>,
+        write: impl Fn(&TcpStream) -> io::Result<usize>,
+    ) -> Poll<io::Result<usize>> {
+        loop {
+            ready!(self.0.0.poll_write_ready(context))?;
+            match write(&self.0.0) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                done => return Poll::Ready(done),
+            }
+        }
+    }
+}
+
+impl AsyncWrite for Shared {
+    fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        self.poll_try(context, |stream| stream.try_write(bytes))
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        slices: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        self.poll_try(context, |stream| stream.try_write_vectored(slices))
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        true
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(SockRef::from(&self.0.0).shutdown(Shutdown::Write))
+    }
+}

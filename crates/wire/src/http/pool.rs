@@ -1,0 +1,298 @@
+//! Requests to one origin, each sent exactly once, over connections that are kept while they are good.
+//!
+//! A pool that retries, or that hides which connection it used, cannot prove anything. This one never sends twice. What
+//! it does know it says: a request of which no byte was written, or whose stream was refused, comes back with that
+//! proof, and whoever asked decides.
+//!
+//! How long an answer may take is the caller's business: dropping the future, or the response, ends the exchange and
+//! its connection (over HTTP/2: its stream). [`Begun`] then tells whether anything can have been written.
+
+mod body;
+mod idle;
+mod redirect;
+mod talk;
+
+pub use body::Body;
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::header::{CONTENT_ENCODING, CONTENT_TYPE, HOST, USER_AGENT};
+use http::{HeaderMap, HeaderValue, Method, StatusCode};
+
+use super::broken::{Broken, Phase};
+use super::connect::{self, Speaks, Surroundings, Waits};
+use super::endpoint::Endpoint;
+use idle::Idle;
+use talk::{Http1, Http2, Line};
+
+/// How a pool behaves.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Settings {
+    /// How long the steps before a request may take.
+    pub waits: Waits,
+    /// Whether an HTTP/1.1 connection is kept for the next request.
+    pub pooling: bool,
+    /// Whether one is kept even if it carried an event stream. Some legacy servers then stall by a delayed ACK.
+    pub reuse_streams: bool,
+    /// How many idle connections are kept at most.
+    pub idle_most: usize,
+    /// How long an idle connection is kept. Servers and proxies close theirs without a word.
+    pub idle_limit: Duration,
+    /// Speak HTTP/2 without asking first, on plain `http`.
+    pub http2_only: bool,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            waits: Waits::default(),
+            pooling: true,
+            reuse_streams: false,
+            idle_most: 8,
+            idle_limit: Duration::from_secs(3),
+            http2_only: false,
+        }
+    }
+}
+
+/// What is sent.
+#[derive(Clone, Debug)]
+pub struct Request {
+    /// POST, GET or DELETE.
+    pub method: Method,
+    /// Without those that belong to the connection: `Host`, `Content-Length`.
+    pub headers: HeaderMap,
+    /// Empty for GET and DELETE.
+    pub body: Bytes,
+    /// Keep a clone to know, after dropping [`Pool::send`], whether it can have been written.
+    pub begun: Begun,
+}
+
+/// Whether a request was handed to a connection. Until then no byte of it was written.
+#[derive(Clone, Debug, Default)]
+pub struct Begun(Arc<AtomicBool>);
+
+impl Begun {
+    /// Whether it was.
+    pub fn get(&self) -> bool {
+        self.0.load(Ordering::Acquire)
+    }
+}
+
+/// What came back.
+#[derive(Debug)]
+pub struct Response {
+    /// The status.
+    pub status: StatusCode,
+    /// The headers: at most [`Pool::HEADERS_MOST`], in [`Pool::HEAD_LIMIT`] bytes.
+    pub headers: HeaderMap,
+    /// The body, as far as it is read.
+    pub body: Body,
+}
+
+impl Response {
+    /// Whether an event stream follows.
+    pub fn is_event_stream(&self) -> bool {
+        is_event_stream(&self.headers)
+    }
+}
+
+/// Connections to one origin. Cheap to clone.
+#[derive(Clone)]
+pub struct Pool(Arc<Inner>);
+
+struct Inner {
+    endpoint: Endpoint,
+    around: Surroundings,
+    settings: Settings,
+    idle: Idle,
+    http2: Mutex<Option<Arc<Http2>>>,
+    /// Held while a connection that many may share is being made, so that they share one.
+    dialling: tokio::sync::Mutex<()>,
+}
+
+impl Pool {
+    /// How many headers a response may have.
+    pub const HEADERS_MOST: usize = 128;
+    /// How long the head of a response may be, in bytes.
+    pub const HEAD_LIMIT: usize = 64 * 1024;
+    /// How many redirects are followed.
+    pub const REDIRECTS_MOST: usize = 3;
+
+    /// Nothing is connected yet.
+    pub fn new(endpoint: Endpoint, around: Surroundings, settings: Settings) -> Self {
+        let idle = Idle::new(settings.idle_most, settings.idle_limit);
+        Self(Arc::new(Inner {
+            endpoint,
+            around,
+            settings,
+            idle,
+            http2: Mutex::new(None),
+            dialling: tokio::sync::Mutex::new(()),
+        }))
+    }
+
+    /// Where it leads.
+    pub fn endpoint(&self) -> &Endpoint {
+        &self.0.endpoint
+    }
+
+    /// How many idle connections it keeps.
+    pub fn idle(&self) -> usize {
+        self.0.idle.len()
+    }
+
+    /// Forgets every connection that is not in use.
+    pub fn clear(&self) {
+        self.0.idle.clear();
+        lock(&self.0.http2).take();
+    }
+
+    /// Sends a request, once, and waits for the head of its response.
+    ///
+    /// # Errors
+    /// If there is none, or one that cannot be used: with what is known about it.
+    pub async fn send(&self, request: &Request) -> Result<Response, Broken> {
+        let mut to = self.0.endpoint.clone();
+        for _ in 0..=Self::REDIRECTS_MOST {
+            let response = self.0.once(&to, request).await?;
+            match redirect::of(&to, response.status, &response.headers) {
+                redirect::Redirect::None => return usable(response),
+                redirect::Redirect::To(next) => to = next,
+                redirect::Redirect::Refused(words) => {
+                    return Err(Broken::sent(Phase::Redirect, response.body.request_written(), words));
+                }
+            }
+        }
+        let words = format_args!("more than {} redirects, the last to {to}", Self::REDIRECTS_MOST);
+        Err(Broken::sent(Phase::Redirect, None, words))
+    }
+}
+
+impl Inner {
+    async fn once(self: &Arc<Self>, to: &Endpoint, request: &Request) -> Result<Response, Broken> {
+        let line = self.line().await?;
+        request.begun.0.store(true, Ordering::Release);
+        let (response, lease) = line.send(self, to, request).await?;
+        let (head, incoming) = response.into_parts();
+        let keep = self.settings.pooling
+            && (self.settings.reuse_streams || !is_event_stream(&head.headers))
+            && !closes(&head.headers);
+        let body = Body::new(incoming, lease, keep.then(|| Arc::downgrade(self)));
+        Ok(Response { status: head.status, headers: head.headers, body })
+    }
+
+    /// A connection to use: kept, shared, or new.
+    async fn line(&self) -> Result<Line, Broken> {
+        if let Some(shared) = self.shared() {
+            return Ok(Line::Many(shared));
+        }
+        if let Some(kept) = self.idle.take().await {
+            return Ok(Line::One(kept));
+        }
+        // Only where HTTP/2 is certain is it worth to wait for somebody else's connection.
+        let _alone = if self.settings.http2_only { Some(self.dialling.lock().await) } else { None };
+        if let Some(shared) = self.shared() {
+            return Ok(Line::Many(shared));
+        }
+        let connected =
+            connect::connect(&self.endpoint, &self.around, self.settings.waits, self.settings.http2_only)
+                .await?;
+        match connected.speaks {
+            Speaks::Http1 { ref target } => {
+                let target = target.clone();
+                Http1::new(connected, target).await.map(Line::One)
+            }
+            Speaks::Http2 => {
+                let shared = Arc::new(Http2::new(connected).await?);
+                *lock(&self.http2) = Some(Arc::clone(&shared));
+                Ok(Line::Many(shared))
+            }
+        }
+    }
+
+    fn shared(&self) -> Option<Arc<Http2>> {
+        let mut slot = lock(&self.http2);
+        if slot.as_ref().is_some_and(|shared| shared.is_closed()) {
+            slot.take();
+        }
+        slot.clone()
+    }
+
+    /// This connection takes no more requests.
+    fn retire(&self, spent: &Arc<Http2>) {
+        let mut slot = lock(&self.http2);
+        if slot.as_ref().is_some_and(|shared| Arc::ptr_eq(shared, spent)) {
+            slot.take();
+        }
+    }
+}
+
+impl std::fmt::Debug for Pool {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Pool").field("endpoint", &self.0.endpoint).finish_non_exhaustive()
+    }
+}
+
+/// The message for hyper, spelt for the one who reads it first.
+fn message(
+    to: &Endpoint,
+    request: &Request,
+    target: Option<&connect::Target>,
+) -> http::Request<http_body_util::Full<Bytes>> {
+    let mut message = http::Request::new(http_body_util::Full::new(request.body.clone()));
+    *message.method_mut() = request.method.clone();
+    *message.headers_mut() = request.headers.clone();
+    let headers = message.headers_mut();
+    headers
+        .entry(USER_AGENT)
+        .or_insert(HeaderValue::from_static(concat!("linetender/", env!("CARGO_PKG_VERSION"))));
+    match target {
+        // HTTP/2 has the host in the address.
+        None => *message.uri_mut() = to.absolute_form(),
+        Some(connect::Target::Origin) => {
+            headers.insert(HOST, to.host_header());
+            *message.uri_mut() = to.origin_form();
+        }
+        Some(connect::Target::Absolute { auth }) => {
+            headers.insert(HOST, to.host_header());
+            if let Some(auth) = auth {
+                headers.insert(http::header::PROXY_AUTHORIZATION, auth.clone());
+            }
+            *message.uri_mut() = to.absolute_form();
+        }
+    }
+    message
+}
+
+/// We offer no compression: a small body may unfold into an endless one.
+fn usable(response: Response) -> Result<Response, Broken> {
+    let coded = response.headers.get_all(CONTENT_ENCODING).iter().find(|coding| *coding != "identity");
+    match coded {
+        None => Ok(response),
+        Some(coding) => {
+            let words = format!("the body is encoded ({coding:?}), which was not asked for");
+            Err(Broken::sent(Phase::Head, response.body.request_written(), words))
+        }
+    }
+}
+
+fn is_event_stream(headers: &HeaderMap) -> bool {
+    headers.get(CONTENT_TYPE).is_some_and(|kind| {
+        let kind = kind.as_bytes();
+        let essence = kind.split(|&byte| byte == b';').next().unwrap_or(kind).trim_ascii();
+        essence.eq_ignore_ascii_case(b"text/event-stream")
+    })
+}
+
+fn closes(headers: &HeaderMap) -> bool {
+    headers.get(http::header::CONNECTION).is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"close"))
+}
+
+/// No code that holds one of these locks can panic, and none waits.
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,128 @@
+//! A response's body, read with a cap.
+
+use std::sync::Weak;
+
+use bytes::{Bytes, BytesMut};
+use http_body_util::BodyExt as _;
+use hyper::body::{Body as _, Incoming};
+
+use super::Inner;
+use super::talk::Lease;
+use crate::http::broken::{Broken, Chain, Phase};
+
+/// What follows the head of a response. Dropping it before its end closes the connection (or resets the stream), which
+/// a modern server takes as a cancellation.
+pub struct Body {
+    incoming: Incoming,
+    /// Until the end, or for ever if the connection is not kept.
+    lease: Option<Lease>,
+    /// Who takes the connection back, if anybody does.
+    home: Option<Weak<Inner>>,
+    received: u64,
+    written: Option<u64>,
+}
+
+impl Body {
+    pub(super) fn new(incoming: Incoming, lease: Lease, home: Option<Weak<Inner>>) -> Self {
+        let written = match &lease {
+            Lease::One { written, .. } => Some(*written),
+            Lease::Many { .. } => None,
+        };
+        let mut body = Self { incoming, lease: Some(lease), home, received: 0, written };
+        if body.incoming.is_end_stream() {
+            body.ended();
+        }
+        body
+    }
+
+    /// The next bytes; `None` at the end. Nothing is buffered beyond what the connection holds.
+    ///
+    /// # Errors
+    /// If it breaks off before its end.
+    pub async fn chunk(&mut self) -> Result<Option<Bytes>, Broken> {
+        loop {
+            match self.incoming.frame().await {
+                None => {
+                    self.ended();
+                    return Ok(None);
+                }
+                Some(Ok(frame)) => match frame.into_data() {
+                    Ok(data) if !data.is_empty() => {
+                        self.received += data.len() as u64;
+                        return Ok(Some(data));
+                    }
+                    // Trailers say nothing to us.
+                    Ok(_) | Err(_) => {}
+                },
+                Some(Err(error)) => return Err(self.broken(Phase::Body, Chain(&error))),
+            }
+        }
+    }
+
+    /// All of it, if it is no longer than `limit`.
+    ///
+    /// # Errors
+    /// If it is longer, or breaks off.
+    pub async fn all(&mut self, limit: usize) -> Result<Bytes, Broken> {
+        let too_large =
+            |body: &Self| body.broken(Phase::TooLarge { limit }, format_args!("longer than {limit} bytes"));
+        if self.incoming.size_hint().lower() > limit as u64 {
+            return Err(too_large(self));
+        }
+        // Mostly it is one chunk, which is then not copied.
+        let Some(first) = self.chunk().await? else { return Ok(Bytes::new()) };
+        let Some(second) = self.chunk().await? else {
+            return if first.len() > limit { Err(too_large(self)) } else { Ok(first) };
+        };
+        let mut all = BytesMut::from(first);
+        let mut next = Some(second);
+        while let Some(chunk) = next {
+            if all.len() + chunk.len() > limit {
+                return Err(too_large(self));
+            }
+            all.extend_from_slice(&chunk);
+            next = self.chunk().await?;
+        }
+        Ok(all.freeze())
+    }
+
+    /// Its beginning, at most `most` bytes: for what is shown, not understood. A body that breaks off has one too.
+    pub async fn head(&mut self, most: usize) -> Bytes {
+        let mut head = BytesMut::new();
+        while head.len() < most
+            && let Ok(Some(chunk)) = self.chunk().await
+        {
+            head.extend_from_slice(&chunk[..chunk.len().min(most - head.len())]);
+        }
+        head.freeze()
+    }
+
+    /// How many bytes of it have come.
+    pub const fn received(&self) -> u64 {
+        self.received
+    }
+
+    /// How many bytes its request had; `None` where a shared connection cannot tell.
+    pub const fn request_written(&self) -> Option<u64> {
+        self.written
+    }
+
+    fn ended(&mut self) {
+        let lease = self.lease.take();
+        let home = self.home.take().and_then(|home| home.upgrade());
+        if let (Some(Lease::One { connection, .. }), Some(home)) = (lease, home) {
+            home.idle.put(connection);
+        }
+    }
+
+    /// A response had begun: that its request was written is beyond doubt.
+    fn broken(&self, phase: Phase, words: impl std::fmt::Display) -> Broken {
+        Broken { proof: None, received: self.received, ..Broken::sent(phase, self.written, words) }
+    }
+}
+
+impl std::fmt::Debug for Body {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Body").field("received", &self.received).finish_non_exhaustive()
+    }
+}

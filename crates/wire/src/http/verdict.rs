@@ -1,0 +1,198 @@
+//! What a response means: for its call, and, kept apart from that, for the line.
+//!
+//! A status alone says little: 404 is a lost session to a legacy server and an unknown method to a modern one, 400 is
+//! anything. But a response belongs to the request it answers, so an error without an id still ends a call; and
+//! whether *this* call ran is another question than whether the session lives. So the two are judged side by side,
+//! without I/O and without a clock.
+
+mod retry;
+mod said;
+mod table;
+#[cfg(test)]
+mod tests;
+
+use http::HeaderMap;
+use linetender_core::{Evidence, Span};
+
+use super::headers::SessionId;
+use crate::frame::{Frame, Limits};
+use crate::handshake::Era;
+use crate::redact::Redacted;
+use crate::seen::Seen;
+
+/// The longest challenge that is kept.
+pub const CHALLENGE_LIMIT: usize = 4096;
+
+/// How many versions of a server's list are kept, and how long each may be.
+pub const VERSIONS_MOST: (usize, usize) = (16, 64);
+
+/// The most of a body that cannot be understood is shown.
+pub const HEAD_SHOWN: usize = 200;
+
+/// A response, and what it is a response to.
+#[derive(Clone, Copy, Debug)]
+pub struct Exchange<'a> {
+    /// The era in which it was asked.
+    pub era: Era,
+    /// A legacy session was attached.
+    pub session: bool,
+    /// What was asked.
+    pub asked: Asked,
+    /// The status.
+    pub status: u16,
+    /// All headers; `content-type`, `retry-after`, `date`, `www-authenticate` and `mcp-session-id` are looked at.
+    pub headers: &'a HeaderMap,
+    /// All of the body if it is JSON, else its beginning. Nothing if an event stream follows.
+    pub body: &'a bytes::Bytes,
+    /// How long and how deep the body may be.
+    pub limits: Limits,
+}
+
+/// What was asked.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Asked {
+    /// A request of a caller.
+    Request {
+        /// Our id of it.
+        id: u64,
+    },
+    /// `initialize`.
+    Initialize {
+        /// Our id of it.
+        id: u64,
+    },
+    /// `server/discover`.
+    Discover {
+        /// Our id of it.
+        id: u64,
+    },
+    /// `ping`.
+    Ping {
+        /// Our id of it.
+        id: u64,
+    },
+    /// A notification, or an answer to the server's own request.
+    Notification,
+    /// GET: the server's own stream, or a resumed one.
+    Stream,
+    /// DELETE: the end of a session.
+    Delete,
+}
+
+/// What a response means.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Verdict {
+    /// For the call.
+    pub call: Call,
+    /// For the line.
+    pub line: Line,
+    /// The session that an `initialize` was given. One that breaks the rules for such an id is not taken.
+    pub session: Option<SessionId>,
+}
+
+/// What a response means for its call.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum Call {
+    /// It is the answer, and carries our id whatever it carried on the way.
+    Answer(Frame),
+    /// The answer follows as events.
+    Stream,
+    /// It was taken, and there is nothing to answer.
+    Accepted,
+    /// The server answered, but nothing that can be passed on. Whether it ran is unknown.
+    Unusable(Redacted),
+    /// There is no answer.
+    Lost {
+        /// What is known about whether it ran.
+        evidence: Evidence,
+        /// What came instead.
+        words: Redacted,
+        /// What the server said, for our id: worth passing on if nothing can be mended.
+        said: Option<Frame>,
+    },
+}
+
+/// What a response means for the line.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum Line {
+    /// Nothing.
+    Fine,
+    /// It is suspect: one probe, now.
+    Trouble {
+        /// What came.
+        seen: Box<Seen>,
+    },
+    /// The session is gone: initialize anew.
+    SessionGone {
+        /// Beyond doubt. Else ping on the same session first: only if that is refused the same way is it gone.
+        proven: bool,
+        /// Where it is not proven: a refused ping also proves that this call was not executed.
+        ping_proves_call: bool,
+    },
+    /// It asks us to come back later.
+    Throttled {
+        /// When; for the caller to clamp.
+        after: Option<Span>,
+    },
+    /// It wants credentials.
+    WantsAuth {
+        /// As it was sent, for whoever gets the credentials. Show it only through [`Redacted`].
+        challenge: Box<str>,
+    },
+    /// This is no MCP endpoint.
+    NotMcp {
+        /// The beginning of what it answered.
+        head: Redacted,
+    },
+    /// It does not speak the era it was asked in.
+    OtherEra,
+    /// It speaks other versions of this era.
+    OtherVersion {
+        /// Which, in its words.
+        supported: Vec<Box<str>>,
+    },
+    /// Our headers do not match what the server expects: read its tool list again.
+    HeaderMismatch,
+}
+
+/// Judges a response.
+pub fn judge(exchange: &Exchange<'_>) -> Verdict {
+    table::judge(exchange)
+}
+
+impl Asked {
+    /// Our id, if an answer is awaited.
+    pub const fn id(self) -> Option<u64> {
+        match self {
+            Self::Request { id } | Self::Initialize { id } | Self::Discover { id } | Self::Ping { id } => {
+                Some(id)
+            }
+            Self::Notification | Self::Stream | Self::Delete => None,
+        }
+    }
+
+    /// Whether it is the first thing said to a server, where "no such thing here" means that there is no server.
+    const fn is_handshake(self) -> bool {
+        matches!(self, Self::Initialize { .. } | Self::Discover { .. })
+    }
+}
+
+impl Line {
+    /// What to give as the reason, should the line end by it; `None` if it is fine.
+    pub fn seen(&self) -> Option<Seen> {
+        Some(match self {
+            Self::Fine | Self::HeaderMismatch => return None,
+            Self::Trouble { seen } => Seen::clone(seen),
+            Self::SessionGone { .. } => Seen::SessionLost,
+            Self::Throttled { after } => Seen::Throttled { after: *after },
+            Self::WantsAuth { challenge } => {
+                Seen::WantsAuth { challenge: Redacted::head(challenge, HEAD_SHOWN) }
+            }
+            Self::NotMcp { head } => Seen::NotMcp { head: head.clone() },
+            Self::OtherEra => Seen::OtherEra,
+            Self::OtherVersion { supported } => Seen::Handshake {
+                said: Redacted::head(&format!("it speaks only {}", supported.join(", ")), HEAD_SHOWN),
+            },
+        })
+    }
+}

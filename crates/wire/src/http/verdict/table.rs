@@ -1,0 +1,253 @@
+//! The table itself: status by status.
+
+use http::header::{HeaderMap, WWW_AUTHENTICATE};
+use linetender_core::{Evidence, Proof};
+
+use super::said::{self, Said};
+use super::{Asked, CHALLENGE_LIMIT, Call, Exchange, Line, Verdict, retry};
+use crate::handshake::Era;
+use crate::http::headers::{SESSION_ID, SessionId};
+use crate::redact::Redacted;
+use crate::seen::Seen;
+
+// MCP 2026-07-28, "Error Codes".
+const HEADER_MISMATCH: i64 = -32020;
+const MISSING_CAPABILITY: i64 = -32021;
+const UNSUPPORTED_VERSION: i64 = -32022;
+const METHOD_NOT_FOUND: i64 = -32601;
+
+/// What servers in the field say when they mean that they do not know a session.
+const SESSION_CODES: [i64; 4] = [-32600, 32600, -32001, -32015];
+
+const FINE: Line = Line::Fine;
+const PRESUMED: Line = Line::SessionGone { proven: false, ping_proves_call: false };
+
+pub(super) fn judge(exchange: &Exchange<'_>) -> Verdict {
+    let said = Said::read(exchange);
+    let (call, line) = match exchange.asked {
+        Asked::Stream => stream(exchange, &said),
+        Asked::Delete => delete(exchange, &said),
+        _ => post(exchange, &said),
+    };
+    Verdict { call, line, session: session(exchange) }
+}
+
+fn post(exchange: &Exchange<'_>, said: &Said) -> (Call, Line) {
+    let legacy_session = exchange.era == Era::Legacy && exchange.session;
+    let shown = |proof| lost(exchange, said, Evidence::Shown(proof));
+    let nothing = || lost(exchange, said, Evidence::Nothing);
+    // MCP 2026-07-28, Streamable HTTP, "Backward Compatibility": the body decides, before the status does.
+    match (exchange.status, said.code()) {
+        (400, Some(HEADER_MISMATCH)) => {
+            return (shown(Proof::HeaderMismatch), other_era(exchange).unwrap_or(Line::HeaderMismatch));
+        }
+        (400, Some(MISSING_CAPABILITY)) => {
+            return (shown(Proof::MissingCapability), other_era(exchange).unwrap_or(FINE));
+        }
+        (400, Some(UNSUPPORTED_VERSION)) => {
+            let line = Line::OtherVersion { supported: said.supported() };
+            return (shown(Proof::VersionRefused), other_era(exchange).unwrap_or(line));
+        }
+        _ => {}
+    }
+    match exchange.status {
+        200..=299 => success(exchange, said),
+        400 if legacy_session => match said {
+            Said::Ours(answer) if !is_session_code(said) => (Call::Answer(answer.frame.clone()), FINE),
+            Said::Ours(answer) => (Call::Answer(answer.frame.clone()), PRESUMED),
+            _ => (ended(exchange, said), Line::SessionGone { proven: false, ping_proves_call: true }),
+        },
+        // A modern server answers by the id it was asked with. One that does not may be a legacy one by now.
+        400 if exchange.era == Era::Modern && matches!(said, Said::Paired(_)) => match exchange.asked {
+            Asked::Discover { .. } => (ended(exchange, said), Line::OtherEra),
+            _ => (nothing(), Line::OtherEra),
+        },
+        401 | 403 => unauthorized(exchange, said, legacy_session),
+        404 if said.code() == Some(METHOD_NOT_FOUND) && answers_a_method(exchange, said) => {
+            (ended(exchange, said), probed(exchange).unwrap_or(FINE))
+        }
+        404 if legacy_session => {
+            (shown(Proof::SessionRefused), Line::SessionGone { proven: true, ping_proves_call: false })
+        }
+        405 => (shown(Proof::MethodNotAllowed), absent(exchange, said)),
+        400 | 404 | 406 | 410 | 415 | 422 => (ended(exchange, said), absent(exchange, said)),
+        413 => (shown(Proof::TooLarge), FINE),
+        429 => (shown(Proof::Throttled), Line::Throttled { after: retry::after(exchange.headers) }),
+        503 if retry::after(exchange.headers).is_some() => {
+            (answered(said, nothing), Line::Throttled { after: retry::after(exchange.headers) })
+        }
+        503 if legacy_session => (answered(said, nothing), PRESUMED),
+        500..=599 => (answered(said, nothing), trouble(exchange, said)),
+        402 | 407..=499 => (ended(exchange, said), trouble(exchange, said)),
+        _ => (nothing(), trouble(exchange, said)),
+    }
+}
+
+fn success(exchange: &Exchange<'_>, said: &Said) -> (Call, Line) {
+    if said::is(exchange, b"text/event-stream") && exchange.asked != Asked::Notification {
+        return (Call::Stream, FINE);
+    }
+    let unusable = |why: &str| {
+        let words = format!("HTTP {}: {why}", exchange.status);
+        Call::Unusable(Redacted::head(&words, super::HEAD_SHOWN))
+    };
+    match said {
+        Said::Page => (unusable("a web page"), Line::NotMcp { head: said::head(exchange) }),
+        _ if exchange.asked == Asked::Notification => (Call::Accepted, FINE),
+        Said::Ours(answer) | Said::Paired(answer) => {
+            let presumed = exchange.era == Era::Legacy && exchange.session && is_session_code(said);
+            let version = said.code() == Some(UNSUPPORTED_VERSION) && exchange.era == Era::Modern;
+            let line = if presumed {
+                PRESUMED
+            } else if version {
+                Line::OtherVersion { supported: said.supported() }
+            } else {
+                said.code().and_then(|_| probed(exchange)).unwrap_or(FINE)
+            };
+            (Call::Answer(answer.frame.clone()), line)
+        }
+        Said::NoAnswer(why) => (unusable(why), not_mcp(exchange, said)),
+        Said::Text => (unusable("neither JSON nor events"), not_mcp(exchange, said)),
+        Said::Nothing if exchange.status == 202 => (unusable("accepted, so no answer will come"), FINE),
+        Said::Nothing => (unusable("an empty body"), trouble(exchange, said)),
+    }
+}
+
+/// A GET is refused by servers that have no stream of their own: that says nothing about the line.
+fn stream(exchange: &Exchange<'_>, said: &Said) -> (Call, Line) {
+    let gone = exchange.era == Era::Legacy && exchange.session;
+    match exchange.status {
+        200..=299 if said::is(exchange, b"text/event-stream") => (Call::Stream, FINE),
+        200..=299 => (Call::Unusable(Redacted::head("no events", super::HEAD_SHOWN)), FINE),
+        401 | 403 => unauthorized(exchange, said, gone),
+        // A server without a GET route says 404 too, so that alone is no proof.
+        400 | 404 if gone => (lost(exchange, said, Evidence::Nothing), PRESUMED),
+        405 => (lost(exchange, said, Evidence::Shown(Proof::MethodNotAllowed)), FINE),
+        429 | 503 => {
+            let line = Line::Throttled { after: retry::after(exchange.headers) };
+            (lost(exchange, said, Evidence::Nothing), line)
+        }
+        500..=599 => (lost(exchange, said, Evidence::Nothing), trouble(exchange, said)),
+        _ => (lost(exchange, said, Evidence::Nothing), FINE),
+    }
+}
+
+/// Whatever a server says to the end of a session, it is over for us.
+fn delete(exchange: &Exchange<'_>, said: &Said) -> (Call, Line) {
+    match exchange.status {
+        200..=299 | 404 => (Call::Accepted, FINE),
+        _ => (lost(exchange, said, Evidence::Nothing), FINE),
+    }
+}
+
+fn unauthorized(exchange: &Exchange<'_>, said: &Said, legacy_session: bool) -> (Call, Line) {
+    let challenge = challenge(exchange.headers);
+    match (exchange.status, challenge) {
+        (401, Some(challenge)) => {
+            (lost(exchange, said, Evidence::Shown(Proof::Challenged)), Line::WantsAuth { challenge })
+        }
+        (_, Some(challenge)) => (lost(exchange, said, Evidence::Nothing), Line::WantsAuth { challenge }),
+        (401, None) if legacy_session => (ended(exchange, said), PRESUMED),
+        (401, None) => (ended(exchange, said), Line::WantsAuth { challenge: Box::default() }),
+        (_, None) => (ended(exchange, said), trouble(exchange, said)),
+    }
+}
+
+/// An answer if there is one, under whatever id; else the call is lost.
+fn ended(exchange: &Exchange<'_>, said: &Said) -> Call {
+    match said.answer() {
+        Some(answer) if exchange.asked.id().is_some() => Call::Answer(answer.frame.clone()),
+        _ => lost(exchange, said, Evidence::Nothing),
+    }
+}
+
+/// An answer only under our own id: behind a 5xx a proxy may speak, and it knows nothing of the call.
+fn answered(said: &Said, lost: impl FnOnce() -> Call) -> Call {
+    match said {
+        Said::Ours(answer) => Call::Answer(answer.frame.clone()),
+        _ => lost(),
+    }
+}
+
+fn lost(exchange: &Exchange<'_>, said: &Said, evidence: Evidence) -> Call {
+    let frame = said.answer().filter(|_| exchange.asked.id().is_some()).map(|answer| answer.frame.clone());
+    let words = said.words(exchange);
+    let words = if words.is_empty() {
+        format!("HTTP {}", exchange.status)
+    } else {
+        format!("HTTP {}: {words}", exchange.status)
+    };
+    Call::Lost { evidence, words: Redacted::head(&words, 2 * super::HEAD_SHOWN), said: frame }
+}
+
+/// "Not here", said to a handshake, is a matter of era or address; later it is trouble.
+fn absent(exchange: &Exchange<'_>, said: &Said) -> Line {
+    match (exchange.asked, exchange.era) {
+        (Asked::Discover { .. }, _) => Line::OtherEra,
+        (Asked::Initialize { .. }, _) if said.answer().is_some() => other_era_by_code(said).unwrap_or(FINE),
+        (Asked::Initialize { .. }, _) => Line::NotMcp { head: shown(exchange) },
+        // A modern server says what it lacks in JSON-RPC: whoever does not is another one by now.
+        (_, Era::Modern) if said.answer().is_none() => Line::OtherEra,
+        _ if said.answer().is_some() => FINE,
+        _ => trouble(exchange, said),
+    }
+}
+
+fn not_mcp(exchange: &Exchange<'_>, said: &Said) -> Line {
+    if exchange.asked.is_handshake() {
+        Line::NotMcp { head: shown(exchange) }
+    } else {
+        trouble(exchange, said)
+    }
+}
+
+/// The body's beginning, or at least the status.
+fn shown(exchange: &Exchange<'_>) -> Redacted {
+    let head = said::head(exchange);
+    if head.is_empty() { Redacted::head(&format!("HTTP {}", exchange.status), 100) } else { head }
+}
+
+/// An error to `server/discover` that is not one of the three modern ones means legacy.
+fn probed(exchange: &Exchange<'_>) -> Option<Line> {
+    match exchange.asked {
+        Asked::Discover { .. } => Some(Line::OtherEra),
+        Asked::Initialize { .. } if exchange.status == 404 => Some(Line::OtherEra),
+        _ => None,
+    }
+}
+
+/// A modern error to a legacy `initialize` is from a server that only speaks modern.
+fn other_era(exchange: &Exchange<'_>) -> Option<Line> {
+    matches!(exchange.asked, Asked::Initialize { .. }).then_some(Line::OtherEra)
+}
+
+fn other_era_by_code(said: &Said) -> Option<Line> {
+    (said.code() == Some(METHOD_NOT_FOUND)).then_some(Line::OtherEra)
+}
+
+/// Whether "method not found" is about the method. On a legacy session a 404 is about the session, unless it answers
+/// us by our id.
+fn answers_a_method(exchange: &Exchange<'_>, said: &Said) -> bool {
+    exchange.era == Era::Modern || !exchange.session || matches!(said, Said::Ours(_))
+}
+
+fn is_session_code(said: &Said) -> bool {
+    said.code().is_some_and(|code| SESSION_CODES.contains(&code))
+}
+
+fn trouble(exchange: &Exchange<'_>, said: &Said) -> Line {
+    Line::Trouble { seen: Box::new(Seen::Http { status: exchange.status, words: said.words(exchange) }) }
+}
+
+fn challenge(headers: &HeaderMap) -> Option<Box<str>> {
+    let all: Vec<&str> =
+        headers.get_all(WWW_AUTHENTICATE).iter().filter_map(|one| one.to_str().ok()).collect();
+    let whole = all.join(", ");
+    (!whole.is_empty() && whole.len() <= CHALLENGE_LIMIT).then(|| whole.into())
+}
+
+fn session(exchange: &Exchange<'_>) -> Option<SessionId> {
+    let granted =
+        matches!(exchange.asked, Asked::Initialize { .. }) && (200..=299).contains(&exchange.status);
+    exchange.headers.get(SESSION_ID).filter(|_| granted).and_then(SessionId::of)
+}

@@ -1,0 +1,331 @@
+//! A row per fault of the catalogue, and per line of what was measured in the field.
+
+mod beside_calls;
+
+use bytes::Bytes;
+use http::header::{HeaderMap, HeaderName, HeaderValue};
+use linetender_core::{Evidence, Proof};
+
+use super::{Asked, Call, Exchange, Line, Verdict, judge};
+use crate::frame::Limits;
+use crate::handshake::Era;
+
+const ASK: Asked = Asked::Request { id: 7 };
+const INIT: Asked = Asked::Initialize { id: 7 };
+const DISCOVER: Asked = Asked::Discover { id: 7 };
+const PING: Asked = Asked::Ping { id: 7 };
+
+/// In which era, and with a session or without.
+#[derive(Clone, Copy, Debug)]
+enum On {
+    Modern,
+    Legacy,
+    Session,
+}
+use On::{Legacy, Modern, Session};
+
+const JSON: &str = "content-type: application/json";
+const SSE: &str = "content-type: text/event-stream";
+const HTML: &str = "content-type: text/html; charset=utf-8";
+const CHALLENGE: &str = r#"www-authenticate: Bearer resource_metadata="https://h/x""#;
+
+fn verdict(on: On, asked: Asked, status: u16, headers: &[&str], body: &str) -> Verdict {
+    let (era, session) = match on {
+        Modern => (Era::Modern, false),
+        Legacy => (Era::Legacy, false),
+        Session => (Era::Legacy, true),
+    };
+    let headers: HeaderMap = headers
+        .iter()
+        .map(|line| {
+            let (name, value) = line.split_once(": ").unwrap();
+            (name.parse::<HeaderName>().unwrap(), HeaderValue::from_str(value).unwrap())
+        })
+        .collect();
+    let body = Bytes::copy_from_slice(body.as_bytes());
+    let limits = Limits { length: 4096, depth: 16 };
+    judge(&Exchange { era, session, asked, status, headers: &headers, body: &body, limits })
+}
+
+fn call(call: &Call) -> String {
+    match call {
+        Call::Answer(frame) => {
+            let text = String::from_utf8(frame.text().to_vec()).unwrap();
+            assert_eq!(frame.response_number(), Some(7), "{text}");
+            format!("answer {}", std::str::from_utf8(&frame.payload().unwrap()).unwrap())
+        }
+        Call::Stream => "stream".into(),
+        Call::Accepted => "accepted".into(),
+        Call::Unusable(_) => "unusable".into(),
+        Call::Lost { evidence: Evidence::Nothing, .. } => "lost".into(),
+        Call::Lost { evidence: Evidence::Shown(proof), .. } => format!("not executed {proof:?}"),
+        Call::Lost { evidence, .. } => panic!("{evidence:?}"),
+    }
+}
+
+fn line(line: &Line) -> String {
+    match line {
+        Line::Fine => "fine".into(),
+        Line::Trouble { .. } => "trouble".into(),
+        Line::SessionGone { proven: true, .. } => "gone".into(),
+        Line::SessionGone { ping_proves_call: true, .. } => "ping proves".into(),
+        Line::SessionGone { .. } => "ping".into(),
+        Line::Throttled { after } => format!("later {:?}", after.map(|after| after.millis() / 1000)),
+        Line::WantsAuth { challenge } if challenge.is_empty() => "auth".into(),
+        Line::WantsAuth { .. } => "auth by challenge".into(),
+        Line::NotMcp { .. } => "not mcp".into(),
+        Line::OtherEra => "other era".into(),
+        Line::OtherVersion { supported } => format!("versions {supported:?}"),
+        Line::HeaderMismatch => "headers".into(),
+    }
+}
+
+type Row<'a> = (&'a str, On, Asked, u16, &'a [&'a str], &'a str, &'a str, &'a str);
+
+fn check(rows: &[Row<'_>]) {
+    for &(name, on, asked, status, headers, body, expected_call, expected_line) in rows {
+        let verdict = verdict(on, asked, status, headers, body);
+        let got = (call(&verdict.call), line(&verdict.line));
+        assert_eq!(
+            got,
+            (expected_call.to_owned(), expected_line.to_owned()),
+            "{name} ({on:?}, {asked:?}, {status})"
+        );
+    }
+}
+
+const RESULT: &str = r#"{"jsonrpc":"2.0","id":7,"result":{}}"#;
+const WRONG_ID: &str = r#"{"jsonrpc":"2.0","id":"server-error","result":{}}"#;
+const ERROR: &str = r#"{"jsonrpc":"2.0","id":7,"error":{"code":-32603}}"#;
+const IDLESS: &str = r#"{"jsonrpc":"2.0","error":{"code":-32000,"message":"No valid session ID"},"id":null}"#;
+const NO_METHOD: &str = r#"{"jsonrpc":"2.0","id":7,"error":{"code":-32601}}"#;
+const PAGE: &str = "<!doctype html><title>Sign in</title>";
+
+#[test]
+fn answers_are_answers() {
+    let idless = r#"answer {"code":-32000,"message":"No valid session ID"}"#;
+    check(&[
+        ("200", Modern, ASK, 200, &[JSON], RESULT, "answer {}", "fine"),
+        ("200 without a type", Modern, ASK, 200, &[], RESULT, "answer {}", "fine"),
+        ("200 in a session", Session, ASK, 200, &[JSON], RESULT, "answer {}", "fine"),
+        ("id as a string", Modern, ASK, 200, &[JSON], r#"{"id":"7","result":1}"#, "answer 1", "fine"),
+        ("a batch", Legacy, ASK, 200, &[JSON], r#"[{"method":"x"},{"id":7,"result":1}]"#, "answer 1", "fine"),
+        ("events", Modern, ASK, 200, &[SSE], "", "stream", "fine"),
+        ("l2: wrong id", Modern, ASK, 200, &[JSON], WRONG_ID, "answer {}", "fine"),
+        ("d4: error without id", Legacy, ASK, 200, &[JSON], IDLESS, idless, "fine"),
+        (
+            "j2, H12: 500 with our id",
+            Modern,
+            ASK,
+            500,
+            &[JSON],
+            ERROR,
+            r#"answer {"code":-32603}"#,
+            "trouble",
+        ),
+        ("503 with our id", Legacy, ASK, 503, &[JSON], ERROR, r#"answer {"code":-32603}"#, "trouble"),
+        ("404 + -32601, modern", Modern, ASK, 404, &[JSON], NO_METHOD, r#"answer {"code":-32601}"#, "fine"),
+        ("404 + -32601, legacy", Legacy, ASK, 404, &[JSON], NO_METHOD, r#"answer {"code":-32601}"#, "fine"),
+        (
+            "400 + -32602, modern",
+            Modern,
+            ASK,
+            400,
+            &[JSON],
+            r#"{"id":7,"error":{"code":-32602}}"#,
+            r#"answer {"code":-32602}"#,
+            "fine",
+        ),
+        (
+            "an error as an event",
+            Legacy,
+            ASK,
+            400,
+            &[SSE],
+            "data: {\"error\":{\"code\":1}}\n\n",
+            r#"answer {"code":1}"#,
+            "fine",
+        ),
+        ("202 to a notification", Session, Asked::Notification, 202, &[], "", "accepted", "fine"),
+        ("200 to a notification", Modern, Asked::Notification, 200, &[JSON], "{}", "accepted", "fine"),
+    ]);
+}
+
+#[test]
+fn what_is_no_answer_never_hangs_a_call() {
+    check(&[
+        ("l2: 202 to a request", Modern, ASK, 202, &[], "", "unusable", "fine"),
+        ("204 to a request", Modern, ASK, 204, &[], "", "unusable", "trouble"),
+        ("empty 200", Modern, ASK, 200, &[JSON], "", "unusable", "trouble"),
+        ("l: JSON, not RPC", Modern, ASK, 200, &[JSON], "{\"ok\":true}", "unusable", "trouble"),
+        ("S24: neither", Modern, ASK, 200, &[JSON], r#"{"id":7}"#, "unusable", "trouble"),
+        ("its own request", Modern, ASK, 200, &[JSON], r#"{"id":1,"method":"x"}"#, "unusable", "trouble"),
+        (
+            "two strangers",
+            Modern,
+            ASK,
+            200,
+            &[JSON],
+            r#"[{"id":1,"result":1},{"id":2,"result":2}]"#,
+            "unusable",
+            "trouble",
+        ),
+        ("too deep", Modern, ASK, 200, &[JSON], &"[".repeat(100), "unusable", "trouble"),
+        ("H12: 500", Modern, ASK, 500, &[], "oops", "lost", "trouble"),
+        ("H12: 500, error without id", Modern, ASK, 500, &[JSON], IDLESS, "lost", "trouble"),
+        ("H12: 500, wrong id", Modern, ASK, 500, &[JSON], WRONG_ID, "lost", "trouble"),
+        ("j: 502 html", Session, ASK, 502, &[HTML], PAGE, "lost", "trouble"),
+        ("H12: 504", Modern, ASK, 504, &[HTML], PAGE, "lost", "trouble"),
+        ("408", Modern, ASK, 408, &[], "", "lost", "trouble"),
+        ("k: 302 without a place", Modern, ASK, 302, &[], "", "lost", "trouble"),
+        ("600", Modern, ASK, 600, &[], "", "lost", "trouble"),
+    ]);
+}
+
+#[test]
+fn a_lost_session_is_proven_or_presumed() {
+    let idless = r#"answer {"code":-32000,"message":"No valid session ID"}"#;
+    let unknown = r#"{"id":7,"error":{"code":-32600}}"#;
+    let ours = r#"answer {"code":-32600}"#;
+    check(&[
+        ("d, H08, H09: 404", Session, ASK, 404, &[], "", "not executed SessionRefused", "gone"),
+        (
+            "404 with a body",
+            Session,
+            ASK,
+            404,
+            &[JSON],
+            r#"{"id":null,"error":{"code":-32001}}"#,
+            "not executed SessionRefused",
+            "gone",
+        ),
+        ("404 html", Session, ASK, 404, &[HTML], PAGE, "not executed SessionRefused", "gone"),
+        ("404 to a ping", Session, PING, 404, &[], "", "not executed SessionRefused", "gone"),
+        (
+            "404 to a notification",
+            Session,
+            Asked::Notification,
+            404,
+            &[],
+            "",
+            "not executed SessionRefused",
+            "gone",
+        ),
+        (
+            "404 + -32601 under our id",
+            Session,
+            ASK,
+            404,
+            &[JSON],
+            NO_METHOD,
+            r#"answer {"code":-32601}"#,
+            "fine",
+        ),
+        ("c, d4: 400 without id", Session, ASK, 400, &[JSON], IDLESS, idless, "ping proves"),
+        ("400 text", Session, ASK, 400, &[], "Invalid session", "lost", "ping proves"),
+        ("400 to a notification", Session, Asked::Notification, 400, &[JSON], IDLESS, "lost", "ping proves"),
+        ("400 under our id", Session, ASK, 400, &[JSON], ERROR, r#"answer {"code":-32603}"#, "fine"),
+        ("400 -32600 under our id", Session, ASK, 400, &[JSON], unknown, ours, "ping"),
+        ("200 -32600", Session, ASK, 200, &[JSON], unknown, ours, "ping"),
+        (
+            "200 -32001",
+            Session,
+            ASK,
+            200,
+            &[JSON],
+            r#"{"error":{"code":-32001}}"#,
+            r#"answer {"code":-32001}"#,
+            "ping",
+        ),
+        (
+            "200 +32600",
+            Session,
+            ASK,
+            200,
+            &[JSON],
+            r#"{"error":{"code":32600}}"#,
+            r#"answer {"code":32600}"#,
+            "ping",
+        ),
+        (
+            "200 -32015",
+            Session,
+            ASK,
+            200,
+            &[JSON],
+            r#"{"error":{"code":-32015}}"#,
+            r#"answer {"code":-32015}"#,
+            "ping",
+        ),
+        ("200 -32600 without a session", Legacy, ASK, 200, &[JSON], unknown, ours, "fine"),
+        ("i2: 401 plain", Session, ASK, 401, &[], "", "lost", "ping"),
+        ("503 plain", Session, ASK, 503, &[], "", "lost", "ping"),
+        ("404 without a session", Legacy, ASK, 404, &[], "", "lost", "trouble"),
+    ]);
+}
+
+#[test]
+fn refusals_prove_that_nothing_ran() {
+    let mismatch = r#"{"id":7,"error":{"code":-32020}}"#;
+    let capability = r#"{"id":7,"error":{"code":-32021}}"#;
+    let version = r#"{"id":7,"error":{"code":-32022,"data":{"supported":["2027-01-01",7,"a"]}}}"#;
+    check(&[
+        ("H10: -32020", Modern, ASK, 400, &[JSON], mismatch, "not executed HeaderMismatch", "headers"),
+        ("-32021", Modern, ASK, 400, &[JSON], capability, "not executed MissingCapability", "fine"),
+        (
+            "H10: -32022",
+            Modern,
+            ASK,
+            400,
+            &[JSON],
+            version,
+            "not executed VersionRefused",
+            r#"versions ["2027-01-01", "a"]"#,
+        ),
+        ("405", Session, ASK, 405, &[], "", "not executed MethodNotAllowed", "trouble"),
+        ("413", Modern, ASK, 413, &[HTML], PAGE, "not executed TooLarge", "fine"),
+        ("H11, j: 429", Modern, ASK, 429, &["retry-after: 7"], "", "not executed Throttled", "later Some(7)"),
+        ("429 plain", Session, ASK, 429, &[], "", "not executed Throttled", "later None"),
+        ("H11, j: 503", Session, ASK, 503, &["retry-after: 3"], "", "lost", "later Some(3)"),
+        ("503 plain, modern", Modern, ASK, 503, &[], "", "lost", "trouble"),
+        (
+            "i: 401 with a challenge",
+            Session,
+            ASK,
+            401,
+            &[CHALLENGE],
+            "",
+            "not executed Challenged",
+            "auth by challenge",
+        ),
+        ("401 plain", Modern, ASK, 401, &[], "", "lost", "auth"),
+        ("401 to initialize", Legacy, INIT, 401, &[], "", "lost", "auth"),
+        ("i3, A04: 403 with a scope", Modern, ASK, 403, &[CHALLENGE], "", "lost", "auth by challenge"),
+        ("403 plain", Modern, ASK, 403, &[], "", "lost", "trouble"),
+        ("403 with an error", Modern, ASK, 403, &[JSON], ERROR, r#"answer {"code":-32603}"#, "trouble"),
+    ]);
+}
+
+#[test]
+fn a_session_is_taken_from_initialize_only_and_only_if_it_can_be_sent_back() {
+    let with = |asked, id: &str| {
+        verdict(Legacy, asked, 200, &[JSON, &format!("mcp-session-id: {id}")], RESULT).session
+    };
+    assert_eq!(with(INIT, "abc").unwrap().as_str(), "abc");
+    assert_eq!(with(INIT, "a b"), None);
+    assert_eq!(with(ASK, "abc"), None);
+}
+
+#[test]
+fn a_refusal_keeps_what_the_server_said_and_shows_no_secret() {
+    let body = r#"{"id":null,"error":{"code":-32021,"message":"need token sk-1234567890abcdef"}}"#;
+    let Call::Lost { evidence, words, said } = verdict(Modern, ASK, 400, &[JSON], body).call else {
+        panic!()
+    };
+    assert_eq!(evidence, Evidence::Shown(Proof::MissingCapability));
+    assert_eq!(words.as_str(), "HTTP 400: need token [redacted] (-32021)");
+    assert_eq!(said.unwrap().response_number(), Some(7));
+    let verdict = verdict(Session, ASK, 502, &[HTML], PAGE);
+    let seen = verdict.line.seen().unwrap();
+    assert_eq!(seen.to_string(), format!("the server answered HTTP 502: {PAGE}"));
+}

@@ -1,0 +1,13 @@
+//! The HTTP client's connections against peers that misbehave, over real sockets.
+
+#[path = "http/peer.rs"]
+mod peer;
+
+#[path = "http/http2.rs"]
+mod http2;
+#[path = "http/plain.rs"]
+mod plain;
+#[path = "http/proxy.rs"]
+mod proxy;
+#[path = "http/tls.rs"]
+mod tls;

@@ -1,0 +1,297 @@
+//! HTTP/1.1 without TLS.
+
+use std::time::Duration;
+
+use linetender_core::Proof;
+use linetender_wire::http::{Endpoint, Phase, Pool, Settings, Surroundings, Waits};
+use tokio::time::timeout;
+
+use super::peer::{BODY, SOON, answer, listen, ok, pool, pool_with, post, read_request, server};
+
+#[tokio::test]
+async fn an_answer_comes_back_and_its_connection_is_used_again() {
+    let (at, _server) = server(|number, mut stream| async move {
+        while let Some(request) = read_request(&mut stream).await {
+            assert!(request.starts_with("POST /mcp HTTP/1.1\r\n") && request.ends_with(BODY), "{request}");
+            assert!(!request.contains("accept-encoding"), "{request}");
+            answer(&mut stream, &ok(&number.to_string())).await;
+        }
+    })
+    .await;
+    let pool = pool(at);
+    for _ in 0..3 {
+        let mut response = pool.send(&post()).await.unwrap();
+        assert_eq!(response.status, 200);
+        assert!(response.body.request_written().unwrap() > BODY.len() as u64);
+        assert_eq!(response.body.all(100).await.unwrap(), "0");
+        assert_eq!(pool.idle(), 1);
+    }
+    pool.clear();
+    assert_eq!(pool.send(&post()).await.unwrap().body.all(100).await.unwrap(), "1");
+}
+
+#[tokio::test]
+async fn without_pooling_each_request_has_its_own_connection() {
+    let (at, _server) = server(|number, mut stream| async move {
+        while read_request(&mut stream).await.is_some() {
+            answer(&mut stream, &ok(&number.to_string())).await;
+        }
+    })
+    .await;
+    let pool = pool_with(at, Settings { pooling: false, ..Settings::default() });
+    for expected in ["0", "1"] {
+        assert_eq!(pool.send(&post()).await.unwrap().body.all(100).await.unwrap(), expected);
+    }
+    assert_eq!(pool.idle(), 0);
+}
+
+#[tokio::test]
+async fn an_event_streams_connection_is_kept_only_on_request() {
+    let (at, _server) = server(|number, mut stream| async move {
+        while read_request(&mut stream).await.is_some() {
+            let event = format!("data: {number}\n\n");
+            let head = "HTTP/1.1 200 OK\r\nContent-Type: Text/Event-Stream; charset=utf-8\r\n";
+            answer(&mut stream, &format!("{head}Content-Length: {}\r\n\r\n{event}", event.len())).await;
+        }
+    })
+    .await;
+    for (reuse_streams, kept) in [(false, 0), (true, 1)] {
+        let pool = pool_with(at, Settings { reuse_streams, ..Settings::default() });
+        let mut response = pool.send(&post()).await.unwrap();
+        assert!(response.is_event_stream());
+        assert!(response.body.chunk().await.unwrap().is_some());
+        assert_eq!(response.body.chunk().await.unwrap(), None);
+        assert_eq!(pool.idle(), kept);
+    }
+}
+
+#[tokio::test]
+async fn a_connection_that_the_server_closed_is_not_used_again() {
+    let (at, _server) = server(|number, mut stream| async move {
+        read_request(&mut stream).await;
+        answer(&mut stream, &ok(&number.to_string())).await;
+    })
+    .await;
+    let pool = pool(at);
+    for expected in ["0", "1", "2"] {
+        assert_eq!(pool.send(&post()).await.unwrap().body.all(100).await.unwrap(), expected);
+    }
+}
+
+#[tokio::test]
+async fn an_idle_connection_is_closed_after_its_time() {
+    let (at, _server) = server(|_, mut stream| async move {
+        while read_request(&mut stream).await.is_some() {
+            answer(&mut stream, &ok("x")).await;
+        }
+    })
+    .await;
+    let pool = pool_with(at, Settings { idle_limit: Duration::from_millis(20), ..Settings::default() });
+    pool.send(&post()).await.unwrap().body.all(100).await.unwrap();
+    assert_eq!(pool.idle(), 1);
+    let closed = async {
+        while pool.idle() > 0 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    timeout(SOON, closed).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_stale_connection_and_a_server_that_is_gone_prove_that_nothing_was_written() {
+    let (at, server) = server(|_, mut stream| async move {
+        read_request(&mut stream).await;
+        answer(&mut stream, &ok("x")).await;
+    })
+    .await;
+    let pool = pool(at);
+    pool.send(&post()).await.unwrap().body.all(100).await.unwrap();
+    server.abort();
+    let _ = server.await;
+    let broken = pool.send(&post()).await.unwrap_err();
+    assert_eq!(
+        (broken.phase, broken.written, broken.proof),
+        (Phase::Connect, Some(0), Some(Proof::NoByteWritten))
+    );
+}
+
+#[tokio::test]
+async fn a_refused_connect_says_where_and_is_no_matter_of_configuration() {
+    let (listener, at) = listen().await;
+    drop(listener);
+    let request = post();
+    let broken = pool(at).send(&request).await.unwrap_err();
+    assert_eq!((broken.phase, broken.proof), (Phase::Connect, Some(Proof::NoByteWritten)));
+    assert!(broken.to_string().contains(&at.to_string()) && !broken.is_config(), "{broken}");
+    assert!(!request.begun.get());
+}
+
+#[tokio::test]
+async fn a_host_that_does_not_exist_is_told() {
+    let endpoint = Endpoint::new("http://no-such-host.invalid/mcp").unwrap();
+    let broken =
+        Pool::new(endpoint, Surroundings::bare(), Settings::default()).send(&post()).await.unwrap_err();
+    assert!(matches!(broken.phase, Phase::Dns { .. }), "{broken}");
+    assert_eq!(broken.proof, Some(Proof::NoByteWritten));
+}
+
+#[tokio::test]
+async fn a_reset_after_the_body_proves_nothing() {
+    let (at, _server) = server(|_, mut stream| async move {
+        read_request(&mut stream).await;
+        socket2::SockRef::from(&stream).set_linger(Some(Duration::ZERO)).unwrap();
+    })
+    .await;
+    let request = post();
+    let broken = pool(at).send(&request).await.unwrap_err();
+    assert_eq!((broken.phase, broken.proof), (Phase::Head, None), "{broken}");
+    assert!(broken.written.unwrap() > BODY.len() as u64 && request.begun.get());
+}
+
+#[tokio::test]
+async fn a_request_that_was_begun_and_cut_proves_nothing() {
+    // More than the socket's buffers hold, so that it is cut in the middle.
+    let (at, _server) = server(|_, stream| async move {
+        let _ = stream.readable().await;
+        socket2::SockRef::from(&stream).set_linger(Some(Duration::ZERO)).unwrap();
+    })
+    .await;
+    let mut request = post();
+    request.body = vec![b' '; 32 << 20].into();
+    let broken = pool(at).send(&request).await.unwrap_err();
+    assert_eq!((broken.phase, broken.proof), (Phase::Request, None), "{broken}");
+    assert!((1..32 << 20).contains(&broken.written.unwrap()));
+}
+
+#[tokio::test]
+async fn half_a_body_says_how_much_had_come() {
+    let (at, _server) = server(|_, mut stream| async move {
+        read_request(&mut stream).await;
+        answer(&mut stream, "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{\"half").await;
+    })
+    .await;
+    let pool = pool(at);
+    let broken = pool.send(&post()).await.unwrap().body.all(1000).await.unwrap_err();
+    assert_eq!((broken.phase, broken.received, broken.proof), (Phase::Body, 6, None));
+    assert!(broken.to_string().contains("6 bytes had come"), "{broken}");
+    assert_eq!(pool.idle(), 0);
+}
+
+#[tokio::test]
+async fn an_endless_body_is_cut_at_the_limit() {
+    let (at, _server) = server(|_, mut stream| async move {
+        read_request(&mut stream).await;
+        answer(&mut stream, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n").await;
+        for _ in 0..10_000 {
+            answer(&mut stream, "400\r\n").await;
+            answer(&mut stream, &" ".repeat(0x400)).await;
+            answer(&mut stream, "\r\n").await;
+        }
+    })
+    .await;
+    let broken = pool(at).send(&post()).await.unwrap().body.all(10_000).await.unwrap_err();
+    assert_eq!(broken.phase, Phase::TooLarge { limit: 10_000 });
+    assert!((10_001..10_000 + (64 << 10)).contains(&broken.received), "{}", broken.received);
+    assert_eq!(pool(at).send(&post()).await.unwrap().body.head(100).await.len(), 100);
+}
+
+#[tokio::test]
+async fn endless_headers_and_what_is_no_http_are_refused() {
+    for script in [
+        format!("HTTP/1.1 200 OK\r\nX: {}\r\n\r\n", "x".repeat(1 << 20)),
+        format!("HTTP/1.1 200 OK\r\n{}\r\n", "X: x\r\n".repeat(1000)),
+        "SSH-2.0-OpenSSH_9.6\r\n\r\n".to_owned(),
+    ] {
+        let (at, _server) = server(move |_, mut stream| {
+            let script = script.clone();
+            async move {
+                read_request(&mut stream).await;
+                answer(&mut stream, &script).await;
+            }
+        })
+        .await;
+        let broken = pool(at).send(&post()).await.unwrap_err();
+        assert_eq!((broken.phase, broken.proof), (Phase::Head, None), "{broken}");
+    }
+}
+
+#[tokio::test]
+async fn a_compressed_body_is_not_unfolded() {
+    let (at, _server) = server(|_, mut stream| async move {
+        read_request(&mut stream).await;
+        answer(&mut stream, "HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 1\r\n\r\nx").await;
+    })
+    .await;
+    let broken = pool(at).send(&post()).await.unwrap_err();
+    assert!(
+        broken.phase == Phase::Head && broken.proof.is_none() && broken.to_string().contains("gzip"),
+        "{broken}"
+    );
+}
+
+#[tokio::test]
+async fn a_redirect_within_the_origin_is_followed_and_no_other() {
+    let (at, _server) = server(move |_, mut stream| async move {
+        while let Some(request) = read_request(&mut stream).await {
+            let response = if request.starts_with("POST /mcp/ ") {
+                assert!(request.ends_with(BODY));
+                ok("there")
+            } else {
+                "HTTP/1.1 307 Temporary Redirect\r\nLocation: /mcp/\r\nContent-Length: 0\r\n\r\n".to_owned()
+            };
+            answer(&mut stream, &response).await;
+        }
+    })
+    .await;
+    assert_eq!(pool(at).send(&post()).await.unwrap().body.all(100).await.unwrap(), "there");
+
+    for (location, shown) in [("http://127.0.0.1:1/x", "127.0.0.1:1/x"), ("/mcp", "more than 3 redirects")] {
+        let (at, _server) = server(move |_, mut stream| async move {
+            while read_request(&mut stream).await.is_some() {
+                let head = "HTTP/1.1 308 Permanent Redirect\r\nContent-Length: 0\r\n";
+                answer(&mut stream, &format!("{head}Location: {location}\r\n\r\n")).await;
+            }
+        })
+        .await;
+        let broken = pool(at).send(&post()).await.unwrap_err();
+        assert!(broken.phase == Phase::Redirect && broken.is_config(), "{broken}");
+        assert!(broken.to_string().contains(shown), "{broken}");
+    }
+}
+
+#[tokio::test]
+async fn a_dropped_response_closes_its_connection() {
+    let (told, heard) = tokio::sync::oneshot::channel();
+    let told = std::sync::Arc::new(std::sync::Mutex::new(Some(told)));
+    let (at, _server) = server(move |_, mut stream| {
+        let told = told.clone();
+        async move {
+            read_request(&mut stream).await;
+            answer(&mut stream, "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n: hello\n\n")
+                .await;
+            assert_eq!(read_request(&mut stream).await, None);
+            told.lock().unwrap().take().map(|told| told.send(()));
+        }
+    })
+    .await;
+    let mut response = pool(at).send(&post()).await.unwrap();
+    assert_eq!(response.body.chunk().await.unwrap().unwrap(), ": hello\n\n");
+    drop(response);
+    timeout(SOON, heard).await.unwrap().unwrap();
+}
+
+#[tokio::test]
+async fn a_peer_that_never_answers_a_connect_is_given_up() {
+    // A listener whose queue is full drops what comes: the kernel's way of not answering.
+    let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
+    socket.bind(&"127.0.0.1:0".parse::<std::net::SocketAddr>().unwrap().into()).unwrap();
+    socket.listen(0).unwrap();
+    let at = socket.local_addr().unwrap().as_socket().unwrap();
+    let mut filling = Vec::new();
+    for _ in 0..4 {
+        filling.push(timeout(Duration::from_millis(50), tokio::net::TcpStream::connect(at)).await);
+    }
+    let waits = Waits { each: Duration::from_millis(100), ..Waits::default() };
+    let broken = pool_with(at, Settings { waits, ..Settings::default() }).send(&post()).await.unwrap_err();
+    assert_eq!((broken.phase, broken.proof), (Phase::Connect, Some(Proof::NoByteWritten)), "{broken}");
+}

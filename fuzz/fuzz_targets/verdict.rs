@@ -1,0 +1,59 @@
+//! Hostile responses: nothing panics, an answer always carries our id, and a proof is only given where one can be.
+//!
+//! The input is a byte for era and question, two for the status, a header value, a zero byte, and the body.
+//!
+//! `RUSTC_BOOTSTRAP=1 cargo fuzz run verdict -- -max_total_time=60`
+#![no_main]
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue};
+use libfuzzer_sys::fuzz_target;
+use linetender_wire::frame::Limits;
+use linetender_wire::handshake::Era;
+use linetender_wire::http::verdict::{Asked, Call, Exchange, judge};
+
+const LIMITS: Limits = Limits { length: 4096, depth: 16 };
+
+fuzz_target!(|input: &[u8]| {
+    let [kind, high, low, rest @ ..] = input else { return };
+    let at = rest.iter().position(|&byte| byte == 0).unwrap_or(rest.len());
+    let (value, body) = (&rest[..at], Bytes::copy_from_slice(rest.get(at + 1..).unwrap_or_default()));
+    let mut headers = HeaderMap::new();
+    if let Ok(value) = HeaderValue::from_bytes(value) {
+        let names = ["content-type", "retry-after", "www-authenticate", "mcp-session-id", "date"];
+        headers.insert(names[usize::from(kind >> 5) % names.len()], value);
+    }
+    let asked = match kind & 7 {
+        0 | 1 => Asked::Request { id: 7 },
+        2 => Asked::Initialize { id: 7 },
+        3 => Asked::Discover { id: 7 },
+        4 => Asked::Ping { id: 7 },
+        5 => Asked::Notification,
+        6 => Asked::Stream,
+        _ => Asked::Delete,
+    };
+    let era = if kind & 8 == 0 { Era::Legacy } else { Era::Modern };
+    let status = u16::from_be_bytes([*high, *low]);
+    let exchange = Exchange {
+        era,
+        session: kind & 16 != 0,
+        asked,
+        status,
+        headers: &headers,
+        body: &body,
+        limits: LIMITS,
+    };
+    let verdict = judge(&exchange);
+    match &verdict.call {
+        Call::Answer(frame) => assert_eq!(frame.response_number(), asked.id()),
+        Call::Lost { evidence, said, words } => {
+            let may_prove = matches!(status, 400 | 401 | 404 | 405 | 413 | 429);
+            assert!(may_prove || *evidence == linetender_core::Evidence::Nothing);
+            assert!(said.as_ref().is_none_or(|said| said.response_number() == asked.id()));
+            assert!(words.as_str().len() < 4096);
+        }
+        Call::Stream | Call::Accepted => assert!((200..300).contains(&status) || asked == Asked::Delete),
+        Call::Unusable(_) => assert!((200..300).contains(&status)),
+    }
+    let _ = verdict.line.seen().map(|seen| seen.to_string());
+});
