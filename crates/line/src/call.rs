@@ -1,5 +1,6 @@
 //! The way down: one call, from the gate to its answer.
 
+mod after;
 mod options;
 mod out;
 mod params;
@@ -9,8 +10,8 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use bytes::Bytes;
 use linetender_core::{
-    Admission, Declared, Delivery, Held, Instant, Method, Next, Proof, Record, RecordStep, Refusal,
-    RetryBudget, Rules, Safety,
+    Admission, Delivery, Generation, Held, Instant, Method, Proof, Record, RecordStep, Refusal, RetryBudget,
+    Safety,
 };
 use linetender_wire::frame::{self, Frame, Message, Outcome};
 use linetender_wire::handshake::Era;
@@ -26,6 +27,7 @@ use crate::server::Server;
 use crate::status::{self, Published, Status};
 use crate::tender::Inbox;
 use crate::wishes::Wishes;
+use after::After;
 pub(crate) use options::OnProgress;
 pub use options::{Deadline, Options};
 use out::{Out, Time, Try};
@@ -92,7 +94,7 @@ impl Call<'_> {
     /// Waits for the line as a call would, and makes none.
     pub(crate) async fn ready(self) -> Result<(), CallError> {
         let until = self.shared.clock.now() + self.shared.server.policy.settings().dial.start;
-        self.admit(&Record::new(Safety::Protocol), until).await.map(drop)
+        self.admit(&Record::new(Safety::Protocol), until, None).await.map(drop)
     }
 
     /// Makes the call, however many tries that takes.
@@ -105,8 +107,9 @@ impl Call<'_> {
         let time = Time { deadline: self.options.deadline, quiet, total: arrived + total };
         let mut record = Record::new(self.safety());
         let _seat = self.seat(&record, arrived + quiet).await?;
+        let mut avoid = None;
         loop {
-            let link = self.admit(&record, arrived + quiet).await?;
+            let link = self.admit(&record, arrived + quiet, avoid).await?;
             match self.attempt(&link, record, arrived + quiet, time).await {
                 Try::Answer(frame) => {
                     let answer = Answer::new(frame);
@@ -119,8 +122,14 @@ impl Call<'_> {
                     return Err(self.error(kind, "with the server", cause, &record));
                 }
                 Try::Sealed => {}
-                Try::Lost(lost, why) => {
-                    record = self.after_loss(&link, lost, why, arrived + quiet).await?;
+                Try::Lost(lost) => {
+                    // A session that refused it would refuse it again.
+                    let refused = Some(Delivery::NotExecuted(Proof::SessionRefused));
+                    avoid = (lost.record.delivery() == refused).then_some(link.generation);
+                    match self.after_loss(&link, lost, arrived + quiet).await? {
+                        After::Again(again) => record = again,
+                        After::Said(said) => return Ok(Answer::new(said)),
+                    }
                 }
             }
         }
@@ -164,8 +173,14 @@ impl Call<'_> {
         })
     }
 
-    /// Waits at the gate, and knocks if it has to.
-    async fn admit(&self, record: &Record, deadline: Instant) -> Result<Arc<Link>, CallError> {
+    /// Waits at the gate, and knocks if it has to. A generation to avoid is one that is known to be over; the gate hears of
+    /// that in a moment.
+    async fn admit(
+        &self,
+        record: &Record,
+        deadline: Instant,
+        avoid: Option<Generation>,
+    ) -> Result<Arc<Link>, CallError> {
         let clock = self.shared.clock;
         let mut published = self.shared.published.clone();
         let mut held: Option<Held> = None;
@@ -183,6 +198,12 @@ impl Call<'_> {
                 other => other,
             };
             match admission {
+                Admission::Go { generation } if avoid == Some(generation) => {
+                    let soon = clock.now() + self.shared.server.policy.settings().call.wait_for_line;
+                    if self.changed_before(&mut published, soon.min(deadline)).await.is_err() {
+                        return Err(self.held_too_long(record));
+                    }
+                }
                 Admission::Go { generation } => match link.filter(|link| link.generation == generation) {
                     Some(link) => return Ok(link),
                     // What the tender said is newer than what we read: read again.
@@ -262,55 +283,6 @@ impl Call<'_> {
         let modern = (link.era() == Era::Modern).then_some(&self.shared.server.hello);
         let params = params.spell(id, self.options.progress.is_some(), modern);
         frame::request(id, self.method, params.as_deref())
-    }
-
-    /// What becomes of a call that its generation lost: the core decides.
-    async fn after_loss(
-        &self,
-        link: &Link,
-        lost: Record,
-        own: Option<Arc<str>>,
-        deadline: Instant,
-    ) -> Result<Record, CallError> {
-        let shared = self.shared;
-        let policy = shared.server.policy.settings();
-        let mut declared = Declared::NotYet;
-        loop {
-            let rules = Rules::new(policy, true, declared);
-            let withdraw = || {
-                let mut budget = shared.retry.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-                budget.withdraw(policy.retry, shared.calls.load(Ordering::Relaxed), shared.clock.now())
-            };
-            match lost.next(rules, withdraw) {
-                Some(Next::Bind(record) | Next::Again { record, .. }) => return Ok(record),
-                Some(Next::AskNewGeneration) => declared = self.ask_new_generation(link, deadline).await,
-                Some(Next::Settle(_)) | None => {
-                    let why = link.ledger.ended.get();
-                    let cause = match (own, why) {
-                        (Some(own), _) => own.to_string(),
-                        (None, Some(why)) => why.text.clone(),
-                        (None, None) => "the connection ended".to_owned(),
-                    };
-                    let mut error = self.error(CallErrorKind::Lost, "with the server", cause, &lost);
-                    error.stderr = why.and_then(|why| why.stderr.clone());
-                    return Err(error);
-                }
-            }
-        }
-    }
-
-    /// What the new generation says of the tool; unsafe, if it does not say so in time.
-    async fn ask_new_generation(&self, link: &Link, deadline: Instant) -> Declared {
-        let lost = link.generation.number();
-        let mut catalogue = self.shared.catalogue.clone();
-        let patience = self.shared.clock.now() + self.shared.server.policy.settings().call.wait_for_line;
-        let read = catalogue.wait_for(|catalogue| catalogue.generation > lost);
-        match tokio::time::timeout_at(self.shared.clock.at(patience.min(deadline)), read).await {
-            Ok(Ok(catalogue)) if self.tool.is_some_and(|tool| catalogue.declares_safe(tool)) => {
-                Declared::Safe
-            }
-            _ => Declared::Unsafe,
-        }
     }
 
     fn last_cause(&self) -> Option<String> {

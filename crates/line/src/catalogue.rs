@@ -1,8 +1,10 @@
 //! What a server offers: tools, prompts, resources. Read anew each generation, compared, and kept while it is down.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 
 use linetender_wire::frame::{Message, Outcome};
+use linetender_wire::http::headers::{Invalid, ParamHeaders};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -80,6 +82,15 @@ impl Catalogue {
         self.lists.get(&Kind::Tools).into_iter().flatten().any(|item| item.name == tool && item.safe)
     }
 
+    /// Which arguments of which tools a modern server wants to see in headers.
+    pub(crate) fn mirrored(&self) -> HashMap<String, ParamHeaders> {
+        let tools = self.lists.get(&Kind::Tools).into_iter().flatten();
+        tools
+            .filter_map(|item| Some((item.name.clone(), item.mirrored().ok()?)))
+            .filter(|(_, one)| !one.is_empty())
+            .collect()
+    }
+
     /// What is different now, per list; nothing if nothing is.
     pub(crate) fn changes_since(&self, before: &Self) -> Vec<(Kind, Change)> {
         let none = Vec::new();
@@ -110,7 +121,7 @@ impl Catalogue {
 
     /// Reads all lists that the server says it has. A list that fails keeps what it was, and says so; if it never was
     /// anything, there is no reading: an empty list would be a lie, and the next one a change that never happened.
-    pub(crate) async fn read(link: &Link, meta: Option<String>, before: &Self) -> Option<Self> {
+    pub(crate) async fn read(link: &Arc<Link>, meta: Option<String>, before: &Self) -> Option<Self> {
         let greeting = link.greeting.get();
         let capabilities: serde_json::Value = greeting
             .and_then(|greeting| serde_json::from_str(&greeting.result).ok())
@@ -121,7 +132,11 @@ impl Catalogue {
             if capabilities.get(kind.member()).is_none() {
                 continue;
             }
-            let items = if let Some(items) = read_list(link, kind, meta.as_deref()).await {
+            let items = if let Some(mut items) = read_list(link, kind, meta.as_deref()).await {
+                // MCP 2026-07-28, Streamable HTTP: a tool whose annotations break the rules is not to be offered.
+                if kind == Kind::Tools && meta.is_some() && link.reach.has_exchanges() {
+                    items.retain(Item::may_be_called);
+                }
                 items
             } else {
                 tracing::warn!(list = kind.member(), "a list could not be read; the last one is kept");
@@ -134,7 +149,7 @@ impl Catalogue {
     }
 }
 
-async fn read_list(link: &Link, kind: Kind, meta: Option<&str>) -> Option<Vec<Item>> {
+async fn read_list(link: &Arc<Link>, kind: Kind, meta: Option<&str>) -> Option<Vec<Item>> {
     let mut items = Vec::new();
     let mut cursor: Option<String> = None;
     for _ in 0..PAGES {
@@ -162,6 +177,28 @@ async fn read_list(link: &Link, kind: Kind, meta: Option<&str>) -> Option<Vec<It
 }
 
 impl Item {
+    fn mirrored(&self) -> Result<ParamHeaders, Invalid> {
+        #[derive(Deserialize)]
+        struct Tool<'a> {
+            #[serde(borrow, rename = "inputSchema")]
+            schema: &'a RawValue,
+        }
+        match serde_json::from_str::<Tool<'_>>(&self.text) {
+            Ok(tool) => ParamHeaders::of(tool.schema.get()),
+            Err(_) => Ok(ParamHeaders::default()),
+        }
+    }
+
+    fn may_be_called(&self) -> bool {
+        match self.mirrored() {
+            Ok(_) => true,
+            Err(invalid) => {
+                tracing::warn!(tool = %self.name, %invalid, "a tool is not offered: its headers break the rules");
+                false
+            }
+        }
+    }
+
     fn hearsay(&self) -> Self {
         Self { safe: false, ..self.clone() }
     }

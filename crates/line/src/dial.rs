@@ -1,27 +1,32 @@
 //! Making a generation: a turn at the dial gate, a process, a handshake.
 
 use std::path::PathBuf;
+use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
-use linetender_core::{Evidence, Generation, Record, Safety};
+use linetender_core::{Delivery, Generation, Record, RecordStep, Safety};
 use linetender_wire::Seen;
-use linetender_wire::frame::{self, Message, Outcome};
-use linetender_wire::handshake::{Era, Greeting, Handshake, Hello, Next};
-use linetender_wire::stdio::{self, Child, Launch, Listener, Reaper};
+use linetender_wire::frame::{self, Frame, Message, Outcome};
+use linetender_wire::handshake::{Era, Eras, Greeting, Handshake, Hello, Next};
+use linetender_wire::http::Remote;
+use linetender_wire::seam::{self, Listener};
+use linetender_wire::stdio::{Child, Launch, Program, Reaper};
 use tokio::sync::{Semaphore, mpsc, oneshot};
 
 use crate::clock::duration;
-use crate::entry::Reply;
+use crate::entry::{Entry, Lost, Reply};
 use crate::ledger::Ledger;
-use crate::server::Server;
+use crate::reach::Reach;
+use crate::server::{Server, Target};
 
-/// A generation that has a process.
+/// A generation that can be talked to.
 pub(crate) struct Link {
     pub(crate) generation: Generation,
     pub(crate) ledger: Arc<Ledger>,
-    pub(crate) child: Child,
+    pub(crate) reach: Reach,
     pub(crate) greeting: OnceLock<Greeting>,
 }
 
@@ -50,7 +55,9 @@ pub(crate) struct Dial {
     pub(crate) ledger: Arc<Ledger>,
     pub(crate) gate: Arc<Semaphore>,
     pub(crate) remembered: Option<Era>,
-    pub(crate) wire: mpsc::Sender<stdio::Event>,
+    pub(crate) wire: mpsc::Sender<seam::Event>,
+    /// A number of its own, so that many lines do not do things in step.
+    pub(crate) seed: u64,
     /// Whether the server is being asked a question that makes some old ones exit.
     pub(crate) probing: Arc<AtomicBool>,
 }
@@ -61,15 +68,13 @@ impl Dial {
         // Waiting for a turn is neither start time nor failure. The permit is held until the handshake is done.
         let Ok(_turn) = self.gate.clone().acquire_owned().await else { return };
         tell(DialNews::Started).await;
-        let listener = Arc::clone(&self.ledger) as Arc<dyn Listener>;
-        let child = match self.launch().and_then(|launch| Child::launch(&launch, listener, self.wire.clone()))
-        {
-            Ok(child) => child,
+        let reach = match self.reach() {
+            Ok(reach) => reach,
             Err(seen) => return tell(DialNews::Failed(seen)).await,
         };
-        self.ledger.open(child.outbox().clone());
+        self.ledger.open(reach.outbox().clone());
         let ledger = Arc::clone(&self.ledger);
-        let link = Arc::new(Link { generation: self.generation, ledger, child, greeting: OnceLock::new() });
+        let link = Arc::new(Link { generation: self.generation, ledger, reach, greeting: OnceLock::new() });
         tell(DialNews::Linked(Arc::clone(&link))).await;
         match self.shake_hands(&link).await {
             Ok(greeting) => {
@@ -85,25 +90,34 @@ impl Dial {
         }
     }
 
-    fn launch(&self) -> Result<Launch, Seen> {
+    fn reach(&self) -> Result<Reach, Seen> {
+        let listener = Arc::clone(&self.ledger) as Arc<dyn Listener>;
+        match &self.server.target {
+            Target::Stdio { program, reaper } => {
+                let launch = self.launch(program, reaper.as_ref())?;
+                Child::launch(&launch, listener, self.wire.clone()).map(Reach::Process)
+            }
+            Target::Http(http) => {
+                let approach = http.approach(self.server.policy.settings(), self.seed)?;
+                Ok(Reach::Remote(Remote::launch(approach, listener, self.wire.clone())))
+            }
+        }
+    }
+
+    fn launch(&self, program: &Program, reaper: Option<&Reaper>) -> Result<Launch, Seen> {
         let settings = self.server.policy.settings();
-        let reaper = match &self.server.reaper {
+        let reaper = match reaper {
             Some(reaper) => reaper.clone(),
             None => Reaper::Binary(this_program().map_err(|reason| Seen::NoProcess { reason })?),
         };
-        Ok(Launch {
-            program: self.server.program.clone(),
-            reaper,
-            close: settings.close,
-            sizes: settings.limits,
-        })
+        Ok(Launch { program: program.clone(), reaper, close: settings.close, sizes: settings.limits })
     }
 
-    async fn shake_hands(&self, link: &Link) -> Result<Greeting, Option<Seen>> {
+    async fn shake_hands(&self, link: &Arc<Link>) -> Result<Greeting, Option<Seen>> {
         let mut handshake = Handshake::new(self.server.hello.clone(), self.server.eras, self.remembered);
         let mut next = handshake.ask();
         // A silent server may answer the first question after the second was asked.
-        let mut earlier: Option<oneshot::Receiver<Reply>> = None;
+        let mut earlier: Option<Asking> = None;
         loop {
             let (method, params) = match next {
                 Next::Done(greeting) => return Ok(greeting),
@@ -142,12 +156,29 @@ impl Dial {
                 },
                 // An answer of no use, an error without an id among them, is not a modern server's.
                 Heard::Reply(Ok(Reply::Unusable(why))) => handshake.refused(&why),
-                // The same, if there were two questions it could be about.
-                Heard::Reply(Ok(Reply::Lost(_, Some(why)))) if !link.ledger.is_sealed() => {
-                    handshake.refused(&why)
+                Heard::Reply(Ok(Reply::Lost(lost))) if !link.ledger.is_sealed() => {
+                    self.lost(&mut handshake, lost)?
                 }
-                Heard::Reply(Ok(Reply::Lost(..)) | Err(_)) => return Err(None),
+                Heard::Reply(Ok(Reply::Lost(_)) | Err(_)) => return Err(None),
             };
+        }
+    }
+
+    /// A question of the handshake had an end of its own, on a connection that may live on.
+    fn lost(&self, handshake: &mut Handshake, lost: Lost) -> Result<Next, Option<Seen>> {
+        let seen = lost.seen.ok_or(None)?;
+        match &*seen {
+            // Another era is worth a try, at once or by the next generation.
+            Seen::OtherEra if handshake.ended().is_some() => Ok(handshake.refused("not spoken here")),
+            Seen::OtherEra if self.server.eras == Eras::Auto => Err(Some(Seen::OtherEra)),
+            // An answer of no use, or one that could be about two questions.
+            Seen::Unusable { words } => Ok(handshake.refused(&words.to_string())),
+            other => match lost.said.as_ref().map(Frame::message) {
+                Some(Message::Response { outcome: Some((Outcome::Error, error)), .. }) => {
+                    Ok(handshake.refused(error))
+                }
+                _ => Err(Some(other.clone())),
+            },
         }
     }
 
@@ -169,10 +200,15 @@ impl Dial {
 
 impl Link {
     /// A question of our own. `None` if the generation is over.
-    pub(crate) fn ask(&self, method: &str, params: Option<&str>) -> Option<oneshot::Receiver<Reply>> {
+    pub(crate) fn ask(self: &Arc<Self>, method: &str, params: Option<&str>) -> Option<Asking> {
         let record = Record::new(Safety::Protocol);
         let seat = self.ledger.register(None, record, |id| frame::request(id, method, params));
-        seat.ok().map(|(_, answer)| answer)
+        seat.ok().map(|(entry, answer)| Asking { link: Arc::clone(self), entry, answer })
+    }
+
+    /// The server is to stop working on a request.
+    pub(crate) fn cancel(&self, id: u64) {
+        self.reach.cancel(id, self.era());
     }
 
     /// Its era, once the handshake is done.
@@ -181,7 +217,7 @@ impl Link {
     }
 
     /// A sign of life: any correlated reply will do.
-    pub(crate) async fn probe(&self, hello: &Hello) -> bool {
+    pub(crate) async fn probe(self: &Arc<Self>, hello: &Hello) -> bool {
         let answer = match self.era() {
             Era::Legacy => self.ask("ping", None),
             Era::Modern => {
@@ -194,17 +230,35 @@ impl Link {
             None => false,
         }
     }
+}
 
-    /// What a lost call's verdict can rest on.
-    pub(crate) fn residue(&self) -> Evidence {
-        match self.child.consumed() {
-            Some(bytes) => Evidence::Consumed { bytes },
-            None => Evidence::Nothing,
+/// A question of our own that was asked. Whoever drops it before its answer wants none: it is taken out, and cancelled.
+pub(crate) struct Asking {
+    link: Arc<Link>,
+    entry: Arc<Entry>,
+    answer: oneshot::Receiver<Reply>,
+}
+
+impl Future for Asking {
+    type Output = Result<Reply, oneshot::error::RecvError>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        Pin::new(&mut self.answer).poll(context)
+    }
+}
+
+impl Drop for Asking {
+    fn drop(&mut self) {
+        if let Ok(record) = self.entry.withdraw(RecordStep::Cancel) {
+            self.link.ledger.abandon(self.entry.id, None);
+            if !matches!(record.delivery(), Some(Delivery::NotExecuted(_))) {
+                self.link.cancel(self.entry.id);
+            }
         }
     }
 }
 
-async fn either(earlier: &mut Option<oneshot::Receiver<Reply>>) -> Result<Reply, oneshot::error::RecvError> {
+async fn either(earlier: &mut Option<Asking>) -> Result<Reply, oneshot::error::RecvError> {
     match earlier {
         Some(answer) => answer.await,
         None => std::future::pending().await,

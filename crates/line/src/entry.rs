@@ -1,11 +1,12 @@
 //! One call's seat in its generation's ledger. Reader, writer, canceller and drain race for it: the first wins.
 
+use std::sync::PoisonError;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, PoisonError};
 
-use linetender_core::{Evidence, Extent, Instant, Late, Phase, Record, RecordStep};
+use linetender_core::{Evidence, Extent, Instant, Late, Phase, Record, RecordStep, Span};
+use linetender_wire::Detail;
 use linetender_wire::frame::Frame;
-use linetender_wire::stdio::Ticket;
+use linetender_wire::seam::{Loss, Ticket};
 use tokio::sync::oneshot;
 
 use crate::call::{OnProgress, with_token};
@@ -18,8 +19,20 @@ pub(crate) enum Reply {
     Answer(Frame),
     /// The server answered, but not with something that can be passed on.
     Unusable(String),
-    /// It was lost, and this is what is known; and why, if that is not the same as why its generation ended.
-    Lost(Record, Option<Arc<str>>),
+    /// It was lost, and this is what is known.
+    Lost(Lost),
+}
+
+/// A call that will not be answered.
+#[derive(Debug)]
+pub(crate) struct Lost {
+    pub(crate) record: Record,
+    /// What was seen of its own end; nothing, if that is the same as why its generation ended.
+    pub(crate) seen: Option<Detail>,
+    /// When the server wants to be asked again.
+    pub(crate) after: Option<Span>,
+    /// What the server said to it, worth passing on if nothing can be mended.
+    pub(crate) said: Option<Frame>,
 }
 
 /// Whoever outside waits for a call, and what they want to hear of it.
@@ -81,9 +94,17 @@ impl Entry {
         self.step(RecordStep::Answer, |_| Some(reply)).is_ok()
     }
 
-    /// It is lost; why, if its generation cannot say.
-    pub(crate) fn lose(&self, evidence: Evidence, why: Option<Arc<str>>) -> bool {
-        self.step(RecordStep::Lose(evidence), |record| Some(Reply::Lost(record, why))).is_ok()
+    /// It is lost; what was seen of that, if its generation cannot say.
+    pub(crate) fn lose(&self, evidence: Evidence, seen: Option<Detail>) -> bool {
+        let lost = |record| Some(Reply::Lost(Lost { record, seen, after: None, said: None }));
+        self.step(RecordStep::Lose(evidence), lost).is_ok()
+    }
+
+    /// Its own exchange failed.
+    pub(crate) fn fail(&self, loss: Loss) -> bool {
+        let Loss { evidence, seen, after, said } = loss;
+        let lost = |record| Some(Reply::Lost(Lost { record, seen: Some(seen), after, said }));
+        self.step(RecordStep::Lose(evidence), lost).is_ok()
     }
 
     /// Nobody is left who could answer: lost, if it was anything before.

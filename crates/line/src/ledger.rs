@@ -6,8 +6,8 @@ use std::sync::{Arc, OnceLock, PoisonError};
 
 use linetender_core::{Evidence, Generation, Instant, Record, Vitals};
 use linetender_wire::frame::{self, Frame, Message, Outcome};
-use linetender_wire::stdio::{Listener, Outbox, Outgoing, Refused};
-use linetender_wire::{Item, Redacted, queue};
+use linetender_wire::seam::{Listener, Loss, Outbox, Outgoing, Refused, Ticket};
+use linetender_wire::{Detail, Item, Redacted, Seen, queue};
 use tokio::sync::{Notify, mpsc, oneshot};
 
 use crate::clock::Clock;
@@ -131,7 +131,7 @@ impl Ledger {
             book.calls.insert(id, Arc::clone(&entry));
             book.notified_last = false;
         }
-        let ticket = Some(Arc::clone(&entry) as Arc<dyn linetender_wire::stdio::Ticket>);
+        let ticket = Some(Arc::clone(&entry) as Arc<dyn Ticket>);
         let sent = outbox.send(Outgoing { text: frame::one_line(text(id)), ticket });
         if let Err(refused) = sent {
             self.remove(id);
@@ -202,11 +202,11 @@ impl Ledger {
         }
     }
 
-    /// Settles all that are left; why, if that is not the same as why the generation ended.
-    pub(crate) fn settle_all(&self, evidence: Evidence, why: Option<&Arc<str>>) {
+    /// Settles all that are left; what was seen, if that is not the same as why the generation ended.
+    pub(crate) fn settle_all(&self, evidence: Evidence, seen: Option<&Detail>) {
         let calls = std::mem::take(&mut self.book().calls);
         for entry in calls.into_values() {
-            entry.lose(evidence, why.cloned());
+            entry.lose(evidence, seen.cloned());
         }
         self.tell_if_empty(&self.book());
     }
@@ -261,7 +261,8 @@ impl Ledger {
             return self.count_odd();
         };
         let error = Redacted::head(error, ERROR_SHOWN);
-        let text = format!("the server answered without saying to what: {error}");
+        let text =
+            Redacted::head(&format!("the server answered without saying to what: {error}"), 2 * ERROR_SHOWN);
         let only = {
             let mut book = self.book();
             let only = book.calls.len() == 1 && !book.notified_last;
@@ -270,9 +271,9 @@ impl Ledger {
         match only {
             Some((_, entry)) => {
                 self.answered.fetch_add(u64::from(entry.callers()), Ordering::Relaxed);
-                entry.answer(Reply::Unusable(text));
+                entry.answer(Reply::Unusable(text.to_string()));
             }
-            None => self.settle_all(Evidence::Nothing, Some(&text.into())),
+            None => self.settle_all(Evidence::Nothing, Some(&Arc::new(Seen::Unusable { words: text }))),
         }
     }
 
@@ -305,8 +306,7 @@ impl Ledger {
             }
             Message::Notification { method: "notifications/progress", params } => self.note_progress(params),
             Message::Notification { method, .. } if method.ends_with("/list_changed") => {
-                self.lists_changed.store(true, Ordering::Release);
-                self.nudge.notify_one();
+                self.gap();
             }
             // About a question of its own: the agent knows that by another number.
             Message::Notification { method: "notifications/cancelled", .. } => {
@@ -345,6 +345,18 @@ impl Ledger {
 }
 
 impl Listener for Ledger {
+    fn lost(&self, id: u64, loss: Loss) {
+        match self.remove(id) {
+            Some(entry) => drop(entry.fail(loss)),
+            None => self.count_odd(),
+        }
+    }
+
+    fn gap(&self) {
+        self.lists_changed.store(true, Ordering::Release);
+        self.nudge.notify_one();
+    }
+
     fn heard(&self) {
         self.heard_at.store(self.clock.now().nanos(), Ordering::Relaxed);
     }
@@ -364,7 +376,10 @@ impl Listener for Ledger {
                 let why = format!("the answer is {bad} ({seen} bytes had come)");
                 match id.as_deref().and_then(frame::number) {
                     Some(id) => self.answer(id, Reply::Unusable(why)),
-                    None => self.settle_all(Evidence::Nothing, Some(&why.into())),
+                    None => {
+                        let seen = Seen::Unusable { words: Redacted::head(&why, ERROR_SHOWN) };
+                        self.settle_all(Evidence::Nothing, Some(&Arc::new(seen)));
+                    }
                 }
             }
         }

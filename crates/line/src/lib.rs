@@ -27,8 +27,10 @@ mod entry;
 mod error;
 mod ledger;
 mod line;
+mod listen;
 #[cfg(all(test, shuttle))]
 mod races;
+mod reach;
 mod rig;
 mod server;
 pub mod session;

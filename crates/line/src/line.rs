@@ -311,7 +311,7 @@ impl Line {
 
     /// The process of the present generation.
     pub fn pid(&self) -> Option<i32> {
-        self.link(None)?.child.pid()
+        self.link(None)?.reach.pid()
     }
 }
 

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use linetender_core::{Delivery, Evidence, Extent, Generation, Proof, Record, RecordStep, Safety};
-use linetender_wire::stdio::{Outbox, Outgoing};
-use linetender_wire::{Item, frame, queue, stdio::Listener as _};
+use linetender_wire::seam::{Listener as _, Outbox, Outgoing};
+use linetender_wire::{Item, frame, queue};
 use shuttle::thread;
 
 use crate::clock::Clock;
@@ -50,7 +50,7 @@ fn caller(ledger: &Ledger, leaves: bool) -> Told {
     loop {
         match answer.try_recv() {
             Ok(Reply::Answer(_)) => return Told::Answered,
-            Ok(Reply::Lost(record, _)) => return Told::Lost(record.delivery().unwrap()),
+            Ok(Reply::Lost(lost)) => return Told::Lost(lost.record.delivery().unwrap()),
             Ok(Reply::Unusable(why)) => panic!("{why}"),
             Err(_) => thread::yield_now(),
         }

@@ -1,5 +1,7 @@
 //! What the user configured: a name, how to reach it, and its policy.
 
+mod http;
+
 use std::collections::HashSet;
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -8,6 +10,8 @@ use std::sync::Arc;
 use linetender_core::Policy;
 use linetender_wire::handshake::{Eras, Hello};
 use linetender_wire::stdio::{Env, Program, Reaper};
+
+use http::Http;
 
 /// The variables that a server is given when nothing else is said: what a program needs to run at all, and nothing that
 /// could be a secret.
@@ -30,27 +34,44 @@ const ALLOWED: [&str; 12] = [
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Server {
     pub(crate) name: Arc<str>,
-    pub(crate) program: Program,
-    pub(crate) reaper: Option<Reaper>,
+    pub(crate) target: Target,
     pub(crate) policy: Policy,
     pub(crate) eras: Eras,
     pub(crate) hello: Hello,
     pub(crate) safe_tools: HashSet<String>,
 }
 
+/// Where a server is.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(crate) enum Target {
+    Stdio { program: Program, reaper: Option<Reaper> },
+    Http(Http),
+}
+
 impl Server {
+    /// A server that is somewhere else, by its address: `http://…` or `https://…`.
+    ///
+    /// An address that cannot work is told when the line is dialled.
+    pub fn http(name: impl Into<Arc<str>>, url: &str) -> Self {
+        Self::to(name.into(), Target::Http(Http::at(url)))
+    }
+
     /// A server that is a program: its arguments, never a shell. It gets the variables that a program needs to run, and
     /// those that are added with [`env`](Self::env).
     pub fn stdio<A: Into<OsString>>(name: impl Into<Arc<str>>, argv: impl IntoIterator<Item = A>) -> Self {
         let allowed = ALLOWED.iter().filter_map(|name| Some((OsString::from(name), our_variable(name)?)));
+        let program = Program {
+            argv: argv.into_iter().map(Into::into).collect(),
+            dir: None,
+            env: Env::Only(allowed.collect()),
+        };
+        Self::to(name.into(), Target::Stdio { program, reaper: None })
+    }
+
+    fn to(name: Arc<str>, target: Target) -> Self {
         Self {
-            name: name.into(),
-            program: Program {
-                argv: argv.into_iter().map(Into::into).collect(),
-                dir: None,
-                env: Env::Only(allowed.collect()),
-            },
-            reaper: None,
+            name,
+            target,
             policy: Policy::default(),
             eras: Eras::Auto,
             hello: Hello::Ours { name: "linetender".into(), version: env!("CARGO_PKG_VERSION").into() },
@@ -58,10 +79,37 @@ impl Server {
         }
     }
 
-    /// Adds a variable to its environment.
+    /// Adds a header to everything that is sent to it, if it is somewhere else. Its value is printed nowhere.
+    #[must_use]
+    pub fn header(mut self, name: &str, value: &str) -> Self {
+        if let Target::Http(http) = &mut self.target {
+            http.header(name, value);
+        }
+        self
+    }
+
+    /// Trusts this certificate (in DER), besides those that the machine trusts.
+    #[must_use]
+    pub fn trust(mut self, certificate: impl Into<Vec<u8>>) -> Self {
+        if let Target::Http(http) = &mut self.target {
+            http.trust(certificate.into());
+        }
+        self
+    }
+
+    /// Speaks HTTP/2 to a plain `http` address, without asking first. On `https` the two sides agree by themselves.
+    #[must_use]
+    pub fn http2(mut self) -> Self {
+        if let Target::Http(http) = &mut self.target {
+            http.http2();
+        }
+        self
+    }
+
+    /// Adds a variable to its environment, if it is a program.
     #[must_use]
     pub fn env(mut self, name: impl Into<OsString>, value: impl Into<OsString>) -> Self {
-        if let Env::Only(variables) = &mut self.program.env {
+        if let Target::Stdio { program: Program { env: Env::Only(variables), .. }, .. } = &mut self.target {
             variables.push((name.into(), value.into()));
         }
         self
@@ -70,14 +118,18 @@ impl Server {
     /// Gives it the whole of our own environment.
     #[must_use]
     pub fn inherit_env(mut self) -> Self {
-        self.program.env = Env::Ours;
+        if let Target::Stdio { program, .. } = &mut self.target {
+            program.env = Env::Ours;
+        }
         self
     }
 
     /// Where it runs.
     #[must_use]
     pub fn dir(mut self, dir: impl Into<PathBuf>) -> Self {
-        self.program.dir = Some(dir.into());
+        if let Target::Stdio { program, .. } = &mut self.target {
+            program.dir = Some(dir.into());
+        }
         self
     }
 
@@ -111,16 +163,21 @@ impl Server {
 
     /// The binary that becomes the reaper of its processes; this program, if not said.
     #[must_use]
-    pub fn reaper(mut self, binary: impl Into<PathBuf>) -> Self {
-        self.reaper = Some(Reaper::Binary(binary.into()));
-        self
+    pub fn reaper(self, binary: impl Into<PathBuf>) -> Self {
+        self.reaped_by(Reaper::Binary(binary.into()))
     }
 
     /// No reaper: its process group is all that is watched. A grandchild that leaves the group escapes, and if this
     /// program is killed the server outlives it until it notices that its input is closed.
     #[must_use]
-    pub fn without_reaper(mut self) -> Self {
-        self.reaper = Some(Reaper::None);
+    pub fn without_reaper(self) -> Self {
+        self.reaped_by(Reaper::None)
+    }
+
+    fn reaped_by(mut self, by: Reaper) -> Self {
+        if let Target::Stdio { reaper, .. } = &mut self.target {
+            *reaper = Some(by);
+        }
         self
     }
 }

@@ -6,10 +6,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use linetender_core::{
-    Admission, Asked, Command, Effect, Event, Evidence, Generation, Machine, Settle, State, Walk,
+    Admission, Asked, Class, Command, Effect, Event, Evidence, Generation, Leaf, Machine, Settle, State, Walk,
 };
 use linetender_wire::handshake::Era;
-use linetender_wire::stdio::{self, Child};
+use linetender_wire::seam;
 use linetender_wire::{Detail, Pipe, Seen};
 use tokio::sync::{Notify, Semaphore, broadcast, mpsc, oneshot, watch};
 use tokio::task::JoinSet;
@@ -19,6 +19,8 @@ use crate::clock::{Clock, duration};
 use crate::dial::{Dial, DialNews, Link};
 use crate::ledger::{Agent, Ledger};
 use crate::line;
+use crate::listen::listen;
+use crate::reach::Reach;
 use crate::server::Server;
 use crate::status::{Published, Status};
 use crate::wishes::Wishes;
@@ -34,6 +36,8 @@ pub(crate) enum Inbox {
     Command(Command, Option<oneshot::Sender<Asked>>),
     Knock(oneshot::Sender<Admission>),
     Overdue(Generation),
+    /// The lists of this generation are not what the server goes by any more.
+    Relist(Generation),
 }
 
 /// What the tender's own tasks report.
@@ -50,7 +54,7 @@ enum News {
 enum Wake {
     Inbox(Option<Inbox>),
     News(News),
-    Wire(Option<stdio::Event>),
+    Wire(Option<seam::Event>),
     Nudge,
     Timer,
 }
@@ -60,7 +64,7 @@ struct Current {
     generation: Generation,
     ledger: Arc<Ledger>,
     link: Option<Arc<Link>>,
-    wire: mpsc::Receiver<stdio::Event>,
+    wire: mpsc::Receiver<seam::Event>,
     wire_open: bool,
     probing: Arc<AtomicBool>,
     lists: Lists,
@@ -103,6 +107,7 @@ struct Running {
     /// Acknowledgements of effects that had nothing to wait for.
     at_once: VecDeque<(Generation, Event<Detail>)>,
     abandoned: bool,
+    seed: u64,
 }
 
 impl Tender {
@@ -119,6 +124,7 @@ impl Tender {
             nudge: Arc::default(),
             at_once: VecDeque::new(),
             abandoned: false,
+            seed,
         };
         while !matches!(running.machine.state(), State::Closed) {
             let wake = running.wait().await;
@@ -164,6 +170,7 @@ impl Running {
             Wake::Inbox(Some(Inbox::Overdue(generation))) => {
                 self.machine.handle_event(now, generation, Event::Overdue);
             }
+            Wake::Inbox(Some(Inbox::Relist(generation))) => self.read_lists(generation),
             Wake::Inbox(None) => {
                 self.abandoned = true;
                 self.machine.handle_command(now, Command::Close);
@@ -198,17 +205,20 @@ impl Running {
                 self.event(generation, Event::Dialled);
             }
             News::Dial(generation, DialNews::Failed(seen)) => {
-                self.event(generation, Event::Lost(seen.cause()));
+                self.lost(generation, seen);
             }
             News::Drained(generation) => self.event(generation, Event::Drained),
             News::Probed(generation, true) => self.event(generation, Event::ProbeAnswered),
             News::Probed(generation, false) => self.event(generation, Event::ProbeFailed),
             News::Closed(generation, what) => {
-                let stderr = self.link(generation).map(|link| link.child.stderr()).unwrap_or_default();
+                let stderr = self.link(generation).map(|link| link.reach.stderr()).unwrap_or_default();
                 self.lost(generation, Seen::Closed { what, stderr });
             }
             News::Lists(generation, catalogue) => {
                 if let Some(catalogue) = catalogue {
+                    if let Some(link) = self.link(generation).filter(|link| link.reach.has_exchanges()) {
+                        link.reach.mirror(catalogue.mirrored());
+                    }
                     self.new_catalogue(catalogue);
                 }
                 if let Some(current) = self.current(generation)
@@ -220,30 +230,49 @@ impl Running {
         }
     }
 
-    fn handle_wire(&mut self, event: Option<stdio::Event>) {
+    fn handle_wire(&mut self, event: Option<seam::Event>) {
         let Some(current) = &mut self.current else { return };
         let generation = current.generation;
         match event {
-            Some(stdio::Event::FirstByte) => self.event(generation, Event::FirstByte),
-            Some(stdio::Event::Lost(seen)) => self.lost(generation, seen),
-            Some(stdio::Event::Closed(pipe)) => {
+            Some(seam::Event::FirstByte) => self.event(generation, Event::FirstByte),
+            Some(seam::Event::Trouble(seen)) => self.trouble(generation, &seen),
+            Some(seam::Event::Lost(seen)) => self.lost(generation, seen),
+            Some(seam::Event::Closed(pipe)) => {
                 let (news, link) = (self.news.0.clone(), current.link.clone());
                 current.tasks.spawn(async move {
                     tokio::time::sleep(EXIT_FOLLOWS).await;
-                    if link.is_some_and(|link| link.child.has_exited()) {
+                    if link.is_some_and(|link| link.reach.has_exited()) {
                         tokio::time::sleep(STATUS_FOLLOWS).await;
                     }
                     let _ = news.send(News::Closed(generation, pipe)).await;
                 });
             }
-            Some(stdio::Event::NoReader) => self.event(generation, Event::NoReader),
-            Some(stdio::Event::Gone) => self.event(generation, Event::Gone(None)),
+            Some(seam::Event::NoReader) => self.event(generation, Event::NoReader),
+            Some(seam::Event::Gone) => self.event(generation, Event::Gone(None)),
             None => {
                 // Nobody is left who could tell: there was no process, or it is gone.
                 current.wire_open = false;
                 self.event(generation, Event::Gone(None));
             }
         }
+    }
+
+    /// An exchange of its own failed: the server is suspect, and is looked at now.
+    fn trouble(&mut self, generation: Generation, seen: &Seen) {
+        tracing::debug!(server = &*self.tender.server.name, %seen, "trouble");
+        self.event(generation, Event::Trouble);
+    }
+
+    /// Whether the calls of the generation that is ending may still be answered: only its session is gone.
+    fn runs_on(&self) -> bool {
+        let exchanges = self.current.as_ref().and_then(|current| current.link.as_ref());
+        let session = Leaf::Failed(Class::SessionLost);
+        exchanges.is_some_and(|link| link.reach.has_exchanges())
+            && self
+                .machine
+                .state()
+                .cause()
+                .is_some_and(|cause| cause.leaves().iter().all(|leaf| leaf == session))
     }
 
     fn current(&mut self, generation: Generation) -> Option<&mut Current> {
@@ -255,8 +284,8 @@ impl Running {
         let dialing = matches!(self.machine.state(), State::Dialing(_));
         if let Some(current) = self.current(generation) {
             if !dialing {
-                link.child.outbox().seal();
-                link.child.kill();
+                link.reach.outbox().seal();
+                link.reach.kill();
             }
             current.link = Some(link);
         }
@@ -271,20 +300,24 @@ impl Running {
             Seen::Closed { .. } if dialing && probing => Seen::EndedOnProbe { exit: None },
             other => other,
         };
-        if matches!(seen, Seen::EndedOnProbe { .. }) {
-            self.remembered = Some(Era::Legacy);
+        match seen {
+            Seen::EndedOnProbe { .. } => self.remembered = Some(Era::Legacy),
+            Seen::OtherEra => self.remembered = None,
+            _ => {}
         }
         self.event(generation, Event::Lost(seen.cause()));
     }
 
     /// Callers asked the last generation to keep doing something: this one is asked too.
     fn restore(&mut self, generation: Generation) {
-        let wishes = Arc::clone(&self.tender.wishes);
+        let (wishes, hello) = (Arc::clone(&self.tender.wishes), self.tender.server.hello.clone());
+        let seed = self.seed ^ generation.number();
         let Some(current) = self.current(generation) else { return };
         let Some(link) = current.link.clone() else { return };
         let era = link.era();
-        if era == Era::Legacy {
-            current.tasks.spawn(async move { wishes.repeat(&link).await });
+        match era {
+            Era::Legacy => drop(current.tasks.spawn(async move { wishes.repeat(&link).await })),
+            Era::Modern => drop(current.tasks.spawn(listen(link, hello.meta(), seed))),
         }
         self.remembered = Some(era);
     }
@@ -348,14 +381,17 @@ impl Running {
                 if let Some(current) = &self.current {
                     current.ledger.seal();
                     if let Some(link) = &current.link {
-                        link.child.outbox().seal();
+                        link.reach.outbox().seal();
                     }
                 }
             }
             Effect::Drain { generation } => self.drain(generation),
             Effect::Settle { settle, .. } => self.settle(settle),
-            Effect::Kill { generation } => self.fell(generation, Child::kill),
-            Effect::Close { generation } => self.fell(generation, Child::close),
+            Effect::Kill { generation } => {
+                let order = if self.runs_on() { Reach::let_go } else { Reach::kill };
+                self.fell(generation, order);
+            }
+            Effect::Close { generation } => self.fell(generation, Reach::close),
             Effect::Forget { .. } => self.current = None,
         }
     }
@@ -393,6 +429,7 @@ impl Running {
             ledger: Arc::clone(&ledger),
             gate: Arc::clone(&self.tender.dial_gate),
             remembered: self.remembered,
+            seed: self.seed ^ generation.number(),
             wire: tell_wire,
             probing: Arc::clone(&probing),
         };
@@ -425,7 +462,7 @@ impl Running {
         let Some(current) = &mut self.current else { return };
         match current.link.clone() {
             Some(link) => drop(current.tasks.spawn(async move {
-                link.child.drain().await;
+                link.reach.drain().await;
                 let _ = news.send(News::Drained(generation)).await;
             })),
             None => self.at_once.push_back((generation, Event::Drained)),
@@ -435,19 +472,21 @@ impl Running {
     fn settle(&self, settle: Settle) {
         let Some(current) = &self.current else { return };
         match settle {
+            // Each of them has an exchange of its own, and will be told by that.
+            Settle::Residue | Settle::Unknown if self.runs_on() => {}
             Settle::Certain => current.ledger.settle_queued(),
             Settle::Residue => {
-                let residue = current.link.as_ref().map(|link| link.residue());
+                let residue = current.link.as_ref().map(|link| link.reach.residue());
                 current.ledger.settle_all(residue.unwrap_or(Evidence::Nothing), None);
             }
             Settle::Unknown => current.ledger.settle_all(Evidence::Nothing, None),
         }
     }
 
-    fn fell(&mut self, generation: Generation, order: impl FnOnce(&Child)) {
+    fn fell(&mut self, generation: Generation, order: impl FnOnce(&Reach)) {
         let Some(current) = &mut self.current else { return };
         match &current.link {
-            Some(link) => order(&link.child),
+            Some(link) => order(&link.reach),
             // It never had a process, or the dial had just made one: dropping the dial drops that too, and when the last
             // who could speak of it is gone, so is the tree.
             None => current.tasks.abort_all(),
@@ -458,7 +497,7 @@ impl Running {
     }
 }
 
-async fn wire_event(current: &mut Option<Current>) -> Option<stdio::Event> {
+async fn wire_event(current: &mut Option<Current>) -> Option<seam::Event> {
     match current {
         Some(current) if current.wire_open => current.wire.recv().await,
         _ => std::future::pending().await,

@@ -1,7 +1,7 @@
 //! What callers asked a server to keep doing: it is asked again of every generation.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::dial::Link;
 
@@ -40,7 +40,7 @@ impl Wishes {
     }
 
     /// Asks a new generation for all of them. What it refuses is lost with it: the next one is asked again.
-    pub(crate) async fn repeat(&self, link: &Link) {
+    pub(crate) async fn repeat(&self, link: &Arc<Link>) {
         let wanted = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let level = wanted.level.iter().map(|params| ("logging/setLevel", params));
         let resources = wanted.resources.values().map(|params| ("resources/subscribe", params));

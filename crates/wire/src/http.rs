@@ -1,4 +1,4 @@
-//! Streamable HTTP, up to but without the generation: events, headers, connections, and what a response means.
+//! Streamable HTTP: events, headers, connections, what a response means, and the generation made of them.
 //!
 //! A POST and its answer are a pair, and that pair is all we ever know of a call over HTTP. So every part here keeps the
 //! facts of that pair: whether a byte of it was written, how its exchange broke, what a status says about the call and,
@@ -9,6 +9,7 @@ mod connect;
 mod endpoint;
 pub mod headers;
 mod pool;
+mod remote;
 pub mod sse;
 pub mod verdict;
 
@@ -16,3 +17,4 @@ pub use broken::{Broken, Phase};
 pub use connect::{Proxies, Surroundings, Waits};
 pub use endpoint::{Endpoint, URL_LIMIT};
 pub use pool::{Begun, Body, Pool, Request, Response, Settings};
+pub use remote::{Approach, Remote};

@@ -12,10 +12,13 @@ mod lines;
 mod os;
 pub mod queue;
 mod redact;
+mod reopen;
+pub mod seam;
 mod seen;
 pub mod stdio;
 mod tasks;
 
 pub use lines::{Item, Lines};
 pub use redact::Redacted;
+pub use reopen::Reopen;
 pub use seen::{Detail, Exit, Pipe, Seen};

@@ -9,7 +9,6 @@ mod control;
 mod descriptors;
 mod keeper;
 mod local;
-mod outbox;
 mod reader;
 #[cfg(all(target_os = "linux", not(linetender_portable)))]
 pub mod reaper;
@@ -20,7 +19,5 @@ mod remains;
 mod stderr;
 mod writer;
 
-pub use child::{Child, Env, Event, Launch, Program, Reaper};
+pub use child::{Child, Env, Launch, Program, Reaper};
 pub use descriptors::raise_descriptor_limit;
-pub use outbox::{Outbox, Outgoing, Refused, Ticket};
-pub use reader::Listener;

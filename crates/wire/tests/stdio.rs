@@ -5,9 +5,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use linetender_core::{ClosePolicy, Extent, Limits, Span};
-use linetender_wire::stdio::{
-    Child, Env, Event, Launch, Listener, Outgoing, Program, Reaper, Refused, Ticket,
-};
+use linetender_wire::seam::{Event, Listener, Loss, Outgoing, Refused, Ticket};
+use linetender_wire::stdio::{Child, Env, Launch, Program, Reaper};
 use linetender_wire::{Exit, Item, Pipe, Seen, frame};
 use tokio::sync::mpsc;
 
@@ -23,6 +22,10 @@ impl Listener for Ears {
     }
 
     fn heard(&self) {}
+
+    fn lost(&self, _: u64, _: Loss) {}
+
+    fn gap(&self) {}
 }
 
 struct Server {

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use linetender_core::{Delivery, Extent, Instant, Record, RecordStep, Safety, Span};
-use linetender_wire::frame::{self, Frame};
+use linetender_wire::frame::Frame;
 use tokio::sync::oneshot;
 
 use super::Shared;
 use super::options::Deadline;
 use crate::dial::Link;
-use crate::entry::{Entry, Reply};
+use crate::entry::{Entry, Lost, Reply};
 use crate::error::CallErrorKind;
 use crate::tender::Inbox;
 
@@ -19,8 +19,8 @@ pub(super) enum Try {
     Answer(Frame),
     /// The call is over without an answer to pass on.
     Over(CallErrorKind, Record, String),
-    /// It was lost, and why, if that is not the same as why its generation ended.
-    Lost(Record, Option<Arc<str>>),
+    /// It was lost.
+    Lost(Lost),
     /// It could not be registered: that generation is over.
     Sealed,
 }
@@ -67,9 +67,12 @@ impl<'a> Out<'a> {
             match tokio::time::timeout_at(clock.at(self.until), &mut answer).await {
                 Ok(Ok(Reply::Answer(frame))) => return Try::Answer(frame),
                 Ok(Ok(Reply::Unusable(why))) => return unusable(why),
-                Ok(Ok(Reply::Lost(record, why))) => return Try::Lost(record, why),
+                Ok(Ok(Reply::Lost(lost))) => return Try::Lost(lost),
                 // The ledger is gone, and its calls with it.
-                Ok(Err(_)) => return Try::Lost(self.entry.forgotten(), None),
+                Ok(Err(_)) => {
+                    let record = self.entry.forgotten();
+                    return Try::Lost(Lost { record, seen: None, after: None, said: None });
+                }
                 Err(_) => {}
             }
             let now = clock.now();
@@ -99,8 +102,7 @@ impl<'a> Out<'a> {
     /// Out of the ledger, and the server is told to stop.
     fn leave(&self, owed_until: Option<Instant>) {
         self.link.ledger.abandon(self.entry.id, owed_until);
-        let params = format!(r#"{{"requestId":{},"reason":"the caller gave up"}}"#, self.entry.id);
-        self.link.ledger.tell(frame::notification("notifications/cancelled", Some(&params)));
+        self.link.cancel(self.entry.id);
     }
 }
 

@@ -21,10 +21,12 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::header::{CONTENT_ENCODING, CONTENT_TYPE, HOST, USER_AGENT};
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
+use linetender_core::Extent;
 
 use super::broken::{Broken, Phase};
 use super::connect::{self, Speaks, Surroundings, Waits};
 use super::endpoint::Endpoint;
+use crate::seam::Ticket;
 use idle::Idle;
 use talk::{Http1, Http2, Line};
 
@@ -72,13 +74,39 @@ pub struct Request {
 }
 
 /// Whether a request was handed to a connection. Until then no byte of it was written.
-#[derive(Clone, Debug, Default)]
-pub struct Begun(Arc<AtomicBool>);
+#[derive(Clone, Default)]
+pub struct Begun {
+    at: Arc<AtomicBool>,
+    /// Whose request it is: they may have withdrawn it while a connection was made.
+    ticket: Option<Arc<dyn Ticket>>,
+}
 
 impl Begun {
+    /// For a request that can be withdrawn.
+    pub fn of(ticket: Option<Arc<dyn Ticket>>) -> Self {
+        Self { at: Arc::default(), ticket }
+    }
+
     /// Whether it was.
     pub fn get(&self) -> bool {
-        self.0.load(Ordering::Acquire)
+        self.at.load(Ordering::Acquire)
+    }
+
+    /// It is about to be written; whether it may be. A redirect does not ask again.
+    fn begin(&self, length: usize) -> bool {
+        if self.get() {
+            return true;
+        }
+        let extent = Extent { start: 0, len: u32::try_from(length).unwrap_or(u32::MAX) };
+        let may = self.ticket.as_ref().is_none_or(|ticket| ticket.writing(extent));
+        self.at.store(may, Ordering::Release);
+        may
+    }
+}
+
+impl std::fmt::Debug for Begun {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Begun").field(&self.get()).finish()
     }
 }
 
@@ -175,7 +203,9 @@ impl Pool {
 impl Inner {
     async fn once(self: &Arc<Self>, to: &Endpoint, request: &Request) -> Result<Response, Broken> {
         let line = self.line().await?;
-        request.begun.0.store(true, Ordering::Release);
+        if !request.begun.begin(request.body.len()) {
+            return Err(Broken::unsent(Phase::Request, "it was withdrawn"));
+        }
         let (response, lease) = line.send(self, to, request).await?;
         let (head, incoming) = response.into_parts();
         let keep = self.settings.pooling

@@ -18,14 +18,13 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::control::CONTROL_FD;
 use super::keeper::Keeper;
-use super::outbox::Outbox;
-use super::reader::Listener;
 use super::remains::Remains;
 use super::stderr::Ring;
 use super::{descriptors, local, reader, reaper, stderr, writer};
 use crate::frame::Limits;
 use crate::redact::Redacted;
-use crate::seen::{Pipe, Seen};
+use crate::seam::{Event, Listener, Outbox};
+use crate::seen::Seen;
 use crate::tasks::{Owned, spawn_last};
 
 /// Whether this system can have reapers: Linux can, and `--cfg linetender_portable` pretends that it is another.
@@ -80,21 +79,6 @@ impl fmt::Debug for Env {
             Self::Only(variables) => f.debug_set().entries(variables.iter().map(|(name, _)| name)).finish(),
         }
     }
-}
-
-/// What happened to the process.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub enum Event {
-    /// It said its first byte.
-    FirstByte,
-    /// It is over, and this was seen.
-    Lost(Seen),
-    /// It closed one of its pipes. Most often because it is ending, and then that is told too.
-    Closed(Pipe),
-    /// Nobody reads its input any more: what was not consumed is known. Only after it was told to go.
-    NoReader,
-    /// Nothing of its tree is left. Only after it was told to go.
-    Gone,
 }
 
 /// An order to the process.

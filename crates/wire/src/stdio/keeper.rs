@@ -14,13 +14,13 @@ use tokio::process::Child as Process;
 use tokio::sync::mpsc;
 use tokio::time::Sleep;
 
-use super::child::{Env, Event, Order, Program};
+use super::child::{Env, Order, Program};
 use super::control::{KILL, Record, TERM};
-use super::outbox::Seal;
 use super::remains::Remains;
 use super::stderr::Ring;
 use super::writer::WriteEnd;
 use crate::redact::Redacted;
+use crate::seam::{Event, Seal};
 use crate::seen::{Exit, Pipe, Seen};
 use crate::tasks::Owned;
 

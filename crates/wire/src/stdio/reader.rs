@@ -6,18 +6,10 @@ use tokio::io::AsyncReadExt as _;
 use tokio::net::unix::pipe;
 use tokio::sync::{mpsc, oneshot};
 
-use super::child::Event;
 use crate::frame::Limits;
-use crate::lines::{Item, Lines};
+use crate::lines::Lines;
+use crate::seam::{Event, Listener};
 use crate::seen::Pipe;
-
-/// Whoever wants to know what the server says. Called on the reader's task: it must not block.
-pub trait Listener: Send + Sync + 'static {
-    /// A line came.
-    fn hear(&self, item: Item);
-    /// Something came, be it half a line.
-    fn heard(&self);
-}
 
 /// Reads until end of file, or until it is told to take what is there and stop.
 pub(super) async fn read(

@@ -9,8 +9,8 @@ use linetender_core::Extent;
 use tokio::io::{AsyncWriteExt as _, Interest};
 use tokio::net::unix::pipe;
 
-use super::outbox::{Outgoing, Seal, Ticket};
 use crate::queue;
+use crate::seam::{Outgoing, Seal, Ticket};
 
 /// Small messages are gathered up to about this much, so that few calls at a time are in the doubtful state of being
 /// written.

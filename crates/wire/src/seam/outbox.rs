@@ -46,13 +46,13 @@ pub struct Outbox {
 
 /// Once set, the writer stops: in mid-line, if need be.
 #[derive(Default)]
-pub(super) struct Seal {
+pub struct Seal {
     set: AtomicBool,
     news: Notify,
 }
 
 impl Outbox {
-    pub(super) fn new(capacity: usize) -> (Self, queue::Receiver<Outgoing>, Arc<Seal>) {
+    pub(crate) fn new(capacity: usize) -> (Self, queue::Receiver<Outgoing>, Arc<Seal>) {
         let (queue, frames) = queue::queue(capacity, BYTES);
         let seal = Arc::new(Seal::default());
         (Self { queue, seal: Arc::clone(&seal) }, frames, seal)
@@ -102,7 +102,7 @@ impl Weigh for Outgoing {
 
 impl Seal {
     /// Stops the writer.
-    pub(super) fn set(&self) {
+    pub(crate) fn set(&self) {
         self.set.store(true, Ordering::Release);
         self.news.notify_one();
     }
@@ -112,7 +112,7 @@ impl Seal {
     }
 
     /// Waits until it is set.
-    pub(super) async fn wait(&self) {
+    pub(crate) async fn wait(&self) {
         while !self.is_set() {
             self.news.notified().await;
         }

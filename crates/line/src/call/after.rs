@@ -1,0 +1,131 @@
+//! After a loss: what the core says may happen next, and the repair that comes before it.
+
+use linetender_core::{Declared, Delivery, Instant, Next, Proof, Record, Repair, Rules, Span};
+use linetender_wire::frame::Frame;
+
+use super::Call;
+use crate::dial::Link;
+use crate::entry::Lost;
+use crate::error::{CallError, CallErrorKind};
+use crate::tender::Inbox;
+
+/// How long a throttled call waits if the server does not say.
+const THROTTLED: Span = Span::from_secs(1);
+
+/// What becomes of a call that was lost.
+pub(super) enum After {
+    /// It is tried again, and this is its record.
+    Again(Record),
+    /// The server's own word on why it was not run is all there is to tell.
+    Said(Frame),
+}
+
+impl Call<'_> {
+    /// What becomes of a call that was lost: the core decides.
+    pub(super) async fn after_loss(
+        &self,
+        link: &Link,
+        lost: Lost,
+        deadline: Instant,
+    ) -> Result<After, CallError> {
+        let policy = self.shared.server.policy.settings();
+        let crosses = link.ledger.is_sealed();
+        let mut declared = Declared::NotYet;
+        loop {
+            let rules = Rules::new(policy, crosses, declared);
+            match lost.record.next(rules, || self.withdraw()) {
+                Some(Next::Bind(record) | Next::Again { record, after: None }) => {
+                    return Ok(After::Again(record));
+                }
+                Some(Next::Again { record, after: Some(repair) }) => {
+                    return if self.repaired(repair, link, &lost, deadline).await {
+                        Ok(After::Again(record))
+                    } else {
+                        self.settled(link, lost)
+                    };
+                }
+                Some(Next::AskNewGeneration) => declared = self.declared(link, crosses, deadline).await,
+                Some(Next::Settle(_)) | None => return self.settled(link, lost),
+            }
+        }
+    }
+
+    /// One re-send of a call of unknown outcome, if the budget has one.
+    fn withdraw(&self) -> bool {
+        let policy = self.shared.server.policy.settings();
+        let calls = self.shared.calls.load(std::sync::atomic::Ordering::Relaxed);
+        let mut budget = self.shared.retry.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        budget.withdraw(policy.retry, calls, self.shared.clock.now())
+    }
+
+    /// Mends what has to be mended before the next try; whether it was.
+    async fn repaired(&self, repair: Repair, link: &Link, lost: &Lost, deadline: Instant) -> bool {
+        let (clock, policy) = (self.shared.clock, self.shared.server.policy.settings());
+        match repair {
+            Repair::Wait => {
+                let wait = lost.after.unwrap_or(THROTTLED).min(policy.backoff.retry_after_cap);
+                let until = clock.now() + wait;
+                if until >= deadline {
+                    return false;
+                }
+                tokio::time::sleep_until(clock.at(until)).await;
+                true
+            }
+            Repair::Relist => {
+                let mut catalogue = self.shared.catalogue.clone();
+                catalogue.mark_unchanged();
+                if self.shared.inbox.send(Inbox::Relist(link.generation)).await.is_err() {
+                    return false;
+                }
+                let patience = (clock.now() + policy.call.wait_for_line).min(deadline);
+                tokio::time::timeout_at(clock.at(patience), catalogue.changed()).await.is_ok()
+            }
+            // Nobody here can get a token or speak another version.
+            Repair::Token | Repair::Version => false,
+        }
+    }
+
+    /// What the generation that would run it says of the tool; unsafe, if it does not say so in time.
+    async fn declared(&self, link: &Link, crosses: bool, deadline: Instant) -> Declared {
+        let oldest = link.generation.number() + u64::from(crosses);
+        let mut catalogue = self.shared.catalogue.clone();
+        let patience = self.shared.clock.now() + self.shared.server.policy.settings().call.wait_for_line;
+        let read = catalogue.wait_for(|catalogue| catalogue.generation >= oldest);
+        match tokio::time::timeout_at(self.shared.clock.at(patience.min(deadline)), read).await {
+            Ok(Ok(catalogue)) if self.tool.is_some_and(|tool| catalogue.declares_safe(tool)) => {
+                Declared::Safe
+            }
+            _ => Declared::Unsafe,
+        }
+    }
+
+    /// Nothing more can be done: the caller is told.
+    fn settled(&self, link: &Link, lost: Lost) -> Result<After, CallError> {
+        if let Some(said) = lost.said.filter(|_| explains_itself(&lost.record)) {
+            return Ok(After::Said(said));
+        }
+        let why = link.ledger.ended.get();
+        let cause = match (lost.seen, why) {
+            (Some(seen), _) => seen.to_string(),
+            (None, Some(why)) => why.text.clone(),
+            (None, None) => "the connection ended".to_owned(),
+        };
+        let mut error = self.error(CallErrorKind::Lost, "with the server", cause, &lost.record);
+        error.stderr = why.and_then(|why| why.stderr.clone());
+        Err(error)
+    }
+}
+
+/// Refusals that are about the request itself: nobody can say it better than the server.
+const fn explains_itself(record: &Record) -> bool {
+    matches!(
+        record.delivery(),
+        Some(Delivery::NotExecuted(
+            Proof::HeaderMismatch
+                | Proof::MissingCapability
+                | Proof::VersionRefused
+                | Proof::MethodNotAllowed
+                | Proof::TooLarge
+        ))
+    )
+}

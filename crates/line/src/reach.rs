@@ -1,0 +1,120 @@
+//! What is on the other side of the seam: a process, or a server somewhere else.
+
+use std::collections::HashMap;
+
+use linetender_core::Evidence;
+use linetender_wire::Redacted;
+use linetender_wire::frame;
+use linetender_wire::handshake::Era;
+use linetender_wire::http::Remote;
+use linetender_wire::http::headers::ParamHeaders;
+use linetender_wire::seam::{Outbox, Outgoing};
+use linetender_wire::stdio::Child;
+
+/// How a generation is reached.
+pub(crate) enum Reach {
+    Process(Child),
+    Remote(Remote),
+}
+
+impl Reach {
+    /// The way down.
+    pub(crate) const fn outbox(&self) -> &Outbox {
+        match self {
+            Self::Process(child) => child.outbox(),
+            Self::Remote(remote) => remote.outbox(),
+        }
+    }
+
+    /// Takes what is readable. Over HTTP each exchange does that by itself.
+    pub(crate) async fn drain(&self) {
+        match self {
+            Self::Process(child) => child.drain().await,
+            Self::Remote(_) => {}
+        }
+    }
+
+    /// Ends it at once.
+    pub(crate) fn kill(&self) {
+        match self {
+            Self::Process(child) => child.kill(),
+            Self::Remote(remote) => remote.kill(),
+        }
+    }
+
+    /// Ends it politely.
+    pub(crate) fn close(&self) {
+        match self {
+            Self::Process(child) => child.close(),
+            Self::Remote(remote) => remote.close(),
+        }
+    }
+
+    /// Ends it as far as new calls are concerned; what has an exchange of its own may still be answered.
+    pub(crate) fn let_go(&self) {
+        match self {
+            Self::Process(child) => child.kill(),
+            Self::Remote(remote) => remote.let_go(),
+        }
+    }
+
+    /// Whether calls under way have exchanges of their own, which may outlive a session.
+    pub(crate) const fn has_exchanges(&self) -> bool {
+        matches!(self, Self::Remote(_))
+    }
+
+    /// The server is to stop working on a request.
+    // MCP 2026-07-28, Streamable HTTP: closing the response stream is the cancellation. Everywhere else it is said.
+    pub(crate) fn cancel(&self, id: u64, era: Era) {
+        if !matches!((self, era), (Self::Remote(_), Era::Modern)) {
+            let params = format!(r#"{{"requestId":{id},"reason":"the caller gave up"}}"#);
+            let text = frame::notification("notifications/cancelled", Some(&params));
+            // If there is no room the server does not read, and would not read this either.
+            let _ = self.outbox().send(Outgoing { text, ticket: None });
+        }
+        if let Self::Remote(remote) = self {
+            remote.cancel(id);
+        }
+    }
+
+    /// What a lost call's verdict can rest on.
+    pub(crate) fn residue(&self) -> Evidence {
+        match self {
+            Self::Process(child) => {
+                child.consumed().map_or(Evidence::Nothing, |bytes| Evidence::Consumed { bytes })
+            }
+            Self::Remote(_) => Evidence::Nothing,
+        }
+    }
+
+    /// The last lines of its stderr.
+    pub(crate) fn stderr(&self) -> Redacted {
+        match self {
+            Self::Process(child) => child.stderr(),
+            Self::Remote(_) => Redacted::default(),
+        }
+    }
+
+    /// Its process, if that is ours.
+    pub(crate) fn pid(&self) -> Option<i32> {
+        match self {
+            Self::Process(child) => child.pid(),
+            Self::Remote(_) => None,
+        }
+    }
+
+    /// Whether its process is over.
+    pub(crate) fn has_exited(&self) -> bool {
+        match self {
+            Self::Process(child) => child.has_exited(),
+            Self::Remote(_) => false,
+        }
+    }
+
+    /// Which arguments of which tools it wants to see in headers.
+    pub(crate) fn mirror(&self, tools: HashMap<String, ParamHeaders>) {
+        if let Self::Remote(remote) = self {
+            remote.mirror(tools);
+        }
+    }
+}

@@ -1,0 +1,62 @@
+//! A server that is somewhere else.
+
+use std::sync::OnceLock;
+
+use http::{HeaderMap, HeaderName, HeaderValue};
+use linetender_core::Settings as Policy;
+use linetender_wire::http::{Approach, Endpoint, Settings, Surroundings};
+use linetender_wire::{Redacted, Seen};
+
+/// How it is reached.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(crate) struct Http {
+    /// Where it is, or what is wrong with its address: that is told when it is dialled.
+    endpoint: Result<Endpoint, Seen>,
+    headers: HeaderMap,
+    roots: Vec<Vec<u8>>,
+    settings: Settings,
+}
+
+impl Http {
+    pub(crate) fn at(url: &str) -> Self {
+        let endpoint = Endpoint::new(url).map_err(|broken| broken.seen());
+        Self { endpoint, headers: HeaderMap::new(), roots: Vec::new(), settings: Settings::default() }
+    }
+
+    pub(crate) fn header(&mut self, name: &str, value: &str) {
+        match (HeaderName::from_bytes(name.as_bytes()), HeaderValue::from_str(value)) {
+            (Ok(name), Ok(mut value)) => {
+                // It is a credential more often than not: nothing may print it.
+                value.set_sensitive(true);
+                self.headers.append(name, value);
+            }
+            _ => {
+                let words = Redacted::head(&format!("the header {name:?} cannot be sent"), 200);
+                self.endpoint = Err(Seen::Unreachable { words, config: true });
+            }
+        }
+    }
+
+    pub(crate) fn trust(&mut self, certificate: Vec<u8>) {
+        self.roots.push(certificate);
+    }
+
+    pub(crate) fn http2(&mut self) {
+        self.settings.http2_only = true;
+    }
+
+    pub(crate) fn approach(&self, policy: &Policy, seed: u64) -> Result<Approach, Seen> {
+        /// What this machine says about networks does not change while we run.
+        static AROUND: OnceLock<Surroundings> = OnceLock::new();
+        let around = AROUND.get_or_init(Surroundings::read);
+        Ok(Approach {
+            endpoint: self.endpoint.clone()?,
+            headers: self.headers.clone(),
+            around: if self.roots.is_empty() { around.clone() } else { around.trusting(self.roots.clone()) },
+            settings: self.settings,
+            sizes: policy.limits,
+            close: policy.close,
+            seed,
+        })
+    }
+}

@@ -1,0 +1,225 @@
+//! A server somewhere else. Each request is an exchange of its own, which brings its own answer or its own failure;
+//! what is left for the generation is the session, the server's own stream, and the end.
+
+mod exchange;
+mod shared;
+mod stream;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::HeaderMap;
+use linetender_core::{ClosePolicy, Limits as Sizes};
+use tokio::sync::mpsc;
+use tokio::task::{AbortHandle, JoinSet};
+
+use super::headers::ParamHeaders;
+use super::{Endpoint, Settings, Surroundings};
+use crate::frame::{self, Frame, Limits, Message};
+use crate::queue;
+use crate::seam::{Event, Listener, Outbox, Outgoing, Seal};
+use crate::tasks::spawn_last;
+use shared::Shared;
+
+/// How long a server may take to hear that the handshake is done. Nothing else is said to it before.
+const INITIALIZED: Duration = Duration::from_secs(10);
+
+/// How to reach a server.
+#[derive(Clone, Debug)]
+pub struct Approach {
+    /// Where it is.
+    pub endpoint: Endpoint,
+    /// What every request carries: credentials, most often.
+    pub headers: HeaderMap,
+    /// Proxies and roots.
+    pub around: Surroundings,
+    /// How connections are made and kept.
+    pub settings: Settings,
+    /// The sizes.
+    pub sizes: Sizes,
+    /// The times of a polite end.
+    pub close: ClosePolicy,
+    /// Keeps streams of many lines from coming back in step.
+    pub seed: u64,
+}
+
+/// An order to the generation.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Order {
+    /// Ends everything.
+    Kill,
+    /// Ends the session politely, and then everything.
+    Close,
+    /// Takes nothing more, and lets what is under way run on: each has its own answer coming.
+    LetGo,
+}
+
+/// A generation over HTTP. Dropping it ends everything that is under way.
+pub struct Remote {
+    outbox: Outbox,
+    orders: mpsc::Sender<Order>,
+    shared: Arc<Shared>,
+}
+
+impl Remote {
+    /// Connects to nothing yet: the first frame does.
+    pub fn launch(approach: Approach, listener: Arc<dyn Listener>, events: mpsc::Sender<Event>) -> Self {
+        let sizes = approach.sizes;
+        let (outbox, frames, seal) = Outbox::new(sizes.queue.into());
+        let (orders, ordered) = mpsc::channel(4);
+        let close = Duration::from_nanos(approach.close.stdin.nanos());
+        let shared = Arc::new(Shared::new(approach, listener, events));
+        let keeper = Keeper {
+            shared: Arc::clone(&shared),
+            frames,
+            seal,
+            ordered,
+            exchanges: JoinSet::new(),
+            stream: None,
+            close,
+        };
+        spawn_last(keeper.keep());
+        Self { outbox, orders, shared }
+    }
+
+    /// The way down.
+    pub const fn outbox(&self) -> &Outbox {
+        &self.outbox
+    }
+
+    /// Nobody waits for this request any more: its exchange ends, and that is all a modern server has to know.
+    pub fn cancel(&self, id: u64) {
+        self.shared.cancel(id);
+    }
+
+    /// Ends everything.
+    pub fn kill(&self) {
+        // The queue has room for every order there is, or the keeper is gone.
+        let _ = self.orders.try_send(Order::Kill);
+    }
+
+    /// Ends the session politely, and then everything.
+    pub fn close(&self) {
+        let _ = self.orders.try_send(Order::Close);
+    }
+
+    /// Takes nothing more, and lets what is under way run on.
+    pub fn let_go(&self) {
+        let _ = self.orders.try_send(Order::LetGo);
+    }
+
+    /// Which arguments of which tools a modern server wants to see in headers.
+    pub fn mirror(&self, tools: HashMap<String, ParamHeaders>) {
+        self.shared.mirror(tools);
+    }
+}
+
+/// The one task that owns what is under way.
+struct Keeper {
+    shared: Arc<Shared>,
+    frames: queue::Receiver<Outgoing>,
+    seal: Arc<Seal>,
+    ordered: mpsc::Receiver<Order>,
+    exchanges: JoinSet<Option<u64>>,
+    stream: Option<AbortHandle>,
+    close: Duration,
+}
+
+/// What the keeper woke up for.
+enum News {
+    Frame(Option<Outgoing>),
+    Order(Option<Order>),
+    Done(Option<u64>),
+}
+
+impl Keeper {
+    async fn keep(mut self) {
+        let mut sealed = false;
+        let last = loop {
+            let news = tokio::select! {
+                biased;
+                order = self.ordered.recv() => News::Order(order),
+                Some(done) = self.exchanges.join_next() => News::Done(done.unwrap_or(None)),
+                () = self.seal.wait(), if !sealed => {
+                    sealed = true;
+                    continue;
+                }
+                frame = self.frames.recv(), if !sealed => News::Frame(frame),
+            };
+            match news {
+                News::Frame(Some(outgoing)) => self.begin(outgoing).await,
+                News::Frame(None) => sealed = true,
+                News::Order(order) => break order.unwrap_or(Order::Kill),
+                News::Done(id) => self.shared.done(id),
+            }
+        };
+        self.finish(last).await;
+    }
+
+    /// An exchange begins.
+    async fn begin(&mut self, outgoing: Outgoing) {
+        let limits = Limits { length: usize::MAX >> 1, ..self.shared.limits };
+        let Ok(frame) = frame::parse(&outgoing.text, limits) else { return };
+        let id = match frame.message() {
+            Message::Request { id, .. } => frame::number(id),
+            Message::Notification { .. } | Message::Response { .. } => None,
+        };
+        let done = is_initialized(&frame);
+        let exchange = exchange::run(Arc::clone(&self.shared), frame, id, outgoing.ticket);
+        if done {
+            // Whatever is said next must not overtake this.
+            let _ = tokio::time::timeout(INITIALIZED, exchange).await;
+            self.stream = Some(self.exchanges.spawn(stream::own(Arc::clone(&self.shared))));
+            return;
+        }
+        let task = self.exchanges.spawn(async move {
+            exchange.await;
+            id
+        });
+        if let Some(id) = id {
+            self.shared.running(id, task);
+        }
+    }
+
+    async fn finish(mut self, order: Order) {
+        if let Some(stream) = self.stream.take() {
+            stream.abort();
+        }
+        match order {
+            Order::LetGo => {
+                self.shared.tell(Event::Gone).await;
+                self.run_on().await;
+            }
+            Order::Close => {
+                self.exchanges.shutdown().await;
+                let _ = tokio::time::timeout(self.close, exchange::end_session(&self.shared)).await;
+                self.shared.tell(Event::Gone).await;
+            }
+            Order::Kill => {
+                self.exchanges.shutdown().await;
+                self.shared.tell(Event::Gone).await;
+            }
+        }
+    }
+
+    /// Until the last exchange is over, or nobody holds the generation any more.
+    async fn run_on(&mut self) {
+        loop {
+            tokio::select! {
+                done = self.exchanges.join_next() => match done {
+                    Some(done) => self.shared.done(done.ok().flatten()),
+                    None => return,
+                },
+                order = self.ordered.recv() => match order {
+                    Some(Order::LetGo | Order::Close) => {}
+                    Some(Order::Kill) | None => return,
+                },
+            }
+        }
+    }
+}
+
+fn is_initialized(frame: &Frame) -> bool {
+    matches!(frame.message(), Message::Notification { method: "notifications/initialized", .. })
+}

@@ -1,0 +1,315 @@
+//! One POST, and everything that comes back on it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{HeaderMap, Method};
+use linetender_core::{Evidence, Proof};
+
+use super::shared::{Shared, Spoken};
+use super::stream;
+use crate::frame::{self, Frame, Message, Outcome};
+use crate::handshake::Era;
+use crate::http::headers::{self, Ask};
+use crate::http::pool::Begun;
+use crate::http::verdict::{self, Asked, Call, Exchange, HEAD_SHOWN, Line, Verdict};
+use crate::http::{Broken, Request, Response};
+use crate::lines::Item;
+use crate::seam::{Event, Loss, Ticket};
+use crate::seen::Seen;
+
+/// How much of a body that is no JSON is read, so that it can be shown.
+const GLANCE: usize = 4 * HEAD_SHOWN;
+
+/// How long a session that is presumed to be gone may take to prove that it is not.
+const PROOF: Duration = Duration::from_secs(5);
+
+/// Posts a frame, and sees to it that whoever waits for it is told something.
+pub(super) async fn run(shared: Arc<Shared>, frame: Frame, id: Option<u64>, ticket: Option<Arc<dyn Ticket>>) {
+    let spoken = speaks(&shared, &frame);
+    let asked = asked(&frame, id);
+    let broken = match post(&shared, &frame, &spoken, asked, ticket).await {
+        Ok((verdict, response)) => {
+            return judged(&shared, &frame, &spoken, asked, verdict, response).await;
+        }
+        Err(broken) => broken,
+    };
+    if let Some(id) = asked.id() {
+        broke(&shared, id, &broken);
+    }
+    if !is_handshake(asked) {
+        shared.tell(Event::Trouble(broken.seen())).await;
+    }
+}
+
+/// DELETE: whatever the server says to that, the session is over for us.
+pub(super) async fn end_session(shared: &Shared) {
+    let spoken = shared.spoken().clone();
+    if spoken.era == Era::Legacy && spoken.session.is_some() {
+        let headers = headers::delete_headers(spoken.version.as_deref(), spoken.session.as_ref());
+        let _ = shared.pool.send(&request(shared, Method::DELETE, headers, Bytes::new(), None)).await;
+    }
+}
+
+pub(super) fn request(
+    shared: &Shared,
+    method: Method,
+    ours: HeaderMap,
+    body: Bytes,
+    ticket: Option<Arc<dyn Ticket>>,
+) -> Request {
+    Request { method, headers: shared.with_fixed(ours), body, begun: Begun::of(ticket) }
+}
+
+/// In which era this is said. The handshake says it itself.
+fn speaks(shared: &Shared, frame: &Frame) -> Spoken {
+    let spoken = shared.spoken().clone();
+    match frame.message() {
+        Message::Request { method: "initialize", .. } => {
+            Spoken { era: Era::Legacy, version: None, session: None }
+        }
+        Message::Request { method: "server/discover", .. } => Spoken { era: Era::Modern, ..spoken },
+        _ => spoken,
+    }
+}
+
+fn asked(frame: &Frame, id: Option<u64>) -> Asked {
+    match (frame.message(), id) {
+        (Message::Request { method, .. }, Some(id)) => match method {
+            "initialize" => Asked::Initialize { id },
+            "server/discover" => Asked::Discover { id },
+            "ping" => Asked::Ping { id },
+            _ => Asked::Request { id },
+        },
+        _ => Asked::Notification,
+    }
+}
+
+const fn is_handshake(asked: Asked) -> bool {
+    matches!(asked, Asked::Initialize { .. } | Asked::Discover { .. })
+}
+
+/// Sends it, and judges what comes back. The response comes along if events follow.
+async fn post(
+    shared: &Shared,
+    frame: &Frame,
+    spoken: &Spoken,
+    asked: Asked,
+    ticket: Option<Arc<dyn Ticket>>,
+) -> Result<(Verdict, Option<Response>), Broken> {
+    let (method, params) = match frame.message() {
+        Message::Request { method, params, .. } | Message::Notification { method, params } => {
+            (method, params)
+        }
+        Message::Response { .. } => ("", None),
+    };
+    let said = params.filter(|_| spoken.era == Era::Modern).and_then(version_said);
+    let mirrors = shared.mirrors();
+    let tool =
+        if method == "tools/call" && !mirrors.is_empty() { params.and_then(tool_called) } else { None };
+    let ours = headers::headers(&Ask {
+        era: spoken.era,
+        version: said.as_deref().or(spoken.version.as_deref()),
+        method,
+        params,
+        session: spoken.session.as_ref(),
+        param_headers: tool.and_then(|tool| mirrors.get(&tool)),
+    });
+    let request = request(shared, Method::POST, ours, frame.text().clone(), ticket);
+    let response = shared.pool.send(&request).await?;
+    read(shared, spoken, asked, response).await
+}
+
+/// Reads as much of a response as is needed to judge it.
+pub(super) async fn read(
+    shared: &Shared,
+    spoken: &Spoken,
+    asked: Asked,
+    mut response: Response,
+) -> Result<(Verdict, Option<Response>), Broken> {
+    shared.heard().await;
+    let follows = response.is_event_stream() && response.status.is_success();
+    let body = if follows {
+        Bytes::new()
+    } else if is_json(&response.headers) {
+        response.body.all(shared.limits.length).await?
+    } else {
+        response.body.head(GLANCE).await
+    };
+    let verdict = verdict::judge(&Exchange {
+        era: spoken.era,
+        session: spoken.session.is_some(),
+        asked,
+        status: response.status.as_u16(),
+        headers: &response.headers,
+        body: &body,
+        limits: shared.limits,
+    });
+    Ok((verdict, follows.then_some(response)))
+}
+
+async fn judged(
+    shared: &Arc<Shared>,
+    frame: &Frame,
+    spoken: &Spoken,
+    asked: Asked,
+    verdict: Verdict,
+    response: Option<Response>,
+) {
+    let Verdict { mut call, mut line, session } = verdict;
+    if let Line::SessionGone { proven: false, ping_proves_call } = line {
+        if session_is_gone(shared, spoken).await {
+            line = Line::SessionGone { proven: true, ping_proves_call };
+            if ping_proves_call {
+                call = refused(call);
+            }
+        } else {
+            line = Line::Fine;
+        }
+    } else if let Line::SessionGone { proven: true, .. } = line {
+        *shared.session_gone.lock().await = true;
+    }
+    match (call, asked.id()) {
+        (Call::Answer(answer), Some(_)) => {
+            greeted(shared, frame, &answer, session);
+            shared.listener.hear(Item::Frame(answer));
+        }
+        (Call::Stream, Some(id)) => {
+            if let Some(response) = response {
+                shared.granted(asked, session);
+                stream::answers(shared, frame, spoken, id, response).await;
+            }
+        }
+        (Call::Unusable(words), Some(id)) => {
+            let seen = line.seen().unwrap_or(Seen::Unusable { words });
+            lose(shared, id, Evidence::Nothing, seen, &line, None);
+        }
+        (Call::Lost { evidence, words, said }, Some(id)) => {
+            let seen = line.seen().unwrap_or(Seen::Unusable { words });
+            lose(shared, id, evidence, seen, &line, said);
+        }
+        (Call::Accepted, _) | (_, None) => {}
+    }
+    if !is_handshake(asked)
+        && let Some(event) = event(&line)
+    {
+        shared.tell(event).await;
+    }
+}
+
+/// What the generation learns from a response that was not to a handshake.
+fn event(line: &Line) -> Option<Event> {
+    let seen = line.seen()?;
+    match line {
+        Line::SessionGone { .. } | Line::WantsAuth { .. } | Line::OtherEra | Line::OtherVersion { .. } => {
+            Some(Event::Lost(seen))
+        }
+        Line::Trouble { .. } | Line::NotMcp { .. } => Some(Event::Trouble(seen)),
+        // Coming back later is what the call does.
+        Line::Throttled { .. } | Line::HeaderMismatch | Line::Fine => None,
+    }
+}
+
+/// The server refused a whole session: it did not run the call either.
+fn refused(call: Call) -> Call {
+    let words = crate::Redacted::head("the server no longer knows the session", HEAD_SHOWN);
+    match call {
+        Call::Lost { words, said, .. } => {
+            Call::Lost { evidence: Evidence::Shown(Proof::SessionRefused), words, said }
+        }
+        Call::Answer(said) => {
+            Call::Lost { evidence: Evidence::Shown(Proof::SessionRefused), words, said: Some(said) }
+        }
+        other => other,
+    }
+}
+
+fn lose(shared: &Shared, id: u64, evidence: Evidence, seen: Seen, line: &Line, said: Option<Frame>) {
+    let after = if let Line::Throttled { after } = line { *after } else { None };
+    shared.listener.lost(id, Loss { evidence, seen: Arc::new(seen), after, said });
+}
+
+/// The exchange itself broke.
+pub(super) fn broke(shared: &Shared, id: u64, broken: &Broken) {
+    let loss = Loss { evidence: broken.evidence(), seen: Arc::new(broken.seen()), after: None, said: None };
+    shared.listener.lost(id, loss);
+}
+
+/// A ping on the same session tells whether it is the session that was refused. One asks, and all others wait for that.
+pub(super) async fn session_is_gone(shared: &Shared, spoken: &Spoken) -> bool {
+    let mut gone = shared.session_gone.lock().await;
+    if !*gone {
+        *gone = tokio::time::timeout(PROOF, ping_is_refused(shared, spoken)).await.unwrap_or(false);
+    }
+    *gone
+}
+
+async fn ping_is_refused(shared: &Shared, spoken: &Spoken) -> bool {
+    let id = shared.next_ping();
+    let Ok(frame) = frame::parse(&frame::request(id, "ping", None), shared.limits) else { return false };
+    match post(shared, &frame, spoken, Asked::Ping { id }, None).await {
+        Ok((verdict, _)) => matches!(verdict.line, Line::SessionGone { .. }),
+        Err(_) => false,
+    }
+}
+
+/// What a legacy handshake agreed on is sent with every request from now on.
+pub(super) fn greeted(
+    shared: &Shared,
+    frame: &Frame,
+    answer: &Frame,
+    session: Option<crate::http::headers::SessionId>,
+) {
+    let Message::Request { method, .. } = frame.message() else { return };
+    let Message::Response { outcome: Some((Outcome::Result, result)), .. } = answer.message() else { return };
+    match method {
+        "initialize" => {
+            #[derive(serde::Deserialize)]
+            struct Agreed {
+                #[serde(rename = "protocolVersion")]
+                version: Option<Box<str>>,
+            }
+            let version = serde_json::from_str::<Agreed>(result).ok().and_then(|agreed| agreed.version);
+            let mut spoken = shared.spoken();
+            let session = session.or_else(|| spoken.session.take());
+            *spoken = Spoken { era: Era::Legacy, version, session };
+        }
+        "server/discover" => {
+            let mut spoken = shared.spoken();
+            spoken.era = Era::Modern;
+            spoken.version = Some(crate::handshake::MODERN.into());
+        }
+        _ => {}
+    }
+}
+
+/// The version that a modern request names in its own words: its header must say the same.
+fn version_said(params: &str) -> Option<String> {
+    #[derive(serde::Deserialize)]
+    struct Params {
+        #[serde(rename = "_meta")]
+        meta: Option<Meta>,
+    }
+    #[derive(serde::Deserialize)]
+    struct Meta {
+        #[serde(rename = "io.modelcontextprotocol/protocolVersion")]
+        version: Option<String>,
+    }
+    serde_json::from_str::<Params>(params).ok()?.meta?.version
+}
+
+fn tool_called(params: &str) -> Option<String> {
+    #[derive(serde::Deserialize)]
+    struct Named {
+        name: String,
+    }
+    serde_json::from_str::<Named>(params).ok().map(|named| named.name)
+}
+
+fn is_json(headers: &HeaderMap) -> bool {
+    headers
+        .get(http::header::CONTENT_TYPE)
+        .and_then(|kind| kind.to_str().ok())
+        .is_some_and(|kind| kind.contains("json"))
+}

@@ -1,0 +1,135 @@
+//! What the exchanges of one generation share: the connections, the session, and whether it still counts.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use http::HeaderMap;
+use tokio::sync::mpsc;
+use tokio::task::AbortHandle;
+
+use super::Approach;
+use crate::frame::Limits;
+use crate::handshake::Era;
+use crate::http::Pool;
+use crate::http::headers::{ParamHeaders, SessionId};
+use crate::http::verdict::Asked;
+use crate::seam::{Event, Listener};
+use crate::seen::Seen;
+
+/// Ids of our own pings. They are nobody's calls, so they are counted from the other end.
+const PINGS: u64 = 1 << 62;
+
+/// What was agreed on.
+#[derive(Clone, Debug)]
+pub(super) struct Spoken {
+    pub(super) era: Era,
+    pub(super) version: Option<Box<str>>,
+    pub(super) session: Option<SessionId>,
+}
+
+pub(super) struct Shared {
+    pub(super) pool: Pool,
+    pub(super) limits: Limits,
+    pub(super) listener: Arc<dyn Listener>,
+    pub(super) seed: u64,
+    fixed: HeaderMap,
+    events: mpsc::Sender<Event>,
+    spoken: Mutex<Spoken>,
+    mirrors: Mutex<Arc<HashMap<String, ParamHeaders>>>,
+    /// Exchanges under way, by the id that they answer.
+    running: Mutex<HashMap<u64, AbortHandle>>,
+    first: AtomicBool,
+    pings: AtomicU64,
+    /// Whether the session is known to be gone. One at a time finds out.
+    pub(super) session_gone: tokio::sync::Mutex<bool>,
+}
+
+impl Shared {
+    pub(super) fn new(approach: Approach, listener: Arc<dyn Listener>, events: mpsc::Sender<Event>) -> Self {
+        let sizes = approach.sizes;
+        Self {
+            pool: Pool::new(approach.endpoint, approach.around, approach.settings),
+            limits: Limits { length: sizes.message as usize, depth: sizes.depth.into() },
+            listener,
+            seed: approach.seed,
+            fixed: approach.headers,
+            events,
+            spoken: Mutex::new(Spoken { era: Era::Legacy, version: None, session: None }),
+            mirrors: Mutex::default(),
+            running: Mutex::default(),
+            first: AtomicBool::new(true),
+            pings: AtomicU64::new(PINGS),
+            session_gone: tokio::sync::Mutex::new(false),
+        }
+    }
+
+    /// The tender takes what it is told when it can; if it is gone, nobody wants to know.
+    pub(super) async fn tell(&self, event: Event) {
+        let _ = self.events.send(event).await;
+    }
+
+    pub(super) async fn lost(&self, seen: Seen) {
+        self.tell(Event::Lost(seen)).await;
+    }
+
+    /// Something came from the server.
+    pub(super) async fn heard(&self) {
+        self.listener.heard();
+        if self.first.swap(false, Ordering::Relaxed) {
+            self.tell(Event::FirstByte).await;
+        }
+    }
+
+    pub(super) fn spoken(&self) -> MutexGuard<'_, Spoken> {
+        lock(&self.spoken)
+    }
+
+    /// The session that a handshake was given, whose answer follows.
+    pub(super) fn granted(&self, asked: Asked, session: Option<SessionId>) {
+        if matches!(asked, Asked::Initialize { .. }) {
+            self.spoken().session = session;
+        }
+    }
+
+    pub(super) fn running(&self, id: u64, exchange: AbortHandle) {
+        lock(&self.running).insert(id, exchange);
+    }
+
+    pub(super) fn done(&self, id: Option<u64>) {
+        if let Some(id) = id {
+            lock(&self.running).remove(&id);
+        }
+    }
+
+    /// One that has not begun finds out by its ticket.
+    pub(super) fn cancel(&self, id: u64) {
+        if let Some(exchange) = lock(&self.running).remove(&id) {
+            exchange.abort();
+        }
+    }
+
+    pub(super) fn mirror(&self, tools: HashMap<String, ParamHeaders>) {
+        *lock(&self.mirrors) = Arc::new(tools);
+    }
+
+    pub(super) fn mirrors(&self) -> Arc<HashMap<String, ParamHeaders>> {
+        Arc::clone(&lock(&self.mirrors))
+    }
+
+    pub(super) fn next_ping(&self) -> u64 {
+        self.pings.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Our own headers and what every request carries. Nobody's configuration can take ours away.
+    pub(super) fn with_fixed(&self, ours: HeaderMap) -> HeaderMap {
+        let mut all = self.fixed.clone();
+        all.extend(ours);
+        all
+    }
+}
+
+/// No code that holds one of these locks can panic, and none waits.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,202 @@
+//! Events: those that answer a request, and those that the server sends by itself.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::Method;
+use linetender_core::{Evidence, Span};
+use tokio::time::Instant;
+
+use super::exchange;
+use super::shared::{Shared, Spoken};
+use crate::frame::{self, Frame, Message};
+use crate::handshake::Era;
+use crate::http::headers;
+use crate::http::sse::{Sse, SseItem};
+use crate::http::verdict::{Asked, Call, Line};
+use crate::http::{Body, Broken, Response};
+use crate::lines::Item;
+use crate::redact::Redacted;
+use crate::reopen::Reopen;
+use crate::seam::Event;
+use crate::seen::Seen;
+
+/// How often a stream that was to bring an answer is taken up again.
+const RESUMES: u32 = 3;
+
+/// How a stream of events ended.
+enum Ended {
+    /// The answer came.
+    Answered,
+    /// It ended, and the answer had not come.
+    Over,
+    /// It broke.
+    Broken(Broken),
+    /// An event was longer than a message may be.
+    TooLong { seen: usize },
+}
+
+/// What is known of a stream besides its events.
+#[derive(Default)]
+struct Place {
+    last_id: Option<Box<str>>,
+    retry: Option<Span>,
+}
+
+/// The events that follow a POST, up to its answer. A legacy stream that ends too early is taken up where it ended.
+pub(super) async fn answers(
+    shared: &Arc<Shared>,
+    asked: &Frame,
+    spoken: &Spoken,
+    id: u64,
+    response: Response,
+) {
+    let mut place = Place::default();
+    let mut ended = read(shared, Some((asked, id)), response.body, &mut place).await;
+    let mut tries = 0;
+    while spoken.era == Era::Legacy && tries < RESUMES && matches!(ended, Ended::Over | Ended::Broken(_)) {
+        let Some(last_id) = place.last_id.clone() else { break };
+        let wait = place.retry.unwrap_or(Span::from_millis(100 << tries));
+        tokio::time::sleep(std::time::Duration::from_nanos(wait.nanos())).await;
+        tries += 1;
+        match open(shared, spoken, Some(&last_id)).await {
+            Ok((Call::Stream, _, Some(response))) => {
+                ended = read(shared, Some((asked, id)), response.body, &mut place).await;
+            }
+            Ok((_, Line::SessionGone { .. }, _)) => break,
+            Ok(_) => {}
+            Err(broken) => ended = Ended::Broken(broken),
+        }
+    }
+    let words = match ended {
+        Ended::Answered => return,
+        Ended::Broken(broken) => {
+            // Whatever broke on a later try, the request itself had been written.
+            exchange::broke(shared, id, &Broken { proof: None, ..broken.clone() });
+            return shared.tell(Event::Trouble(broken.seen())).await;
+        }
+        Ended::Over if tries > 0 => {
+            format!("the stream ended without the answer, and {tries} more tries brought none")
+        }
+        Ended::Over => "the stream ended without the answer".to_owned(),
+        Ended::TooLong { seen } => {
+            format!("the answer is longer than {} bytes ({seen} bytes had come)", shared.limits.length)
+        }
+    };
+    let seen = Seen::Unusable { words: Redacted::head(&words, 200) };
+    shared.listener.lost(
+        id,
+        crate::seam::Loss { evidence: Evidence::Nothing, seen: Arc::new(seen), after: None, said: None },
+    );
+}
+
+/// Reads events until the answer, if there is one to wait for, or the end.
+async fn read(shared: &Shared, waits: Option<(&Frame, u64)>, mut body: Body, place: &mut Place) -> Ended {
+    let mut sse = Sse::new(shared.limits.length);
+    let ended = loop {
+        match body.chunk().await {
+            Ok(Some(chunk)) => {
+                shared.heard().await;
+                sse.push(&chunk);
+            }
+            Ok(None) => break Ended::Over,
+            Err(broken) => break Ended::Broken(broken),
+        }
+        let mut over = None;
+        while let Some(item) = sse.take() {
+            match item {
+                SseItem::Event(event) if hear(shared, waits, &event.data) => over = Some(Ended::Answered),
+                SseItem::Event(_) => {}
+                SseItem::TooLong { seen, .. } => over = Some(Ended::TooLong { seen }),
+            }
+        }
+        if let Some(over) = over {
+            break over;
+        }
+    };
+    if let Some(id) = sse.last_id() {
+        place.last_id = Some(id.into());
+    }
+    place.retry = sse.retry().or(place.retry);
+    ended
+}
+
+/// One event's data: a message, or several. Whether the answer was among them.
+fn hear(shared: &Shared, waits: Option<(&Frame, u64)>, data: &Bytes) -> bool {
+    if data.is_empty() {
+        return false;
+    }
+    let Ok(frames) = frame::parse_all(data, shared.limits) else {
+        shared.listener.hear(Item::Noise(data.clone()));
+        return false;
+    };
+    let mut answered = false;
+    for frame in frames {
+        let Some((asked, id)) = waits else {
+            shared.listener.hear(Item::Frame(frame));
+            continue;
+        };
+        let frame = paired(frame, id, shared);
+        if frame.response_number() == Some(id) {
+            exchange::greeted(shared, asked, &frame, None);
+            answered = true;
+        }
+        shared.listener.hear(Item::Frame(frame));
+    }
+    answered
+}
+
+/// An error without an id, on a stream that has one request, is about that request.
+fn paired(frame: Frame, id: u64, shared: &Shared) -> Frame {
+    match frame.message() {
+        Message::Response { id: None, outcome: Some((frame::Outcome::Error, error)) } => {
+            frame::parse(&frame::error_reply(&id.to_string(), error), shared.limits).unwrap_or(frame)
+        }
+        _ => frame,
+    }
+}
+
+async fn open(
+    shared: &Shared,
+    spoken: &Spoken,
+    last_id: Option<&str>,
+) -> Result<(Call, Line, Option<Response>), Broken> {
+    let ours = headers::stream_headers(spoken.version.as_deref(), spoken.session.as_ref(), last_id);
+    let request = exchange::request(shared, Method::GET, ours, Bytes::new(), None);
+    let response = shared.pool.send(&request).await?;
+    let (verdict, response) = exchange::read(shared, spoken, Asked::Stream, response).await?;
+    Ok((verdict.call, verdict.line, response))
+}
+
+/// The server's own stream (legacy): opened again and again, with waits of its own, until the server has none or the
+/// session is gone. It never touches the line's budget.
+pub(super) async fn own(shared: Arc<Shared>) -> Option<u64> {
+    let mut reopen = Reopen::new(shared.seed);
+    let mut place = Place::default();
+    let mut first = true;
+    loop {
+        let spoken = shared.spoken().clone();
+        let opened = Instant::now();
+        match open(&shared, &spoken, place.last_id.as_deref()).await {
+            Ok((Call::Stream, _, Some(response))) => {
+                // What was said in between is lost, unless the server repeats it; lists are read again to be sure.
+                if !std::mem::take(&mut first) {
+                    shared.listener.gap();
+                }
+                read(&shared, None, response.body, &mut place).await;
+            }
+            Ok((_, Line::SessionGone { .. }, _)) => {
+                if exchange::session_is_gone(&shared, &spoken).await {
+                    shared.lost(Seen::SessionLost).await;
+                    return None;
+                }
+                // It has the session, and no such stream.
+                return None;
+            }
+            Ok((Call::Lost { evidence: Evidence::Shown(_), .. }, _, _)) => return None,
+            Ok(_) | Err(_) => {}
+        }
+        let wait = reopen.wait(opened.elapsed(), place.retry);
+        tokio::time::sleep(wait).await;
+    }
+}

@@ -1,0 +1,80 @@
+//! When a stream that ended is opened again. A stream is no call and no line: it costs no budget, and has waits of its own.
+//!
+//! A server or a proxy may end streams politely, at once, for ever. So it is not how a stream ended that shortens the
+//! wait, but how long it lasted.
+
+use std::time::Duration;
+
+use linetender_core::{Jitter, Span};
+
+/// The first wait; doubles.
+const FIRST: Span = Span::from_secs(1);
+
+/// The longest wait.
+const LONGEST: Span = Span::from_secs(60);
+
+/// A stream that lasted as long as this was a good one: the waits begin anew.
+const STEADY: Duration = Duration::from_secs(50);
+
+/// The waits of one stream.
+#[derive(Clone, Debug)]
+pub struct Reopen {
+    jitter: Jitter,
+    step: u32,
+}
+
+impl Reopen {
+    /// Nothing was opened yet. The seed keeps many streams from coming back in step.
+    pub const fn new(seed: u64) -> Self {
+        Self { jitter: Jitter::new(seed), step: 0 }
+    }
+
+    /// It lasted so long, and is over: how long to wait. No less than the server asked for, within reason.
+    pub fn wait(&mut self, lasted: Duration, asked: Option<Span>) -> Duration {
+        if lasted >= STEADY {
+            self.step = 0;
+        }
+        let longest = FIRST.nanos().saturating_mul(1 << self.step.min(16)).min(LONGEST.nanos());
+        self.step = self.step.saturating_add(1);
+        let wait = self.jitter.around(Span::from_nanos(longest));
+        Duration::from_nanos(wait.max(asked.unwrap_or(Span::ZERO).min(LONGEST)).nanos())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Reopen;
+    use linetender_core::Span;
+    use std::time::Duration;
+
+    /// How often a stream is opened within an hour, if each lasts so long.
+    fn an_hour(lasts: Duration) -> u32 {
+        let (mut reopen, mut at, mut opened) = (Reopen::new(7), Duration::ZERO, 0);
+        while at < Duration::from_secs(3600) {
+            opened += 1;
+            at += lasts + reopen.wait(lasts, None);
+        }
+        opened
+    }
+
+    #[test]
+    fn h17_an_empty_stream_for_ever_is_opened_a_hundred_times_an_hour_and_not_a_million() {
+        assert!((60..130).contains(&an_hour(Duration::ZERO)), "{}", an_hour(Duration::ZERO));
+    }
+
+    #[test]
+    fn h07_one_that_a_proxy_cuts_every_minute_is_back_within_a_second() {
+        let mut reopen = Reopen::new(7);
+        for _ in 0..100 {
+            assert!(reopen.wait(Duration::from_secs(60), None) <= Duration::from_secs(1));
+        }
+        assert_eq!(an_hour(Duration::from_secs(60)), 60);
+    }
+
+    #[test]
+    fn a_servers_wish_is_honoured_within_reason() {
+        let mut reopen = Reopen::new(7);
+        assert!(reopen.wait(Duration::ZERO, Some(Span::from_secs(5))) >= Duration::from_secs(5));
+        assert!(reopen.wait(Duration::ZERO, Some(Span::from_secs(5000))) <= Duration::from_secs(60));
+    }
+}

@@ -1,0 +1,55 @@
+//! The seam: a generation is something that takes frames, yields frames, and ends with a cause.
+//!
+//! What stands on the other side of it, a child process or a server somewhere on the network, is nobody's business here.
+
+mod outbox;
+
+pub use outbox::{Outbox, Outgoing, Refused, Seal, Ticket};
+
+use linetender_core::{Evidence, Span};
+
+use crate::frame::Frame;
+use crate::lines::Item;
+use crate::seen::{Detail, Pipe, Seen};
+
+/// Whoever wants to know what the server says. Called where the server is listened to: it must not block.
+pub trait Listener: Send + Sync + 'static {
+    /// Something whole came.
+    fn hear(&self, item: Item);
+    /// Something came, be it half a line.
+    fn heard(&self);
+    /// A request had an exchange of its own, and that brought no answer.
+    fn lost(&self, id: u64, loss: Loss);
+    /// The server may have said something by itself that nobody could hear.
+    fn gap(&self);
+}
+
+/// A request that will not be answered, while its generation may live on.
+#[derive(Clone, Debug)]
+pub struct Loss {
+    /// What is known about whether it ran.
+    pub evidence: Evidence,
+    /// What was seen.
+    pub seen: Detail,
+    /// When it may be tried again, in the server's words.
+    pub after: Option<Span>,
+    /// What the server said to it, for its id: worth passing on if nothing can be mended.
+    pub said: Option<Frame>,
+}
+
+/// What happened to a generation.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum Event {
+    /// Its first byte came.
+    FirstByte,
+    /// An exchange failed in a way that makes the server suspect.
+    Trouble(Seen),
+    /// It closed one of its pipes. Most often because it is ending, and then that is told too.
+    Closed(Pipe),
+    /// It is over, and this was seen.
+    Lost(Seen),
+    /// Nobody reads its input any more: what was not consumed is known. Only after it was told to go.
+    NoReader,
+    /// Nothing of it is left. Only after it was told to go.
+    Gone,
+}
