@@ -41,30 +41,31 @@ async fn connection(house: Arc<House>, stream: TcpStream) {
     let _ = stream.set_nodelay(true);
     let (tap, sockets) = house.new_tap();
     let tapped = Tapped::new(stream, Arc::clone(&tap));
-    let talk = async {
-        if sockets == Sockets::GoAway {
-            goaway::disown(tapped).await;
-        } else if let Some(tls) = &house.tls {
-            if let Ok(stream) = tls.acceptor.accept(tapped).await {
-                serve(&house, &tap, stream).await;
+    let talks = async {
+        match &house.tls {
+            None => talk(&house, &tap, sockets, tapped).await,
+            Some(tls) => {
+                if let Ok(stream) = tls.acceptor.accept(tapped).await {
+                    talk(&house, &tap, sockets, stream).await;
+                }
             }
-        } else {
-            serve(&house, &tap, tapped).await;
         }
     };
     tokio::select! {
         // The tap goes first: what has ended may not say another word.
         biased;
         () = tap.until(|flow| matches!(flow, Flow::Ended(_))) => {}
-        () = talk => {}
+        () = talks => {}
     }
 }
 
-async fn serve(
-    house: &Arc<House>,
-    tap: &Arc<Tap>,
-    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
-) {
+async fn talk<S>(house: &Arc<House>, tap: &Arc<Tap>, sockets: Sockets, stream: S)
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    if sockets == Sockets::GoAway {
+        return goaway::disown(stream).await;
+    }
     let service = service_fn(|request| {
         let (house, tap) = (Arc::clone(house), Arc::clone(tap));
         async move { post::serve(house, tap, request).await }

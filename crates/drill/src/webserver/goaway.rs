@@ -1,8 +1,6 @@
 //! An HTTP/2 server that disowns a stream it was sent. Written by hand, because a real one would never do it.
 
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-
-use super::tap::Tapped;
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 
 const PREFACE: usize = 24;
 const FRAME_HEAD: usize = 9;
@@ -14,11 +12,11 @@ const SETTINGS: [u8; 9] = [0, 0, 0, 4, 0, 0, 0, 0, 0];
 const GOAWAY: [u8; 17] = [0, 0, 8, 7, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
 
 /// Reads up to the first request's headers, disowns it, and closes once the peer has.
-pub(super) async fn disown(mut stream: Tapped) {
+pub(super) async fn disown(mut stream: impl AsyncRead + AsyncWrite + Unpin) {
     let _ = converse(&mut stream).await;
 }
 
-async fn converse(stream: &mut Tapped) -> std::io::Result<()> {
+async fn converse(stream: &mut (impl AsyncRead + AsyncWrite + Unpin)) -> std::io::Result<()> {
     stream.read_exact(&mut [0; PREFACE]).await?;
     stream.write_all(&SETTINGS).await?;
     let mut payload = Vec::new();

@@ -10,6 +10,9 @@ use super::post::{Asked, Era};
 use super::reply::{self, Answer};
 use super::{answers, calls, legacy, streams, tools};
 
+/// Versions of the legacy era, newest first.
+const LEGACY: [&str; 4] = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];
+
 /// Answers a request that was let in.
 pub(super) async fn answer(asked: Asked, era: Era, manners: &Manners) -> Result<Answer, Gone> {
     let result = match (asked.method(), era) {
@@ -40,10 +43,13 @@ pub(super) fn unknown(asked: &Asked, era: Era) -> Answer {
 }
 
 async fn initialize(asked: &Asked, manners: &Manners) -> Answer {
+    let version = asked.params()["protocolVersion"].as_str().unwrap_or_default();
+    // MCP 2025-11-25, lifecycle: a version that is not supported is answered with one that is.
+    let version = if LEGACY.contains(&version) { version } else { LEGACY[0] };
     let message = reply::result(
         asked.id(),
         &json!({
-            "protocolVersion": asked.params()["protocolVersion"],
+            "protocolVersion": version,
             "capabilities": { "tools": { "listChanged": true } },
             "serverInfo": { "name": "badserver", "version": "1" },
         }),

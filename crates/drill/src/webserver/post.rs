@@ -55,6 +55,9 @@ pub(super) async fn serve(
     let Ok(message) = message else {
         return Ok(reply::json(400, &reply::error(&Value::Null, -32700, "not JSON")));
     };
+    if message.is_array() {
+        return Ok(reply::json(400, &reply::error(&Value::Null, -32600, "no batches")));
+    }
     let asked = Asked { house: Arc::clone(&house), tap, head: Arc::new(head), message: Arc::new(message) };
     asked.answer().await
 }

@@ -62,6 +62,18 @@ async fn legacy_knows_no_discovery() {
 }
 
 #[tokio::test]
+async fn a_version_from_the_future_is_answered_with_the_newest_legacy_one() {
+    let web = only(Speaks::Legacy);
+    for (asked, answered) in [("2025-06-18", "2025-06-18"), ("2026-07-28", "2025-11-25")] {
+        let mut message = ask("initialize");
+        message["params"]["protocolVersion"] = asked.into();
+        assert_eq!(web.post("", &message).await.json()["result"]["protocolVersion"], answered);
+    }
+    let heard = web.post("", &json!([ask("ping")])).await;
+    assert_eq!((heard.status(), heard.json()["error"]["code"].as_i64()), (400, Some(-32600)));
+}
+
+#[tokio::test]
 async fn the_era_flips_while_it_runs() {
     let web = plain();
     assert_eq!(web.modern("server/discover", json!({})).await.status(), 200);
