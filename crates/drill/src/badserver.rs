@@ -14,9 +14,13 @@ use crate::book::Pen;
 use flags::{Flags, Spoken};
 pub use tools::TOOLS;
 
-/// Runs the server until end of file, or until a fault ends it.
+/// Runs the server until end of file, or until a fault ends it. With `--http` it is a [`webserver`](crate::webserver).
 pub fn main(args: impl Iterator<Item = String>) -> ExitCode {
-    let flags = match Flags::parse(args) {
+    let args: Vec<_> = args.collect();
+    if args.iter().any(|arg| arg == "--http") {
+        return crate::webserver::main(args.into_iter());
+    }
+    let flags = match Flags::parse(args.into_iter()) {
         Ok(flags) => flags,
         Err(error) => {
             eprintln!("badserver: {error}");

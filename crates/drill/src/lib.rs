@@ -2,12 +2,15 @@
 //!
 //! `badserver` is an MCP server over stdio in either era. Each of its tools is a fault ([`badserver::TOOLS`]); faults at
 //! start are flags. It writes down what it read and what it ran, so that a verdict can be held against the truth.
+//! [`webserver`] is the same over HTTP, and [`proxy`] breaks what lies between.
 
 pub mod badserver;
 mod book;
 mod checker;
 mod history;
+pub mod proxy;
 pub mod soak;
+pub mod webserver;
 
 pub use book::Book;
 pub use checker::{Bounds, Finding, check};

@@ -374,12 +374,11 @@ impl Listener for Ledger {
             }
             Item::Unreadable { id, bad, seen } => {
                 let why = format!("the answer is {bad} ({seen} bytes had come)");
-                match id.as_deref().and_then(frame::number) {
-                    Some(id) => self.answer(id, Reply::Unusable(why)),
-                    None => {
-                        let seen = Seen::Unusable { words: Redacted::head(&why, ERROR_SHOWN) };
-                        self.settle_all(Evidence::Nothing, Some(&Arc::new(seen)));
-                    }
+                if let Some(id) = id.as_deref().and_then(frame::number) {
+                    self.answer(id, Reply::Unusable(why));
+                } else {
+                    let seen = Seen::Unusable { words: Redacted::head(&why, ERROR_SHOWN) };
+                    self.settle_all(Evidence::Nothing, Some(&Arc::new(seen)));
                 }
             }
         }

@@ -24,16 +24,15 @@ impl Http {
     }
 
     pub(crate) fn header(&mut self, name: &str, value: &str) {
-        match (HeaderName::from_bytes(name.as_bytes()), HeaderValue::from_str(value)) {
-            (Ok(name), Ok(mut value)) => {
-                // It is a credential more often than not: nothing may print it.
-                value.set_sensitive(true);
-                self.headers.append(name, value);
-            }
-            _ => {
-                let words = Redacted::head(&format!("the header {name:?} cannot be sent"), 200);
-                self.endpoint = Err(Seen::Unreachable { words, config: true });
-            }
+        if let (Ok(name), Ok(mut value)) =
+            (HeaderName::from_bytes(name.as_bytes()), HeaderValue::from_str(value))
+        {
+            // It is a credential more often than not: nothing may print it.
+            value.set_sensitive(true);
+            self.headers.append(name, value);
+        } else {
+            let words = Redacted::head(&format!("the header {name:?} cannot be sent"), 200);
+            self.endpoint = Err(Seen::Unreachable { words, config: true });
         }
     }
 

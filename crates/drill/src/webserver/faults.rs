@@ -1,0 +1,21 @@
+//! Faults in the middle of a call: each is a tool.
+
+mod bomb;
+mod cuts;
+mod floods;
+mod refusals;
+
+use super::body::Gone;
+use super::calls::Call;
+use super::reply::Answer;
+
+/// Makes the fault that a call names; nothing, if it names none.
+pub(super) async fn run(call: &Call) -> Option<Result<Answer, Gone>> {
+    if let Some(refused) = refusals::run(call) {
+        return Some(Ok(refused));
+    }
+    if let Some(flood) = floods::run(call) {
+        return Some(Ok(flood));
+    }
+    cuts::run(call).await
+}

@@ -1,0 +1,160 @@
+//! What all connections of a server share.
+
+use std::collections::HashSet;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use serde_json::Value;
+use tokio::sync::broadcast;
+use tokio::task::JoinSet;
+
+use super::Config;
+use super::manners::{Manners, Sockets};
+use super::replay::Replays;
+use super::tally::Tally;
+use super::tap::{Ending, Flow, Tap};
+use super::tls::Tls;
+use crate::book::Pen;
+
+/// Changes that a slow listener may fall behind.
+const CHANGES_KEPT: usize = 64;
+
+/// A server's state.
+#[derive(Debug)]
+pub(super) struct House {
+    pub(super) origin: String,
+    pub(super) tls: Option<Tls>,
+    pub(super) tally: Tally,
+    pub(super) replays: Replays,
+    pub(super) changes: broadcast::Sender<()>,
+    pen: Mutex<Pen>,
+    manners: Mutex<Manners>,
+    taps: Mutex<Vec<Weak<Tap>>>,
+    sessions: Mutex<Sessions>,
+    tools_version: Mutex<u32>,
+    tasks: Mutex<JoinSet<()>>,
+}
+
+/// Sessions by id; ids are never used twice.
+#[derive(Debug, Default)]
+struct Sessions {
+    last: u64,
+    known: HashSet<String>,
+}
+
+impl House {
+    pub(super) fn build(config: Config, address: SocketAddr) -> io::Result<Arc<Self>> {
+        let tls = if config.tls { Some(Tls::make()?) } else { None };
+        let scheme = if config.tls { "https" } else { "http" };
+        Ok(Arc::new(Self {
+            origin: format!("{scheme}://{address}"),
+            tls,
+            tally: Tally::default(),
+            replays: Replays::default(),
+            changes: broadcast::Sender::new(CHANGES_KEPT),
+            pen: Mutex::new(Pen::open(config.book.as_deref())?),
+            manners: Mutex::new(config.manners),
+            taps: Mutex::default(),
+            sessions: Mutex::default(),
+            tools_version: Mutex::new(0),
+            tasks: Mutex::default(),
+        }))
+    }
+
+    pub(super) fn manners(&self) -> Manners {
+        lock(&self.manners).clone()
+    }
+
+    /// The fault that a request for this method meets.
+    pub(super) fn meet(&self, method: &str) -> Option<(String, Value)> {
+        lock(&self.manners).meet(method)
+    }
+
+    pub(super) fn set(&self, change: impl FnOnce(&mut Manners)) {
+        let (before, after) = {
+            let mut manners = lock(&self.manners);
+            let before = manners.sockets;
+            change(&mut manners);
+            (before, manners.sockets)
+        };
+        if before != after {
+            self.each_tap(|tap| tap.turn(flow_for(after)));
+        }
+    }
+
+    /// A tap for a new connection, turned as the manners say.
+    pub(super) fn new_tap(&self) -> (Arc<Tap>, Sockets) {
+        let manners = lock(&self.manners);
+        let tap = Arc::new(Tap::new(flow_for(manners.sockets)));
+        let mut taps = lock(&self.taps);
+        taps.retain(|tap| tap.strong_count() > 0);
+        taps.push(Arc::downgrade(&tap));
+        (tap, manners.sockets)
+    }
+
+    pub(super) fn end_connections(&self, how: Ending) {
+        self.each_tap(|tap| tap.turn(Flow::Ended(how)));
+    }
+
+    fn each_tap(&self, what: impl Fn(&Tap)) {
+        let taps: Vec<_> = lock(&self.taps).iter().filter_map(Weak::upgrade).collect();
+        for tap in &taps {
+            what(tap);
+        }
+    }
+
+    pub(super) fn write(&self, what: &str, nonce: &str) {
+        lock(&self.pen).write(what, nonce);
+    }
+
+    pub(super) fn open_session(&self) -> String {
+        let mut sessions = lock(&self.sessions);
+        sessions.last += 1;
+        // The process is part of the name, so that a real restart knows none of the old ones.
+        let id = format!("s{}-{}", std::process::id(), sessions.last);
+        sessions.known.insert(id.clone());
+        id
+    }
+
+    pub(super) fn knows(&self, session: &str) -> bool {
+        lock(&self.sessions).known.contains(session)
+    }
+
+    pub(super) fn close_session(&self, session: &str) -> bool {
+        lock(&self.sessions).known.remove(session)
+    }
+
+    pub(super) fn forget_sessions(&self) {
+        lock(&self.sessions).known.clear();
+        self.replays.forget();
+    }
+
+    pub(super) fn change_tools(&self) {
+        *lock(&self.tools_version) += 1;
+        let _ = self.changes.send(());
+    }
+
+    pub(super) fn tools_version(&self) -> u32 {
+        *lock(&self.tools_version)
+    }
+
+    /// Runs what has to outlive the request that started it, and ends with the server.
+    pub(super) fn run(&self, work: impl Future<Output = ()> + Send + 'static) {
+        let mut tasks = lock(&self.tasks);
+        while tasks.try_join_next().is_some() {}
+        tasks.spawn(work);
+    }
+}
+
+fn flow_for(sockets: Sockets) -> Flow {
+    match sockets {
+        Sockets::Open | Sockets::GoAway => Flow::Open,
+        Sockets::Silent => Flow::Silent,
+        Sockets::Reset => Flow::Ended(Ending::Reset),
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

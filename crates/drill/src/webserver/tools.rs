@@ -1,0 +1,118 @@
+//! The tools that do what they should. Those that do not are in the rooms beside.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::answers::Teller;
+use super::calls::Call;
+use super::manners::Manners;
+use super::post::{Asked, Era};
+
+/// The tools, and what each does. The first is declared read-only. Every tool that is a fault takes `run`, which says
+/// whether the book shall say that it ran.
+pub const TOOLS: &[(&str, &str)] = &[
+    ("echo", "answers with its arguments"),
+    ("write", "answers with its arguments; not declared safe"),
+    ("sleep", "answers after `ms`"),
+    ("hang", "never answers; an answer by stream has its headers"),
+    ("progress", "reports `n` times, `ms` apart, if the request has a token; then answers"),
+    ("big", "answers with `bytes` bytes"),
+    ("list_change", "changes the list of tools and says so, then answers"),
+    ("routed", "answers; its argument `region` has to be in a header in the modern era"),
+    ("tool_error", "answers with isError"),
+    ("reset_before", "resets the connection before it runs"),
+    ("reset_after_run", "runs, and resets the connection before the headers"),
+    ("close_before", "runs, and closes the connection before the headers"),
+    ("silent", "runs, and says nothing at all"),
+    ("half_body", "runs, and closes in the middle of its body"),
+    ("cut_sse", "runs, and ends its stream without an answer; `abrupt` cuts it"),
+    (
+        "cut_sse_resumable",
+        "runs, and cuts its stream `times` (1) times after an event id; then the answer can be resumed",
+    ),
+    ("early_close", "answers, and closes the connection without having said so"),
+    ("goaway", "answers, and says good-bye to the connection"),
+    ("refused", "refuses an HTTP/2 stream without running; closes an HTTP/1 connection"),
+    ("drip", "answers one byte each `ms`"),
+    ("endless_body", "runs, and answers with a body that never ends"),
+    ("endless_event", "runs, and answers with an event that never ends"),
+    ("bomb", "runs, and answers with gzip that nobody asked for, `bytes` (64 MiB) long when unpacked"),
+    ("html", "200 and a page"),
+    ("accepted", "202, as if it were a notification"),
+    ("wrong_id", "runs, and answers an id that nobody asked"),
+    ("no_id", "400 and an error without an id; `status` for another one"),
+    ("no_id_200", "200 and an error without an id"),
+    (
+        "status",
+        "answers with `code`; `retry_after`; `with_id` for an error with the request's id and the code `error`; \
+         `challenge`: false for 401 without one; `scope` for 403",
+    ),
+    ("redirect", "redirects with `code` (307) to `to` (the same origin, where it answers)"),
+];
+
+/// How often the list has changed decides what the extra tool is called.
+fn extra(version: u32) -> Option<String> {
+    (version > 0).then(|| format!("extra_{version}"))
+}
+
+pub(super) fn known(name: &str, version: u32) -> bool {
+    TOOLS.iter().any(|(known, _)| *known == name) || extra(version).is_some_and(|extra| extra == name)
+}
+
+pub(super) fn list(asked: &Asked, era: Era, manners: &Manners) -> Value {
+    let mut tools: Vec<_> = TOOLS
+        .iter()
+        .map(|(name, what)| json!({ "name": name, "description": what, "inputSchema": { "type": "object" } }))
+        .collect();
+    tools[0]["annotations"] = json!({ "readOnlyHint": true });
+    for tool in tools.iter_mut().filter(|tool| tool["name"] == "routed") {
+        let region = json!({ "type": "string", "x-mcp-header": manners.param_header });
+        tool["inputSchema"]["properties"] = json!({ "region": region });
+    }
+    if let Some(name) = extra(asked.house.tools_version()) {
+        tools.push(json!({ "name": name, "inputSchema": { "type": "object" } }));
+    }
+    match era {
+        Era::Legacy => json!({ "tools": tools }),
+        Era::Modern => {
+            json!({ "tools": tools, "ttlMs": 0, "cacheScope": "private", "resultType": "complete" })
+        }
+    }
+}
+
+/// Runs a tool; what it comes to is the whole message.
+pub(super) async fn run(call: &Call, teller: &Teller) -> Value {
+    call.runs(true);
+    let pause = Duration::from_millis(call.number("ms").unwrap_or(0));
+    match call.name.as_str() {
+        "sleep" => tokio::time::sleep(pause).await,
+        "hang" => std::future::pending().await,
+        "progress" => progress(call, teller, pause).await,
+        "big" => return call.said(&"x".repeat(size(call))),
+        "list_change" => call.asked.house.change_tools(),
+        "tool_error" => {
+            let mut message = call.said("no");
+            message["result"]["isError"] = true.into();
+            return message;
+        }
+        _ => {}
+    }
+    call.echo()
+}
+
+async fn progress(call: &Call, teller: &Teller, pause: Duration) {
+    let token = call.asked.meta("progressToken");
+    if token.is_null() {
+        return;
+    }
+    for done in 1..=call.number("n").unwrap_or(3) {
+        let params = json!({ "progressToken": token, "progress": done });
+        teller.tell(&json!({ "jsonrpc": "2.0", "method": "notifications/progress", "params": params })).await;
+        tokio::time::sleep(pause).await;
+    }
+}
+
+fn size(call: &Call) -> usize {
+    usize::try_from(call.number("bytes").unwrap_or(0)).unwrap_or(usize::MAX)
+}
