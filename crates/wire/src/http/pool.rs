@@ -14,6 +14,7 @@ mod talk;
 
 pub use body::Body;
 
+use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -59,7 +60,7 @@ impl Default for Settings {
 }
 
 /// What is sent.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Request {
     /// POST, GET or DELETE.
     pub method: Method,
@@ -83,7 +84,6 @@ impl Begun {
 }
 
 /// What came back.
-#[derive(Debug)]
 pub struct Response {
     /// The status.
     pub status: StatusCode,
@@ -231,8 +231,23 @@ impl Inner {
     }
 }
 
-impl std::fmt::Debug for Pool {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+// Headers and bodies hold credentials, and sessions are credentials.
+impl fmt::Debug for Request {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = f.debug_struct("Request");
+        shown.field("method", &self.method).field("body", &self.body.len()).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Response {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = f.debug_struct("Response");
+        shown.field("status", &self.status).field("body", &self.body).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Pool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Pool").field("endpoint", &self.0.endpoint).finish_non_exhaustive()
     }
 }

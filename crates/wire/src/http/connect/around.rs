@@ -19,7 +19,7 @@ pub struct Surroundings {
 }
 
 /// Proxies by name, where they do not come from the environment. An empty text is none.
-#[derive(Clone, Debug, Default, Eq, PartialEq)]
+#[derive(Clone, Default, Eq, PartialEq)]
 pub struct Proxies {
     /// For `http` addresses.
     pub http: String,
@@ -87,5 +87,12 @@ impl Surroundings {
 impl fmt::Debug for Surroundings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Surroundings").field("roots", &self.roots.len()).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Proxies {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // An address of a proxy often holds a password.
+        f.debug_struct("Proxies").field("no", &self.no).finish_non_exhaustive()
     }
 }
