@@ -22,6 +22,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::header::{CONTENT_ENCODING, CONTENT_TYPE, HOST, USER_AGENT};
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
+use tokio::time::timeout;
 
 use super::broken::{Broken, Phase};
 use super::connect::{self, Speaks, Surroundings, Waits};
@@ -87,7 +88,7 @@ impl Begun {
 pub struct Response {
     /// The status.
     pub status: StatusCode,
-    /// The headers: at most [`Pool::HEADERS_MOST`], in [`Pool::HEAD_LIMIT`] bytes.
+    /// The headers: at most [`Pool::HEAD_LIMIT`] bytes, and over HTTP/1.1 at most [`Pool::HEADERS_MOST`].
     pub headers: HeaderMap,
     /// The body, as far as it is read.
     pub body: Body,
@@ -100,7 +101,8 @@ impl Response {
     }
 }
 
-/// Connections to one origin. Cheap to clone.
+/// Connections to one origin. Cheap to clone. Over HTTP/1.1 there are as many as requests under way: how many that may
+/// be is the line's bound.
 #[derive(Clone)]
 pub struct Pool(Arc<Inner>);
 
@@ -112,6 +114,8 @@ struct Inner {
     http2: Mutex<Option<Arc<Http2>>>,
     /// Held while a connection that many may share is being made, so that they share one.
     dialling: tokio::sync::Mutex<()>,
+    /// It spoke HTTP/2 before, so it will again.
+    spoke_http2: AtomicBool,
 }
 
 impl Pool {
@@ -132,6 +136,7 @@ impl Pool {
             idle,
             http2: Mutex::new(None),
             dialling: tokio::sync::Mutex::new(()),
+            spoke_http2: AtomicBool::new(settings.http2_only),
         }))
     }
 
@@ -193,8 +198,12 @@ impl Inner {
         if let Some(kept) = self.idle.take().await {
             return Ok(Line::One(kept));
         }
-        // Only where HTTP/2 is certain is it worth to wait for somebody else's connection.
-        let _alone = if self.settings.http2_only { Some(self.dialling.lock().await) } else { None };
+        // Where a connection can be shared it is worth to wait for somebody else's, but no longer than for our own.
+        let _alone = if self.spoke_http2.load(Ordering::Relaxed) {
+            timeout(self.settings.waits.connect, self.dialling.lock()).await.ok()
+        } else {
+            None
+        };
         if let Some(shared) = self.shared() {
             return Ok(Line::Many(shared));
         }
@@ -208,6 +217,7 @@ impl Inner {
             }
             Speaks::Http2 => {
                 let shared = Arc::new(Http2::new(connected).await?);
+                self.spoke_http2.store(true, Ordering::Relaxed);
                 *lock(&self.http2) = Some(Arc::clone(&shared));
                 Ok(Line::Many(shared))
             }
