@@ -6,7 +6,7 @@ use linetender_core::Proof;
 use linetender_wire::http::{Endpoint, Phase, Pool, Settings, Surroundings};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::ServerConfig;
-use tokio_rustls::rustls::crypto::ring;
+use tokio_rustls::rustls::crypto::aws_lc_rs;
 use tokio_rustls::rustls::pki_types::PrivateKeyDer;
 
 use super::peer::{post, read_request, server};
@@ -16,7 +16,7 @@ pub(crate) fn identity(name: &str, protocols: &[&[u8]]) -> (Vec<u8>, TlsAcceptor
     let made = rcgen::generate_simple_self_signed(vec![name.to_owned()]).unwrap();
     let certificate = made.cert.der().clone();
     let key = PrivateKeyDer::try_from(made.signing_key.serialize_der()).unwrap();
-    let mut config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+    let mut config = ServerConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
         .with_safe_default_protocol_versions()
         .unwrap()
         .with_no_client_auth()

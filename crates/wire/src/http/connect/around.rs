@@ -73,10 +73,10 @@ impl Surroundings {
 
     fn new(proxies: Option<Arc<Matcher>>, roots: RootCertStore) -> Self {
         let roots = Arc::new(roots);
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
         let builder = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
         let mut tls = builder
-            .expect("ring offers what the default versions need")
+            .expect("aws-lc offers what the default versions need")
             .with_root_certificates(Arc::clone(&roots))
             .with_no_client_auth();
         tls.alpn_protocols = vec![HTTP2.to_vec(), b"http/1.1".to_vec()];
