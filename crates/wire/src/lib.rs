@@ -1,8 +1,8 @@
 //! Frames, and how they travel.
 //!
 //! A generation is something that takes frames, yields frames, and ends with a cause. This crate makes such things:
-//! [`stdio`] runs a server as a child process under a [`reaper`](stdio::reaper) of ours. It owns the bytes, and it says
-//! what happened to them; it decides nothing. What to do about it is the core's business, and who does it the tender's.
+//! [`stdio`] runs a server as a child process under a [`reaper`](stdio::reaper) of ours, and [`http`] has the parts of a
+//! client for servers elsewhere. It owns the bytes, and it says what happened to them; it decides nothing. What to do about it is the core's business, and who does it the tender's.
 
 pub mod frame;
 pub mod handshake;

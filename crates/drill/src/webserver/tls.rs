@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::ServerConfig;
-use tokio_rustls::rustls::crypto::ring;
+use tokio_rustls::rustls::crypto::aws_lc_rs;
 use tokio_rustls::rustls::pki_types::PrivatePkcs8KeyDer;
 
 /// What a server needs to speak TLS, and a client to trust it.
@@ -22,7 +22,7 @@ impl Tls {
         let made = rcgen::generate_simple_self_signed(names).map_err(io::Error::other)?;
         let key = PrivatePkcs8KeyDer::from(made.signing_key.serialize_der());
         // The provider is named: a second one in the same build would make the default ambiguous.
-        let mut config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        let mut config = ServerConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
             .with_safe_default_protocol_versions()
             .and_then(|config| {
                 config.with_no_client_auth().with_single_cert(vec![made.cert.der().clone()], key.into())

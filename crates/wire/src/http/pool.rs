@@ -14,6 +14,7 @@ mod talk;
 
 pub use body::Body;
 
+use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -22,6 +23,7 @@ use bytes::Bytes;
 use http::header::{CONTENT_ENCODING, CONTENT_TYPE, HOST, USER_AGENT};
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use linetender_core::Extent;
+use tokio::time::timeout;
 
 use super::broken::{Broken, Phase};
 use super::connect::{self, Speaks, Surroundings, Waits};
@@ -61,7 +63,7 @@ impl Default for Settings {
 }
 
 /// What is sent.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Request {
     /// POST, GET or DELETE.
     pub method: Method,
@@ -111,11 +113,10 @@ impl std::fmt::Debug for Begun {
 }
 
 /// What came back.
-#[derive(Debug)]
 pub struct Response {
     /// The status.
     pub status: StatusCode,
-    /// The headers: at most [`Pool::HEADERS_MOST`], in [`Pool::HEAD_LIMIT`] bytes.
+    /// The headers: at most [`Pool::HEAD_LIMIT`] bytes, and over HTTP/1.1 at most [`Pool::HEADERS_MOST`].
     pub headers: HeaderMap,
     /// The body, as far as it is read.
     pub body: Body,
@@ -128,7 +129,8 @@ impl Response {
     }
 }
 
-/// Connections to one origin. Cheap to clone.
+/// Connections to one origin. Cheap to clone. Over HTTP/1.1 there are as many as requests under way: how many that may
+/// be is the line's bound.
 #[derive(Clone)]
 pub struct Pool(Arc<Inner>);
 
@@ -140,6 +142,8 @@ struct Inner {
     http2: Mutex<Option<Arc<Http2>>>,
     /// Held while a connection that many may share is being made, so that they share one.
     dialling: tokio::sync::Mutex<()>,
+    /// It spoke HTTP/2 before, so it will again.
+    spoke_http2: AtomicBool,
 }
 
 impl Pool {
@@ -160,6 +164,7 @@ impl Pool {
             idle,
             http2: Mutex::new(None),
             dialling: tokio::sync::Mutex::new(()),
+            spoke_http2: AtomicBool::new(settings.http2_only),
         }))
     }
 
@@ -223,8 +228,12 @@ impl Inner {
         if let Some(kept) = self.idle.take().await {
             return Ok(Line::One(kept));
         }
-        // Only where HTTP/2 is certain is it worth to wait for somebody else's connection.
-        let _alone = if self.settings.http2_only { Some(self.dialling.lock().await) } else { None };
+        // Where a connection can be shared it is worth to wait for somebody else's, but no longer than for our own.
+        let _alone = if self.spoke_http2.load(Ordering::Relaxed) {
+            timeout(self.settings.waits.connect, self.dialling.lock()).await.ok()
+        } else {
+            None
+        };
         if let Some(shared) = self.shared() {
             return Ok(Line::Many(shared));
         }
@@ -238,6 +247,7 @@ impl Inner {
             }
             Speaks::Http2 => {
                 let shared = Arc::new(Http2::new(connected).await?);
+                self.spoke_http2.store(true, Ordering::Relaxed);
                 *lock(&self.http2) = Some(Arc::clone(&shared));
                 Ok(Line::Many(shared))
             }
@@ -261,8 +271,23 @@ impl Inner {
     }
 }
 
-impl std::fmt::Debug for Pool {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+// Headers and bodies hold credentials, and sessions are credentials.
+impl fmt::Debug for Request {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = f.debug_struct("Request");
+        shown.field("method", &self.method).field("body", &self.body.len()).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Response {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = f.debug_struct("Response");
+        shown.field("status", &self.status).field("body", &self.body).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Pool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Pool").field("endpoint", &self.0.endpoint).finish_non_exhaustive()
     }
 }

@@ -29,8 +29,8 @@ pub const VERSIONS_MOST: (usize, usize) = (16, 64);
 /// The most of a body that cannot be understood is shown.
 pub const HEAD_SHOWN: usize = 200;
 
-/// A response, and what it is a response to.
-#[derive(Clone, Copy, Debug)]
+/// A response, and what it is a response to. It is not printed: its headers may hold a session.
+#[derive(Clone, Copy)]
 pub struct Exchange<'a> {
     /// The era in which it was asked.
     pub era: Era,

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use bytes::Bytes;
 use h2::server::SendResponse;
 use linetender_core::Proof;
-use linetender_wire::http::{Pool, Settings};
+use linetender_wire::http::{Endpoint, Pool, Settings, Surroundings};
 use tokio::time::timeout;
 
 use super::peer::{SOON, pool_with, post, server, spawn};
@@ -142,4 +142,28 @@ async fn a_connection_that_ends_in_mid_call_proves_nothing() {
     let pool = pool_with(at, Settings { http2_only: true, ..Settings::default() });
     let broken = timeout(SOON, pool.send(&post())).await.unwrap().unwrap_err();
     assert_eq!(broken.proof, None, "{broken}");
+}
+
+#[tokio::test]
+async fn over_tls_http2_is_agreed_on() {
+    let (certificate, acceptor) = super::tls::identity("localhost", &[b"h2", b"http/1.1"]);
+    let (at, _server) = server(move |number, stream| {
+        let acceptor = acceptor.clone();
+        async move {
+            let stream = acceptor.accept(stream).await.unwrap();
+            let mut connection = h2::server::handshake(stream).await.unwrap();
+            while let Some(Ok((request, respond))) = connection.accept().await {
+                assert_eq!((request.uri().path(), request.uri().host()), ("/mcp", Some("localhost")));
+                reply(respond, &number.to_string());
+            }
+        }
+    })
+    .await;
+    let endpoint = Endpoint::new(&format!("https://localhost:{}/mcp", at.port())).unwrap();
+    let pool = Pool::new(endpoint, Surroundings::bare().trusting([certificate]), Settings::default());
+    for _ in 0..3 {
+        let mut response = timeout(SOON, pool.send(&post())).await.unwrap().unwrap();
+        assert_eq!(response.body.all(100).await.unwrap(), "0");
+    }
+    assert_eq!(pool.idle(), 0);
 }

@@ -292,6 +292,11 @@ async fn a_peer_that_never_answers_a_connect_is_given_up() {
         filling.push(timeout(Duration::from_millis(50), tokio::net::TcpStream::connect(at)).await);
     }
     let waits = Waits { each: Duration::from_millis(100), ..Waits::default() };
-    let broken = pool_with(at, Settings { waits, ..Settings::default() }).send(&post()).await.unwrap_err();
+    let pool = pool_with(at, Settings { waits, ..Settings::default() });
+    let broken = pool.send(&post()).await.unwrap_err();
     assert_eq!((broken.phase, broken.proof), (Phase::Connect, Some(Proof::NoByteWritten)), "{broken}");
+    // Whoever gives up before that knows as much.
+    let request = post();
+    assert!(timeout(Duration::from_millis(20), pool.send(&request)).await.is_err());
+    assert!(!request.begun.get());
 }

@@ -6,24 +6,30 @@ use linetender_core::Proof;
 use linetender_wire::http::{Endpoint, Phase, Pool, Settings, Surroundings};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::ServerConfig;
-use tokio_rustls::rustls::crypto::ring;
+use tokio_rustls::rustls::crypto::aws_lc_rs;
 use tokio_rustls::rustls::pki_types::PrivateKeyDer;
 
 use super::peer::{post, read_request, server};
 
-/// A server that answers with what was agreed on; its address and its certificate.
-pub(crate) async fn secure_server(name: &str) -> (u16, Vec<u8>) {
-    use tokio::io::AsyncWriteExt as _;
+/// A certificate that nobody trusts yet, and who shows it.
+pub(crate) fn identity(name: &str, protocols: &[&[u8]]) -> (Vec<u8>, TlsAcceptor) {
     let made = rcgen::generate_simple_self_signed(vec![name.to_owned()]).unwrap();
     let certificate = made.cert.der().clone();
     let key = PrivateKeyDer::try_from(made.signing_key.serialize_der()).unwrap();
-    let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+    let mut config = ServerConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
         .with_safe_default_protocol_versions()
         .unwrap()
         .with_no_client_auth()
         .with_single_cert(vec![certificate.clone()], key)
         .unwrap();
-    let acceptor = TlsAcceptor::from(Arc::new(config));
+    config.alpn_protocols = protocols.iter().map(|protocol| protocol.to_vec()).collect();
+    (certificate.to_vec(), TlsAcceptor::from(Arc::new(config)))
+}
+
+/// A server that answers what it is asked; its port and its certificate.
+pub(crate) async fn secure_server(name: &str) -> (u16, Vec<u8>) {
+    use tokio::io::AsyncWriteExt as _;
+    let (certificate, acceptor) = identity(name, &[]);
     let (at, _) = server(move |_, stream| {
         let acceptor = acceptor.clone();
         async move {
@@ -34,7 +40,7 @@ pub(crate) async fn secure_server(name: &str) -> (u16, Vec<u8>) {
         }
     })
     .await;
-    (at.port(), certificate.to_vec())
+    (at.port(), certificate)
 }
 
 fn pool(port: u16, around: Surroundings) -> Pool {

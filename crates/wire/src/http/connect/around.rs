@@ -19,7 +19,7 @@ pub struct Surroundings {
 }
 
 /// Proxies by name, where they do not come from the environment. An empty text is none.
-#[derive(Clone, Debug, Default, Eq, PartialEq)]
+#[derive(Clone, Default, Eq, PartialEq)]
 pub struct Proxies {
     /// For `http` addresses.
     pub http: String,
@@ -73,10 +73,10 @@ impl Surroundings {
 
     fn new(proxies: Option<Arc<Matcher>>, roots: RootCertStore) -> Self {
         let roots = Arc::new(roots);
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
         let builder = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
         let mut tls = builder
-            .expect("ring offers what the default versions need")
+            .expect("aws-lc offers what the default versions need")
             .with_root_certificates(Arc::clone(&roots))
             .with_no_client_auth();
         tls.alpn_protocols = vec![HTTP2.to_vec(), b"http/1.1".to_vec()];
@@ -87,5 +87,12 @@ impl Surroundings {
 impl fmt::Debug for Surroundings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Surroundings").field("roots", &self.roots.len()).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Proxies {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // An address of a proxy often holds a password.
+        f.debug_struct("Proxies").field("no", &self.no).finish_non_exhaustive()
     }
 }

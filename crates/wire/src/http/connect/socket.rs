@@ -164,3 +164,44 @@ impl AsyncWrite for Shared {
         Poll::Ready(SockRef::from(&self.0.0).shutdown(Shutdown::Write))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use socket2::SockRef;
+    use tokio::net::TcpListener;
+
+    use super::{Waits, connect, says_no_such_host};
+
+    #[tokio::test]
+    async fn a_dead_peer_is_found_below_mcp() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let tcp =
+            connect("127.0.0.1", port, Waits::default()).await.unwrap_or_else(|broken| panic!("{broken}"));
+        let socket = SockRef::from(&tcp.0);
+        assert!(socket.keepalive().unwrap() && tcp.0.nodelay().unwrap());
+        #[cfg(all(target_os = "linux", not(linetender_portable)))]
+        assert_eq!(socket.tcp_user_timeout().unwrap(), Some(super::USER_TIMEOUT));
+    }
+
+    #[tokio::test]
+    async fn a_connection_is_quiet_until_something_comes_or_it_ends() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let tcp =
+            connect("127.0.0.1", port, Waits::default()).await.unwrap_or_else(|broken| panic!("{broken}"));
+        let (peer, _) = listener.accept().await.unwrap();
+        assert!(tcp.is_quiet());
+        drop(peer);
+        tcp.0.readable().await.unwrap();
+        assert!(!tcp.is_quiet());
+    }
+
+    #[test]
+    fn no_such_host_is_told_from_a_resolver_that_is_busy() {
+        assert!(says_no_such_host("failed to lookup address information: Name or service not known"));
+        assert!(!says_no_such_host(
+            "failed to lookup address information: Temporary failure in name resolution"
+        ));
+    }
+}
