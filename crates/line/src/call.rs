@@ -106,11 +106,12 @@ impl Call<'_> {
         let (quiet, total) = self.options.deadline.limits(&policy.call);
         let time = Time { deadline: self.options.deadline, quiet, total: arrived + total };
         let mut record = Record::new(self.safety());
-        let _seat = self.seat(&record, arrived + quiet).await?;
+        let _seat = self.seat(&record, time.of_a_try(arrived)).await?;
         let mut avoid = None;
         loop {
-            let link = self.admit(&record, arrived + quiet, avoid).await?;
-            match self.attempt(&link, record, arrived + quiet, time).await {
+            let until = time.of_a_try(shared.clock.now());
+            let link = self.admit(&record, until, avoid).await?;
+            match self.attempt(&link, record, until, time).await {
                 Try::Answer(frame) => {
                     let answer = Answer::new(frame);
                     if answer.error().is_none() {
@@ -126,7 +127,7 @@ impl Call<'_> {
                     // A session that refused it would refuse it again.
                     let refused = Some(Delivery::NotExecuted(Proof::SessionRefused));
                     avoid = (lost.record.delivery() == refused).then_some(link.generation);
-                    match self.after_loss(&link, lost, arrived + quiet).await? {
+                    match self.after_loss(&link, lost, time.of_a_try(shared.clock.now())).await? {
                         After::Again(again) => record = again,
                         After::Said(said) => return Ok(Answer::new(said)),
                     }

@@ -1,6 +1,6 @@
 //! What a server offers: tools, prompts, resources. Read anew each generation, compared, and kept while it is down.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use linetender_wire::frame::{Message, Outcome};
@@ -20,6 +20,8 @@ pub struct Catalogue {
     /// The generation that it was read from; zero if it was never read.
     pub generation: u64,
     lists: BTreeMap<Kind, Vec<Item>>,
+    /// Lists that the server says it has, and that were never read.
+    unread: BTreeSet<Kind>,
 }
 
 /// Which list.
@@ -31,6 +33,8 @@ pub enum Kind {
     Prompts,
     /// `resources/list`.
     Resources,
+    /// `resources/templates/list`.
+    Templates,
 }
 
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -52,13 +56,37 @@ pub struct Change {
 }
 
 impl Kind {
-    const ALL: [Self; 3] = [Self::Tools, Self::Prompts, Self::Resources];
+    const ALL: [Self; 4] = [Self::Tools, Self::Prompts, Self::Resources, Self::Templates];
+
+    /// Whether a notification says that one of these changed.
+    pub(crate) fn changed_by(method: &str) -> bool {
+        Self::ALL.iter().any(|kind| kind.notification() == method)
+    }
+
+    /// The notification that says that it changed.
+    pub(crate) const fn notification(self) -> &'static str {
+        match self {
+            Self::Tools => "notifications/tools/list_changed",
+            Self::Prompts => "notifications/prompts/list_changed",
+            Self::Resources | Self::Templates => "notifications/resources/list_changed",
+        }
+    }
+
+    /// What a server that has such a list names in its capabilities.
+    const fn capability(self) -> &'static str {
+        match self {
+            Self::Tools => "tools",
+            Self::Prompts => "prompts",
+            Self::Resources | Self::Templates => "resources",
+        }
+    }
 
     const fn method(self) -> &'static str {
         match self {
             Self::Tools => "tools/list",
             Self::Prompts => "prompts/list",
             Self::Resources => "resources/list",
+            Self::Templates => "resources/templates/list",
         }
     }
 
@@ -67,6 +95,7 @@ impl Kind {
             Self::Tools => "tools",
             Self::Prompts => "prompts",
             Self::Resources => "resources",
+            Self::Templates => "resourceTemplates",
         }
     }
 }
@@ -97,6 +126,10 @@ impl Catalogue {
         let lists = |catalogue: &Self, kind| catalogue.lists.get(&kind).cloned().unwrap_or_default();
         let mut changes = Vec::new();
         for kind in Kind::ALL {
+            // What could not be read has not changed.
+            if before.unread.contains(&kind) || self.unread.contains(&kind) {
+                continue;
+            }
             let (old, new) = (lists(before, kind), self.lists.get(&kind).unwrap_or(&none));
             let named = |list: &[Item], name: &str| list.iter().position(|item| item.name == name);
             let mut change = Change::default();
@@ -119,17 +152,23 @@ impl Catalogue {
         changes
     }
 
+    /// Whether a list could be read at all.
+    pub(crate) fn is_read(&self, kind: Kind) -> bool {
+        !self.unread.contains(&kind)
+    }
+
     /// Reads all lists that the server says it has. A list that fails keeps what it was, and says so; if it never was
-    /// anything, there is no reading: an empty list would be a lie, and the next one a change that never happened.
+    /// anything, it stays unread: an empty list would be a lie, and the next one a change that never happened. `None` if
+    /// the generation is over.
     pub(crate) async fn read(link: &Arc<Link>, meta: Option<String>, before: &Self) -> Option<Self> {
         let greeting = link.greeting.get();
         let capabilities: serde_json::Value = greeting
             .and_then(|greeting| serde_json::from_str(&greeting.result).ok())
             .map(|result: serde_json::Value| result["capabilities"].clone())
             .unwrap_or_default();
-        let mut lists = BTreeMap::new();
+        let (mut lists, mut unread) = (BTreeMap::new(), BTreeSet::new());
         for kind in Kind::ALL {
-            if capabilities.get(kind.member()).is_none() {
+            if capabilities.get(kind.capability()).is_none() {
                 continue;
             }
             let items = if let Some(mut items) = read_list(link, kind, meta.as_deref()).await {
@@ -139,13 +178,20 @@ impl Catalogue {
                 }
                 items
             } else {
+                if link.ledger.is_sealed() {
+                    return None;
+                }
                 tracing::warn!(list = kind.member(), "a list could not be read; the last one is kept");
+                let Some(kept) = before.lists.get(&kind) else {
+                    unread.insert(kind);
+                    continue;
+                };
                 // It is shown, but it is not this generation's word: nothing is safe because of it.
-                before.lists.get(&kind)?.iter().map(Item::hearsay).collect()
+                kept.iter().map(Item::hearsay).collect()
             };
             lists.insert(kind, items);
         }
-        Some(Self { generation: link.generation.number(), lists })
+        Some(Self { generation: link.generation.number(), lists, unread })
     }
 }
 
@@ -210,6 +256,8 @@ impl Item {
             name: String,
             #[serde(default)]
             uri: String,
+            #[serde(default, rename = "uriTemplate")]
+            template: String,
             #[serde(default)]
             annotations: Option<Annotations>,
         }
@@ -220,7 +268,10 @@ impl Item {
             idempotent_hint: bool,
         }
         let looked: Looked = serde_json::from_str(entry.get()).unwrap_or_default();
-        let name = if looked.uri.is_empty() { looked.name } else { looked.uri };
+        let name = [looked.uri, looked.template, looked.name]
+            .into_iter()
+            .find(|name| !name.is_empty())
+            .unwrap_or_default();
         let safe = looked.annotations.is_some_and(|hints| hints.read_only_hint || hints.idempotent_hint);
         Self { name, text: entry.get().into(), safe }
     }

@@ -14,13 +14,14 @@ use linetender_wire::handshake::{Era, Eras, Greeting, Handshake, Hello, Next};
 use linetender_wire::http::Remote;
 use linetender_wire::seam::{self, Listener};
 use linetender_wire::stdio::{Child, Launch, Program, Reaper};
-use tokio::sync::{Semaphore, mpsc, oneshot};
+use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 
 use crate::clock::duration;
 use crate::entry::{Entry, Lost, Reply};
 use crate::ledger::Ledger;
 use crate::reach::Reach;
 use crate::server::{Server, Target};
+use crate::status::Status;
 
 /// A generation that can be talked to.
 pub(crate) struct Link {
@@ -54,6 +55,8 @@ pub(crate) struct Dial {
     pub(crate) server: Arc<Server>,
     pub(crate) ledger: Arc<Ledger>,
     pub(crate) gate: Arc<Semaphore>,
+    /// A line to a server of the same name, which has to be closed first.
+    pub(crate) predecessor: Option<watch::Receiver<Status>>,
     pub(crate) remembered: Option<Era>,
     pub(crate) wire: mpsc::Sender<seam::Event>,
     /// A number of its own, so that many lines do not do things in step.
@@ -65,6 +68,10 @@ pub(crate) struct Dial {
 impl Dial {
     /// Dials. Each piece of news goes to `tell` in order.
     pub(crate) async fn run<F: Future<Output = ()>>(self, mut tell: impl FnMut(DialNews) -> F) {
+        if let Some(mut before) = self.predecessor.clone() {
+            // Its tender being gone is as good.
+            let _ = before.wait_for(|status| status.state == "closed").await;
+        }
         // Waiting for a turn is neither start time nor failure. The permit is held until the handshake is done.
         let Ok(_turn) = self.gate.clone().acquire_owned().await else { return };
         tell(DialNews::Started).await;
@@ -265,6 +272,11 @@ async fn either(earlier: &mut Option<Asking>) -> Result<Reply, oneshot::error::R
     }
 }
 
+/// Our own binary, as it was when it was started: it may have been replaced on disk since.
 fn this_program() -> Result<PathBuf, String> {
+    let itself = PathBuf::from("/proc/self/exe");
+    if cfg!(target_os = "linux") && itself.exists() {
+        return Ok(itself);
+    }
     std::env::current_exe().map_err(|error| format!("cannot find this program to run the reaper: {error}"))
 }

@@ -1,7 +1,7 @@
 //! One call's seat in its generation's ledger. Reader, writer, canceller and drain race for it: the first wins.
 
-use std::sync::PoisonError;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, PoisonError};
 
 use linetender_core::{Evidence, Extent, Instant, Late, Phase, Record, RecordStep, Span};
 use linetender_wire::Detail;
@@ -55,6 +55,7 @@ pub(crate) struct Entry {
     /// Who outside waits for it; nobody, if it is our own (handshake, lists, probes).
     heed: Option<Heed>,
     seat: Mutex<Seat>,
+    last: Arc<Last>,
     /// When the server last reported progress on it.
     progress_at: AtomicU64,
 }
@@ -65,10 +66,15 @@ struct Seat {
 }
 
 impl Entry {
-    pub(crate) fn new(id: u64, heed: Option<Heed>, record: Record) -> (Self, oneshot::Receiver<Reply>) {
+    pub(crate) fn new(
+        id: u64,
+        heed: Option<Heed>,
+        record: Record,
+        last: Arc<Last>,
+    ) -> (Self, oneshot::Receiver<Reply>) {
         let (reply, answer) = oneshot::channel();
         let seat = Mutex::new(Seat { record, reply: Some(reply) });
-        (Self { id, heed, seat, progress_at: AtomicU64::new(0) }, answer)
+        (Self { id, heed, seat, last, progress_at: AtomicU64::new(0) }, answer)
     }
 
     fn seat(&self) -> MutexGuard<'_, Seat> {
@@ -144,9 +150,35 @@ impl Entry {
     }
 }
 
+/// Whether the last thing that was written to a server was something that is not answered.
+#[derive(Debug, Default)]
+pub(crate) struct Last(AtomicBool);
+
+impl Last {
+    pub(crate) fn was_notice(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// Something that is told and not answered.
+pub(crate) struct Notice(pub(crate) Arc<Last>);
+
+impl Ticket for Notice {
+    fn writing(&self, _: Extent) -> bool {
+        self.0.0.store(true, Ordering::Relaxed);
+        true
+    }
+
+    fn flushed(&self) {}
+}
+
 impl Ticket for Entry {
     fn writing(&self, extent: Extent) -> bool {
-        self.step(RecordStep::Write(extent), |_| None).is_ok()
+        let writes = self.step(RecordStep::Write(extent), |_| None).is_ok();
+        if writes {
+            self.last.0.store(false, Ordering::Relaxed);
+        }
+        writes
     }
 
     fn flushed(&self) {

@@ -7,17 +7,21 @@ use std::sync::{Arc, OnceLock, PoisonError};
 use linetender_core::{Evidence, Generation, Instant, Record, Vitals};
 use linetender_wire::frame::{self, Frame, Message, Outcome};
 use linetender_wire::seam::{Listener, Loss, Outbox, Outgoing, Refused, Ticket};
-use linetender_wire::{Detail, Item, Redacted, Seen, queue};
+use linetender_wire::{About, Detail, Item, Redacted, Seen, queue};
 use tokio::sync::{Notify, mpsc, oneshot};
 
+use crate::catalogue::Kind;
 use crate::clock::Clock;
-use crate::entry::{Entry, Heed, Reply};
+use crate::entry::{Entry, Heed, Last, Notice, Reply};
 use crate::session::TOO_MANY_QUESTIONS;
 use crate::status::Why;
 use crate::sync::{Mutex, MutexGuard};
 
 /// How many lines of noise are kept for whoever asks why.
 const NOISE_KEPT: usize = 8;
+
+/// What a server is told whose question cannot be read.
+const UNREADABLE: &str = r#"{"code":-32700,"message":"linetender: the request cannot be read"}"#;
 
 /// How much of an error without an id is shown.
 const ERROR_SHOWN: usize = 400;
@@ -58,6 +62,8 @@ pub(crate) struct Ledger {
     /// Lines that were no frames, and answers that nobody waited for.
     odd: AtomicU64,
     outbox: OnceLock<Outbox>,
+    /// Whether the last thing that was written was no call: an error without an id may be about that.
+    last: Arc<Last>,
     agent: Option<Agent>,
     /// Why the generation ended, once it has.
     pub(crate) ended: OnceLock<Arc<Why>>,
@@ -75,8 +81,6 @@ struct Book {
     calls: HashMap<u64, Arc<Entry>>,
     /// Calls whose caller went away, and until when they count as work of the server's.
     owed: HashMap<u64, Instant>,
-    /// Whether the last thing written was a notification: an error without an id may be about that.
-    notified_last: bool,
     noise: Vec<String>,
 }
 
@@ -96,6 +100,7 @@ impl Ledger {
             heard_at: AtomicU64::new(clock.now().nanos()),
             odd: AtomicU64::new(0),
             outbox: OnceLock::new(),
+            last: Arc::default(),
             agent,
             ended: OnceLock::new(),
             draining: AtomicBool::new(false),
@@ -121,7 +126,7 @@ impl Ledger {
     ) -> Result<(Arc<Entry>, oneshot::Receiver<Reply>), NoSeat> {
         let outbox = self.outbox.get().ok_or(NoSeat::Sealed)?;
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
-        let (entry, answer) = Entry::new(id, heed, record);
+        let (entry, answer) = Entry::new(id, heed, record, Arc::clone(&self.last));
         let entry = Arc::new(entry);
         {
             let mut book = self.book();
@@ -129,7 +134,6 @@ impl Ledger {
                 return Err(NoSeat::Sealed);
             }
             book.calls.insert(id, Arc::clone(&entry));
-            book.notified_last = false;
         }
         let ticket = Some(Arc::clone(&entry) as Arc<dyn Ticket>);
         let sent = outbox.send(Outgoing { text: frame::one_line(text(id)), ticket });
@@ -145,20 +149,19 @@ impl Ledger {
 
     /// Tells the server something that needs no answer; whether there was room for it.
     pub(crate) fn tell(&self, text: bytes::Bytes) -> bool {
-        let Some(outbox) = self.outbox.get() else { return false };
-        let told = outbox.send(Outgoing { text: frame::one_line(text), ticket: None }).is_ok();
-        if told {
-            self.book().notified_last = true;
-        }
-        told
+        self.outbox.get().is_some_and(|outbox| outbox.send(self.notice(text)).is_ok())
     }
 
     /// Tells the server something that it waits for.
     pub(crate) async fn tell_surely(&self, text: bytes::Bytes) {
-        let Some(outbox) = self.outbox.get() else { return };
-        if outbox.send_when_room(Outgoing { text: frame::one_line(text), ticket: None }).await {
-            self.book().notified_last = true;
+        if let Some(outbox) = self.outbox.get() {
+            outbox.send_when_room(self.notice(text)).await;
         }
+    }
+
+    fn notice(&self, text: bytes::Bytes) -> Outgoing {
+        let ticket = Arc::new(Notice(Arc::clone(&self.last)));
+        Outgoing { text: frame::one_line(text), ticket: Some(ticket) }
     }
 
     pub(crate) fn seal(&self) {
@@ -265,8 +268,12 @@ impl Ledger {
             Redacted::head(&format!("the server answered without saying to what: {error}"), 2 * ERROR_SHOWN);
         let only = {
             let mut book = self.book();
-            let only = book.calls.len() == 1 && !book.notified_last;
-            if only { book.calls.drain().next() } else { None }
+            let mut sent = book.calls.values().filter(|entry| !entry.queued());
+            let only = match (sent.next(), sent.next()) {
+                (Some(entry), None) if !self.last.was_notice() => Some(entry.id),
+                _ => None,
+            };
+            only.and_then(|id| book.calls.remove_entry(&id))
         };
         match only {
             Some((_, entry)) => {
@@ -305,7 +312,7 @@ impl Ledger {
                 }
             }
             Message::Notification { method: "notifications/progress", params } => self.note_progress(params),
-            Message::Notification { method, .. } if method.ends_with("/list_changed") => {
+            Message::Notification { method, .. } if Kind::changed_by(method) => {
                 self.gap();
             }
             // About a question of its own: the agent knows that by another number.
@@ -372,13 +379,24 @@ impl Listener for Ledger {
                     book.noise.push(Redacted::head(&text, 200).to_string());
                 }
             }
-            Item::Unreadable { id, bad, seen } => {
+            Item::Unreadable { about, bad, seen } => {
                 let why = format!("the answer is {bad} ({seen} bytes had come)");
-                if let Some(id) = id.as_deref().and_then(frame::number) {
-                    self.answer(id, Reply::Unusable(why));
-                } else {
-                    let seen = Seen::Unusable { words: Redacted::head(&why, ERROR_SHOWN) };
-                    self.settle_all(Evidence::Nothing, Some(&Arc::new(seen)));
+                match about {
+                    About::Answer(id) => match frame::number(&id) {
+                        Some(id) => self.answer(id, Reply::Unusable(why)),
+                        None => self.count_odd(),
+                    },
+                    // A question of the server's own: its id is none of ours.
+                    About::Question(id) => {
+                        self.count_odd();
+                        if let Some(id) = id {
+                            self.tell(frame::error_reply(&id, UNREADABLE));
+                        }
+                    }
+                    About::Unknown => {
+                        let seen = Seen::Unusable { words: Redacted::head(&why, ERROR_SHOWN) };
+                        self.settle_all(Evidence::Nothing, Some(&Arc::new(seen)));
+                    }
                 }
             }
         }

@@ -53,7 +53,12 @@ impl Line {
         clippy::disallowed_methods,
         reason = "the tender is what owns the other tasks; it ends with the line"
     )]
-    pub(crate) fn on(server: Server, dial_gate: Arc<Semaphore>, agent: Option<Agent>) -> Self {
+    pub(crate) fn on(
+        server: Server,
+        dial_gate: Arc<Semaphore>,
+        agent: Option<Agent>,
+        predecessor: Option<watch::Receiver<Status>>,
+    ) -> Self {
         let clock = Clock::start();
         let policy = *server.policy.settings();
         let server = Arc::new(server);
@@ -87,6 +92,7 @@ impl Line {
             server,
             clock,
             dial_gate,
+            predecessor,
             inbox: asks,
             publish,
             states,
@@ -178,6 +184,10 @@ impl Line {
     /// If the line could not come up.
     pub async fn list_tools(&self) -> Result<Vec<String>, CallError> {
         let catalogue = self.catalogue().await?;
+        if !catalogue.is_read(Kind::Tools) {
+            let cause = "the server did not say which tools it has".to_owned();
+            return Err(self.probe_call().error_before(CallErrorKind::BadAnswer, cause));
+        }
         Ok(catalogue.list(Kind::Tools).map(str::to_owned).collect())
     }
 
@@ -268,6 +278,18 @@ impl Line {
     /// Whether it is a line to just this server.
     pub(crate) fn is_to(&self, server: &Server) -> bool {
         *self.shared.server == *server
+    }
+
+    pub(crate) fn policy(&self) -> &linetender_core::Settings {
+        self.shared.server.policy.settings()
+    }
+
+    /// Ends it once its calls have ended, or have had the time that a planned end gives them.
+    pub(crate) async fn retire(&self) {
+        self.ask(Command::IdleStop).await;
+        let drained = self.wait_for(|now| !matches!(now.state, "up" | "suspect" | "draining"));
+        let _ = tokio::time::timeout(duration(self.policy().close.drain), drained).await;
+        self.close().await;
     }
 
     /// Dials it, if nobody did yet.

@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 
 use crate::line::Line;
 use crate::server::Server;
+use crate::status::Status;
 
 /// Lines that share a dial gate: no more than so many servers are started at once, and waiting for that is neither start
 /// time nor failure. Cheap to clone.
@@ -79,11 +80,12 @@ impl Rig {
 
     /// A line to a server, dialled when somebody needs it. The rig does not hold it.
     pub fn lazy(&self, server: Server) -> Line {
-        Line::on(server, Arc::clone(&self.dial_gate), None)
+        Line::on(server, Arc::clone(&self.dial_gate), None, None)
     }
 
     /// Holds lines to these servers, and to no others. What is new is dialled; what is not among them any more, or is
-    /// another server under the same name, is closed; what is unchanged is not touched.
+    /// another server under the same name, is closed when its calls have ended (or have had their time), and its
+    /// successor is not dialled before that; what is unchanged is not touched.
     ///
     /// # Panics
     /// Outside a tokio runtime.
@@ -101,8 +103,11 @@ impl Rig {
             match lines.held.get(&name).map(|line| line.is_to(&server)) {
                 Some(true) => change.kept.push(name),
                 before => {
-                    lines.take_out(&name);
-                    lines.held.insert(Arc::clone(&name), self.open(server));
+                    // Two servers of one name never live at once: they hold ports, locks, profiles.
+                    let old = lines.take_out(&name);
+                    let line = Line::on(server, Arc::clone(&self.dial_gate), None, old);
+                    line.wake();
+                    lines.held.insert(Arc::clone(&name), line);
                     let list = if before.is_some() { &mut change.replaced } else { &mut change.added };
                     list.push(name);
                 }
@@ -126,9 +131,8 @@ impl Rig {
     pub async fn shutdown(&self, limit: Duration) -> bool {
         let mut leaving = {
             let mut lines = self.lines();
-            let names: Vec<_> = lines.held.keys().cloned().collect();
-            for name in names {
-                lines.take_out(&name);
+            for line in std::mem::take(&mut lines.held).into_values() {
+                lines.leaving.spawn(async move { line.close().await });
             }
             std::mem::take(&mut lines.leaving)
         };
@@ -148,12 +152,14 @@ impl Rig {
 }
 
 impl Lines {
-    fn take_out(&mut self, name: &str) {
+    /// Takes a line out; its calls may still end, and then it is closed. How that can be watched.
+    fn take_out(&mut self, name: &str) -> Option<watch::Receiver<Status>> {
         // Those that are closed by now need not be kept in mind.
         while self.leaving.try_join_next().is_some() {}
-        if let Some(line) = self.held.remove(name) {
-            self.leaving.spawn(async move { line.close().await });
-        }
+        let line = self.held.remove(name)?;
+        let state = line.state();
+        self.leaving.spawn(async move { line.retire().await });
+        Some(state)
     }
 }
 

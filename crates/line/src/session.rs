@@ -14,13 +14,14 @@ use bytes::Bytes;
 use linetender_core::Generation;
 use linetender_wire::frame::{self, Frame, Message};
 use linetender_wire::handshake::{Era, Eras, Hello};
-use linetender_wire::{Item, Lines, queue};
+use linetender_wire::{About, Item, Lines, queue};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{broadcast, mpsc};
 use tokio::task::{AbortHandle, JoinSet};
 
 use crate::call::{Deadline, Options, Params};
 use crate::catalogue::Kind;
+use crate::clock::duration;
 use crate::ledger::{Agent, FromServer};
 use crate::line::{Event, Line};
 use crate::rig::Rig;
@@ -85,12 +86,21 @@ where
         };
         tokio::select! {
             item = agent.next(), if session.tasks.len() < most_tasks => match item {
-                Some(Item::Frame(frame)) => session.hear_agent(frame).await,
-                Some(Item::Noise(_)) => {}
-                Some(Item::Unreadable { id, bad, .. }) => session.unreadable(id.as_deref(), &bad).await,
+                Some(item) => {
+                    // An agent that does not read holds up itself, and must not hold up the end.
+                    tokio::select! {
+                        () = session.hear_agent(item) => {}
+                        () = &mut stop => break Ended::Stopped,
+                    }
+                }
                 None => break Ended::AgentGone,
             },
-            said = said => session.hear_server(said).await,
+            said = said => {
+                tokio::select! {
+                    () = session.hear_server(said) => {}
+                    () = &mut stop => break Ended::Stopped,
+                }
+            }
             Some(done) = session.tasks.join_next_with_id() => {
                 if done.is_ok_and(|(id, ())| id == writer.id()) {
                     break Ended::AgentDeaf;
@@ -148,13 +158,23 @@ impl Session {
         let _ = self.to_agent.send(frame::one_line(text)).await;
     }
 
-    async fn unreadable(&self, id: Option<&str>, bad: &frame::Bad) {
+    async fn unreadable(&self, about: &About, bad: &frame::Bad) {
+        let id = match about {
+            About::Question(Some(id)) => id,
+            About::Question(None) | About::Answer(_) => return,
+            About::Unknown => "null",
+        };
         let error = serde_json::json!({ "code": -32600, "message": format!("the message is {bad}") });
-        self.tell(frame::error_reply(id.unwrap_or("null"), &error.to_string())).await;
+        self.tell(frame::error_reply(id, &error.to_string())).await;
     }
 
-    async fn hear_agent(&mut self, frame: Frame) {
+    async fn hear_agent(&mut self, item: Item) {
         self.running.retain(|_, task| !task.is_finished());
+        let frame = match item {
+            Item::Frame(frame) => frame,
+            Item::Noise(_) => return,
+            Item::Unreadable { about, bad, .. } => return self.unreadable(&about, &bad).await,
+        };
         match frame.message() {
             Message::Request { id, method: "ping", .. } => self.tell(frame::reply(id, "{}")).await,
             Message::Request { id, method, params } => self.request(id, method, params),
@@ -220,7 +240,7 @@ impl Session {
         };
         let (tell, said) = mpsc::channel(TO_AGENT);
         let agent = Agent { said: tell, direct: self.to_agent.clone() };
-        let line = Line::on(server, self.rig.dial_gate(), Some(agent));
+        let line = Line::on(server, self.rig.dial_gate(), Some(agent), None);
         line.wake();
         let events = line.events();
         self.open = Some(Open { line: line.clone(), said, events, questions: Questions::default() });
@@ -251,7 +271,7 @@ impl Session {
 
     async fn hear_server(&mut self, said: Said) {
         let text = match said {
-            Said::Changed(kind) => frame::notification(replies::list_changed(kind), None),
+            Said::Changed(kind) => frame::notification(kind.notification(), None),
             Said::Server(said) => match self.question(said) {
                 Some(text) => text,
                 None => return,
@@ -266,8 +286,11 @@ impl Session {
         match frame.message() {
             Message::Request { id, .. } => {
                 let number = questions.ask(generation, id);
-                if number.is_none() {
-                    self.tell_server(frame::error_reply(id, TOO_MANY_QUESTIONS), Some(generation));
+                if number.is_none()
+                    && let Some(open) = &self.open
+                {
+                    // If it does not read either, it is not told: nothing may pile up for it.
+                    open.line.tell(frame::error_reply(id, TOO_MANY_QUESTIONS), Some(generation));
                 }
                 Some(frame.with_id(&number?.to_string()))
             }
@@ -292,10 +315,12 @@ impl Session {
         }
         running.values().for_each(AbortHandle::abort);
         drop(to_agent);
+        // A tree that will not die is left to its reaper.
+        if let Some(open) = open {
+            let limit = duration(open.line.policy().close.worst()) + LAST_WORDS;
+            let _ = tokio::time::timeout(limit, open.line.close()).await;
+        }
         let _ = tokio::time::timeout(LAST_WORDS, async { while tasks.join_next().await.is_some() {} }).await;
         tasks.abort_all();
-        if let Some(open) = open {
-            open.line.close().await;
-        }
     }
 }

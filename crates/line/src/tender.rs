@@ -31,6 +31,10 @@ const EXIT_FOLLOWS: Duration = Duration::from_millis(5);
 /// If it has exited, its status is worth waiting for a little longer: on a busy machine the reaper is late.
 const STATUS_FOLLOWS: Duration = Duration::from_millis(40);
 
+/// How often a generation's lists are read as soon as it says that they changed; after that no more than once in so long.
+const READ_AT_ONCE: u32 = 3;
+const READ_GAP: Duration = Duration::from_secs(1);
+
 /// What anybody may ask of the tender.
 pub(crate) enum Inbox {
     Command(Command, Option<oneshot::Sender<Asked>>),
@@ -68,6 +72,8 @@ struct Current {
     wire_open: bool,
     probing: Arc<AtomicBool>,
     lists: Lists,
+    /// How often they were read.
+    readings: u32,
     /// Everything that works for this generation; ends with it.
     tasks: JoinSet<()>,
 }
@@ -85,6 +91,8 @@ pub(crate) struct Tender {
     pub(crate) server: Arc<Server>,
     pub(crate) clock: Clock,
     pub(crate) dial_gate: Arc<Semaphore>,
+    /// A line to a server of the same name, which has to be closed first.
+    pub(crate) predecessor: Option<watch::Receiver<Status>>,
     pub(crate) inbox: mpsc::Receiver<Inbox>,
     pub(crate) publish: watch::Sender<Published>,
     pub(crate) states: watch::Sender<Status>,
@@ -333,7 +341,13 @@ impl Running {
             return;
         }
         current.lists = Lists::Reading;
+        current.readings += 1;
+        let often = current.readings > READ_AT_ONCE;
         current.tasks.spawn(async move {
+            // A server may say that its lists changed whenever they are read.
+            if often {
+                tokio::time::sleep(READ_GAP).await;
+            }
             let meta = (link.era() == Era::Modern).then(|| server.hello.meta().to_string());
             let limit = duration(server.policy.settings().dial.handshake);
             let read = tokio::time::timeout(limit, Catalogue::read(&link, meta, &before)).await;
@@ -428,6 +442,7 @@ impl Running {
             server: Arc::clone(&self.tender.server),
             ledger: Arc::clone(&ledger),
             gate: Arc::clone(&self.tender.dial_gate),
+            predecessor: self.tender.predecessor.clone(),
             remembered: self.remembered,
             seed: self.seed ^ generation.number(),
             wire: tell_wire,
@@ -442,8 +457,17 @@ impl Running {
             }
         }));
         let lists = Lists::Quiet;
-        self.current =
-            Some(Current { generation, ledger, link: None, wire, wire_open: true, probing, lists, tasks });
+        self.current = Some(Current {
+            generation,
+            ledger,
+            link: None,
+            wire,
+            wire_open: true,
+            probing,
+            lists,
+            readings: 0,
+            tasks,
+        });
     }
 
     fn probe(&mut self, generation: Generation) {

@@ -18,7 +18,7 @@ mod seen;
 pub mod stdio;
 mod tasks;
 
-pub use lines::{Item, Lines};
+pub use lines::{About, Item, Lines};
 pub use redact::Redacted;
 pub use reopen::Reopen;
 pub use seen::{Detail, Exit, Pipe, Seen};

@@ -21,13 +21,25 @@ pub enum Item {
     Noise(Bytes),
     /// A message that breaks a limit.
     Unreadable {
-        /// Whose answer it was, if that could be seen.
-        id: Option<String>,
+        /// What it was, as far as could be seen.
+        about: About,
         /// The limit.
         bad: Bad,
         /// How much of it had come when that was clear.
         seen: usize,
     },
+}
+
+/// What a message was of which only the beginning can be read.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub enum About {
+    /// An answer, to this id.
+    Answer(String),
+    /// A request with this id, or a notification. It has an id of its own, which is none of ours.
+    Question(Option<String>),
+    /// Nobody can tell.
+    #[default]
+    Unknown,
 }
 
 /// Collects bytes and yields what the lines were.
@@ -103,7 +115,7 @@ impl Lines {
         }
         let item = if begins_like_a_message(&self.buffer) {
             let bad = Bad::TooLong { limit: self.limits.length };
-            Item::Unreadable { id: sniff(&self.buffer), bad, seen: self.buffer.len() }
+            Item::Unreadable { about: sniff(&self.buffer), bad, seen: self.buffer.len() }
         } else {
             Item::Noise(Bytes::copy_from_slice(&self.buffer[..SNIFF.min(self.buffer.len())]))
         };
@@ -131,10 +143,10 @@ impl Lines {
         let Some((rest, bad)) = rest else { return };
         let rest = trimmed(&rest);
         // An answer that cannot be read is still an answer: whoever waits for it must not wait for ever.
-        let id = if rest.starts_with(b"{") { sniff(&rest) } else { None };
+        let about = if rest.starts_with(b"{") { sniff(&rest) } else { About::Unknown };
         match bad {
-            Bad::NotJson | Bad::NotRpc if id.is_none() => self.noise(rest),
-            _ => self.ready.push_back(Item::Unreadable { id, bad, seen: rest.len() }),
+            Bad::NotJson | Bad::NotRpc if about == About::Unknown => self.noise(rest),
+            _ => self.ready.push_back(Item::Unreadable { about, bad, seen: rest.len() }),
         }
     }
 
@@ -163,18 +175,23 @@ fn trimmed(line: &Bytes) -> Bytes {
     line.slice(start..start + text.len())
 }
 
-/// The id of a message of which only the beginning can be read: the member `id` of the outermost object.
-fn sniff(text: &[u8]) -> Option<String> {
+/// What a message is of which only the beginning can be read, by the members of the outermost object.
+fn sniff(text: &[u8]) -> About {
     let text = &text[..text.len().min(SNIFF)];
     let (mut depth, mut at) = (0_u32, 0);
+    let (mut id, mut asks) = (None, false);
     while at < text.len() {
         match text[at] {
             b'{' | b'[' => depth += 1,
             b'}' | b']' => depth = depth.saturating_sub(1),
             b'"' => {
-                let end = end_of_string(text, at)?;
-                if depth == 1 && &text[at..=end] == b"\"id\"" {
-                    return value_of(&text[end + 1..]);
+                let Some(end) = end_of_string(text, at) else { break };
+                if depth == 1 && is_name(&text[end + 1..]) {
+                    match &text[at..=end] {
+                        b"\"id\"" => id = id.or_else(|| value_of(&text[end + 1..])),
+                        b"\"method\"" => asks = true,
+                        _ => {}
+                    }
                 }
                 at = end;
             }
@@ -182,7 +199,16 @@ fn sniff(text: &[u8]) -> Option<String> {
         }
         at += 1;
     }
-    None
+    match (asks, id) {
+        (true, id) => About::Question(id),
+        (false, Some(id)) => About::Answer(id),
+        (false, None) => About::Unknown,
+    }
+}
+
+/// A string is a member's name if a colon follows it.
+fn is_name(rest: &[u8]) -> bool {
+    rest.trim_ascii_start().starts_with(b":")
 }
 
 fn end_of_string(text: &[u8], start: usize) -> Option<usize> {
@@ -211,7 +237,7 @@ fn value_of(rest: &[u8]) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Bad, Item, Lines, sniff};
+    use super::{About, Bad, Item, Lines, sniff};
     use crate::frame::Limits;
 
     const LIMITS: Limits = Limits { length: 100, depth: 8 };
@@ -223,7 +249,7 @@ mod tests {
             seen.push(match item {
                 Item::Frame(frame) => String::from_utf8(frame.text().to_vec()).unwrap(),
                 Item::Noise(noise) => format!("noise {}", String::from_utf8_lossy(&noise)),
-                Item::Unreadable { id, bad, .. } => format!("{bad}: {id:?}"),
+                Item::Unreadable { about, bad, .. } => format!("{bad}: {about:?}"),
             });
         };
         for chunk in chunks {
@@ -265,10 +291,10 @@ mod tests {
         for _ in 0..1000 {
             lines.buffer().extend_from_slice(&[b'x'; 50]);
             while let Some(item) = lines.take() {
-                let Item::Unreadable { id, bad: Bad::TooLong { limit: 100 }, seen } = item else {
+                let Item::Unreadable { about, bad: Bad::TooLong { limit: 100 }, seen } = item else {
                     panic!("{item:?}")
                 };
-                assert_eq!(id.as_deref(), Some("7"));
+                assert_eq!(about, About::Answer("7".into()));
                 assert!(seen <= 150);
                 told += 1;
             }
@@ -282,17 +308,17 @@ mod tests {
     #[test]
     fn a_message_that_is_too_deep_names_its_call() {
         let text = format!("{{\"id\":\"a\",\"result\":{}\n", "[".repeat(9));
-        assert_eq!(read(&[text.as_bytes()]), [r#"nested deeper than 8: Some("\"a\"")"#]);
+        assert_eq!(read(&[text.as_bytes()]), [r#"nested deeper than 8: Answer("\"a\"")"#]);
     }
 
     #[test]
     fn an_answer_that_cannot_be_read_names_its_call() {
-        assert_eq!(read(&[b"{\"id\":1,\"result\":NaN}\n"]), [r#"not JSON: Some("1")"#]);
-        assert_eq!(read(&[b"{\"id\":2,\"result\":\"\xff\"}\n"]), [r#"not JSON: Some("2")"#]);
+        assert_eq!(read(&[b"{\"id\":1,\"result\":NaN}\n"]), [r#"not JSON: Answer("1")"#]);
+        assert_eq!(read(&[b"{\"id\":2,\"result\":\"\xff\"}\n"]), [r#"not JSON: Answer("2")"#]);
         let behind = read(&[b"{\"id\":3,\"result\":3}INFO done\n"]);
         assert_eq!(behind, [r#"{"id":3,"result":3}"#, "noise INFO done"]);
         let half = read(&[b"{\"id\":4,\"result\":4}{\"id\":5,\"resu\n"]);
-        assert_eq!(half, [r#"{"id":4,"result":4}"#, r#"not JSON: Some("5")"#]);
+        assert_eq!(half, [r#"{"id":4,"result":4}"#, r#"not JSON: Answer("5")"#]);
         assert_eq!(read(&[b"{\"id\":5,\"resu"]), [""; 0], "but half a line at the end of file is nothing");
         assert_eq!(read(&[b"[{\"id\":6,\"result\":6},7]\n"]), [r#"{"id":6,"result":6}"#]);
     }
@@ -306,11 +332,20 @@ mod tests {
     }
 
     #[test]
+    fn a_question_that_cannot_be_read_is_nobodys_answer() {
+        let text = b"{\"jsonrpc\":\"2.0\",\"id\":3,\"method\":\"sampling/createMessage\",\"params\":NaN}\n";
+        assert_eq!(read(&[text]), [r#"not JSON: Question(Some("3"))"#]);
+        assert_eq!(read(&[b"{\"method\":\"n\",\"params\":NaN}\n"]), ["not JSON: Question(None)"]);
+    }
+
+    #[test]
     fn only_the_outermost_id_is_sniffed() {
-        assert_eq!(sniff(br#"{"result":{"id":3,"x":[{"id":4}]},"id" : 5,"#), Some("5".into()));
-        assert_eq!(sniff(br#"{"result":{"id":3}"#), None);
-        assert_eq!(sniff(br#"{"x":"\"id\":9","id":"s\"1","#), Some(r#""s\"1""#.into()));
-        assert_eq!(sniff(br#"{"id":12"#), None, "it may go on");
-        assert_eq!(sniff(br#"{"id":nope,"#), None);
+        let answer = |id: &str| About::Answer(id.to_owned());
+        assert_eq!(sniff(br#"{"result":{"id":3,"x":[{"id":4}]},"id" : 5,"#), answer("5"));
+        assert_eq!(sniff(br#"{"result":{"id":3}"#), About::Unknown);
+        assert_eq!(sniff(br#"{"x":"\"id\":9","id":"s\"1","#), answer(r#""s\"1""#));
+        assert_eq!(sniff(br#"{"id":12"#), About::Unknown, "it may go on");
+        assert_eq!(sniff(br#"{"id":nope,"#), About::Unknown);
+        assert_eq!(sniff(br#"{"result":"method","id":1,"#), answer("1"), "a value is no name");
     }
 }

@@ -35,6 +35,16 @@ pub(super) struct Time {
     pub(super) total: Instant,
 }
 
+impl Time {
+    /// Until when one try may be quiet. An agent that owns the deadline goes on waiting, however long ago it began.
+    pub(super) fn of_a_try(&self, now: Instant) -> Instant {
+        match self.deadline {
+            Deadline::Agent => now + self.quiet,
+            Deadline::Policy | Deadline::Within { .. } => (now + self.quiet).min(self.total),
+        }
+    }
+}
+
 /// A call that is out. If its caller goes away, the server is told, and the seat is free.
 pub(super) struct Out<'a> {
     shared: &'a Arc<Shared>,

@@ -3,7 +3,6 @@
 use bytes::Bytes;
 use linetender_wire::frame;
 
-use crate::catalogue::Kind;
 use crate::error::CallError;
 use crate::line::Line;
 
@@ -44,12 +43,4 @@ pub(super) fn failed(method: &str, id: &str, error: &CallError) -> Bytes {
     };
     let error = serde_json::json!({ "code": error.code(), "message": message, "data": error.fields() });
     frame::error_reply(id, &error.to_string())
-}
-
-pub(super) const fn list_changed(kind: Kind) -> &'static str {
-    match kind {
-        Kind::Tools => "notifications/tools/list_changed",
-        Kind::Prompts => "notifications/prompts/list_changed",
-        Kind::Resources => "notifications/resources/list_changed",
-    }
 }

@@ -61,13 +61,22 @@ enum News {
 /// What the keeper knows.
 struct Tree {
     ordered: Option<Order>,
-    /// The next signal of the close ladder, and when it is due.
-    rung: Option<(Pin<Box<Sleep>>, u8)>,
+    /// The next rung of the close ladder, and when it is due.
+    rung: Option<(Pin<Box<Sleep>>, Rung)>,
     /// Nothing of it is left.
     clear: bool,
     /// Its end was told.
     lost: bool,
     stdin: Stdin,
+}
+
+/// The rungs of the close ladder, after end of file.
+#[derive(Clone, Copy)]
+enum Rung {
+    Term,
+    Kill,
+    /// The reaper was told to kill, and did not.
+    Reaper,
 }
 
 /// Who has our end of the server's stdin.
@@ -175,25 +184,33 @@ impl Keeper {
                     self.writer.end();
                 }
                 tree.stdin = Stdin::Closed;
-                tree.rung = Some(rung(self.close.stdin, TERM));
+                tree.rung = Some(rung(self.close.stdin, Rung::Term));
             }
             // Nobody is left to give orders: the same as the harshest.
-            Some(Order::Kill) | None => {
-                tree.ordered = Some(Order::Kill);
-                tree.rung = None;
-                let _ = self.control.write_all(&[KILL]).await;
-            }
+            Some(Order::Kill) | None => self.kill(tree).await,
         }
     }
 
-    /// The server did not go by itself in time: TERM, then KILL.
+    async fn kill(&mut self, tree: &mut Tree) {
+        tree.ordered = Some(Order::Kill);
+        tree.rung = Some(rung(self.close.kill, Rung::Reaper));
+        let _ = self.control.write_all(&[KILL]).await;
+    }
+
+    /// The server did not go by itself in time: TERM, then KILL. And a reaper that does not obey goes before it.
     async fn climb_down(&mut self, tree: &mut Tree) {
-        let Some((_, signal)) = tree.rung.take() else { return };
-        let _ = self.control.write_all(&[signal]).await;
-        if signal == TERM {
-            tree.rung = Some(rung(self.close.term, KILL));
-        } else {
-            tree.ordered = Some(Order::Kill);
+        match tree.rung.take() {
+            Some((_, Rung::Term)) => {
+                tree.rung = Some(rung(self.close.term, Rung::Kill));
+                let _ = self.control.write_all(&[TERM]).await;
+            }
+            Some((_, Rung::Kill)) => self.kill(tree).await,
+            Some((_, Rung::Reaper)) => {
+                if let Some(reaper) = &mut self.process {
+                    let _ = reaper.start_kill();
+                }
+            }
+            None => {}
         }
     }
 
@@ -253,11 +270,11 @@ impl Keeper {
     }
 }
 
-fn rung(patience: linetender_core::Span, signal: u8) -> (Pin<Box<Sleep>>, u8) {
-    (Box::pin(tokio::time::sleep(Duration::from_nanos(patience.nanos()))), signal)
+fn rung(patience: linetender_core::Span, next: Rung) -> (Pin<Box<Sleep>>, Rung) {
+    (Box::pin(tokio::time::sleep(Duration::from_nanos(patience.nanos()))), next)
 }
 
-async fn due(rung: &mut Option<(Pin<Box<Sleep>>, u8)>) {
+async fn due(rung: &mut Option<(Pin<Box<Sleep>>, Rung)>) {
     match rung {
         Some((sleep, _)) => sleep.await,
         None => std::future::pending().await,

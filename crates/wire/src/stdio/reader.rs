@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use bytes::BytesMut;
 use tokio::io::AsyncReadExt as _;
 use tokio::net::unix::pipe;
 use tokio::sync::{mpsc, oneshot};
@@ -50,8 +51,18 @@ pub(super) async fn read(
                     listener.hear(item);
                 }
                 let _ = done.send(());
-                return;
+                return swallow(stdout, lines.buffer()).await;
             }
+        }
+    }
+}
+
+/// Nobody listens any more; but a server that is asked to go must be able to say its last words without being broken off.
+async fn swallow(mut stdout: pipe::Receiver, buffer: &mut BytesMut) {
+    loop {
+        buffer.clear();
+        if !matches!(stdout.read_buf(buffer).await, Ok(1..)) {
+            return;
         }
     }
 }

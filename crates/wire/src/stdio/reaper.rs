@@ -32,6 +32,9 @@ const NAME: &CStr = c"lt-reaper";
 /// How long it tries to kill a tree that will not die. Then it goes: nobody is left to tell.
 const GIVE_UP: u32 = 10_000;
 
+/// How often it looks for dead orphans while nothing happens.
+const BURY: Timespec = Timespec { tv_sec: 2, tv_nsec: 0 };
+
 /// Becomes the reaper if the arguments say so. A host program calls this first thing in `main`.
 ///
 /// ```no_run
@@ -91,25 +94,27 @@ fn reap(parent: Pid, program: &OsString, args: &[OsString]) -> io::Result<()> {
     if rustix::process::getppid() != Some(parent) {
         return Ok(());
     }
+    // Everything that can fail comes before the server: from then on there is somebody to clean up after.
+    let null = File::options().read(true).write(true).open("/dev/null")?;
     let spawned = Command::new(program).args(args).process_group(0).spawn();
     let server = match spawned {
         Ok(child) => Pid::from_child(&child),
         Err(error) => return send(Record::Failed(error.raw_os_error().unwrap_or(0)), &control),
     };
-    let pidfd = rustix::process::pidfd_open(server, PidfdFlags::empty())?;
-    let reaper = Reaper { control, parent: parent_fd, server };
-    let_go_of_pipes()?;
     // If nobody listens any more, the loop below finds out.
-    let _ = send(Record::Spawned(server.as_raw_nonzero().get()), &reaper.control);
-    reaper.watch(&pidfd)
+    let _ = send(Record::Spawned(server.as_raw_nonzero().get()), &control);
+    let reaper = Reaper { control, parent: parent_fd, server };
+    let watched = let_go_of_pipes(&null)
+        .and_then(|()| Ok(rustix::process::pidfd_open(server, PidfdFlags::empty())?))
+        .and_then(|pidfd| reaper.watch(&pidfd));
+    watched.or_else(|_| reaper.clear())
 }
 
 /// The server has the pipes; a copy of ours would keep end of file and POLLERR from ever coming.
-fn let_go_of_pipes() -> io::Result<()> {
-    let null = File::options().read(true).write(true).open("/dev/null")?;
-    rustix::stdio::dup2_stdin(&null)?;
-    rustix::stdio::dup2_stdout(&null)?;
-    rustix::stdio::dup2_stderr(&null)?;
+fn let_go_of_pipes(null: &File) -> io::Result<()> {
+    rustix::stdio::dup2_stdin(null)?;
+    rustix::stdio::dup2_stdout(null)?;
+    rustix::stdio::dup2_stderr(null)?;
     Ok(())
 }
 
@@ -136,8 +141,12 @@ impl Reaper {
                 PollFd::new(&self.parent, PollFlags::IN),
                 PollFd::new(&self.control, PollFlags::IN),
             ];
-            match poll(&mut fds, None) {
+            match poll(&mut fds, Some(&BURY)) {
                 Err(rustix::io::Errno::INTR) => continue,
+                Ok(0) => {
+                    self.bury_orphans();
+                    continue;
+                }
                 other => other?,
             };
             let [server, parent, control] = fds.map(|fd| !fd.revents().is_empty());
@@ -154,6 +163,15 @@ impl Reaper {
                     Err(rustix::io::Errno::INTR | rustix::io::Errno::AGAIN) => continue,
                     Ok(_) | Err(_) => Ok(Wake::ParentGone),
                 };
+            }
+        }
+    }
+
+    /// Helpers that the server left to themselves are our children now. Whoever adopts has to bury.
+    fn bury_orphans(&self) {
+        for child in os::children() {
+            if child != self.server {
+                let _ = rustix::process::waitpid(Some(child), WaitOptions::NOHANG);
             }
         }
     }

@@ -1,6 +1,6 @@
 //! What can be found of a server whose reaper is gone: its process, by pidfd, and its group.
 //!
-//! Escapees are not found: who they were is what the reaper knew.
+//! What has left the server's family is not found: who that was is what the reaper knew.
 
 use std::time::Duration;
 
@@ -45,6 +45,7 @@ impl Remains {
     /// not be taken before.
     pub(super) async fn clear(&self) {
         let Some(found) = &self.0 else { return };
+        found.kill_below();
         while found.kill() {
             tokio::time::sleep(LOOK).await;
         }
@@ -63,6 +64,21 @@ pub(super) async fn clear_group(group: Pid) {
 }
 
 impl Found {
+    /// Kills what is below it, whatever group or session that is in. It is stopped meanwhile, so that nothing new comes.
+    #[cfg(target_os = "linux")]
+    fn kill_below(&self) {
+        if let Some(fd) = &self.fd
+            && rustix::process::pidfd_send_signal(fd, Signal::STOP).is_ok()
+        {
+            for below in descendants(self.pid, 0) {
+                let _ = rustix::process::kill_process(below, Signal::KILL);
+            }
+        }
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    const fn kill_below(&self) {}
+
     /// Kills it; whether it was there. Without a pidfd its group is all there is.
     #[cfg(target_os = "linux")]
     fn kill(&self) -> bool {
@@ -90,4 +106,23 @@ impl Found {
     const fn has_exited(&self) -> bool {
         false
     }
+}
+
+/// Everything below a process, as deep as anybody nests.
+#[cfg(target_os = "linux")]
+fn descendants(of: Pid, depth: u32) -> Vec<Pid> {
+    const DEEPEST: u32 = 32;
+    let of = of.as_raw_nonzero();
+    let tasks = std::fs::read_dir(format!("/proc/{of}/task")).into_iter().flatten().flatten();
+    let listed = tasks.map(|task| std::fs::read_to_string(task.path().join("children")).unwrap_or_default());
+    let mut found = Vec::new();
+    for children in listed {
+        for child in children.split_ascii_whitespace().filter_map(|pid| Pid::from_raw(pid.parse().ok()?)) {
+            found.push(child);
+            if depth < DEEPEST {
+                found.extend(descendants(child, depth + 1));
+            }
+        }
+    }
+    found
 }
