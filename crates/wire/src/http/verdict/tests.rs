@@ -146,6 +146,7 @@ fn answers_are_answers() {
             r#"answer {"code":1}"#,
             "fine",
         ),
+        ("409 with an error", Modern, ASK, 409, &[JSON], ERROR, r#"answer {"code":-32603}"#, "trouble"),
         ("202 to a notification", Session, Asked::Notification, 202, &[], "", "accepted", "fine"),
         ("200 to a notification", Modern, Asked::Notification, 200, &[JSON], "{}", "accepted", "fine"),
     ]);
