@@ -1,5 +1,7 @@
 //! `linetender run` as an agent sees it: lines on two pipes.
 
+#![allow(clippy::disallowed_methods, reason = "a test measures with a real clock")]
+
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
@@ -16,8 +18,12 @@ struct Agent {
 
 impl Agent {
     fn start(flags: &[&str]) -> Self {
+        Self::of(LINETENDER, flags)
+    }
+
+    fn of(linetender: &str, flags: &[&str]) -> Self {
         let server = [LINETENDER, "__badserver", "--era", "legacy"];
-        let mut shim = Command::new(LINETENDER)
+        let mut shim = Command::new(linetender)
             .args(["run", "--name", "bad", "--"])
             .args(server)
             .args(flags)
@@ -31,7 +37,11 @@ impl Agent {
     }
 
     fn up(flags: &[&str]) -> Self {
-        let mut agent = Self::start(flags);
+        Self::start(flags).greeted()
+    }
+
+    fn greeted(self) -> Self {
+        let mut agent = self;
         let hello = json!({ "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": { "name": "t", "version": "1" } });
         let answer = agent.ask(&json!("hello"), "initialize", &hello);
         assert_eq!(answer["result"]["serverInfo"]["name"], "badserver", "{answer}");
@@ -219,6 +229,51 @@ fn told_to_stop_it_closes_the_server_politely() {
     let written = std::fs::read_to_string(&book).unwrap();
     std::fs::remove_file(&book).unwrap();
     assert!(written.contains("run end-of-file"), "the server could say goodbye: {written}");
+}
+
+#[test]
+fn a_new_version_on_disk_does_not_keep_the_old_one_from_working() {
+    let copy = std::env::temp_dir().join(format!("linetender-copy-{}", std::process::id()));
+    std::fs::copy(LINETENDER, &copy).unwrap();
+    let mut agent = Agent::of(copy.to_str().unwrap(), &[]).greeted();
+    std::fs::remove_file(&copy).unwrap();
+    agent.call(&json!("k"), "kill", &json!({}));
+    let answer = agent.call(&json!("e"), "echo", &json!({ "n": 1 }));
+    assert!(answer["result"]["isError"].is_null(), "{answer}");
+}
+
+#[test]
+fn an_agent_that_does_not_read_cannot_keep_it_from_stopping() {
+    let mut agent = Agent::up(&[]);
+    let pid = agent.shim.id().to_string();
+    let mut to = agent.to.take().unwrap();
+    // It asks and asks, and reads no answer: at some point it is not read any more either.
+    let asked = std::sync::Arc::new(std::sync::atomic::AtomicU32::new(0));
+    let count = std::sync::Arc::clone(&asked);
+    let asking = std::thread::spawn(move || {
+        while writeln!(to, r#"{{"jsonrpc":"2.0","id":1,"method":"ping"}}"#).is_ok() {
+            count.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        }
+    });
+    let look = || asked.load(std::sync::atomic::Ordering::Relaxed);
+    let mut before = u32::MAX;
+    while look() != before {
+        before = look();
+        std::thread::sleep(std::time::Duration::from_millis(300));
+    }
+    assert!(Command::new("kill").args(["-TERM", &pid]).status().unwrap().success());
+    assert_eq!(agent.shim.wait().unwrap().code(), Some(128 + 15));
+    drop(agent);
+    asking.join().unwrap();
+}
+
+#[test]
+fn it_is_gone_as_soon_as_its_agent_and_its_server_are() {
+    let mut agent = Agent::up(&[]);
+    let start = std::time::Instant::now();
+    agent.to = None;
+    assert!(agent.shim.wait().unwrap().success());
+    assert!(start.elapsed() < std::time::Duration::from_millis(700), "{:?}", start.elapsed());
 }
 
 #[test]

@@ -77,7 +77,10 @@ impl Server {
                 self.told(&message);
             }
         }
-        if self.flags.last_words {
+        // A server that is told to go says goodbye, and saves its state only if it could.
+        if self.flags.last_words
+            && io::stdout().write_all(b"goodbye\n").and_then(|()| io::stdout().flush()).is_ok()
+        {
             self.pen.lock().unwrap_or_else(PoisonError::into_inner).write("run", "end-of-file");
         }
         if self.flags.ignore_eof {
@@ -120,7 +123,7 @@ impl Server {
                 id,
                 &json!({
                     "protocolVersion": params["protocolVersion"],
-                    "capabilities": { "tools": { "listChanged": true } },
+                    "capabilities": self.capabilities(),
                     "serverInfo": { "name": "badserver", "version": "1" },
                 }),
             ),
@@ -135,6 +138,15 @@ impl Server {
             _ => refuse(id, -32601, "method not found"),
         }
         None
+    }
+
+    /// What it says it has; not all of it need be true.
+    fn capabilities(&self) -> Value {
+        let mut all = json!({ "tools": { "listChanged": true } });
+        if self.flags.no_prompts {
+            all["prompts"] = json!({ "listChanged": true });
+        }
+        all
     }
 
     /// The agent answered our question: the call that asked it is answered with that.

@@ -1,13 +1,17 @@
 //! Crash cycles at length, with a judge; and measurements of how fast a death is noticed.
 
+mod blackhole;
 mod delivery;
 mod detect;
+mod herd;
 mod killed;
 mod neighbour;
 mod process;
 
+pub use blackhole::blackhole;
 pub use delivery::delivery;
 pub use detect::detect;
+pub use herd::herd;
 pub use killed::killed;
 pub use neighbour::neighbour;
 

@@ -14,9 +14,10 @@ use linetender_wire::handshake::{Era, Eras, Greeting, Handshake, Hello, Next};
 use linetender_wire::http::Remote;
 use linetender_wire::seam::{self, Listener};
 use linetender_wire::stdio::{Child, Launch, Program, Reaper};
-use tokio::sync::{Semaphore, mpsc, oneshot, watch};
+use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::clock::duration;
+use crate::dial_gate::DialGate;
 use crate::entry::{Entry, Lost, Reply};
 use crate::ledger::Ledger;
 use crate::reach::Reach;
@@ -54,7 +55,7 @@ pub(crate) struct Dial {
     pub(crate) generation: Generation,
     pub(crate) server: Arc<Server>,
     pub(crate) ledger: Arc<Ledger>,
-    pub(crate) gate: Arc<Semaphore>,
+    pub(crate) gate: DialGate,
     /// A line to a server of the same name, which has to be closed first.
     pub(crate) predecessor: Option<watch::Receiver<Status>>,
     pub(crate) remembered: Option<Era>,
@@ -73,7 +74,7 @@ impl Dial {
             let _ = before.wait_for(|status| status.state == "closed").await;
         }
         // Waiting for a turn is neither start time nor failure. The permit is held until the handshake is done.
-        let Ok(_turn) = self.gate.clone().acquire_owned().await else { return };
+        let Some(_turn) = self.gate.turn(self.generation.number() > 1).await else { return };
         tell(DialNews::Started).await;
         let reach = match self.reach() {
             Ok(reach) => reach,

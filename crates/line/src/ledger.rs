@@ -1,5 +1,8 @@
 //! The calls of one generation: registered, answered, settled. And the ears of that generation.
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError};

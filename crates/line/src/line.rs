@@ -12,6 +12,7 @@ use crate::call::{Answer, Call, Options, Shared};
 use crate::catalogue::{Catalogue, Change, Kind};
 use crate::clock::{Clock, duration};
 use crate::dial::Link;
+use crate::dial_gate::DialGate;
 use crate::error::{CallError, CallErrorKind};
 use crate::ledger::Agent;
 use crate::rig::Rig;
@@ -55,7 +56,7 @@ impl Line {
     )]
     pub(crate) fn on(
         server: Server,
-        dial_gate: Arc<Semaphore>,
+        dial_gate: DialGate,
         agent: Option<Agent>,
         predecessor: Option<watch::Receiver<Status>>,
     ) -> Self {
@@ -91,6 +92,7 @@ impl Line {
         let tender = Tender {
             server,
             clock,
+            counted: dial_gate.count(),
             dial_gate,
             predecessor,
             inbox: asks,

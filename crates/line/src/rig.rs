@@ -4,15 +4,16 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 
+use crate::dial_gate::DialGate;
 use crate::line::Line;
 use crate::server::Server;
 use crate::status::Status;
 
-/// Lines that share a dial gate: no more than so many servers are started at once, and waiting for that is neither start
-/// time nor failure. Cheap to clone.
+/// Lines that share a dial gate: no more than so many servers are started at once, and many that lost the same server do
+/// not come back in one moment. Waiting for that is neither start time nor failure. Cheap to clone.
 ///
 /// ```no_run
 /// use linetender::{Rig, Server};
@@ -28,7 +29,7 @@ use crate::status::Status;
 /// ```
 #[derive(Clone, Debug)]
 pub struct Rig {
-    dial_gate: Arc<Semaphore>,
+    dial_gate: DialGate,
     lines: Arc<Mutex<Lines>>,
 }
 
@@ -65,10 +66,7 @@ impl Rig {
     /// servers get the limit that was.
     pub fn with_dials_at_once(dials: usize) -> Self {
         linetender_wire::stdio::raise_descriptor_limit();
-        Self {
-            dial_gate: Arc::new(Semaphore::new(dials.clamp(1, Semaphore::MAX_PERMITS))),
-            lines: Arc::default(),
-        }
+        Self { dial_gate: DialGate::new(dials), lines: Arc::default() }
     }
 
     /// A line to a server, dialled at once. The rig does not hold it: it ends with its last handle.
@@ -80,7 +78,7 @@ impl Rig {
 
     /// A line to a server, dialled when somebody needs it. The rig does not hold it.
     pub fn lazy(&self, server: Server) -> Line {
-        Line::on(server, Arc::clone(&self.dial_gate), None, None)
+        Line::on(server, self.dial_gate.clone(), None, None)
     }
 
     /// Holds lines to these servers, and to no others. What is new is dialled; what is not among them any more, or is
@@ -105,7 +103,7 @@ impl Rig {
                 before => {
                     // Two servers of one name never live at once: they hold ports, locks, profiles.
                     let old = lines.take_out(&name);
-                    let line = Line::on(server, Arc::clone(&self.dial_gate), None, old);
+                    let line = Line::on(server, self.dial_gate.clone(), None, old);
                     line.wake();
                     lines.held.insert(Arc::clone(&name), line);
                     let list = if before.is_some() { &mut change.replaced } else { &mut change.added };
@@ -146,8 +144,8 @@ impl Rig {
         self.lines.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn dial_gate(&self) -> Arc<Semaphore> {
-        Arc::clone(&self.dial_gate)
+    pub(crate) fn dial_gate(&self) -> DialGate {
+        self.dial_gate.clone()
     }
 }
 

@@ -11,12 +11,13 @@ use linetender_core::{
 use linetender_wire::handshake::Era;
 use linetender_wire::seam;
 use linetender_wire::{Detail, Pipe, Seen};
-use tokio::sync::{Notify, Semaphore, broadcast, mpsc, oneshot, watch};
+use tokio::sync::{Notify, broadcast, mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 
 use crate::catalogue::Catalogue;
 use crate::clock::{Clock, duration};
 use crate::dial::{Dial, DialNews, Link};
+use crate::dial_gate::{Counted, DialGate};
 use crate::ledger::{Agent, Ledger};
 use crate::line;
 use crate::listen::listen;
@@ -90,7 +91,10 @@ enum Lists {
 pub(crate) struct Tender {
     pub(crate) server: Arc<Server>,
     pub(crate) clock: Clock,
-    pub(crate) dial_gate: Arc<Semaphore>,
+    pub(crate) dial_gate: DialGate,
+    /// One of the lines that share it.
+    #[expect(dead_code, reason = "counts as long as it lives")]
+    pub(crate) counted: Counted,
     /// A line to a server of the same name, which has to be closed first.
     pub(crate) predecessor: Option<watch::Receiver<Status>>,
     pub(crate) inbox: mpsc::Receiver<Inbox>,
@@ -441,7 +445,7 @@ impl Running {
             generation,
             server: Arc::clone(&self.tender.server),
             ledger: Arc::clone(&ledger),
-            gate: Arc::clone(&self.tender.dial_gate),
+            gate: self.tender.dial_gate.clone(),
             predecessor: self.tender.predecessor.clone(),
             remembered: self.remembered,
             seed: self.seed ^ generation.number(),

@@ -7,8 +7,11 @@ use std::time::Duration;
 
 use linetender_core::{Jitter, Span};
 
-/// The first wait; doubles.
-const FIRST: Span = Span::from_secs(1);
+/// The longest first wait; doubles.
+const FIRST: Span = Span::from_secs(2);
+
+/// The least wait.
+const LEAST: Span = Span::from_millis(100);
 
 /// The longest wait.
 const LONGEST: Span = Span::from_secs(60);
@@ -36,7 +39,8 @@ impl Reopen {
         }
         let longest = FIRST.nanos().saturating_mul(1 << self.step.min(16)).min(LONGEST.nanos());
         self.step = self.step.saturating_add(1);
-        let wait = self.jitter.around(Span::from_nanos(longest));
+        // Full jitter: the streams of five hundred lines end in the same moment, and must not come back in one.
+        let wait = self.jitter.up_to(Span::from_nanos(longest)).max(LEAST);
         Duration::from_nanos(wait.max(asked.unwrap_or(Span::ZERO).min(LONGEST)).nanos())
     }
 }
@@ -58,17 +62,17 @@ mod tests {
     }
 
     #[test]
-    fn h17_an_empty_stream_for_ever_is_opened_a_hundred_times_an_hour_and_not_a_million() {
-        assert!((60..130).contains(&an_hour(Duration::ZERO)), "{}", an_hour(Duration::ZERO));
+    fn h17_an_empty_stream_for_ever_is_opened_two_hundred_times_an_hour_and_not_a_million() {
+        assert!((80..200).contains(&an_hour(Duration::ZERO)), "{}", an_hour(Duration::ZERO));
     }
 
     #[test]
-    fn h07_one_that_a_proxy_cuts_every_minute_is_back_within_a_second() {
+    fn h07_one_that_a_proxy_cuts_every_minute_is_back_within_two_seconds() {
         let mut reopen = Reopen::new(7);
         for _ in 0..100 {
-            assert!(reopen.wait(Duration::from_secs(60), None) <= Duration::from_secs(1));
+            assert!(reopen.wait(Duration::from_secs(60), None) <= Duration::from_secs(2));
         }
-        assert_eq!(an_hour(Duration::from_secs(60)), 60);
+        assert!((58..=60).contains(&an_hour(Duration::from_secs(60))));
     }
 
     #[test]

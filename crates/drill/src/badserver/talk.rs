@@ -30,6 +30,12 @@ pub(super) fn run(name: &str, call: &Call) {
             call.echo();
             report(call.number("times") + 1);
         }
+        "orphan" => {
+            for _ in 0..call.number("times") {
+                let _ = std::process::Command::new("sh").args(["-c", "true & "]).status();
+            }
+            call.echo();
+        }
         "flood_list_changed" => {
             for _ in 0..call.number("times") {
                 say(&json!({ "jsonrpc": "2.0", "method": "notifications/tools/list_changed" }));

@@ -35,6 +35,7 @@ pub const TOOLS: &[(&str, &str)] = &[
     ("spin", "burns the processor for `ms`, then answers"),
     ("tool_error", "answers with isError"),
     ("endless_no_id", "as `endless`, and its id would come last"),
+    ("orphan", "leaves `times` helpers to themselves, which end at once, and answers"),
     ("progress", "reports progress `times` times, one each `ms`, then answers; and once more after that"),
     ("flood_list_changed", "says `times` times that its tools changed, then answers"),
     ("question", "asks for the agent's roots, and answers with what it is told"),

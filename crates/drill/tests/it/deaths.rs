@@ -377,6 +377,49 @@ async fn s25_a_killed_reaper_ends_the_line_and_the_server_and_it_comes_back() {
 }
 
 #[tokio::test]
+async fn s25_a_child_of_the_server_in_its_own_session_goes_with_a_killed_reaper() {
+    let bad = bad(&["--escapee"]);
+    let pid = bad.up().await;
+    let below = eventually(|| Some(crate::look::descendants(pid)).filter(|below| !below.is_empty())).await;
+    kill("-9", parent(pid));
+    bad.back(1).await;
+    assert!(below.iter().all(|child| !lives(*child)), "{below:?}");
+    bad.leaves_nothing().await;
+}
+
+#[tokio::test]
+async fn helpers_that_a_server_leaves_to_themselves_are_buried() {
+    let bad = bad(&[]);
+    let reaper = parent(bad.up().await);
+    bad.call("orphan", r#"{"nonce":"a","times":10}"#).await.unwrap();
+    eventually(|| (crate::look::descendants(reaper).len() == 1).then_some(())).await;
+    bad.works().await;
+    bad.leaves_nothing().await;
+}
+
+#[tokio::test]
+async fn one_list_that_cannot_be_read_hides_no_other() {
+    let dir = Dir::new();
+    let file = dir.file("tool");
+    let bad = bad_with(&["--no-prompts", "--changing", file.to_str().unwrap()], |server| server);
+    let tools = in_time(bad.line.list_tools()).await.unwrap();
+    let mut events = bad.line.events();
+    std::fs::write(&file, "fresh").unwrap();
+    bad.call("flood_list_changed", r#"{"nonce":"a","times":1}"#).await.unwrap();
+    in_time(async {
+        loop {
+            if let Ok(Event::Changed(Kind::Tools, change)) = events.recv().await {
+                assert_eq!(change.added, ["fresh"]);
+                return;
+            }
+        }
+    })
+    .await;
+    assert_eq!(in_time(bad.line.list_tools()).await.unwrap().len(), tools.len() + 1);
+    bad.leaves_nothing().await;
+}
+
+#[tokio::test]
 async fn dropping_the_last_handle_leaves_nothing_behind() {
     let bad = bad(&["--grandchild"]);
     bad.up().await;

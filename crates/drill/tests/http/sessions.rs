@@ -1,0 +1,160 @@
+//! H08, H09, H13, H15: sessions that are lost, servers that come back as something else.
+
+use linetender::{Era, Eras};
+use linetender_drill::webserver::{Fault, Speaks, UnknownSession};
+
+use crate::kit::{ERAS, manners, web, web_with};
+use crate::look::{eventually, in_time, speaks};
+
+#[tokio::test]
+async fn h08_a_lost_session_is_renewed_once_for_all_and_nothing_runs_twice() {
+    for unknown in [
+        UnknownSession::NotFound,
+        UnknownSession::BadRequest,
+        UnknownSession::Unauthorized,
+        UnknownSession::Error(-32600),
+        UnknownSession::Error(-32001),
+    ] {
+        let web = web(Era::Legacy).await;
+        web.works().await;
+        web.server.set(|manners| manners.unknown_session = unknown);
+        web.server.forget_sessions();
+        let calls: Vec<_> = (0..20)
+            .map(|number| {
+                let line = web.line.clone();
+                tokio::task::spawn(async move {
+                    line.call_tool("write", &format!(r#"{{"nonce":"n{number}"}}"#)).await
+                })
+            })
+            .collect();
+        let mut answered = 0;
+        for call in calls {
+            match in_time(call).await.unwrap() {
+                Ok(answer) => answered += u32::from(answer.error().is_none()),
+                Err(error) => speaks(&error),
+            }
+        }
+        web.back(1).await;
+        web.works().await;
+        assert_eq!(web.generation(), 2, "{unknown:?}: one new session for all");
+        assert_eq!(web.server.counters().initializes, 2, "{unknown:?}");
+        let runs = web.book.runs();
+        assert!(
+            (0..20).all(|number| runs.get(&format!("n{number}")).is_none_or(|runs| *runs == 1)),
+            "{runs:?}"
+        );
+        // Where the refusal proves that nothing ran, nobody notices anything.
+        if matches!(unknown, UnknownSession::NotFound | UnknownSession::BadRequest) {
+            assert_eq!(answered, 20, "{unknown:?}");
+        }
+        assert_eq!(web.line.status().budget, 5000, "free: that session had answered a caller");
+        web.leaves_nothing().await;
+    }
+}
+
+#[tokio::test]
+async fn h08_streams_that_are_open_run_on() {
+    use linetender_drill::webserver::Answers;
+    let web = web(Era::Legacy).await;
+    web.works().await;
+    web.server.set(|manners| manners.answers = Answers::Sse);
+    let line = web.line.clone();
+    let slow =
+        tokio::task::spawn(async move { line.call_tool("sleep", r#"{"nonce":"slow","ms":1500}"#).await });
+    eventually(|| web.book.runs().contains_key("slow").then_some(())).await;
+    web.server.forget_sessions();
+    web.works().await;
+    assert_eq!(web.generation(), 2);
+    in_time(slow).await.unwrap().expect("it had an answer coming, and got it");
+    assert_eq!(web.runs("slow"), 1);
+    web.leaves_nothing().await;
+}
+
+#[tokio::test]
+async fn h08_a_session_that_never_served_is_not_free() {
+    // A balancer without affinity: the session is gone as soon as it is there.
+    let web = web(Era::Legacy).await;
+    web.server.forget_sessions();
+    let _ = web.call("write", r#"{"nonce":"n"}"#).await;
+    web.back(1).await;
+    assert!(web.line.status().budget < 5000, "{}", web.line.status().budget);
+    web.leaves_nothing().await;
+}
+
+#[tokio::test]
+async fn h09_a_restarted_server_is_found_again() {
+    for era in ERAS {
+        let mut web = web(era).await;
+        web.works().await;
+        web.restart().await;
+        web.works().await;
+        let generation = web.generation();
+        match era {
+            Era::Legacy => assert_eq!(generation, 2, "its session was lost"),
+            Era::Modern => assert_eq!(generation, 1, "unseen"),
+        }
+        web.leaves_nothing().await;
+    }
+}
+
+#[tokio::test]
+async fn h13_a_web_page_is_no_mcp_endpoint() {
+    let mut manners = manners(Era::Legacy);
+    manners.fault_on("initialize", Fault::new("html", serde_json::json!({})));
+    manners.fault_on("server/discover", Fault::new("html", serde_json::json!({})));
+    let server = linetender_drill::webserver::WebServer::start(linetender_drill::webserver::Config {
+        manners,
+        ..Default::default()
+    })
+    .unwrap();
+    let line = linetender::Line::open(linetender::Server::http("bad", &server.url()));
+    let error = in_time(line.call_tool("echo", "{}")).await.unwrap_err();
+    speaks(&error);
+    assert!(
+        error.cause.contains("not an MCP endpoint") || error.cause.contains("no MCP endpoint"),
+        "{error}"
+    );
+    let status = in_time(line.wait_for(|status| status.state == "parked")).await;
+    assert_eq!(status.budget, 5000, "that is a matter of configuration");
+    in_time(line.close()).await;
+}
+
+#[tokio::test]
+async fn h15_a_server_that_changes_its_era_is_asked_once_more() {
+    for (before, after) in [(Speaks::Modern, Speaks::Legacy), (Speaks::Legacy, Speaks::Modern)] {
+        let mut first = manners(Era::Legacy);
+        first.speaks = before;
+        let mut web = web_with(first, |server| server.eras(Eras::Auto)).await;
+        web.works().await;
+        web.server.set(|manners| manners.speaks = after);
+        web.restart().await;
+        // The call that finds out may fail; the line must not.
+        let _ = web.call("echo", r#"{"nonce":"found out"}"#).await;
+        in_time(async {
+            while web.line.call_tool("echo", "{}").await.is_err() {
+                web.line.wait_for(|status| status.state == "up").await;
+            }
+        })
+        .await;
+        assert!(web.generation() <= 4, "{} generations", web.generation());
+        web.leaves_nothing().await;
+    }
+}
+
+#[tokio::test]
+async fn credentials_that_are_missing_are_said_to_be() {
+    let mut manners = manners(Era::Legacy);
+    let challenge = serde_json::json!({ "code": 401, "challenge": "Bearer realm=\"x\"" });
+    manners.fault_on("initialize", Fault::new("status", challenge.clone()));
+    manners.fault_on("server/discover", Fault::new("status", challenge));
+    let server = linetender_drill::webserver::WebServer::start(linetender_drill::webserver::Config {
+        manners,
+        ..Default::default()
+    })
+    .unwrap();
+    let line = linetender::Line::open(linetender::Server::http("bad", &server.url()));
+    let error = in_time(line.call_tool("echo", "{}")).await.unwrap_err();
+    speaks(&error);
+    in_time(line.wait_for(|status| status.state == "needs-auth")).await;
+    in_time(line.close()).await;
+}

@@ -1,0 +1,108 @@
+//! The rig's dial gate: how many dials at once, and how close together.
+//!
+//! Lines that lost the same server come back at the same time, whatever their own backoff says: five hundred draws from a
+//! tenth of a second are still five hundred dials in it. So dials that repeat one are given out one after the other, at a
+//! distance that keeps each tenth of a second below a twentieth of all lines. A line alone never waits here.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore};
+use tokio::time::Instant;
+
+/// In how much time no more than so many dials are repeated.
+const BUCKET: Duration = Duration::from_millis(100);
+
+/// The share of all lines that may, as a divisor. A twentieth is what we promise, and this leaves some room.
+const SHARE: usize = 25;
+
+/// The gate. Cheap to clone.
+#[derive(Clone, Debug)]
+pub(crate) struct DialGate(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    at_once: Arc<Semaphore>,
+    /// How many may always be repeated in a bucket, however few lines there are.
+    least: usize,
+    lines: AtomicUsize,
+    /// When the next dial that repeats one may begin. Whoever is next holds it until then, so that a timer that fires late
+    /// lets one through and not all that were due.
+    next: Mutex<Option<Instant>>,
+}
+
+/// One line, counted.
+#[derive(Debug)]
+pub(crate) struct Counted(Arc<Inner>);
+
+impl DialGate {
+    pub(crate) fn new(at_once: usize) -> Self {
+        let at_once = at_once.clamp(1, Semaphore::MAX_PERMITS);
+        let semaphore = Arc::new(Semaphore::new(at_once));
+        let (lines, next) = (AtomicUsize::new(0), Mutex::new(None));
+        Self(Arc::new(Inner { at_once: semaphore, least: at_once, lines, next }))
+    }
+
+    /// Counts a line for as long as what is returned lives.
+    pub(crate) fn count(&self) -> Counted {
+        self.0.lines.fetch_add(1, Ordering::Relaxed);
+        Counted(Arc::clone(&self.0))
+    }
+
+    /// Waits for a turn. What is returned is held until the handshake is done.
+    pub(crate) async fn turn(&self, repeats: bool) -> Option<OwnedSemaphorePermit> {
+        if repeats {
+            let mut next = self.0.next.lock().await;
+            if let Some(slot) = *next {
+                tokio::time::sleep_until(slot).await;
+            }
+            *next = Some(Instant::now() + self.distance());
+        }
+        Arc::clone(&self.0.at_once).acquire_owned().await.ok()
+    }
+
+    fn distance(&self) -> Duration {
+        let share = (self.0.lines.load(Ordering::Relaxed) / SHARE).max(self.0.least);
+        BUCKET / u32::try_from(share).unwrap_or(u32::MAX)
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.lines.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::DialGate;
+    use std::time::Duration;
+    use tokio::time::Instant;
+
+    #[tokio::test(start_paused = true)]
+    async fn five_hundred_lines_come_back_few_at_a_time_and_one_alone_at_once() {
+        let gate = DialGate::new(4);
+        let _alone = gate.count();
+        let start = Instant::now();
+        drop(gate.turn(true).await);
+        assert_eq!(start.elapsed(), Duration::ZERO, "nobody is before it");
+        let _lines: Vec<_> = (1..500).map(|_| gate.count()).collect();
+        let mut turns = Vec::new();
+        for _ in 0..500 {
+            drop(gate.turn(true).await);
+            turns.push(start.elapsed());
+        }
+        let busiest = turns
+            .iter()
+            .map(|from| turns.iter().filter(|at| **at >= *from && **at < *from + super::BUCKET).count())
+            .max();
+        assert!(busiest <= Some(21), "{busiest:?}");
+        assert!(turns.last().unwrap() < &Duration::from_secs(4));
+        let start = Instant::now();
+        for _ in 0..10 {
+            drop(gate.turn(false).await);
+        }
+        assert_eq!(start.elapsed(), Duration::ZERO, "a first dial waits for no slot");
+    }
+}
