@@ -40,6 +40,19 @@ fn a_modern_error_stays_modern_and_any_other_means_legacy() {
 }
 
 #[test]
+fn a_version_that_the_server_lists_is_tried_again_once() {
+    let refusal =
+        |listed: &str| format!(r#"{{"code":-32022,"message":"x","data":{{"supported":["{listed}"]}}}}"#);
+    for eras in [Eras::Auto, Eras::Only(Era::Modern)] {
+        let mut handshake = Handshake::new(hello(), eras, None);
+        assert_eq!(asks(&handshake.refused(&refusal("2026-07-28"))), "server/discover");
+        assert!(matches!(handshake.refused(&refusal("2026-07-28")), Next::Failed(_)), "but not for ever");
+        let mut handshake = Handshake::new(hello(), eras, None);
+        assert!(matches!(handshake.refused(&refusal("2031-01-01")), Next::Failed(_)));
+    }
+}
+
+#[test]
 fn silence_and_a_sudden_end_lead_to_the_other_era_once() {
     let mut handshake = Handshake::new(hello(), Eras::Auto, None);
     assert_eq!(handshake.ended(), Some(Era::Legacy));
