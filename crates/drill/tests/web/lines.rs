@@ -10,10 +10,10 @@ fn line(web: &Web, eras: Eras) -> Line {
     Line::open(Server::http("web", &format!("http://{}/mcp", web.addr())).eras(eras))
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread")]
 async fn the_servers_own_stream_is_open_before_anything_is_asked() {
     // What overtakes the stream does so only now and then.
-    for _ in 0..20 {
+    for _ in 0..50 {
         let web = web(|_| {});
         let line = line(&web, Eras::Only(Era::Legacy));
         in_time(line.call_tool("echo", "{}")).await.unwrap();
