@@ -13,7 +13,7 @@ mod user;
 use std::error::Error;
 use std::process::ExitCode;
 
-use linetender::{Era, Eras, Hello, Line, Server};
+use linetender::{Era, Hello, Line, Server};
 use serde_json::json;
 
 use task::Task;
@@ -42,10 +42,9 @@ async fn run(task: &Task) -> Outcome<()> {
     if task.scenario.starts_with("elicitation-") {
         return agent::run(server, &task.version).await;
     }
-    // The servers of the legacy scenarios answer whatever they are asked, `server/discover` too: nothing can be learned
-    // about their era by asking. A modern one is asked as by default, and must not be taken for a legacy one.
+    // The era is found out, as by default.
     let server = match task.era {
-        Era::Legacy => server.eras(Eras::Only(Era::Legacy)),
+        Era::Legacy => server,
         Era::Modern => server.hello(Hello::Agent(who(&task.version).to_string().into())),
     };
     let line = Line::open(server);

@@ -139,6 +139,7 @@ impl Dial {
                     reply = either(&mut earlier) => {
                         if let Ok(Reply::Answer(frame)) = &reply
                             && let Message::Response { outcome: Some((Outcome::Result, result)), .. } = frame.message()
+                            && Greeting::can_be(Era::Modern, result)
                         {
                             return Ok(Greeting { era: Era::Modern, result: result.into() });
                         }

@@ -40,6 +40,28 @@ pub struct Greeting {
     pub result: Box<str>,
 }
 
+impl Greeting {
+    /// Whether a result can be a greeting of this era. Some old servers answer a method that they do not know with an
+    /// empty result: that is not what a modern one says of itself.
+    // MCP 2026-07-28, "Discovery": supportedVersions and capabilities MUST be there; one of them will do.
+    pub fn can_be(era: Era, result: &str) -> bool {
+        #[derive(serde::Deserialize)]
+        struct Discovered<'a> {
+            #[serde(borrow, rename = "supportedVersions")]
+            versions: Option<&'a serde_json::value::RawValue>,
+            #[serde(borrow)]
+            capabilities: Option<&'a serde_json::value::RawValue>,
+        }
+        match era {
+            Era::Legacy => result.trim_start().starts_with('{'),
+            Era::Modern => serde_json::from_str::<Discovered<'_>>(result).is_ok_and(|said| {
+                said.versions.is_some_and(|list| list.get().starts_with('['))
+                    || said.capabilities.is_some_and(|object| object.get().starts_with('{'))
+            }),
+        }
+    }
+}
+
 /// What to do next.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Next {
@@ -94,9 +116,11 @@ impl Handshake {
     }
 
     /// It answered with a result.
-    pub fn accepted(&self, result: &str) -> Next {
-        if result.trim_start().starts_with('{') {
+    pub fn accepted(&mut self, result: &str) -> Next {
+        if Greeting::can_be(self.asking, result) {
             Next::Done(Greeting { era: self.asking, result: result.into() })
+        } else if self.may_fall_back() {
+            self.fall_back()
         } else {
             Next::Failed(Seen::Handshake { said: Redacted::head(result, 200) })
         }

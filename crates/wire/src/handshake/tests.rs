@@ -65,10 +65,24 @@ fn silence_and_a_sudden_end_lead_to_the_other_era_once() {
 
 #[test]
 fn a_result_is_a_greeting_if_it_can_be_one() {
-    let handshake = Handshake::new(hello(), Eras::Auto, Some(Era::Legacy));
+    let mut handshake = Handshake::new(hello(), Eras::Auto, Some(Era::Legacy));
     let result = r#"{"protocolVersion":"2025-06-18"}"#;
     assert_eq!(handshake.accepted(result), Next::Done(Greeting { era: Era::Legacy, result: result.into() }));
     assert!(matches!(handshake.accepted("null"), Next::Failed(_)));
+}
+
+#[test]
+fn an_empty_result_is_no_modern_greeting() {
+    for result in ["{}", r#"{"capabilities":null}"#, "null"] {
+        let mut handshake = Handshake::new(hello(), Eras::Auto, None);
+        assert_eq!(asks(&handshake.accepted(result)), "initialize");
+        let mut only = Handshake::new(hello(), Eras::Only(Era::Modern), None);
+        assert!(matches!(only.accepted(result), Next::Failed(_)));
+    }
+    for result in [r#"{"supportedVersions":[]}"#, r#"{"capabilities":{}}"#] {
+        let mut handshake = Handshake::new(hello(), Eras::Auto, None);
+        assert!(matches!(handshake.accepted(result), Next::Done(Greeting { era: Era::Modern, .. })));
+    }
 }
 
 #[test]
