@@ -2,11 +2,13 @@
 //!
 //! `badserver` is an MCP server over stdio in either era. Each of its tools is a fault ([`badserver::TOOLS`]); faults at
 //! start are flags. It writes down what it read and what it ran, so that a verdict can be held against the truth.
-//! [`webserver`] is the same over HTTP, and [`proxy`] breaks what lies between.
+//! [`webserver`] is the same over HTTP, and [`proxy`] breaks what lies between. [`conformance`] is a client for the
+//! official suite, whose servers behave.
 
 pub mod badserver;
 mod book;
 mod checker;
+pub mod conformance;
 mod history;
 pub mod proxy;
 pub mod soak;

@@ -140,6 +140,7 @@ impl Dial {
                     reply = either(&mut earlier) => {
                         if let Ok(Reply::Answer(frame)) = &reply
                             && let Message::Response { outcome: Some((Outcome::Result, result)), .. } = frame.message()
+                            && Greeting::can_be(Era::Modern, result)
                         {
                             return Ok(Greeting { era: Era::Modern, result: result.into() });
                         }
@@ -179,6 +180,8 @@ impl Dial {
             // Another era is worth a try, at once or by the next generation.
             Seen::OtherEra if handshake.ended().is_some() => Ok(handshake.refused("not spoken here")),
             Seen::OtherEra if self.server.eras == Eras::Auto => Err(Some(Seen::OtherEra)),
+            // Whatever the body says, nothing was learned about the era, and another question would be refused as well.
+            Seen::WantsAuth { .. } | Seen::Throttled { .. } => Err(Some(Seen::clone(&seen))),
             // An answer of no use, or one that could be about two questions.
             Seen::Unusable { words } => Ok(handshake.refused(&words.to_string())),
             other => match lost.said.as_ref().map(Frame::message) {

@@ -40,6 +40,28 @@ pub struct Greeting {
     pub result: Box<str>,
 }
 
+impl Greeting {
+    /// Whether a result can be a greeting of this era. Some old servers answer a method that they do not know with an
+    /// empty result: that is not what a modern one says of itself.
+    // MCP 2026-07-28, "Discovery": supportedVersions and capabilities MUST be there; one of them will do.
+    pub fn can_be(era: Era, result: &str) -> bool {
+        #[derive(serde::Deserialize)]
+        struct Discovered<'a> {
+            #[serde(borrow, rename = "supportedVersions")]
+            versions: Option<&'a serde_json::value::RawValue>,
+            #[serde(borrow)]
+            capabilities: Option<&'a serde_json::value::RawValue>,
+        }
+        match era {
+            Era::Legacy => result.trim_start().starts_with('{'),
+            Era::Modern => serde_json::from_str::<Discovered<'_>>(result).is_ok_and(|said| {
+                said.versions.is_some_and(|list| list.get().starts_with('['))
+                    || said.capabilities.is_some_and(|object| object.get().starts_with('{'))
+            }),
+        }
+    }
+}
+
 /// What to do next.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Next {
@@ -62,10 +84,13 @@ pub struct Handshake {
     hello: Hello,
     eras: Eras,
     asking: Era,
+    /// Whether a version that the server lists was refused by it already.
+    insisted: bool,
 }
 
 /// JSON-RPC codes that only a modern server uses.
-const MODERN_CODES: [i64; 3] = [-32020, -32021, -32022];
+const MODERN_CODES: [i64; 3] = [-32020, -32021, UNSUPPORTED_VERSION];
+const UNSUPPORTED_VERSION: i64 = -32022;
 
 impl Handshake {
     /// Begins with what is allowed, or with what was remembered.
@@ -74,7 +99,7 @@ impl Handshake {
             (Eras::Only(era), _) | (Eras::Auto, Some(era)) => era,
             (Eras::Auto, None) => Era::Modern,
         };
-        Self { hello, eras, asking }
+        Self { hello, eras, asking, insisted: false }
     }
 
     /// What to say now.
@@ -91,9 +116,11 @@ impl Handshake {
     }
 
     /// It answered with a result.
-    pub fn accepted(&self, result: &str) -> Next {
-        if result.trim_start().starts_with('{') {
+    pub fn accepted(&mut self, result: &str) -> Next {
+        if Greeting::can_be(self.asking, result) {
             Next::Done(Greeting { era: self.asking, result: result.into() })
+        } else if self.may_fall_back() {
+            self.fall_back()
         } else {
             Next::Failed(Seen::Handshake { said: Redacted::head(result, 200) })
         }
@@ -102,12 +129,14 @@ impl Handshake {
     /// It answered with an error.
     // MCP 2026-07-28, stdio, "Backward Compatibility": a recognized modern error means modern; any other means legacy.
     pub fn refused(&mut self, error: &str) -> Next {
-        let code = serde_json::from_str::<serde_json::Value>(error)
-            .ok()
-            .and_then(|error| error.get("code")?.as_i64());
+        let said: serde_json::Value = serde_json::from_str(error).unwrap_or_default();
+        let code = said["code"].as_i64();
         let modern = code.is_some_and(|code| MODERN_CODES.contains(&code));
         if self.may_fall_back() && !modern {
             self.fall_back()
+        } else if code == Some(UNSUPPORTED_VERSION) && self.may_insist(&said["data"]["supported"]) {
+            self.insisted = true;
+            self.ask()
         } else {
             Next::Failed(Seen::Handshake { said: Redacted::head(error, 400) })
         }
@@ -125,6 +154,14 @@ impl Handshake {
 
     fn may_fall_back(&self) -> bool {
         self.asking == Era::Modern && self.eras == Eras::Auto
+    }
+
+    /// Whether the server lists the version that it was asked in. It is the only modern one we speak, so there is no other
+    /// to try; and whoever refuses it twice will refuse it always.
+    // MCP 2026-07-28, "Versioning": a client SHOULD retry with a version that both sides support.
+    fn may_insist(&self, supported: &serde_json::Value) -> bool {
+        let listed = supported.as_array().is_some_and(|versions| versions.iter().any(|one| one == MODERN));
+        self.asking == Era::Modern && listed && !self.insisted
     }
 
     fn fall_back(&mut self) -> Next {

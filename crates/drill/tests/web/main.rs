@@ -8,6 +8,7 @@ mod cuts;
 mod eras;
 mod floods;
 mod kit;
+mod lines;
 mod proxy;
 mod refusals;
 mod secure;

@@ -40,6 +40,19 @@ fn a_modern_error_stays_modern_and_any_other_means_legacy() {
 }
 
 #[test]
+fn a_version_that_the_server_lists_is_tried_again_once() {
+    let refusal =
+        |listed: &str| format!(r#"{{"code":-32022,"message":"x","data":{{"supported":["{listed}"]}}}}"#);
+    for eras in [Eras::Auto, Eras::Only(Era::Modern)] {
+        let mut handshake = Handshake::new(hello(), eras, None);
+        assert_eq!(asks(&handshake.refused(&refusal("2026-07-28"))), "server/discover");
+        assert!(matches!(handshake.refused(&refusal("2026-07-28")), Next::Failed(_)), "but not for ever");
+        let mut handshake = Handshake::new(hello(), eras, None);
+        assert!(matches!(handshake.refused(&refusal("2031-01-01")), Next::Failed(_)));
+    }
+}
+
+#[test]
 fn silence_and_a_sudden_end_lead_to_the_other_era_once() {
     let mut handshake = Handshake::new(hello(), Eras::Auto, None);
     assert_eq!(handshake.ended(), Some(Era::Legacy));
@@ -52,10 +65,24 @@ fn silence_and_a_sudden_end_lead_to_the_other_era_once() {
 
 #[test]
 fn a_result_is_a_greeting_if_it_can_be_one() {
-    let handshake = Handshake::new(hello(), Eras::Auto, Some(Era::Legacy));
+    let mut handshake = Handshake::new(hello(), Eras::Auto, Some(Era::Legacy));
     let result = r#"{"protocolVersion":"2025-06-18"}"#;
     assert_eq!(handshake.accepted(result), Next::Done(Greeting { era: Era::Legacy, result: result.into() }));
     assert!(matches!(handshake.accepted("null"), Next::Failed(_)));
+}
+
+#[test]
+fn an_empty_result_is_no_modern_greeting() {
+    for result in ["{}", r#"{"capabilities":null}"#, "null"] {
+        let mut handshake = Handshake::new(hello(), Eras::Auto, None);
+        assert_eq!(asks(&handshake.accepted(result)), "initialize");
+        let mut only = Handshake::new(hello(), Eras::Only(Era::Modern), None);
+        assert!(matches!(only.accepted(result), Next::Failed(_)));
+    }
+    for result in [r#"{"supportedVersions":[]}"#, r#"{"capabilities":{}}"#] {
+        let mut handshake = Handshake::new(hello(), Eras::Auto, None);
+        assert!(matches!(handshake.accepted(result), Next::Done(Greeting { era: Era::Modern, .. })));
+    }
 }
 
 #[test]

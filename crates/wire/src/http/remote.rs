@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use http::HeaderMap;
 use linetender_core::{ClosePolicy, Limits as Sizes};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 use tokio::task::{AbortHandle, JoinSet};
 
 use super::headers::ParamHeaders;
@@ -24,6 +24,10 @@ use shared::Shared;
 
 /// How long a server may take to hear that the handshake is done. Nothing else is said to it before.
 const INITIALIZED: Duration = Duration::from_secs(10);
+
+/// How long the server's own stream may take to open before anything is asked. What a server wants to ask while it has no
+/// stream, it forgets, and a call that waits for the answer hangs. Some send nothing at all before their first event.
+const OPENED: Duration = Duration::from_millis(500);
 
 /// How to reach a server.
 #[derive(Clone, Debug)]
@@ -170,7 +174,9 @@ impl Keeper {
         if done {
             // Whatever is said next must not overtake this.
             let _ = tokio::time::timeout(INITIALIZED, exchange).await;
-            self.stream = Some(self.exchanges.spawn(stream::own(Arc::clone(&self.shared))));
+            let (opened, open) = oneshot::channel();
+            self.stream = Some(self.exchanges.spawn(stream::own(Arc::clone(&self.shared), opened)));
+            let _ = tokio::time::timeout(OPENED, open).await;
             return;
         }
         let task = self.exchanges.spawn(async move {

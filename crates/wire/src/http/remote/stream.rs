@@ -5,6 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::Method;
 use linetender_core::{Evidence, Span};
+use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use super::exchange;
@@ -169,15 +170,21 @@ async fn open(
 }
 
 /// The server's own stream (legacy): opened again and again, with waits of its own, until the server has none or the
-/// session is gone. It never touches the line's budget.
-pub(super) async fn own(shared: Arc<Shared>) -> Option<u64> {
+/// session is gone. It never touches the line's budget. `opened` is told when the server first said anything about it.
+pub(super) async fn own(shared: Arc<Shared>, opened: oneshot::Sender<()>) -> Option<u64> {
     let mut reopen = Reopen::new(shared.seed);
     let mut place = Place::default();
     let mut first = true;
+    let mut waits = Some(opened);
     loop {
         let spoken = shared.spoken().clone();
-        let opened = Instant::now();
-        match open(&shared, &spoken, place.last_id.as_deref()).await {
+        let began = Instant::now();
+        let answer = open(&shared, &spoken, place.last_id.as_deref()).await;
+        if let Some(opened) = waits.take() {
+            // Whoever waited may have had enough.
+            let _ = opened.send(());
+        }
+        match answer {
             Ok((Call::Stream, _, Some(response))) => {
                 // What was said in between is lost, unless the server repeats it; lists are read again to be sure.
                 if !std::mem::take(&mut first) {
@@ -196,7 +203,7 @@ pub(super) async fn own(shared: Arc<Shared>) -> Option<u64> {
             Ok((Call::Lost { evidence: Evidence::Shown(_), .. }, _, _)) => return None,
             Ok(_) | Err(_) => {}
         }
-        let wait = reopen.wait(opened.elapsed(), place.retry);
+        let wait = reopen.wait(began.elapsed(), place.retry);
         tokio::time::sleep(wait).await;
     }
 }

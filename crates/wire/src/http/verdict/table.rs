@@ -148,7 +148,15 @@ fn unauthorized(exchange: &Exchange<'_>, said: &Said, legacy_session: bool) -> (
         }
         (_, Some(challenge)) => (lost(exchange, said, Evidence::Nothing), Line::WantsAuth { challenge }),
         (401, None) if legacy_session => (ended(exchange, said), PRESUMED),
-        (401, None) => (ended(exchange, said), Line::WantsAuth { challenge: Box::default() }),
+        (401, None) => {
+            // An error in the body is no answer to a handshake: OAuth's errors look like JSON-RPC's from afar.
+            let call = if exchange.asked.is_handshake() {
+                lost(exchange, said, Evidence::Nothing)
+            } else {
+                ended(exchange, said)
+            };
+            (call, Line::WantsAuth { challenge: Box::default() })
+        }
         (_, None) => (ended(exchange, said), trouble(exchange, said)),
     }
 }

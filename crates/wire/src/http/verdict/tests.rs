@@ -301,6 +301,7 @@ fn refusals_prove_that_nothing_ran() {
         ),
         ("401 plain", Modern, ASK, 401, &[], "", "lost", "auth"),
         ("401 to initialize", Legacy, INIT, 401, &[], "", "lost", "auth"),
+        ("401 to initialize with an error", Legacy, INIT, 401, &[JSON], ERROR, "lost", "auth"),
         ("i3, A04: 403 with a scope", Modern, ASK, 403, &[CHALLENGE], "", "lost", "auth by challenge"),
         ("403 plain", Modern, ASK, 403, &[], "", "lost", "trouble"),
         ("403 with an error", Modern, ASK, 403, &[JSON], ERROR, r#"answer {"code":-32603}"#, "trouble"),
