@@ -25,10 +25,6 @@ use shared::Shared;
 /// How long a server may take to hear that the handshake is done. Nothing else is said to it before.
 const INITIALIZED: Duration = Duration::from_secs(10);
 
-/// How long the server's own stream may take to open before anything is asked. What a server wants to ask while it has no
-/// stream, it forgets, and a call that waits for the answer hangs. Some send nothing at all before their first event.
-const OPENED: Duration = Duration::from_millis(500);
-
 /// How to reach a server.
 #[derive(Clone, Debug)]
 pub struct Approach {
@@ -81,6 +77,7 @@ impl Remote {
             ordered,
             exchanges: JoinSet::new(),
             stream: None,
+            greets: None,
             close,
         };
         spawn_last(keeper.keep());
@@ -127,6 +124,8 @@ struct Keeper {
     ordered: mpsc::Receiver<Order>,
     exchanges: JoinSet<Option<u64>>,
     stream: Option<AbortHandle>,
+    /// Tells when the handshake is done with, and frames may be taken again.
+    greets: Option<oneshot::Receiver<()>>,
     close: Duration,
 }
 
@@ -149,10 +148,14 @@ impl Keeper {
                     sealed = true;
                     continue;
                 }
-                frame = self.frames.recv(), if !sealed => News::Frame(frame),
+                () = greeted(&mut self.greets), if self.greets.is_some() => {
+                    self.greets = None;
+                    continue;
+                }
+                frame = self.frames.recv(), if !sealed && self.greets.is_none() => News::Frame(frame),
             };
             match news {
-                News::Frame(Some(outgoing)) => self.begin(outgoing).await,
+                News::Frame(Some(outgoing)) => self.begin(outgoing),
                 News::Frame(None) => sealed = true,
                 News::Order(order) => break order.unwrap_or(Order::Kill),
                 News::Done(id) => self.shared.done(id),
@@ -162,7 +165,7 @@ impl Keeper {
     }
 
     /// An exchange begins.
-    async fn begin(&mut self, outgoing: Outgoing) {
+    fn begin(&mut self, outgoing: Outgoing) {
         let limits = Limits { length: usize::MAX >> 1, ..self.shared.limits };
         let Ok(frame) = frame::parse(&outgoing.text, limits) else { return };
         let id = match frame.message() {
@@ -172,11 +175,14 @@ impl Keeper {
         let done = is_initialized(&frame);
         let exchange = exchange::run(Arc::clone(&self.shared), frame, id, outgoing.ticket);
         if done {
-            // Whatever is said next must not overtake this.
-            let _ = tokio::time::timeout(INITIALIZED, exchange).await;
+            // Whatever is said next must not overtake this, nor the stream on which the server may ask something back.
             let (opened, open) = oneshot::channel();
-            self.stream = Some(self.exchanges.spawn(stream::own(Arc::clone(&self.shared), opened)));
-            let _ = tokio::time::timeout(OPENED, open).await;
+            let shared = Arc::clone(&self.shared);
+            self.greets = Some(open);
+            self.stream = Some(self.exchanges.spawn(async move {
+                let _ = tokio::time::timeout(INITIALIZED, exchange).await;
+                stream::own(shared, opened).await
+            }));
             return;
         }
         let task = self.exchanges.spawn(async move {
@@ -223,6 +229,13 @@ impl Keeper {
                 },
             }
         }
+    }
+}
+
+async fn greeted(greets: &mut Option<oneshot::Receiver<()>>) {
+    if let Some(greets) = greets {
+        // Whoever was to tell being gone is as good.
+        let _ = greets.await;
     }
 }
 

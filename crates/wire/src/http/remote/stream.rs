@@ -1,6 +1,8 @@
 //! Events: those that answer a request, and those that the server sends by itself.
 
+use std::pin::pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use http::Method;
@@ -21,6 +23,10 @@ use crate::redact::Redacted;
 use crate::reopen::Reopen;
 use crate::seam::Event;
 use crate::seen::Seen;
+
+/// How long the server's own stream may take to open before anything is asked. What a server wants to ask while it has no
+/// stream, it forgets, and a call that waits for the answer hangs. Some send nothing at all before their first event.
+const OPENED: Duration = Duration::from_millis(500);
 
 /// How often a stream that was to bring an answer is taken up again.
 const RESUMES: u32 = 3;
@@ -179,11 +185,20 @@ pub(super) async fn own(shared: Arc<Shared>, opened: oneshot::Sender<()>) -> Opt
     loop {
         let spoken = shared.spoken().clone();
         let began = Instant::now();
-        let answer = open(&shared, &spoken, place.last_id.as_deref()).await;
-        if let Some(opened) = waits.take() {
-            // Whoever waited may have had enough.
-            let _ = opened.send(());
-        }
+        let answer = {
+            let mut opening = pin!(open(&shared, &spoken, place.last_id.as_deref()));
+            match waits.take() {
+                Some(opened) => {
+                    let soon = tokio::time::timeout(OPENED, &mut opening).await;
+                    let _ = opened.send(());
+                    match soon {
+                        Ok(answer) => answer,
+                        Err(_) => opening.await,
+                    }
+                }
+                None => opening.await,
+            }
+        };
         match answer {
             Ok((Call::Stream, _, Some(response))) => {
                 // What was said in between is lost, unless the server repeats it; lists are read again to be sure.
