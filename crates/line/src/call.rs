@@ -14,9 +14,10 @@ use linetender_core::{
     Safety,
 };
 use linetender_wire::frame::{self, Frame, Message, Outcome};
-use linetender_wire::handshake::Era;
+use linetender_wire::handshake::{Era, Greeting};
 use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 
+use crate::audience::Audience;
 use crate::catalogue::Catalogue;
 use crate::clock::Clock;
 use crate::dial::Link;
@@ -31,7 +32,7 @@ use after::After;
 pub(crate) use options::OnProgress;
 pub use options::{Deadline, Options};
 use out::{Out, Time, Try};
-pub(crate) use params::{Params, respell_member, with_token};
+pub(crate) use params::{Params, put_first, respell_member, with_meta_member, with_token};
 
 /// What line, tender and calls share.
 pub(crate) struct Shared {
@@ -39,6 +40,8 @@ pub(crate) struct Shared {
     pub(crate) clock: Clock,
     pub(crate) published: watch::Receiver<Published>,
     pub(crate) state: watch::Receiver<Status>,
+    /// What the server last said of itself.
+    pub(crate) greeting: watch::Receiver<Option<Arc<Greeting>>>,
     pub(crate) catalogue: watch::Receiver<Arc<Catalogue>>,
     pub(crate) inbox: mpsc::Sender<Inbox>,
     pub(crate) seats: Semaphore,
@@ -46,12 +49,14 @@ pub(crate) struct Shared {
     pub(crate) calls: AtomicU64,
     pub(crate) retry: std::sync::Mutex<RetryBudget>,
     pub(crate) wishes: Arc<Wishes>,
+    pub(crate) audience: Arc<Audience>,
 }
 
 /// The server's answer, as it was spelt.
 #[derive(Clone, Debug)]
 pub struct Answer {
     frame: Frame,
+    era: Era,
 }
 
 /// One call on its way.
@@ -64,8 +69,13 @@ pub(crate) struct Call<'a> {
 }
 
 impl Answer {
-    pub(crate) const fn new(frame: Frame) -> Self {
-        Self { frame }
+    pub(crate) const fn new(frame: Frame, era: Era) -> Self {
+        Self { frame, era }
+    }
+
+    /// Whether a modern server gave it.
+    pub(crate) fn is_modern(&self) -> bool {
+        self.era == Era::Modern
     }
 
     /// The result, raw; `null` if it is an error.
@@ -113,7 +123,7 @@ impl Call<'_> {
             let link = self.admit(&record, until, avoid).await?;
             match self.attempt(&link, record, until, time).await {
                 Try::Answer(frame) => {
-                    let answer = Answer::new(frame);
+                    let answer = Answer::new(frame, link.era());
                     if answer.error().is_none() {
                         shared.wishes.granted(self.method, self.params);
                     }
@@ -129,7 +139,7 @@ impl Call<'_> {
                     avoid = (lost.record.delivery() == refused).then_some(link.generation);
                     match self.after_loss(&link, lost, time.of_a_try(shared.clock.now())).await? {
                         After::Again(again) => record = again,
-                        After::Said(said) => return Ok(Answer::new(said)),
+                        After::Said(said) => return Ok(Answer::new(said, link.era())),
                     }
                 }
             }

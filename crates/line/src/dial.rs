@@ -178,8 +178,11 @@ impl Dial {
         let seen = lost.seen.ok_or(None)?;
         match &*seen {
             // Another era is worth a try, at once or by the next generation.
-            Seen::OtherEra if handshake.ended().is_some() => Ok(handshake.refused("not spoken here")),
-            Seen::OtherEra if self.server.eras == Eras::Auto => Err(Some(Seen::OtherEra)),
+            Seen::OtherEra => match handshake.other() {
+                Some(next) => Ok(next),
+                None if self.server.eras == Eras::Auto => Err(Some(Seen::OtherEra)),
+                None => Ok(handshake.refused("not spoken here")),
+            },
             // Whatever the body says, nothing was learned about the era, and another question would be refused as well.
             Seen::WantsAuth { .. } | Seen::Throttled { .. } => Err(Some(Seen::clone(&seen))),
             // An answer of no use, or one that could be about two questions.

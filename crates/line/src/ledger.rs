@@ -13,10 +13,10 @@ use linetender_wire::seam::{Listener, Loss, Outbox, Outgoing, Refused, Ticket};
 use linetender_wire::{About, Detail, Item, Redacted, Seen, queue};
 use tokio::sync::{Notify, mpsc, oneshot};
 
+use crate::audience::Audience;
 use crate::catalogue::Kind;
 use crate::clock::Clock;
 use crate::entry::{Entry, Heed, Last, Notice, Reply};
-use crate::session::TOO_MANY_QUESTIONS;
 use crate::status::Why;
 use crate::sync::{Mutex, MutexGuard};
 
@@ -67,7 +67,7 @@ pub(crate) struct Ledger {
     outbox: OnceLock<Outbox>,
     /// Whether the last thing that was written was no call: an error without an id may be about that.
     last: Arc<Last>,
-    agent: Option<Agent>,
+    audience: Arc<Audience>,
     /// Why the generation ended, once it has.
     pub(crate) ended: OnceLock<Arc<Why>>,
     /// Somebody wants to know when nothing is in flight any more.
@@ -91,7 +91,7 @@ impl Ledger {
     pub(crate) fn new(
         generation: Generation,
         clock: Clock,
-        agent: Option<Agent>,
+        audience: Arc<Audience>,
         nudge: Arc<Notify>,
     ) -> Self {
         Self {
@@ -104,7 +104,7 @@ impl Ledger {
             odd: AtomicU64::new(0),
             outbox: OnceLock::new(),
             last: Arc::default(),
-            agent,
+            audience,
             ended: OnceLock::new(),
             draining: AtomicBool::new(false),
             lists_changed: AtomicBool::new(false),
@@ -325,9 +325,8 @@ impl Ledger {
                 }
             }
             Message::Notification { .. } => {
-                let text = frame::one_line(frame.text().clone());
                 // An agent that reads too slowly misses it; what is lost here is never an answer.
-                if self.agent.as_ref().is_some_and(|agent| agent.direct.try_send(text).is_err()) {
+                if self.audience.tell(&frame) > 0 {
                     self.count_odd();
                 }
             }
@@ -335,13 +334,8 @@ impl Ledger {
         }
     }
 
-    /// Hands a question to the agent, or says why it cannot be asked.
     fn pass_on(&self, frame: Frame) -> Result<(), &'static str> {
-        let Some(agent) = &self.agent else {
-            return Err(r#"{"code":-32601,"message":"linetender: no agent behind this line can be asked"}"#);
-        };
-        let said = FromServer { generation: self.generation, frame };
-        agent.said.try_send(said).map_err(|_| TOO_MANY_QUESTIONS)
+        self.audience.ask(FromServer { generation: self.generation, frame })
     }
 
     fn count_odd(&self) {

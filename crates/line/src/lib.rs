@@ -19,6 +19,7 @@
 //! A program that holds lines to child processes calls [`reaper::run_if_asked`] first thing in `main`, or names a
 //! `linetender` or `linetender-reaper` binary with [`Server::reaper`].
 
+mod audience;
 mod call;
 mod catalogue;
 mod clock;

@@ -6,8 +6,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize};
 
 use linetender_core::{Asked, Command, Gate, Generation, RetryBudget};
+use linetender_wire::handshake::{Era, Greeting, Hello};
 use tokio::sync::{Semaphore, broadcast, mpsc, oneshot, watch};
 
+use crate::audience::Audience;
 use crate::call::{Answer, Call, Options, Shared};
 use crate::catalogue::{Catalogue, Change, Kind};
 use crate::clock::{Clock, duration};
@@ -72,20 +74,24 @@ impl Line {
         };
         let (states, state) = watch::channel(status.clone());
         let (publish, published) = watch::channel(Published { gate: Gate::Knock, link: None, status });
+        let (greetings, greeting) = watch::channel(None);
         let (new_catalogue, catalogue) = watch::channel(Arc::new(Catalogue::default()));
         let (events, _) = broadcast::channel(EVENTS_KEPT);
         let wishes = Arc::<Wishes>::default();
+        let audience = Arc::new(Audience::alone(agent));
         let shared = Arc::new(Shared {
             server: Arc::clone(&server),
             clock,
             published,
             state,
+            greeting,
             catalogue,
             inbox,
             seats: Semaphore::new(policy.limits.in_flight.into()),
             waiting: AtomicUsize::new(0),
             calls: AtomicU64::new(0),
             wishes: Arc::clone(&wishes),
+            audience: Arc::clone(&audience),
             retry: std::sync::Mutex::new(RetryBudget::new(policy.retry, clock.now())),
         });
         let line = Self { shared, events: events.downgrade() };
@@ -98,9 +104,10 @@ impl Line {
             inbox: asks,
             publish,
             states,
+            greetings,
             catalogue: new_catalogue,
             events,
-            agent,
+            audience,
             wishes,
         };
         // Lines that lost the same server must not come back in step: any number will do that differs between them.
@@ -282,6 +289,10 @@ impl Line {
         *self.shared.server == *server
     }
 
+    pub(crate) fn audience(&self) -> &Arc<Audience> {
+        &self.shared.audience
+    }
+
     pub(crate) fn policy(&self) -> &linetender_core::Settings {
         self.shared.server.policy.settings()
     }
@@ -316,10 +327,44 @@ impl Line {
         link.filter(|link| only.is_none_or(|only| only == link.generation))
     }
 
-    /// What the server said of itself, once it is up.
-    pub(crate) fn greeting(&self) -> Option<Box<str>> {
-        let link = self.link(None)?;
-        link.greeting.get().map(|greeting| greeting.result.clone())
+    /// What the server last said of itself.
+    pub(crate) fn greeting(&self) -> Option<Arc<Greeting>> {
+        self.shared.greeting.borrow().clone()
+    }
+
+    /// The era in which it last spoke.
+    pub(crate) fn era(&self) -> Option<Era> {
+        self.greeting().map(|greeting| greeting.era)
+    }
+
+    /// Whether the server was told who this agent is, in these very words.
+    pub(crate) fn speaks_for(&self, hello: Option<&str>) -> bool {
+        matches!(&self.shared.server.hello, Hello::Agent(said) if hello == Some(&**said))
+    }
+
+    /// Somebody wants to hear of a resource, in this generation and every one that follows.
+    pub(crate) fn subscribe(&self, uri: &str) {
+        let params = self.shared.wishes.subscribe(uri);
+        self.wish("resources/subscribe", params);
+    }
+
+    /// Nobody wants to any more.
+    pub(crate) fn unsubscribe(&self, uri: &str) {
+        self.shared.wishes.want_not(uri);
+        self.wish("resources/unsubscribe", format!(r#"{{"uri":{}}}"#, linetender_wire::frame::respell(uri)));
+    }
+
+    /// Log messages are wanted from this level on.
+    pub(crate) fn wish_level(&self, params: &str) {
+        self.shared.wishes.set_level(params);
+        self.wish("logging/setLevel", params.to_owned());
+    }
+
+    /// Asks a legacy generation that is up; the next one is asked anyway.
+    fn wish(&self, method: &'static str, params: String) {
+        if self.era() == Some(Era::Legacy) {
+            let _ = self.shared.inbox.try_send(Inbox::Wish(method, params));
+        }
     }
 
     async fn ask(&self, command: Command) -> Option<Asked> {

@@ -11,28 +11,43 @@ use serde_json::{Map, Value, json};
 
 use crate::dial::Link;
 use crate::entry::Reply;
+use crate::wishes::Wishes;
 
 /// What of the server's lists it can tell us about, in the words of its capabilities and of the request.
 const LISTS: [(&str, &str); 3] =
     [("tools", "toolsListChanged"), ("prompts", "promptsListChanged"), ("resources", "resourcesListChanged")];
 
-/// Listens for as long as the generation lives. Returns if it has nothing to say by itself.
-pub(crate) async fn listen(link: Arc<Link>, meta: Value, seed: u64) {
-    let wanted = wanted(&link);
-    if wanted.is_empty() {
-        return;
-    }
-    let params = json!({ "_meta": meta, "notifications": wanted }).to_string();
+/// Listens for as long as the generation lives.
+pub(crate) async fn listen(link: Arc<Link>, wishes: Arc<Wishes>, meta: Value, seed: u64) {
+    let lists = lists(&link);
     let mut reopen = Reopen::new(seed);
     let mut first = true;
     loop {
+        let mut wanted = lists.clone();
+        let resources = wishes.resources();
+        if !resources.is_empty() {
+            wanted.insert("resourceSubscriptions".to_owned(), resources.into());
+        }
+        if wanted.is_empty() {
+            wishes.changed.notified().await;
+            continue;
+        }
+        let params = json!({ "_meta": meta, "notifications": wanted }).to_string();
         let opened = tokio::time::Instant::now();
         let Some(asking) = link.ask("subscriptions/listen", Some(&params)) else { return };
         // What was said in between is lost, and nobody repeats it: the lists are read again.
         if !std::mem::take(&mut first) {
             link.ledger.gap();
         }
-        match asking.await {
+        let ended = tokio::select! {
+            ended = asking => ended,
+            // Somebody wants to hear of something else: it is asked anew, with all of it.
+            () = wishes.changed.notified() => {
+                first = true;
+                continue;
+            }
+        };
+        match ended {
             // It has no such thing, in its own words.
             Ok(Reply::Answer(frame)) if is_error(&frame) => return,
             Ok(Reply::Answer(_) | Reply::Unusable(_) | Reply::Lost(_)) => {}
@@ -48,7 +63,7 @@ fn is_error(frame: &linetender_wire::frame::Frame) -> bool {
 }
 
 /// Only what the server said it can tell.
-fn wanted(link: &Link) -> Map<String, Value> {
+fn lists(link: &Link) -> Map<String, Value> {
     let greeting =
         link.greeting.get().and_then(|greeting| serde_json::from_str::<Value>(&greeting.result).ok());
     let capabilities = greeting.map(|greeting| greeting["capabilities"].clone()).unwrap_or_default();

@@ -15,7 +15,7 @@ use crate::ledger::Ledger;
 const ORDERS: usize = 20_000;
 
 fn ledger() -> (Arc<Ledger>, Outbox, queue::Receiver<Outgoing>) {
-    let ledger = Arc::new(Ledger::new(Generation::new(1), Clock::start(), None, Arc::default()));
+    let ledger = Arc::new(Ledger::new(Generation::new(1), Clock::start(), Arc::default(), Arc::default()));
     let (outbox, frames) = Outbox::channel(8);
     ledger.open(outbox.clone());
     (ledger, outbox, frames)

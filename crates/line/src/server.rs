@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use linetender_core::Policy;
-use linetender_wire::handshake::{Eras, Hello};
+use linetender_wire::handshake::{Era, Eras, Hello};
 use linetender_wire::stdio::{Env, Program, Reaper};
 
 use http::Http;
@@ -37,6 +37,8 @@ pub struct Server {
     pub(crate) target: Target,
     pub(crate) policy: Policy,
     pub(crate) eras: Eras,
+    /// The era to try first, where nothing is remembered.
+    pub(crate) prefers: Option<Era>,
     pub(crate) hello: Hello,
     pub(crate) safe_tools: HashSet<String>,
 }
@@ -74,6 +76,7 @@ impl Server {
             target,
             policy: Policy::default(),
             eras: Eras::Auto,
+            prefers: None,
             hello: Hello::Ours { name: "linetender".into(), version: env!("CARGO_PKG_VERSION").into() },
             safe_tools: HashSet::new(),
         }
@@ -144,6 +147,12 @@ impl Server {
     #[must_use]
     pub fn eras(mut self, eras: Eras) -> Self {
         self.eras = eras;
+        self
+    }
+
+    /// Tries this era first.
+    pub(crate) fn prefer(mut self, era: Era) -> Self {
+        self.prefers = Some(era);
         self
     }
 

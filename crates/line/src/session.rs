@@ -1,37 +1,46 @@
 //! One agent's view of a line: frames in, frames out, for as long as the agent lives.
 //!
-//! The agent's connection outlives every generation behind it. Its `initialize` is answered once; after that a server
-//! may die as often as it likes: each call gets its answer, or an error that says what happened.
+//! The agent's connection outlives every generation behind it. Its handshake is answered once; after that a server may
+//! die as often as it likes, or come back as one of the other era: each call gets its answer, or an error that says what
+//! happened. The shim, a gateway's front and an SDK's transport are all this one thing with another pipe.
 
-mod agent;
+mod bridge;
+mod ends;
+mod hear;
 mod questions;
 mod replies;
+mod rounds;
+mod subscriptions;
 
 use std::collections::HashMap;
 use std::time::Duration;
 
 use bytes::Bytes;
-use linetender_core::Generation;
-use linetender_wire::frame::{self, Frame, Message};
+use linetender_wire::frame;
 use linetender_wire::handshake::{Era, Eras, Hello};
-use linetender_wire::{About, Item, Lines, queue};
+use linetender_wire::queue;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{broadcast, mpsc};
 use tokio::task::{AbortHandle, JoinSet};
 
-use crate::call::{Deadline, Options, Params};
-use crate::catalogue::Kind;
 use crate::clock::duration;
-use crate::ledger::{Agent, FromServer};
+use crate::ledger::{Agent as Alone, FromServer};
 use crate::line::{Event, Line};
 use crate::rig::Rig;
 use crate::server::Server;
+use ends::{Handed, Reader, Says};
+use hear::Said;
 use questions::Questions;
 pub(crate) use replies::TOO_MANY_QUESTIONS;
+use rounds::Round;
+use subscriptions::Subscriptions;
 
 /// Frames that wait to be read by the agent, and how much they may weigh.
 const TO_AGENT: usize = 1024;
 const BYTES_TO_AGENT: usize = 64 * 1024 * 1024;
+
+/// Frames that an agent in this process may hand over before it has to wait.
+const FROM_AGENT: usize = 64;
 
 /// More work than a line takes at once: an agent that has so much open reads no answers, and is not read either.
 const SPARE_TASKS: usize = 64;
@@ -52,6 +61,15 @@ pub enum Ended {
     Stopped,
 }
 
+/// An agent's end of a session in this process. Dropping it ends the session.
+#[derive(Debug)]
+pub struct Agent {
+    /// What it says: one JSON-RPC message, or a batch, at a time.
+    pub to: mpsc::Sender<Bytes>,
+    /// What it hears: one message at a time.
+    pub from: queue::Receiver<Bytes>,
+}
+
 /// Serves one agent on these pipes until it goes, or until `stop`; then the server goes too, politely.
 ///
 /// The agent owns the deadline of its calls. Its capabilities and its name go to the server, and the server's requests
@@ -64,247 +82,156 @@ pub async fn serve<R, W>(
     stop: impl Future<Output = ()>,
 ) -> Ended
 where
-    R: AsyncRead + Unpin,
+    R: AsyncRead + Unpin + Send,
     W: AsyncWrite + Unpin + Send + 'static,
 {
-    let limits = server.policy.settings().limits;
-    let most_tasks = usize::from(limits.in_flight) + usize::from(limits.queue) + SPARE_TASKS;
-    let limits = frame::Limits { length: limits.message as usize, depth: limits.depth.into() };
+    let limits = limits(server.policy.settings());
     let (to_agent, frames) = queue::queue(TO_AGENT, BYTES_TO_AGENT);
-    let mut tasks = JoinSet::new();
-    let writer = tasks.spawn(agent::write(output, frames));
-    let mut agent = agent::Reader::new(input, Lines::new(limits));
-    let mut session =
-        Session { server, rig: rig.clone(), to_agent, tasks, running: HashMap::new(), open: None };
-    let mut stop = std::pin::pin!(stop);
-    let ended = loop {
-        let said = async {
-            match &mut session.open {
-                Some(open) => open.next().await,
-                None => std::future::pending().await,
-            }
-        };
-        tokio::select! {
-            item = agent.next(), if session.tasks.len() < most_tasks => match item {
-                Some(item) => {
-                    // An agent that does not read holds up itself, and must not hold up the end.
-                    tokio::select! {
-                        () = session.hear_agent(item) => {}
-                        () = &mut stop => break Ended::Stopped,
-                    }
-                }
-                None => break Ended::AgentGone,
-            },
-            said = said => {
-                tokio::select! {
-                    () = session.hear_server(said) => {}
-                    () = &mut stop => break Ended::Stopped,
-                }
-            }
-            Some(done) = session.tasks.join_next_with_id() => {
-                if done.is_ok_and(|(id, ())| id == writer.id()) {
-                    break Ended::AgentDeaf;
-                }
-            }
-            () = &mut stop => break Ended::Stopped,
-        }
-    };
-    session.end(ended).await;
-    ended
+    let mut session = Session::new(On::Own(Box::new(server), rig.clone()), to_agent);
+    session.tasks.spawn(ends::write(output, frames));
+    session.run(Reader::new(input, limits), stop).await
+}
+
+/// The same for an agent in this process. It is the only one on its line.
+///
+/// # Panics
+/// Outside a tokio runtime.
+pub fn open(server: Server, rig: &Rig) -> Agent {
+    let limits = limits(server.policy.settings());
+    start(On::Own(Box::new(server), rig.clone()), limits)
+}
+
+/// One of several agents on a line, in this process. The line lives on when it goes.
+///
+/// Such a line declares no sampling, elicitation or roots to its server: nothing would say whose question it is.
+///
+/// # Panics
+/// Outside a tokio runtime.
+pub fn join(line: &Line) -> Agent {
+    start(On::Shared(line.clone()), limits(line.policy()))
+}
+
+#[expect(clippy::disallowed_methods, reason = "it ends with the agent's end, which its owner holds")]
+fn start(on: On, limits: frame::Limits) -> Agent {
+    let (to_agent, from) = queue::queue(TO_AGENT, BYTES_TO_AGENT);
+    let (to, said) = mpsc::channel(FROM_AGENT);
+    let session = Session::new(on, to_agent);
+    tokio::spawn(async move { session.run(Handed::new(said, limits), std::future::pending()).await });
+    Agent { to, from }
+}
+
+fn limits(policy: &linetender_core::Settings) -> frame::Limits {
+    frame::Limits { length: policy.limits.message as usize, depth: policy.limits.depth.into() }
+}
+
+/// What an agent is put on.
+enum On {
+    /// A line of its own, which goes with it.
+    Own(Box<Server>, Rig),
+    /// A line that it shares.
+    Shared(Line),
 }
 
 struct Session {
-    server: Server,
-    rig: Rig,
+    on: On,
     to_agent: queue::Sender<Bytes>,
     tasks: JoinSet<()>,
     /// The agent's requests that are under way, by their id as it was spelt.
     running: HashMap<Box<str>, AbortHandle>,
     open: Option<Open>,
+    /// Questions that calls of the agent's have for it.
+    rounds: (mpsc::Sender<Round>, mpsc::Receiver<Round>),
 }
 
 /// The line, once the agent has said who it is.
 struct Open {
     line: Line,
+    /// The agent's era.
+    era: Era,
+    /// Its number among those who share the line.
+    seat: Option<u64>,
     said: mpsc::Receiver<FromServer>,
     events: broadcast::Receiver<Event>,
     questions: Questions,
-}
-
-/// Something for the agent.
-enum Said {
-    Server(FromServer),
-    Changed(Kind),
-}
-
-impl Open {
-    async fn next(&mut self) -> Said {
-        loop {
-            tokio::select! {
-                Some(said) = self.said.recv() => return Said::Server(said),
-                event = self.events.recv() => match event {
-                    Ok(Event::Changed(kind, _)) => return Said::Changed(kind),
-                    Ok(_) | Err(broadcast::error::RecvError::Lagged(_)) => {}
-                    Err(broadcast::error::RecvError::Closed) => std::future::pending().await,
-                },
-            }
-        }
-    }
+    subscriptions: Subscriptions,
+    /// From which level on a legacy agent wants to see log messages of a modern server.
+    level: Option<String>,
 }
 
 impl Session {
-    async fn tell(&self, text: Bytes) {
-        // An agent that does not read its stream holds up itself alone; that its end is deaf is found by the writer.
-        let _ = self.to_agent.send(frame::one_line(text)).await;
+    fn new(on: On, to_agent: queue::Sender<Bytes>) -> Self {
+        let rounds = mpsc::channel(TO_AGENT);
+        Self { on, to_agent, tasks: JoinSet::new(), running: HashMap::new(), open: None, rounds }
     }
 
-    async fn unreadable(&self, about: &About, bad: &frame::Bad) {
-        let id = match about {
-            About::Question(Some(id)) => id,
-            About::Question(None) | About::Answer(_) => return,
-            About::Unknown => "null",
+    async fn run(mut self, mut agent: impl Says, stop: impl Future<Output = ()>) -> Ended {
+        let policy = match &self.on {
+            On::Own(server, _) => server.policy.settings().limits,
+            On::Shared(line) => line.policy().limits,
         };
-        let error = serde_json::json!({ "code": -32600, "message": format!("the message is {bad}") });
-        self.tell(frame::error_reply(id, &error.to_string())).await;
-    }
-
-    async fn hear_agent(&mut self, item: Item) {
-        self.running.retain(|_, task| !task.is_finished());
-        let frame = match item {
-            Item::Frame(frame) => frame,
-            Item::Noise(_) => return,
-            Item::Unreadable { about, bad, .. } => return self.unreadable(&about, &bad).await,
-        };
-        match frame.message() {
-            Message::Request { id, method: "ping", .. } => self.tell(frame::reply(id, "{}")).await,
-            Message::Request { id, method, params } => self.request(id, method, params),
-            Message::Notification { method: "notifications/initialized", .. } => {}
-            Message::Notification { method: "notifications/cancelled", params } => self.cancel(params),
-            Message::Notification { .. } => {
-                self.tell_server(frame.text().clone(), None);
-            }
-            Message::Response { .. } => self.answer(&frame),
-        }
-    }
-
-    fn tell_server(&mut self, text: Bytes, only: Option<Generation>) {
-        let Some(open) = &self.open else { return };
-        if !open.line.tell(text.clone(), only) {
-            let line = open.line.clone();
-            self.tasks.spawn(async move { line.tell_surely(text, only).await });
-        }
-    }
-
-    fn request(&mut self, id: &str, method: &str, params: Option<&str>) {
-        let line = self.line(method, params);
-        let (to_agent, id, method) = (self.to_agent.clone(), Box::<str>::from(id), method.to_owned());
-        // One that did not ask for progress must not get any: some agents hang up on it.
-        let asks_for_progress = Params::of(params).token().is_some();
-        let params = params.map(str::to_owned);
-        let key = id.clone();
-        let task = self.tasks.spawn(async move {
-            let text = if method == "initialize" {
-                replies::initialized(&line, &id).await
-            } else {
-                let progress = to_agent.clone();
-                let options = Options::default().deadline(Deadline::Agent);
-                let options = if asks_for_progress {
-                    options.on_progress(move |params| {
-                        let text = frame::notification("notifications/progress", Some(params));
-                        // An agent that reads too slowly misses some; never an answer.
-                        let _ = progress.try_send(frame::one_line(text));
-                    })
-                } else {
-                    options
-                };
-                match line.request(&method, params.as_deref(), options).await {
-                    Ok(answer) => answer.with_id(&id),
-                    Err(error) => replies::failed(&method, &id, &error),
+        let most_tasks = usize::from(policy.in_flight) + usize::from(policy.queue) + SPARE_TASKS;
+        let mut stop = std::pin::pin!(stop);
+        let ended = loop {
+            let said = async {
+                match &mut self.open {
+                    Some(open) => open.next().await,
+                    None => std::future::pending().await,
                 }
             };
-            let _ = to_agent.send(frame::one_line(text)).await;
-        });
-        self.running.insert(key, task);
+            let said = tokio::select! {
+                item = agent.next(), if self.tasks.len() < most_tasks => match item {
+                    Some(item) => Said::Agent(item),
+                    None => break Ended::AgentGone,
+                },
+                said = said => said,
+                Some(round) = self.rounds.1.recv() => Said::Round(round),
+                Some(_) = self.tasks.join_next() => continue,
+                () = self.to_agent.closed() => break Ended::AgentDeaf,
+                () = &mut stop => break Ended::Stopped,
+            };
+            // An agent that does not read holds up itself, and must not hold up the end.
+            tokio::select! {
+                () = self.hear(said) => {}
+                () = &mut stop => break Ended::Stopped,
+            }
+        };
+        self.end(ended).await;
+        ended
     }
 
-    /// The line; the agent's first request says in which era it is spoken for.
+    /// The line; the agent's first request says in which era it speaks, and that is the first to be tried.
     fn line(&mut self, method: &str, params: Option<&str>) -> Line {
         if let Some(open) = &self.open {
             return open.line.clone();
         }
-        let legacy = method == "initialize";
-        let server = self.server.clone().eras(Eras::Only(if legacy { Era::Legacy } else { Era::Modern }));
-        let server = match params {
-            Some(params) if legacy => server.hello(Hello::Agent(params.into())),
-            _ => server,
-        };
+        let era = if method == "initialize" { Era::Legacy } else { Era::Modern };
         let (tell, said) = mpsc::channel(TO_AGENT);
-        let agent = Agent { said: tell, direct: self.to_agent.clone() };
-        let line = Line::on(server, self.rig.dial_gate(), Some(agent), None);
-        line.wake();
-        let events = line.events();
-        self.open = Some(Open { line: line.clone(), said, events, questions: Questions::default() });
-        line
-    }
-
-    /// The agent wants no answer any more: dropping the call tells the server.
-    fn cancel(&mut self, params: Option<&str>) {
-        #[derive(serde::Deserialize)]
-        struct Cancelled<'a> {
-            #[serde(borrow, rename = "requestId")]
-            id: &'a serde_json::value::RawValue,
-        }
-        let cancelled: Option<Cancelled<'_>> = params.and_then(|params| serde_json::from_str(params).ok());
-        if let Some(task) = cancelled.and_then(|cancelled| self.running.remove(cancelled.id.get())) {
-            task.abort();
-        }
-    }
-
-    /// The agent answers a question of the server's: the one that asked, if it still lives.
-    fn answer(&mut self, frame: &Frame) {
-        let Some(open) = &mut self.open else { return };
-        let question = frame.response_number().and_then(|number| open.questions.answered(number));
-        if let Some((generation, id)) = question {
-            self.tell_server(frame.with_id(&id), Some(generation));
-        }
-    }
-
-    async fn hear_server(&mut self, said: Said) {
-        let text = match said {
-            Said::Changed(kind) => frame::notification(kind.notification(), None),
-            Said::Server(said) => match self.question(said) {
-                Some(text) => text,
-                None => return,
-            },
+        let (line, seat) = match &self.on {
+            On::Own(server, rig) => {
+                let alone = Alone { said: tell, direct: self.to_agent.clone() };
+                let line = Line::on(introduced(server, era, params), rig.dial_gate(), Some(alone), None);
+                line.wake();
+                (line, None)
+            }
+            On::Shared(line) => (line.clone(), Some(line.audience().join(self.to_agent.clone()))),
         };
-        self.tell(text).await;
-    }
-
-    /// What the server asks, or takes back, as the agent is to read it.
-    fn question(&mut self, FromServer { generation, frame }: FromServer) -> Option<Bytes> {
-        let questions = &mut self.open.as_mut()?.questions;
-        match frame.message() {
-            Message::Request { id, .. } => {
-                let number = questions.ask(generation, id);
-                if number.is_none()
-                    && let Some(open) = &self.open
-                {
-                    // If it does not read either, it is not told: nothing may pile up for it.
-                    open.line.tell(frame::error_reply(id, TOO_MANY_QUESTIONS), Some(generation));
-                }
-                Some(frame.with_id(&number?.to_string()))
-            }
-            Message::Notification { method, params: Some(params) } => {
-                let params = questions.taken_back(generation, params)?;
-                Some(frame::notification(method, Some(&params)))
-            }
-            Message::Notification { .. } | Message::Response { .. } => None,
-        }
+        let events = line.events();
+        self.open = Some(Open {
+            line: line.clone(),
+            era,
+            seat,
+            said,
+            events,
+            questions: Questions::default(),
+            subscriptions: Subscriptions::default(),
+            level: None,
+        });
+        line
     }
 
     /// Answers that are on their way still reach an agent that only stopped asking; then everything goes.
     async fn end(self, why: Ended) {
-        let Self { mut tasks, running, to_agent, open, .. } = self;
+        let Self { on, mut tasks, running, to_agent, open, .. } = self;
         if why == Ended::AgentGone {
             let answered = async {
                 while running.values().any(|task| !task.is_finished()) {
@@ -315,12 +242,34 @@ impl Session {
         }
         running.values().for_each(AbortHandle::abort);
         drop(to_agent);
-        // A tree that will not die is left to its reaper.
-        if let Some(open) = open {
-            let limit = duration(open.line.policy().close.worst()) + LAST_WORDS;
-            let _ = tokio::time::timeout(limit, open.line.close()).await;
+        match (on, open) {
+            // A tree that will not die is left to its reaper.
+            (On::Own(..), Some(open)) => {
+                let limit = duration(open.line.policy().close.worst()) + LAST_WORDS;
+                let _ = tokio::time::timeout(limit, open.line.close()).await;
+            }
+            (On::Shared(line), Some(Open { seat: Some(seat), .. })) => {
+                for uri in line.audience().leave(seat) {
+                    line.unsubscribe(&uri);
+                }
+            }
+            _ => {}
         }
         let _ = tokio::time::timeout(LAST_WORDS, async { while tasks.join_next().await.is_some() {} }).await;
         tasks.abort_all();
+    }
+}
+
+/// The server as this agent wants to be introduced to it: in the agent's era first, which needs no bridge.
+fn introduced(server: &Server, era: Era, params: Option<&str>) -> Server {
+    let server = server.clone().prefer(era);
+    match (era, params) {
+        (Era::Legacy, Some(params)) => server.hello(Hello::Agent(params.into())),
+        (Era::Modern, Some(params)) => match bridge::legacy_hello(params) {
+            // Multi-round-trip results take the place of a server's questions, and nobody here can make those of them.
+            Some(hello) if server.eras != Eras::Only(Era::Modern) => server.hello(Hello::Agent(hello.into())),
+            _ => server,
+        },
+        (_, None) => server,
     }
 }

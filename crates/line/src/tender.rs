@@ -8,17 +8,18 @@ use std::time::Duration;
 use linetender_core::{
     Admission, Asked, Class, Command, Effect, Event, Evidence, Generation, Leaf, Machine, Settle, State, Walk,
 };
-use linetender_wire::handshake::Era;
+use linetender_wire::handshake::{Era, Greeting};
 use linetender_wire::seam;
 use linetender_wire::{Detail, Pipe, Seen};
 use tokio::sync::{Notify, broadcast, mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 
+use crate::audience::Audience;
 use crate::catalogue::Catalogue;
 use crate::clock::{Clock, duration};
 use crate::dial::{Dial, DialNews, Link};
 use crate::dial_gate::{Counted, DialGate};
-use crate::ledger::{Agent, Ledger};
+use crate::ledger::Ledger;
 use crate::line;
 use crate::listen::listen;
 use crate::reach::Reach;
@@ -43,6 +44,8 @@ pub(crate) enum Inbox {
     Overdue(Generation),
     /// The lists of this generation are not what the server goes by any more.
     Relist(Generation),
+    /// Somebody shares the line and wants something of a legacy server.
+    Wish(&'static str, String),
 }
 
 /// What the tender's own tasks report.
@@ -100,10 +103,11 @@ pub(crate) struct Tender {
     pub(crate) inbox: mpsc::Receiver<Inbox>,
     pub(crate) publish: watch::Sender<Published>,
     pub(crate) states: watch::Sender<Status>,
+    pub(crate) greetings: watch::Sender<Option<Arc<Greeting>>>,
     pub(crate) catalogue: watch::Sender<Arc<Catalogue>>,
     pub(crate) events: broadcast::Sender<line::Event>,
-    /// The one agent on this line, if there is one: it hears what the server says by itself.
-    pub(crate) agent: Option<Agent>,
+    /// Who hears what the server says by itself.
+    pub(crate) audience: Arc<Audience>,
     pub(crate) wishes: Arc<Wishes>,
 }
 
@@ -126,12 +130,13 @@ impl Tender {
     /// Runs until the line is closed, or nobody holds it any more.
     pub(crate) async fn run(self, seed: u64) {
         let machine = Machine::new(self.server.policy, seed, self.clock.now());
+        let remembered = self.server.prefers;
         let mut running = Running {
             machine,
             tender: self,
             walk: Walk::new(),
             current: None,
-            remembered: None,
+            remembered,
             news: mpsc::channel(64),
             nudge: Arc::default(),
             at_once: VecDeque::new(),
@@ -183,6 +188,7 @@ impl Running {
                 self.machine.handle_event(now, generation, Event::Overdue);
             }
             Wake::Inbox(Some(Inbox::Relist(generation))) => self.read_lists(generation),
+            Wake::Inbox(Some(Inbox::Wish(method, params))) => self.wish(method, &params),
             Wake::Inbox(None) => {
                 self.abandoned = true;
                 self.machine.handle_command(now, Command::Close);
@@ -328,10 +334,23 @@ impl Running {
         let Some(link) = current.link.clone() else { return };
         let era = link.era();
         match era {
-            Era::Legacy => drop(current.tasks.spawn(async move { wishes.repeat(&link).await })),
-            Era::Modern => drop(current.tasks.spawn(listen(link, hello.meta(), seed))),
+            Era::Legacy => {
+                let link = link.clone();
+                drop(current.tasks.spawn(async move { wishes.repeat(&link).await }));
+            }
+            Era::Modern => drop(current.tasks.spawn(listen(link.clone(), wishes, hello.meta(), seed))),
         }
         self.remembered = Some(era);
+        self.tender.greetings.send_replace(link.greeting.get().cloned().map(Arc::new));
+    }
+
+    fn wish(&mut self, method: &str, params: &str) {
+        if let Some(current) = &mut self.current
+            && let Some(link) = current.link.clone().filter(|link| link.era() == Era::Legacy)
+            && let Some(asking) = link.ask(method, Some(params))
+        {
+            current.tasks.spawn(async move { drop(asking.await) });
+        }
     }
 
     fn read_lists(&mut self, generation: Generation) {
@@ -438,8 +457,8 @@ impl Running {
 
     fn dial(&mut self, generation: Generation) {
         let (tell_wire, wire) = mpsc::channel(16);
-        let (agent, nudge) = (self.tender.agent.clone(), Arc::clone(&self.nudge));
-        let ledger = Arc::new(Ledger::new(generation, self.tender.clock, agent, nudge));
+        let (audience, nudge) = (Arc::clone(&self.tender.audience), Arc::clone(&self.nudge));
+        let ledger = Arc::new(Ledger::new(generation, self.tender.clock, audience, nudge));
         let probing = Arc::new(AtomicBool::new(false));
         let dial = Dial {
             generation,

@@ -1,13 +1,19 @@
 //! What callers asked a server to keep doing: it is asked again of every generation.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::Notify;
 
 use crate::dial::Link;
 
-/// Standing wishes of the legacy era: a log level, and resources to be told about.
+/// Standing wishes: a log level, and resources to be told about.
 #[derive(Debug, Default)]
-pub(crate) struct Wishes(Mutex<Wanted>);
+pub(crate) struct Wishes {
+    wanted: Mutex<Wanted>,
+    /// Which resources are wanted has changed: whoever listens in the modern way has to ask anew.
+    pub(crate) changed: Notify,
+}
 
 #[derive(Clone, Debug, Default)]
 struct Wanted {
@@ -21,27 +27,63 @@ struct Wanted {
 const RESOURCES: usize = 1024;
 
 impl Wishes {
+    fn wanted(&self) -> MutexGuard<'_, Wanted> {
+        self.wanted.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// A request was answered with a result: if it is a standing wish, it is remembered.
     pub(crate) fn granted(&self, method: &str, params: Option<&str>) {
         let Some(params) = params else { return };
-        let mut wanted = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         match method {
-            "logging/setLevel" => wanted.level = Some(params.to_owned()),
-            "resources/subscribe" if wanted.resources.len() < RESOURCES => {
-                wanted.resources.extend(uri(params).map(|uri| (uri, params.to_owned())));
+            "logging/setLevel" => self.wanted().level = Some(params.to_owned()),
+            "resources/subscribe" => {
+                if let Some(uri) = uri(params) {
+                    self.want(uri, params.to_owned());
+                }
             }
             "resources/unsubscribe" => {
                 if let Some(uri) = uri(params) {
-                    wanted.resources.remove(&uri);
+                    self.want_not(&uri);
                 }
             }
             _ => {}
         }
     }
 
-    /// Asks a new generation for all of them. What it refuses is lost with it: the next one is asked again.
+    /// A resource is wanted; its params, should somebody have to be asked.
+    pub(crate) fn subscribe(&self, uri: &str) -> String {
+        let params = format!(r#"{{"uri":{}}}"#, linetender_wire::frame::respell(uri));
+        self.want(uri.to_owned(), params.clone());
+        params
+    }
+
+    fn want(&self, uri: String, params: String) {
+        let mut wanted = self.wanted();
+        if wanted.resources.len() < RESOURCES && wanted.resources.insert(uri, params).is_none() {
+            self.changed.notify_one();
+        }
+    }
+
+    /// It is not wanted any more.
+    pub(crate) fn want_not(&self, uri: &str) {
+        if self.wanted().resources.remove(uri).is_some() {
+            self.changed.notify_one();
+        }
+    }
+
+    /// A log level is wanted.
+    pub(crate) fn set_level(&self, params: &str) {
+        self.wanted().level = Some(params.to_owned());
+    }
+
+    /// The resources that are wanted.
+    pub(crate) fn resources(&self) -> Vec<String> {
+        self.wanted().resources.keys().cloned().collect()
+    }
+
+    /// Asks a new legacy generation for all of them. What it refuses is lost with it: the next one is asked again.
     pub(crate) async fn repeat(&self, link: &Arc<Link>) {
-        let wanted = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let wanted = self.wanted().clone();
         let level = wanted.level.iter().map(|params| ("logging/setLevel", params));
         let resources = wanted.resources.values().map(|params| ("resources/subscribe", params));
         for (method, params) in level.chain(resources) {
@@ -79,7 +121,7 @@ mod tests {
             wishes.granted(method, Some(params));
         }
         wishes.granted("logging/setLevel", None);
-        let wanted = wishes.0.lock().unwrap().clone();
+        let wanted = wishes.wanted().clone();
         assert_eq!(wanted.level.as_deref(), Some(r#"{"level":"error"}"#));
         assert_eq!(wanted.resources.into_values().collect::<Vec<_>>(), [r#"{"uri":"b"}"#]);
     }

@@ -84,6 +84,11 @@ pub struct Handshake {
     hello: Hello,
     eras: Eras,
     asking: Era,
+    /// Whether the other era was asked for before this one.
+    switched: bool,
+    /// What `initialize` was refused with, if that was asked first: a legacy server's own reason is worth more than that it
+    /// does not know the modern question.
+    reason: Option<Redacted>,
     /// Whether a version that the server lists was refused by it already.
     insisted: bool,
 }
@@ -99,7 +104,7 @@ impl Handshake {
             (Eras::Only(era), _) | (Eras::Auto, Some(era)) => era,
             (Eras::Auto, None) => Era::Modern,
         };
-        Self { hello, eras, asking, insisted: false }
+        Self { hello, eras, asking, switched: false, reason: None, insisted: false }
     }
 
     /// What to say now.
@@ -119,8 +124,8 @@ impl Handshake {
     pub fn accepted(&mut self, result: &str) -> Next {
         if Greeting::can_be(self.asking, result) {
             Next::Done(Greeting { era: self.asking, result: result.into() })
-        } else if self.may_fall_back() {
-            self.fall_back()
+        } else if let Some(next) = self.other() {
+            next
         } else {
             Next::Failed(Seen::Handshake { said: Redacted::head(result, 200) })
         }
@@ -132,19 +137,37 @@ impl Handshake {
         let said: serde_json::Value = serde_json::from_str(error).unwrap_or_default();
         let code = said["code"].as_i64();
         let modern = code.is_some_and(|code| MODERN_CODES.contains(&code));
-        if self.may_fall_back() && !modern {
-            self.fall_back()
+        let stays = modern && self.asking == Era::Modern;
+        if self.asking == Era::Legacy && !self.switched && !modern {
+            self.reason = Some(Redacted::head(error, 400));
+        }
+        if let Some(next) = if stays { None } else { self.other() } {
+            next
         } else if code == Some(UNSUPPORTED_VERSION) && self.may_insist(&said["data"]["supported"]) {
             self.insisted = true;
             self.ask()
         } else {
-            Next::Failed(Seen::Handshake { said: Redacted::head(error, 400) })
+            let said = self.reason.clone().unwrap_or_else(|| Redacted::head(error, 400));
+            Next::Failed(Seen::Handshake { said })
         }
     }
 
     /// It talks, or should by now, but does not answer the question for its era.
     pub fn silent(&mut self) -> Option<Next> {
-        self.may_fall_back().then(|| self.fall_back())
+        if self.may_fall_back() { self.other() } else { None }
+    }
+
+    /// The other era, if it may be tried and was not.
+    pub fn other(&mut self) -> Option<Next> {
+        if self.switched || self.eras != Eras::Auto {
+            return None;
+        }
+        self.switched = true;
+        self.asking = match self.asking {
+            Era::Legacy => Era::Modern,
+            Era::Modern => Era::Legacy,
+        };
+        Some(self.ask())
     }
 
     /// It ended while it was asked for its era: some old servers do that. The next generation asks for the other.
@@ -153,7 +176,7 @@ impl Handshake {
     }
 
     fn may_fall_back(&self) -> bool {
-        self.asking == Era::Modern && self.eras == Eras::Auto
+        self.asking == Era::Modern && self.eras == Eras::Auto && !self.switched
     }
 
     /// Whether the server lists the version that it was asked in. It is the only modern one we speak, so there is no other
@@ -162,10 +185,5 @@ impl Handshake {
     fn may_insist(&self, supported: &serde_json::Value) -> bool {
         let listed = supported.as_array().is_some_and(|versions| versions.iter().any(|one| one == MODERN));
         self.asking == Era::Modern && listed && !self.insisted
-    }
-
-    fn fall_back(&mut self) -> Next {
-        self.asking = Era::Legacy;
-        self.ask()
     }
 }

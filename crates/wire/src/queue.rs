@@ -82,6 +82,13 @@ impl<T: Weigh> Sender<T> {
     }
 }
 
+impl<T> Sender<T> {
+    /// Returns when nobody takes anything out any more.
+    pub async fn closed(&self) {
+        self.queue.closed().await;
+    }
+}
+
 impl<T> Clone for Sender<T> {
     fn clone(&self) -> Self {
         Self { queue: self.queue.clone(), room: Arc::clone(&self.room), pieces: self.pieces }

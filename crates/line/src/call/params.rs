@@ -56,7 +56,10 @@ impl<'a> Params<'a> {
             members.push(format!(r#""{TOKEN}":{token}"#));
         }
         if members.is_empty() {
-            return text;
+            return match modern {
+                None if self.is_modern() => text.map(|text| Cow::Owned(without_modern_meta(&text))),
+                _ => text,
+            };
         }
         let members = members.join(",");
         let text = text.unwrap_or(Cow::Borrowed("{}"));
@@ -78,6 +81,16 @@ impl<'a> Params<'a> {
     }
 }
 
+/// Params with one more member in their `_meta`.
+pub(crate) fn with_meta_member(params: Option<&str>, member: &str) -> String {
+    let params = Params::of(params);
+    let text = params.text.unwrap_or("{}");
+    match &params.meta {
+        Some(meta) => format!("{}{}", &text[..meta.start], put_first(&text[meta.start..], member)),
+        None => put_first(text, &format!(r#""_meta":{{{member}}}"#)),
+    }
+}
+
 /// The params of a progress notification with the caller's token in place of ours.
 pub(crate) fn with_token(params: &str, token: &str) -> Option<String> {
     respell_member(params, TOKEN, token)
@@ -87,6 +100,19 @@ pub(crate) fn with_token(params: &str, token: &str) -> Option<String> {
 pub(crate) fn respell_member(object: &str, name: &str, value: &str) -> Option<String> {
     let old = member(object, name)?;
     Some(format!("{}{value}{}", &object[..old.start], &object[old.end..]))
+}
+
+/// Params as a legacy server wants them: nothing of the modern era in their `_meta`.
+fn without_modern_meta(text: &str) -> String {
+    const OURS: &str = "io.modelcontextprotocol/";
+    let Some(meta) = member(text, "_meta") else { return text.to_owned() };
+    let Ok(Members(members)) = serde_json::from_str(&text[meta.clone()]) else { return text.to_owned() };
+    let kept: Vec<_> = members
+        .into_iter()
+        .filter(|(name, _)| !name.starts_with(OURS))
+        .map(|(name, value)| format!("{}:{}", linetender_wire::frame::respell(&name), value.get()))
+        .collect();
+    format!("{}{{{}}}{}", &text[..meta.start], kept.join(","), &text[meta.end..])
 }
 
 /// Where a member of an object lies in its text.
@@ -124,7 +150,7 @@ impl<'de> serde::Deserialize<'de> for Members<'de> {
 }
 
 /// An object's text with these members before its own.
-fn put_first(object: &str, members: &str) -> String {
+pub(crate) fn put_first(object: &str, members: &str) -> String {
     let open = object.find('{').map_or(0, |at| at + 1);
     let comma = if object[open..].trim_start().starts_with('}') { "" } else { "," };
     format!("{}{members}{comma}{}", &object[..open], &object[open..])
@@ -162,6 +188,9 @@ mod tests {
         assert_eq!(made, text.replace(r#""mine""#, "9"));
         let progress = r#"{"progress":0.50,"progressToken":9,"message":"9"}"#;
         assert_eq!(with_token(progress, r#""mine""#).unwrap(), progress.replace(":9,", r#":"mine","#));
+        let modern = r#"{"a":1,"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","traceparent":"00-1","progressToken":"t"}}"#;
+        let legacy = Params::of(Some(modern)).spell(4, false, None).unwrap();
+        assert_eq!(legacy, r#"{"a":1,"_meta":{"traceparent":"00-1","progressToken":4}}"#);
         // Nothing is touched where nothing concerns us, and a token is added only for whoever wants one.
         let plain = r#"{"name":"echo","arguments":{"_meta":{"progressToken":3}}}"#;
         assert_eq!(Params::of(Some(plain)).spell(9, false, None).unwrap(), plain);

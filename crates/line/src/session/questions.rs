@@ -1,36 +1,54 @@
-//! What the server asks the agent. Ids of different generations could clash, so each question gets a number of ours.
+//! What the agent is asked. Ids of different generations could clash, so each question gets a number of ours.
 
 use std::collections::HashMap;
 
 use linetender_core::Generation;
+use linetender_wire::frame::Frame;
+use tokio::sync::oneshot;
 
 use crate::call::respell_member;
 
 /// The most questions that an agent may leave unanswered.
 const OPEN: usize = 256;
 
-/// Questions that the agent has not answered: ours to theirs.
+/// Who asked.
+#[derive(Debug)]
+pub(super) enum Asker {
+    /// A generation of the server's, under this id.
+    Server(Generation, Box<str>),
+    /// A call of the agent's own that cannot go on without.
+    Round(oneshot::Sender<Frame>),
+}
+
+/// Questions that the agent has not answered, by our number.
 #[derive(Debug, Default)]
 pub(super) struct Questions {
-    open: HashMap<u64, (Generation, Box<str>)>,
+    open: HashMap<u64, Asker>,
     last: u64,
 }
 
 impl Questions {
     /// A number for a question; none, if too many are open.
-    pub(super) fn ask(&mut self, generation: Generation, id: &str) -> Option<u64> {
-        // Whoever asked before this generation is not there any more to be answered.
-        self.open.retain(|_, (asker, _)| *asker == generation);
+    pub(super) fn ask(&mut self, asker: Asker) -> Option<u64> {
+        // Whoever is not there any more need not be answered.
+        let newest = match &asker {
+            Asker::Server(generation, _) => Some(*generation),
+            Asker::Round(_) => None,
+        };
+        self.open.retain(|_, open| match open {
+            Asker::Server(generation, _) => newest.is_none_or(|newest| *generation == newest),
+            Asker::Round(answer) => !answer.is_closed(),
+        });
         if self.open.len() >= OPEN {
             return None;
         }
         self.last += 1;
-        self.open.insert(self.last, (generation, id.into()));
+        self.open.insert(self.last, asker);
         Some(self.last)
     }
 
-    /// Who asked, and under which id.
-    pub(super) fn answered(&mut self, number: u64) -> Option<(Generation, Box<str>)> {
+    /// Who asked it.
+    pub(super) fn answered(&mut self, number: u64) -> Option<Asker> {
         self.open.remove(&number)
     }
 
@@ -42,8 +60,8 @@ impl Questions {
             id: &'a serde_json::value::RawValue,
         }
         let Cancelled { id } = serde_json::from_str(params).ok()?;
-        let same = |(asker, asked): &(Generation, Box<str>)| *asker == generation && **asked == *id.get();
-        let number = *self.open.iter().find(|(_, question)| same(question))?.0;
+        let same = |asker: &Asker| matches!(asker, Asker::Server(of, asked) if *of == generation && **asked == *id.get());
+        let number = *self.open.iter().find(|(_, asker)| same(asker))?.0;
         self.open.remove(&number);
         respell_member(params, "requestId", &number.to_string())
     }
@@ -51,24 +69,27 @@ impl Questions {
 
 #[cfg(test)]
 mod tests {
-    use super::{OPEN, Questions};
+    use super::{Asker, OPEN, Questions};
     use linetender_core::Generation;
 
     #[test]
     fn questions_have_numbers_of_ours_and_are_taken_back_by_them() {
         let (first, second) = (Generation::new(1), Generation::new(2));
+        let of = |generation, id: &str| Asker::Server(generation, id.into());
         let mut questions = Questions::default();
-        assert_eq!(questions.ask(first, "1"), Some(1));
-        assert_eq!(questions.ask(first, r#""1""#), Some(2));
+        assert_eq!(questions.ask(of(first, "1")), Some(1));
+        assert_eq!(questions.ask(of(first, r#""1""#)), Some(2));
         assert_eq!(questions.taken_back(second, r#"{"requestId":1}"#), None);
         let params = questions.taken_back(first, r#"{"reason":"late","requestId":"1"}"#).unwrap();
         assert_eq!(params, r#"{"reason":"late","requestId":2}"#);
-        assert_eq!(questions.answered(2), None, "it was taken back");
-        assert_eq!(questions.answered(1), Some((first, "1".into())));
+        assert!(questions.answered(2).is_none(), "it was taken back");
+        assert!(
+            matches!(questions.answered(1), Some(Asker::Server(generation, id)) if generation == first && *id == *"1")
+        );
         for number in 0..OPEN {
-            assert!(questions.ask(first, &number.to_string()).is_some());
+            assert!(questions.ask(of(first, &number.to_string())).is_some());
         }
-        assert_eq!(questions.ask(first, "x"), None);
-        assert!(questions.ask(second, "x").is_some(), "the old ones went with their generation");
+        assert_eq!(questions.ask(of(first, "x")), None);
+        assert!(questions.ask(of(second, "x")).is_some(), "the old ones went with their generation");
     }
 }

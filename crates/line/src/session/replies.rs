@@ -1,7 +1,12 @@
 //! What the agent is told in the server's place.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use linetender_wire::frame;
+use linetender_wire::handshake::{Era, Greeting};
+
+use super::bridge;
 
 use crate::error::CallError;
 use crate::line::Line;
@@ -12,19 +17,46 @@ pub(crate) const TOO_MANY_QUESTIONS: &str = r#"{"code":7002,"message":"linetende
 /// How often a server may die between coming up and being quoted.
 const TRIES: u32 = 3;
 
-/// The answer to the agent's `initialize`: what the server said to ours.
-pub(super) async fn initialized(line: &Line, id: &str) -> Bytes {
+/// The answer to a legacy agent's `initialize`: what the server said to ours, in the agent's own era.
+pub(super) async fn initialized(line: &Line, id: &str, asked: Option<&str>) -> Bytes {
+    match greeting(line, id).await {
+        Ok(greeting) => frame::reply(
+            id,
+            &match greeting.era {
+                Era::Modern => bridge::initialized(&greeting.result, asked, line.name()),
+                // Alone with its server, the agent has asked for the version itself.
+                Era::Legacy if line.speaks_for(asked) => greeting.result.to_string(),
+                Era::Legacy => bridge::same_era(&greeting.result, asked),
+            },
+        ),
+        Err(failed) => failed,
+    }
+}
+
+/// The answer to a modern agent's `server/discover`, where the server is a legacy one.
+pub(super) async fn discovered(line: &Line, id: &str) -> Bytes {
+    match greeting(line, id).await {
+        Ok(greeting) if greeting.era == Era::Legacy => {
+            frame::reply(id, &bridge::discovered(&greeting.result, line.name()))
+        }
+        Ok(greeting) => frame::reply(id, &greeting.result),
+        Err(failed) => failed,
+    }
+}
+
+/// What the server said of itself, once it is up; or the answer that says why it did not.
+async fn greeting(line: &Line, id: &str) -> Result<Arc<Greeting>, Bytes> {
     for _ in 0..TRIES {
         if let Err(error) = line.ready().await {
-            return failed("initialize", id, &error);
+            return Err(failed("initialize", id, &error));
         }
-        if let Some(result) = line.greeting() {
-            return frame::reply(id, &result);
+        if let Some(greeting) = line.greeting() {
+            return Ok(greeting);
         }
     }
     let cause =
         line.status().cause.map_or_else(|| "it dies as soon as it is up".to_owned(), |why| why.text.clone());
-    frame::error_reply(id, &serde_json::json!({ "code": 7005, "message": cause }).to_string())
+    Err(frame::error_reply(id, &serde_json::json!({ "code": 7005, "message": cause }).to_string()))
 }
 
 /// A call that the server could not answer. For a tool a model reads it; for everything else a program does.

@@ -68,7 +68,18 @@ fn a_result_is_a_greeting_if_it_can_be_one() {
     let mut handshake = Handshake::new(hello(), Eras::Auto, Some(Era::Legacy));
     let result = r#"{"protocolVersion":"2025-06-18"}"#;
     assert_eq!(handshake.accepted(result), Next::Done(Greeting { era: Era::Legacy, result: result.into() }));
-    assert!(matches!(handshake.accepted("null"), Next::Failed(_)));
+    let mut only = Handshake::new(hello(), Eras::Only(Era::Legacy), None);
+    assert!(matches!(only.accepted("null"), Next::Failed(_)));
+}
+
+#[test]
+fn a_server_that_refuses_initialize_may_be_a_modern_one_and_else_its_reason_is_told() {
+    let mut handshake = Handshake::new(hello(), Eras::Auto, Some(Era::Legacy));
+    assert_eq!(asks(&handshake.refused(r#"{"code":-32000,"message":"no API key"}"#)), "server/discover");
+    let Next::Failed(seen) = handshake.refused(r#"{"code":-32601,"message":"method not found"}"#) else {
+        panic!("it was asked in both eras")
+    };
+    assert!(seen.to_string().contains("no API key"), "{seen}");
 }
 
 #[test]

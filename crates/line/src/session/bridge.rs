@@ -1,0 +1,193 @@
+//! Between the eras: the members that one has and the other has not. Everything else passes as it was spelt.
+
+use bytes::Bytes;
+use linetender_wire::frame;
+use linetender_wire::handshake::{Era, LEGACY, MODERN};
+use serde_json::{Value, json};
+
+use crate::call::{Answer, put_first};
+
+/// Legacy revisions, newest first.
+const VERSIONS: [&str; 4] = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];
+
+/// What a modern result says of how long it is good; here: not at all, and for nobody else.
+const CACHE: &str = r#""ttlMs":0,"cacheScope":"private""#;
+
+const META: &str = "io.modelcontextprotocol/";
+
+/// An answer as the agent is to read it.
+pub(super) fn answer(answer: &Answer, agent: Era, method: &str, id: &str) -> Bytes {
+    if agent == Era::Modern && !answer.is_modern() && answer.error().is_none() {
+        return frame::reply(id, &completed(method, answer.result()));
+    }
+    answer.with_id(id)
+}
+
+/// A legacy result with what a modern one must have.
+// MCP 2026-07-28: `resultType` on every result, `ttlMs` and `cacheScope` on what may be cached.
+fn completed(method: &str, result: &str) -> String {
+    let Ok(Value::Object(has)) = serde_json::from_str::<Value>(result) else { return result.to_owned() };
+    let mut members = Vec::new();
+    if !has.contains_key("resultType") {
+        members.push(r#""resultType":"complete""#);
+    }
+    let cached = matches!(
+        method,
+        "tools/list" | "prompts/list" | "resources/list" | "resources/templates/list" | "resources/read"
+    );
+    if cached && !has.contains_key("ttlMs") {
+        members.push(CACHE);
+    }
+    if members.is_empty() { result.to_owned() } else { put_first(result, &members.join(",")) }
+}
+
+/// Whether a modern result is a question.
+pub(super) fn needs_input(result: &str) -> bool {
+    // Nearly all results are long and are no questions: most need not be read.
+    result.contains("input_required")
+        && serde_json::from_str::<Value>(result).is_ok_and(|result| result["resultType"] == "input_required")
+}
+
+/// Params with these members before their own.
+pub(super) fn with_members(params: Option<&str>, members: &str) -> String {
+    if members.is_empty() {
+        params.unwrap_or("{}").to_owned()
+    } else {
+        put_first(params.unwrap_or("{}"), members)
+    }
+}
+
+/// Params by which a modern server knows from which level on log messages are wanted.
+pub(super) fn with_log_level(params: Option<&str>, level: &str) -> String {
+    crate::call::with_meta_member(params, &format!(r#""{META}logLevel":{}"#, frame::respell(level)))
+}
+
+/// The params of a `logging/setLevel`.
+pub(super) fn level(level: &str) -> String {
+    json!({ "level": level }).to_string()
+}
+
+/// What a modern agent says of itself, as a legacy server wants to hear it. No sampling, elicitation or roots: a server's
+/// question could not be asked.
+pub(super) fn legacy_hello(params: &str) -> Option<String> {
+    let params: Value = serde_json::from_str(params).ok()?;
+    let info = params["_meta"][format!("{META}clientInfo")].clone();
+    let info = if info.is_object() { info } else { json!({ "name": "agent", "version": "unknown" }) };
+    Some(json!({ "protocolVersion": LEGACY, "capabilities": {}, "clientInfo": info }).to_string())
+}
+
+/// A modern server's word about itself, as the answer to a legacy agent's `initialize`.
+pub(super) fn initialized(discovered: &str, asked: Option<&str>, name: &str) -> String {
+    let discovered: Value = serde_json::from_str(discovered).unwrap_or_default();
+    let mut result = json!({
+        "protocolVersion": version(asked),
+        "capabilities": discovered["capabilities"],
+        "serverInfo": info(&discovered["_meta"][format!("{META}serverInfo")], name),
+    });
+    if let Some(instructions) = discovered.get("instructions") {
+        result["instructions"] = instructions.clone();
+    }
+    result.to_string()
+}
+
+/// A legacy server's word about itself, as the answer to a modern agent's `server/discover`.
+pub(super) fn discovered(initialized: &str, name: &str) -> String {
+    let initialized: Value = serde_json::from_str(initialized).unwrap_or_default();
+    let mut result = json!({
+        "resultType": "complete",
+        "supportedVersions": [MODERN],
+        "capabilities": initialized["capabilities"],
+        "ttlMs": 0,
+        "cacheScope": "private",
+        "_meta": { (format!("{META}serverInfo")): info(&initialized["serverInfo"], name) },
+    });
+    if let Some(instructions) = initialized.get("instructions") {
+        result["instructions"] = instructions.clone();
+    }
+    result.to_string()
+}
+
+/// A legacy server's word about itself with a version that this agent understands: on a shared line another was agreed on.
+pub(super) fn same_era(initialized: &str, asked: Option<&str>) -> String {
+    let spelt = frame::respell(&version(asked)).into_owned();
+    crate::call::respell_member(initialized, "protocolVersion", &spelt)
+        .unwrap_or_else(|| initialized.to_owned())
+}
+
+/// The revision that a legacy agent asked for, if it is one; else the newest.
+fn version(asked: Option<&str>) -> String {
+    let asked = asked.and_then(|params| serde_json::from_str::<Value>(params).ok());
+    let asked = asked.as_ref().and_then(|params| params["protocolVersion"].as_str());
+    asked.filter(|version| VERSIONS.contains(version)).unwrap_or(LEGACY).to_owned()
+}
+
+fn info(said: &Value, name: &str) -> Value {
+    if said.is_object() { said.clone() } else { json!({ "name": name, "version": "unknown" }) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{completed, discovered, initialized, legacy_hello, needs_input, same_era, with_log_level};
+    use serde_json::{Value, json};
+
+    fn read(text: &str) -> Value {
+        serde_json::from_str(text).unwrap()
+    }
+
+    #[test]
+    fn a_legacy_result_gets_what_a_modern_one_must_have_and_keeps_every_byte() {
+        let list = r#"{"tools":[{"name":"a","x":1.50}],"nextCursor":"c"}"#;
+        let made = completed("tools/list", list);
+        assert!(made.ends_with(&list[1..]), "{made}");
+        assert_eq!(read(&made)["ttlMs"], 0);
+        assert_eq!(read(&made)["resultType"], "complete");
+        assert_eq!(
+            read(&completed("tools/call", r#"{"content":[]}"#)),
+            json!({ "resultType": "complete", "content": [] })
+        );
+        for odd in ["null", "[1]", r#"{"resultType":"task"}"#] {
+            assert_eq!(completed("tools/call", odd), odd);
+        }
+    }
+
+    #[test]
+    fn each_era_is_introduced_in_the_words_of_the_other() {
+        let modern = r#"{"supportedVersions":["2026-07-28"],"capabilities":{"tools":{"listChanged":true}},"instructions":"i","_meta":{"io.modelcontextprotocol/serverInfo":{"name":"s","version":"2"}}}"#;
+        let told = read(&initialized(modern, Some(r#"{"protocolVersion":"2024-11-05"}"#), "n"));
+        assert_eq!(told["protocolVersion"], "2024-11-05");
+        assert_eq!(told["serverInfo"]["name"], "s");
+        assert_eq!(
+            (&told["capabilities"]["tools"]["listChanged"], &told["instructions"]),
+            (&json!(true), &json!("i"))
+        );
+        assert_eq!(
+            read(&initialized("{}", Some(r#"{"protocolVersion":"1999"}"#), "n"))["protocolVersion"],
+            "2025-11-25"
+        );
+        let legacy = r#"{"protocolVersion":"2025-11-25","capabilities":{"prompts":{}},"serverInfo":{"name":"s","version":"2"}}"#;
+        let told = read(&discovered(legacy, "n"));
+        assert_eq!(told["supportedVersions"], json!(["2026-07-28"]));
+        assert_eq!(told["_meta"]["io.modelcontextprotocol/serverInfo"]["name"], "s");
+        assert_eq!((&told["ttlMs"], &told["cacheScope"]), (&json!(0), &json!("private")));
+        assert_eq!(
+            read(&same_era(legacy, Some(r#"{"protocolVersion":"2025-03-26"}"#)))["protocolVersion"],
+            "2025-03-26"
+        );
+        let agent = r#"{"_meta":{"io.modelcontextprotocol/clientInfo":{"name":"a","version":"1"},"io.modelcontextprotocol/clientCapabilities":{"sampling":{}}}}"#;
+        let hello = read(&legacy_hello(agent).unwrap());
+        assert_eq!((&hello["clientInfo"]["name"], &hello["capabilities"]), (&json!("a"), &json!({})));
+    }
+
+    #[test]
+    fn a_question_is_told_from_a_result_that_mentions_one() {
+        assert!(needs_input(r#"{"resultType":"input_required","requestState":"x"}"#));
+        assert!(!needs_input(r#"{"content":[{"type":"text","text":"input_required"}]}"#));
+    }
+
+    #[test]
+    fn a_log_level_goes_into_the_meta() {
+        let made = read(&with_log_level(Some(r#"{"name":"x","_meta":{"a":1}}"#), "debug"));
+        assert_eq!(made["_meta"], json!({ "a": 1, "io.modelcontextprotocol/logLevel": "debug" }));
+        assert_eq!(made["name"], "x");
+    }
+}

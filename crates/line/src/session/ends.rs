@@ -1,0 +1,81 @@
+//! Where an agent is: on two pipes, or in this very process.
+
+use bytes::Bytes;
+use linetender_wire::{Item, Lines, frame, queue};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
+use tokio::sync::mpsc;
+
+/// Small messages are gathered up to about this much.
+const BATCH: usize = 64 * 1024;
+
+/// What an agent says.
+pub(super) trait Says: Send {
+    /// The next thing it says; `None` when it is gone. Cancel-safe: what was read stays.
+    fn next(&mut self) -> impl Future<Output = Option<Item>> + Send;
+}
+
+/// An agent that writes lines.
+pub(super) struct Reader<R> {
+    input: R,
+    lines: Lines,
+}
+
+impl<R> Reader<R> {
+    pub(super) fn new(input: R, limits: frame::Limits) -> Self {
+        Self { input, lines: Lines::new(limits) }
+    }
+}
+
+impl<R: AsyncRead + Unpin + Send> Says for Reader<R> {
+    async fn next(&mut self) -> Option<Item> {
+        loop {
+            if let Some(item) = self.lines.take() {
+                return Some(item);
+            }
+            match self.input.read_buf(self.lines.buffer()).await {
+                Ok(1..) => {}
+                Ok(0) | Err(_) => return self.lines.finish(),
+            }
+        }
+    }
+}
+
+/// An agent that hands messages over, one at a time.
+pub(super) struct Handed {
+    said: mpsc::Receiver<Bytes>,
+    limits: frame::Limits,
+}
+
+impl Handed {
+    pub(super) const fn new(said: mpsc::Receiver<Bytes>, limits: frame::Limits) -> Self {
+        Self { said, limits }
+    }
+}
+
+impl Says for Handed {
+    async fn next(&mut self) -> Option<Item> {
+        let text = self.said.recv().await?;
+        // A message that was handed over is a line without its break.
+        let mut lines = Lines::new(self.limits);
+        lines.buffer().extend_from_slice(&frame::one_line(text));
+        Some(lines.finish().unwrap_or_else(|| Item::Noise(Bytes::new())))
+    }
+}
+
+/// Writes what the agent is to hear, until it is deaf or there is nothing more.
+pub(super) async fn write<W: AsyncWrite + Unpin>(mut output: W, mut frames: queue::Receiver<Bytes>) {
+    while let Some(text) = frames.recv().await {
+        let mut batch = Vec::with_capacity(text.len() + 1);
+        batch.extend_from_slice(&text);
+        batch.push(b'\n');
+        while batch.len() < BATCH
+            && let Some(text) = frames.try_recv()
+        {
+            batch.extend_from_slice(&text);
+            batch.push(b'\n');
+        }
+        if output.write_all(&batch).await.is_err() || output.flush().await.is_err() {
+            return;
+        }
+    }
+}

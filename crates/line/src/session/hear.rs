@@ -1,0 +1,218 @@
+//! What the agent says, what the server says, and what becomes of it.
+
+use bytes::Bytes;
+use linetender_core::Generation;
+use linetender_wire::frame::{self, Frame, Message};
+use linetender_wire::handshake::Era;
+use linetender_wire::{About, Item};
+use tokio::sync::broadcast::error::RecvError;
+
+use super::questions::Asker;
+use super::rounds::{self, Round};
+use super::{Open, Session, TOO_MANY_QUESTIONS, bridge, replies};
+use crate::call::{Deadline, Options, Params};
+use crate::catalogue::Kind;
+use crate::ledger::FromServer;
+use crate::line::Event;
+
+/// Something to hear.
+pub(super) enum Said {
+    Agent(Item),
+    Server(FromServer),
+    Changed(Kind),
+    Round(Round),
+}
+
+impl Open {
+    pub(super) async fn next(&mut self) -> Said {
+        loop {
+            tokio::select! {
+                Some(said) = self.said.recv() => return Said::Server(said),
+                event = self.events.recv() => match event {
+                    Ok(Event::Changed(kind, _)) => return Said::Changed(kind),
+                    Ok(_) | Err(RecvError::Lagged(_)) => {}
+                    Err(RecvError::Closed) => std::future::pending().await,
+                },
+            }
+        }
+    }
+}
+
+impl Session {
+    pub(super) async fn hear(&mut self, said: Said) {
+        match said {
+            Said::Agent(item) => self.hear_agent(item).await,
+            Said::Server(said) => {
+                if let Some(text) = self.question(&said) {
+                    self.tell(text).await;
+                }
+            }
+            Said::Changed(kind) => self.changed(kind).await,
+            Said::Round(round) => self.ask(round).await,
+        }
+    }
+
+    async fn tell(&self, text: Bytes) {
+        // An agent that does not read its stream holds up itself alone; that its end is deaf is found by the writer.
+        let _ = self.to_agent.send(frame::one_line(text)).await;
+    }
+
+    async fn hear_agent(&mut self, item: Item) {
+        self.running.retain(|_, task| !task.is_finished());
+        let frame = match item {
+            Item::Frame(frame) => frame,
+            Item::Noise(_) => return,
+            Item::Unreadable { about, bad, .. } => return self.unreadable(&about, &bad).await,
+        };
+        match frame.message() {
+            Message::Request { id, method: "ping", .. } => self.tell(frame::reply(id, "{}")).await,
+            Message::Request { id, method, params } => {
+                if let Some(text) = self.request(id, method, params) {
+                    self.tell(text).await;
+                }
+            }
+            Message::Notification { method: "notifications/initialized", .. } => {}
+            Message::Notification { method: "notifications/cancelled", params } => self.cancel(params),
+            // On a shared line nobody's notification speaks for all.
+            Message::Notification { .. } if self.open.as_ref().is_some_and(|open| open.seat.is_some()) => {}
+            Message::Notification { .. } => self.tell_server(frame.text().clone(), None),
+            Message::Response { .. } => self.answer(&frame),
+        }
+    }
+
+    async fn unreadable(&self, about: &About, bad: &frame::Bad) {
+        let id = match about {
+            About::Question(Some(id)) => id,
+            About::Question(None) | About::Answer(_) => return,
+            About::Unknown => "null",
+        };
+        let error = serde_json::json!({ "code": -32600, "message": format!("the message is {bad}") });
+        self.tell(frame::error_reply(id, &error.to_string())).await;
+    }
+
+    fn tell_server(&mut self, text: Bytes, only: Option<Generation>) {
+        let Some(open) = &self.open else { return };
+        if !open.line.tell(text.clone(), only) {
+            let line = open.line.clone();
+            self.tasks.spawn(async move { line.tell_surely(text, only).await });
+        }
+    }
+
+    /// A request of the agent's: what can be answered at once, or a task that will answer it.
+    fn request(&mut self, id: &str, method: &str, params: Option<&str>) -> Option<Bytes> {
+        let line = self.line(method, params);
+        let open = self.open.as_mut()?;
+        if let Some(answer) = open.answer_locally(id, method, params) {
+            return Some(answer);
+        }
+        let (era, level) = (open.era, open.level.clone());
+        let (to_agent, rounds) = (self.to_agent.clone(), self.rounds.0.clone());
+        let (id, method) = (Box::<str>::from(id), method.to_owned());
+        // One that did not ask for progress must not get any: some agents hang up on it.
+        let asks_for_progress = Params::of(params).token().is_some();
+        let params = params.map(str::to_owned);
+        let key = id.clone();
+        let task = self.tasks.spawn(async move {
+            let text = match (era, method.as_str()) {
+                (Era::Legacy, "initialize") => replies::initialized(&line, &id, params.as_deref()).await,
+                (Era::Modern, "server/discover") if line.era() == Some(Era::Legacy) => {
+                    replies::discovered(&line, &id).await
+                }
+                _ => {
+                    let progress = to_agent.clone();
+                    let mut options = Options::default().deadline(Deadline::Agent);
+                    if asks_for_progress {
+                        options = options.on_progress(move |params| {
+                            let text = frame::notification("notifications/progress", Some(params));
+                            // An agent that reads too slowly misses some; never an answer.
+                            let _ = progress.try_send(frame::one_line(text));
+                        });
+                    }
+                    let params = match level {
+                        Some(level) if line.era() == Some(Era::Modern) => {
+                            Some(bridge::with_log_level(params.as_deref(), &level))
+                        }
+                        _ => params,
+                    };
+                    let call = rounds::Call { line: &line, method: &method, options, rounds: &rounds, era };
+                    match call.run(params).await {
+                        Ok(answer) => bridge::answer(&answer, era, &method, &id),
+                        Err(error) => replies::failed(&method, &id, &error),
+                    }
+                }
+            };
+            let _ = to_agent.send(frame::one_line(text)).await;
+        });
+        self.running.insert(key, task);
+        None
+    }
+
+    /// The agent wants no answer any more: dropping the call tells the server.
+    fn cancel(&mut self, params: Option<&str>) {
+        #[derive(serde::Deserialize)]
+        struct Cancelled<'a> {
+            #[serde(borrow, rename = "requestId")]
+            id: &'a serde_json::value::RawValue,
+        }
+        let cancelled: Option<Cancelled<'_>> = params.and_then(|params| serde_json::from_str(params).ok());
+        let Some(Cancelled { id }) = cancelled else { return };
+        if let Some(task) = self.running.remove(id.get()) {
+            task.abort();
+        }
+        if let Some(open) = &mut self.open {
+            open.unlisten(id.get());
+        }
+    }
+
+    /// The agent answers a question: of the server's, if the one that asked still lives, or of a call of its own.
+    fn answer(&mut self, frame: &Frame) {
+        let Some(open) = &mut self.open else { return };
+        match frame.response_number().and_then(|number| open.questions.answered(number)) {
+            Some(Asker::Server(generation, id)) => self.tell_server(frame.with_id(&id), Some(generation)),
+            Some(Asker::Round(answer)) => drop(answer.send(frame.clone())),
+            None => {}
+        }
+    }
+
+    async fn changed(&self, kind: Kind) {
+        let Some(open) = &self.open else { return };
+        match open.era {
+            Era::Legacy => self.tell(frame::notification(kind.notification(), None)).await,
+            Era::Modern => {
+                for text in open.subscriptions.changed(kind) {
+                    self.tell(text).await;
+                }
+            }
+        }
+    }
+
+    /// What the server asks, or takes back, as the agent is to read it.
+    fn question(&mut self, FromServer { generation, frame }: &FromServer) -> Option<Bytes> {
+        let open = self.open.as_mut()?;
+        match frame.message() {
+            Message::Request { id, .. } => {
+                let number = open.questions.ask(Asker::Server(*generation, id.into()));
+                if number.is_none() {
+                    // If it does not read either, it is not told: nothing may pile up for it.
+                    open.line.tell(frame::error_reply(id, TOO_MANY_QUESTIONS), Some(*generation));
+                }
+                Some(frame.with_id(&number?.to_string()))
+            }
+            Message::Notification { method, params: Some(params) } => {
+                let params = open.questions.taken_back(*generation, params)?;
+                Some(frame::notification(method, Some(&params)))
+            }
+            Message::Notification { .. } | Message::Response { .. } => None,
+        }
+    }
+
+    /// A call of the agent's needs something from it before it can go on.
+    async fn ask(&mut self, round: Round) {
+        let Some(open) = &mut self.open else { return };
+        let Round { method, params, answer } = round;
+        // If too many are open the call is told by its sender being gone.
+        if let Some(number) = open.questions.ask(Asker::Round(answer)) {
+            self.tell(frame::request(number, &method, params.as_deref())).await;
+        }
+    }
+}

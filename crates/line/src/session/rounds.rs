@@ -1,0 +1,101 @@
+//! A modern server that needs something of the agent answers with what it needs, and wants to be asked again with it. A
+//! legacy agent knows nothing of that: it is asked, as it would be by a legacy server, and its call goes on.
+// MCP 2026-07-28, "Multi Round-Trip Requests".
+
+use linetender_wire::frame::{Frame, Message, Outcome};
+use linetender_wire::handshake::Era;
+use serde::Deserialize;
+use serde_json::Map;
+use serde_json::value::RawValue;
+use tokio::sync::{mpsc, oneshot};
+
+use super::bridge;
+use crate::call::{Answer, Options};
+use crate::error::CallError;
+use crate::line::Line;
+
+/// How often a server may ask back before its last answer is passed on as it is.
+const ROUNDS: u32 = 16;
+
+/// The most that may be asked at once.
+const QUESTIONS: usize = 64;
+
+/// A question for the agent.
+pub(super) struct Round {
+    pub(super) method: String,
+    pub(super) params: Option<String>,
+    pub(super) answer: oneshot::Sender<Frame>,
+}
+
+/// A call of an agent's, with as many rounds as it takes.
+pub(super) struct Call<'a> {
+    pub(super) line: &'a Line,
+    pub(super) method: &'a str,
+    pub(super) options: Options,
+    pub(super) rounds: &'a mpsc::Sender<Round>,
+    /// The agent's era.
+    pub(super) era: Era,
+}
+
+/// What a server needs.
+#[derive(Deserialize)]
+struct Needs<'a> {
+    #[serde(borrow, default, rename = "inputRequests")]
+    requests: Option<&'a RawValue>,
+    #[serde(borrow, default, rename = "requestState")]
+    state: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+struct Needed {
+    method: String,
+    params: Option<Box<RawValue>>,
+}
+
+impl Call<'_> {
+    pub(super) async fn run(&self, params: Option<String>) -> Result<Answer, CallError> {
+        let mut now = params.clone();
+        for _ in 0..ROUNDS {
+            let answer = self.line.request(self.method, now.as_deref(), self.options.clone()).await?;
+            if self.era == Era::Modern || !answer.is_modern() || !bridge::needs_input(answer.result()) {
+                return Ok(answer);
+            }
+            match self.gather(answer.result()).await {
+                Some(members) => now = Some(bridge::with_members(params.as_deref(), &members)),
+                None => return Ok(answer),
+            }
+        }
+        self.line.request(self.method, now.as_deref(), self.options.clone()).await
+    }
+
+    /// Asks the agent for all that is needed: what belongs into the next request. `None` if it could not be had.
+    async fn gather(&self, result: &str) -> Option<String> {
+        let needs: Needs<'_> = serde_json::from_str(result).ok()?;
+        let mut members = Vec::new();
+        if let Some(requests) = needs.requests {
+            let requests: Map<String, serde_json::Value> = serde_json::from_str(requests.get()).ok()?;
+            let mut waiting = Vec::new();
+            for (key, needed) in requests.into_iter().take(QUESTIONS) {
+                let Needed { method, params } = serde_json::from_value(needed).ok()?;
+                let (answer, told) = oneshot::channel();
+                let params = params.map(|params| params.get().to_owned());
+                self.rounds.send(Round { method, params, answer }).await.ok()?;
+                waiting.push((key, told));
+            }
+            let mut answers = Vec::new();
+            for (key, told) in waiting {
+                let frame = told.await.ok()?;
+                let Message::Response { outcome: Some((Outcome::Result, result)), .. } = frame.message()
+                else {
+                    return None;
+                };
+                answers.push(format!("{}:{result}", linetender_wire::frame::respell(&key)));
+            }
+            members.push(format!(r#""inputResponses":{{{}}}"#, answers.join(",")));
+        }
+        if let Some(state) = needs.state {
+            members.push(format!(r#""requestState":{}"#, state.get()));
+        }
+        Some(members.join(","))
+    }
+}

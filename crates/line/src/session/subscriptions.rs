@@ -1,0 +1,161 @@
+//! What an agent wants to hear of by itself, wherever the server's own era would have put it.
+
+use std::collections::HashMap;
+
+use bytes::Bytes;
+use linetender_wire::frame;
+use linetender_wire::handshake::Era;
+use serde::{Deserialize, Serialize};
+
+use super::{Open, bridge};
+use crate::catalogue::Kind;
+
+/// The most streams that an agent may have open.
+const LISTENS: usize = 64;
+
+/// The listening requests of a modern agent, by their id as it was spelt.
+#[derive(Debug, Default)]
+pub(super) struct Subscriptions(HashMap<Box<str>, Filter>);
+
+/// What a listening request asks for.
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Filter {
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    tools_list_changed: bool,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    prompts_list_changed: bool,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    resources_list_changed: bool,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    resource_subscriptions: Vec<String>,
+}
+
+#[derive(Deserialize)]
+struct Listen {
+    #[serde(default)]
+    notifications: Filter,
+}
+
+#[derive(Deserialize)]
+struct Resource {
+    uri: String,
+}
+
+#[derive(Deserialize)]
+struct Level {
+    level: String,
+}
+
+impl Subscriptions {
+    /// A list changed: what each stream that asked for it is told.
+    pub(super) fn changed(&self, kind: Kind) -> Vec<Bytes> {
+        let wants = |filter: &Filter| match kind {
+            Kind::Tools => filter.tools_list_changed,
+            Kind::Prompts => filter.prompts_list_changed,
+            Kind::Resources | Kind::Templates => filter.resources_list_changed,
+        };
+        let streams = self.0.iter().filter(|(_, filter)| wants(filter));
+        streams.map(|(id, _)| tagged(kind.notification(), id, None)).collect()
+    }
+}
+
+/// A notification of the stream that this request opened.
+// MCP 2026-07-28, "Subscriptions": every notification carries the id of its request.
+fn tagged(method: &str, id: &str, more: Option<&str>) -> Bytes {
+    let more = more.map(|more| format!(",{more}")).unwrap_or_default();
+    let params = format!(r#"{{"_meta":{{"io.modelcontextprotocol/subscriptionId":{id}}}{more}}}"#);
+    frame::notification(method, Some(&params))
+}
+
+impl Open {
+    /// What can be answered without the server, because the server's era or the others on the line want it otherwise.
+    pub(super) fn answer_locally(&mut self, id: &str, method: &str, params: Option<&str>) -> Option<Bytes> {
+        match (self.era, method) {
+            (Era::Modern, "subscriptions/listen") => Some(self.listen(id, params)),
+            (Era::Legacy, "logging/setLevel") => self.set_level(id, params),
+            (Era::Legacy, "resources/subscribe" | "resources/unsubscribe") => {
+                self.subscribe(id, method == "resources/subscribe", params)
+            }
+            _ => None,
+        }
+    }
+
+    /// A stream begins with what it will tell. It has no answer until it ends.
+    fn listen(&mut self, id: &str, params: Option<&str>) -> Bytes {
+        let Listen { notifications } = params
+            .and_then(|params| serde_json::from_str(params).ok())
+            .unwrap_or(Listen { notifications: Filter::default() });
+        if self.subscriptions.0.len() >= LISTENS {
+            return frame::error_reply(
+                id,
+                r#"{"code":7002,"message":"linetender: too many streams are open","data":{"source":"linetender"}}"#,
+            );
+        }
+        for uri in &notifications.resource_subscriptions {
+            self.want(uri);
+        }
+        let agreed = serde_json::to_string(&notifications).unwrap_or_default();
+        self.subscriptions.0.insert(id.into(), notifications);
+        tagged("notifications/subscriptions/acknowledged", id, Some(&format!(r#""notifications":{agreed}"#)))
+    }
+
+    /// The agent wants to hear no more of it.
+    pub(super) fn unlisten(&mut self, id: &str) {
+        let Some(gone) = self.subscriptions.0.remove(id) else { return };
+        for uri in gone.resource_subscriptions {
+            let still =
+                self.subscriptions.0.values().any(|filter| filter.resource_subscriptions.contains(&uri));
+            if !still {
+                self.want_not(&uri);
+            }
+        }
+    }
+
+    fn want(&self, uri: &str) {
+        let first = self.seat.is_none_or(|seat| self.line.audience().subscribe(seat, uri));
+        if first {
+            self.line.subscribe(uri);
+        }
+    }
+
+    fn want_not(&self, uri: &str) {
+        let last = self.seat.is_none_or(|seat| self.line.audience().unsubscribe(seat, uri));
+        if last {
+            self.line.unsubscribe(uri);
+        }
+    }
+
+    /// A legacy agent that is alone with a legacy server asks it itself.
+    fn subscribe(&self, id: &str, wants: bool, params: Option<&str>) -> Option<Bytes> {
+        if self.seat.is_none() && self.line.era() != Some(Era::Modern) {
+            return None;
+        }
+        let Resource { uri } = serde_json::from_str(params?).ok()?;
+        if wants {
+            self.want(&uri);
+        } else {
+            self.want_not(&uri);
+        }
+        Some(frame::reply(id, "{}"))
+    }
+
+    fn set_level(&mut self, id: &str, params: Option<&str>) -> Option<Bytes> {
+        let Level { level } = serde_json::from_str(params?).ok()?;
+        if self.line.era() == Some(Era::Modern) {
+            // Modern servers are told with each request.
+            self.level = Some(level.clone());
+        }
+        match self.seat {
+            Some(seat) => {
+                let verbose = self.line.audience().level(seat, &level);
+                if let (Some(verbose), Some(Era::Legacy)) = (verbose, self.line.era()) {
+                    self.line.wish_level(&bridge::level(verbose));
+                }
+                Some(frame::reply(id, "{}"))
+            }
+            None if self.line.era() == Some(Era::Modern) => Some(frame::reply(id, "{}")),
+            None => None,
+        }
+    }
+}
