@@ -18,13 +18,15 @@ pub(crate) enum Command {
     Run(Run),
 }
 
-/// Runs a stdio MCP server and brings it back when it dies.
+/// Runs an MCP server, or reaches one at its address, and brings it back when it dies.
 ///
 /// Put this before the command in your agent's configuration. The agent's connection stays open whatever happens to the
 /// server; a call that the server could not answer ends with an error that says why, and whether it may have run.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example, in an agent's mcpServers:\n  \
-    { \"command\": \"linetender\", \"args\": [\"run\", \"--\", \"npx\", \"-y\", \"@modelcontextprotocol/server-everything\"] }")]
+    { \"command\": \"linetender\", \"args\": [\"run\", \"--\", \"npx\", \"-y\", \"@modelcontextprotocol/server-everything\"] }\n\n\
+    A server somewhere else, for an agent that speaks stdio:\n  \
+    { \"command\": \"linetender\", \"args\": [\"run\", \"https://example.com/mcp\"] }")]
 pub(crate) struct Run {
     /// What the server is called in messages; its command, if not said.
     #[arg(long, value_name = "NAME")]
@@ -34,7 +36,29 @@ pub(crate) struct Run {
     #[arg(long, value_name = "FILE")]
     pub(crate) log: Option<PathBuf>,
 
-    /// The server's command and its arguments. A `--` before it is good style, but some programs that start us eat it.
+    /// A header for everything that is sent to a server at an address; can be given more than once. A value that begins
+    /// with `$` is the name of a variable, so that no secret stands in a list of processes.
+    #[arg(long, value_name = "NAME: VALUE", value_parser = header)]
+    pub(crate) header: Vec<(String, String)>,
+
+    /// The server's command and its arguments, or its address. A `--` before it is good style, but some programs that start
+    /// us eat it.
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, required = true, value_name = "COMMAND")]
     pub(crate) command: Vec<OsString>,
+}
+
+/// `Name: value`, or `Name: $VARIABLE`.
+fn header(text: &str) -> Result<(String, String), String> {
+    let (name, value) = text.split_once(':').ok_or("a header is NAME: VALUE")?;
+    let value = value.trim();
+    let value = match value.strip_prefix('$') {
+        Some(variable) => variable_of(variable)?,
+        None => value.to_owned(),
+    };
+    Ok((name.trim().to_owned(), value))
+}
+
+#[expect(clippy::disallowed_methods, reason = "the user named this variable on the command line")]
+fn variable_of(name: &str) -> Result<String, String> {
+    std::env::var(name).map_err(|_| format!("the variable {name} is not set"))
 }

@@ -22,11 +22,14 @@ impl Agent {
     }
 
     fn of(linetender: &str, flags: &[&str]) -> Self {
-        let server = [LINETENDER, "__badserver", "--era", "legacy"];
+        let server = ["--", LINETENDER, "__badserver", "--era", "legacy"];
+        Self::run(linetender, server.iter().chain(flags))
+    }
+
+    fn run<'a>(linetender: &str, words: impl Iterator<Item = &'a &'a str>) -> Self {
         let mut shim = Command::new(linetender)
-            .args(["run", "--name", "bad", "--"])
-            .args(server)
-            .args(flags)
+            .args(["run", "--name", "bad"])
+            .args(words)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
@@ -229,6 +232,52 @@ fn told_to_stop_it_closes_the_server_politely() {
     let written = std::fs::read_to_string(&book).unwrap();
     std::fs::remove_file(&book).unwrap();
     assert!(written.contains("run end-of-file"), "the server could say goodbye: {written}");
+}
+
+#[test]
+fn a_server_at_an_address_outlives_its_restart_for_the_agent() {
+    for era in ["legacy", "modern"] {
+        let mut server = WebProcess::start("0", era);
+        let url = server.url.clone();
+        let mut agent = Agent::run(LINETENDER, [url.as_str()].iter()).greeted();
+        let echo = |agent: &mut Agent, id: u32| {
+            let answer = agent.call(&json!(id), "echo", &json!({ "nonce": "n" }));
+            assert!(answer["result"]["isError"].is_null(), "{answer}");
+        };
+        echo(&mut agent, 1);
+        let port = url.rsplit(':').next().unwrap().split('/').next().unwrap().to_owned();
+        drop(server);
+        server = WebProcess::start(&port, era);
+        echo(&mut agent, 2);
+        drop((agent, server));
+    }
+}
+
+/// A badserver over HTTP.
+struct WebProcess {
+    process: Child,
+    url: String,
+}
+
+impl WebProcess {
+    fn start(port: &str, era: &str) -> Self {
+        let mut process = Command::new(LINETENDER)
+            .args(["__badserver", "--http", port, "--era", era])
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        BufReader::new(process.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let url = line.trim().rsplit(' ').next().unwrap().to_owned();
+        Self { process, url }
+    }
+}
+
+impl Drop for WebProcess {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
 }
 
 #[test]

@@ -10,4 +10,5 @@ mod plain;
 #[path = "http/proxy.rs"]
 mod proxy;
 #[path = "http/tls.rs"]
+#[cfg(feature = "tls")]
 mod tls;

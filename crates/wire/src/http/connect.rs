@@ -7,6 +7,10 @@ mod around;
 mod counted;
 mod proxy;
 mod socket;
+#[cfg(feature = "tls")]
+mod tls;
+#[cfg(not(feature = "tls"))]
+#[path = "connect/no_tls.rs"]
 mod tls;
 
 pub use around::{Proxies, Surroundings};

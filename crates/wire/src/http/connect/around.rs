@@ -5,17 +5,14 @@ use std::sync::Arc;
 
 use http::Uri;
 use hyper_util::client::proxy::matcher::{Intercept, Matcher};
-use rustls::pki_types::CertificateDer;
-use rustls::{ClientConfig, RootCertStore};
 
-use super::tls::HTTP2;
+use super::tls::Tls;
 
 /// Proxies and roots. Cheap to clone; read it once and share it between all lines.
 #[derive(Clone)]
 pub struct Surroundings {
     proxies: Option<Arc<Matcher>>,
-    roots: Arc<RootCertStore>,
-    tls: Arc<ClientConfig>,
+    tls: Tls,
 }
 
 /// Proxies by name, where they do not come from the environment. An empty text is none.
@@ -33,23 +30,18 @@ impl Surroundings {
     /// Reads the environment (`HTTP_PROXY`, `HTTPS_PROXY`, `ALL_PROXY`, `NO_PROXY`) and the roots that this machine
     /// trusts. It reads files, so it belongs where configuration is loaded. A root that cannot be read is passed over.
     pub fn read() -> Self {
-        let found = rustls_native_certs::load_native_certs();
-        let mut roots = RootCertStore::empty();
-        roots.add_parsable_certificates(found.certs);
-        Self::new(Some(Arc::new(Matcher::from_env())), roots)
+        Self { proxies: Some(Arc::new(Matcher::from_env())), tls: Tls::of_this_machine() }
     }
 
     /// No proxies, and nobody is trusted.
     pub fn bare() -> Self {
-        Self::new(None, RootCertStore::empty())
+        Self { proxies: None, tls: Tls::nobody() }
     }
 
     /// The same, and these roots (in DER) are trusted too. What is no certificate is passed over.
     #[must_use]
     pub fn trusting(&self, more: impl IntoIterator<Item = Vec<u8>>) -> Self {
-        let mut roots = RootCertStore::clone(&self.roots);
-        roots.add_parsable_certificates(more.into_iter().map(CertificateDer::from));
-        Self::new(self.proxies.clone(), roots)
+        Self { proxies: self.proxies.clone(), tls: self.tls.and(more) }
     }
 
     /// The same with these proxies, in place of those of the environment.
@@ -67,26 +59,14 @@ impl Surroundings {
         self.proxies.as_ref()?.intercept(to)
     }
 
-    pub(super) fn tls(&self) -> Arc<ClientConfig> {
-        Arc::clone(&self.tls)
-    }
-
-    fn new(proxies: Option<Arc<Matcher>>, roots: RootCertStore) -> Self {
-        let roots = Arc::new(roots);
-        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-        let builder = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
-        let mut tls = builder
-            .expect("aws-lc offers what the default versions need")
-            .with_root_certificates(Arc::clone(&roots))
-            .with_no_client_auth();
-        tls.alpn_protocols = vec![HTTP2.to_vec(), b"http/1.1".to_vec()];
-        Self { proxies, roots, tls: Arc::new(tls) }
+    pub(super) const fn tls(&self) -> &Tls {
+        &self.tls
     }
 }
 
 impl fmt::Debug for Surroundings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Surroundings").field("roots", &self.roots.len()).finish_non_exhaustive()
+        f.debug_struct("Surroundings").field("roots", &self.tls.roots()).finish_non_exhaustive()
     }
 }
 

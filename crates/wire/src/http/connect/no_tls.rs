@@ -1,0 +1,32 @@
+//! A build without TLS: a secure address is a matter of configuration.
+
+use super::socket::Shared;
+use crate::http::broken::{Broken, Phase};
+use crate::http::endpoint::Endpoint;
+
+/// Nobody is trusted.
+#[derive(Clone)]
+pub(super) struct Tls;
+
+impl Tls {
+    pub(super) const fn of_this_machine() -> Self {
+        Self
+    }
+
+    pub(super) const fn nobody() -> Self {
+        Self
+    }
+
+    pub(super) fn and(&self, _: impl IntoIterator<Item = Vec<u8>>) -> Self {
+        Self
+    }
+
+    pub(super) const fn roots(&self) -> usize {
+        0
+    }
+}
+
+#[expect(clippy::unused_async, reason = "stands in for one that waits")]
+pub(super) async fn secure(_: Shared, to: &Endpoint, _: &Tls) -> Result<(Shared, bool), Broken> {
+    Err(Broken::unsent(Phase::Url, format_args!("{to} needs TLS, and this was built without it")))
+}
