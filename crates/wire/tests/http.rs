@@ -10,5 +10,4 @@ mod plain;
 #[path = "http/proxy.rs"]
 mod proxy;
 #[path = "http/tls.rs"]
-#[cfg(feature = "tls")]
 mod tls;
