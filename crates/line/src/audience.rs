@@ -7,13 +7,18 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
+use linetender_core::Generation;
 use linetender_wire::frame::{self, Frame, Message};
 use linetender_wire::queue;
+use tokio::sync::mpsc;
 
 use crate::ledger::{Agent, FromServer};
 
 /// The levels of log messages, from the most to the least verbose.
 const LEVELS: [&str; 8] = ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"];
+
+/// A resource changed.
+pub(crate) const UPDATED: &str = "notifications/resources/updated";
 
 /// Everybody who listens on a line.
 #[derive(Debug, Default)]
@@ -31,6 +36,8 @@ struct Seats {
 #[derive(Debug)]
 struct Seat {
     direct: queue::Sender<Bytes>,
+    /// Where a modern agent hears of resources: its own streams have to be named.
+    said: Option<mpsc::Sender<FromServer>>,
     /// Resources it wants to hear of.
     resources: HashSet<String>,
     /// The least urgent log message it wants to see, as a place in [`LEVELS`].
@@ -47,11 +54,11 @@ impl Audience {
     }
 
     /// One more agent; its number.
-    pub(crate) fn join(&self, direct: queue::Sender<Bytes>) -> u64 {
+    pub(crate) fn join(&self, direct: queue::Sender<Bytes>, said: Option<mpsc::Sender<FromServer>>) -> u64 {
         let mut seats = self.seats();
         seats.last += 1;
         let number = seats.last;
-        seats.many.insert(number, Seat { direct, resources: HashSet::new(), level: None });
+        seats.many.insert(number, Seat { direct, said, resources: HashSet::new(), level: None });
         number
     }
 
@@ -99,15 +106,21 @@ impl Audience {
     }
 
     /// A notification goes to whoever asked for it; how many missed it because they read too slowly.
-    pub(crate) fn tell(&self, frame: &Frame) -> usize {
+    pub(crate) fn tell(&self, generation: Generation, frame: &Frame) -> usize {
         let Message::Notification { method, params } = frame.message() else { return 0 };
-        let text = frame::one_line(frame.text().clone());
         let seats = self.seats();
+        let told = |direct: &queue::Sender<Bytes>, said: Option<&mpsc::Sender<FromServer>>| match said {
+            Some(said) if method == UPDATED => {
+                said.try_send(FromServer { generation, frame: frame.clone() }).is_ok()
+            }
+            _ => direct.try_send(frame::one_line(frame.text().clone())).is_ok(),
+        };
         if let Some(agent) = &seats.alone {
-            return usize::from(agent.direct.try_send(text).is_err());
+            let said = agent.modern.then_some(&agent.said);
+            return usize::from(!told(&agent.direct, said));
         }
         let listeners = seats.many.values().filter(|seat| seat.wants(method, params));
-        listeners.filter(|seat| seat.direct.try_send(text.clone()).is_err()).count()
+        listeners.filter(|seat| !told(&seat.direct, seat.said.as_ref())).count()
     }
 }
 
@@ -127,7 +140,7 @@ impl Seat {
         }
         let about = || params.and_then(|params| serde_json::from_str(params).ok()).unwrap_or_default();
         match method {
-            "notifications/resources/updated" => {
+            UPDATED => {
                 let About { uri, .. } = about();
                 self.resources.contains(&uri)
             }
@@ -145,6 +158,7 @@ impl Seat {
 #[cfg(test)]
 mod tests {
     use super::Audience;
+    use linetender_core::Generation;
     use linetender_wire::{frame, queue};
 
     fn said(text: &str) -> frame::Frame {
@@ -156,7 +170,7 @@ mod tests {
         let audience = Audience::default();
         let (to_a, mut a) = queue::queue(8, 10_000);
         let (to_b, mut b) = queue::queue(8, 10_000);
-        let (a_number, b_number) = (audience.join(to_a), audience.join(to_b));
+        let (a_number, b_number) = (audience.join(to_a, None), audience.join(to_b, None));
         assert!(audience.subscribe(a_number, "x"), "the first");
         assert!(!audience.subscribe(b_number, "x"));
         assert!(audience.subscribe(b_number, "y"));
@@ -169,7 +183,7 @@ mod tests {
             (r#"{"anything":1}"#, "notifications/custom"),
         ] {
             let text = format!(r#"{{"jsonrpc":"2.0","method":"{method}","params":{params}}}"#);
-            assert_eq!(audience.tell(&said(&text)), 0);
+            assert_eq!(audience.tell(Generation::new(1), &said(&text)), 0);
         }
         assert!(a.try_recv().is_none(), "it asked for none of these");
         assert!(b.try_recv().is_some() && b.try_recv().is_some() && b.try_recv().is_none());

@@ -52,6 +52,8 @@ pub(crate) struct Agent {
     pub(crate) said: mpsc::Sender<FromServer>,
     /// Where its notifications go: straight to the agent, so that none comes after the answer it was written before.
     pub(crate) direct: queue::Sender<bytes::Bytes>,
+    /// Whether it is of the modern era: it hears of resources on streams of its own.
+    pub(crate) modern: bool,
 }
 
 /// The calls of one generation.
@@ -318,6 +320,8 @@ impl Ledger {
             Message::Notification { method, .. } if Kind::changed_by(method) => {
                 self.gap();
             }
+            // About a stream of ours: agents have their own.
+            Message::Notification { method: "notifications/subscriptions/acknowledged", .. } => {}
             // About a question of its own: the agent knows that by another number.
             Message::Notification { method: "notifications/cancelled", .. } => {
                 if self.pass_on(frame).is_err() {
@@ -326,7 +330,7 @@ impl Ledger {
             }
             Message::Notification { .. } => {
                 // An agent that reads too slowly misses it; what is lost here is never an answer.
-                if self.audience.tell(&frame) > 0 {
+                if self.audience.tell(self.generation, &frame) > 0 {
                     self.count_odd();
                 }
             }

@@ -208,12 +208,16 @@ impl Session {
         let (tell, said) = mpsc::channel(TO_AGENT);
         let (line, seat) = match &self.on {
             On::Own(server, rig) => {
-                let alone = Alone { said: tell, direct: self.to_agent.clone() };
+                let modern = era == Era::Modern;
+                let alone = Alone { said: tell, direct: self.to_agent.clone(), modern };
                 let line = Line::on(introduced(server, era, params), rig.dial_gate(), Some(alone), None);
                 line.wake();
                 (line, None)
             }
-            On::Shared(line) => (line.clone(), Some(line.audience().join(self.to_agent.clone()))),
+            On::Shared(line) => {
+                let said = (era == Era::Modern).then_some(tell);
+                (line.clone(), Some(line.audience().join(self.to_agent.clone(), said)))
+            }
         };
         let events = line.events();
         self.open = Some(Open {

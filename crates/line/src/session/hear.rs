@@ -10,6 +10,7 @@ use tokio::sync::broadcast::error::RecvError;
 use super::questions::Asker;
 use super::rounds::{self, Round};
 use super::{Open, Session, TOO_MANY_QUESTIONS, bridge, replies};
+use crate::audience::UPDATED;
 use crate::call::{Deadline, Options, Params};
 use crate::catalogue::Kind;
 use crate::ledger::FromServer;
@@ -43,7 +44,7 @@ impl Session {
         match said {
             Said::Agent(item) => self.hear_agent(item).await,
             Said::Server(said) => {
-                if let Some(text) = self.question(&said) {
+                for text in self.hear_server(&said) {
                     self.tell(text).await;
                 }
             }
@@ -183,6 +184,15 @@ impl Session {
                     self.tell(text).await;
                 }
             }
+        }
+    }
+
+    fn hear_server(&mut self, said: &FromServer) -> Vec<Bytes> {
+        match (said.frame.message(), &self.open) {
+            (Message::Notification { method: UPDATED, params: Some(params) }, Some(open)) => {
+                open.subscriptions.updated(params)
+            }
+            _ => self.question(said).into_iter().collect(),
         }
     }
 

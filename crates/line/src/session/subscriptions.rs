@@ -8,6 +8,8 @@ use linetender_wire::handshake::Era;
 use serde::{Deserialize, Serialize};
 
 use super::{Open, bridge};
+use crate::audience::UPDATED;
+use crate::call::{put_first, respell_member};
 use crate::catalogue::Kind;
 
 /// The most streams that an agent may have open.
@@ -57,6 +59,21 @@ impl Subscriptions {
         };
         let streams = self.0.iter().filter(|(_, filter)| wants(filter));
         streams.map(|(id, _)| tagged(kind.notification(), id, None)).collect()
+    }
+}
+
+impl Subscriptions {
+    /// A resource changed: what each stream that asked for it is told, and whatever else the server said about it.
+    pub(super) fn updated(&self, params: &str) -> Vec<Bytes> {
+        let Ok(Resource { uri }) = serde_json::from_str(params) else { return Vec::new() };
+        let streams = self.0.iter().filter(|(_, filter)| filter.resource_subscriptions.contains(&uri));
+        let told = streams.map(|(id, _)| {
+            let meta = format!(r#"{{"io.modelcontextprotocol/subscriptionId":{id}}}"#);
+            let params = respell_member(params, "_meta", &meta)
+                .unwrap_or_else(|| put_first(params, &format!(r#""_meta":{meta}"#)));
+            frame::notification(UPDATED, Some(&params))
+        });
+        told.collect()
     }
 }
 
@@ -142,11 +159,9 @@ impl Open {
 
     fn set_level(&mut self, id: &str, params: Option<&str>) -> Option<Bytes> {
         let Level { level } = serde_json::from_str(params?).ok()?;
-        if self.line.era() == Some(Era::Modern) {
-            // Modern servers are told with each request.
-            self.level = Some(level.clone());
-        }
         match self.seat {
+            // What a modern server logs belongs to one request, and on a shared line nobody could say to whose.
+            Some(_) if self.line.era() == Some(Era::Modern) => Some(frame::reply(id, "{}")),
             Some(seat) => {
                 let verbose = self.line.audience().level(seat, &level);
                 if let (Some(verbose), Some(Era::Legacy)) = (verbose, self.line.era()) {
@@ -154,7 +169,11 @@ impl Open {
                 }
                 Some(frame::reply(id, "{}"))
             }
-            None if self.line.era() == Some(Era::Modern) => Some(frame::reply(id, "{}")),
+            None if self.line.era() == Some(Era::Modern) => {
+                // Modern servers are told with each request.
+                self.level = Some(level);
+                Some(frame::reply(id, "{}"))
+            }
             None => None,
         }
     }
