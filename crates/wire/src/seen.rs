@@ -134,7 +134,12 @@ impl Seen {
             Self::WantsAuth { .. } => Class::Auth,
             Self::Throttled { .. } => Class::Overload,
         };
-        Cause::failed(class, Arc::new(self))
+        let after = if let Self::Throttled { after } = self { after } else { None };
+        let cause = Cause::failed(class, Arc::new(self));
+        match after {
+            Some(after) => cause.with_retry_after(after),
+            None => cause,
+        }
     }
 
     /// The last lines of stderr, if there are any.

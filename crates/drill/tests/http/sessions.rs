@@ -142,6 +142,25 @@ async fn h15_a_server_that_changes_its_era_is_asked_once_more() {
 }
 
 #[tokio::test]
+async fn h11_a_handshake_that_is_told_to_come_back_later_does() {
+    let mut manners = manners(Era::Legacy);
+    let later = Fault::new("status", serde_json::json!({ "code": 503, "retry_after": 2 })).times(1);
+    manners.fault_on("initialize", later);
+    let server = linetender_drill::webserver::WebServer::start(linetender_drill::webserver::Config {
+        manners,
+        ..Default::default()
+    })
+    .unwrap();
+    let start = crate::look::stopwatch();
+    let only = linetender::Server::http("bad", &server.url()).eras(Eras::Only(Era::Legacy));
+    let line = linetender::Line::open(only);
+    in_time(line.call_tool("echo", "{}")).await.unwrap();
+    let took = start.elapsed();
+    assert!((1900..4000).contains(&took.as_millis()), "{took:?}");
+    in_time(line.close()).await;
+}
+
+#[tokio::test]
 async fn credentials_that_are_missing_are_said_to_be() {
     let mut manners = manners(Era::Legacy);
     let challenge = serde_json::json!({ "code": 401, "challenge": "Bearer realm=\"x\"" });
