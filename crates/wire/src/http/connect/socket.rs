@@ -43,6 +43,9 @@ pub(super) async fn connect(host: &str, port: u16, waits: Waits) -> Result<Tcp, 
         let mut last = None;
         for address in addresses {
             match timeout(waits.each, TcpStream::connect(address)).await {
+                Ok(Ok(stream)) if is_itself(&stream) => {
+                    last = Some(format!("{address}: nobody listens there"));
+                }
                 Ok(Ok(stream)) => {
                     set_options(&stream);
                     return Ok(Tcp(stream));
@@ -80,6 +83,12 @@ fn says_no_such_host(words: &str) -> bool {
         "No such host is known",
     ];
     WORDS.iter().any(|known| words.contains(known))
+}
+
+/// TCP lets a socket connect to itself, if it happens to be given the very port that it wants to reach. It would hear its
+/// own words, and keep the server that is about to start from its port.
+fn is_itself(stream: &TcpStream) -> bool {
+    matches!((stream.local_addr(), stream.peer_addr()), (Ok(ours), Ok(theirs)) if ours == theirs)
 }
 
 /// Options are a help, not a condition: a system that refuses one still connects.
@@ -207,6 +216,17 @@ mod tests {
         drop(peer);
         tcp.0.readable().await.unwrap();
         assert!(!tcp.is_quiet());
+    }
+
+    #[tokio::test]
+    async fn a_socket_that_reached_itself_reached_nobody() {
+        let socket = tokio::net::TcpSocket::new_v4().unwrap();
+        socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+        let own = socket.local_addr().unwrap();
+        assert!(super::is_itself(&socket.connect(own).await.unwrap()));
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let other = tokio::net::TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+        assert!(!super::is_itself(&other));
     }
 
     #[test]
