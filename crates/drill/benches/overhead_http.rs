@@ -2,7 +2,8 @@
 //!
 //! `cargo bench -p linetender-drill --bench overhead_http`, or `… -- 40` for that many alternations. The server is the
 //! SDK's own (`tests/peer/rmcp_server.rs`), and this binary is also that server: neither side is measured against a peer
-//! that one of us wrote. The bare client is the SDK's with its defaults, which opens a connection for every request.
+//! that one of us wrote. The bare client is the SDK's with its defaults, which opens a connection for every request; with
+//! `… -- pooled` it keeps them, except where a delayed ACK stalls it: `… -- pooled stalls 1` shows that, in its time.
 //!
 //! Large results are measured by the processor time of this process, in which the server has no part.
 
@@ -23,6 +24,7 @@ use linetender::{Era, Eras, Line, Policy, Server, Settings};
 use rmcp::model::{CallToolRequestParams, ProtocolVersion};
 use rmcp::service::{RoleClient, RunningService};
 use rmcp::transport::StreamableHttpClientTransport;
+use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
 use rmcp::{ClientLifecycleMode, ClientServiceExt as _};
 use rmcp_server::Manner;
 
@@ -66,6 +68,7 @@ fn main() -> ExitCode {
 }
 
 async fn run(alternations: usize, words: &[String]) {
+    let pooled = words.iter().any(|word| word == "pooled");
     println!("{alternations} alternations; a ratio below 1 is in our favour");
     for manner in [&[][..], &["nodelay"], &["json"]] {
         let name = manner.first().copied().unwrap_or("as the SDK's examples");
@@ -74,10 +77,14 @@ async fn run(alternations: usize, words: &[String]) {
         }
         let mut served = Served::start(manner);
         for era in [Era::Legacy, Era::Modern] {
+            let stalls = era == Era::Legacy && manner.is_empty();
+            if pooled && stalls != words.iter().any(|word| word == "stalls") {
+                continue;
+            }
             println!("\nserver: {name}; {era:?}");
-            let pair = Pair::open(&served.url, era).await;
+            let pair = Pair::open(&served.url, era, pooled).await;
             small(&pair, alternations).await;
-            if manner.is_empty() {
+            if manner.is_empty() && !pooled {
                 large(&pair, alternations).await;
             }
             pair.line.close().await;
@@ -136,7 +143,7 @@ async fn fetches_by_line(pair: &Pair, bytes: usize) -> f64 {
         let answer = pair.line.call_tool("big", &arguments).await.expect("an answer");
         assert!(answer.result().len() > bytes);
     }
-    per_fetch(processor_time() - before)
+    per_fetch(processor_time().saturating_sub(before))
 }
 
 async fn fetches_by_rmcp(pair: &Pair, bytes: usize) -> f64 {
@@ -148,7 +155,7 @@ async fn fetches_by_rmcp(pair: &Pair, bytes: usize) -> f64 {
         let answer = pair.bare.peer().call_tool(asked).await.expect("an answer");
         assert!(!answer.content.is_empty());
     }
-    per_fetch(processor_time() - before)
+    per_fetch(processor_time().saturating_sub(before))
 }
 
 /// What this process has spent so far, in user and in kernel mode.
@@ -174,7 +181,7 @@ async fn by_rmcp(bare: Bare) {
 }
 
 impl Pair {
-    async fn open(url: &str, era: Era) -> Self {
+    async fn open(url: &str, era: Era, pooled: bool) -> Self {
         let mut settings = Settings::default();
         settings.limits.message = 64 << 20;
         let policy = Policy::new(settings).expect("a policy");
@@ -186,7 +193,12 @@ impl Pair {
                 ClientLifecycleMode::Discover { preferred_versions: vec![ProtocolVersion::V_2026_07_28] }
             }
         };
-        let transport = StreamableHttpClientTransport::from_uri(url.to_owned());
+        let transport = if pooled {
+            let config = StreamableHttpClientTransportConfig::with_uri(url.to_owned());
+            StreamableHttpClientTransport::with_client(reqwest::Client::new(), config)
+        } else {
+            StreamableHttpClientTransport::from_uri(url.to_owned())
+        };
         let bare = ().serve_with_lifecycle(transport, lifecycle).await.expect("a client");
         Self { line, bare: Arc::new(bare) }
     }
