@@ -2,10 +2,15 @@
 //!
 //! `cargo bench -p linetender-drill --bench overhead`, or `… -- 40` for that many alternations.
 
+#![allow(unreachable_pub, reason = "nobody can reach into a bench")]
+
+#[path = "overhead/figures.rs"]
+mod figures;
+
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
+use figures::{Figures, each};
 use linetender::{Era, Eras, Line, Server};
 use rmcp::ServiceExt as _;
 use rmcp::model::CallToolRequestParams;
@@ -40,35 +45,23 @@ async fn run(alternations: usize) {
     let bare: Bare = Arc::new(().serve(transport).await.expect("a client"));
 
     println!("{CALLS} calls a measurement, {alternations} alternations; a ratio below 1 is in our favour");
-    println!(
-        "{:>10} {:>12} {:>12} {:>8} {:>18}",
-        "in flight", "line p50 µs", "rmcp p50 µs", "ratio", "95 % interval"
-    );
+    println!("{:>10} {}", "in flight", Figures::head("p50 µs"));
     for in_flight in [1, 16, 64] {
-        let (mut ours, mut theirs, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
+        let mut figures = Figures::default();
         // The first measurement of each warms up and is thrown away.
         for round in 0..=alternations {
             let (mine, other) = if round % 2 == 0 {
-                let mine = measure(in_flight, || by_line(line.clone())).await;
-                (mine, measure(in_flight, || by_rmcp(Arc::clone(&bare))).await)
+                let mine = each(CALLS, in_flight, || by_line(line.clone())).await;
+                (mine, each(CALLS, in_flight, || by_rmcp(Arc::clone(&bare))).await)
             } else {
-                let other = measure(in_flight, || by_rmcp(Arc::clone(&bare))).await;
-                (measure(in_flight, || by_line(line.clone())).await, other)
+                let other = each(CALLS, in_flight, || by_rmcp(Arc::clone(&bare))).await;
+                (each(CALLS, in_flight, || by_line(line.clone())).await, other)
             };
             if round > 0 {
-                ours.push(mine);
-                theirs.push(other);
-                ratios.push(mine / other);
+                figures.push(mine, other);
             }
         }
-        let (low, high) = interval(&ratios);
-        println!(
-            "{in_flight:>10} {:>12.1} {:>12.1} {:>8.3} {:>18}",
-            median(&mut ours),
-            median(&mut theirs),
-            median(&mut ratios.clone()),
-            format!("{low:.3} … {high:.3}"),
-        );
+        println!("{in_flight:>10} {figures}");
     }
     line.close().await;
 }
@@ -83,48 +76,4 @@ async fn by_rmcp(bare: Bare) {
     arguments.insert("message".into(), "hello".into());
     let params = CallToolRequestParams::new("echo").with_arguments(arguments);
     bare.peer().call_tool(params).await.expect("an answer");
-}
-
-/// The median time of a call, in microseconds, with so many in flight.
-#[expect(clippy::disallowed_methods, reason = "this is a measurement, and its tasks are awaited here")]
-async fn measure<F: Future<Output = ()> + Send + 'static>(in_flight: usize, call: impl Fn() -> F) -> f64 {
-    let mut workers = Vec::new();
-    for _ in 0..in_flight {
-        let calls: Vec<F> = (0..CALLS / in_flight).map(|_| call()).collect();
-        workers.push(tokio::spawn(async move {
-            let mut times = Vec::with_capacity(calls.len());
-            for call in calls {
-                let start = Instant::now();
-                call.await;
-                times.push(start.elapsed());
-            }
-            times
-        }));
-    }
-    let mut times: Vec<Duration> = Vec::new();
-    for worker in workers {
-        times.extend(worker.await.expect("a worker"));
-    }
-    times.sort_unstable();
-    times[times.len() / 2].as_secs_f64() * 1e6
-}
-
-fn median(values: &mut [f64]) -> f64 {
-    values.sort_unstable_by(f64::total_cmp);
-    values[values.len() / 2]
-}
-
-/// The 95 % interval of the median of ratios, by order statistics (no assumption about their distribution).
-fn interval(ratios: &[f64]) -> (f64, f64) {
-    let mut sorted = ratios.to_vec();
-    sorted.sort_unstable_by(f64::total_cmp);
-    #[expect(
-        clippy::cast_precision_loss,
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "small counts"
-    )]
-    let half = (0.98 * (sorted.len() as f64).sqrt()).ceil() as usize;
-    let middle = sorted.len() / 2;
-    (sorted[middle.saturating_sub(half)], sorted[(middle + half).min(sorted.len() - 1)])
 }

@@ -1,5 +1,6 @@
 """A small server on the official Python SDK, of either major version."""
 
+import asyncio
 import os
 import sys
 import time
@@ -12,8 +13,15 @@ except ImportError:  # 2.x
 # The SDK keeps copies of its own, and may put something else in this place.
 OUTPUT = os.readlink("/proc/self/fd/1")
 
+ARGS = sys.argv[1:]
+
+# `--http PORT`: over HTTP and not over pipes.
+PORT = int(ARGS[1]) if ARGS[:1] == ["--http"] else None
+if PORT is not None:
+    ARGS = ARGS[2:]
+
 # What it ran is written down here, if anybody wants to know.
-BOOK = os.open(sys.argv[1], os.O_WRONLY | os.O_CREAT | os.O_APPEND) if len(sys.argv) > 1 else None
+BOOK = os.open(ARGS[0], os.O_WRONLY | os.O_CREAT | os.O_APPEND) if ARGS else None
 
 server = Server("python-mcp")
 
@@ -32,6 +40,12 @@ def nap(seconds: float) -> str:
 
 
 @server.tool()
+async def doze(seconds: float) -> str:
+    await asyncio.sleep(seconds)
+    return "awake"
+
+
+@server.tool()
 def close_output() -> str:
     for fd in map(int, os.listdir("/proc/self/fd")):
         try:
@@ -42,4 +56,10 @@ def close_output() -> str:
     return "nobody hears this"
 
 
-server.run()
+if PORT is None:
+    server.run()
+elif hasattr(server, "settings") and hasattr(server.settings, "port"):  # 1.x
+    server.settings.port = PORT
+    server.run(transport="streamable-http")
+else:
+    server.run(transport="streamable-http", port=PORT)

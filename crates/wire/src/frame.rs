@@ -17,11 +17,13 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use bytes::Bytes;
+use bytestring::ByteString;
 
 /// One JSON-RPC message, as it came.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Frame {
-    text: Bytes,
+    /// Known to be UTF-8: a large message is looked at several times, and validated once.
+    text: ByteString,
     shape: Shape,
 }
 
@@ -79,8 +81,8 @@ pub enum Message<'a> {
 
 impl Frame {
     /// The whole text.
-    pub const fn text(&self) -> &Bytes {
-        &self.text
+    pub fn text(&self) -> &Bytes {
+        self.text.as_bytes()
     }
 
     /// What it is.
@@ -113,7 +115,7 @@ impl Frame {
             Shape::Request { params, .. } | Shape::Notification { params, .. } => *params,
             Shape::Response { outcome, .. } => outcome.map(|(_, span)| span),
         };
-        span.map(|span| self.text.slice(span.range()))
+        span.map(|span| self.text().slice(span.range()))
     }
 
     /// The same text with another id in place of its own. A notification has none and stays as it is.
@@ -121,9 +123,9 @@ impl Frame {
     pub fn with_id(&self, id: &str) -> Bytes {
         match &self.shape {
             Shape::Request { id: old, .. } | Shape::Response { id: Some(old), .. } => {
-                build::splice(&self.text, old.range(), id.as_bytes())
+                build::splice(self.text(), old.range(), id.as_bytes())
             }
-            Shape::Notification { .. } | Shape::Response { id: None, .. } => self.text.clone(),
+            Shape::Notification { .. } | Shape::Response { id: None, .. } => self.text().clone(),
         }
     }
 
@@ -132,15 +134,15 @@ impl Frame {
     pub fn with_params(&self, new: &str) -> Bytes {
         match &self.shape {
             Shape::Request { params: Some(old), .. } | Shape::Notification { params: Some(old), .. } => {
-                build::splice(&self.text, old.range(), new.as_bytes())
+                build::splice(self.text(), old.range(), new.as_bytes())
             }
-            _ => self.text.clone(),
+            _ => self.text().clone(),
         }
     }
 
     fn at(&self, span: Span) -> &str {
         // The parser took these ranges from valid text, on character boundaries.
-        std::str::from_utf8(&self.text[span.range()]).unwrap_or_default()
+        self.text.get(span.range()).unwrap_or_default()
     }
 }
 

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use bytes::Bytes;
+use bytestring::ByteString;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -86,9 +87,12 @@ pub fn parse_all(text: &Bytes, limits: Limits) -> Result<Vec<Frame>, Bad> {
     if too_deep(text, limits.depth) {
         return Err(Bad::TooDeep { limit: limits.depth });
     }
-    let str = std::str::from_utf8(text).map_err(|_| Bad::NotJson)?;
+    let text = &ByteString::try_from(text.clone()).map_err(|_| Bad::NotJson)?;
+    if let Some(frame) = alone(text) {
+        return Ok(vec![frame]);
+    }
     let mut frames = Vec::with_capacity(1);
-    for value in serde_json::Deserializer::from_str(str).into_iter::<&RawValue>() {
+    for value in serde_json::Deserializer::from_str(text).into_iter::<&RawValue>() {
         let raw = value.map_err(|_| Bad::NotJson)?.get();
         if raw.starts_with('[') {
             let batch: Vec<&RawValue> = serde_json::from_str(raw).map_err(|_| Bad::NotJson)?;
@@ -111,9 +115,12 @@ pub(crate) fn parse_some(text: &Bytes, limits: Limits) -> (Vec<Frame>, Option<(B
     if too_deep(text, limits.depth) {
         return whole(Bad::TooDeep { limit: limits.depth });
     }
-    let Ok(str) = std::str::from_utf8(text) else { return whole(Bad::NotJson) };
+    let Ok(utf8) = ByteString::try_from(text.clone()) else { return whole(Bad::NotJson) };
+    if let Some(frame) = alone(&utf8) {
+        return (vec![frame], None);
+    }
     let mut frames = Vec::with_capacity(1);
-    let mut values = serde_json::Deserializer::from_str(str).into_iter::<&RawValue>();
+    let mut values = serde_json::Deserializer::from_str(&utf8).into_iter::<&RawValue>();
     let mut good = 0;
     while let Some(value) = values.next() {
         let Ok(raw) = value.map(RawValue::get) else {
@@ -123,8 +130,8 @@ pub(crate) fn parse_some(text: &Bytes, limits: Limits) -> (Vec<Frame>, Option<(B
         let elements =
             if raw.starts_with('[') { serde_json::from_str::<Vec<&RawValue>>(raw).ok() } else { None };
         match elements {
-            Some(batch) => frames.extend(batch.into_iter().filter_map(|one| envelope(text, one.get()).ok())),
-            None => match envelope(text, raw) {
+            Some(batch) => frames.extend(batch.into_iter().filter_map(|one| envelope(&utf8, one.get()).ok())),
+            None => match envelope(&utf8, raw) {
                 Ok(frame) => frames.push(frame),
                 Err(bad) => return (frames, Some((text.slice(good..), bad))),
             },
@@ -136,19 +143,11 @@ pub(crate) fn parse_some(text: &Bytes, limits: Limits) -> (Vec<Frame>, Option<(B
 
 /// Counts nesting by itself: raw values have no recursion limit of their own.
 fn too_deep(text: &[u8], limit: usize) -> bool {
-    let (mut depth, mut in_string, mut escaped) = (0_usize, false, false);
-    for &byte in text {
-        if in_string {
-            match byte {
-                _ if escaped => escaped = false,
-                b'\\' => escaped = true,
-                b'"' => in_string = false,
-                _ => {}
-            }
-            continue;
-        }
+    let (mut depth, mut at) = (0_usize, 0);
+    while let Some(&byte) = text.get(at) {
+        at += 1;
         match byte {
-            b'"' => in_string = true,
+            b'"' => at = behind_string(text, at),
             b'{' | b'[' => {
                 depth += 1;
                 if depth > limit {
@@ -162,11 +161,32 @@ fn too_deep(text: &[u8], limit: usize) -> bool {
     false
 }
 
+/// Where the string ends that begins here. Large messages are mostly one large string.
+fn behind_string(text: &[u8], mut at: usize) -> usize {
+    while let Some(found) = memchr::memchr2(b'"', b'\\', &text[at..]) {
+        at += found;
+        if text[at] == b'"' {
+            return at + 1;
+        }
+        // What is escaped ends nothing.
+        at = (at + 2).min(text.len());
+    }
+    text.len()
+}
+
+/// The one message that nearly every text is, read in one pass. Anything else is looked at more closely.
+fn alone(text: &ByteString) -> Option<Frame> {
+    let raw = text.trim_matches([' ', '\t', '\r', '\n']);
+    if raw.starts_with('{') { shaped(text, raw, serde_json::from_str(raw).ok()?).ok() } else { None }
+}
+
 /// One message. `raw` is a part of `text`.
-fn envelope(text: &Bytes, raw: &str) -> Result<Frame, Bad> {
-    let whole = span(text, raw);
-    let text = text.slice(whole.range());
-    let envelope: Envelope<'_> = serde_json::from_str(raw).map_err(|_| Bad::NotRpc)?;
+fn envelope(text: &ByteString, raw: &str) -> Result<Frame, Bad> {
+    shaped(text, raw, serde_json::from_str(raw).map_err(|_| Bad::NotRpc)?)
+}
+
+fn shaped(text: &ByteString, raw: &str, envelope: Envelope<'_>) -> Result<Frame, Bad> {
+    let text = text.slice_ref(raw);
     let of = |value: &RawValue| {
         let span = span(raw.as_bytes(), value.get());
         Span { start: span.start, end: span.end }

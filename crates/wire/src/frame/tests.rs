@@ -61,6 +61,10 @@ fn what_is_no_message_is_refused_with_the_reason() {
 fn brackets_in_strings_are_not_nesting() {
     let text = format!(r#"{{"id":1,"result":"{}\"["}}"#, "[".repeat(100));
     assert_eq!(frame(&text).response_number(), Some(1));
+    // An escaped backslash ends before the quote, which then ends the string.
+    let text = format!(r#"{{"id":1,"result":["\\",{}]}}"#, "[".repeat(100));
+    assert!(matches!(parse(&text.into(), LIMITS), Err(Bad::TooDeep { .. })));
+    assert_eq!(bad(r#"{"id":1,"result":"\"#), Bad::NotJson);
     let deep = format!(r#"{{"id":1,"result":{}{}}}"#, "[".repeat(15), "]".repeat(15));
     assert_eq!(frame(&deep).response_number(), Some(1));
 }

@@ -15,7 +15,7 @@ mod tls;
 
 pub use around::{Proxies, Surroundings};
 pub(super) use counted::{Counted, Written};
-pub(super) use socket::Tcp;
+pub(super) use socket::{ACKS_AT_ONCE, Tcp};
 
 use std::sync::Arc;
 use std::time::Duration;

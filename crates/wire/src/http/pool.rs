@@ -39,7 +39,8 @@ pub struct Settings {
     pub waits: Waits,
     /// Whether an HTTP/1.1 connection is kept for the next request.
     pub pooling: bool,
-    /// Whether one is kept even if it carried an event stream. Some legacy servers then stall by a delayed ACK.
+    /// Whether one is kept even if it carried an event stream. Servers that do not set `TCP_NODELAY` write the head of
+    /// a stream, and then wait for its ACK before they write the event: 40 ms, unless we acknowledge at once.
     pub reuse_streams: bool,
     /// How many idle connections are kept at most.
     pub idle_most: usize,
@@ -54,8 +55,8 @@ impl Default for Settings {
         Self {
             waits: Waits::default(),
             pooling: true,
-            reuse_streams: false,
-            idle_most: 8,
+            reuse_streams: connect::ACKS_AT_ONCE,
+            idle_most: 64,
             idle_limit: Duration::from_secs(3),
             http2_only: false,
         }

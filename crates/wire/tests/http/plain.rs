@@ -67,6 +67,52 @@ async fn an_event_streams_connection_is_kept_only_on_request() {
     }
 }
 
+/// The head of a stream, and then its event: a server that leaves `TCP_NODELAY` alone holds the second back until the
+/// first is acknowledged, which a kept connection puts off for 40 ms.
+#[cfg(all(target_os = "linux", not(linetender_portable)))]
+#[tokio::test]
+async fn a_kept_stream_does_not_stall() {
+    const CALLS: u32 = 20;
+    let (at, _server) = server(|number, mut stream| async move {
+        while read_request(&mut stream).await.is_some() {
+            let head =
+                "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n";
+            answer(&mut stream, &format!("{head}6\r\nid: 0\n\r\n")).await;
+            answer(&mut stream, &format!("9\r\ndata: {number}\n\n\r\n")).await;
+            answer(&mut stream, "0\r\n\r\n").await;
+        }
+    })
+    .await;
+    let pool = pool(at);
+    let start = tokio::time::Instant::now();
+    for _ in 0..CALLS {
+        let mut response = pool.send(&post()).await.unwrap();
+        let mut seen = Vec::new();
+        while !seen.ends_with(b"data: 0\n\n") {
+            seen.extend_from_slice(&response.body.chunk().await.unwrap().unwrap());
+        }
+        response.body.forget().await;
+        assert_eq!(pool.idle(), 1);
+    }
+    assert!(start.elapsed() < CALLS * Duration::from_millis(20), "{:?}", start.elapsed());
+}
+
+#[tokio::test]
+async fn a_stream_that_goes_on_behind_its_answer_is_closed() {
+    let (at, _server) = server(|_, mut stream| async move {
+        read_request(&mut stream).await;
+        let head = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nContent-Length: 100000\r\n\r\n";
+        answer(&mut stream, &format!("{head}{}", "x".repeat(10_000))).await;
+        let _ = read_request(&mut stream).await;
+    })
+    .await;
+    let pool = pool_with(at, Settings { reuse_streams: true, ..Settings::default() });
+    let mut response = pool.send(&post()).await.unwrap();
+    assert!(response.body.chunk().await.unwrap().is_some());
+    timeout(SOON, response.body.forget()).await.unwrap();
+    assert_eq!(pool.idle(), 0);
+}
+
 #[tokio::test]
 async fn a_connection_that_the_server_closed_is_not_used_again() {
     let (at, _server) = server(|number, mut stream| async move {

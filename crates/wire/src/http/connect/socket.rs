@@ -26,6 +26,10 @@ const KEEPALIVE_TRIES: u32 = 3;
 #[cfg(all(target_os = "linux", not(linetender_portable)))]
 const USER_TIMEOUT: Duration = Duration::from_secs(15);
 
+/// Whether what comes is acknowledged at once. A kept connection else delays that by up to 40 ms, and a server without
+/// `TCP_NODELAY` waits for it with the next small packet.
+pub(crate) const ACKS_AT_ONCE: bool = cfg!(all(target_os = "linux", not(linetender_portable)));
+
 /// A socket that can be looked at while somebody else reads from it.
 pub(crate) struct Tcp(TcpStream);
 
@@ -39,6 +43,9 @@ pub(super) async fn connect(host: &str, port: u16, waits: Waits) -> Result<Tcp, 
         let mut last = None;
         for address in addresses {
             match timeout(waits.each, TcpStream::connect(address)).await {
+                Ok(Ok(stream)) if is_itself(&stream) => {
+                    last = Some(format!("{address}: nobody listens there"));
+                }
                 Ok(Ok(stream)) => {
                     set_options(&stream);
                     return Ok(Tcp(stream));
@@ -78,6 +85,12 @@ fn says_no_such_host(words: &str) -> bool {
     WORDS.iter().any(|known| words.contains(known))
 }
 
+/// TCP lets a socket connect to itself, if it happens to be given the very port that it wants to reach. It would hear its
+/// own words, and keep the server that is about to start from its port.
+fn is_itself(stream: &TcpStream) -> bool {
+    matches!((stream.local_addr(), stream.peer_addr()), (Ok(ours), Ok(theirs)) if ours == theirs)
+}
+
 /// Options are a help, not a condition: a system that refuses one still connects.
 fn set_options(stream: &TcpStream) {
     let _ = stream.set_nodelay(true);
@@ -89,6 +102,14 @@ fn set_options(stream: &TcpStream) {
     let _ = socket.set_tcp_keepalive(&keepalive);
     #[cfg(all(target_os = "linux", not(linetender_portable)))]
     let _ = socket.set_tcp_user_timeout(Some(USER_TIMEOUT));
+}
+
+/// The kernel forgets this wish by itself, so it is told after every read.
+fn acknowledge(stream: &TcpStream) {
+    #[cfg(all(target_os = "linux", not(linetender_portable)))]
+    let _ = SockRef::from(stream).set_tcp_quickack(true);
+    #[cfg(not(all(target_os = "linux", not(linetender_portable))))]
+    let _ = stream;
 }
 
 impl Tcp {
@@ -111,9 +132,9 @@ impl AsyncRead for Shared {
         let stream = &self.0.0;
         loop {
             ready!(stream.poll_read_ready(context))?;
-            match stream.try_read(buffer.initialize_unfilled()) {
-                Ok(read) => {
-                    buffer.advance(read);
+            match stream.try_read_buf(buffer) {
+                Ok(_) => {
+                    acknowledge(stream);
                     return Poll::Ready(Ok(()));
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
@@ -195,6 +216,17 @@ mod tests {
         drop(peer);
         tcp.0.readable().await.unwrap();
         assert!(!tcp.is_quiet());
+    }
+
+    #[tokio::test]
+    async fn a_socket_that_reached_itself_reached_nobody() {
+        let socket = tokio::net::TcpSocket::new_v4().unwrap();
+        socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+        let own = socket.local_addr().unwrap();
+        assert!(super::is_itself(&socket.connect(own).await.unwrap()));
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let other = tokio::net::TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+        assert!(!super::is_itself(&other));
     }
 
     #[test]

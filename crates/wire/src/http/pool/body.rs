@@ -1,14 +1,20 @@
 //! A response's body, read with a cap.
 
 use std::sync::Weak;
+use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use http_body_util::BodyExt as _;
 use hyper::body::{Body as _, Incoming};
+use tokio::time::timeout;
 
 use super::Inner;
 use super::talk::Lease;
 use crate::http::broken::{Broken, Chain, Phase};
+
+/// How much may follow behind an answer, and how long that may take. It should be the mark of the end, and nothing else.
+const REST_MOST: u64 = 4096;
+const REST_WAIT: Duration = Duration::from_millis(500);
 
 /// What follows the head of a response. Dropping it before its end closes the connection (or resets the stream), which
 /// a modern server takes as a cancellation.
@@ -74,7 +80,10 @@ impl Body {
         let Some(second) = self.chunk().await? else {
             return if first.len() > limit { Err(too_large(self)) } else { Ok(first) };
         };
-        let mut all = BytesMut::from(first);
+        // Room for what the head announced: an announcement costs nothing until it is kept.
+        let announced = usize::try_from(self.incoming.size_hint().lower()).unwrap_or(0);
+        let mut all = BytesMut::with_capacity(first.len() + second.len() + announced);
+        all.extend_from_slice(&first);
         let mut next = Some(second);
         while let Some(chunk) = next {
             if all.len() + chunk.len() > limit {
@@ -95,6 +104,16 @@ impl Body {
             head.extend_from_slice(&chunk[..chunk.len().min(most - head.len())]);
         }
         head.freeze()
+    }
+
+    /// Nobody wants the rest. If it is as short as it should be the connection is kept; else it is closed.
+    pub async fn forget(mut self) {
+        if self.home.is_none() {
+            return;
+        }
+        let most = self.received + REST_MOST;
+        let short = async { while self.received <= most && matches!(self.chunk().await, Ok(Some(_))) {} };
+        let _ = timeout(REST_WAIT, short).await;
     }
 
     /// How many bytes of it have come.

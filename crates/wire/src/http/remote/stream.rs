@@ -125,6 +125,10 @@ async fn read(shared: &Shared, waits: Option<(&Frame, u64)>, mut body: Body, pla
         place.last_id = Some(id.into());
     }
     place.retry = sse.retry().or(place.retry);
+    // Whoever waited has the answer already: this keeps nobody but the connection.
+    if matches!(ended, Ended::Answered) {
+        body.forget().await;
+    }
     ended
 }
 
