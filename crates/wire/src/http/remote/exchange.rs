@@ -38,9 +38,14 @@ pub(super) async fn run(shared: Arc<Shared>, frame: Frame, id: Option<u64>, tick
     if let Some(id) = asked.id() {
         broke(&shared, id, &broken);
     }
-    if !is_handshake(asked) {
+    if !is_handshake(asked) && !is_stream(&frame) {
         shared.tell(Event::Trouble(broken.seen())).await;
     }
+}
+
+/// A stream that was asked for ends as streams do, and is asked for again: that says nothing about the server.
+pub(super) fn is_stream(frame: &Frame) -> bool {
+    matches!(frame.message(), Message::Request { method: "subscriptions/listen", .. })
 }
 
 /// DELETE: whatever the server says to that, the session is over for us.

@@ -80,7 +80,10 @@ pub(super) async fn answers(
         Ended::Broken(broken) => {
             // Whatever broke on a later try, the request itself had been written.
             exchange::broke(shared, id, &Broken { proof: None, ..broken.clone() });
-            return shared.tell(Event::Trouble(broken.seen())).await;
+            if !exchange::is_stream(asked) {
+                shared.tell(Event::Trouble(broken.seen())).await;
+            }
+            return;
         }
         Ended::Over if tries > 0 => {
             format!("the stream ended without the answer, and {tries} more tries brought none")
