@@ -41,7 +41,7 @@ async fn closing_leaves_nothing_of_the_server() {
         assert!(start.elapsed() < Duration::from_secs(4), "{:?}", start.elapsed());
         assert!(!lives(pid));
     };
-    let (told, ()) = in_time(async { tokio::join!(hanging, close) }).await;
+    let (told, ()) = in_time(Box::pin(async { tokio::join!(hanging, close) })).await;
     assert!(told.is_err(), "its client closed: {told:?}");
 }
 
