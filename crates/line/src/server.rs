@@ -82,6 +82,11 @@ impl Server {
         }
     }
 
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
     /// Adds a header to everything that is sent to it, if it is somewhere else. Its value is printed nowhere.
     #[must_use]
     pub fn header(mut self, name: &str, value: &str) -> Self {

@@ -116,7 +116,8 @@ impl Session {
         let task = self.tasks.spawn(async move {
             let text = match (era, method.as_str()) {
                 (Era::Legacy, "initialize") => replies::initialized(&line, &id, params.as_deref()).await,
-                (Era::Modern, "server/discover") if line.era() == Some(Era::Legacy) => {
+                // Until it is up nobody knows whether the server would understand the question.
+                (Era::Modern, "server/discover") if line.era() != Some(Era::Modern) => {
                     replies::discovered(&line, &id).await
                 }
                 _ => {
