@@ -113,11 +113,13 @@ impl Session {
         let params = params.map(str::to_owned);
         let key = id.clone();
         let task = self.tasks.spawn(async move {
+            // It is the first request of many agents, and then nobody knows yet whether the server can read it.
+            let asks_a_legacy_one = era == Era::Modern
+                && method == "server/discover"
+                && replies::era(&line).await == Some(Era::Legacy);
             let text = match (era, method.as_str()) {
                 (Era::Legacy, "initialize") => replies::initialized(&line, &id, params.as_deref()).await,
-                (Era::Modern, "server/discover") if line.era() == Some(Era::Legacy) => {
-                    replies::discovered(&line, &id).await
-                }
+                _ if asks_a_legacy_one => replies::discovered(&line, &id).await,
                 _ => {
                     let progress = to_agent.clone();
                     let mut options = Options::default().deadline(Deadline::Agent);

@@ -44,6 +44,11 @@ pub(super) async fn discovered(line: &Line, id: &str) -> Bytes {
     }
 }
 
+/// The era that the server speaks, once it is up.
+pub(super) async fn era(line: &Line) -> Option<Era> {
+    greeting(line, "null").await.ok().map(|greeting| greeting.era)
+}
+
 /// What the server said of itself, once it is up; or the answer that says why it did not.
 async fn greeting(line: &Line, id: &str) -> Result<Arc<Greeting>, Bytes> {
     for _ in 0..TRIES {
