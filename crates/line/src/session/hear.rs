@@ -139,7 +139,7 @@ impl Session {
                     let call = rounds::Call { line: &line, method: &method, options, rounds: &rounds, era };
                     match call.run(params).await {
                         Ok(answer) => bridge::answer(&answer, era, &method, &id),
-                        Err(error) => replies::failed(&method, &id, &error),
+                        Err(error) => replies::failed(&method, &id, &error, era),
                     }
                 }
             };
