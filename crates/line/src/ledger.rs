@@ -9,6 +9,7 @@ use std::sync::{Arc, OnceLock, PoisonError};
 
 use linetender_core::{Evidence, Generation, Instant, Record, Vitals};
 use linetender_wire::frame::{self, Frame, Message, Outcome};
+use linetender_wire::handshake::Era;
 use linetender_wire::seam::{Listener, Loss, Outbox, Outgoing, Refused, Ticket};
 use linetender_wire::{About, Detail, Item, Redacted, Seen, queue};
 use tokio::sync::{Notify, mpsc, oneshot};
@@ -45,10 +46,11 @@ pub(crate) struct FromServer {
     pub(crate) frame: Frame,
 }
 
-/// The one agent on a line.
+/// An agent on a line.
 #[derive(Clone, Debug)]
 pub(crate) struct Agent {
-    /// Where the server's questions go, and what it says about them.
+    pub(crate) era: Era,
+    /// Where the server's questions go, and what it says about them; and what has to be told in other words.
     pub(crate) said: mpsc::Sender<FromServer>,
     /// Where its notifications go: straight to the agent, so that none comes after the answer it was written before.
     pub(crate) direct: queue::Sender<bytes::Bytes>,
@@ -318,6 +320,8 @@ impl Ledger {
             Message::Notification { method, .. } if Kind::changed_by(method) => {
                 self.gap();
             }
+            // It answers a listening request of ours; agents have streams of their own, and acknowledgements of those.
+            Message::Notification { method: "notifications/subscriptions/acknowledged", .. } => {}
             // About a question of its own: the agent knows that by another number.
             Message::Notification { method: "notifications/cancelled", .. } => {
                 if self.pass_on(frame).is_err() {
@@ -326,7 +330,7 @@ impl Ledger {
             }
             Message::Notification { .. } => {
                 // An agent that reads too slowly misses it; what is lost here is never an answer.
-                if self.audience.tell(&frame) > 0 {
+                if self.audience.tell(self.generation, &frame) > 0 {
                     self.count_odd();
                 }
             }

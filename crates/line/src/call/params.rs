@@ -103,7 +103,7 @@ pub(crate) fn respell_member(object: &str, name: &str, value: &str) -> Option<St
 }
 
 /// Params as a legacy server wants them: nothing of the modern era in their `_meta`.
-fn without_modern_meta(text: &str) -> String {
+pub(crate) fn without_modern_meta(text: &str) -> String {
     const OURS: &str = "io.modelcontextprotocol/";
     let Some(meta) = member(text, "_meta") else { return text.to_owned() };
     let Ok(Members(members)) = serde_json::from_str(&text[meta.clone()]) else { return text.to_owned() };

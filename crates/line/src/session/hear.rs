@@ -10,6 +10,7 @@ use tokio::sync::broadcast::error::RecvError;
 use super::questions::Asker;
 use super::rounds::{self, Round};
 use super::{Open, Session, TOO_MANY_QUESTIONS, bridge, replies};
+use crate::audience::UPDATED;
 use crate::call::{Deadline, Options, Params};
 use crate::catalogue::Kind;
 use crate::ledger::FromServer;
@@ -43,7 +44,7 @@ impl Session {
         match said {
             Said::Agent(item) => self.hear_agent(item).await,
             Said::Server(said) => {
-                if let Some(text) = self.question(&said) {
+                for text in self.from_server(&said) {
                     self.tell(text).await;
                 }
             }
@@ -188,23 +189,26 @@ impl Session {
         }
     }
 
-    /// What the server asks, or takes back, as the agent is to read it.
-    fn question(&mut self, FromServer { generation, frame }: &FromServer) -> Option<Bytes> {
-        let open = self.open.as_mut()?;
+    /// What the server asks, takes back, or says to streams of the agent's, as the agent is to read it.
+    fn from_server(&mut self, FromServer { generation, frame }: &FromServer) -> Vec<Bytes> {
+        let Some(open) = &mut self.open else { return Vec::new() };
         match frame.message() {
-            Message::Request { id, .. } => {
-                let number = open.questions.ask(Asker::Server(*generation, id.into()));
-                if number.is_none() {
+            Message::Request { id, .. } => match open.questions.ask(Asker::Server(*generation, id.into())) {
+                Some(number) => vec![frame.with_id(&number.to_string())],
+                None => {
                     // If it does not read either, it is not told: nothing may pile up for it.
                     open.line.tell(frame::error_reply(id, TOO_MANY_QUESTIONS), Some(*generation));
+                    Vec::new()
                 }
-                Some(frame.with_id(&number?.to_string()))
+            },
+            Message::Notification { method: UPDATED, params: Some(params) } => {
+                open.subscriptions.updated(frame, params)
             }
             Message::Notification { method, params: Some(params) } => {
-                let params = open.questions.taken_back(*generation, params)?;
-                Some(frame::notification(method, Some(&params)))
+                let params = open.questions.taken_back(*generation, params);
+                params.map(|params| frame::notification(method, Some(&params))).into_iter().collect()
             }
-            Message::Notification { .. } | Message::Response { .. } => None,
+            Message::Notification { .. } | Message::Response { .. } => Vec::new(),
         }
     }
 

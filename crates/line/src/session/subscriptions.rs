@@ -3,11 +3,13 @@
 use std::collections::HashMap;
 
 use bytes::Bytes;
-use linetender_wire::frame;
+use linetender_wire::frame::{self, Frame};
 use linetender_wire::handshake::Era;
 use serde::{Deserialize, Serialize};
 
 use super::{Open, bridge};
+use crate::audience::SUBSCRIPTION;
+use crate::call::{with_meta_member, without_modern_meta};
 use crate::catalogue::Kind;
 
 /// The most streams that an agent may have open.
@@ -58,13 +60,22 @@ impl Subscriptions {
         let streams = self.0.iter().filter(|(_, filter)| wants(filter));
         streams.map(|(id, _)| tagged(kind.notification(), id, None)).collect()
     }
+
+    /// A resource changed: what each stream that asked for it is told, with all that the server said of it.
+    pub(super) fn updated(&self, frame: &Frame, params: &str) -> Vec<Bytes> {
+        let Ok(Resource { uri }) = serde_json::from_str(params) else { return Vec::new() };
+        let plain = without_modern_meta(params);
+        let streams = self.0.iter().filter(|(_, filter)| filter.resource_subscriptions.contains(&uri));
+        let tagged = |id| with_meta_member(Some(&plain), &format!(r#""{SUBSCRIPTION}":{id}"#));
+        streams.map(|(id, _)| frame.with_params(&tagged(id))).collect()
+    }
 }
 
 /// A notification of the stream that this request opened.
 // MCP 2026-07-28, "Subscriptions": every notification carries the id of its request.
 fn tagged(method: &str, id: &str, more: Option<&str>) -> Bytes {
     let more = more.map(|more| format!(",{more}")).unwrap_or_default();
-    let params = format!(r#"{{"_meta":{{"io.modelcontextprotocol/subscriptionId":{id}}}{more}}}"#);
+    let params = format!(r#"{{"_meta":{{"{SUBSCRIPTION}":{id}}}{more}}}"#);
     frame::notification(method, Some(&params))
 }
 
