@@ -33,7 +33,7 @@ pub(crate) use options::OnProgress;
 pub use options::{Deadline, Options};
 use out::{Out, Time, Try};
 pub(crate) use params::{
-    Params, put_first, respell_member, with_meta_member, with_token, without_modern_meta,
+    Members, Params, put_first, respell_member, with_meta_member, with_token, without_modern_meta,
 };
 
 /// What line, tender and calls share.
