@@ -5,6 +5,7 @@
 #![allow(dead_code, reason = "what it shares with other tests is not used in whole")]
 
 mod agent;
+mod bytes;
 mod corners;
 #[path = "../it/look.rs"]
 mod look;
