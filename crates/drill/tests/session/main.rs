@@ -7,6 +7,8 @@
 mod agent;
 mod bytes;
 mod corners;
+mod crowd;
+mod lists;
 #[path = "../it/look.rs"]
 mod look;
 mod peer;
