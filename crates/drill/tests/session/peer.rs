@@ -70,15 +70,13 @@ impl Peer {
 
     /// How to reach it. Nobody says which era it speaks: that has to be found out.
     pub fn server(&self) -> Server {
-        match &self.web {
-            Some(web) => Server::http("bad", &web.url()),
-            None => {
-                let era = if self.era == Era::Legacy { "legacy" } else { "modern" };
-                let (book, changing) = (self.dir.text("book"), self.dir.text("changing"));
-                let argv = [BADSERVER, "--full", "--era", era, "--book", &book, "--changing", &changing];
-                Server::stdio("bad", argv).reaper(BADSERVER)
-            }
+        if let Some(web) = &self.web {
+            return Server::http("bad", &web.url());
         }
+        let era = if self.era == Era::Legacy { "legacy" } else { "modern" };
+        let (book, changing) = (self.dir.text("book"), self.dir.text("changing"));
+        let argv = [BADSERVER, "--full", "--era", era, "--book", &book, "--changing", &changing];
+        Server::stdio("bad", argv).reaper(BADSERVER)
     }
 
     /// From now on there is one more tool; the tool `list_change` says so.

@@ -44,7 +44,7 @@ impl Session {
         match said {
             Said::Agent(item) => self.hear_agent(item).await,
             Said::Server(said) => {
-                for text in self.from_server(&said) {
+                for text in self.heard_from_server(&said) {
                     self.tell(text).await;
                 }
             }
@@ -190,17 +190,17 @@ impl Session {
     }
 
     /// What the server asks, takes back, or says to streams of the agent's, as the agent is to read it.
-    fn from_server(&mut self, FromServer { generation, frame }: &FromServer) -> Vec<Bytes> {
+    fn heard_from_server(&mut self, FromServer { generation, frame }: &FromServer) -> Vec<Bytes> {
         let Some(open) = &mut self.open else { return Vec::new() };
         match frame.message() {
-            Message::Request { id, .. } => match open.questions.ask(Asker::Server(*generation, id.into())) {
-                Some(number) => vec![frame.with_id(&number.to_string())],
-                None => {
+            Message::Request { id, .. } => {
+                let number = open.questions.ask(Asker::Server(*generation, id.into()));
+                if number.is_none() {
                     // If it does not read either, it is not told: nothing may pile up for it.
                     open.line.tell(frame::error_reply(id, TOO_MANY_QUESTIONS), Some(*generation));
-                    Vec::new()
                 }
-            },
+                number.map(|number| frame.with_id(&number.to_string())).into_iter().collect()
+            }
             Message::Notification { method: UPDATED, params: Some(params) } => {
                 open.subscriptions.updated(frame, params)
             }
