@@ -1,6 +1,7 @@
 //! The server that misbehaves.
 
 mod flags;
+mod listens;
 mod talk;
 mod tools;
 
@@ -11,7 +12,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use serde_json::{Value, json};
 
 use crate::book::Pen;
+use crate::{exact, offers};
 use flags::{Flags, Spoken};
+use listens::Listens;
 pub use tools::TOOLS;
 
 /// Runs the server until end of file, or until a fault ends it. With `--http` it is a [`webserver`](crate::webserver).
@@ -40,6 +43,8 @@ struct Server {
     calls: Mutex<u32>,
     /// The call that waits for the agent's answer.
     asked: Mutex<Option<Value>>,
+    /// Who wants to hear of what.
+    listens: Listens,
 }
 
 impl Server {
@@ -58,7 +63,8 @@ impl Server {
         if flags.noise {
             say_raw("badserver is listening\nINFO ready\n");
         }
-        Ok(Arc::new(Self { flags, pen: Mutex::new(pen), calls: Mutex::new(0), asked: Mutex::default() }))
+        let (pen, listens) = (Mutex::new(pen), Listens::default());
+        Ok(Arc::new(Self { flags, pen, calls: Mutex::new(0), asked: Mutex::default(), listens }))
     }
 
     fn serve(self: Arc<Self>) -> ExitCode {
@@ -68,6 +74,10 @@ impl Server {
             }
         }
         while let Some(line) = self.read_line() {
+            if let Some(text) = exact::answer(&line) {
+                say_raw(&format!("{text}\n"));
+                continue;
+            }
             let Ok(message) = serde_json::from_str::<Value>(&line) else { continue };
             let asks = message.get("id").is_some() && message.get("method").is_some();
             if asks && let Some(code) = self.request(&message) {
@@ -75,6 +85,11 @@ impl Server {
             }
             if !asks && message.get("id").is_some() {
                 self.told(&message);
+            }
+            if message["method"] == "notifications/cancelled" {
+                self.listens.cancel(&message["params"]["requestId"]);
+                let nonce = format!("cancelled:{}", message["params"]["requestId"]);
+                self.pen.lock().unwrap_or_else(PoisonError::into_inner).write("run", &nonce);
             }
         }
         // A server that is told to go says goodbye, and saves its state only if it could.
@@ -116,7 +131,7 @@ impl Server {
                 Spoken::Legacy => refuse(id, -32601, "method not found"),
                 Spoken::ExitOnDiscover => return Some(ExitCode::from(1)),
                 Spoken::SilentOnDiscover => {}
-                Spoken::Both | Spoken::Modern => answer(id, &discovered()),
+                Spoken::Both | Spoken::Modern => answer(id, &self.discovered()),
             },
             "initialize" if self.flags.spoken == Spoken::Modern => refuse(id, -32022, "modern only"),
             "initialize" => answer(
@@ -128,25 +143,47 @@ impl Server {
                 }),
             ),
             "ping" => answer(id, &json!({})),
+            "tools/list" if offers::is_modern(params) => {
+                answer(id, &offers::modern("tools/list", self.tool_list()));
+            }
             "tools/list" => answer(id, &self.tool_list()),
             "tools/call" => return self.call(id, params),
-            method @ ("logging/setLevel" | "resources/subscribe") => {
+            "subscriptions/listen" if offers::is_modern(params) => self.listens.open(id, params),
+            method @ ("logging/setLevel" | "resources/subscribe" | "resources/unsubscribe") => {
+                self.listens.legacy(method, params);
                 let asked = format!("{method}:{params}");
                 self.pen.lock().unwrap_or_else(PoisonError::into_inner).write("run", &asked);
                 answer(id, &json!({}));
             }
-            _ => refuse(id, -32601, "method not found"),
+            method => match offers::answer(method, params).filter(|_| self.flags.full) {
+                Some(result) if offers::is_modern(params) => answer(id, &offers::modern(method, result)),
+                Some(result) => answer(id, &result),
+                None => refuse(id, -32601, "method not found"),
+            },
         }
         None
     }
 
     /// What it says it has; not all of it need be true.
     fn capabilities(&self) -> Value {
+        if self.flags.full {
+            return offers::capabilities();
+        }
         let mut all = json!({ "tools": { "listChanged": true } });
         if self.flags.no_prompts {
             all["prompts"] = json!({ "listChanged": true });
         }
         all
+    }
+
+    fn discovered(&self) -> Value {
+        let capabilities =
+            if self.flags.full { self.capabilities() } else { json!({ "tools": { "listChanged": true } }) };
+        json!({
+            "supportedVersions": ["2026-07-28"], "capabilities": capabilities,
+            "ttlMs": 0, "cacheScope": "private", "resultType": "complete",
+            "_meta": { "io.modelcontextprotocol/serverInfo": { "name": "badserver", "version": "1" } },
+        })
     }
 
     /// The agent answered our question: the call that asked it is answered with that.
@@ -182,8 +219,25 @@ impl Server {
             return Some(ExitCode::from(9));
         }
         let token = params["_meta"].get("progressToken").cloned();
-        let call = tools::Call { id: id.clone(), arguments: params["arguments"].clone(), nonce, token };
+        let modern = offers::is_modern(params);
+        let call =
+            tools::Call { id: id.clone(), arguments: params["arguments"].clone(), nonce, token, modern };
         let name = params["name"].as_str().unwrap_or_default().to_owned();
+        match name.as_str() {
+            "list_change" => self.listens.tools_changed(modern),
+            "touch" => self.listens.touched(call.arguments["uri"].as_str().unwrap_or_default(), modern),
+            "log" if !modern || params["_meta"].get("io.modelcontextprotocol/logLevel").is_some() => {
+                say(&offers::log(call.arguments["level"].as_str().unwrap_or("info")));
+            }
+            _ => {}
+        }
+        if name == "question" && modern {
+            match offers::question(params) {
+                Some(needs) => answer(id, &needs),
+                None => call.say(&params.to_string()),
+            }
+            return None;
+        }
         if name == "question" {
             // Its answer comes when ours does: see `told`.
             *self.asked.lock().unwrap_or_else(PoisonError::into_inner) = Some(id.clone());
@@ -204,13 +258,6 @@ impl Server {
         self.pen.lock().unwrap_or_else(PoisonError::into_inner).write("run", &call.nonce);
         tools::run(name, call)
     }
-}
-
-fn discovered() -> Value {
-    json!({
-        "supportedVersions": ["2026-07-28"], "capabilities": { "tools": { "listChanged": true } },
-        "ttlMs": 0, "cacheScope": "private", "resultType": "complete",
-    })
 }
 
 /// Stdin without the standard library's buffer.

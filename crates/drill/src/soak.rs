@@ -1,5 +1,6 @@
 //! Crash cycles at length, with a judge; and measurements of how fast a death is noticed.
 
+mod agents;
 mod blackhole;
 mod delivery;
 mod detect;
@@ -8,6 +9,7 @@ mod killed;
 mod neighbour;
 mod process;
 
+pub use agents::agents;
 pub use blackhole::blackhole;
 pub use delivery::delivery;
 pub use detect::detect;

@@ -6,19 +6,21 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use bytes::Bytes;
 use linetender_core::Generation;
 use linetender_wire::frame::{self, Frame, Message};
-use linetender_wire::queue;
-use tokio::sync::mpsc;
+use linetender_wire::handshake::Era;
 
+use crate::call::without_modern_meta;
 use crate::ledger::{Agent, FromServer};
 
 /// The levels of log messages, from the most to the least verbose.
 const LEVELS: [&str; 8] = ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"];
 
-/// A resource changed.
+/// The notification that a resource changed.
 pub(crate) const UPDATED: &str = "notifications/resources/updated";
+
+/// The member of `_meta` by which a notification finds its listening request.
+pub(crate) const SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";
 
 /// Everybody who listens on a line.
 #[derive(Debug, Default)]
@@ -35,9 +37,7 @@ struct Seats {
 /// One of several.
 #[derive(Debug)]
 struct Seat {
-    direct: queue::Sender<Bytes>,
-    /// Where a modern agent hears of resources: its own streams have to be named.
-    said: Option<mpsc::Sender<FromServer>>,
+    agent: Agent,
     /// Resources it wants to hear of.
     resources: HashSet<String>,
     /// The least urgent log message it wants to see, as a place in [`LEVELS`].
@@ -54,11 +54,11 @@ impl Audience {
     }
 
     /// One more agent; its number.
-    pub(crate) fn join(&self, direct: queue::Sender<Bytes>, said: Option<mpsc::Sender<FromServer>>) -> u64 {
+    pub(crate) fn join(&self, agent: Agent) -> u64 {
         let mut seats = self.seats();
         seats.last += 1;
         let number = seats.last;
-        seats.many.insert(number, Seat { direct, said, resources: HashSet::new(), level: None });
+        seats.many.insert(number, Seat { agent, resources: HashSet::new(), level: None });
         number
     }
 
@@ -100,27 +100,42 @@ impl Audience {
     /// Hands a question to the agent that the line was opened for, or says why it cannot be asked.
     pub(crate) fn ask(&self, said: FromServer) -> Result<(), &'static str> {
         match &self.seats().alone {
-            Some(agent) => agent.said.try_send(said).map_err(|_| crate::session::TOO_MANY_QUESTIONS),
-            None => Err(r#"{"code":-32601,"message":"linetender: no agent behind this line can be asked"}"#),
+            // A modern agent knows no questions from servers.
+            Some(agent) if agent.era == Era::Legacy => {
+                agent.said.try_send(said).map_err(|_| crate::session::TOO_MANY_QUESTIONS)
+            }
+            _ => Err(r#"{"code":-32601,"message":"linetender: no agent behind this line can be asked"}"#),
         }
     }
 
     /// A notification goes to whoever asked for it; how many missed it because they read too slowly.
     pub(crate) fn tell(&self, generation: Generation, frame: &Frame) -> usize {
         let Message::Notification { method, params } = frame.message() else { return 0 };
+        let missed = |agent: &&Agent| !agent.is_told(generation, frame, method, params);
         let seats = self.seats();
-        let told = |direct: &queue::Sender<Bytes>, said: Option<&mpsc::Sender<FromServer>>| match said {
-            Some(said) if method == UPDATED => {
-                said.try_send(FromServer { generation, frame: frame.clone() }).is_ok()
-            }
-            _ => direct.try_send(frame::one_line(frame.text().clone())).is_ok(),
-        };
         if let Some(agent) = &seats.alone {
-            let said = agent.modern.then_some(&agent.said);
-            return usize::from(!told(&agent.direct, said));
+            return usize::from(missed(&agent));
         }
         let listeners = seats.many.values().filter(|seat| seat.wants(method, params));
-        listeners.filter(|seat| !told(&seat.direct, seat.said.as_ref())).count()
+        listeners.map(|seat| &seat.agent).filter(missed).count()
+    }
+}
+
+impl Agent {
+    /// Tells it in the words of its era; whether there was room.
+    fn is_told(&self, generation: Generation, frame: &Frame, method: &str, params: Option<&str>) -> bool {
+        match (self.era, params) {
+            // It hears that on streams, which only its session knows.
+            (Era::Modern, _) if method == UPDATED => {
+                self.said.try_send(FromServer { generation, frame: frame.clone() }).is_ok()
+            }
+            // What the server tagged with a listening request of ours means nothing to the agent.
+            (Era::Legacy, Some(params)) if params.contains(SUBSCRIPTION) => {
+                let text = frame.with_params(&without_modern_meta(params));
+                self.direct.try_send(frame::one_line(text)).is_ok()
+            }
+            _ => self.direct.try_send(frame::one_line(frame.text().clone())).is_ok(),
+        }
     }
 }
 
@@ -158,19 +173,46 @@ impl Seat {
 #[cfg(test)]
 mod tests {
     use super::Audience;
+    use crate::ledger::Agent;
     use linetender_core::Generation;
+    use linetender_wire::handshake::Era;
     use linetender_wire::{frame, queue};
+    use tokio::sync::mpsc;
 
     fn said(text: &str) -> frame::Frame {
         frame::parse(&text.to_owned().into(), frame::Limits { length: 1000, depth: 8 }).unwrap()
     }
 
+    fn agent(era: Era) -> (Agent, queue::Receiver<bytes::Bytes>, mpsc::Receiver<crate::ledger::FromServer>) {
+        let (direct, heard) = queue::queue(8, 10_000);
+        let (said, asked) = mpsc::channel(8);
+        (Agent { era, said, direct }, heard, asked)
+    }
+
+    fn tell(audience: &Audience, method: &str, params: &str) -> usize {
+        let text = format!(r#"{{"jsonrpc":"2.0","method":"{method}","params":{params}}}"#);
+        audience.tell(Generation::new(1), &said(&text))
+    }
+
+    #[test]
+    fn what_was_tagged_for_us_is_told_in_the_words_of_the_agents_era() {
+        let tagged = r#"{"_meta":{"io.modelcontextprotocol/subscriptionId":7,"a":1.50},"uri":"x"}"#;
+        let (legacy, mut heard, mut asked) = agent(Era::Legacy);
+        let audience = Audience::alone(Some(legacy));
+        assert_eq!(tell(&audience, super::UPDATED, tagged), 0);
+        assert!(heard.try_recv().unwrap().ends_with(br#""params":{"_meta":{"a":1.50},"uri":"x"}}"#));
+        assert!(asked.try_recv().is_err());
+        let (modern, mut heard, mut asked) = agent(Era::Modern);
+        let audience = Audience::alone(Some(modern));
+        assert_eq!(tell(&audience, super::UPDATED, tagged), 0);
+        assert!(heard.try_recv().is_none() && asked.try_recv().is_ok(), "its session knows its streams");
+    }
+
     #[test]
     fn each_hears_what_it_asked_for_and_nobody_elses() {
         let audience = Audience::default();
-        let (to_a, mut a) = queue::queue(8, 10_000);
-        let (to_b, mut b) = queue::queue(8, 10_000);
-        let (a_number, b_number) = (audience.join(to_a, None), audience.join(to_b, None));
+        let ((to_a, mut a, _a), (to_b, mut b, _b)) = (agent(Era::Legacy), agent(Era::Legacy));
+        let (a_number, b_number) = (audience.join(to_a), audience.join(to_b));
         assert!(audience.subscribe(a_number, "x"), "the first");
         assert!(!audience.subscribe(b_number, "x"));
         assert!(audience.subscribe(b_number, "y"));
@@ -178,12 +220,11 @@ mod tests {
         assert_eq!(audience.level(b_number, "info"), Some("info"), "the most verbose");
         assert_eq!(audience.level(a_number, "nonsense"), None);
         for (params, method) in [
-            (r#"{"uri":"y"}"#, "notifications/resources/updated"),
+            (r#"{"uri":"y"}"#, super::UPDATED),
             (r#"{"level":"warning","data":1}"#, "notifications/message"),
             (r#"{"anything":1}"#, "notifications/custom"),
         ] {
-            let text = format!(r#"{{"jsonrpc":"2.0","method":"{method}","params":{params}}}"#);
-            assert_eq!(audience.tell(Generation::new(1), &said(&text)), 0);
+            assert_eq!(tell(&audience, method, params), 0);
         }
         assert!(a.try_recv().is_none(), "it asked for none of these");
         assert!(b.try_recv().is_some() && b.try_recv().is_some() && b.try_recv().is_none());

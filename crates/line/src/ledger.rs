@@ -9,6 +9,7 @@ use std::sync::{Arc, OnceLock, PoisonError};
 
 use linetender_core::{Evidence, Generation, Instant, Record, Vitals};
 use linetender_wire::frame::{self, Frame, Message, Outcome};
+use linetender_wire::handshake::Era;
 use linetender_wire::seam::{Listener, Loss, Outbox, Outgoing, Refused, Ticket};
 use linetender_wire::{About, Detail, Item, Redacted, Seen, queue};
 use tokio::sync::{Notify, mpsc, oneshot};
@@ -45,15 +46,14 @@ pub(crate) struct FromServer {
     pub(crate) frame: Frame,
 }
 
-/// The one agent on a line.
+/// An agent on a line.
 #[derive(Clone, Debug)]
 pub(crate) struct Agent {
-    /// Where the server's questions go, and what it says about them.
+    pub(crate) era: Era,
+    /// Where the server's questions go, and what it says about them; and what has to be told in other words.
     pub(crate) said: mpsc::Sender<FromServer>,
     /// Where its notifications go: straight to the agent, so that none comes after the answer it was written before.
     pub(crate) direct: queue::Sender<bytes::Bytes>,
-    /// Whether it is of the modern era: it hears of resources on streams of its own.
-    pub(crate) modern: bool,
 }
 
 /// The calls of one generation.
@@ -320,7 +320,7 @@ impl Ledger {
             Message::Notification { method, .. } if Kind::changed_by(method) => {
                 self.gap();
             }
-            // About a stream of ours: agents have their own.
+            // It answers a listening request of ours; agents have streams of their own, and acknowledgements of those.
             Message::Notification { method: "notifications/subscriptions/acknowledged", .. } => {}
             // About a question of its own: the agent knows that by another number.
             Message::Notification { method: "notifications/cancelled", .. } => {

@@ -24,7 +24,7 @@ use tokio::sync::{broadcast, mpsc};
 use tokio::task::{AbortHandle, JoinSet};
 
 use crate::clock::duration;
-use crate::ledger::{Agent as Alone, FromServer};
+use crate::ledger::{Agent as Listener, FromServer};
 use crate::line::{Event, Line};
 use crate::rig::Rig;
 use crate::server::Server;
@@ -206,18 +206,14 @@ impl Session {
         }
         let era = if method == "initialize" { Era::Legacy } else { Era::Modern };
         let (tell, said) = mpsc::channel(TO_AGENT);
+        let agent = Listener { era, said: tell, direct: self.to_agent.clone() };
         let (line, seat) = match &self.on {
             On::Own(server, rig) => {
-                let modern = era == Era::Modern;
-                let alone = Alone { said: tell, direct: self.to_agent.clone(), modern };
-                let line = Line::on(introduced(server, era, params), rig.dial_gate(), Some(alone), None);
+                let line = Line::on(introduced(server, era, params), rig.dial_gate(), Some(agent), None);
                 line.wake();
                 (line, None)
             }
-            On::Shared(line) => {
-                let said = (era == Era::Modern).then_some(tell);
-                (line.clone(), Some(line.audience().join(self.to_agent.clone(), said)))
-            }
+            On::Shared(line) => (line.clone(), Some(line.audience().join(agent))),
         };
         let events = line.events();
         self.open = Some(Open {

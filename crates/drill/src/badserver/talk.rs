@@ -18,7 +18,9 @@ pub(super) fn run(name: &str, call: &Call) {
         "progress" => {
             let report = |step: u64| {
                 if let Some(token) = &call.token {
-                    let params = json!({ "progressToken": token, "progress": step, "message": "on it" });
+                    // Whose it is can be told by the nonce alone.
+                    let message = if call.nonce == "-" { "on it" } else { &call.nonce };
+                    let params = json!({ "progressToken": token, "progress": step, "message": message });
                     say(&json!({ "jsonrpc": "2.0", "method": "notifications/progress", "params": params }));
                 }
             };

@@ -8,6 +8,7 @@ use rustix::process::{Signal, getpid, kill_process};
 use serde_json::{Value, json};
 
 use super::{answer, say, say_raw, talk};
+use crate::offers;
 
 /// The tools, and what each does. The first is declared read-only.
 pub const TOOLS: &[(&str, &str)] = &[
@@ -39,6 +40,13 @@ pub const TOOLS: &[(&str, &str)] = &[
     ("progress", "reports progress `times` times, one each `ms`, then answers; and once more after that"),
     ("flood_list_changed", "says `times` times that its tools changed, then answers"),
     ("question", "asks for the agent's roots, and answers with what it is told"),
+    (
+        "exact",
+        "writes its params into the file `heard` as they were spelt, and answers with the file `answer`",
+    ),
+    ("list_change", "says that its tools changed, then answers"),
+    ("touch", "says that the resource `uri` changed to whoever asked for that, then answers"),
+    ("log", "says a log message of `level`; in the modern era, if it was asked to. Then answers"),
     ("question_withdrawn", "asks for the agent's roots, takes the question back, and answers"),
 ];
 
@@ -49,6 +57,7 @@ pub(super) struct Call {
     pub(super) nonce: String,
     /// What the caller wants its progress to be called.
     pub(super) token: Option<Value>,
+    pub(super) modern: bool,
 }
 
 /// Runs a tool. A status ends the server.
@@ -152,8 +161,13 @@ pub(super) fn run(name: &str, call: &Call) -> Option<ExitCode> {
 
 impl Call {
     pub(super) fn echo(&self) {
-        let text = self.arguments.to_string();
-        answer(&self.id, &json!({ "content": [{ "type": "text", "text": text }] }));
+        self.say(&self.arguments.to_string());
+    }
+
+    /// Answers with this text.
+    pub(super) fn say(&self, text: &str) {
+        let result = json!({ "content": [{ "type": "text", "text": text }] });
+        answer(&self.id, &if self.modern { offers::modern("tools/call", result) } else { result });
     }
 
     pub(super) fn number(&self, name: &str) -> u64 {

@@ -11,6 +11,7 @@ soak detect COUNT      how fast a death is noticed, and a line is back
 soak delivery COUNT    of the calls that a killed server never ran, how many were recovered unseen
 soak neighbour COUNT   50 busy lines beside one that crash-loops, and without it
 soak herd COUNT        that many lines to one server over HTTP that dies and returns
+soak agents SECONDS    50 agents on one line whose server is killed; nobody may hear what is another's
 soak blackhole         packets dropped under calls; in a network namespace of its own
 soak hold COUNT        hold that many lines, and wait to be killed
 soak keep COMMAND…     hold a line to that server, and wait to be killed
@@ -32,6 +33,7 @@ fn main() -> ExitCode {
         ["killed", count] => linetender_drill::soak::killed(count.parse().unwrap_or(10)),
         ["neighbour", count] => linetender_drill::soak::neighbour(count.parse().unwrap_or(5)),
         ["herd", count] => linetender_drill::soak::herd(count.parse().unwrap_or(500)),
+        ["agents", seconds] => linetender_drill::soak::agents(seconds.parse().unwrap_or(60)),
         ["blackhole"] => linetender_drill::soak::blackhole(),
         ["delivery", count] => linetender_drill::soak::delivery(count.parse().unwrap_or(50)),
         _ => {

@@ -26,9 +26,9 @@ pub(super) async fn answer(call: Call, manners: &Manners) -> Result<Answer, Gone
         let refused = reply::error(call.asked.id(), -32602, "no such tool");
         return Ok(reply::json(200, &refused));
     }
-    // Progress can only travel on a stream.
+    // Only a stream can carry more than the answer.
     let how = match manners.answers {
-        Answers::Json if call.name == "progress" => Answers::Sse,
+        Answers::Json if matches!(call.name.as_str(), "progress" | "log" | "question") => Answers::Sse,
         how => how,
     };
     let asked = call.asked.clone();
@@ -49,6 +49,10 @@ impl Call {
 
     pub(super) fn number(&self, name: &str) -> Option<u64> {
         self.arguments[name].as_u64()
+    }
+
+    pub(super) fn text(&self, name: &str) -> &str {
+        self.arguments[name].as_str().unwrap_or_default()
     }
 
     pub(super) fn flag(&self, name: &str) -> bool {

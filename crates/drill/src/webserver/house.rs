@@ -1,12 +1,12 @@
 //! What all connections of a server share.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::io;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use serde_json::Value;
-use tokio::sync::broadcast;
+use tokio::sync::{broadcast, oneshot};
 use tokio::task::JoinSet;
 
 use super::Config;
@@ -27,13 +27,24 @@ pub(super) struct House {
     pub(super) tls: Option<Tls>,
     pub(super) tally: Tally,
     pub(super) replays: Replays,
-    pub(super) changes: broadcast::Sender<()>,
+    pub(super) changes: broadcast::Sender<Change>,
+    /// Resources that somebody of the legacy era wants to hear of.
+    resources: Mutex<HashSet<String>>,
+    /// Questions to agents of the legacy era, by their id.
+    questions: Mutex<HashMap<String, oneshot::Sender<Value>>>,
     pen: Mutex<Pen>,
     manners: Mutex<Manners>,
     taps: Mutex<Vec<Weak<Tap>>>,
     sessions: Mutex<Sessions>,
     tools_version: Mutex<u32>,
     tasks: Mutex<JoinSet<()>>,
+}
+
+/// Something that whoever listens is told.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(super) enum Change {
+    Tools,
+    Resource(String),
 }
 
 /// Sessions by id; ids are never used twice.
@@ -53,6 +64,8 @@ impl House {
             tally: Tally::default(),
             replays: Replays::default(),
             changes: broadcast::Sender::new(CHANGES_KEPT),
+            resources: Mutex::default(),
+            questions: Mutex::default(),
             pen: Mutex::new(Pen::open(config.book.as_deref())?),
             manners: Mutex::new(config.manners),
             taps: Mutex::default(),
@@ -132,7 +145,38 @@ impl House {
 
     pub(super) fn change_tools(&self) {
         *lock(&self.tools_version) += 1;
-        let _ = self.changes.send(());
+        let _ = self.changes.send(Change::Tools);
+    }
+
+    /// A legacy request that may be about resources.
+    pub(super) fn subscribes(&self, method: &str, params: &Value) {
+        let uri = params["uri"].as_str().unwrap_or_default().to_owned();
+        match method {
+            "resources/subscribe" => drop(lock(&self.resources).insert(uri)),
+            "resources/unsubscribe" => drop(lock(&self.resources).remove(&uri)),
+            _ => {}
+        }
+    }
+
+    pub(super) fn is_subscribed(&self, uri: &str) -> bool {
+        lock(&self.resources).contains(uri)
+    }
+
+    /// A question of ours, which is answered by a request of its own.
+    pub(super) fn ask(&self) -> (String, oneshot::Receiver<Value>) {
+        let (tell, told) = oneshot::channel();
+        let mut questions = lock(&self.questions);
+        let id = format!("question-{}", questions.len());
+        questions.insert(id.clone(), tell);
+        (id, told)
+    }
+
+    /// An agent answered one of our questions.
+    pub(super) fn told(&self, message: &Value) {
+        let asked = message["id"].as_str().and_then(|id| lock(&self.questions).remove(id));
+        if let Some(asked) = asked {
+            let _ = asked.send(message.clone());
+        }
     }
 
     pub(super) fn tools_version(&self) -> u32 {

@@ -93,6 +93,8 @@ pub struct Fault {
 pub struct Manners {
     /// Which eras it speaks.
     pub speaks: Speaks,
+    /// Whether it has prompts, resources and completion too.
+    pub full: bool,
     /// Legacy without sessions: no id is given, and none is asked for.
     pub stateless: bool,
     /// How requests are answered.
@@ -130,6 +132,7 @@ impl Default for Manners {
     fn default() -> Self {
         Self {
             speaks: Speaks::default(),
+            full: false,
             stateless: false,
             answers: Answers::default(),
             retry_ms: None,

@@ -9,6 +9,7 @@ use super::manners::Manners;
 use super::post::{Asked, Era};
 use super::reply::{self, Answer};
 use super::{answers, calls, legacy, streams, tools};
+use crate::offers;
 
 /// Versions of the legacy era, newest first.
 const LEGACY: [&str; 4] = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];
@@ -26,11 +27,16 @@ pub(super) async fn answer(asked: Asked, era: Era, manners: &Manners) -> Result<
             return calls::answer(Call::new(asked, era, name, arguments), manners).await;
         }
         ("subscriptions/listen", Era::Modern) => return Ok(streams::listen(&asked, manners)),
-        (method @ ("logging/setLevel" | "resources/subscribe"), Era::Legacy) => {
+        (method @ ("logging/setLevel" | "resources/subscribe" | "resources/unsubscribe"), Era::Legacy) => {
             asked.house.write("run", &format!("{method}:{}", asked.params()));
+            asked.house.subscribes(method, asked.params());
             json!({})
         }
-        _ => return Ok(unknown(&asked, era)),
+        (method, era) => match offers::answer(method, asked.params()).filter(|_| manners.full) {
+            Some(result) if era == Era::Modern => offers::modern(method, result),
+            Some(result) => result,
+            None => return Ok(unknown(&asked, era)),
+        },
     };
     let message = reply::result(asked.id(), &result);
     Ok(answers::respond(&asked, manners.answers, manners, |_| async { message }).await)
@@ -50,7 +56,7 @@ async fn initialize(asked: &Asked, manners: &Manners) -> Answer {
         asked.id(),
         &json!({
             "protocolVersion": version,
-            "capabilities": { "tools": { "listChanged": true } },
+            "capabilities": capabilities(manners),
             "serverInfo": { "name": "badserver", "version": "1" },
         }),
     );
@@ -63,10 +69,14 @@ async fn initialize(asked: &Asked, manners: &Manners) -> Answer {
     answer
 }
 
+fn capabilities(manners: &Manners) -> Value {
+    if manners.full { offers::capabilities() } else { json!({ "tools": { "listChanged": true } }) }
+}
+
 fn discovered(manners: &Manners) -> Value {
     json!({
         "supportedVersions": manners.modern_versions,
-        "capabilities": { "tools": { "listChanged": true } },
+        "capabilities": capabilities(manners),
         "ttlMs": 0, "cacheScope": "private", "resultType": "complete",
         "_meta": { "io.modelcontextprotocol/serverInfo": { "name": "badserver", "version": "1" } },
     })

@@ -9,13 +9,14 @@ use http_body_util::{BodyExt as _, Limited};
 use hyper::body::Incoming;
 use serde_json::Value;
 
-use super::body::Gone;
+use super::body::{Gone, Out};
 use super::calls::Call;
 use super::house::House;
 use super::manners::{Manners, Speaks};
 use super::reply::{self, Answer};
 use super::tap::Tap;
 use super::{faults, legacy, methods, modern, streams};
+use crate::exact;
 
 /// Where MCP is served. The second is where the tool `redirect` points to.
 const PATHS: [&str; 2] = ["/mcp", "/moved"];
@@ -47,6 +48,9 @@ pub(super) async fn serve(
     let _counted = house.tally.request(request.method());
     let (head, body) = request.into_parts();
     let read = Limited::new(body, LARGEST).collect().await.map_err(|_| Gone::cut())?.to_bytes();
+    if let Some(text) = std::str::from_utf8(&read).ok().and_then(exact::answer) {
+        return Ok(reply::answer(200, "application/json", Out::whole(text)));
+    }
     let message = if head.method == Method::POST { serde_json::from_slice(&read) } else { Ok(Value::Null) };
     house.tally.saw(&head.method, head.uri.path(), &head.headers, message.as_ref().unwrap_or(&Value::Null));
     if !PATHS.contains(&head.uri.path()) {
@@ -103,7 +107,10 @@ impl Asked {
         if let Err(refused) = admitted {
             return Ok(*refused);
         }
-        // Notifications, and answers to requests that this server never makes.
+        if self.message.get("method").is_none() {
+            self.house.told(&self.message);
+        }
+        // Notifications, and answers to requests of this server's.
         if self.message.get("id").is_none() || self.message.get("method").is_none() {
             return Ok(reply::accepted());
         }

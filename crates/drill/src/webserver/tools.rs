@@ -6,8 +6,13 @@ use serde_json::{Value, json};
 
 use super::answers::Teller;
 use super::calls::Call;
+use super::house::Change;
 use super::manners::Manners;
 use super::post::{Asked, Era};
+use super::reply;
+use crate::offers;
+
+const LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
 
 /// The tools, and what each does. The first is declared read-only. Every tool that is a fault takes `run`, which says
 /// whether the book shall say that it ran.
@@ -19,6 +24,13 @@ pub const TOOLS: &[(&str, &str)] = &[
     ("progress", "reports `n` times, `ms` apart, if the request has a token; then answers"),
     ("big", "answers with `bytes` bytes"),
     ("list_change", "changes the list of tools and says so, then answers"),
+    ("touch", "says that the resource `uri` changed to whoever asked for that, then answers"),
+    ("log", "says a log message of `level`; in the modern era, if it was asked to. Then answers"),
+    ("question", "asks for the agent's roots, and answers with what it is told"),
+    (
+        "exact",
+        "writes its params into the file `heard` as they were spelt, and answers with the file `answer`",
+    ),
     ("routed", "answers; its argument `region` has to be in a header in the modern era"),
     ("tool_error", "answers with isError"),
     ("reset_before", "resets the connection before it runs"),
@@ -91,6 +103,11 @@ pub(super) async fn run(call: &Call, teller: &Teller) -> Value {
         "progress" => progress(call, teller, pause).await,
         "big" => return call.said(&"x".repeat(size(call))),
         "list_change" => call.asked.house.change_tools(),
+        "touch" => drop(call.asked.house.changes.send(Change::Resource(call.text("uri").to_owned()))),
+        "log" if call.era == Era::Legacy || !call.asked.meta(LOG_LEVEL).is_null() => {
+            teller.tell(&offers::log(call.text("level"))).await;
+        }
+        "question" => return question(call, teller).await,
         "tool_error" => {
             let mut message = call.said("no");
             message["result"]["isError"] = true.into();
@@ -99,6 +116,21 @@ pub(super) async fn run(call: &Call, teller: &Teller) -> Value {
         _ => {}
     }
     call.echo()
+}
+
+/// In the legacy era a question is a request of its own; in the modern one it is an answer.
+async fn question(call: &Call, teller: &Teller) -> Value {
+    match call.era {
+        Era::Legacy => {
+            let (id, told) = call.asked.house.ask();
+            teller.tell(&json!({ "jsonrpc": "2.0", "id": id, "method": "roots/list" })).await;
+            call.said(&told.await.unwrap_or_default().to_string())
+        }
+        Era::Modern => match offers::question(call.asked.params()) {
+            Some(needs) => reply::result(call.asked.id(), &needs),
+            None => call.said(&call.asked.params().to_string()),
+        },
+    }
 }
 
 async fn progress(call: &Call, teller: &Teller, pause: Duration) {

@@ -103,29 +103,51 @@ pub(crate) fn respell_member(object: &str, name: &str, value: &str) -> Option<St
 }
 
 /// Params as a legacy server wants them: nothing of the modern era in their `_meta`.
-fn without_modern_meta(text: &str) -> String {
+pub(crate) fn without_modern_meta(text: &str) -> String {
     const OURS: &str = "io.modelcontextprotocol/";
     let Some(meta) = member(text, "_meta") else { return text.to_owned() };
-    let Ok(Members(members)) = serde_json::from_str(&text[meta.clone()]) else { return text.to_owned() };
-    let kept: Vec<_> = members
-        .into_iter()
-        .filter(|(name, _)| !name.starts_with(OURS))
-        .map(|(name, value)| format!("{}:{}", linetender_wire::frame::respell(&name), value.get()))
-        .collect();
+    let Some(Members(members)) = Members::of(&text[meta.clone()]) else { return text.to_owned() };
+    let mut kept = Vec::new();
+    for (Name(name), value) in members {
+        // A name that is no text cannot be spelt again; such an object stays as it is.
+        let Ok(name) = String::from_utf8(name) else { return text.to_owned() };
+        if !name.starts_with(OURS) {
+            kept.push(format!("{}:{}", linetender_wire::frame::respell(&name), value.get()));
+        }
+    }
     format!("{}{{{}}}{}", &text[..meta.start], kept.join(","), &text[meta.end..])
 }
 
 /// Where a member of an object lies in its text.
 fn member(text: &str, name: &str) -> Option<Range<usize>> {
-    // In the order they stand: of two of the same name the last counts, as everywhere.
-    let members: Members<'_> = serde_json::from_str(text).ok()?;
-    let value = members.0.into_iter().rev().find(|(key, _)| key == name)?.1.get();
+    let value = Members::of(text)?.get(name)?.get();
     let start = value.as_ptr() as usize - text.as_ptr() as usize;
     Some(start..start + value.len())
 }
 
-/// An object's members, unread.
-struct Members<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
+/// An object's members, unread, in the order they stand.
+pub(crate) struct Members<'a>(Vec<(Name, &'a RawValue)>);
+
+/// A member's name. Half of a surrogate pair can be one, and is no text.
+#[derive(PartialEq)]
+pub(crate) struct Name(Vec<u8>);
+
+impl<'a> Members<'a> {
+    /// `None` if it is no object.
+    pub(crate) fn of(text: &'a str) -> Option<Self> {
+        serde_json::from_str(text).ok()
+    }
+
+    /// Of two of the same name the last counts, as everywhere.
+    pub(crate) fn get(&self, name: &str) -> Option<&'a RawValue> {
+        self.0.iter().rev().find(|(key, _)| key.0 == name.as_bytes()).map(|(_, value)| *value)
+    }
+
+    /// Those whose names are text.
+    pub(crate) fn texts(self) -> impl Iterator<Item = (String, &'a RawValue)> {
+        self.0.into_iter().filter_map(|(Name(name), value)| Some((String::from_utf8(name).ok()?, value)))
+    }
+}
 
 impl<'de> serde::Deserialize<'de> for Members<'de> {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -139,13 +161,35 @@ impl<'de> serde::Deserialize<'de> for Members<'de> {
 
             fn visit_map<A: serde::de::MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
                 let mut members = Vec::new();
-                while let Some(member) = map.next_entry::<Cow<'de, str>, &'de RawValue>()? {
+                while let Some(member) = map.next_entry::<Name, &'de RawValue>()? {
                     members.push(member);
                 }
                 Ok(Members(members))
             }
         }
         deserializer.deserialize_map(Visitor)
+    }
+}
+
+impl<'de> serde::Deserialize<'de> for Name {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Visitor;
+        impl serde::de::Visitor<'_> for Visitor {
+            type Value = Name;
+
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("a name")
+            }
+
+            fn visit_bytes<E>(self, name: &[u8]) -> Result<Name, E> {
+                Ok(Name(name.to_vec()))
+            }
+
+            fn visit_str<E>(self, name: &str) -> Result<Name, E> {
+                Ok(Name(name.as_bytes().to_vec()))
+            }
+        }
+        deserializer.deserialize_bytes(Visitor)
     }
 }
 
@@ -191,6 +235,9 @@ mod tests {
         let modern = r#"{"a":1,"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","traceparent":"00-1","progressToken":"t"}}"#;
         let legacy = Params::of(Some(modern)).spell(4, false, None).unwrap();
         assert_eq!(legacy, r#"{"a":1,"_meta":{"traceparent":"00-1","progressToken":4}}"#);
+        // An odd name is no reason to let somebody else's token through: on a shared line it may be the number of another.
+        let odd = r#"{"\ud800":1,"_meta":{"\udc00":2,"progressToken":7}}"#;
+        assert_eq!(Params::of(Some(odd)).spell(9, false, None).unwrap(), odd.replace(":7", ":9"));
         // Nothing is touched where nothing concerns us, and a token is added only for whoever wants one.
         let plain = r#"{"name":"echo","arguments":{"_meta":{"progressToken":3}}}"#;
         assert_eq!(Params::of(Some(plain)).spell(9, false, None).unwrap(), plain);

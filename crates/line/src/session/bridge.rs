@@ -5,7 +5,7 @@ use linetender_wire::frame;
 use linetender_wire::handshake::{Era, LEGACY, MODERN};
 use serde_json::{Value, json};
 
-use crate::call::{Answer, put_first};
+use crate::call::{Answer, Members, put_first};
 
 /// Legacy revisions, newest first.
 const VERSIONS: [&str; 4] = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];
@@ -26,16 +26,17 @@ pub(super) fn answer(answer: &Answer, agent: Era, method: &str, id: &str) -> Byt
 /// A legacy result with what a modern one must have.
 // MCP 2026-07-28: `resultType` on every result, `ttlMs` and `cacheScope` on what may be cached.
 fn completed(method: &str, result: &str) -> String {
-    let Ok(Value::Object(has)) = serde_json::from_str::<Value>(result) else { return result.to_owned() };
+    // Not read into values: a number that no value can hold is still a number.
+    let Some(has) = Members::of(result) else { return result.to_owned() };
     let mut members = Vec::new();
-    if !has.contains_key("resultType") {
+    if has.get("resultType").is_none() {
         members.push(r#""resultType":"complete""#);
     }
     let cached = matches!(
         method,
         "tools/list" | "prompts/list" | "resources/list" | "resources/templates/list" | "resources/read"
     );
-    if cached && !has.contains_key("ttlMs") {
+    if cached && has.get("ttlMs").is_none() {
         members.push(CACHE);
     }
     if members.is_empty() { result.to_owned() } else { put_first(result, &members.join(",")) }
@@ -45,7 +46,9 @@ fn completed(method: &str, result: &str) -> String {
 pub(super) fn needs_input(result: &str) -> bool {
     // Nearly all results are long and are no questions: most need not be read.
     result.contains("input_required")
-        && serde_json::from_str::<Value>(result).is_ok_and(|result| result["resultType"] == "input_required")
+        && Members::of(result)
+            .and_then(|members| serde_json::from_str::<String>(members.get("resultType")?.get()).ok())
+            .is_some_and(|kind| kind == "input_required")
 }
 
 /// Params with these members before their own.
@@ -145,6 +148,8 @@ mod tests {
             read(&completed("tools/call", r#"{"content":[]}"#)),
             json!({ "resultType": "complete", "content": [] })
         );
+        let odd = r#"{"n":[1e400,18446744073709551616],"\ud800":1}"#;
+        assert_eq!(completed("tools/call", odd), format!(r#"{{"resultType":"complete",{}"#, &odd[1..]));
         for odd in ["null", "[1]", r#"{"resultType":"task"}"#] {
             assert_eq!(completed("tools/call", odd), odd);
         }
@@ -181,6 +186,7 @@ mod tests {
     #[test]
     fn a_question_is_told_from_a_result_that_mentions_one() {
         assert!(needs_input(r#"{"resultType":"input_required","requestState":"x"}"#));
+        assert!(needs_input(r#"{"n":1e400,"resultType":"input_required"}"#));
         assert!(!needs_input(r#"{"content":[{"type":"text","text":"input_required"}]}"#));
     }
 

@@ -43,22 +43,27 @@ impl<R: AsyncRead + Unpin + Send> Says for Reader<R> {
 /// An agent that hands messages over, one at a time.
 pub(super) struct Handed {
     said: mpsc::Receiver<Bytes>,
-    limits: frame::Limits,
+    /// A message that was handed over is a line without its break; a batch is several messages.
+    lines: Lines,
 }
 
 impl Handed {
-    pub(super) const fn new(said: mpsc::Receiver<Bytes>, limits: frame::Limits) -> Self {
-        Self { said, limits }
+    pub(super) fn new(said: mpsc::Receiver<Bytes>, limits: frame::Limits) -> Self {
+        Self { said, lines: Lines::new(limits) }
     }
 }
 
 impl Says for Handed {
     async fn next(&mut self) -> Option<Item> {
-        let text = self.said.recv().await?;
-        // A message that was handed over is a line without its break.
-        let mut lines = Lines::new(self.limits);
-        lines.buffer().extend_from_slice(&frame::one_line(text));
-        Some(lines.finish().unwrap_or_else(|| Item::Noise(Bytes::new())))
+        loop {
+            if let Some(item) = self.lines.take() {
+                return Some(item);
+            }
+            let text = frame::one_line(self.said.recv().await?);
+            let buffer = self.lines.buffer();
+            buffer.extend_from_slice(&text);
+            buffer.extend_from_slice(b"\n");
+        }
     }
 }
 

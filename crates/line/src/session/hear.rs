@@ -44,7 +44,7 @@ impl Session {
         match said {
             Said::Agent(item) => self.hear_agent(item).await,
             Said::Server(said) => {
-                for text in self.hear_server(&said) {
+                for text in self.heard_from_server(&said) {
                     self.tell(text).await;
                 }
             }
@@ -114,12 +114,13 @@ impl Session {
         let params = params.map(str::to_owned);
         let key = id.clone();
         let task = self.tasks.spawn(async move {
+            // It is the first request of many agents, and then nobody knows yet whether the server can read it.
+            let asks_a_legacy_one = era == Era::Modern
+                && method == "server/discover"
+                && replies::era(&line).await == Some(Era::Legacy);
             let text = match (era, method.as_str()) {
                 (Era::Legacy, "initialize") => replies::initialized(&line, &id, params.as_deref()).await,
-                // Until it is up nobody knows whether the server would understand the question.
-                (Era::Modern, "server/discover") if line.era() != Some(Era::Modern) => {
-                    replies::discovered(&line, &id).await
-                }
+                _ if asks_a_legacy_one => replies::discovered(&line, &id).await,
                 _ => {
                     let progress = to_agent.clone();
                     let mut options = Options::default().deadline(Deadline::Agent);
@@ -139,7 +140,7 @@ impl Session {
                     let call = rounds::Call { line: &line, method: &method, options, rounds: &rounds, era };
                     match call.run(params).await {
                         Ok(answer) => bridge::answer(&answer, era, &method, &id),
-                        Err(error) => replies::failed(&method, &id, &error),
+                        Err(error) => replies::failed(&method, &id, &error, era),
                     }
                 }
             };
@@ -188,18 +189,9 @@ impl Session {
         }
     }
 
-    fn hear_server(&mut self, said: &FromServer) -> Vec<Bytes> {
-        match (said.frame.message(), &self.open) {
-            (Message::Notification { method: UPDATED, params: Some(params) }, Some(open)) => {
-                open.subscriptions.updated(params)
-            }
-            _ => self.question(said).into_iter().collect(),
-        }
-    }
-
-    /// What the server asks, or takes back, as the agent is to read it.
-    fn question(&mut self, FromServer { generation, frame }: &FromServer) -> Option<Bytes> {
-        let open = self.open.as_mut()?;
+    /// What the server asks, takes back, or says to streams of the agent's, as the agent is to read it.
+    fn heard_from_server(&mut self, FromServer { generation, frame }: &FromServer) -> Vec<Bytes> {
+        let Some(open) = &mut self.open else { return Vec::new() };
         match frame.message() {
             Message::Request { id, .. } => {
                 let number = open.questions.ask(Asker::Server(*generation, id.into()));
@@ -207,13 +199,16 @@ impl Session {
                     // If it does not read either, it is not told: nothing may pile up for it.
                     open.line.tell(frame::error_reply(id, TOO_MANY_QUESTIONS), Some(*generation));
                 }
-                Some(frame.with_id(&number?.to_string()))
+                number.map(|number| frame.with_id(&number.to_string())).into_iter().collect()
+            }
+            Message::Notification { method: UPDATED, params: Some(params) } => {
+                open.subscriptions.updated(frame, params)
             }
             Message::Notification { method, params: Some(params) } => {
-                let params = open.questions.taken_back(*generation, params)?;
-                Some(frame::notification(method, Some(&params)))
+                let params = open.questions.taken_back(*generation, params);
+                params.map(|params| frame::notification(method, Some(&params))).into_iter().collect()
             }
-            Message::Notification { .. } | Message::Response { .. } => None,
+            Message::Notification { .. } | Message::Response { .. } => Vec::new(),
         }
     }
 

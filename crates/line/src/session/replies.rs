@@ -44,11 +44,16 @@ pub(super) async fn discovered(line: &Line, id: &str) -> Bytes {
     }
 }
 
+/// The era that the server speaks, once it is up.
+pub(super) async fn era(line: &Line) -> Option<Era> {
+    greeting(line, "null").await.ok().map(|greeting| greeting.era)
+}
+
 /// What the server said of itself, once it is up; or the answer that says why it did not.
 async fn greeting(line: &Line, id: &str) -> Result<Arc<Greeting>, Bytes> {
     for _ in 0..TRIES {
         if let Err(error) = line.ready().await {
-            return Err(failed("initialize", id, &error));
+            return Err(failed("initialize", id, &error, Era::Legacy));
         }
         if let Some(greeting) = line.greeting() {
             return Ok(greeting);
@@ -60,13 +65,17 @@ async fn greeting(line: &Line, id: &str) -> Result<Arc<Greeting>, Bytes> {
 }
 
 /// A call that the server could not answer. For a tool a model reads it; for everything else a program does.
-pub(super) fn failed(method: &str, id: &str, error: &CallError) -> Bytes {
+pub(super) fn failed(method: &str, id: &str, error: &CallError, era: Era) -> Bytes {
     if method == "tools/call" {
-        let result = serde_json::json!({
+        let mut result = serde_json::json!({
             "content": [{ "type": "text", "text": error.for_model() }],
             "isError": true,
             "_meta": { "linetender": error.fields() },
         });
+        // MCP 2026-07-28: `resultType` on every result.
+        if era == Era::Modern {
+            result["resultType"] = "complete".into();
+        }
         return frame::reply(id, &result.to_string());
     }
     let message = match &error.stderr {

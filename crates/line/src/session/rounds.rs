@@ -5,12 +5,11 @@
 use linetender_wire::frame::{Frame, Message, Outcome};
 use linetender_wire::handshake::Era;
 use serde::Deserialize;
-use serde_json::Map;
 use serde_json::value::RawValue;
 use tokio::sync::{mpsc, oneshot};
 
 use super::bridge;
-use crate::call::{Answer, Options};
+use crate::call::{Answer, Members, Options};
 use crate::error::CallError;
 use crate::line::Line;
 
@@ -47,9 +46,10 @@ struct Needs<'a> {
 }
 
 #[derive(Deserialize)]
-struct Needed {
+struct Needed<'a> {
     method: String,
-    params: Option<Box<RawValue>>,
+    #[serde(borrow, default)]
+    params: Option<&'a RawValue>,
 }
 
 impl Call<'_> {
@@ -73,10 +73,9 @@ impl Call<'_> {
         let needs: Needs<'_> = serde_json::from_str(result).ok()?;
         let mut members = Vec::new();
         if let Some(requests) = needs.requests {
-            let requests: Map<String, serde_json::Value> = serde_json::from_str(requests.get()).ok()?;
             let mut waiting = Vec::new();
-            for (key, needed) in requests.into_iter().take(QUESTIONS) {
-                let Needed { method, params } = serde_json::from_value(needed).ok()?;
+            for (key, needed) in Members::of(requests.get())?.texts().take(QUESTIONS) {
+                let Needed { method, params } = serde_json::from_str(needed.get()).ok()?;
                 let (answer, told) = oneshot::channel();
                 let params = params.map(|params| params.get().to_owned());
                 self.rounds.send(Round { method, params, answer }).await.ok()?;

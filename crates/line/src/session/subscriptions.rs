@@ -3,13 +3,13 @@
 use std::collections::HashMap;
 
 use bytes::Bytes;
-use linetender_wire::frame;
+use linetender_wire::frame::{self, Frame};
 use linetender_wire::handshake::Era;
 use serde::{Deserialize, Serialize};
 
 use super::{Open, bridge};
-use crate::audience::UPDATED;
-use crate::call::{put_first, respell_member};
+use crate::audience::SUBSCRIPTION;
+use crate::call::{with_meta_member, without_modern_meta};
 use crate::catalogue::Kind;
 
 /// The most streams that an agent may have open.
@@ -60,20 +60,14 @@ impl Subscriptions {
         let streams = self.0.iter().filter(|(_, filter)| wants(filter));
         streams.map(|(id, _)| tagged(kind.notification(), id, None)).collect()
     }
-}
 
-impl Subscriptions {
-    /// A resource changed: what each stream that asked for it is told, and whatever else the server said about it.
-    pub(super) fn updated(&self, params: &str) -> Vec<Bytes> {
+    /// A resource changed: what each stream that asked for it is told, with all that the server said of it.
+    pub(super) fn updated(&self, frame: &Frame, params: &str) -> Vec<Bytes> {
         let Ok(Resource { uri }) = serde_json::from_str(params) else { return Vec::new() };
+        let plain = without_modern_meta(params);
         let streams = self.0.iter().filter(|(_, filter)| filter.resource_subscriptions.contains(&uri));
-        let told = streams.map(|(id, _)| {
-            let meta = format!(r#"{{"io.modelcontextprotocol/subscriptionId":{id}}}"#);
-            let params = respell_member(params, "_meta", &meta)
-                .unwrap_or_else(|| put_first(params, &format!(r#""_meta":{meta}"#)));
-            frame::notification(UPDATED, Some(&params))
-        });
-        told.collect()
+        let tagged = |id| with_meta_member(Some(&plain), &format!(r#""{SUBSCRIPTION}":{id}"#));
+        streams.map(|(id, _)| frame.with_params(&tagged(id))).collect()
     }
 }
 
@@ -81,7 +75,7 @@ impl Subscriptions {
 // MCP 2026-07-28, "Subscriptions": every notification carries the id of its request.
 fn tagged(method: &str, id: &str, more: Option<&str>) -> Bytes {
     let more = more.map(|more| format!(",{more}")).unwrap_or_default();
-    let params = format!(r#"{{"_meta":{{"io.modelcontextprotocol/subscriptionId":{id}}}{more}}}"#);
+    let params = format!(r#"{{"_meta":{{"{SUBSCRIPTION}":{id}}}{more}}}"#);
     frame::notification(method, Some(&params))
 }
 
