@@ -4,6 +4,7 @@
 //! own transport to a child process. All that differs is the transport. What the server really ran is in its own book.
 
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use linetender::{Era, Eras, Policy, Server, Settings, Span};
@@ -20,7 +21,7 @@ const USAGE: &str = "usage: thousand_kills COUNT bare|linetender";
 /// 50 calls a second.
 const BETWEEN_CALLS: Duration = Duration::from_millis(20);
 
-/// Two calls for each kill, so that none is spared.
+/// A kill for each two calls.
 const CALLS_PER_KILL: u32 = 2;
 
 /// A call that takes longer hung.
@@ -58,7 +59,14 @@ async fn run(count: u32, mode: &str) -> Result<String, Failure> {
     let path = std::env::temp_dir().join(format!("linetender-kills-{}", std::process::id()));
     let book = Book::at(&path);
     let client = connect(mode, &book).await?;
-    let (calls, kills) = tokio::join!(call_all(client.peer(), count * CALLS_PER_KILL), kill_all(count));
+    // Calls go on for as long as somebody kills: a budget that answers refill needs answers.
+    let over = AtomicBool::new(false);
+    let killing = async {
+        let kills = kill_all(count).await;
+        over.store(true, Ordering::Relaxed);
+        kills
+    };
+    let (calls, kills) = tokio::join!(call_all(client.peer(), &over), killing);
     let closed = u8::from(client.peer().is_transport_closed());
     client.cancel().await?;
     let figures = judge(&calls, &book);
@@ -69,7 +77,7 @@ async fn run(count: u32, mode: &str) -> Result<String, Failure> {
         _ => "",
     };
     Ok(format!(
-        "{mode}{policy}: {kills} kills of {count}, {figures}, {closed} closed peers, {left} processes left"
+        "{mode}{policy}: {kills} of {count} kills, {figures}, {closed} closed peers, {left} processes left"
     ))
 }
 
@@ -107,11 +115,14 @@ fn no_budget() -> Result<Policy, Failure> {
 /// What a call was told; nothing if it hung.
 type Told = Option<Result<CallToolResult, ServiceError>>;
 
-async fn call_all(peer: &Peer<RoleClient>, count: u32) -> Vec<(String, Told)> {
+async fn call_all(peer: &Peer<RoleClient>, over: &AtomicBool) -> Vec<(String, Told)> {
     let mut beat = tokio::time::interval(BETWEEN_CALLS);
     let mut calls = JoinSet::new();
-    for number in 0..count {
+    for number in 0_u32.. {
         beat.tick().await;
+        if over.load(Ordering::Relaxed) {
+            break;
+        }
         let peer = peer.clone();
         calls.spawn(async move {
             let nonce = format!("n{number}");
@@ -171,7 +182,8 @@ fn servers() -> Vec<i32> {
 /// Holds what callers were told against what the server wrote down.
 fn judge(calls: &[(String, Told)], book: &Book) -> String {
     let runs = book.runs();
-    let (mut answered, mut full, mut poor, mut hung, mut twice, mut wrong) = (0, 0, 0, 0, 0, 0);
+    let (mut answered, mut full, mut unknown, mut hung, mut twice, mut wrong) = (0, 0, 0, 0, 0, 0);
+    let mut poor = Vec::new();
     for (nonce, told) in calls {
         let runs = runs.get(nonce).copied().unwrap_or(0);
         twice += u32::from(runs > 1);
@@ -184,16 +196,22 @@ fn judge(calls: &[(String, Told)], book: &Book) -> String {
             Some(failed) => match fields(failed) {
                 Some(fields) => {
                     full += 1;
+                    unknown += u32::from(fields["delivery"] == "unknown");
                     wrong += u32::from(fields["delivery"] == "not executed" && runs > 0);
                 }
-                None => poor += 1,
+                None => poor.push(failed),
             },
         }
     }
+    let says = poor.first().map_or(String::new(), |failed| match failed {
+        Ok(result) => format!(" ({result:?})"),
+        Err(error) => format!(" ({error})"),
+    });
     format!(
-        "{} calls: {answered} answered, {full} failed with a full error, {poor} failed with less, {hung} hung, \
-         {twice} run twice, {wrong} wrong verdicts",
-        calls.len()
+        "{} calls: {answered} answered, {full} failed with a full error ({unknown} unknown), {} failed with less{says}, \
+         {hung} hung, {twice} run twice, {wrong} wrong verdicts",
+        calls.len(),
+        poor.len(),
     )
 }
 
