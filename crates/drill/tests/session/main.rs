@@ -12,3 +12,4 @@ mod lists;
 #[path = "../it/look.rs"]
 mod look;
 mod peer;
+mod questions;

@@ -76,6 +76,11 @@ impl Session {
             Message::Notification { method: "notifications/cancelled", params } => self.cancel(params),
             // On a shared line nobody's notification speaks for all.
             Message::Notification { .. } if self.open.as_ref().is_some_and(|open| open.seat.is_some()) => {}
+            // MCP 2026-07-28 has neither; a modern server could only refuse it.
+            Message::Notification {
+                method: "notifications/roots/list_changed" | "notifications/progress",
+                ..
+            } if self.open.as_ref().is_some_and(|open| open.line.era() == Some(Era::Modern)) => {}
             Message::Notification { .. } => self.tell_server(frame.text().clone(), None),
             Message::Response { .. } => self.answer(&frame),
         }

@@ -2,6 +2,7 @@
 //! legacy agent knows nothing of that: it is asked, as it would be by a legacy server, and its call goes on.
 // MCP 2026-07-28, "Multi Round-Trip Requests".
 
+use linetender_core::Delivery;
 use linetender_wire::frame::{Frame, Message, Outcome};
 use linetender_wire::handshake::Era;
 use serde::Deserialize;
@@ -10,10 +11,10 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::bridge;
 use crate::call::{Answer, Members, Options};
-use crate::error::CallError;
+use crate::error::{CallError, CallErrorKind};
 use crate::line::Line;
 
-/// How often a server may ask back before its last answer is passed on as it is.
+/// How often a server may ask back before its call fails.
 const ROUNDS: u32 = 16;
 
 /// The most that may be asked at once.
@@ -62,10 +63,23 @@ impl Call<'_> {
             }
             match self.gather(answer.result()).await {
                 Some(members) => now = Some(bridge::with_members(params.as_deref(), &members)),
-                None => return Ok(answer),
+                None => return Err(self.unanswered("the agent did not answer what the server had to ask")),
             }
         }
-        self.line.request(self.method, now.as_deref(), self.options.clone()).await
+        Err(self.unanswered("the server asks without end"))
+    }
+
+    /// A legacy agent could make nothing of a result that is a question, so its call fails with a reason.
+    fn unanswered(&self, cause: &str) -> CallError {
+        CallError {
+            kind: CallErrorKind::BadAnswer,
+            server: self.line.name().into(),
+            phase: "with the server",
+            cause: cause.to_owned(),
+            delivery: Delivery::Answered,
+            next_try: "now".to_owned(),
+            stderr: None,
+        }
     }
 
     /// Asks the agent for all that is needed: what belongs into the next request. `None` if it could not be had.
