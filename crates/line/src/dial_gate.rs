@@ -2,7 +2,7 @@
 //!
 //! Lines that lost the same server come back at the same time, whatever their own backoff says: five hundred draws from a
 //! tenth of a second are still five hundred dials in it. So dials that repeat one are given out one after the other, at a
-//! distance that keeps each tenth of a second below a twentieth of all lines. A line alone never waits here.
+//! distance that keeps each tenth of a second below a twentieth of all lines. A few lines are no herd, and never wait here.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -16,6 +16,9 @@ const BUCKET: Duration = Duration::from_millis(100);
 
 /// The share of all lines that may, as a divisor. A twentieth is what we promise, and this leaves some room.
 const SHARE: usize = 25;
+
+/// Fewer lines than this are no herd.
+const HERD: usize = 20;
 
 /// The gate. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -52,7 +55,7 @@ impl DialGate {
 
     /// Waits for a turn. What is returned is held until the handshake is done.
     pub(crate) async fn turn(&self, repeats: bool) -> Option<OwnedSemaphorePermit> {
-        if repeats {
+        if repeats && self.0.lines.load(Ordering::Relaxed) >= HERD {
             let mut next = self.0.next.lock().await;
             if let Some(slot) = *next {
                 tokio::time::sleep_until(slot).await;
@@ -85,8 +88,10 @@ mod tests {
         let gate = DialGate::new(4);
         let _alone = gate.count();
         let start = Instant::now();
-        drop(gate.turn(true).await);
-        assert_eq!(start.elapsed(), Duration::ZERO, "nobody is before it");
+        for _ in 0..100 {
+            drop(gate.turn(true).await);
+        }
+        assert_eq!(start.elapsed(), Duration::ZERO, "however often it comes back");
         let _lines: Vec<_> = (1..500).map(|_| gate.count()).collect();
         let mut turns = Vec::new();
         for _ in 0..500 {
