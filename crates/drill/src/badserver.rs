@@ -90,6 +90,12 @@ impl Server {
                 self.listens.cancel(&message["params"]["requestId"]);
                 let nonce = format!("cancelled:{}", message["params"]["requestId"]);
                 self.pen.lock().unwrap_or_else(PoisonError::into_inner).write("run", &nonce);
+                // Some servers answer what must not be answered, and without saying to what.
+                if self.flags.scolds {
+                    say(
+                        &json!({ "jsonrpc": "2.0", "error": { "code": -32600, "message": "not a request" } }),
+                    );
+                }
             }
         }
         // A server that is told to go says goodbye, and saves its state only if it could.
@@ -146,7 +152,12 @@ impl Server {
             "tools/list" if offers::is_modern(params) => {
                 answer(id, &offers::modern("tools/list", self.tool_list()));
             }
-            "tools/list" => answer(id, &self.tool_list()),
+            "tools/list" => {
+                answer(id, &self.tool_list());
+                if self.flags.restless {
+                    say(&json!({ "jsonrpc": "2.0", "method": "notifications/tools/list_changed" }));
+                }
+            }
             "tools/call" => return self.call(id, params),
             "subscriptions/listen" if offers::is_modern(params) => self.listens.open(id, params),
             method @ ("logging/setLevel" | "resources/subscribe" | "resources/unsubscribe") => {

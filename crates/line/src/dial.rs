@@ -222,7 +222,12 @@ impl Link {
 
     /// The server is to stop working on a request.
     pub(crate) fn cancel(&self, id: u64) {
-        self.reach.cancel(id, self.era());
+        if self.reach.hears_cancellations(self.era()) {
+            let params = format!(r#"{{"requestId":{id},"reason":"the caller gave up"}}"#);
+            // If there is no room the server does not read, and would not read this either.
+            self.ledger.tell(frame::notification("notifications/cancelled", Some(&params)));
+        }
+        self.reach.drop_exchange(id);
     }
 
     /// Its era, once the handshake is done.

@@ -4,11 +4,10 @@ use std::collections::HashMap;
 
 use linetender_core::Evidence;
 use linetender_wire::Redacted;
-use linetender_wire::frame;
 use linetender_wire::handshake::Era;
 use linetender_wire::http::Remote;
 use linetender_wire::http::headers::ParamHeaders;
-use linetender_wire::seam::{Outbox, Outgoing};
+use linetender_wire::seam::Outbox;
 use linetender_wire::stdio::Child;
 
 /// How a generation is reached.
@@ -63,15 +62,14 @@ impl Reach {
         matches!(self, Self::Remote(_))
     }
 
-    /// The server is to stop working on a request.
+    /// Whether a server of this era has to be told that a request is cancelled.
     // MCP 2026-07-28, Streamable HTTP: closing the response stream is the cancellation. Everywhere else it is said.
-    pub(crate) fn cancel(&self, id: u64, era: Era) {
-        if !matches!((self, era), (Self::Remote(_), Era::Modern)) {
-            let params = format!(r#"{{"requestId":{id},"reason":"the caller gave up"}}"#);
-            let text = frame::notification("notifications/cancelled", Some(&params));
-            // If there is no room the server does not read, and would not read this either.
-            let _ = self.outbox().send(Outgoing { text, ticket: None });
-        }
+    pub(crate) const fn hears_cancellations(&self, era: Era) -> bool {
+        !matches!((self, era), (Self::Remote(_), Era::Modern))
+    }
+
+    /// Ends a request's own exchange, if it has one.
+    pub(crate) fn drop_exchange(&self, id: u64) {
         if let Self::Remote(remote) = self {
             remote.cancel(id);
         }

@@ -63,6 +63,26 @@ async fn s15_with_several_in_flight_all_are_unknown_with_the_message() {
 }
 
 #[tokio::test]
+async fn s15_an_error_without_an_id_after_a_cancellation_answers_nobody() {
+    // It may be about the cancellation, which was the last thing written: the call in flight is not to blame.
+    let bad = bad(&["--scolds"]);
+    bad.works().await;
+    in_time(bad.line.list_tools()).await.unwrap();
+    let line = bad.line.clone();
+    let other = tokio::task::spawn(async move { line.call_tool("hang", r#"{"nonce":"o"}"#).await });
+    eventually(|| bad.book.runs().contains_key("o").then_some(())).await;
+    let line = bad.line.clone();
+    let given_up = tokio::task::spawn(async move { line.call_tool("hang", r#"{"nonce":"g"}"#).await });
+    eventually(|| bad.book.runs().contains_key("g").then_some(())).await;
+    given_up.abort();
+    let error = in_time(other).await.unwrap().unwrap_err();
+    speaks(&error);
+    assert_eq!((error.kind, error.delivery.name()), (CallErrorKind::Lost, "unknown"), "{error}");
+    bad.works().await;
+    bad.leaves_nothing().await;
+}
+
+#[tokio::test]
 async fn s17_a_hundred_megabytes_on_stderr_block_nobody() {
     let bad = bad(&[]);
     bad.call("flood_stderr", r#"{"nonce":"a","bytes":100000000}"#).await.unwrap();
