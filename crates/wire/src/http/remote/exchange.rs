@@ -6,8 +6,9 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::{HeaderMap, Method};
 use linetender_core::{Evidence, Proof};
+use tokio::time::Instant;
 
-use super::shared::{Shared, Spoken};
+use super::shared::{Known, Shared, Spoken};
 use super::stream;
 use crate::frame::{self, Frame, Message, Outcome};
 use crate::handshake::Era;
@@ -173,16 +174,16 @@ async fn judged(
             line = Line::Fine;
         }
     } else if let Line::SessionGone { proven: true, .. } = line {
-        *shared.session_gone.lock().await = true;
+        *shared.session.lock().await = Known::Gone;
     }
+    shared.granted(session);
     match (call, asked.id()) {
         (Call::Answer(answer), Some(_)) => {
-            greeted(shared, frame, &answer, session);
+            greeted(shared, frame, &answer);
             shared.listener.hear(Item::Frame(answer));
         }
         (Call::Stream, Some(id)) => {
             if let Some(response) = response {
-                shared.granted(asked, session);
                 stream::answers(shared, frame, spoken, id, response).await;
             }
         }
@@ -241,13 +242,20 @@ pub(super) fn broke(shared: &Shared, id: u64, broken: &Broken) {
     shared.listener.lost(id, loss);
 }
 
-/// A ping on the same session tells whether it is the session that was refused. One asks, and all others wait for that.
+/// A ping on the same session tells whether it is the session that was refused. One asks, and all who were waiting
+/// meanwhile go by its answer.
 pub(super) async fn session_is_gone(shared: &Shared, spoken: &Spoken) -> bool {
-    let mut gone = shared.session_gone.lock().await;
-    if !*gone {
-        *gone = tokio::time::timeout(PROOF, ping_is_refused(shared, spoken)).await.unwrap_or(false);
+    let asked = Instant::now();
+    let mut known = shared.session.lock().await;
+    match *known {
+        Known::Gone => true,
+        Known::Lived(at) if at >= asked => false,
+        Known::Lived(_) | Known::Nothing => {
+            let refused = tokio::time::timeout(PROOF, ping_is_refused(shared, spoken)).await.unwrap_or(false);
+            *known = if refused { Known::Gone } else { Known::Lived(Instant::now()) };
+            refused
+        }
     }
-    *gone
 }
 
 async fn ping_is_refused(shared: &Shared, spoken: &Spoken) -> bool {
@@ -260,12 +268,7 @@ async fn ping_is_refused(shared: &Shared, spoken: &Spoken) -> bool {
 }
 
 /// What a legacy handshake agreed on is sent with every request from now on.
-pub(super) fn greeted(
-    shared: &Shared,
-    frame: &Frame,
-    answer: &Frame,
-    session: Option<crate::http::headers::SessionId>,
-) {
+pub(super) fn greeted(shared: &Shared, frame: &Frame, answer: &Frame) {
     let Message::Request { method, .. } = frame.message() else { return };
     let Message::Response { outcome: Some((Outcome::Result, result)), .. } = answer.message() else { return };
     match method {
@@ -277,8 +280,8 @@ pub(super) fn greeted(
             }
             let version = serde_json::from_str::<Agreed>(result).ok().and_then(|agreed| agreed.version);
             let mut spoken = shared.spoken();
-            let session = session.or_else(|| spoken.session.take());
-            *spoken = Spoken { era: Era::Legacy, version, session };
+            spoken.era = Era::Legacy;
+            spoken.version = version;
         }
         "server/discover" => {
             let mut spoken = shared.spoken();

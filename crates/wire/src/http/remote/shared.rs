@@ -7,13 +7,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use http::HeaderMap;
 use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
+use tokio::time::Instant;
 
 use super::Approach;
 use crate::frame::Limits;
 use crate::handshake::Era;
 use crate::http::Pool;
 use crate::http::headers::{ParamHeaders, SessionId};
-use crate::http::verdict::Asked;
 use crate::seam::{Event, Listener};
 use crate::seen::Seen;
 
@@ -26,6 +26,18 @@ pub(super) struct Spoken {
     pub(super) era: Era,
     pub(super) version: Option<Box<str>>,
     pub(super) session: Option<SessionId>,
+}
+
+/// What is known of a session that somebody was refused by.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) enum Known {
+    /// Nobody has asked.
+    #[default]
+    Nothing,
+    /// It lived when a ping was over.
+    Lived(Instant),
+    /// It is gone.
+    Gone,
 }
 
 pub(super) struct Shared {
@@ -41,8 +53,8 @@ pub(super) struct Shared {
     running: Mutex<HashMap<u64, AbortHandle>>,
     first: AtomicBool,
     pings: AtomicU64,
-    /// Whether the session is known to be gone. One at a time finds out.
-    pub(super) session_gone: tokio::sync::Mutex<bool>,
+    /// What is known of the session. One at a time finds out.
+    pub(super) session: tokio::sync::Mutex<Known>,
 }
 
 impl Shared {
@@ -60,7 +72,7 @@ impl Shared {
             running: Mutex::default(),
             first: AtomicBool::new(true),
             pings: AtomicU64::new(PINGS),
-            session_gone: tokio::sync::Mutex::new(false),
+            session: tokio::sync::Mutex::new(Known::default()),
         }
     }
 
@@ -85,9 +97,9 @@ impl Shared {
         lock(&self.spoken)
     }
 
-    /// The session that a handshake was given, whose answer follows.
-    pub(super) fn granted(&self, asked: Asked, session: Option<SessionId>) {
-        if matches!(asked, Asked::Initialize { .. }) {
+    /// A handshake was given this session, before or with its answer.
+    pub(super) fn granted(&self, session: Option<SessionId>) {
+        if session.is_some() {
             self.spoken().session = session;
         }
     }

@@ -152,7 +152,7 @@ fn hear(shared: &Shared, waits: Option<(&Frame, u64)>, data: &Bytes) -> bool {
         };
         let frame = paired(frame, id, shared);
         if frame.response_number() == Some(id) {
-            exchange::greeted(shared, asked, &frame, None);
+            exchange::greeted(shared, asked, &frame);
             answered = true;
         }
         shared.listener.hear(Item::Frame(frame));
