@@ -95,6 +95,11 @@ pub fn cycles(count: u64) -> ExitCode {
     let book = Book::at(&path);
     let verdict = runtime.block_on(crash(count, &book));
     let _ = std::fs::remove_file(&path);
+    tell(verdict)
+}
+
+/// A soak's last word.
+fn tell(verdict: Result<String, String>) -> ExitCode {
     match verdict {
         Ok(report) => {
             println!("{report}");

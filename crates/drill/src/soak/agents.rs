@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use linetender::{Era, Eras, Rig};
 use tokio::task::JoinSet;
 
-use super::{HUNG, badserver, no_budget, process, runtime};
+use super::{HUNG, badserver, no_budget, process, runtime, tell};
 use crate::{Book, Finding};
 use one::{Life, Told};
 
@@ -28,18 +28,9 @@ pub fn agents(seconds: u64) -> ExitCode {
         for era in [Era::Legacy, Era::Modern] {
             kills += crowd(era, Duration::from_secs(seconds) / 2, &mut lives).await?;
         }
-        Ok::<_, String>(report(&lives, kills))
+        Ok(report(&lives, kills))
     });
-    match verdict {
-        Ok(report) => {
-            println!("{report}");
-            ExitCode::SUCCESS
-        }
-        Err(broken) => {
-            println!("BROKEN: {broken}");
-            ExitCode::FAILURE
-        }
-    }
+    tell(verdict)
 }
 
 /// All agents on one line for so long; how often its server was killed.

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use linetender::{CallErrorKind, Era, Eras, Line, Server};
 
-use super::runtime;
+use super::{runtime, tell};
 use crate::book::Book;
 use crate::webserver::{Answers, Config, WebServer};
 
@@ -17,16 +17,7 @@ const BOUND: Duration = Duration::from_secs(20);
 
 /// A call in each era on connections that then lead nowhere.
 pub fn blackhole() -> ExitCode {
-    match runtime().block_on(drop_packets()) {
-        Ok(report) => {
-            println!("{report}");
-            ExitCode::SUCCESS
-        }
-        Err(broken) => {
-            println!("BROKEN: {broken}");
-            ExitCode::FAILURE
-        }
-    }
+    tell(runtime().block_on(drop_packets()))
 }
 
 async fn drop_packets() -> Result<String, String> {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use linetender::{Era, Eras, Line, Policy, Rig, Server, Settings, Span};
 
-use super::runtime;
+use super::{runtime, tell};
 use crate::webserver::{Config, Ending, Sockets, WebServer};
 
 /// In how much time no more than so many may come.
@@ -22,16 +22,10 @@ const BACK: Duration = Duration::from_secs(120);
 
 /// So many lines, in each era.
 pub fn herd(count: usize) -> ExitCode {
-    for era in [Era::Legacy, Era::Modern] {
-        match runtime().block_on(stampede(count, era)) {
-            Ok(report) => println!("{report}"),
-            Err(broken) => {
-                println!("BROKEN: {broken}");
-                return ExitCode::FAILURE;
-            }
-        }
-    }
-    ExitCode::SUCCESS
+    tell(runtime().block_on(async {
+        let legacy = stampede(count, Era::Legacy).await?;
+        Ok(format!("{legacy}\n{}", stampede(count, Era::Modern).await?))
+    }))
 }
 
 async fn stampede(count: usize, era: Era) -> Result<String, String> {

@@ -156,9 +156,11 @@ fn resident() -> u64 {
 async fn a_cancelled_call_ends_at_the_server_as_its_era_wants() {
     for era in ERAS {
         let web = web(era).await;
-        let dropped =
-            tokio::time::timeout(Duration::from_millis(200), web.line.call_tool("hang", r#"{"nonce":"h"}"#));
-        assert!(dropped.await.is_err());
+        let line = web.line.clone();
+        let dropped = tokio::task::spawn(async move { line.call_tool("hang", r#"{"nonce":"h"}"#).await });
+        eventually(|| web.book.runs().contains_key("h").then_some(())).await;
+        let open = web.server.counters().open;
+        dropped.abort();
         match era {
             Era::Legacy => {
                 let told = || {
@@ -170,6 +172,13 @@ async fn a_cancelled_call_ends_at_the_server_as_its_era_wants() {
                 eventually(told).await;
             }
             Era::Modern => {
+                // Its connection is closed; those that are left are idle ones, and the stream that listens.
+                let start = stopwatch();
+                eventually(|| (web.server.counters().open < open).then_some(())).await;
+                assert!(
+                    start.elapsed() < Duration::from_secs(2),
+                    "that was an idle one, which was old enough"
+                );
                 let seen = web.server.seen();
                 assert!(!seen.iter().any(|seen| seen.method.as_deref() == Some("notifications/cancelled")));
             }

@@ -1,7 +1,7 @@
 //! H08, H09, H13, H15: sessions that are lost, servers that come back as something else.
 
 use linetender::{Era, Eras};
-use linetender_drill::webserver::{Fault, Speaks, UnknownSession};
+use linetender_drill::webserver::{Config, Fault, Manners, Speaks, UnknownSession, WebServer};
 
 use crate::kit::{ERAS, manners, web, web_with};
 use crate::look::{eventually, in_time, speaks};
@@ -97,16 +97,17 @@ async fn h09_a_restarted_server_is_found_again() {
     }
 }
 
+/// A server that behaves like this, and no line to it yet.
+fn serving(manners: Manners) -> WebServer {
+    WebServer::start(Config { manners, ..Config::default() }).unwrap()
+}
+
 #[tokio::test]
 async fn h13_a_web_page_is_no_mcp_endpoint() {
     let mut manners = manners(Era::Legacy);
     manners.fault_on("initialize", Fault::new("html", serde_json::json!({})));
     manners.fault_on("server/discover", Fault::new("html", serde_json::json!({})));
-    let server = linetender_drill::webserver::WebServer::start(linetender_drill::webserver::Config {
-        manners,
-        ..Default::default()
-    })
-    .unwrap();
+    let server = serving(manners);
     let line = linetender::Line::open(linetender::Server::http("bad", &server.url()));
     let error = in_time(line.call_tool("echo", "{}")).await.unwrap_err();
     speaks(&error);
@@ -146,11 +147,7 @@ async fn h11_a_handshake_that_is_told_to_come_back_later_does() {
     let mut manners = manners(Era::Legacy);
     let later = Fault::new("status", serde_json::json!({ "code": 503, "retry_after": 2 })).times(1);
     manners.fault_on("initialize", later);
-    let server = linetender_drill::webserver::WebServer::start(linetender_drill::webserver::Config {
-        manners,
-        ..Default::default()
-    })
-    .unwrap();
+    let server = serving(manners);
     let start = crate::look::stopwatch();
     let only = linetender::Server::http("bad", &server.url()).eras(Eras::Only(Era::Legacy));
     let line = linetender::Line::open(only);
@@ -166,11 +163,7 @@ async fn credentials_that_are_missing_are_said_to_be() {
     let challenge = serde_json::json!({ "code": 401, "challenge": "Bearer realm=\"x\"" });
     manners.fault_on("initialize", Fault::new("status", challenge.clone()));
     manners.fault_on("server/discover", Fault::new("status", challenge));
-    let server = linetender_drill::webserver::WebServer::start(linetender_drill::webserver::Config {
-        manners,
-        ..Default::default()
-    })
-    .unwrap();
+    let server = serving(manners);
     let line = linetender::Line::open(linetender::Server::http("bad", &server.url()));
     let error = in_time(line.call_tool("echo", "{}")).await.unwrap_err();
     speaks(&error);

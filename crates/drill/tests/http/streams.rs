@@ -65,6 +65,24 @@ async fn h07_a_stream_that_is_cut_is_opened_again_and_costs_no_budget() {
 }
 
 #[tokio::test]
+async fn h07_what_changed_while_nobody_could_be_told_is_found_out() {
+    for era in ERAS {
+        let mut first = manners(era);
+        first.streams = Streams::CutAfter(Duration::from_millis(1));
+        let web = web_with(first, |server| server).await;
+        let mut events = web.line.events();
+        let streams = || web.server.counters().gets + web.server.counters().listens;
+        // Between two streams: nothing is open through which it could be said.
+        let before = eventually(|| Some(streams()).filter(|streams| *streams > 0)).await;
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        web.server.change_tools();
+        in_time(async { while !matches!(events.recv().await, Ok(Event::Changed(Kind::Tools, _))) {} }).await;
+        assert!(streams() > before, "{era:?}: by the next stream");
+        web.leaves_nothing().await;
+    }
+}
+
+#[tokio::test]
 async fn h17_an_empty_stream_is_no_reason_for_a_storm() {
     let mut first = manners(Era::Legacy);
     first.streams = Streams::Empty;

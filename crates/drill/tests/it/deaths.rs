@@ -388,6 +388,19 @@ async fn s25_a_child_of_the_server_in_its_own_session_goes_with_a_killed_reaper(
 }
 
 #[tokio::test]
+async fn a_stopped_reaper_does_not_keep_a_line_from_coming_back() {
+    let quick = policy(|settings| settings.close.kill = Span::from_millis(300));
+    let bad = bad_with(&[], |server| server.policy(quick));
+    let pid = bad.up().await;
+    kill("-STOP", parent(pid));
+    // Nobody reports its death: what is noticed is that its pipes are closed.
+    kill("-9", pid);
+    bad.back(1).await;
+    bad.works().await;
+    bad.leaves_nothing().await;
+}
+
+#[tokio::test]
 async fn helpers_that_a_server_leaves_to_themselves_are_buried() {
     let bad = bad(&[]);
     let reaper = parent(bad.up().await);

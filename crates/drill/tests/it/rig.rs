@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use linetender::{Rig, Server};
+use linetender::{Rig, Server, Span};
 
-use crate::look::{BADSERVER, children, eventually, in_time};
+use crate::look::{BADSERVER, children, eventually, in_time, lives, policy};
 
 fn named(name: &str, flags: &[&str]) -> Server {
     let argv = [BADSERVER].into_iter().chain(flags.iter().copied());
@@ -34,6 +34,40 @@ async fn only_what_changed_is_touched() {
     assert!(in_time(rig.shutdown(Duration::from_secs(20))).await);
     assert_eq!(kept.status().state, "closed");
     eventually(|| children().is_empty().then_some(())).await;
+}
+
+#[tokio::test]
+async fn a_server_that_takes_anothers_place_is_not_started_before_that_one_is_gone() {
+    let quick = policy(|settings| {
+        settings.close.stdin = Span::from_millis(300);
+        settings.close.term = Span::from_millis(300);
+    });
+    let rig = Rig::new();
+    rig.set([named("a", &["--ignore-eof"]).policy(quick)]);
+    let old = rig.line("a").unwrap();
+    in_time(old.ready()).await.unwrap();
+    let pid = eventually(|| old.pid()).await;
+    rig.set([named("a", &[])]);
+    let new = rig.line("a").unwrap();
+    let first = eventually(|| new.pid()).await;
+    assert!(first != pid && !lives(pid), "two servers of one name lived at once");
+    in_time(new.call_tool("echo", "{}")).await.unwrap();
+    assert!(in_time(rig.shutdown(Duration::from_secs(20))).await);
+}
+
+#[tokio::test]
+async fn a_call_under_way_may_end_before_its_line_is_taken_out() {
+    let rig = Rig::new();
+    rig.set([named("a", &[])]);
+    let line = rig.line("a").unwrap();
+    in_time(line.ready()).await.unwrap();
+    let asking = line.clone();
+    let call =
+        tokio::task::spawn(async move { asking.call_tool("sleep", r#"{"nonce":"s","ms":500}"#).await });
+    in_time(line.call_tool("echo", "{}")).await.unwrap();
+    rig.set([]);
+    in_time(call).await.unwrap().unwrap();
+    in_time(line.wait_for(|status| status.state == "closed")).await;
 }
 
 #[tokio::test]
