@@ -41,6 +41,10 @@ pub(crate) struct Run {
     #[arg(long, value_name = "NAME: VALUE", value_parser = header)]
     pub(crate) header: Vec<(String, String)>,
 
+    /// Waits for the server before the agent is greeted, instead of greeting it with what the server said the last time.
+    #[arg(long)]
+    pub(crate) no_memory: bool,
+
     /// The server's command and its arguments, or its address. A `--` before it is good style, but some programs that start
     /// us eat it.
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, required = true, value_name = "COMMAND")]

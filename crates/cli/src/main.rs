@@ -2,7 +2,6 @@
 
 mod args;
 mod log;
-#[expect(dead_code, reason = "the journal, the memory and the status come to live there")]
 mod places;
 mod run;
 mod stop;

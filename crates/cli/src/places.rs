@@ -12,6 +12,7 @@ pub(crate) fn state() -> Option<PathBuf> {
     place("XDG_STATE_HOME", ".local/state")
 }
 
+#[expect(dead_code, reason = "the status comes to live there")]
 /// What lives no longer than its program: `$XDG_RUNTIME_DIR/linetender`, or beside the state where there is none.
 pub(crate) fn runtime() -> Option<PathBuf> {
     match absolute("XDG_RUNTIME_DIR") {

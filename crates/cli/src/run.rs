@@ -3,11 +3,11 @@
 use std::path::Path;
 use std::process::ExitCode;
 
-use linetender::{Rig, Server, session};
+use linetender::{Memory, Rig, Server, session};
 use tokio::sync::Notify;
 
 use crate::stop::Signals;
-use crate::{args, log};
+use crate::{args, log, places};
 
 pub(crate) fn run(args: args::Run) -> ExitCode {
     if let Err(error) = log::start(args.log.as_deref()) {
@@ -21,8 +21,9 @@ pub(crate) fn run(args: args::Run) -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
+    let memory = if args.no_memory { None } else { memory() };
     let server = server(args);
-    let signal = runtime.block_on(serve(server));
+    let signal = runtime.block_on(serve(server, memory));
     // Reading from stdin may still block a thread; nothing is left to wait for.
     runtime.shutdown_background();
     signal.map_or(ExitCode::SUCCESS, |signal| ExitCode::from(128 + signal))
@@ -41,11 +42,17 @@ fn server(args: args::Run) -> Server {
     Server::stdio(name, args.command).inherit_env()
 }
 
+/// What servers said of themselves, so that an agent need not wait for one to start.
+fn memory() -> Option<Memory> {
+    let folder = places::cache()?.join("servers");
+    Memory::open(folder).inspect_err(|error| tracing::warn!(%error, "nothing is remembered")).ok()
+}
+
 /// Serves the agent until it goes. If somebody else wanted it to end, which signal said so.
-async fn serve(server: Server) -> Option<u8> {
+async fn serve(server: Server, memory: Option<Memory>) -> Option<u8> {
     let (mut signals, stop) = (Signals::listen(), Notify::new());
     let mut signal = None;
-    let rig = Rig::new();
+    let rig = memory.into_iter().fold(Rig::new(), Rig::remembering);
     let serve = session::serve(server, &rig, tokio::io::stdin(), tokio::io::stdout(), stop.notified());
     let asked_twice = async {
         signal = Some(signals.next().await);

@@ -2,93 +2,13 @@
 
 #![allow(clippy::disallowed_methods, reason = "a test measures with a real clock")]
 
+mod agent;
+
 use std::io::{BufRead as _, BufReader, Write as _};
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::process::{Child, Command, Stdio};
 
+use agent::{Agent, LINETENDER};
 use serde_json::{Value, json};
-
-const LINETENDER: &str = env!("CARGO_BIN_EXE_linetender");
-
-/// An agent that does everything by hand.
-struct Agent {
-    shim: Child,
-    to: Option<ChildStdin>,
-    from: BufReader<ChildStdout>,
-}
-
-impl Agent {
-    fn start(flags: &[&str]) -> Self {
-        Self::of(LINETENDER, flags)
-    }
-
-    fn of(linetender: &str, flags: &[&str]) -> Self {
-        let server = ["--", LINETENDER, "__badserver", "--era", "legacy"];
-        Self::run(linetender, server.iter().chain(flags))
-    }
-
-    fn run<'a>(linetender: &str, words: impl Iterator<Item = &'a &'a str>) -> Self {
-        let mut shim = Command::new(linetender)
-            .args(["run", "--name", "bad"])
-            .args(words)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
-        let (to, from) = (shim.stdin.take(), BufReader::new(shim.stdout.take().unwrap()));
-        Self { shim, to, from }
-    }
-
-    fn up(flags: &[&str]) -> Self {
-        Self::start(flags).greeted()
-    }
-
-    fn greeted(self) -> Self {
-        let mut agent = self;
-        let hello = json!({ "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": { "name": "t", "version": "1" } });
-        let answer = agent.ask(&json!("hello"), "initialize", &hello);
-        assert_eq!(answer["result"]["serverInfo"]["name"], "badserver", "{answer}");
-        agent.say(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }));
-        agent
-    }
-
-    fn say(&mut self, message: &Value) {
-        writeln!(self.to.as_mut().unwrap(), "{message}").unwrap();
-    }
-
-    fn send(&mut self, id: &Value, method: &str, params: &Value) {
-        self.say(&json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }));
-    }
-
-    /// The next message. Everything on stdout is one.
-    fn hear(&mut self) -> Value {
-        let mut line = String::new();
-        assert!(self.from.read_line(&mut line).unwrap() > 0, "the agent's pipe was closed");
-        serde_json::from_str(&line).unwrap_or_else(|_| panic!("not a message: {line}"))
-    }
-
-    /// The answer to this id; notifications before it are passed over.
-    fn ask(&mut self, id: &Value, method: &str, params: &Value) -> Value {
-        self.send(id, method, params);
-        loop {
-            let heard = self.hear();
-            if heard.get("id") == Some(id) {
-                return heard;
-            }
-        }
-    }
-
-    fn call(&mut self, id: &Value, tool: &str, arguments: &Value) -> Value {
-        self.ask(id, "tools/call", &json!({ "name": tool, "arguments": arguments }))
-    }
-}
-
-impl Drop for Agent {
-    fn drop(&mut self) {
-        let _ = self.shim.kill();
-        let _ = self.shim.wait();
-    }
-}
 
 #[test]
 fn an_agent_talks_to_its_server_as_if_nobody_stood_between() {

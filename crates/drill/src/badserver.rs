@@ -143,7 +143,7 @@ impl Server {
             "initialize" => answer(
                 id,
                 &json!({
-                    "protocolVersion": params["protocolVersion"],
+                    "protocolVersion": self.flags.revision.as_deref().map_or(params["protocolVersion"].clone(), Value::from),
                     "capabilities": self.capabilities(),
                     "serverInfo": { "name": "badserver", "version": "1" },
                 }),

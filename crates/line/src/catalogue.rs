@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use linetender_wire::frame::{Message, Outcome};
 use linetender_wire::http::headers::{Invalid, ParamHeaders};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use crate::dial::Link;
@@ -17,7 +17,7 @@ const PAGES: usize = 50;
 /// What a server offers, as it was spelt.
 #[derive(Clone, Debug, Default)]
 pub struct Catalogue {
-    /// The generation that it was read from; zero if it was never read.
+    /// The generation that it was read from; zero if none of this line was read yet.
     pub generation: u64,
     lists: BTreeMap<Kind, Vec<Item>>,
     /// Lists that the server says it has, and that were never read.
@@ -25,7 +25,8 @@ pub struct Catalogue {
 }
 
 /// Which list.
-#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+#[derive(Clone, Copy, Debug, Deserialize, Eq, Ord, PartialEq, PartialOrd, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Kind {
     /// `tools/list`.
     Tools,
@@ -81,6 +82,11 @@ impl Kind {
         }
     }
 
+    /// The list that a method asks for.
+    pub(crate) fn asked_by(method: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.method() == method)
+    }
+
     const fn method(self) -> &'static str {
         match self {
             Self::Tools => "tools/list",
@@ -104,6 +110,36 @@ impl Catalogue {
     /// The entries of a list, raw, in the server's order.
     pub fn list(&self, kind: Kind) -> impl Iterator<Item = &str> {
         self.lists.get(&kind).into_iter().flatten().map(|item| &*item.text)
+    }
+
+    /// What was known of the server before this line: it is shown, but it is nobody's word that a tool is safe.
+    pub(crate) fn remembered(lists: BTreeMap<Kind, Vec<Box<RawValue>>>) -> Self {
+        let items = |list: Vec<Box<RawValue>>| list.iter().map(|entry| Item::of(entry).hearsay()).collect();
+        let lists = lists.into_iter().map(|(kind, list)| (kind, items(list))).collect();
+        Self { generation: 0, lists, unread: BTreeSet::new() }
+    }
+
+    /// Its lists, to be known the next time.
+    pub(crate) fn to_remember(&self) -> BTreeMap<Kind, Vec<Box<RawValue>>> {
+        let raw = |item: &Item| RawValue::from_string(item.text.to_string()).ok();
+        self.lists.iter().map(|(kind, list)| (*kind, list.iter().filter_map(raw).collect())).collect()
+    }
+
+    /// Whether it says anything of the server, be it of this line or of one before.
+    pub(crate) fn is_known(&self) -> bool {
+        self.generation > 0 || !self.lists.is_empty()
+    }
+
+    /// Whether every list that the server has could be read.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.generation > 0 && self.unread.is_empty()
+    }
+
+    /// A whole list as the result of asking for it, if it is known.
+    pub(crate) fn result(&self, kind: Kind) -> Option<String> {
+        let items = self.lists.get(&kind)?;
+        let entries: Vec<&str> = items.iter().map(|item| &*item.text).collect();
+        Some(format!(r#"{{"{}":[{}]}}"#, kind.member(), entries.join(",")))
     }
 
     /// Whether the server calls this tool read-only or idempotent.

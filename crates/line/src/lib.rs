@@ -30,6 +30,7 @@ mod error;
 mod ledger;
 mod line;
 mod listen;
+mod memory;
 #[cfg(all(test, shuttle))]
 mod races;
 mod reach;
@@ -50,6 +51,7 @@ pub use linetender_wire::Redacted;
 pub use linetender_wire::handshake::{Era, Eras, Hello};
 pub use linetender_wire::stdio::reaper;
 pub use linetender_wire::stdio::{Env, Program};
+pub use memory::Memory;
 pub use rig::{Rig, RigChange};
 pub use server::Server;
 pub use status::Status;

@@ -17,6 +17,7 @@ use crate::dial::Link;
 use crate::dial_gate::DialGate;
 use crate::error::{CallError, CallErrorKind};
 use crate::ledger::Agent;
+use crate::memory::Remembered;
 use crate::rig::Rig;
 use crate::server::Server;
 use crate::status::{Published, Status};
@@ -61,6 +62,7 @@ impl Line {
         dial_gate: DialGate,
         agent: Option<Agent>,
         predecessor: Option<watch::Receiver<Status>>,
+        remembered: Option<Remembered>,
     ) -> Self {
         let clock = Clock::start();
         let policy = *server.policy.settings();
@@ -74,8 +76,9 @@ impl Line {
         };
         let (states, state) = watch::channel(status.clone());
         let (publish, published) = watch::channel(Published { gate: Gate::Knock, link: None, status });
-        let (greetings, greeting) = watch::channel(None);
-        let (new_catalogue, catalogue) = watch::channel(Arc::new(Catalogue::default()));
+        let (known, lists) = remembered.map(|known| (Arc::new(known.greeting), known.catalogue)).unzip();
+        let (greetings, greeting) = watch::channel(known);
+        let (new_catalogue, catalogue) = watch::channel(Arc::new(lists.unwrap_or_default()));
         let (events, _) = broadcast::channel(EVENTS_KEPT);
         let wishes = Arc::<Wishes>::default();
         let audience = Arc::new(Audience::alone(agent));
@@ -206,10 +209,10 @@ impl Line {
     /// If the line could not come up, or its lists could not be read.
     pub async fn catalogue(&self) -> Result<Arc<Catalogue>, CallError> {
         let mut catalogue = self.shared.catalogue.clone();
-        if catalogue.borrow().generation == 0 {
+        if !catalogue.borrow().is_known() {
             self.ready().await?;
             let limit = duration(self.shared.server.policy.settings().dial.handshake);
-            let read = tokio::time::timeout(limit, catalogue.wait_for(|catalogue| catalogue.generation > 0));
+            let read = tokio::time::timeout(limit, catalogue.wait_for(|catalogue| catalogue.is_known()));
             if !matches!(read.await, Ok(Ok(_))) {
                 let cause = "the server's lists could not be read";
                 return Err(self.probe_call().error_before(CallErrorKind::HeldTooLong, cause.to_owned()));
@@ -325,6 +328,21 @@ impl Line {
     fn link(&self, only: Option<Generation>) -> Option<Arc<Link>> {
         let link = self.shared.published.borrow().link.clone();
         link.filter(|link| only.is_none_or(|only| only == link.generation))
+    }
+
+    /// Whether calls go straight to the server now.
+    pub(crate) fn is_up(&self) -> bool {
+        matches!(self.shared.published.borrow().gate, Gate::Go { .. })
+    }
+
+    /// A list as it was last known, as the result of asking for it.
+    pub(crate) fn known_list(&self, kind: Kind) -> Option<String> {
+        self.shared.catalogue.borrow().result(kind)
+    }
+
+    /// What is known of the server, to be watched.
+    pub(crate) fn known(&self) -> (watch::Receiver<Option<Arc<Greeting>>>, watch::Receiver<Arc<Catalogue>>) {
+        (self.shared.greeting.clone(), self.shared.catalogue.clone())
     }
 
     /// What the server last said of itself.

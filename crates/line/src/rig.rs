@@ -9,6 +9,7 @@ use tokio::task::JoinSet;
 
 use crate::dial_gate::DialGate;
 use crate::line::Line;
+use crate::memory::Memory;
 use crate::server::Server;
 use crate::status::Status;
 
@@ -31,6 +32,7 @@ use crate::status::Status;
 pub struct Rig {
     dial_gate: DialGate,
     lines: Arc<Mutex<Lines>>,
+    memory: Option<Arc<Memory>>,
 }
 
 #[derive(Debug, Default)]
@@ -66,7 +68,15 @@ impl Rig {
     /// servers get the limit that was.
     pub fn with_dials_at_once(dials: usize) -> Self {
         linetender_wire::stdio::raise_descriptor_limit();
-        Self { dial_gate: DialGate::new(dials), lines: Arc::default() }
+        Self { dial_gate: DialGate::new(dials), lines: Arc::default(), memory: None }
+    }
+
+    /// Remembers what servers say of themselves: an agent that is alone with its server is greeted with that the next time,
+    /// while the server is still starting.
+    #[must_use]
+    pub fn remembering(mut self, memory: Memory) -> Self {
+        self.memory = Some(Arc::new(memory));
+        self
     }
 
     /// A line to a server, dialled at once. The rig does not hold it: it ends with its last handle.
@@ -78,7 +88,7 @@ impl Rig {
 
     /// A line to a server, dialled when somebody needs it. The rig does not hold it.
     pub fn lazy(&self, server: Server) -> Line {
-        Line::on(server, self.dial_gate.clone(), None, None)
+        Line::on(server, self.dial_gate.clone(), None, None, None)
     }
 
     /// Holds lines to these servers, and to no others. What is new is dialled; what is not among them any more, or is
@@ -103,7 +113,7 @@ impl Rig {
                 before => {
                     // Two servers of one name never live at once: they hold ports, locks, profiles.
                     let old = lines.take_out(&name);
-                    let line = Line::on(server, self.dial_gate.clone(), None, old);
+                    let line = Line::on(server, self.dial_gate.clone(), None, old, None);
                     line.wake();
                     lines.held.insert(Arc::clone(&name), line);
                     let list = if before.is_some() { &mut change.replaced } else { &mut change.added };
@@ -142,6 +152,10 @@ impl Rig {
 
     fn lines(&self) -> MutexGuard<'_, Lines> {
         self.lines.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn memory(&self) -> Option<&Memory> {
+        self.memory.as_deref()
     }
 
     pub(crate) fn dial_gate(&self) -> DialGate {

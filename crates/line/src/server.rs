@@ -1,6 +1,7 @@
 //! What the user configured: a name, how to reach it, and its policy.
 
 mod http;
+mod identity;
 
 use std::collections::HashSet;
 use std::ffi::OsString;

@@ -8,16 +8,18 @@ mod bridge;
 mod ends;
 mod hear;
 mod questions;
+mod recall;
 mod replies;
 mod rounds;
 mod subscriptions;
 
 use std::collections::HashMap;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use bytes::Bytes;
 use linetender_wire::frame;
-use linetender_wire::handshake::{Era, Eras, Hello};
+use linetender_wire::handshake::{Era, Eras, Greeting, Hello};
 use linetender_wire::queue;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{broadcast, mpsc};
@@ -26,6 +28,7 @@ use tokio::task::{AbortHandle, JoinSet};
 use crate::clock::duration;
 use crate::ledger::{Agent as Listener, FromServer};
 use crate::line::{Event, Line};
+use crate::memory::Page;
 use crate::rig::Rig;
 use crate::server::Server;
 use ends::{Handed, Reader, Says};
@@ -154,6 +157,8 @@ struct Open {
     events: broadcast::Receiver<Event>,
     questions: Questions,
     subscriptions: Subscriptions,
+    /// What the agent was told of its server. It goes by that as long as it lives.
+    promised: Arc<OnceLock<Arc<Greeting>>>,
     /// From which level on a legacy agent wants to see log messages of a modern server.
     level: Option<String>,
 }
@@ -209,7 +214,14 @@ impl Session {
         let agent = Listener { era, said: tell, direct: self.to_agent.clone() };
         let (line, seat) = match &self.on {
             On::Own(server, rig) => {
-                let line = Line::on(introduced(server, era, params), rig.dial_gate(), Some(agent), None);
+                let page = rig.memory().map(|memory| memory.page(server, era, params));
+                let remembered = page.as_ref().and_then(Page::recall);
+                let greeting = remembered.as_ref().map(|known| known.greeting.clone());
+                let server = introduced(server, era, params);
+                let line = Line::on(server, rig.dial_gate(), Some(agent), None, remembered);
+                if let Some(page) = page {
+                    self.tasks.spawn(recall::Keeper::of(&line, page, greeting).run());
+                }
                 line.wake();
                 (line, None)
             }
@@ -224,6 +236,7 @@ impl Session {
             events,
             questions: Questions::default(),
             subscriptions: Subscriptions::default(),
+            promised: Arc::default(),
             level: None,
         });
         line

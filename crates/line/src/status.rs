@@ -35,6 +35,8 @@ pub struct Why {
     pub stderr: Option<String>,
     /// The leaves: `exit`, `recycle`, …
     pub leaves: Vec<&'static str>,
+    /// Whether all of it was wanted.
+    pub planned: bool,
 }
 
 /// What the tender publishes: the gate and what belongs to it.
@@ -66,7 +68,8 @@ impl Why {
                 CauseDetail::Concluded(_) => None,
             })
         });
-        Self { text, stderr, leaves: cause.leaves().iter().map(Leaf::name).collect() }
+        let leaves = cause.leaves().iter().map(Leaf::name).collect();
+        Self { text, stderr, leaves, planned: cause.leaves().planned() }
     }
 }
 

@@ -383,7 +383,7 @@ impl Running {
         let changes = catalogue.changes_since(&before);
         self.tender.catalogue.send_replace(Arc::new(catalogue));
         // The first reading is no change: nobody had another.
-        if before.generation > 0 {
+        if before.is_known() {
             for (kind, change) in changes {
                 let _ = self.tender.events.send(line::Event::Changed(kind, Arc::new(change)));
             }

@@ -11,11 +11,8 @@ use crate::webserver::{Config, Ending, Sockets, WebServer};
 /// In how much time no more than so many may come.
 const BUCKET: Duration = Duration::from_millis(100);
 
-/// How long every line has tried twice: a call that broke, a probe, another probe.
-const TWICE: Duration = Duration::from_millis(1500);
-
-/// How long the server is away after that.
-const AWAY: Duration = Duration::from_secs(6);
+/// How long the server is away: two probes of every line, and then several attempts.
+const AWAY: Duration = Duration::from_millis(7500);
 
 /// Longer than the longest backoff and a place at the end of the line.
 const BACK: Duration = Duration::from_secs(120);
@@ -43,13 +40,19 @@ async fn stampede(count: usize, era: Era) -> Result<String, String> {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
         server.set(|manners| manners.sockets = Sockets::Reset);
+        let before = server.counters().attempts.len();
         server.end_connections(Ending::Reset);
+        before
     };
-    tokio::join!(calls, death);
-    let died = server.counters().attempts.last().copied().unwrap_or_default();
-    tokio::time::sleep(TWICE + AWAY).await;
-    let tries = server.counters().attempts;
-    let later: Vec<Duration> = tries.iter().copied().filter(|at| *at > died + TWICE).collect();
+    let ((), before) = tokio::join!(calls, death);
+    tokio::time::sleep(AWAY).await;
+    // Two probes of each line say that it is gone. What comes after them is counted, and not by when it should: on a busy
+    // machine they come late.
+    let mut later = server.counters().attempts.split_off(before);
+    let later = later.split_off(later.len().min(2 * count));
+    if later.is_empty() {
+        return Err(format!("{era:?}: nobody tried a third time, so nothing was seen"));
+    }
     server.set(|manners| manners.sockets = Sockets::Open);
     let returned = tokio::time::timeout(BACK, come_back(&server, &lines)).await;
     let returned = returned.map_err(|_| "some lines never came back".to_owned())?;
@@ -66,7 +69,7 @@ async fn stampede(count: usize, era: Era) -> Result<String, String> {
     Ok(format!(
         "{count} {era:?} lines, a server away for {} s: after the second attempt at most {most} attempts within 100 ms \
          ({allowed} allowed), {} in all; every line is back",
-        (TWICE + AWAY).as_secs(),
+        AWAY.as_secs(),
         later.len(),
     ))
 }

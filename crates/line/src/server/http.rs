@@ -1,11 +1,14 @@
 //! A server that is somewhere else.
 
+use std::hash::Hasher;
 use std::sync::OnceLock;
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 use linetender_core::Settings as Policy;
 use linetender_wire::http::{Approach, Endpoint, Settings, Surroundings};
 use linetender_wire::{Redacted, Seen};
+
+use super::identity::put;
 
 /// How it is reached.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -42,6 +45,16 @@ impl Http {
 
     pub(crate) fn http2(&mut self) {
         self.settings.http2_only = true;
+    }
+
+    pub(super) fn identify(&self, hash: &mut impl Hasher) {
+        put(hash, "http");
+        put(hash, self.endpoint.as_ref().map(ToString::to_string).unwrap_or_default());
+        for (name, value) in &self.headers {
+            put(hash, name.as_str());
+            hash.write_usize(value.len());
+            hash.write(value.as_bytes());
+        }
     }
 
     pub(crate) fn approach(&self, policy: &Policy, seed: u64) -> Result<Approach, Seen> {

@@ -23,6 +23,14 @@ pub(super) fn answer(answer: &Answer, agent: Era, method: &str, id: &str) -> Byt
     answer.with_id(id)
 }
 
+/// A result that is not the server's own, as the agent is to read it.
+pub(super) fn result(agent: Era, method: &str, result: String) -> String {
+    match agent {
+        Era::Legacy => result,
+        Era::Modern => completed(method, &result),
+    }
+}
+
 /// A legacy result with what a modern one must have.
 // MCP 2026-07-28: `resultType` on every result, `ttlMs` and `cacheScope` on what may be cached.
 fn completed(method: &str, result: &str) -> String {

@@ -1,5 +1,7 @@
 //! What the agent says, what the server says, and what becomes of it.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use linetender_core::Generation;
 use linetender_wire::frame::{self, Frame, Message};
@@ -111,7 +113,7 @@ impl Session {
         if let Some(answer) = open.answer_locally(id, method, params) {
             return Some(answer);
         }
-        let (era, level) = (open.era, open.level.clone());
+        let (era, level, promised) = (open.era, open.level.clone(), Arc::clone(&open.promised));
         let (to_agent, rounds) = (self.to_agent.clone(), self.rounds.0.clone());
         let (id, method) = (Box::<str>::from(id), method.to_owned());
         // One that did not ask for progress must not get any: some agents hang up on it.
@@ -120,12 +122,20 @@ impl Session {
         let key = id.clone();
         let task = self.tasks.spawn(async move {
             // It is the first request of many agents, and then nobody knows yet whether the server can read it.
-            let asks_a_legacy_one = era == Era::Modern
+            let quoted = era == Era::Modern
                 && method == "server/discover"
-                && replies::era(&line).await == Some(Era::Legacy);
-            let text = match (era, method.as_str()) {
-                (Era::Legacy, "initialize") => replies::initialized(&line, &id, params.as_deref()).await,
-                _ if asks_a_legacy_one => replies::discovered(&line, &id).await,
+                && (replies::era(&line).await == Some(Era::Legacy) || !line.is_up());
+            let listed = if line.is_up() {
+                None
+            } else {
+                replies::listed(&line, &id, &method, params.as_deref(), era)
+            };
+            let text = match (era, method.as_str(), listed) {
+                (Era::Legacy, "initialize", _) => {
+                    replies::initialized(&line, &id, params.as_deref(), &promised).await
+                }
+                (_, _, Some(listed)) => listed,
+                _ if quoted => replies::discovered(&line, &id, &promised).await,
                 _ => {
                     let progress = to_agent.clone();
                     let mut options = Options::default().deadline(Deadline::Agent);
@@ -143,9 +153,13 @@ impl Session {
                         _ => params,
                     };
                     let call = rounds::Call { line: &line, method: &method, options, rounds: &rounds, era };
+                    let first_page = Kind::asked_by(&method).and(params.clone());
                     match call.run(params).await {
-                        Ok(answer) => bridge::answer(&answer, era, &method, &id),
-                        Err(error) => replies::failed(&method, &id, &error, era),
+                        Ok(answer) => replies::broken(&line, &promised, &method, &id, &answer)
+                            .unwrap_or_else(|| bridge::answer(&answer, era, &method, &id)),
+                        // A server that is down keeps its lists.
+                        Err(error) => replies::listed(&line, &id, &method, first_page.as_deref(), era)
+                            .unwrap_or_else(|| replies::failed(&method, &id, &error, era)),
                     }
                 }
             };

@@ -1,6 +1,6 @@
 //! What the agent is told in the server's place.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use linetender_wire::frame;
@@ -8,40 +8,114 @@ use linetender_wire::handshake::{Era, Greeting};
 
 use super::bridge;
 
+use crate::call::{Answer, Members, respell_member};
+use crate::catalogue::Kind;
 use crate::error::CallError;
 use crate::line::Line;
 
+/// What the agent was told of its server.
+type Promised = OnceLock<Arc<Greeting>>;
+
 /// What a server is told that asks more than an agent can answer.
 pub(crate) const TOO_MANY_QUESTIONS: &str = r#"{"code":7002,"message":"linetender: the agent has too many questions to answer","data":{"source":"linetender"}}"#;
+
+/// A server that came back without something that it had.
+const NO_LONGER_OFFERED: i64 = 7007;
 
 /// How often a server may die between coming up and being quoted.
 const TRIES: u32 = 3;
 
 /// The answer to a legacy agent's `initialize`: what the server said to ours, in the agent's own era.
-pub(super) async fn initialized(line: &Line, id: &str, asked: Option<&str>) -> Bytes {
+pub(super) async fn initialized(line: &Line, id: &str, asked: Option<&str>, promised: &Promised) -> Bytes {
     match greeting(line, id).await {
-        Ok(greeting) => frame::reply(
-            id,
-            &match greeting.era {
+        Ok(greeting) => {
+            let result = match greeting.era {
                 Era::Modern => bridge::initialized(&greeting.result, asked, line.name()),
                 // Alone with its server, the agent has asked for the version itself.
                 Era::Legacy if line.speaks_for(asked) => greeting.result.to_string(),
                 Era::Legacy => bridge::same_era(&greeting.result, asked),
-            },
-        ),
+            };
+            let _ = promised.set(greeting);
+            frame::reply(id, &result)
+        }
         Err(failed) => failed,
     }
 }
 
-/// The answer to a modern agent's `server/discover`, where the server is a legacy one.
-pub(super) async fn discovered(line: &Line, id: &str) -> Bytes {
+/// The answer to a modern agent's `server/discover`, where the server is a legacy one, or not up.
+pub(super) async fn discovered(line: &Line, id: &str, promised: &Promised) -> Bytes {
     match greeting(line, id).await {
-        Ok(greeting) if greeting.era == Era::Legacy => {
-            frame::reply(id, &bridge::discovered(&greeting.result, line.name()))
+        Ok(greeting) => {
+            let result = match greeting.era {
+                Era::Legacy => bridge::discovered(&greeting.result, line.name()),
+                // Nobody can say how long the word of a server is good that does not say it now.
+                Era::Modern => respell_member(&greeting.result, "ttlMs", "0")
+                    .unwrap_or_else(|| greeting.result.to_string()),
+            };
+            let _ = promised.set(greeting);
+            frame::reply(id, &result)
         }
-        Ok(greeting) => frame::reply(id, &greeting.result),
         Err(failed) => failed,
     }
+}
+
+/// A list as it was last known: the answer while the server is down, or starts.
+pub(super) fn listed(line: &Line, id: &str, method: &str, params: Option<&str>, era: Era) -> Option<Bytes> {
+    let kind = Kind::asked_by(method)?;
+    // A later page is a server's own business.
+    let first = params.and_then(Members::of).is_none_or(|members| members.get("cursor").is_none());
+    let list = line.known_list(kind).filter(|_| first)?;
+    Some(frame::reply(id, &bridge::result(era, method, list)))
+}
+
+/// The server refuses what it once offered: that it does not any more is what the agent has to know.
+pub(super) fn broken(
+    line: &Line,
+    promised: &Promised,
+    method: &str,
+    id: &str,
+    answer: &Answer,
+) -> Option<Bytes> {
+    let said = answer.error()?;
+    let capability = capability(method)?;
+    let now = line.greeting()?;
+    let offers = |greeting: &Greeting| offers(greeting, capability);
+    if !promised.get().is_some_and(|then| offers(then)) || offers(&now) {
+        return None;
+    }
+    let server = line.name();
+    let cause = format!("it no longer offers {capability}, as it did when this session began");
+    let said = linetender_wire::Redacted::head(said, 200);
+    let error = serde_json::json!({
+        "code": NO_LONGER_OFFERED,
+        "message": format!("{server}: {cause}; a new connection will see what it offers now (it says: {said})"),
+        "data": {
+            "source": "linetender",
+            "server": server,
+            "phase": "answer",
+            "cause": cause,
+            "delivery": "answered",
+            "nextTry": "now",
+        },
+    });
+    Some(frame::error_reply(id, &error.to_string()))
+}
+
+/// What a server must offer for a method to mean anything.
+fn capability(method: &str) -> Option<&'static str> {
+    Some(match method.split_once('/')?.0 {
+        "tools" => "tools",
+        "prompts" => "prompts",
+        "resources" => "resources",
+        "completion" => "completions",
+        "logging" => "logging",
+        _ => return None,
+    })
+}
+
+fn offers(greeting: &Greeting, capability: &str) -> bool {
+    let capabilities = Members::of(&greeting.result).and_then(|members| members.get("capabilities"));
+    capabilities.and_then(|has| Members::of(has.get())).is_some_and(|has| has.get(capability).is_some())
 }
 
 /// The era that the server speaks, once it is up.
@@ -51,6 +125,10 @@ pub(super) async fn era(line: &Line) -> Option<Era> {
 
 /// What the server said of itself, once it is up; or the answer that says why it did not.
 async fn greeting(line: &Line, id: &str) -> Result<Arc<Greeting>, Bytes> {
+    // While it is down, it is what it was.
+    if let Some(greeting) = line.greeting() {
+        return Ok(greeting);
+    }
     for _ in 0..TRIES {
         if let Err(error) = line.ready().await {
             return Err(failed("initialize", id, &error, Era::Legacy));

@@ -1,0 +1,161 @@
+//! Fast start: an agent is greeted with what its server said the last time, while the server is still starting.
+
+#![allow(clippy::disallowed_methods, reason = "a test measures with a real clock")]
+
+mod agent;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use agent::{Agent, LINETENDER};
+use serde_json::{Value, json};
+
+/// A home of the test's own, and a server in it whose flags can be changed from one start to the next.
+struct Home(PathBuf);
+
+impl Home {
+    fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("linetender-home-{name}-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&path);
+        fs::create_dir_all(&path).unwrap();
+        Self(path)
+    }
+
+    fn path(&self) -> &Path {
+        &self.0
+    }
+
+    /// The same command each time; what it does is in a file.
+    fn agent(&self, does: &str) -> Agent {
+        fs::write(self.0.join("does"), does).unwrap();
+        let file = self.0.join("does").display().to_string();
+        Agent::at_home(self.path(), &["--", "sh", "-c", r#"eval "$(cat "$1")""#, "sh", &file])
+    }
+
+    fn bad(&self, flags: &str) -> Agent {
+        self.agent(&bad(flags))
+    }
+
+    /// Runs it once, so that it is known.
+    fn known(&self, flags: &str) {
+        let mut agent = self.bad(flags).greeted();
+        agent.call(&json!(1), "echo", &json!({}));
+        self.pages(1);
+    }
+
+    /// Waits until so many pages are written.
+    fn pages(&self, wanted: usize) {
+        let folder = self.0.join("linetender/servers");
+        let count = || {
+            let entries = fs::read_dir(&folder).into_iter().flatten().flatten();
+            entries.filter(|entry| entry.path().extension().is_some_and(|end| end == "json")).count()
+        };
+        let start = std::time::Instant::now();
+        while count() != wanted {
+            assert!(start.elapsed().as_secs() < 20, "{} pages, not {wanted}", count());
+            std::thread::yield_now();
+        }
+    }
+}
+
+impl Drop for Home {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+fn bad(flags: &str) -> String {
+    format!("exec '{LINETENDER}' __badserver --era legacy {flags}")
+}
+
+/// A server that never says a word.
+const SILENT: &str = "exec sleep 100";
+
+fn names(answer: &Value) -> Vec<&str> {
+    let tools = answer["result"]["tools"].as_array().unwrap();
+    tools.iter().map(|tool| tool["name"].as_str().unwrap()).collect()
+}
+
+#[test]
+fn a_known_server_is_greeted_and_listed_before_it_has_said_a_word() {
+    let home = Home::new("known");
+    let mut agent = home.bad("").greeted();
+    let live = agent.ask(&json!(1), "tools/list", &json!({}));
+    home.pages(1);
+    drop(agent);
+    let mut agent = home.agent(SILENT).greeted();
+    let known = agent.ask(&json!(1), "tools/list", &json!({}));
+    assert_eq!(known["result"]["tools"], live["result"]["tools"]);
+    assert!(known["result"].get("nextCursor").is_none());
+}
+
+#[test]
+fn a_call_waits_for_the_server_that_was_only_remembered() {
+    let home = Home::new("waits");
+    home.known("");
+    let mut agent = home.bad("--start-delay-ms 300").greeted();
+    let answer = agent.call(&json!(1), "echo", &json!({ "n": 1 }));
+    assert_eq!(answer["result"]["content"][0]["text"], r#"{"n":1}"#);
+}
+
+#[test]
+fn a_list_that_is_another_now_is_told_once() {
+    let home = Home::new("list");
+    home.known("");
+    let extra = home.path().join("extra");
+    fs::write(&extra, "surprise").unwrap();
+    let mut agent = home.bad(&format!("--start-delay-ms 200 --changing '{}'", extra.display())).greeted();
+    assert!(!names(&agent.ask(&json!(1), "tools/list", &json!({}))).contains(&"surprise"));
+    assert_eq!(agent.hear()["method"], "notifications/tools/list_changed");
+    assert!(names(&agent.ask(&json!(2), "tools/list", &json!({}))).contains(&"surprise"));
+    agent.send(&json!(3), "tools/call", &json!({ "name": "echo", "arguments": {} }));
+    assert_eq!(agent.hear()["id"], 3, "it is told once");
+}
+
+#[test]
+fn a_capability_that_has_vanished_is_refused_with_the_reason() {
+    let home = Home::new("vanished");
+    home.known("--full");
+    let mut agent = home.bad("").greeted();
+    agent.call(&json!(1), "echo", &json!({}));
+    let error = &agent.ask(&json!(2), "prompts/get", &json!({ "name": "hello" }))["error"];
+    let message = error["message"].as_str().unwrap();
+    assert!(message.contains("no longer offers prompts"), "{error}");
+    assert_eq!(error["data"]["source"], "linetender");
+    // What never was there is the server's own business.
+    assert_eq!(agent.ask(&json!(3), "no/such", &json!({}))["error"]["code"], -32601);
+}
+
+#[test]
+fn another_version_is_not_remembered_again() {
+    let home = Home::new("version");
+    home.known("");
+    let mut agent = home.bad("--revision 2024-11-05").greeted();
+    agent.call(&json!(1), "echo", &json!({}));
+    home.pages(0);
+}
+
+#[test]
+fn three_starts_that_failed_and_nobody_is_greeted_from_memory_any_more() {
+    let home = Home::new("failed");
+    home.known("");
+    let mut agent = home.agent("exit 3").greeted();
+    let answer = agent.call(&json!(1), "echo", &json!({}));
+    assert_eq!(answer["result"]["isError"], true, "{answer}");
+    assert!(answer["result"]["content"][0]["text"].as_str().unwrap().contains("status 3"), "{answer}");
+    home.pages(0);
+    drop(agent);
+    let mut agent = home.agent("exit 3");
+    let hello = json!({ "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": { "name": "t", "version": "1" } });
+    assert!(agent.ask(&json!(1), "initialize", &hello)["error"]["code"].is_i64());
+}
+
+#[test]
+fn an_agent_that_leaves_early_does_not_make_a_start_fail() {
+    let home = Home::new("early");
+    home.known("");
+    for _ in 0..4 {
+        drop(home.agent(SILENT).greeted());
+    }
+    home.agent(SILENT).greeted();
+}

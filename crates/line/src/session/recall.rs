@@ -1,0 +1,91 @@
+//! Keeping the memory true while an agent is alone with its server.
+
+use std::sync::Arc;
+
+use linetender_wire::handshake::{Era, Greeting};
+use tokio::sync::{broadcast, watch};
+
+use crate::call::Members;
+use crate::catalogue::Catalogue;
+use crate::line::{Event, Line};
+use crate::memory::{Page, Remembered};
+
+/// Writes down what the server says of itself, and that it does not start. Ends with the line.
+pub(super) struct Keeper {
+    page: Page,
+    /// What the agent was greeted with before the server had said anything.
+    recalled: Option<Greeting>,
+    greeting: watch::Receiver<Option<Arc<Greeting>>>,
+    catalogue: watch::Receiver<Arc<Catalogue>>,
+    events: broadcast::Receiver<Event>,
+}
+
+impl Keeper {
+    pub(super) fn of(line: &Line, page: Page, recalled: Option<Greeting>) -> Self {
+        let (greeting, catalogue) = line.known();
+        Self { page, recalled, greeting, catalogue, events: line.events() }
+    }
+
+    pub(super) async fn run(mut self) {
+        let (mut up, mut failed) = (0, 0);
+        loop {
+            tokio::select! {
+                read = self.catalogue.changed() => {
+                    if read.is_err() || !self.keep().await {
+                        return;
+                    }
+                }
+                event = self.events.recv() => match event {
+                    Ok(Event::State(now)) => match now.state {
+                        "up" => up = now.generation,
+                        // It never came up, and nobody had wanted it to end.
+                        "ending" | "waiting" | "parked"
+                            if now.generation > up.max(failed)
+                                && now.cause.as_ref().is_some_and(|why| !why.planned) =>
+                        {
+                            failed = now.generation;
+                            self.on_disk(Page::failed).await;
+                        }
+                        _ => {}
+                    },
+                    Ok(Event::Changed(..)) | Err(broadcast::error::RecvError::Lagged(_)) => {}
+                    Err(broadcast::error::RecvError::Closed) => return,
+                },
+            }
+        }
+    }
+
+    /// The lists of a generation were read. Whether the page is still worth keeping.
+    async fn keep(&mut self) -> bool {
+        let catalogue = Arc::clone(&self.catalogue.borrow_and_update());
+        let greeting = self.greeting.borrow().clone();
+        let Some(greeting) = greeting.filter(|_| catalogue.is_whole()) else { return true };
+        if self
+            .recalled
+            .take()
+            .is_some_and(|recalled| recalled.era != greeting.era || version(&recalled) != version(&greeting))
+        {
+            // What this agent was promised is not what this server speaks: the next one waits for the server's own word.
+            tracing::info!("the server speaks another version than the last time; it is not remembered");
+            self.on_disk(Page::forget).await;
+            return false;
+        }
+        let what = Remembered { greeting: (*greeting).clone(), catalogue: (*catalogue).clone() };
+        self.on_disk(move |page| page.keep(&what)).await;
+        true
+    }
+
+    /// A disk may be slow, and calls must not wait for it.
+    async fn on_disk(&self, work: impl FnOnce(&Page) + Send + 'static) {
+        let page = self.page.clone();
+        let _ = tokio::task::spawn_blocking(move || work(&page)).await;
+    }
+}
+
+/// The revision that a server agreed to speak.
+fn version(greeting: &Greeting) -> Option<&str> {
+    match greeting.era {
+        Era::Legacy => Some(Members::of(&greeting.result)?.get("protocolVersion")?.get()),
+        Era::Modern => None,
+    }
+}
