@@ -2,6 +2,7 @@
 
 mod args;
 mod log;
+mod pipes;
 mod places;
 mod run;
 mod stop;

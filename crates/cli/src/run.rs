@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use linetender::{Memory, Rig, Server, session};
 use tokio::sync::Notify;
 
+use crate::pipes::Pipes;
 use crate::stop::Signals;
 use crate::{args, log, places};
 
@@ -53,7 +54,14 @@ async fn serve(server: Server, memory: Option<Memory>) -> Option<u8> {
     let (mut signals, stop) = (Signals::listen(), Notify::new());
     let mut signal = None;
     let rig = memory.into_iter().fold(Rig::new(), Rig::remembering);
-    let serve = session::serve(server, &rig, tokio::io::stdin(), tokio::io::stdout(), stop.notified());
+    let Pipes { input, output, gone, borrowed } = Pipes::take();
+    let over = async {
+        tokio::select! {
+            () = stop.notified() => {}
+            () = gone.for_good() => {}
+        }
+    };
+    let serve = session::serve(server, &rig, input, output, over);
     let asked_twice = async {
         signal = Some(signals.next().await);
         stop.notify_one();
@@ -64,6 +72,7 @@ async fn serve(server: Server, memory: Option<Memory>) -> Option<u8> {
         ended = serve => tracing::info!(?ended, "session"),
         () = asked_twice => tracing::warn!("stopped at once"),
     }
+    drop(borrowed);
     signal
 }
 

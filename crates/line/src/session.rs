@@ -14,6 +14,7 @@ mod rounds;
 mod subscriptions;
 
 use std::collections::HashMap;
+use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -200,7 +201,7 @@ impl Session {
                 () = &mut stop => break Ended::Stopped,
             }
         };
-        self.end(ended).await;
+        self.end(ended, stop).await;
         ended
     }
 
@@ -243,7 +244,7 @@ impl Session {
     }
 
     /// Answers that are on their way still reach an agent that only stopped asking; then everything goes.
-    async fn end(self, why: Ended) {
+    async fn end(self, why: Ended, stop: Pin<&mut impl Future<Output = ()>>) {
         let Self { on, mut tasks, running, to_agent, open, .. } = self;
         if why == Ended::AgentGone {
             let answered = async {
@@ -251,7 +252,11 @@ impl Session {
                     tasks.join_next().await;
                 }
             };
-            let _ = tokio::time::timeout(LAST_ANSWERS, answered).await;
+            tokio::select! {
+                _ = tokio::time::timeout(LAST_ANSWERS, answered) => {}
+                // Somebody knows that nobody will read them.
+                () = stop => {}
+            }
         }
         running.values().for_each(AbortHandle::abort);
         drop(to_agent);

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::time::{Duration, Instant};
 
+use linetender_drill::figures::{interval, median};
+
 /// What came of the alternations.
 #[derive(Default)]
 pub struct Figures {
@@ -60,28 +62,4 @@ pub async fn each<F: Future<Output = ()> + Send + 'static>(
     }
     times.sort_unstable();
     times[times.len() / 2].as_secs_f64() * 1e6
-}
-
-fn sorted(values: &[f64]) -> Vec<f64> {
-    let mut sorted = values.to_vec();
-    sorted.sort_unstable_by(f64::total_cmp);
-    sorted
-}
-
-fn median(values: &[f64]) -> f64 {
-    sorted(values)[values.len() / 2]
-}
-
-/// The 95 % interval of the median of ratios, by order statistics (no assumption about their distribution).
-fn interval(ratios: &[f64]) -> (f64, f64) {
-    let sorted = sorted(ratios);
-    #[expect(
-        clippy::cast_precision_loss,
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "small counts"
-    )]
-    let half = (0.98 * (sorted.len() as f64).sqrt()).ceil() as usize;
-    let middle = sorted.len() / 2;
-    (sorted[middle.saturating_sub(half)], sorted[(middle + half).min(sorted.len() - 1)])
 }
