@@ -177,9 +177,9 @@ fn an_agent_that_gives_its_servers_sockets_is_served_like_any_other() {
 
 #[test]
 fn a_pipe_that_is_a_shells_too_is_left_as_it_was() {
-    // The shell reads on from the same pipe when the shim is done: it must not find it changed.
+    // The shell reads on from the same pipe when the shim is done, and wants to wait for what is not there yet.
     let script = format!(
-        r#"head -c 0; '{LINETENDER}' run --no-memory -- '{LINETENDER}' __badserver < /dev/null; cat"#
+        "timeout --foreground 0.5 '{LINETENDER}' run --no-memory -- '{LINETENDER}' __badserver; echo over; exec cat"
     );
     let mut shell = Command::new("bash")
         .args(["-c", &script])
@@ -188,11 +188,17 @@ fn a_pipe_that_is_a_shells_too_is_left_as_it_was() {
         .stderr(Stdio::null())
         .spawn()
         .unwrap();
-    let mut to = shell.stdin.take().unwrap();
+    let (mut to, mut from) = (shell.stdin.take().unwrap(), BufReader::new(shell.stdout.take().unwrap()));
+    let mut line = String::new();
+    from.read_line(&mut line).unwrap();
+    assert_eq!(line, "over\n");
+    until("the shell is a cat", Duration::from_secs(5), || {
+        std::fs::read_to_string(format!("/proc/{}/comm", shell.id())).is_ok_and(|name| name.trim() == "cat")
+    });
     to.write_all(b"still here\n").unwrap();
     drop(to);
     let mut heard = String::new();
-    shell.stdout.take().unwrap().read_to_string(&mut heard).unwrap();
+    from.read_to_string(&mut heard).unwrap();
     assert_eq!(heard, "still here\n");
     assert!(shell.wait().unwrap().success());
 }
