@@ -21,7 +21,8 @@ pub(crate) fn run(args: args::Run) -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    let server = server(args);
+    let form = args.tool_errors.into();
+    let server = server(args).tool_errors(form);
     let signal = runtime.block_on(serve(server));
     // Reading from stdin may still block a thread; nothing is left to wait for.
     runtime.shutdown_background();

@@ -51,5 +51,5 @@ pub use linetender_wire::handshake::{Era, Eras, Hello};
 pub use linetender_wire::stdio::reaper;
 pub use linetender_wire::stdio::{Env, Program};
 pub use rig::{Rig, RigChange};
-pub use server::Server;
+pub use server::{Server, ToolErrors};
 pub use status::Status;

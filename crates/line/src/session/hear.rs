@@ -145,7 +145,7 @@ impl Session {
                     let call = rounds::Call { line: &line, method: &method, options, rounds: &rounds, era };
                     match call.run(params).await {
                         Ok(answer) => bridge::answer(&answer, era, &method, &id),
-                        Err(error) => replies::failed(&method, &id, &error, era),
+                        Err(error) => replies::failed(&line, &method, &id, &error, era),
                     }
                 }
             };
