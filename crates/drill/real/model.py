@@ -7,12 +7,13 @@ that it carries, so that nothing has to be remembered between two requests.
 """
 
 import json
+import re
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 SCRIPT = ("kill", "echo")  # one tool that takes its server down, one that shows whether the agent goes on
 LAST_WORD = "That is all."
-RETOLD = ("Observation:", "Call id:", "Error:")  # how smolagents tells of a tool, in a user's words
+RETOLD = re.compile(r"^(?:Observation|Error):\n", re.M)  # how smolagents tells of a tool: in the user's words
 
 
 class Model(ThreadingHTTPServer):
@@ -94,8 +95,8 @@ def results(body: dict) -> list[str]:
             found.append(text_of(turn.get("content")))
         elif "functionResponse" in turn:
             found.append(text_of(turn["functionResponse"].get("response")))
-        elif turn.get("role") == "user" and text_of(turn.get("content")).startswith(RETOLD):
-            found.append(text_of(turn.get("content")))
+        elif turn.get("role") == "user":
+            found += RETOLD.split(text_of(turn.get("content")))[1:]
     return found
 
 

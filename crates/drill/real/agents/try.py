@@ -61,8 +61,9 @@ class Seen:
         missing = [part for part, mark in PARTS.items() if mark not in self.told[0]]
         if len(missing) == len(PARTS):
             return f"only `{self.told[0][:80]}`"
-        fields = " and the fields" if "nextTry" in self.told[0] else ""
-        return ("all" if not missing else "all but " + ", ".join(missing)) + fields
+        words = "all" if not missing else "all but " + ", ".join(missing)
+        words += " and the fields" if "nextTry" in self.told[0] else ""
+        return words + (", then \"try again\"" if "try again" in self.told[0] else "")
 
     def goes_on(self) -> str:
         if self.status is None:

@@ -5,9 +5,10 @@
 /// Everything but a tool call fails with a JSON-RPC error, whatever is chosen here.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum ToolErrors {
-    /// As a result with `isError`, for the model to read: every agent that was tried shows it to its model and goes on.
+    /// As a result with `isError`, for the model to read: every agent that was tried shows it to its model, and goes on.
     #[default]
     Result,
-    /// As a JSON-RPC error, for the program to read: many agents end their run on one.
+    /// As a JSON-RPC error, for a program to read. Of agents, some keep its words from the model, some add "try again", and
+    /// one ends its run.
     Error,
 }
