@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::{Parser, Subcommand};
+use clap::{Parser, Subcommand, ValueEnum};
 
 /// Keeps an agent's MCP servers alive.
 #[derive(Debug, Parser)]
@@ -45,10 +45,31 @@ pub(crate) struct Run {
     #[arg(long)]
     pub(crate) no_memory: bool,
 
+    /// How the agent is told that a tool call failed: as a result that the model reads, or as a JSON-RPC error.
+    #[arg(long, value_name = "FORM", value_enum, default_value_t)]
+    pub(crate) tool_errors: ToolErrors,
+
     /// The server's command and its arguments, or its address. A `--` before it is good style, but some programs that start
     /// us eat it.
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, required = true, value_name = "COMMAND")]
     pub(crate) command: Vec<OsString>,
+}
+
+/// The form of a failed tool call.
+#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+pub(crate) enum ToolErrors {
+    #[default]
+    Result,
+    Error,
+}
+
+impl From<ToolErrors> for linetender::ToolErrors {
+    fn from(form: ToolErrors) -> Self {
+        match form {
+            ToolErrors::Result => Self::Result,
+            ToolErrors::Error => Self::Error,
+        }
+    }
 }
 
 /// `Name: value`, or `Name: $VARIABLE`.

@@ -23,7 +23,8 @@ pub(crate) fn run(args: args::Run) -> ExitCode {
         }
     };
     let memory = if args.no_memory { None } else { memory() };
-    let server = server(args);
+    let form = args.tool_errors.into();
+    let server = server(args).tool_errors(form);
     let signal = runtime.block_on(serve(server, memory));
     // Reading from stdin may still block a thread; nothing is left to wait for.
     runtime.shutdown_background();

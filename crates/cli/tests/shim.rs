@@ -76,6 +76,25 @@ fn everything_but_a_tool_call_fails_with_a_code_of_our_own() {
 }
 
 #[test]
+fn a_tool_call_fails_in_the_form_that_the_user_chose() {
+    let server = ["--", LINETENDER, "__badserver", "--era", "legacy"];
+    for form in ["result", "error"] {
+        let words = ["--tool-errors", form];
+        let mut agent = Agent::run(LINETENDER, words.iter().chain(&server)).greeted();
+        let answer = agent.call(&json!(1), "kill", &json!({}));
+        let (text, fields) = match form {
+            "result" => (&answer["result"]["content"][0]["text"], &answer["result"]["_meta"]["linetender"]),
+            _ => (&answer["error"]["message"], &answer["error"]["data"]),
+        };
+        let text = text.as_str().unwrap_or_else(|| panic!("{form}: {answer}"));
+        assert!(text.contains("unknown whether the call was executed"), "{text}");
+        assert_eq!(fields["delivery"], "unknown", "{answer}");
+        // What the server itself says of a tool is its own word, in its own form.
+        assert_eq!(agent.call(&json!(2), "tool_error", &json!({}))["result"]["isError"], true);
+    }
+}
+
+#[test]
 fn a_cancelled_call_gets_no_answer_and_harms_nobody() {
     let mut agent = Agent::up(&[]);
     agent.send(&json!("slow"), "tools/call", &json!({ "name": "sleep", "arguments": { "ms": 200 } }));

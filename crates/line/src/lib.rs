@@ -53,5 +53,5 @@ pub use linetender_wire::stdio::reaper;
 pub use linetender_wire::stdio::{Env, Program};
 pub use memory::Memory;
 pub use rig::{Rig, RigChange};
-pub use server::Server;
+pub use server::{Server, ToolErrors};
 pub use status::Status;

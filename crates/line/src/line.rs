@@ -19,7 +19,7 @@ use crate::error::{CallError, CallErrorKind};
 use crate::ledger::Agent;
 use crate::memory::Remembered;
 use crate::rig::Rig;
-use crate::server::Server;
+use crate::server::{Server, ToolErrors};
 use crate::status::{Published, Status};
 use crate::tender::{Inbox, Tender};
 use crate::wishes::Wishes;
@@ -353,6 +353,11 @@ impl Line {
     /// The era in which it last spoke.
     pub(crate) fn era(&self) -> Option<Era> {
         self.greeting().map(|greeting| greeting.era)
+    }
+
+    /// How an agent is told that a tool call failed.
+    pub(crate) fn tool_errors(&self) -> ToolErrors {
+        self.shared.server.tool_errors
     }
 
     /// Whether the server was told who this agent is, in these very words.

@@ -2,6 +2,7 @@
 
 mod http;
 mod identity;
+mod tool_errors;
 
 use std::collections::HashSet;
 use std::ffi::OsString;
@@ -13,6 +14,7 @@ use linetender_wire::handshake::{Era, Eras, Hello};
 use linetender_wire::stdio::{Env, Program, Reaper};
 
 use http::Http;
+pub use tool_errors::ToolErrors;
 
 /// The variables that a server is given when nothing else is said: what a program needs to run at all, and nothing that
 /// could be a secret.
@@ -42,6 +44,7 @@ pub struct Server {
     pub(crate) prefers: Option<Era>,
     pub(crate) hello: Hello,
     pub(crate) safe_tools: HashSet<String>,
+    pub(crate) tool_errors: ToolErrors,
 }
 
 /// Where a server is.
@@ -80,6 +83,7 @@ impl Server {
             prefers: None,
             hello: Hello::Ours { name: "linetender".into(), version: env!("CARGO_PKG_VERSION").into() },
             safe_tools: HashSet::new(),
+            tool_errors: ToolErrors::default(),
         }
     }
 
@@ -173,6 +177,13 @@ impl Server {
     #[must_use]
     pub fn safe_tool(mut self, tool: impl Into<String>) -> Self {
         self.safe_tools.insert(tool.into());
+        self
+    }
+
+    /// How an agent is told that a tool call failed.
+    #[must_use]
+    pub fn tool_errors(mut self, form: ToolErrors) -> Self {
+        self.tool_errors = form;
         self
     }
 

@@ -26,7 +26,8 @@
 //! # What a client sees of a death
 //!
 //! A call of a tool that the server could not answer is a result with `is_error`, in words for a model; `_meta.linetender`
-//! has them for programs. Every other request ends with [`ServiceError::McpError`](rmcp::ServiceError::McpError), whose
+//! has them for programs. ([`Server::tool_errors`](linetender::Server::tool_errors) makes it an error instead.) Every other
+//! request ends with [`ServiceError::McpError`](rmcp::ServiceError::McpError), whose
 //! code lies outside JSON-RPC's reserved range and whose `data.source` is `"linetender"`.
 //!
 //! The client's own deadline is the only one: a call without one waits for as long as the server lives.

@@ -8,6 +8,7 @@ mod agent;
 mod bytes;
 mod corners;
 mod crowd;
+mod failures;
 mod lists;
 #[path = "../it/look.rs"]
 mod look;

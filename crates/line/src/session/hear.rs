@@ -159,7 +159,7 @@ impl Session {
                             .unwrap_or_else(|| bridge::answer(&answer, era, &method, &id)),
                         // A server that is down keeps its lists.
                         Err(error) => replies::listed(&line, &id, &method, first_page.as_deref(), era)
-                            .unwrap_or_else(|| replies::failed(&method, &id, &error, era)),
+                            .unwrap_or_else(|| replies::failed(&line, &method, &id, &error, era)),
                     }
                 }
             };

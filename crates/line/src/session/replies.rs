@@ -12,6 +12,7 @@ use crate::call::{Answer, Members, respell_member};
 use crate::catalogue::Kind;
 use crate::error::CallError;
 use crate::line::Line;
+use crate::server::ToolErrors;
 
 /// What the agent was told of its server.
 type Promised = OnceLock<Arc<Greeting>>;
@@ -131,7 +132,7 @@ async fn greeting(line: &Line, id: &str) -> Result<Arc<Greeting>, Bytes> {
     }
     for _ in 0..TRIES {
         if let Err(error) = line.ready().await {
-            return Err(failed("initialize", id, &error, Era::Legacy));
+            return Err(failed(line, "initialize", id, &error, Era::Legacy));
         }
         if let Some(greeting) = line.greeting() {
             return Ok(greeting);
@@ -142,24 +143,30 @@ async fn greeting(line: &Line, id: &str) -> Result<Arc<Greeting>, Bytes> {
     Err(frame::error_reply(id, &serde_json::json!({ "code": 7005, "message": cause }).to_string()))
 }
 
-/// A call that the server could not answer. For a tool a model reads it; for everything else a program does.
-pub(super) fn failed(method: &str, id: &str, error: &CallError, era: Era) -> Bytes {
-    if method == "tools/call" {
-        let mut result = serde_json::json!({
-            "content": [{ "type": "text", "text": error.for_model() }],
-            "isError": true,
-            "_meta": { "linetender": error.fields() },
-        });
-        // MCP 2026-07-28: `resultType` on every result.
-        if era == Era::Modern {
-            result["resultType"] = "complete".into();
-        }
-        return frame::reply(id, &result.to_string());
-    }
-    let message = match &error.stderr {
-        Some(stderr) => format!("{error}\nLast lines of its stderr:\n{stderr}"),
-        None => error.to_string(),
+/// A call that the server could not answer. For a tool a model reads it, in either form; for everything else a program does.
+pub(super) fn failed(line: &Line, method: &str, id: &str, error: &CallError, era: Era) -> Bytes {
+    let message = match (method, line.tool_errors()) {
+        ("tools/call", ToolErrors::Result) => return frame::reply(id, &failed_result(error, era)),
+        ("tools/call", ToolErrors::Error) => error.for_model(),
+        _ => match &error.stderr {
+            Some(stderr) => format!("{error}\nLast lines of its stderr:\n{stderr}"),
+            None => error.to_string(),
+        },
     };
     let error = serde_json::json!({ "code": error.code(), "message": message, "data": error.fields() });
     frame::error_reply(id, &error.to_string())
+}
+
+/// A failed tool call as the tool's own result.
+fn failed_result(error: &CallError, era: Era) -> String {
+    let mut result = serde_json::json!({
+        "content": [{ "type": "text", "text": error.for_model() }],
+        "isError": true,
+        "_meta": { "linetender": error.fields() },
+    });
+    // MCP 2026-07-28: `resultType` on every result.
+    if era == Era::Modern {
+        result["resultType"] = "complete".into();
+    }
+    result.to_string()
 }
