@@ -16,6 +16,7 @@ pub(crate) struct Args {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Run(Run),
+    Wrap(crate::wrap::Wrap),
 }
 
 /// Runs an MCP server, or reaches one at its address, and brings it back when it dies.
@@ -29,15 +30,15 @@ pub(crate) enum Command {
     { \"command\": \"linetender\", \"args\": [\"run\", \"https://example.com/mcp\"] }")]
 pub(crate) struct Run {
     /// What the server is called in messages; its command, if not said.
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", allow_hyphen_values = true)]
     pub(crate) name: Option<String>,
 
     /// Writes what happens to this file instead of stderr.
     #[arg(long, value_name = "FILE")]
     pub(crate) log: Option<PathBuf>,
 
-    /// A header for everything that is sent to a server at an address; can be given more than once. A value that begins
-    /// with `$` is the name of a variable, so that no secret stands in a list of processes.
+    /// A header for everything that is sent to a server at an address; can be given more than once. A value `$NAME`
+    /// or `Bearer $NAME` is taken from that variable, so that no secret stands in a list of processes.
     #[arg(long, value_name = "NAME: VALUE", value_parser = header)]
     pub(crate) header: Vec<(String, String)>,
 
@@ -49,8 +50,8 @@ pub(crate) struct Run {
     #[arg(long, value_name = "FORM", value_enum, default_value_t)]
     pub(crate) tool_errors: ToolErrors,
 
-    /// The server's command and its arguments, or its address. A `--` before it is good style, but some programs that start
-    /// us eat it.
+    /// The server's command and its arguments, or its address (`$NAME`: in that variable). A `--` before it is good style, but
+    /// some programs that start us eat it.
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, required = true, value_name = "COMMAND")]
     pub(crate) command: Vec<OsString>,
 }
@@ -72,15 +73,23 @@ impl From<ToolErrors> for linetender::ToolErrors {
     }
 }
 
-/// `Name: value`, or `Name: $VARIABLE`.
+/// `Name: value`, `Name: $VARIABLE`, or `Name: Scheme $VARIABLE`.
 fn header(text: &str) -> Result<(String, String), String> {
     let (name, value) = text.split_once(':').ok_or("a header is NAME: VALUE")?;
     let value = value.trim();
-    let value = match value.strip_prefix('$') {
-        Some(variable) => variable_of(variable)?,
-        None => value.to_owned(),
+    let value = match (value.strip_prefix('$'), value.split_once(" $")) {
+        (Some(variable), _) => variable_of(variable)?,
+        (None, Some((scheme, variable))) if !scheme.contains(' ') => {
+            format!("{scheme} {}", variable_of(variable)?)
+        }
+        (None, _) => value.to_owned(),
     };
     Ok((name.trim().to_owned(), value))
+}
+
+/// An address may hold a key, and then be in a variable.
+pub(crate) fn address(word: &str) -> Result<String, String> {
+    word.strip_prefix('$').map_or_else(|| Ok(word.to_owned()), variable_of)
 }
 
 #[expect(clippy::disallowed_methods, reason = "the user named this variable on the command line")]

@@ -6,6 +6,7 @@ mod pipes;
 mod places;
 mod run;
 mod stop;
+mod wrap;
 
 use std::process::ExitCode;
 
@@ -26,5 +27,6 @@ fn main() -> ExitCode {
     }
     match args::Args::parse().command {
         args::Command::Run(run) => run::run(run),
+        args::Command::Wrap(wrap) => wrap::wrap(&wrap),
     }
 }

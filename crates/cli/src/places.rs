@@ -21,6 +21,27 @@ pub(crate) fn runtime() -> Option<PathBuf> {
     }
 }
 
+/// The user's folder.
+pub(crate) fn home() -> Option<PathBuf> {
+    absolute("HOME")
+}
+
+/// What users write themselves: `~/.config`. Other programs' files, not ours.
+pub(crate) fn config() -> Option<PathBuf> {
+    absolute("XDG_CONFIG_HOME").or_else(|| Some(home()?.join(".config")))
+}
+
+/// Where desktop programs keep their configuration.
+pub(crate) fn desktop() -> Option<PathBuf> {
+    if cfg!(target_os = "macos") { Some(home()?.join("Library/Application Support")) } else { config() }
+}
+
+/// Where programs are looked for.
+#[expect(clippy::disallowed_methods, reason = "this is the room that finds the places")]
+pub(crate) fn path() -> Vec<PathBuf> {
+    std::env::var_os("PATH").map(|path| std::env::split_paths(&path).collect()).unwrap_or_default()
+}
+
 fn place(variable: &str, under_home: &str) -> Option<PathBuf> {
     let base = absolute(variable).or_else(|| absolute("HOME").map(|home| home.join(under_home)))?;
     Some(base.join("linetender"))

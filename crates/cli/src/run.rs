@@ -24,7 +24,13 @@ pub(crate) fn run(args: args::Run) -> ExitCode {
     };
     let memory = if args.no_memory { None } else { memory() };
     let form = args.tool_errors.into();
-    let server = server(args).tool_errors(form);
+    let server = match server(args) {
+        Ok(server) => server.tool_errors(form),
+        Err(error) => {
+            eprintln!("linetender: {error}");
+            return ExitCode::FAILURE;
+        }
+    };
     let signal = runtime.block_on(serve(server, memory));
     // Reading from stdin may still block a thread; nothing is left to wait for.
     runtime.shutdown_background();
@@ -32,16 +38,17 @@ pub(crate) fn run(args: args::Run) -> ExitCode {
 }
 
 /// The server that was meant: an address, or a command.
-fn server(args: args::Run) -> Server {
+fn server(args: args::Run) -> Result<Server, String> {
     let first = args.command.first().map(|word| word.to_string_lossy().into_owned()).unwrap_or_default();
+    let first = args::address(&first)?;
     if first.starts_with("http://") || first.starts_with("https://") {
         let host = first.split('/').nth(2).unwrap_or_default().to_owned();
         let server = Server::http(args.name.unwrap_or(host), &first);
-        return args.header.iter().fold(server, |server, (name, value)| server.header(name, value));
+        return Ok(args.header.iter().fold(server, |server, (name, value)| server.header(name, value)));
     }
     let name = args.name.unwrap_or_else(|| short_name(&args.command));
     // The agent put the server's tokens into our environment: it is passed on whole.
-    Server::stdio(name, args.command).inherit_env()
+    Ok(Server::stdio(name, args.command).inherit_env())
 }
 
 /// What servers said of themselves, so that an agent need not wait for one to start.

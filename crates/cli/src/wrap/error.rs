@@ -1,0 +1,65 @@
+//! What can go wrong, as somebody at three in the morning should read it.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Error {
+    #[error("cannot {what} {}: {source}", path.display())]
+    Io { what: &'static str, path: PathBuf, source: io::Error },
+    #[error("{} is not a file", .0.display())]
+    NotAFile(PathBuf),
+    #[error("{} is larger than {} MiB: not touched", .0.display(), super::file::LARGEST >> 20)]
+    TooLarge(PathBuf),
+    #[error("{} is not UTF-8 text (first at byte {at}): not touched", path.display())]
+    NotText { path: PathBuf, at: usize },
+    #[error("{} is YAML, which linetender cannot rewrite: put `linetender run --` before each server's command by hand", .0.display())]
+    Yaml(PathBuf),
+    #[error("{}:{syntax}: not touched", path.display())]
+    Syntax { path: PathBuf, syntax: Syntax },
+    #[error(
+        "no MCP servers in {}: looked for mcpServers, servers, mcp.servers, context_servers, mcp, and [mcp_servers.NAME] in TOML",
+        .0.display()
+    )]
+    NoServers(PathBuf),
+    #[error("{} has more than {} servers: not touched", .0.display(), super::entry::MOST)]
+    TooMany(PathBuf),
+    #[error("no server is called {name} in {}; there are: {known}", path.display())]
+    Unknown { name: String, path: PathBuf, known: String },
+    #[error("{} has been changed by another program in this moment: nothing written, try again", .0.display())]
+    Changed(PathBuf),
+    #[error("what would be written to {} does not parse ({syntax}): nothing written; please report this", path.display())]
+    Broken { path: PathBuf, syntax: Syntax },
+    #[error("{} has too many backups beside it ({}): delete those that nobody needs", .0.display(), super::file::MOST_BACKUPS)]
+    Backups(PathBuf),
+}
+
+impl Error {
+    pub(super) fn io(what: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
+        move |source| Self::Io { what, path: path.to_owned(), source }
+    }
+}
+
+/// Where a text stops making sense, and why.
+#[derive(Debug, thiserror::Error)]
+#[error("{line}:{column}: {message}")]
+pub(super) struct Syntax {
+    line: usize,
+    column: usize,
+    message: String,
+}
+
+impl Syntax {
+    /// The line and column of a byte, both counted from one, the column in characters.
+    pub(super) fn at(text: &str, byte: usize, message: &str) -> Self {
+        let before = String::from_utf8_lossy(&text.as_bytes()[..byte.min(text.len())]);
+        let start = before.rfind('\n').map_or(0, |newline| newline + 1);
+        let line = before.matches('\n').count() + 1;
+        let column = before[start..].chars().count() + 1;
+        let mut message = message.trim().replace('\n', "; ");
+        if let Some(first) = message.get_mut(..1) {
+            first.make_ascii_lowercase();
+        }
+        Self { line, column, message }
+    }
+}

@@ -1,0 +1,111 @@
+//! Reading a configuration, keeping it as it was, and writing it so that nobody ever sees half of it.
+
+use std::fs::{self, File, OpenOptions, Permissions};
+use std::io::{self, Read as _, Write as _};
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _, fchown};
+use std::path::{Path, PathBuf};
+
+use super::error::Error;
+
+/// No agent's configuration is larger; what is, is something else.
+pub(super) const LARGEST: u64 = 16 << 20;
+
+/// As often as a file can be wrapped and put back by hand before somebody has to tidy up.
+pub(super) const MOST_BACKUPS: usize = 99;
+
+/// Some editors put this before the text. It stays.
+const BYTE_ORDER_MARK: &str = "\u{feff}";
+
+/// A file as it was read.
+#[derive(Debug)]
+pub(super) struct Config {
+    /// Where it really is: a link stays, what it points to is rewritten.
+    pub(super) path: PathBuf,
+    whole: String,
+}
+
+impl Config {
+    pub(super) fn read(named: &Path) -> Result<Self, Error> {
+        let path = fs::canonicalize(named).map_err(Error::io("find", named))?;
+        // Opening a pipe would wait for somebody to write.
+        let is_file = fs::metadata(&path).map_err(Error::io("read", &path))?.is_file();
+        if !is_file {
+            return Err(Error::NotAFile(path));
+        }
+        let bytes = bytes(&path)?;
+        match String::from_utf8(bytes) {
+            Ok(whole) => Ok(Self { path, whole }),
+            Err(error) => Err(Error::NotText { path, at: error.utf8_error().valid_up_to() }),
+        }
+    }
+
+    /// Without the mark before it.
+    pub(super) fn text(&self) -> &str {
+        self.whole.strip_prefix(BYTE_ORDER_MARK).unwrap_or(&self.whole)
+    }
+
+    /// The newest backup, if there is one.
+    pub(super) fn backup(&self) -> Result<Option<Self>, Error> {
+        let newest = self.backups().take_while(|path| path.exists()).last();
+        newest.map(|path| Self::read(&path)).transpose()
+    }
+
+    /// Keeps the file as it is, in a place that is free.
+    pub(super) fn keep(&self) -> Result<PathBuf, Error> {
+        for path in self.backups() {
+            match self.create(&path, &self.whole) {
+                Ok(()) => return Ok(path),
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(Error::io("write the backup", &path)(error)),
+            }
+        }
+        Err(Error::Backups(self.path.clone()))
+    }
+
+    /// Puts another text in the place of this one, whole or not at all.
+    pub(super) fn replace(&self, text: &str) -> Result<(), Error> {
+        let mark = if self.whole.starts_with(BYTE_ORDER_MARK) { BYTE_ORDER_MARK } else { "" };
+        let new = self.beside(&format!("linetender-{}", std::process::id()));
+        let written =
+            self.create(&new, &format!("{mark}{text}")).map_err(Error::io("write", &new)).and_then(|()| {
+                // An agent that runs may write its configuration at any time.
+                if bytes(&self.path)? != self.whole.as_bytes() {
+                    return Err(Error::Changed(self.path.clone()));
+                }
+                fs::rename(&new, &self.path).map_err(Error::io("replace", &self.path))
+            });
+        if written.is_err() {
+            let _ = fs::remove_file(&new);
+        }
+        written
+    }
+
+    fn backups(&self) -> impl Iterator<Item = PathBuf> + '_ {
+        let ending = |number| if number == 1 { String::new() } else { format!(".{number}") };
+        (1..=MOST_BACKUPS).map(move |number| self.beside(&format!("before-linetender{}", ending(number))))
+    }
+
+    fn beside(&self, ending: &str) -> PathBuf {
+        let mut name = self.path.as_os_str().to_owned();
+        name.push(".");
+        name.push(ending);
+        PathBuf::from(name)
+    }
+
+    /// A new file with the mode and, where we may, the owner of this one. Nobody else can read it before it has them.
+    fn create(&self, path: &Path, text: &str) -> io::Result<()> {
+        let like = fs::metadata(&self.path)?;
+        let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
+        let _ = fchown(&file, Some(like.uid()), Some(like.gid()));
+        file.set_permissions(Permissions::from_mode(like.mode() & 0o7777))?;
+        file.write_all(text.as_bytes())?;
+        file.sync_all()
+    }
+}
+
+fn bytes(path: &Path) -> Result<Vec<u8>, Error> {
+    let file = File::open(path).map_err(Error::io("read", path))?;
+    let mut bytes = Vec::new();
+    file.take(LARGEST + 1).read_to_end(&mut bytes).map_err(Error::io("read", path))?;
+    if bytes.len() as u64 > LARGEST { Err(Error::TooLarge(path.to_owned())) } else { Ok(bytes) }
+}

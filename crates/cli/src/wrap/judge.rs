@@ -1,0 +1,177 @@
+//! What an entry is: a command, an address, something that goes through linetender already, or something to leave alone.
+
+use super::entry::{Dialect, Entry};
+use super::tree::{Member, Node, Value};
+use super::url;
+
+#[derive(Debug)]
+pub(super) enum Verdict<'t> {
+    Command(Call<'t>),
+    Address(Address<'t>),
+    Wrapped(Call<'t>),
+    Left(Why),
+}
+
+/// How an entry says what is to be run.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Call<'t> {
+    /// `"command": "npx", "args": ["-y", "x"]`
+    Split { command: &'t Member, args: Option<&'t Node> },
+    /// `"command": ["npx", "-y", "x"]`
+    Whole { list: &'t Node, program: &'t Node },
+}
+
+/// How an entry says where a server is.
+#[derive(Debug)]
+pub(super) struct Address<'t> {
+    pub(super) url: &'t Member,
+    pub(super) kind: Option<&'t Member>,
+    pub(super) headers: Option<&'t Member>,
+    /// Codex: the variable that holds a bearer token.
+    pub(super) bearer: Option<&'t Member>,
+    /// Codex: headers, and the variables that hold their values.
+    pub(super) env_headers: Option<&'t Member>,
+}
+
+/// Why an entry is left as it is.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum Why {
+    #[error("it has neither a command nor an address")]
+    Nothing,
+    #[error("it has {0} in a form that linetender does not know")]
+    Odd(&'static str),
+    #[error("it has both {0} and {1}")]
+    Both(&'static str, &'static str),
+    #[error("it speaks the old SSE transport (2024-11-05), which linetender does not")]
+    Sse,
+    #[error("its type is {0:?}, which linetender does not know")]
+    Type(String),
+    #[error("its address is not http:// or https://")]
+    Scheme,
+    #[error("it signs in by `{0}`, which linetender cannot do yet")]
+    SignsIn(&'static str),
+    #[error(
+        "it has no headers, so it may sign you in (OAuth), which linetender cannot do yet; if it does not, name it with --only"
+    )]
+    MaySignIn,
+    #[error("its header {0:?} cannot be passed on")]
+    Header(String),
+    #[error("its `{0}` is spread over dotted keys or a table of its own; write it as `{0} = {{ … }}`")]
+    Spread(&'static str),
+    #[error("it has been changed since, and no longer says what it was: change it by hand")]
+    Changed,
+}
+
+/// Members by which an agent signs in on its own. `false` says that it does not.
+const SIGN_IN: [&str; 6] = ["oauth", "auth", "headersHelper", "authProviderType", "oauth_resource", "scopes"];
+
+/// `named`: the user asked for this one by its name.
+pub(super) fn judge<'t>(entry: &Entry<'t>, named: bool) -> Verdict<'t> {
+    match verdict(entry, named) {
+        Ok(verdict) => verdict,
+        Err(why) => Verdict::Left(why),
+    }
+}
+
+fn verdict<'t>(entry: &Entry<'t>, named: bool) -> Result<Verdict<'t>, Why> {
+    let call = call(entry)?;
+    let kind = entry.node.get("type").or_else(|| entry.node.get("transport"));
+    let url = address(entry)?;
+    match (kind.and_then(|kind| kind.value.text()), call, url) {
+        (Some("sse"), _, Some(_)) => Err(Why::Sse),
+        (_, Some(_), Some(_)) => Err(Why::Both("a command", "an address")),
+        (None | Some("stdio" | "local"), Some(call), None) if call.is_wrapped() => Ok(Verdict::Wrapped(call)),
+        (None | Some("stdio" | "local"), Some(call), None) => Ok(Verdict::Command(call)),
+        (
+            None | Some("http" | "streamable-http" | "streamableHttp" | "streamable_http" | "remote"),
+            None,
+            Some(url),
+        ) => {
+            let address = Address {
+                url,
+                kind,
+                headers: entry.node.get(entry.dialect.headers()),
+                bearer: entry.node.get("bearer_token_env_var"),
+                env_headers: entry.node.get("env_http_headers"),
+            };
+            passable(entry, &address, named)?;
+            Ok(Verdict::Address(address))
+        }
+        (Some(other), _, _) => Err(Why::Type(other.to_owned())),
+        (None, None, None) => Err(Why::Nothing),
+    }
+}
+
+fn call<'t>(entry: &Entry<'t>) -> Result<Option<Call<'t>>, Why> {
+    let Some(member) = entry.node.get("command") else { return Ok(None) };
+    let (command, args) = match (&member.value.value, entry.dialect) {
+        (Value::List(words), Dialect::Opencode) => {
+            let program =
+                words.first().filter(|word| word.text().is_some()).ok_or(Why::Odd("its command"))?;
+            return Ok(Some(Call::Whole { list: &member.value, program }));
+        }
+        (Value::Text(_), Dialect::Plain | Dialect::Codex) => (member, entry.node.get("args")),
+        // Zed, until 2025: `"command": { "path": "npx", "args": [] }`.
+        (Value::Table(_), Dialect::Plain) => {
+            let path = member.value.get("path").filter(|path| path.value.text().is_some());
+            (path.ok_or(Why::Odd("its command"))?, member.value.get("args"))
+        }
+        _ => return Err(Why::Odd("its command")),
+    };
+    match args.map(|args| &args.value) {
+        Some(args) if args.list().is_none() => Err(Why::Odd("its args")),
+        args => Ok(Some(Call::Split { command, args })),
+    }
+}
+
+/// The one address. Windsurf says `serverUrl`, Gemini CLI `httpUrl`.
+fn address<'t>(entry: &Entry<'t>) -> Result<Option<&'t Member>, Why> {
+    let mut found = ["url", "httpUrl", "serverUrl"].iter().filter_map(|key| entry.node.get(key));
+    match (found.next(), found.next()) {
+        (Some(_), Some(_)) => Err(Why::Both("one address", "another")),
+        (Some(url), None) if url.value.text().is_none() => Err(Why::Odd("its address")),
+        (found, _) => Ok(found),
+    }
+}
+
+/// Whether what the address needs can be passed on by `linetender run`.
+fn passable(entry: &Entry<'_>, address: &Address<'_>, named: bool) -> Result<(), Why> {
+    let url = address.url.value.text().unwrap_or_default();
+    if !url::is_http(url) {
+        return Err(Why::Scheme);
+    }
+    // Where nothing says which transport it is, the path mostly does.
+    if address.kind.is_none() && address.url.key != "httpUrl" && url::ends_in_sse(url) {
+        return Err(Why::Sse);
+    }
+    let signs_in =
+        |key: &&str| entry.node.get(key).is_some_and(|it| !matches!(it.value.value, Value::Bool(false)));
+    if let Some(key) = SIGN_IN.into_iter().find(signs_in) {
+        return Err(Why::SignsIn(key));
+    }
+    let no_headers = [address.headers, address.env_headers].into_iter().flatten().all(url::is_empty);
+    let says_no = entry.node.get("oauth").is_some();
+    if no_headers && address.bearer.is_none() && !named && !says_no && url::may_sign_in(url) {
+        return Err(Why::MaySignIn);
+    }
+    Ok(())
+}
+
+impl<'t> Call<'t> {
+    /// The program, and the words after it.
+    pub(super) fn words(self) -> (&'t Node, &'t [Node]) {
+        match self {
+            Self::Split { command, args } => (&command.value, args.and_then(Node::list).unwrap_or_default()),
+            Self::Whole { list, program } => {
+                (program, list.list().and_then(|words| words.get(1..)).unwrap_or_default())
+            }
+        }
+    }
+
+    fn is_wrapped(self) -> bool {
+        let (program, words) = self.words();
+        let file = program.text().and_then(|path| path.rsplit(['/', '\\']).next());
+        matches!(file, Some("linetender" | "linetender.exe"))
+            && words.first().and_then(Node::text) == Some("run")
+    }
+}

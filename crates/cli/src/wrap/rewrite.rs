@@ -1,0 +1,167 @@
+//! The edits that put `linetender run` before a command, or in the place of an address.
+
+use super::edit::{Edit, after, cut, cut_lines, list, prepend, quote, rename, table};
+use super::entry::{Dialect, Entry};
+use super::judge::{Address, Call, Why};
+use super::tree::{Member, Node, Style};
+use super::url;
+
+/// The variable that carries an address which is not for a list of processes.
+const URL: &str = "LINETENDER_URL";
+
+/// A command: it moves behind `--`, everything else stays.
+pub(super) fn command(text: &str, entry: &Entry<'_>, call: Call<'_>, program: &str) -> Vec<Edit> {
+    let mut words = run(entry.name());
+    words.push(quote("--"));
+    match call {
+        Call::Split { command, args } => {
+            words.push(command.value.raw(text).to_owned());
+            let args = match args {
+                Some(args) => prepend(text, args, &words),
+                None => after(text, command, &[("args", list(&words))]),
+            };
+            vec![Edit::new(command.value.span.clone(), quote(program)), args]
+        }
+        Call::Whole { list, .. } => {
+            words.insert(0, quote(program));
+            vec![prepend(text, list, &words)]
+        }
+    }
+}
+
+/// An address: the entry becomes a command. The values of its headers are secrets: they become variables, by renaming what
+/// holds them, so that they stay where and as they are.
+pub(super) fn address(
+    text: &str,
+    entry: &Entry<'_>,
+    address: &Address<'_>,
+    program: &str,
+) -> Result<Vec<Edit>, Why> {
+    let env = entry.dialect.env();
+    // What we would write is there already, and means nothing beside an address.
+    if let Some(key) = ["args", env, "env_vars"].into_iter().find(|key| entry.node.get(key).is_some()) {
+        return Err(Why::Both("an address", key));
+    }
+    let (mut edits, mut words) = (Vec::new(), run(entry.name()));
+    headers(address, env, &mut edits, &mut words)?;
+    from_environment(text, address, &mut edits, &mut words)?;
+    let mut new = Vec::new();
+    let raw_url = address.url.value.raw(text).to_owned();
+    if url::is_secret(address.url.value.text().unwrap_or_default()) {
+        words.push(quote(&format!("${URL}")));
+        match address.headers {
+            Some(headers) => edits.push(add(text, headers, URL, raw_url)?),
+            None => new.push((env, table(address.url.style, URL, &raw_url))),
+        }
+    } else {
+        words.push(raw_url);
+    }
+    edits.extend(no_oauth(entry));
+    if let Some(kind) = address.kind {
+        edits.push(Edit::new(kind.value.span.clone(), quote(entry.dialect.local())));
+    }
+    edits.push(rename(address.url, "command"));
+    let command = match entry.dialect {
+        Dialect::Plain | Dialect::Codex => {
+            new.insert(0, ("args", list(&words)));
+            quote(program)
+        }
+        Dialect::Opencode => {
+            words.insert(0, quote(program));
+            list(&words)
+        }
+    };
+    edits.push(Edit::new(address.url.value.span.clone(), command));
+    if !new.is_empty() {
+        edits.push(after(text, address.url, &new));
+    }
+    Ok(edits)
+}
+
+/// `run --name NAME`
+fn run(name: &str) -> Vec<String> {
+    ["run", "--name", name].into_iter().map(quote).collect()
+}
+
+/// The headers become variables.
+fn headers(
+    address: &Address<'_>,
+    env: &str,
+    edits: &mut Vec<Edit>,
+    words: &mut Vec<String>,
+) -> Result<(), Why> {
+    let Some(member) = address.headers else { return Ok(()) };
+    let headers = member.value.table().ok_or(Why::Odd("its headers"))?;
+    if member.style == Style::TomlDotted {
+        return Err(Why::Spread("http_headers"));
+    }
+    edits.push(rename(member, env));
+    let mut taken = vec![URL.to_owned()];
+    for header in headers {
+        if header.value.text().is_none() || !url::is_header_name(&header.key) {
+            return Err(Why::Header(header.key.clone()));
+        }
+        let variable = url::variable(&header.key, &taken);
+        words.extend([quote("--header"), quote(&format!("{}: ${variable}", header.key))]);
+        edits.push(rename(header, &variable));
+        taken.push(variable);
+    }
+    Ok(())
+}
+
+/// One more member of a table.
+fn add(text: &str, holder: &Member, key: &str, raw: String) -> Result<Edit, Why> {
+    match holder.value.table().and_then(<[Member]>::last) {
+        Some(last) => Ok(after(text, last, &[(key, raw)])),
+        None if holder.value.raw(text).starts_with('{') => {
+            Ok(Edit::new(holder.value.span.clone(), table(holder.style, key, &raw)))
+        }
+        None => Err(Why::Spread("http_headers")),
+    }
+}
+
+/// Opencode refuses an `oauth`, even a false one, beside a command.
+fn no_oauth(entry: &Entry<'_>) -> Option<Edit> {
+    let members = entry.node.table().filter(|_| entry.dialect == Dialect::Opencode)?;
+    Some(cut(members, members.iter().position(|member| member.key == "oauth")?))
+}
+
+/// Codex takes some values from its own environment. A command sees of that only what is listed in `env_vars`.
+fn from_environment(
+    text: &str,
+    address: &Address<'_>,
+    edits: &mut Vec<Edit>,
+    words: &mut Vec<String>,
+) -> Result<(), Why> {
+    let mut variables = Vec::new();
+    let mut pass = |header: &str, scheme: &str, variable: &Node| {
+        if !url::is_variable(variable) || !url::is_header_name(header) {
+            return Err(Why::Header(header.to_owned()));
+        }
+        let name = variable.text().unwrap_or_default();
+        words.extend([quote("--header"), quote(&format!("{header}: {scheme}${name}"))]);
+        variables.push(variable.raw(text).to_owned());
+        Ok(())
+    };
+    if let Some(bearer) = address.bearer {
+        pass("Authorization", "Bearer ", &bearer.value)?;
+    }
+    if let Some(env_headers) = address.env_headers {
+        let inline = env_headers.value.raw(text).starts_with('{');
+        let headers = env_headers.value.table().filter(|_| inline).ok_or(Why::Spread("env_http_headers"))?;
+        for header in headers {
+            pass(&header.key, "", &header.value)?;
+        }
+    }
+    let mut holders = [address.bearer, address.env_headers].into_iter().flatten();
+    if let Some(first) = holders.next() {
+        edits.push(rename(first, "env_vars"));
+        edits.push(Edit::new(first.value.span.clone(), list(&variables)));
+    }
+    match holders.next() {
+        Some(second) if second.style == Style::TomlLine => edits.push(cut_lines(text, second)),
+        Some(_) => return Err(Why::Both("bearer_token_env_var", "env_http_headers")),
+        None => {}
+    }
+    Ok(())
+}

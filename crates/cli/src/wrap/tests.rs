@@ -1,0 +1,35 @@
+//! Each agent's configuration, wrapped and put back, in memory.
+
+use super::entry::{self, Entry};
+use super::error::Syntax;
+use super::judge::{Verdict, judge};
+use super::plan::{self, Choice, Format, Plan};
+use super::undo::{Undone, undo};
+
+mod agents;
+mod any;
+mod changed;
+
+/// A configuration, wrapped whole.
+fn plan(format: Format, text: &str) -> Result<Plan, Syntax> {
+    let root = format.parse(text)?;
+    let entries = entry::find(&root).unwrap_or_default();
+    let every = |_: &Entry<'_>| Choice::Wrap { program: "linetender".to_owned(), named: false };
+    Ok(plan::wrap(text, &entries, every))
+}
+
+fn wrapped(format: Format, text: &str) -> String {
+    plan(format, text).unwrap().apply(text)
+}
+
+fn undone(format: Format, text: &str, backup: Option<&str>) -> Undone {
+    let root = format.parse(text).unwrap();
+    undo(format, text, &entry::find(&root).unwrap_or_default(), backup, |_| true)
+}
+
+/// How many entries are wrapped.
+fn count(format: Format, text: &str) -> usize {
+    let root = format.parse(text).unwrap();
+    let entries = entry::find(&root).unwrap_or_default();
+    entries.iter().filter(|entry| matches!(judge(entry, false), Verdict::Wrapped(_))).count()
+}

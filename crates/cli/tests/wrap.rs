@@ -1,0 +1,300 @@
+//! `linetender wrap` as a user types it, on files in a folder of their own.
+
+use std::fs;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpListener;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+const LINETENDER: &str = env!("CARGO_BIN_EXE_linetender");
+
+const CONFIG: &str = "{\n  // mine\n  \"mcpServers\": {\n    \"a\": { \"command\": \"npx\", \"args\": [\"-y\", \"x\"] },\n    \
+    \"b\": { \"command\": \"uvx\" },\n  }\n}";
+
+/// A home with nothing in it, gone when the test is over.
+struct Home(PathBuf);
+
+impl Home {
+    fn new(test: &str) -> Self {
+        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("wrap-{test}-{}", std::process::id()));
+        fs::create_dir_all(&path).unwrap();
+        Self(path)
+    }
+
+    fn file(&self, name: &str, text: impl AsRef<[u8]>) -> PathBuf {
+        let path = self.0.join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, text).unwrap();
+        path
+    }
+
+    /// The exit code, stdout and stderr of `linetender wrap`.
+    fn wrap(&self, words: &[&str]) -> (i32, String, String) {
+        let Output { status, stdout, stderr } = Command::new(LINETENDER)
+            .arg("wrap")
+            .args(words)
+            .env_clear()
+            .env("HOME", &self.0)
+            .current_dir(&self.0)
+            .output()
+            .unwrap();
+        (status.code().unwrap(), String::from_utf8(stdout).unwrap(), String::from_utf8(stderr).unwrap())
+    }
+
+    fn names(&self) -> Vec<String> {
+        let names =
+            fs::read_dir(&self.0).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        let mut names: Vec<String> = names.collect();
+        names.sort();
+        names
+    }
+}
+
+impl Drop for Home {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+#[test]
+fn check_then_wrap_then_again_then_undo() {
+    let home = Home::new("round");
+    let file = home.file("mcp.json", CONFIG);
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o640)).unwrap();
+
+    let (code, diff, said) = home.wrap(&["mcp.json", "--check"]);
+    assert_eq!(code, 1, "{said}");
+    assert!(diff.contains("-    \"b\": { \"command\": \"uvx\" },\n"), "{diff}");
+    assert!(!diff.contains('\u{1b}'), "no colour but on a terminal: {diff}");
+    assert_eq!(
+        (fs::read_to_string(&file).unwrap().as_str(), home.names().len()),
+        (CONFIG, 1),
+        "nothing written"
+    );
+
+    let (code, same, said) = home.wrap(&["mcp.json"]);
+    assert_eq!((code, same), (0, diff), "{said}");
+    assert!(said.contains("wrapped: a, b\n"), "{said}");
+    let wrapped = fs::read_to_string(&file).unwrap();
+    let args = format!(
+        "{{ \"command\": \"{LINETENDER}\", \"args\": [\"run\", \"--name\", \"a\", \"--\", \"npx\", \"-y\", \"x\"] }},"
+    );
+    assert!(wrapped.contains(&args), "not on PATH, so by its whole path: {wrapped}");
+    assert_eq!(home.names(), ["mcp.json", "mcp.json.before-linetender"]);
+    for name in home.names() {
+        assert_eq!(fs::metadata(home.0.join(&name)).unwrap().permissions().mode() & 0o777, 0o640, "{name}");
+    }
+
+    assert_eq!(home.wrap(&["mcp.json", "--check"]), (0, String::new(), "nothing to wrap\n".to_owned()));
+    assert_eq!(home.wrap(&["mcp.json"]).0, 0);
+    assert_eq!(fs::read_to_string(&file).unwrap(), wrapped);
+
+    let (code, _, said) = home.wrap(&["mcp.json", "--undo"]);
+    assert_eq!(code, 0, "{said}");
+    assert_eq!((fs::read_to_string(&file).unwrap().as_str(), home.names().len()), (CONFIG, 1));
+    assert_eq!(home.wrap(&["mcp.json", "--undo"]), (0, String::new(), "nothing to undo\n".to_owned()));
+}
+
+#[test]
+fn one_server_at_a_time_there_and_back() {
+    let home = Home::new("only");
+    let file = home.file("mcp.json", CONFIG);
+    assert_eq!(home.wrap(&["mcp.json", "--only", "a"]).0, 0);
+    assert!(fs::read_to_string(&file).unwrap().contains("\"command\": \"uvx\""));
+    assert_eq!(home.wrap(&["mcp.json", "--except", "a"]).0, 0);
+    assert!(!fs::read_to_string(&file).unwrap().contains("\"command\": \"uvx\""));
+    assert_eq!(
+        fs::read_to_string(home.0.join("mcp.json.before-linetender")).unwrap(),
+        CONFIG,
+        "never overwritten"
+    );
+    assert_eq!(home.wrap(&["mcp.json", "--undo", "--only", "b"]).0, 0);
+    assert!(fs::read_to_string(&file).unwrap().contains("{ \"command\": \"uvx\" }"));
+    assert_eq!(home.wrap(&["mcp.json", "--undo"]).0, 0);
+    assert_eq!((fs::read_to_string(&file).unwrap().as_str(), home.names().len()), (CONFIG, 1));
+
+    let (code, _, said) = home.wrap(&["mcp.json", "--only", "c"]);
+    assert_eq!(code, 2);
+    assert!(said.contains("no server is called c in") && said.contains("there are: a, b"), "{said}");
+}
+
+#[test]
+fn changes_made_since_survive_the_undo_and_an_old_backup_is_kept() {
+    let home = Home::new("since");
+    let file = home.file("mcp.json", CONFIG);
+    assert_eq!(home.wrap(&["mcp.json"]).0, 0);
+    fs::write(&file, fs::read_to_string(&file).unwrap().replace("// mine", "// ours")).unwrap();
+    let (code, _, said) = home.wrap(&["mcp.json", "--undo"]);
+    assert_eq!((code, said.contains("those changes are kept")), (0, true), "{said}");
+    let ours = CONFIG.replace("// mine", "// ours");
+    assert_eq!(fs::read_to_string(&file).unwrap(), ours);
+
+    assert_eq!(home.wrap(&["mcp.json"]).0, 0);
+    assert_eq!(fs::read_to_string(home.0.join("mcp.json.before-linetender")).unwrap(), CONFIG);
+    assert_eq!(fs::read_to_string(home.0.join("mcp.json.before-linetender.2")).unwrap(), ours);
+    assert_eq!(home.wrap(&["mcp.json", "--undo"]).0, 0);
+    assert_eq!(fs::read_to_string(&file).unwrap(), ours);
+}
+
+#[test]
+fn a_link_stays_a_link_and_a_mark_stays_a_mark() {
+    let home = Home::new("link");
+    let marked = format!("\u{feff}{}", CONFIG.replace('\n', "\r\n"));
+    let real = home.file("dotfiles/mcp.json", &marked);
+    symlink(&real, home.0.join("mcp.json")).unwrap();
+    assert_eq!(home.wrap(&["mcp.json"]).0, 0);
+    assert!(fs::symlink_metadata(home.0.join("mcp.json")).unwrap().is_symlink());
+    let wrapped = fs::read_to_string(&real).unwrap();
+    assert!(wrapped.starts_with("\u{feff}{\r\n") && wrapped.contains("linetender"), "{wrapped}");
+    assert_eq!(home.wrap(&["mcp.json", "--undo"]).0, 0);
+    assert_eq!(fs::read_to_string(&real).unwrap(), marked);
+}
+
+#[test]
+fn what_cannot_be_read_is_not_touched_and_the_message_points_there() {
+    let home = Home::new("odd");
+    let large = vec![b' '; (16 << 20) + 1];
+    let cases: [(&str, &[u8], &str); 7] = [
+        ("comma.json", b"{\n  \"mcpServers\": {\n    \"a\" {}\n  }\n}", "comma.json:3:9: expected colon"),
+        ("codex.toml", b"[mcp_servers.a]\ncommand = \n", "codex.toml:2:"),
+        ("latin.json", b"{ \"mcpServers\": { \"\xe9\": {} } }", "is not UTF-8 text (first at byte 19)"),
+        ("goose.yaml", b"extensions: {}", "is YAML"),
+        ("package.json", b"{ \"name\": \"x\" }", "no MCP servers in"),
+        ("large.json", &large, "is larger than 16 MiB"),
+        ("empty.json", b"", "no MCP servers in"),
+    ];
+    for (name, bytes, expected) in cases {
+        let file = home.file(name, bytes);
+        let (code, out, said) = home.wrap(&[name]);
+        assert_eq!((code, out.as_str()), (2, ""), "{name}: {said}");
+        assert!(said.contains(expected), "{name}: {said}");
+        assert_eq!(fs::read(&file).unwrap(), bytes, "{name}");
+    }
+    assert!(home.wrap(&["nowhere.json"]).2.starts_with("linetender: cannot find nowhere.json"));
+    assert!(home.wrap(&["."]).2.contains("is not a file"));
+    assert_eq!(home.names().len(), cases.len(), "no backup of what was not touched");
+}
+
+#[test]
+fn the_usual_places_are_listed() {
+    let home = Home::new("list");
+    assert!(home.wrap(&[]).1.starts_with("no configuration of a known agent found"));
+    home.file(".cursor/mcp.json", CONFIG);
+    home.file(".codex/config.toml", "[mcp_servers.a]\ncommand = \"x\"\n");
+    home.file(".config/goose/config.yaml", "");
+    home.file(".gemini/settings.json", "{");
+    assert_eq!(home.wrap(&[".codex/config.toml"]).0, 0);
+    let (code, text, _) = home.wrap(&[]);
+    assert_eq!(code, 0);
+    assert!(text.contains("2 servers, 0 wrapped") && text.contains("1 server, 1 wrapped"), "{text}");
+    assert!(text.contains(".cursor/mcp.json' --check"), "{text}");
+    let rows: Value = serde_json::from_str(&home.wrap(&["--json"]).1).unwrap();
+    let row =
+        |agent: &str| rows.as_array().unwrap().iter().find(|row| row["agent"] == agent).cloned().unwrap();
+    let file = home.0.join(".cursor/mcp.json");
+    assert_eq!(
+        row("Cursor"),
+        json!({ "agent": "Cursor", "file": file, "servers": 2, "wrapped": 0, "to_wrap": 2 })
+    );
+    assert!(row("goose")["problem"].as_str().unwrap().contains("YAML"));
+    assert!(row("Gemini CLI")["problem"].as_str().unwrap().contains("settings.json:1:"), "{rows}");
+}
+
+/// Starts the entry as an agent would.
+fn start(file: &Path, name: &str) -> Child {
+    let config: Value = serde_json::from_str(&fs::read_to_string(file).unwrap()).unwrap();
+    let entry = &config["mcpServers"][name];
+    let words = entry["args"].as_array().unwrap().iter().map(|word| word.as_str().unwrap());
+    let variables =
+        entry["env"].as_object().into_iter().flatten().map(|(name, value)| (name, value.as_str().unwrap()));
+    Command::new(entry["command"].as_str().unwrap())
+        .args(words)
+        .envs(variables)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap()
+}
+
+const HELLO: &str = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}"#;
+
+#[test]
+fn a_wrapped_server_serves_its_agent() {
+    let home = Home::new("serves");
+    let config = json!({ "mcpServers": { "-bad": { "command": LINETENDER, "args": ["__badserver", "--era", "legacy"] } } });
+    let file = home.file("mcp.json", config.to_string());
+    assert_eq!(home.wrap(&["mcp.json"]).0, 0);
+    let mut agent = start(&file, "-bad");
+    writeln!(agent.stdin.as_mut().unwrap(), "{HELLO}").unwrap();
+    let mut answer = String::new();
+    BufReader::new(agent.stdout.take().unwrap()).read_line(&mut answer).unwrap();
+    assert!(answer.contains("\"badserver\""), "{answer}");
+    drop(agent.stdin.take());
+    assert!(agent.wait().unwrap().success());
+}
+
+#[test]
+fn a_header_reaches_its_server_and_no_list_of_processes() {
+    let home = Home::new("header");
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/mcp?key=hush", listener.local_addr().unwrap());
+    let config =
+        json!({ "mcpServers": { "far": { "url": url, "headers": { "Authorization": "Bearer hush" } } } });
+    let file = home.file("mcp.json", config.to_string());
+    assert_eq!(home.wrap(&["mcp.json"]).0, 0);
+    let mut agent = start(&file, "far");
+    writeln!(agent.stdin.as_mut().unwrap(), "{HELLO}").unwrap();
+    let head = first_request(&listener);
+    let words = fs::read_to_string(format!("/proc/{}/cmdline", agent.id())).unwrap();
+    assert!(
+        head.starts_with("POST /mcp?key=hush ") && head.contains("authorization: Bearer hush\r\n"),
+        "{head}"
+    );
+    assert!(words.contains("LINETENDER_AUTHORIZATION") && !words.contains("hush"), "{words}");
+    agent.kill().unwrap();
+    agent.wait().unwrap();
+}
+
+/// What Codex's `bearer_token_env_var` becomes.
+#[test]
+fn a_bearer_token_and_an_address_come_from_variables() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let run = |variables: &[(&str, String)]| {
+        let mut command = Command::new(LINETENDER);
+        command.args(["run", "--header", "Authorization: Bearer $TOKEN", "$PLACE"]).env_clear();
+        command
+            .envs(variables.iter().cloned())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped());
+        command.spawn().unwrap()
+    };
+    let token = ("TOKEN", "hush".to_owned());
+    let place = ("PLACE", format!("http://{}/mcp", listener.local_addr().unwrap()));
+    let mut agent = run(&[token.clone(), place]);
+    writeln!(agent.stdin.as_mut().unwrap(), "{HELLO}").unwrap();
+    let head = first_request(&listener);
+    assert!(head.starts_with("POST /mcp ") && head.contains("authorization: Bearer hush\r\n"), "{head}");
+    agent.kill().unwrap();
+    agent.wait().unwrap();
+
+    let refused = run(&[token]).wait_with_output().unwrap();
+    assert!(!refused.status.success());
+    assert_eq!(String::from_utf8(refused.stderr).unwrap(), "linetender: the variable PLACE is not set\n");
+}
+
+/// The head of the first request that arrives.
+fn first_request(listener: &TcpListener) -> String {
+    let (mut socket, _) = listener.accept().unwrap();
+    socket.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    let (mut head, mut byte) = (Vec::new(), [0]);
+    while !head.ends_with(b"\r\n\r\n") && socket.read(&mut byte).unwrap() == 1 {
+        head.push(byte[0]);
+    }
+    String::from_utf8(head).unwrap()
+}
