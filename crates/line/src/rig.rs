@@ -8,6 +8,8 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use crate::dial_gate::DialGate;
+use crate::holder::Holder;
+use crate::ledger::Agent;
 use crate::line::Line;
 use crate::server::Server;
 use crate::status::Status;
@@ -31,6 +33,8 @@ use crate::status::Status;
 pub struct Rig {
     dial_gate: DialGate,
     lines: Arc<Mutex<Lines>>,
+    /// Who follows what happens to its lines.
+    holder: Option<Holder>,
 }
 
 #[derive(Debug, Default)]
@@ -66,7 +70,14 @@ impl Rig {
     /// servers get the limit that was.
     pub fn with_dials_at_once(dials: usize) -> Self {
         linetender_wire::stdio::raise_descriptor_limit();
-        Self { dial_gate: DialGate::new(dials), lines: Arc::default() }
+        Self { dial_gate: DialGate::new(dials), lines: Arc::default(), holder: None }
+    }
+
+    /// Lets this holder follow every line that is opened on it from now on, those of sessions too.
+    #[must_use]
+    pub fn held_by(mut self, holder: &Holder) -> Self {
+        self.holder = Some(holder.clone());
+        self
     }
 
     /// A line to a server, dialled at once. The rig does not hold it: it ends with its last handle.
@@ -78,7 +89,7 @@ impl Rig {
 
     /// A line to a server, dialled when somebody needs it. The rig does not hold it.
     pub fn lazy(&self, server: Server) -> Line {
-        Line::on(server, self.dial_gate.clone(), None, None)
+        self.put(server, None, None)
     }
 
     /// Holds lines to these servers, and to no others. What is new is dialled; what is not among them any more, or is
@@ -103,7 +114,7 @@ impl Rig {
                 before => {
                     // Two servers of one name never live at once: they hold ports, locks, profiles.
                     let old = lines.take_out(&name);
-                    let line = Line::on(server, self.dial_gate.clone(), None, old);
+                    let line = self.put(server, None, old);
                     line.wake();
                     lines.held.insert(Arc::clone(&name), line);
                     let list = if before.is_some() { &mut change.replaced } else { &mut change.added };
@@ -144,8 +155,18 @@ impl Rig {
         self.lines.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn dial_gate(&self) -> DialGate {
-        self.dial_gate.clone()
+    /// The one place where a line is put on a rig. It is followed before anybody can have dialled it.
+    pub(crate) fn put(
+        &self,
+        server: Server,
+        agent: Option<Agent>,
+        predecessor: Option<watch::Receiver<Status>>,
+    ) -> Line {
+        let line = Line::on(server, self.dial_gate.clone(), agent, predecessor);
+        if let Some(holder) = &self.holder {
+            holder.follow(&line);
+        }
+        line
     }
 }
 

@@ -11,6 +11,7 @@ use linetender_core::Policy;
 use linetender_wire::handshake::{Era, Eras, Hello};
 use linetender_wire::stdio::{Env, Program, Reaper};
 
+use crate::call::Deadline;
 use http::Http;
 
 /// The variables that a server is given when nothing else is said: what a program needs to run at all, and nothing that
@@ -41,6 +42,8 @@ pub struct Server {
     pub(crate) prefers: Option<Era>,
     pub(crate) hello: Hello,
     pub(crate) safe_tools: HashSet<String>,
+    /// Whose the deadline of an agent's calls is.
+    pub(crate) deadline: Deadline,
 }
 
 /// Where a server is.
@@ -79,6 +82,7 @@ impl Server {
             prefers: None,
             hello: Hello::Ours { name: "linetender".into(), version: env!("CARGO_PKG_VERSION").into() },
             safe_tools: HashSet::new(),
+            deadline: Deadline::Agent,
         }
     }
 
@@ -172,6 +176,14 @@ impl Server {
     #[must_use]
     pub fn safe_tool(mut self, tool: impl Into<String>) -> Self {
         self.safe_tools.insert(tool.into());
+        self
+    }
+
+    /// Whose the deadline of a [session](crate::session)'s calls is: the agent's, if not said. A call that a program makes
+    /// by itself has [options](crate::Options) of its own.
+    #[must_use]
+    pub fn deadline(mut self, deadline: Deadline) -> Self {
+        self.deadline = deadline;
         self
     }
 

@@ -209,7 +209,7 @@ impl Session {
         let agent = Listener { era, said: tell, direct: self.to_agent.clone() };
         let (line, seat) = match &self.on {
             On::Own(server, rig) => {
-                let line = Line::on(introduced(server, era, params), rig.dial_gate(), Some(agent), None);
+                let line = rig.put(introduced(server, era, params), Some(agent), None);
                 line.wake();
                 (line, None)
             }
