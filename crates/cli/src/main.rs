@@ -1,10 +1,12 @@
 //! The `linetender` command: arguments in, words and exit codes out.
 
 mod args;
+mod hold;
+mod journal;
 mod log;
-#[expect(dead_code, reason = "the journal, the memory and the status come to live there")]
 mod places;
 mod run;
+mod status;
 mod stop;
 
 use std::process::ExitCode;
@@ -25,6 +27,8 @@ fn main() -> ExitCode {
         return linetender_drill::badserver::main(words);
     }
     match args::Args::parse().command {
-        args::Command::Run(run) => run::run(run),
+        args::Command::Run(run) => run::run(&run),
+        args::Command::Status(status) => status::status(&status),
+        args::Command::Journal(journal) => journal::journal(&journal),
     }
 }

@@ -30,6 +30,9 @@ impl Agent {
         let mut shim = Command::new(linetender)
             .args(["run", "--name", "bad"])
             .args(words)
+            // What it writes down is not to stand among what happened to the user's own servers.
+            .env("XDG_STATE_HOME", std::env::temp_dir().join("linetender-tests"))
+            .env("XDG_RUNTIME_DIR", std::env::temp_dir().join("linetender-tests"))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
