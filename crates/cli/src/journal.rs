@@ -68,13 +68,20 @@ fn words(what: &What) -> String {
         What::Begin { version, argv } => format!("begins ({version}): {}", short(argv)),
         What::State { server, generation, state, cause, budget_millis, next_try } => {
             let mut words = format!("{server} #{generation} {state}");
-            if let Some(Reason { text, stderr, .. }) = cause {
+            // A death is told where it happened, and the next try where somebody has to wait for it.
+            let (why, when) = match state.as_str() {
+                "dialing" | "up" | "suspect" | "closed" => (None, None),
+                "waiting" => (None, next_try.as_ref()),
+                "ending" | "draining" => (cause.as_ref(), None),
+                _ => (cause.as_ref(), next_try.as_ref()),
+            };
+            if let Some(Reason { text, stderr, .. }) = why {
                 let _ = write!(words, ": {text}");
                 if let Some(line) = stderr.as_deref().and_then(|stderr| stderr.trim_end().lines().last()) {
                     let _ = write!(words, " (it said: {})", short(line));
                 }
             }
-            if let Some(next) = next_try {
+            if let Some(next) = when {
                 let _ = write!(words, "; next try {next}");
             }
             format!("{words}; budget {}", crate::status::tokens(*budget_millis))

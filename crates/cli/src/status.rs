@@ -14,7 +14,12 @@ use table::{Cell, Table};
 /// The version of the document that `--json` prints.
 const VERSION: u32 = 1;
 
-const HEAD: [&str; 9] = ["SERVER", "STATE", "GEN", "SINCE", "BUDGET", "PID", "SHIM", "RUNS", "LAST CAUSE"];
+const HEAD: [&str; COLUMNS] =
+    ["SERVER", "STATE", "GEN", "SINCE", "NEXT TRY", "BUDGET", "PID", "SHIM", "RUNS", "LAST CAUSE"];
+const COLUMNS: usize = 10;
+
+/// How most causes begin. In a column that is about servers it says nothing.
+const OF_COURSE: [&str; 2] = ["the server process ", "the server "];
 
 pub(crate) fn status(args: &args::Status) -> ExitCode {
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
@@ -64,36 +69,34 @@ fn print_table(found: &[Found]) -> io::Result<()> {
     write!(out, "{}", table.fitted(width))
 }
 
-fn held(report: &Report, line: &LineReport) -> [Cell; 9] {
+fn held(report: &Report, line: &LineReport) -> [Cell; COLUMNS] {
     let cause = line.cause.as_ref().map(|cause| cause.text.as_str()).unwrap_or_default();
-    let cause = match &line.next_try {
-        Some(next) if cause.is_empty() => format!("next try {next}"),
-        Some(next) => format!("{cause}; next try {next}"),
-        None => cause.to_owned(),
-    };
+    let cause = OF_COURSE.iter().find_map(|words| cause.strip_prefix(words)).unwrap_or(cause);
+    let next = line.next_try.as_deref().unwrap_or_default();
     [
         Cell::plain(&line.server),
         Cell::styled(&line.state, style(&line.state)),
         Cell::number(line.generation),
         Cell::number(age(line.since_millis)),
+        Cell::number(next.strip_prefix("in ").unwrap_or(next)),
         Cell::number(format!("{}/{}", tokens(line.budget_millis), tokens(line.budget_most_millis))),
         Cell::number(line.pid.map_or_else(|| "-".to_owned(), |pid| pid.to_string())),
         Cell::number(report.holder.pid),
         Cell::number(age(report.holder.began_millis)),
-        Cell::plain(&cause),
+        Cell::plain(cause),
     ]
 }
 
 /// A shim whose agent has not asked for anything yet.
-fn nothing_held(report: &Report) -> [Cell; 9] {
+fn nothing_held(report: &Report) -> [Cell; COLUMNS] {
     let mut cells = blank(report.holder.serves.as_deref().unwrap_or("-"), report.holder.pid);
     cells[1] = Cell::styled("idle", style("idle"));
-    cells[7] = Cell::number(age(report.holder.began_millis));
-    cells[8] = Cell::plain("its agent has not asked for anything yet");
+    cells[8] = Cell::number(age(report.holder.began_millis));
+    cells[9] = Cell::plain("its agent has not asked for anything yet");
     cells
 }
 
-fn silent(pid: u32, silence: Silence) -> [Cell; 9] {
+fn silent(pid: u32, silence: Silence) -> [Cell; COLUMNS] {
     let (state, words) = match silence {
         Silence::Stopped => ("stopped", format!("its process is stopped; to go on: kill -CONT {pid}")),
         Silence::NoAnswer => ("silent", "it does not answer".to_owned()),
@@ -101,14 +104,14 @@ fn silent(pid: u32, silence: Silence) -> [Cell; 9] {
     };
     let mut cells = blank("-", pid);
     cells[1] = Cell::styled(state, style(state));
-    cells[8] = Cell::plain(&words);
+    cells[9] = Cell::plain(&words);
     cells
 }
 
-fn blank(server: &str, shim: u32) -> [Cell; 9] {
-    let mut cells = [const { Cell::none() }; 9];
+fn blank(server: &str, shim: u32) -> [Cell; COLUMNS] {
+    let mut cells = [const { Cell::none() }; COLUMNS];
     cells[0] = Cell::plain(server);
-    cells[6] = Cell::number(shim);
+    cells[7] = Cell::number(shim);
     cells
 }
 

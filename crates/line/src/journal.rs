@@ -141,8 +141,9 @@ impl Writer {
     }
 }
 
+/// It has the time of the entry that it stands before, so that they stay together wherever they are sorted.
 fn gap(next: &Entry, entries: u64, why: String) -> Entry {
-    Entry::now(next.holder, &next.door, What::Gap { entries, why })
+    Entry { what: What::Gap { entries, why }, ..next.clone() }
 }
 
 #[cfg(test)]

@@ -41,7 +41,7 @@ pub(crate) struct PolicyFlags {
     #[arg(long, value_name = "TIME", value_parser = span, default_value = "5m", help_heading = CALLS)]
     quiet_limit: Span,
 
-    /// Gives up on a server that answers nothing, not even that, for this long
+    /// Gives up on a server that has calls to answer and is silent, to our probes too, for this long
     #[arg(long, value_name = "TIME", value_parser = span, default_value = "30m", help_heading = CALLS)]
     hang_after: Span,
 

@@ -1,4 +1,4 @@
-//! A table that fits: every column as wide as it needs, and the last one cut to what is left.
+//! A table that fits: every column as wide as it needs, none that is empty, and the last one cut to what is left.
 
 use std::fmt::{self, Write as _};
 
@@ -82,21 +82,25 @@ impl<const N: usize> Table<N> {
 
     /// The table as text, no wider than this if that can be.
     pub(super) fn fitted(&self, terminal: Option<usize>) -> String {
-        let widest = |column: usize| self.rows.iter().map(|row| row[column].width()).max().unwrap_or(0);
+        let widest = |column: usize| {
+            let under = self.rows.iter().skip(1).map(|row| row[column].width()).max().unwrap_or(0);
+            if under == 0 { 0 } else { under.max(self.rows[0][column].width()) }
+        };
         let mut widths: [usize; N] = std::array::from_fn(widest);
-        let before = &mut widths[..N - 1];
-        for width in before.iter_mut() {
+        for width in &mut widths[..N - 1] {
             *width = (*width).min(WIDEST);
         }
-        let taken: usize = before.iter().map(|width| width + GAP.len()).sum();
+        let taken: usize =
+            widths[..N - 1].iter().filter(|width| **width > 0).map(|width| width + GAP.len()).sum();
         if let Some(terminal) = terminal {
             widths[N - 1] = widths[N - 1].min(terminal.saturating_sub(taken).max(LEAST));
         }
         let mut text = String::new();
         for row in &self.rows {
             let start = text.len();
-            for (column, (cell, width)) in row.iter().zip(widths).enumerate() {
-                if column > 0 {
+            let shown = row.iter().zip(widths).enumerate().filter(|(_, (_, width))| *width > 0);
+            for (column, (cell, width)) in shown {
+                if text.len() > start {
                     text.push_str(GAP);
                 }
                 cell.print(&mut text, width, column == N - 1);
@@ -140,6 +144,13 @@ mod tests {
         assert_eq!(lines[0], format!("{:28}      N  WHY", "NAME"));
         assert_eq!(lines[1], format!("{:28}      7  it was killed by SIGKILL and more", "one"));
         assert_eq!(lines[2], format!("{}…  12345", "x".repeat(27)));
+    }
+
+    #[test]
+    fn a_column_that_has_nothing_to_say_is_left_out() {
+        let mut table = Table::new(["NAME", "NEXT", "WHY"]);
+        table.row([Cell::plain("one"), Cell::none(), Cell::none()]);
+        assert_eq!(plain(&table.fitted(None)), ["NAME", "one"]);
     }
 
     #[test]
