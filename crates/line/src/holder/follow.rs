@@ -109,3 +109,25 @@ impl fmt::Debug for Followed {
         f.debug_struct("Followed").field("server", &self.server).finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::Followed;
+    use crate::journal::What;
+    use crate::{Rig, Server};
+
+    #[tokio::test]
+    async fn only_a_change_is_written_down() {
+        let line = Rig::new().lazy(Server::stdio("s", ["true"]));
+        let followed = Followed::new(&line);
+        let mut status = line.status();
+        assert_eq!(followed.heard(&status), None, "it stood there before");
+        (status.state, status.generation) = ("dialing", 1);
+        assert!(matches!(followed.heard(&status), Some(What::State { generation: 1, .. })));
+        status.budget -= 1;
+        assert_eq!(followed.heard(&status), None);
+        assert_eq!(followed.report().budget_millis, 4999, "but whoever asks is told");
+        status.generation = 2;
+        assert!(followed.heard(&status).is_some());
+    }
+}
