@@ -1,9 +1,16 @@
 //! What can be typed.
 
+mod look;
+mod policy;
+mod units;
+
 use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Parser, Subcommand, ValueEnum};
+
+pub(crate) use look::{Journal, Status};
+pub(crate) use policy::PolicyFlags;
 
 /// Keeps an agent's MCP servers alive.
 #[derive(Debug, Parser)]
@@ -15,8 +22,10 @@ pub(crate) struct Args {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    Run(Run),
+    Run(Box<Run>),
     Wrap(crate::wrap::Wrap),
+    Status(Status),
+    Journal(Journal),
 }
 
 /// Runs an MCP server, or reaches one at its address, and brings it back when it dies.
@@ -24,10 +33,10 @@ pub(crate) enum Command {
 /// Put this before the command in your agent's configuration. The agent's connection stays open whatever happens to the
 /// server; a call that the server could not answer ends with an error that says why, and whether it may have run.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Example, in an agent's mcpServers:\n  \
+#[command(after_help = ["Example, in an agent's mcpServers:\n  \
     { \"command\": \"linetender\", \"args\": [\"run\", \"--\", \"npx\", \"-y\", \"@modelcontextprotocol/server-everything\"] }\n\n\
     A server somewhere else, for an agent that speaks stdio:\n  \
-    { \"command\": \"linetender\", \"args\": [\"run\", \"https://example.com/mcp\"] }")]
+    { \"command\": \"linetender\", \"args\": [\"run\", \"https://example.com/mcp\"] }\n\n", policy::EXAMPLES].concat())]
 pub(crate) struct Run {
     /// What the server is called in messages; its command, if not said.
     #[arg(long, value_name = "NAME", allow_hyphen_values = true)]
@@ -49,6 +58,17 @@ pub(crate) struct Run {
     /// How the agent is told that a tool call failed: as a result that the model reads, or as a JSON-RPC error.
     #[arg(long, value_name = "FORM", value_enum, default_value_t)]
     pub(crate) tool_errors: ToolErrors,
+
+    /// Writes nothing into the journal.
+    #[arg(long)]
+    pub(crate) no_journal: bool,
+
+    /// The size at which the journal is put away, for tests.
+    #[arg(long, hide = true, value_name = "SIZE", value_parser = units::size)]
+    pub(crate) journal_size: Option<u32>,
+
+    #[command(flatten)]
+    pub(crate) policy: PolicyFlags,
 
     /// The server's command and its arguments, or its address (`$NAME`: in that variable). A `--` before it is good style, but
     /// some programs that start us eat it.

@@ -1,10 +1,13 @@
 //! The `linetender` command: arguments in, words and exit codes out.
 
 mod args;
+mod hold;
+mod journal;
 mod log;
 mod pipes;
 mod places;
 mod run;
+mod status;
 mod stop;
 mod wrap;
 
@@ -26,7 +29,9 @@ fn main() -> ExitCode {
         return linetender_drill::badserver::main(words);
     }
     match args::Args::parse().command {
-        args::Command::Run(run) => run::run(run),
+        args::Command::Run(run) => run::run(&run),
+        args::Command::Status(status) => status::status(&status),
+        args::Command::Journal(journal) => journal::journal(&journal),
         args::Command::Wrap(wrap) => wrap::wrap(&wrap),
     }
 }

@@ -2,6 +2,9 @@
 
 use std::path::PathBuf;
 
+/// The journal's name in the place of what happened.
+const JOURNAL: &str = "journal.jsonl";
+
 /// What can be found out again: `~/.cache/linetender`.
 pub(crate) fn cache() -> Option<PathBuf> {
     place("XDG_CACHE_HOME", ".cache")
@@ -12,7 +15,6 @@ pub(crate) fn state() -> Option<PathBuf> {
     place("XDG_STATE_HOME", ".local/state")
 }
 
-#[expect(dead_code, reason = "the status comes to live there")]
 /// What lives no longer than its program: `$XDG_RUNTIME_DIR/linetender`, or beside the state where there is none.
 pub(crate) fn runtime() -> Option<PathBuf> {
     match absolute("XDG_RUNTIME_DIR") {
@@ -40,6 +42,34 @@ pub(crate) fn desktop() -> Option<PathBuf> {
 #[expect(clippy::disallowed_methods, reason = "this is the room that finds the places")]
 pub(crate) fn path() -> Vec<PathBuf> {
     std::env::var_os("PATH").map(|path| std::env::split_paths(&path).collect()).unwrap_or_default()
+}
+
+/// Where the journal is written.
+pub(crate) fn journal() -> Option<PathBuf> {
+    state().map(|dir| dir.join(JOURNAL))
+}
+
+/// Where journals can be.
+pub(crate) fn journals() -> Vec<PathBuf> {
+    either(state(), plain_state()).into_iter().map(|dir| dir.join(JOURNAL)).collect()
+}
+
+/// Where the sockets of holders can be. Many agents hand on few variables, so a shim may have found another place than
+/// the user's own shell finds.
+pub(crate) fn sockets() -> Vec<PathBuf> {
+    let mut places = either(runtime(), state().map(|dir| dir.join("run")));
+    places.extend(plain_state().map(|dir| dir.join("run")).filter(|place| !places.contains(place)));
+    places
+}
+
+/// Where the state is, for a program that knows no more than its user's home.
+fn plain_state() -> Option<PathBuf> {
+    absolute("HOME").map(|home| home.join(".local/state/linetender"))
+}
+
+fn either(first: Option<PathBuf>, second: Option<PathBuf>) -> Vec<PathBuf> {
+    let second = second.filter(|second| Some(second) != first.as_ref());
+    first.into_iter().chain(second).collect()
 }
 
 fn place(variable: &str, under_home: &str) -> Option<PathBuf> {

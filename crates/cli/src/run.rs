@@ -3,14 +3,27 @@
 use std::path::Path;
 use std::process::ExitCode;
 
+use linetender::holder::Holder;
+use linetender::session::Ended;
 use linetender::{Memory, Rig, Server, session};
 use tokio::sync::Notify;
 
 use crate::pipes::Pipes;
 use crate::stop::Signals;
-use crate::{args, log, places};
+use crate::{args, hold, log, places};
 
-pub(crate) fn run(args: args::Run) -> ExitCode {
+/// What the shell says of a command that cannot be understood.
+const MISUSED: u8 = 2;
+
+pub(crate) fn run(args: &args::Run) -> ExitCode {
+    let keep = hold::Keep::of(args);
+    let server = match server(args) {
+        Ok(server) => server,
+        Err(sentence) => {
+            eprintln!("linetender: {sentence}");
+            return ExitCode::from(MISUSED);
+        }
+    };
     if let Err(error) = log::start(args.log.as_deref()) {
         eprintln!("linetender: cannot write the log: {error}");
         return ExitCode::FAILURE;
@@ -23,32 +36,40 @@ pub(crate) fn run(args: args::Run) -> ExitCode {
         }
     };
     let memory = if args.no_memory { None } else { memory() };
-    let form = args.tool_errors.into();
-    let server = match server(args) {
-        Ok(server) => server.tool_errors(form),
-        Err(error) => {
-            eprintln!("linetender: {error}");
-            return ExitCode::FAILURE;
-        }
-    };
-    let signal = runtime.block_on(serve(server, memory));
+    let signal = runtime.block_on(async {
+        let holder = hold::begin(server.name(), keep);
+        serve(server, memory, &holder).await
+    });
     // Reading from stdin may still block a thread; nothing is left to wait for.
     runtime.shutdown_background();
     signal.map_or(ExitCode::SUCCESS, |signal| ExitCode::from(128 + signal))
 }
 
-/// The server that was meant: an address, or a command.
-fn server(args: args::Run) -> Result<Server, String> {
+/// The server that was meant: an address, or a command. If it cannot be meant, a sentence that says what to do.
+fn server(args: &args::Run) -> Result<Server, String> {
     let first = args.command.first().map(|word| word.to_string_lossy().into_owned()).unwrap_or_default();
     let first = args::address(&first)?;
-    if first.starts_with("http://") || first.starts_with("https://") {
+    let server = if first.starts_with("http://") || first.starts_with("https://") {
+        if args.policy.dir.is_some() {
+            return Err(
+                "--dir is for a server that is a command; one at an address runs elsewhere".to_owned()
+            );
+        }
         let host = first.split('/').nth(2).unwrap_or_default().to_owned();
-        let server = Server::http(args.name.unwrap_or(host), &first);
-        return Ok(args.header.iter().fold(server, |server, (name, value)| server.header(name, value)));
-    }
-    let name = args.name.unwrap_or_else(|| short_name(&args.command));
-    // The agent put the server's tokens into our environment: it is passed on whole.
-    Ok(Server::stdio(name, args.command).inherit_env())
+        let server = Server::http(args.name.clone().unwrap_or(host), &first);
+        args.header.iter().fold(server, |server, (name, value)| server.header(name, value))
+    } else {
+        if !args.header.is_empty() {
+            return Err(
+                "--header is for a server at an address; a command gets what it needs from the environment"
+                    .to_owned(),
+            );
+        }
+        let name = args.name.clone().unwrap_or_else(|| short_name(&args.command));
+        // The agent put the server's tokens into our environment: it is passed on whole.
+        Server::stdio(name, args.command.iter()).inherit_env()
+    };
+    args.policy.apply(server.tool_errors(args.tool_errors.into()))
 }
 
 /// What servers said of themselves, so that an agent need not wait for one to start.
@@ -58,10 +79,10 @@ fn memory() -> Option<Memory> {
 }
 
 /// Serves the agent until it goes. If somebody else wanted it to end, which signal said so.
-async fn serve(server: Server, memory: Option<Memory>) -> Option<u8> {
+async fn serve(server: Server, memory: Option<Memory>, holder: &Holder) -> Option<u8> {
     let (mut signals, stop) = (Signals::listen(), Notify::new());
     let mut signal = None;
-    let rig = memory.into_iter().fold(Rig::new(), Rig::remembering);
+    let rig = memory.into_iter().fold(Rig::new().held_by(holder), Rig::remembering);
     let Pipes { input, output, gone, borrowed } = Pipes::take();
     let over = async {
         tokio::select! {
@@ -76,10 +97,21 @@ async fn serve(server: Server, memory: Option<Memory>) -> Option<u8> {
         // Whoever asks again does not want to wait: the reapers clean up.
         signals.next().await;
     };
-    tokio::select! {
-        ended = serve => tracing::info!(?ended, "session"),
-        () = asked_twice => tracing::warn!("stopped at once"),
-    }
+    let why = tokio::select! {
+        ended = serve => {
+            tracing::info!(?ended, "session");
+            match ended {
+                Ended::AgentGone => "the agent went",
+                Ended::AgentDeaf => "the agent could not be written to",
+                Ended::Stopped => "it was told to stop",
+            }
+        }
+        () = asked_twice => {
+            tracing::warn!("stopped at once");
+            "it was told to stop at once"
+        }
+    };
+    holder.end(why, hold::LAST_ENTRY).await;
     drop(borrowed);
     signal
 }

@@ -1,5 +1,7 @@
 //! The handle that programs hold.
 
+mod weak;
+
 use std::fmt;
 use std::hash::{BuildHasher as _, RandomState};
 use std::sync::Arc;
@@ -10,7 +12,7 @@ use linetender_wire::handshake::{Era, Greeting, Hello};
 use tokio::sync::{Semaphore, broadcast, mpsc, oneshot, watch};
 
 use crate::audience::Audience;
-use crate::call::{Answer, Call, Options, Shared};
+use crate::call::{Answer, Call, Deadline, Options, Shared};
 use crate::catalogue::{Catalogue, Change, Kind};
 use crate::clock::{Clock, duration};
 use crate::dial::Link;
@@ -23,6 +25,7 @@ use crate::server::{Server, ToolErrors};
 use crate::status::{Published, Status};
 use crate::tender::{Inbox, Tender};
 use crate::wishes::Wishes;
+pub(crate) use weak::WeakLine;
 
 /// How many events a slow listener may lag behind.
 const EVENTS_KEPT: usize = 256;
@@ -73,6 +76,8 @@ impl Line {
             generation: 0,
             cause: None,
             budget: u32::from(policy.budget.tokens) * 1000,
+            gate: Gate::Knock,
+            clock,
         };
         let (states, state) = watch::channel(status.clone());
         let (publish, published) = watch::channel(Published { gate: Gate::Knock, link: None, status });
@@ -294,6 +299,11 @@ impl Line {
 
     pub(crate) fn audience(&self) -> &Arc<Audience> {
         &self.shared.audience
+    }
+
+    /// Whose the deadline of an agent's calls is.
+    pub(crate) fn deadline(&self) -> Deadline {
+        self.shared.server.deadline
     }
 
     pub(crate) fn policy(&self) -> &linetender_core::Settings {

@@ -8,8 +8,10 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use crate::dial_gate::DialGate;
+use crate::holder::Holder;
+use crate::ledger::Agent;
 use crate::line::Line;
-use crate::memory::Memory;
+use crate::memory::{Memory, Remembered};
 use crate::server::Server;
 use crate::status::Status;
 
@@ -33,6 +35,8 @@ pub struct Rig {
     dial_gate: DialGate,
     lines: Arc<Mutex<Lines>>,
     memory: Option<Arc<Memory>>,
+    /// Who follows what happens to its lines.
+    holder: Option<Holder>,
 }
 
 #[derive(Debug, Default)]
@@ -68,7 +72,7 @@ impl Rig {
     /// servers get the limit that was.
     pub fn with_dials_at_once(dials: usize) -> Self {
         linetender_wire::stdio::raise_descriptor_limit();
-        Self { dial_gate: DialGate::new(dials), lines: Arc::default(), memory: None }
+        Self { dial_gate: DialGate::new(dials), lines: Arc::default(), memory: None, holder: None }
     }
 
     /// Remembers what servers say of themselves: an agent that is alone with its server is greeted with that the next time,
@@ -76,6 +80,13 @@ impl Rig {
     #[must_use]
     pub fn remembering(mut self, memory: Memory) -> Self {
         self.memory = Some(Arc::new(memory));
+        self
+    }
+
+    /// Lets this holder follow every line that is opened on it from now on, those of sessions too.
+    #[must_use]
+    pub fn held_by(mut self, holder: &Holder) -> Self {
+        self.holder = Some(holder.clone());
         self
     }
 
@@ -88,7 +99,7 @@ impl Rig {
 
     /// A line to a server, dialled when somebody needs it. The rig does not hold it.
     pub fn lazy(&self, server: Server) -> Line {
-        Line::on(server, self.dial_gate.clone(), None, None, None)
+        self.put(server, None, None, None)
     }
 
     /// Holds lines to these servers, and to no others. What is new is dialled; what is not among them any more, or is
@@ -113,7 +124,7 @@ impl Rig {
                 before => {
                     // Two servers of one name never live at once: they hold ports, locks, profiles.
                     let old = lines.take_out(&name);
-                    let line = Line::on(server, self.dial_gate.clone(), None, old, None);
+                    let line = self.put(server, None, old, None);
                     line.wake();
                     lines.held.insert(Arc::clone(&name), line);
                     let list = if before.is_some() { &mut change.replaced } else { &mut change.added };
@@ -158,8 +169,19 @@ impl Rig {
         self.memory.as_deref()
     }
 
-    pub(crate) fn dial_gate(&self) -> DialGate {
-        self.dial_gate.clone()
+    /// The one place where a line is put on a rig. It is followed before anybody can have dialled it.
+    pub(crate) fn put(
+        &self,
+        server: Server,
+        agent: Option<Agent>,
+        predecessor: Option<watch::Receiver<Status>>,
+        remembered: Option<Remembered>,
+    ) -> Line {
+        let line = Line::on(server, self.dial_gate.clone(), agent, predecessor, remembered);
+        if let Some(holder) = &self.holder {
+            holder.follow(&line);
+        }
+        line
     }
 }
 

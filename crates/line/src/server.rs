@@ -13,6 +13,7 @@ use linetender_core::Policy;
 use linetender_wire::handshake::{Era, Eras, Hello};
 use linetender_wire::stdio::{Env, Program, Reaper};
 
+use crate::call::Deadline;
 use http::Http;
 pub use tool_errors::ToolErrors;
 
@@ -45,6 +46,8 @@ pub struct Server {
     pub(crate) hello: Hello,
     pub(crate) safe_tools: HashSet<String>,
     pub(crate) tool_errors: ToolErrors,
+    /// Whose the deadline of an agent's calls is.
+    pub(crate) deadline: Deadline,
 }
 
 /// Where a server is.
@@ -84,6 +87,7 @@ impl Server {
             hello: Hello::Ours { name: "linetender".into(), version: env!("CARGO_PKG_VERSION").into() },
             safe_tools: HashSet::new(),
             tool_errors: ToolErrors::default(),
+            deadline: Deadline::Agent,
         }
     }
 
@@ -184,6 +188,14 @@ impl Server {
     #[must_use]
     pub fn tool_errors(mut self, form: ToolErrors) -> Self {
         self.tool_errors = form;
+        self
+    }
+
+    /// Whose the deadline of a [session](crate::session)'s calls is: the agent's, if not said. A call that a program makes
+    /// by itself has [options](crate::Options) of its own.
+    #[must_use]
+    pub fn deadline(mut self, deadline: Deadline) -> Self {
+        self.deadline = deadline;
         self
     }
 

@@ -219,7 +219,7 @@ impl Session {
                 let remembered = page.as_ref().and_then(Page::recall);
                 let greeting = remembered.as_ref().map(|known| known.greeting.clone());
                 let server = introduced(server, era, params);
-                let line = Line::on(server, rig.dial_gate(), Some(agent), None, remembered);
+                let line = rig.put(server, Some(agent), None, remembered);
                 if let Some(page) = page {
                     self.tasks.spawn(recall::Keeper::of(&line, page, greeting).run());
                 }

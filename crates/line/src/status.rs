@@ -24,6 +24,9 @@ pub struct Status {
     pub cause: Option<Arc<Why>>,
     /// Milli-tokens left in the budget.
     pub budget: u32,
+    /// What calls are told, from which the next try follows.
+    pub(crate) gate: Gate,
+    pub(crate) clock: Clock,
 }
 
 /// Why a generation ended, in words.
@@ -48,9 +51,23 @@ pub(crate) struct Published {
 }
 
 impl Status {
-    pub(crate) fn of(state: &State<Detail>, generation: Generation, budget: u32) -> Self {
+    pub(crate) fn of(
+        state: &State<Detail>,
+        generation: Generation,
+        budget: u32,
+        gate: Gate,
+        clock: Clock,
+    ) -> Self {
         let cause = state.cause().map(|cause| Arc::new(Why::of(cause)));
-        Self { state: state.name(), generation: generation.number(), cause, budget }
+        Self { state: state.name(), generation: generation.number(), cause, budget, gate, clock }
+    }
+
+    /// When the line is tried next, in words that are true now; `None` while it serves.
+    pub fn next_try(&self) -> Option<String> {
+        match self.gate {
+            Gate::Go { .. } => None,
+            gate => Some(next_try_of(gate, self.clock)),
+        }
     }
 }
 

@@ -435,7 +435,8 @@ impl Running {
 
     fn notice(&self, gate: linetender_core::Gate) {
         let state = self.machine.state();
-        let status = Status::of(state, self.machine.generation(), self.machine.budget().millis());
+        let (generation, budget) = (self.machine.generation(), self.machine.budget().millis());
+        let status = Status::of(state, generation, budget, gate, self.tender.clock);
         let old = self.tender.publish.borrow().status.state;
         if old != status.state {
             let server = &*self.tender.server.name;

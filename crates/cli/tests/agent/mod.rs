@@ -29,6 +29,9 @@ impl Agent {
 
     pub(crate) fn run<'a>(linetender: &str, words: impl Iterator<Item = &'a &'a str>) -> Self {
         let mut shim = Command::new(linetender);
+        // What it writes down is not to stand among what happened to the user's own servers.
+        let elsewhere = std::env::temp_dir().join("linetender-tests");
+        let shim = shim.env("XDG_STATE_HOME", &elsewhere).env("XDG_RUNTIME_DIR", &elsewhere);
         Self::of_command(shim.args(["run", "--no-memory", "--name", "bad"]).args(words))
     }
 

@@ -13,7 +13,7 @@ use super::questions::Asker;
 use super::rounds::{self, Round};
 use super::{Open, Session, TOO_MANY_QUESTIONS, bridge, replies};
 use crate::audience::UPDATED;
-use crate::call::{Deadline, Options, Params};
+use crate::call::{Options, Params};
 use crate::catalogue::Kind;
 use crate::ledger::FromServer;
 use crate::line::Event;
@@ -138,7 +138,7 @@ impl Session {
                 _ if quoted => replies::discovered(&line, &id, &promised).await,
                 _ => {
                     let progress = to_agent.clone();
-                    let mut options = Options::default().deadline(Deadline::Agent);
+                    let mut options = Options::default().deadline(line.deadline());
                     if asks_for_progress {
                         options = options.on_progress(move |params| {
                             let text = frame::notification("notifications/progress", Some(params));

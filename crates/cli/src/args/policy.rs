@@ -1,0 +1,273 @@
+//! The flags for those fields of a server's policy that people need, and what they come to.
+
+use std::path::PathBuf;
+
+use clap::ValueEnum;
+use linetender::{Deadline, Era, Eras, Invalid, Policy, Server, ServerState, Settings, Span};
+
+use super::units::{size, span, spell};
+
+const CALLS: &str = "The time of a call";
+const SERVER: &str = "The time of the server";
+const AGAIN: &str = "What may be done twice";
+const REACH: &str = "The server";
+const SIZES: &str = "Sizes";
+
+/// What each flag looks like in use.
+pub(super) const EXAMPLES: &str = "\
+Examples of the flags:
+  --call-timeout 2m                 no call takes longer, also if the agent would wait
+  --quiet-limit 10m --hang-after 2h tools that think for long without a word
+  --wait 20s                        a server that takes its time to come back
+  --start-timeout 5m                a first start that downloads packages
+  --handshake-timeout 1m            a server that logs in somewhere before it speaks
+  --keepalive 10s                   notice sooner that an idle server hangs
+  --safe-tool search --safe-tool get_page
+  --trust-annotations               this server says truly which tools only read
+  --stateful                        a browser, a shell: tell the agent when its state is lost
+  --era legacy                      a server that does not stand being asked for its era
+  --dir /home/me/project            a server that works where it is started
+  --max-message 64MiB               screenshots and large files
+  --in-flight 1                     a server that can do one thing at a time";
+
+/// What of a server's policy can be set.
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct PolicyFlags {
+    /// Ends each call after this long, whatever the server says [default: the agent decides]
+    #[arg(long, value_name = "TIME", value_parser = span, help_heading = CALLS)]
+    call_timeout: Option<Span>,
+
+    /// Looks whether the server lives when a call has been quiet for this long
+    #[arg(long, value_name = "TIME", value_parser = span, default_value = "5m", help_heading = CALLS)]
+    quiet_limit: Span,
+
+    /// Gives up on a server that has calls to answer and is silent, to our probes too, for this long
+    #[arg(long, value_name = "TIME", value_parser = span, default_value = "30m", help_heading = CALLS)]
+    hang_after: Span,
+
+    /// Lets a call wait this long for a server that is coming back
+    #[arg(long, value_name = "TIME", value_parser = span, default_value = "5s", help_heading = CALLS)]
+    wait: Span,
+
+    /// Gives the server this long to say its first word
+    #[arg(long, value_name = "TIME", value_parser = span, default_value = "60s", help_heading = SERVER)]
+    start_timeout: Span,
+
+    /// Gives it this long from there to the end of the handshake
+    #[arg(long, value_name = "TIME", value_parser = span, default_value = "30s", help_heading = SERVER)]
+    handshake_timeout: Span,
+
+    /// Looks for life when the server has been idle for this long
+    #[arg(long, value_name = "TIME", value_parser = span, default_value = "30s", help_heading = SERVER)]
+    keepalive: Span,
+
+    /// A tool that may be run again when it is unknown whether it ran; can be given more than once [default: none]
+    #[arg(long, value_name = "TOOL", help_heading = AGAIN)]
+    safe_tool: Vec<String>,
+
+    /// Believes the server which of its tools only read, or can be run twice [default: no]
+    #[arg(long, help_heading = AGAIN)]
+    trust_annotations: bool,
+
+    /// The server keeps something in its process: nothing is sent again to the next one, and the agent is told [default: no]
+    #[arg(long, help_heading = AGAIN)]
+    stateful: bool,
+
+    /// Which era of MCP to speak with the server
+    #[arg(long, value_enum, default_value = "auto", help_heading = REACH)]
+    era: EraFlag,
+
+    /// Where to start the server [default: here]
+    #[arg(long, value_name = "FOLDER", help_heading = REACH)]
+    pub(crate) dir: Option<PathBuf>,
+
+    /// The longest message in either direction
+    #[arg(long, value_name = "SIZE", value_parser = size, default_value = "16MiB", help_heading = SIZES)]
+    max_message: u32,
+
+    /// The most calls that the server is given at once
+    #[arg(long, value_name = "N", default_value = "128", help_heading = SIZES)]
+    in_flight: u16,
+}
+
+/// An era, or none in particular.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
+enum EraFlag {
+    /// Found out, the agent's own first.
+    Auto,
+    /// 2026-07-28 and later.
+    Modern,
+    /// 2025-11-25 and before.
+    Legacy,
+}
+
+impl PolicyFlags {
+    /// The server with all of this.
+    ///
+    /// # Errors
+    /// What does not go together, in a sentence that says what to do.
+    pub(crate) fn apply(&self, server: Server) -> Result<Server, String> {
+        let policy = Policy::new(self.settings()).map_err(|invalid| self.sentence(invalid))?;
+        let eras = match self.era {
+            EraFlag::Auto => Eras::Auto,
+            EraFlag::Modern => Eras::Only(Era::Modern),
+            EraFlag::Legacy => Eras::Only(Era::Legacy),
+        };
+        let mut server = server.policy(policy).eras(eras);
+        if let Some(limit) = self.call_timeout {
+            if limit == Span::ZERO {
+                return Err("--call-timeout must be longer than zero".to_owned());
+            }
+            server = server.deadline(Deadline::after(limit));
+        }
+        if let Some(dir) = &self.dir {
+            server = server.dir(dir);
+        }
+        Ok(self.safe_tool.iter().fold(server, Server::safe_tool))
+    }
+
+    fn settings(&self) -> Settings {
+        let mut settings = Settings::default();
+        settings.call.limit = self.quiet_limit;
+        // Where the agent owns the deadline nothing is capped; it only must not stand in the way.
+        settings.call.cap = settings.call.cap.max(self.quiet_limit);
+        settings.call.hang_after = self.hang_after;
+        settings.call.wait_for_line = self.wait;
+        settings.dial.start = self.start_timeout;
+        settings.dial.handshake = self.handshake_timeout;
+        settings.probe.keepalive = self.keepalive;
+        settings.limits.message = self.max_message;
+        settings.limits.in_flight = self.in_flight;
+        settings.trust_annotations = self.trust_annotations;
+        if self.stateful {
+            settings.state = ServerState::Process;
+        }
+        settings
+    }
+
+    /// What is wrong, in the words of the flags.
+    fn sentence(&self, invalid: Invalid) -> String {
+        let flag = match invalid.setting {
+            "call.hang_after" if self.hang_after < self.quiet_limit && self.hang_after != Span::ZERO => {
+                let (hang, quiet) = (spell(self.hang_after), spell(self.quiet_limit));
+                return format!(
+                    "--hang-after {hang} is shorter than --quiet-limit {quiet}: raise the first or lower the second"
+                );
+            }
+            "call.hang_after" => "--hang-after",
+            "call.limit" => "--quiet-limit",
+            "call.wait_for_line" => "--wait",
+            "dial.start" => "--start-timeout",
+            "dial.handshake" => "--handshake-timeout",
+            "probe.keepalive" => "--keepalive",
+            "limits.message" => "--max-message",
+            "limits.in_flight" => "--in-flight",
+            other => other,
+        };
+        format!("{flag} must be {}", invalid.must)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Args, Command};
+    use super::{PolicyFlags, Settings};
+    use clap::{CommandFactory as _, Parser as _};
+    use linetender::{Deadline, Era, Eras, Server, ServerState, Span};
+
+    fn flags(words: &str) -> PolicyFlags {
+        let line = format!("linetender run {words} -- server");
+        let Command::Run(run) = Args::try_parse_from(line.split_whitespace()).unwrap().command else {
+            unreachable!("it was `run`")
+        };
+        run.policy
+    }
+
+    fn server(words: &str) -> Result<Server, String> {
+        flags(words).apply(Server::stdio("s", ["server"]))
+    }
+
+    #[test]
+    fn without_flags_the_policy_is_the_librarys() {
+        assert_eq!(flags("").settings(), Settings::default());
+        assert_eq!(server("").unwrap(), Server::stdio("s", ["server"]));
+    }
+
+    #[test]
+    fn each_flag_reaches_its_field() {
+        let mut wanted = Settings::default();
+        wanted.call.limit = Span::from_secs(20 * 60);
+        wanted.call.cap = wanted.call.limit;
+        wanted.call.hang_after = Span::from_secs(7200);
+        wanted.call.wait_for_line = Span::from_millis(500);
+        wanted.dial.start = Span::from_secs(1);
+        wanted.dial.handshake = Span::from_secs(2);
+        wanted.probe.keepalive = Span::from_secs(3);
+        wanted.limits.message = 1 << 20;
+        wanted.limits.in_flight = 7;
+        wanted.trust_annotations = true;
+        wanted.state = ServerState::Process;
+        let times =
+            "--quiet-limit 20m --hang-after 2h --wait 500ms --start-timeout 1s --handshake-timeout 2s";
+        let rest = "--keepalive 3s --max-message 1m --in-flight 7 --trust-annotations --stateful";
+        assert_eq!(flags(&format!("{times} {rest}")).settings(), wanted);
+    }
+
+    #[test]
+    fn what_is_no_policy_reaches_the_server() {
+        let wanted = Server::stdio("s", ["server"])
+            .dir("/x")
+            .eras(Eras::Only(Era::Legacy))
+            .safe_tool("a")
+            .safe_tool("b")
+            .deadline(Deadline::after(Span::from_secs(9)));
+        let words = "--dir /x --era legacy --safe-tool a --safe-tool b --call-timeout 9s";
+        assert_eq!(server(words).unwrap(), wanted);
+        assert_eq!(
+            server("--era modern").unwrap(),
+            Server::stdio("s", ["server"]).eras(Eras::Only(Era::Modern))
+        );
+    }
+
+    #[test]
+    fn what_does_not_go_together_is_refused_with_what_to_do() {
+        for (words, sentence) in [
+            (
+                "--quiet-limit 1h",
+                "--hang-after 30m is shorter than --quiet-limit 1h: raise the first or lower the second",
+            ),
+            ("--keepalive 0s", "--keepalive must be longer than zero"),
+            ("--hang-after 0s", "--hang-after must be longer than zero"),
+            ("--quiet-limit 0s", "--quiet-limit must be longer than zero"),
+            ("--call-timeout 0s", "--call-timeout must be longer than zero"),
+            ("--wait 0s", "--wait must be longer than zero"),
+            ("--start-timeout 2years", "--start-timeout must be at most a year"),
+            ("--handshake-timeout 0s", "--handshake-timeout must be longer than zero"),
+            ("--in-flight 0", "--in-flight must be at least 1"),
+            ("--max-message 0", "--max-message must be at least 1"),
+        ] {
+            assert_eq!(server(words), Err(sentence.to_owned()), "{words}");
+        }
+    }
+
+    #[test]
+    fn every_flag_has_a_default_and_an_example_in_the_help() {
+        let mut command = Args::command();
+        let run = command.find_subcommand_mut("run").unwrap();
+        let help = run.render_help().to_string();
+        let examples = help.split_once("Examples of the flags:").unwrap().1;
+        let headings = [super::CALLS, super::SERVER, super::AGAIN, super::REACH, super::SIZES];
+        let arguments = run.get_arguments().filter(|argument| {
+            argument.get_help_heading().is_some_and(|heading| headings.contains(&heading))
+        });
+        let mut seen = 0;
+        for argument in arguments {
+            let flag = format!("--{}", argument.get_long().unwrap());
+            assert!(examples.contains(&flag), "{flag} has no example");
+            let said = argument.get_help().is_some_and(|help| help.to_string().contains("[default: "));
+            assert!(said || !argument.get_default_values().is_empty(), "{flag} does not say its default");
+            seen += 1;
+        }
+        assert_eq!(seen, 14);
+    }
+}

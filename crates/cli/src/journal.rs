@@ -1,0 +1,100 @@
+//! `linetender journal`: what happened, one line each.
+
+use std::fmt::Write as _;
+use std::io::{self, Write as _};
+use std::process::ExitCode;
+
+use linetender::journal::{Entry, Reason, What, last};
+
+use crate::{args, places};
+
+/// How much of a command or of stderr's last line is shown.
+const SHOWN: usize = 120;
+
+pub(crate) fn journal(args: &args::Journal) -> ExitCode {
+    match print(args) {
+        Ok(()) => ExitCode::SUCCESS,
+        // Whoever reads it has seen enough.
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("linetender: cannot read the journal: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn print(args: &args::Journal) -> io::Result<()> {
+    let mut entries = Vec::new();
+    let mut unread = 0;
+    let wanted = |entry: &Entry| match (&args.server, &entry.what) {
+        (None, _) => true,
+        (Some(name), What::State { server, .. }) => server == name,
+        (Some(_), _) => false,
+    };
+    let places = places::journals();
+    for path in &places {
+        let read = last(path, args.last, wanted)?;
+        entries.extend(read.entries);
+        unread += read.unread;
+    }
+    // Times of one length and one zone sort as they are spelt.
+    entries.sort_by(|(_, one), (_, other)| one.at.cmp(&other.at));
+    let mut out = io::stdout().lock();
+    for (line, entry) in entries.iter().skip(entries.len().saturating_sub(args.last)) {
+        if args.json {
+            writeln!(out, "{line}")?;
+        } else {
+            writeln!(out, "{}  {:>7}  {}", entry.at, entry.holder, words(&entry.what))?;
+        }
+    }
+    if entries.is_empty() && !args.json {
+        writeln!(
+            out,
+            "Nothing has been written yet. A server that runs behind `linetender run -- COMMAND` leaves its traces here:"
+        )?;
+        for path in places {
+            writeln!(out, "  {}", path.display())?;
+        }
+    }
+    if unread > 0 {
+        eprintln!("linetender: {unread} lines could not be read");
+    }
+    Ok(())
+}
+
+/// An entry as a person reads it.
+fn words(what: &What) -> String {
+    match what {
+        What::Begin { version, argv } => format!("begins ({version}): {}", short(argv)),
+        What::State { server, generation, state, cause, budget_millis, next_try } => {
+            let mut words = format!("{server} #{generation} {state}");
+            // A death is told where it happened, and the next try where somebody has to wait for it.
+            let (why, when) = match state.as_str() {
+                "dialing" | "up" | "suspect" | "closed" => (None, None),
+                "waiting" => (None, next_try.as_ref()),
+                "ending" | "draining" => (cause.as_ref(), None),
+                _ => (cause.as_ref(), next_try.as_ref()),
+            };
+            if let Some(Reason { text, stderr, .. }) = why {
+                let _ = write!(words, ": {text}");
+                if let Some(line) = stderr.as_deref().and_then(|stderr| stderr.trim_end().lines().last()) {
+                    let _ = write!(words, " (it said: {})", short(line));
+                }
+            }
+            if let Some(next) = when {
+                let _ = write!(words, "; next try {next}");
+            }
+            format!("{words}; budget {}", crate::status::tokens(*budget_millis))
+        }
+        What::Gap { entries, why } => format!("{entries} entries are missing here: {why}"),
+        What::End { why } => format!("ends: {why}"),
+        other => format!("{other:?}"),
+    }
+}
+
+fn short(text: &str) -> String {
+    match text.char_indices().nth(SHOWN) {
+        Some((cut, _)) => format!("{}…", &text[..cut]),
+        None => text.to_owned(),
+    }
+}

@@ -1,0 +1,82 @@
+//! Flags, as far as an agent notices them.
+
+use serde_json::json;
+
+use crate::kit::Home;
+
+#[test]
+fn a_call_timeout_ends_a_call_that_the_agent_would_wait_for() {
+    let home = Home::new();
+    let mut shim = home.shim(&["--call-timeout", "300ms"], &[]);
+    let answer = shim.call("sleep", &json!({ "ms": 60_000 }));
+    let text = answer["result"]["content"][0]["text"].as_str().unwrap();
+    assert!(text.contains("no answer within 300 ms"), "{text}");
+    assert_eq!(answer["result"]["_meta"]["linetender"]["delivery"], "unknown");
+    shim.echo();
+}
+
+#[test]
+fn a_safe_tool_is_run_again_unseen() {
+    let home = Home::new();
+    let book = home.path().join("book");
+    let server = ["--book", book.to_str().unwrap(), "--die-on-call", "1"];
+    // The first process dies of the first call; so does each that follows it.
+    let mut shim = home.shim(&["--safe-tool", "echo"], &server);
+    let _ = shim.call("echo", &json!({ "n": 1 }));
+    let runs = |book: &std::path::Path| std::fs::read_to_string(book).unwrap().matches("read ").count();
+    assert!(runs(&book) > 1, "{}", std::fs::read_to_string(&book).unwrap());
+    std::fs::remove_file(&book).unwrap();
+    let mut careful = home.shim(&[], &server);
+    let _ = careful.call("echo", &json!({ "n": 1 }));
+    assert_eq!(runs(&book), 1, "{}", std::fs::read_to_string(&book).unwrap());
+}
+
+#[test]
+fn a_stateful_server_tells_once_that_its_state_is_lost() {
+    let home = Home::new();
+    let mut shim = home.shim(&["--stateful"], &[]);
+    shim.call("kill", &json!({}));
+    let answer = shim.call("echo", &json!({}));
+    assert!(
+        answer["result"]["content"][0]["text"].as_str().unwrap().contains("its state was lost"),
+        "{answer}"
+    );
+    shim.echo();
+}
+
+#[test]
+fn a_server_is_started_where_it_is_wanted() {
+    let home = Home::new();
+    let server = home.shim(&["--dir", home.path().to_str().unwrap()], &[]);
+    let status = home.status();
+    let pid = &status["holders"][0]["report"]["lines"][0]["pid"];
+    let dir = std::fs::read_link(format!("/proc/{pid}/cwd")).unwrap();
+    assert_eq!(dir, home.path().canonicalize().unwrap());
+    drop(server);
+}
+
+#[test]
+fn what_cannot_be_meant_is_refused_with_a_sentence() {
+    let home = Home::new();
+    for (words, sentence) in [
+        (
+            ["--quiet-limit", "2h", "server"].as_slice(),
+            "linetender: --hang-after 30m is shorter than --quiet-limit 2h: raise the first or lower the second\n",
+        ),
+        (
+            &["--dir", "/tmp", "https://example.com/mcp"],
+            "linetender: --dir is for a server that is a command; one at an address runs elsewhere\n",
+        ),
+        (
+            &["--header", "A: b", "server"],
+            "linetender: --header is for a server at an address; a command gets what it needs from the environment\n",
+        ),
+    ] {
+        let output = home.run(&[&["run"], words].concat());
+        assert_eq!(output.status.code(), Some(2), "{words:?}");
+        assert_eq!(String::from_utf8(output.stderr).unwrap(), sentence);
+    }
+    let output = home.run(&["run", "--wait", "soon", "server"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(!home.state().exists(), "nothing began");
+}

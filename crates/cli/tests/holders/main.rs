@@ -1,0 +1,8 @@
+//! Shims as holders of lines: what they write down, and what whoever asks is told.
+
+#![allow(clippy::disallowed_methods, reason = "a test measures with a real clock")]
+
+mod flags;
+mod journals;
+mod kit;
+mod statuses;

@@ -1,0 +1,133 @@
+//! One line, followed: from what it says of itself to entries of the journal, and to where it stands.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::SystemTime;
+
+use tokio::sync::broadcast;
+use tokio::sync::broadcast::error::RecvError;
+use tokio::time::Instant;
+
+use super::Inner;
+use super::report::LineReport;
+use crate::journal::{Reason, What, rfc3339, wall_clock};
+use crate::line::{Event, Line, WeakLine};
+use crate::status::{Status, Why};
+
+/// A line that is followed.
+pub(super) struct Followed {
+    server: String,
+    line: WeakLine,
+    /// The most that its budget can be.
+    budget_most: u32,
+    last: Mutex<Last>,
+}
+
+/// What was last heard of it.
+struct Last {
+    status: Status,
+    since: (SystemTime, Instant),
+    /// Why a generation of it last ended, also when it is up again.
+    cause: Option<Arc<Why>>,
+}
+
+impl Followed {
+    pub(super) fn new(line: &Line) -> Self {
+        let last = Last { status: line.status(), since: (wall_clock(), Instant::now()), cause: None };
+        Self {
+            server: line.name().to_owned(),
+            line: line.downgrade(),
+            budget_most: u32::from(line.policy().budget.tokens) * 1000,
+            last: Mutex::new(last),
+        }
+    }
+
+    /// Follows it until its tender is gone.
+    pub(super) async fn follow(self: Arc<Self>, mut events: broadcast::Receiver<Event>, holder: Weak<Inner>) {
+        loop {
+            let heard = events.recv().await;
+            let Some(holder) = holder.upgrade() else { return };
+            match heard {
+                Ok(Event::State(status)) => {
+                    if let Some(what) = self.heard(&status) {
+                        holder.write(what);
+                    }
+                }
+                Ok(Event::Changed(..)) => {}
+                Err(RecvError::Lagged(entries)) => {
+                    let why = format!("more happened to {} at once than could be heard", self.server);
+                    holder.write(What::Gap { entries, why });
+                }
+                Err(RecvError::Closed) => return holder.let_go(&self),
+            }
+        }
+    }
+
+    /// What is to be written of this, if it is news: a line also says when it only waits for something else.
+    fn heard(&self, status: &Status) -> Option<What> {
+        let mut last = self.last();
+        let same = (last.status.state, last.status.generation) == (status.state, status.generation);
+        last.status = status.clone();
+        last.cause = status.cause.clone().or(last.cause.take());
+        if same {
+            return None;
+        }
+        last.since = (wall_clock(), Instant::now());
+        Some(What::State {
+            server: self.server.clone(),
+            generation: status.generation,
+            state: status.state.to_owned(),
+            cause: status.cause.as_deref().map(Reason::from),
+            budget_millis: status.budget,
+            next_try: status.next_try(),
+        })
+    }
+
+    pub(super) fn report(&self) -> LineReport {
+        let last = self.last();
+        LineReport {
+            server: self.server.clone(),
+            state: last.status.state.to_owned(),
+            generation: last.status.generation,
+            since: rfc3339(last.since.0),
+            since_millis: u64::try_from(last.since.1.elapsed().as_millis()).unwrap_or(u64::MAX),
+            cause: last.cause.as_deref().map(Reason::from),
+            budget_millis: last.status.budget,
+            budget_most_millis: self.budget_most,
+            next_try: last.status.next_try(),
+            pid: self.line.upgrade().and_then(|line| line.pid()),
+        }
+    }
+
+    fn last(&self) -> MutexGuard<'_, Last> {
+        self.last.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for Followed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Followed").field("server", &self.server).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Followed;
+    use crate::journal::What;
+    use crate::{Rig, Server};
+
+    #[tokio::test]
+    async fn only_a_change_is_written_down() {
+        let line = Rig::new().lazy(Server::stdio("s", ["true"]));
+        let followed = Followed::new(&line);
+        let mut status = line.status();
+        assert_eq!(followed.heard(&status), None, "it stood there before");
+        (status.state, status.generation) = ("dialing", 1);
+        assert!(matches!(followed.heard(&status), Some(What::State { generation: 1, .. })));
+        status.budget -= 1;
+        assert_eq!(followed.heard(&status), None);
+        assert_eq!(followed.report().budget_millis, 4999, "but whoever asks is told");
+        status.generation = 2;
+        assert!(followed.heard(&status).is_some());
+    }
+}

@@ -1,0 +1,149 @@
+//! Looking for this user's holders, and asking each where its lines stand.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rustix::process::{Pid, test_kill_process};
+use serde::Serialize;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::UnixStream;
+use tokio::task::JoinSet;
+
+use super::report::{REPORT_VERSION, Report};
+use super::socket::{Question, STATUS, SUFFIX};
+
+/// How long a holder may take to answer. One that is well takes a millisecond.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// The longest answer.
+const ANSWER: u64 = 4 * 1024 * 1024;
+
+/// The most holders that are asked.
+const MOST_HOLDERS: usize = 1024;
+
+/// A holder that was found.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Found {
+    /// Its process.
+    pub pid: u32,
+    /// What it said.
+    #[serde(flatten)]
+    pub said: Said,
+}
+
+/// What a holder said, or why it did not.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Said {
+    /// Where its lines stand.
+    Report(Report),
+    /// Nothing.
+    Silent(Silence),
+}
+
+/// Why a holder said nothing.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Silence {
+    /// Its process is stopped.
+    Stopped,
+    /// It did not answer in time.
+    NoAnswer,
+    /// It answered with something else: it is of another version.
+    NotUnderstood,
+}
+
+/// What came of asking.
+enum Asked {
+    Found(Found),
+    /// Nobody listens there.
+    Nobody,
+}
+
+/// Every holder that listens in one of these folders, in the order of their processes. Each is asked at the same time, and
+/// none is waited for longer than a second. What dead ones left behind is removed.
+pub async fn look(folders: &[PathBuf]) -> Vec<Found> {
+    let mut asking = JoinSet::new();
+    let sockets = folders.iter().flat_map(|folder| sockets(folder)).take(MOST_HOLDERS);
+    for (pid, path) in sockets {
+        asking.spawn(async move {
+            match ask(pid, &path).await {
+                Asked::Found(found) => Some(found),
+                Asked::Nobody => {
+                    // The number may have a new owner by now, who may be about to listen.
+                    if !lives(pid) {
+                        let _ = fs::remove_file(&path);
+                    }
+                    None
+                }
+            }
+        });
+    }
+    let mut found: Vec<Found> = asking.join_all().await.into_iter().flatten().collect();
+    found.sort_by_key(|found| found.pid);
+    found
+}
+
+/// Removes what dead holders left in a folder.
+pub(super) async fn sweep(folder: &Path) {
+    for (_, path) in sockets(folder).filter(|(pid, _)| !lives(*pid)).take(MOST_HOLDERS) {
+        let connected = tokio::time::timeout(PATIENCE, UnixStream::connect(&path)).await;
+        // It may live in a container that shares this folder and not our numbers.
+        if matches!(connected, Ok(Err(error)) if nobody(&error)) {
+            let _ = fs::remove_file(&path);
+        }
+    }
+}
+
+/// The sockets in a folder, by process. A folder that is not there has none.
+fn sockets(folder: &Path) -> impl Iterator<Item = (u32, PathBuf)> + use<> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    entries.filter_map(|entry| {
+        let pid = entry.file_name().to_str()?.strip_suffix(SUFFIX)?.parse().ok()?;
+        Some((pid, entry.path()))
+    })
+}
+
+async fn ask(pid: u32, path: &Path) -> Asked {
+    let answer = match tokio::time::timeout(PATIENCE, exchange(path)).await {
+        Ok(Ok(answer)) => answer,
+        Ok(Err(error)) if nobody(&error) => return Asked::Nobody,
+        Ok(Err(_)) | Err(_) => {
+            let why = if is_stopped(pid) { Silence::Stopped } else { Silence::NoAnswer };
+            return Asked::Found(Found { pid, said: Said::Silent(why) });
+        }
+    };
+    let said = match serde_json::from_slice::<Report>(&answer) {
+        Ok(report) if report.version == REPORT_VERSION => Said::Report(report),
+        _ => Said::Silent(Silence::NotUnderstood),
+    };
+    Asked::Found(Found { pid, said })
+}
+
+async fn exchange(path: &Path) -> io::Result<Vec<u8>> {
+    let mut holder = UnixStream::connect(path).await?;
+    let question = serde_json::to_string(&Question { ask: STATUS.to_owned() })?;
+    holder.write_all(format!("{question}\n").as_bytes()).await?;
+    let mut answer = Vec::new();
+    holder.take(ANSWER).read_to_end(&mut answer).await?;
+    Ok(answer)
+}
+
+fn nobody(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::ConnectionRefused | io::ErrorKind::NotFound)
+}
+
+fn lives(pid: u32) -> bool {
+    let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
+    pid.is_some_and(|pid| test_kill_process(pid) != Err(rustix::io::Errno::SRCH))
+}
+
+/// Whether a process is stopped, where the system says so.
+// proc_pid_stat(5): the state is the word after the name, which stands in brackets and may hold any character.
+fn is_stopped(pid: u32) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let state = stat.rsplit_once(')').and_then(|(_, rest)| rest.split_whitespace().next());
+    matches!(state, Some("T" | "t"))
+}

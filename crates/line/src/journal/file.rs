@@ -1,0 +1,137 @@
+//! The file: appended to by many at once, put away when it is large.
+//!
+//! Nobody waits for anybody here. A line is one `write` to a file opened for appending, which needs no lock. Only putting
+//! the file away does, and whoever finds that lock taken goes on appending: a holder that was stopped in the middle of it
+//! holds up nobody.
+
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, FileExt as _, MetadataExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{FlockOperation, flock};
+
+/// When the file is put away, and how many of those are kept.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Rotation {
+    /// A file of so many bytes is put away.
+    pub bytes: u64,
+    /// So many are kept beside the one that is written.
+    pub kept: u32,
+    /// What a file may grow to while whoever puts it away is not done; then nothing more is written.
+    pub most: u64,
+}
+
+/// How often a line is written anew because the file went away under it.
+const TRIES: u32 = 3;
+
+impl Default for Rotation {
+    fn default() -> Self {
+        Self { bytes: 4 * 1024 * 1024, kept: 4, most: 16 * 1024 * 1024 }
+    }
+}
+
+/// Where a journal is written.
+#[derive(Clone, Debug)]
+pub(super) struct Pages {
+    path: PathBuf,
+    rotation: Rotation,
+}
+
+impl Pages {
+    pub(super) fn new(path: PathBuf, rotation: Rotation) -> Self {
+        Self { path, rotation }
+    }
+
+    /// Appends one line, its line break included.
+    pub(super) fn append(&self, line: &str) -> io::Result<()> {
+        for _ in 0..TRIES {
+            let file = self.open()?;
+            write_whole(&file, line)?;
+            // A file that was put away in the meantime still has the line, unless it was the oldest and is gone.
+            if file.metadata()?.nlink() > 0 {
+                return Ok(());
+            }
+        }
+        Err(io::Error::other("the file is put away faster than it can be written"))
+    }
+
+    /// The file to write, put away first if it is large.
+    fn open(&self) -> io::Result<File> {
+        let mut file = open(&self.path)?;
+        if file.metadata()?.len() >= self.rotation.bytes {
+            self.put_away()?;
+            file = open(&self.path)?;
+            if file.metadata()?.len() >= self.rotation.most {
+                return Err(io::Error::other("it is full, and whoever puts it away has stopped"));
+            }
+        }
+        Ok(file)
+    }
+
+    /// Makes room for a new file, unless somebody is at it.
+    fn put_away(&self) -> io::Result<()> {
+        let lock = private().write(true).open(self.path.with_extension("lock"))?;
+        if flock(&lock, FlockOperation::NonBlockingLockExclusive).is_err() {
+            return Ok(());
+        }
+        // Somebody else may have done it a moment ago.
+        if !fs::metadata(&self.path).is_ok_and(|now| now.len() >= self.rotation.bytes) {
+            return Ok(());
+        }
+        for number in (0..self.rotation.kept).rev() {
+            match fs::rename(page(&self.path, number), page(&self.path, number + 1)) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The files of a journal: the one that is written has the number 0, older ones higher numbers.
+pub(super) fn page(path: &Path, number: u32) -> PathBuf {
+    match number {
+        0 => path.to_owned(),
+        number => path.with_extension(format!("{number}.jsonl")),
+    }
+}
+
+fn open(path: &Path) -> io::Result<File> {
+    let opened = private().read(true).append(true).open(path);
+    match opened {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            folder(path.parent().unwrap_or(Path::new("/")))?;
+            private().read(true).append(true).open(path)
+        }
+        opened => opened,
+    }
+}
+
+/// Makes a folder that is this user's alone.
+pub(crate) fn folder(path: &Path) -> io::Result<()> {
+    DirBuilder::new().recursive(true).mode(0o700).create(path)
+}
+
+/// Files that are made here are this user's alone.
+fn private() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options.create(true).mode(0o600);
+    options
+}
+
+/// One write. A disk that fills up can take a part of it all the same: the next line then begins on a new one.
+fn write_whole(mut file: &File, line: &str) -> io::Result<()> {
+    let mut last = [b'\n'];
+    let length = file.metadata()?.len();
+    if length > 0 {
+        // A device has no bytes to look at.
+        let _ = file.read_at(&mut last, length - 1);
+    }
+    let torn = last != [b'\n'];
+    let text = if torn { format!("\n{line}") } else { line.to_owned() };
+    match file.write(text.as_bytes())? {
+        written if written == text.len() => Ok(()),
+        _ => Err(io::ErrorKind::StorageFull.into()),
+    }
+}

@@ -1,0 +1,79 @@
+//! Reading a journal: its last entries, over all of its files.
+
+use std::collections::VecDeque;
+use std::fs::File;
+use std::io::{self, BufRead as _, BufReader, Read as _};
+use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
+
+use super::file::page;
+use super::{Entry, LONGEST_LINE};
+
+/// The most files that are looked for. A number may be missing for a moment, while files are put away.
+const MOST_PAGES: u32 = 64;
+
+/// The end of a journal.
+#[derive(Debug, Default)]
+pub struct Last {
+    /// The entries, oldest first: each as it was written, and what it says.
+    pub entries: VecDeque<(String, Entry)>,
+    /// Lines that could not be read: torn by a full disk, or of a later version.
+    pub unread: u64,
+}
+
+/// The last `most` entries that are `wanted`.
+///
+/// # Errors
+/// If a file is there and cannot be read. A journal that is not there is empty.
+pub fn last(path: &Path, most: usize, mut wanted: impl FnMut(&Entry) -> bool) -> io::Result<Last> {
+    let mut last = Last::default();
+    // Younger files first, for a file may be put away while we look: then it is found twice, and not missed.
+    let mut pages: Vec<(u64, File)> = Vec::new();
+    for number in 0..MOST_PAGES {
+        match File::open(page(path, number)) {
+            Ok(file) => {
+                let inode = file.metadata()?.ino();
+                if pages.iter().all(|(other, _)| *other != inode) {
+                    pages.push((inode, file));
+                }
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(error),
+        }
+    }
+    for (_, file) in pages.into_iter().rev() {
+        last.read(BufReader::new(file), most, &mut wanted)?;
+    }
+    Ok(last)
+}
+
+impl Last {
+    fn read(
+        &mut self,
+        mut file: BufReader<File>,
+        most: usize,
+        wanted: &mut impl FnMut(&Entry) -> bool,
+    ) -> io::Result<()> {
+        let mut bytes = Vec::new();
+        loop {
+            bytes.clear();
+            // Nothing that we wrote is longer; the rest of what is comes as lines that cannot be read either.
+            if file.by_ref().take(LONGEST_LINE as u64).read_until(b'\n', &mut bytes)? == 0 {
+                return Ok(());
+            }
+            let line = String::from_utf8_lossy(&bytes);
+            let line = line.trim();
+            match serde_json::from_str::<Entry>(line) {
+                Ok(entry) if wanted(&entry) => {
+                    self.entries.push_back((line.to_owned(), entry));
+                    if self.entries.len() > most {
+                        self.entries.pop_front();
+                    }
+                }
+                Ok(_) => {}
+                Err(_) if line.is_empty() => {}
+                Err(_) => self.unread += 1,
+            }
+        }
+    }
+}

@@ -1,0 +1,172 @@
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::{Entry, Journal, Rotation, What, last};
+
+const SOON: Duration = Duration::from_secs(20);
+
+/// A folder of the test's own.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("linetender-journal-{name}-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&path);
+        Self(path)
+    }
+
+    fn journal(&self) -> PathBuf {
+        self.0.join("state/journal.jsonl")
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// An entry that can be told from every other.
+fn entry(holder: u32, number: u64) -> Entry {
+    Entry::now(holder, "run", What::Gap { entries: number, why: "a test counts".into() })
+}
+
+fn numbers(journal: &std::path::Path, holder: u32) -> Vec<u64> {
+    let read = last(journal, usize::MAX, |entry| entry.holder == holder).unwrap();
+    let number = |entry: &Entry| match &entry.what {
+        What::Gap { entries, .. } => *entries,
+        other => panic!("{other:?}"),
+    };
+    read.entries.iter().map(|(_, entry)| number(entry)).collect()
+}
+
+#[tokio::test]
+async fn what_is_written_is_this_users_alone() {
+    let folder = Folder::new("modes");
+    let journal = Journal::open(folder.journal()).unwrap();
+    journal.write(entry(1, 1));
+    assert!(journal.flush(SOON).await);
+    let mode = |path: &std::path::Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode(&folder.journal()), 0o600);
+    assert_eq!(mode(folder.journal().parent().unwrap()), 0o700);
+}
+
+/// Eight writers, each with a file and a thread of its own, as if they were processes: a lock and an appended line do not
+/// know the difference.
+#[tokio::test]
+async fn many_that_write_and_put_away_at_once_lose_and_tear_nothing() {
+    let folder = Folder::new("many");
+    let rotation = Rotation { bytes: 16 * 1024, kept: 60, most: 1 << 20 };
+    let each = 500;
+    let journals: Vec<_> =
+        (0..8).map(|_| Journal::with_rotation(folder.journal(), rotation).unwrap()).collect();
+    for number in 0..each {
+        for (holder, journal) in (0..).zip(&journals) {
+            journal.write(entry(holder, number));
+        }
+        // The queue takes no more than it can hold.
+        if number % 100 == 99 {
+            for journal in &journals {
+                assert!(journal.flush(SOON).await);
+            }
+        }
+    }
+    for holder in 0..8 {
+        let found = numbers(&folder.journal(), holder);
+        let odd: Vec<_> = (0..).zip(&found).filter(|(number, found)| number != *found).take(5).collect();
+        assert_eq!((found.len() as u64, odd), (each, Vec::new()), "holder {holder}");
+    }
+    assert_eq!(last(&folder.journal(), 1, |_| true).unwrap().unread, 0);
+    assert!(folder.0.join("state/journal.10.jsonl").exists(), "it was put away often");
+}
+
+#[tokio::test]
+async fn only_so_many_files_are_kept() {
+    let folder = Folder::new("kept");
+    let journal =
+        Journal::with_rotation(folder.journal(), Rotation { bytes: 200, kept: 2, most: 800 }).unwrap();
+    for number in 0..50 {
+        journal.write(entry(1, number));
+    }
+    assert!(journal.flush(SOON).await);
+    let mut files: Vec<_> = fs::read_dir(folder.journal().parent().unwrap())
+        .unwrap()
+        .map(|file| file.unwrap().file_name().into_string().unwrap())
+        .collect();
+    files.sort();
+    assert_eq!(files, ["journal.1.jsonl", "journal.2.jsonl", "journal.jsonl", "journal.lock"]);
+    let kept = numbers(&folder.journal(), 1);
+    assert_eq!(kept.last(), Some(&49));
+    assert!(kept.windows(2).all(|pair| pair[0] + 1 == pair[1]), "{kept:?}");
+}
+
+#[tokio::test]
+async fn a_holder_that_was_stopped_while_it_put_the_file_away_holds_up_nobody() {
+    let folder = Folder::new("held");
+    let journal =
+        Journal::with_rotation(folder.journal(), Rotation { bytes: 500, kept: 4, most: 2000 }).unwrap();
+    journal.write(entry(1, 0));
+    assert!(journal.flush(SOON).await);
+    let lock = fs::File::create(folder.journal().with_extension("lock")).unwrap();
+    rustix::fs::flock(&lock, rustix::fs::FlockOperation::LockExclusive).unwrap();
+    for number in 1..30 {
+        journal.write(entry(1, number));
+    }
+    assert!(journal.flush(SOON).await);
+    let length = fs::metadata(folder.journal()).unwrap().len();
+    assert!((1500..2500).contains(&length), "it grows meanwhile, and not for ever: {length}");
+    drop(lock);
+    journal.write(entry(1, 77));
+    assert!(journal.flush(SOON).await);
+    let after = numbers(&folder.journal(), 1);
+    let (missed, written) = (after[after.len() - 2], after.len() as u64 - 2);
+    assert_eq!((after.last(), missed + written), (Some(&77), 30), "what is missing is counted: {after:?}");
+}
+
+#[tokio::test]
+async fn a_full_disk_is_survived_and_what_is_missing_is_counted() {
+    let folder = Folder::new("full");
+    fs::create_dir_all(folder.journal().parent().unwrap()).unwrap();
+    // Every write to it says that there is no space.
+    std::os::unix::fs::symlink("/dev/full", folder.journal()).unwrap();
+    let journal = Journal::open(folder.journal()).unwrap();
+    for number in 0..5 {
+        journal.write(entry(1, number));
+    }
+    assert!(journal.flush(SOON).await, "it goes on");
+    fs::remove_file(folder.journal()).unwrap();
+    journal.write(entry(1, 42));
+    assert!(journal.flush(SOON).await);
+    let read = last(&folder.journal(), 10, |_| true).unwrap();
+    let What::Gap { entries: 5, why } = &read.entries[0].1.what else { panic!("{:?}", read.entries) };
+    assert!(why.contains("No space left on device"), "{why}");
+    assert_eq!(numbers(&folder.journal(), 1), [5, 42]);
+}
+
+#[tokio::test]
+async fn a_line_that_a_full_disk_tore_spoils_only_itself() {
+    let folder = Folder::new("torn");
+    fs::create_dir_all(folder.journal().parent().unwrap()).unwrap();
+    fs::write(folder.journal(), r#"{"v":1,"at":"20"#).unwrap();
+    let journal = Journal::open(folder.journal()).unwrap();
+    journal.write(entry(1, 1));
+    journal.write(entry(1, 2));
+    assert!(journal.flush(SOON).await);
+    let read = last(&folder.journal(), 10, |_| true).unwrap();
+    assert_eq!((read.entries.len(), read.unread), (2, 1));
+}
+
+#[tokio::test]
+async fn an_entry_of_a_later_version_is_passed_over() {
+    let folder = Folder::new("later");
+    let journal = Journal::open(folder.journal()).unwrap();
+    journal.write(entry(1, 1));
+    assert!(journal.flush(SOON).await);
+    let later = r#"{"v":1,"at":"x","holder":1,"door":"serve","what":"elected"}"#;
+    let text = fs::read_to_string(folder.journal()).unwrap();
+    fs::write(folder.journal(), format!("{later}\n{text}")).unwrap();
+    let read = last(&folder.journal(), 10, |_| true).unwrap();
+    assert_eq!((read.entries.len(), read.unread), (1, 1));
+}

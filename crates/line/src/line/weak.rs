@@ -1,0 +1,28 @@
+//! A handle that does not keep its line: what follows a line must not be why it lives.
+
+use std::sync::{Arc, Weak};
+
+use tokio::sync::broadcast;
+
+use super::{Event, Line};
+use crate::call::Shared;
+
+/// A line, as long as somebody else holds it.
+#[derive(Clone)]
+pub(crate) struct WeakLine {
+    shared: Weak<Shared>,
+    events: broadcast::WeakSender<Event>,
+}
+
+impl Line {
+    pub(crate) fn downgrade(&self) -> WeakLine {
+        WeakLine { shared: Arc::downgrade(&self.shared), events: self.events.clone() }
+    }
+}
+
+impl WeakLine {
+    /// The line, if it is held still. Whoever asks lets go of it at once.
+    pub(crate) fn upgrade(&self) -> Option<Line> {
+        Some(Line { shared: self.shared.upgrade()?, events: self.events.clone() })
+    }
+}
