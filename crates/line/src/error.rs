@@ -66,7 +66,7 @@ impl CallError {
             }
             CallErrorKind::TimedOut => "linetender is looking whether the server is still alive.".to_owned(),
             CallErrorKind::BadAnswer | CallErrorKind::Overloaded => "The server is still running.".to_owned(),
-            _ => format!("linetender restarts the server by itself; next try: {}.", self.next_try),
+            _ => format!("linetender reconnects by itself; next try: {}.", self.next_try),
         };
         let mut text = format!("The MCP server \"{server}\" could not answer: {}. {ran} {then}", self.cause);
         if let Some(stderr) = &self.stderr {

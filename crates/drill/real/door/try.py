@@ -27,6 +27,9 @@ TEXT = re.compile(
 
 
 def say(text: str = "") -> None:
+    # A transcript is read elsewhere: where this machine keeps its things means nothing there.
+    for place, name in ((str(HOME), "~"), (HERE, "/opt/drill"), (REAL, "/opt/real")):
+        text = text.replace(place, name)
     print(text, flush=True)
 
 
