@@ -16,6 +16,7 @@ use std::process::ExitCode;
 use clap::Parser as _;
 
 /// The hidden subcommand by which this binary is a badserver.
+#[cfg(feature = "drill")]
 const BADSERVER: &str = "__badserver";
 
 fn main() -> ExitCode {
@@ -23,10 +24,9 @@ fn main() -> ExitCode {
     if let Some(done) = linetender::reaper::run_if_asked() {
         return done;
     }
-    // The servers that misbehave on purpose, for drills.
-    let mut words = std::env::args().skip(1);
-    if words.next().as_deref() == Some(BADSERVER) {
-        return linetender_drill::badserver::main(words);
+    #[cfg(feature = "drill")]
+    if let Some(done) = badserver_if_asked() {
+        return done;
     }
     match args::Args::parse().command {
         args::Command::Run(run) => run::run(&run),
@@ -34,4 +34,11 @@ fn main() -> ExitCode {
         args::Command::Journal(journal) => journal::journal(&journal),
         args::Command::Wrap(wrap) => wrap::wrap(&wrap),
     }
+}
+
+/// The servers that misbehave on purpose, for drills.
+#[cfg(feature = "drill")]
+fn badserver_if_asked() -> Option<ExitCode> {
+    let mut words = std::env::args().skip(1);
+    (words.next().as_deref() == Some(BADSERVER)).then(|| linetender_drill::badserver::main(words))
 }
