@@ -10,6 +10,7 @@ mod book;
 mod checker;
 pub mod conformance;
 mod exact;
+mod failure;
 mod history;
 mod offers;
 pub mod proxy;
@@ -18,4 +19,5 @@ pub mod webserver;
 
 pub use book::Book;
 pub use checker::{Bounds, Finding, check};
+pub use failure::Failure;
 pub use history::{Asked, History, Recorder};
