@@ -70,6 +70,30 @@ fn s05_what_the_dead_server_never_read_is_run_by_the_next_one_unseen() {
 }
 
 #[test]
+fn s05_calls_that_come_while_the_server_dies_each_end_once() {
+    in_both_eras(|era| {
+        let mut door = Door::bad(era, &[]);
+        for round in 0..5 {
+            let nonces: Vec<_> = (0..60).map(|number| format!("r{round}-{number}")).collect();
+            for (number, nonce) in nonces.iter().enumerate() {
+                door.begin(nonce, "write", json!({}));
+                if number == 20 {
+                    kill("-9", door.server());
+                }
+            }
+            for nonce in &nonces {
+                let answer = door.answer(nonce);
+                if crate::told::told(&answer).is_err() {
+                    assert_eq!(crate::told::assert_full(&answer).delivery, "unknown", "{answer}");
+                }
+            }
+            door.works();
+        }
+        door.closes();
+    });
+}
+
+#[test]
 fn s05_an_answer_that_is_in_the_pipe_when_the_server_dies_is_passed_on() {
     let mut door = Door::bad(Era::Legacy, &[]);
     for round in 0..5 {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use linetender::Era;
-use linetender_drill::webserver::{Answers, Config, Streams};
+use linetender_drill::webserver::{Answers, Config, Seen, Streams};
 use serde_json::json;
 
 use crate::kit::in_both_eras;
@@ -21,6 +21,12 @@ fn with_streams(era: Era, streams: Streams) -> Web {
 fn opened(web: &Web) -> u64 {
     let counters = web.server.counters();
     counters.gets + counters.listens
+}
+
+/// How often the list of tools was read, by whomever.
+fn readings(web: &Web) -> usize {
+    let reads = |seen: &&Seen| seen.method.as_deref() == Some("tools/list");
+    web.server.seen().iter().filter(reads).count()
 }
 
 #[test]
@@ -63,7 +69,10 @@ fn h07_a_changed_list_is_told_once_through_the_servers_own_stream() {
             door.listens();
         }
         door.ask("tools/list", json!({}));
-        eventually("a stream", || (opened(&web) > 0).then_some(()));
+        // The line has read the list for itself, as it was, and listens.
+        eventually("two readings", || (readings(&web) >= 2).then_some(()));
+        eventually("a stream", || (web.server.listeners() > 0).then_some(()));
+        door.works();
         web.server.change_tools();
         door.hears("notifications/tools/list_changed");
         door.changes = 1;
@@ -82,6 +91,8 @@ fn h07_a_stream_that_is_cut_again_and_again_disturbs_no_call_and_hides_no_change
             door.listens();
         }
         door.ask("tools/list", json!({}));
+        eventually("two readings", || (readings(&web) >= 2).then_some(()));
+        door.works();
         let before = eventually("a stream", || Some(opened(&web)).filter(|opened| *opened > 0));
         web.server.change_tools();
         eventually("a stream that is opened again", || (opened(&web) > before + 1).then_some(()));
