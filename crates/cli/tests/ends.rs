@@ -117,35 +117,44 @@ fn an_agent_that_sends_garbage_is_told_and_served_on() {
 #[test]
 fn an_agent_that_stops_reading_is_not_read_either_and_loses_nothing() {
     const CALLS: u32 = 400;
-    let mut agent = Agent::up(&[]);
-    let shim = agent.shim.id();
+    let mut shim = Command::new(LINETENDER)
+        .args(["run", "--no-memory", "--no-journal", "--", LINETENDER, "__badserver"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let (mut to, mut from) = (shim.stdin.take().unwrap(), BufReader::new(shim.stdout.take().unwrap()));
+    let hello = json!({ "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": { "name": "t", "version": "1" } });
+    writeln!(to, "{}", json!({ "jsonrpc": "2.0", "id": "hello", "method": "initialize", "params": hello }))
+        .unwrap();
+    from.read_line(&mut String::new()).unwrap();
     // Each answer is a hundred kilobytes: four hundred of them lie somewhere until somebody reads them.
     let text = "x".repeat(100_000);
-    let mut to = agent.to.take().unwrap();
     let asking = std::thread::spawn(move || {
         for id in 0..CALLS {
             let call = json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call",
                 "params": { "name": "echo", "arguments": { "text": text } } });
             writeln!(to, "{call}").unwrap();
         }
-        to
     });
     let (start, mut most) = (Instant::now(), 0);
     while start.elapsed() < Duration::from_secs(1) {
-        most = most.max(resident(shim));
+        most = most.max(resident(shim.id()));
     }
     assert!(most < 200, "{most} MiB");
-    let mut answered: Vec<String> = (0..CALLS).map(|_| id_of_next(&mut agent)).collect();
+    let mut answered: Vec<String> = (0..CALLS).map(|_| id_of_next(&mut from)).collect();
     answered.sort_unstable();
     answered.dedup();
     assert_eq!(answered.len(), CALLS as usize, "every call is answered once");
-    drop(asking.join().unwrap());
+    asking.join().unwrap();
+    assert!(shim.wait().unwrap().success());
 }
 
 /// The id of the next message, which is not read any further.
-fn id_of_next(agent: &mut Agent) -> String {
+fn id_of_next(from: &mut impl std::io::BufRead) -> String {
     let mut line = String::new();
-    agent.from.read_line(&mut line).unwrap();
+    from.read_line(&mut line).unwrap();
     let id = line.split(r#""id":"#).nth(1).unwrap();
     id.chars().take_while(char::is_ascii_digit).collect()
 }

@@ -91,19 +91,11 @@ pub fn check(history: &History, book: &Book, bounds: Bounds) -> Vec<Finding> {
                 findings.push(Finding::WrongVerdict { nonce, told: "answered".into(), runs });
             }
             Ok(()) => {}
-            Err(error) if error.not_executed() && runs > 0 => {
-                findings.push(Finding::WrongVerdict { nonce, told: error.to_string(), runs });
+            Err(failure) if failure.not_executed() && runs > 0 || failure.answered() && runs == 0 => {
+                findings.push(Finding::WrongVerdict { nonce, told: failure.to_string(), runs });
             }
-            Err(error) => {
-                let silent = |text: &str| text.trim().is_empty();
-                if silent(&error.cause)
-                    || silent(&error.next_try)
-                    || silent(error.phase)
-                    || silent(&error.server)
-                {
-                    findings.push(Finding::Causeless { nonce });
-                }
-            }
+            Err(failure) if failure.is_silent() => findings.push(Finding::Causeless { nonce }),
+            Err(_) => {}
         }
     }
     if history.changes > bounds.changes {
@@ -146,6 +138,7 @@ impl fmt::Display for Finding {
 mod tests {
     use super::{Bounds, Finding, check};
     use crate::book::Book;
+    use crate::failure::Failure;
     use crate::history::{Asked, History};
     use std::time::Duration;
 
@@ -185,6 +178,38 @@ mod tests {
         let mut history = told(Some(5));
         history.states = (0..4).map(|dial| (Duration::from_millis(dial * 100), "dialing")).collect();
         assert_eq!(check(&history, &book("run a 1\n"), BOUNDS), [Finding::Storm { dials: 4 }]);
+    }
+
+    #[test]
+    fn a_verdict_is_held_against_the_book_and_must_say_all_five() {
+        let full = Failure {
+            server: "s".into(),
+            phase: "flushed".into(),
+            cause: "it died".into(),
+            delivery: "unknown".into(),
+            next_try: "now".into(),
+        };
+        let failed = |change: fn(&mut Failure)| {
+            let mut failure = full.clone();
+            change(&mut failure);
+            let mut history = told(Some(5));
+            history.calls.get_mut("a").unwrap().told = Some((Duration::ZERO, Err(failure)));
+            history
+        };
+        let wrong = |findings: &[Finding]| matches!(findings, [Finding::WrongVerdict { .. }]);
+        let (ran, never) = (book("run a 1\n\n\n"), book("\n"));
+        assert_eq!(check(&failed(|_| ()), &ran, BOUNDS), []);
+        assert_eq!(check(&failed(|_| ()), &never, BOUNDS), []);
+        assert!(wrong(&check(&failed(|failure| failure.delivery = "not executed".into()), &ran, BOUNDS)));
+        assert!(wrong(&check(&failed(|failure| failure.delivery = "answered".into()), &never, BOUNDS)));
+        let silent: [fn(&mut Failure); 3] = [
+            |failure| failure.cause.clear(),
+            |failure| failure.delivery.clear(),
+            |failure| failure.next_try.clear(),
+        ];
+        for change in silent {
+            assert_eq!(check(&failed(change), &ran, BOUNDS), [Finding::Causeless { nonce: "a".into() }]);
+        }
     }
 
     #[test]

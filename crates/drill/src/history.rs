@@ -4,8 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use linetender::{CallError, Event, Line};
+use linetender::{Event, Line};
 use tokio::sync::broadcast::error::RecvError;
+
+use crate::failure::Failure;
 
 /// A run, or a part of one.
 #[derive(Clone, Debug, Default)]
@@ -28,7 +30,7 @@ pub struct Asked {
     /// Whether it may be run twice.
     pub safe: bool,
     /// What it was told, and when.
-    pub told: Option<(Duration, Result<(), CallError>)>,
+    pub told: Option<(Duration, Result<(), Failure>)>,
 }
 
 /// Writes a history while it happens.
@@ -54,7 +56,7 @@ impl Recorder {
         let asked = Asked { at: self.start.elapsed(), safe, told: None };
         self.history().calls.insert(nonce.to_owned(), asked);
         let arguments = format!(r#"{{"nonce":"{nonce}"}}"#);
-        let told = line.call_tool(tool, &arguments).await.map(drop);
+        let told = line.call_tool(tool, &arguments).await.map(drop).map_err(|error| Failure::from(&error));
         let at = self.start.elapsed();
         if let Some(asked) = self.history().calls.get_mut(nonce) {
             asked.told = Some((at, told));

@@ -11,6 +11,7 @@ mod checker;
 pub mod conformance;
 pub mod doors;
 mod exact;
+mod failure;
 pub mod figures;
 mod history;
 mod offers;
@@ -20,4 +21,5 @@ pub mod webserver;
 
 pub use book::Book;
 pub use checker::{Bounds, Finding, check};
+pub use failure::Failure;
 pub use history::{Asked, History, Recorder};

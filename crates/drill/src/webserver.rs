@@ -140,6 +140,11 @@ impl WebServer {
         self.house.change_tools();
     }
 
+    /// How many streams are open on which a change would be told.
+    pub fn listeners(&self) -> usize {
+        self.house.changes.receiver_count()
+    }
+
     /// Ends every open connection, and goes on listening.
     pub fn end_connections(&self, how: Ending) {
         self.house.end_connections(how);

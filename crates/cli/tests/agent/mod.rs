@@ -5,16 +5,24 @@
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
 pub(crate) const LINETENDER: &str = env!("CARGO_BIN_EXE_linetender");
 
-/// The shim, and both of its pipes.
+/// A shim that says nothing for this long hangs.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Lines that lie here until the agent looks; when there are more, it is an agent that does not read.
+const UNREAD: usize = 1024;
+
+/// The shim, and both of its pipes. What it says is read in a thread, so that no test waits for ever.
 pub(crate) struct Agent {
     pub(crate) shim: Child,
     pub(crate) to: Option<ChildStdin>,
-    pub(crate) from: BufReader<ChildStdout>,
+    pub(crate) from: Receiver<String>,
 }
 
 impl Agent {
@@ -45,7 +53,7 @@ impl Agent {
     pub(crate) fn of_command(shim: &mut Command) -> Self {
         let shim = shim.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut shim = shim.spawn().unwrap();
-        let (to, from) = (shim.stdin.take(), BufReader::new(shim.stdout.take().unwrap()));
+        let (to, from) = (shim.stdin.take(), lines(shim.stdout.take().unwrap()));
         Self { shim, to, from }
     }
 
@@ -72,9 +80,17 @@ impl Agent {
 
     /// The next message. Everything on stdout is one.
     pub(crate) fn hear(&mut self) -> Value {
-        let mut line = String::new();
-        assert!(self.from.read_line(&mut line).unwrap() > 0, "the agent's pipe was closed");
+        let line = self.hear_text();
         serde_json::from_str(&line).unwrap_or_else(|_| panic!("not a message: {line}"))
+    }
+
+    /// The next message, as it was spelt.
+    pub(crate) fn hear_text(&mut self) -> String {
+        match self.from.recv_timeout(PATIENCE) {
+            Ok(line) => line,
+            Err(RecvTimeoutError::Disconnected) => panic!("the agent's pipe was closed"),
+            Err(RecvTimeoutError::Timeout) => panic!("nothing was heard for {PATIENCE:?}"),
+        }
     }
 
     /// The answer to this id; notifications before it are passed over.
@@ -91,6 +107,19 @@ impl Agent {
     pub(crate) fn call(&mut self, id: &Value, tool: &str, arguments: &Value) -> Value {
         self.ask(id, "tools/call", &json!({ "name": tool, "arguments": arguments }))
     }
+}
+
+/// What comes out of a pipe, line by line, until it is closed.
+fn lines(pipe: ChildStdout) -> Receiver<String> {
+    let (tell, told) = sync_channel(UNREAD);
+    std::thread::spawn(move || {
+        for line in BufReader::new(pipe).lines().map_while(Result::ok) {
+            if tell.send(line).is_err() {
+                return;
+            }
+        }
+    });
+    told
 }
 
 impl Drop for Agent {

@@ -53,7 +53,10 @@ fn post(exchange: &Exchange<'_>, said: &Said) -> (Call, Line) {
     match exchange.status {
         200..=299 => success(exchange, said),
         400 if legacy_session => match said {
-            Said::Ours(answer) if !is_session_code(said) => (Call::Answer(answer.frame.clone()), FINE),
+            Said::Ours(answer) if said.code() == Some(METHOD_NOT_FOUND) => {
+                (Call::Answer(answer.frame.clone()), FINE)
+            }
+            // About this request, or about all: a server that became a modern one finds fault with every request.
             Said::Ours(answer) => (Call::Answer(answer.frame.clone()), PRESUMED),
             _ => (ended(exchange, said), Line::SessionGone { proven: false, ping_proves_call: true }),
         },
@@ -224,9 +227,10 @@ fn probed(exchange: &Exchange<'_>) -> Option<Line> {
     }
 }
 
-/// A modern error to a legacy `initialize` is from a server that only speaks modern.
+/// A modern error to something legacy is from a server that only speaks modern, be it by now.
 fn other_era(exchange: &Exchange<'_>) -> Option<Line> {
-    matches!(exchange.asked, Asked::Initialize { .. }).then_some(Line::OtherEra)
+    let legacy = exchange.era == Era::Legacy || matches!(exchange.asked, Asked::Initialize { .. });
+    legacy.then_some(Line::OtherEra)
 }
 
 fn other_era_by_code(said: &Said) -> Option<Line> {

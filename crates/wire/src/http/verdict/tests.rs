@@ -225,7 +225,17 @@ fn a_lost_session_is_proven_or_presumed() {
         ("c, d4: 400 without id", Session, ASK, 400, &[JSON], IDLESS, idless, "ping proves"),
         ("400 text", Session, ASK, 400, &[], "Invalid session", "lost", "ping proves"),
         ("400 to a notification", Session, Asked::Notification, 400, &[JSON], IDLESS, "lost", "ping proves"),
-        ("400 under our id", Session, ASK, 400, &[JSON], ERROR, r#"answer {"code":-32603}"#, "fine"),
+        ("400 under our id", Session, ASK, 400, &[JSON], ERROR, r#"answer {"code":-32603}"#, "ping"),
+        (
+            "400 without such a method",
+            Session,
+            PING,
+            400,
+            &[JSON],
+            NO_METHOD,
+            r#"answer {"code":-32601}"#,
+            "fine",
+        ),
         ("400 -32600 under our id", Session, ASK, 400, &[JSON], unknown, ours, "ping"),
         ("200 -32600", Session, ASK, 200, &[JSON], unknown, ours, "ping"),
         (

@@ -9,6 +9,7 @@ use super::{
 fn handshakes_find_the_era_and_what_is_no_server() {
     let version = r#"{"id":7,"error":{"code":-32022,"data":{"supported":["x"]}}}"#;
     let idless = r#"answer {"code":-32000,"message":"No valid session ID"}"#;
+    let refused = "not executed VersionRefused";
     check(&[
         ("discovered", Modern, DISCOVER, 200, &[JSON], RESULT, "answer {}", "fine"),
         ("discover: 400", Modern, DISCOVER, 400, &[JSON], IDLESS, idless, "other era"),
@@ -81,6 +82,17 @@ fn handshakes_find_the_era_and_what_is_no_server() {
         ("initialize: 405", Legacy, INIT, 405, &[], "", "not executed MethodNotAllowed", "not mcp"),
         ("initialize: an error", Legacy, INIT, 400, &[JSON], ERROR, r#"answer {"code":-32603}"#, "fine"),
         ("H15: a modern line meets a legacy server", Modern, ASK, 400, &[JSON], IDLESS, "lost", "other era"),
+        (
+            "H15: a legacy line meets a modern server",
+            Session,
+            ASK,
+            400,
+            &[JSON],
+            version,
+            refused,
+            "other era",
+        ),
+        ("H15: without a session", Legacy, ASK, 400, &[JSON], version, refused, "other era"),
         ("H15: or something else", Modern, ASK, 404, &[HTML], PAGE, "lost", "other era"),
         ("H13: portal", Modern, DISCOVER, 200, &[HTML], PAGE, "unusable", "not mcp"),
         ("H13: portal later", Session, ASK, 200, &[], PAGE, "unusable", "not mcp"),
