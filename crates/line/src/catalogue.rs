@@ -125,6 +125,11 @@ impl Catalogue {
         self.lists.iter().map(|(kind, list)| (*kind, list.iter().filter_map(raw).collect())).collect()
     }
 
+    /// Which lists there are.
+    pub(crate) fn kinds(&self) -> impl Iterator<Item = Kind> {
+        self.lists.keys().copied()
+    }
+
     /// Whether it says anything of the server, be it of this line or of one before.
     pub(crate) fn is_known(&self) -> bool {
         self.generation > 0 || !self.lists.is_empty()

@@ -190,6 +190,11 @@ impl Line {
         self.probe_call().ready().await
     }
 
+    /// The error of somebody who waited for it to be up, and never found it so.
+    pub(crate) fn given_up(&self, cause: String) -> CallError {
+        self.probe_call().error_before(CallErrorKind::Lost, cause)
+    }
+
     /// A call that is never made: it only waits, or explains why it cannot.
     fn probe_call(&self) -> Call<'_> {
         Call { shared: &self.shared, method: "", params: None, tool: None, options: Options::default() }

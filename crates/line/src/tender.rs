@@ -1,5 +1,7 @@
 //! The one task that owns a line: it hears what happens, asks the core, and does what the core says, in that order.
 
+mod lists;
+
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,26 +18,22 @@ use tokio::task::JoinSet;
 
 use crate::audience::Audience;
 use crate::catalogue::Catalogue;
-use crate::clock::{Clock, duration};
+use crate::clock::Clock;
 use crate::dial::{Dial, DialNews, Link};
 use crate::dial_gate::{Counted, DialGate};
 use crate::ledger::Ledger;
 use crate::line;
-use crate::listen::listen;
 use crate::reach::Reach;
 use crate::server::Server;
 use crate::status::{Published, Status};
 use crate::wishes::Wishes;
+use lists::Lists;
 
 /// A server that closed a pipe has usually exited: its status says more, and is on its way.
 const EXIT_FOLLOWS: Duration = Duration::from_millis(5);
 
 /// If it has exited, its status is worth waiting for a little longer: on a busy machine the reaper is late.
 const STATUS_FOLLOWS: Duration = Duration::from_millis(40);
-
-/// How often a generation's lists are read as soon as it says that they changed; after that no more than once in so long.
-const READ_AT_ONCE: u32 = 3;
-const READ_GAP: Duration = Duration::from_secs(1);
 
 /// What anybody may ask of the tender.
 pub(crate) enum Inbox {
@@ -80,15 +78,6 @@ struct Current {
     readings: u32,
     /// Everything that works for this generation; ends with it.
     tasks: JoinSet<()>,
-}
-
-/// Whether a generation's lists are being read: once at a time, however often the server says that they changed.
-#[derive(Clone, Copy, Eq, PartialEq)]
-enum Lists {
-    Quiet,
-    Reading,
-    /// They changed while they were being read.
-    Stale,
 }
 
 pub(crate) struct Tender {
@@ -232,19 +221,7 @@ impl Running {
                 let stderr = self.link(generation).map(|link| link.reach.stderr()).unwrap_or_default();
                 self.lost(generation, Seen::Closed { what, stderr });
             }
-            News::Lists(generation, catalogue) => {
-                if let Some(catalogue) = catalogue {
-                    if let Some(link) = self.link(generation).filter(|link| link.reach.has_exchanges()) {
-                        link.reach.mirror(catalogue.mirrored());
-                    }
-                    self.new_catalogue(catalogue);
-                }
-                if let Some(current) = self.current(generation)
-                    && std::mem::replace(&mut current.lists, Lists::Quiet) == Lists::Stale
-                {
-                    self.read_lists(generation);
-                }
-            }
+            News::Lists(generation, catalogue) => self.lists_read(generation, catalogue),
         }
     }
 
@@ -324,70 +301,6 @@ impl Running {
             _ => {}
         }
         self.event(generation, Event::Lost(seen.cause()));
-    }
-
-    /// Callers asked the last generation to keep doing something: this one is asked too.
-    fn restore(&mut self, generation: Generation) {
-        let (wishes, hello) = (Arc::clone(&self.tender.wishes), self.tender.server.hello.clone());
-        let seed = self.seed ^ generation.number();
-        let Some(current) = self.current(generation) else { return };
-        let Some(link) = current.link.clone() else { return };
-        let era = link.era();
-        match era {
-            Era::Legacy => {
-                let link = link.clone();
-                drop(current.tasks.spawn(async move { wishes.repeat(&link).await }));
-            }
-            Era::Modern => drop(current.tasks.spawn(listen(link.clone(), wishes, hello.meta(), seed))),
-        }
-        self.remembered = Some(era);
-        self.tender.greetings.send_replace(link.greeting.get().cloned().map(Arc::new));
-    }
-
-    fn wish(&mut self, method: &str, params: &str) {
-        if let Some(current) = &mut self.current
-            && let Some(link) = current.link.clone().filter(|link| link.era() == Era::Legacy)
-            && let Some(asking) = link.ask(method, Some(params))
-        {
-            current.tasks.spawn(async move { drop(asking.await) });
-        }
-    }
-
-    fn read_lists(&mut self, generation: Generation) {
-        let server = Arc::clone(&self.tender.server);
-        let before = Arc::clone(&self.tender.catalogue.borrow());
-        let news = self.news.0.clone();
-        let Some(current) = self.current(generation) else { return };
-        let Some(link) = current.link.clone() else { return };
-        if current.lists != Lists::Quiet {
-            current.lists = Lists::Stale;
-            return;
-        }
-        current.lists = Lists::Reading;
-        current.readings += 1;
-        let often = current.readings > READ_AT_ONCE;
-        current.tasks.spawn(async move {
-            // A server may say that its lists changed whenever they are read.
-            if often {
-                tokio::time::sleep(READ_GAP).await;
-            }
-            let meta = (link.era() == Era::Modern).then(|| server.hello.meta().to_string());
-            let limit = duration(server.policy.settings().dial.handshake);
-            let read = tokio::time::timeout(limit, Catalogue::read(&link, meta, &before)).await;
-            let _ = news.send(News::Lists(generation, read.ok().flatten())).await;
-        });
-    }
-
-    fn new_catalogue(&mut self, catalogue: Catalogue) {
-        let before = Arc::clone(&self.tender.catalogue.borrow());
-        let changes = catalogue.changes_since(&before);
-        self.tender.catalogue.send_replace(Arc::new(catalogue));
-        // The first reading is no change: nobody had another.
-        if before.is_known() {
-            for (kind, change) in changes {
-                let _ = self.tender.events.send(line::Event::Changed(kind, Arc::new(change)));
-            }
-        }
     }
 
     fn link(&self, generation: Generation) -> Option<&Arc<Link>> {

@@ -87,6 +87,8 @@ pub enum Seen {
     },
     /// It asked us to come back later.
     Throttled {
+        /// The HTTP status that said so.
+        status: u16,
         /// When.
         after: Option<Span>,
     },
@@ -134,7 +136,7 @@ impl Seen {
             Self::WantsAuth { .. } => Class::Auth,
             Self::Throttled { .. } => Class::Overload,
         };
-        let after = if let Self::Throttled { after } = self { after } else { None };
+        let after = if let Self::Throttled { after, .. } = self { after } else { None };
         let cause = Cause::failed(class, Arc::new(self));
         match after {
             Some(after) => cause.with_retry_after(after),
@@ -182,9 +184,12 @@ impl fmt::Display for Seen {
                 f.write_str("the server wants credentials")
             }
             Self::WantsAuth { challenge } => write!(f, "the server wants credentials: {challenge}"),
-            Self::Throttled { after: None } => f.write_str("the server asked us to come back later"),
-            Self::Throttled { after: Some(after) } => {
-                write!(f, "the server asked us to come back in {} s", after.millis().div_ceil(1000))
+            Self::Throttled { status, after: None } => {
+                write!(f, "the server asked us to come back later (HTTP {status})")
+            }
+            Self::Throttled { status, after: Some(after) } => {
+                let seconds = after.millis().div_ceil(1000);
+                write!(f, "the server asked us to come back in {seconds} s (HTTP {status})")
             }
             Self::OtherEra => f.write_str("the server does not speak the era it was asked in"),
             Self::Teardown { what } => f.write_str(what),
@@ -336,11 +341,15 @@ mod tests {
                 Class::Auth,
                 "the server wants credentials: Negotiate",
             ),
-            (Seen::Throttled { after: None }, Class::Overload, "the server asked us to come back later"),
             (
-                Seen::Throttled { after: Some(Span::from_millis(1500)) },
+                Seen::Throttled { status: 503, after: None },
                 Class::Overload,
-                "the server asked us to come back in 2 s",
+                "the server asked us to come back later (HTTP 503)",
+            ),
+            (
+                Seen::Throttled { status: 429, after: Some(Span::from_millis(1500)) },
+                Class::Overload,
+                "the server asked us to come back in 2 s (HTTP 429)",
             ),
             (Seen::OtherEra, Class::EraProbe, "the server does not speak the era it was asked in"),
         ] {

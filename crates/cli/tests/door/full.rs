@@ -24,6 +24,22 @@ fn s09_a_busy_server_is_left_alone() {
 }
 
 #[test]
+fn s09_a_stopped_server_ends_its_call_by_the_hard_time_and_is_replaced() {
+    in_both_eras(|era| {
+        let times = ["--call-timeout", "500ms", "--quiet-limit", "1s", "--hang-after", "2s"];
+        let mut door = Door::timed(era, &times);
+        door.works();
+        kill("-STOP", door.server());
+        let failure = door.fails("a", "write", json!({}));
+        assert_eq!(failure.delivery, "unknown", "{failure}");
+        assert!(door.took("a") < std::time::Duration::from_secs(2), "{:?}", door.took("a"));
+        door.works_again();
+        assert_eq!(door.generations(), 2);
+        door.closes();
+    });
+}
+
+#[test]
 fn s09_a_stopped_server_with_a_full_pipe_does_not_keep_the_shim_from_closing() {
     let mut door = Door::bad(Era::Legacy, &[]);
     door.works();

@@ -68,17 +68,29 @@ impl Door {
 
     /// The same, started by a shell that does this first; `$@` is the badserver. Not greeted yet.
     pub fn script(era: Era, script: &str, flags: &[&str]) -> Self {
+        Self::set(era, &[], script, flags)
+    }
+
+    /// In front of a badserver, with these flags of its own, and greeted.
+    pub fn timed(era: Era, run: &[&str]) -> Self {
+        let mut door = Self::set(era, run, "exec \"$@\"", &[]);
+        door.greets();
+        door
+    }
+
+    fn set(era: Era, run: &[&str], script: &str, flags: &[&str]) -> Self {
         let dir = Dir::new();
         let book = dir.file("book").display().to_string();
         let server =
             ["--", "sh", "-c", script, "sh", LINETENDER, "__badserver", "--era", word(era), "--book", &book];
-        Self::open(era, &[&server, flags].concat(), &[], dir)
+        Self::open(era, &[run, &server, flags].concat(), &[], dir)
     }
 
     /// In front of whatever these words name, with these variables. Not greeted yet.
     pub fn open(era: Era, words: &[&str], variables: &[(&str, &str)], dir: Dir) -> Self {
         let mark = unique();
         let mut shim = Command::new(LINETENDER);
+        let shim = shim.env("XDG_STATE_HOME", dir.path()).env("XDG_RUNTIME_DIR", dir.path());
         let shim = shim.args(["run", "--no-memory", "--name", "bad", "--log"]).arg(dir.file("log"));
         let shim = shim.args(words).current_dir(dir.path()).env(MARK, &mark).envs(variables.iter().copied());
         let agent = Agent::of_command(shim);

@@ -6,10 +6,9 @@
 //!
 //! | row | not here, because |
 //! |---|---|
-//! | S09 | a call's own time, probes and the hang limit are minutes long by default; what can be seen without them is here |
 //! | S19, S20 | an agent cannot ask for a planned end or a redial: library and gateway only. What is free over HTTP is H08 |
 //! | H02a | needs a network namespace, and twenty seconds: `drill/tests/http/soaks.rs` |
-//! | H02b | as S09 |
+//! | H02b, the redial | two probes of an idle line, five seconds each: `drill/tests/http/network.rs` |
 //! | H10, -32022 | this line speaks one modern version; a server that refuses it is one of the other era: H15 |
 //! | H16, drip | ends by a call's own time, which is the agent's: it takes the call back |
 

@@ -1,6 +1,7 @@
 //! H01, H04, H14: what lies between, and who is at the other end.
 
 use linetender::Era;
+use linetender_drill::proxy::Fault;
 use linetender_drill::webserver::{Config, WebServer};
 use serde_json::json;
 
@@ -36,6 +37,23 @@ fn h01_a_server_that_is_down_at_the_start_is_found_when_it_is_there() {
         web.restart();
         door.works_again();
         door.greets();
+        web.closes(door);
+    });
+}
+
+#[test]
+fn h02b_a_peer_that_falls_silent_ends_its_call_by_the_hard_time() {
+    in_both_eras(|era| {
+        let web = Web::start(era);
+        let (proxy, url) = web.network();
+        let mut door = web.shut(&["--call-timeout", "500ms", &url], &[]);
+        door.greets();
+        door.works();
+        web.set(&proxy, Fault::Silence);
+        let failure = door.fails("a", "write", json!({}));
+        assert_eq!(failure.delivery, "unknown", "{failure}");
+        web.set(&proxy, Fault::None);
+        door.works_again();
         web.closes(door);
     });
 }

@@ -140,7 +140,8 @@ async fn greeting(line: &Line, id: &str) -> Result<Arc<Greeting>, Bytes> {
     }
     let cause =
         line.status().cause.map_or_else(|| "it dies as soon as it is up".to_owned(), |why| why.text.clone());
-    Err(frame::error_reply(id, &serde_json::json!({ "code": 7005, "message": cause }).to_string()))
+    let error = line.given_up(cause);
+    Err(failed(line, "initialize", id, &error, Era::Legacy))
 }
 
 /// A call that the server could not answer. For a tool a model reads it, in either form; for everything else a program does.

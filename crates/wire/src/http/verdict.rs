@@ -131,6 +131,8 @@ pub enum Line {
     },
     /// It asks us to come back later.
     Throttled {
+        /// The status that said so.
+        status: u16,
         /// When; for the caller to clamp.
         after: Option<Span>,
     },
@@ -184,7 +186,7 @@ impl Line {
             Self::Fine | Self::HeaderMismatch => return None,
             Self::Trouble { seen } => Seen::clone(seen),
             Self::SessionGone { .. } => Seen::SessionLost,
-            Self::Throttled { after } => Seen::Throttled { after: *after },
+            Self::Throttled { status, after } => Seen::Throttled { status: *status, after: *after },
             Self::WantsAuth { challenge } => {
                 Seen::WantsAuth { challenge: Redacted::head(challenge, HEAD_SHOWN) }
             }

@@ -232,7 +232,7 @@ fn refused(call: Call) -> Call {
 }
 
 fn lose(shared: &Shared, id: u64, evidence: Evidence, seen: Seen, line: &Line, said: Option<Frame>) {
-    let after = if let Line::Throttled { after } = line { *after } else { None };
+    let after = if let Line::Throttled { after, .. } = line { *after } else { None };
     shared.listener.lost(id, Loss { evidence, seen: Arc::new(seen), after, said });
 }
 

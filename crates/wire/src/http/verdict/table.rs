@@ -75,10 +75,8 @@ fn post(exchange: &Exchange<'_>, said: &Said) -> (Call, Line) {
         405 => (shown(Proof::MethodNotAllowed), absent(exchange, said)),
         400 | 404 | 406 | 410 | 415 | 422 => (ended(exchange, said), absent(exchange, said)),
         413 => (shown(Proof::TooLarge), FINE),
-        429 => (shown(Proof::Throttled), Line::Throttled { after: retry::after(exchange.headers) }),
-        503 if retry::after(exchange.headers).is_some() => {
-            (answered(said, nothing), Line::Throttled { after: retry::after(exchange.headers) })
-        }
+        429 => (shown(Proof::Throttled), throttled(exchange)),
+        503 if retry::after(exchange.headers).is_some() => (answered(said, nothing), throttled(exchange)),
         503 if legacy_session => (answered(said, nothing), PRESUMED),
         500..=599 => (answered(said, nothing), trouble(exchange, said)),
         402 | 407..=499 => (ended(exchange, said), trouble(exchange, said)),
@@ -116,6 +114,10 @@ fn success(exchange: &Exchange<'_>, said: &Said) -> (Call, Line) {
     }
 }
 
+fn throttled(exchange: &Exchange<'_>) -> Line {
+    Line::Throttled { status: exchange.status, after: retry::after(exchange.headers) }
+}
+
 /// A GET is refused by servers that have no stream of their own: that says nothing about the line.
 fn stream(exchange: &Exchange<'_>, said: &Said) -> (Call, Line) {
     let gone = exchange.era == Era::Legacy && exchange.session;
@@ -126,10 +128,7 @@ fn stream(exchange: &Exchange<'_>, said: &Said) -> (Call, Line) {
         // A server without a GET route says 404 too, so that alone is no proof.
         400 | 404 if gone => (lost(exchange, said, Evidence::Nothing), PRESUMED),
         405 => (lost(exchange, said, Evidence::Shown(Proof::MethodNotAllowed)), FINE),
-        429 | 503 => {
-            let line = Line::Throttled { after: retry::after(exchange.headers) };
-            (lost(exchange, said, Evidence::Nothing), line)
-        }
+        429 | 503 => (lost(exchange, said, Evidence::Nothing), throttled(exchange)),
         500..=599 => (lost(exchange, said, Evidence::Nothing), trouble(exchange, said)),
         _ => (lost(exchange, said, Evidence::Nothing), FINE),
     }

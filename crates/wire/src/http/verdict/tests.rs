@@ -70,7 +70,7 @@ fn line(line: &Line) -> String {
         Line::SessionGone { proven: true, .. } => "gone".into(),
         Line::SessionGone { ping_proves_call: true, .. } => "ping proves".into(),
         Line::SessionGone { .. } => "ping".into(),
-        Line::Throttled { after } => format!("later {:?}", after.map(|after| after.millis() / 1000)),
+        Line::Throttled { after, .. } => format!("later {:?}", after.map(|after| after.millis() / 1000)),
         Line::WantsAuth { challenge } if challenge.is_empty() => "auth".into(),
         Line::WantsAuth { .. } => "auth by challenge".into(),
         Line::NotMcp { .. } => "not mcp".into(),

@@ -1,0 +1,110 @@
+//! What a generation offers, and what it was asked to keep doing: read and asked anew whenever there is a new one.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use linetender_core::Generation;
+use linetender_wire::handshake::Era;
+
+use super::{News, Running};
+use crate::catalogue::{Catalogue, Change};
+use crate::clock::duration;
+use crate::line;
+use crate::listen::listen;
+
+/// How often a generation's lists are read as soon as it says that they changed; after that no more than once in so long.
+const READ_AT_ONCE: u32 = 3;
+const READ_GAP: Duration = Duration::from_secs(1);
+
+/// Whether a generation's lists are being read: once at a time, however often the server says that they changed.
+#[derive(Clone, Copy, Eq, PartialEq)]
+pub(super) enum Lists {
+    Quiet,
+    Reading,
+    /// They changed while they were being read.
+    Stale,
+}
+
+impl Running {
+    /// Callers asked the last generation to keep doing something: this one is asked too.
+    pub(super) fn restore(&mut self, generation: Generation) {
+        let (wishes, hello) = (Arc::clone(&self.tender.wishes), self.tender.server.hello.clone());
+        let seed = self.seed ^ generation.number();
+        let Some(current) = self.current(generation) else { return };
+        let Some(link) = current.link.clone() else { return };
+        let era = link.era();
+        match era {
+            Era::Legacy => {
+                let link = link.clone();
+                drop(current.tasks.spawn(async move { wishes.repeat(&link).await }));
+            }
+            Era::Modern => drop(current.tasks.spawn(listen(link.clone(), wishes, hello.meta(), seed))),
+        }
+        self.remembered = Some(era);
+        self.tender.greetings.send_replace(link.greeting.get().cloned().map(Arc::new));
+    }
+
+    pub(super) fn wish(&mut self, method: &str, params: &str) {
+        if let Some(current) = &mut self.current
+            && let Some(link) = current.link.clone().filter(|link| link.era() == Era::Legacy)
+            && let Some(asking) = link.ask(method, Some(params))
+        {
+            current.tasks.spawn(async move { drop(asking.await) });
+        }
+    }
+
+    pub(super) fn read_lists(&mut self, generation: Generation) {
+        let server = Arc::clone(&self.tender.server);
+        let before = Arc::clone(&self.tender.catalogue.borrow());
+        let news = self.news.0.clone();
+        let Some(current) = self.current(generation) else { return };
+        let Some(link) = current.link.clone() else { return };
+        if current.lists != Lists::Quiet {
+            current.lists = Lists::Stale;
+            return;
+        }
+        current.lists = Lists::Reading;
+        current.readings += 1;
+        let often = current.readings > READ_AT_ONCE;
+        current.tasks.spawn(async move {
+            // A server may say that its lists changed whenever they are read.
+            if often {
+                tokio::time::sleep(READ_GAP).await;
+            }
+            let meta = (link.era() == Era::Modern).then(|| server.hello.meta().to_string());
+            let limit = duration(server.policy.settings().dial.handshake);
+            let read = tokio::time::timeout(limit, Catalogue::read(&link, meta, &before)).await;
+            let _ = news.send(News::Lists(generation, read.ok().flatten())).await;
+        });
+    }
+
+    /// The lists of a generation have been read, or could not be.
+    pub(super) fn lists_read(&mut self, generation: Generation, read: Option<Catalogue>) {
+        let Some(current) = self.current(generation) else { return };
+        let stale = std::mem::replace(&mut current.lists, Lists::Quiet) == Lists::Stale;
+        if let Some(catalogue) = read {
+            if let Some(link) = self.link(generation).filter(|link| link.reach.has_exchanges()) {
+                link.reach.mirror(catalogue.mirrored());
+            }
+            self.new_catalogue(catalogue, stale);
+        }
+        if stale {
+            self.read_lists(generation);
+        }
+    }
+
+    fn new_catalogue(&self, catalogue: Catalogue, stale: bool) {
+        let before = Arc::clone(&self.tender.catalogue.borrow());
+        let changes = match (before.is_known(), stale) {
+            (true, _) => catalogue.changes_since(&before),
+            // The first reading is no change: nobody had another.
+            (false, false) => Vec::new(),
+            // But somebody may have: the server says that they changed, and agents read them too.
+            (false, true) => catalogue.kinds().map(|kind| (kind, Change::default())).collect(),
+        };
+        self.tender.catalogue.send_replace(Arc::new(catalogue));
+        for (kind, change) in changes {
+            let _ = self.tender.events.send(line::Event::Changed(kind, Arc::new(change)));
+        }
+    }
+}
