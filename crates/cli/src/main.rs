@@ -5,6 +5,7 @@ mod log;
 #[expect(dead_code, reason = "the journal, the memory and the status come to live there")]
 mod places;
 mod run;
+mod serve;
 mod stop;
 
 use std::process::ExitCode;
@@ -26,5 +27,6 @@ fn main() -> ExitCode {
     }
     match args::Args::parse().command {
         args::Command::Run(run) => run::run(run),
+        args::Command::Serve(serve) => serve::run(&serve),
     }
 }
