@@ -94,9 +94,9 @@ async fn answer(
 fn is_modern(frame: &Frame, headers: &HeaderMap) -> bool {
     let newer = |version: &str| version >= MODERN_FROM;
     match frame.message() {
+        Message::Request { params, .. } if version(params).is_some() => true,
         Message::Request { method: "initialize", .. } => false,
         Message::Request { method: "server/discover", .. } => true,
-        Message::Request { params, .. } if version(params).is_some() => true,
         _ => headers.get(PROTOCOL_VERSION).and_then(|value| value.to_str().ok()).is_some_and(newer),
     }
 }

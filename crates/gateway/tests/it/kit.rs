@@ -206,7 +206,7 @@ impl Answer {
                     id: field("id:"),
                     data: serde_json::from_str(&data).unwrap_or_default(),
                 });
-                self.read = rest.to_owned();
+                self.read = self.read.split_off(self.read.len() - rest.len());
                 match found {
                     Some(found) => return Some(found),
                     None => continue,

@@ -64,16 +64,29 @@ async fn a_stream_that_was_cut_is_resumed_behind_the_last_event() {
 
 #[tokio::test]
 async fn hanging_up_on_a_modern_request_takes_it_back() {
-    let house = House::up(ONE).await;
-    let line = house.gateway.lines().pop().unwrap();
-    let call = json!({ "name": "bad__progress", "arguments": { "times": 1_000_000, "ms": 5 }, "_meta": { "progressToken": 1 } });
-    let mut answer = house.modern("/mcp", "tools/call", call).await;
-    answer.event().await.unwrap();
-    drop(answer);
-    // The line is free for others, and its one process lives on.
+    let book = std::env::temp_dir().join(format!("linetender-gateway-{}-hang-up", std::process::id()));
+    let text = ONE.replace("\"--full\"", &format!("\"--book\", \"{}\"", book.display()));
+    let house = House::up(&text).await;
+    let progress = |name: &str| json!({ "name": name, "arguments": { "times": 1_000_000, "ms": 5 }, "_meta": { "progressToken": 1 } });
+    for (path, name, times) in [("/mcp", "bad__progress", 1), ("/mcp/bad", "progress", 2)] {
+        let mut answer = house.modern(path, "tools/call", progress(name)).await;
+        answer.event().await.unwrap();
+        drop(answer);
+        in_time(async {
+            while std::fs::read_to_string(&book).unwrap_or_default().matches("cancelled:").count() < times {
+                tokio::task::yield_now().await;
+            }
+        })
+        .await;
+    }
     let echo = house.modern("/mcp", "tools/call", json!({ "name": "bad__echo", "arguments": {} })).await;
-    assert_eq!(text(&echo.json().await), "{}");
-    assert_eq!(line.status().generation, 1);
+    assert_eq!(text_of(echo).await, "{}", "the line is free for others");
+    assert_eq!(house.gateway.lines().pop().unwrap().status().generation, 1, "and its one process lives on");
+    let _ = std::fs::remove_file(book);
+}
+
+async fn text_of(answer: crate::kit::Answer) -> String {
+    text(&answer.json().await).to_owned()
 }
 
 #[tokio::test]
@@ -111,7 +124,6 @@ async fn a_resource_that_changes_is_heard_of_by_whoever_asked() {
         (&json!(uri), &json!("m"))
     );
     assert_eq!(silent.event().await.unwrap().data, Value::Null, "where it begins");
-    drop(house.gateway.clone());
     assert!(
         tokio::time::timeout(std::time::Duration::from_millis(100), silent.event()).await.is_err(),
         "it asked for nothing"
