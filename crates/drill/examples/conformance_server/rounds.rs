@@ -26,7 +26,7 @@ fn roots() -> Value {
     json!({ "method": "roots/list", "params": {} })
 }
 
-fn needs(requests: Value, state: Option<&str>) -> Result<InputRequiredResult, ErrorData> {
+fn needs(requests: &Value, state: Option<&str>) -> Result<InputRequiredResult, ErrorData> {
     let mut asks = json!({ "resultType": "input_required", "inputRequests": requests });
     if let Some(state) = state {
         asks["requestState"] = state.into();
@@ -36,7 +36,10 @@ fn needs(requests: Value, state: Option<&str>) -> Result<InputRequiredResult, Er
 
 /// What the prompt needs.
 pub(crate) fn prompt() -> Result<InputRequiredResult, ErrorData> {
-    needs(json!({ "user_context": elicit("What context should the prompt use?", "context", "string") }), None)
+    needs(
+        &json!({ "user_context": elicit("What context should the prompt use?", "context", "string") }),
+        None,
+    )
 }
 
 fn says(text: &str) -> Result<CallToolResponse, ErrorData> {
@@ -52,7 +55,7 @@ pub(crate) fn call(
     let answers = serde_json::to_value(&asked.input_responses).unwrap_or_default();
     let state = asked.request_state.as_deref();
     let name = |key: &str| answers[key]["content"]["name"].as_str().map(str::to_owned);
-    let wants = |requests| needs(requests, None).map(Into::into);
+    let wants = |requests: Value| needs(&requests, None).map(Into::into);
     Some(match &*asked.name {
         "test_input_required_result_elicitation" => match name("user_name") {
             Some(name) => says(&format!("Hello, {name}!")),
@@ -83,14 +86,14 @@ pub(crate) fn call(
         "test_input_required_result_request_state" | "test_input_required_result_tampered_state" => {
             let ask = json!({ "confirm": elicit("Please confirm", "ok", "boolean") });
             match state {
-                None => fixture.keep(1, ask),
+                None => fixture.keep(1, &ask),
                 Some(state) => fixture.known(state).and_then(|()| says("state-ok")),
             }
         }
         "test_input_required_result_multiple_inputs" => match state {
             None => fixture.keep(
                 1,
-                json!({
+                &json!({
                     "user_name": elicit("What is your name?", "name", "string"),
                     "greeting": sample("Generate a greeting", 50),
                     "client_roots": roots(),
@@ -101,11 +104,9 @@ pub(crate) fn call(
         "test_input_required_result_multi_round" => {
             match state.map(|state| (state, state.starts_with("1-"))) {
                 None => fixture
-                    .keep(1, json!({ "step1": elicit("Step 1: What is your name?", "name", "string") })),
+                    .keep(1, &json!({ "step1": elicit("Step 1: What is your name?", "name", "string") })),
                 Some((state, true)) => fixture.known(state).and_then(|()| {
-                    fixture.keep(
-                        2,
-                        json!({ "step2": elicit("Step 2: What is your favorite color?", "color", "string") }),
+                    fixture.keep(2, &json!({ "step2": elicit("Step 2: What is your favorite color?", "color", "string") }),
                     )
                 }),
                 Some((state, false)) => fixture.known(state).and_then(|()| says("three rounds")),
@@ -117,7 +118,7 @@ pub(crate) fn call(
 
 impl Fixture {
     /// Hands out a state that only we can have made: it is kept here.
-    fn keep(&self, round: u32, requests: Value) -> Result<CallToolResponse, ErrorData> {
+    fn keep(&self, round: u32, requests: &Value) -> Result<CallToolResponse, ErrorData> {
         let mut states = self.0.states.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         let state = format!("{round}-{}", states.len());
         states.push(state.clone());
