@@ -136,3 +136,35 @@ fn told_to_stop_it_ends_well() {
     };
     assert!(status.success(), "{status}");
 }
+
+/// Processes with this word in their command line.
+fn processes(word: &str) -> usize {
+    let all = std::fs::read_dir("/proc").unwrap().flatten();
+    all.filter(|entry| {
+        std::fs::read_to_string(entry.path().join("cmdline")).is_ok_and(|words| words.contains(word))
+    })
+    .count()
+}
+
+#[test]
+fn killed_it_leaves_no_server_behind() {
+    let mark = format!("/nowhere/linetender-killed-{}", std::process::id());
+    let file = File::new("killed", "[servers.a]\n{bad}\nenv = {}\n");
+    let text = std::fs::read_to_string(&file.0).unwrap();
+    std::fs::write(
+        &file.0,
+        text.replace("['__badserver']", &format!("['__badserver', '--changing', '{mark}']")),
+    )
+    .unwrap();
+    let mut agent = Agent::of(&file);
+    agent.wait_for("a__echo", "{}");
+    assert!(processes(&mark) > 0);
+    agent.serves.kill().unwrap();
+    agent.serves.wait().unwrap();
+    let killed = Instant::now();
+    while processes(&mark) > 0 {
+        assert!(killed.elapsed() < PATIENCE, "it is still there");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    assert!(killed.elapsed() < Duration::from_secs(1), "{:?}", killed.elapsed());
+}

@@ -99,6 +99,11 @@ impl Session {
         desk.readers == 0 && desk.calls.is_empty() && desk.used.elapsed() >= limit
     }
 
+    /// Whether nothing of it is under way.
+    pub(super) fn is_quiet(&self) -> bool {
+        self.desk().calls.is_empty()
+    }
+
     /// Hands what the agent said to its servers.
     pub(super) async fn take(&self, frames: Vec<Frame>) -> Taken {
         let tape = self.expect(&frames);
@@ -106,7 +111,7 @@ impl Session {
             let handed = tokio::time::timeout(HAND_OVER, self.to.send(frame.text().clone())).await;
             if !matches!(handed, Ok(Ok(()))) {
                 if let Some(tape) = &tape {
-                    self.desk().calls.retain(|_, of| !Arc::ptr_eq(of, tape));
+                    self.desk().give_up(tape);
                 }
                 return Taken::Full;
             }
@@ -125,7 +130,12 @@ impl Session {
                 desk.last += 1;
                 Arc::new(Tape::new(desk.last))
             });
-            desk.calls.insert(id.into(), Arc::clone(tape));
+            // Two requests with one id have one answer; whoever waits for the first is not left waiting.
+            if let Some(old) =
+                desk.calls.insert(id.into(), Arc::clone(tape)).filter(|old| !Arc::ptr_eq(old, tape))
+            {
+                old.end();
+            }
             if let Some(token) = params.and_then(token) {
                 desk.tokens.insert(token.into(), id.into());
             }
@@ -177,9 +187,10 @@ impl Session {
             Message::Response { id: Some(id), .. } => {
                 let Some(tape) = desk.calls.remove(id) else { return };
                 desk.tokens.retain(|_, of| **of != *id);
-                tape.push(text);
-                if !desk.calls.values().any(|other| Arc::ptr_eq(other, &tape)) {
-                    tape.end();
+                if desk.calls.values().any(|other| Arc::ptr_eq(other, &tape)) {
+                    tape.push(text);
+                } else {
+                    tape.finish(text);
                 }
             }
             Message::Notification { method: "notifications/progress", params } => {
@@ -226,6 +237,15 @@ impl Session {
         let mut desk = self.desk();
         desk.readers -= 1;
         desk.used = Instant::now();
+    }
+}
+
+impl Desk {
+    /// Nothing of what this stream waits for will come.
+    fn give_up(&mut self, tape: &Arc<Tape>) {
+        self.calls.retain(|_, of| !Arc::ptr_eq(of, tape));
+        let Self { calls, tokens, .. } = self;
+        tokens.retain(|_, id| calls.contains_key(id));
     }
 }
 

@@ -73,8 +73,10 @@ impl Sessions {
     fn sweep(&self, front: &Front) {
         let unused: Vec<_> = {
             let table = self.table();
-            let idle = |session: &&Arc<Session>| session.is_idle(self.idle) || !session.is_current(front);
-            table.open.values().filter(idle).map(|session| session.id.clone()).collect()
+            let over = |session: &&Arc<Session>| {
+                session.is_idle(self.idle) || (session.is_quiet() && !session.is_current(front))
+            };
+            table.open.values().filter(over).map(|session| session.id.clone()).collect()
         };
         for id in &unused {
             self.end(id);

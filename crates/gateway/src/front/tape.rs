@@ -53,14 +53,15 @@ impl Tape {
     }
 
     pub(super) fn push(&self, message: Bytes) {
+        self.kept().push(message);
+        self.added.send_replace(());
+    }
+
+    /// The last message, and the end, in one.
+    pub(super) fn finish(&self, message: Bytes) {
         let mut kept = self.kept();
-        kept.bytes += message.len();
-        kept.messages.push_back(message);
-        while kept.messages.len() > MESSAGES || (kept.bytes > BYTES && kept.messages.len() > 1) {
-            let gone = kept.messages.pop_front().map_or(0, |gone| gone.len());
-            kept.bytes -= gone;
-            kept.oldest += 1;
-        }
+        kept.push(message);
+        kept.over = true;
         drop(kept);
         self.added.send_replace(());
     }
@@ -124,6 +125,18 @@ impl Tape {
             }
             None if kept.over => Some((number, There::End)),
             None => None,
+        }
+    }
+}
+
+impl Kept {
+    fn push(&mut self, message: Bytes) {
+        self.bytes += message.len();
+        self.messages.push_back(message);
+        while self.messages.len() > MESSAGES || (self.bytes > BYTES && self.messages.len() > 1) {
+            let gone = self.messages.pop_front().map_or(0, |gone| gone.len());
+            self.bytes -= gone;
+            self.oldest += 1;
         }
     }
 }

@@ -97,3 +97,36 @@ async fn as_many_sessions_as_agreed_on_and_unused_ones_are_forgotten() {
     })
     .await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_agent_ever_hears_what_is_meant_for_another() {
+    let text = "[servers.a]\n{bad}\nargs=['__badserver','--era','legacy']\n[servers.b]\n{bad}\nargs=['__badserver','--era','modern']";
+    let house = House::up(text).await;
+    let one = async |number: u64| {
+        let agent = house.agent("/mcp").await;
+        for call in 0..10 {
+            let server = if (number + call) % 2 == 0 { "a" } else { "b" };
+            // All use the same ids and the same token.
+            let params = json!({ "name": format!("{server}__progress"), "arguments": { "times": 2, "ms": 1, "of": number, "call": call }, "_meta": { "progressToken": 1 } });
+            let mut answer = agent.request(1, "tools/call", params).await;
+            let mut told = 0;
+            let last = loop {
+                let event = answer.event().await.expect("an answer").data;
+                told += u32::from(event["method"] == "notifications/progress");
+                if event.get("result").is_some() {
+                    break event;
+                }
+            };
+            let mine: serde_json::Value = serde_json::from_str(crate::kit::text(&last)).unwrap();
+            assert_eq!((&mine["of"], &mine["call"], told), (&json!(number), &json!(call), 2));
+        }
+    };
+    let mut all: Vec<_> = (0..16).map(|number| Box::pin(one(number))).collect();
+    in_time(std::future::poll_fn(|context| {
+        all.retain_mut(|agent| agent.as_mut().poll(context).is_pending());
+        if all.is_empty() { std::task::Poll::Ready(()) } else { std::task::Poll::Pending }
+    }))
+    .await;
+    let generations: Vec<_> = house.gateway.lines().iter().map(|line| line.status().generation).collect();
+    assert_eq!(generations, [1, 1], "two processes served them all");
+}

@@ -152,3 +152,27 @@ async fn told_to_stop_it_finishes_what_is_under_way_and_ends_its_streams() {
     assert_eq!(last["id"], 1, "{last}");
     assert_eq!(house.ended().await, linetender_gateway::front::Served::Finished);
 }
+
+#[tokio::test]
+async fn an_agent_that_does_not_read_is_bounded_and_told_what_it_missed() {
+    let house = House::up(ONE).await;
+    let (idle, busy) = (house.agent("/mcp").await, house.agent("/mcp").await);
+    idle.ask("resources/subscribe", json!({ "uri": "linetender://bad/note://a" })).await;
+    let touch = |id: u64| json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": { "name": "bad__touch", "arguments": { "uri": "note://a" } } });
+    for _ in 0..13 {
+        let batch: Value = (0..100).map(touch).collect();
+        busy.post(&batch).await.last().await;
+    }
+    // Nobody else was held up; and the one that did not read is told.
+    assert_eq!(text(&busy.call("bad__echo", json!({})).await), "{}");
+    let mut late = idle.stream(None).await;
+    assert_eq!(late.event().await.unwrap().data, Value::Null, "where it begins");
+    let told = late.event().await.unwrap().data;
+    assert_eq!(told["method"], "notifications/message", "{told}");
+    assert!(told["params"]["data"].as_str().unwrap().contains("messages are lost"), "{told}");
+    assert_eq!(
+        late.event().await.unwrap().data["method"],
+        "notifications/resources/updated",
+        "and the newest are there"
+    );
+}
