@@ -24,6 +24,7 @@ pub(crate) struct Args {
 pub(crate) enum Command {
     Run(Box<Run>),
     Wrap(crate::wrap::Wrap),
+    Serve(Serve),
     Status(Status),
     Journal(Journal),
 }
@@ -91,6 +92,30 @@ impl From<ToolErrors> for linetender::ToolErrors {
             ToolErrors::Error => Self::Error,
         }
     }
+}
+
+/// Serves many MCP servers to many agents at one address, and keeps them alive.
+///
+/// One process per server instead of one per agent. Agents connect to `/mcp` for all servers (a tool is called
+/// `server__tool` there) or to `/mcp/NAME` for one.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Serve {
+    /// Which servers: linetender's TOML, or an agent's `mcpServers` JSON as it is. It is read again when it changes, and on
+    /// SIGHUP.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: PathBuf,
+
+    /// Where agents connect to, instead of where the file says.
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) listen: Option<std::net::SocketAddr>,
+
+    /// Serves a single agent on stdin and stdout instead.
+    #[arg(long, conflicts_with = "listen")]
+    pub(crate) stdio: bool,
+
+    /// Writes what happens to this file instead of stderr.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) log: Option<PathBuf>,
 }
 
 /// `Name: value`, `Name: $VARIABLE`, or `Name: Scheme $VARIABLE`.

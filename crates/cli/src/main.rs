@@ -7,6 +7,7 @@ mod log;
 mod pipes;
 mod places;
 mod run;
+mod serve;
 mod status;
 mod stop;
 mod wrap;
@@ -30,6 +31,7 @@ fn main() -> ExitCode {
     }
     match args::Args::parse().command {
         args::Command::Run(run) => run::run(&run),
+        args::Command::Serve(serve) => serve::run(&serve),
         args::Command::Status(status) => status::status(&status),
         args::Command::Journal(journal) => journal::journal(&journal),
         args::Command::Wrap(wrap) => wrap::wrap(&wrap),

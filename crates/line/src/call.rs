@@ -32,8 +32,9 @@ use after::After;
 pub(crate) use options::OnProgress;
 pub use options::{Deadline, Options};
 use out::{Out, Time, Try};
+pub use params::Members;
 pub(crate) use params::{
-    Members, Params, put_first, respell_member, with_meta_member, with_token, without_modern_meta,
+    Params, put_first, respell_member, with_meta_member, with_token, without_modern_meta,
 };
 
 /// What line, tender and calls share.

@@ -57,7 +57,8 @@ pub struct Change {
 }
 
 impl Kind {
-    const ALL: [Self; 4] = [Self::Tools, Self::Prompts, Self::Resources, Self::Templates];
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Tools, Self::Prompts, Self::Resources, Self::Templates];
 
     /// Whether a notification says that one of these changed.
     pub(crate) fn changed_by(method: &str) -> bool {
@@ -65,7 +66,7 @@ impl Kind {
     }
 
     /// The notification that says that it changed.
-    pub(crate) const fn notification(self) -> &'static str {
+    pub const fn notification(self) -> &'static str {
         match self {
             Self::Tools => "notifications/tools/list_changed",
             Self::Prompts => "notifications/prompts/list_changed",
@@ -87,7 +88,8 @@ impl Kind {
         Self::ALL.into_iter().find(|kind| kind.method() == method)
     }
 
-    const fn method(self) -> &'static str {
+    /// The method that lists it.
+    pub const fn method(self) -> &'static str {
         match self {
             Self::Tools => "tools/list",
             Self::Prompts => "prompts/list",
@@ -96,7 +98,8 @@ impl Kind {
         }
     }
 
-    const fn member(self) -> &'static str {
+    /// The member of the answer that it stands in.
+    pub const fn member(self) -> &'static str {
         match self {
             Self::Tools => "tools",
             Self::Prompts => "prompts",

@@ -44,7 +44,7 @@ mod sync;
 mod tender;
 mod wishes;
 
-pub use call::{Answer, Deadline, Options};
+pub use call::{Answer, Deadline, Members, Options};
 pub use catalogue::{Catalogue, Change, Kind};
 pub use error::{CallError, CallErrorKind};
 pub use line::{Event, Line};

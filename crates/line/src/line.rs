@@ -232,6 +232,11 @@ impl Line {
         Ok(read)
     }
 
+    /// What the server offers, as last read and as it changes. Waits for nothing.
+    pub fn catalogues(&self) -> watch::Receiver<Arc<Catalogue>> {
+        self.shared.catalogue.clone()
+    }
+
     /// Where it stands now.
     pub fn status(&self) -> Status {
         self.shared.state.borrow().clone()

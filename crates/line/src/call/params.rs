@@ -126,25 +126,25 @@ fn member(text: &str, name: &str) -> Option<Range<usize>> {
 }
 
 /// An object's members, unread, in the order they stand.
-pub(crate) struct Members<'a>(Vec<(Name, &'a RawValue)>);
+pub struct Members<'a>(Vec<(Name, &'a RawValue)>);
 
 /// A member's name. Half of a surrogate pair can be one, and is no text.
 #[derive(PartialEq)]
-pub(crate) struct Name(Vec<u8>);
+struct Name(Vec<u8>);
 
 impl<'a> Members<'a> {
     /// `None` if it is no object.
-    pub(crate) fn of(text: &'a str) -> Option<Self> {
+    pub fn of(text: &'a str) -> Option<Self> {
         serde_json::from_str(text).ok()
     }
 
     /// Of two of the same name the last counts, as everywhere.
-    pub(crate) fn get(&self, name: &str) -> Option<&'a RawValue> {
+    pub fn get(&self, name: &str) -> Option<&'a RawValue> {
         self.0.iter().rev().find(|(key, _)| key.0 == name.as_bytes()).map(|(_, value)| *value)
     }
 
     /// Those whose names are text.
-    pub(crate) fn texts(self) -> impl Iterator<Item = (String, &'a RawValue)> {
+    pub fn texts(self) -> impl Iterator<Item = (String, &'a RawValue)> {
         self.0.into_iter().filter_map(|(Name(name), value)| Some((String::from_utf8(name).ok()?, value)))
     }
 }

@@ -1,0 +1,182 @@
+//! `linetender serve --config FILE`: many servers behind, many agents in front.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use linetender_gateway::config::{self, Config};
+use linetender_gateway::{Gateway, front, stdio};
+use notify::RecursiveMode;
+use tokio::net::TcpListener;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::{mpsc, oneshot};
+
+use crate::{args, log};
+
+/// How long a file has to be left alone before it is read again: editors write in several steps.
+const SETTLED: Duration = Duration::from_millis(200);
+
+/// How long servers may take to end.
+const LAST: Duration = Duration::from_secs(10);
+
+pub(crate) fn run(args: &args::Serve) -> ExitCode {
+    if let Err(error) = log::start(args.log.as_deref()) {
+        eprintln!("linetender: cannot write the log: {error}");
+        return ExitCode::FAILURE;
+    }
+    let config = match read(&args.config) {
+        Ok((_, config)) => config,
+        Err(report) => {
+            eprintln!("{report:?}");
+            return ExitCode::FAILURE;
+        }
+    };
+    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            eprintln!("linetender: cannot start: {error}");
+            return ExitCode::FAILURE;
+        }
+    };
+    let code = runtime.block_on(serve(args, config));
+    // Reading from stdin may still block a thread; nothing is left to wait for.
+    runtime.shutdown_background();
+    code
+}
+
+/// A config file as it is now, and its text. What nobody understands in it is told.
+fn read(path: &Path) -> miette::Result<(String, Config)> {
+    let name = path.display().to_string();
+    let text =
+        std::fs::read_to_string(path).map_err(|error| miette::miette!("{name} cannot be read: {error}"))?;
+    let config = config::load(&name, &text, &variable).map_err(|problem| miette::Report::new(*problem))?;
+    for warning in &config.warnings {
+        tracing::warn!(file = name, line = warning.line(), advice = warning.advice(), "{warning}");
+    }
+    Ok((text, config))
+}
+
+#[expect(clippy::disallowed_methods, reason = "this is where the config file's variables come from")]
+fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok()
+}
+
+async fn serve(args: &args::Serve, mut config: Config) -> ExitCode {
+    if let Some(listen) = args.listen {
+        config.gateway.listen = listen;
+    }
+    let drain = Duration::from_millis(config.gateway.drain);
+    let listen = config.gateway.listen;
+    let gateway = Gateway::start(config);
+    let (told, stop) = oneshot::channel();
+    let stopped = async {
+        let _ = stop.await;
+    };
+    let serving = async {
+        if args.stdio {
+            let ended = stdio::serve(&gateway, tokio::io::stdin(), tokio::io::stdout(), stopped).await;
+            tracing::info!(?ended, "session");
+            return ExitCode::SUCCESS;
+        }
+        let listener = match TcpListener::bind(listen).await {
+            Ok(listener) => listener,
+            Err(error) => {
+                eprintln!("linetender: cannot listen on {listen}: {error}");
+                return ExitCode::FAILURE;
+            }
+        };
+        let at = listener.local_addr().unwrap_or(listen);
+        tracing::info!(address = %format_args!("http://{at}/mcp"), "serving");
+        match front::serve(&gateway, listener, stopped).await {
+            Ok(served) => {
+                tracing::info!(?served, "stopped");
+                ExitCode::SUCCESS
+            }
+            Err(error) => {
+                eprintln!("linetender: cannot serve any more: {error}");
+                ExitCode::FAILURE
+            }
+        }
+    };
+    let mut code = tokio::select! {
+        code = serving => code,
+        () = attend(&args.config, &gateway, told, drain) => ExitCode::FAILURE,
+    };
+    if !gateway.shutdown(LAST).await {
+        tracing::warn!("some servers did not end in time; their reapers clean up");
+        code = ExitCode::FAILURE;
+    }
+    code
+}
+
+/// Reads the file again when it changes, and passes on that it is to stop. Ends if somebody asks twice, or if the drain
+/// took longer than it may.
+async fn attend(file: &Path, gateway: &Gateway, stop: oneshot::Sender<()>, drain: Duration) {
+    let mut stops = [SignalKind::terminate(), SignalKind::interrupt()].map(|kind| signal(kind).ok());
+    let mut hangup = signal(SignalKind::hangup()).ok();
+    let (mut last, mut changes) = (std::fs::read_to_string(file).unwrap_or_default(), watch(file));
+    loop {
+        let [term, int] = &mut stops;
+        let forced = tokio::select! {
+            () = next(term) => break,
+            () = next(int) => break,
+            () = next(&mut hangup) => true,
+            Some(()) = changes.1.recv() => false,
+        };
+        match read(file) {
+            Ok((text, _)) if text == last && !forced => {}
+            Ok((text, config)) => {
+                last = text;
+                let change = gateway.apply(config);
+                tracing::info!(
+                    added = ?change.added, replaced = ?change.replaced, removed = ?change.removed, kept = ?change.kept,
+                    "the config was read again"
+                );
+            }
+            // Only the headline: the file may hold secrets.
+            Err(problem) => tracing::error!(%problem, "the config cannot be used; nothing is changed"),
+        }
+    }
+    tracing::info!("told to stop");
+    let _ = stop.send(());
+    let [term, int] = &mut stops;
+    tokio::select! {
+        () = next(term) => {}
+        () = next(int) => {}
+        () = tokio::time::sleep(drain + LAST) => {}
+    }
+    tracing::warn!("stopped at once");
+}
+
+async fn next(signal: &mut Option<Signal>) {
+    match signal {
+        Some(signal) => {
+            signal.recv().await;
+        }
+        None => std::future::pending().await,
+    }
+}
+
+/// Says when a file may have changed. Its folder is watched: editors put a new file in the place of the old one.
+fn watch(file: &Path) -> (Option<impl Sized + use<>>, mpsc::Receiver<()>) {
+    let (changed, changes) = mpsc::channel(1);
+    let folder = match file.parent() {
+        Some(folder) if folder.as_os_str().is_empty() => PathBuf::from("."),
+        Some(folder) => folder.to_owned(),
+        None => PathBuf::from("."),
+    };
+    let watcher = notify_debouncer_mini::new_debouncer(SETTLED, move |_| {
+        // One that waits already stands for this one too.
+        let _ = changed.try_send(());
+    });
+    let watcher = watcher.and_then(|mut watcher| {
+        watcher.watcher().watch(&folder, RecursiveMode::NonRecursive).map(|()| watcher)
+    });
+    match watcher {
+        Ok(watcher) => (Some(watcher), changes),
+        Err(error) => {
+            tracing::warn!(%error, "the config file is not watched; SIGHUP reads it again");
+            (None, changes)
+        }
+    }
+}

@@ -1,0 +1,154 @@
+//! What agents see at this moment: which servers there are, how they are called, and what they offer.
+//!
+//! It is made anew whenever one of that changes, and shared by everybody who looks. So an agent's list is a string that
+//! lies ready, whatever its servers are doing.
+
+use std::sync::Arc;
+
+use linetender::{Catalogue, Kind, Line};
+
+use crate::config::{Entry, Scope, Settings};
+use crate::names::Naming;
+use crate::offer::{self, Offer};
+
+/// A server that agents can reach.
+#[derive(Debug)]
+pub(crate) struct Berth {
+    /// No two that ever were have the same: a server that was changed is another.
+    pub(crate) number: u64,
+    pub(crate) entry: Entry,
+    /// Its line in the rig.
+    pub(crate) line: Line,
+}
+
+/// What is seen at one address.
+#[derive(Debug, Default)]
+pub(crate) struct View {
+    pub(crate) routes: Vec<Route>,
+    pub(crate) offer: Offer,
+}
+
+/// A server at this address.
+#[derive(Clone, Debug)]
+pub(crate) struct Route {
+    pub(crate) berth: Arc<Berth>,
+    pub(crate) naming: Arc<Naming>,
+}
+
+/// Everything that can be seen.
+#[derive(Debug)]
+pub(crate) struct Board {
+    /// All servers at one address.
+    pub(crate) all: Arc<View>,
+    /// Each at its own.
+    each: Vec<Arc<View>>,
+}
+
+/// Which address.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(crate) enum Door {
+    /// All servers, with prefixes.
+    All,
+    /// One, as it is.
+    One(Arc<str>),
+}
+
+impl Berth {
+    pub(crate) fn name(&self) -> &str {
+        self.entry.server.name()
+    }
+
+    fn is_up(&self) -> bool {
+        matches!(self.line.status().state, "up" | "suspect" | "draining")
+    }
+}
+
+impl Board {
+    /// As it is now.
+    pub(crate) fn of(berths: &[Arc<Berth>], settings: &Settings) -> Self {
+        let prefixed = berths.iter().map(|berth| Route {
+            berth: Arc::clone(berth),
+            naming: Arc::new(Naming::of(berth.name(), &settings.separator)),
+        });
+        let plain = |berth| Route { berth: Arc::clone(berth), naming: Arc::new(Naming::Plain) };
+        let plain = berths.iter().map(plain);
+        Self {
+            all: Arc::new(View::of(prefixed.collect(), settings)),
+            each: plain.map(|route| Arc::new(View::of(vec![route], settings))).collect(),
+        }
+    }
+
+    /// What is behind a door; `None` if it leads nowhere.
+    pub(crate) fn view(&self, door: &Door) -> Option<&Arc<View>> {
+        match door {
+            Door::All => Some(&self.all),
+            Door::One(name) => {
+                self.each.iter().find(|view| view.routes.iter().any(|route| route.berth.name() == &**name))
+            }
+        }
+    }
+
+    /// Whether the same is offered on both.
+    pub(crate) fn offers_what(&self, other: &Self) -> bool {
+        let same = |(one, other): (&Arc<View>, &Arc<View>)| one.offer == other.offer;
+        self.each.len() == other.each.len()
+            && same((&self.all, &other.all))
+            && self.each.iter().zip(&other.each).all(same)
+    }
+
+    /// The server of this name.
+    pub(crate) fn berth(&self, name: &str) -> Option<&Arc<Berth>> {
+        self.all.routes.iter().map(|route| &route.berth).find(|berth| berth.name() == name)
+    }
+
+    /// The names of all servers.
+    pub(crate) fn names(&self) -> Vec<&str> {
+        self.all.names()
+    }
+}
+
+impl View {
+    fn of(routes: Vec<Route>, settings: &Settings) -> Self {
+        let catalogues: Vec<Arc<Catalogue>> = routes
+            .iter()
+            .map(|Route { berth, .. }| {
+                if settings.keep_listed || berth.is_up() {
+                    berth.line.catalogues().borrow().clone()
+                } else {
+                    Arc::default()
+                }
+            })
+            .collect();
+        let offered = routes.iter().zip(&catalogues);
+        let offer =
+            Offer::of(&offered.map(|(route, catalogue)| (&route.berth.entry, &*route.naming, &**catalogue)));
+        Self { routes, offer }
+    }
+
+    pub(crate) fn names(&self) -> Vec<&str> {
+        self.routes.iter().map(|route| route.berth.name()).collect()
+    }
+
+    /// Whose this name is, and what its server calls it. `None` if it is nobody's, or not to be seen.
+    pub(crate) fn named(&self, kind: Kind, public: &str) -> Option<(&Route, String)> {
+        self.routes.iter().find_map(|route| {
+            let own = match kind {
+                Kind::Tools | Kind::Prompts => route.naming.own_name(public),
+                Kind::Resources | Kind::Templates => route.naming.own_uri(public),
+            }?;
+            offer::lets(kind, &route.berth.entry, own).then(|| (route, own.to_owned()))
+        })
+    }
+
+    /// The server with this number.
+    pub(crate) fn route(&self, number: u64) -> Option<&Route> {
+        self.routes.iter().find(|route| route.berth.number == number)
+    }
+}
+
+impl Route {
+    /// Whether an agent that has a session gets a line of its own.
+    pub(crate) fn is_own(&self) -> bool {
+        self.berth.entry.scope == Scope::Session
+    }
+}

@@ -1,0 +1,53 @@
+//! What the gateway is told, from text to data.
+//!
+//! A file is read into a tree that knows where each value stands, whichever language it is written in; variables are put
+//! into its strings; what nobody knows is warned of; and the rest becomes servers and settings. So every complaint points
+//! at its place in the file, and after this nobody reads a file or the environment again.
+
+mod build;
+mod expand;
+mod file;
+mod filter;
+mod problem;
+mod schema;
+#[cfg(test)]
+mod tests;
+mod tree;
+mod unknown;
+
+pub use build::Entry;
+pub use file::{Gateway as Settings, Scope};
+pub use filter::Filter;
+pub use problem::Problem;
+pub use schema::schema;
+
+use problem::Text;
+
+/// A file, read: servers in the order they stand in it, and the gateway's own settings.
+#[derive(Debug)]
+pub struct Config {
+    /// The gateway's own settings.
+    pub gateway: Settings,
+    /// The servers, in the file's order.
+    pub servers: Vec<Entry>,
+    /// What the file says that nobody understands.
+    pub warnings: Vec<Problem>,
+}
+
+/// Reads a config: TOML of ours, or the `mcpServers` JSON of an agent as it is. Which of the two, the text itself says.
+/// `variable` is asked for what the file names as `${NAME}`.
+///
+/// # Errors
+/// The first thing that is wrong, and where.
+pub fn load(
+    name: &str,
+    text: &str,
+    variable: &dyn Fn(&str) -> Option<String>,
+) -> Result<Config, Box<Problem>> {
+    let source = Text::new(name, text);
+    let (mut tree, style) = tree::parse(&source)?;
+    let warnings = unknown::take_out(&mut tree, style, &source);
+    expand::expand(&mut tree, variable, &source)?;
+    let (gateway, servers) = build::build(&tree, &source)?;
+    Ok(Config { gateway, servers, warnings })
+}

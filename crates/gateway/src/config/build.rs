@@ -1,0 +1,138 @@
+//! From a tree to servers.
+
+use linetender::{Eras, Policy, Server};
+use serde::de::DeserializeOwned;
+use serde_path_to_error::Segment;
+
+use super::file::{Era, Gateway, Scope, ServerTable};
+use super::filter::Filter;
+use super::problem::{Problem, Text};
+use super::tree::{Is, Member, Node};
+use crate::names;
+
+/// A server, and how the gateway shows it.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Entry {
+    /// The server itself.
+    pub server: Server,
+    /// Whether agents share it.
+    pub scope: Scope,
+    /// Which of its tools are shown.
+    pub tools: Filter,
+    /// Which of its prompts are shown.
+    pub prompts: Filter,
+    /// Which of its resources are shown.
+    pub resources: Filter,
+}
+
+impl Entry {
+    /// Whether all of it is shown.
+    pub fn is_open(&self) -> bool {
+        self.tools.is_open() && self.prompts.is_open() && self.resources.is_open()
+    }
+}
+
+pub(super) fn build(tree: &Node, source: &Text<'_>) -> Result<(Gateway, Vec<Entry>), Box<Problem>> {
+    let gateway: Gateway = match tree.get("gateway") {
+        Some(table) => read(table, source)?,
+        None => Gateway::default(),
+    };
+    if gateway.separator.is_empty() {
+        let at =
+            tree.get("gateway").and_then(|table| table.get("separator")).map_or(0..0, |at| at.at.clone());
+        return Err(source.problem(at, "the separator has to be some text", None));
+    }
+    let (mut servers, mut names): (Vec<Entry>, Vec<&Member>) = (Vec::new(), Vec::new());
+    for member in tree.get("servers").map(Node::members).unwrap_or_default() {
+        if let Some(other) = names.iter().find(|other| clash(&other.name, &member.name, &gateway.separator)) {
+            let what =
+                format!("the names of `{}` and `{}` could be taken for each other", other.name, member.name);
+            let help = format!(
+                "tools of both would begin with `{}{}`: rename one of them",
+                names::prefix(&member.name),
+                gateway.separator
+            );
+            return Err(source.problem(member.at.clone(), what, Some(help)));
+        }
+        names.push(member);
+        servers.extend(entry(member, source)?);
+    }
+    if servers.is_empty() {
+        let at = tree.get("servers").map_or(0..0, |at| at.at.clone());
+        let help = "[servers.NAME] with a command or a url, or an agent's mcpServers";
+        return Err(source.problem(at, "there is no server in the file", Some(help.to_owned())));
+    }
+    Ok((gateway, servers))
+}
+
+/// Whether a name of one's could be a name of the other's.
+fn clash(one: &str, other: &str, separator: &str) -> bool {
+    let [one, other] = [one, other].map(|name| format!("{}{separator}", names::prefix(name)));
+    one.starts_with(&other) || other.starts_with(&one)
+}
+
+fn entry(Member { name, at, value }: &Member, source: &Text<'_>) -> Result<Option<Entry>, Box<Problem>> {
+    let wrong = |what: &str, help: &str| Err(source.problem(at.clone(), what, Some(help.to_owned())));
+    if name.is_empty() || name.contains('/') {
+        return wrong("a server's name is part of its address", "it cannot be empty or contain a slash");
+    }
+    if !matches!(value.is, Is::Table(_)) {
+        return wrong("a server is a table", "with a command or a url");
+    }
+    let table: ServerTable = read(value, source)?;
+    if table.disabled {
+        return Ok(None);
+    }
+    let mut server = match (table.command, table.url) {
+        (Some(command), None) => {
+            let server = Server::stdio(&**name, std::iter::once(command).chain(table.args));
+            let server = if table.inherit_env { server.inherit_env() } else { server };
+            table.env.into_iter().fold(server, |server, (name, value)| server.env(name, value))
+        }
+        (None, Some(url)) => {
+            let server = Server::http(&**name, &url);
+            table.headers.iter().fold(server, |server, (name, value)| server.header(name, value))
+        }
+        (Some(_), Some(_)) => {
+            return wrong("a server has a command or a url, not both", "take one of them out");
+        }
+        (None, None) => {
+            return wrong("a server needs a command or a url", "command = \"…\" or url = \"https://…\"");
+        }
+    };
+    if let Some(dir) = table.dir {
+        server = server.dir(dir);
+    }
+    server = server.eras(match table.era {
+        Era::Auto => Eras::Auto,
+        Era::Modern => Eras::Only(linetender::Era::Modern),
+        Era::Legacy => Eras::Only(linetender::Era::Legacy),
+    });
+    server = table.safe_tools.into_iter().fold(server, Server::safe_tool);
+    let policy = Policy::new(table.policy).map_err(|invalid| {
+        let place = value.get("policy").map_or(at, |policy| &policy.at).clone();
+        source.problem(place, invalid.to_string(), None)
+    })?;
+    Ok(Some(Entry {
+        server: server.policy(policy),
+        scope: table.scope,
+        tools: table.tools,
+        prompts: table.prompts,
+        resources: table.resources,
+    }))
+}
+
+/// One table; what is wrong in it, at its place.
+fn read<T: DeserializeOwned>(node: &Node, source: &Text<'_>) -> Result<T, Box<Problem>> {
+    serde_path_to_error::deserialize(node.value()).map_err(|error| {
+        let mut at = node;
+        for segment in error.path() {
+            at = match (segment, &at.is) {
+                (Segment::Map { key }, _) => at.get(key).unwrap_or(at),
+                (Segment::Seq { index }, Is::List(items)) => items.get(*index).unwrap_or(at),
+                _ => at,
+            };
+        }
+        source.problem(at.at.clone(), error.into_inner().to_string(), None)
+    })
+}

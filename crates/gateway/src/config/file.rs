@@ -1,0 +1,129 @@
+//! What can be written into a file. The schema in docs/ is made from this.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::filter::Filter;
+use super::schema::policy;
+
+/// linetender's config file.
+#[derive(Debug, Default, JsonSchema)]
+#[schemars(title = "linetender")]
+#[expect(dead_code, reason = "the schema is made from it; a file is read piece by piece, for the places")]
+pub(super) struct File {
+    /// The gateway itself.
+    #[schemars(default)]
+    gateway: Gateway,
+    /// The servers behind it, by name.
+    #[schemars(default)]
+    servers: BTreeMap<String, ServerTable>,
+}
+
+/// The gateway's own settings. Times are in milliseconds.
+#[derive(Clone, Debug, Deserialize, Eq, JsonSchema, PartialEq, Serialize)]
+#[serde(default)]
+pub struct Gateway {
+    /// Where agents connect to.
+    #[schemars(with = "String")]
+    pub listen: SocketAddr,
+    /// What stands between a server's name and a tool's.
+    pub separator: String,
+    /// Whether what a server offers stays listed while it is down.
+    pub keep_listed: bool,
+    /// How long calls under way may take to end when the gateway is told to stop.
+    pub drain: u64,
+    /// The most agents with a session at once.
+    pub sessions: usize,
+    /// How long a session may be unused before it is forgotten.
+    pub session_idle: u64,
+    /// The most connections at once.
+    pub connections: usize,
+    /// The largest message that an agent may send, in bytes.
+    pub message: usize,
+    /// Names under which agents may reach the gateway, beside those of this machine itself.
+    pub allowed_hosts: Vec<String>,
+    /// Web pages that may talk to it, beside those of this machine itself: `https://example.com`.
+    pub allowed_origins: Vec<String>,
+}
+
+impl Default for Gateway {
+    fn default() -> Self {
+        Self {
+            listen: SocketAddr::from(([127, 0, 0, 1], 7331)),
+            separator: "__".to_owned(),
+            keep_listed: true,
+            drain: 10_000,
+            sessions: 1024,
+            session_idle: 30 * 60 * 1000,
+            connections: 4096,
+            message: 16 * 1024 * 1024,
+            allowed_hosts: Vec::new(),
+            allowed_origins: Vec::new(),
+        }
+    }
+}
+
+/// One server: a command, or an address.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default)]
+pub(super) struct ServerTable {
+    /// The program to run.
+    pub(super) command: Option<String>,
+    /// Its arguments.
+    pub(super) args: Vec<String>,
+    /// Variables for it, beside the few that every program needs.
+    pub(super) env: BTreeMap<String, String>,
+    /// Gives it the whole of our own environment.
+    pub(super) inherit_env: bool,
+    /// Where it runs.
+    pub(super) dir: Option<PathBuf>,
+    /// Its address, if it is somewhere else: `http://…` or `https://…`.
+    pub(super) url: Option<String>,
+    /// Headers for everything that is sent to its address.
+    pub(super) headers: BTreeMap<String, String>,
+    /// Which era of MCP it speaks.
+    pub(super) era: Era,
+    /// Whether agents share it.
+    pub(super) scope: Scope,
+    /// Whether it is left out.
+    pub(super) disabled: bool,
+    /// Which of its tools are shown and may be called.
+    pub(super) tools: Filter,
+    /// Which of its prompts are shown.
+    pub(super) prompts: Filter,
+    /// Which of its resources are shown and may be read, by their addresses.
+    pub(super) resources: Filter,
+    /// Tools that may be run again when nobody knows whether they ran.
+    pub(super) safe_tools: Vec<String>,
+    /// Every number of its line. Times are in milliseconds.
+    #[schemars(schema_with = "policy")]
+    pub(super) policy: linetender_core::Settings,
+}
+
+/// Which era of MCP a server speaks.
+#[derive(Clone, Copy, Debug, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Era {
+    /// It is asked.
+    #[default]
+    Auto,
+    /// 2026-07-28 and later.
+    Modern,
+    /// Up to 2025-11-25.
+    Legacy,
+}
+
+/// Whether agents share a server.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, JsonSchema, PartialEq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Scope {
+    /// One line for all.
+    #[default]
+    Shared,
+    /// A line for each agent that has a session: for servers that keep something per client, or ask their client questions.
+    Session,
+}

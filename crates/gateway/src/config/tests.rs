@@ -1,0 +1,101 @@
+use super::{Config, Problem, Scope, load};
+use linetender::Server;
+
+fn read(text: &str) -> Result<Config, Box<Problem>> {
+    load("test", text, &|name| (name == "TOKEN").then(|| "t0ken".to_owned()))
+}
+
+fn names(config: &Config) -> Vec<&str> {
+    config.servers.iter().map(|entry| entry.server.name()).collect()
+}
+
+#[test]
+fn servers_come_in_the_order_they_stand() {
+    let config = read(
+        r#"
+        [gateway]
+        listen = "127.0.0.1:9000"
+        [servers.zebra]
+        command = "npx"
+        args = ["-y", "zebra"]
+        env = { KEY = "${TOKEN}" }
+        scope = "session"
+        tools = { exclude = ["drop_*"] }
+        [servers.ape]
+        url = "https://example.com/mcp"
+        headers = { Authorization = "Bearer ${TOKEN}" }
+        policy = { call = { limit = 1000 } }
+        "#,
+    )
+    .unwrap();
+    assert_eq!(names(&config), ["zebra", "ape"]);
+    assert_eq!(config.gateway.listen.port(), 9000);
+    assert_eq!(config.servers[0].scope, Scope::Session);
+    assert!(!config.servers[0].tools.lets("drop_all"));
+    let expected = Server::stdio("zebra", ["npx", "-y", "zebra"]).env("KEY", "t0ken");
+    assert_eq!(config.servers[0].server, expected);
+    let text = format!("{:?}", config.servers[1]);
+    assert!(!text.contains("t0ken"), "a credential is printed nowhere: {text}");
+    assert!(config.warnings.is_empty(), "{:?}", config.warnings);
+}
+
+#[test]
+fn an_agents_own_file_is_taken_as_it_is() {
+    let config = read(
+        r#"// what the agent wrote
+        { "theme": "dark", "mcpServers": {
+            "git": { "type": "stdio", "command": "mcp-server-git", "cwd": "/tmp", "alwaysAllow": ["log"], },
+            "web": { "serverUrl": "http://127.0.0.1:1/mcp" },
+            "off": { "command": "x", "disabled": true }
+        } }"#,
+    )
+    .unwrap();
+    assert_eq!(names(&config), ["git", "web"]);
+    assert_eq!(config.servers[0].server, Server::stdio("git", ["mcp-server-git"]).dir("/tmp"));
+    assert!(config.warnings.is_empty(), "what is for somebody else is none of our business");
+}
+
+#[test]
+fn a_name_that_nobody_knows_is_ignored_with_the_one_that_was_meant() {
+    let config = read("[servers.a]\ncomand = \"x\"\ncommand = \"y\"\nfrobnicate = 1\n").unwrap();
+    let warned: Vec<_> =
+        config.warnings.iter().map(|warning| (warning.line(), warning.advice().map(str::to_owned))).collect();
+    assert_eq!(warned, [(2, Some("did you mean `command`?".into())), (4, None)]);
+    let config = read("[servers.a]\ncommand = \"y\"\npolicy.call.limt = 1\n").unwrap();
+    assert_eq!(config.warnings.len(), 1, "also deep inside");
+    let json = read(r#"{ "mcpServers": { "a": { "commnd": "x", "command": "y" } } }"#).unwrap();
+    assert_eq!(json.warnings[0].advice(), Some("did you mean `command`?"));
+}
+
+#[test]
+fn what_is_wrong_is_told_with_its_place() {
+    for (text, line, words) in [
+        ("[servers.a]\ncommand = \"x\"\nargs = [\"ok\",\n \"${MISSING}\"]", 4, "MISSING is not set"),
+        ("[servers.a]\ncommand = 7", 2, "string"),
+        ("[servers.a]\ncommand = \"x\"\nscope = \"al\"", 3, "unknown variant"),
+        ("[servers.a\n", 1, ""),
+        ("{ \"mcpServers\": {\n \"a\": { \"command\": \"x\" \"args\": [] } } }", 2, ""),
+        ("[servers.a]\nurl = \"http://x\"\ncommand = \"y\"", 1, "not both"),
+        ("\n[servers.a]\n", 2, "needs a command"),
+        ("[gateway]\nlisten = \"nowhere\"\n[servers.a]\ncommand = \"x\"", 2, "socket address"),
+        ("[servers.a]\ncommand = \"x\"\npolicy.probe.keepalive = 0", 3, "keepalive"),
+        ("", 1, "no server"),
+    ] {
+        let problem = read(text).unwrap_err();
+        assert_eq!(problem.line(), line, "{text}: {problem}");
+        assert!(problem.to_string().contains(words), "{text}: {problem}");
+    }
+}
+
+#[test]
+fn names_that_could_be_taken_for_each_other_are_refused_with_both() {
+    for (one, other) in [("a", "a__b"), ("a", "a_"), ("a b", "a_b")] {
+        let text = format!("[servers.'{one}']\ncommand = 'x'\n[servers.'{other}']\ncommand = 'x'\n");
+        let problem = read(&text).unwrap_err().to_string();
+        assert!(
+            problem.contains(&format!("`{one}`")) && problem.contains(&format!("`{other}`")),
+            "{problem}"
+        );
+    }
+    assert!(read("[servers.a]\ncommand = 'x'\n[servers.ab]\ncommand = 'x'\n").is_ok());
+}

@@ -1,0 +1,102 @@
+//! Streamable HTTP, both eras at one address: `/mcp` for all servers, `/mcp/NAME` for each.
+//!
+//! A modern request stands by itself: it is an agent for as long as its answer takes. A legacy agent has a session, whose
+//! streams can be resumed. Either is a session of the library behind, so nothing here knows of lines or of deaths.
+
+mod accept;
+mod body;
+mod guard;
+mod health;
+mod legacy;
+mod modern;
+mod post;
+mod reply;
+mod session;
+mod sessions;
+mod sse;
+mod tape;
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::routing::{get, post as posted};
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+
+use crate::gateway::Gateway;
+use sessions::Sessions;
+
+/// What handlers share.
+pub(crate) struct Front {
+    gateway: Gateway,
+    guard: guard::Guard,
+    sessions: Sessions,
+    /// Whether it is about to end: streams that would never end by themselves do so now.
+    closing: watch::Receiver<bool>,
+}
+
+/// Why serving ended.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Served {
+    /// Everything that was under way was finished.
+    Finished,
+    /// Some of it was not, when the time was up.
+    Cut,
+}
+
+/// Serves agents on this socket until `stop`, and then for no longer than the settings' drain.
+///
+/// # Errors
+/// If the socket breaks.
+pub async fn serve(
+    gateway: &Gateway,
+    listener: TcpListener,
+    stop: impl Future<Output = ()> + Send + 'static,
+) -> io::Result<Served> {
+    let settings = gateway.settings();
+    let (close, closing) = watch::channel(false);
+    let front = Arc::new(Front {
+        gateway: gateway.clone(),
+        guard: guard::Guard::new(settings),
+        sessions: Sessions::new(settings.sessions, Duration::from_millis(settings.session_idle)),
+        closing,
+    });
+    let mut tasks = JoinSet::new();
+    tasks.spawn(sessions::sweep(Arc::clone(&front)));
+    let drain = Duration::from_millis(settings.drain);
+    let listener = accept::Bounded::new(listener, settings.connections);
+    let mut stopped = front.closing.clone();
+    let serving = axum::serve(listener, router(Arc::clone(&front))).with_graceful_shutdown(async move {
+        stop.await;
+        close.send_replace(true);
+    });
+    let late = async move {
+        let _ = stopped.wait_for(|closing| *closing).await;
+        tokio::time::sleep(drain).await;
+    };
+    let served = tokio::select! {
+        served = serving => served.map(|()| Served::Finished),
+        () = late => Ok(Served::Cut),
+    };
+    front.sessions.end_all();
+    served
+}
+
+fn router(front: Arc<Front>) -> Router {
+    let mcp = posted(post::post).get(legacy::get).delete(legacy::delete);
+    let guarded = Router::new()
+        .route("/mcp", mcp.clone())
+        .route("/mcp/{name}", mcp)
+        .layer(axum::middleware::from_fn_with_state(Arc::clone(&front), guard::guard));
+    guarded.route("/healthz", get(health::healthz)).route("/readyz", get(health::readyz)).with_state(front)
+}
+
+impl Front {
+    /// Waits until it is about to end.
+    async fn closes(&self) {
+        let _ = self.closing.clone().wait_for(|closing| *closing).await;
+    }
+}

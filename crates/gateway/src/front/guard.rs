@@ -1,0 +1,122 @@
+//! Who may talk to us. A web page that got its name to point at this machine is not one of them.
+// MCP, Streamable HTTP, "Security": servers MUST validate the Origin header.
+
+use std::collections::HashSet;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use axum::extract::{Request, State};
+use axum::middleware::Next;
+use axum::response::Response;
+use http::header::{HOST, ORIGIN};
+use http::{HeaderMap, StatusCode, Uri};
+
+use super::{Front, reply};
+use crate::config::Settings;
+
+/// The names that are let in.
+#[derive(Debug)]
+pub(super) struct Guard {
+    hosts: HashSet<String>,
+    origins: HashSet<String>,
+}
+
+impl Guard {
+    pub(super) fn new(settings: &Settings) -> Self {
+        let lower = |names: &[String]| names.iter().map(|name| name.to_ascii_lowercase()).collect();
+        Self { hosts: lower(&settings.allowed_hosts), origins: lower(&settings.allowed_origins) }
+    }
+
+    /// Why a request is not let in.
+    fn refuses(&self, uri: &Uri, headers: &HeaderMap) -> Option<&'static str> {
+        let text = |name| headers.get(name).map(|value: &http::HeaderValue| value.to_str().unwrap_or(""));
+        // HTTP/2 has no Host, but an authority.
+        let host = text(HOST).or_else(|| uri.authority().map(http::uri::Authority::as_str)).unwrap_or("");
+        if !self.is_ours(host) {
+            return Some("this is not a name of this gateway (allowed_hosts)");
+        }
+        match text(ORIGIN) {
+            Some(origin) if !self.is_welcome(origin) => {
+                Some("this page may not talk to this gateway (allowed_origins)")
+            }
+            _ => None,
+        }
+    }
+
+    /// A name that has to be looked up can be made to point anywhere; an address cannot.
+    fn is_ours(&self, host: &str) -> bool {
+        let host = host.to_ascii_lowercase();
+        let name = name_of(&host);
+        name == "localhost"
+            || address(name).is_some()
+            || self.hosts.contains(&host)
+            || self.hosts.contains(name)
+    }
+
+    fn is_welcome(&self, origin: &str) -> bool {
+        let origin = origin.to_ascii_lowercase();
+        let host = origin.split_once("://").map_or("", |(_, host)| host);
+        let name = name_of(host);
+        self.origins.contains(&origin)
+            || name == "localhost"
+            || address(name).is_some_and(|address| address.is_loopback())
+    }
+}
+
+/// A host without its port.
+fn name_of(host: &str) -> &str {
+    match host.rsplit_once(':') {
+        Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
+        _ => host,
+    }
+}
+
+fn address(name: &str) -> Option<IpAddr> {
+    name.trim_start_matches('[').trim_end_matches(']').parse().ok()
+}
+
+/// Lets a request through, or not.
+pub(super) async fn guard(State(front): State<Arc<Front>>, request: Request, next: Next) -> Response {
+    match front.guard.refuses(request.uri(), request.headers()) {
+        Some(why) => reply::error(StatusCode::FORBIDDEN, "null", -32600, why),
+        None => next.run(request).await,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Guard;
+    use crate::config::Settings;
+    use http::{HeaderMap, Uri};
+
+    #[test]
+    fn only_names_of_this_machine_and_those_that_were_named_get_in() {
+        let settings = Settings {
+            allowed_hosts: vec!["mcp.example.com".into()],
+            allowed_origins: vec!["https://app.example.com".into()],
+            ..Settings::default()
+        };
+        let guard = Guard::new(&settings);
+        for (host, origin, is) in [
+            ("localhost:7331", None, true),
+            ("127.0.0.1", None, true),
+            ("[::1]:7331", Some("http://localhost:1234"), true),
+            ("192.168.1.5:7331", None, true),
+            ("MCP.example.com:7331", Some("https://app.example.com"), true),
+            ("evil.example.com", None, false),
+            ("localhost.evil.com:80", None, false),
+            ("", None, false),
+            ("localhost", Some("http://evil.example.com"), false),
+            ("localhost", Some("null"), false),
+            ("localhost", Some("http://192.168.1.9"), false),
+        ] {
+            let mut headers = HeaderMap::new();
+            headers.insert("host", host.parse().unwrap());
+            if let Some(origin) = origin {
+                headers.insert("origin", origin.parse().unwrap());
+            }
+            let refused = guard.refuses(&Uri::from_static("/mcp"), &headers);
+            assert_eq!(refused.is_none(), is, "{host} {origin:?}: {refused:?}");
+        }
+    }
+}

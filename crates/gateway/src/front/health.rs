@@ -1,0 +1,26 @@
+//! What a service manager asks.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::response::Response;
+use http::StatusCode;
+use serde_json::{Map, json};
+
+use super::{Front, reply};
+
+/// It runs.
+pub(super) async fn healthz() -> Response {
+    reply::json(StatusCode::OK, r#"{"status":"ok"}"#)
+}
+
+/// Whether agents should be sent here, and where each line stands. A server that is down is no reason not to: the
+/// others are served, and calls to it say why they fail.
+pub(super) async fn readyz(State(front): State<Arc<Front>>) -> Response {
+    let ready = !*front.closing.borrow();
+    let lines = front.gateway.lines();
+    let states: Map<_, _> =
+        lines.iter().map(|line| (line.name().to_owned(), line.status().state.into())).collect();
+    let status = if ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+    reply::json(status, json!({ "ready": ready, "servers": states }).to_string())
+}

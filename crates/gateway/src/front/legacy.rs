@@ -1,0 +1,181 @@
+//! The HTTP of a legacy agent: a session that begins with `initialize`, a stream per POST, and one of its own.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::extract::{Path, Request, State};
+use axum::response::Response;
+use http::header::HeaderValue;
+use http::{HeaderMap, StatusCode};
+use linetender_wire::frame::{Frame, Message, Outcome};
+use linetender_wire::http::headers::{LAST_EVENT_ID, PROTOCOL_VERSION, SESSION_ID};
+
+use super::post::door;
+use super::session::{Session, Taken};
+use super::tape::Tape;
+use super::{Front, body, reply, session};
+use crate::board::Door;
+use crate::gateway::Stay;
+
+/// Versions that an agent may name.
+const VERSIONS: [&str; 4] = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"];
+
+/// How long an answer may take before the response becomes a stream that can be resumed.
+const QUIET: Duration = Duration::from_millis(500);
+
+/// Answers a POST.
+pub(super) async fn post(front: Arc<Front>, door: Door, headers: &HeaderMap, frames: Vec<Frame>) -> Response {
+    if let [frame] = &*frames
+        && let Message::Request { id, method: "initialize", .. } = frame.message()
+    {
+        return initialize(&front, door, frame, id).await;
+    }
+    let session = match find(&front, &door, headers) {
+        Ok(session) => session,
+        Err(refused) => return *refused,
+    };
+    let id = frames.iter().find_map(|frame| match frame.message() {
+        Message::Request { id, .. } => Some(id.to_owned()),
+        Message::Notification { .. } | Message::Response { .. } => None,
+    });
+    match (session.take(frames).await, id) {
+        (Taken::Noted, _) => reply::accepted(),
+        (Taken::Full, id) => {
+            reply::busy(id.as_deref().unwrap_or("null"), "this session takes nothing more now")
+        }
+        (Taken::Tape(tape), _) => answered(front, session, tape).await,
+    }
+}
+
+/// The answer alone, if it comes first and soon; else a stream.
+async fn answered(front: Arc<Front>, session: Arc<Session>, tape: Arc<Tape>) -> Response {
+    let _ = tokio::time::timeout(QUIET, tape.begins()).await;
+    match tape.whole() {
+        Some(text) => {
+            session.forget(&tape);
+            reply::json(StatusCode::OK, text)
+        }
+        None => follow(front, session, tape, 0, None),
+    }
+}
+
+async fn initialize(front: &Arc<Front>, door: Door, frame: &Frame, id: &str) -> Response {
+    let berth = match &door {
+        Door::All => None,
+        Door::One(name) => front.gateway.board().borrow().berth(name).map(|berth| berth.number),
+    };
+    let Some(agent) = front.gateway.agent(&door, Stay::Session) else {
+        return reply::error(StatusCode::NOT_FOUND, id, 7007, "this server was taken away");
+    };
+    let Some(session) = front.sessions.open(door, berth, agent) else {
+        return reply::busy(id, "there are as many sessions as there may be");
+    };
+    let Taken::Tape(tape) = session.take(vec![frame.clone()]).await else {
+        front.sessions.end(&session.id);
+        return reply::busy(id, "this session takes nothing now");
+    };
+    // It ends when the server is up or has failed, which the line's policy bounds; or the agent hangs up.
+    let end = session::EndUnlessKept::new(front, &session);
+    tape.ends().await;
+    let Some(text) = tape.whole() else {
+        return reply::error(StatusCode::INTERNAL_SERVER_ERROR, id, 7005, "the session ended");
+    };
+    session.forget(&tape);
+    let greeted = session::parsed(&text).is_some_and(|frame| {
+        matches!(frame.message(), Message::Response { outcome: Some((Outcome::Result, _)), .. })
+    });
+    let mut response = reply::json(StatusCode::OK, text);
+    if greeted {
+        end.keep();
+        if let Ok(value) = HeaderValue::from_str(&session.id) {
+            response.headers_mut().insert(SESSION_ID, value);
+        }
+    }
+    response
+}
+
+/// The session that a request belongs to.
+// MCP 2025-11-25, "Session Management": 400 without one, 404 for one that is no more.
+fn find(front: &Front, door: &Door, headers: &HeaderMap) -> Result<Arc<Session>, Box<Response>> {
+    let refuse = |status, words: &str| Err(Box::new(reply::error(status, "null", -32600, words)));
+    let text = |name| headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok());
+    if text(PROTOCOL_VERSION).is_some_and(|version| !VERSIONS.contains(&version)) {
+        return refuse(StatusCode::BAD_REQUEST, "this protocol version is not supported");
+    }
+    let Some(id) = text(SESSION_ID) else {
+        return refuse(StatusCode::BAD_REQUEST, "a session begins with initialize; this names none");
+    };
+    match front.sessions.find(id).filter(|session| session.door == *door) {
+        Some(session) if session.is_current(front) => Ok(session),
+        _ => {
+            let words = "there is no such session (any more); begin a new one with initialize";
+            Err(Box::new(reply::error(StatusCode::NOT_FOUND, "null", -32001, words)))
+        }
+    }
+}
+
+/// Answers a GET: the session's own stream, or the rest of one that was cut.
+pub(super) async fn get(
+    State(front): State<Arc<Front>>,
+    path: Option<Path<String>>,
+    request: Request,
+) -> Response {
+    let door = match door(&front, path) {
+        Ok(door) => door,
+        Err(nowhere) => return *nowhere,
+    };
+    let headers = request.headers();
+    if headers.get(SESSION_ID).is_none() {
+        return reply::not_allowed("there is no stream without a session");
+    }
+    let session = match find(&front, &door, headers) {
+        Ok(session) => session,
+        Err(refused) => return *refused,
+    };
+    let last = headers.get(LAST_EVENT_ID).and_then(|value| value.to_str().ok());
+    if let Some(last) = last {
+        let Some((tape, number)) = session.resume(last) else {
+            let words = "this event is not known (any more)";
+            return reply::error(StatusCode::BAD_REQUEST, "null", -32600, words);
+        };
+        let turn = session.turn_of(&tape);
+        return follow(front, session, tape, number, turn);
+    }
+    let (tape, number, turn) = session.own_stream();
+    follow(front, session, tape, number, Some(turn))
+}
+
+/// Answers a DELETE: the session ends.
+pub(super) async fn delete(
+    State(front): State<Arc<Front>>,
+    path: Option<Path<String>>,
+    request: Request,
+) -> Response {
+    let door = match door(&front, path) {
+        Ok(door) => door,
+        Err(nowhere) => return *nowhere,
+    };
+    if request.headers().get(SESSION_ID).is_none() {
+        return reply::not_allowed("there is no session to end");
+    }
+    match find(&front, &door, request.headers()) {
+        Ok(session) => {
+            front.sessions.end(&session.id);
+            reply::json(StatusCode::OK, "{}")
+        }
+        Err(refused) => *refused,
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "it ends with the response that it writes")]
+fn follow(
+    front: Arc<Front>,
+    session: Arc<Session>,
+    tape: Arc<Tape>,
+    from: u64,
+    turn: Option<u64>,
+) -> Response {
+    let (out, body) = body::stream();
+    tokio::spawn(session::follow(front, session, tape, from, turn, out));
+    reply::events(body)
+}

@@ -1,0 +1,128 @@
+//! A POST: what it says, in which era, and for which servers.
+
+use std::sync::Arc;
+
+use axum::extract::{Path, Request, State};
+use axum::response::Response;
+use bytes::Bytes;
+use http::header::{ACCEPT, CONTENT_TYPE};
+use http::request::Parts;
+use http::{HeaderMap, StatusCode};
+use http_body_util::{BodyExt as _, Limited};
+use linetender::Members;
+use linetender_wire::frame::{self, Bad, Frame, Message};
+use linetender_wire::http::headers::PROTOCOL_VERSION;
+use serde_json::json;
+
+use super::{Front, legacy, modern, reply};
+use crate::board::Door;
+use crate::splice::string;
+
+/// How deep a message may be nested.
+const DEPTH: usize = 128;
+
+/// Where in `_meta` a modern request says its version.
+pub(super) const VERSION: &str = "io.modelcontextprotocol/protocolVersion";
+
+/// The first year of the modern era, as versions spell it.
+const MODERN_FROM: &str = "2026";
+
+/// The door that a path leads to, or the answer that there is none.
+pub(super) fn door(front: &Front, path: Option<Path<String>>) -> Result<Door, Box<Response>> {
+    let Some(Path(name)) = path else { return Ok(Door::All) };
+    let board = front.gateway.board().borrow().clone();
+    if board.berth(&name).is_some() {
+        return Ok(Door::One(name.into()));
+    }
+    let words = format!("there is no server `{name}`; the servers are: {}", board.names().join(", "));
+    let data = json!({ "source": "linetender", "servers": board.names() });
+    Err(Box::new(reply::error_with(StatusCode::NOT_FOUND, "null", 7007, &words, &data)))
+}
+
+/// Answers a POST.
+pub(super) async fn post(
+    State(front): State<Arc<Front>>,
+    path: Option<Path<String>>,
+    request: Request,
+) -> Response {
+    let door = match door(&front, path) {
+        Ok(door) => door,
+        Err(nowhere) => return *nowhere,
+    };
+    let (head, body) = request.into_parts();
+    if let Some(refused) = unacceptable(&head.headers) {
+        return refused;
+    }
+    let limit = front.gateway.settings().message;
+    let text = match Limited::new(body, limit).collect().await {
+        Ok(body) => body.to_bytes(),
+        Err(error) if error.is::<http_body_util::LengthLimitError>() => {
+            let words = format!("a message may have {limit} bytes");
+            return reply::error(StatusCode::PAYLOAD_TOO_LARGE, "null", -32600, &words);
+        }
+        Err(_) => return reply::error(StatusCode::BAD_REQUEST, "null", -32600, "the request was cut off"),
+    };
+    match frame::parse_all(&text, frame::Limits { length: limit, depth: DEPTH }) {
+        Ok(frames) => answer(front, door, &head, &text, frames).await,
+        Err(bad) => {
+            let code = if bad == Bad::NotJson { -32700 } else { -32600 };
+            reply::error(StatusCode::BAD_REQUEST, "null", code, &format!("the message is {bad}"))
+        }
+    }
+}
+
+async fn answer(
+    front: Arc<Front>,
+    door: Door,
+    head: &Parts,
+    text: &Bytes,
+    mut frames: Vec<Frame>,
+) -> Response {
+    let is_batch = text.trim_ascii_start().starts_with(b"[");
+    let modern = frames.iter().any(|frame| is_modern(frame, &head.headers));
+    match (modern, frames.len(), is_batch) {
+        (true, 1, false) => match frames.pop() {
+            Some(frame) => modern::answer(front, door, &head.headers, frame).await,
+            None => reply::accepted(),
+        },
+        (true, ..) => reply::error(StatusCode::BAD_REQUEST, "null", -32600, "there are no batches any more"),
+        (false, ..) => legacy::post(front, door, &head.headers, frames).await,
+    }
+}
+
+/// Whether a message belongs to the modern era: by its own word, or by its header's.
+fn is_modern(frame: &Frame, headers: &HeaderMap) -> bool {
+    let newer = |version: &str| version >= MODERN_FROM;
+    match frame.message() {
+        Message::Request { params, .. } if version(params).is_some() => true,
+        Message::Request { method: "initialize", .. } => false,
+        Message::Request { method: "server/discover", .. } => true,
+        _ => headers.get(PROTOCOL_VERSION).and_then(|value| value.to_str().ok()).is_some_and(newer),
+    }
+}
+
+/// The version in a request's `_meta`.
+pub(super) fn version(params: Option<&str>) -> Option<String> {
+    let meta = Members::of(params?)?.get("_meta")?.get();
+    // Most legacy requests have no such thing in it.
+    if !meta.contains(VERSION) {
+        return None;
+    }
+    string(Members::of(meta)?.get(VERSION))
+}
+
+// MCP, Streamable HTTP: the client MUST accept both JSON and event streams.
+fn unacceptable(headers: &HeaderMap) -> Option<Response> {
+    let of = |name| headers.get(name).and_then(|value: &http::HeaderValue| value.to_str().ok()).unwrap_or("");
+    if !of(CONTENT_TYPE).to_ascii_lowercase().starts_with("application/json") {
+        let words = "a message is application/json";
+        return Some(reply::error(StatusCode::UNSUPPORTED_MEDIA_TYPE, "null", -32600, words));
+    }
+    let accept = of(ACCEPT);
+    let takes = |kind: &str| accept.contains(kind) || accept.contains("*/*");
+    if !takes("application/json") || !takes("text/event-stream") {
+        let words = "both application/json and text/event-stream have to be accepted";
+        return Some(reply::error(StatusCode::NOT_ACCEPTABLE, "null", -32600, words));
+    }
+    None
+}

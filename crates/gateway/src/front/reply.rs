@@ -1,0 +1,67 @@
+//! Responses that are whole from the beginning.
+
+use axum::body::Body;
+use axum::response::Response;
+use bytes::Bytes;
+use http::StatusCode;
+use http::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, HeaderValue, RETRY_AFTER};
+use linetender_wire::frame;
+use serde_json::json;
+
+/// JSON.
+pub(super) fn json(status: StatusCode, text: impl Into<Bytes>) -> Response {
+    let mut response = Response::new(Body::from(text.into()));
+    *response.status_mut() = status;
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response
+}
+
+/// A JSON-RPC error of ours.
+pub(super) fn error(status: StatusCode, id: &str, code: i32, words: &str) -> Response {
+    error_with(status, id, code, words, &json!({ "source": "linetender" }))
+}
+
+/// The same, with something to act on.
+pub(super) fn error_with(
+    status: StatusCode,
+    id: &str,
+    code: i32,
+    words: &str,
+    data: &serde_json::Value,
+) -> Response {
+    let message = format!("linetender: {words}");
+    let error = json!({ "code": code, "message": message, "data": data });
+    json(status, frame::error_reply(id, &error.to_string()))
+}
+
+/// Taken note of.
+pub(super) fn accepted() -> Response {
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = StatusCode::ACCEPTED;
+    response
+}
+
+/// There is no room now.
+pub(super) fn busy(id: &str, words: &str) -> Response {
+    let mut response = error(StatusCode::SERVICE_UNAVAILABLE, id, 7002, words);
+    response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
+    response
+}
+
+/// There is nothing for this method here.
+pub(super) fn not_allowed(words: &str) -> Response {
+    let mut response = error(StatusCode::METHOD_NOT_ALLOWED, "null", -32600, words);
+    response.headers_mut().insert(ALLOW, HeaderValue::from_static("POST"));
+    response
+}
+
+/// An event stream.
+pub(super) fn events(body: Body) -> Response {
+    let mut response = Response::new(body);
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache, no-transform"));
+    // Some proxies keep a response until it is whole, unless they are told.
+    headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
+    response
+}

@@ -1,0 +1,363 @@
+//! One legacy agent's session: which stream a message belongs to, and streams that can be resumed.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+use linetender::Members;
+use linetender::session::Agent;
+use linetender_wire::frame::{self, Frame, Message};
+use linetender_wire::queue;
+use serde_json::json;
+use tokio::sync::{mpsc, watch};
+use tokio::time::Instant;
+
+use super::tape::{Tape, There};
+use super::{Front, sse};
+use crate::board::Door;
+
+/// Streams of POSTs that can still be resumed.
+const KEPT: usize = 64;
+
+/// How long a session that takes nothing is waited for.
+const HAND_OVER: Duration = Duration::from_secs(5);
+
+/// How often something is said on a stream that has nothing to say.
+const KEEPALIVE: Duration = Duration::from_secs(15);
+
+/// The number of the stream that belongs to no POST.
+const OWN: u64 = 0;
+
+/// A session.
+pub(super) struct Session {
+    pub(super) id: String,
+    pub(super) door: Door,
+    /// The server behind its door when it began, where that is one.
+    berth: Option<u64>,
+    to: mpsc::Sender<Bytes>,
+    desk: Mutex<Desk>,
+    /// Whether it is over; and whose turn it is to read the session's own stream.
+    pub(super) over: watch::Sender<bool>,
+    turns: watch::Sender<u64>,
+}
+
+struct Desk {
+    /// Requests that are not answered, by their id as it was spelt.
+    calls: HashMap<Box<str>, Arc<Tape>>,
+    /// Whose progress has which token.
+    tokens: HashMap<Box<str>, Box<str>>,
+    own: Arc<Tape>,
+    kept: VecDeque<Arc<Tape>>,
+    last: u64,
+    used: Instant,
+    readers: usize,
+}
+
+/// What became of what an agent said.
+pub(super) enum Taken {
+    /// Nothing of it needs an answer.
+    Noted,
+    /// Its answers will be on this stream.
+    Tape(Arc<Tape>),
+    /// There was no room.
+    Full,
+}
+
+impl Session {
+    pub(super) fn new(id: String, door: Door, berth: Option<u64>, to: mpsc::Sender<Bytes>) -> Self {
+        let desk = Desk {
+            calls: HashMap::new(),
+            tokens: HashMap::new(),
+            own: Arc::new(Tape::new(OWN)),
+            kept: VecDeque::new(),
+            last: OWN,
+            used: Instant::now(),
+            readers: 0,
+        };
+        let (over, turns) = (watch::Sender::new(false), watch::Sender::new(0));
+        Self { id, door, berth, to, desk: Mutex::new(desk), over, turns }
+    }
+
+    fn desk(&self) -> MutexGuard<'_, Desk> {
+        self.desk.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether its server is still the one that it began with.
+    pub(super) fn is_current(&self, front: &Front) -> bool {
+        match &self.door {
+            Door::All => true,
+            Door::One(name) => {
+                front.gateway.board().borrow().berth(name).map(|berth| berth.number) == self.berth
+            }
+        }
+    }
+
+    /// Whether nobody has used it for so long.
+    pub(super) fn is_idle(&self, limit: Duration) -> bool {
+        let desk = self.desk();
+        desk.readers == 0 && desk.calls.is_empty() && desk.used.elapsed() >= limit
+    }
+
+    /// Whether nothing of it is under way.
+    pub(super) fn is_quiet(&self) -> bool {
+        self.desk().calls.is_empty()
+    }
+
+    /// Hands what the agent said to its servers.
+    pub(super) async fn take(&self, frames: Vec<Frame>) -> Taken {
+        let tape = self.expect(&frames);
+        for frame in frames {
+            let handed = tokio::time::timeout(HAND_OVER, self.to.send(frame.text().clone())).await;
+            if !matches!(handed, Ok(Ok(()))) {
+                if let Some(tape) = &tape {
+                    self.desk().give_up(tape);
+                }
+                return Taken::Full;
+            }
+        }
+        tape.map_or(Taken::Noted, Taken::Tape)
+    }
+
+    /// A stream for the answers to these, if any needs one.
+    fn expect(&self, frames: &[Frame]) -> Option<Arc<Tape>> {
+        let mut desk = self.desk();
+        desk.used = Instant::now();
+        let mut tape = None;
+        for frame in frames {
+            let Message::Request { id, params, .. } = frame.message() else { continue };
+            let tape = tape.get_or_insert_with(|| {
+                desk.last += 1;
+                Arc::new(Tape::new(desk.last))
+            });
+            // Two requests with one id have one answer; whoever waits for the first is not left waiting.
+            if let Some(old) =
+                desk.calls.insert(id.into(), Arc::clone(tape)).filter(|old| !Arc::ptr_eq(old, tape))
+            {
+                old.end();
+            }
+            if let Some(token) = params.and_then(token) {
+                desk.tokens.insert(token.into(), id.into());
+            }
+        }
+        tape
+    }
+
+    /// Nobody will come back for this stream.
+    pub(super) fn forget(&self, tape: &Arc<Tape>) {
+        self.desk().kept.retain(|kept| !Arc::ptr_eq(kept, tape));
+    }
+
+    /// The session's own stream, up to where it was read, and whose turn it is now.
+    pub(super) fn own_stream(&self) -> (Arc<Tape>, u64, u64) {
+        let tape = Arc::clone(&self.desk().own);
+        let read = tape.read();
+        (tape, read, self.take_turn())
+    }
+
+    fn take_turn(&self) -> u64 {
+        let mut turn = 0;
+        self.turns.send_modify(|turns| {
+            *turns += 1;
+            turn = *turns;
+        });
+        turn
+    }
+
+    /// Its own stream has one reader at a time.
+    pub(super) fn turn_of(&self, tape: &Tape) -> Option<u64> {
+        (tape.number == OWN).then(|| self.take_turn())
+    }
+
+    /// The stream that an event was on, and its number there.
+    pub(super) fn resume(&self, event: &str) -> Option<(Arc<Tape>, u64)> {
+        let (stream, number) = event.split_once('-')?;
+        let (stream, number): (u64, u64) = (stream.parse().ok()?, number.parse().ok()?);
+        let desk = self.desk();
+        let tape =
+            if stream == OWN { Some(&desk.own) } else { desk.kept.iter().find(|tape| tape.number == stream) };
+        Some((Arc::clone(tape?), number))
+    }
+
+    /// What the servers say goes to the stream that it belongs to.
+    fn hear(&self, frame: &Frame) {
+        let mut desk = self.desk();
+        let text = frame.text().clone();
+        match frame.message() {
+            Message::Response { id: Some(id), .. } => {
+                let Some(tape) = desk.calls.remove(id) else { return };
+                desk.tokens.retain(|_, of| **of != *id);
+                if desk.calls.values().any(|other| Arc::ptr_eq(other, &tape)) {
+                    tape.push(text);
+                } else {
+                    tape.finish(text);
+                }
+            }
+            Message::Notification { method: "notifications/progress", params } => {
+                let id = params.and_then(|params| {
+                    desk.tokens.get(Members::of(params)?.get("progressToken")?.get()).cloned()
+                });
+                if let Some(tape) = id.and_then(|id| desk.calls.get(&id)) {
+                    tape.push(text);
+                }
+            }
+            // What comes while a single request is under way most probably belongs to it.
+            Message::Request { .. } | Message::Notification { method: "notifications/message", .. } => {
+                let mut calls = desk.calls.values();
+                match (calls.next(), calls.next()) {
+                    (Some(tape), None) => tape.push(text),
+                    _ => desk.own.push(text),
+                }
+            }
+            Message::Notification { .. } | Message::Response { id: None, .. } => desk.own.push(text),
+        }
+    }
+
+    /// It is over: everybody who reads learns it.
+    pub(super) fn end(&self) {
+        self.over.send_replace(true);
+        let desk = self.desk();
+        desk.own.end();
+        desk.calls.values().for_each(|tape| tape.end());
+    }
+
+    fn begins_reading(&self, tape: &Arc<Tape>) {
+        let mut desk = self.desk();
+        desk.readers += 1;
+        desk.used = Instant::now();
+        if tape.number != OWN && !desk.kept.iter().any(|kept| Arc::ptr_eq(kept, tape)) {
+            if desk.kept.len() >= KEPT {
+                desk.kept.pop_front();
+            }
+            desk.kept.push_back(Arc::clone(tape));
+        }
+    }
+
+    fn ends_reading(&self) {
+        let mut desk = self.desk();
+        desk.readers -= 1;
+        desk.used = Instant::now();
+    }
+}
+
+impl Desk {
+    /// Nothing of what this stream waits for will come.
+    fn give_up(&mut self, tape: &Arc<Tape>) {
+        self.calls.retain(|_, of| !Arc::ptr_eq(of, tape));
+        let Self { calls, tokens, .. } = self;
+        tokens.retain(|_, id| calls.contains_key(id));
+    }
+}
+
+/// The progress token in a request's params, as it was spelt.
+fn token(params: &str) -> Option<&str> {
+    if !params.contains("progressToken") {
+        return None;
+    }
+    Some(Members::of(Members::of(params)?.get("_meta")?.get())?.get("progressToken")?.get())
+}
+
+/// Messages of our own sessions are of any size.
+pub(super) fn parsed(text: &Bytes) -> Option<Frame> {
+    frame::parse(text, frame::Limits { length: usize::MAX, depth: usize::MAX }).ok()
+}
+
+/// Hears the servers until the session is over.
+pub(super) async fn pump(session: Arc<Session>, mut from: queue::Receiver<Bytes>) {
+    let mut over = session.over.subscribe();
+    loop {
+        tokio::select! {
+            text = from.recv() => match text {
+                Some(text) => {
+                    if let Some(frame) = parsed(&text) {
+                        session.hear(&frame);
+                    }
+                }
+                None => return session.end(),
+            },
+            _ = over.wait_for(|over| *over) => return,
+        }
+    }
+}
+
+/// Carries a stream into a response, from behind this event on.
+pub(super) async fn follow(
+    front: Arc<Front>,
+    session: Arc<Session>,
+    tape: Arc<Tape>,
+    from: u64,
+    turn: Option<u64>,
+    out: mpsc::Sender<Bytes>,
+) {
+    session.begins_reading(&tape);
+    let event = |number: u64| format!("{}-{number}", tape.number);
+    let mut turns = session.turns.subscribe();
+    let mut number = from;
+    let mut next = Some(sse::first(&event(from)));
+    loop {
+        if let Some(piece) = next.take()
+            && out.send(piece).await.is_err()
+        {
+            break;
+        }
+        tokio::select! {
+            (at, there) = tape.behind(number) => {
+                number = at;
+                next = Some(match there {
+                    There::Message(text) => sse::event(Some(&event(number)), text),
+                    There::Missed(count) => sse::event(Some(&event(number)), missed(count)),
+                    There::End => break,
+                });
+            }
+            () = out.closed() => break,
+            // Somebody else reads it from now on; it would never end by itself.
+            _ = turns.wait_for(|now| turn.is_some_and(|turn| *now != turn)), if turn.is_some() => break,
+            () = front.closes(), if turn.is_some() => break,
+            () = tokio::time::sleep(KEEPALIVE) => next = Some(sse::COMMENT),
+        }
+    }
+    session.ends_reading();
+}
+
+/// What an agent is told that did not read its stream.
+fn missed(count: u64) -> Bytes {
+    let data = format!("{count} messages are lost: this stream was not read in time");
+    let params = json!({ "level": "warning", "logger": "linetender", "data": data });
+    frame::notification("notifications/message", Some(&params.to_string()))
+}
+
+/// A session that was opened for an agent that is not there any more is ended.
+pub(super) struct EndUnlessKept<'a> {
+    front: &'a Front,
+    session: &'a Session,
+    kept: std::cell::Cell<bool>,
+}
+
+impl<'a> EndUnlessKept<'a> {
+    pub(super) const fn new(front: &'a Front, session: &'a Session) -> Self {
+        Self { front, session, kept: std::cell::Cell::new(false) }
+    }
+
+    pub(super) fn keep(self) {
+        self.kept.set(true);
+    }
+}
+
+impl Drop for EndUnlessKept<'_> {
+    fn drop(&mut self) {
+        if !self.kept.get() {
+            self.front.sessions.end(&self.session.id);
+        }
+    }
+}
+
+/// An agent as a session.
+pub(super) fn start(
+    id: String,
+    door: Door,
+    berth: Option<u64>,
+    agent: Agent,
+) -> (Arc<Session>, queue::Receiver<Bytes>) {
+    let Agent { to, from } = agent;
+    (Arc::new(Session::new(id, door, berth, to)), from)
+}

@@ -1,0 +1,101 @@
+//! All legacy sessions: found by an id that cannot be guessed, no more than so many, forgotten when unused.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use linetender::session::Agent;
+use tokio::task::JoinSet;
+
+use super::Front;
+use super::session::{self, Session};
+use crate::board::Door;
+
+/// How often unused sessions are looked for, at the least.
+const SWEEP: Duration = Duration::from_secs(60);
+
+/// The sessions.
+pub(super) struct Sessions {
+    table: Mutex<Table>,
+    most: usize,
+    idle: Duration,
+}
+
+#[derive(Default)]
+struct Table {
+    open: HashMap<String, Arc<Session>>,
+    /// Those that hear what servers say.
+    pumps: JoinSet<()>,
+}
+
+impl Sessions {
+    pub(super) fn new(most: usize, idle: Duration) -> Self {
+        Self { table: Mutex::default(), most, idle }
+    }
+
+    fn table(&self) -> MutexGuard<'_, Table> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A session for an agent; none, if there are as many as there may be.
+    pub(super) fn open(&self, door: Door, berth: Option<u64>, agent: Agent) -> Option<Arc<Session>> {
+        let id = unguessable()?;
+        let mut table = self.table();
+        while table.pumps.try_join_next().is_some() {}
+        if table.open.len() >= self.most {
+            return None;
+        }
+        let (session, from) = session::start(id.clone(), door, berth, agent);
+        table.pumps.spawn(session::pump(Arc::clone(&session), from));
+        table.open.insert(id, Arc::clone(&session));
+        Some(session)
+    }
+
+    pub(super) fn find(&self, id: &str) -> Option<Arc<Session>> {
+        self.table().open.get(id).cloned()
+    }
+
+    pub(super) fn end(&self, id: &str) {
+        let session = self.table().open.remove(id);
+        if let Some(session) = session {
+            session.end();
+        }
+    }
+
+    pub(super) fn end_all(&self) {
+        let all = std::mem::take(&mut self.table().open);
+        for session in all.values() {
+            session.end();
+        }
+    }
+
+    /// Ends what nobody uses, and what lost its server.
+    fn sweep(&self, front: &Front) {
+        let unused: Vec<_> = {
+            let table = self.table();
+            let over = |session: &&Arc<Session>| {
+                session.is_idle(self.idle) || (session.is_quiet() && !session.is_current(front))
+            };
+            table.open.values().filter(over).map(|session| session.id.clone()).collect()
+        };
+        for id in &unused {
+            self.end(id);
+        }
+    }
+}
+
+/// Looks for unused sessions, for as long as it is served.
+pub(super) async fn sweep(front: Arc<Front>) {
+    let often = (front.sessions.idle / 4).clamp(Duration::from_millis(10), SWEEP);
+    loop {
+        tokio::time::sleep(often).await;
+        front.sessions.sweep(&front);
+    }
+}
+
+/// 128 bits from the system, in hexadecimal.
+fn unguessable() -> Option<String> {
+    let mut bytes = [0; 16];
+    getrandom::fill(&mut bytes).ok()?;
+    Some(format!("{:032x}", u128::from_be_bytes(bytes)))
+}

@@ -1,0 +1,177 @@
+//! What was said on a stream, for whoever comes back for the rest; bounded, and honest about what is missing.
+
+use std::collections::VecDeque;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use bytes::Bytes;
+use tokio::sync::watch;
+
+/// The most messages that are kept of a stream, and what they may weigh. The newest is always kept.
+const MESSAGES: usize = 1024;
+const BYTES: usize = 16 * 1024 * 1024;
+
+/// One stream.
+#[derive(Debug)]
+pub(super) struct Tape {
+    /// Its number in its session.
+    pub(super) number: u64,
+    kept: Mutex<Kept>,
+    /// Says that something was added.
+    added: watch::Sender<()>,
+}
+
+#[derive(Debug)]
+struct Kept {
+    messages: VecDeque<Bytes>,
+    /// The number of the oldest that is kept. The first message of all is number one.
+    oldest: u64,
+    bytes: usize,
+    over: bool,
+    /// Up to where somebody has read.
+    read: u64,
+}
+
+/// What there is at a place of a stream.
+#[derive(Debug, Eq, PartialEq)]
+pub(super) enum There {
+    /// A message.
+    Message(Bytes),
+    /// So many are gone, because nobody read them in time.
+    Missed(u64),
+    /// It is over.
+    End,
+}
+
+impl Tape {
+    pub(super) fn new(number: u64) -> Self {
+        let kept = Kept { messages: VecDeque::new(), oldest: 1, bytes: 0, over: false, read: 0 };
+        Self { number, kept: Mutex::new(kept), added: watch::Sender::new(()) }
+    }
+
+    fn kept(&self) -> MutexGuard<'_, Kept> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn push(&self, message: Bytes) {
+        self.kept().push(message);
+        self.added.send_replace(());
+    }
+
+    /// The last message, and the end, in one.
+    pub(super) fn finish(&self, message: Bytes) {
+        let mut kept = self.kept();
+        kept.push(message);
+        kept.over = true;
+        drop(kept);
+        self.added.send_replace(());
+    }
+
+    pub(super) fn end(&self) {
+        self.kept().over = true;
+        self.added.send_replace(());
+    }
+
+    /// The only message of a stream that is over.
+    pub(super) fn whole(&self) -> Option<Bytes> {
+        let kept = self.kept();
+        (kept.over && kept.oldest == 1 && kept.messages.len() == 1).then(|| kept.messages[0].clone())
+    }
+
+    /// Waits until there is anything on it.
+    pub(super) async fn begins(&self) {
+        let mut added = self.added.subscribe();
+        let empty = || {
+            let kept = self.kept();
+            !kept.over && kept.messages.is_empty() && kept.oldest == 1
+        };
+        while empty() && added.changed().await.is_ok() {}
+    }
+
+    /// Waits until it is over.
+    pub(super) async fn ends(&self) {
+        let mut added = self.added.subscribe();
+        while !self.kept().over && added.changed().await.is_ok() {}
+    }
+
+    /// Up to where somebody has read.
+    pub(super) fn read(&self) -> u64 {
+        self.kept().read
+    }
+
+    /// Waits for what comes behind a message, and says which number it has.
+    pub(super) async fn behind(&self, number: u64) -> (u64, There) {
+        let mut added = self.added.subscribe();
+        loop {
+            if let Some(there) = self.look(number) {
+                return there;
+            }
+            if added.changed().await.is_err() {
+                return (number, There::End);
+            }
+        }
+    }
+
+    fn look(&self, number: u64) -> Option<(u64, There)> {
+        let mut kept = self.kept();
+        let next = number + 1;
+        if next < kept.oldest {
+            return Some((kept.oldest - 1, There::Missed(kept.oldest - next)));
+        }
+        let message = usize::try_from(next - kept.oldest).ok().and_then(|at| kept.messages.get(at).cloned());
+        match message {
+            Some(message) => {
+                kept.read = kept.read.max(next);
+                Some((next, There::Message(message)))
+            }
+            None if kept.over => Some((number, There::End)),
+            None => None,
+        }
+    }
+}
+
+impl Kept {
+    fn push(&mut self, message: Bytes) {
+        self.bytes += message.len();
+        self.messages.push_back(message);
+        while self.messages.len() > MESSAGES || (self.bytes > BYTES && self.messages.len() > 1) {
+            let gone = self.messages.pop_front().map_or(0, |gone| gone.len());
+            self.bytes -= gone;
+            self.oldest += 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{BYTES, MESSAGES, Tape, There};
+    use bytes::Bytes;
+
+    #[tokio::test]
+    async fn what_was_said_can_be_read_again_from_any_place() {
+        let tape = Tape::new(1);
+        tape.push("a".into());
+        tape.push("b".into());
+        assert_eq!(tape.behind(0).await, (1, There::Message("a".into())));
+        assert_eq!(tape.behind(1).await, (2, There::Message("b".into())));
+        assert_eq!(tape.behind(0).await, (1, There::Message("a".into())));
+        assert_eq!(tape.read(), 2);
+        let ((number, there), ()) = tokio::join!(tape.behind(2), async { tape.push("c".into()) });
+        assert_eq!((number, there), (3, There::Message("c".into())));
+        tape.end();
+        assert_eq!(tape.behind(3).await, (3, There::End));
+    }
+
+    #[tokio::test]
+    async fn who_does_not_read_is_told_how_much_is_missing() {
+        let tape = Tape::new(1);
+        for number in 0..MESSAGES + 10 {
+            tape.push(number.to_string().into());
+        }
+        assert_eq!(tape.behind(0).await, (10, There::Missed(10)));
+        assert_eq!(tape.behind(10).await, (11, There::Message("10".into())));
+        tape.push(Bytes::from(vec![b'x'; BYTES + 1]));
+        let (last, there) = tape.behind(0).await;
+        assert_eq!(there, There::Missed(last), "only the newest is left, however large");
+        assert!(matches!(tape.behind(last).await.1, There::Message(_)));
+    }
+}

@@ -1,0 +1,173 @@
+//! The servers behind, the board before them, and the one task that keeps it true.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use linetender::session::{self, Agent};
+use linetender::{Line, Rig, RigChange};
+use tokio::sync::{Notify, watch};
+use tokio::task::JoinSet;
+
+use crate::board::{Berth, Board, Door};
+use crate::config::{Config, Scope, Settings};
+use crate::mux;
+
+/// Many servers, for many agents. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Gateway(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    rig: Rig,
+    settings: Settings,
+    board: watch::Sender<Arc<Board>>,
+    last: AtomicU64,
+    /// Watches the lines that there are now.
+    keeper: Mutex<JoinSet<()>>,
+}
+
+/// Whether an agent is somebody from one request to the next.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Stay {
+    /// It has a session: what is kept for it alone can be.
+    Session,
+    /// Each of its requests stands by itself.
+    Request,
+}
+
+impl Gateway {
+    /// Holds lines to these servers, and dials them.
+    ///
+    /// # Panics
+    /// Outside a tokio runtime.
+    pub fn start(config: Config) -> Self {
+        let board = watch::Sender::new(Arc::new(Board::of(&[], &config.gateway)));
+        let gateway = Self(Arc::new(Inner {
+            rig: Rig::new(),
+            settings: config.gateway.clone(),
+            board,
+            last: AtomicU64::new(0),
+            keeper: Mutex::default(),
+        }));
+        gateway.apply(config);
+        gateway
+    }
+
+    /// Goes by another config from now on, as far as servers are concerned: those that are the same keep their
+    /// generation. The gateway's own settings are read at its start alone.
+    ///
+    /// # Panics
+    /// Outside a tokio runtime.
+    pub fn apply(&self, config: Config) -> RigChange {
+        let inner = &self.0;
+        // Whoever applies at the same time waits: the board and the rig have to agree.
+        let mut keeper = inner.keeper.lock().unwrap_or_else(PoisonError::into_inner);
+        let change = inner.rig.set(config.servers.iter().map(|entry| entry.server.clone()));
+        let before = inner.board.borrow().clone();
+        let berths: Vec<_> = config
+            .servers
+            .into_iter()
+            .filter_map(|entry| {
+                let name = entry.server.name();
+                if let Some(kept) = before.berth(name).filter(|old| old.entry == entry) {
+                    return Some(Arc::clone(kept));
+                }
+                let line = inner.rig.line(name)?;
+                let number = inner.last.fetch_add(1, Ordering::Relaxed);
+                Some(Arc::new(Berth { number, entry, line }))
+            })
+            .collect();
+        inner.board.send_replace(Arc::new(Board::of(&berths, &inner.settings)));
+        *keeper = self.keep(berths);
+        change
+    }
+
+    /// Makes the board anew when what a server offers has changed, or whether it is there.
+    fn keep(&self, berths: Vec<Arc<Berth>>) -> JoinSet<()> {
+        let mut tasks = JoinSet::new();
+        let changed = Arc::new(Notify::new());
+        for berth in &berths {
+            tasks.spawn(watch_line(berth.line.clone(), self.0.settings.keep_listed, Arc::clone(&changed)));
+        }
+        let inner = Arc::downgrade(&self.0);
+        tasks.spawn(async move {
+            loop {
+                changed.notified().await;
+                let Some(inner) = inner.upgrade() else { return };
+                let made = Board::of(&berths, &inner.settings);
+                inner.board.send_if_modified(|board| {
+                    let differs = !made.offers_what(board);
+                    if differs {
+                        *board = Arc::new(made);
+                    }
+                    differs
+                });
+            }
+        });
+        tasks
+    }
+
+    /// The settings it was started with.
+    pub fn settings(&self) -> &Settings {
+        &self.0.settings
+    }
+
+    /// Its lines, by name.
+    pub fn lines(&self) -> Vec<Line> {
+        self.0.rig.held()
+    }
+
+    pub(crate) fn board(&self) -> watch::Receiver<Arc<Board>> {
+        self.0.board.subscribe()
+    }
+
+    /// An agent at a door; `None` if it leads nowhere.
+    pub(crate) fn agent(&self, door: &Door, stay: Stay) -> Option<Agent> {
+        let board = self.0.board.borrow().clone();
+        match door {
+            Door::One(name) => {
+                let berth = board.berth(name)?;
+                // Where nothing is hidden, nothing needs to be looked at.
+                if berth.entry.is_open() {
+                    Some(self.pipe(berth, stay))
+                } else {
+                    Some(mux::open(self.clone(), door.clone(), stay))
+                }
+            }
+            Door::All => Some(mux::open(self.clone(), Door::All, stay)),
+        }
+    }
+
+    /// An agent's way to one server.
+    pub(crate) fn pipe(&self, berth: &Berth, stay: Stay) -> Agent {
+        match (berth.entry.scope, stay) {
+            (Scope::Session, Stay::Session) => session::open(berth.entry.server.clone(), &self.0.rig),
+            // Who is nobody from one request to the next cannot have anything of its own.
+            (Scope::Session, Stay::Request) | (Scope::Shared, _) => session::join(&berth.line),
+        }
+    }
+
+    /// Closes every line. Whether nothing was left when the time was up.
+    pub async fn shutdown(&self, limit: Duration) -> bool {
+        self.0.rig.shutdown(limit).await
+    }
+}
+
+async fn watch_line(line: Line, keep_listed: bool, changed: Arc<Notify>) {
+    let (mut catalogues, mut states) = (line.catalogues(), line.state());
+    // The line ends when the rig lets go of it, not when we do.
+    drop(line);
+    // What was read before anybody watched counts too.
+    changed.notify_one();
+    loop {
+        let told = tokio::select! {
+            told = catalogues.changed() => told,
+            told = states.changed(), if !keep_listed => told,
+        };
+        match told {
+            Ok(()) => changed.notify_one(),
+            Err(_) => return,
+        }
+    }
+}

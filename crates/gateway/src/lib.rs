@@ -1,0 +1,16 @@
+//! Many agents in front, many lines behind.
+//!
+//! One process per server instead of one per agent, at one address: [`config`] says which servers, [`Gateway`] holds their
+//! lines, an agent's mux says which of them a message is for, and the fronts carry it in and out.
+
+mod board;
+pub mod config;
+pub mod front;
+mod gateway;
+mod mux;
+mod names;
+mod offer;
+mod splice;
+pub mod stdio;
+
+pub use gateway::Gateway;

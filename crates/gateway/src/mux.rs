@@ -1,0 +1,271 @@
+//! One agent on many servers.
+//!
+//! It is an agent's session above as many sessions as it has servers, each of which already does eras, progress,
+//! cancellation and deaths. What is left is to say which server a message is for, and to call things by the names that
+//! the agent knows: [`State`] decides that and touches nothing; [`run`] carries what it decides.
+
+mod acts;
+mod asks;
+mod greet;
+mod results;
+mod run;
+mod subscriptions;
+#[cfg(test)]
+mod tests;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use linetender::{Era, Kind};
+use linetender_wire::frame::{self, Frame, Message};
+
+pub(crate) use run::open;
+
+use crate::board::View;
+use crate::names::Naming;
+use acts::Act;
+use asks::Asks;
+use subscriptions::Listens;
+
+/// The most requests that an agent may have open at once.
+const OPEN: usize = 1024;
+
+/// What the ids of our own requests to a line begin with. Their answers are for nobody.
+const OURS: &str = "\"linetender:";
+
+/// What an agent has said so far, and what it waits for.
+#[derive(Debug, Default)]
+pub(crate) struct State {
+    era: Option<Era>,
+    /// The params of its `initialize`.
+    hello: Option<String>,
+    /// The level of its `logging/setLevel`, as params.
+    level: Option<String>,
+    /// Its requests that are under way, by their id as it was spelt.
+    running: HashMap<Box<str>, Running>,
+    asks: Asks,
+    listens: Listens,
+    last: u64,
+}
+
+/// A request that is under way.
+#[derive(Debug)]
+struct Running {
+    /// The server it went to.
+    to: u64,
+    method: Box<str>,
+    /// What that server's things are called, also if it has gone meanwhile.
+    naming: Arc<Naming>,
+}
+
+impl State {
+    /// What the agent says leads to this.
+    pub(crate) fn agent_said(&mut self, frame: &Frame, view: &View) -> Vec<Act> {
+        match frame.message() {
+            Message::Request { id, method, params } => {
+                self.era.get_or_insert(if method == "initialize" { Era::Legacy } else { Era::Modern });
+                self.asked(frame, id, method, params, view)
+            }
+            Message::Notification { method: "notifications/cancelled", params } => {
+                self.cancelled(frame, params)
+            }
+            // What an agent has to say of itself concerns the servers that know it.
+            Message::Notification { method: "notifications/initialized", .. } => Vec::new(),
+            Message::Notification { .. } => {
+                let own = view.routes.iter().filter(|route| route.is_own());
+                own.map(|route| Act::IfOpen(route.berth.number, frame.text().clone())).collect()
+            }
+            Message::Response { .. } => self.asks.answered(frame).into_iter().collect(),
+        }
+    }
+
+    fn asked(
+        &mut self,
+        frame: &Frame,
+        id: &str,
+        method: &str,
+        params: Option<&str>,
+        view: &View,
+    ) -> Vec<Act> {
+        if self.running.len() >= OPEN {
+            return vec![Act::Tell(acts::overloaded(id))];
+        }
+        match method {
+            "ping" => vec![Act::Tell(frame::reply(id, "{}"))],
+            "initialize" => {
+                self.hello = params.map(str::to_owned);
+                vec![Act::Tell(frame::reply(id, &greet::initialized(params)))]
+            }
+            "server/discover" => vec![Act::Tell(frame::reply(id, &greet::discovered()))],
+            "logging/setLevel" => self.set_level(id, params, view),
+            "subscriptions/listen" => self.listen(id, params, view),
+            _ => match Kind::ALL.into_iter().find(|kind| kind.method() == method) {
+                Some(kind) => vec![Act::Tell(frame::reply(id, &self.listed(kind, view)))],
+                None => self.route(frame, id, method, params, view),
+            },
+        }
+    }
+
+    /// A list, as this agent's era wants it. It is all on one page.
+    fn listed(&self, kind: Kind, view: &View) -> String {
+        let modern = match self.era {
+            Some(Era::Modern) => r#""resultType":"complete","ttlMs":0,"cacheScope":"private","#,
+            Some(Era::Legacy) | None => "",
+        };
+        format!(r#"{{{modern}"{}":{}}}"#, kind.member(), view.offer.list(kind))
+    }
+
+    fn route(
+        &mut self,
+        frame: &Frame,
+        id: &str,
+        method: &str,
+        params: Option<&str>,
+        view: &View,
+    ) -> Vec<Act> {
+        match acts::routed(method, params, view) {
+            Ok((route, params)) => {
+                let to = route.berth.number;
+                if let "resources/subscribe" | "resources/unsubscribe" = method
+                    && let Some(own) = acts::own_uri(&params)
+                {
+                    self.note_subscription(method, route.berth.name(), &own);
+                }
+                let naming = Arc::clone(&route.naming);
+                self.running.insert(id.into(), Running { to, method: method.into(), naming });
+                vec![Act::Ask { to, id: id.into(), text: frame.with_params(&params) }]
+            }
+            Err(unroutable) => {
+                vec![Act::Tell(unroutable.reply(id, method, self.era == Some(Era::Modern), view))]
+            }
+        }
+    }
+
+    fn set_level(&mut self, id: &str, params: Option<&str>, view: &View) -> Vec<Act> {
+        self.level = params.map(str::to_owned);
+        let mut acts = vec![Act::Tell(frame::reply(id, "{}"))];
+        for route in &view.routes {
+            let Some(text) = self.level_request() else { break };
+            let to = route.berth.number;
+            // A line that would be opened for this agent alone is told when it is.
+            acts.push(if route.is_own() { Act::IfOpen(to, text) } else { Act::Say(to, text) });
+        }
+        acts
+    }
+
+    fn level_request(&mut self) -> Option<Bytes> {
+        let params = self.level.clone()?;
+        Some(self.own_request("logging/setLevel", &params))
+    }
+
+    /// A request of our own.
+    fn own_request(&mut self, method: &str, params: &str) -> Bytes {
+        self.last += 1;
+        let method = frame::respell(method);
+        let id = format!("{OURS}{}\"", self.last);
+        format!(r#"{{"jsonrpc":"2.0","id":{id},"method":{method},"params":{params}}}"#).into()
+    }
+
+    /// The agent wants no answer any more, or to hear no more.
+    fn cancelled(&mut self, frame: &Frame, params: Option<&str>) -> Vec<Act> {
+        let Some(id) = acts::request_id(params) else { return Vec::new() };
+        let on = match self.running.get(id) {
+            Some(running) => vec![running.to],
+            None => self.listens.end(id),
+        };
+        on.into_iter().map(|to| Act::IfOpen(to, frame.text().clone())).collect()
+    }
+
+    /// What a new way to a server begins with: who the agent is, and what it wanted of all servers.
+    pub(crate) fn opening(&mut self, to: u64, server: &str) -> Vec<Bytes> {
+        let mut first = Vec::new();
+        if self.era == Some(Era::Legacy) {
+            let hello = self.hello.clone().unwrap_or_else(|| "{}".to_owned());
+            first.push(self.own_request("initialize", &hello));
+            first.extend(self.level_request());
+        }
+        first.extend(self.resubscribe(to, server));
+        first
+    }
+
+    /// What a line says leads to this.
+    pub(crate) fn line_said(&mut self, from: u64, frame: &Frame, view: &View) -> Vec<Act> {
+        match frame.message() {
+            Message::Response { id: Some(id), .. } => self.line_answered(id, frame),
+            Message::Response { id: None, .. } => Vec::new(),
+            Message::Request { id, .. } => vec![self.asks.ask(from, id, frame)],
+            Message::Notification { method, params } => {
+                self.line_told(from, frame, method, params, view).map(Act::Tell).into_iter().collect()
+            }
+        }
+    }
+
+    fn line_answered(&mut self, id: &str, frame: &Frame) -> Vec<Act> {
+        if id.starts_with(OURS) {
+            return Vec::new();
+        }
+        let Some(Running { method, naming, .. }) = self.running.remove(id) else {
+            // A server ended a stream of its own; the agent's goes on, since it may hear of others.
+            return Vec::new();
+        };
+        vec![Act::Tell(results::named(frame, id, &method, &naming))]
+    }
+
+    fn line_told(
+        &mut self,
+        from: u64,
+        frame: &Frame,
+        method: &str,
+        params: Option<&str>,
+        view: &View,
+    ) -> Option<Bytes> {
+        match method {
+            // The board says so, once for all.
+            _ if Kind::ALL.iter().any(|kind| kind.notification() == method) => None,
+            // We have said so ourselves.
+            "notifications/subscriptions/acknowledged" => None,
+            "notifications/cancelled" => self.asks.taken_back(from, params?),
+            "notifications/resources/updated" => results::updated(frame, params?, &view.route(from)?.naming),
+            _ => Some(frame.text().clone()),
+        }
+    }
+
+    /// A way to a server ended. Nothing that was under way there is answered any more.
+    pub(crate) fn lost(&mut self, from: u64, server: &str) -> Vec<Act> {
+        self.asks.forget(from);
+        let gone: Vec<_> =
+            self.running.extract_if(|_, running| running.to == from).map(|(id, _)| id).collect();
+        gone.iter().map(|id| Act::Tell(acts::gone(id, server))).collect()
+    }
+
+    /// A request could not be handed to its server.
+    pub(crate) fn not_taken(&mut self, id: &str) -> Bytes {
+        self.running.remove(id);
+        acts::overloaded(id)
+    }
+
+    /// Whether anything is under way at a server.
+    pub(crate) fn is_busy(&self, to: u64) -> bool {
+        self.running.values().any(|running| running.to == to)
+    }
+
+    /// What is offered is something else now.
+    pub(crate) fn changed(&self, before: &View, now: &View) -> Vec<Bytes> {
+        let mut told: Vec<&str> = Vec::new();
+        let mut texts = Vec::new();
+        for kind in now.offer.changes_since(&before.offer) {
+            // Resources and their templates are one notification.
+            if told.contains(&kind.notification()) {
+                continue;
+            }
+            told.push(kind.notification());
+            match self.era {
+                Some(Era::Legacy) => texts.push(frame::notification(kind.notification(), None)),
+                Some(Era::Modern) => texts.extend(self.listens.changed(kind)),
+                None => {}
+            }
+        }
+        texts
+    }
+}

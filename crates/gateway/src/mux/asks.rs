@@ -1,0 +1,56 @@
+//! What servers ask the agent. Several use the same numbers, so each question gets one of ours.
+
+use std::collections::HashMap;
+
+use bytes::Bytes;
+use linetender_wire::frame::{self, Frame};
+
+use super::acts::{self, Act};
+use crate::splice::Splice;
+use linetender::Members;
+
+/// The most questions that an agent may leave unanswered.
+const OPEN: usize = 256;
+
+/// What a server is told that asks more than an agent can answer.
+const TOO_MANY: &str = r#"{"code":7002,"message":"linetender: the agent has too many questions to answer","data":{"source":"linetender"}}"#;
+
+/// Questions that the agent has not answered, by our number.
+#[derive(Debug, Default)]
+pub(super) struct Asks {
+    open: HashMap<u64, (u64, Box<str>)>,
+    last: u64,
+}
+
+impl Asks {
+    /// A server asks: the agent is asked under our number.
+    pub(super) fn ask(&mut self, from: u64, id: &str, frame: &Frame) -> Act {
+        if self.open.len() >= OPEN {
+            return Act::IfOpen(from, frame::error_reply(id, TOO_MANY));
+        }
+        self.last += 1;
+        self.open.insert(self.last, (from, id.into()));
+        Act::Tell(frame.with_id(&self.last.to_string()))
+    }
+
+    /// The agent answers: whoever asked is told under its own.
+    pub(super) fn answered(&mut self, frame: &Frame) -> Option<Act> {
+        let (from, id) = self.open.remove(&frame.response_number()?)?;
+        Some(Act::IfOpen(from, frame.with_id(&id)))
+    }
+
+    /// A server takes a question back.
+    pub(super) fn taken_back(&mut self, from: u64, params: &str) -> Option<Bytes> {
+        let id = acts::request_id(Some(params))?;
+        let number = *self.open.iter().find(|(_, (of, asked))| *of == from && **asked == *id)?.0;
+        self.open.remove(&number);
+        let mut splice = Splice::of(params);
+        splice.put_raw(Members::of(params)?.get("requestId")?, number.to_string());
+        Some(frame::notification("notifications/cancelled", Some(&splice.done())))
+    }
+
+    /// A server is gone, and with it whoever asked.
+    pub(super) fn forget(&mut self, from: u64) {
+        self.open.retain(|_, (of, _)| *of != from);
+    }
+}

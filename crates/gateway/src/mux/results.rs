@@ -1,0 +1,83 @@
+//! Addresses in what servers say, as the agent knows them.
+//!
+//! Changed is what an agent will hand back to ask for more: the contents of a resource that was read, links and embedded
+//! resources among the blocks of a tool's result and of a prompt, and the notification that a resource was updated. Not
+//! changed is what only people and models read: text, structured content, `_meta`.
+
+use bytes::Bytes;
+use linetender::Members;
+use linetender_wire::frame::{self, Frame, Message, Outcome};
+use serde_json::value::RawValue;
+
+use crate::names::Naming;
+use crate::splice::{Splice, string};
+
+/// An answer with the addresses that the agent knows.
+pub(super) fn named(frame: &Frame, id: &str, method: &str, naming: &Naming) -> Bytes {
+    let Message::Response { outcome: Some((Outcome::Result, result)), .. } = frame.message() else {
+        return frame.text().clone();
+    };
+    // Most results have no address at all, and are not looked at any further.
+    if *naming == Naming::Plain || !result.contains("\"uri\"") {
+        return frame.text().clone();
+    }
+    let mut splice = Splice::of(result);
+    match method {
+        "resources/read" => contents(result, &mut splice, naming),
+        "tools/call" => blocks(member(result, "content"), &mut splice, naming),
+        "prompts/get" => {
+            for message in items(member(result, "messages")) {
+                block(member(message.get(), "content"), &mut splice, naming);
+            }
+        }
+        _ => {}
+    }
+    match splice.done() {
+        std::borrow::Cow::Borrowed(_) => frame.text().clone(),
+        std::borrow::Cow::Owned(result) => frame::reply(id, &result),
+    }
+}
+
+/// A resource changed.
+pub(super) fn updated(frame: &Frame, params: &str, naming: &Naming) -> Option<Bytes> {
+    let mut splice = Splice::of(params);
+    put(Members::of(params)?.get("uri"), &mut splice, naming);
+    Some(frame.with_params(&splice.done()))
+}
+
+fn contents<'a>(result: &'a str, splice: &mut Splice<'a>, naming: &Naming) {
+    for one in items(member(result, "contents")) {
+        put(member(one.get(), "uri"), splice, naming);
+    }
+}
+
+fn blocks<'a>(list: Option<&'a RawValue>, splice: &mut Splice<'a>, naming: &Naming) {
+    for one in items(list) {
+        block(Some(one), splice, naming);
+    }
+}
+
+fn block<'a>(block: Option<&'a RawValue>, splice: &mut Splice<'a>, naming: &Naming) {
+    let Some(members) = block.and_then(|block| Members::of(block.get())) else { return };
+    match string(members.get("type")).as_deref() {
+        Some("resource_link") => put(members.get("uri"), splice, naming),
+        Some("resource") => {
+            put(members.get("resource").and_then(|resource| member(resource.get(), "uri")), splice, naming);
+        }
+        _ => {}
+    }
+}
+
+fn put<'a>(uri: Option<&'a RawValue>, splice: &mut Splice<'a>, naming: &Naming) {
+    if let (Some(value), Some(own)) = (uri, string(uri)) {
+        splice.put(value, &naming.uri(&own));
+    }
+}
+
+fn member<'a>(object: &'a str, name: &str) -> Option<&'a RawValue> {
+    Members::of(object)?.get(name)
+}
+
+fn items(list: Option<&RawValue>) -> Vec<&RawValue> {
+    list.and_then(|list| serde_json::from_str(list.get()).ok()).unwrap_or_default()
+}

@@ -1,0 +1,206 @@
+//! Carrying what was decided: one task per agent, one way to each server that it uses.
+
+use std::collections::VecDeque;
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::Poll;
+
+use bytes::Bytes;
+use linetender::session::Agent;
+use linetender_wire::{frame, queue};
+use tokio::sync::{mpsc, watch};
+
+use super::State;
+use super::acts::Act;
+use crate::board::{Board, Door, Route, View};
+use crate::gateway::{Gateway, Stay};
+
+/// Frames that wait to be read by the agent, and how much they may weigh.
+const TO_AGENT: usize = 1024;
+const BYTES_TO_AGENT: usize = 64 * 1024 * 1024;
+
+/// Frames that an agent may hand over before it has to wait.
+const FROM_AGENT: usize = 64;
+
+/// How deep a message may be nested.
+const DEPTH: usize = 128;
+
+/// A way to one server.
+struct Pipe {
+    to: u64,
+    server: Arc<str>,
+    agent: Agent,
+}
+
+struct Mux {
+    gateway: Gateway,
+    door: Door,
+    stay: Stay,
+    state: State,
+    view: Arc<View>,
+    board: watch::Receiver<Arc<Board>>,
+    pipes: VecDeque<Pipe>,
+    to_agent: queue::Sender<Bytes>,
+    limits: frame::Limits,
+}
+
+/// An agent at this door, in this process.
+#[expect(clippy::disallowed_methods, reason = "it ends with the agent's end, which its owner holds")]
+pub(crate) fn open(gateway: Gateway, door: Door, stay: Stay) -> Agent {
+    let (to_agent, from) = queue::queue(TO_AGENT, BYTES_TO_AGENT);
+    let (to, said) = mpsc::channel(FROM_AGENT);
+    let mux = Mux::new(gateway, door, stay, to_agent);
+    tokio::spawn(async move { mux.run(said).await });
+    Agent { to, from }
+}
+
+impl Mux {
+    fn new(gateway: Gateway, door: Door, stay: Stay, to_agent: queue::Sender<Bytes>) -> Self {
+        let mut board = gateway.board();
+        let view = view(&board.borrow_and_update(), &door);
+        let limits = frame::Limits { length: gateway.settings().message, depth: DEPTH };
+        let state = State::default();
+        Self { gateway, door, stay, state, view, board, pipes: VecDeque::new(), to_agent, limits }
+    }
+
+    async fn run(mut self, mut said: mpsc::Receiver<Bytes>) {
+        loop {
+            tokio::select! {
+                text = said.recv() => match text {
+                    Some(text) => self.agent_said(&text).await,
+                    None => return,
+                },
+                (to, text) = next(&mut self.pipes) => self.line_said(to, text).await,
+                changed = self.board.changed() => match changed {
+                    Ok(()) => self.changed().await,
+                    Err(_) => return,
+                },
+                () = self.to_agent.closed() => return,
+            }
+        }
+    }
+
+    async fn agent_said(&mut self, text: &Bytes) {
+        match frame::parse_all(text, self.limits) {
+            Ok(frames) => {
+                for frame in frames {
+                    let acts = self.state.agent_said(&frame, &self.view);
+                    self.act(acts).await;
+                }
+            }
+            Err(bad) => {
+                let error = serde_json::json!({ "code": -32600, "message": format!("the message is {bad}") });
+                self.tell(frame::error_reply("null", &error.to_string())).await;
+            }
+        }
+    }
+
+    async fn line_said(&mut self, from: u64, text: Option<Bytes>) {
+        let acts = if let Some(text) = text {
+            // Its own line has bounded it already.
+            frame::parse(&text, frame::Limits { length: usize::MAX, depth: usize::MAX })
+                .map(|frame| self.state.line_said(from, &frame, &self.view))
+                .unwrap_or_default()
+        } else {
+            let Some(at) = self.pipes.iter().position(|pipe| pipe.to == from) else { return };
+            let gone = self.pipes.remove(at);
+            gone.map(|pipe| self.state.lost(from, &pipe.server)).unwrap_or_default()
+        };
+        self.act(acts).await;
+        self.sweep();
+    }
+
+    async fn act(&mut self, acts: Vec<Act>) {
+        for act in acts {
+            match act {
+                Act::Tell(text) => self.tell(text).await,
+                Act::Ask { to, id, text } => {
+                    if !self.hand(to, text) {
+                        let refused = self.state.not_taken(&id);
+                        self.tell(refused).await;
+                    }
+                }
+                Act::Say(to, text) => {
+                    self.hand(to, text);
+                }
+                Act::IfOpen(to, text) => {
+                    if let Some(pipe) = self.pipes.iter().find(|pipe| pipe.to == to) {
+                        // A line that takes nothing more has hundreds of calls open, and each has its end.
+                        let _ = pipe.agent.to.try_send(text);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Hands something to a server. One that takes nothing must not hold up the others: `false`.
+    fn hand(&mut self, to: u64, text: Bytes) -> bool {
+        if !self.pipes.iter().any(|pipe| pipe.to == to) {
+            let Some(route) = self.view.route(to).cloned() else { return false };
+            self.open_pipe(&route);
+        }
+        let pipe = self.pipes.iter().find(|pipe| pipe.to == to);
+        pipe.is_some_and(|pipe| pipe.agent.to.try_send(text).is_ok())
+    }
+
+    fn open_pipe(&mut self, route: &Route) {
+        let (to, server) = (route.berth.number, Arc::from(route.berth.name()));
+        let agent = self.gateway.pipe(&route.berth, self.stay);
+        for text in self.state.opening(to, &server) {
+            // It is new, and has room for more than these.
+            let _ = agent.to.try_send(text);
+        }
+        self.pipes.push_back(Pipe { to, server, agent });
+    }
+
+    /// Servers have come, gone or changed, or what they offer has.
+    async fn changed(&mut self) {
+        let now = view(&self.board.borrow_and_update(), &self.door);
+        let before = std::mem::replace(&mut self.view, now);
+        let texts = self.state.changed(&before, &self.view);
+        for text in texts {
+            self.tell(text).await;
+        }
+        for route in self.view.routes.clone() {
+            let known = self.pipes.iter().any(|pipe| pipe.to == route.berth.number);
+            if !known && self.state.listens_to(route.berth.name()) {
+                self.open_pipe(&route);
+            }
+        }
+        self.sweep();
+    }
+
+    /// Ways to servers that are no more, once nothing is under way there.
+    fn sweep(&mut self) {
+        let (view, state) = (&self.view, &self.state);
+        self.pipes.retain(|pipe| view.route(pipe.to).is_some() || state.is_busy(pipe.to));
+    }
+
+    async fn tell(&self, text: Bytes) {
+        // An agent that does not read holds up itself alone.
+        let _ = self.to_agent.send(text).await;
+    }
+}
+
+fn view(board: &Board, door: &Door) -> Arc<View> {
+    board.view(door).cloned().unwrap_or_default()
+}
+
+/// The next thing that any of them says, and who; each has its turn.
+async fn next(pipes: &mut VecDeque<Pipe>) -> (u64, Option<Bytes>) {
+    std::future::poll_fn(|context| {
+        for _ in 0..pipes.len() {
+            if let Some(pipe) = pipes.front_mut() {
+                let said = pin!(pipe.agent.from.recv()).poll(context);
+                if let Poll::Ready(text) = said {
+                    let to = pipe.to;
+                    pipes.rotate_left(1);
+                    return Poll::Ready((to, text));
+                }
+            }
+            pipes.rotate_left(1);
+        }
+        Poll::Pending
+    })
+    .await
+}

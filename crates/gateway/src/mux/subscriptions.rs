@@ -1,0 +1,167 @@
+//! What the agent wants to hear of by itself.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use bytes::Bytes;
+use linetender::{Era, Kind};
+use linetender_wire::frame;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use super::State;
+use super::acts::{self, Act};
+use crate::board::View;
+
+/// The most streams that an agent may have open.
+const LISTENS: usize = 64;
+
+/// The most resources that an agent may want to hear of.
+const RESOURCES: usize = 1024;
+
+/// The member of `_meta` by which a notification finds its listening request.
+const SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";
+
+/// A modern agent's listening requests, by their id as it was spelt, and a legacy agent's resources.
+#[derive(Debug, Default)]
+pub(super) struct Listens {
+    open: HashMap<Box<str>, Listen>,
+    /// Own addresses, by their server's name.
+    legacy: BTreeMap<String, BTreeSet<String>>,
+}
+
+#[derive(Debug)]
+struct Listen {
+    wants: Filter,
+    /// The addresses that each server is asked to watch, by its name; the numbers of those that were asked.
+    at: BTreeMap<String, Vec<String>>,
+    asked: Vec<u64>,
+}
+
+/// What a listening request asks for.
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Filter {
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    tools_list_changed: bool,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    prompts_list_changed: bool,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    resources_list_changed: bool,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    resource_subscriptions: Vec<String>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Asked {
+    notifications: Filter,
+    #[serde(rename = "_meta")]
+    meta: Option<Box<serde_json::value::RawValue>>,
+}
+
+impl Listens {
+    /// The agent wants to hear no more: the servers that were asked.
+    pub(super) fn end(&mut self, id: &str) -> Vec<u64> {
+        self.open.remove(id).map(|listen| listen.asked).unwrap_or_default()
+    }
+
+    /// A list changed: what each stream that asked for it is told.
+    pub(super) fn changed(&self, kind: Kind) -> Vec<Bytes> {
+        let wants = |wants: &Filter| match kind {
+            Kind::Tools => wants.tools_list_changed,
+            Kind::Prompts => wants.prompts_list_changed,
+            Kind::Resources | Kind::Templates => wants.resources_list_changed,
+        };
+        let streams = self.open.iter().filter(|(_, listen)| wants(&listen.wants));
+        streams
+            .map(|(id, _)| {
+                let params = format!(r#"{{"_meta":{{"{SUBSCRIPTION}":{id}}}}}"#);
+                frame::notification(kind.notification(), Some(&params))
+            })
+            .collect()
+    }
+}
+
+impl State {
+    /// A stream begins with what it will tell. Each server is asked for what it knows, under the same id.
+    // MCP 2026-07-28, "Subscriptions": the acknowledgement is the first message.
+    pub(super) fn listen(&mut self, id: &str, params: Option<&str>, view: &View) -> Vec<Act> {
+        if self.listens.open.len() >= LISTENS {
+            return vec![Act::Tell(acts::overloaded(id))];
+        }
+        let asked: Asked = params.and_then(|params| serde_json::from_str(params).ok()).unwrap_or_default();
+        let mut wants = asked.notifications;
+        wants.resource_subscriptions.truncate(RESOURCES);
+        let (mut at, mut numbers) = (BTreeMap::<String, Vec<String>>::new(), Vec::new());
+        wants.resource_subscriptions.retain(|public| match view.named(Kind::Resources, public) {
+            Some((route, own)) => {
+                at.entry(route.berth.name().to_owned()).or_default().push(own);
+                if !numbers.contains(&route.berth.number) {
+                    numbers.push(route.berth.number);
+                }
+                true
+            }
+            None => false,
+        });
+        let agreed = json!({ "_meta": {}, "notifications": wants });
+        let agreed = agreed.to_string().replacen("{}", &format!(r#"{{"{SUBSCRIPTION}":{id}}}"#), 1);
+        let told = frame::notification("notifications/subscriptions/acknowledged", Some(&agreed));
+        let mut acts = vec![Act::Tell(told)];
+        let meta = asked.meta.map(|meta| meta.get().to_owned());
+        for number in &numbers {
+            let Some(route) = view.route(*number) else { continue };
+            let uris = at.get(route.berth.name()).map(Vec::as_slice).unwrap_or_default();
+            acts.push(Act::Say(*number, listen_request(id, uris, meta.as_deref())));
+        }
+        self.listens.open.insert(id.into(), Listen { wants, at, asked: numbers });
+        acts
+    }
+
+    /// What a server is asked that took another's place.
+    pub(super) fn resubscribe(&mut self, to: u64, server: &str) -> Vec<Bytes> {
+        let mut texts = Vec::new();
+        match self.era {
+            Some(Era::Legacy) => {
+                for uri in self.listens.legacy.get(server).cloned().unwrap_or_default() {
+                    texts.push(self.own_request("resources/subscribe", &json!({ "uri": uri }).to_string()));
+                }
+            }
+            Some(Era::Modern) | None => {
+                for (id, listen) in &mut self.listens.open {
+                    if let Some(uris) = listen.at.get(server).filter(|_| !listen.asked.contains(&to)) {
+                        listen.asked.push(to);
+                        texts.push(listen_request(id, uris, None));
+                    }
+                }
+            }
+        }
+        texts
+    }
+
+    /// Keeps in mind what a legacy agent wants to hear of.
+    pub(super) fn note_subscription(&mut self, method: &str, server: &str, own: &str) {
+        let wanted = self.listens.legacy.entry(server.to_owned()).or_default();
+        match method {
+            "resources/subscribe" if wanted.len() < RESOURCES => {
+                wanted.insert(own.to_owned());
+            }
+            "resources/unsubscribe" => {
+                wanted.remove(own);
+            }
+            _ => {}
+        }
+    }
+
+    /// Whether the agent wants to hear of something that this server has.
+    pub(crate) fn listens_to(&self, server: &str) -> bool {
+        self.listens.legacy.get(server).is_some_and(|uris| !uris.is_empty())
+            || self.listens.open.values().any(|listen| listen.at.contains_key(server))
+    }
+}
+
+fn listen_request(id: &str, uris: &[String], meta: Option<&str>) -> Bytes {
+    let meta = meta.map(|meta| format!(r#""_meta":{meta},"#)).unwrap_or_default();
+    let wants = json!({ "resourceSubscriptions": uris });
+    let params = format!(r#"{{{meta}"notifications":{wants}}}"#);
+    format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"subscriptions/listen","params":{params}}}"#).into()
+}

@@ -1,0 +1,108 @@
+//! Both eras at one address, and who is let in.
+
+use crate::kit::{House, names, text};
+use http::Method;
+use serde_json::json;
+
+const BOTH: &str = r#"
+[servers.old]
+{bad}
+args = ["__badserver", "--era", "legacy"]
+[servers.new]
+{bad}
+args = ["__badserver", "--era", "modern"]
+"#;
+
+#[tokio::test]
+async fn either_era_calls_either_server_at_either_address() {
+    let house = House::up(BOTH).await;
+    let agent = house.agent("/mcp").await;
+    for server in ["old", "new"] {
+        let tool = format!("{server}__echo");
+        assert_eq!(text(&agent.call(&tool, json!({ "n": 1 })).await), r#"{"n":1}"#);
+        let alone = house.agent(&format!("/mcp/{server}")).await;
+        assert_eq!(text(&alone.call("echo", json!({ "n": 2 })).await), r#"{"n":2}"#);
+        let params = json!({ "name": tool, "arguments": { "n": 3 } });
+        let answer = house.modern("/mcp", "tools/call", params).await;
+        assert!(!answer.is_stream(), "an answer that comes first is no stream");
+        assert_eq!(text(&answer.json().await), r#"{"n":3}"#);
+        let params = json!({ "name": "echo", "arguments": { "n": 4 } });
+        let answer = house.modern(&format!("/mcp/{server}"), "tools/call", params).await.json().await;
+        assert_eq!((text(&answer), &answer["result"]["resultType"]), (r#"{"n":4}"#, &json!("complete")));
+    }
+    let list = house.modern("/mcp", "tools/list", json!({})).await.json().await;
+    assert_eq!((&list["result"]["ttlMs"], names(&list, "tools").len() > 20), (&json!(0), true));
+    let hello = house.modern("/mcp", "server/discover", json!({})).await.json().await;
+    assert_eq!(hello["result"]["supportedVersions"], json!(["2026-07-28"]));
+}
+
+#[tokio::test]
+async fn a_modern_request_whose_headers_say_something_else_is_refused() {
+    let house = House::open(BOTH).await;
+    let meta = json!({ "io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientCapabilities": {} });
+    let call = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": { "name": "old__echo", "_meta": meta } });
+    let right =
+        [("mcp-protocol-version", "2026-07-28"), ("mcp-method", "tools/call"), ("mcp-name", "old__echo")];
+    for (at, wrong) in [(0, "2025-11-25"), (1, "tools/list"), (2, "new__echo")] {
+        let mut headers = right;
+        headers[at].1 = wrong;
+        let answer = house.send(Method::POST, "/mcp", &headers, call.to_string()).await;
+        assert_eq!(answer.status, 400, "{wrong}");
+        assert_eq!(answer.json().await["error"]["code"], -32020, "{wrong}");
+    }
+    let mut other = call.clone();
+    other["params"]["_meta"]["io.modelcontextprotocol/protocolVersion"] = "2099-01-01".into();
+    let headers = [("mcp-protocol-version", "2099-01-01"), right[1], right[2]];
+    let answer = house.send(Method::POST, "/mcp", &headers, other.to_string()).await;
+    let refused = answer.json().await;
+    assert_eq!(
+        (&refused["error"]["code"], &refused["error"]["data"]["supported"][0]),
+        (&json!(-32022), &json!("2026-07-28"))
+    );
+    let gone = house.modern("/mcp", "ping", json!({})).await;
+    assert_eq!((gone.status.as_u16(), gone.json().await["error"]["code"].clone()), (404, json!(-32601)));
+}
+
+#[tokio::test]
+async fn a_session_that_is_not_known_is_told_apart_from_none() {
+    let house = House::open(BOTH).await;
+    let agent = house.agent("/mcp").await;
+    let ping = json!({ "jsonrpc": "2.0", "id": 1, "method": "ping" }).to_string();
+    assert_eq!(house.send(Method::POST, "/mcp", &[], ping.clone()).await.status, 400);
+    let made_up = [("mcp-session-id", "made-up")];
+    assert_eq!(house.send(Method::POST, "/mcp", &made_up, ping.clone()).await.status, 404);
+    let elsewhere = [("mcp-session-id", agent.session.as_str())];
+    assert_eq!(
+        house.send(Method::POST, "/mcp/old", &elsewhere, ping).await.status,
+        404,
+        "at its own address only"
+    );
+    assert_eq!(agent.ask("ping", json!({})).await["result"], json!({}));
+    assert_eq!(agent.delete().await, 200);
+    assert_eq!(agent.request(1, "ping", json!({})).await.status, 404);
+}
+
+#[tokio::test]
+async fn a_page_whose_name_was_bent_to_this_machine_gets_nothing() {
+    let house = House::open(BOTH).await;
+    for headers in [[("host", "evil.example.com")], [("origin", "http://evil.example.com")]] {
+        let answer = house.send(Method::POST, "/mcp", &headers, "{}".into()).await;
+        assert_eq!(answer.status, 403, "{headers:?}");
+    }
+    let broken = house.send(Method::POST, "/mcp", &[], "{".into()).await;
+    assert_eq!((broken.status.as_u16(), broken.json().await["error"]["code"].clone()), (400, json!(-32700)));
+}
+
+#[tokio::test]
+async fn a_batch_of_an_old_agent_is_answered_whole() {
+    let house = House::up(BOTH).await;
+    let agent = house.agent("/mcp").await;
+    let call = |id: u64, tool: &str| json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": { "name": tool, "arguments": { "id": id } } });
+    let mut answer = agent.post(&json!([call(1, "old__echo"), call(2, "new__echo")])).await;
+    let mut seen = Vec::new();
+    while let Some(event) = answer.event().await {
+        seen.extend(event.data["id"].as_u64());
+    }
+    seen.sort_unstable();
+    assert_eq!(seen, [1, 2]);
+}

@@ -1,0 +1,132 @@
+//! One bad server never touches another.
+
+use crate::kit::{House, in_time, names, text};
+use serde_json::json;
+
+const MIXED: &str = r#"
+[servers.good]
+{bad}
+args = ["__badserver", "--era", "legacy"]
+[servers.slow]
+{bad}
+args = ["__badserver", "--start-delay-ms", "1500"]
+[servers.dead]
+{bad}
+args = ["__badserver", "--exit", "3", "--stderr", "no licence"]
+[servers.missing]
+command = "/does/not/exist"
+"#;
+
+#[tokio::test]
+async fn a_slow_or_dead_server_delays_nobody_and_appears_when_it_is_there() {
+    let house = House::open(MIXED).await;
+    let line = house.gateway.lines().into_iter().find(|line| line.name() == "good").unwrap();
+    in_time(line.catalogue()).await.unwrap();
+    let begun = std::time::Instant::now();
+    let agent = house.agent("/mcp").await;
+    let mut own = agent.stream(None).await;
+    in_time(async {
+        while !names(&agent.ask("tools/list", json!({})).await, "tools").contains(&"good__echo".into()) {}
+    })
+    .await;
+    assert_eq!(text(&agent.call("good__echo", json!({})).await), "{}");
+    assert!(begun.elapsed().as_millis() < 1400, "nobody waits for the slow one: {:?}", begun.elapsed());
+    loop {
+        let event = own.event().await.expect("it is told when there is more");
+        if event.data["method"] == "notifications/tools/list_changed"
+            && names(&agent.ask("tools/list", json!({})).await, "tools").contains(&"slow__echo".into())
+        {
+            break;
+        }
+    }
+    let why = agent.call("dead__echo", json!({})).await;
+    assert!(text(&why).contains("no licence"), "{why}");
+    let why = agent.call("missing__anything", json!({})).await;
+    assert!(text(&why).contains("/does/not/exist"), "{why}");
+    let ready = house.send(http::Method::GET, "/readyz", &[], String::new()).await.json().await;
+    assert_eq!((&ready["ready"], &ready["servers"]["good"]), (&json!(true), &json!("up")));
+}
+
+#[tokio::test]
+async fn a_server_that_dies_keeps_its_tools_listed_and_the_others_undisturbed() {
+    let house =
+        House::up("[servers.a]\n{bad}\nargs = ['__badserver']\n[servers.b]\n{bad}\nargs = ['__badserver']")
+            .await;
+    let agent = house.agent("/mcp").await;
+    let before = agent.ask("tools/list", json!({})).await;
+    let (killed, slept) = tokio::join!(
+        agent.call("a__kill", json!({})),
+        agent.request(8, "tools/call", json!({ "name": "b__sleep", "arguments": { "ms": 300 } })),
+    );
+    assert!(text(&killed).contains("SIGKILL"), "{killed}");
+    assert!(slept.last().await["result"].get("isError").is_none());
+    assert_eq!(agent.ask("tools/list", json!({})).await["result"], before["result"]);
+    assert_eq!(text(&agent.call("a__echo", json!({})).await), "{}", "it is back by itself");
+    let generations: Vec<_> = house.gateway.lines().iter().map(|line| line.status().generation).collect();
+    assert_eq!(generations, [2, 1]);
+}
+
+#[tokio::test]
+async fn many_agents_share_one_process_unless_each_is_to_have_its_own() {
+    let text = "[servers.shared]\n{bad}\nargs=['__badserver','--era','legacy']\n[servers.own]\n{bad}\nscope='session'\nargs=['__badserver','--era','legacy','--die-on-call','2']";
+    let house = House::up(text).await;
+    let pid = house.gateway.lines().iter().find(|line| line.name() == "shared").unwrap().pid();
+    let agents = [house.agent("/mcp").await, house.agent("/mcp").await];
+    for agent in &agents {
+        agent.call("shared__echo", json!({})).await;
+        // Each process dies on its second call, and none of these is one.
+        assert!(agent.call("own__echo", json!({})).await["result"].get("isError").is_none());
+    }
+    assert_eq!(house.gateway.lines().iter().find(|line| line.name() == "shared").unwrap().pid(), pid);
+}
+
+#[tokio::test]
+async fn as_many_sessions_as_agreed_on_and_unused_ones_are_forgotten() {
+    let text = "[gateway]\nsessions = 2\nsession_idle = 300\n[servers.a]\n{bad}\nargs = ['__badserver']";
+    let house = House::up(text).await;
+    let hello = json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": { "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": { "name": "t", "version": "1" } } });
+    let agents = [house.agent("/mcp").await, house.agent("/mcp").await];
+    let refused = house.send(http::Method::POST, "/mcp", &[], hello.to_string()).await;
+    assert_eq!(refused.status, 503);
+    assert!(refused.headers.contains_key("retry-after"));
+    in_time(async {
+        while agents[0].request(1, "ping", json!({})).await.status != 404 {
+            // A ping is use: only one that comes late enough finds nobody.
+            tokio::time::sleep(std::time::Duration::from_millis(600)).await;
+        }
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_agent_ever_hears_what_is_meant_for_another() {
+    let text = "[servers.a]\n{bad}\nargs=['__badserver','--era','legacy']\n[servers.b]\n{bad}\nargs=['__badserver','--era','modern']";
+    let house = House::up(text).await;
+    let one = async |number: u64| {
+        let agent = house.agent("/mcp").await;
+        for call in 0..10 {
+            let server = if (number + call) % 2 == 0 { "a" } else { "b" };
+            // All use the same ids and the same token.
+            let params = json!({ "name": format!("{server}__progress"), "arguments": { "times": 2, "ms": 1, "of": number, "call": call }, "_meta": { "progressToken": 1 } });
+            let mut answer = agent.request(1, "tools/call", params).await;
+            let mut told = 0;
+            let last = loop {
+                let event = answer.event().await.expect("an answer").data;
+                told += u32::from(event["method"] == "notifications/progress");
+                if event.get("result").is_some() {
+                    break event;
+                }
+            };
+            let mine: serde_json::Value = serde_json::from_str(crate::kit::text(&last)).unwrap();
+            assert_eq!((&mine["of"], &mine["call"], told), (&json!(number), &json!(call), 2));
+        }
+    };
+    let mut all: Vec<_> = (0..16).map(|number| Box::pin(one(number))).collect();
+    in_time(std::future::poll_fn(|context| {
+        all.retain_mut(|agent| agent.as_mut().poll(context).is_pending());
+        if all.is_empty() { std::task::Poll::Ready(()) } else { std::task::Poll::Pending }
+    }))
+    .await;
+    let generations: Vec<_> = house.gateway.lines().iter().map(|line| line.status().generation).collect();
+    assert_eq!(generations, [1, 1], "two processes served them all");
+}

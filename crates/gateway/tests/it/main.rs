@@ -1,0 +1,11 @@
+//! The gateway as agents see it: real sockets in front, real processes behind.
+
+#![allow(clippy::disallowed_methods, reason = "tests spawn, and measure with a real clock")]
+#![allow(unreachable_pub, reason = "nobody can reach into a test")]
+
+mod eras;
+mod faults;
+mod kit;
+mod names;
+mod reload;
+mod streams;

@@ -1,0 +1,178 @@
+//! Streams: whose message goes where, what can be resumed, and how they end.
+
+use crate::kit::{House, in_time, text};
+use serde_json::{Value, json};
+
+const ONE: &str = r#"
+[servers.bad]
+{bad}
+args = ["__badserver", "--era", "legacy", "--full"]
+"#;
+
+fn progress(token: &str) -> Value {
+    json!({ "name": "bad__progress", "arguments": { "times": 3, "ms": 1 }, "_meta": { "progressToken": token } })
+}
+
+#[tokio::test]
+async fn progress_comes_on_the_stream_of_its_own_request() {
+    let house = House::up(ONE).await;
+    let agent = house.agent("/mcp").await;
+    let (mut one, mut other) = tokio::join!(
+        agent.request(1, "tools/call", progress("same")),
+        agent.request(2, "tools/call", progress("other")),
+    );
+    for (answer, token) in [(&mut one, "same"), (&mut other, "other")] {
+        let mut told = 0;
+        while let Some(event) = answer.event().await {
+            if event.data["method"] == "notifications/progress" {
+                assert_eq!(event.data["params"]["progressToken"], token);
+                told += 1;
+            }
+        }
+        assert_eq!(told, 3, "{token}");
+    }
+    let modern = house.modern("/mcp/bad", "tools/call", {
+        let mut params = progress("m");
+        params["name"] = "progress".into();
+        params
+    });
+    let mut modern = modern.await;
+    assert!(modern.is_stream());
+    assert_eq!(modern.event().await.unwrap().data["params"]["progressToken"], "m");
+}
+
+#[tokio::test]
+async fn a_stream_that_was_cut_is_resumed_behind_the_last_event() {
+    let house = House::up(ONE).await;
+    let agent = house.agent("/mcp/bad").await;
+    let call = json!({ "name": "sleep", "arguments": { "ms": 1500 } });
+    let mut cut = agent.request(1, "tools/call", call).await;
+    let first = cut.event().await.unwrap();
+    assert_eq!(first.data, Value::Null, "it says nothing but where it can be resumed");
+    drop(cut);
+    let mut resumed = agent.stream(first.id.as_deref()).await;
+    loop {
+        let event = resumed.event().await.expect("the answer");
+        if event.data["id"] == 1 {
+            assert!(event.data["result"].is_object(), "{event:?}");
+            break;
+        }
+    }
+    assert!(resumed.event().await.is_none(), "and that was all");
+    assert_eq!(agent.stream(Some("99-1")).await.status, 400);
+}
+
+#[tokio::test]
+async fn hanging_up_on_a_modern_request_takes_it_back() {
+    let book = std::env::temp_dir().join(format!("linetender-gateway-{}-hang-up", std::process::id()));
+    let text = ONE.replace("\"--full\"", &format!("\"--book\", \"{}\"", book.display()));
+    let house = House::up(&text).await;
+    let progress = |name: &str| json!({ "name": name, "arguments": { "times": 1_000_000, "ms": 5 }, "_meta": { "progressToken": 1 } });
+    for (path, name, times) in [("/mcp", "bad__progress", 1), ("/mcp/bad", "progress", 2)] {
+        let mut answer = house.modern(path, "tools/call", progress(name)).await;
+        answer.event().await.unwrap();
+        drop(answer);
+        in_time(async {
+            while std::fs::read_to_string(&book).unwrap_or_default().matches("cancelled:").count() < times {
+                tokio::task::yield_now().await;
+            }
+        })
+        .await;
+    }
+    let echo = house.modern("/mcp", "tools/call", json!({ "name": "bad__echo", "arguments": {} })).await;
+    assert_eq!(text_of(echo).await, "{}", "the line is free for others");
+    assert_eq!(house.gateway.lines().pop().unwrap().status().generation, 1, "and its one process lives on");
+    let _ = std::fs::remove_file(book);
+}
+
+async fn text_of(answer: crate::kit::Answer) -> String {
+    text(&answer.json().await).to_owned()
+}
+
+#[tokio::test]
+async fn a_resource_that_changes_is_heard_of_by_whoever_asked() {
+    let house = House::up(ONE).await;
+    let (asked, other) = (house.agent("/mcp").await, house.agent("/mcp").await);
+    let uri = "linetender://bad/note://a";
+    assert_eq!(asked.ask("resources/subscribe", json!({ "uri": uri })).await["result"], json!({}));
+    let (mut hears, mut silent) = (asked.stream(None).await, other.stream(None).await);
+    let wants = json!({ "notifications": { "resourceSubscriptions": [uri] } });
+    let mut modern = house.modern("/mcp", "subscriptions/listen", wants).await;
+    let first = modern.event().await.unwrap().data;
+    assert_eq!(first["method"], "notifications/subscriptions/acknowledged");
+    assert_eq!(first["params"]["notifications"]["resourceSubscriptions"], json!([uri]));
+    // It is known that the server was told only once it says so.
+    let updated = async |stream: &mut crate::kit::Answer| loop {
+        let event = stream.event().await.unwrap().data;
+        if event["method"] == "notifications/resources/updated" {
+            return event["params"].clone();
+        }
+    };
+    let heard = in_time(async {
+        loop {
+            other.call("bad__touch", json!({ "uri": "note://a" })).await;
+            let wait = std::time::Duration::from_millis(200);
+            if let Ok(heard) = tokio::time::timeout(wait, updated(&mut hears)).await {
+                return heard;
+            }
+        }
+    });
+    assert_eq!(heard.await["uri"], uri);
+    let told = updated(&mut modern).await;
+    assert_eq!(
+        (&told["uri"], &told["_meta"]["io.modelcontextprotocol/subscriptionId"]),
+        (&json!(uri), &json!("m"))
+    );
+    assert_eq!(silent.event().await.unwrap().data, Value::Null, "where it begins");
+    assert!(
+        tokio::time::timeout(std::time::Duration::from_millis(100), silent.event()).await.is_err(),
+        "it asked for nothing"
+    );
+}
+
+#[tokio::test]
+async fn told_to_stop_it_finishes_what_is_under_way_and_ends_its_streams() {
+    let mut house = House::up(ONE).await;
+    let agent = house.agent("/mcp").await;
+    let mut own = agent.stream(None).await;
+    own.event().await.unwrap();
+    let mut listens = house.modern("/mcp", "subscriptions/listen", json!({ "notifications": {} })).await;
+    listens.event().await.unwrap();
+    let call = json!({ "name": "bad__sleep", "arguments": { "ms": 1000 } });
+    let mut under_way = agent.request(1, "tools/call", call).await;
+    drop(agent);
+    house.stop();
+    assert!(own.event().await.is_none());
+    assert_eq!(listens.event().await.unwrap().data["result"]["resultType"], "complete");
+    assert!(listens.event().await.is_none());
+    let mut last = Value::Null;
+    while let Some(event) = under_way.event().await {
+        last = event.data;
+    }
+    assert_eq!(last["id"], 1, "{last}");
+    assert_eq!(house.ended().await, linetender_gateway::front::Served::Finished);
+}
+
+#[tokio::test]
+async fn an_agent_that_does_not_read_is_bounded_and_told_what_it_missed() {
+    let house = House::up(ONE).await;
+    let (idle, busy) = (house.agent("/mcp").await, house.agent("/mcp").await);
+    idle.ask("resources/subscribe", json!({ "uri": "linetender://bad/note://a" })).await;
+    let touch = |id: u64| json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": { "name": "bad__touch", "arguments": { "uri": "note://a" } } });
+    for _ in 0..13 {
+        let batch: Value = (0..100).map(touch).collect();
+        busy.post(&batch).await.last().await;
+    }
+    // Nobody else was held up; and the one that did not read is told.
+    assert_eq!(text(&busy.call("bad__echo", json!({})).await), "{}");
+    let mut late = idle.stream(None).await;
+    assert_eq!(late.event().await.unwrap().data, Value::Null, "where it begins");
+    let told = late.event().await.unwrap().data;
+    assert_eq!(told["method"], "notifications/message", "{told}");
+    assert!(told["params"]["data"].as_str().unwrap().contains("messages are lost"), "{told}");
+    assert_eq!(
+        late.event().await.unwrap().data["method"],
+        "notifications/resources/updated",
+        "and the newest are there"
+    );
+}
