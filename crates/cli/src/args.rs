@@ -109,6 +109,10 @@ pub(crate) struct Serve {
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) listen: Option<std::net::SocketAddr>,
 
+    /// Writes nothing into the journal.
+    #[arg(long)]
+    pub(crate) no_journal: bool,
+
     /// Serves a single agent on stdin and stdout instead.
     #[arg(long, conflicts_with = "listen")]
     pub(crate) stdio: bool,

@@ -1,4 +1,4 @@
-//! A shim as a holder: its journal and its socket. Neither may keep an agent from its server.
+//! A shim or a gateway as a holder: its journal and its socket. Neither may keep an agent from its server.
 
 use std::time::Duration;
 
@@ -32,7 +32,7 @@ impl Keep {
 }
 
 /// Begins to hold. What cannot be written or listened to is said once, and done without.
-pub(crate) fn begin(server: &str, keep: Keep) -> Holder {
+pub(crate) fn begin(door: &'static str, server: Option<&str>, keep: Keep) -> Holder {
     let journal = match (keep, places::journal()) {
         (Keep::Nothing, _) => None,
         (Keep::Journal(_), None) => {
@@ -43,13 +43,13 @@ pub(crate) fn begin(server: &str, keep: Keep) -> Holder {
             .inspect_err(|error| tracing::warn!(%error, "no journal"))
             .ok(),
     };
-    let holder = Holder::new("run", Some(server.to_owned()), journal);
+    let holder = Holder::new(door, server.map(str::to_owned), journal);
     let words = std::env::args_os().map(|word| word.to_string_lossy().into_owned());
     holder.begin(env!("CARGO_PKG_VERSION"), &Redacted::head(&shown(words).join(" "), ARGV_SHOWN));
     if let Some(folder) = places::runtime()
         && let Err(error) = holder.listen(&folder)
     {
-        tracing::warn!(%error, folder = %folder.display(), "`linetender status` will not see this shim");
+        tracing::warn!(%error, folder = %folder.display(), "`linetender status` will not see this process");
     }
     holder
 }

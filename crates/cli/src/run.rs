@@ -37,7 +37,7 @@ pub(crate) fn run(args: &args::Run) -> ExitCode {
     };
     let memory = if args.no_memory { None } else { memory() };
     let signal = runtime.block_on(async {
-        let holder = hold::begin(server.name(), keep);
+        let holder = hold::begin("run", Some(server.name()), keep);
         serve(server, memory, &holder).await
     });
     // Reading from stdin may still block a thread; nothing is left to wait for.

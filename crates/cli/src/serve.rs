@@ -4,6 +4,8 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
+use linetender::Rig;
+use linetender::journal::Rotation;
 use linetender_gateway::config::{self, Config};
 use linetender_gateway::{Gateway, front, stdio};
 use notify::RecursiveMode;
@@ -11,7 +13,8 @@ use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{mpsc, oneshot};
 
-use crate::{args, log};
+use crate::pipes::Pipes;
+use crate::{args, hold, log};
 
 /// How long a file has to be left alone before it is read again: editors write in several steps.
 const SETTLED: Duration = Duration::from_millis(200);
@@ -67,14 +70,24 @@ async fn serve(args: &args::Serve, mut config: Config) -> ExitCode {
     }
     let drain = Duration::from_millis(config.gateway.drain);
     let listen = config.gateway.listen;
-    let gateway = Gateway::start(config);
+    let keep = if args.no_journal { hold::Keep::Nothing } else { hold::Keep::Journal(Rotation::default()) };
+    let holder = hold::begin("serve", None, keep);
+    let gateway = Gateway::start_on(Rig::new().held_by(&holder), config);
     let (told, stop) = oneshot::channel();
     let stopped = async {
         let _ = stop.await;
     };
     let serving = async {
         if args.stdio {
-            let ended = stdio::serve(&gateway, tokio::io::stdin(), tokio::io::stdout(), stopped).await;
+            let Pipes { input, output, gone, borrowed } = Pipes::take();
+            let over = async {
+                tokio::select! {
+                    () = stopped => {}
+                    () = gone.for_good() => {}
+                }
+            };
+            let ended = stdio::serve(&gateway, input, output, over).await;
+            drop(borrowed);
             tracing::info!(?ended, "session");
             return ExitCode::SUCCESS;
         }
@@ -106,6 +119,7 @@ async fn serve(args: &args::Serve, mut config: Config) -> ExitCode {
         tracing::warn!("some servers did not end in time; their reapers clean up");
         code = ExitCode::FAILURE;
     }
+    holder.end("it was told to stop", hold::LAST_ENTRY).await;
     code
 }
 

@@ -42,9 +42,17 @@ impl Gateway {
     /// # Panics
     /// Outside a tokio runtime.
     pub fn start(config: Config) -> Self {
+        Self::start_on(Rig::new(), config)
+    }
+
+    /// The same, with its lines on this rig, which may be held by somebody who follows them.
+    ///
+    /// # Panics
+    /// Outside a tokio runtime.
+    pub fn start_on(rig: Rig, config: Config) -> Self {
         let board = watch::Sender::new(Arc::new(Board::of(&[], &config.gateway)));
         let gateway = Self(Arc::new(Inner {
-            rig: Rig::new(),
+            rig,
             settings: config.gateway.clone(),
             board,
             last: AtomicU64::new(0),
