@@ -74,8 +74,8 @@ struct Current {
     wire_open: bool,
     probing: Arc<AtomicBool>,
     lists: Lists,
-    /// How often they were read.
-    readings: u32,
+    /// Up to when readings are paid for: each costs a while, and a few may be owed.
+    read_until: Option<tokio::time::Instant>,
     /// Everything that works for this generation; ends with it.
     tasks: JoinSet<()>,
 }
@@ -402,7 +402,7 @@ impl Running {
             wire_open: true,
             probing,
             lists,
-            readings: 0,
+            read_until: None,
             tasks,
         });
     }

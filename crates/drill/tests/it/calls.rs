@@ -99,7 +99,8 @@ async fn a_flood_of_list_changes_is_read_a_few_times_at_most() {
     bad.call("flood_list_changed", r#"{"nonce":"a","times":2000}"#).await.unwrap();
     bad.works().await;
     // A flood of two thousand is a handful of readings, one at a time.
-    assert!((2..=4).contains(&readings(&bad)), "{}", readings(&bad));
+    eventually(|| (readings(&bad) >= 2).then_some(())).await;
+    assert!(readings(&bad) <= 4, "{}", readings(&bad));
     bad.leaves_nothing().await;
 }
 

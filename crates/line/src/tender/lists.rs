@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use linetender_core::Generation;
 use linetender_wire::handshake::Era;
+use tokio::time::Instant;
 
 use super::{News, Running};
 use crate::catalogue::{Catalogue, Change};
@@ -12,7 +13,8 @@ use crate::clock::duration;
 use crate::line;
 use crate::listen::listen;
 
-/// How often a generation's lists are read as soon as it says that they changed; after that no more than once in so long.
+/// How often a generation's lists are read as soon as it says that they changed; if it says so more often than once in so
+/// long, that is how often they are read.
 const READ_AT_ONCE: u32 = 3;
 const READ_GAP: Duration = Duration::from_secs(1);
 
@@ -64,13 +66,13 @@ impl Running {
             return;
         }
         current.lists = Lists::Reading;
-        current.readings += 1;
-        let often = current.readings > READ_AT_ONCE;
+        let now = Instant::now();
+        let paid = current.read_until.map_or(now, |until| until.max(now)) + READ_GAP;
+        current.read_until = Some(paid);
+        let wait = (paid - now).saturating_sub(READ_GAP * READ_AT_ONCE);
         current.tasks.spawn(async move {
             // A server may say that its lists changed whenever they are read.
-            if often {
-                tokio::time::sleep(READ_GAP).await;
-            }
+            tokio::time::sleep(wait).await;
             let meta = (link.era() == Era::Modern).then(|| server.hello.meta().to_string());
             let limit = duration(server.policy.settings().dial.handshake);
             let read = tokio::time::timeout(limit, Catalogue::read(&link, meta, &before)).await;

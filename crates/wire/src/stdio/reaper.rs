@@ -35,7 +35,8 @@ const GIVE_UP: u32 = 10_000;
 /// How often it looks for dead orphans while nothing happens.
 const BURY: Timespec = Timespec { tv_sec: 2, tv_nsec: 0 };
 
-/// Becomes the reaper if the arguments say so. A host program calls this first thing in `main`.
+/// Becomes the reaper if the arguments say so. A host program calls this first thing in `main`, before it has threads: not
+/// inside `#[tokio::main]`.
 ///
 /// ```no_run
 /// use std::process::ExitCode;
