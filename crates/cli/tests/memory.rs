@@ -159,3 +159,29 @@ fn an_agent_that_leaves_early_does_not_make_a_start_fail() {
     }
     home.agent(SILENT).greeted();
 }
+
+#[test]
+fn thirty_that_an_agent_starts_at_once_are_all_up_and_no_start_counts_as_failed() {
+    let home = Home::new("thirty");
+    let mut agents: Vec<Agent> = (0..30).map(|_| home.bad("")).collect();
+    let hello = json!({ "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": { "name": "t", "version": "1" } });
+    for agent in &mut agents {
+        agent.send(&json!("hello"), "initialize", &hello);
+    }
+    for agent in &mut agents {
+        assert!(agent.hear()["result"].is_object());
+        let answer = agent.call(&json!(1), "echo", &json!({ "n": 1 }));
+        assert_eq!(answer["result"]["content"][0]["text"], r#"{"n":1}"#);
+    }
+    let journal = home.path().join("linetender/journal.jsonl");
+    let count = |state: &str| {
+        let text = fs::read_to_string(&journal).unwrap_or_default();
+        text.lines().filter(|line| line.contains(&format!(r#""state":"{state}""#))).count()
+    };
+    let start = std::time::Instant::now();
+    while count("up") < 30 {
+        assert!(start.elapsed().as_secs() < 20, "{} are up", count("up"));
+        std::thread::yield_now();
+    }
+    assert_eq!((count("up"), count("ending"), count("waiting"), count("parked")), (30, 0, 0, 0));
+}
