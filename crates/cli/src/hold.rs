@@ -46,10 +46,13 @@ pub(crate) fn begin(door: &'static str, server: Option<&str>, keep: Keep) -> Hol
     let holder = Holder::new(door, server.map(str::to_owned), journal);
     let words = std::env::args_os().map(|word| word.to_string_lossy().into_owned());
     holder.begin(env!("CARGO_PKG_VERSION"), &Redacted::head(&shown(words).join(" "), ARGV_SHOWN));
-    if let Some(folder) = places::runtime()
-        && let Err(error) = holder.listen(&folder)
-    {
-        tracing::warn!(%error, folder = %folder.display(), "`linetender status` will not see this process");
+    // One that is left over from somebody else's login may not be ours to write to.
+    let heard = places::sockets().iter().try_fold(None, |_, folder| match holder.listen(folder) {
+        Ok(()) => Err(()),
+        Err(error) => Ok(Some((error, folder.display().to_string()))),
+    });
+    if let Ok(Some((error, folder))) = heard {
+        tracing::warn!(%error, folder, "`linetender status` will not see this process");
     }
     holder
 }
@@ -64,10 +67,21 @@ fn shown(words: impl Iterator<Item = String>) -> Vec<String> {
             match word.strip_prefix("--header=") {
                 Some(header) => format!("--header={}", hide(header)),
                 None if before => hide(&word),
-                None => word,
+                None => origin(word),
             }
         })
         .collect()
+}
+
+/// Of an address, what everybody may know: its path and its query are keys more often than one would think.
+fn origin(word: String) -> String {
+    match word.split_once("://") {
+        Some((scheme @ ("http" | "https"), rest)) => {
+            let host = rest.split(['/', '?', '#']).next().unwrap_or_default();
+            format!("{scheme}://{}", host.rsplit('@').next().unwrap_or(host))
+        }
+        _ => word,
+    }
 }
 
 #[cfg(test)]
@@ -76,7 +90,14 @@ mod tests {
 
     #[test]
     fn the_value_of_a_header_is_never_shown() {
-        let words = ["run", "--header", "X-Key: hunter2", "--header=X-Other: hunter3", "https://x", "a: b"];
+        let words = [
+            "run",
+            "--header",
+            "X-Key: hunter2",
+            "--header=X-Other: hunter3",
+            "https://a:hunter4@x/hunter5?k=6",
+            "a: b",
+        ];
         let shown = shown(words.into_iter().map(str::to_owned)).join(" ");
         assert_eq!(shown, "run --header X-Key: […] --header=X-Other: […] https://x a: b");
     }

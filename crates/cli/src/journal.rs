@@ -33,9 +33,13 @@ fn print(args: &args::Journal) -> io::Result<()> {
     };
     let places = places::journals();
     for path in &places {
-        let read = last(path, args.last, wanted)?;
-        entries.extend(read.entries);
-        unread += read.unread;
+        match last(path, args.last, wanted) {
+            Ok(read) => {
+                entries.extend(read.entries);
+                unread += read.unread;
+            }
+            Err(error) => eprintln!("linetender: {} cannot be read: {error}", path.display()),
+        }
     }
     // Times of one length and one zone sort as they are spelt.
     entries.sort_by(|(_, one), (_, other)| one.at.cmp(&other.at));
@@ -47,7 +51,9 @@ fn print(args: &args::Journal) -> io::Result<()> {
             writeln!(out, "{}  {:>7}  {}", entry.at, entry.holder, words(&entry.what))?;
         }
     }
-    if entries.is_empty() && !args.json {
+    if let (true, false, Some(server)) = (entries.is_empty(), args.json, &args.server) {
+        writeln!(out, "There are no entries of {server}. Without --server, all are shown.")?;
+    } else if entries.is_empty() && !args.json {
         writeln!(
             out,
             "Nothing has been written yet. A server that runs behind `linetender run -- COMMAND` leaves its traces here:"

@@ -1,6 +1,8 @@
 //! `linetender run -- COMMAND`: one server behind, one agent in front.
 
-use std::path::Path;
+mod name;
+
+use std::io::IsTerminal as _;
 use std::process::ExitCode;
 
 use linetender::holder::Holder;
@@ -27,6 +29,11 @@ pub(crate) fn run(args: &args::Run) -> ExitCode {
     if let Err(error) = log::start(args.log.as_deref()) {
         eprintln!("linetender: cannot write the log: {error}");
         return ExitCode::FAILURE;
+    }
+    if std::io::stdin().is_terminal() {
+        eprintln!(
+            "linetender: waiting for an agent on stdin. This line belongs into an agent's configuration; see --help."
+        );
     }
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,
@@ -55,7 +62,9 @@ fn server(args: &args::Run) -> Result<Server, String> {
                 "--dir is for a server that is a command; one at an address runs elsewhere".to_owned()
             );
         }
-        let host = first.split('/').nth(2).unwrap_or_default().to_owned();
+        let host = first.split('/').nth(2).unwrap_or_default();
+        // Credentials are refused there, but not before it has a name.
+        let host = host.rsplit('@').next().unwrap_or(host).to_owned();
         let server = Server::http(args.name.clone().unwrap_or(host), &first);
         args.header.iter().fold(server, |server, (name, value)| server.header(name, value))
     } else {
@@ -65,7 +74,7 @@ fn server(args: &args::Run) -> Result<Server, String> {
                     .to_owned(),
             );
         }
-        let name = args.name.clone().unwrap_or_else(|| short_name(&args.command));
+        let name = args.name.clone().unwrap_or_else(|| name::of(&args.command));
         // The agent put the server's tokens into our environment: it is passed on whole.
         Server::stdio(name, args.command.iter()).inherit_env()
     };
@@ -114,14 +123,4 @@ async fn serve(server: Server, memory: Option<Memory>, holder: &Holder) -> Optio
     holder.end(why, hold::LAST_ENTRY).await;
     drop(borrowed);
     signal
-}
-
-/// What people would call it: the first word that names something, not `npx` or a flag. A script's text names nothing.
-fn short_name(command: &[std::ffi::OsString]) -> String {
-    let words: Vec<_> = command.iter().map(|word| word.to_string_lossy()).collect();
-    let script = words.iter().any(|word| *word == "-c");
-    let named = words.iter().skip(1).find(|word| !script && !word.starts_with('-')).or(words.first());
-    let name = named.map(|word| word.rsplit('/').next().unwrap_or(word).to_owned()).unwrap_or_default();
-    let stem = Path::new(&name).file_stem().map_or(name.clone(), |stem| stem.to_string_lossy().into_owned());
-    linetender::Redacted::head(&stem, 60).to_string()
 }

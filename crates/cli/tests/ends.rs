@@ -88,7 +88,7 @@ fn an_agent_that_closes_its_input_gets_the_answers_that_are_under_way() {
 }
 
 #[test]
-fn an_agent_that_sends_garbage_is_told_and_served_on() {
+fn an_agent_that_sends_garbage_is_served_on_and_told_where_it_can_be() {
     let mut agent = Agent::up(&[]);
     let to = agent.to.as_mut().unwrap();
     let mut garbage = vec![
@@ -108,7 +108,9 @@ fn an_agent_that_sends_garbage_is_told_and_served_on() {
     for bytes in garbage {
         to.write_all(&bytes).unwrap();
     }
-    // What it makes of each may differ; that it goes on does not.
+    // Of all that, only the last says which request it is.
+    let refused = agent.hear();
+    assert_eq!((&refused["id"], &refused["error"]["code"]), (&json!(7), &json!(-32600)), "{refused}");
     let answer = agent.call(&json!("after"), "echo", &json!({ "n": 1 }));
     assert_eq!(answer["result"]["content"][0]["text"], r#"{"n":1}"#, "{answer}");
     assert!(resident(agent.shim.id()) < 64, "{} MiB", resident(agent.shim.id()));

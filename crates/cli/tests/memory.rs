@@ -58,6 +58,28 @@ impl Home {
     }
 }
 
+impl Home {
+    /// Waits until this many starts in a row are known to have failed; the third is the last that anybody knows of.
+    fn failures(&self, wanted: usize) {
+        if wanted == 3 {
+            return self.pages(0);
+        }
+        let folder = self.0.join("linetender/servers");
+        let known = || {
+            let pages = fs::read_dir(&folder)
+                .unwrap()
+                .flatten()
+                .filter_map(|page| fs::read_to_string(page.path()).ok());
+            pages.filter(|text| text.contains(&format!(r#""failed_starts":{wanted}"#))).count() == 1
+        };
+        let start = std::time::Instant::now();
+        while !known() {
+            assert!(start.elapsed().as_secs() < 20, "not {wanted} failed starts");
+            std::thread::yield_now();
+        }
+    }
+}
+
 impl Drop for Home {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.0);
@@ -122,6 +144,9 @@ fn a_capability_that_has_vanished_is_refused_with_the_reason() {
     let message = error["message"].as_str().unwrap();
     assert!(message.contains("no longer offers prompts"), "{error}");
     assert_eq!(error["data"]["source"], "linetender");
+    // A model is told as of any other failure.
+    let call = agent.ask(&json!(4), "prompts/list", &json!({}));
+    assert_eq!(call["error"]["code"], 7007, "{call}");
     // What never was there is the server's own business.
     assert_eq!(agent.ask(&json!(3), "no/such", &json!({}))["error"]["code"], -32601);
 }
@@ -139,12 +164,14 @@ fn another_version_is_not_remembered_again() {
 fn three_starts_that_failed_and_nobody_is_greeted_from_memory_any_more() {
     let home = Home::new("failed");
     home.known("");
-    let mut agent = home.agent("exit 3").greeted();
-    let answer = agent.call(&json!(1), "echo", &json!({}));
-    assert_eq!(answer["result"]["isError"], true, "{answer}");
-    assert!(answer["result"]["content"][0]["text"].as_str().unwrap().contains("status 3"), "{answer}");
-    home.pages(0);
-    drop(agent);
+    for start in 0..3 {
+        let mut agent = home.agent("exit 3").greeted();
+        let answer = agent.call(&json!(1), "echo", &json!({}));
+        assert_eq!(answer["result"]["isError"], true, "{answer}");
+        let text = answer["result"]["content"][0]["text"].as_str().unwrap();
+        assert!(text.contains("status 3"), "{answer}");
+        home.failures(start + 1);
+    }
     let mut agent = home.agent("exit 3");
     let hello = json!({ "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": { "name": "t", "version": "1" } });
     assert!(agent.ask(&json!(1), "initialize", &hello)["error"]["code"].is_i64());
@@ -184,4 +211,31 @@ fn thirty_that_an_agent_starts_at_once_are_all_up_and_no_start_counts_as_failed(
         std::thread::yield_now();
     }
     assert_eq!((count("up"), count("ending"), count("waiting"), count("parked")), (30, 0, 0, 0));
+}
+
+#[test]
+fn what_an_agent_says_while_a_known_server_starts_reaches_it() {
+    let home = Home::new("says");
+    home.known("");
+    let book = home.path().join("book");
+    let mut agent = home.bad(&format!("--start-delay-ms 200 --book '{}'", book.display())).greeted();
+    agent.say(&json!({ "jsonrpc": "2.0", "method": "notifications/custom", "params": { "x": 1 } }));
+    let start = std::time::Instant::now();
+    while !fs::read_to_string(&book).unwrap_or_default().contains("notifications/custom") {
+        assert!(start.elapsed().as_secs() < 20, "it was never heard");
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn what_others_could_have_written_is_not_believed() {
+    let home = Home::new("others");
+    home.known("");
+    let folder = home.path().join("linetender/servers");
+    // A pipe in the key's place would keep it waiting for whoever writes into that.
+    fs::remove_file(folder.join("key")).unwrap();
+    let made = std::process::Command::new("mkfifo").arg(folder.join("key")).status().unwrap();
+    assert!(made.success());
+    let mut agent = home.bad("").greeted();
+    agent.call(&json!(1), "echo", &json!({}));
 }

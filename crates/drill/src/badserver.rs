@@ -86,6 +86,9 @@ impl Server {
             if !asks && message.get("id").is_some() {
                 self.told(&message);
             }
+            if let (None, Some(method)) = (message.get("id"), message["method"].as_str()) {
+                self.pen.lock().unwrap_or_else(PoisonError::into_inner).write("heard", method);
+            }
             if message["method"] == "notifications/cancelled" {
                 self.listens.cancel(&message["params"]["requestId"]);
                 let nonce = format!("cancelled:{}", message["params"]["requestId"]);

@@ -22,6 +22,10 @@ pub struct Catalogue {
     lists: BTreeMap<Kind, Vec<Item>>,
     /// Lists that the server says it has, and that were never read.
     unread: BTreeSet<Kind>,
+    /// Lists that this generation did not give: they are what they were.
+    kept: BTreeSet<Kind>,
+    /// Whether it was known before this line.
+    remembered: bool,
 }
 
 /// Which list.
@@ -119,7 +123,7 @@ impl Catalogue {
     pub(crate) fn remembered(lists: BTreeMap<Kind, Vec<Box<RawValue>>>) -> Self {
         let items = |list: Vec<Box<RawValue>>| list.iter().map(|entry| Item::of(entry).hearsay()).collect();
         let lists = lists.into_iter().map(|(kind, list)| (kind, items(list))).collect();
-        Self { generation: 0, lists, unread: BTreeSet::new() }
+        Self { lists, remembered: true, ..Self::default() }
     }
 
     /// Its lists, to be known the next time.
@@ -135,12 +139,12 @@ impl Catalogue {
 
     /// Whether it says anything of the server, be it of this line or of one before.
     pub(crate) fn is_known(&self) -> bool {
-        self.generation > 0 || !self.lists.is_empty()
+        self.generation > 0 || self.remembered
     }
 
-    /// Whether every list that the server has could be read.
+    /// Whether every list that the server has was read from it.
     pub(crate) fn is_whole(&self) -> bool {
-        self.generation > 0 && self.unread.is_empty()
+        self.generation > 0 && self.unread.is_empty() && self.kept.is_empty()
     }
 
     /// A whole list as the result of asking for it, if it is known.
@@ -210,7 +214,7 @@ impl Catalogue {
             .and_then(|greeting| serde_json::from_str(&greeting.result).ok())
             .map(|result: serde_json::Value| result["capabilities"].clone())
             .unwrap_or_default();
-        let (mut lists, mut unread) = (BTreeMap::new(), BTreeSet::new());
+        let (mut lists, mut unread, mut was_kept) = (BTreeMap::new(), BTreeSet::new(), BTreeSet::new());
         for kind in Kind::ALL {
             if capabilities.get(kind.capability()).is_none() {
                 continue;
@@ -230,12 +234,13 @@ impl Catalogue {
                     unread.insert(kind);
                     continue;
                 };
+                was_kept.insert(kind);
                 // It is shown, but it is not this generation's word: nothing is safe because of it.
                 kept.iter().map(Item::hearsay).collect()
             };
             lists.insert(kind, items);
         }
-        Some(Self { generation: link.generation.number(), lists, unread })
+        Some(Self { generation: link.generation.number(), lists, unread, kept: was_kept, remembered: false })
     }
 }
 

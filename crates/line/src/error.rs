@@ -41,6 +41,8 @@ pub enum CallErrorKind {
     Lost,
     /// The server answered with something that cannot be passed on.
     BadAnswer,
+    /// The server refuses what it offered when the agent's session began.
+    Vanished,
 }
 
 impl CallError {
@@ -57,6 +59,7 @@ impl CallError {
             Delivery::Unknown(_) => {
                 "It is unknown whether the call was executed: check for its effects before you repeat it."
             }
+            Delivery::Answered if self.kind == CallErrorKind::Vanished => "The server refused the call.",
             Delivery::Answered => "The server did process the call; repeating it would run it again.",
         };
         let then = match self.kind {
@@ -64,6 +67,7 @@ impl CallError {
             CallErrorKind::Refused(Refusal::StateLost) => {
                 "Whatever the server kept in memory is lost; set it up again.".to_owned()
             }
+            CallErrorKind::Vanished => "A new connection will see what it offers now.".to_owned(),
             CallErrorKind::TimedOut => "linetender is looking whether the server is still alive.".to_owned(),
             CallErrorKind::BadAnswer | CallErrorKind::Overloaded => "The server is still running.".to_owned(),
             _ => format!("linetender reconnects by itself; next try: {}.", self.next_try),
@@ -97,6 +101,7 @@ impl CallError {
             CallErrorKind::TimedOut => 7004,
             CallErrorKind::Lost => 7005,
             CallErrorKind::BadAnswer => 7006,
+            CallErrorKind::Vanished => 7007,
         }
     }
 }
@@ -110,6 +115,7 @@ impl fmt::Display for CallErrorKind {
             Self::TimedOut => "timed-out",
             Self::Lost => "lost",
             Self::BadAnswer => "bad-answer",
+            Self::Vanished => "vanished",
         })
     }
 }

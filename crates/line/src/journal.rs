@@ -21,7 +21,6 @@ pub use entry::{Entry, LONGEST_LINE, Reason, VERSION, What};
 pub(crate) use entry::{rfc3339, wall_clock};
 use file::Pages;
 pub use file::Rotation;
-pub(crate) use file::folder;
 pub use read::{Last, last};
 
 /// Entries that wait to be written.

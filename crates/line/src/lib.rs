@@ -33,6 +33,7 @@ mod ledger;
 mod line;
 mod listen;
 mod memory;
+mod private;
 #[cfg(all(test, shuttle))]
 mod races;
 mod reach;

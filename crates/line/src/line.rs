@@ -7,7 +7,7 @@ use std::hash::{BuildHasher as _, RandomState};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize};
 
-use linetender_core::{Asked, Command, Gate, Generation, RetryBudget};
+use linetender_core::{Asked, Command, Delivery, Gate, Generation, RetryBudget};
 use linetender_wire::handshake::{Era, Greeting, Hello};
 use tokio::sync::{Semaphore, broadcast, mpsc, oneshot, watch};
 
@@ -193,6 +193,12 @@ impl Line {
     /// The error of somebody who waited for it to be up, and never found it so.
     pub(crate) fn given_up(&self, cause: String) -> CallError {
         self.probe_call().error_before(CallErrorKind::Lost, cause)
+    }
+
+    /// The error of a call that the server refused because it does not offer any more what it did.
+    pub(crate) fn vanished(&self, cause: String) -> CallError {
+        let error = self.probe_call().error_before(CallErrorKind::Vanished, cause);
+        CallError { phase: "answered", delivery: Delivery::Answered, stderr: None, ..error }
     }
 
     /// A call that is never made: it only waits, or explains why it cannot.

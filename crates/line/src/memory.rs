@@ -9,7 +9,7 @@
 
 mod page;
 
-use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::fs::{self, File};
 use std::hash::Hasher as _;
 use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
@@ -19,6 +19,7 @@ use linetender_wire::handshake::Era;
 use siphasher::sip128::{Hasher128 as _, SipHasher13};
 
 use crate::call::Members;
+use crate::private;
 use crate::server::Server;
 pub(crate) use page::{Page, Remembered};
 
@@ -36,10 +37,10 @@ impl Memory {
     /// Opens the memory in this folder, or begins one.
     ///
     /// # Errors
-    /// If the folder or the key in it can be neither read nor made.
+    /// If the folder or the key in it can be neither read nor made, or belong to somebody else.
     pub fn open(folder: impl Into<PathBuf>) -> io::Result<Self> {
         let folder = folder.into();
-        private_folder(&folder)?;
+        private::folder(&folder)?;
         let key = match read_key(&folder) {
             Ok(key) => key,
             Err(_) => make_key(&folder)?,
@@ -83,14 +84,6 @@ fn what_it_can(era: Era, introduction: Option<&str>) -> Vec<String> {
     std::iter::once(format!("{era:?}")).chain(values).collect()
 }
 
-fn private_folder(folder: &Path) -> io::Result<()> {
-    let mut builder = DirBuilder::new();
-    builder.recursive(true);
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(folder)
-}
-
 /// A name beside a file's own that nobody else writes to now. What a dead process of the same number left there goes.
 fn draft_of(path: &Path) -> PathBuf {
     static DRAFTS: AtomicU64 = AtomicU64::new(0);
@@ -100,18 +93,9 @@ fn draft_of(path: &Path) -> PathBuf {
     draft
 }
 
-/// A new file that nobody else may read, and that was not there before.
-fn private_file(path: &Path) -> io::Result<File> {
-    let mut options = OpenOptions::new();
-    options.write(true).create_new(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options.open(path)
-}
-
 fn read_key(folder: &Path) -> io::Result<[u8; 16]> {
     let mut key = [0; 16];
-    File::open(folder.join(KEY))?.read_exact(&mut key)?;
+    private::read(&folder.join(KEY))?.read_exact(&mut key)?;
     Ok(key)
 }
 
@@ -120,7 +104,7 @@ fn make_key(folder: &Path) -> io::Result<[u8; 16]> {
     let mut key = [0; 16];
     File::open("/dev/urandom")?.read_exact(&mut key)?;
     let draft = draft_of(&folder.join(KEY));
-    private_file(&draft)?.write_all(&key)?;
+    private::create(&draft)?.write_all(&key)?;
     let made = fs::hard_link(&draft, folder.join(KEY));
     fs::remove_file(&draft)?;
     match made {

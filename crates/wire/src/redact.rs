@@ -46,6 +46,10 @@ const NAMES: [&str; 10] = [
     "cookie",
 ];
 
+/// A name that ends with one of these words does too, where it is given a value (`--key x`, `DB_PASS=x`, `?key=x`). In a
+/// sentence they mean something else: "unknown key: name".
+const LAST_WORDS: [&str; 6] = ["key", "pass", "pwd", "auth", "pat", "passphrase"];
+
 impl Redacted {
     /// At most `most` characters of `text`, from its beginning.
     pub fn head(text: &str, most: usize) -> Self {
@@ -127,12 +131,14 @@ fn is_scheme(word: &str) -> bool {
 /// `token:` or `--api-key`: the value is the next word.
 fn names_a_secret(word: &str) -> bool {
     let open = word.ends_with([':', '=']) || word.starts_with("--") && !word.contains('=');
-    open && is_secret_name(word)
+    open && is_secret_name(word, word.starts_with('-') || word.ends_with('='))
 }
 
-fn is_secret_name(name: &str) -> bool {
+fn is_secret_name(name: &str, is_set: bool) -> bool {
     let name = name.to_ascii_lowercase();
-    NAMES.iter().any(|secret| name.contains(secret))
+    let bare = name.trim_matches(|c: char| !c.is_ascii_alphanumeric());
+    let last = bare.rsplit(['_', '-']).next().unwrap_or(bare);
+    NAMES.iter().any(|secret| name.contains(secret)) || is_set && LAST_WORDS.contains(&last)
 }
 
 /// The word without what it hides, if it hides something.
@@ -166,7 +172,7 @@ fn mask_values(word: &str) -> Option<String> {
             None => after.find(['&', ',', ';', '}', ')', '"', '\'']).unwrap_or(after.len()),
         };
         let (value, behind) = after.split_at(end);
-        if is_secret_name(name) && value.chars().any(char::is_alphanumeric) {
+        if is_secret_name(name, before.ends_with('=')) && value.chars().any(char::is_alphanumeric) {
             shown.push_str(MASK);
             hidden = true;
             rest = behind;

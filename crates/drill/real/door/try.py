@@ -98,8 +98,22 @@ class Child:
         os.kill(self.pid(), signal.SIGTERM)
 
     def flap(self) -> None:
-        for _ in range(4):
+        """Killed whenever it is up, until it is parked; then it is left alone, and the next call wakes it."""
+        for _ in range(20):
+            before = lines()[self.name]["generation"]
             self.kill()
+            until(f"{self.name} is up again, or parked", lambda: self.is_news(before))
+            if lines()[self.name]["state"] == "parked":
+                return
+        raise AssertionError(f"{self.name} died twenty times and was never parked")
+
+    def is_back(self, after: int | None) -> bool:
+        line = lines()[self.name]
+        return line["state"] == "up" and (after is None or line["generation"] > after)
+
+    def is_news(self, before: int) -> bool:
+        line = lines()[self.name]
+        return line["state"] == "parked" or (line["state"] == "up" and line["generation"] > before)
 
     def end(self) -> None:
         pass
@@ -133,6 +147,10 @@ class Remote(Child):
         self.process.terminate()
         self.process.wait()
         self.start()
+
+    def flap(self) -> None:
+        for _ in range(4):
+            self.kill()
 
     def end(self) -> None:
         self.process.kill()
@@ -171,8 +189,11 @@ def drill(kind: str, command: list[str], servers: list[Child]) -> None:
     until("all are up", lambda: sum(line["state"] == "up" for line in lines().values()) == len(servers))
     for fault in ("kill", "stop", "restart", "flap"):
         for server in servers:
+            before = lines()[server.name]["generation"]
             getattr(server, fault)()
-            until(f"{server.name} is back", lambda: lines()[server.name]["state"] == "up")
+            # A stopped one is the same when it goes on. One over HTTP is too, unless its session went with it.
+            same = fault == "stop" or isinstance(server, Remote)
+            until(f"{server.name} is back", lambda: server.is_back(None if same else before))
     if kind == "python":
         shown("status")
     stop.touch()
@@ -184,6 +205,7 @@ def drill(kind: str, command: list[str], servers: list[Child]) -> None:
         for text in seen["texts"]:
             assert TEXT.match(text), f"nobody understands this: {text}"
         say(f"{kind:<10} {name:<11} {seen['answered']:>5} answered, {seen['failed']:>3} failed with a reason, never closed")
+        assert seen["failed"] > 0, f"nothing that happened to {name} was ever seen"
         if kind == "python":
             TEXTS.extend(seen["texts"][:1])
 

@@ -4,12 +4,14 @@
 //! the file away does, and whoever finds that lock taken goes on appending: a holder that was stopped in the middle of it
 //! holds up nobody.
 
-use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, FileExt as _, MetadataExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::{FileExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, flock};
+
+use crate::private;
 
 /// When the file is put away, and how many of those are kept.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -101,16 +103,11 @@ fn open(path: &Path) -> io::Result<File> {
     let opened = private().read(true).append(true).open(path);
     match opened {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            folder(path.parent().unwrap_or(Path::new("/")))?;
+            private::folder(path.parent().unwrap_or(Path::new("/")))?;
             private().read(true).append(true).open(path)
         }
         opened => opened,
     }
-}
-
-/// Makes a folder that is this user's alone.
-pub(crate) fn folder(path: &Path) -> io::Result<()> {
-    DirBuilder::new().recursive(true).mode(0o700).create(path)
 }
 
 /// Files that are made here are this user's alone.

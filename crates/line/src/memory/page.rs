@@ -1,7 +1,7 @@
 //! One page of the memory: a file.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
@@ -9,8 +9,9 @@ use linetender_wire::handshake::{Era, Greeting};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use super::{draft_of, private_file};
+use super::draft_of;
 use crate::catalogue::{Catalogue, Kind};
+use crate::private;
 
 /// The largest page: what offers more is asked anew each time.
 const MOST_BYTES: u64 = 4 * 1024 * 1024;
@@ -97,7 +98,7 @@ impl Page {
 
     fn read(&self) -> Option<Text> {
         let mut text = String::new();
-        File::open(&self.path).ok()?.take(MOST_BYTES + 1).read_to_string(&mut text).ok()?;
+        private::read(&self.path).ok()?.take(MOST_BYTES + 1).read_to_string(&mut text).ok()?;
         serde_json::from_str(&text).ok()
     }
 
@@ -108,7 +109,7 @@ impl Page {
                 return Err(io::Error::new(io::ErrorKind::FileTooLarge, "it offers too much"));
             }
             let draft = draft_of(&self.path);
-            let renamed = private_file(&draft)
+            let renamed = private::create(&draft)
                 .and_then(|mut file| file.write_all(&text))
                 .and_then(|()| fs::rename(&draft, &self.path));
             renamed.inspect_err(|_| drop(fs::remove_file(&draft)))

@@ -8,7 +8,7 @@ use linetender_wire::stdio::{Env, Program};
 use super::{Server, Target};
 
 /// Variables that differ from one terminal, login or start to the next, and say nothing of a server.
-const FLEETING: [&str; 14] = [
+const FLEETING: [&str; 16] = [
     "_",
     "OLDPWD",
     "PWD",
@@ -22,11 +22,36 @@ const FLEETING: [&str; 14] = [
     "JOURNAL_STREAM",
     "GPG_TTY",
     "STY",
-    "TMUX_PANE",
+    "SECURITYSESSIONID",
+    "WINDOW",
+    "XDG_RUNTIME_DIR",
 ];
 
-/// Families of such variables.
-const FLEETING_FAMILIES: [&str; 5] = ["SSH_", "XDG_SESSION_", "XDG_ACTIVATION_", "TERM_SESSION_", "LC_"];
+/// How the names of families of such variables begin: of terminals, editors, shells and agents.
+const FAMILIES: [&str; 19] = [
+    "SSH_",
+    "XDG_SESSION_",
+    "XDG_ACTIVATION_",
+    "LC_",
+    "TERM",
+    "TMUX",
+    "KITTY_",
+    "ALACRITTY_",
+    "ITERM_",
+    "WEZTERM_",
+    "WT_",
+    "KONSOLE_",
+    "VTE_",
+    "STARSHIP_",
+    "VSCODE_",
+    "CURSOR_",
+    "CLAUDE_CODE_",
+    "CODEX_",
+    "npm_",
+];
+
+/// And how they end: each is a number of one start.
+const ENDINGS: [&str; 6] = ["_PID", "_SESSION_ID", "_SESSION_KEY", "_WINDOW_ID", "_TRACE_ID", "_SSE_PORT"];
 
 impl Server {
     /// Everything that makes it this server and no other: what is run, where, in which environment; or its address and
@@ -60,7 +85,9 @@ fn identify_program(program: &Program, hash: &mut impl Hasher) {
 
 fn is_fleeting(name: &OsStr) -> bool {
     name.to_str().is_some_and(|name| {
-        FLEETING.contains(&name) || FLEETING_FAMILIES.iter().any(|family| name.starts_with(family))
+        FLEETING.contains(&name)
+            || FAMILIES.iter().any(|family| name.starts_with(family))
+            || ENDINGS.iter().any(|ending| name.ends_with(ending))
     })
 }
 

@@ -100,8 +100,15 @@ impl Session {
 
     fn tell_server(&mut self, text: Bytes, only: Option<Generation>) {
         let Some(open) = &self.open else { return };
-        if !open.line.tell(text.clone(), only) {
-            let line = open.line.clone();
+        let line = open.line.clone();
+        if only.is_none() && !line.is_up() {
+            // Whoever was greeted may take it that the server hears what it says. While it starts, that waits as a call does.
+            self.tasks.spawn(async move {
+                if line.ready().await.is_ok() {
+                    line.tell_surely(text, only).await;
+                }
+            });
+        } else if !line.tell(text.clone(), only) {
             self.tasks.spawn(async move { line.tell_surely(text, only).await });
         }
     }
@@ -154,8 +161,14 @@ impl Session {
                     };
                     let call = rounds::Call { line: &line, method: &method, options, rounds: &rounds, era };
                     let first_page = Kind::asked_by(&method).and(params.clone());
-                    match call.run(params).await {
-                        Ok(answer) => replies::broken(&line, &promised, &method, &id, &answer)
+                    let outcome = call.run(params).await;
+                    if method == "server/discover"
+                        && let Some(greeting) = line.greeting()
+                    {
+                        let _ = promised.set(greeting);
+                    }
+                    match outcome {
+                        Ok(answer) => replies::broken(&line, &promised, &method, &id, &answer, era)
                             .unwrap_or_else(|| bridge::answer(&answer, era, &method, &id)),
                         // A server that is down keeps its lists.
                         Err(error) => replies::listed(&line, &id, &method, first_page.as_deref(), era)

@@ -20,6 +20,13 @@ pub(super) struct Keeper {
     events: broadcast::Receiver<Event>,
 }
 
+/// Whether it is known how the server's start went.
+#[derive(Clone, Copy)]
+enum Start {
+    Under,
+    Done,
+}
+
 impl Keeper {
     pub(super) fn of(line: &Line, page: Page, recalled: Option<Greeting>) -> Self {
         let (greeting, catalogue) = line.known();
@@ -27,7 +34,7 @@ impl Keeper {
     }
 
     pub(super) async fn run(mut self) {
-        let (mut up, mut failed) = (0, 0);
+        let mut start = Start::Under;
         loop {
             tokio::select! {
                 read = self.catalogue.changed() => {
@@ -36,14 +43,14 @@ impl Keeper {
                     }
                 }
                 event = self.events.recv() => match event {
-                    Ok(Event::State(now)) => match now.state {
-                        "up" => up = now.generation,
-                        // It never came up, and nobody had wanted it to end.
-                        "ending" | "waiting" | "parked"
-                            if now.generation > up.max(failed)
-                                && now.cause.as_ref().is_some_and(|why| !why.planned) =>
+                    Ok(Event::State(now)) => match (now.state, start) {
+                        ("up", _) => start = Start::Done,
+                        // It did not come up, and nobody had wanted it to end. Once is enough: what fails to start is tried
+                        // again and again, and that is still one start of ours.
+                        ("ending" | "waiting" | "parked", Start::Under)
+                            if now.cause.as_ref().is_some_and(|why| !why.planned) =>
                         {
-                            failed = now.generation;
+                            start = Start::Done;
                             self.on_disk(Page::failed).await;
                         }
                         _ => {}

@@ -20,15 +20,17 @@ type Promised = OnceLock<Arc<Greeting>>;
 /// What a server is told that asks more than an agent can answer.
 pub(crate) const TOO_MANY_QUESTIONS: &str = r#"{"code":7002,"message":"linetender: the agent has too many questions to answer","data":{"source":"linetender"}}"#;
 
-/// A server that came back without something that it had.
-const NO_LONGER_OFFERED: i64 = 7007;
-
 /// How often a server may die between coming up and being quoted.
 const TRIES: u32 = 3;
 
 /// The answer to a legacy agent's `initialize`: what the server said to ours, in the agent's own era.
 pub(super) async fn initialized(line: &Line, id: &str, asked: Option<&str>, promised: &Promised) -> Bytes {
-    match greeting(line, id).await {
+    // Whoever asks twice is told the same twice.
+    let greeting = match promised.get() {
+        Some(greeting) => Ok(Arc::clone(greeting)),
+        None => greeting(line, id).await,
+    };
+    match greeting {
         Ok(greeting) => {
             let result = match greeting.era {
                 Era::Modern => bridge::initialized(&greeting.result, asked, line.name()),
@@ -76,6 +78,7 @@ pub(super) fn broken(
     method: &str,
     id: &str,
     answer: &Answer,
+    era: Era,
 ) -> Option<Bytes> {
     let said = answer.error()?;
     let capability = capability(method)?;
@@ -84,22 +87,10 @@ pub(super) fn broken(
     if !promised.get().is_some_and(|then| offers(then)) || offers(&now) {
         return None;
     }
-    let server = line.name();
-    let cause = format!("it no longer offers {capability}, as it did when this session began");
     let said = linetender_wire::Redacted::head(said, 200);
-    let error = serde_json::json!({
-        "code": NO_LONGER_OFFERED,
-        "message": format!("{server}: {cause}; a new connection will see what it offers now (it says: {said})"),
-        "data": {
-            "source": "linetender",
-            "server": server,
-            "phase": "answer",
-            "cause": cause,
-            "delivery": "answered",
-            "nextTry": "now",
-        },
-    });
-    Some(frame::error_reply(id, &error.to_string()))
+    let cause =
+        format!("it no longer offers {capability}, as it did when this session began (it says: {said})");
+    Some(failed(line, method, id, &line.vanished(cause), era))
 }
 
 /// What a server must offer for a method to mean anything.

@@ -1,0 +1,91 @@
+//! What people would call a server that was given no name. It is shown everywhere, so no argument may get into it that could
+//! be a secret: only what stands where a program's own name stands.
+
+use std::ffi::OsString;
+use std::path::Path;
+
+use linetender::Redacted;
+
+/// Programs that run another one, which is what is meant.
+const RUNNERS: [&str; 17] = [
+    "npx", "bunx", "bun", "pnpm", "yarn", "deno", "node", "uvx", "uv", "pipx", "python", "python3", "env",
+    "docker", "podman", "sudo", "nice",
+];
+
+/// What such a program is told to do.
+const VERBS: [&str; 5] = ["run", "exec", "dlx", "x", "tool"];
+
+/// Flags of theirs that have no value of their own.
+const ALONE: [&str; 10] = ["-y", "--yes", "-q", "--quiet", "-m", "-i", "-it", "--rm", "-u", "-A"];
+
+/// The longest name.
+const LONGEST: usize = 60;
+
+pub(super) fn of(command: &[OsString]) -> String {
+    let words: Vec<_> = command.iter().map(|word| word.to_string_lossy()).collect();
+    let program = words.first().map(|word| stem(word)).unwrap_or_default();
+    let known = RUNNERS.contains(&program.as_str()) || program.starts_with("python");
+    let run = if known { run_by(words.iter().skip(1).map(AsRef::as_ref)) } else { None };
+    Redacted::head(&run.unwrap_or(program), LONGEST).to_string()
+}
+
+/// The first word that is neither a flag, nor the value of one, nor a variable.
+fn run_by<'a>(words: impl Iterator<Item = &'a str>) -> Option<String> {
+    let mut is_value = false;
+    for word in words {
+        if std::mem::take(&mut is_value) || word.contains('=') || VERBS.contains(&word) {
+            continue;
+        }
+        // A script's text names nothing.
+        if word == "-c" {
+            return None;
+        }
+        if word.starts_with('-') {
+            is_value = word != "--" && !ALONE.contains(&word);
+            continue;
+        }
+        return Some(stem(word)).filter(|name| !name.is_empty());
+    }
+    None
+}
+
+/// `@scope/server@1.2`, `/usr/bin/server.py`: `server`.
+fn stem(word: &str) -> String {
+    let last = word.trim_end_matches('/').rsplit('/').next().unwrap_or(word);
+    let bare = last.split('@').find(|part| !part.is_empty()).unwrap_or(last);
+    let file = Path::new(bare);
+    match file.extension().and_then(|end| end.to_str()) {
+        Some("py" | "js" | "mjs" | "cjs" | "ts" | "sh" | "exe" | "cmd") => {
+            file.file_stem().map_or(bare.to_owned(), |stem| stem.to_string_lossy().into_owned())
+        }
+        _ => bare.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::of;
+
+    #[test]
+    fn a_server_is_called_what_people_would_call_it_and_never_by_a_secret() {
+        for (command, name) in [
+            ("npx -y @modelcontextprotocol/server-github@2.1", "server-github"),
+            ("npx --prefix /opt/x mcp-server-everything stdio", "mcp-server-everything"),
+            ("uvx mcp-server-git --repository /r", "mcp-server-git"),
+            ("uv tool run --from pkg mcp-server-time", "mcp-server-time"),
+            ("/usr/bin/python3.11 -m mcp_server", "mcp_server"),
+            ("python3 /home/me/notes.py --api-key hunter2", "notes"),
+            ("node dist/index.js", "index"),
+            ("docker run -i --rm -e TOKEN=hunter2 -e OTHER image:latest", "image:latest"),
+            ("env -i DB_PASS=hunter2 srv", "srv"),
+            ("srv --api-key hunter2", "srv"),
+            ("/opt/my.server hunter2", "my.server"),
+            ("npx --api-key hunter2", "npx"),
+            ("sh -c hunter2", "sh"),
+            ("python3 -c hunter2", "python3"),
+        ] {
+            let words: Vec<_> = command.split(' ').map(Into::into).collect();
+            assert_eq!(of(&words), name, "{command}");
+        }
+    }
+}
