@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 mod agents;
 mod args;
+mod credential;
 mod edit;
 mod entry;
 mod error;

@@ -9,6 +9,7 @@ use super::undo::{Undone, undo};
 mod agents;
 mod any;
 mod changed;
+mod sign_in;
 
 /// A configuration, wrapped whole.
 fn plan(format: Format, text: &str) -> Result<Plan, Syntax> {
