@@ -2,7 +2,7 @@
 
 use super::entry::{Dialect, Entry};
 use super::tree::{Member, Node, Value};
-use super::{credential, url};
+use super::{credential, ours, url};
 
 #[derive(Debug)]
 pub(super) enum Verdict<'t> {
@@ -84,7 +84,9 @@ fn verdict<'t>(entry: &Entry<'t>, named: bool) -> Result<Verdict<'t>, Why> {
     match (kind.and_then(|kind| kind.value.text()), call, url) {
         (Some("sse"), _, Some(_)) => Err(Why::Sse),
         (_, Some(_), Some(_)) => Err(Why::Both("a command", "an address")),
-        (None | Some("stdio" | "local"), Some(call), None) if call.is_wrapped() => Ok(Verdict::Wrapped(call)),
+        (None | Some("stdio" | "local"), Some(call), None) if call.is_wrapped(entry.name()) => {
+            Ok(Verdict::Wrapped(call))
+        }
         (None | Some("stdio" | "local"), Some(call), None) => Ok(Verdict::Command(call)),
         (
             None | Some("http" | "streamable-http" | "streamableHttp" | "streamable_http" | "remote"),
@@ -184,10 +186,8 @@ impl<'t> Call<'t> {
         }
     }
 
-    fn is_wrapped(self) -> bool {
+    fn is_wrapped(self, key: &str) -> bool {
         let (program, words) = self.words();
-        let file = program.text().and_then(|path| path.rsplit(['/', '\\']).next());
-        matches!(file, Some("linetender" | "linetender.exe"))
-            && words.first().and_then(Node::text) == Some("run")
+        program.text().is_some_and(|program| ours::is_ours(program, words, key))
     }
 }

@@ -3,11 +3,9 @@
 use super::edit::{Edit, after, cut, cut_lines, list, prepend, quote, rename, table};
 use super::entry::{Dialect, Entry};
 use super::judge::{Address, Call, Why};
+use super::ours::URL;
 use super::tree::{Member, Node, Style};
 use super::{credential, url};
-
-/// The variable that carries an address which is not for a list of processes.
-const URL: &str = "LINETENDER_URL";
 
 /// A command: it moves behind `--`, everything else stays.
 pub(super) fn command(text: &str, entry: &Entry<'_>, call: Call<'_>, program: &str) -> Vec<Edit> {
