@@ -5,6 +5,8 @@ use std::process::ExitCode;
 
 mod agents;
 mod args;
+mod before;
+mod credential;
 mod edit;
 mod entry;
 mod error;
@@ -12,7 +14,9 @@ mod file;
 mod json;
 mod judge;
 mod list;
+mod ours;
 mod plan;
+mod program;
 mod rewrite;
 mod show;
 #[cfg(test)]
@@ -27,10 +31,8 @@ pub(crate) use args::Wrap;
 use entry::Entry;
 use error::Error;
 use file::Config;
-use judge::{Verdict, Why, judge};
+use judge::Why;
 use plan::{Choice, Format};
-
-use crate::places;
 
 /// With `--check`: something would change.
 const WOULD_CHANGE: u8 = 1;
@@ -95,13 +97,13 @@ fn change(args: &Wrap, file: &Path) -> Result<ExitCode, Error> {
     if args.undo {
         put_back(&config, &outcome)?;
     } else {
-        write(&config, &entries, &outcome, file)?;
+        write(format, &config, &entries, &outcome, file)?;
     }
     Ok(done)
 }
 
 fn wrapped(args: &Wrap, config: &Config, entries: &[Entry<'_>]) -> Outcome {
-    let program = program();
+    let program = program::program();
     let plan = plan::wrap(config.text(), entries, |entry| {
         if !args.wants(entry.name()) {
             return Choice::Skip;
@@ -116,13 +118,21 @@ fn undone(args: &Wrap, format: Format, config: &Config, entries: &[Entry<'_>]) -
     let backup = config.backup()?;
     let backup = backup.as_ref().map(Config::text);
     let undone = undo::undo(format, config.text(), entries, backup, |name| args.wants(name));
+    if !undone.kept.is_empty() {
+        show::say(&format!("still through linetender, as before it was wrapped: {}", undone.kept.join(", ")));
+    }
     Ok(Outcome { text: undone.text, names: undone.names, left: undone.left })
 }
 
-fn write(config: &Config, entries: &[Entry<'_>], outcome: &Outcome, named: &Path) -> Result<(), Error> {
-    // The backup is from before the first of our entries; a second wrap adds to that.
-    let ours = entries.iter().any(|entry| matches!(judge(entry, false), Verdict::Wrapped(_)));
-    let backup = match config.backup()?.filter(|_| ours) {
+fn write(
+    format: Format,
+    config: &Config,
+    entries: &[Entry<'_>],
+    outcome: &Outcome,
+    named: &Path,
+) -> Result<(), Error> {
+    // A backup from before the first of our entries is good for what is added to them; an older one is not.
+    let backup = match config.backup()?.filter(|backup| undo::knows(format, backup.text(), entries)) {
         Some(backup) => backup.path,
         None => config.keep()?,
     };
@@ -165,13 +175,4 @@ fn known(args: &Wrap, entries: &[Entry<'_>], path: &Path) -> Result<(), Error> {
         }
         None => Ok(()),
     }
-}
-
-/// `linetender`, so that the configuration can be shared; where that would not be found, this very program.
-fn program() -> String {
-    const NAME: &str = "linetender";
-    let own = std::env::current_exe()
-        .ok()
-        .filter(|_| !places::path().iter().any(|folder| folder.join(NAME).is_file()));
-    own.map_or_else(|| NAME.to_owned(), |own| own.display().to_string())
 }

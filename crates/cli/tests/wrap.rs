@@ -3,6 +3,7 @@
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpListener;
+use std::os::fd::AsRawFd as _;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
@@ -34,7 +35,12 @@ impl Home {
 
     /// The exit code, stdout and stderr of `linetender wrap`.
     fn wrap(&self, words: &[&str]) -> (i32, String, String) {
-        let Output { status, stdout, stderr } = Command::new(LINETENDER)
+        self.wrap_by(Path::new(LINETENDER), words)
+    }
+
+    /// The same, by another file.
+    fn wrap_by(&self, program: &Path, words: &[&str]) -> (i32, String, String) {
+        let Output { status, stdout, stderr } = Command::new(program)
             .arg("wrap")
             .args(words)
             .env_clear()
@@ -138,6 +144,77 @@ fn changes_made_since_survive_the_undo_and_an_old_backup_is_kept() {
     assert_eq!(fs::read_to_string(home.0.join("mcp.json.before-linetender.2")).unwrap(), ours);
     assert_eq!(home.wrap(&["mcp.json", "--undo"]).0, 0);
     assert_eq!(fs::read_to_string(&file).unwrap(), ours);
+}
+
+/// It is from before an earlier undo: what is wrapped now was never ours.
+#[test]
+fn a_backup_from_before_is_not_taken_for_what_was_wrapped_by_hand() {
+    let home = Home::new("stale");
+    let file = home.file("mcp.json", CONFIG);
+    assert_eq!(home.wrap(&["mcp.json"]).0, 0);
+    fs::write(&file, fs::read_to_string(&file).unwrap().replace("// mine", "// ours")).unwrap();
+    assert_eq!(home.wrap(&["mcp.json", "--undo"]).0, 0);
+    let by_hand = r#""command": "linetender", "args": ["run", "--wait", "9s", "--", "npx", "-y", "x"]"#;
+    let hand = CONFIG.replace(r#""command": "npx", "args": ["-y", "x"]"#, by_hand);
+    fs::write(&file, &hand).unwrap();
+
+    assert_eq!(home.wrap(&["mcp.json"]).0, 0);
+    assert_eq!(fs::read_to_string(home.0.join("mcp.json.before-linetender.2")).unwrap(), hand);
+    let (code, _, said) = home.wrap(&["mcp.json", "--undo"]);
+    assert_eq!((code, fs::read_to_string(&file).unwrap()), (0, hand), "{said}");
+    assert!(said.contains("still through linetender, as before it was wrapped: a\n"), "{said}");
+}
+
+/// The second wrap adds to the first, also where a flag was added in between.
+#[test]
+fn a_flag_added_between_two_wraps_costs_no_second_backup() {
+    let home = Home::new("between");
+    let file = home.file("mcp.json", CONFIG);
+    assert_eq!(home.wrap(&["mcp.json", "--only", "a"]).0, 0);
+    let flagged = fs::read_to_string(&file).unwrap().replace("\"--\"", "\"--call-timeout\", \"2m\", \"--\"");
+    fs::write(&file, flagged).unwrap();
+    assert_eq!(home.wrap(&["mcp.json"]).0, 0);
+    assert_eq!(home.names(), ["mcp.json", "mcp.json.before-linetender"]);
+    let (code, _, said) = home.wrap(&["mcp.json", "--undo"]);
+    assert_eq!((code, fs::read_to_string(&file).unwrap().as_str()), (0, CONFIG), "{said}");
+}
+
+#[test]
+fn a_program_with_another_name_knows_its_own_entries() {
+    let home = Home::new("named");
+    let file = home.file("mcp.json", CONFIG);
+    let program = home.0.join("tender-0.1");
+    fs::hard_link(LINETENDER, &program).unwrap();
+    assert_eq!(home.wrap_by(&program, &["mcp.json"]).0, 0);
+    let wrapped = fs::read_to_string(&file).unwrap();
+    assert!(wrapped.contains(&format!("\"command\": \"{}\"", program.display())), "{wrapped}");
+    // The user gives one another key.
+    let wrapped = wrapped.replace("\"b\": {", "\"c\": {");
+    fs::write(&file, &wrapped).unwrap();
+    let nothing = (0, String::new(), "nothing to wrap\n".to_owned());
+    assert_eq!(home.wrap_by(&program, &["mcp.json", "--check"]), nothing);
+    assert_eq!(home.wrap_by(&program, &["mcp.json", "--undo"]).0, 0);
+    let back = fs::read_to_string(&file).unwrap();
+    assert_eq!(
+        back,
+        CONFIG.replace("\"b\": { \"command\": \"uvx\"", "\"c\": { \"command\": \"uvx\", \"args\": []")
+    );
+}
+
+/// As it is when an update comes in that moment.
+#[test]
+fn a_program_whose_file_was_replaced_writes_the_path_of_the_next() {
+    let home = Home::new("replaced");
+    let file = home.file("mcp.json", CONFIG);
+    let path = home.0.join("tender-0.1");
+    fs::hard_link(LINETENDER, &path).unwrap();
+    let open = fs::File::open(&path).unwrap();
+    fs::remove_file(&path).unwrap();
+    let program = PathBuf::from(format!("/proc/self/fd/{}", open.as_raw_fd()));
+    let (code, _, said) = home.wrap_by(&program, &["mcp.json"]);
+    assert_eq!(code, 0, "{said}");
+    let wrapped = fs::read_to_string(&file).unwrap();
+    assert!(wrapped.contains(&format!("\"command\": \"{}\"", path.display())), "{wrapped}");
 }
 
 #[test]

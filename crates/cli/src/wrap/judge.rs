@@ -2,7 +2,7 @@
 
 use super::entry::{Dialect, Entry};
 use super::tree::{Member, Node, Value};
-use super::url;
+use super::{credential, ours, url};
 
 #[derive(Debug)]
 pub(super) enum Verdict<'t> {
@@ -51,9 +51,13 @@ pub(super) enum Why {
     #[error("it signs in by `{0}`, which linetender cannot do yet")]
     SignsIn(&'static str),
     #[error(
-        "it has no headers, so it may sign you in (OAuth), which linetender cannot do yet; if it does not, name it with --only"
+        "nothing in it looks like a key, so it may sign you in (OAuth), which linetender cannot do yet; if it does not, name it with --only"
     )]
     MaySignIn,
+    #[error(
+        "its address holds a user and a password, which linetender refuses; put them into a header, `Authorization: Basic …`"
+    )]
+    Password,
     #[error("its header {0:?} cannot be passed on")]
     Header(String),
     #[error("its `{0}` is spread over dotted keys or a table of its own; write it as `{0} = {{ … }}`")]
@@ -80,7 +84,9 @@ fn verdict<'t>(entry: &Entry<'t>, named: bool) -> Result<Verdict<'t>, Why> {
     match (kind.and_then(|kind| kind.value.text()), call, url) {
         (Some("sse"), _, Some(_)) => Err(Why::Sse),
         (_, Some(_), Some(_)) => Err(Why::Both("a command", "an address")),
-        (None | Some("stdio" | "local"), Some(call), None) if call.is_wrapped() => Ok(Verdict::Wrapped(call)),
+        (None | Some("stdio" | "local"), Some(call), None) if call.is_wrapped(entry.name()) => {
+            Ok(Verdict::Wrapped(call))
+        }
         (None | Some("stdio" | "local"), Some(call), None) => Ok(Verdict::Command(call)),
         (
             None | Some("http" | "streamable-http" | "streamableHttp" | "streamable_http" | "remote"),
@@ -149,12 +155,24 @@ fn passable(entry: &Entry<'_>, address: &Address<'_>, named: bool) -> Result<(),
     if let Some(key) = SIGN_IN.into_iter().find(signs_in) {
         return Err(Why::SignsIn(key));
     }
-    let no_headers = [address.headers, address.env_headers].into_iter().flatten().all(url::is_empty);
+    if url::has_password(url) {
+        return Err(Why::Password);
+    }
     let says_no = entry.node.get("oauth").is_some();
-    if no_headers && address.bearer.is_none() && !named && !says_no && url::may_sign_in(url) {
+    if !named && !says_no && !address.has_credential() && url::may_sign_in(url) {
         return Err(Why::MaySignIn);
     }
     Ok(())
+}
+
+impl Address<'_> {
+    /// Whether a name in it says that it brings what the server wants. What is only a setting may stand beside a sign-in.
+    fn has_credential(&self) -> bool {
+        let url = self.url.value.text().unwrap_or_default();
+        self.bearer.is_some()
+            || [self.headers, self.env_headers].into_iter().flatten().any(credential::is_in)
+            || url::query_names(url).any(credential::is_named)
+    }
 }
 
 impl<'t> Call<'t> {
@@ -168,10 +186,8 @@ impl<'t> Call<'t> {
         }
     }
 
-    fn is_wrapped(self) -> bool {
+    fn is_wrapped(self, key: &str) -> bool {
         let (program, words) = self.words();
-        let file = program.text().and_then(|path| path.rsplit(['/', '\\']).next());
-        matches!(file, Some("linetender" | "linetender.exe"))
-            && words.first().and_then(Node::text) == Some("run")
+        program.text().is_some_and(|program| ours::is_ours(program, words, key))
     }
 }

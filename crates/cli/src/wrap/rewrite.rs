@@ -3,11 +3,9 @@
 use super::edit::{Edit, after, cut, cut_lines, list, prepend, quote, rename, table};
 use super::entry::{Dialect, Entry};
 use super::judge::{Address, Call, Why};
+use super::ours::URL;
 use super::tree::{Member, Node, Style};
-use super::url;
-
-/// The variable that carries an address which is not for a list of processes.
-const URL: &str = "LINETENDER_URL";
+use super::{credential, url};
 
 /// A command: it moves behind `--`, everything else stays.
 pub(super) fn command(text: &str, entry: &Entry<'_>, call: Call<'_>, program: &str) -> Vec<Edit> {
@@ -98,10 +96,10 @@ fn headers(
     edits.push(rename(member, env));
     let mut taken = vec![URL.to_owned()];
     for header in headers {
-        if header.value.text().is_none() || !url::is_header_name(&header.key) {
+        if header.value.text().is_none() || !credential::is_header_name(&header.key) {
             return Err(Why::Header(header.key.clone()));
         }
-        let variable = url::variable(&header.key, &taken);
+        let variable = credential::variable(&header.key, &taken);
         words.extend([quote("--header"), quote(&format!("{}: ${variable}", header.key))]);
         edits.push(rename(header, &variable));
         taken.push(variable);
@@ -135,7 +133,7 @@ fn from_environment(
 ) -> Result<(), Why> {
     let mut variables = Vec::new();
     let mut pass = |header: &str, scheme: &str, variable: &Node| {
-        if !url::is_variable(variable) || !url::is_header_name(header) {
+        if !credential::is_variable(variable) || !credential::is_header_name(header) {
             return Err(Why::Header(header.to_owned()));
         }
         let name = variable.text().unwrap_or_default();

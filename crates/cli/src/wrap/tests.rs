@@ -9,6 +9,8 @@ use super::undo::{Undone, undo};
 mod agents;
 mod any;
 mod changed;
+mod flags;
+mod sign_in;
 
 /// A configuration, wrapped whole.
 fn plan(format: Format, text: &str) -> Result<Plan, Syntax> {

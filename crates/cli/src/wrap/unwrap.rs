@@ -3,34 +3,8 @@
 use super::edit::{Edit, cut, quote, rename};
 use super::entry::Entry;
 use super::judge::{Call, Verdict, Why, judge};
+use super::ours::{Run, Target};
 use super::tree::{Node, Style};
-
-/// What stands behind `linetender`, if it still is what `linetender run` takes.
-enum Run<'t> {
-    /// `run --name NAME -- COMMAND`
-    Command(&'t [Node]),
-    /// `run --name NAME --header "A: $B" URL`
-    Address { url: &'t Node, headers: Vec<(&'t str, &'t str)> },
-}
-
-impl<'t> Run<'t> {
-    fn of(words: &'t [Node]) -> Option<Self> {
-        let (mut rest, mut headers) = (words.get(1..)?, Vec::new());
-        // A value may look like anything, also like `--`: a server can be called that.
-        loop {
-            match (rest.first()?.text()?, rest.get(1)) {
-                ("--", _) => return Some(Self::Command(rest.get(1..)?)),
-                ("--header", Some(header)) => headers.push(header.text()?.split_once(": $")?),
-                ("--name" | "--log", Some(_)) => {}
-                (word, None) if !word.starts_with('-') => {
-                    return Some(Self::Address { url: rest.first()?, headers });
-                }
-                _ => return None,
-            }
-            rest = rest.get(2..)?;
-        }
-    }
-}
 
 pub(super) fn edits(
     text: &str,
@@ -39,15 +13,14 @@ pub(super) fn edits(
     original: Option<&Entry<'_>>,
 ) -> Result<Vec<Edit>, Why> {
     let (_, words) = call.words();
-    let edits = match Run::of(words) {
-        Some(Run::Command(rest)) => command(text, call, rest),
-        Some(Run::Address { url, headers }) => address(text, entry, (url, headers), original),
-        None => None,
-    };
+    let edits = Run::of(words).and_then(|run| match run.target {
+        Target::Command(rest) | Target::Bare(rest) => command(text, call, rest),
+        Target::Address(url) => address(text, entry, (url, &run.headers), original),
+    });
     edits.filter(|edits| !overlap(edits)).ok_or(Why::Changed)
 }
 
-/// The command stands behind `--`.
+/// The command stands at the end, and all before it is ours.
 fn command(text: &str, call: Call<'_>, rest: &[Node]) -> Option<Vec<Edit>> {
     let original = rest.first()?;
     Some(match call {
@@ -67,9 +40,11 @@ fn command(text: &str, call: Call<'_>, rest: &[Node]) -> Option<Vec<Edit>> {
 fn address(
     text: &str,
     entry: &Entry<'_>,
-    (url, headers): (&Node, Vec<(&str, &str)>),
+    (url, headers): (&Node, &[&str]),
     original: Option<&Entry<'_>>,
 ) -> Option<Vec<Edit>> {
+    let headers: Vec<(&str, &str)> =
+        headers.iter().map(|header| header.split_once(": $")).collect::<Option<_>>()?;
     let members = entry.node.table()?;
     let index = |key: &str| members.iter().rposition(|member| member.key == key);
     let command = members.get(index("command")?).filter(|command| command.style == Style::Json)?;

@@ -1,6 +1,6 @@
 //! What an address tells without being asked.
 
-use super::tree::{Member, Node};
+use std::net::IpAddr;
 
 /// An address that we reach, or one that the agent fills in before it starts us.
 pub(super) fn is_http(url: &str) -> bool {
@@ -15,44 +15,39 @@ pub(super) fn ends_in_sse(url: &str) -> bool {
     path.trim_end_matches('/').ends_with("/sse")
 }
 
-/// Whether it holds what is not for a list of processes: a key in the query, a password, a variable of the agent's.
+/// Whether it is not for a list of processes. Some services put a key into the path, where nothing tells it from a word: so
+/// only an address on this machine, without a query and without a variable of the agent's, is shown.
 pub(super) fn is_secret(url: &str) -> bool {
-    url.contains(['?', '@', '$', '{'])
+    !is_loopback(url) || url.contains(['?', '$', '{'])
 }
 
-/// Whether a server there may want a browser and a human before it answers. On this machine, or without TLS, none does;
-/// one whose key is in its address does not either.
+/// `https://me:password@host`, which `linetender run` refuses.
+pub(super) fn has_password(url: &str) -> bool {
+    authority(url).is_some_and(|authority| authority.contains('@'))
+}
+
+/// Whether a server there may want a browser and a human before it answers. On this machine, or without TLS, none does.
 pub(super) fn may_sign_in(url: &str) -> bool {
-    let key = url.contains(['?', '@']);
-    let host = url.split('/').nth(2).unwrap_or_default();
-    let loopback = ["localhost", "127.", "[::1]"].iter().any(|near| host.starts_with(near));
-    !url.starts_with("http://") && !key && !loopback
+    !url.starts_with("http://") && !is_loopback(url)
 }
 
-/// A table without members: as good as none.
-pub(super) fn is_empty(member: &Member) -> bool {
-    member.value.table().is_some_and(<[Member]>::is_empty)
+/// The names in its query.
+pub(super) fn query_names(url: &str) -> impl Iterator<Item = &str> {
+    let query = url.split('#').next().and_then(|url| url.split_once('?')).map_or("", |(_, query)| query);
+    query.split('&').filter_map(|pair| pair.split('=').next())
 }
 
-/// A name for the variable that carries a header's value, not among those taken.
-pub(super) fn variable(header: &str, taken: &[String]) -> String {
-    let upper =
-        header.chars().map(|char| if char.is_ascii_alphanumeric() { char.to_ascii_uppercase() } else { '_' });
-    let base = format!("LINETENDER_{}", upper.collect::<String>());
-    let numbered = (2..).map(|number| format!("{base}_{number}"));
-    let mut names = std::iter::once(base.clone()).chain(numbered);
-    names.find(|name| !taken.contains(name)).unwrap_or(base)
+fn is_loopback(url: &str) -> bool {
+    let Some(authority) = authority(url) else { return false };
+    let host = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
+    let host = match host.strip_prefix('[').and_then(|host| host.split_once(']')) {
+        Some((host, _)) => host,
+        None => host.split(':').next().unwrap_or_default(),
+    };
+    host.eq_ignore_ascii_case("localhost") || host.parse().is_ok_and(|ip: IpAddr| ip.is_loopback())
 }
 
-/// Whether this can stand before the colon of `--header`.
-pub(super) fn is_header_name(name: &str) -> bool {
-    let token = |char: char| char.is_ascii_alphanumeric() || "!#$%&'*+-.^_`|~".contains(char);
-    !name.is_empty() && name.chars().all(token)
-}
-
-/// Whether this can be the name of a variable after `$`.
-pub(super) fn is_variable(node: &Node) -> bool {
-    node.text().is_some_and(|name| {
-        !name.is_empty() && name.chars().all(|char| char.is_ascii_alphanumeric() || char == '_')
-    })
+/// What stands between `//` and the path.
+fn authority(url: &str) -> Option<&str> {
+    url.split_once("://")?.1.split(['/', '?', '#']).next()
 }

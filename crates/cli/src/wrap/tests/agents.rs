@@ -36,18 +36,6 @@ agents! {
     zed_old_and_new: "zed.json", Format::Json;
 }
 
-/// A header's value is in the configuration, but never among the words of the command.
-#[test]
-fn no_secret_becomes_an_argument() {
-    let text = r#"{ "mcpServers": { "a": { "url": "https://me:hush@a/mcp?key=hush", "headers": { "X-Key": "hush" } } } }"#;
-    let after = wrapped(Format::Json, text);
-    let entry: serde_json::Value = serde_json::from_str(&after).unwrap();
-    let entry = &entry["mcpServers"]["a"];
-    assert!(!entry["args"].to_string().contains("hush"), "{entry}");
-    assert_eq!(entry["env"]["LINETENDER_X_KEY"], "hush");
-    assert_eq!(entry["env"]["LINETENDER_URL"], "https://me:hush@a/mcp?key=hush");
-}
-
 #[test]
 fn a_file_without_a_place_for_servers_is_not_a_configuration() {
     for (format, text) in

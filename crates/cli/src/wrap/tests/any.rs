@@ -44,9 +44,9 @@ fn json_entry() -> impl Strategy<Value = String> {
     let parts = (
         word(),
         prop::option::of(prop::collection::vec(word(), 0..4)),
-        select(vec!["http://a/mcp", "https://b/?k=1", "https://c"]),
+        select(vec!["http://a/mcp", "https://b/?key=1", "https://c"]),
     );
-    let headers = prop::option::of(prop::collection::vec(("[A-Za-z-]{1,6}", word()), 0..3));
+    let headers = prop::option::of(prop::collection::vec(("(X-Key|[A-Za-z-]{1,6})", word()), 0..3));
     (parts, headers, any::<(bool, bool, bool)>(), prop::collection::vec(space(), 5)).prop_map(
         |((command, args, url), headers, (stdio, comma, kind), gaps)| {
             let json = |text: &str| serde_json::to_string(text).unwrap();

@@ -1,0 +1,87 @@
+//! The way back from an entry to which its owner has added flags of `linetender run`, or whose program has another name.
+
+use serde_json::{Value, json};
+
+use super::{Format, count, undone, wrapped};
+
+const CODEX: &str = include_str!("configs/codex.toml");
+
+/// Flags with a value and without, one with its value in the same word.
+const FLAGS: &str =
+    r#""--call-timeout", "2m", "--no-journal", "--no-memory", "--tool-errors=error", "--safe-tool", "--", "#;
+
+fn before() -> Value {
+    json!({ "mcpServers": {
+        "a": { "command": "npx", "args": ["-y", "x", "--name", "--"] },
+        "b": { "type": "http", "url": "https://b.example/mcp", "headers": { "Authorization": "k" }, "timeout": 5 },
+        "c": { "url": "http://localhost:1/mcp" },
+    } })
+}
+
+#[test]
+fn flags_that_the_user_added_do_not_stand_in_the_way_back() {
+    let before = before().to_string();
+    let after = wrapped(Format::Json, &before);
+    for place in [r#""--name""#, r#""--","npx""#, r#""$LINETENDER_URL""#, r#""http://localhost"#] {
+        let flagged = after.replacen(place, &format!("{FLAGS}{place}"), 1);
+        assert_ne!(flagged, after, "{place}");
+        for backup in [Some(before.as_str()), None] {
+            let undone = undone(Format::Json, &flagged, backup);
+            assert!(undone.left.is_empty(), "{place}: {:?}", undone.left);
+            let now: Value = serde_json::from_str(&undone.text).unwrap();
+            assert_eq!(now, self::before(), "{place}");
+        }
+    }
+}
+
+#[test]
+fn flags_in_toml_do_not_either() {
+    let after = wrapped(Format::Toml, CODEX);
+    for name in ["docs", "bare", "figma", "both", "sub", "inl", "inl2", "dot2"] {
+        let place = format!(r#""--name", "{name}""#);
+        let flagged = after.replacen(&place, &format!("{FLAGS}{place}"), 1);
+        assert_ne!(flagged, after, "{name}");
+        let undone = undone(Format::Toml, &flagged, Some(CODEX));
+        assert!(undone.left.is_empty(), "{:?}", undone.left);
+        assert_eq!(undone.text.replace("\nargs = []", ""), CODEX.replace("\nargs = []", ""), "{name}");
+    }
+}
+
+/// A file that was downloaded, or kept beside a newer one.
+#[test]
+fn an_entry_is_ours_whatever_the_program_is_called() {
+    let before = before().to_string();
+    let after = wrapped(Format::Json, &before).replace("\"linetender\"", "\"/opt/tender-0.1\"");
+    assert_eq!(count(Format::Json, &after), 3);
+    assert_eq!(wrapped(Format::Json, &after), after, "wrapping twice changes nothing");
+    assert_eq!(undone(Format::Json, &after, Some(&before)).text, before);
+}
+
+#[test]
+fn the_run_of_another_program_is_not_ours() {
+    for args in [
+        json!(["run", "--name", "a", "-i", "--rm", "image"]),
+        json!(["run", "--name", "a", "image"]),
+        json!(["run", "--name", "b", "--", "image"]),
+        json!(["run", "--", "image"]),
+        json!(["exec", "--name", "a", "--", "image"]),
+    ] {
+        let text = json!({ "mcpServers": { "a": { "command": "docker", "args": args } } }).to_string();
+        assert_eq!(count(Format::Json, &text), 0, "{text}");
+        let after = wrapped(Format::Json, &text);
+        assert_eq!((count(Format::Json, &after), undone(Format::Json, &after, None).text), (1, text));
+    }
+}
+
+#[test]
+fn a_command_or_an_address_written_by_hand_comes_out_as_what_it_is() {
+    for (args, was) in [
+        (json!(["run", "npx", "-y", "x"]), json!({ "command": "npx", "args": ["-y", "x"] })),
+        (json!(["run", "--", "$MINE", "x"]), json!({ "command": "$MINE", "args": ["x"] })),
+        (json!(["run", "--", "https://a.example/mcp"]), json!({ "url": "https://a.example/mcp" })),
+    ] {
+        let text = json!({ "mcpServers": { "a": { "command": "linetender", "args": args } } }).to_string();
+        let undone: Value = serde_json::from_str(&undone(Format::Json, &text, None).text).unwrap();
+        assert_eq!(undone["mcpServers"]["a"], was, "{text}");
+    }
+}
