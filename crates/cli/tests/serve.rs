@@ -168,3 +168,27 @@ fn killed_it_leaves_no_server_behind() {
     }
     assert!(killed.elapsed() < Duration::from_secs(1), "{:?}", killed.elapsed());
 }
+
+#[test]
+fn an_agent_that_stops_asking_still_hears_its_answers() {
+    let file = File::new("eof", "[servers.a]\n{bad}\n");
+    let mut serves = Command::new(LINETENDER)
+        .args(["serve", "--stdio", "--config"])
+        .arg(&file.0)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut to = serves.stdin.take().unwrap();
+    let hello = json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": { "protocolVersion": "2025-06-18", "capabilities": {} } });
+    let call = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": { "name": "a__sleep", "arguments": { "ms": 300 } } });
+    writeln!(to, "{hello}").unwrap();
+    // Without its line break, as some pipes end.
+    write!(to, "{call}").unwrap();
+    drop(to);
+    let output = serves.wait_with_output().unwrap();
+    let said = String::from_utf8(output.stdout).unwrap();
+    assert!(said.lines().any(|line| line.contains("\"id\":1") && line.contains("\"result\"")), "{said}");
+    assert!(output.status.success());
+}

@@ -5,6 +5,7 @@
 
 mod accept;
 mod body;
+mod follow;
 mod guard;
 mod health;
 mod legacy;

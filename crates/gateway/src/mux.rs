@@ -239,6 +239,15 @@ impl State {
         gone.iter().map(|id| Act::Tell(acts::gone(id, server))).collect()
     }
 
+    /// The agent is gone, and wants no answers any more.
+    pub(crate) fn gone(&mut self) -> Vec<Act> {
+        let cancel = |(id, running): (Box<str>, Running)| {
+            let params = format!(r#"{{"requestId":{id},"reason":"the agent is gone"}}"#);
+            Act::IfOpen(running.to, frame::notification("notifications/cancelled", Some(&params)))
+        };
+        self.running.drain().map(cancel).collect()
+    }
+
     /// A request could not be handed to its server.
     pub(crate) fn not_taken(&mut self, id: &str) -> Bytes {
         self.running.remove(id);
@@ -248,6 +257,11 @@ impl State {
     /// Whether anything is under way at a server.
     pub(crate) fn is_busy(&self, to: u64) -> bool {
         self.running.values().any(|running| running.to == to)
+    }
+
+    /// Whether nothing is under way anywhere.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.running.is_empty()
     }
 
     /// What is offered is something else now.

@@ -1,8 +1,12 @@
 //! One agent on two pipes, all servers behind it.
 
+use std::time::Duration;
+
+use bytes::Bytes;
 use linetender::session::{Agent, Ended};
-use linetender_wire::{Item, Lines, frame};
+use linetender_wire::{About, Item, Lines, frame};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
+use tokio::sync::mpsc;
 
 use crate::board::Door;
 use crate::gateway::{Gateway, Stay};
@@ -11,36 +15,29 @@ use crate::mux;
 /// How deep a message may be nested.
 const DEPTH: usize = 128;
 
+/// Answers of our own that wait to be written; the agent is not read while they do.
+const REFUSALS: usize = 16;
+
+/// How long calls under way may still be answered after the agent stopped asking.
+const LAST_ANSWERS: Duration = Duration::from_secs(5);
+
 /// Serves all servers to one agent on these pipes, until it goes or `stop`.
-pub async fn serve<R, W>(
-    gateway: &Gateway,
-    mut input: R,
-    mut output: W,
-    stop: impl Future<Output = ()>,
-) -> Ended
+pub async fn serve<R, W>(gateway: &Gateway, input: R, mut output: W, stop: impl Future<Output = ()>) -> Ended
 where
     R: AsyncRead + Unpin,
     W: AsyncWrite + Unpin,
 {
     let Agent { to, mut from } = mux::open(gateway.clone(), Door::All, Stay::Session);
     let limits = frame::Limits { length: gateway.settings().message, depth: DEPTH };
-    let read = async {
-        let mut lines = Lines::new(limits);
-        loop {
-            while let Some(item) = lines.take() {
-                if let Item::Frame(frame) = item
-                    && to.send(frame.text().clone()).await.is_err()
-                {
-                    return Ended::Stopped;
-                }
-            }
-            if !matches!(input.read_buf(lines.buffer()).await, Ok(1..)) {
-                return Ended::AgentGone;
-            }
-        }
-    };
+    let (refuse, mut refused) = mpsc::channel(REFUSALS);
+    let read = read(input, Lines::new(limits), to, refuse);
     let write = async {
-        while let Some(text) = from.recv().await {
+        loop {
+            let text = tokio::select! {
+                text = from.recv() => text,
+                Some(text) = refused.recv() => Some(text),
+            };
+            let Some(text) = text else { return Ended::Stopped };
             let mut line = Vec::with_capacity(text.len() + 1);
             line.extend_from_slice(&frame::one_line(text));
             line.push(b'\n');
@@ -48,11 +45,51 @@ where
                 return Ended::AgentDeaf;
             }
         }
-        Ended::Stopped
     };
-    tokio::select! {
+    let mut write = std::pin::pin!(write);
+    let ended = tokio::select! {
         ended = read => ended,
-        ended = write => ended,
+        ended = &mut write => return ended,
         () = stop => Ended::Stopped,
+    };
+    // An agent that only stopped asking still hears what it asked for.
+    if ended == Ended::AgentGone {
+        let _ = tokio::time::timeout(LAST_ANSWERS, write).await;
+    }
+    ended
+}
+
+/// Hands over what the agent says, until it goes.
+async fn read(
+    mut input: impl AsyncRead + Unpin,
+    mut lines: Lines,
+    to: mpsc::Sender<Bytes>,
+    refuse: mpsc::Sender<Bytes>,
+) -> Ended {
+    let mut open = true;
+    loop {
+        while let Some(item) = if open { lines.take() } else { lines.finish() } {
+            let taken = match item {
+                Item::Frame(frame) => to.send(frame.text().clone()).await.is_ok(),
+                Item::Unreadable { about, bad, .. } => {
+                    let id = match about {
+                        About::Question(Some(id)) => id,
+                        About::Question(None) | About::Answer(_) => continue,
+                        About::Unknown => "null".to_owned(),
+                    };
+                    let error =
+                        serde_json::json!({ "code": -32600, "message": format!("the message is {bad}") });
+                    refuse.send(frame::error_reply(&id, &error.to_string())).await.is_ok()
+                }
+                Item::Noise(_) => true,
+            };
+            if !taken {
+                return Ended::Stopped;
+            }
+        }
+        if !open {
+            return Ended::AgentGone;
+        }
+        open = matches!(input.read_buf(lines.buffer()).await, Ok(1..));
     }
 }

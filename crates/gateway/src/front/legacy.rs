@@ -13,7 +13,7 @@ use linetender_wire::http::headers::{LAST_EVENT_ID, PROTOCOL_VERSION, SESSION_ID
 use super::post::door;
 use super::session::{Session, Taken};
 use super::tape::Tape;
-use super::{Front, body, reply, session};
+use super::{Front, body, follow, reply, session};
 use crate::board::Door;
 use crate::gateway::Stay;
 
@@ -176,6 +176,6 @@ fn follow(
     turn: Option<u64>,
 ) -> Response {
     let (out, body) = body::stream();
-    tokio::spawn(session::follow(front, session, tape, from, turn, out));
+    tokio::spawn(follow::follow(front, session, tape, from, turn, out));
     reply::events(body)
 }

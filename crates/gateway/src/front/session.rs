@@ -9,12 +9,11 @@ use linetender::Members;
 use linetender::session::Agent;
 use linetender_wire::frame::{self, Frame, Message};
 use linetender_wire::queue;
-use serde_json::json;
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 
-use super::tape::{Tape, There};
-use super::{Front, sse};
+use super::Front;
+use super::tape::Tape;
 use crate::board::Door;
 
 /// Streams of POSTs that can still be resumed.
@@ -22,9 +21,6 @@ const KEPT: usize = 64;
 
 /// How long a session that takes nothing is waited for.
 const HAND_OVER: Duration = Duration::from_secs(5);
-
-/// How often something is said on a stream that has nothing to say.
-const KEEPALIVE: Duration = Duration::from_secs(15);
 
 /// The number of the stream that belongs to no POST.
 const OWN: u64 = 0;
@@ -39,7 +35,7 @@ pub(super) struct Session {
     desk: Mutex<Desk>,
     /// Whether it is over; and whose turn it is to read the session's own stream.
     pub(super) over: watch::Sender<bool>,
-    turns: watch::Sender<u64>,
+    pub(super) turns: watch::Sender<u64>,
 }
 
 struct Desk {
@@ -221,7 +217,7 @@ impl Session {
         desk.calls.values().for_each(|tape| tape.end());
     }
 
-    fn begins_reading(&self, tape: &Arc<Tape>) {
+    pub(super) fn begins_reading(&self, tape: &Arc<Tape>) {
         let mut desk = self.desk();
         desk.readers += 1;
         desk.used = Instant::now();
@@ -233,7 +229,7 @@ impl Session {
         }
     }
 
-    fn ends_reading(&self) {
+    pub(super) fn ends_reading(&self) {
         let mut desk = self.desk();
         desk.readers -= 1;
         desk.used = Instant::now();
@@ -278,52 +274,6 @@ pub(super) async fn pump(session: Arc<Session>, mut from: queue::Receiver<Bytes>
             _ = over.wait_for(|over| *over) => return,
         }
     }
-}
-
-/// Carries a stream into a response, from behind this event on.
-pub(super) async fn follow(
-    front: Arc<Front>,
-    session: Arc<Session>,
-    tape: Arc<Tape>,
-    from: u64,
-    turn: Option<u64>,
-    out: mpsc::Sender<Bytes>,
-) {
-    session.begins_reading(&tape);
-    let event = |number: u64| format!("{}-{number}", tape.number);
-    let mut turns = session.turns.subscribe();
-    let mut number = from;
-    let mut next = Some(sse::first(&event(from)));
-    loop {
-        if let Some(piece) = next.take()
-            && out.send(piece).await.is_err()
-        {
-            break;
-        }
-        tokio::select! {
-            (at, there) = tape.behind(number) => {
-                number = at;
-                next = Some(match there {
-                    There::Message(text) => sse::event(Some(&event(number)), text),
-                    There::Missed(count) => sse::event(Some(&event(number)), missed(count)),
-                    There::End => break,
-                });
-            }
-            () = out.closed() => break,
-            // Somebody else reads it from now on; it would never end by itself.
-            _ = turns.wait_for(|now| turn.is_some_and(|turn| *now != turn)), if turn.is_some() => break,
-            () = front.closes(), if turn.is_some() => break,
-            () = tokio::time::sleep(KEEPALIVE) => next = Some(sse::COMMENT),
-        }
-    }
-    session.ends_reading();
-}
-
-/// What an agent is told that did not read its stream.
-fn missed(count: u64) -> Bytes {
-    let data = format!("{count} messages are lost: this stream was not read in time");
-    let params = json!({ "level": "warning", "logger": "linetender", "data": data });
-    frame::notification("notifications/message", Some(&params.to_string()))
 }
 
 /// A session that was opened for an agent that is not there any more is ended.

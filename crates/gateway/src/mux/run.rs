@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
+use std::time::Duration;
 
 use bytes::Bytes;
 use linetender::session::Agent;
@@ -24,6 +25,9 @@ const FROM_AGENT: usize = 64;
 
 /// How deep a message may be nested.
 const DEPTH: usize = 128;
+
+/// How long calls under way may still be answered after the agent stopped asking.
+const LAST_ANSWERS: Duration = Duration::from_secs(5);
 
 /// A way to one server.
 struct Pipe {
@@ -68,16 +72,34 @@ impl Mux {
             tokio::select! {
                 text = said.recv() => match text {
                     Some(text) => self.agent_said(&text).await,
-                    None => return,
+                    None => return self.last_answers().await,
                 },
                 (to, text) = next(&mut self.pipes) => self.line_said(to, text).await,
                 changed = self.board.changed() => match changed {
                     Ok(()) => self.changed().await,
                     Err(_) => return,
                 },
-                () = self.to_agent.closed() => return,
+                () = self.to_agent.closed() => return self.gone().await,
             }
         }
+    }
+
+    /// An agent that only stopped asking still hears what it asked for; one that is gone does not listen either.
+    async fn last_answers(mut self) {
+        let end = tokio::time::Instant::now() + LAST_ANSWERS;
+        while !self.state.is_idle() {
+            tokio::select! {
+                (to, text) = next(&mut self.pipes) => self.line_said(to, text).await,
+                () = self.to_agent.closed() => return self.gone().await,
+                () = tokio::time::sleep_until(end) => return,
+            }
+        }
+    }
+
+    /// Whatever is under way is taken back: dropping the ways to its servers alone would leave it its time.
+    async fn gone(mut self) {
+        let acts = self.state.gone();
+        self.act(acts).await;
     }
 
     async fn agent_said(&mut self, text: &Bytes) {

@@ -124,6 +124,8 @@ async fn a_cancellation_goes_where_its_request_went() {
     assert_eq!(state.agent_said(&cancel, &view), [Act::IfOpen(1, cancel.text().clone())]);
     let unknown = said(r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":6}}"#);
     assert_eq!(state.agent_said(&unknown, &view), []);
+    let left = state.gone();
+    assert!(matches!(&*left, [Act::IfOpen(1, text)] if read(text)["params"]["requestId"] == 5), "{left:?}");
 }
 
 #[tokio::test]
