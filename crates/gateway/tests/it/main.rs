@@ -7,5 +7,6 @@ mod eras;
 mod faults;
 mod kit;
 mod names;
+mod overload;
 mod reload;
 mod streams;
