@@ -99,6 +99,13 @@ impl From<ToolErrors> for linetender::ToolErrors {
 /// One process per server instead of one per agent. Agents connect to `/mcp` for all servers (a tool is called
 /// `server__tool` there) or to `/mcp/NAME` for one.
 #[derive(Debug, clap::Args)]
+#[command(after_help = "Example, linetender.toml:\n  \
+    [servers.everything]\n  \
+    command = \"npx\"\n  \
+    args = [\"-y\", \"@modelcontextprotocol/server-everything\"]\n\n\
+    and an agent that is given its address:\n  \
+    linetender serve --config linetender.toml\n  \
+    { \"mcpServers\": { \"all\": { \"type\": \"http\", \"url\": \"http://127.0.0.1:7331/mcp\" } } }")]
 pub(crate) struct Serve {
     /// Which servers: linetender's TOML, or an agent's `mcpServers` JSON as it is. It is read again when it changes, and on
     /// SIGHUP.

@@ -27,8 +27,8 @@ pub(crate) fn run(args: &args::Serve) -> ExitCode {
         eprintln!("linetender: cannot write the log: {error}");
         return ExitCode::FAILURE;
     }
-    let config = match read(&args.config) {
-        Ok((_, config)) => config,
+    let config = match text(&args.config).and_then(|text| read(&args.config, &text)) {
+        Ok(config) => config,
         Err(report) => {
             eprintln!("{report:?}");
             return ExitCode::FAILURE;
@@ -47,16 +47,20 @@ pub(crate) fn run(args: &args::Serve) -> ExitCode {
     code
 }
 
-/// A config file as it is now, and its text. What nobody understands in it is told.
-fn read(path: &Path) -> miette::Result<(String, Config)> {
+/// A config file as it is now.
+fn text(path: &Path) -> miette::Result<String> {
+    std::fs::read_to_string(path)
+        .map_err(|error| miette::miette!("{} cannot be read: {error}", path.display()))
+}
+
+/// What it says. What nobody understands in it is told.
+fn read(path: &Path, text: &str) -> miette::Result<Config> {
     let name = path.display().to_string();
-    let text =
-        std::fs::read_to_string(path).map_err(|error| miette::miette!("{name} cannot be read: {error}"))?;
-    let config = config::load(&name, &text, &variable).map_err(|problem| miette::Report::new(*problem))?;
+    let config = config::load(&name, text, &variable).map_err(|problem| miette::Report::new(*problem))?;
     for warning in &config.warnings {
         tracing::warn!(file = name, line = warning.line(), advice = warning.advice(), "{warning}");
     }
-    Ok((text, config))
+    Ok(config)
 }
 
 #[expect(clippy::disallowed_methods, reason = "this is where the config file's variables come from")]
@@ -128,7 +132,7 @@ async fn serve(args: &args::Serve, mut config: Config) -> ExitCode {
 async fn attend(file: &Path, gateway: &Gateway, stop: oneshot::Sender<()>, drain: Duration) {
     let mut stops = [SignalKind::terminate(), SignalKind::interrupt()].map(|kind| signal(kind).ok());
     let mut hangup = signal(SignalKind::hangup()).ok();
-    let (mut last, mut changes) = (std::fs::read_to_string(file).unwrap_or_default(), watch(file));
+    let (mut last, mut changes) = (text(file).map_err(|problem| problem.to_string()), watch(file));
     loop {
         let [term, int] = &mut stops;
         let forced = tokio::select! {
@@ -137,10 +141,13 @@ async fn attend(file: &Path, gateway: &Gateway, stop: oneshot::Sender<()>, drain
             () = next(&mut hangup) => true,
             Some(()) = changes.1.recv() => false,
         };
-        match read(file) {
-            Ok((text, _)) if text == last && !forced => {}
-            Ok((text, config)) => {
-                last = text;
+        // Something else in its folder may have changed, such as the log: what is as it was is not told again.
+        let now = text(file).map_err(|problem| problem.to_string());
+        if now == last && !forced {
+            continue;
+        }
+        match now.clone().map_err(|problem| miette::miette!(problem)).and_then(|text| read(file, &text)) {
+            Ok(config) => {
                 let change = gateway.apply(config);
                 tracing::info!(
                     added = ?change.added, replaced = ?change.replaced, removed = ?change.removed, kept = ?change.kept,
@@ -150,6 +157,7 @@ async fn attend(file: &Path, gateway: &Gateway, stop: oneshot::Sender<()>, drain
             // Only the headline: the file may hold secrets.
             Err(problem) => tracing::error!(%problem, "the config cannot be used; nothing is changed"),
         }
+        last = now;
     }
     tracing::info!("told to stop");
     let _ = stop.send(());

@@ -89,7 +89,7 @@ impl State {
         view: &View,
     ) -> Vec<Act> {
         if self.running.len() >= OPEN {
-            return vec![Act::Tell(acts::overloaded(id))];
+            return vec![Act::Tell(acts::overloaded(id, method, self.era == Some(Era::Modern)))];
         }
         match method {
             "ping" => vec![Act::Tell(frame::reply(id, "{}"))],
@@ -250,8 +250,8 @@ impl State {
 
     /// A request could not be handed to its server.
     pub(crate) fn not_taken(&mut self, id: &str) -> Bytes {
-        self.running.remove(id);
-        acts::overloaded(id)
+        let method = self.running.remove(id).map(|running| running.method);
+        acts::overloaded(id, method.as_deref().unwrap_or_default(), self.era == Some(Era::Modern))
     }
 
     /// Whether anything is under way at a server.

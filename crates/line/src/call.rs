@@ -6,7 +6,7 @@ mod out;
 mod params;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
 use linetender_core::{
@@ -15,7 +15,7 @@ use linetender_core::{
 };
 use linetender_wire::frame::{self, Frame, Message, Outcome};
 use linetender_wire::handshake::{Era, Greeting};
-use tokio::sync::{Semaphore, mpsc, oneshot, watch};
+use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::audience::Audience;
 use crate::catalogue::Catalogue;
@@ -27,6 +27,7 @@ use crate::ledger::NoSeat;
 use crate::server::Server;
 use crate::status::{self, Published, Status};
 use crate::tender::Inbox;
+use crate::turns::{Full, Seat, Turns};
 use crate::wishes::Wishes;
 use after::After;
 pub(crate) use options::OnProgress;
@@ -47,8 +48,7 @@ pub(crate) struct Shared {
     pub(crate) greeting: watch::Receiver<Option<Arc<Greeting>>>,
     pub(crate) catalogue: watch::Receiver<Arc<Catalogue>>,
     pub(crate) inbox: mpsc::Sender<Inbox>,
-    pub(crate) seats: Semaphore,
-    pub(crate) waiting: AtomicUsize,
+    pub(crate) turns: Arc<Turns>,
     pub(crate) calls: AtomicU64,
     pub(crate) retry: std::sync::Mutex<RetryBudget>,
     pub(crate) wishes: Arc<Wishes>,
@@ -165,26 +165,21 @@ impl Call<'_> {
     }
 
     /// A place among the calls in flight, or in the queue for one.
-    async fn seat(
-        &self,
-        record: &Record,
-        deadline: Instant,
-    ) -> Result<tokio::sync::SemaphorePermit<'_>, CallError> {
-        if let Ok(seat) = self.shared.seats.try_acquire() {
-            return Ok(seat);
+    async fn seat(&self, record: &Record, deadline: Instant) -> Result<Seat, CallError> {
+        let seat = self.shared.turns.take(self.options.caller);
+        match tokio::time::timeout_at(self.shared.clock.at(deadline), seat).await {
+            Ok(Ok(seat)) => Ok(seat),
+            Ok(Err(Full)) => {
+                let queue = self.shared.server.policy.settings().limits.queue;
+                let cause = format!("{queue} calls wait for this server already");
+                Err(self.error(CallErrorKind::Overloaded, "before the line", cause, record))
+            }
+            Err(_) => {
+                let record = record.step(RecordStep::Expire).unwrap_or(*record);
+                let cause = "its turn did not come in time: the calls before it are not answered".to_owned();
+                Err(self.error(CallErrorKind::TimedOut, "before the line", cause, &record))
+            }
         }
-        let queue = usize::from(self.shared.server.policy.settings().limits.queue);
-        let waiting = Waiting::enter(&self.shared.waiting);
-        if waiting.before >= queue {
-            let cause = format!("{queue} calls wait for this server already");
-            return Err(self.error(CallErrorKind::Overloaded, "before the line", cause, record));
-        }
-        let seat = tokio::time::timeout_at(self.shared.clock.at(deadline), self.shared.seats.acquire()).await;
-        seat.ok().and_then(Result::ok).ok_or_else(|| {
-            let record = record.step(RecordStep::Expire).unwrap_or(*record);
-            let cause = "its turn did not come in time: the calls before it are not answered".to_owned();
-            self.error(CallErrorKind::TimedOut, "before the line", cause, &record)
-        })
     }
 
     /// Waits at the gate, and knocks if it has to. A generation to avoid is one that is known to be over; the gate hears of
@@ -345,23 +340,5 @@ impl Call<'_> {
         };
         let record = record.step(RecordStep::Expire).unwrap_or(*record);
         self.error(CallErrorKind::HeldTooLong, "before the line", cause, &record)
-    }
-}
-
-/// One of those who wait for a seat.
-struct Waiting<'a> {
-    count: &'a AtomicUsize,
-    before: usize,
-}
-
-impl<'a> Waiting<'a> {
-    fn enter(count: &'a AtomicUsize) -> Self {
-        Self { count, before: count.fetch_add(1, Ordering::Relaxed) }
-    }
-}
-
-impl Drop for Waiting<'_> {
-    fn drop(&mut self) {
-        self.count.fetch_sub(1, Ordering::Relaxed);
     }
 }

@@ -5,6 +5,9 @@ use std::sync::Arc;
 
 use linetender_core::{Delivery, Refusal};
 
+/// How many seconds to stay away from a server that has too much to do: its queue is short, and calls are.
+const RETRY_AFTER: u64 = 1;
+
 /// Why a call failed.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("{server}: {cause} ({phase}; {}; next try: {next_try})", .delivery.name())]
@@ -69,7 +72,10 @@ impl CallError {
             }
             CallErrorKind::Vanished => "A new connection will see what it offers now.".to_owned(),
             CallErrorKind::TimedOut => "linetender is looking whether the server is still alive.".to_owned(),
-            CallErrorKind::BadAnswer | CallErrorKind::Overloaded => "The server is still running.".to_owned(),
+            CallErrorKind::BadAnswer => "The server is still running.".to_owned(),
+            CallErrorKind::Overloaded => {
+                format!("The server is still running; try again in {RETRY_AFTER} s.")
+            }
             _ => format!("linetender reconnects by itself; next try: {}.", self.next_try),
         };
         let mut text = format!("The MCP server \"{server}\" could not answer: {}. {ran} {then}", self.cause);
@@ -82,14 +88,30 @@ impl CallError {
 
     /// The five fields, for machines.
     pub fn fields(&self) -> serde_json::Value {
-        serde_json::json!({
+        let mut fields = serde_json::json!({
             "source": "linetender",
             "server": &*self.server,
             "phase": self.phase,
             "cause": self.cause,
             "delivery": self.delivery.name(),
             "nextTry": self.next_try,
-        })
+        });
+        if let Some(seconds) = self.retry_after() {
+            fields["retryAfter"] = seconds.into();
+        }
+        fields
+    }
+
+    /// After how many seconds it is worth while to try again, if that is a matter of load alone.
+    pub const fn retry_after(&self) -> Option<u64> {
+        match self.kind {
+            CallErrorKind::Overloaded => Some(RETRY_AFTER),
+            CallErrorKind::Refused(_)
+            | CallErrorKind::HeldTooLong
+            | CallErrorKind::TimedOut
+            | CallErrorKind::Lost
+            | CallErrorKind::BadAnswer => None,
+        }
     }
 
     /// A code for JSON-RPC. Outside -32768..-32000, so that nobody takes our word for the server's.

@@ -43,6 +43,7 @@ pub mod session;
 mod status;
 mod sync;
 mod tender;
+mod turns;
 mod wishes;
 
 pub use call::{Answer, Deadline, Members, Options};

@@ -5,11 +5,11 @@ mod weak;
 use std::fmt;
 use std::hash::{BuildHasher as _, RandomState};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize};
+use std::sync::atomic::AtomicU64;
 
 use linetender_core::{Asked, Command, Delivery, Gate, Generation, RetryBudget};
 use linetender_wire::handshake::{Era, Greeting, Hello};
-use tokio::sync::{Semaphore, broadcast, mpsc, oneshot, watch};
+use tokio::sync::{broadcast, mpsc, oneshot, watch};
 
 use crate::audience::Audience;
 use crate::call::{Answer, Call, Deadline, Options, Shared};
@@ -24,6 +24,7 @@ use crate::rig::Rig;
 use crate::server::{Server, ToolErrors};
 use crate::status::{Published, Status};
 use crate::tender::{Inbox, Tender};
+use crate::turns::Turns;
 use crate::wishes::Wishes;
 pub(crate) use weak::WeakLine;
 
@@ -95,8 +96,7 @@ impl Line {
             greeting,
             catalogue,
             inbox,
-            seats: Semaphore::new(policy.limits.in_flight.into()),
-            waiting: AtomicUsize::new(0),
+            turns: Turns::new(policy.limits.in_flight.into(), policy.limits.queue.into()),
             calls: AtomicU64::new(0),
             wishes: Arc::clone(&wishes),
             audience: Arc::clone(&audience),

@@ -43,8 +43,9 @@ use subscriptions::Subscriptions;
 const TO_AGENT: usize = 1024;
 const BYTES_TO_AGENT: usize = 64 * 1024 * 1024;
 
-/// Frames that an agent in this process may hand over before it has to wait.
-const FROM_AGENT: usize = 64;
+/// Frames that an agent in this process may hand over before it has to wait. More than a line takes at once: a burst that
+/// there is room for must not be refused on its way there.
+const FROM_AGENT: usize = 1024;
 
 /// More work than a line takes at once: an agent that has so much open reads no answers, and is not read either.
 const SPARE_TASKS: usize = 64;

@@ -15,6 +15,7 @@ use serde_json::json;
 use tokio::sync::mpsc;
 
 use super::post::{self, VERSION};
+use super::tape::{Tape, There};
 use super::{Front, body, reply, sse};
 use crate::board::Door;
 use crate::gateway::Stay;
@@ -83,30 +84,51 @@ fn stream(front: Arc<Front>, exchange: Exchange, first: Option<Bytes>) -> Respon
 }
 
 impl Exchange {
-    /// Carries what is said into the response, until its answer or until nobody reads it.
+    /// Carries what is said into the response, until its answer or until nobody reads it. What is not read lies on a tape,
+    /// which is bounded: the servers, and all others, are heard whatever this agent does.
     async fn carry(mut self, front: Arc<Front>, out: mpsc::Sender<Bytes>, first: Option<Bytes>) {
-        let mut next = first;
+        let tape = Tape::new(0);
+        let (mut number, mut over) = (0, false);
+        if let Some(text) = first {
+            tape.push(text);
+        }
         loop {
-            if let Some(text) = next.take() {
-                let last = self.is_answer(&text);
-                if out.send(sse::event(None, text)).await.is_err() || last {
-                    return;
-                }
-            }
+            let next = async {
+                let room = out.reserve().await.ok()?;
+                Some((room, tape.behind(number).await))
+            };
             tokio::select! {
-                said = self.agent.from.recv() => match said {
-                    Some(text) => next = Some(text),
-                    None => return,
+                said = self.agent.from.recv(), if !over => match said {
+                    Some(text) if self.is_answer(&text) => {
+                        over = true;
+                        tape.finish(text);
+                    }
+                    Some(text) => tape.push(text),
+                    None => {
+                        over = true;
+                        tape.end();
+                    }
+                },
+                next = next => match next {
+                    Some((room, (at, There::Message(text)))) => {
+                        number = at;
+                        room.send(sse::event(None, text));
+                    }
+                    // It begins anew, and reads again what it listens for. Of a call only progress is lost.
+                    Some((room, (_, There::Missed(count)))) if self.listens => {
+                        return room.send(sse::event(None, self.goodbye(Some(count))));
+                    }
+                    Some((_, (at, There::Missed(_)))) => number = at,
+                    Some((_, (_, There::End))) | None => return,
                 },
                 () = out.closed() => return,
                 () = tokio::time::sleep(KEEPALIVE) => {
-                    if out.send(sse::COMMENT).await.is_err() {
-                        return;
-                    }
+                    // Without room for it nobody reads, and whoever is between has enough to carry.
+                    let _ = out.try_send(sse::COMMENT);
                 }
                 // It would never end by itself.
                 () = front.closes(), if self.listens => {
-                    let _ = out.send(sse::event(None, self.goodbye())).await;
+                    let _ = out.send(sse::event(None, self.goodbye(None))).await;
                     return;
                 }
             }
@@ -122,11 +144,15 @@ impl Exchange {
         answer
     }
 
-    /// The proper end of a stream.
+    /// The proper end of a stream, and how much of it was lost because nobody read it.
     // MCP 2026-07-28, "Subscriptions": a server that ends one SHOULD send its response.
-    fn goodbye(&self) -> Bytes {
+    fn goodbye(&self, missed: Option<u64>) -> Bytes {
         let id = &self.id;
-        let meta = format!(r#"{{"io.modelcontextprotocol/subscriptionId":{id}}}"#);
+        let missed = missed.map_or_else(String::new, |count| {
+            let data = json!({ "source": "linetender", "missed": count, "cause": "this stream was not read in time" });
+            format!(r#","linetender":{data}"#)
+        });
+        let meta = format!(r#"{{"io.modelcontextprotocol/subscriptionId":{id}{missed}}}"#);
         frame::reply(id, &format!(r#"{{"resultType":"complete","_meta":{meta}}}"#))
     }
 }

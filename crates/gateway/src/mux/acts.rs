@@ -10,6 +10,9 @@ use crate::board::{Route, View};
 use crate::names::Naming;
 use crate::splice::{Splice, string};
 
+/// How many seconds to stay away when too much is open.
+const RETRY_AFTER: u64 = 1;
+
 /// Something to do.
 #[derive(Debug, Eq, PartialEq)]
 pub(crate) enum Act {
@@ -142,11 +145,28 @@ pub(super) fn own_uri(params: &str) -> Option<String> {
     string(Members::of(params)?.get("uri"))
 }
 
-/// A typed refusal: nothing was handed on.
-pub(super) fn overloaded(id: &str) -> Bytes {
-    let data = json!({ "source": "linetender", "delivery": "not executed" });
-    let message = "linetender: too many requests are open; try again when some have ended";
-    frame::error_reply(id, &json!({ "code": 7002, "message": message, "data": data }).to_string())
+/// A typed refusal: nothing was handed on. A model reads it as the result of its tool.
+pub(super) fn overloaded(id: &str, method: &str, modern: bool) -> Bytes {
+    let words = "linetender: too many requests are open";
+    let data = json!({
+        "source": "linetender", "phase": "before the line", "cause": "too many requests are open",
+        "delivery": "not executed", "nextTry": "now", "retryAfter": RETRY_AFTER,
+    });
+    if method != "tools/call" {
+        let message = format!("{words}; try again in {RETRY_AFTER} s");
+        return frame::error_reply(
+            id,
+            &json!({ "code": 7002, "message": message, "data": data }).to_string(),
+        );
+    }
+    let text = format!("{words}. The call was not executed; try again in {RETRY_AFTER} s.");
+    let mut result = json!({
+        "content": [{ "type": "text", "text": text }], "isError": true, "_meta": { "linetender": data },
+    });
+    if modern {
+        result["resultType"] = "complete".into();
+    }
+    frame::reply(id, &result.to_string())
 }
 
 /// The way to a server ended under a request.

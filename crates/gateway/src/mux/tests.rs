@@ -170,5 +170,11 @@ async fn what_belongs_to_nobody_is_refused_with_a_reason() {
         (&refused["error"]["code"], &refused["error"]["data"]["delivery"]),
         (&json!(7002), &json!("not executed"))
     );
+    let call = told(&state.agent_said(&request(&json!("more"), "tools/call", &json!({})), &view));
+    assert_eq!(
+        (&call["result"]["isError"], &call["result"]["_meta"]["linetender"]["retryAfter"]),
+        (&json!(true), &json!(1)),
+        "a model reads it too"
+    );
     assert_eq!(state.lost(0, "a").len(), super::OPEN, "each is told when its server is taken away");
 }

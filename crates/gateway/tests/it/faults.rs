@@ -10,6 +10,9 @@ args = ["__badserver", "--era", "legacy"]
 [servers.slow]
 {bad}
 args = ["__badserver", "--start-delay-ms", "1500"]
+[servers.hung]
+{bad}
+args = ["__badserver", "--deaf"]
 [servers.dead]
 {bad}
 args = ["__badserver", "--exit", "3", "--stderr", "no licence"]
@@ -18,7 +21,7 @@ command = "/does/not/exist"
 "#;
 
 #[tokio::test]
-async fn a_slow_or_dead_server_delays_nobody_and_appears_when_it_is_there() {
+async fn g04_a_slow_hung_or_dead_server_delays_nobody_and_appears_when_it_is_there() {
     let house = House::open(MIXED).await;
     let line = house.gateway.lines().into_iter().find(|line| line.name() == "good").unwrap();
     in_time(line.catalogue()).await.unwrap();

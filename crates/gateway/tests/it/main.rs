@@ -3,9 +3,14 @@
 #![allow(clippy::disallowed_methods, reason = "tests spawn, and measure with a real clock")]
 #![allow(unreachable_pub, reason = "nobody can reach into a test")]
 
+mod caller;
+mod corners;
 mod eras;
 mod faults;
 mod kit;
 mod names;
+mod overload;
+mod peer;
+mod questions;
 mod reload;
 mod streams;

@@ -1,5 +1,7 @@
 //! A config that changes while agents are there.
 
+use std::cell::Cell;
+
 use crate::kit::{House, config, in_time, names, text};
 use serde_json::json;
 
@@ -35,4 +37,103 @@ async fn what_is_unchanged_keeps_its_generation_and_agents_find_the_rest() {
     })
     .await;
     assert_eq!(alone.request(1, "ping", json!({})).await.status, 404, "it begins anew with the new server");
+}
+
+#[tokio::test]
+async fn g03_a_server_in_use_that_is_taken_away_or_changed_answers_what_it_has_begun() {
+    let house = House::up(BEFORE).await;
+    let agent = house.agent("/mcp").await;
+    let generation = |name: &str| {
+        house.gateway.lines().iter().find(|line| line.name() == name).unwrap().status().generation
+    };
+    let slow = |server: &str| json!({ "name": format!("{server}__sleep"), "arguments": { "ms": 700, "of": server } });
+    let under_way = async |id: u64, server: &str| {
+        let answer = agent.request(id, "tools/call", slow(server)).await.last().await;
+        assert!(answer["result"].get("isError").is_none(), "{answer}");
+        assert!(text(&answer).contains(server), "{answer}");
+    };
+    let reload = async {
+        // Each has begun when a ping that was sent behind it is answered.
+        agent.ask("ping", json!({})).await;
+        for server in ["stays", "goes", "changes"] {
+            agent.call(&format!("{server}__echo"), json!({})).await;
+        }
+        let change = house.gateway.apply(config(AFTER));
+        assert_eq!((change.removed.len(), change.replaced.len(), change.kept.len()), (1, 1, 1));
+    };
+    tokio::join!(under_way(1, "stays"), under_way(2, "goes"), under_way(3, "changes"), reload);
+    assert_eq!(generation("stays"), 1, "nothing happened to it");
+    assert_eq!(text(&agent.call("changes__echo", json!({ "now": 1 })).await), r#"{"now":1}"#);
+    assert_eq!(generation("changes"), 1, "it is another line, which was planned: nothing was charged");
+    in_time(async { while house.gateway.lines().iter().any(|line| line.name() == "goes") {} }).await;
+}
+
+/// A config with two servers that stay, and one that is there, another, or not there.
+fn round(number: u32) -> String {
+    let stays = "[servers.a]\n{bad}\nargs = ['__badserver']\n[servers.b]\n{bad}\nargs = ['__badserver', '--era', 'legacy']\n";
+    match number % 3 {
+        0 => stays.to_owned(),
+        1 => format!("{stays}[servers.c]\n{{bad}}\nargs = ['__badserver']\n"),
+        _ => format!("[servers.c]\n{{bad}}\nargs = ['__badserver', '--noise']\n{stays}"),
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_hundred_reloads_under_load_are_nothing_to_the_others() {
+    let house = House::up(&round(0)).await;
+    let pids = || {
+        house
+            .gateway
+            .lines()
+            .iter()
+            .filter(|line| line.name() != "c")
+            .map(linetender::Line::pid)
+            .collect::<Vec<_>>()
+    };
+    let (before, over, calls) = (pids(), Cell::new(false), Cell::new(0_u32));
+    let calling = async |path: &str, tools: [&str; 2]| {
+        let agent = house.agent(path).await;
+        while !over.get() {
+            for tool in tools {
+                let answer = agent.call(tool, json!({ "n": calls.get() })).await;
+                assert!(answer["result"].get("isError").is_none(), "{answer}");
+                let params = json!({ "name": tool, "arguments": {} });
+                let answer = house.modern(path, "tools/call", params).await.last().await;
+                assert!(answer["result"].get("isError").is_none(), "{answer}");
+                calls.set(calls.get() + 2);
+            }
+        }
+    };
+    let reloading = async {
+        let agent = house.agent("/mcp").await;
+        for number in 1..=300 {
+            let called = calls.get();
+            house.gateway.apply(config(&round(number)));
+            if number % 3 != 0 {
+                // The one that comes and goes is used too, so that there is something to drain.
+                agent.call("c__echo", json!({})).await;
+            }
+            in_time(async {
+                while calls.get() == called {
+                    tokio::task::yield_now().await
+                }
+            })
+            .await;
+        }
+        over.set(true);
+    };
+    tokio::join!(
+        calling("/mcp", ["a__echo", "b__echo"]),
+        calling("/mcp", ["b__echo", "a__echo"]),
+        calling("/mcp/a", ["echo", "echo"]),
+        calling("/mcp/b", ["echo", "echo"]),
+        reloading,
+    );
+    let generations: Vec<_> = house.gateway.lines().iter().map(|line| line.status().generation).collect();
+    assert_eq!(
+        (pids(), generations),
+        (before, vec![1, 1]),
+        "the same processes served all {} calls",
+        calls.get()
+    );
 }

@@ -134,7 +134,7 @@ async fn a_resource_that_changes_is_heard_of_by_whoever_asked() {
 }
 
 #[tokio::test]
-async fn told_to_stop_it_finishes_what_is_under_way_and_ends_its_streams() {
+async fn g02_told_to_stop_it_finishes_what_is_under_way_and_ends_its_streams() {
     let mut house = House::up(ONE).await;
     let agent = house.agent("/mcp").await;
     let mut own = agent.stream(None).await;
@@ -157,7 +157,7 @@ async fn told_to_stop_it_finishes_what_is_under_way_and_ends_its_streams() {
 }
 
 #[tokio::test]
-async fn an_agent_that_does_not_read_is_bounded_and_told_what_it_missed() {
+async fn o06_an_agent_that_does_not_read_is_bounded_and_told_what_it_missed() {
     let house = House::up(ONE).await;
     let (idle, busy) = (house.agent("/mcp").await, house.agent("/mcp").await);
     idle.ask("resources/subscribe", json!({ "uri": "linetender://bad/note://a" })).await;

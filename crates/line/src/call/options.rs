@@ -5,6 +5,8 @@ use std::sync::Arc;
 
 use linetender_core::{CallPolicy, Span};
 
+use crate::turns::Caller;
+
 /// How a call is made.
 ///
 /// ```
@@ -19,6 +21,7 @@ use linetender_core::{CallPolicy, Span};
 pub struct Options {
     pub(crate) deadline: Deadline,
     pub(crate) progress: Option<OnProgress>,
+    pub(crate) caller: Caller,
 }
 
 /// Told of progress: the raw params of each notification, with the caller's own token.
@@ -46,6 +49,12 @@ impl Options {
     #[must_use]
     pub fn deadline(mut self, deadline: Deadline) -> Self {
         self.deadline = deadline;
+        self
+    }
+
+    /// Says who calls, among agents that share the line: they take turns.
+    pub(crate) const fn caller(mut self, caller: Caller) -> Self {
+        self.caller = caller;
         self
     }
 

@@ -121,6 +121,7 @@ impl Session {
             return Some(answer);
         }
         let (era, level, promised) = (open.era, open.level.clone(), Arc::clone(&open.promised));
+        let caller = open.seat;
         let (to_agent, rounds) = (self.to_agent.clone(), self.rounds.0.clone());
         let (id, method) = (Box::<str>::from(id), method.to_owned());
         // One that did not ask for progress must not get any: some agents hang up on it.
@@ -145,7 +146,7 @@ impl Session {
                 _ if quoted => replies::discovered(&line, &id, &promised).await,
                 _ => {
                     let progress = to_agent.clone();
-                    let mut options = Options::default().deadline(line.deadline());
+                    let mut options = Options::default().deadline(line.deadline()).caller(caller);
                     if asks_for_progress {
                         options = options.on_progress(move |params| {
                             let text = frame::notification("notifications/progress", Some(params));

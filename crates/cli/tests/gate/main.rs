@@ -1,0 +1,16 @@
+//! The rows of the fault catalogue that are about the gateway as a process: `linetender serve`, killed, told to stop, and
+//! without descriptors. What can be seen without a process is in `gateway/tests/it`.
+
+#![allow(clippy::disallowed_methods, reason = "a test measures with a real clock, and owns its tasks")]
+#![allow(unreachable_pub, reason = "nobody can reach into a test")]
+#![allow(dead_code, reason = "what it shares with other tests is not used in whole")]
+
+#[path = "../agent/mod.rs"]
+mod agent;
+#[path = "../../../gateway/tests/it/caller.rs"]
+mod caller;
+mod descriptors;
+mod kit;
+#[path = "../door/look.rs"]
+mod look;
+mod stops;

@@ -1,0 +1,124 @@
+//! Killed, and told to stop.
+
+use std::time::{Duration, Instant};
+
+use http::Method;
+use serde_json::{Value, json};
+use tokio::net::TcpStream;
+use tokio::task::JoinSet;
+
+use crate::caller::{Caller, text};
+use crate::kit::{Gate, eventually};
+use crate::look::{kill, unique};
+
+const TWO: &str = "
+[gateway]
+drain = 1500
+[servers.old]
+{bad} --era legacy --full
+[servers.new]
+{bad} --era modern --full
+";
+
+/// An agent that calls until nobody answers it any more.
+async fn calls(web: Caller, number: u32) {
+    let session = web.agent("/mcp").await.session;
+    for call in 0.. {
+        let server = if call % 2 == 0 { "old" } else { "new" };
+        let params = json!({ "name": format!("{server}__write"), "arguments": { "nonce": format!("{number}-{call}") } });
+        let body = json!({ "jsonrpc": "2.0", "id": call, "method": "tools/call", "params": params });
+        let headers = [("mcp-session-id", session.as_str())];
+        let Ok(answer) = web.try_send(Method::POST, "/mcp", &headers, body.to_string()).await else { return };
+        if answer.body().await.is_err() {
+            return;
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn g01_killed_under_load_it_leaves_nothing_and_nothing_is_sent_again() {
+    let gate = Gate::new(TWO);
+    let mut serving = gate.serves().await;
+    let before = gate.web.agent("/mcp").await;
+    let mut load = JoinSet::new();
+    (0..8).for_each(|number| drop(load.spawn(calls(gate.web, number))));
+    eventually("load", async || (gate.book.runs().len() > 200).then_some(())).await;
+    serving.kill();
+    let gone = gate.is_gone().await;
+    assert!(gone < Duration::from_secs(1), "{gone:?}");
+    while let Some(agent) = load.join_next().await {
+        agent.unwrap();
+    }
+    let ran = gate.book.runs();
+    let begun = Instant::now();
+    let _serving = gate.serves().await;
+    let after = gate.web.agent("/mcp").await;
+    for server in ["old", "new"] {
+        let answer = after.call(&format!("{server}__write"), json!({ "nonce": unique() })).await;
+        assert!(answer["result"].get("isError").is_none(), "{answer}");
+    }
+    assert!(begun.elapsed() < Duration::from_secs(2), "{:?}", begun.elapsed());
+    assert_eq!(before.request(1, "ping", json!({})).await.status, 404, "agents begin a new session then");
+    let now = gate.book.runs();
+    assert!(now.values().all(|runs| *runs == 1), "nothing ran twice");
+    assert_eq!(now.len(), ran.len() + 2, "and nothing but what was asked for now");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn g02_told_to_stop_it_takes_nobody_new_and_ends_its_streams_well() {
+    let gate = Gate::new(TWO);
+    let mut serving = gate.serves().await;
+    let agent = gate.web.agent("/mcp").await;
+    let mut own = agent.stream(None).await;
+    own.event().await.unwrap();
+    let mut listens = gate.web.modern("/mcp", "subscriptions/listen", json!({ "notifications": {} })).await;
+    listens.event().await.unwrap();
+    let sleep = |ms: u64| json!({ "name": "old__sleep", "arguments": { "ms": ms } });
+    // Its response has begun when it is told to stop.
+    let mut under_way = agent.request(1, "tools/call", sleep(1000)).await;
+    under_way.event().await.unwrap();
+    let begun = Instant::now();
+    kill("-TERM", serving.pid());
+    // It would never end by itself; that its lists have been read may still be on it.
+    while own.event().await.is_some() {}
+    assert_eq!(listens.event().await.unwrap().data["result"]["resultType"], "complete");
+    assert!(listens.event().await.is_none());
+    eventually("a closed door", async || TcpStream::connect(gate.web.address).await.is_err().then_some(()))
+        .await;
+    let answer = under_way.last().await;
+    assert!(text(&answer).contains("1000"), "it was answered: {answer}");
+    let status = serving.ended().await;
+    assert!(status.success(), "{status}");
+    assert!(begun.elapsed() < Duration::from_millis(1500), "before its time was up: {:?}", begun.elapsed());
+    gate.is_gone().await;
+    assert!(gate.log().contains("Finished"), "{}", gate.log());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn g02_what_does_not_end_is_cut_when_the_time_is_up() {
+    let gate = Gate::new(TWO);
+    let mut serving = gate.serves().await;
+    let agent = gate.web.agent("/mcp").await;
+    let hang = json!({ "name": "old__hang", "arguments": {} });
+    let mut hung = agent.request(1, "tools/call", hang).await;
+    hung.event().await.unwrap();
+    let begun = Instant::now();
+    kill("-TERM", serving.pid());
+    let mut last = Value::Null;
+    while let Some(event) = hung.event().await {
+        last = event.data;
+    }
+    let cut = begun.elapsed();
+    assert!(
+        last["result"].get("isError").is_none_or(|is| *is == true),
+        "nobody says that it was answered: {last}"
+    );
+    serving.ended().await;
+    // The time to drain, and then what polite servers take to end.
+    assert!(
+        cut >= Duration::from_millis(1400) && begun.elapsed() < Duration::from_secs(5),
+        "{:?}",
+        begun.elapsed()
+    );
+    gate.is_gone().await;
+}
