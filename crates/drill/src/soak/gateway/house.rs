@@ -141,7 +141,7 @@ impl House {
         let mut text = String::from("[gateway]\nsession_idle = 5000\n");
         for server in &self.servers {
             text += &format!(
-                "\n[servers.{}]\n{}\n[servers.{0}.policy]\ncall = {{ limit = 6000, cap = 10000 }}\nprobe = {{ keepalive = 2000, timeout = 1000 }}\nlimits = {{ message = 1048576 }}\n",
+                "\n[servers.{}]\n{}\n[servers.{0}.policy]\ncall = {{ limit = 6000, cap = 10000, hang_after = 9000 }}\nprobe = {{ keepalive = 2000, timeout = 1000 }}\nlimits = {{ message = 1048576 }}\n",
                 server.name, server.reach
             );
         }

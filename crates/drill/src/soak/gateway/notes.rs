@@ -45,6 +45,8 @@ impl Notes {
     pub(super) fn finds(&self, what: String) {
         let mut pages = self.pages();
         if pages.findings.len() < FINDINGS {
+            // Told at once: a long run may not live to tell it.
+            eprintln!("BROKEN: {what}");
             pages.findings.push(what);
         }
     }
