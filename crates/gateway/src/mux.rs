@@ -20,6 +20,7 @@ use bytes::Bytes;
 use linetender::{Era, Kind};
 use linetender_wire::frame::{self, Frame, Message};
 
+pub(crate) use acts::request_id;
 pub(crate) use run::open;
 
 use crate::board::View;

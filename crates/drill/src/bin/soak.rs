@@ -4,6 +4,8 @@
 
 use std::process::ExitCode;
 
+use linetender_drill::soak;
+
 const USAGE: &str = "\
 soak cycles COUNT      kill a server under calls that many times, and judge the history
 soak killed COUNT      kill a process that holds 20 lines that many times; nothing may outlive it
@@ -12,6 +14,8 @@ soak delivery COUNT    of the calls that a killed server never ran, how many wer
 soak neighbour COUNT   50 busy lines beside one that crash-loops, and without it
 soak herd COUNT        that many lines to one server over HTTP that dies and returns
 soak agents SECONDS    50 agents on one line whose server is killed; nobody may hear what is another's
+soak gateway SECONDS [SEED] [--json] [--agents COUNT] [--linetender PATH] [--any-ratio]
+                       64 agents on ten servers through `linetender serve`, a fault a second
 soak blackhole         packets dropped under calls; in a network namespace of its own
 soak hold COUNT        hold that many lines, and wait to be killed
 soak keep COMMAND…     hold a line to that server, and wait to be killed
@@ -26,19 +30,46 @@ fn main() -> ExitCode {
     let args: Vec<_> = std::env::args().skip(1).collect();
     let args: Vec<_> = args.iter().map(String::as_str).collect();
     match args[..] {
-        ["cycles", count] => linetender_drill::soak::cycles(count.parse().unwrap_or(100)),
-        ["hold", count] => linetender_drill::soak::hold(count.parse().unwrap_or(1)),
-        ["keep", ref argv @ ..] => linetender_drill::soak::keep(argv),
-        ["detect", count] => linetender_drill::soak::detect(count.parse().unwrap_or(100)),
-        ["killed", count] => linetender_drill::soak::killed(count.parse().unwrap_or(10)),
-        ["neighbour", count] => linetender_drill::soak::neighbour(count.parse().unwrap_or(5)),
-        ["herd", count] => linetender_drill::soak::herd(count.parse().unwrap_or(500)),
-        ["agents", seconds] => linetender_drill::soak::agents(seconds.parse().unwrap_or(60)),
-        ["blackhole"] => linetender_drill::soak::blackhole(),
-        ["delivery", count] => linetender_drill::soak::delivery(count.parse().unwrap_or(50)),
+        ["cycles", count] => soak::cycles(count.parse().unwrap_or(100)),
+        ["hold", count] => soak::hold(count.parse().unwrap_or(1)),
+        ["keep", ref argv @ ..] => soak::keep(argv),
+        ["detect", count] => soak::detect(count.parse().unwrap_or(100)),
+        ["killed", count] => soak::killed(count.parse().unwrap_or(10)),
+        ["neighbour", count] => soak::neighbour(count.parse().unwrap_or(5)),
+        ["herd", count] => soak::herd(count.parse().unwrap_or(500)),
+        ["agents", seconds] => soak::agents(seconds.parse().unwrap_or(60)),
+        ["gateway", seconds, ref rest @ ..] => gateway(seconds, rest),
+        ["blackhole"] => soak::blackhole(),
+        ["delivery", count] => soak::delivery(count.parse().unwrap_or(50)),
         _ => {
             eprint!("{USAGE}");
             ExitCode::FAILURE
         }
     }
+}
+
+/// The seed is by the clock, unless it is given; it is printed either way.
+#[expect(clippy::disallowed_methods, reason = "a seed that differs from run to run")]
+fn gateway(seconds: &str, rest: &[&str]) -> ExitCode {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    let mut options = soak::Options::new(seconds.parse().unwrap_or(60), now.map_or(1, |now| now.as_secs()));
+    let (mut as_json, mut words) = (false, rest.iter());
+    while let Some(word) = words.next() {
+        match *word {
+            "--json" => as_json = true,
+            "--any-ratio" => options.strict = false,
+            "--agents" => {
+                options.agents = words.next().and_then(|count| count.parse().ok()).unwrap_or(options.agents)
+            }
+            "--linetender" => options.linetender = words.next().map(Into::into).unwrap_or_default(),
+            seed => match seed.parse() {
+                Ok(seed) => options.seed = seed,
+                Err(_) => {
+                    eprint!("{USAGE}");
+                    return ExitCode::FAILURE;
+                }
+            },
+        }
+    }
+    soak::gateway(&options, as_json)
 }

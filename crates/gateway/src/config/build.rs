@@ -1,6 +1,6 @@
 //! From a tree to servers.
 
-use linetender::{Eras, Policy, Server};
+use linetender::{Deadline, Eras, Policy, Server};
 use serde::de::DeserializeOwned;
 use serde_path_to_error::Segment;
 
@@ -113,8 +113,9 @@ fn entry(Member { name, at, value }: &Member, source: &Text<'_>) -> Result<Optio
         let place = value.get("policy").map_or(at, |policy| &policy.at).clone();
         source.problem(place, invalid.to_string(), None)
     })?;
+    // Many agents share a server here, and the one that gave up long ago may never say so: the deadline is ours.
     Ok(Some(Entry {
-        server: server.policy(policy),
+        server: server.policy(policy).deadline(Deadline::Policy),
         scope: table.scope,
         tools: table.tools,
         prompts: table.prompts,

@@ -1,5 +1,5 @@
 use super::{Config, Problem, Scope, load};
-use linetender::Server;
+use linetender::{Deadline, Server};
 
 fn read(text: &str) -> Result<Config, Box<Problem>> {
     load("test", text, &|name| (name == "TOKEN").then(|| "t0ken".to_owned()))
@@ -51,7 +51,8 @@ fn an_agents_own_file_is_taken_as_it_is() {
     )
     .unwrap();
     assert_eq!(names(&config), ["git", "web"]);
-    assert_eq!(config.servers[0].server, Server::stdio("git", ["mcp-server-git"]).dir("/tmp"));
+    let git = Server::stdio("git", ["mcp-server-git"]).dir("/tmp").deadline(Deadline::Policy);
+    assert_eq!(config.servers[0].server, git);
     assert!(config.warnings.is_empty(), "what is for somebody else is none of our business");
 }
 

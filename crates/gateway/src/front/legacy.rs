@@ -55,6 +55,8 @@ async fn answered(front: Arc<Front>, session: Arc<Session>, tape: Arc<Tape>) -> 
             session.forget(&tape);
             reply::json(StatusCode::OK, text)
         }
+        // Taken back before it began: there is nothing to come back for, so nothing says how to.
+        None if tape.is_void() => reply::events(axum::body::Body::empty()),
         None => follow(front, session, tape, 0, None),
     }
 }

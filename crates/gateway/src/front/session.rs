@@ -15,6 +15,7 @@ use tokio::time::Instant;
 use super::Front;
 use super::tape::Tape;
 use crate::board::Door;
+use crate::mux::request_id;
 
 /// Streams of POSTs that can still be resumed.
 const KEPT: usize = 64;
@@ -111,6 +112,7 @@ impl Session {
                 }
                 return Taken::Full;
             }
+            self.withdraw(&frame);
         }
         tape.map_or(Taken::Noted, Taken::Tape)
     }
@@ -137,6 +139,22 @@ impl Session {
             }
         }
         tape
+    }
+
+    /// A request that the agent takes back is not answered any more, so its stream ends here, and for good.
+    // MCP 2025-11-25, "Cancellation": receivers SHOULD not send a response for the cancelled request.
+    fn withdraw(&self, frame: &Frame) {
+        let Message::Notification { method: "notifications/cancelled", params } = frame.message() else {
+            return;
+        };
+        let Some(id) = request_id(params) else { return };
+        let mut desk = self.desk();
+        let Some(tape) = desk.calls.remove(id) else { return };
+        desk.tokens.retain(|_, of| **of != *id);
+        if !desk.calls.values().any(|other| Arc::ptr_eq(other, &tape)) {
+            desk.kept.retain(|kept| !Arc::ptr_eq(kept, &tape));
+            tape.end();
+        }
     }
 
     /// Nobody will come back for this stream.

@@ -77,6 +77,12 @@ impl Tape {
         (kept.over && kept.oldest == 1 && kept.messages.len() == 1).then(|| kept.messages[0].clone())
     }
 
+    /// Whether it is over, and nothing was ever said on it.
+    pub(super) fn is_void(&self) -> bool {
+        let kept = self.kept();
+        kept.over && kept.oldest == 1 && kept.messages.is_empty()
+    }
+
     /// Waits until there is anything on it.
     pub(super) async fn begins(&self) {
         let mut added = self.added.subscribe();

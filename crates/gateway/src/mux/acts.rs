@@ -136,7 +136,7 @@ impl Unroutable {
 }
 
 /// The id in a cancellation, as it was spelt.
-pub(super) fn request_id(params: Option<&str>) -> Option<&str> {
+pub(crate) fn request_id(params: Option<&str>) -> Option<&str> {
     Some(Members::of(params?)?.get("requestId")?.get())
 }
 

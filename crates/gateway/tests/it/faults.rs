@@ -51,6 +51,21 @@ async fn g04_a_slow_hung_or_dead_server_delays_nobody_and_appears_when_it_is_the
 }
 
 #[tokio::test]
+async fn a_call_that_is_never_answered_ends_when_the_policy_says_so() {
+    let house =
+        House::up("[servers.a]\n{bad}\nargs = ['__badserver']\npolicy = { call = { limit = 300 } }").await;
+    let agent = house.agent("/mcp").await;
+    let modern = house.modern("/mcp/a", "tools/call", json!({ "name": "hang", "arguments": {} }));
+    let (legacy, modern) =
+        tokio::join!(agent.call("a__hang", json!({})), async { modern.await.last().await });
+    for told in [legacy, modern] {
+        let fields = &told["result"]["_meta"]["linetender"];
+        assert_eq!(fields["delivery"], "unknown", "{told}");
+        assert!(text(&told).contains("no answer within 300 ms"), "{told}");
+    }
+}
+
+#[tokio::test]
 async fn a_server_that_dies_keeps_its_tools_listed_and_the_others_undisturbed() {
     let house =
         House::up("[servers.a]\n{bad}\nargs = ['__badserver']\n[servers.b]\n{bad}\nargs = ['__badserver']")

@@ -88,6 +88,43 @@ async fn hanging_up_on_a_modern_request_takes_it_back() {
     let _ = std::fs::remove_file(book);
 }
 
+#[tokio::test]
+async fn the_stream_of_a_legacy_request_ends_when_it_is_taken_back() {
+    let house = House::up(ONE).await;
+    for (path, name) in [("/mcp", "bad__hang"), ("/mcp/bad", "hang")] {
+        let agent = house.agent(path).await;
+        let take_back = |id: u64| {
+            let params = json!({ "requestId": id });
+            json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": params })
+        };
+        let hangs = || json!({ "name": name, "arguments": {} });
+        // Once it is a stream.
+        let mut late = agent.request(1, "tools/call", hangs()).await;
+        let first = late.event().await.unwrap();
+        assert_eq!(agent.post(&take_back(1)).await.status, 202);
+        assert!(late.event().await.is_none(), "it ends, and nothing was said");
+        assert_eq!(agent.stream(first.id.as_deref()).await.status, 400, "there is nothing to come back for");
+        // Before it is one: taken back again and again, as the two may overtake each other.
+        let over = tokio::sync::Notify::new();
+        let early = async {
+            let mut early = agent.request(2, "tools/call", hangs()).await;
+            while early.event().await.is_some() {}
+            over.notify_one();
+        };
+        let takes_back = async {
+            loop {
+                assert_eq!(agent.post(&take_back(2)).await.status, 202);
+                tokio::select! {
+                    () = over.notified() => return,
+                    () = tokio::task::yield_now() => {}
+                }
+            }
+        };
+        tokio::join!(early, takes_back);
+        assert_eq!(agent.delete().await, 200);
+    }
+}
+
 async fn text_of(answer: crate::kit::Answer) -> String {
     text(&answer.json().await).to_owned()
 }

@@ -1,0 +1,20 @@
+//! The gateway's soak, as short as CI can bear. The long one is `soak gateway 300`.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use linetender_drill::soak::{Options, gateway_verdict};
+
+#[test]
+fn agents_and_servers_get_through_a_few_seconds_of_faults() {
+    let options = Options {
+        linetender: PathBuf::from(env!("CARGO_BIN_EXE_linetender")),
+        time: Duration::from_secs(8),
+        seed: 1,
+        agents: 16,
+        // A ratio of two short windows on a shared machine says nothing.
+        strict: false,
+    };
+    let verdict = gateway_verdict(&options).unwrap();
+    assert!(verdict.findings.is_empty(), "{verdict}");
+}
