@@ -110,7 +110,8 @@ impl CallError {
             | CallErrorKind::HeldTooLong
             | CallErrorKind::TimedOut
             | CallErrorKind::Lost
-            | CallErrorKind::BadAnswer => None,
+            | CallErrorKind::BadAnswer
+            | CallErrorKind::Vanished => None,
         }
     }
 

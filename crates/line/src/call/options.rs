@@ -85,6 +85,9 @@ impl Deadline {
 impl fmt::Debug for Options {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let progress = self.progress.is_some();
-        f.debug_struct("Options").field("deadline", &self.deadline).field("progress", &progress).finish()
+        f.debug_struct("Options")
+            .field("deadline", &self.deadline)
+            .field("progress", &progress)
+            .finish_non_exhaustive()
     }
 }
