@@ -59,16 +59,16 @@ fn gateway(seconds: &str, rest: &[&str]) -> ExitCode {
             "--json" => as_json = true,
             "--any-ratio" => options.strict = false,
             "--agents" => {
-                options.agents = words.next().and_then(|count| count.parse().ok()).unwrap_or(options.agents)
+                options.agents = words.next().and_then(|count| count.parse().ok()).unwrap_or(options.agents);
             }
             "--linetender" => options.linetender = words.next().map(Into::into).unwrap_or_default(),
-            seed => match seed.parse() {
-                Ok(seed) => options.seed = seed,
-                Err(_) => {
+            seed => {
+                let Ok(seed) = seed.parse() else {
                     eprint!("{USAGE}");
                     return ExitCode::FAILURE;
-                }
-            },
+                };
+                options.seed = seed;
+            }
         }
     }
     soak::gateway(&options, as_json)

@@ -239,7 +239,7 @@ impl Soak {
             self.watch(this / 2, false).await;
             self.world.notes.turns_to(0);
             window += 2;
-            self.progress(time - left, time);
+            self.progress(time.saturating_sub(left), time);
         }
         self.saboteur.mend(&self.house, &self.serve, true);
     }

@@ -1,5 +1,6 @@
 //! What stands behind the gateway: ten servers, two of them real, two of them never touched, most of them with a book.
 
+use std::fmt::Write as _;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -8,6 +9,13 @@ use crate::webserver::{Answers, Config, Manners, Speaks, WebServer};
 
 /// The variable by which every process of a server is found. Its value is the run's mark and the server's name.
 pub(super) const MARK: &str = "LINETENDER_SOAK";
+
+/// The policy of servers that are harmed. No call may outlive `HUNG`.
+const POLICY: &str = "\
+policy.call = { limit = 6000, cap = 10000, hang_after = 9000 }
+policy.probe = { keepalive = 2000, timeout = 1000 }
+policy.limits = { message = 1048576 }
+";
 
 /// What a server is.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -136,14 +144,12 @@ impl House {
     }
 
     /// The gateway's config file. Calls have to end soon enough for a short run to see it; everything else is as it
-    /// comes, the budget too.
+    /// comes, the budget too. Servers that nobody touches have nothing to end: all of theirs is as it comes.
     pub(super) fn config(&self) -> io::Result<PathBuf> {
         let mut text = String::from("[gateway]\nsession_idle = 5000\n");
-        for server in &self.servers {
-            text += &format!(
-                "\n[servers.{}]\n{}\n[servers.{0}.policy]\ncall = {{ limit = 6000, cap = 10000, hang_after = 9000 }}\nprobe = {{ keepalive = 2000, timeout = 1000 }}\nlimits = {{ message = 1048576 }}\n",
-                server.name, server.reach
-            );
+        for Server { name, calm, reach, .. } in &self.servers {
+            let policy = if *calm { "" } else { POLICY };
+            let _ = write!(text, "\n[servers.{name}]\n{reach}\n{policy}");
         }
         let path = self.folder.join("linetender.toml");
         std::fs::write(&path, text)?;

@@ -83,7 +83,7 @@ impl Saboteur {
                 let victims = (processes.first().copied(), processes.last().copied());
                 match (act, victims) {
                     (Act::Kill, (Some(pid), _)) | (Act::KillLast, (_, Some(pid))) => {
-                        signal(pid, Signal::KILL)
+                        signal(pid, Signal::KILL);
                     }
                     (Act::Stop(ms), (Some(pid), _)) => {
                         signal(pid, Signal::STOP);
@@ -106,7 +106,7 @@ impl Saboteur {
         for (_, undo) in due {
             match undo {
                 Undo::Stopped(pid, victim) if serve.is_of(pid, self.world.servers[victim].name) => {
-                    signal(pid, Signal::CONT)
+                    signal(pid, Signal::CONT);
                 }
                 Undo::Stopped(..) => {}
                 Undo::Silent(web) => house.webs[web].set(|manners| manners.sockets = Sockets::Open),
@@ -127,7 +127,7 @@ async fn at_web(act: Act, number: usize, house: &mut House) -> Option<Option<(In
         Act::Meet(times, tool, arguments) => {
             let arguments = serde_json::from_str(arguments).unwrap_or_default();
             web.set(|manners| {
-                manners.fault_on("tools/call", webserver::Fault::new(tool, arguments).times(times))
+                manners.fault_on("tools/call", webserver::Fault::new(tool, arguments).times(times));
             });
         }
         Act::Forget => web.forget_sessions(),

@@ -61,13 +61,11 @@ impl Serve {
             }
         };
         let mark = house.mark.clone();
-        match tokio::time::timeout(START, listens).await {
-            Ok(address) => Ok(Self { child, address, log, mark }),
-            Err(_) => {
-                let _ = child.kill().and_then(|()| child.wait());
-                Err("the gateway does not listen".to_owned())
-            }
+        if let Ok(address) = tokio::time::timeout(START, listens).await {
+            return Ok(Self { child, address, log, mark });
         }
+        let _ = child.kill().and_then(|()| child.wait());
+        Err("the gateway does not listen".to_owned())
     }
 
     fn pid(&self) -> i32 {

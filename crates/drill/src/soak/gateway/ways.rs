@@ -61,7 +61,7 @@ impl Way {
             Self::Progress => ("progress", json!({ "times": 3, "n": 3, "ms": dice.below(30) })),
             Self::TakesBack | Self::HangsUp => ("sleep", json!({ "ms": 200 + dice.below(400) })),
             Self::Unread if dice.below(2) == 0 => ("write", json!({ "much": "x".repeat(LARGE) })),
-            Self::Unread => ("progress", json!({ "times": 300, "n": 300, "ms": 1 })),
+            Self::Unread => ("progress", json!({ "times": 60, "n": 60, "ms": 1 })),
         }
     }
 
