@@ -1,6 +1,6 @@
-"""One agent on the official Python SDK, of either major version, at a gateway's address: lists, and calls.
+"""One agent on the official Python SDK, of either major version, at addresses of a gateway: lists, and calls.
 
-    agent.py legacy|modern URL TOOL...
+    agent.py legacy|modern URL=TOOL,TOOL...
 """
 
 import asyncio
@@ -21,7 +21,7 @@ async def story(agent, wanted: list[str]) -> str:
     return f"{len(tools)} tools, {len(wanted)} called"
 
 
-async def main(era: str, url: str, wanted: list[str]) -> None:
+async def visit(era: str, url: str, wanted: list[str]) -> str:
     try:
         from mcp import Client
     except ImportError:  # 1.x speaks one era only
@@ -31,12 +31,17 @@ async def main(era: str, url: str, wanted: list[str]) -> None:
         assert era == "legacy"
         async with streamablehttp_client(url) as (read, write, _), ClientSession(read, write) as agent:
             hello = await agent.initialize()
-            print(hello.protocolVersion, await story(agent, wanted), sep=", ")
-        return
+            return f"{hello.protocolVersion}, {await story(agent, wanted)}"
     async with Client(url, mode="legacy" if era == "legacy" else "auto") as agent:
         version = agent.protocol_version
         assert (version < "2026") == (era == "legacy"), version
-        print(version, await story(agent, wanted), sep=", ")
+        return f"{version}, {await story(agent, wanted)}"
 
 
-asyncio.run(main(sys.argv[1], sys.argv[2], sys.argv[3:]))
+async def main(era: str, places: list[str]) -> None:
+    for place in places:
+        url, tools = place.split("=")
+        print(url, await visit(era, url, tools.split(",")), flush=True)
+
+
+asyncio.run(main(sys.argv[1], sys.argv[2:]))

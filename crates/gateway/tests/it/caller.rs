@@ -27,9 +27,9 @@ impl Caller {
         Self { address, window: None }
     }
 
-    /// One whose sockets take next to nothing before it reads.
+    /// One whose sockets take little before it reads.
     pub const fn narrow(self) -> Self {
-        Self { window: Some(4096), ..self }
+        Self { window: Some(64 * 1024), ..self }
     }
 
     async fn connect(&self) -> std::io::Result<TcpStream> {
