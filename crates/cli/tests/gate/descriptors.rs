@@ -57,8 +57,8 @@ async fn o02_without_descriptors_it_waits_and_no_server_pays_for_it() {
         gate.log().matches("the config cannot be used").count() <= 1,
         "nor does it say one thing for ever"
     );
-    let used = processor(serving.pid()) - before;
-    assert!(used < Duration::from_millis(1000), "it does not spin: {used:?} of three seconds");
+    let used = processor(serving.pid()).saturating_sub(before);
+    assert!(used < Duration::from_secs(1), "it does not spin: {used:?} of three seconds");
     drop(idle);
     allow(serving.pid(), 1024);
     let late = in_time(gate.web.agent("/mcp")).await;

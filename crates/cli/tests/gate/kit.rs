@@ -36,7 +36,8 @@ impl Gate {
         let book = Book::at(dir.file("book"));
         let address = free();
         let bad = |flags: &str| {
-            let flags: String = flags.split_ascii_whitespace().map(|flag| format!(", '{flag}'")).collect();
+            let flags: Vec<_> = flags.split_ascii_whitespace().map(|flag| format!(", '{flag}'")).collect();
+            let flags = flags.concat();
             let book = book.path().display();
             format!(
                 "command = '{LINETENDER}'\nargs = ['__badserver', '--book', '{book}'{flags}]\nenv = {{ {MARK} = '{mark}' }}"

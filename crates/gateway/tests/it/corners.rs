@@ -198,7 +198,7 @@ impl Corner {
         let gives_up = async {
             in_time(async {
                 while self.peer.runs("cancelled") == 0 {
-                    tokio::task::yield_now().await
+                    tokio::task::yield_now().await;
                 }
             })
             .await;
@@ -214,7 +214,7 @@ impl Corner {
         if self.peer.way == Way::Pipe {
             in_time(async {
                 while self.peer.cancellations() == 0 {
-                    tokio::task::yield_now().await
+                    tokio::task::yield_now().await;
                 }
             })
             .await;

@@ -44,16 +44,15 @@ impl Peer {
 
     /// How to reach it, as a piece of a config file. Nobody says which era it speaks: that has to be found out.
     pub fn config(&self, name: &str, more: &str) -> String {
-        let reach = match &self.web {
-            Some(web) => format!("url = '{}'", web.url()),
-            None => {
-                let era = if self.era == Era::Legacy { "legacy" } else { "modern" };
-                let (book, changing) = (self.dir.join("book"), self.dir.join("changing"));
-                let (book, changing) = (book.display(), changing.display());
-                format!(
-                    "{{bad}}\nargs = ['__badserver', '--full', '--era', '{era}', '--book', '{book}', '--changing', '{changing}']"
-                )
-            }
+        let reach = if let Some(web) = &self.web {
+            format!("url = '{}'", web.url())
+        } else {
+            let era = if self.era == Era::Legacy { "legacy" } else { "modern" };
+            let (book, changing) = (self.dir.join("book"), self.dir.join("changing"));
+            let (book, changing) = (book.display(), changing.display());
+            format!(
+                "{{bad}}\nargs = ['__badserver', '--full', '--era', '{era}', '--book', '{book}', '--changing', '{changing}']"
+            )
         };
         format!("[servers.{name}]\n{reach}\n{more}\n")
     }

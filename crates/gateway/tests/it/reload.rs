@@ -115,7 +115,7 @@ async fn a_hundred_reloads_under_load_are_nothing_to_the_others() {
             }
             in_time(async {
                 while calls.get() == called {
-                    tokio::task::yield_now().await
+                    tokio::task::yield_now().await;
                 }
             })
             .await;
