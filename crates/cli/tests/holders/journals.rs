@@ -108,7 +108,7 @@ fn a_place_that_cannot_be_written_hurts_nobody() {
     shim.kill_server();
     let said = shim.leave();
     assert_eq!(said.matches("the journal cannot be written").count(), 1, "{said}");
-    assert_eq!(said.matches("will not see this shim").count(), 1, "{said}");
+    assert_eq!(said.matches("will not see this process").count(), 1, "{said}");
 }
 
 #[test]
