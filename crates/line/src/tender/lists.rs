@@ -71,8 +71,10 @@ impl Running {
         current.read_until = Some(paid);
         let wait = (paid - now).saturating_sub(READ_GAP * READ_AT_ONCE);
         current.tasks.spawn(async move {
-            // A server may say that its lists changed whenever they are read.
-            tokio::time::sleep(wait).await;
+            // A server may say that its lists changed whenever they are read. Even no time at all would be a tick of the timer.
+            if !wait.is_zero() {
+                tokio::time::sleep(wait).await;
+            }
             let meta = (link.era() == Era::Modern).then(|| server.hello.meta().to_string());
             let limit = duration(server.policy.settings().dial.handshake);
             let read = tokio::time::timeout(limit, Catalogue::read(&link, meta, &before)).await;
