@@ -120,7 +120,7 @@ async fn no_agent_ever_hears_what_is_meant_for_another() {
     let one = async |number: u64| {
         let agent = house.agent("/mcp").await;
         for call in 0..10 {
-            let server = if (number + call) % 2 == 0 { "a" } else { "b" };
+            let server = if (number + call).is_multiple_of(2) { "a" } else { "b" };
             // All use the same ids and the same token.
             let params = json!({ "name": format!("{server}__progress"), "arguments": { "times": 2, "ms": 1, "of": number, "call": call }, "_meta": { "progressToken": 1 } });
             let mut answer = agent.request(1, "tools/call", params).await;
