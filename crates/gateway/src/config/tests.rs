@@ -32,7 +32,8 @@ fn servers_come_in_the_order_they_stand() {
     assert_eq!(config.gateway.listen.port(), 9000);
     assert_eq!(config.servers[0].scope, Scope::Session);
     assert!(!config.servers[0].tools.lets("drop_all"));
-    let expected = Server::stdio("zebra", ["npx", "-y", "zebra"]).env("KEY", "t0ken");
+    let expected =
+        Server::stdio("zebra", ["npx", "-y", "zebra"]).env("KEY", "t0ken").deadline(Deadline::Policy);
     assert_eq!(config.servers[0].server, expected);
     let text = format!("{:?}", config.servers[1]);
     assert!(!text.contains("t0ken"), "a credential is printed nowhere: {text}");
