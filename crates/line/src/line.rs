@@ -335,7 +335,11 @@ impl Line {
     }
 
     /// Dials it, if nobody did yet.
-    pub(crate) fn wake(&self) {
+    pub fn wake(&self) {
+        if self.status().state != "idle" {
+            return;
+        }
+        // A tender with so much to do has been asked before.
         let _ = self.shared.inbox.try_send(Inbox::Command(Command::Open, None));
     }
 

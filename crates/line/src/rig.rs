@@ -102,7 +102,8 @@ impl Rig {
         self.put(server, None, None, None)
     }
 
-    /// Holds lines to these servers, and to no others. What is new is dialled; what is not among them any more, or is
+    /// Holds lines to these servers, and to no others. What is new is dialled, unless it is
+    /// [lazy](Server::lazy); what is not among them any more, or is
     /// another server under the same name, is closed when its calls have ended (or have had their time), and its
     /// successor is not dialled before that; what is unchanged is not touched.
     ///
@@ -124,8 +125,11 @@ impl Rig {
                 before => {
                     // Two servers of one name never live at once: they hold ports, locks, profiles.
                     let old = lines.take_out(&name);
+                    let lazy = server.lazy;
                     let line = self.put(server, None, old, None);
-                    line.wake();
+                    if !lazy {
+                        line.wake();
+                    }
                     lines.held.insert(Arc::clone(&name), line);
                     let list = if before.is_some() { &mut change.replaced } else { &mut change.added };
                     list.push(name);

@@ -48,6 +48,8 @@ pub struct Server {
     pub(crate) tool_errors: ToolErrors,
     /// Whose the deadline of an agent's calls is.
     pub(crate) deadline: Deadline,
+    /// Whether a rig dials it when somebody needs it.
+    pub(crate) lazy: bool,
 }
 
 /// Where a server is.
@@ -88,6 +90,7 @@ impl Server {
             safe_tools: HashSet::new(),
             tool_errors: ToolErrors::default(),
             deadline: Deadline::Agent,
+            lazy: false,
         }
     }
 
@@ -188,6 +191,13 @@ impl Server {
     #[must_use]
     pub fn tool_errors(mut self, form: ToolErrors) -> Self {
         self.tool_errors = form;
+        self
+    }
+
+    /// Lets a [rig](crate::Rig::set) dial it when somebody needs it, and not before.
+    #[must_use]
+    pub fn lazy(mut self) -> Self {
+        self.lazy = true;
         self
     }
 
