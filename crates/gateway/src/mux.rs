@@ -101,9 +101,9 @@ impl State {
             "ping" => vec![Act::Tell(frame::reply(id, "{}"))],
             "initialize" => {
                 self.hello = params.map(str::to_owned);
-                vec![Act::Tell(frame::reply(id, &greet::initialized(params)))]
+                vec![Act::Tell(frame::reply(id, &greet::initialized(params, view)))]
             }
-            "server/discover" => vec![Act::Tell(frame::reply(id, &greet::discovered()))],
+            "server/discover" => vec![Act::Tell(frame::reply(id, &greet::discovered(view)))],
             "logging/setLevel" => self.set_level(id, params, view),
             "subscriptions/listen" => self.listen(id, params, view),
             _ => match Kind::ALL.into_iter().find(|kind| kind.method() == method) {

@@ -380,6 +380,15 @@ impl Line {
         self.shared.greeting.borrow().clone()
     }
 
+    /// What the server last said about how to use it, if it said anything.
+    pub fn instructions(&self) -> Option<String> {
+        #[derive(serde::Deserialize)]
+        struct Said {
+            instructions: Option<String>,
+        }
+        serde_json::from_str::<Said>(&self.greeting()?.result).ok()?.instructions
+    }
+
     /// The era in which it last spoke.
     pub(crate) fn era(&self) -> Option<Era> {
         self.greeting().map(|greeting| greeting.era)
