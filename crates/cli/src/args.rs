@@ -27,6 +27,8 @@ pub(crate) enum Command {
     Serve(Serve),
     Status(Status),
     Journal(Journal),
+    #[cfg(feature = "drill")]
+    Drill(crate::drill::Drill),
 }
 
 /// Runs an MCP server, or reaches one at its address, and brings it back when it dies.

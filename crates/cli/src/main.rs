@@ -1,6 +1,8 @@
 //! The `linetender` command: arguments in, words and exit codes out.
 
 mod args;
+#[cfg(feature = "drill")]
+mod drill;
 mod hold;
 mod journal;
 mod log;
@@ -10,6 +12,7 @@ mod run;
 mod serve;
 mod status;
 mod stop;
+mod table;
 mod wrap;
 
 use std::process::ExitCode;
@@ -35,6 +38,8 @@ fn main() -> ExitCode {
         args::Command::Status(status) => status::status(&status),
         args::Command::Journal(journal) => journal::journal(&journal),
         args::Command::Wrap(wrap) => wrap::wrap(&wrap),
+        #[cfg(feature = "drill")]
+        args::Command::Drill(drill) => drill::drill(&drill),
     }
 }
 
