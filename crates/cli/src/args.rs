@@ -27,6 +27,16 @@ pub(crate) enum Command {
     Serve(Serve),
     Status(Status),
     Journal(Journal),
+    #[cfg(feature = "drill")]
+    #[command(subcommand)]
+    Drill(Drill),
+}
+
+/// Breaks servers on purpose, and says what came of it.
+#[cfg(feature = "drill")]
+#[derive(Debug, Subcommand)]
+pub(crate) enum Drill {
+    Page(crate::drill_page::Page),
 }
 
 /// Runs an MCP server, or reaches one at its address, and brings it back when it dies.

@@ -1,6 +1,8 @@
 //! The `linetender` command: arguments in, words and exit codes out.
 
 mod args;
+#[cfg(feature = "drill")]
+mod drill_page;
 mod hold;
 mod journal;
 mod log;
@@ -35,6 +37,8 @@ fn main() -> ExitCode {
         args::Command::Status(status) => status::status(&status),
         args::Command::Journal(journal) => journal::journal(&journal),
         args::Command::Wrap(wrap) => wrap::wrap(&wrap),
+        #[cfg(feature = "drill")]
+        args::Command::Drill(args::Drill::Page(page)) => drill_page::page(&page),
     }
 }
 

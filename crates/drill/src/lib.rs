@@ -6,6 +6,7 @@
 //! official suite, whose servers behave.
 
 pub mod badserver;
+pub mod board;
 mod book;
 mod checker;
 pub mod conformance;
@@ -16,6 +17,7 @@ pub mod figures;
 mod history;
 mod offers;
 pub mod proxy;
+pub mod results;
 pub mod soak;
 pub mod webserver;
 

@@ -1,0 +1,170 @@
+//! What a drill came to, for programs: `linetender drill run --json FILE` writes this, and the board reads it.
+//!
+//! Words: *hung* is a call that was told nothing within the bound; *ran twice* is by the server's own book; *wrong* is told
+//! "not executed" and it ran, or answered and it never ran; *unexplained* is an error that does not say whether the call
+//! ran and why; *empty* is an error without any text, a connection that was closed under a call included.
+
+use serde::{Deserialize, Serialize};
+
+/// The number of this format.
+pub const FORMAT: u32 = 1;
+
+/// All of it.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+pub struct Results {
+    /// [`FORMAT`].
+    pub format: u32,
+    /// Our version.
+    pub linetender: String,
+    /// Cores, memory and system.
+    pub machine: String,
+    /// The day, as `2026-11-15`.
+    pub date: String,
+    /// What chance began with.
+    pub seed: u64,
+    /// The policy of our own targets: `drill` (times are a tenth) or `default`.
+    pub policy: String,
+    /// Everybody who was drilled.
+    pub targets: Vec<Target>,
+}
+
+/// One that was drilled.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+pub struct Target {
+    /// What it is called.
+    pub name: String,
+    /// Its version.
+    pub version: String,
+    /// How it was set up.
+    pub settings: String,
+    /// What the agent speaks to it: `stdio`, `http`, or `library`.
+    pub speaks: String,
+    /// Whether it is one of linetender's own.
+    pub ours: bool,
+    /// What it was put through.
+    pub rows: Vec<Row>,
+    /// One row, moment by moment.
+    pub timeline: Option<Timeline>,
+}
+
+/// A scenario on a target, in one era.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+pub struct Row {
+    /// The scenario's name, which begins with its row of the fault catalogue.
+    pub row: String,
+    /// What happens in it.
+    pub title: String,
+    /// How the server is reached: `stdio` or `http`.
+    pub over: String,
+    /// Which server: `bad`, `python` or `node`.
+    pub server: String,
+    /// The agent's era: `legacy` or `modern`.
+    pub era: String,
+    /// Which promises it is about.
+    pub promises: Vec<String>,
+    /// How often it was done.
+    pub runs: u32,
+    /// Why it was not.
+    pub skipped: Option<String>,
+    /// What callers were told, and what is wrong with that.
+    pub calls: Calls,
+    /// Calls that provably never ran.
+    pub provable: Provable,
+    /// From the fault to the last call in flight being told, one per run.
+    pub told_ms: Vec<f64>,
+    /// From the fault to the first call that works again, one per run; `null` is not within the bound.
+    pub back_ms: Vec<Option<f64>>,
+    /// How often an agent had to connect anew by itself.
+    #[serde(default)]
+    pub reconnects: u32,
+    /// Processes that were left.
+    pub orphans: u32,
+    /// What must not be.
+    pub findings: Vec<String>,
+    /// Whether all that was expected held.
+    pub kept: bool,
+}
+
+/// Calls, counted. Each made call is one of: answered, not executed, unknown, hung, unexplained, empty.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
+pub struct Calls {
+    /// All of them.
+    pub made: u64,
+    /// By the server.
+    pub answered: u64,
+    /// Told so.
+    pub not_executed: u64,
+    /// Told so.
+    pub unknown: u64,
+    /// Told nothing.
+    pub hung: u64,
+    /// By the server's own book.
+    pub ran_twice: u64,
+    /// Told what is not so.
+    pub wrong: u64,
+    /// Told too little.
+    pub unexplained: u64,
+    /// Told without a word.
+    pub empty: u64,
+}
+
+/// Calls that lay unread, or were refused with a proof.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
+pub struct Provable {
+    /// How many.
+    pub calls: u64,
+    /// How many of them were answered all the same, unseen.
+    pub recovered: u64,
+}
+
+/// A row, moment by moment.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+pub struct Timeline {
+    /// Which.
+    pub row: String,
+    /// In order.
+    pub events: Vec<Event>,
+}
+
+/// A moment.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+pub struct Event {
+    /// Since the fault; what came before it is negative.
+    pub ms: f64,
+    /// `call`, `fault`, `answer`, `error` or `state`.
+    pub what: String,
+    /// In words.
+    pub text: String,
+}
+
+impl Calls {
+    /// Adds others to these.
+    pub fn add(&mut self, other: &Self) {
+        let Self { made, answered, not_executed, unknown, hung, ran_twice, wrong, unexplained, empty } =
+            other;
+        self.made += made;
+        self.answered += answered;
+        self.not_executed += not_executed;
+        self.unknown += unknown;
+        self.hung += hung;
+        self.ran_twice += ran_twice;
+        self.wrong += wrong;
+        self.unexplained += unexplained;
+        self.empty += empty;
+    }
+}
+
+impl Provable {
+    /// Adds others to these.
+    pub fn add(&mut self, other: Self) {
+        self.calls += other.calls;
+        self.recovered += other.recovered;
+    }
+}
+
+impl Results {
+    /// Whether every target kept every row that was played.
+    pub fn kept(&self) -> bool {
+        self.targets.iter().flat_map(|target| &target.rows).all(|row| row.kept || row.skipped.is_some())
+    }
+}
