@@ -28,15 +28,7 @@ pub(crate) enum Command {
     Status(Status),
     Journal(Journal),
     #[cfg(feature = "drill")]
-    #[command(subcommand)]
-    Drill(Drill),
-}
-
-/// Breaks servers on purpose, and says what came of it.
-#[cfg(feature = "drill")]
-#[derive(Debug, Subcommand)]
-pub(crate) enum Drill {
-    Page(crate::drill_page::Page),
+    Drill(crate::drill::Drill),
 }
 
 /// Runs an MCP server, or reaches one at its address, and brings it back when it dies.

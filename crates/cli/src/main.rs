@@ -2,7 +2,7 @@
 
 mod args;
 #[cfg(feature = "drill")]
-mod drill_page;
+mod drill;
 mod hold;
 mod journal;
 mod log;
@@ -12,6 +12,7 @@ mod run;
 mod serve;
 mod status;
 mod stop;
+mod table;
 mod wrap;
 
 use std::process::ExitCode;
@@ -38,7 +39,7 @@ fn main() -> ExitCode {
         args::Command::Journal(journal) => journal::journal(&journal),
         args::Command::Wrap(wrap) => wrap::wrap(&wrap),
         #[cfg(feature = "drill")]
-        args::Command::Drill(args::Drill::Page(page)) => drill_page::page(&page),
+        args::Command::Drill(drill) => drill::drill(&drill),
     }
 }
 

@@ -1,15 +1,13 @@
 //! `linetender status`: this user's running shims, and where their lines stand.
 
-mod table;
-
 use std::io::{self, Write as _};
 use std::process::ExitCode;
 
 use anstyle::{AnsiColor, Style};
 use linetender::holder::{Found, LineReport, Report, Said, Silence, look};
 
+use crate::table::{Cell, Table};
 use crate::{args, places};
-use table::{Cell, Table};
 
 /// The version of the document that `--json` prints.
 const VERSION: u32 = 1;

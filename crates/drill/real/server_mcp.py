@@ -26,21 +26,27 @@ BOOK = os.open(ARGS[0], os.O_WRONLY | os.O_CREAT | os.O_APPEND) if ARGS else Non
 server = Server("python-mcp")
 
 
-@server.tool()
-def echo(message: str, nonce: str = "") -> str:
+def runs(nonce: str) -> None:
     if BOOK is not None and nonce:
         os.write(BOOK, f"run {nonce} {os.getpid()}\n".encode())
+
+
+@server.tool()
+def echo(message: str, nonce: str = "") -> str:
+    runs(nonce)
     return f"Echo: {message}"
 
 
 @server.tool()
-def nap(seconds: float) -> str:
+def nap(seconds: float, nonce: str = "") -> str:
+    runs(nonce)
     time.sleep(seconds)
     return "awake"
 
 
 @server.tool()
-async def doze(seconds: float) -> str:
+async def doze(seconds: float, nonce: str = "") -> str:
+    runs(nonce)
     await asyncio.sleep(seconds)
     return "awake"
 

@@ -1,6 +1,6 @@
 //! What a server really did: one line per call that it read or ran, with the call's nonce.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
@@ -38,11 +38,7 @@ impl Book {
     /// # Panics
     /// If the book cannot be read.
     pub fn runs_by(&self) -> HashMap<String, Vec<i32>> {
-        let text = match std::fs::read_to_string(&self.0) {
-            Ok(text) => text,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
-            Err(error) => panic!("cannot read {}: {error}", self.0.display()),
-        };
+        let text = self.text();
         let mut runs: HashMap<String, Vec<i32>> = HashMap::new();
         for run in text.lines().filter_map(|line| line.strip_prefix("run ")) {
             if let Some((nonce, pid)) = run.rsplit_once(' ') {
@@ -50,6 +46,22 @@ impl Book {
             }
         }
         runs
+    }
+
+    /// The processes that wrote anything.
+    ///
+    /// # Panics
+    /// If the book cannot be read.
+    pub fn writers(&self) -> BTreeSet<i32> {
+        self.text().lines().filter_map(|line| line.rsplit_once(' ')?.1.parse().ok()).collect()
+    }
+
+    fn text(&self) -> String {
+        match std::fs::read_to_string(&self.0) {
+            Ok(text) => text,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
+            Err(error) => panic!("cannot read {}: {error}", self.0.display()),
+        }
     }
 }
 

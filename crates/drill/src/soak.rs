@@ -8,7 +8,6 @@ mod gateway;
 mod herd;
 mod killed;
 mod neighbour;
-mod process;
 
 pub use agents::agents;
 pub use blackhole::blackhole;
@@ -25,8 +24,8 @@ use std::time::Duration;
 
 use linetender::{Era, Eras, Line, Policy, Rig, Server, Settings, Span};
 
+use crate::process::{self, Own};
 use crate::{Book, Bounds, Finding, History, Recorder, check};
-use process::Own;
 
 /// How long any call may take before it counts as hung.
 const HUNG: Duration = Duration::from_secs(20);

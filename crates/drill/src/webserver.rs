@@ -36,6 +36,7 @@ use tokio::task::JoinSet;
 
 use house::House;
 
+pub(crate) use flags::config;
 pub use flags::main;
 pub use manners::{Answers, Fault, Manners, Sockets, Speaks, Streams, UnknownSession};
 pub use tally::{Counters, Seen};

@@ -33,6 +33,10 @@ Examples of the flags:
 /// What of a server's policy can be set.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct PolicyFlags {
+    /// A file with every number of the policy, in TOML, instead of the flags below; for drills.
+    #[arg(long, hide = true, value_name = "FILE", value_parser = from_file)]
+    policy: Option<Settings>,
+
     /// Ends each call after this long, whatever the server says [default: the agent decides]
     #[arg(long, value_name = "TIME", value_parser = span, help_heading = CALLS)]
     call_timeout: Option<Span>,
@@ -127,6 +131,9 @@ impl PolicyFlags {
     }
 
     fn settings(&self) -> Settings {
+        if let Some(settings) = self.policy {
+            return settings;
+        }
         let mut settings = Settings::default();
         settings.call.limit = self.quiet_limit;
         // Where the agent owns the deadline nothing is capped; it only must not stand in the way.
@@ -166,6 +173,11 @@ impl PolicyFlags {
         };
         format!("{flag} must be {}", invalid.must)
     }
+}
+
+fn from_file(path: &str) -> Result<Settings, String> {
+    let text = std::fs::read_to_string(path).map_err(|error| error.to_string())?;
+    toml::from_str(&text).map_err(|error| error.to_string())
 }
 
 #[cfg(test)]

@@ -8,8 +8,9 @@ use std::time::Duration;
 
 use linetender::{CallError, Eras, Line, Server};
 
-use super::{badserver_path, no_budget, process, runtime};
+use super::{badserver_path, no_budget, runtime};
 use crate::Book;
+use crate::process;
 
 /// Calls that are under way when the server is killed.
 const BURST: u32 = 20;

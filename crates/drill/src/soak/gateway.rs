@@ -5,8 +5,6 @@
 //! without, in which servers that nobody touches are measured.
 
 mod agent;
-mod client;
-mod dice;
 mod house;
 
 mod mix;
@@ -26,8 +24,8 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use super::runtime;
+use crate::dice::Dice;
 use agent::{Agent, HUNG, World};
-use dice::Dice;
 use house::{House, Kind};
 use notes::Notes;
 use saboteur::Saboteur;

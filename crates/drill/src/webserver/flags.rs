@@ -32,6 +32,11 @@ pub fn main(args: impl Iterator<Item = String>) -> ExitCode {
     }
 }
 
+/// What these flags of its come to.
+pub(crate) fn config(args: impl Iterator<Item = String>) -> Result<Config, String> {
+    Flags::parse(args).map(|flags| flags.config)
+}
+
 async fn serve(flags: Flags) -> Result<(), String> {
     let web = WebServer::start(flags.config).map_err(|error| format!("cannot start: {error}"))?;
     if let (Some(path), Some(pem)) = (flags.certificate, web.certificate_pem()) {

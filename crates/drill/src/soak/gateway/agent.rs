@@ -13,12 +13,12 @@ use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-use super::client::{self, Reply};
-use super::dice::Dice;
 use super::house::{Kind, Server};
 use super::notes::Notes;
 use super::ways::Way;
 use crate::Failure;
+use crate::client::{self, Reply};
+use crate::dice::Dice;
 
 /// No call may take longer: its own limit, the wait for a line, and what a busy machine adds.
 pub(super) const HUNG: Duration = Duration::from_secs(20);

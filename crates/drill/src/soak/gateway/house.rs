@@ -5,6 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::Book;
+use crate::real;
 use crate::webserver::{Answers, Config, Manners, Speaks, WebServer};
 
 /// The variable by which every process of a server is found. Its value is the run's mark and the server's name.
@@ -118,22 +119,21 @@ impl House {
 
     /// The servers that `tools/real-servers` installs, if it did.
     fn real(&mut self) {
-        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-        let real = root.join("target/real");
-        let (python, script) = (real.join("py2/bin/python"), root.join("crates/drill/real/server_mcp.py"));
-        if python.exists() && script.exists() {
-            let book = self.book("python");
-            let args = format!("'{}', '{}'", script.display(), book.path().display());
-            self.process("python", Kind::Real, false, Some(book), &python.display().to_string(), &args);
-        } else {
-            self.missing.push("python (run tools/real-servers)".to_owned());
+        let script = self.folder.join("server_mcp.py");
+        match real::python() {
+            Some(python) if std::fs::write(&script, real::PYTHON_SERVER).is_ok() => {
+                let book = self.book("python");
+                let args = format!("'{}', '{}'", script.display(), book.path().display());
+                self.process("python", Kind::Real, false, Some(book), &python.display().to_string(), &args);
+            }
+            _ => self.missing.push(format!("python ({})", real::MISSING)),
         }
-        if real.join("node/.done").exists() {
-            let args =
-                format!("'--prefix', '{}', 'mcp-server-everything', 'stdio'", real.join("node").display());
-            self.process("everything", Kind::Real, false, None, "npx", &args);
-        } else {
-            self.missing.push("everything (run tools/real-servers)".to_owned());
+        match real::everything().as_deref() {
+            Some([program, args @ ..]) => {
+                let args: Vec<_> = args.iter().map(|word| format!("'{word}'")).collect();
+                self.process("everything", Kind::Real, false, None, program, &args.join(", "));
+            }
+            _ => self.missing.push(format!("everything ({})", real::MISSING)),
         }
     }
 

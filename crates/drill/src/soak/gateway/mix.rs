@@ -1,6 +1,6 @@
 //! The mix of faults, written down: what happens, to which servers, and how often. A seed chooses from it.
 
-use super::dice::Dice;
+use crate::dice::Dice;
 
 /// Which servers a fault can happen to.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -92,8 +92,8 @@ pub(super) fn draw(dice: &mut Dice) -> &'static Fault {
 
 #[cfg(test)]
 mod tests {
-    use super::super::dice::Dice;
     use super::{MIX, draw};
+    use crate::dice::Dice;
 
     #[test]
     fn weights_are_of_a_hundred_and_no_fault_outweighs_the_others() {

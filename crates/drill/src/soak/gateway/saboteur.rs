@@ -9,11 +9,11 @@ use rustix::process::{Pid, Signal, kill_process};
 use tokio::task::JoinSet;
 
 use super::agent::{Agent, World};
-use super::dice::Dice;
 use super::house::{House, Kind};
 use super::mix::{Act, Fault, On, draw};
 use super::serve::Serve;
 use super::ways::Way;
+use crate::dice::Dice;
 use crate::webserver::{self, Ending, Sockets};
 
 /// The saboteur.

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::super::process::{descendants, lives};
 use super::house::{House, MARK};
+use crate::process::{descendants, lives};
 
 /// How long it may take to listen.
 const START: Duration = Duration::from_secs(20);

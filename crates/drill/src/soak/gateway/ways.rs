@@ -6,8 +6,8 @@ use linetender::Era;
 use serde_json::{Value, json};
 
 use super::agent::Agent;
-use super::dice::Dice;
 use super::house::Kind;
+use crate::dice::Dice;
 
 /// What a large call carries, in bytes: more than sockets and queues between hold without being read.
 const LARGE: usize = 400_000;

@@ -2,15 +2,15 @@
 
 /// A generator of numbers (splitmix64): small, and good enough for choosing.
 #[derive(Clone, Debug)]
-pub(super) struct Dice(u64);
+pub(crate) struct Dice(u64);
 
 impl Dice {
-    pub(super) const fn new(seed: u64) -> Self {
+    pub(crate) const fn new(seed: u64) -> Self {
         Self(seed)
     }
 
     /// Dice of their own for somebody, by number.
-    pub(super) fn for_one(seed: u64, number: u64) -> Self {
+    pub(crate) fn for_one(seed: u64, number: u64) -> Self {
         let mut dice = Self(seed ^ number.wrapping_mul(0x9E37_79B9_7F4A_7C15));
         Self(dice.throw())
     }
@@ -24,12 +24,12 @@ impl Dice {
     }
 
     /// A number below this one.
-    pub(super) fn below(&mut self, end: u64) -> u64 {
+    pub(crate) fn below(&mut self, end: u64) -> u64 {
         self.throw() % end.max(1)
     }
 
     /// One of these.
-    pub(super) fn pick<'a, T>(&mut self, from: &'a [T]) -> Option<&'a T> {
+    pub(crate) fn pick<'a, T>(&mut self, from: &'a [T]) -> Option<&'a T> {
         from.get(usize::try_from(self.below(from.len() as u64)).unwrap_or(0))
     }
 }

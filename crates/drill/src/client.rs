@@ -12,9 +12,9 @@ use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 
 /// What came back. Dropped, it hangs up.
-pub(super) struct Reply {
-    pub(super) status: u16,
-    pub(super) session: Option<String>,
+pub(crate) struct Reply {
+    pub(crate) status: u16,
+    pub(crate) session: Option<String>,
     is_stream: bool,
     body: Incoming,
     read: Vec<u8>,
@@ -22,7 +22,7 @@ pub(super) struct Reply {
 }
 
 /// Sends one request on a connection of its own.
-pub(super) async fn send(
+pub(crate) async fn send(
     to: SocketAddr,
     method: Method,
     path: &str,
@@ -53,7 +53,7 @@ pub(super) async fn send(
     Ok(Reply {
         status: head.status.as_u16(),
         session: header("mcp-session-id").map(str::to_owned),
-        is_stream: header("content-type") == Some("text/event-stream"),
+        is_stream: header("content-type").is_some_and(|kind| kind.starts_with("text/event-stream")),
         body,
         read: Vec::new(),
         _connection: owner,
@@ -62,29 +62,38 @@ pub(super) async fn send(
 
 impl Reply {
     /// The next message; `None` at the end. An event without data is none, nor is an empty body.
-    pub(super) async fn next(&mut self) -> Result<Option<Value>, String> {
+    pub(crate) async fn next(&mut self) -> Result<Option<Value>, String> {
+        self.next_text().await?.map(|text| message(&text)).transpose()
+    }
+
+    /// The same, as it was spelt.
+    pub(crate) async fn next_text(&mut self) -> Result<Option<Vec<u8>>, String> {
         loop {
             if self.is_stream
                 && let Some(end) = self.read.windows(2).position(|two| two == b"\n\n")
             {
                 let event: Vec<u8> = self.read.drain(..end + 2).collect();
                 match data(&event) {
-                    Some(text) => return message(&text).map(Some),
+                    Some(text) => return Ok(Some(text)),
                     None => continue,
                 }
             }
             match self.body.frame().await {
-                Some(Ok(frame)) => self.read.extend(frame.into_data().unwrap_or_default()),
+                // Some end their lines with CR and LF; a message has neither.
+                Some(Ok(frame)) => {
+                    let bytes = frame.into_data().unwrap_or_default();
+                    self.read.extend(bytes.iter().filter(|byte| **byte != b'\r' || !self.is_stream));
+                }
                 Some(Err(error)) => return Err(format!("the gateway broke off: {error}")),
                 None if self.is_stream || self.read.is_empty() => return Ok(None),
-                None => return message(&std::mem::take(&mut self.read)).map(Some),
+                None => return Ok(Some(std::mem::take(&mut self.read))),
             }
         }
     }
 }
 
 fn data(event: &[u8]) -> Option<Vec<u8>> {
-    let data = event.split(|byte| *byte == b'\n').find_map(|line| line.strip_prefix(b"data: "))?;
+    let data = event.split(|byte| *byte == b'\n').find_map(|line| line.strip_prefix(b"data:"))?.trim_ascii();
     (!data.is_empty()).then(|| data.to_vec())
 }
 

@@ -15,7 +15,7 @@ const LEAST: usize = 20;
 
 /// A place in the table.
 #[derive(Clone, Debug)]
-pub(super) struct Cell {
+pub(crate) struct Cell {
     text: String,
     style: Style,
     side: Side,
@@ -29,26 +29,26 @@ enum Side {
 
 /// Rows of cells, under a head.
 #[derive(Debug)]
-pub(super) struct Table<const N: usize> {
+pub(crate) struct Table<const N: usize> {
     rows: Vec<[Cell; N]>,
 }
 
 impl Cell {
-    pub(super) const fn none() -> Self {
+    pub(crate) const fn none() -> Self {
         Self { text: String::new(), style: Style::new(), side: Side::Left }
     }
 
-    pub(super) fn plain(text: &str) -> Self {
+    pub(crate) fn plain(text: &str) -> Self {
         Self::styled(text, Style::new())
     }
 
-    pub(super) fn styled(text: &str, style: Style) -> Self {
+    pub(crate) fn styled(text: &str, style: Style) -> Self {
         // A table's row is one line.
         let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
         Self { text, style, side: Side::Left }
     }
 
-    pub(super) fn number(number: impl fmt::Display) -> Self {
+    pub(crate) fn number(number: impl fmt::Display) -> Self {
         Self { text: number.to_string(), style: Style::new(), side: Side::Right }
     }
 
@@ -66,11 +66,11 @@ impl Cell {
 }
 
 impl<const N: usize> Table<N> {
-    pub(super) fn new(head: [&str; N]) -> Self {
+    pub(crate) fn new(head: [&str; N]) -> Self {
         Self { rows: vec![head.map(|word| Cell::styled(word, Style::new().bold()))] }
     }
 
-    pub(super) fn row(&mut self, cells: [Cell; N]) {
+    pub(crate) fn row(&mut self, cells: [Cell; N]) {
         // A head stands over its numbers.
         for (head, cell) in self.rows[0].iter_mut().zip(&cells) {
             if cell.side == Side::Right {
@@ -81,7 +81,7 @@ impl<const N: usize> Table<N> {
     }
 
     /// The table as text, no wider than this if that can be.
-    pub(super) fn fitted(&self, terminal: Option<usize>) -> String {
+    pub(crate) fn fitted(&self, terminal: Option<usize>) -> String {
         let widest = |column: usize| {
             let under = self.rows.iter().skip(1).map(|row| row[column].width()).max().unwrap_or(0);
             if under == 0 { 0 } else { under.max(self.rows[0][column].width()) }

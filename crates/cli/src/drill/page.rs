@@ -33,17 +33,7 @@ pub(crate) struct Page {
     rounded: Option<PathBuf>,
 }
 
-pub(crate) fn page(args: &Page) -> ExitCode {
-    match drawn(args) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(told) => {
-            eprintln!("linetender: {told}");
-            ExitCode::FAILURE
-        }
-    }
-}
-
-fn drawn(args: &Page) -> Result<(), String> {
+pub(super) fn page(args: &Page) -> Result<ExitCode, String> {
     // The page is drawn from what is kept, so that whoever draws it again gets the same one.
     let results = board::rounded(read(&args.results)?);
     if let Some(out) = &args.out {
@@ -57,7 +47,7 @@ fn drawn(args: &Page) -> Result<(), String> {
             serde_json::to_string(&results).map_err(|error| format!("cannot write results: {error}"))?;
         write(out, &format!("{text}\n"))?;
     }
-    Ok(())
+    Ok(ExitCode::SUCCESS)
 }
 
 fn read(path: &Path) -> Result<Results, String> {

@@ -1,0 +1,115 @@
+//! `linetender drill`: proves the promises, against us and against anybody else.
+
+mod args;
+mod list;
+mod page;
+mod progress;
+mod report;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use linetender_drill::drills::{self, Enough, Plan, Suite, Target};
+use linetender_drill::results::Results;
+
+pub(crate) use args::Drill;
+use args::{DrillCommand, RunArgs, SoakArgs};
+use progress::Progress;
+
+/// What the shell says of a command that cannot be understood.
+const MISUSED: u8 = 2;
+
+/// An hour, in seconds.
+const HOUR: f64 = 3600.0;
+
+pub(crate) fn drill(drill: &Drill) -> ExitCode {
+    let done = match &drill.command {
+        DrillCommand::Run(args) => run(args),
+        DrillCommand::Soak(args) => soak(args),
+        DrillCommand::List(args) => list::list(args),
+        DrillCommand::Page(args) => page::page(args),
+    };
+    done.unwrap_or_else(|sentence| {
+        eprintln!("linetender: {sentence}");
+        ExitCode::from(MISUSED)
+    })
+}
+
+fn run(args: &RunArgs) -> Result<ExitCode, String> {
+    let targets = args.target.iter().map(|name| Target::find(name)).collect::<Result<Vec<_>, _>>()?;
+    let suite = if args.row.is_empty() { args.suite.into() } else { Suite::Rows(args.row.clone()) };
+    let seed = args.seed.unwrap_or_else(seed);
+    let plan = Plan {
+        linetender: ourselves()?,
+        policy: args.policy.into(),
+        seed,
+        slack: args.slack,
+        jobs: args.jobs,
+        times: args.times,
+        slow: args.slow,
+    };
+    let progress = Progress::new();
+    let results = runtime()?.block_on(drills::run(&plan, &targets, &suite, |step| progress.row(step)))?;
+    progress.end();
+    // What is for a program goes where the program looks, and the table elsewhere.
+    let to_stdout = args.json.as_deref() == Some(Path::new("-"));
+    if let Some(file) = &args.json {
+        write(file, &results)?;
+    }
+    report::print(&results, to_stdout);
+    Ok(if results.kept() || args.report_only { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn soak(args: &SoakArgs) -> Result<ExitCode, String> {
+    let enough = match args.hours {
+        Some(hours) => Enough::Time(std::time::Duration::from_secs_f64(hours * HOUR)),
+        None => Enough::Faults(args.faults),
+    };
+    let seed = args.seed.unwrap_or_else(seed);
+    let plan = Plan {
+        linetender: ourselves()?,
+        policy: args.policy.into(),
+        seed,
+        slack: args.slack,
+        jobs: args.jobs,
+        times: 1,
+        slow: true,
+    };
+    let (mut kept, runtime) = (true, runtime()?);
+    for name in &args.target {
+        let target = Target::find(name)?;
+        let progress = Progress::new();
+        let soaked =
+            drills::soak(&plan, name, &target, enough, |stand| progress.soak(target.name(), stand, enough));
+        let verdict = runtime.block_on(soaked)?;
+        progress.end();
+        report::print_soak(&verdict);
+        kept &= verdict.kept();
+    }
+    Ok(if kept { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// The seed is by the clock, unless it is given; it is printed either way.
+#[expect(clippy::disallowed_methods, reason = "a seed that differs from run to run")]
+fn seed() -> u64 {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    now.map_or(1, |now| now.as_secs())
+}
+
+fn ourselves() -> Result<PathBuf, String> {
+    std::env::current_exe().map_err(|error| format!("cannot find myself: {error}"))
+}
+
+fn runtime() -> Result<tokio::runtime::Runtime, String> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    runtime.map_err(|error| format!("cannot start: {error}"))
+}
+
+fn write(file: &Path, results: &Results) -> Result<(), String> {
+    let text = serde_json::to_string_pretty(results).map_err(|error| error.to_string())?;
+    if file == Path::new("-") {
+        println!("{text}");
+        return Ok(());
+    }
+    std::fs::write(file, text + "\n").map_err(|error| format!("{}: {error}", file.display()))
+}

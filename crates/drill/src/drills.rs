@@ -1,0 +1,270 @@
+//! The drill: scenarios against targets, judged by the servers' own books.
+//!
+//! Everything here is outside of the target, be it our library, our programs or somebody else's: a server whose book
+//! cannot lie behind it, an agent that never helps before it, and a fault between. One [`run`] plays each scenario a few
+//! times; a [`soak`] draws ten thousand faults from a written-down [mix](Mix).
+
+mod act;
+mod agent;
+mod judge;
+mod machine;
+mod mix;
+mod play;
+mod policy;
+mod server;
+mod soak;
+mod stage;
+mod target;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
+
+use crate::dice::Dice;
+use crate::results::{FORMAT, Results, Row, Timeline};
+use crate::scenario::{Era, Scenario};
+use stage::Stage;
+
+pub use machine::today;
+pub use mix::Mix;
+pub use policy::Policy;
+pub use soak::{Enough, Soak, Verdict, soak};
+pub use target::Target;
+
+/// The row whose first run is told moment by moment.
+const TOLD: &str = "S05";
+
+/// How a drill is done.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// This program, which is the servers, the shim and the gateway too.
+    pub linetender: PathBuf,
+    /// The times of our own targets.
+    pub policy: Policy,
+    /// What chance begins with.
+    pub seed: u64,
+    /// How many times longer than a row says things may take.
+    pub slack: f64,
+    /// How many instances at once.
+    pub jobs: usize,
+    /// How often each scenario is played.
+    pub times: u32,
+    /// Whether scenarios that take long are played too.
+    pub slow: bool,
+}
+
+/// Which scenarios.
+#[derive(Clone, Debug)]
+pub enum Suite {
+    /// All of them.
+    Promises,
+    /// Those that any shim or gateway could pass.
+    Board,
+    /// These, by their row or their name.
+    Rows(Vec<String>),
+}
+
+/// One that is over.
+#[derive(Debug)]
+pub struct Step<'a> {
+    /// Rows that are over, this one included.
+    pub done: usize,
+    /// All of them.
+    pub of: usize,
+    /// Whose.
+    pub target: &'a str,
+    /// The row.
+    pub row: &'a Row,
+}
+
+/// A row to be played.
+#[derive(Clone)]
+struct Job {
+    target: usize,
+    scenario: Arc<Scenario>,
+    era: Era,
+}
+
+impl Suite {
+    /// The scenarios of it.
+    ///
+    /// # Errors
+    /// If there is no such row.
+    pub fn scenarios(&self) -> Result<Vec<Scenario>, String> {
+        let mut all = Scenario::all()?;
+        match self {
+            Self::Promises => {}
+            Self::Board => all.retain(|scenario| scenario.fair && scenario.skip.is_none()),
+            Self::Rows(rows) => {
+                let is = |scenario: &Scenario, row: &String| {
+                    scenario.row.eq_ignore_ascii_case(row) || scenario.name.eq_ignore_ascii_case(row)
+                };
+                if let Some(row) = rows.iter().find(|row| !all.iter().any(|scenario| is(scenario, row))) {
+                    return Err(format!("there is no row {row}: see `linetender drill list`"));
+                }
+                all.retain(|scenario| rows.iter().any(|row| is(scenario, row)));
+            }
+        }
+        Ok(all)
+    }
+}
+
+/// Plays scenarios against targets. `step` hears of each row that is over.
+///
+/// # Errors
+/// If there is no such row.
+pub async fn run(
+    plan: &Plan,
+    targets: &[Target],
+    suite: &Suite,
+    step: impl Fn(&Step<'_>),
+) -> Result<Results, String> {
+    let jobs = jobs(targets, suite.scenarios()?);
+    let (plan, shared) = (Arc::new(plan.clone()), Arc::new(targets.to_vec()));
+    let turns = Arc::new(Semaphore::new(plan.jobs.max(1)));
+    let mut playing = JoinSet::new();
+    for (place, job) in jobs.iter().cloned().enumerate() {
+        let (plan, targets, turns) = (Arc::clone(&plan), Arc::clone(&shared), Arc::clone(&turns));
+        playing.spawn(async move {
+            let _turn = turns.acquire_owned().await;
+            (place, play_row(&plan, &targets[job.target], &job).await)
+        });
+    }
+    let mut rows: Vec<Option<(Row, Option<Timeline>)>> = vec![None; jobs.len()];
+    let mut done = 0;
+    while let Some(played) = playing.join_next().await {
+        let (place, (row, timeline)) = played.map_err(|error| error.to_string())?;
+        done += 1;
+        step(&Step { done, of: jobs.len(), target: targets[jobs[place].target].name(), row: &row });
+        rows[place] = Some((row, timeline));
+    }
+    let mut results = head(&plan);
+    results.targets = targets.iter().map(Target::page).collect();
+    for (job, (row, timeline)) in jobs.iter().zip(rows.into_iter().flatten()) {
+        let target = &mut results.targets[job.target];
+        target.rows.push(row);
+        if target.timeline.is_none() {
+            target.timeline = timeline;
+        }
+    }
+    Ok(results)
+}
+
+/// Who played when, and how.
+fn head(plan: &Plan) -> Results {
+    Results {
+        format: FORMAT,
+        linetender: env!("CARGO_PKG_VERSION").to_owned(),
+        machine: machine::describe(),
+        date: today(),
+        seed: plan.seed,
+        policy: plan.policy.word().to_owned(),
+        targets: Vec::new(),
+    }
+}
+
+fn jobs(targets: &[Target], scenarios: Vec<Scenario>) -> Vec<Job> {
+    let scenarios: Vec<_> = scenarios.into_iter().map(Arc::new).collect();
+    let mut jobs = Vec::new();
+    for target in 0..targets.len() {
+        for scenario in &scenarios {
+            // What is not played at all is said once.
+            let eras =
+                if scenario.skip.is_some() { &scenario.server.eras[..1] } else { &scenario.server.eras };
+            jobs.extend(eras.iter().map(|era| Job { target, scenario: Arc::clone(scenario), era: *era }));
+        }
+    }
+    jobs
+}
+
+/// A row without runs.
+fn blank(scenario: &Scenario, era: Era) -> Row {
+    Row {
+        row: scenario.name.clone(),
+        title: scenario.title.clone(),
+        over: scenario.server.over.word().to_owned(),
+        server: scenario.server.kind.word().to_owned(),
+        era: era.word().to_owned(),
+        promises: scenario.promises.clone(),
+        ..Row::default()
+    }
+}
+
+/// Why a scenario is not played against a target here.
+fn skipped(plan: &Plan, target: &Target, scenario: &Scenario, era: Era) -> Option<String> {
+    let slow = (scenario.slow && !plan.slow).then(|| "only at full size (--slow)".to_owned());
+    scenario
+        .skip
+        .clone()
+        .or(slow)
+        .or_else(|| target.skips(scenario, era))
+        .or_else(|| server::missing(scenario))
+}
+
+async fn play_row(plan: &Plan, target: &Target, job: &Job) -> (Row, Option<Timeline>) {
+    let Job { scenario, era, .. } = job;
+    let mut row = blank(scenario, *era);
+    row.skipped = skipped(plan, target, scenario, *era);
+    if row.skipped.is_some() {
+        return (row, None);
+    }
+    let (mut timeline, mut dice) = (None, Dice::new(plan.seed));
+    // What was broken at the start is mended only once.
+    let at_once = if scenario.server.broken.is_some() { 1 } else { plan.times };
+    while row.runs < plan.times.max(1) {
+        let told = play_block(plan, target, job, at_once.max(1), &mut dice, &mut row).await;
+        timeline = timeline.or(told);
+        if row.runs == 0 {
+            break;
+        }
+    }
+    (row, timeline.filter(|_| scenario.name == TOLD))
+}
+
+/// Some runs of a scenario on one instance, added to its row. The first of them, moment by moment.
+async fn play_block(
+    plan: &Plan,
+    target: &Target,
+    job: &Job,
+    runs: u32,
+    dice: &mut Dice,
+    row: &mut Row,
+) -> Option<Timeline> {
+    let mut stage = match Stage::set(plan, target, &job.scenario, job.era).await {
+        Ok(stage) => stage,
+        Err(found) => {
+            row.findings.push(found);
+            row.kept = false;
+            return None;
+        }
+    };
+    let mut timeline = None;
+    for _ in 0..runs {
+        let number = row.runs;
+        let mut run = play::play(&job.scenario, &mut stage, number, plan.slack, dice).await;
+        let events = std::mem::take(&mut run.events);
+        timeline.get_or_insert(Timeline { row: job.scenario.name.clone(), events });
+        judge::judge(row, &job.scenario, run, stage.server.book.as_ref());
+    }
+    end_block(target, job, stage, row).await;
+    timeline
+}
+
+/// The end of an instance: what it left, and what the agent had to do by itself.
+async fn end_block(target: &Target, job: &Job, stage: Stage, row: &mut Row) {
+    let reconnects = stage.reconnects + stage.agent.reconnects();
+    row.reconnects += reconnects;
+    let log = stage.log();
+    let (orphans, findings) = stage.strike().await;
+    row.orphans += orphans;
+    row.findings.extend(findings);
+    if target.is_ours() && reconnects > 0 && !job.scenario.fault.ends_target() {
+        row.findings.push(format!("the agent had to connect anew {reconnects} times"));
+    }
+    if log.contains("panicked") {
+        row.findings.push("the target's log has a panic".to_owned());
+    }
+    row.kept = row.findings.is_empty();
+}

@@ -1,0 +1,238 @@
+//! The drill's agent: it asks, writes down what it is told, and never tries again by itself.
+//!
+//! It is the same agent at every door, in front of our library, on a target's pipes, or at its address, so that what is
+//! judged is the door.
+
+mod pipe;
+mod told;
+mod web;
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use linetender::Line;
+use serde_json::value::RawValue;
+use serde_json::{Map, Value, json};
+
+pub(crate) use pipe::Pipe;
+pub(crate) use told::Outcome;
+pub(crate) use web::{Heard, Web};
+
+use crate::scenario::Era;
+
+/// No call may take longer: whoever is told nothing until then hung.
+pub(crate) const HUNG: Duration = Duration::from_secs(15);
+
+const META: &str = "io.modelcontextprotocol/";
+
+/// Where it stands.
+pub(crate) enum Door {
+    Line(Line),
+    Pipe(Pipe),
+    Web(Web),
+}
+
+/// An agent.
+pub(crate) struct Agent {
+    pub(crate) door: Door,
+    era: Era,
+    prefix: String,
+    last: AtomicU64,
+}
+
+/// What is written down about calls, whichever agent made them.
+pub(crate) struct Notes {
+    start: Instant,
+    calls: Mutex<BTreeMap<String, Made>>,
+}
+
+/// A call that was made.
+#[derive(Clone, Debug)]
+pub(crate) struct Made {
+    pub(crate) at: Duration,
+    pub(crate) tool: String,
+    pub(crate) told: Option<(Duration, Outcome)>,
+}
+
+impl Agent {
+    pub(crate) fn new(door: Door, era: Era, prefix: String) -> Self {
+        Self { door, era, prefix, last: AtomicU64::new(0) }
+    }
+
+    /// Says hello in its own era. Whether it was greeted: a server that is down need not be.
+    pub(crate) async fn greet(&self) -> bool {
+        let info = json!({ "name": "drill", "version": "1" });
+        let (id, hello) = match self.era {
+            Era::Legacy => self.request(
+                "initialize",
+                json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": info }),
+            ),
+            Era::Modern => self.request("server/discover", json!({})),
+        };
+        let initialized = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
+        let heard = match &self.door {
+            Door::Line(_) => return true,
+            Door::Pipe(pipe) => {
+                let heard = pipe.ask(&id, &hello).await;
+                if self.era == Era::Legacy && heard.is_some() {
+                    pipe.say(&initialized).await;
+                }
+                heard
+            }
+            Door::Web(web) => match web.begin(&hello, &initialized).await {
+                Heard::Message(text) => Some(text),
+                Heard::Status(_) | Heard::NoSession | Heard::Closed => None,
+            },
+        };
+        heard.is_some_and(|text| matches!(Outcome::of_message(text, None), Outcome::Answered(_)))
+    }
+
+    /// A call of a tool, with its nonce in the arguments.
+    pub(crate) async fn call(
+        &self,
+        tool: &str,
+        nonce: &str,
+        args: &Map<String, Value>,
+        own: Option<&str>,
+    ) -> Outcome {
+        let mut args = args.clone();
+        args.insert("nonce".to_owned(), nonce.into());
+        match &self.door {
+            Door::Line(line) => match line.call_tool(tool, &Value::from(args).to_string()).await {
+                Ok(answer) => match answer.error() {
+                    Some(error) => Outcome::of_message(format!(r#"{{"error":{error}}}"#), own),
+                    None => Outcome::Answered(answer.result().to_owned()),
+                },
+                Err(error) => Outcome::Failed((&error).into()),
+            },
+            Door::Pipe(pipe) => {
+                let message = self.tool_call(tool, nonce, args);
+                let _forget = Forget(pipe, nonce);
+                match pipe.ask(nonce, &message).await {
+                    Some(text) => Outcome::of_message(text, own),
+                    None => Outcome::Closed,
+                }
+            }
+            Door::Web(web) => {
+                let message = self.tool_call(tool, nonce, args);
+                let mut heard = web.ask(&message).await;
+                if matches!(heard, Heard::NoSession) {
+                    web.reconnected();
+                    self.greet().await;
+                    heard = web.ask(&message).await;
+                }
+                match heard {
+                    Heard::Message(text) => Outcome::of_message(text, own),
+                    Heard::Status(status) => Outcome::Error(format!("HTTP {status}")),
+                    Heard::NoSession => Outcome::Error("HTTP 404".to_owned()),
+                    Heard::Closed => Outcome::Closed,
+                }
+            }
+        }
+    }
+
+    /// Its id is its nonce.
+    fn tool_call(&self, tool: &str, nonce: &str, args: Map<String, Value>) -> Value {
+        let (_, mut message) = self
+            .request("tools/call", json!({ "name": format!("{}{tool}", self.prefix), "arguments": args }));
+        message["id"] = nonce.into();
+        message
+    }
+
+    /// Takes a call back. At our library, and where a request has a connection of its own, hanging up is that.
+    pub(crate) async fn takes_back(&self, nonce: &str) {
+        let params = json!({ "requestId": nonce });
+        let cancelled = json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": params });
+        match &self.door {
+            Door::Pipe(pipe) => pipe.say(&cancelled).await,
+            Door::Web(web) if self.era == Era::Legacy => web.tell(&cancelled).await,
+            Door::Web(_) | Door::Line(_) => {}
+        }
+    }
+
+    /// The list of tools, as it was spelt; nothing if there is none.
+    pub(crate) async fn list(&self) -> Option<String> {
+        let (id, message) = self.request("tools/list", json!({}));
+        let text = match &self.door {
+            Door::Line(line) => return line.list_tools().await.ok().map(|tools| tools.join("\n")),
+            Door::Pipe(pipe) => pipe.ask(&id, &message).await?,
+            Door::Web(web) => match web.ask(&message).await {
+                Heard::Message(text) => text,
+                Heard::Status(_) | Heard::NoSession | Heard::Closed => return None,
+            },
+        };
+        let message: BTreeMap<String, &RawValue> = serde_json::from_str(&text).ok()?;
+        message.get("result").map(|result| result.get().to_owned())
+    }
+
+    fn request(&self, method: &str, mut params: Value) -> (String, Value) {
+        let id = format!("d{}", self.last.fetch_add(1, Ordering::Relaxed));
+        if self.era == Era::Modern {
+            params["_meta"][format!("{META}protocolVersion")] = "2026-07-28".into();
+            params["_meta"][format!("{META}clientCapabilities")] = json!({});
+            params["_meta"][format!("{META}clientInfo")] = json!({ "name": "drill", "version": "1" });
+        }
+        let message = json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params });
+        (id, message)
+    }
+
+    /// How often it had to begin anew.
+    pub(crate) fn reconnects(&self) -> u32 {
+        match &self.door {
+            Door::Web(web) => web.reconnects.load(Ordering::Relaxed),
+            Door::Line(_) | Door::Pipe(_) => 0,
+        }
+    }
+}
+
+/// A call that nobody waits for any more is not waited for; an agent says so.
+struct Forget<'a>(&'a Pipe, &'a str);
+
+impl Drop for Forget<'_> {
+    fn drop(&mut self) {
+        self.0.forget(self.1);
+    }
+}
+
+impl Notes {
+    #[expect(clippy::disallowed_methods, reason = "histories have times")]
+    pub(crate) fn start() -> Self {
+        Self { start: Instant::now(), calls: Mutex::default() }
+    }
+
+    pub(crate) fn now(&self) -> Duration {
+        self.start.elapsed()
+    }
+
+    fn calls(&self) -> MutexGuard<'_, BTreeMap<String, Made>> {
+        self.calls.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn asks(&self, nonce: &str, tool: &str) {
+        let made = Made { at: self.now(), tool: tool.to_owned(), told: None };
+        self.calls().insert(nonce.to_owned(), made);
+    }
+
+    pub(crate) fn told(&self, nonce: &str, outcome: Outcome) {
+        let at = self.now();
+        if let Some(made) = self.calls().get_mut(nonce) {
+            made.told = Some((at, outcome));
+        }
+    }
+
+    /// Nobody waits for this call any more; it must still not run twice.
+    pub(crate) fn abandons(&self, nonce: &str) {
+        self.calls().remove(nonce);
+    }
+
+    pub(crate) fn of(&self, nonce: &str) -> Option<Made> {
+        self.calls().get(nonce).cloned()
+    }
+
+    /// Everything that was written down.
+    pub(crate) fn take(&self) -> BTreeMap<String, Made> {
+        std::mem::take(&mut *self.calls())
+    }
+}

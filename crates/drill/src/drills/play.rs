@@ -1,0 +1,352 @@
+//! One run of a scenario: what is under way, the fault, who was told what, and whether it works again.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Map, Value};
+use tokio::task::JoinSet;
+
+use super::act::{self, Done};
+use super::agent::{Agent, HUNG, Made, Notes, Outcome};
+use super::stage::Stage;
+use crate::dice::Dice;
+use crate::process::unread;
+use crate::results::{Event, Provable};
+use crate::scenario::{Expect, Fault, Load, Scenario, Told, Until};
+
+/// How long calls may take to get where they shall be before it happens.
+const THERE: Duration = Duration::from_secs(10);
+
+/// What a pipe holds at most of a call that is longer than it; a little less, for what stands before it.
+const PIPE: u64 = 60_000;
+
+/// How often is looked.
+const LOOK: Duration = Duration::from_millis(1);
+
+/// How long an agent waits before it asks again whether all is well.
+const AGAIN: Duration = Duration::from_millis(5);
+
+/// The longest that a fault is put off by chance, in microseconds.
+const JITTER: u64 = 3000;
+
+/// What a run came to.
+#[derive(Default)]
+pub(crate) struct Run {
+    /// Every call, by its nonce.
+    pub(crate) calls: BTreeMap<String, Made>,
+    pub(crate) provable: Provable,
+    pub(crate) told_ms: Option<f64>,
+    pub(crate) back_ms: Option<f64>,
+    pub(crate) findings: Vec<String>,
+    pub(crate) events: Vec<Event>,
+}
+
+/// A run under way.
+struct Play<'a> {
+    scenario: &'a Scenario,
+    stage: &'a mut Stage,
+    notes: Arc<Notes>,
+    run: u32,
+    slack: f64,
+    /// The calls under way, with their load.
+    nonces: Vec<(usize, String)>,
+    tasks: JoinSet<()>,
+    last: u32,
+    result: Run,
+}
+
+/// Plays a scenario once.
+pub(crate) async fn play(
+    scenario: &Scenario,
+    stage: &mut Stage,
+    run: u32,
+    slack: f64,
+    dice: &mut Dice,
+) -> Run {
+    let (notes, nonces, tasks) = (Arc::new(Notes::start()), Vec::new(), JoinSet::new());
+    let result = Run::default();
+    let mut play = Play { scenario, stage, notes, run, slack, nonces, tasks, last: 0, result };
+    play.through(dice).await;
+    play.tasks.shutdown().await;
+    play.result.calls = play.notes.take();
+    play.result
+}
+
+impl Play<'_> {
+    async fn through(&mut self, dice: &mut Dice) {
+        let Expect { told_within_ms, back_within_ms, cause, same_list, starts, gone_within_ms } =
+            &self.scenario.expect;
+        let before = self.prepare(*same_list).await;
+        let started = self.stage.server.starts();
+        let loads = self.scenario.load.iter().enumerate();
+        for (number, load) in loads.clone().filter(|(_, load)| load.until != Until::After) {
+            self.begin(number, load).await;
+        }
+        if self.scenario.fault != Fault::None {
+            tokio::time::sleep(Duration::from_micros(dice.below(JITTER))).await;
+        }
+        let fault = self.notes.now();
+        match act::act(self.scenario, self.stage, self.run).await {
+            Ok(Done::Done) => {}
+            Ok(Done::Ended(took)) => self.within("nothing was left", took, *gone_within_ms),
+            Err(found) => self.finds(found),
+        }
+        for (number, load) in loads.filter(|(_, load)| load.until == Until::After) {
+            self.begin(number, load).await;
+        }
+        if self.scenario.fault == Fault::TakeBack {
+            self.take_back().await;
+        }
+        self.all_told(fault, *told_within_ms).await;
+        if let Err(found) = act::undo(self.scenario, self.stage).await {
+            self.finds(found);
+        }
+        // What was mended, or told to speak again, is waited for from there on.
+        let from = if matches!(self.scenario.fault, Fault::Refuse | Fault::Silence) {
+            self.notes.now()
+        } else {
+            fault
+        };
+        self.back(from, *back_within_ms).await;
+        self.hold_against(cause);
+        self.lists(before).await;
+        let new = self.stage.server.starts().saturating_sub(started);
+        if let Some(most) = starts.filter(|most| new + 1 > *most as usize && started > 0) {
+            self.finds(format!(
+                "the server was started {new} times more, and at most {} were expected",
+                most - 1
+            ));
+        }
+        self.tell_events(fault);
+    }
+
+    /// Calls that are answered, and the list as it is.
+    async fn prepare(&mut self, list: bool) -> Option<String> {
+        if self.scenario.server.broken.is_some() {
+            return None;
+        }
+        for _ in 0..self.scenario.server.warm {
+            let outcome = self.ask().await;
+            if !matches!(outcome, Some(Outcome::Answered(_))) {
+                let said = outcome.map_or_else(|| "nothing".to_owned(), |outcome| outcome.words());
+                self.finds(format!("before anything happened, a call was told: {said}"));
+                break;
+            }
+        }
+        if list || self.scenario.fault == Fault::ChangeAndKill { self.list().await } else { None }
+    }
+
+    async fn list(&self) -> Option<String> {
+        tokio::time::timeout(HUNG, self.stage.agent.list()).await.ok().flatten()
+    }
+
+    /// One call that shows whether all is well; `None` if it hung.
+    async fn ask(&mut self) -> Option<Outcome> {
+        self.last += 1;
+        let nonce = format!("{}-{}-w{}e", self.scenario.name, self.run, self.last);
+        let mut args = Map::new();
+        args.insert("message".to_owned(), nonce.as_str().into());
+        let agent = Arc::clone(&self.stage.agent);
+        one(agent, Arc::clone(&self.notes), self.stage.server.probe().to_owned(), nonce.clone(), args, None)
+            .await;
+        self.notes.of(&nonce)?.told.map(|(_, outcome)| outcome)
+    }
+
+    /// Makes the calls of a load, and waits until they are where they shall be.
+    async fn begin(&mut self, number: usize, load: &Load) {
+        let first = self.nonces.len();
+        for call in 0..load.calls {
+            let nonce = format!("{}-{}-l{number}c{call}e", self.scenario.name, self.run);
+            let mut args = load.args.clone();
+            if load.pad > 0 {
+                args.insert("x".to_owned(), Value::from("x".repeat(load.pad)));
+            }
+            let (agent, notes) = (Arc::clone(&self.stage.agent), Arc::clone(&self.notes));
+            // Written down before it is made, so that nobody looks for it in vain.
+            self.notes.asks(&nonce, &load.tool);
+            self.tasks.spawn(one(
+                agent,
+                notes,
+                load.tool.clone(),
+                nonce.clone(),
+                args,
+                load.own_word.clone(),
+            ));
+            self.nonces.push((number, nonce));
+        }
+        let there = async {
+            match load.until {
+                Until::Sent | Until::After => tokio::task::yield_now().await,
+                Until::Told => self.until(first, |made, _| made.told.is_some()).await,
+                // One that was told something will not run any more.
+                Until::Running => self.until(first, |made, runs| runs || made.told.is_some()).await,
+                Until::Piped => {
+                    let all = (load.pad as u64 * u64::from(load.calls)).min(PIPE);
+                    while self.stage.processes().first().is_none_or(|pid| unread(*pid) < all) {
+                        tokio::time::sleep(LOOK).await;
+                    }
+                }
+            }
+        };
+        let limit = if load.until == Until::Told { HUNG } else { THERE };
+        if tokio::time::timeout(limit, there).await.is_err() && load.until != Until::Told {
+            self.finds(format!("{} calls of {} never got as far as {:?}", load.calls, load.tool, load.until));
+        }
+    }
+
+    /// Until this is so of every call from there on.
+    async fn until(&self, first: usize, so: impl Fn(&Made, bool) -> bool) {
+        loop {
+            let runs = self.stage.server.book.as_ref().map(crate::Book::runs).unwrap_or_default();
+            let all = self.nonces[first..].iter().all(|(_, nonce)| {
+                self.notes.of(nonce).is_none_or(|made| so(&made, runs.contains_key(nonce)))
+            });
+            if all {
+                return;
+            }
+            tokio::time::sleep(LOOK).await;
+        }
+    }
+
+    async fn take_back(&mut self) {
+        self.tasks.abort_all();
+        for (_, nonce) in std::mem::take(&mut self.nonces) {
+            self.stage.agent.takes_back(&nonce).await;
+            self.notes.abandons(&nonce);
+        }
+    }
+
+    /// Every call under way is told something, in time.
+    async fn all_told(&mut self, fault: Duration, within: Option<u64>) {
+        while self.tasks.join_next().await.is_some() {}
+        let told = self.nonces.iter().filter_map(|(_, nonce)| Some(self.notes.of(nonce)?.told?.0));
+        let Some(last) = told.max().filter(|_| self.scenario.is_in_flight()) else { return };
+        let took = last.saturating_sub(fault);
+        self.result.told_ms = Some(ms(took));
+        self.within("the last call under way was told", took, within);
+    }
+
+    /// Asks until a call works.
+    async fn back(&mut self, from: Duration, within: u64) {
+        let limit = Duration::from_millis(within).mul_f64(self.slack).max(HUNG);
+        loop {
+            if let Err(found) = self.stage.mend_front().await {
+                return self.finds(found);
+            }
+            let works = matches!(self.ask().await, Some(Outcome::Answered(_)));
+            let took = self.notes.now().saturating_sub(from);
+            if works {
+                self.result.back_ms = Some(ms(took));
+                return self.within("a call worked again", took, Some(within));
+            }
+            if took > limit {
+                return self.finds(format!("no call worked again within {:.1} s", took.as_secs_f64()));
+            }
+            tokio::time::sleep(AGAIN).await;
+        }
+    }
+
+    /// What each caller was told is one of what it may be told.
+    fn hold_against(&mut self, cause: &[String]) {
+        for (number, nonce) in self.nonces.clone() {
+            let load = &self.scenario.load[number];
+            let Some((_, outcome)) = self.notes.of(&nonce).and_then(|made| made.told) else { continue };
+            let recovered = matches!(outcome, Outcome::Answered(_));
+            if load.provable {
+                self.result.provable.add(Provable { calls: 1, recovered: u64::from(recovered) });
+            }
+            // What says too little is the checker's to find.
+            if let Some(told) =
+                outcome.told().filter(|told| !load.told.contains(told) && *told != Told::Closed)
+            {
+                self.finds(format!("{nonce} ({}) was told {}: {}", load.tool, told.word(), outcome.words()));
+            }
+            if let Outcome::Failed(failure) = &outcome
+                && !load.told.contains(&Told::Answered)
+                && !cause.is_empty()
+                && !cause.iter().any(|word| failure.cause.contains(word))
+            {
+                self.finds(format!("{nonce} was told a cause without any of {cause:?}: {failure}"));
+            }
+            if let Outcome::Answered(text) = &outcome
+                && matches!(load.tool.as_str(), "echo" | "write" | "sleep")
+                && !text.contains(&nonce)
+            {
+                self.finds(format!("{nonce} got an answer that is not its own"));
+            }
+        }
+    }
+
+    async fn lists(&mut self, before: Option<String>) {
+        let Some(before) = before else { return };
+        let changed = self.scenario.fault == Fault::ChangeAndKill;
+        // A list that changed is read anew once the server is back; that may be after its first answer.
+        let begun = self.notes.now();
+        loop {
+            let after = self.list().await;
+            let good = match &after {
+                Some(after) if changed => after.contains(&format!("surprise_{}", self.run)),
+                Some(after) => *after == before,
+                None => false,
+            };
+            if good {
+                return;
+            }
+            if !changed || self.notes.now() > begun + HUNG {
+                return self.finds("the list of tools is not what it should be".to_owned());
+            }
+            tokio::time::sleep(AGAIN).await;
+        }
+    }
+
+    fn within(&mut self, what: &str, took: Duration, most: Option<u64>) {
+        let Some(most) = most else { return };
+        if took > Duration::from_millis(most).mul_f64(self.slack) {
+            let slack = if self.slack > 1.0 { format!(" × {}", self.slack) } else { String::new() };
+            self.finds(format!("{what} after {:.0} ms, and at most {most}{slack} were allowed", ms(took)));
+        }
+    }
+
+    fn finds(&mut self, what: String) {
+        self.result.findings.push(what);
+    }
+
+    fn tell_events(&mut self, fault: Duration) {
+        let since = |at: Duration| ms(at) - ms(fault);
+        let event = |ms: f64, what: &str, text: String| Event { ms, what: what.to_owned(), text };
+        let mut events = vec![event(0.0, "fault", self.scenario.title.clone())];
+        for (_, nonce) in &self.nonces {
+            let Some(made) = self.notes.of(nonce) else { continue };
+            events.push(event(since(made.at), "call", made.tool.clone()));
+            if let Some((at, outcome)) = made.told {
+                let what = if matches!(outcome, Outcome::Answered(_)) { "answer" } else { "error" };
+                events.push(event(since(at), what, outcome.words()));
+            }
+        }
+        if let Some(back) = self.result.back_ms {
+            events.push(event(back, "answer", "the next call works".to_owned()));
+        }
+        events.sort_by(|one, other| one.ms.total_cmp(&other.ms));
+        self.result.events = events;
+    }
+}
+
+/// One call, and what it was told; one that is told nothing in time is left to the checker.
+async fn one(
+    agent: Arc<Agent>,
+    notes: Arc<Notes>,
+    tool: String,
+    nonce: String,
+    args: Map<String, Value>,
+    own: Option<String>,
+) {
+    notes.asks(&nonce, &tool);
+    if let Ok(outcome) = tokio::time::timeout(HUNG, agent.call(&tool, &nonce, &args, own.as_deref())).await {
+        notes.told(&nonce, outcome);
+    }
+}
+
+fn ms(time: Duration) -> f64 {
+    time.as_secs_f64() * 1000.0
+}

@@ -1,0 +1,158 @@
+//! The server of a scenario: how it is started, what it is marked with, and what is wrong with it.
+
+use std::path::{Path, PathBuf};
+
+use super::Plan;
+use crate::Book;
+use crate::real;
+use crate::scenario::{Broken, Era, Kind, Over, Scenario};
+use crate::webserver::{self, Ending, Speaks, WebServer};
+
+/// The variable by which every process of a server is found, whoever started it.
+pub(crate) const SERVER_MARK: &str = "LINETENDER_DRILL_SERVER";
+
+/// Starts the server once a file is there; before that it says why not, and counts how often it was asked.
+const UNTIL_FIXED: &str =
+    r#"echo start >> "$0/starts"; [ -e "$0/fixed" ] || { echo "no API key" >&2; exit 3; }; exec "$@""#;
+
+/// A server, and its book.
+pub(crate) struct Server {
+    pub(crate) argv: Vec<String>,
+    pub(crate) web: Option<WebServer>,
+    /// What it really ran, where it writes that down.
+    pub(crate) book: Option<Book>,
+    /// `NAME=value`, in the environment of its processes.
+    pub(crate) mark: String,
+    kind: Kind,
+    speaks: Era,
+    dir: PathBuf,
+    /// What to run once it is mended.
+    mended: Vec<String>,
+}
+
+impl Server {
+    /// Everything but a process: that is the target's to start.
+    pub(crate) async fn set_up(
+        plan: &Plan,
+        scenario: &Scenario,
+        era: Era,
+        dir: &Path,
+    ) -> Result<Self, String> {
+        let what = &scenario.server;
+        let mark = format!("{SERVER_MARK}={}", dir.display());
+        let book = dir.join("book");
+        let speaks = era.of_server(what.speaks);
+        let own = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
+        let book_text = book.display().to_string();
+        let flags = what.flags.iter().map(|flag| flag.replace("{dir}", &dir.display().to_string()));
+        let mut argv = match (what.over, what.kind) {
+            (Over::Http, _) => Vec::new(),
+            (Over::Stdio, Kind::Bad) => {
+                let program = plan.linetender.display().to_string();
+                let mut argv = own(&[&program, "__badserver", "--era", speaks.word(), "--book", &book_text]);
+                argv.extend(flags.clone());
+                argv
+            }
+            (Over::Stdio, Kind::Python) => {
+                let script = dir.join("server.py");
+                std::fs::write(&script, real::PYTHON_SERVER).map_err(|error| error.to_string())?;
+                let python = real::python().ok_or(real::MISSING)?.display().to_string();
+                own(&[&python, &script.display().to_string(), &book_text])
+            }
+            (Over::Stdio, Kind::Node) => real::everything().ok_or(real::MISSING)?,
+        };
+        // Some targets keep their environment to themselves; what a command sets for itself nobody can.
+        if !argv.is_empty() {
+            argv.splice(0..0, own(&["env", &mark]));
+        }
+        let mended = argv.clone();
+        match what.broken {
+            Some(Broken::Missing) => argv = own(&[&dir.join("late-server").display().to_string()]),
+            Some(Broken::Exits) => {
+                argv.splice(0..0, own(&["sh", "-c", UNTIL_FIXED, &dir.display().to_string()]));
+            }
+            Some(Broken::Down) | None => {}
+        }
+        let mut web = None;
+        if what.over == Over::Http {
+            let mut config = webserver::config(flags)?;
+            config.book = Some(book.clone());
+            config.manners.speaks = as_spoken(speaks);
+            let mut server = WebServer::start(config).map_err(|error| error.to_string())?;
+            if what.broken == Some(Broken::Down) {
+                server.stop(Ending::Reset).await;
+            }
+            web = Some(server);
+        }
+        let book = (what.kind != Kind::Node).then(|| Book::at(book));
+        Ok(Self { argv, web, book, mark, kind: what.kind, speaks, dir: dir.to_owned(), mended })
+    }
+
+    pub(crate) fn url(&self) -> String {
+        self.web.as_ref().map(WebServer::url).unwrap_or_default()
+    }
+
+    /// The tool whose answer shows that all is well again.
+    pub(crate) const fn probe(&self) -> &'static str {
+        match self.kind {
+            Kind::Bad => "write",
+            Kind::Python | Kind::Node => "echo",
+        }
+    }
+
+    /// How often it was started, as far as anybody wrote that down.
+    pub(crate) fn starts(&self) -> usize {
+        let counted = std::fs::read_to_string(self.dir.join("starts")).unwrap_or_default().lines().count();
+        if counted > 0 { counted } else { self.book.as_ref().map_or(0, |book| book.writers().len()) }
+    }
+
+    /// Mends what was broken.
+    pub(crate) async fn mend(&mut self) -> Result<(), String> {
+        if let Some(web) = &mut self.web {
+            return web.restart(Ending::Reset).await.map_err(|error| error.to_string());
+        }
+        let words: Vec<_> = self.mended.iter().map(|word| format!("'{word}'")).collect();
+        let script = format!("#!/bin/sh\nexec {}\n", words.join(" "));
+        let path = self.dir.join("late-server");
+        // Made elsewhere and then moved: nobody may start half of it, or one that is still being written.
+        let draft = self.dir.join("draft");
+        let written = std::fs::write(&draft, script).and_then(|()| {
+            use std::os::unix::fs::PermissionsExt as _;
+            std::fs::set_permissions(&draft, std::fs::Permissions::from_mode(0o755))?;
+            std::fs::rename(&draft, &path)?;
+            std::fs::write(self.dir.join("fixed"), "")
+        });
+        written.map_err(|error| error.to_string())
+    }
+
+    /// Comes back in the other era.
+    pub(crate) async fn flip(&mut self) -> Result<(), String> {
+        self.speaks = self.speaks.of_server(crate::scenario::Speaks::Other);
+        let speaks = as_spoken(self.speaks);
+        let Some(web) = &mut self.web else { return Err("it is not at an address".to_owned()) };
+        web.set(|manners| manners.speaks = speaks);
+        web.restart(Ending::Reset).await.map_err(|error| error.to_string())
+    }
+
+    /// Has another tool after its next start; each time another one.
+    pub(crate) fn change(&self, run: u32) -> Result<(), String> {
+        std::fs::write(self.dir.join("extra"), format!("surprise_{run}")).map_err(|error| error.to_string())
+    }
+}
+
+/// Why this server cannot be had here.
+pub(crate) fn missing(scenario: &Scenario) -> Option<String> {
+    let there = match scenario.server.kind {
+        Kind::Bad => true,
+        Kind::Python => real::python().is_some(),
+        Kind::Node => real::everything().is_some(),
+    };
+    (!there).then(|| real::MISSING.to_owned())
+}
+
+const fn as_spoken(era: Era) -> Speaks {
+    match era {
+        Era::Legacy => Speaks::Legacy,
+        Era::Modern => Speaks::Modern,
+    }
+}

@@ -1,0 +1,261 @@
+//! Ten thousand faults of a mix against one target, and a verdict.
+//!
+//! An instance lives through a block of faults of one scenario, because state that accumulates is what a soak looks for;
+//! several instances live at once, because a machine that is busy is.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
+
+use super::mix::{Block, Mix};
+use super::{Job, Plan, Target, blank, play_block, skipped};
+use crate::dice::Dice;
+use crate::figures::share;
+use crate::process::Own;
+use crate::results::{Calls, Provable, Row};
+use crate::scenario::Scenario;
+
+/// Faults that are laid out at a time, where the time says when it is enough.
+const PASS: u32 = 1000;
+
+/// The most findings that are told.
+const FINDINGS: usize = 50;
+
+/// How long what the library had may take to be as it was: idle connections are kept for three seconds.
+const SETTLES: Duration = Duration::from_secs(10);
+
+/// When it is enough.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Enough {
+    /// After so many faults.
+    Faults(u32),
+    /// After this long.
+    Time(Duration),
+}
+
+/// Where it stands.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Soak {
+    /// Faults so far.
+    pub faults: u64,
+    /// Calls so far.
+    pub calls: u64,
+    /// What must not be, so far.
+    pub findings: usize,
+    /// How long it has taken.
+    pub took: Duration,
+}
+
+/// What it came to.
+#[derive(Clone, Debug, Default)]
+pub struct Verdict {
+    /// Who was drilled.
+    pub target: String,
+    /// What chance began with.
+    pub seed: u64,
+    /// Faults, calls, findings, time.
+    pub faults: u64,
+    /// How long it took.
+    pub took: Duration,
+    /// By scenario.
+    pub rows: Vec<Row>,
+    /// What must not be, each with the command that plays it again.
+    pub findings: Vec<String>,
+    /// What was left out, and why.
+    pub missing: Vec<String>,
+    /// Descriptors and tasks of this process, before and after: what a leak in the library would show in.
+    pub own: [(usize, usize); 2],
+}
+
+/// Soaks a target; `step` hears of each block that is over.
+///
+/// # Errors
+/// If the mix cannot be read.
+pub async fn soak(
+    plan: &Plan,
+    name: &str,
+    target: &Target,
+    enough: Enough,
+    step: impl Fn(&Soak),
+) -> Result<Verdict, String> {
+    let begun = tokio::time::Instant::now();
+    let mix = Mix::faults()?;
+    let mut verdict = Verdict { target: target.name().to_owned(), seed: plan.seed, ..Verdict::default() };
+    verdict.rows = mix.rows.iter().map(|(scenario, _)| blank(scenario, scenario.server.eras[0])).collect();
+    let scenarios: Vec<_> = mix.rows.iter().map(|(scenario, _)| Arc::new(scenario.clone())).collect();
+    let before = Own::look();
+    let mut pass = 0;
+    loop {
+        let (faults, over) = match enough {
+            Enough::Faults(faults) => (faults, pass > 0),
+            Enough::Time(time) => (PASS, begun.elapsed() >= time),
+        };
+        if over {
+            break;
+        }
+        let blocks = mix.blocks(faults, plan.seed.wrapping_add(pass));
+        pass += 1;
+        verdict.play(plan, name, target, &scenarios, blocks, enough, begun, &step).await?;
+    }
+    verdict.took = begun.elapsed();
+    verdict.leaks(before).await;
+    Ok(verdict)
+}
+
+impl Verdict {
+    #[expect(clippy::too_many_arguments, reason = "it is the inside of one loop")]
+    async fn play(
+        &mut self,
+        plan: &Plan,
+        name: &str,
+        target: &Target,
+        scenarios: &[Arc<Scenario>],
+        blocks: Vec<Block>,
+        enough: Enough,
+        begun: tokio::time::Instant,
+        step: &impl Fn(&Soak),
+    ) -> Result<(), String> {
+        let (plan, target) = (Arc::new(plan.clone()), Arc::new(target.clone()));
+        let turns = Arc::new(Semaphore::new(plan.jobs.max(1)));
+        let mut playing = JoinSet::new();
+        for block in blocks {
+            let scenario = Arc::clone(&scenarios[block.row]);
+            if let Some(why) = skipped(&plan, &target, &scenario, block.era) {
+                let missing = format!("{}: {why}", scenario.name);
+                if !self.missing.contains(&missing) {
+                    self.missing.push(missing);
+                }
+                continue;
+            }
+            let (plan, target, turns) = (Arc::clone(&plan), Arc::clone(&target), Arc::clone(&turns));
+            playing.spawn(async move {
+                let _turn = turns.acquire_owned().await;
+                let mut row = blank(&scenario, block.era);
+                let late = matches!(enough, Enough::Time(time) if begun.elapsed() >= time);
+                if !late {
+                    let job = Job { target: 0, scenario, era: block.era };
+                    let mut dice = Dice::new(block.seed);
+                    play_block(&plan, &target, &job, block.faults, &mut dice, &mut row).await;
+                }
+                (block, row)
+            });
+        }
+        while let Some(played) = playing.join_next().await {
+            let (block, row) = played.map_err(|error| error.to_string())?;
+            self.add(name, block, row);
+            let calls = self.rows.iter().map(|row| row.calls.made).sum();
+            step(&Soak { faults: self.faults, calls, findings: self.findings.len(), took: begun.elapsed() });
+        }
+        Ok(())
+    }
+
+    fn add(&mut self, name: &str, block: Block, row: Row) {
+        self.faults += u64::from(row.runs);
+        let again = format!(
+            "again: linetender drill run --row {} --target {name} --times {} --seed {}",
+            row.row, block.faults, block.seed
+        );
+        for finding in &row.findings {
+            if self.findings.len() < FINDINGS {
+                self.findings.push(format!("{} ({}): {finding}; {again}", row.row, row.era));
+            }
+        }
+        let sum = &mut self.rows[block.row];
+        sum.runs += row.runs;
+        sum.calls.add(&row.calls);
+        sum.provable.add(row.provable);
+        sum.told_ms.extend(row.told_ms);
+        sum.back_ms.extend(row.back_ms);
+        sum.orphans += row.orphans;
+        sum.reconnects += row.reconnects;
+        sum.findings.extend(row.findings);
+        sum.kept = sum.findings.is_empty();
+    }
+
+    /// This process has what it had. It is the library's, when that is the target; otherwise the drill's own.
+    async fn leaks(&mut self, before: Own) {
+        let settled = tokio::time::Instant::now() + SETTLES;
+        let mut after = Own::look();
+        let grew = |after: &Own| after.descriptors > before.descriptors || after.processes > before.processes;
+        while grew(&after) && tokio::time::Instant::now() < settled {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+            after = Own::look();
+        }
+        self.own = [(before.descriptors, after.descriptors), (before.tasks, after.tasks)];
+        for (what, before, after) in [
+            ("processes", before.processes, after.processes),
+            ("descriptors", before.descriptors, after.descriptors),
+        ] {
+            if after > before {
+                self.findings.push(crate::Finding::Leak { what, before, after }.to_string());
+            }
+        }
+    }
+
+    /// All calls.
+    pub fn calls(&self) -> Calls {
+        let mut sum = Calls::default();
+        self.rows.iter().for_each(|row| sum.add(&row.calls));
+        sum
+    }
+
+    /// All calls that provably did not run.
+    pub fn provable(&self) -> Provable {
+        let mut sum = Provable::default();
+        self.rows.iter().for_each(|row| sum.add(row.provable));
+        sum
+    }
+
+    /// Whether nothing was found.
+    pub fn kept(&self) -> bool {
+        self.findings.is_empty()
+    }
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { target, seed, faults, took, .. } = self;
+        for missing in &self.missing {
+            writeln!(f, "left out: {missing}")?;
+        }
+        let (calls, provable) = (self.calls(), self.provable());
+        let back: Vec<_> = self.rows.iter().flat_map(|row| &row.back_ms).flatten().copied().collect();
+        writeln!(
+            f,
+            "{target}, seed {seed}: {faults} faults of {} scenarios in {} s, {} calls ({} answered, {} unknown, {} not executed)",
+            self.rows.iter().filter(|row| row.runs > 0).count(),
+            took.as_secs(),
+            calls.made,
+            calls.answered,
+            calls.unknown,
+            calls.not_executed,
+        )?;
+        writeln!(
+            f,
+            "back after p50 {:.0} ms, p99 {:.0} ms; {} of {} provable calls recovered unseen; descriptors of the drill {} and {}",
+            share(&back, 0.5),
+            share(&back, 0.99),
+            provable.recovered,
+            provable.calls,
+            self.own[0].0,
+            self.own[0].1,
+        )?;
+        for finding in &self.findings {
+            writeln!(f, "BROKEN: {finding}")?;
+        }
+        let orphans: u32 = self.rows.iter().map(|row| row.orphans).sum();
+        write!(
+            f,
+            "{}: {} hung, {} run twice, {} wrong verdicts, {} unexplained, {} empty errors, {orphans} orphans",
+            if self.kept() { "KEPT" } else { "BROKEN" },
+            calls.hung,
+            calls.ran_twice,
+            calls.wrong,
+            calls.unexplained,
+            calls.empty,
+        )
+    }
+}

@@ -1,0 +1,323 @@
+//! One instance: a server behind, a target before it, an agent at the target's door; and the end of all three.
+
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use linetender::{Eras, Line};
+use rustix::process::Signal;
+use tokio::process::{Child, Command};
+
+use super::Plan;
+use super::agent::{Agent, Door, HUNG, Pipe, Web};
+use super::server::Server;
+use super::target::Target;
+use crate::adapter::{Adapter, Words};
+use crate::process::{self, descendants, lives, marked};
+use crate::scenario::{Era, Fault, Over, Scenario};
+
+/// The variable that the target and whatever inherits from it has.
+const TARGET_MARK: &str = "LINETENDER_DRILL";
+
+/// What the server is called.
+const NAME: &str = "bad";
+
+/// How long a target may take to listen, on a machine that is busy.
+const START: Duration = Duration::from_secs(30);
+
+/// How long it may take to end.
+const END: Duration = Duration::from_secs(15);
+
+/// How long what it leaves may take to be gone.
+const GONE: Duration = Duration::from_secs(3);
+
+/// How often is looked.
+const LOOK: Duration = Duration::from_millis(2);
+
+/// An instance.
+pub(crate) struct Stage {
+    pub(crate) server: Server,
+    pub(crate) agent: Arc<Agent>,
+    front: Front,
+    era: Era,
+    words: Words,
+    mark: String,
+    folder: Folder,
+    /// How often the agent had to begin anew.
+    pub(crate) reconnects: u32,
+}
+
+/// The target.
+enum Front {
+    Line(Line),
+    Program { child: Child, adapter: Box<Adapter>, over: Over },
+}
+
+/// A folder of the instance's own. It goes with it.
+struct Folder(PathBuf);
+
+impl Stage {
+    /// Starts it all. What is told on failure is about the drill, not about the target.
+    pub(crate) async fn set(
+        plan: &Plan,
+        target: &Target,
+        scenario: &Scenario,
+        era: Era,
+    ) -> Result<Self, String> {
+        let folder = Folder::new().map_err(|error| format!("no folder: {error}"))?;
+        let server = Server::set_up(plan, scenario, era, &folder.0).await?;
+        let mark = format!("{TARGET_MARK}={}", folder.0.display());
+        let words = Words {
+            server: server.argv.clone(),
+            server_url: server.url(),
+            port: 0,
+            dir: folder.0.clone(),
+            linetender: plan.linetender.clone(),
+            name: NAME.to_owned(),
+            policy: plan.policy.text().to_owned(),
+            hurry: plan.policy.flags(),
+        };
+        let over = scenario.server.over;
+        let (front, agent) = match target {
+            Target::Line => {
+                // A line that may meet either era has to find out which.
+                let eras = match scenario.fault {
+                    Fault::Flip => Eras::Auto,
+                    _ => Eras::Only(era.of_server(scenario.server.speaks).into()),
+                };
+                let line = Line::open(own(&server, over).eras(eras).policy(plan.policy.own()));
+                (Front::Line(line.clone()), Agent::new(Door::Line(line), era, String::new()))
+            }
+            Target::Outside(adapter) => {
+                let (child, agent) = start(adapter, over, era, &words, &mark, &folder.0).await?;
+                (Front::Program { child, adapter: adapter.clone(), over }, agent)
+            }
+        };
+        let stage = Self { server, agent: Arc::new(agent), front, era, words, mark, folder, reconnects: 0 };
+        let _ = tokio::time::timeout(HUNG, stage.agent.greet()).await;
+        Ok(stage)
+    }
+
+    /// The process at the top of the target; for the library that is this one.
+    fn root(&self) -> String {
+        match &self.front {
+            Front::Line(_) => "self".to_owned(),
+            Front::Program { child, .. } => child.id().unwrap_or(0).to_string(),
+        }
+    }
+
+    /// The processes of the server that live now, the one that was started first.
+    pub(crate) fn processes(&self) -> Vec<i32> {
+        let mut all = descendants(&self.root());
+        all.retain(|pid| process::carries(*pid, &self.server.mark) && lives(*pid));
+        all
+    }
+
+    /// The process of the server, as soon as there is one.
+    pub(crate) async fn process(&self) -> Option<i32> {
+        let found = async {
+            loop {
+                if let Some(pid) = self.processes().first() {
+                    return *pid;
+                }
+                tokio::time::sleep(LOOK).await;
+            }
+        };
+        tokio::time::timeout(HUNG, found).await.ok()
+    }
+
+    /// Everything that the target has: descriptors, and processes below it.
+    pub(crate) fn has(&self) -> (usize, usize) {
+        (process::descriptors(&self.root()), descendants(&self.root()).len())
+    }
+
+    pub(crate) fn line(&self) -> Option<&Line> {
+        match &self.front {
+            Front::Line(line) => Some(line),
+            Front::Program { .. } => None,
+        }
+    }
+
+    /// Sends the target a signal, and waits until it is gone. How long whatever it had started lived on.
+    pub(crate) async fn ends_by(&mut self, signal: Signal) -> Result<Duration, String> {
+        let Front::Program { child, .. } = &mut self.front else {
+            return Err("the library has no process of its own".to_owned());
+        };
+        process::send(child.id().and_then(|pid| i32::try_from(pid).ok()).unwrap_or(0), signal);
+        let _ = tokio::time::timeout(END, child.wait())
+            .await
+            .map_err(|_| "the target does not end".to_owned())?;
+        let (took, left) = self.gone(GONE).await;
+        if left.is_empty() { Ok(took) } else { Err(format!("{} processes are left", left.len())) }
+    }
+
+    /// Starts the target again if it is gone, as whoever supervises it would, and greets it.
+    pub(crate) async fn mend_front(&mut self) -> Result<(), String> {
+        let Front::Program { child, adapter, over } = &mut self.front else { return Ok(()) };
+        let closed = matches!(&self.agent.door, Door::Pipe(pipe) if pipe.is_closed());
+        if !closed && !matches!(child.try_wait(), Ok(Some(_))) {
+            return Ok(());
+        }
+        let _ = child.kill().await;
+        self.reconnects += 1 + self.agent.reconnects();
+        let (new, agent) = start(adapter, *over, self.era, &self.words, &self.mark, &self.folder.0).await?;
+        *child = new;
+        self.agent = Arc::new(agent);
+        let _ = tokio::time::timeout(HUNG, self.agent.greet()).await;
+        Ok(())
+    }
+
+    /// Ends it all; what the target left, and what else must not be.
+    pub(crate) async fn strike(mut self) -> (u32, Vec<String>) {
+        let mut findings = Vec::new();
+        match &mut self.front {
+            Front::Line(line) => {
+                if tokio::time::timeout(END, line.close()).await.is_err() {
+                    findings.push("the line does not close".to_owned());
+                }
+            }
+            Front::Program { child, adapter, .. } => {
+                match &self.agent.door {
+                    Door::Pipe(pipe) => pipe.close().await,
+                    Door::Web(_) | Door::Line(_) => {
+                        process::send(
+                            child.id().and_then(|pid| i32::try_from(pid).ok()).unwrap_or(0),
+                            Signal::TERM,
+                        );
+                    }
+                }
+                let ended = tokio::time::timeout(END, child.wait()).await;
+                match ended {
+                    Ok(Ok(status)) if adapter.ours && !status.success() => {
+                        findings.push(format!("the target ended with {status}"));
+                    }
+                    Ok(_) => {}
+                    Err(_) => findings.push("the target does not end when it is told to".to_owned()),
+                }
+                let _ = child.kill().await;
+            }
+        }
+        let (_, left) = self.gone(GONE).await;
+        for pid in &left {
+            process::kill(*pid);
+        }
+        if !left.is_empty() {
+            findings.push(format!("{} processes outlived the target", left.len()));
+        }
+        if let Some(book) = &self.server.book {
+            // Calls that were taken back, or came late, must not run twice either.
+            let twice = book.runs().into_iter().filter(|(nonce, runs)| *runs > 1 && nonce.ends_with('e'));
+            findings.extend(twice.map(|(nonce, runs)| crate::Finding::RanTwice { nonce, runs }.to_string()));
+        }
+        (u32::try_from(left.len()).unwrap_or(u32::MAX), findings)
+    }
+
+    /// Waits until nothing carries a mark any more; what still does in the end.
+    async fn gone(&self, within: Duration) -> (Duration, Vec<i32>) {
+        let begun = tokio::time::Instant::now();
+        loop {
+            let mut left = marked(&self.server.mark);
+            if matches!(self.front, Front::Program { .. }) {
+                left.extend(marked(&self.mark));
+            }
+            if left.is_empty() || begun.elapsed() > within {
+                return (begun.elapsed(), left);
+            }
+            tokio::time::sleep(LOOK * 5).await;
+        }
+    }
+
+    pub(crate) fn log(&self) -> String {
+        std::fs::read_to_string(self.folder.0.join("log")).unwrap_or_default()
+    }
+}
+
+/// Our own line to a server.
+fn own(server: &Server, over: Over) -> linetender::Server {
+    match over {
+        Over::Stdio => linetender::Server::stdio(NAME, &server.argv),
+        Over::Http => linetender::Server::http(NAME, &server.url()),
+    }
+}
+
+/// Starts a target, and puts an agent at its door.
+async fn start(
+    adapter: &Adapter,
+    over: Over,
+    era: Era,
+    words: &Words,
+    mark: &str,
+    dir: &Path,
+) -> Result<(Child, Agent), String> {
+    let way = adapter.way(over.word()).ok_or("there is no way to start it")?;
+    let words = Words { port: free_port()?, ..words.clone() };
+    if let Some(file) = &way.config {
+        let path = words.text(&file.path);
+        std::fs::write(&path, words.text(&file.text)).map_err(|error| format!("{path}: {error}"))?;
+    }
+    let command = words.command(&way.command);
+    let stderr = std::fs::File::create(dir.join("stderr")).map_err(|error| error.to_string())?;
+    let (name, value) = mark.split_once('=').unwrap_or((mark, ""));
+    let pipes = way.url.is_none();
+    let mut child = Command::new(&command[0])
+        .args(&command[1..])
+        .env(name, value)
+        .env("XDG_STATE_HOME", dir)
+        .env("XDG_RUNTIME_DIR", dir)
+        .envs(way.env.iter().map(|(name, value)| (name, words.text(value))))
+        .current_dir(dir)
+        .stdin(if pipes { Stdio::piped() } else { Stdio::null() })
+        .stdout(if pipes { Stdio::piped() } else { Stdio::null() })
+        .stderr(stderr)
+        .kill_on_drop(true)
+        .spawn()
+        .map_err(|error| format!("{}: {error}", command[0]))?;
+    let door = match (&way.url, child.stdin.take(), child.stdout.take()) {
+        (None, Some(to), Some(from)) => Door::Pipe(Pipe::new(to, from)),
+        (Some(url), ..) => {
+            let web = Web::at(&words.text(url), era)?;
+            listens(&mut child, &web).await?;
+            Door::Web(web)
+        }
+        (None, ..) => return Err("it has no pipes".to_owned()),
+    };
+    Ok((child, Agent::new(door, era, words.text(&way.prefix))))
+}
+
+async fn listens(child: &mut Child, web: &Web) -> Result<(), String> {
+    let listens = async {
+        loop {
+            if tokio::net::TcpStream::connect(web.address()).await.is_ok() {
+                return Ok(());
+            }
+            if let Ok(Some(status)) = child.try_wait() {
+                return Err(format!("the target ended with {status} before it listened"));
+            }
+            tokio::time::sleep(LOOK).await;
+        }
+    };
+    tokio::time::timeout(START, listens).await.map_err(|_| "the target does not listen".to_owned())?
+}
+
+fn free_port() -> Result<u16, String> {
+    let listener = std::net::TcpListener::bind(("127.0.0.1", 0)).map_err(|error| error.to_string())?;
+    listener.local_addr().map(|address| address.port()).map_err(|error| error.to_string())
+}
+
+impl Folder {
+    fn new() -> std::io::Result<Self> {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let path = std::env::temp_dir().join(format!("linetender-drill-{}-{number}", std::process::id()));
+        std::fs::create_dir_all(&path)?;
+        Ok(Self(path))
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}

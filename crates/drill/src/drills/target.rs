@@ -1,0 +1,94 @@
+//! Who is drilled: our library in this process, or anything that an adapter describes.
+
+use crate::adapter::Adapter;
+use crate::results;
+use crate::scenario::{Era, Scenario};
+
+/// Who is drilled.
+#[derive(Clone, Debug)]
+pub enum Target {
+    /// The library, in this process.
+    Line,
+    /// A program.
+    Outside(Box<Adapter>),
+}
+
+impl Target {
+    /// `line`, `shim`, `gateway`, or the path of an adapter's file.
+    ///
+    /// # Errors
+    /// If there is no such file, or it cannot be understood.
+    pub fn find(name: &str) -> Result<Self, String> {
+        if name == "line" {
+            Ok(Self::Line)
+        } else {
+            Adapter::find(name).map(|adapter| Self::Outside(Box::new(adapter)))
+        }
+    }
+
+    /// Whether it is one of linetender's own.
+    pub fn is_ours(&self) -> bool {
+        match self {
+            Self::Line => true,
+            Self::Outside(adapter) => adapter.ours,
+        }
+    }
+
+    /// What scenarios call it in `only`.
+    fn word(&self) -> &str {
+        match self {
+            Self::Line => "line",
+            Self::Outside(adapter) if !adapter.ours => "other",
+            Self::Outside(adapter) if is_spoken_to_on_pipes(adapter) => "shim",
+            Self::Outside(_) => "gateway",
+        }
+    }
+
+    /// Why this scenario is not for it.
+    pub(crate) fn skips(&self, scenario: &Scenario, era: Era) -> Option<String> {
+        if !scenario.only.is_empty() && !scenario.only.iter().any(|word| word == self.word()) {
+            return Some(format!("only for {}", scenario.only.join(", ")));
+        }
+        match self {
+            Self::Line => None,
+            Self::Outside(adapter) if adapter.way(scenario.server.over.word()).is_none() => {
+                Some(format!("not for servers over {}", scenario.server.over.word()))
+            }
+            Self::Outside(adapter) if !adapter.eras.iter().any(|word| word == era.word()) => {
+                Some(format!("does not speak to agents of the {} era", era.word()))
+            }
+            Self::Outside(_) => None,
+        }
+    }
+
+    /// What it is called.
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Line => "linetender (library)",
+            Self::Outside(adapter) => &adapter.name,
+        }
+    }
+
+    /// Its page of the results, without rows.
+    pub(crate) fn page(&self) -> results::Target {
+        let (version, settings, speaks) = match self {
+            Self::Line => (env!("CARGO_PKG_VERSION").to_owned(), "as it comes".to_owned(), "library"),
+            Self::Outside(adapter) => {
+                let speaks = if is_spoken_to_on_pipes(adapter) { "stdio" } else { "http" };
+                (adapter.version.clone(), adapter.settings.clone(), speaks)
+            }
+        };
+        results::Target {
+            name: self.name().to_owned(),
+            version,
+            settings,
+            speaks: speaks.to_owned(),
+            ours: self.is_ours(),
+            ..results::Target::default()
+        }
+    }
+}
+
+fn is_spoken_to_on_pipes(adapter: &Adapter) -> bool {
+    [&adapter.stdio, &adapter.http].into_iter().flatten().all(|way| way.url.is_none())
+}
