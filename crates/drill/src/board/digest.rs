@@ -1,7 +1,7 @@
 //! What each target came to, added up over its rows.
 //!
-//! Rows over stdio and over HTTP are never added together: some targets stand only before one of the two, and a sum over
-//! different rows compares nothing.
+//! Sums over different rows compare nothing. So rows over stdio and over HTTP are never added together, and what is added
+//! up are the rows that everybody on a side played; the others are told row by row.
 
 use super::times::Times;
 use crate::results::{Calls, Results, Row, Target};
@@ -16,12 +16,23 @@ pub(super) struct Side<'a> {
     /// The same in words.
     pub(super) words: &'static str,
     pub(super) digests: Vec<Digest<'a>>,
+    /// Which rows the sums are of.
+    pub(super) summed: Summed,
+}
+
+/// Which rows are added up.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Summed {
+    /// Those that everybody played, so many.
+    Common(usize),
+    /// There are no such rows: all that each played.
+    Own,
 }
 
 /// A target, over the rows of one side.
 pub(super) struct Digest<'a> {
     pub(super) target: &'a Target,
-    /// The rows that it was put through.
+    /// The rows that are added up.
     pub(super) played: Vec<&'a Row>,
     pub(super) calls: Calls,
     pub(super) back: Times,
@@ -32,27 +43,46 @@ pub(super) struct Digest<'a> {
 
 /// The sides on which anything was played.
 pub(super) fn sides(results: &Results) -> Vec<Side<'_>> {
-    let side = |(over, words)| Side {
-        over,
-        words,
-        digests: results.targets.iter().filter_map(|target| Digest::of(target, over)).collect(),
-    };
+    let side = |(over, words)| Side::of(results, over, words);
     WAYS.map(side).into_iter().filter(|side| !side.digests.is_empty()).collect()
 }
 
+/// What makes two rows of a side the same.
+pub(super) fn key(row: &Row) -> (&str, &str, &str) {
+    (&row.row, &row.server, &row.era)
+}
+
+impl<'a> Side<'a> {
+    fn of(results: &'a Results, over: &'static str, words: &'static str) -> Self {
+        let played = |target: &'a Target| -> Vec<&'a Row> {
+            target.rows.iter().filter(|row| row.over == over && row.skipped.is_none()).collect()
+        };
+        let mut all: Vec<_> = results.targets.iter().map(|target| (target, played(target))).collect();
+        all.retain(|(_, rows)| !rows.is_empty());
+        let has = |rows: &[&Row], wanted| rows.iter().any(|row| key(row) == wanted);
+        let common: Vec<_> = match all.split_first() {
+            Some(((_, first), others)) => {
+                let keys = first.iter().map(|row| key(row));
+                keys.filter(|key| others.iter().all(|(_, rows)| has(rows, *key))).collect()
+            }
+            None => Vec::new(),
+        };
+        let summed = if common.is_empty() { Summed::Own } else { Summed::Common(common.len()) };
+        let digest = |(target, mut rows): (_, Vec<&'a Row>)| {
+            rows.retain(|row| summed == Summed::Own || common.contains(&key(row)));
+            Digest::of(target, rows)
+        };
+        Self { over, words, digests: all.into_iter().map(digest).collect(), summed }
+    }
+}
+
 impl<'a> Digest<'a> {
-    /// Nothing, if it played nothing on this side.
-    fn of(target: &'a Target, over: &str) -> Option<Self> {
-        let played: Vec<_> =
-            target.rows.iter().filter(|row| row.over == over && row.skipped.is_none()).collect();
-        if played.is_empty() {
-            return None;
-        }
+    fn of(target: &'a Target, played: Vec<&'a Row>) -> Self {
         let mut calls = Calls::default();
         for row in &played {
             calls.add(&row.calls);
         }
-        Some(Self {
+        Self {
             target,
             calls,
             back: Times::of(played.iter().flat_map(|row| row.back_ms.iter().copied())),
@@ -60,7 +90,7 @@ impl<'a> Digest<'a> {
             orphans: played.iter().map(|row| row.orphans).sum(),
             reconnects: played.iter().map(|row| row.reconnects).sum(),
             played,
-        })
+        }
     }
 
     /// Callers who got no answer of the server, for whatever reason, told or not.

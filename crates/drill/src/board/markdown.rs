@@ -25,6 +25,7 @@ pub fn markdown(results: &Results, page: &str) -> String {
     let sides = sides(results);
     for side in &sides {
         text.line(&format!("## In front of {}", side.words));
+        text.line(&tables::summed(side));
         text.table(&tables::headline(side));
         text.line("What callers were told:");
         text.table(&tables::told(side));

@@ -1,6 +1,6 @@
 //! Rows against targets: who kept what.
 
-use super::digest::Side;
+use super::digest::{Side, key};
 use crate::results::Row;
 
 /// How many findings of a row are shown for a target; the first ones say enough.
@@ -43,11 +43,6 @@ pub(super) fn matrix<'a>(side: &Side<'a>) -> Vec<Played<'a>> {
     let all = rows.into_iter().map(played);
     // A row that everybody skipped tells nothing.
     all.filter(|line| line.verdicts.iter().any(Verdict::is_played)).collect()
-}
-
-/// What makes two rows the same.
-fn key(row: &Row) -> (&str, &str, &str) {
-    (&row.row, &row.server, &row.era)
 }
 
 impl<'a> Verdict<'a> {

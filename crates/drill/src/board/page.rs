@@ -26,7 +26,7 @@ pub fn page(results: &Results) -> String {
     let sides = sides(results);
     let mut html = Html::default();
     html.raw(HEAD).raw(STYLE).raw("</style></head><body>");
-    html.within("header", &[], |html| lead(html, results, &sides));
+    html.within("header", &[], |html| lead(html, results));
     html.within("main", &[], |html| {
         section(html, "Who did how well", |html| headline(html, &sides));
         section(html, "How long until it works again", |html| recovery(html, &sides));
@@ -50,10 +50,11 @@ fn section(html: &mut Html, title: &'static str, body: impl FnOnce(&mut Html)) {
     });
 }
 
-fn lead(html: &mut Html, results: &Results, sides: &[Side]) {
-    let digests = || sides.iter().flat_map(|side| &side.digests);
-    let calls: u64 = digests().map(|own| own.calls.made).sum();
-    let faults: u64 = digests().flat_map(|own| &own.played).map(|row| u64::from(row.runs)).sum();
+fn lead(html: &mut Html, results: &Results) {
+    let played =
+        || results.targets.iter().flat_map(|target| &target.rows).filter(|row| row.skipped.is_none());
+    let calls: u64 = played().map(|row| row.calls.made).sum();
+    let faults: u64 = played().map(|row| u64::from(row.runs)).sum();
     html.raw("<h1>When an MCP server dies</h1>");
     html.within("p", &[("class", &"lead")], |html| {
         html.text(format_args!(
@@ -73,6 +74,7 @@ fn headline(html: &mut Html, sides: &[Side]) {
     for side in sides {
         html.put("h3", &[], format_args!("In front of {}", side.words));
         table(html, &tables::headline(side), "numbers");
+        html.put("p", &[("class", &"note")], tables::summed(side));
     }
     html.raw("<p class=\"note\"><b class=\"best\">Bold</b> is the best of its column, whoever it is; ");
     html.raw("<b class=\"broken\">marked</b> is what must not be.</p>");

@@ -1,6 +1,6 @@
 //! The tables, as cells: the page and the Markdown file draw the same ones.
 
-use super::digest::{Digest, Side, share};
+use super::digest::{Digest, Side, Summed, share};
 use super::times::Moment;
 use super::words::{count, moment, percent};
 use crate::results::Results;
@@ -88,6 +88,15 @@ pub(super) const MEANINGS: [(&str, &str); 7] = [
     ),
     ("rows kept", "rows of the fault catalogue in which nothing happened that must not."),
 ];
+
+/// Which rows a side's sums are of.
+pub(super) fn summed(side: &Side) -> String {
+    match side.summed {
+        Summed::Common(1) => "Over the one row that all of them played.".to_owned(),
+        Summed::Common(rows) => format!("Over the {rows} rows that all of them played."),
+        Summed::Own => "No row was played by all of them: each is summed over its own.".to_owned(),
+    }
+}
 
 /// Who did how well.
 pub(super) fn headline(side: &Side) -> Table {
