@@ -11,6 +11,7 @@ mod machine;
 mod mix;
 mod play;
 mod policy;
+mod ports;
 mod server;
 mod soak;
 mod stage;
@@ -240,13 +241,18 @@ async fn play_block(
             return None;
         }
     };
-    let mut timeline = None;
+    let (mut timeline, mut had) = (None, None);
     for _ in 0..runs {
         let number = row.runs;
         let mut run = play::play(&job.scenario, &mut stage, number, plan.slack, dice).await;
         let events = std::mem::take(&mut run.events);
         timeline.get_or_insert(Timeline { row: job.scenario.name.clone(), events });
         judge::judge(row, &job.scenario, run, stage.server.book.as_ref());
+        had.get_or_insert_with(|| stage.has());
+    }
+    // A target that ended has others than it had.
+    if let Some(had) = had.filter(|_| runs > 1 && target.is_ours() && !job.scenario.fault.ends_target()) {
+        row.findings.extend(stage.grew(had).await);
     }
     end_block(target, job, stage, row).await;
     timeline

@@ -86,6 +86,8 @@ pub struct Server {
     pub broken: Option<Broken>,
     /// Calls that it answers before each fault.
     pub warm: u32,
+    /// Text that is its own, also where it comes as an error: whether such a call ran, nobody says.
+    pub own_words: Vec<String>,
 }
 
 /// How a server is reached.
@@ -169,8 +171,6 @@ pub struct Load {
     /// Whether each of them provably does not run, and has to be answered all the same.
     #[serde(default)]
     pub provable: bool,
-    /// Text that is the server's own, also if it comes as an error.
-    pub own_word: Option<String>,
 }
 
 /// How far calls are.
@@ -243,6 +243,7 @@ impl Default for Server {
             speaks: Speaks::default(),
             broken: None,
             warm: WARM,
+            own_words: Vec::new(),
         }
     }
 }

@@ -29,6 +29,7 @@ use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::net::{TcpListener, TcpSocket};
 use tokio::sync::watch;
@@ -45,6 +46,9 @@ pub use tools::TOOLS;
 
 /// How many connections the kernel may hold for us.
 const BACKLOG: u32 = 1024;
+
+/// How often it is tried to take a port again.
+const BINDS: u32 = 400;
 
 /// What cannot change while a server lives.
 #[derive(Clone, Debug, Default)]
@@ -176,7 +180,7 @@ impl WebServer {
     pub async fn restart(&mut self, how: Ending) -> io::Result<()> {
         self.stop(how).await;
         self.house.forget_sessions();
-        let listener = bind(self.port())?;
+        let listener = bind_again(self.port()).await?;
         self.open(listener);
         Ok(())
     }
@@ -187,6 +191,20 @@ impl WebServer {
         task.spawn(door::keep(Arc::clone(&self.house), listener, closed));
         self.door = Some(Door { closing, task });
     }
+}
+
+/// A process that is just being started has a copy of our old listener until it becomes another program: the port is free
+/// in a moment.
+async fn bind_again(port: u16) -> io::Result<TcpListener> {
+    for _ in 0..BINDS {
+        match bind(port) {
+            Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+            bound => return bound,
+        }
+    }
+    bind(port)
 }
 
 /// A listener whose port can be taken again while old connections linger.

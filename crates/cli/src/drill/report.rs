@@ -13,13 +13,14 @@ use crate::table::{Cell, Table};
 /// The most findings that are told of a row.
 const FINDINGS: usize = 3;
 
-const HEAD: [&str; 13] = [
+const HEAD: [&str; 14] = [
     "ROW",
     "ERA",
     "RUNS",
     "CALLS",
     "ANSWERED",
     "UNKNOWN",
+    "NOT RUN",
     "HUNG",
     "TWICE",
     "WRONG",
@@ -60,7 +61,7 @@ pub(super) fn print_soak(verdict: &Verdict) {
     anstream::println!("{figures}\n{}{last}{}", style.render(), style.render_reset());
 }
 
-fn table(rows: &[Row]) -> Table<13> {
+fn table(rows: &[Row]) -> Table<14> {
     let mut table = Table::new(HEAD);
     for row in rows {
         let calls = &row.calls;
@@ -71,23 +72,9 @@ fn table(rows: &[Row]) -> Table<13> {
             (None, false) => Cell::styled("BROKEN", bad()),
         };
         if row.runs == 0 {
-            let none = || Cell::none();
-            let (name, era) = (Cell::plain(&row.row), Cell::plain(&row.era));
-            table.row([
-                name,
-                era,
-                none(),
-                none(),
-                none(),
-                none(),
-                none(),
-                none(),
-                none(),
-                none(),
-                none(),
-                none(),
-                verdict,
-            ]);
+            let mut cells = [const { Cell::none() }; 14];
+            (cells[0], cells[1], cells[13]) = (Cell::plain(&row.row), Cell::plain(&row.era), verdict);
+            table.row(cells);
             continue;
         }
         let back: Vec<_> = row.back_ms.iter().flatten().copied().collect();
@@ -97,7 +84,8 @@ fn table(rows: &[Row]) -> Table<13> {
             Cell::number(row.runs),
             Cell::number(calls.made),
             Cell::number(calls.answered),
-            Cell::number(calls.unknown + calls.not_executed),
+            Cell::number(calls.unknown),
+            Cell::number(calls.not_executed),
             Cell::number(calls.hung),
             Cell::number(calls.ran_twice),
             Cell::number(calls.wrong),

@@ -6,9 +6,12 @@ use rustix::process::Signal;
 use serde_json::Value;
 
 use super::stage::Stage;
-use crate::process::{self, parent};
+use crate::process::{self, lives, parent};
 use crate::scenario::{Fault, Scenario};
 use crate::webserver::{self, Ending, Sockets, WebServer};
+
+/// How often is looked whether a killed process is dead.
+const LOOK: Duration = Duration::from_micros(200);
 
 /// What came of doing it.
 pub(crate) enum Done {
@@ -78,6 +81,10 @@ async fn signal_one(stage: &Stage, last: bool, signal: Signal) -> Result<(), Str
     let first = stage.process().await.ok_or("there is no server to kill")?;
     let victim = if last { stage.processes().last().copied().unwrap_or(first) } else { first };
     process::send(victim, signal);
+    // Until it is dead it might still read.
+    while lives(victim) {
+        tokio::time::sleep(LOOK).await;
+    }
     Ok(())
 }
 

@@ -9,7 +9,7 @@ mod web;
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use linetender::Line;
@@ -40,6 +40,16 @@ pub(crate) struct Agent {
     era: Era,
     prefix: String,
     last: AtomicU64,
+}
+
+/// A call to be made.
+pub(crate) struct Call {
+    pub(crate) tool: String,
+    pub(crate) nonce: String,
+    /// All but the nonce.
+    pub(crate) args: Map<String, Value>,
+    /// Words by which an error of the server's own is known.
+    pub(crate) own: Arc<[String]>,
 }
 
 /// What is written down about calls, whichever agent made them.
@@ -86,19 +96,14 @@ impl Agent {
                 Heard::Status(_) | Heard::NoSession | Heard::Closed => None,
             },
         };
-        heard.is_some_and(|text| matches!(Outcome::of_message(text, None), Outcome::Answered(_)))
+        heard.is_some_and(|text| matches!(Outcome::of_message(text, &[]), Outcome::Answered(_)))
     }
 
     /// A call of a tool, with its nonce in the arguments.
-    pub(crate) async fn call(
-        &self,
-        tool: &str,
-        nonce: &str,
-        args: &Map<String, Value>,
-        own: Option<&str>,
-    ) -> Outcome {
+    pub(crate) async fn call(&self, call: &Call) -> Outcome {
+        let Call { tool, nonce, args, own } = call;
         let mut args = args.clone();
-        args.insert("nonce".to_owned(), nonce.into());
+        args.insert("nonce".to_owned(), nonce.as_str().into());
         match &self.door {
             Door::Line(line) => match line.call_tool(tool, &Value::from(args).to_string()).await {
                 Ok(answer) => match answer.error() {

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use tokio::task::JoinSet;
 
 use super::act::{self, Done};
-use super::agent::{Agent, HUNG, Made, Notes, Outcome};
+use super::agent::{Agent, Call, HUNG, Made, Notes, Outcome};
 use super::stage::Stage;
 use crate::dice::Dice;
 use crate::process::unread;
@@ -18,8 +18,11 @@ use crate::scenario::{Expect, Fault, Load, Scenario, Told, Until};
 /// How long calls may take to get where they shall be before it happens.
 const THERE: Duration = Duration::from_secs(10);
 
-/// What a pipe holds at most of a call that is longer than it; a little less, for what stands before it.
-const PIPE: u64 = 60_000;
+/// How long a server may take to answer its first call, on a machine that is busy.
+const STARTS: Duration = Duration::from_secs(30);
+
+/// When a pipe counts as full: it is made of pages, and a message that does not fit into the rest of one begins another.
+const PIPE: u64 = 30_000;
 
 /// How often is looked.
 const LOOK: Duration = Duration::from_millis(1);
@@ -53,6 +56,8 @@ struct Play<'a> {
     nonces: Vec<(usize, String)>,
     tasks: JoinSet<()>,
     last: u32,
+    /// Words that are the server's own, also in an error.
+    own: Arc<[String]>,
     result: Run,
 }
 
@@ -65,8 +70,8 @@ pub(crate) async fn play(
     dice: &mut Dice,
 ) -> Run {
     let (notes, nonces, tasks) = (Arc::new(Notes::start()), Vec::new(), JoinSet::new());
-    let result = Run::default();
-    let mut play = Play { scenario, stage, notes, run, slack, nonces, tasks, last: 0, result };
+    let (own, result) = (scenario.server.own_words.clone().into(), Run::default());
+    let mut play = Play { scenario, stage, notes, run, slack, nonces, tasks, last: 0, own, result };
     play.through(dice).await;
     play.tasks.shutdown().await;
     play.result.calls = play.notes.take();
@@ -126,15 +131,27 @@ impl Play<'_> {
         if self.scenario.server.broken.is_some() {
             return None;
         }
-        for _ in 0..self.scenario.server.warm {
-            let outcome = self.ask().await;
-            if !matches!(outcome, Some(Outcome::Answered(_))) {
-                let said = outcome.map_or_else(|| "nothing".to_owned(), |outcome| outcome.words());
-                self.finds(format!("before anything happened, a call was told: {said}"));
-                break;
+        let begun = self.notes.now();
+        let mut answered = 0;
+        while answered < self.scenario.server.warm {
+            match self.ask().await {
+                Some(Outcome::Answered(_)) => answered += 1,
+                // How long a server takes to start is the machine's business.
+                Some(Outcome::Failed(_)) if answered == 0 && self.notes.now() < begun + STARTS => {
+                    tokio::time::sleep(AGAIN).await;
+                }
+                outcome => {
+                    let said = outcome.map_or_else(|| "nothing".to_owned(), |outcome| outcome.words());
+                    self.finds(format!("before anything happened, a call was told: {said}"));
+                    break;
+                }
             }
         }
         if list || self.scenario.fault == Fault::ChangeAndKill { self.list().await } else { None }
+    }
+
+    fn call(&self, tool: &str, nonce: String, args: Map<String, Value>) -> Call {
+        Call { tool: tool.to_owned(), nonce, args, own: self.own.clone() }
     }
 
     async fn list(&self) -> Option<String> {
@@ -147,9 +164,8 @@ impl Play<'_> {
         let nonce = format!("{}-{}-w{}e", self.scenario.name, self.run, self.last);
         let mut args = Map::new();
         args.insert("message".to_owned(), nonce.as_str().into());
-        let agent = Arc::clone(&self.stage.agent);
-        one(agent, Arc::clone(&self.notes), self.stage.server.probe().to_owned(), nonce.clone(), args, None)
-            .await;
+        let call = self.call(self.stage.server.probe(), nonce.clone(), args);
+        one(Arc::clone(&self.stage.agent), Arc::clone(&self.notes), call).await;
         self.notes.of(&nonce)?.told.map(|(_, outcome)| outcome)
     }
 
@@ -165,14 +181,8 @@ impl Play<'_> {
             let (agent, notes) = (Arc::clone(&self.stage.agent), Arc::clone(&self.notes));
             // Written down before it is made, so that nobody looks for it in vain.
             self.notes.asks(&nonce, &load.tool);
-            self.tasks.spawn(one(
-                agent,
-                notes,
-                load.tool.clone(),
-                nonce.clone(),
-                args,
-                load.own_word.clone(),
-            ));
+            let call = self.call(&load.tool, nonce.clone(), args);
+            self.tasks.spawn(one(agent, notes, call));
             self.nonces.push((number, nonce));
         }
         let there = async {
@@ -320,7 +330,7 @@ impl Play<'_> {
             let Some(made) = self.notes.of(nonce) else { continue };
             events.push(event(since(made.at), "call", made.tool.clone()));
             if let Some((at, outcome)) = made.told {
-                let what = if matches!(outcome, Outcome::Answered(_)) { "answer" } else { "error" };
+                let what = if outcome.told() == Some(Told::Answered) { "answer" } else { "error" };
                 events.push(event(since(at), what, outcome.words()));
             }
         }
@@ -333,17 +343,10 @@ impl Play<'_> {
 }
 
 /// One call, and what it was told; one that is told nothing in time is left to the checker.
-async fn one(
-    agent: Arc<Agent>,
-    notes: Arc<Notes>,
-    tool: String,
-    nonce: String,
-    args: Map<String, Value>,
-    own: Option<String>,
-) {
-    notes.asks(&nonce, &tool);
-    if let Ok(outcome) = tokio::time::timeout(HUNG, agent.call(&tool, &nonce, &args, own.as_deref())).await {
-        notes.told(&nonce, outcome);
+async fn one(agent: Arc<Agent>, notes: Arc<Notes>, call: Call) {
+    notes.asks(&call.nonce, &call.tool);
+    if let Ok(outcome) = tokio::time::timeout(HUNG, agent.call(&call)).await {
+        notes.told(&call.nonce, outcome);
     }
 }
 

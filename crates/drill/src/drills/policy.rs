@@ -6,7 +6,7 @@ use linetender_core::Settings;
 const DRILL: &str = include_str!("../../policies/drill.toml");
 
 /// Where the shim finds it, and the one time that is no policy there.
-const FLAGS: [&str; 4] = ["--policy", "{dir}/policy.toml", "--call-timeout", "2s"];
+const FLAGS: [&str; 4] = ["--policy", "{dir}/policy.toml", "--call-timeout", "3s"];
 
 /// The times of our own targets.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::Plan;
+use super::{Plan, ports};
 use crate::Book;
 use crate::real;
 use crate::scenario::{Broken, Era, Kind, Over, Scenario};
@@ -76,6 +76,7 @@ impl Server {
         let mut web = None;
         if what.over == Over::Http {
             let mut config = webserver::config(flags)?;
+            config.port = ports::next()?;
             config.book = Some(book.clone());
             config.manners.speaks = as_spoken(speaks);
             let mut server = WebServer::start(config).map_err(|error| error.to_string())?;

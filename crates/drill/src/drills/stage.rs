@@ -12,6 +12,7 @@ use tokio::process::{Child, Command};
 
 use super::Plan;
 use super::agent::{Agent, Door, HUNG, Pipe, Web};
+use super::ports;
 use super::server::Server;
 use super::target::Target;
 use crate::adapter::{Adapter, Words};
@@ -32,6 +33,12 @@ const END: Duration = Duration::from_secs(15);
 
 /// How long what it leaves may take to be gone.
 const GONE: Duration = Duration::from_secs(3);
+
+/// What a target may have more of than it had: a connection that it keeps for the next call.
+const KEPT: usize = 4;
+
+/// How long it may keep what it does not need: idle connections are kept for three seconds.
+const LETS_GO: Duration = Duration::from_secs(6);
 
 /// How often is looked.
 const LOOK: Duration = Duration::from_millis(2);
@@ -128,9 +135,26 @@ impl Stage {
         tokio::time::timeout(HUNG, found).await.ok()
     }
 
-    /// Everything that the target has: descriptors, and processes below it.
-    pub(crate) fn has(&self) -> (usize, usize) {
-        (process::descriptors(&self.root()), descendants(&self.root()).len())
+    /// What the target has: descriptors, and processes below it. The library shares its process with the drill, and is
+    /// looked at when all is over.
+    pub(crate) fn has(&self) -> Option<[usize; 2]> {
+        let root = self.root();
+        self.line().is_none().then(|| [process::descriptors(&root), descendants(&root).len()])
+    }
+
+    /// What it has more of than it had, after it has had the time to let go.
+    pub(crate) async fn grew(&self, had: Option<[usize; 2]>) -> Option<String> {
+        let begun = tokio::time::Instant::now();
+        loop {
+            let (before, after) = (had?, self.has()?);
+            let grown = before.iter().zip(after).position(|(before, after)| after > before + KEPT)?;
+            if begun.elapsed() > LETS_GO {
+                let what = ["descriptors", "processes"][grown];
+                let (before, after) = (before[grown], after[grown]);
+                return Some(crate::Finding::Leak { what, before, after }.to_string());
+            }
+            tokio::time::sleep(LOOK * 10).await;
+        }
     }
 
     pub(crate) fn line(&self) -> Option<&Line> {
@@ -221,6 +245,8 @@ impl Stage {
             let mut left = marked(&self.server.mark);
             if matches!(self.front, Front::Program { .. }) {
                 left.extend(marked(&self.mark));
+                left.sort_unstable();
+                left.dedup();
             }
             if left.is_empty() || begun.elapsed() > within {
                 return (begun.elapsed(), left);
@@ -252,7 +278,7 @@ async fn start(
     dir: &Path,
 ) -> Result<(Child, Agent), String> {
     let way = adapter.way(over.word()).ok_or("there is no way to start it")?;
-    let words = Words { port: free_port()?, ..words.clone() };
+    let words = Words { port: ports::next()?, ..words.clone() };
     if let Some(file) = &way.config {
         let path = words.text(&file.path);
         std::fs::write(&path, words.text(&file.text)).map_err(|error| format!("{path}: {error}"))?;
@@ -299,11 +325,6 @@ async fn listens(child: &mut Child, web: &Web) -> Result<(), String> {
         }
     };
     tokio::time::timeout(START, listens).await.map_err(|_| "the target does not listen".to_owned())?
-}
-
-fn free_port() -> Result<u16, String> {
-    let listener = std::net::TcpListener::bind(("127.0.0.1", 0)).map_err(|error| error.to_string())?;
-    listener.local_addr().map(|address| address.port()).map_err(|error| error.to_string())
 }
 
 impl Folder {

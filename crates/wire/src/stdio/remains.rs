@@ -65,14 +65,18 @@ pub(super) async fn clear_group(group: Pid) {
 
 impl Found {
     /// Kills what is below it, whatever group or session that is in. It is stopped meanwhile, so that nothing new comes.
+    ///
+    /// It is looked at before that too: its reaper may still be on its way out, and the kernel then hangs up on a stopped
+    /// group that nobody leads. The server dies of that at once, and with it goes the knowledge of what was below.
     #[cfg(target_os = "linux")]
     fn kill_below(&self) {
-        if let Some(fd) = &self.fd
-            && rustix::process::pidfd_send_signal(fd, Signal::STOP).is_ok()
-        {
-            for below in descendants(self.pid, 0) {
-                let _ = rustix::process::kill_process(below, Signal::KILL);
-            }
+        let Some(fd) = &self.fd else { return };
+        let mut below = descendants(self.pid, 0);
+        if rustix::process::pidfd_send_signal(fd, Signal::STOP).is_ok() {
+            below.extend(descendants(self.pid, 0));
+        }
+        for below in below {
+            let _ = rustix::process::kill_process(below, Signal::KILL);
         }
     }
 

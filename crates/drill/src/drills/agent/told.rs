@@ -10,6 +10,8 @@ use crate::scenario::Told;
 pub(crate) enum Outcome {
     /// The server's answer, as text.
     Answered(String),
+    /// An error of the server's own, which is passed on.
+    Own(String),
     /// A failure in five words.
     Failed(Failure),
     /// An error that says something, but not all five.
@@ -21,8 +23,8 @@ pub(crate) enum Outcome {
 }
 
 impl Outcome {
-    /// What this message says. `own` is text of the server's own, also if it comes as an error.
-    pub(crate) fn of_message(text: String, own: Option<&str>) -> Self {
+    /// What this message says. `own` are words by which an error of the server's own is known.
+    pub(crate) fn of_message(text: String, own: &[String]) -> Self {
         let Ok(message) = serde_json::from_str::<Value>(&text) else { return Self::Error(text) };
         let ours = [&message["result"]["_meta"]["linetender"], &message["error"]["data"]];
         if let Some(fields) = ours.into_iter().find(|fields| fields["source"] == "linetender") {
@@ -39,9 +41,9 @@ impl Outcome {
     }
 
     /// What an error that is not ours says.
-    pub(crate) fn of_error(said: &str, own: Option<&str>) -> Self {
+    fn of_error(said: &str, own: &[String]) -> Self {
         match said.trim() {
-            said if own.is_some_and(|own| said.contains(own)) => Self::Answered(said.to_owned()),
+            said if own.iter().any(|own| said.contains(own)) => Self::Own(said.to_owned()),
             "" => Self::Empty,
             said => Self::Error(said.to_owned()),
         }
@@ -50,7 +52,7 @@ impl Outcome {
     /// As the checker reads it.
     pub(crate) fn verdict(&self) -> Result<(), Failure> {
         match self {
-            Self::Answered(_) => Ok(()),
+            Self::Answered(_) | Self::Own(_) => Ok(()),
             Self::Failed(failure) => Err(failure.clone()),
             Self::Error(said) => Err(Failure { cause: said.clone(), ..Failure::default() }),
             Self::Empty | Self::Closed => Err(Failure::default()),
@@ -60,7 +62,7 @@ impl Outcome {
     /// As a scenario names it, if it says that much.
     pub(crate) fn told(&self) -> Option<Told> {
         match self {
-            Self::Answered(_) => Some(Told::Answered),
+            Self::Answered(_) | Self::Own(_) => Some(Told::Answered),
             Self::Failed(failure) if failure.not_executed() => Some(Told::NotExecuted),
             Self::Failed(failure) if failure.answered() => Some(Told::Processed),
             Self::Failed(failure) if failure.delivery == "unknown" => Some(Told::Unknown),
@@ -74,7 +76,7 @@ impl Outcome {
         match self {
             Self::Answered(_) => "answered".to_owned(),
             Self::Failed(failure) => failure.to_string(),
-            Self::Error(said) => said.clone(),
+            Self::Error(said) | Self::Own(said) => said.clone(),
             Self::Empty => "an error without text".to_owned(),
             Self::Closed => "connection closed".to_owned(),
         }
@@ -86,7 +88,7 @@ mod tests {
     use super::{Outcome, Told};
 
     fn of(text: &str) -> Outcome {
-        Outcome::of_message(text.to_owned(), Some("on purpose"))
+        Outcome::of_message(text.to_owned(), &["on purpose".to_owned()])
     }
 
     #[test]
