@@ -8,8 +8,8 @@
 use std::error::Error;
 
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, ListToolsResult, PaginatedRequestParams, ServerCapabilities,
-    ServerConfig,
+    CallToolRequestParams, CallToolResponse, ListToolsResult, PaginatedRequestParams, ProtocolVersion,
+    ServerCapabilities, ServerConfig,
 };
 use rmcp::service::{Peer, RequestContext, RoleClient, ServiceError};
 use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
@@ -55,14 +55,18 @@ fn failed(error: ServiceError) -> ErrorData {
 async fn main() -> Result<(), Box<dyn Error>> {
     let mut words = std::env::args().skip(1);
     let behind = words.next().ok_or("which server?")?;
+    let lifecycle = ClientLifecycleMode::Auto {
+        preferred_versions: vec![ProtocolVersion::V_2026_07_28],
+        legacy_version: None,
+    };
     let client = if behind.starts_with("http") {
         let config = StreamableHttpClientTransportConfig::with_uri(behind);
         let transport = StreamableHttpClientTransport::with_client(reqwest::Client::new(), config);
-        ().serve_with_lifecycle(transport, ClientLifecycleMode::Initialize).await?
+        ().serve_with_lifecycle(transport, lifecycle).await?
     } else {
         let mut command = Command::new(behind);
         command.args(words);
-        ().serve_with_lifecycle(TokioChildProcess::new(command)?, ClientLifecycleMode::Initialize).await?
+        ().serve_with_lifecycle(TokioChildProcess::new(command)?, lifecycle).await?
     };
     Through(client.peer().clone()).serve(stdio()).await?.waiting().await?;
     Ok(())
