@@ -63,3 +63,39 @@ fn read(path: &Path) -> Result<Results, String> {
 fn write(path: &Path, text: &str) -> Result<(), String> {
     std::fs::write(path, text).map_err(|error| format!("cannot write {}: {error}", path.display()))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{Page, page};
+    use linetender_drill::results::{FORMAT, Results};
+
+    fn drawn(format: u32) -> (Result<(), String>, [String; 3]) {
+        let folder = std::env::temp_dir().join(format!("linetender-page-{}-{format}", std::process::id()));
+        std::fs::create_dir_all(&folder).expect("a folder");
+        let [results, out, markdown, kept] =
+            ["r.json", "p.html", "p.md", "k.json"].map(|name| folder.join(name));
+        let told = serde_json::to_string(&Results { format, ..Results::default() }).expect("JSON");
+        std::fs::write(&results, told).expect("written");
+        let files = [&out, &markdown, &kept].map(|file| Some(file.clone()));
+        let [out, markdown, rounded] = files.clone();
+        let done = page(&Page { results, out, markdown, link: "p.html".to_owned(), rounded }).map(drop);
+        let texts = files.map(|file| std::fs::read_to_string(file.unwrap_or_default()).unwrap_or_default());
+        std::fs::remove_dir_all(folder).expect("removed");
+        (done, texts)
+    }
+
+    #[test]
+    fn one_results_file_becomes_a_page_a_text_and_what_is_kept() {
+        let (done, [page, text, kept]) = drawn(FORMAT);
+        assert_eq!(done, Ok(()));
+        assert!(page.starts_with("<!doctype html>") && text.contains("(p.html)"));
+        assert!(serde_json::from_str::<Results>(&kept).is_ok());
+    }
+
+    #[test]
+    fn a_format_of_another_day_is_refused_by_its_number() {
+        let (done, [page, ..]) = drawn(FORMAT + 1);
+        assert!(done.is_err_and(|told| told.contains("its format is 2, and this linetender knows 1")));
+        assert!(page.is_empty());
+    }
+}
