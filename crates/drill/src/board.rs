@@ -1,8 +1,8 @@
 //! The scoreboard: what a drill came to, for people.
 //!
 //! One results file in, one page and one Markdown file out, both from the same digest, so that they cannot disagree. Names,
-//! settings and errors are other people's text; nothing of it reaches a page but through [`html`], or Markdown but through
-//! [`markdown`].
+//! settings and errors are other people's text; nothing of it reaches a page but through `html.rs`, or Markdown but through
+//! `markdown.rs`.
 
 mod better;
 mod charts;

@@ -59,7 +59,7 @@ fn lead(html: &mut Html, results: &Results) {
     html.within("p", &[("class", &"lead")], |html| {
         html.text(format_args!(
             "{} ways to stand between an agent and its MCP servers, put through the same faults: {} of them, under {} calls. \
-             Every server kept a book of what it really ran, and everything that callers were told is held against it.",
+             The servers keep books of what they really ran, and what callers were told is held against them.",
             results.targets.len(),
             count(faults),
             count(calls),

@@ -75,7 +75,10 @@ pub(super) const MEANINGS: [(&str, &str); 7] = [
         "of all calls, how many got no answer from the server, for whatever reason, told or not. A call that was running when \
          its server died cannot be answered by anybody, so the least is not zero.",
     ),
-    ("ran twice", "by the server’s own book: calls that it ran more than once."),
+    (
+        "ran twice",
+        "by the server’s own book: calls that it ran more than once. The server in Node keeps none.",
+    ),
     ("hung", "callers who were told nothing within the bound."),
     (
         "unexplained",
