@@ -48,6 +48,9 @@ pub struct Scenario {
     /// Whether it is played only at full size.
     #[serde(default)]
     pub slow: bool,
+    /// Whether what it expects of our own targets is so only with the drill's times.
+    #[serde(default)]
+    pub hurried: bool,
     /// Whether any shim or gateway could pass: the suite `board`.
     #[serde(default)]
     pub fair: bool,

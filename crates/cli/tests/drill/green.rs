@@ -1,0 +1,56 @@
+//! Our own doors, at the small size; the large one is `linetender drill soak`.
+
+use std::collections::BTreeSet;
+
+use crate::kit::{SLACK, drill, rows, run};
+
+fn keeps_every_promise(target: &str) {
+    let (kept, results, told) = run(&["--suite", "promises", "--target", target, "--slack", SLACK]);
+    assert!(kept, "{told}");
+    assert_eq!((results.format, results.targets.len()), (1, 1));
+    let promises: BTreeSet<_> = rows(&results).flat_map(|row| row.promises.clone()).collect();
+    assert_eq!(promises.len(), 9, "{promises:?}");
+    assert!(rows(&results).count() > 80, "{told}");
+    for row in rows(&results) {
+        let calls = row.calls;
+        assert!(row.kept && row.runs == 1 && calls.made > 0, "{row:?}");
+        assert_eq!(
+            calls.hung + calls.ran_twice + calls.wrong + calls.unexplained + calls.empty,
+            0,
+            "{row:?}"
+        );
+        assert_eq!((row.orphans, row.provable.recovered), (0, row.provable.calls), "{row:?}");
+    }
+    assert!(results.targets[0].timeline.as_ref().is_some_and(|timeline| timeline.events.len() > 20));
+    assert!(told.contains("P9") && told.contains("kept"), "{told}");
+}
+
+#[test]
+fn the_library_keeps_every_promise() {
+    keeps_every_promise("line");
+}
+
+#[test]
+fn the_shim_keeps_every_promise() {
+    keeps_every_promise("shim");
+}
+
+#[test]
+fn the_gateway_keeps_every_promise() {
+    keeps_every_promise("gateway");
+}
+
+#[test]
+fn a_short_soak_ends_with_a_verdict() {
+    let output = drill(&["soak", "--target", "shim", "--faults", "120", "--seed", "1", "--slack", SLACK]);
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{text}");
+    assert!(text.contains("seed 1: 1") && text.contains("KEPT: 0 hung, 0 run twice"), "{text}");
+}
+
+#[test]
+fn rows_are_listed_those_that_are_not_played_too() {
+    let output = drill(&["list"]);
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(text.contains("S05-provable") && text.contains("A01") && text.contains("not played"), "{text}");
+}

@@ -1,0 +1,65 @@
+"""A target that does what no target may, so that the drill can be seen to notice. Speaks on its pipes.
+
+`twice` gives every call to the server twice; `swallow` says nothing when the server dies; `lie` says then that what was
+under way did not run, `mute` says it without a word, and both go.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import threading
+
+how, command = sys.argv[1], sys.argv[2:]
+lock = threading.Lock()
+under_way = {}
+server = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+
+
+def say(message):
+    with lock:
+        sys.stdout.write(json.dumps(message) + "\n")
+        sys.stdout.flush()
+
+
+def answers():
+    for line in server.stdout:
+        try:
+            message = json.loads(line)
+        except ValueError:
+            continue
+        if message.get("id") == "again":
+            continue
+        under_way.pop(message.get("id"), None)
+        say(message)
+    for id in list(under_way):
+        if how == "lie":
+            fields = {
+                "source": "linetender",
+                "server": "bad",
+                "phase": "with the server",
+                "cause": "it died",
+                "delivery": "not executed",
+                "nextTry": "never",
+            }
+            say({"jsonrpc": "2.0", "id": id, "error": {"code": 7005, "message": "it died", "data": fields}})
+        elif how == "mute":
+            say({"jsonrpc": "2.0", "id": id, "error": {"code": -32000, "message": ""}})
+    if how in ("lie", "mute"):
+        os._exit(0)
+
+
+reader = threading.Thread(target=answers, daemon=True)
+reader.start()
+for line in sys.stdin:
+    message = json.loads(line)
+    if message.get("method") == "tools/call":
+        under_way[message["id"]] = True
+    try:
+        server.stdin.write(line.encode())
+        if how == "twice" and message.get("method") == "tools/call":
+            server.stdin.write((json.dumps({**message, "id": "again"}) + "\n").encode())
+        server.stdin.flush()
+    except BrokenPipeError:
+        pass
+server.kill()

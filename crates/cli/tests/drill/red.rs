@@ -1,0 +1,74 @@
+//! Targets that do what no target may: each is found out, by its rows and by the exit code.
+
+use linetender_drill::results::Row;
+
+use crate::kit::{Dir, drill, rows, run};
+
+const LIAR: &str = include_str!("liar.py");
+
+/// The row of a target that lies like this.
+fn lies(how: &str, row: &str) -> Row {
+    let dir = Dir::new();
+    let liar = dir.write("liar.py", LIAR);
+    let adapter = format!(
+        "name = 'liar'\neras = ['legacy']\n[stdio]\ncommand = ['python3', '{liar}', '{how}', '{{server...}}']\n"
+    );
+    let adapter = dir.write("liar.toml", &adapter);
+    let (kept, results, told) = run(&["--row", row, "--target", &adapter]);
+    assert!(!kept, "{told}");
+    assert!(told.contains("BROKEN"), "{told}");
+    let row = rows(&results).find(|played| played.row == row).cloned().unwrap();
+    assert!(!row.kept && !row.findings.is_empty(), "{row:?}");
+    row
+}
+
+#[test]
+fn a_target_that_sends_every_call_twice_is_found_out() {
+    let row = lies("twice", "S03");
+    assert_eq!(row.calls.ran_twice, row.calls.made, "{row:?}");
+}
+
+#[test]
+fn a_target_that_swallows_the_death_of_its_server_is_found_out() {
+    let row = lies("swallow", "S11");
+    assert!(row.calls.hung > 0, "{row:?}");
+    assert_eq!(row.back_ms, [None], "{row:?}");
+}
+
+#[test]
+fn a_target_that_says_what_is_not_so_is_found_out() {
+    let row = lies("lie", "S11");
+    assert!(row.calls.wrong > 0, "{row:?}");
+}
+
+#[test]
+fn a_target_that_says_nothing_in_its_errors_is_found_out() {
+    let row = lies("mute", "S11");
+    assert!(row.calls.empty > 0, "{row:?}");
+}
+
+#[test]
+fn no_supervision_at_all_breaks_what_it_must_and_keeps_what_it_can() {
+    let dir = Dir::new();
+    let adapter = dir.write("bare.toml", "name = 'nothing between'\n[stdio]\ncommand = ['{server...}']\n");
+    let (kept, results, told) = run(&["--row", "S05", "--row", "S03", "--target", &adapter]);
+    assert!(!kept, "{told}");
+    let row = |name: &str| rows(&results).find(|row| row.row == name).cloned().unwrap();
+    assert!(row("S03").kept, "{told}");
+    let killed = row("S05");
+    assert!(!killed.kept && killed.calls.empty == 20 && killed.reconnects == 1, "{killed:?}");
+    let (shown, ..) = run(&["--row", "S05", "--target", &adapter, "--report-only"]);
+    assert!(shown, "a board is no judgement");
+}
+
+#[test]
+fn what_cannot_be_meant_is_said_in_a_sentence() {
+    for (words, sentence) in [
+        (["run", "--row", "S99"], "there is no row S99"),
+        (["run", "--target", "nobody.toml"], "neither line, shim, gateway nor a file"),
+    ] {
+        let output = drill(&words);
+        let told = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.code() == Some(2) && told.contains(sentence), "{told}");
+    }
+}
