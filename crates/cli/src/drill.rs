@@ -2,6 +2,7 @@
 
 mod args;
 mod list;
+mod page;
 mod progress;
 mod report;
 
@@ -26,6 +27,7 @@ pub(crate) fn drill(drill: &Drill) -> ExitCode {
         DrillCommand::Run(args) => run(args),
         DrillCommand::Soak(args) => soak(args),
         DrillCommand::List(args) => list::list(args),
+        DrillCommand::Page(args) => page::page(args),
     };
     done.unwrap_or_else(|sentence| {
         eprintln!("linetender: {sentence}");

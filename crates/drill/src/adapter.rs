@@ -8,6 +8,8 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
+use crate::real;
+
 /// linetender's own: the name on the command line, and the file.
 const BUILT_IN: &[(&str, &str)] =
     &[("shim", include_str!("../adapters/shim.toml")), ("gateway", include_str!("../adapters/gateway.toml"))];
@@ -64,7 +66,7 @@ pub struct File {
     pub text: String,
 }
 
-/// What the placeholders stand for.
+/// What the placeholders stand for; `{peers}` is where `tools/peers` has installed other programs.
 #[derive(Clone, Debug, Default)]
 pub struct Words {
     /// `{server...}`, a word each; in a text, quoted and with commas. `{command}` and `{args}` are its parts, as JSON.
@@ -156,6 +158,7 @@ impl Words {
             .replace("{dir}", &show(&self.dir))
             .replace("{linetender}", &show(&self.linetender))
             .replace("{name}", &self.name)
+            .replace("{peers}", &show(&real::peers()))
             .replace("{policy}", &self.policy)
     }
 }
@@ -182,6 +185,17 @@ mod tests {
         for (name, _) in BUILT_IN {
             let adapter = Adapter::find(name).unwrap();
             assert!(adapter.ours && adapter.stdio.is_some() && adapter.http.is_some(), "{name}");
+        }
+    }
+
+    #[test]
+    fn every_peer_can_be_read_and_says_how_it_is_set_up() {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/adapters/peers");
+        let files: Vec<_> = std::fs::read_dir(folder).unwrap().map(|file| file.unwrap().path()).collect();
+        assert!(files.len() > 5, "{files:?}");
+        for file in files {
+            let peer = Adapter::find(file.to_str().unwrap()).unwrap();
+            assert!(!peer.ours && !peer.version.is_empty() && !peer.settings.is_empty(), "{file:?}");
         }
     }
 

@@ -37,6 +37,9 @@ pub use target::Target;
 /// The row whose first run is told moment by moment.
 const TOLD: &str = "S05";
 
+/// So many runs of a row that never came back say it all; each takes as long as one waits.
+const ENOUGH: usize = 3;
+
 /// How a drill is done.
 #[derive(Clone, Debug)]
 pub struct Plan {
@@ -214,14 +217,22 @@ async fn play_row(plan: &Plan, target: &Target, job: &Job) -> (Row, Option<Timel
     let (mut timeline, mut dice) = (None, Dice::new(plan.seed));
     // What was broken at the start is mended only once.
     let at_once = if scenario.server.broken.is_some() { 1 } else { plan.times };
-    while row.runs < plan.times.max(1) {
-        let told = play_block(plan, target, job, at_once.max(1), &mut dice, &mut row).await;
+    let times = plan.times.max(1);
+    while row.runs < times && never(&row) < ENOUGH {
+        let before = row.runs;
+        let at_once = at_once.clamp(1, times - before);
+        let told = play_block(plan, target, job, at_once, &mut dice, &mut row).await;
         timeline = timeline.or(told);
-        if row.runs == 0 {
+        if row.runs == before {
             break;
         }
     }
     (row, timeline.filter(|_| scenario.name == TOLD))
+}
+
+/// How many runs did not come back.
+fn never(row: &Row) -> usize {
+    row.back_ms.iter().filter(|back| back.is_none()).count()
 }
 
 /// Some runs of a scenario on one instance, added to its row. The first of them, moment by moment.
@@ -249,6 +260,10 @@ async fn play_block(
         timeline.get_or_insert(Timeline { row: job.scenario.name.clone(), events });
         judge::judge(row, &job.scenario, run, stage.server.book.as_ref());
         had.get_or_insert_with(|| stage.has());
+        // What is dead cannot die again: the next run gets an instance that works.
+        if row.back_ms.last() == Some(&None) {
+            break;
+        }
     }
     // A target that ended has others than it had.
     if let Some(had) = had.filter(|_| runs > 1 && target.is_ours() && !job.scenario.fault.ends_target()) {

@@ -4,10 +4,11 @@
 //! start are flags. It writes down what it read and what it ran, so that a verdict can be held against the truth.
 //! [`webserver`] is the same over HTTP, and [`proxy`] breaks what lies between. [`conformance`] is a client for the
 //! official suite, whose servers behave. [`drills`] puts anything that stands before a server through [scenarios](scenario),
-//! and says what came of it ([`results`]).
+//! and says what came of it ([`results`]); the [`board`] says it to people.
 
 pub mod adapter;
 pub mod badserver;
+pub mod board;
 mod book;
 mod checker;
 mod client;

@@ -12,6 +12,11 @@ fn installed() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/real")
 }
 
+/// Programs to compare with, where `tools/peers` has installed them.
+pub(crate) fn peers() -> PathBuf {
+    installed().join("peers")
+}
+
 /// Python, with the SDK of both eras.
 pub(crate) fn python() -> Option<PathBuf> {
     Some(installed().join("py2/bin/python")).filter(|python| python.exists())

@@ -37,6 +37,7 @@ pub(crate) enum DrillCommand {
     Run(RunArgs),
     Soak(SoakArgs),
     List(ListArgs),
+    Page(super::page::Page),
 }
 
 /// Plays scenarios against targets, and prints what came of each.

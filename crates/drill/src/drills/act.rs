@@ -25,8 +25,8 @@ pub(crate) enum Done {
 pub(crate) async fn act(scenario: &Scenario, stage: &mut Stage, run: u32) -> Result<Done, String> {
     match &scenario.fault {
         Fault::None | Fault::TakeBack => {}
-        Fault::Kill => signal_one(stage, false, Signal::KILL).await?,
-        Fault::KillLast => signal_one(stage, true, Signal::KILL).await?,
+        Fault::Kill => kill(stage, false).await?,
+        Fault::KillLast => kill(stage, true).await?,
         Fault::Stop { for_ms } => {
             let all = stage.processes();
             for pid in &all {
@@ -49,7 +49,7 @@ pub(crate) async fn act(scenario: &Scenario, stage: &mut Stage, run: u32) -> Res
         Fault::Flip => stage.server.flip().await?,
         Fault::ChangeAndKill => {
             stage.server.change(run)?;
-            signal_one(stage, false, Signal::KILL).await?;
+            kill(stage, false).await?;
         }
         Fault::Redial { callers } => redial(stage, *callers).await?,
         Fault::Restart => web(stage)?.restart(Ending::Reset).await.map_err(|error| error.to_string())?,
@@ -77,13 +77,17 @@ pub(crate) async fn undo(scenario: &Scenario, stage: &mut Stage) -> Result<(), S
     }
 }
 
-async fn signal_one(stage: &Stage, last: bool, signal: Signal) -> Result<(), String> {
+/// Kills the server; or, of what it has started, the last. A target may hold several of the same server, a process for each
+/// request even: all of them die then, or those that are left would look like calls that hang.
+async fn kill(stage: &Stage, last: bool) -> Result<(), String> {
     let first = stage.process().await.ok_or("there is no server to kill")?;
-    let victim = if last { stage.processes().last().copied().unwrap_or(first) } else { first };
-    process::send(victim, signal);
-    // Until it is dead it might still read.
-    while lives(victim) {
-        tokio::time::sleep(LOOK).await;
+    let victims = if last { stage.processes().last().map(|pid| vec![*pid]) } else { None };
+    for victim in victims.unwrap_or_else(|| stage.servers(first)) {
+        process::kill(victim);
+        // Until it is dead it might still read.
+        while lives(victim) {
+            tokio::time::sleep(LOOK).await;
+        }
     }
     Ok(())
 }

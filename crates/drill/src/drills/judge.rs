@@ -18,8 +18,10 @@ const GRACE: Duration = Duration::from_secs(1);
 pub(crate) fn judge(row: &mut Row, scenario: &Scenario, mut run: Run, book: Option<&Book>) {
     let mut findings = std::mem::take(&mut run.findings);
     let mut history = History::default();
-    let mut calls = Calls { made: run.calls.len() as u64, ..Calls::default() };
+    let (mut counted, mut knocks) = (Calls::default(), Calls::default());
     for (nonce, made) in &run.calls {
+        let calls = if run.knocks.contains(nonce) { &mut knocks } else { &mut counted };
+        calls.made += 1;
         // A target that was killed could say nothing; nobody knows what ran.
         if is_closed_on_purpose(scenario, made) {
             calls.unknown += 1;
@@ -41,6 +43,7 @@ pub(crate) fn judge(row: &mut Row, scenario: &Scenario, mut run: Run, book: Opti
             None => calls.hung += 1,
         }
     }
+    let mut calls = counted;
     let nowhere = Book::at("/dev/null");
     let bounds = Bounds { call: HUNG + GRACE, dials_per_second: usize::MAX, changes: 0 };
     for finding in check(&history, book.unwrap_or(&nowhere), bounds) {

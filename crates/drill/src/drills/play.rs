@@ -1,6 +1,6 @@
 //! One run of a scenario: what is under way, the fault, who was told what, and whether it works again.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -38,6 +38,9 @@ const JITTER: u64 = 3000;
 pub(crate) struct Run {
     /// Every call, by its nonce.
     pub(crate) calls: BTreeMap<String, Made>,
+    /// Those after the next call: they ask whether it works again, and how many fit into the wait is nobody's merit or
+    /// fault. They are judged, and not counted.
+    pub(crate) knocks: BTreeSet<String>,
     pub(crate) provable: Provable,
     pub(crate) told_ms: Option<f64>,
     pub(crate) back_ms: Option<f64>,
@@ -161,12 +164,17 @@ impl Play<'_> {
     /// One call that shows whether all is well; `None` if it hung.
     async fn ask(&mut self) -> Option<Outcome> {
         self.last += 1;
-        let nonce = format!("{}-{}-w{}e", self.scenario.name, self.run, self.last);
+        let nonce = self.last_asked();
         let mut args = Map::new();
         args.insert("message".to_owned(), nonce.as_str().into());
         let call = self.call(self.stage.server.probe(), nonce.clone(), args);
         one(Arc::clone(&self.stage.agent), Arc::clone(&self.notes), call).await;
         self.notes.of(&nonce)?.told.map(|(_, outcome)| outcome)
+    }
+
+    /// The nonce of the call that last showed whether all is well.
+    fn last_asked(&self) -> String {
+        format!("{}-{}-w{}e", self.scenario.name, self.run, self.last)
     }
 
     /// Makes the calls of a load, and waits until they are where they shall be.
@@ -240,11 +248,15 @@ impl Play<'_> {
     /// Asks until a call works.
     async fn back(&mut self, from: Duration, within: u64) {
         let limit = Duration::from_millis(within).mul_f64(self.slack).max(HUNG);
+        let next = self.last + 1;
         loop {
             if let Err(found) = self.stage.mend_front().await {
                 return self.finds(found);
             }
             let works = matches!(self.ask().await, Some(Outcome::Answered(_)));
+            if self.last > next {
+                self.result.knocks.insert(self.last_asked());
+            }
             let took = self.notes.now().saturating_sub(from);
             if works {
                 self.result.back_ms = Some(ms(took));

@@ -125,6 +125,16 @@ impl Stage {
         all
     }
 
+    /// This process of the server, and those that are no children of others of it.
+    pub(crate) fn servers(&self, first: i32) -> Vec<i32> {
+        let mut all = self.processes();
+        let is_child =
+            |pid: i32, all: &[i32]| process::parent(pid).is_some_and(|parent| all.contains(&parent));
+        let known = all.clone();
+        all.retain(|pid| *pid == first || !is_child(*pid, &known));
+        if all.is_empty() { vec![first] } else { all }
+    }
+
     /// The process of the server, as soon as there is one.
     pub(crate) async fn process(&self) -> Option<i32> {
         let found = async {
