@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use linetender_core::Policy;
 use linetender_wire::handshake::{Era, Eras, Hello};
+use linetender_wire::stdio::platform::{Elsewhere, Starter};
 use linetender_wire::stdio::{Env, Program, Reaper};
 
 use crate::call::Deadline;
@@ -210,6 +211,13 @@ impl Server {
     #[must_use]
     pub fn without_reaper(self) -> Self {
         self.reaped_by(Reaper::None)
+    }
+
+    /// Its processes are simulated.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn elsewhere(self, starter: Arc<dyn Starter>) -> Self {
+        self.reaped_by(Reaper::Elsewhere(Elsewhere(starter)))
     }
 
     fn reaped_by(mut self, by: Reaper) -> Self {

@@ -1,0 +1,181 @@
+//! The laws of every world: the checker's, and those that only somebody who sees both sides can judge.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::time::Duration;
+
+use linetender::{CallErrorKind, ServerState, Settings};
+use linetender_core::{Delivery, Doubt, Proof};
+use linetender_drill::{Bounds, Failure, History};
+
+use crate::book::Book;
+use crate::caller::{Asked, Told};
+use crate::habits::Habits;
+use crate::mcp::{LISTED, LOOK};
+use crate::world::Log;
+
+/// What a world came to, from all sides.
+pub(crate) struct Evidence {
+    pub(crate) calls: BTreeMap<String, Asked>,
+    pub(crate) log: Log,
+    pub(crate) book: Book,
+    pub(crate) settings: Settings,
+    pub(crate) habits: Habits,
+    /// Whether a call was answered after the repair.
+    pub(crate) back: bool,
+    /// Whether the line could be closed in time.
+    pub(crate) closed: bool,
+    /// How many processes lived after that.
+    pub(crate) left: usize,
+}
+
+/// A law that was broken.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum Finding {
+    /// The checker's word.
+    Checked(linetender_drill::Finding),
+    /// A server saw what must never be.
+    Wrong(String),
+    /// A call took longer than its own time.
+    Late {
+        /// Which.
+        nonce: String,
+        /// How long.
+        took: Duration,
+    },
+    /// The whole answer was in the pipe before the call was given up, and its caller was not told.
+    AnswerLost {
+        /// Which.
+        nonce: String,
+        /// What it was told.
+        told: String,
+    },
+    /// It was proven not to have run, could have been sent again, and was not.
+    NotRecovered {
+        /// Which.
+        nonce: String,
+        /// What it was told.
+        told: String,
+    },
+    /// A line that did not come back after everything was repaired.
+    StaysDown,
+    /// A close that did not end, or left something.
+    NotClosed {
+        /// How many processes are left.
+        left: usize,
+    },
+}
+
+/// More dials than this in a second are a storm, unless callers were served in it: a budget of five, people who ask for a
+/// redial, and the free ones.
+const DIALS: usize = 8;
+
+/// How many answers earn a dial.
+const ANSWERS_PER_DIAL: usize = 10;
+
+/// Judges a world.
+pub(crate) fn judge(evidence: &Evidence) -> Vec<Finding> {
+    let bounds = Bounds {
+        call: Duration::from_secs(700),
+        dials_per_second: usize::MAX,
+        changes: if evidence.habits.chats { u32::MAX } else { 0 },
+    };
+    let checked = linetender_drill::check_runs(&history(evidence), &evidence.book.runs(), bounds);
+    let mut findings: Vec<_> = checked.into_iter().map(Finding::Checked).collect();
+    findings.extend(evidence.book.wrongs.iter().cloned().map(Finding::Wrong));
+    for (nonce, asked) in &evidence.calls {
+        findings.extend(judge_call(evidence, nonce, asked));
+    }
+    findings.extend(storm(evidence));
+    if !evidence.back {
+        findings.push(Finding::StaysDown);
+    }
+    if !evidence.closed || evidence.left > 0 {
+        findings.push(Finding::NotClosed { left: evidence.left });
+    }
+    findings
+}
+
+/// The budget's own promise: dials are paid for with service.
+fn storm(evidence: &Evidence) -> Option<Finding> {
+    let second = |from: Duration| from..from + Duration::from_secs(1);
+    let told = |asked: &Asked| asked.told.as_ref().filter(|(_, told)| matches!(told, Told::Answer)).map(|(at, _)| *at);
+    let answers: Vec<_> = evidence.calls.values().filter_map(told).collect();
+    let dials: Vec<_> = evidence.log.states.iter().filter(|(_, state)| *state == "dialing").map(|(at, _)| *at).collect();
+    dials.iter().find_map(|from| {
+        let within = |times: &[Duration]| times.iter().filter(|at| second(*from).contains(*at)).count();
+        let (dials, earned) = (within(&dials), within(&answers) / ANSWERS_PER_DIAL);
+        (dials > DIALS + earned).then_some(Finding::Checked(linetender_drill::Finding::Storm { dials }))
+    })
+}
+
+fn judge_call(evidence: &Evidence, nonce: &str, asked: &Asked) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let Some((at, told)) = &asked.told else { return findings };
+    let took = *at - asked.at;
+    if took > asked.bound {
+        findings.push(Finding::Late { nonce: nonce.to_owned(), took });
+    }
+    let Told::Error(error) = told else { return findings };
+    let deed = evidence.book.deeds.get(nonce);
+    let during = |when: &Duration| *when >= asked.at && *when <= *at;
+    let deaths = || evidence.log.states.iter().filter(|(when, state)| *state == "ending" && during(when));
+    let lost = error.kind == CallErrorKind::Lost && matches!(error.delivery, Delivery::Unknown(Doubt::Lost));
+    // What comes after the seal comes too late: the call was given up with its generation.
+    let given_up = deaths().map(|(when, _)| *when).last();
+    let once = deed.filter(|deed| deed.runs.len() == 1);
+    if lost && once.and_then(|deed| deed.answered).is_some_and(|answered| Some(answered) < given_up) {
+        findings.push(Finding::AnswerLost { nonce: nonce.to_owned(), told: error.to_string() });
+    }
+    let proven = error.kind == CallErrorKind::Lost
+        && matches!(error.delivery, Delivery::NotExecuted(Proof::Residue | Proof::Queued));
+    if proven && deaths().count() < 2 && evidence.settings.state == ServerState::None {
+        findings.push(Finding::NotRecovered { nonce: nonce.to_owned(), told: error.to_string() });
+    }
+    findings
+}
+
+/// The world as the checker wants to see it.
+fn history(evidence: &Evidence) -> History {
+    let safe = |tool: &str| tool == LISTED || tool == LOOK && evidence.settings.trust_annotations;
+    let told = |told: &Told| match told {
+        Told::Answer => Ok(()),
+        Told::Error(error) => Err(Failure::from(error)),
+        // It is told nothing, and that is what it wanted.
+        Told::Left => Err(Failure {
+            server: "simulated".into(),
+            phase: "left".into(),
+            cause: "its caller left".into(),
+            delivery: "unknown".into(),
+            next_try: "never".into(),
+        }),
+    };
+    let calls = evidence.calls.iter().map(|(nonce, asked)| {
+        let told = asked.told.as_ref().map(|(at, how)| (*at, told(how)));
+        (nonce.clone(), linetender_drill::Asked { at: asked.at, safe: safe(asked.tool), told })
+    });
+    History {
+        calls: calls.collect(),
+        states: evidence.log.states.clone(),
+        changes: evidence.log.changes,
+        missed: evidence.log.missed,
+    }
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Checked(finding) => finding.fmt(f),
+            Self::Wrong(wrong) => f.write_str(wrong),
+            Self::Late { nonce, took } => write!(f, "call {nonce} took {took:?}, longer than its time"),
+            Self::AnswerLost { nonce, told } => {
+                write!(f, "call {nonce} was answered before it was given up, and was told: {told}")
+            }
+            Self::NotRecovered { nonce, told } => {
+                write!(f, "call {nonce} is proven not to have run, and was not sent again: {told}")
+            }
+            Self::StaysDown => f.write_str("the line did not come back after the repair"),
+            Self::NotClosed { left } => write!(f, "the line was not closed in time, or {left} processes were left"),
+        }
+    }
+}

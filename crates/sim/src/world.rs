@@ -1,0 +1,209 @@
+//! One world: made, played and judged, all from its seed.
+
+use std::hash::Hasher as _;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use linetender::{Event, Line, Policy, Rig, Server, ServerState, Settings};
+use siphasher::sip::SipHasher13;
+use tokio::sync::broadcast::error::RecvError;
+use tokio::time::{sleep, timeout};
+
+use crate::caller::{Call, Calls, Told, call_on};
+use crate::coverage::{Cells, Coverage};
+use crate::crowd::Crowd;
+use crate::habits::Habits;
+use crate::laws::{self, Evidence, Finding};
+use crate::mcp::LISTED;
+use crate::platform::Simulated;
+use crate::rng::Rng;
+use crate::saboteur::sabotage;
+use crate::scene::Scene;
+
+/// How many calls a world has, about.
+const CALLS: usize = 400;
+
+/// How often a call is made after the repair, and how far apart: long enough for the slowest probe of a parked line.
+const LAST_TRIES: usize = 40;
+const LAST_PAUSE: Duration = Duration::from_secs(10);
+
+/// The longest that a close may take: the ladder, a tree that cannot be killed for a while, and killing it again.
+const CLOSE: Duration = Duration::from_secs(60);
+
+/// What came of a world.
+#[derive(Debug)]
+pub struct Played {
+    /// Which.
+    pub seed: u64,
+    /// How many calls were made.
+    pub calls: usize,
+    /// What must not be, and was.
+    pub findings: Vec<Finding>,
+    /// What it reached.
+    pub coverage: Coverage,
+    /// A number that is another one if anything happened otherwise.
+    pub hash: u64,
+}
+
+/// What is written down of a line while a world is played.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Log {
+    pub(crate) states: Vec<(Duration, &'static str)>,
+    pub(crate) causes: Vec<String>,
+    pub(crate) changes: u32,
+    pub(crate) missed: u64,
+}
+
+/// Plays the world of this seed.
+///
+/// # Panics
+/// If there is no runtime to be had.
+pub fn play(seed: u64, trace: bool) -> Played {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
+    let runtime = runtime.expect("a runtime without a thread of its own");
+    let cells = Cells::default();
+    tracing::subscriber::with_default(cells.clone(), || {
+        let (evidence, hash) = runtime.block_on(async { World::new(seed, trace).play().await });
+        // What is left of the world ends here, inside of it.
+        drop(runtime);
+        let mut coverage = cells.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        cover(&evidence, &mut coverage);
+        let findings = laws::judge(&evidence);
+        Played { seed, calls: evidence.calls.len(), findings, coverage, hash }
+    })
+}
+
+fn cover(evidence: &Evidence, coverage: &mut Coverage) {
+    for asked in evidence.calls.values() {
+        match &asked.told {
+            Some((_, Told::Answer)) => coverage.count("error", "none"),
+            Some((_, Told::Error(error))) => coverage.verdict(error),
+            Some((_, Told::Left)) => coverage.count("error", "left"),
+            None => {}
+        }
+    }
+    for (_, state) in &evidence.log.states {
+        coverage.count("state", *state);
+    }
+    for cause in &evidence.log.causes {
+        coverage.count("cause", cause.clone());
+    }
+}
+
+struct World {
+    rng: Rng,
+    scene: Arc<Scene>,
+    settings: Settings,
+    rig: Rig,
+}
+
+impl World {
+    fn new(seed: u64, trace: bool) -> Self {
+        let mut rng = Rng::new(seed);
+        let habits = Habits::new(&mut rng);
+        let mut settings = Settings { trust_annotations: rng.percent(50), ..Settings::default() };
+        if rng.percent(15) {
+            settings.state = ServerState::Process;
+        }
+        let rig = Rig::with_dials_at_once(4).seeded(rng.next());
+        let scene = Scene::new(habits, rng.fork(), trace);
+        Self { rng, scene, settings, rig }
+    }
+
+    async fn play(mut self) -> (Evidence, u64) {
+        self.scene.say(|| format!("{:?}", self.scene.habits()));
+        let policy = Policy::new(self.settings).expect("settings that nobody would refuse");
+        let server = Server::stdio("simulated", ["simulated"])
+            .policy(policy)
+            .safe_tool(LISTED)
+            .elsewhere(Arc::new(Simulated(Arc::clone(&self.scene))));
+        let line = if self.rng.percent(80) { self.rig.open(server) } else { self.rig.lazy(server) };
+        let (calls, log) = (Calls::default(), Arc::new(Mutex::new(Log::default())));
+        let watching = crate::tasks::spawn(watch(Arc::clone(&self.scene), line.events(), Arc::clone(&log)));
+
+        self.faults(&line, &calls).await;
+        self.scene.heal();
+        if let Some(process) = self.scene.process() {
+            process.strike(crate::process::Blow::Go);
+        }
+        self.scene.say(|| "everything is repaired".to_owned());
+        let back = self.comes_back(&line, &calls).await;
+        let closed = timeout(CLOSE, line.close()).await.is_ok();
+        watching.abort();
+        let log = log.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let evidence = Evidence {
+            calls: calls.lock().clone(),
+            log,
+            book: self.scene.book().clone(),
+            settings: self.settings,
+            habits: self.scene.habits(),
+            back,
+            closed,
+            left: self.scene.census().1,
+        };
+        let hash = hash(&evidence);
+        (evidence, hash)
+    }
+
+    /// Calls and faults, until every caller is done.
+    async fn faults(&mut self, line: &Line, calls: &Calls) {
+        let callers = self.rng.size(1, 24);
+        let pause = self.rng.pick(&[3, 30, 300, 5000]);
+        let mut members: Vec<std::pin::Pin<Box<dyn Future<Output = ()> + Send>>> = Vec::new();
+        for number in 0..callers {
+            let plan = (number, CALLS / callers, pause);
+            let caller = call_on(Arc::clone(&self.scene), line.clone(), calls.clone(), plan, self.rng.fork());
+            members.push(Box::pin(caller));
+        }
+        let crowd = Crowd::new(members, self.rng.fork());
+        let often = self.rng.pick(&[200, 2000, 20_000, 300_000]);
+        let sabotage = sabotage(Arc::clone(&self.scene), line.clone(), often, self.rng.fork());
+        tokio::select! {
+            biased;
+            () = crowd => {}
+            () = sabotage => {}
+        }
+    }
+
+    /// Whether a call is answered, sooner or later.
+    async fn comes_back(&self, line: &Line, calls: &Calls) -> bool {
+        for n in 0..LAST_TRIES {
+            if calls.make(&self.scene, line, format!("last-{n}"), Call::last()).await {
+                return true;
+            }
+            sleep(LAST_PAUSE).await;
+        }
+        false
+    }
+}
+
+async fn watch(scene: Arc<Scene>, mut events: tokio::sync::broadcast::Receiver<Event>, log: Arc<Mutex<Log>>) {
+    loop {
+        let event = events.recv().await;
+        let mut log = log.lock().unwrap_or_else(PoisonError::into_inner);
+        match event {
+            Ok(Event::State(status)) => {
+                scene.say(|| {
+                    let cause = status.cause.as_ref().map_or("", |why| &why.text);
+                    format!("line: {} {} {cause}", status.state, status.generation)
+                });
+                log.states.push((scene.now(), status.state));
+                if status.state == "ending" {
+                    let leaves = status.cause.map(|why| why.leaves.clone()).unwrap_or_default();
+                    log.causes.extend(leaves.into_iter().map(str::to_owned));
+                }
+            }
+            Ok(Event::Changed(..)) => log.changes += 1,
+            Ok(_) => {}
+            Err(RecvError::Lagged(missed)) => log.missed += missed,
+            Err(RecvError::Closed) => return,
+        }
+    }
+}
+
+/// Everything that was seen, as one number.
+fn hash(evidence: &Evidence) -> u64 {
+    let mut hash = SipHasher13::new();
+    hash.write(format!("{:?} {:?} {:?}", evidence.calls, evidence.log, evidence.book).as_bytes());
+    hash.finish()
+}
