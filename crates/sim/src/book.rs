@@ -8,8 +8,8 @@ use std::time::Duration;
 pub(crate) struct Deed {
     /// When it was run.
     pub(crate) runs: Vec<Duration>,
-    /// When its whole answer had been accepted by the pipe or the connection.
-    pub(crate) answered: Option<Duration>,
+    /// When its whole answer had been accepted by the pipe or the connection, and when the process that gave it began.
+    pub(crate) answered: Option<(Duration, Duration)>,
 }
 
 /// Deeds by nonce, and what must never be, seen where it happened.
@@ -24,8 +24,8 @@ impl Book {
         self.deeds.entry(nonce.to_owned()).or_default().runs.push(at);
     }
 
-    pub(crate) fn answered(&mut self, nonce: &str, at: Duration) {
-        self.deeds.entry(nonce.to_owned()).or_default().answered.get_or_insert(at);
+    pub(crate) fn answered(&mut self, nonce: &str, at: Duration, began: Duration) {
+        self.deeds.entry(nonce.to_owned()).or_default().answered.get_or_insert((at, began));
     }
 
     /// How often each was run.

@@ -8,7 +8,7 @@ use linetender::{CallErrorKind, ServerState, Settings};
 use linetender_core::{Delivery, Doubt, Proof};
 use linetender_drill::{Bounds, Failure, History};
 
-use crate::book::Book;
+use crate::book::{Book, Deed};
 use crate::caller::{Asked, Told};
 use crate::habits::Habits;
 use crate::mcp::{LISTED, LOOK};
@@ -121,10 +121,14 @@ fn judge_call(evidence: &Evidence, nonce: &str, asked: &Asked) -> Vec<Finding> {
     let during = |when: &Duration| *when >= asked.at && *when <= *at;
     let deaths = || evidence.log.states.iter().filter(|(when, state)| *state == "ending" && during(when));
     let lost = error.kind == CallErrorKind::Lost && matches!(error.delivery, Delivery::Unknown(Doubt::Lost));
-    // What comes after the seal comes too late: the call was given up with its generation.
-    let given_up = deaths().map(|(when, _)| *when).last();
-    let once = deed.filter(|deed| deed.runs.len() == 1);
-    if lost && once.and_then(|deed| deed.answered).is_some_and(|answered| Some(answered) < given_up) {
+    // What comes after the seal comes too late: the call was given up with its generation, which is the first that ended
+    // after its process began.
+    let in_time = |deed: &Deed| {
+        let Some((answered, began)) = deed.answered else { return false };
+        let given_up = evidence.log.states.iter().find(|(when, state)| *state == "ending" && *when >= began);
+        deed.runs.len() == 1 && given_up.is_some_and(|(when, _)| answered < *when)
+    };
+    if lost && deed.is_some_and(in_time) {
         findings.push(Finding::AnswerLost { nonce: nonce.to_owned(), told: error.to_string() });
     }
     let proven = error.kind == CallErrorKind::Lost

@@ -43,6 +43,10 @@ pub(crate) struct Pipes {
 /// A tree, as seen from outside.
 pub(crate) struct Process {
     pub(crate) pid: i32,
+    /// Since the world began.
+    pub(crate) began: Duration,
+    /// Whether half a line is the last thing that it said.
+    torn: AtomicBool,
     members: Mutex<Vec<AbortHandle>>,
     /// How many members hold their pipes.
     alive: AtomicUsize,
@@ -64,6 +68,8 @@ pub(crate) fn start(scene: &Arc<Scene>, pipes: Pipes, control: DuplexStream, mut
     let (blows, struck) = mpsc::channel(BLOWS);
     let process = Arc::new(Process {
         pid: scene.pid(),
+        began: scene.now(),
+        torn: AtomicBool::new(false),
         members: Mutex::default(),
         alive: AtomicUsize::new(0),
         exited: AtomicBool::new(false),
@@ -84,6 +90,14 @@ pub(crate) fn start(scene: &Arc<Scene>, pipes: Pipes, control: DuplexStream, mut
 impl Process {
     pub(crate) fn lives(&self) -> bool {
         self.alive.load(Ordering::Relaxed) > 0
+    }
+
+    pub(crate) fn tear(&self) {
+        self.torn.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn is_torn(&self) -> bool {
+        self.torn.load(Ordering::Relaxed)
     }
 
     pub(crate) fn has_exited(&self) -> bool {

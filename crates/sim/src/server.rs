@@ -168,6 +168,7 @@ impl Server {
         if nonce.is_some() && self.rng.mille(crash.saying) {
             let half = self.rng.size(0, line.len());
             let _ = stdout.write_all(&line[..half]).await;
+            self.process.tear();
             return Some(Exit::Status(3));
         }
         if stdout.write_all(&line).await.is_err() {
@@ -176,7 +177,10 @@ impl Server {
         }
         let Some(nonce) = nonce else { return None };
         self.scene.say(|| format!("process {} answered {nonce}", self.process.pid));
-        self.scene.book().answered(&nonce, self.scene.now());
+        // After half a line of somebody else's, it is no line.
+        if !self.process.is_torn() {
+            self.scene.book().answered(&nonce, self.scene.now(), self.process.began);
+        }
         self.rng.mille(crash.answered).then_some(Exit::Status(0))
     }
 
