@@ -73,7 +73,13 @@ impl Rig {
     /// servers get the limit that was.
     pub fn with_dials_at_once(dials: usize) -> Self {
         linetender_wire::stdio::raise_descriptor_limit();
-        Self { dial_gate: DialGate::new(dials), lines: Arc::default(), memory: None, holder: None, seeds: Seeds::Any }
+        Self {
+            dial_gate: DialGate::new(dials),
+            lines: Arc::default(),
+            memory: None,
+            holder: None,
+            seeds: Seeds::Any,
+        }
     }
 
     /// Everything that its lines leave to chance follows from this number.

@@ -14,8 +14,9 @@ use crate::scene::Scene;
 /// Beyond a call's own time: settling after a death, and the tick of a timer.
 const SLACK: Duration = Duration::from_millis(60);
 
-/// The policy's cap on a call.
-const CAP: Duration = Duration::from_secs(600);
+/// The policy's limit on a call that the server is quiet about, and its cap.
+pub(crate) const LIMIT: Duration = Duration::from_secs(300);
+pub(crate) const CAP: Duration = Duration::from_secs(600);
 
 /// One call, from its caller's side.
 #[derive(Clone, Debug)]
@@ -24,6 +25,8 @@ pub(crate) struct Asked {
     pub(crate) tool: &'static str,
     /// How long it may take at most.
     pub(crate) bound: Duration,
+    /// Whether its time is the policy's.
+    pub(crate) by_policy: bool,
     pub(crate) told: Option<(Duration, Told)>,
 }
 
@@ -48,8 +51,14 @@ impl Calls {
     /// Makes one call and writes down both ends of it.
     pub(crate) async fn make(&self, scene: &Scene, line: &Line, nonce: String, call: Call) -> bool {
         let at = scene.now();
-        let bound = call.bound();
-        self.lock().insert(nonce.clone(), Asked { at, tool: call.tool, bound, told: None });
+        let asked = Asked {
+            at,
+            tool: call.tool,
+            bound: call.bound(),
+            by_policy: call.deadline == Deadline::Policy,
+            told: None,
+        };
+        self.lock().insert(nonce.clone(), asked);
         let params = format!(
             r#"{{"name":"{}","arguments":{{"nonce":"{nonce}","more":"{}"}}}}"#,
             call.tool,

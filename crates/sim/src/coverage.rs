@@ -14,14 +14,28 @@ use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Metadata, Subscriber};
 
 /// The states of a line.
-const STATES: [&str; 10] = [
-    "idle", "dialing", "up", "suspect", "draining", "ending", "waiting", "parked", "needs-auth", "closed",
-];
+const STATES: [&str; 10] =
+    ["idle", "dialing", "up", "suspect", "draining", "ending", "waiting", "parked", "needs-auth", "closed"];
 
 /// What can happen to one.
 const INPUTS: [&str; 17] = [
-    "started", "first-byte", "dialled", "lost", "trouble", "overdue", "probe-answered", "probe-failed", "drained",
-    "no-reader", "gone", "open", "redial-if", "redial", "close", "knock", "timeout",
+    "started",
+    "first-byte",
+    "dialled",
+    "lost",
+    "trouble",
+    "overdue",
+    "probe-answered",
+    "probe-failed",
+    "drained",
+    "no-reader",
+    "gone",
+    "open",
+    "redial-if",
+    "redial",
+    "close",
+    "knock",
+    "timeout",
 ];
 
 /// How often each thing was seen, by its group.
@@ -68,7 +82,8 @@ fn verdict(delivery: Delivery) -> String {
 /// Everything that a sweep could reach, as far as anybody knows.
 fn all() -> Vec<(&'static str, String)> {
     let doubts = [Doubt::Deadline, Doubt::Cancelled, Doubt::Lost].map(Delivery::Unknown);
-    let verdicts = Proof::ALL.map(Delivery::NotExecuted).into_iter().chain(doubts).chain([Delivery::Answered]);
+    let verdicts =
+        Proof::ALL.map(Delivery::NotExecuted).into_iter().chain(doubts).chain([Delivery::Answered]);
     let causes = Class::ALL.map(Class::name).into_iter().chain(Plan::ALL.map(Plan::name));
     let cells = STATES.iter().flat_map(|state| INPUTS.iter().map(move |input| format!("{state} × {input}")));
     let cells = cells.map(|cell| ("cell", cell));

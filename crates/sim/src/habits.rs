@@ -72,9 +72,11 @@ pub(crate) struct Crashes {
 
 impl Habits {
     pub(crate) fn new(rng: &mut Rng) -> Self {
-        let on_discover = [OnDiscover::Refuses, OnDiscover::SaysNothing, OnDiscover::Exits, OnDiscover::AnswersNothing];
+        let on_discover =
+            [OnDiscover::Refuses, OnDiscover::SaysNothing, OnDiscover::Exits, OnDiscover::AnswersNothing];
         let speaks = if rng.percent(50) { Speaks::Modern } else { Speaks::Legacy(rng.pick(&on_discover)) };
-        let rate = |rng: &mut Rng, often: u64, most: u64| if rng.percent(often) { rng.range(1, most) } else { 0 };
+        let rate =
+            |rng: &mut Rng, often: u64, most: u64| if rng.percent(often) { rng.range(1, most) } else { 0 };
         let chatty = rate(rng, 40, 50);
         Self {
             speaks,

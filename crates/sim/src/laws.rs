@@ -9,7 +9,7 @@ use linetender_core::{Delivery, Doubt, Proof};
 use linetender_drill::{Bounds, Failure, History};
 
 use crate::book::{Book, Deed};
-use crate::caller::{Asked, Told};
+use crate::caller::{Asked, CAP, LIMIT, Told};
 use crate::habits::Habits;
 use crate::mcp::{LISTED, LOOK};
 use crate::world::Log;
@@ -27,6 +27,10 @@ pub(crate) struct Evidence {
     pub(crate) closed: bool,
     /// How many processes lived after that.
     pub(crate) left: usize,
+    /// When streams of the host's own were opened.
+    pub(crate) opened: Vec<Duration>,
+    /// Whether the server is on the network.
+    pub(crate) remote: bool,
 }
 
 /// A law that was broken.
@@ -50,6 +54,13 @@ pub enum Finding {
         /// What it was told.
         told: String,
     },
+    /// It waited out its time, although its generation had ended in the meantime.
+    WaitedForTheDead {
+        /// Which.
+        nonce: String,
+        /// What it was told.
+        told: String,
+    },
     /// It was proven not to have run, could have been sent again, and was not.
     NotRecovered {
         /// Which.
@@ -59,6 +70,11 @@ pub enum Finding {
     },
     /// A line that did not come back after everything was repaired.
     StaysDown,
+    /// Streams were opened again and again.
+    StreamStorm {
+        /// How many in a minute.
+        streams: usize,
+    },
     /// A close that did not end, or left something.
     NotClosed {
         /// How many processes are left.
@@ -69,6 +85,9 @@ pub enum Finding {
 /// More dials than this in a second are a storm, unless callers were served in it: a budget of five, people who ask for a
 /// redial, and the free ones.
 const DIALS: usize = 8;
+
+/// How many streams a generation may open in a minute.
+const STREAMS: usize = 20;
 
 /// How many answers earn a dial.
 const ANSWERS_PER_DIAL: usize = 10;
@@ -87,6 +106,7 @@ pub(crate) fn judge(evidence: &Evidence) -> Vec<Finding> {
         findings.extend(judge_call(evidence, nonce, asked));
     }
     findings.extend(storm(evidence));
+    findings.extend(stream_storm(evidence));
     if !evidence.back {
         findings.push(Finding::StaysDown);
     }
@@ -99,13 +119,27 @@ pub(crate) fn judge(evidence: &Evidence) -> Vec<Finding> {
 /// The budget's own promise: dials are paid for with service.
 fn storm(evidence: &Evidence) -> Option<Finding> {
     let second = |from: Duration| from..from + Duration::from_secs(1);
-    let told = |asked: &Asked| asked.told.as_ref().filter(|(_, told)| matches!(told, Told::Answer)).map(|(at, _)| *at);
+    let told = |asked: &Asked| {
+        asked.told.as_ref().filter(|(_, told)| matches!(told, Told::Answer)).map(|(at, _)| *at)
+    };
     let answers: Vec<_> = evidence.calls.values().filter_map(told).collect();
-    let dials: Vec<_> = evidence.log.states.iter().filter(|(_, state)| *state == "dialing").map(|(at, _)| *at).collect();
+    let dials: Vec<_> =
+        evidence.log.states.iter().filter(|(_, state)| *state == "dialing").map(|(at, _)| *at).collect();
     dials.iter().find_map(|from| {
         let within = |times: &[Duration]| times.iter().filter(|at| second(*from).contains(*at)).count();
         let (dials, earned) = (within(&dials), within(&answers) / ANSWERS_PER_DIAL);
         (dials > DIALS + earned).then_some(Finding::Checked(linetender_drill::Finding::Storm { dials }))
+    })
+}
+
+/// Streams have waits of their own, which begin anew with a generation and with nothing else.
+fn stream_storm(evidence: &Evidence) -> Option<Finding> {
+    let within = |from: Duration, at: &Duration| (from..from + Duration::from_secs(60)).contains(at);
+    evidence.opened.iter().find_map(|from| {
+        let streams = evidence.opened.iter().filter(|at| within(*from, at)).count();
+        let dials =
+            evidence.log.states.iter().filter(|(at, state)| *state == "dialing" && within(*from, at)).count();
+        (streams > STREAMS * (dials + 1)).then_some(Finding::StreamStorm { streams })
     })
 }
 
@@ -120,6 +154,15 @@ fn judge_call(evidence: &Evidence, nonce: &str, asked: &Asked) -> Vec<Finding> {
     let deed = evidence.book.deeds.get(nonce);
     let during = |when: &Duration| *when >= asked.at && *when <= *at;
     let deaths = || evidence.log.states.iter().filter(|(when, state)| *state == "ending" && during(when));
+    let deadest = deaths().map(|(when, _)| *when).last();
+    let waited_for_the_dead = !evidence.remote
+        && asked.by_policy
+        && error.kind == CallErrorKind::TimedOut
+        && took < CAP
+        && deadest.is_some_and(|death| *at < death + LIMIT - Duration::from_secs(1));
+    if waited_for_the_dead {
+        findings.push(Finding::WaitedForTheDead { nonce: nonce.to_owned(), told: error.to_string() });
+    }
     let lost = error.kind == CallErrorKind::Lost && matches!(error.delivery, Delivery::Unknown(Doubt::Lost));
     // What comes after the seal comes too late: the call was given up with its generation, which is the first that ended
     // after its process began.
@@ -175,11 +218,17 @@ impl fmt::Display for Finding {
             Self::AnswerLost { nonce, told } => {
                 write!(f, "call {nonce} was answered before it was given up, and was told: {told}")
             }
+            Self::WaitedForTheDead { nonce, told } => {
+                write!(f, "call {nonce} waited for a generation that had ended: {told}")
+            }
             Self::NotRecovered { nonce, told } => {
                 write!(f, "call {nonce} is proven not to have run, and was not sent again: {told}")
             }
+            Self::StreamStorm { streams } => write!(f, "{streams} streams were opened within a minute"),
             Self::StaysDown => f.write_str("the line did not come back after the repair"),
-            Self::NotClosed { left } => write!(f, "the line was not closed in time, or {left} processes were left"),
+            Self::NotClosed { left } => {
+                write!(f, "the line was not closed in time, or {left} processes were left")
+            }
         }
     }
 }

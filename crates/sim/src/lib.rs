@@ -14,6 +14,7 @@ mod crowd;
 mod habits;
 mod laws;
 mod mcp;
+mod net;
 mod pipe;
 mod platform;
 mod process;
@@ -23,6 +24,7 @@ mod scene;
 mod server;
 mod sweep;
 mod tasks;
+mod web;
 mod world;
 
 pub use coverage::Coverage;

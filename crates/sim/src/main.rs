@@ -4,16 +4,22 @@ use std::process::ExitCode;
 
 use linetender_sim::{play, sweep};
 
-const USAGE: &str = "usage: linetender-sim [--seeds FROM..TO | --seeds ONE [--trace]] [--calls N] [--threads N]";
+const USAGE: &str =
+    "usage: linetender-sim [--seeds FROM..TO | --seeds ONE [--trace]] [--calls N] [--threads N] [--first]";
 
 fn main() -> ExitCode {
-    let (mut seeds, mut calls, mut threads, mut trace) = (0..1000, usize::MAX, 2, false);
+    let (mut seeds, mut calls, mut threads) = (0..1000, usize::MAX, 2);
+    let (mut broken, mut trace) = (usize::MAX, false);
     let mut arguments = std::env::args().skip(1);
     while let Some(argument) = arguments.next() {
         let mut number = || arguments.next();
         let understood = match argument.as_str() {
             "--trace" => {
                 trace = true;
+                Some(())
+            }
+            "--first" => {
+                broken = 1;
                 Some(())
             }
             "--seeds" => number().and_then(|text| range(&text)).map(|range| seeds = range),
@@ -32,7 +38,7 @@ fn main() -> ExitCode {
         played.findings.iter().for_each(|finding| println!("{finding}"));
         return if played.findings.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE };
     }
-    let swept = sweep(seeds, calls, threads);
+    let swept = sweep(seeds, calls, broken, threads);
     println!("{}{} worlds, {} calls", swept.coverage, swept.worlds, swept.calls);
     swept.complaints().iter().for_each(|complaint| println!("{complaint}"));
     if swept.broken.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }

@@ -15,7 +15,7 @@ use tokio::sync::mpsc;
 use tokio::time::Sleep;
 
 use crate::pipe::{Reader, Writer, pipe};
-use crate::process::{self, Process, Pipes};
+use crate::process::{self, Pipes, Process};
 use crate::rng::Rng;
 use crate::scene::Scene;
 

@@ -81,7 +81,8 @@ pub(crate) fn start(scene: &Arc<Scene>, pipes: Pipes, control: DuplexStream, mut
         leaderless: Notify::new(),
     });
     scene.enter(&process);
-    let reaper = Reaper { scene: Arc::clone(scene), process: Arc::clone(&process), control, struck, rng: rng.fork() };
+    let reaper =
+        Reaper { scene: Arc::clone(scene), process: Arc::clone(&process), control, struck, rng: rng.fork() };
     let task = spawn(reaper.reap(pipes));
     *process.reaper.lock().unwrap_or_else(PoisonError::into_inner) = Some(task.abort_handle());
     process

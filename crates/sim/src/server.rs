@@ -202,7 +202,10 @@ impl Server {
                 return Some(exit);
             }
         }
-        if self.habits.eager && self.buffer.ends_with(b"}") && serde_json::from_slice::<Value>(&self.buffer).is_ok() {
+        if self.habits.eager
+            && self.buffer.ends_with(b"}")
+            && serde_json::from_slice::<Value>(&self.buffer).is_ok()
+        {
             let line = std::mem::take(&mut self.buffer);
             return self.hear(&line);
         }
@@ -254,7 +257,8 @@ impl Server {
         let text = match mcp::reply(self.habits.speaks, method) {
             Reply::Result(result) => json!({ "jsonrpc": "2.0", "id": id, "result": result }).to_string(),
             Reply::Error(code, message) => {
-                json!({ "jsonrpc": "2.0", "id": id, "error": { "code": code, "message": message } }).to_string()
+                json!({ "jsonrpc": "2.0", "id": id, "error": { "code": code, "message": message } })
+                    .to_string()
             }
             Reply::Silence => return None,
             Reply::Exit => return Some(Exit::Status(2)),

@@ -25,8 +25,8 @@ pub struct Swept {
     pub broken: Vec<(u64, Vec<Finding>)>,
 }
 
-/// Plays the worlds of these seeds, until so many calls have been made.
-pub fn sweep(seeds: Range<u64>, calls: usize, threads: usize) -> Swept {
+/// Plays the worlds of these seeds, until so many calls have been made, or so many worlds are broken.
+pub fn sweep(seeds: Range<u64>, calls: usize, broken: usize, threads: usize) -> Swept {
     let next = AtomicU64::new(seeds.start);
     let swept = Mutex::new(Swept::default());
     std::thread::scope(|scope| {
@@ -34,7 +34,7 @@ pub fn sweep(seeds: Range<u64>, calls: usize, threads: usize) -> Swept {
             scope.spawn(|| {
                 loop {
                     let seed = next.fetch_add(1, Ordering::Relaxed);
-                    if seed >= seeds.end || lock(&swept).calls >= calls {
+                    if seed >= seeds.end || lock(&swept).is_enough(calls, broken) {
                         return;
                     }
                     let played = catch_unwind(AssertUnwindSafe(|| play(seed, false)));
@@ -64,6 +64,10 @@ fn lock(swept: &Mutex<Swept>) -> std::sync::MutexGuard<'_, Swept> {
 }
 
 impl Swept {
+    fn is_enough(&self, calls: usize, broken: usize) -> bool {
+        self.calls >= calls || self.broken.len() >= broken
+    }
+
     /// What was broken, and how to see it happen again.
     pub fn complaints(&self) -> Vec<String> {
         let of = |(seed, findings): &(u64, Vec<Finding>)| {

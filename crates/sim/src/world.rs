@@ -15,10 +15,12 @@ use crate::crowd::Crowd;
 use crate::habits::Habits;
 use crate::laws::{self, Evidence, Finding};
 use crate::mcp::LISTED;
+use crate::net::{Net, Road};
 use crate::platform::Simulated;
 use crate::rng::Rng;
-use crate::saboteur::sabotage;
+use crate::saboteur::Saboteur;
 use crate::scene::Scene;
+use crate::web::{Manners, Web};
 
 /// How many calls a world has, about.
 const CALLS: usize = 400;
@@ -88,6 +90,7 @@ fn cover(evidence: &Evidence, coverage: &mut Coverage) {
     for cause in &evidence.log.causes {
         coverage.count("cause", cause.clone());
     }
+    coverage.count("world", if evidence.remote { "http" } else { "stdio" });
 }
 
 struct World {
@@ -95,6 +98,8 @@ struct World {
     scene: Arc<Scene>,
     settings: Settings,
     rig: Rig,
+    /// The way to the server, if it is not a process of ours.
+    road: Option<Arc<Road>>,
 }
 
 impl World {
@@ -107,26 +112,23 @@ impl World {
         }
         let rig = Rig::with_dials_at_once(4).seeded(rng.next());
         let scene = Scene::new(habits, rng.fork(), trace);
-        Self { rng, scene, settings, rig }
+        let road = rng.percent(40).then(|| {
+            let delay = rng.pick(&[(0, 1), (1, 3), (10, 60)]);
+            let net = Net::new(delay, rng.fork());
+            let web = Web::new(&scene, &net, Manners::new(&mut rng));
+            Arc::new(Road { net, web })
+        });
+        Self { rng, scene, settings, rig, road }
     }
 
     async fn play(mut self) -> (Evidence, u64) {
-        self.scene.say(|| format!("{:?}", self.scene.habits()));
-        let policy = Policy::new(self.settings).expect("settings that nobody would refuse");
-        let server = Server::stdio("simulated", ["simulated"])
-            .policy(policy)
-            .safe_tool(LISTED)
-            .elsewhere(Arc::new(Simulated(Arc::clone(&self.scene))));
+        let server = self.server();
         let line = if self.rng.percent(80) { self.rig.open(server) } else { self.rig.lazy(server) };
         let (calls, log) = (Calls::default(), Arc::new(Mutex::new(Log::default())));
         let watching = crate::tasks::spawn(watch(Arc::clone(&self.scene), line.events(), Arc::clone(&log)));
 
         self.faults(&line, &calls).await;
-        self.scene.heal();
-        if let Some(process) = self.scene.process() {
-            process.strike(crate::process::Blow::Go);
-        }
-        self.scene.say(|| "everything is repaired".to_owned());
+        self.heal();
         let back = self.comes_back(&line, &calls).await;
         let closed = timeout(CLOSE, line.close()).await.is_ok();
         watching.abort();
@@ -140,9 +142,41 @@ impl World {
             back,
             closed,
             left: self.scene.census().1,
+            opened: self.road.as_ref().map(|road| road.web.opened()).unwrap_or_default(),
+            remote: self.road.is_some(),
         };
         let hash = hash(&evidence);
         (evidence, hash)
+    }
+
+    fn server(&self) -> Server {
+        let policy = Policy::new(self.settings).expect("settings that nobody would refuse");
+        let server = match &self.road {
+            Some(road) => {
+                self.scene.say(|| format!("{:?} {:?}", road.web.manners(), road.net.sky()));
+                Server::http("simulated", "http://simulated/mcp").across(Arc::clone(road) as _)
+            }
+            None => {
+                self.scene.say(|| format!("{:?}", self.scene.habits()));
+                let starter = Arc::new(Simulated(Arc::clone(&self.scene)));
+                Server::stdio("simulated", ["simulated"]).elsewhere(starter)
+            }
+        };
+        server.policy(policy).safe_tool(LISTED)
+    }
+
+    /// Everything is repaired.
+    fn heal(&self) {
+        self.scene.heal();
+        if let Some(process) = self.scene.process() {
+            process.strike(crate::process::Blow::Go);
+        }
+        if let Some(Road { net, web }) = self.road.as_deref() {
+            web.heal();
+            net.cut(false);
+            net.slow((0, 1));
+        }
+        self.scene.say(|| "everything is repaired".to_owned());
     }
 
     /// Calls and faults, until every caller is done.
@@ -156,8 +190,15 @@ impl World {
             members.push(Box::pin(caller));
         }
         let crowd = Crowd::new(members, self.rng.fork());
-        let often = self.rng.pick(&[200, 2000, 20_000, 300_000]);
-        let sabotage = sabotage(Arc::clone(&self.scene), line.clone(), often, self.rng.fork());
+        let pause = self.rng.pick(&[200, 2000, 20_000, 300_000]);
+        let (scene, line) = (Arc::clone(&self.scene), line.clone());
+        let saboteur = Saboteur { scene, line, pause, rng: self.rng.fork() };
+        let sabotage = async {
+            match self.road.as_deref() {
+                Some(road) => saboteur.meddle(road).await,
+                None => saboteur.strike().await,
+            }
+        };
         tokio::select! {
             biased;
             () = crowd => {}

@@ -6,7 +6,7 @@ use linetender_sim::{REGRESSIONS, play, sweep};
 const WORLDS: u64 = 130;
 
 fn half(number: u64) {
-    let swept = sweep(number * WORLDS..(number + 1) * WORLDS, usize::MAX, 1);
+    let swept = sweep(number * WORLDS..(number + 1) * WORLDS, usize::MAX, usize::MAX, 1);
     println!("{}{} worlds, {} calls", swept.coverage, swept.worlds, swept.calls);
     assert!(swept.broken.is_empty(), "{}", swept.complaints().join("\n"));
     assert!(swept.calls >= 50_000, "only {} calls", swept.calls);

@@ -124,7 +124,9 @@ impl Child {
                 let pipes = pipes(&mut process).map_err(failed)?;
                 (Some(process), pipes)
             }
-            Reaper::Binary(_) | Reaper::None | Reaper::Elsewhere(_) => (None, spawn_here(launch, theirs).map_err(failed)?),
+            Reaper::Binary(_) | Reaper::None | Reaper::Elsewhere(_) => {
+                (None, spawn_here(launch, theirs).map_err(failed)?)
+            }
         };
         Ok(Self::of(
             Started { platform: System(process), stdin, stdout, stderr, control },
