@@ -24,8 +24,9 @@ pub(crate) struct Habits {
     pub(crate) speaks: Speaks,
     /// How much a pipe holds.
     pub(crate) pipe: usize,
-    /// How late tasks are woken, at most.
+    /// How late the reaper is, at most, and how late we are woken to read.
     pub(crate) busy: u64,
+    pub(crate) late: u64,
     pub(crate) start: (u64, u64),
     pub(crate) work: (u64, u64),
     /// Does one thing at a time, and reads nothing meanwhile.
@@ -82,6 +83,7 @@ impl Habits {
             speaks,
             pipe: rng.pick(&[512, 4096, 65_536, 65_536]),
             busy: rng.pick(&[0, 0, 2, 8]),
+            late: rng.pick(&[0, 2, 8, 60]),
             start: rng.pick(&[(1, 6), (5, 40), (400, 1000), (2000, 6000)]),
             work: rng.pick(&[(0, 3), (1, 20), (10, 200), (500, 3000)]),
             single: rng.percent(30),
@@ -110,6 +112,7 @@ impl Habits {
     pub(crate) fn heal(&mut self) {
         *self = Self {
             busy: 0,
+            late: 0,
             start: (1, 20),
             work: (0, 5),
             crash: Crashes::default(),

@@ -11,13 +11,13 @@ use linetender_drill::{Bounds, Failure, History};
 use crate::book::{Book, Deed};
 use crate::caller::{Asked, CAP, LIMIT, Told};
 use crate::habits::Habits;
-use crate::mcp::{LISTED, LOOK};
-use crate::world::Log;
+use crate::log::Entries;
+use crate::mcp::{LISTED, LOOK, WRITE};
 
 /// What a world came to, from all sides.
 pub(crate) struct Evidence {
     pub(crate) calls: BTreeMap<String, Asked>,
-    pub(crate) log: Log,
+    pub(crate) log: Entries,
     pub(crate) book: Book,
     pub(crate) settings: Settings,
     pub(crate) habits: Habits,
@@ -85,6 +85,9 @@ pub enum Finding {
 /// More dials than this in a second are a storm, unless callers were served in it: a budget of five, people who ask for a
 /// redial, and the free ones.
 const DIALS: usize = 8;
+
+/// How long after a death the last of its calls is told.
+const SETTLED: Duration = Duration::from_millis(50);
 
 /// How many streams a generation may open in a minute.
 const STREAMS: usize = 20;
@@ -161,6 +164,15 @@ fn judge_call(evidence: &Evidence, nonce: &str, asked: &Asked) -> Vec<Finding> {
         && took < CAP
         && deadest.is_some_and(|death| *at < death + LIMIT - Duration::from_secs(1));
     if waited_for_the_dead {
+        findings.push(Finding::WaitedForTheDead { nonce: nonce.to_owned(), told: error.to_string() });
+    }
+    // Where annotations are trusted, the next generation's list is asked first.
+    let settled_late = !evidence.remote
+        && !evidence.settings.trust_annotations
+        && asked.tool == WRITE
+        && error.kind == CallErrorKind::Lost
+        && deadest.is_some_and(|death| *at > death + SETTLED);
+    if settled_late {
         findings.push(Finding::WaitedForTheDead { nonce: nonce.to_owned(), told: error.to_string() });
     }
     let lost = error.kind == CallErrorKind::Lost && matches!(error.delivery, Delivery::Unknown(Doubt::Lost));

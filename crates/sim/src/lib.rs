@@ -13,6 +13,7 @@ mod coverage;
 mod crowd;
 mod habits;
 mod laws;
+mod log;
 mod mcp;
 mod net;
 mod pipe;

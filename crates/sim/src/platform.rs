@@ -35,7 +35,8 @@ pub(crate) struct In(Writer);
 pub(crate) struct Out {
     pipe: Reader,
     rng: Rng,
-    busy: u64,
+    /// How late it is, at most, in milliseconds.
+    latest: u64,
     late: Option<Pin<Box<Sleep>>>,
 }
 
@@ -52,8 +53,8 @@ impl Starter for Simulated {
         let (stdout, our_stdout) = pipe(scene.habits().pipe);
         let (stderr, our_stderr) = pipe(scene.habits().pipe);
         let (control, theirs) = tokio::io::duplex(CONTROL);
-        let busy = scene.habits().busy;
-        let out = Out { pipe: our_stdout, rng: rng.fork(), busy, late: None };
+        let latest = scene.habits().late;
+        let out = Out { pipe: our_stdout, rng: rng.fork(), latest, late: None };
         let process = process::start(scene, Pipes { stdin, stdout, stderr }, theirs, rng);
         let started = Started {
             platform: Place(process),
@@ -137,8 +138,8 @@ impl AsyncRead for Out {
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         if self.late.is_none() && self.pipe.is_ready() {
-            let busy = self.busy;
-            let wait = self.rng.millis(0, busy + 1);
+            let latest = self.latest;
+            let wait = self.rng.millis(0, latest + 1);
             if !wait.is_zero() {
                 self.late = Some(Box::pin(tokio::time::sleep(wait)));
             }

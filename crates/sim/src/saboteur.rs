@@ -8,6 +8,7 @@ use linetender::Line;
 use tokio::time::sleep;
 
 use crate::crowd::Crowd;
+use crate::log::Log;
 use crate::net::Road;
 use crate::process::Blow;
 use crate::rng::Rng;
@@ -23,6 +24,7 @@ pub(crate) struct Saboteur {
     /// The longest pause between two faults, in milliseconds.
     pub(crate) pause: u64,
     pub(crate) rng: Rng,
+    pub(crate) log: Log,
 }
 
 impl Saboteur {
@@ -107,7 +109,16 @@ impl Saboteur {
 
     async fn ask_for_a_redial(&mut self) {
         self.scene.say(|| format!("{ASKERS} ask for a redial"));
+        // Many that ask at once are one end, and none at all if the next generation is on its way.
+        let lives = matches!(self.line.status().state, "up" | "suspect" | "draining");
+        let most = self.log.ends_by("redial") + usize::from(lives);
         let ask = |line: Line| Box::pin(async move { drop(line.redial().await) }) as _;
         Crowd::new((0..ASKERS).map(|_| ask(self.line.clone())).collect(), self.rng.fork()).await;
+        sleep(Duration::from_millis(1)).await;
+        let ends = self.log.ends_by("redial");
+        if ends > most {
+            let wrong = format!("{ASKERS} asked for a redial, and that made {} ends too many", ends - most);
+            self.scene.book().wrongs.push(wrong);
+        }
     }
 }

@@ -1,12 +1,11 @@
 //! One world: made, played and judged, all from its seed.
 
 use std::hash::Hasher as _;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
-use linetender::{Event, Line, Policy, Rig, Server, ServerState, Settings};
+use linetender::{Line, Policy, Rig, Server, ServerState, Settings};
 use siphasher::sip::SipHasher13;
-use tokio::sync::broadcast::error::RecvError;
 use tokio::time::{sleep, timeout};
 
 use crate::caller::{Call, Calls, Told, call_on};
@@ -14,6 +13,7 @@ use crate::coverage::{Cells, Coverage};
 use crate::crowd::Crowd;
 use crate::habits::Habits;
 use crate::laws::{self, Evidence, Finding};
+use crate::log::Log;
 use crate::mcp::LISTED;
 use crate::net::{Net, Road};
 use crate::platform::Simulated;
@@ -45,15 +45,6 @@ pub struct Played {
     pub coverage: Coverage,
     /// A number that is another one if anything happened otherwise.
     pub hash: u64,
-}
-
-/// What is written down of a line while a world is played.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Log {
-    pub(crate) states: Vec<(Duration, &'static str)>,
-    pub(crate) causes: Vec<String>,
-    pub(crate) changes: u32,
-    pub(crate) missed: u64,
 }
 
 /// Plays the world of this seed.
@@ -88,7 +79,7 @@ fn cover(evidence: &Evidence, coverage: &mut Coverage) {
         coverage.count("state", *state);
     }
     for cause in &evidence.log.causes {
-        coverage.count("cause", cause.clone());
+        coverage.count("cause", *cause);
     }
     coverage.count("world", if evidence.remote { "http" } else { "stdio" });
 }
@@ -124,18 +115,17 @@ impl World {
     async fn play(mut self) -> (Evidence, u64) {
         let server = self.server();
         let line = if self.rng.percent(80) { self.rig.open(server) } else { self.rig.lazy(server) };
-        let (calls, log) = (Calls::default(), Arc::new(Mutex::new(Log::default())));
-        let watching = crate::tasks::spawn(watch(Arc::clone(&self.scene), line.events(), Arc::clone(&log)));
+        let (calls, log) = (Calls::default(), Log::default());
+        let watching = crate::tasks::spawn(log.clone().watch(Arc::clone(&self.scene), line.events()));
 
-        self.faults(&line, &calls).await;
+        self.faults(&line, &calls, &log).await;
         self.heal();
         let back = self.comes_back(&line, &calls).await;
         let closed = timeout(CLOSE, line.close()).await.is_ok();
         watching.abort();
-        let log = log.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let evidence = Evidence {
             calls: calls.lock().clone(),
-            log,
+            log: log.entries(),
             book: self.scene.book().clone(),
             settings: self.settings,
             habits: self.scene.habits(),
@@ -180,7 +170,7 @@ impl World {
     }
 
     /// Calls and faults, until every caller is done.
-    async fn faults(&mut self, line: &Line, calls: &Calls) {
+    async fn faults(&mut self, line: &Line, calls: &Calls, log: &Log) {
         let callers = self.rng.size(1, 24);
         let pause = self.rng.pick(&[3, 30, 300, 5000]);
         let mut members: Vec<std::pin::Pin<Box<dyn Future<Output = ()> + Send>>> = Vec::new();
@@ -192,7 +182,7 @@ impl World {
         let crowd = Crowd::new(members, self.rng.fork());
         let pause = self.rng.pick(&[200, 2000, 20_000, 300_000]);
         let (scene, line) = (Arc::clone(&self.scene), line.clone());
-        let saboteur = Saboteur { scene, line, pause, rng: self.rng.fork() };
+        let saboteur = Saboteur { scene, line, pause, rng: self.rng.fork(), log: log.clone() };
         let sabotage = async {
             match self.road.as_deref() {
                 Some(road) => saboteur.meddle(road).await,
@@ -215,30 +205,6 @@ impl World {
             sleep(LAST_PAUSE).await;
         }
         false
-    }
-}
-
-async fn watch(scene: Arc<Scene>, mut events: tokio::sync::broadcast::Receiver<Event>, log: Arc<Mutex<Log>>) {
-    loop {
-        let event = events.recv().await;
-        let mut log = log.lock().unwrap_or_else(PoisonError::into_inner);
-        match event {
-            Ok(Event::State(status)) => {
-                scene.say(|| {
-                    let cause = status.cause.as_ref().map_or("", |why| &why.text);
-                    format!("line: {} {} {cause}", status.state, status.generation)
-                });
-                log.states.push((scene.now(), status.state));
-                if status.state == "ending" {
-                    let leaves = status.cause.map(|why| why.leaves.clone()).unwrap_or_default();
-                    log.causes.extend(leaves.into_iter().map(str::to_owned));
-                }
-            }
-            Ok(Event::Changed(..)) => log.changes += 1,
-            Ok(_) => {}
-            Err(RecvError::Lagged(missed)) => log.missed += missed,
-            Err(RecvError::Closed) => return,
-        }
     }
 }
 
