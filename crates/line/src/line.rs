@@ -38,6 +38,15 @@ pub struct Line {
     events: broadcast::WeakSender<Event>,
 }
 
+/// What a line leaves to chance. Lines that lost the same server must not come back in step: any number will do that
+/// differs between them.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Seeds {
+    Any,
+    /// A world that can be played again.
+    From(u64),
+}
+
 /// Something that happened to a line.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
@@ -67,6 +76,7 @@ impl Line {
         agent: Option<Agent>,
         predecessor: Option<watch::Receiver<Status>>,
         remembered: Option<Remembered>,
+        seeds: Seeds,
     ) -> Self {
         let clock = Clock::start();
         let policy = *server.policy.settings();
@@ -118,8 +128,10 @@ impl Line {
             audience,
             wishes,
         };
-        // Lines that lost the same server must not come back in step: any number will do that differs between them.
-        let seed = RandomState::new().hash_one(Arc::as_ptr(&line.shared) as usize);
+        let seed = match seeds {
+            Seeds::Any => RandomState::new().hash_one(Arc::as_ptr(&line.shared) as usize),
+            Seeds::From(seed) => seed,
+        };
         tokio::spawn(tender.run(seed));
         line
     }

@@ -10,7 +10,7 @@ use tokio::task::JoinSet;
 use crate::dial_gate::DialGate;
 use crate::holder::Holder;
 use crate::ledger::Agent;
-use crate::line::Line;
+use crate::line::{Line, Seeds};
 use crate::memory::{Memory, Remembered};
 use crate::server::Server;
 use crate::status::Status;
@@ -37,6 +37,7 @@ pub struct Rig {
     memory: Option<Arc<Memory>>,
     /// Who follows what happens to its lines.
     holder: Option<Holder>,
+    seeds: Seeds,
 }
 
 #[derive(Debug, Default)]
@@ -72,7 +73,21 @@ impl Rig {
     /// servers get the limit that was.
     pub fn with_dials_at_once(dials: usize) -> Self {
         linetender_wire::stdio::raise_descriptor_limit();
-        Self { dial_gate: DialGate::new(dials), lines: Arc::default(), memory: None, holder: None }
+        Self {
+            dial_gate: DialGate::new(dials),
+            lines: Arc::default(),
+            memory: None,
+            holder: None,
+            seeds: Seeds::Any,
+        }
+    }
+
+    /// Everything that its lines leave to chance follows from this number.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn seeded(mut self, seed: u64) -> Self {
+        self.seeds = Seeds::From(seed);
+        self
     }
 
     /// Remembers what servers say of themselves: an agent that is alone with its server is greeted with that the next time,
@@ -181,7 +196,7 @@ impl Rig {
         predecessor: Option<watch::Receiver<Status>>,
         remembered: Option<Remembered>,
     ) -> Line {
-        let line = Line::on(server, self.dial_gate.clone(), agent, predecessor, remembered);
+        let line = Line::on(server, self.dial_gate.clone(), agent, predecessor, remembered, self.seeds);
         if let Some(holder) = &self.holder {
             holder.follow(&line);
         }

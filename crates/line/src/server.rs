@@ -11,6 +11,8 @@ use std::sync::Arc;
 
 use linetender_core::Policy;
 use linetender_wire::handshake::{Era, Eras, Hello};
+use linetender_wire::http::network::{self, Network};
+use linetender_wire::stdio::platform::{Elsewhere, Starter};
 use linetender_wire::stdio::{Env, Program, Reaper};
 
 use crate::call::Deadline;
@@ -220,6 +222,23 @@ impl Server {
     #[must_use]
     pub fn without_reaper(self) -> Self {
         self.reaped_by(Reaper::None)
+    }
+
+    /// Its processes are simulated.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn elsewhere(self, starter: Arc<dyn Starter>) -> Self {
+        self.reaped_by(Reaper::Elsewhere(Elsewhere(starter)))
+    }
+
+    /// It is on a simulated network.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn across(mut self, network: Arc<dyn Network>) -> Self {
+        if let Target::Http(http) = &mut self.target {
+            http.elsewhere(network::Elsewhere(network));
+        }
+        self
     }
 
     fn reaped_by(mut self, by: Reaper) -> Self {
