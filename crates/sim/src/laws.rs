@@ -100,7 +100,12 @@ pub(crate) fn judge(evidence: &Evidence) -> Vec<Finding> {
     let bounds = Bounds {
         call: Duration::from_secs(700),
         dials_per_second: usize::MAX,
-        changes: if evidence.habits.chats { u32::MAX } else { 0 },
+        changes: match evidence.remote {
+            // A stream that ended while the lists were first read may have hidden a change: agents are told once.
+            true => 1,
+            false if evidence.habits.chats => u32::MAX,
+            false => 0,
+        },
     };
     let checked = linetender_drill::check_runs(&history(evidence), &evidence.book.runs(), bounds);
     let mut findings: Vec<_> = checked.into_iter().map(Finding::Checked).collect();

@@ -32,6 +32,8 @@ pub(crate) struct Server {
     buffer: Vec<u8>,
     agenda: BTreeMap<(Instant, u64), Act>,
     acts: u64,
+    /// It reads nothing before that.
+    reads_from: Instant,
     /// The ids that were used: none may be used twice.
     ids: BTreeSet<u64>,
     cancelled: BTreeSet<u64>,
@@ -59,6 +61,7 @@ impl Server {
             buffer: Vec::new(),
             agenda: BTreeMap::new(),
             acts: 0,
+            reads_from: Instant::now(),
             ids: BTreeSet::new(),
             cancelled: BTreeSet::new(),
             _member: Member::of(process),
@@ -89,7 +92,7 @@ impl Server {
                 biased;
                 () = self.process.news.notified() => self.obey(),
                 () = sleep_until(due.unwrap_or_else(Instant::now)), if due.is_some() => self.act().await,
-                () = readable(self.stdin.as_ref()), if reads => self.read().await,
+                () = readable(self.stdin.as_ref(), self.reads_from), if reads => self.read().await,
             };
             if let Some(exit) = ended {
                 return exit;
@@ -207,6 +210,8 @@ impl Server {
             && serde_json::from_slice::<Value>(&self.buffer).is_ok()
         {
             let line = std::mem::take(&mut self.buffer);
+            // The break at the end of it can wait.
+            self.reads_from = Instant::now() + self.rng.millis(0, 60);
             return self.hear(&line);
         }
         None
@@ -290,9 +295,15 @@ impl Server {
     }
 }
 
-async fn readable(stdin: Option<&Reader>) {
+async fn readable(stdin: Option<&Reader>, from: Instant) {
     match stdin {
-        Some(stdin) => stdin.ready().await,
+        Some(stdin) => {
+            // Even no time at all would be a tick of the timer.
+            if from > Instant::now() {
+                sleep_until(from).await;
+            }
+            stdin.ready().await;
+        }
         None => std::future::pending().await,
     }
 }
