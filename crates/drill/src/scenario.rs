@@ -321,6 +321,7 @@ impl Era {
     }
 
     /// The one that a server speaks to an agent of this one.
+    #[must_use]
     pub const fn of_server(self, speaks: Speaks) -> Self {
         match (self, speaks) {
             (era, Speaks::Same) => era,

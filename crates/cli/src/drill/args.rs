@@ -119,7 +119,7 @@ pub(crate) struct SoakArgs {
     pub(super) seed: Option<u64>,
 
     /// How many times longer than a row says things may take: this machine is kept busy.
-    #[arg(long, value_name = "FACTOR", default_value = "10")]
+    #[arg(long, value_name = "FACTOR", default_value = "20")]
     pub(super) slack: f64,
 
     /// How many instances at once.

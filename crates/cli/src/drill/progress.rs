@@ -43,7 +43,10 @@ impl Progress {
 
     /// A block of a soak is over.
     pub(super) fn soak(&self, target: &str, stand: &Soak, enough: Enough) {
-        let Soak { faults, calls, findings, took } = stand;
+        let Soak { faults, calls, findings, found, took } = stand;
+        for found in found {
+            eprintln!("{}BROKEN: {found}", if self.is_terminal { ANEW } else { "" });
+        }
         let (took, of) = match enough {
             Enough::Faults(all) => (took.as_secs(), format!("of {all} ")),
             Enough::Time(time) => (took.as_secs(), format!("({} s of {}) ", took.as_secs(), time.as_secs())),

@@ -140,7 +140,10 @@ fn promises(target: &Target) -> String {
             style.render(),
             style.render_reset()
         );
-        text.push_str(&if broken == 0 { String::from("\n") } else { format!(", {broken} broken\n") });
+        if broken > 0 {
+            let _ = write!(text, ", {broken} broken");
+        }
+        text.push('\n');
     }
     text
 }

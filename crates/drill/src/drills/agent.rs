@@ -113,7 +113,7 @@ impl Agent {
                 Err(error) => Outcome::Failed((&error).into()),
             },
             Door::Pipe(pipe) => {
-                let message = self.tool_call(tool, nonce, args);
+                let message = self.tool_call(tool, nonce, &args);
                 let _forget = Forget(pipe, nonce);
                 match pipe.ask(nonce, &message).await {
                     Some(text) => Outcome::of_message(text, own),
@@ -121,7 +121,7 @@ impl Agent {
                 }
             }
             Door::Web(web) => {
-                let message = self.tool_call(tool, nonce, args);
+                let message = self.tool_call(tool, nonce, &args);
                 let mut heard = web.ask(&message).await;
                 if matches!(heard, Heard::NoSession) {
                     web.reconnected();
@@ -139,7 +139,7 @@ impl Agent {
     }
 
     /// Its id is its nonce.
-    fn tool_call(&self, tool: &str, nonce: &str, args: Map<String, Value>) -> Value {
+    fn tool_call(&self, tool: &str, nonce: &str, args: &Map<String, Value>) -> Value {
         let (_, mut message) = self
             .request("tools/call", json!({ "name": format!("{}{tool}", self.prefix), "arguments": args }));
         message["id"] = nonce.into();

@@ -37,7 +37,7 @@ pub enum Enough {
 }
 
 /// Where it stands.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Soak {
     /// Faults so far.
     pub faults: u64,
@@ -45,6 +45,8 @@ pub struct Soak {
     pub calls: u64,
     /// What must not be, so far.
     pub findings: usize,
+    /// What was found just now: a long run may not live to tell it.
+    pub found: Vec<String>,
     /// How long it has taken.
     pub took: Duration,
 }
@@ -145,9 +147,15 @@ impl Verdict {
         }
         while let Some(played) = playing.join_next().await {
             let (block, row) = played.map_err(|error| error.to_string())?;
+            let known = self.findings.len();
             self.add(name, block, row);
-            let calls = self.rows.iter().map(|row| row.calls.made).sum();
-            step(&Soak { faults: self.faults, calls, findings: self.findings.len(), took: begun.elapsed() });
+            step(&Soak {
+                faults: self.faults,
+                calls: self.rows.iter().map(|row| row.calls.made).sum(),
+                findings: self.findings.len(),
+                found: self.findings[known..].to_vec(),
+                took: begun.elapsed(),
+            });
         }
         Ok(())
     }

@@ -117,7 +117,10 @@ impl Stage {
 
     /// The processes of the server that live now, the one that was started first.
     pub(crate) fn processes(&self) -> Vec<i32> {
-        let mut all = descendants(&self.root());
+        let root = self.root();
+        let mut all = descendants(&root);
+        // With nothing between, the target is the server.
+        all.splice(0..0, root.parse::<i32>());
         all.retain(|pid| process::carries(*pid, &self.server.mark) && lives(*pid));
         all
     }
