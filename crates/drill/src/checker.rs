@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::fmt;
+use std::hash::BuildHasher;
 use std::time::Duration;
 
 use crate::book::Book;
@@ -79,7 +80,11 @@ pub fn check(history: &History, book: &Book, bounds: Bounds) -> Vec<Finding> {
 }
 
 /// The same, if how often each nonce was run is known from somewhere else than a book on disk.
-pub fn check_runs(history: &History, runs: &HashMap<String, u32>, bounds: Bounds) -> Vec<Finding> {
+pub fn check_runs<S: BuildHasher>(
+    history: &History,
+    runs: &HashMap<String, u32, S>,
+    bounds: Bounds,
+) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (nonce, asked) in &history.calls {
         let runs = runs.get(nonce).copied().unwrap_or(0);

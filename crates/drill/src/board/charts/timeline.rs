@@ -48,9 +48,12 @@ pub(in super::super) fn timelines(html: &mut Html, results: &Results) {
             ],
         );
     });
-    for (target, line) in lanes {
-        moments(html, target, line);
-    }
+    html.within("details", &[], |html| {
+        html.put("summary", &[], "The same in words");
+        for (target, line) in lanes {
+            moments(html, target, line);
+        }
+    });
 }
 
 fn words(line: &Timeline) -> String {
@@ -137,7 +140,7 @@ fn known(what: &str) -> &'static str {
 
 fn moments(html: &mut Html, target: &Target, line: &Timeline) {
     html.within("details", &[], |html| {
-        html.put("summary", &[], format_args!("{}, in words", target.name));
+        html.put("summary", &[], &target.name);
         html.within("table", &[("class", &"words")], |html| {
             html.raw("<thead><tr><th scope=\"col\">when</th><th scope=\"col\">what</th><th scope=\"col\">in words</th></tr></thead>");
             for event in line.events.iter().take(MOST_TOLD) {
