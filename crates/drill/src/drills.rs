@@ -145,7 +145,7 @@ pub async fn run(
         rows[place] = Some((row, timeline));
     }
     let mut results = head(&plan);
-    results.targets = targets.iter().map(Target::page).collect();
+    results.targets = targets.iter().map(|target| target.page(plan.policy)).collect();
     for (job, (row, timeline)) in jobs.iter().zip(rows.into_iter().flatten()) {
         let target = &mut results.targets[job.target];
         target.rows.push(row);
@@ -278,8 +278,10 @@ async fn end_block(target: &Target, job: &Job, stage: Stage, row: &mut Row) {
     let reconnects = stage.reconnects + stage.agent.reconnects();
     row.reconnects += reconnects;
     let log = stage.log();
-    let (orphans, findings) = stage.strike().await;
+    let (orphans, mut findings) = stage.strike().await;
     row.orphans += orphans;
+    // What its own run has told need not be told twice.
+    findings.retain(|finding| !row.findings.iter().any(|known| known.ends_with(finding)));
     row.findings.extend(findings);
     if target.is_ours() && reconnects > 0 && !job.scenario.fault.ends_target() {
         row.findings.push(format!("the agent had to connect anew {reconnects} times"));

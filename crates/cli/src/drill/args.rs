@@ -6,14 +6,18 @@ use clap::{Subcommand, ValueEnum};
 use linetender_drill::drills;
 
 const TARGETS: &str = "\
-Targets: `line` (the library, in this process), `shim` (linetender run), `gateway` (linetender serve), or the path of an
-adapter file, which describes anything that stands between an agent and a server:
+Targets: `line` (the library, in this process), `shim` (linetender run), `gateway` (linetender serve), or the \
+path of an adapter file, which describes anything that stands between an agent and a server:
 
   name = \"my gateway\"
-  [stdio]                                    # in front of a server that is a command
+
+  # In front of a server that is a command. Without a url, the agent speaks on its pipes.
+  [stdio]
   command = [\"my-gateway\", \"--port\", \"{port}\", \"--\", \"{server...}\"]
-  url = \"http://127.0.0.1:{port}/mcp\"        # without it, the drill's agent speaks on the command's pipes
-  [http]                                     # in front of a server at an address; leave it out if it cannot
+  url = \"http://127.0.0.1:{port}/mcp\"
+
+  # In front of a server at an address. Leave out what it cannot do.
+  [http]
   command = [\"my-gateway\", \"--port\", \"{port}\", \"{server_url}\"]
   url = \"http://127.0.0.1:{port}/mcp\"
 

@@ -1,6 +1,6 @@
 //! The times of our own targets: a tenth in a drill, or as they come.
 
-use linetender_core::Settings;
+use linetender::Settings;
 
 /// The drill's own, as every door of ours reads it.
 const DRILL: &str = include_str!("../../policies/drill.toml");

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
+use tokio::time::Instant;
 
 use super::mix::{Block, Mix};
 use super::{Job, Plan, Target, blank, play_block, skipped};
@@ -83,61 +84,77 @@ pub async fn soak(
     enough: Enough,
     step: impl Fn(&Soak),
 ) -> Result<Verdict, String> {
-    let begun = tokio::time::Instant::now();
     let mix = Mix::faults()?;
     let mut verdict = Verdict { target: target.name().to_owned(), seed: plan.seed, ..Verdict::default() };
     verdict.rows = mix.rows.iter().map(|(scenario, _)| blank(scenario, scenario.server.eras[0])).collect();
-    let scenarios: Vec<_> = mix.rows.iter().map(|(scenario, _)| Arc::new(scenario.clone())).collect();
+    let course = Course {
+        plan: Arc::new(plan.clone()),
+        name,
+        target: Arc::new(target.clone()),
+        scenarios: mix.rows.iter().map(|(scenario, _)| Arc::new(scenario.clone())).collect(),
+        enough,
+        begun: Instant::now(),
+    };
     let before = Own::look();
     let mut pass = 0;
-    loop {
-        let (faults, over) = match enough {
-            Enough::Faults(faults) => (faults, pass > 0),
-            Enough::Time(time) => (PASS, begun.elapsed() >= time),
+    while !course.is_enough(pass) {
+        let faults = match enough {
+            Enough::Faults(faults) => faults,
+            Enough::Time(_) => PASS,
         };
-        if over {
-            break;
-        }
-        let blocks = mix.blocks(faults, plan.seed.wrapping_add(pass));
+        verdict.play(&course, mix.blocks(faults, plan.seed.wrapping_add(pass)), &step).await?;
         pass += 1;
-        verdict.play(plan, name, target, &scenarios, blocks, enough, begun, &step).await?;
     }
-    verdict.took = begun.elapsed();
+    verdict.took = course.begun.elapsed();
     verdict.leaks(before).await;
     Ok(verdict)
 }
 
+/// What does not change in the course of it.
+struct Course<'a> {
+    plan: Arc<Plan>,
+    name: &'a str,
+    target: Arc<Target>,
+    scenarios: Vec<Arc<Scenario>>,
+    enough: Enough,
+    begun: Instant,
+}
+
+impl Course<'_> {
+    fn is_enough(&self, passes: u64) -> bool {
+        match self.enough {
+            Enough::Faults(_) => passes > 0,
+            Enough::Time(time) => self.begun.elapsed() >= time,
+        }
+    }
+}
+
 impl Verdict {
-    #[expect(clippy::too_many_arguments, reason = "it is the inside of one loop")]
+    /// Plays blocks, several at once.
     async fn play(
         &mut self,
-        plan: &Plan,
-        name: &str,
-        target: &Target,
-        scenarios: &[Arc<Scenario>],
+        course: &Course<'_>,
         blocks: Vec<Block>,
-        enough: Enough,
-        begun: tokio::time::Instant,
         step: &impl Fn(&Soak),
     ) -> Result<(), String> {
-        let (plan, target) = (Arc::new(plan.clone()), Arc::new(target.clone()));
-        let turns = Arc::new(Semaphore::new(plan.jobs.max(1)));
+        let turns = Arc::new(Semaphore::new(course.plan.jobs.max(1)));
+        let (enough, begun) = (course.enough, course.begun);
         let mut playing = JoinSet::new();
         for block in blocks {
-            let scenario = Arc::clone(&scenarios[block.row]);
-            if let Some(why) = skipped(&plan, &target, &scenario, block.era) {
+            let scenario = Arc::clone(&course.scenarios[block.row]);
+            if let Some(why) = skipped(&course.plan, &course.target, &scenario, block.era) {
                 let missing = format!("{}: {why}", scenario.name);
                 if !self.missing.contains(&missing) {
                     self.missing.push(missing);
                 }
                 continue;
             }
-            let (plan, target, turns) = (Arc::clone(&plan), Arc::clone(&target), Arc::clone(&turns));
+            let (plan, target, turns) =
+                (Arc::clone(&course.plan), Arc::clone(&course.target), Arc::clone(&turns));
             playing.spawn(async move {
                 let _turn = turns.acquire_owned().await;
                 let mut row = blank(&scenario, block.era);
-                let late = matches!(enough, Enough::Time(time) if begun.elapsed() >= time);
-                if !late {
+                if !matches!(enough, Enough::Time(time) if begun.elapsed() >= time) {
                     let job = Job { target: 0, scenario, era: block.era };
                     let mut dice = Dice::new(block.seed);
                     play_block(&plan, &target, &job, block.faults, &mut dice, &mut row).await;
@@ -148,7 +165,7 @@ impl Verdict {
         while let Some(played) = playing.join_next().await {
             let (block, row) = played.map_err(|error| error.to_string())?;
             let known = self.findings.len();
-            self.add(name, block, row);
+            self.add(course.name, block, row);
             step(&Soak {
                 faults: self.faults,
                 calls: self.rows.iter().map(|row| row.calls.made).sum(),
@@ -185,10 +202,10 @@ impl Verdict {
 
     /// This process has what it had. It is the library's, when that is the target; otherwise the drill's own.
     async fn leaks(&mut self, before: Own) {
-        let settled = tokio::time::Instant::now() + SETTLES;
+        let settled = Instant::now() + SETTLES;
         let mut after = Own::look();
         let grew = |after: &Own| after.descriptors > before.descriptors || after.processes > before.processes;
-        while grew(&after) && tokio::time::Instant::now() < settled {
+        while grew(&after) && Instant::now() < settled {
             tokio::time::sleep(Duration::from_millis(20)).await;
             after = Own::look();
         }

@@ -1,5 +1,6 @@
 //! Who is drilled: our library in this process, or anything that an adapter describes.
 
+use super::policy::Policy;
 use crate::adapter::Adapter;
 use crate::results;
 use crate::scenario::{Era, Scenario};
@@ -70,13 +71,17 @@ impl Target {
     }
 
     /// Its page of the results, without rows.
-    pub(crate) fn page(&self) -> results::Target {
+    pub(crate) fn page(&self, policy: Policy) -> results::Target {
         let (version, settings, speaks) = match self {
             Self::Line => (env!("CARGO_PKG_VERSION").to_owned(), "as it comes".to_owned(), "library"),
             Self::Outside(adapter) => {
                 let speaks = if is_spoken_to_on_pipes(adapter) { "stdio" } else { "http" };
                 (adapter.version.clone(), adapter.settings.clone(), speaks)
             }
+        };
+        let settings = match policy {
+            Policy::Drill if self.is_ours() => format!("{settings}, with the drill's times"),
+            Policy::Drill | Policy::Default => settings,
         };
         results::Target {
             name: self.name().to_owned(),
