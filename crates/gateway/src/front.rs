@@ -4,6 +4,7 @@
 //! streams can be resumed. Either is a session of the library behind, so nothing here knows of lines or of deaths.
 
 mod accept;
+mod admit;
 mod body;
 mod follow;
 mod guard;

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use linetender::session::{self, Agent};
 use linetender::{Line, Rig, RigChange};
+use linetender_wire::frame::Frame;
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
 
@@ -130,9 +131,19 @@ impl Gateway {
         self.0.board.subscribe()
     }
 
+    /// What agents see at this moment.
+    pub(crate) fn seen(&self) -> Arc<Board> {
+        Arc::clone(&self.0.board.borrow())
+    }
+
+    /// A request at a door that stands by itself; `None` if it needs an agent.
+    pub(crate) fn ask(&self, door: &Door, frame: &Frame) -> Option<mux::Answer> {
+        mux::ask(&self.seen(), door, frame)
+    }
+
     /// An agent at a door; `None` if it leads nowhere.
     pub(crate) fn agent(&self, door: &Door, stay: Stay) -> Option<Agent> {
-        let board = self.0.board.borrow().clone();
+        let board = self.seen();
         match door {
             Door::One(name) => {
                 let berth = board.berth(name)?;

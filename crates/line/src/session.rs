@@ -4,6 +4,7 @@
 //! die as often as it likes, or come back as one of the other era: each call gets its answer, or an error that says what
 //! happened. The shim, a gateway's front and an SDK's transport are all this one thing with another pipe.
 
+mod asked;
 mod bridge;
 mod ends;
 mod hear;
@@ -32,6 +33,7 @@ use crate::line::{Event, Line};
 use crate::memory::Page;
 use crate::rig::Rig;
 use crate::server::Server;
+pub use asked::{Replied, ask};
 use ends::{Handed, Reader, Says};
 use hear::Said;
 use questions::Questions;

@@ -30,7 +30,7 @@ const MODERN_FROM: &str = "2026";
 /// The door that a path leads to, or the answer that there is none.
 pub(super) fn door(front: &Front, path: Option<Path<String>>) -> Result<Door, Box<Response>> {
     let Some(Path(name)) = path else { return Ok(Door::All) };
-    let board = front.gateway.board().borrow().clone();
+    let board = front.gateway.seen();
     if board.berth(&name).is_some() {
         return Ok(Door::One(name.into()));
     }

@@ -12,13 +12,16 @@ use serde_json::value::RawValue;
 use crate::names::Naming;
 use crate::splice::{Splice, string};
 
+/// How the name of an address is spelt.
+const URI: &str = "\"uri\"";
+
 /// An answer with the addresses that the agent knows.
 pub(super) fn named(frame: &Frame, id: &str, method: &str, naming: &Naming) -> Bytes {
     let Message::Response { outcome: Some((Outcome::Result, result)), .. } = frame.message() else {
         return frame.text().clone();
     };
     // Most results have no address at all, and are not looked at any further.
-    if *naming == Naming::Plain || !result.contains("\"uri\"") {
+    if *naming == Naming::Plain || !result.contains(URI) {
         return frame.text().clone();
     }
     let mut splice = Splice::of(result);
@@ -36,6 +39,30 @@ pub(super) fn named(frame: &Frame, id: &str, method: &str, naming: &Naming) -> B
         std::borrow::Cow::Borrowed(_) => frame.text().clone(),
         std::borrow::Cow::Owned(result) => frame::reply(id, &result),
     }
+}
+
+/// The same of a text that was not read yet. Nearly all have no address, and need not be.
+pub(super) fn named_text(text: Bytes, id: &str, method: &str, naming: &Naming) -> Bytes {
+    if *naming == Naming::Plain || !std::str::from_utf8(&text).is_ok_and(|text| text.contains(URI)) {
+        return text;
+    }
+    match frame::parse(&text, frame::Limits { length: usize::MAX, depth: usize::MAX }) {
+        Ok(frame) => named(&frame, id, method, naming),
+        Err(_) => text,
+    }
+}
+
+/// The code of an answer that is an error.
+pub(crate) fn error_code(text: &Bytes) -> Option<i64> {
+    #[derive(serde::Deserialize)]
+    struct Error {
+        code: i64,
+    }
+    let frame = frame::parse(text, frame::Limits { length: usize::MAX, depth: usize::MAX }).ok()?;
+    let Message::Response { outcome: Some((Outcome::Error, error)), .. } = frame.message() else {
+        return None;
+    };
+    serde_json::from_str(error).ok().map(|Error { code }| code)
 }
 
 /// A resource changed.
