@@ -1,7 +1,7 @@
 //! Streamable HTTP, both eras at one address: `/mcp` for all servers, `/mcp/NAME` for each.
 //!
-//! A modern request stands by itself: it is an agent for as long as its answer takes. A legacy agent has a session, whose
-//! streams can be resumed. Either is a session of the library behind, so nothing here knows of lines or of deaths.
+//! A modern request stands by itself. A legacy agent has a session, whose streams can be resumed. What either asks is asked of
+//! the library behind, so nothing here knows of lines or of deaths.
 
 mod accept;
 mod admit;
@@ -17,6 +17,7 @@ mod session;
 mod sessions;
 mod sse;
 mod tape;
+mod who;
 
 use std::io;
 use std::sync::Arc;
@@ -71,7 +72,8 @@ pub async fn serve(
     let drain = Duration::from_millis(settings.drain);
     let listener = accept::Bounded::new(listener, settings.connections);
     let mut stopped = front.closing.clone();
-    let serving = axum::serve(listener, router(Arc::clone(&front))).with_graceful_shutdown(async move {
+    let router = router(Arc::clone(&front)).into_make_service_with_connect_info::<who::From>();
+    let serving = axum::serve(listener, router).with_graceful_shutdown(async move {
         stop.await;
         close.send_replace(true);
     });

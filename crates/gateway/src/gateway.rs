@@ -34,8 +34,13 @@ pub(crate) enum Stay {
     /// It has a session: what is kept for it alone can be.
     Session,
     /// Each of its requests stands by itself.
-    Request,
+    Request(Who),
 }
+
+/// What an agent is known by that is nobody from one request to the next: so much that its requests take turns as one
+/// agent's, and no more.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) struct Who(pub(crate) u64);
 
 impl Gateway {
     /// Holds lines to these servers, and dials them.
@@ -137,8 +142,8 @@ impl Gateway {
     }
 
     /// A request at a door that stands by itself; `None` if it needs an agent.
-    pub(crate) fn ask(&self, door: &Door, frame: &Frame) -> Option<mux::Answer> {
-        mux::ask(&self.seen(), door, frame)
+    pub(crate) fn ask(&self, door: &Door, frame: &Frame, of: Who) -> Option<mux::Answer> {
+        mux::ask(&self.seen(), door, frame, of)
     }
 
     /// An agent at a door; `None` if it leads nowhere.
@@ -163,7 +168,8 @@ impl Gateway {
         match (berth.entry.scope, stay) {
             (Scope::Session, Stay::Session) => session::open(berth.entry.server.clone(), &self.0.rig),
             // Who is nobody from one request to the next cannot have anything of its own.
-            (Scope::Session, Stay::Request) | (Scope::Shared, _) => session::join(&berth.line),
+            (_, Stay::Request(Who(of))) => session::join_as(&berth.line, of),
+            (Scope::Shared, Stay::Session) => session::join(&berth.line),
         }
     }
 

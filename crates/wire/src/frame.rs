@@ -85,6 +85,11 @@ impl Frame {
         self.text.as_bytes()
     }
 
+    /// Whether it keeps to limits that may be others than those it was read with.
+    pub fn is_within(&self, limits: Limits) -> bool {
+        self.text.len() <= limits.length && !parse::too_deep(self.text(), limits.depth)
+    }
+
     /// What it is.
     pub fn message(&self) -> Message<'_> {
         match &self.shape {

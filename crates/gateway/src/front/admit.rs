@@ -6,6 +6,7 @@ use linetender::Members;
 use linetender_wire::handshake::MODERN;
 use linetender_wire::http::headers::{METHOD, NAME, PROTOCOL_VERSION, decode};
 use serde_json::json;
+use serde_json::value::RawValue;
 
 use super::post::VERSION;
 use super::reply;
@@ -13,6 +14,9 @@ use crate::splice::string;
 
 /// What a request has to say of its client.
 const CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
+
+/// What it may say of who that is.
+const CLIENT: &str = "io.modelcontextprotocol/clientInfo";
 
 /// Methods that the modern era has no more.
 const REMOVED: [&str; 5] =
@@ -23,18 +27,19 @@ pub(super) const MISSING_CAPABILITY: i32 = -32021;
 pub(super) const UNSUPPORTED_VERSION: i32 = -32022;
 pub(super) const NO_METHOD: i32 = -32601;
 
-/// Lets a request in, or says why not.
-pub(super) fn admit(
+/// Lets a request in, or says why not; and what its client calls itself.
+pub(super) fn admit<'a>(
     headers: &HeaderMap,
     id: &str,
     method: &str,
-    params: Option<&str>,
-) -> Result<(), Box<Response>> {
+    params: Option<&'a str>,
+) -> Result<Option<&'a str>, Box<Response>> {
     let bad = |code, words: &str| Err(Box::new(reply::error(StatusCode::BAD_REQUEST, id, code, words)));
     // MCP 2026-07-28, "Request Metadata": both MUST be there.
     let params = params.and_then(Members::of);
     let meta = params.as_ref().and_then(|params| Members::of(params.get("_meta")?.get()));
     let version = meta.as_ref().and_then(|meta| string(meta.get(VERSION)));
+    let client = meta.as_ref().and_then(|meta| meta.get(CLIENT)).map(RawValue::get);
     let capabilities = meta.and_then(|meta| meta.get(CAPABILITIES));
     let capabilities = capabilities.is_some_and(|value| value.get().starts_with('{'));
     let Some(version) = version.filter(|_| capabilities) else {
@@ -67,7 +72,7 @@ pub(super) fn admit(
         let words = format!("{method} is not of this version");
         return Err(Box::new(reply::error(StatusCode::NOT_FOUND, id, NO_METHOD, &words)));
     }
-    Ok(())
+    Ok(client)
 }
 
 fn agree(headers: &HeaderMap, name: &HeaderName, said: Option<&str>, id: &str) -> Result<(), Box<Response>> {

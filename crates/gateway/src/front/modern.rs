@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use axum::response::Response;
 use bytes::Bytes;
-use http::{HeaderMap, StatusCode};
+use http::StatusCode;
+use http::request::Parts;
 use linetender::session::{Agent, Replied};
 use linetender_wire::frame::{self, Frame, Message};
 use serde_json::json;
@@ -13,6 +14,7 @@ use tokio::sync::mpsc;
 
 use super::admit::{HEADER_MISMATCH, MISSING_CAPABILITY, NO_METHOD, UNSUPPORTED_VERSION, admit};
 use super::tape::{Tape, There};
+use super::who::who;
 use super::{Front, body, reply, sse};
 use crate::board::Door;
 use crate::gateway::Stay;
@@ -33,18 +35,19 @@ struct Exchange {
 }
 
 /// Answers one message.
-pub(super) async fn answer(front: Arc<Front>, door: Door, headers: &HeaderMap, frame: Frame) -> Response {
+pub(super) async fn answer(front: Arc<Front>, door: Door, head: &Parts, frame: Frame) -> Response {
     let Message::Request { id, method, params } = frame.message() else {
         // Nothing that a modern agent could tell us by itself concerns anybody.
         return reply::accepted();
     };
-    if let Err(refused) = admit(headers, id, method, params) {
-        return *refused;
-    }
-    if let Some(answer) = front.gateway.ask(&door, &frame) {
+    let who = match admit(&head.headers, id, method, params) {
+        Ok(client) => who(head, client),
+        Err(refused) => return *refused,
+    };
+    if let Some(answer) = front.gateway.ask(&door, &frame, who) {
         return alone(answer).await;
     }
-    let Some(agent) = front.gateway.agent(&door, Stay::Request) else {
+    let Some(agent) = front.gateway.agent(&door, Stay::Request(who)) else {
         return reply::error(StatusCode::NOT_FOUND, id, 7007, "this server was taken away");
     };
     let listens = method == "subscriptions/listen";
@@ -80,16 +83,16 @@ async fn alone(mut answer: mux::Answer) -> Response {
 /// Carries an answer that takes its time into the response, unless nobody reads that.
 async fn late(mut answer: mux::Answer, out: mpsc::Sender<Bytes>) {
     loop {
-        let piece = tokio::select! {
+        tokio::select! {
             Replied { text, .. } = &mut answer => {
                 let _ = out.send(sse::event(None, text)).await;
                 return;
             }
             () = out.closed() => return,
-            () = tokio::time::sleep(KEEPALIVE) => sse::COMMENT,
-        };
-        if out.send(piece).await.is_err() {
-            return;
+            () = tokio::time::sleep(KEEPALIVE) => {
+                // Without room for it nobody reads; the call goes by its own time all the same.
+                let _ = out.try_send(sse::COMMENT);
+            }
         }
     }
 }
@@ -191,5 +194,33 @@ fn status(error: Option<i64>) -> StatusCode {
         Some(Ok(NO_METHOD)) => StatusCode::NOT_FOUND,
         Some(Ok(HEADER_MISMATCH | MISSING_CAPABILITY | UNSUPPORTED_VERSION)) => StatusCode::BAD_REQUEST,
         _ => StatusCode::OK,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{KEEPALIVE, late};
+    use bytes::Bytes;
+    use linetender::session::Replied;
+    use tokio::sync::{mpsc, oneshot};
+
+    #[tokio::test(start_paused = true)]
+    async fn o06_a_call_whose_stream_nobody_reads_still_ends_in_its_time() {
+        let (over, ended) = oneshot::channel();
+        let answer = Box::pin(async move {
+            tokio::time::sleep(KEEPALIVE * 10).await;
+            let _ = over.send(());
+            Replied { text: Bytes::from_static(b"{}"), error: None }
+        });
+        // Room for less than is said in the meantime.
+        let (out, mut unread) = mpsc::channel(2);
+        let mut tasks = tokio::task::JoinSet::new();
+        tasks.spawn(late(answer, out));
+        tokio::time::timeout(KEEPALIVE * 11, ended).await.expect("it goes by its own time").unwrap();
+        let mut last = Bytes::new();
+        while let Some(piece) = unread.recv().await {
+            last = piece;
+        }
+        assert_eq!(last, "data: {}\n\n", "and whoever reads at last has the answer");
     }
 }

@@ -82,7 +82,7 @@ async fn answer(
     let modern = frames.iter().any(|frame| is_modern(frame, &head.headers));
     match (modern, frames.len(), is_batch) {
         (true, 1, false) => match frames.pop() {
-            Some(frame) => modern::answer(front, door, &head.headers, frame).await,
+            Some(frame) => modern::answer(front, door, head, frame).await,
             None => reply::accepted(),
         },
         (true, ..) => reply::error(StatusCode::BAD_REQUEST, "null", -32600, "there are no batches any more"),

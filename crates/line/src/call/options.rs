@@ -21,6 +21,7 @@ use crate::turns::Caller;
 pub struct Options {
     pub(crate) deadline: Deadline,
     pub(crate) progress: Option<OnProgress>,
+    /// Who calls, among agents that share the line: they take turns.
     pub(crate) caller: Caller,
 }
 
@@ -49,12 +50,6 @@ impl Options {
     #[must_use]
     pub fn deadline(mut self, deadline: Deadline) -> Self {
         self.deadline = deadline;
-        self
-    }
-
-    /// Says who calls, among agents that share the line: they take turns.
-    pub(crate) const fn caller(mut self, caller: Caller) -> Self {
-        self.caller = caller;
         self
     }
 

@@ -47,12 +47,12 @@ pub struct Replied {
 /// A modern agent's request that stands by itself, on a line that it shares. `None` if it needs a session: because more than
 /// its answer may come of it, or because it is none, or larger than the line's limits.
 ///
-/// Dropping the future takes the request back.
-pub fn ask(line: &Line, frame: &Frame) -> Option<impl Future<Output = Replied> + Send + use<>> {
+/// `of` is whatever its agent is known by: requests of the same take turns as those of one agent. Dropping the future takes
+/// the request back.
+pub fn ask(line: &Line, frame: &Frame, of: u64) -> Option<impl Future<Output = Replied> + Send + use<>> {
     let Message::Request { id, method, params } = frame.message() else { return None };
-    let limits = super::limits(line.policy());
     let alone = !matches!(method, "ping" | "initialize" | "subscriptions/listen");
-    if !alone || Params::of(params).token().is_some() || frame.text().len() > limits.length {
+    if !alone || Params::of(params).token().is_some() || !frame.is_within(super::limits(line.policy())) {
         return None;
     }
     let asked = Asked {
@@ -64,7 +64,7 @@ pub fn ask(line: &Line, frame: &Frame) -> Option<impl Future<Output = Replied> +
         level: None,
         promised: Arc::default(),
         progress: None,
-        caller: None,
+        caller: Caller::Known(of),
         rounds: None,
     };
     Some(asked.answered())

@@ -132,7 +132,7 @@ impl Session {
             level: open.level.clone(),
             promised: Arc::clone(&open.promised),
             progress,
-            caller: open.seat,
+            caller: open.caller,
             rounds: Some(self.rounds.0.clone()),
         };
         let to_agent = self.to_agent.clone();
