@@ -13,6 +13,7 @@ pub mod doors;
 mod exact;
 mod failure;
 pub mod figures;
+pub mod gates;
 mod history;
 mod offers;
 pub mod proxy;
