@@ -6,12 +6,14 @@
 mod accept;
 mod admit;
 mod body;
+mod connections;
 mod follow;
 mod guard;
 mod health;
 mod legacy;
 mod modern;
 mod post;
+mod pulse;
 mod reply;
 mod session;
 mod sessions;
@@ -30,6 +32,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use crate::gateway::Gateway;
+use pulse::Pulse;
 use sessions::Sessions;
 
 /// What handlers share.
@@ -37,6 +40,7 @@ pub(crate) struct Front {
     gateway: Gateway,
     guard: guard::Guard,
     sessions: Sessions,
+    pulse: Pulse,
     /// Whether it is about to end: streams that would never end by themselves do so now.
     closing: watch::Receiver<bool>,
 }
@@ -53,7 +57,7 @@ pub enum Served {
 /// Serves agents on this socket until `stop`, and then for no longer than the settings' drain.
 ///
 /// # Errors
-/// If the socket breaks.
+/// None at present: a socket that does not accept is asked again.
 pub async fn serve(
     gateway: &Gateway,
     listener: TcpListener,
@@ -65,15 +69,17 @@ pub async fn serve(
         gateway: gateway.clone(),
         guard: guard::Guard::new(settings),
         sessions: Sessions::new(settings.sessions, Duration::from_millis(settings.session_idle)),
+        pulse: Pulse::default(),
         closing,
     });
     let mut tasks = JoinSet::new();
     tasks.spawn(sessions::sweep(Arc::clone(&front)));
+    let beating = Arc::clone(&front);
+    tasks.spawn(async move { beating.pulse.run().await });
     let drain = Duration::from_millis(settings.drain);
     let listener = accept::Bounded::new(listener, settings.connections);
     let mut stopped = front.closing.clone();
-    let router = router(Arc::clone(&front)).into_make_service_with_connect_info::<who::From>();
-    let serving = axum::serve(listener, router).with_graceful_shutdown(async move {
+    tasks.spawn(async move {
         stop.await;
         close.send_replace(true);
     });
@@ -82,11 +88,11 @@ pub async fn serve(
         tokio::time::sleep(drain).await;
     };
     let served = tokio::select! {
-        served = serving => served.map(|()| Served::Finished),
-        () = late => Ok(Served::Cut),
+        () = connections::serve(listener, router(Arc::clone(&front)), front.closing.clone()) => Served::Finished,
+        () = late => Served::Cut,
     };
     front.sessions.end_all();
-    served
+    Ok(served)
 }
 
 fn router(front: Arc<Front>) -> Router {

@@ -30,8 +30,8 @@ use crate::tender::Inbox;
 use crate::turns::{Full, Seat, Turns};
 use crate::wishes::Wishes;
 use after::After;
-pub(crate) use options::OnProgress;
 pub use options::{Deadline, Options};
+pub(crate) use options::{OnProgress, Way};
 use out::{Out, Time, Try};
 pub use params::Members;
 pub(crate) use params::{
@@ -259,7 +259,13 @@ impl Call<'_> {
         let progress = self.options.progress.clone();
         let heed = Heed::of(params.token(), progress);
         let text = |id| self.text(id, link, &params);
-        let (entry, answer) = match link.ledger.register(Some(heed), record, text) {
+        let seat = match self.options.way {
+            Way::Handed => {
+                link.ledger.register(Some(heed), record, text).map(|(entry, answer)| (entry, answer, None))
+            }
+            Way::Carried => link.ledger.carry(Some(heed), record, text),
+        };
+        let (entry, answer, exchange) = match seat {
             Ok(seat) => seat,
             Err(NoSeat::Sealed) => {
                 // The death is published a moment after the seal.
@@ -285,7 +291,7 @@ impl Call<'_> {
                 );
             }
         };
-        Out::new(self.shared, link, entry, until).wait(answer, time).await
+        Out::new(self.shared, link, entry, until).wait(answer, exchange, time).await
     }
 
     fn text(&self, id: u64, link: &Link, params: &Params<'_>) -> Bytes {

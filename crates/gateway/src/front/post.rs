@@ -49,6 +49,7 @@ pub(super) async fn post(
         Ok(door) => door,
         Err(nowhere) => return *nowhere,
     };
+    front.pulse.beat();
     let (head, body) = request.into_parts();
     if let Some(refused) = unacceptable(&head.headers) {
         return refused;

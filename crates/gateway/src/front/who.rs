@@ -5,29 +5,20 @@
 //! are taken for one and share its turns, which is less than each would like and never less than one agent's part.
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 
-use axum::extract::connect_info::{ConnectInfo, Connected};
-use axum::serve::IncomingStream;
 use http::header::AUTHORIZATION;
 use http::request::Parts;
 
-use super::accept::Bounded;
 use crate::gateway::Who;
 
 /// Where a connection comes from. Its port is another for each connection, and says nothing.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct From(IpAddr);
-
-impl Connected<IncomingStream<'_, Bounded>> for From {
-    fn connect_info(stream: IncomingStream<'_, Bounded>) -> Self {
-        Self(SocketAddr::ip(stream.remote_addr()))
-    }
-}
+pub(super) struct From(pub(super) IpAddr);
 
 /// Whose this request is; `client` is what it says of itself, as it was spelt.
 pub(super) fn who(head: &Parts, client: Option<&str>) -> Who {
-    let from = head.extensions.get::<ConnectInfo<From>>().map(|ConnectInfo(From(address))| *address);
+    let from = head.extensions.get::<From>().map(|From(address)| *address);
     // Kept as a number alone: what it shows for itself is a secret.
     let mut hasher = DefaultHasher::new();
     (from, head.headers.get(AUTHORIZATION).map(http::HeaderValue::as_bytes), client).hash(&mut hasher);
@@ -36,12 +27,12 @@ pub(super) fn who(head: &Parts, client: Option<&str>) -> Who {
 
 #[cfg(test)]
 mod tests {
-    use super::{ConnectInfo, From, who};
+    use super::{From, who};
     use http::request::Parts;
 
     fn head(from: [u8; 4], token: &str) -> Parts {
         let (mut head, ()) = http::Request::new(()).into_parts();
-        head.extensions.insert(ConnectInfo(From(from.into())));
+        head.extensions.insert(From(from.into()));
         head.headers.insert("authorization", token.parse().unwrap());
         head
     }

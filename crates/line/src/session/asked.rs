@@ -12,7 +12,7 @@ use tokio::sync::mpsc;
 
 use super::rounds::{self, Round};
 use super::{bridge, replies};
-use crate::call::{OnProgress, Options, Params};
+use crate::call::{OnProgress, Options, Params, Way};
 use crate::catalogue::Kind;
 use crate::line::Line;
 use crate::turns::Caller;
@@ -47,8 +47,8 @@ pub struct Replied {
 /// A modern agent's request that stands by itself, on a line that it shares. `None` if it needs a session: because more than
 /// its answer may come of it, or because it is none, or larger than the line's limits.
 ///
-/// `of` is whatever its agent is known by: requests of the same take turns as those of one agent. Dropping the future takes
-/// the request back.
+/// `of` is whatever its agent is known by: requests of the same take turns as those of one agent. It goes as far as the future
+/// is polled; dropping that takes it back.
 pub fn ask(line: &Line, frame: &Frame, of: u64) -> Option<impl Future<Output = Replied> + Send + use<>> {
     let Message::Request { id, method, params } = frame.message() else { return None };
     let alone = !matches!(method, "ping" | "initialize" | "subscriptions/listen");
@@ -88,7 +88,7 @@ impl Asked {
             _ if quoted => return ours(replies::discovered(&line, &id, &promised).await),
             _ => {}
         }
-        let options = Options { deadline: line.deadline(), progress, caller };
+        let options = Options { deadline: line.deadline(), progress, caller, way: Way::Carried };
         let params = match level {
             Some(level) if line.era() == Some(Era::Modern) => {
                 Some(bridge::with_log_level(params.as_deref(), &level))

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use linetender_core::Generation;
 use linetender_wire::frame::{self, Frame, Message};
 use linetender_wire::handshake::Era;
-use linetender_wire::{About, Item, queue};
+use linetender_wire::{About, Item, Steady, queue};
 use tokio::sync::broadcast::error::RecvError;
 
 use super::asked::{Asked, Replied};
@@ -136,10 +136,10 @@ impl Session {
             rounds: Some(self.rounds.0.clone()),
         };
         let to_agent = self.to_agent.clone();
-        let task = self.tasks.spawn(async move {
+        let task = self.tasks.spawn(Steady::new(Box::pin(async move {
             let Replied { text, .. } = asked.answered().await;
             let _ = to_agent.send(frame::one_line(text)).await;
-        });
+        })));
         self.running.insert(id.into(), task);
         None
     }
