@@ -101,6 +101,11 @@ impl Answer {
     pub fn with_id(&self, id: &str) -> Bytes {
         self.frame.with_id(id)
     }
+
+    /// The same without a copy of a message that is this long.
+    pub(crate) fn around_id(&self, id: &str, long: usize) -> Option<[Bytes; 3]> {
+        if self.frame.text().len() < long { None } else { self.frame.around_id(id) }
+    }
 }
 
 impl Call<'_> {

@@ -13,6 +13,7 @@ mod recall;
 mod replies;
 mod rounds;
 mod subscriptions;
+mod text;
 
 use std::collections::HashMap;
 use std::pin::Pin;
@@ -41,6 +42,7 @@ use questions::Questions;
 pub(crate) use replies::TOO_MANY_QUESTIONS;
 use rounds::Round;
 use subscriptions::Subscriptions;
+pub use text::Text;
 
 /// Frames that wait to be read by the agent, and how much they may weigh.
 const TO_AGENT: usize = 1024;

@@ -134,6 +134,18 @@ impl Frame {
         }
     }
 
+    /// The same without a copy: what stands before the id, another id, and what stands behind it. `None` if it has none.
+    pub fn around_id(&self, id: &str) -> Option<[Bytes; 3]> {
+        match &self.shape {
+            Shape::Request { id: old, .. } | Shape::Response { id: Some(old), .. } => {
+                let old = old.range();
+                let (before, behind) = (self.text().slice(..old.start), self.text().slice(old.end..));
+                Some([before, Bytes::copy_from_slice(id.as_bytes()), behind])
+            }
+            Shape::Notification { .. } | Shape::Response { id: None, .. } => None,
+        }
+    }
+
     /// The same text with other params in place of its own.
     #[must_use]
     pub fn with_params(&self, new: &str) -> Bytes {

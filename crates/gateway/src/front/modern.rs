@@ -71,7 +71,7 @@ pub(super) async fn answer(front: Arc<Front>, door: Door, head: &Parts, frame: F
 #[expect(clippy::disallowed_methods, reason = "it ends with the response that it writes")]
 async fn alone(mut answer: mux::Answer) -> Response {
     match tokio::time::timeout(QUIET, &mut answer).await {
-        Ok(Replied { text, error }) => reply::json(status(error), text),
+        Ok(Replied { text, error }) => reply::answer(status(error), text),
         Err(_) => {
             let (out, body) = body::stream();
             tokio::spawn(late(answer, out));
@@ -85,7 +85,7 @@ async fn late(mut answer: mux::Answer, out: mpsc::Sender<Bytes>) {
     loop {
         tokio::select! {
             Replied { text, .. } = &mut answer => {
-                let _ = out.send(sse::event(None, text)).await;
+                let _ = out.send(sse::event(None, text.whole())).await;
                 return;
             }
             () = out.closed() => return,
@@ -210,7 +210,7 @@ mod tests {
         let answer = Box::pin(async move {
             tokio::time::sleep(KEEPALIVE * 10).await;
             let _ = over.send(());
-            Replied { text: Bytes::from_static(b"{}"), error: None }
+            Replied { text: Bytes::from_static(b"{}").into(), error: None }
         });
         // Room for less than is said in the meantime.
         let (out, mut unread) = mpsc::channel(2);

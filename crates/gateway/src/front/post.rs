@@ -93,12 +93,15 @@ async fn answer(
 
 /// Whether a message belongs to the modern era: by its own word, or by its header's.
 fn is_modern(frame: &Frame, headers: &HeaderMap) -> bool {
-    let newer = |version: &str| version >= MODERN_FROM;
+    let header = headers.get(PROTOCOL_VERSION).and_then(|value| value.to_str().ok());
+    let newer = header.is_some_and(|version| version >= MODERN_FROM);
     match frame.message() {
-        Message::Request { params, .. } if version(params).is_some() => true,
-        Message::Request { method: "initialize", .. } => false,
-        Message::Request { method: "server/discover", .. } => true,
-        _ => headers.get(PROTOCOL_VERSION).and_then(|value| value.to_str().ok()).is_some_and(newer),
+        Message::Request { method: "initialize", params, .. } => version(params).is_some(),
+        // Where a header says so, nobody needs to look any further.
+        Message::Request { method, params, .. } => {
+            newer || method == "server/discover" || version(params).is_some()
+        }
+        Message::Notification { .. } | Message::Response { .. } => newer,
     }
 }
 

@@ -35,7 +35,7 @@ fn routed(view: &View, frame: &Frame, of: Who) -> Option<Answer> {
         [Act::Tell(text)] => {
             let text = std::mem::take(text);
             let error = results::error_code(&text);
-            Some(Box::pin(std::future::ready(Replied { text, error })))
+            Some(Box::pin(std::future::ready(Replied { text: text.into(), error })))
         }
         [Act::Ask { to, text, .. }] => {
             let route = view.route(*to)?;

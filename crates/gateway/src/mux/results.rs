@@ -6,6 +6,7 @@
 
 use bytes::Bytes;
 use linetender::Members;
+use linetender::session::Text;
 use linetender_wire::frame::{self, Frame, Message, Outcome};
 use serde_json::value::RawValue;
 
@@ -42,13 +43,15 @@ pub(super) fn named(frame: &Frame, id: &str, method: &str, naming: &Naming) -> B
 }
 
 /// The same of a text that was not read yet. Nearly all have no address, and need not be.
-pub(super) fn named_text(text: Bytes, id: &str, method: &str, naming: &Naming) -> Bytes {
-    if *naming == Naming::Plain || !std::str::from_utf8(&text).is_ok_and(|text| text.contains(URI)) {
+pub(super) fn named_text(text: Text, id: &str, method: &str, naming: &Naming) -> Text {
+    let has_one = |piece: &Bytes| memchr::memmem::find(piece, URI.as_bytes()).is_some();
+    if *naming == Naming::Plain || !text.pieces().iter().any(has_one) {
         return text;
     }
+    let text = text.whole();
     match frame::parse(&text, frame::Limits { length: usize::MAX, depth: usize::MAX }) {
-        Ok(frame) => named(&frame, id, method, naming),
-        Err(_) => text,
+        Ok(frame) => named(&frame, id, method, naming).into(),
+        Err(_) => text.into(),
     }
 }
 

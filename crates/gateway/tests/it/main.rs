@@ -5,6 +5,7 @@
 
 mod alone;
 mod caller;
+mod carried;
 mod corners;
 mod eras;
 mod faults;

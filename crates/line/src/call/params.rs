@@ -27,11 +27,18 @@ impl<'a> Params<'a> {
         if let Some(text) = text.filter(|text| text.contains("_meta"))
             && let Some(meta) = member(text, "_meta").filter(|meta| text[meta.clone()].starts_with('{'))
         {
-            params.token = member(&text[meta.clone()], TOKEN)
-                .map(|token| meta.start + token.start..meta.start + token.end);
+            if may_name(&text[meta.clone()], TOKEN) {
+                params.token = member(&text[meta.clone()], TOKEN)
+                    .map(|token| meta.start + token.start..meta.start + token.end);
+            }
             params.meta = Some(meta);
         }
         params
+    }
+
+    /// Whether whoever wrote these wants to hear of progress.
+    pub(crate) fn asks_for_progress(text: Option<&'a str>) -> bool {
+        text.is_some_and(|text| may_name(text, TOKEN)) && Self::of(text).token().is_some()
     }
 
     /// The caller's own token, as it was spelt.
@@ -116,6 +123,11 @@ pub(crate) fn without_modern_meta(text: &str) -> String {
         }
     }
     format!("{}{{{}}}{}", &text[..meta.start], kept.join(","), &text[meta.end..])
+}
+
+/// Whether a member of this name can be in here. Names may be spelt with escapes, which hardly any are.
+fn may_name(text: &str, name: &str) -> bool {
+    text.contains(name) || text.contains('\\')
 }
 
 /// Where a member of an object lies in its text.
@@ -240,6 +252,12 @@ mod tests {
         // An odd name is no reason to let somebody else's token through: on a shared line it may be the number of another.
         let odd = r#"{"\ud800":1,"_meta":{"\udc00":2,"progressToken":7}}"#;
         assert_eq!(Params::of(Some(odd)).spell(9, false, None).unwrap(), odd.replace(":7", ":9"));
+        let escaped = r#"{"_meta":{"progress\u0054oken":7}}"#;
+        assert_eq!(Params::of(Some(escaped)).spell(9, false, None).unwrap(), escaped.replace(":7", ":9"));
+        assert!(
+            Params::asks_for_progress(Some(escaped))
+                && !Params::asks_for_progress(Some(r#"{"a":"progressToken"}"#))
+        );
         // Nothing is touched where nothing concerns us, and a token is added only for whoever wants one.
         let plain = r#"{"name":"echo","arguments":{"_meta":{"progressToken":3}}}"#;
         assert_eq!(Params::of(Some(plain)).spell(9, false, None).unwrap(), plain);

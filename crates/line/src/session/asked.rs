@@ -11,6 +11,7 @@ use linetender_wire::handshake::{Era, Greeting};
 use tokio::sync::mpsc;
 
 use super::rounds::{self, Round};
+use super::text::Text;
 use super::{bridge, replies};
 use crate::call::{OnProgress, Options, Params, Way};
 use crate::catalogue::Kind;
@@ -38,8 +39,8 @@ pub(super) struct Asked {
 /// The answer to a request, as the agent is to read it.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Replied {
-    /// The whole message.
-    pub text: Bytes,
+    /// The message.
+    pub text: Text,
     /// The code, if it is an error of the server's.
     pub error: Option<i64>,
 }
@@ -52,7 +53,7 @@ pub struct Replied {
 pub fn ask(line: &Line, frame: &Frame, of: u64) -> Option<impl Future<Output = Replied> + Send + use<>> {
     let Message::Request { id, method, params } = frame.message() else { return None };
     let alone = !matches!(method, "ping" | "initialize" | "subscriptions/listen");
-    if !alone || Params::of(params).token().is_some() || !frame.is_within(super::limits(line.policy())) {
+    if !alone || Params::asks_for_progress(params) || !frame.is_within(super::limits(line.policy())) {
         return None;
     }
     let asked = Asked {
@@ -73,7 +74,7 @@ pub fn ask(line: &Line, frame: &Frame, of: u64) -> Option<impl Future<Output = R
 impl Asked {
     pub(super) async fn answered(self) -> Replied {
         let Self { line, era, id, method, params, level, promised, progress, caller, rounds } = self;
-        let ours = |text| Replied { text, error: None };
+        let ours = |text: Bytes| Replied { text: text.into(), error: None };
         // It is the first request of many agents, and then nobody knows yet whether the server can read it.
         let quoted = era == Era::Modern
             && &*method == "server/discover"

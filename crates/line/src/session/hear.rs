@@ -122,7 +122,7 @@ impl Session {
             return Some(answer);
         }
         // One that did not ask for progress must not get any: some agents hang up on it.
-        let progress = Params::of(params).token().map(|_| progress_to(&self.to_agent));
+        let progress = Params::asks_for_progress(params).then(|| progress_to(&self.to_agent));
         let asked = Asked {
             line,
             era: open.era,
@@ -138,7 +138,7 @@ impl Session {
         let to_agent = self.to_agent.clone();
         let task = self.tasks.spawn(Steady::new(Box::pin(async move {
             let Replied { text, .. } = asked.answered().await;
-            let _ = to_agent.send(frame::one_line(text)).await;
+            let _ = to_agent.send(frame::one_line(text.whole())).await;
         })));
         self.running.insert(id.into(), task);
         None
