@@ -19,6 +19,7 @@ pub mod drills;
 mod exact;
 mod failure;
 pub mod figures;
+pub mod gates;
 mod history;
 mod offers;
 mod process;

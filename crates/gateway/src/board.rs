@@ -125,6 +125,11 @@ impl View {
         Self { routes, offer }
     }
 
+    /// Somebody looks, and may want what is seen: servers that are started for the first agent are started now.
+    pub(crate) fn wake(&self) {
+        self.routes.iter().for_each(|route| route.berth.line.wake());
+    }
+
     pub(crate) fn names(&self) -> Vec<&str> {
         self.routes.iter().map(|route| route.berth.name()).collect()
     }

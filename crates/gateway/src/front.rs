@@ -1,21 +1,25 @@
 //! Streamable HTTP, both eras at one address: `/mcp` for all servers, `/mcp/NAME` for each.
 //!
-//! A modern request stands by itself: it is an agent for as long as its answer takes. A legacy agent has a session, whose
-//! streams can be resumed. Either is a session of the library behind, so nothing here knows of lines or of deaths.
+//! A modern request stands by itself. A legacy agent has a session, whose streams can be resumed. What either asks is asked of
+//! the library behind, so nothing here knows of lines or of deaths.
 
 mod accept;
+mod admit;
 mod body;
+mod connections;
 mod follow;
 mod guard;
 mod health;
 mod legacy;
 mod modern;
 mod post;
+mod pulse;
 mod reply;
 mod session;
 mod sessions;
 mod sse;
 mod tape;
+mod who;
 
 use std::io;
 use std::sync::Arc;
@@ -28,6 +32,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use crate::gateway::Gateway;
+use pulse::Pulse;
 use sessions::Sessions;
 
 /// What handlers share.
@@ -35,6 +40,7 @@ pub(crate) struct Front {
     gateway: Gateway,
     guard: guard::Guard,
     sessions: Sessions,
+    pulse: Pulse,
     /// Whether it is about to end: streams that would never end by themselves do so now.
     closing: watch::Receiver<bool>,
 }
@@ -51,7 +57,7 @@ pub enum Served {
 /// Serves agents on this socket until `stop`, and then for no longer than the settings' drain.
 ///
 /// # Errors
-/// If the socket breaks.
+/// None at present: a socket that does not accept is asked again.
 pub async fn serve(
     gateway: &Gateway,
     listener: TcpListener,
@@ -63,14 +69,17 @@ pub async fn serve(
         gateway: gateway.clone(),
         guard: guard::Guard::new(settings),
         sessions: Sessions::new(settings.sessions, Duration::from_millis(settings.session_idle)),
+        pulse: Pulse::default(),
         closing,
     });
     let mut tasks = JoinSet::new();
     tasks.spawn(sessions::sweep(Arc::clone(&front)));
+    let beating = Arc::clone(&front);
+    tasks.spawn(async move { beating.pulse.run().await });
     let drain = Duration::from_millis(settings.drain);
     let listener = accept::Bounded::new(listener, settings.connections);
     let mut stopped = front.closing.clone();
-    let serving = axum::serve(listener, router(Arc::clone(&front))).with_graceful_shutdown(async move {
+    tasks.spawn(async move {
         stop.await;
         close.send_replace(true);
     });
@@ -79,11 +88,11 @@ pub async fn serve(
         tokio::time::sleep(drain).await;
     };
     let served = tokio::select! {
-        served = serving => served.map(|()| Served::Finished),
-        () = late => Ok(Served::Cut),
+        () = connections::serve(listener, router(Arc::clone(&front)), front.closing.clone()) => Served::Finished,
+        () = late => Served::Cut,
     };
     front.sessions.end_all();
-    served
+    Ok(served)
 }
 
 fn router(front: Arc<Front>) -> Router {

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use linetender::session::{self, Agent};
 use linetender::{Line, Rig, RigChange};
+use linetender_wire::frame::Frame;
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
 
@@ -36,7 +37,7 @@ pub(crate) enum Stay {
     /// It has a session: what is kept for it alone can be.
     Session,
     /// Each of its requests stands by itself.
-    Request,
+    Request(Who),
 }
 
 /// Why somebody cannot be an agent here.
@@ -47,6 +48,11 @@ pub(crate) enum NoAgent {
     /// It would take a line of its own, and there are as many as there may be.
     Full,
 }
+
+/// What an agent is known by that is nobody from one request to the next: so much that its requests take turns as one
+/// agent's, and no more.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) struct Who(pub(crate) u64);
 
 impl Gateway {
     /// Holds lines to these servers, and dials them.
@@ -143,9 +149,19 @@ impl Gateway {
         self.0.board.subscribe()
     }
 
+    /// What agents see at this moment.
+    pub(crate) fn seen(&self) -> Arc<Board> {
+        Arc::clone(&self.0.board.borrow())
+    }
+
+    /// A request at a door that stands by itself; `None` if it needs an agent.
+    pub(crate) fn ask(&self, door: &Door, frame: &Frame, of: Who) -> Option<mux::Answer> {
+        mux::ask(&self.seen(), door, frame, of)
+    }
+
     /// An agent at a door.
     pub(crate) fn agent(&self, door: &Door, stay: Stay) -> Result<Agent, NoAgent> {
-        let board = self.0.board.borrow().clone();
+        let board = self.seen();
         match door {
             Door::One(name) => {
                 let berth = board.berth(name).ok_or(NoAgent::Nowhere)?;
@@ -169,7 +185,8 @@ impl Gateway {
                 self.0.seats.take(left, || session::open(berth.entry.server.clone(), &self.0.rig))
             }
             // Who is nobody from one request to the next cannot have anything of its own.
-            (Scope::Session, Stay::Request) | (Scope::Shared, _) => Some(session::join(&berth.line)),
+            (_, Stay::Request(Who(of))) => Some(session::join_as(&berth.line, of)),
+            (Scope::Shared, Stay::Session) => Some(session::join(&berth.line)),
         }
     }
 

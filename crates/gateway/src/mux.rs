@@ -7,6 +7,7 @@
 mod acts;
 mod asks;
 mod greet;
+mod once;
 mod results;
 mod run;
 mod subscriptions;
@@ -21,6 +22,8 @@ use linetender::{Era, Kind};
 use linetender_wire::frame::{self, Frame, Message};
 
 pub(crate) use acts::{Full, request_id};
+pub(crate) use once::{Answer, ask};
+pub(crate) use results::error_code;
 pub(crate) use run::open;
 
 use crate::board::View;

@@ -30,8 +30,8 @@ use crate::tender::Inbox;
 use crate::turns::{Full, Seat, Turns};
 use crate::wishes::Wishes;
 use after::After;
-pub(crate) use options::OnProgress;
 pub use options::{Deadline, Options};
+pub(crate) use options::{OnProgress, Way};
 use out::{Out, Time, Try};
 pub use params::Members;
 pub(crate) use params::{
@@ -100,6 +100,11 @@ impl Answer {
     /// The whole message with another id in place of ours.
     pub fn with_id(&self, id: &str) -> Bytes {
         self.frame.with_id(id)
+    }
+
+    /// The same without a copy of a message that is this long.
+    pub(crate) fn around_id(&self, id: &str, long: usize) -> Option<[Bytes; 3]> {
+        if self.frame.text().len() < long { None } else { self.frame.around_id(id) }
     }
 }
 
@@ -259,7 +264,13 @@ impl Call<'_> {
         let progress = self.options.progress.clone();
         let heed = Heed::of(params.token(), progress);
         let text = |id| self.text(id, link, &params);
-        let (entry, answer) = match link.ledger.register(Some(heed), record, text) {
+        let seat = match self.options.way {
+            Way::Handed => {
+                link.ledger.register(Some(heed), record, text).map(|(entry, answer)| (entry, answer, None))
+            }
+            Way::Carried => link.ledger.carry(Some(heed), record, text),
+        };
+        let (entry, answer, exchange) = match seat {
             Ok(seat) => seat,
             Err(NoSeat::Sealed) => {
                 // The death is published a moment after the seal.
@@ -285,7 +296,7 @@ impl Call<'_> {
                 );
             }
         };
-        Out::new(self.shared, link, entry, until).wait(answer, time).await
+        Out::new(self.shared, link, entry, until).wait(answer, exchange, time).await
     }
 
     fn text(&self, id: u64, link: &Link, params: &Params<'_>) -> Bytes {

@@ -10,7 +10,7 @@ use std::sync::{Arc, OnceLock, PoisonError};
 use linetender_core::{Evidence, Generation, Instant, Record, Vitals};
 use linetender_wire::frame::{self, Frame, Message, Outcome};
 use linetender_wire::handshake::Era;
-use linetender_wire::seam::{Listener, Loss, Outbox, Outgoing, Refused, Ticket};
+use linetender_wire::seam::{Exchange, Listener, Loss, Outbox, Outgoing, Refused, Ticket};
 use linetender_wire::{About, Detail, Item, Redacted, Seen, queue};
 use tokio::sync::{Notify, mpsc, oneshot};
 
@@ -129,6 +129,27 @@ impl Ledger {
         record: Record,
         text: impl FnOnce(u64) -> bytes::Bytes,
     ) -> Result<(Arc<Entry>, oneshot::Receiver<Reply>), NoSeat> {
+        self.seat(heed, record, text, |outbox, outgoing| outbox.send(outgoing))
+            .map(|(entry, answer, ())| (entry, answer))
+    }
+
+    /// The same for a caller that carries its call's exchange, if that has one.
+    pub(crate) fn carry(
+        &self,
+        heed: Option<Heed>,
+        record: Record,
+        text: impl FnOnce(u64) -> bytes::Bytes,
+    ) -> Result<(Arc<Entry>, oneshot::Receiver<Reply>, Option<Exchange>), NoSeat> {
+        self.seat(heed, record, text, Outbox::carry)
+    }
+
+    fn seat<T>(
+        &self,
+        heed: Option<Heed>,
+        record: Record,
+        text: impl FnOnce(u64) -> bytes::Bytes,
+        send: impl FnOnce(&Outbox, Outgoing) -> Result<T, Refused>,
+    ) -> Result<(Arc<Entry>, oneshot::Receiver<Reply>, T), NoSeat> {
         let outbox = self.outbox.get().ok_or(NoSeat::Sealed)?;
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
         let (entry, answer) = Entry::new(id, heed, record, Arc::clone(&self.last));
@@ -141,15 +162,16 @@ impl Ledger {
             book.calls.insert(id, Arc::clone(&entry));
         }
         let ticket = Some(Arc::clone(&entry) as Arc<dyn Ticket>);
-        let sent = outbox.send(Outgoing { text: frame::one_line(text(id)), ticket });
-        if let Err(refused) = sent {
-            self.remove(id);
-            return Err(match refused {
-                Refused::Full => NoSeat::Full,
-                Refused::Sealed => NoSeat::Sealed,
-            });
+        match send(outbox, Outgoing { text: frame::one_line(text(id)), ticket }) {
+            Ok(sent) => Ok((entry, answer, sent)),
+            Err(refused) => {
+                self.remove(id);
+                Err(match refused {
+                    Refused::Full => NoSeat::Full,
+                    Refused::Sealed => NoSeat::Sealed,
+                })
+            }
         }
-        Ok((entry, answer))
     }
 
     /// Tells the server something that needs no answer; whether there was room for it.

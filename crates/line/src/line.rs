@@ -180,7 +180,10 @@ impl Line {
         params: Option<&str>,
         options: Options,
     ) -> Result<Answer, CallError> {
-        let tool = (method == "tools/call").then(|| params.and_then(tool_name)).flatten();
+        // Only where some tools are known to be harmless does it matter which one it is.
+        let server = &self.shared.server;
+        let matters = !server.safe_tools.is_empty() || server.policy.settings().trust_annotations;
+        let tool = (matters && method == "tools/call").then(|| params.and_then(tool_name)).flatten();
         self.make(method, params, tool.as_deref(), options).await
     }
 

@@ -4,6 +4,7 @@
 //! die as often as it likes, or come back as one of the other era: each call gets its answer, or an error that says what
 //! happened. The shim, a gateway's front and an SDK's transport are all this one thing with another pipe.
 
+mod asked;
 mod bridge;
 mod ends;
 mod hear;
@@ -12,6 +13,7 @@ mod recall;
 mod replies;
 mod rounds;
 mod subscriptions;
+mod text;
 
 use std::collections::HashMap;
 use std::pin::Pin;
@@ -32,12 +34,15 @@ use crate::line::{Event, Line};
 use crate::memory::Page;
 use crate::rig::Rig;
 use crate::server::Server;
+use crate::turns::Caller;
+pub use asked::{Replied, ask};
 use ends::{Handed, Reader, Says};
 use hear::Said;
 use questions::Questions;
 pub(crate) use replies::TOO_MANY_QUESTIONS;
 use rounds::Round;
 use subscriptions::Subscriptions;
+pub use text::Text;
 
 /// Frames that wait to be read by the agent, and how much they may weigh.
 const TO_AGENT: usize = 1024;
@@ -113,7 +118,15 @@ pub fn open(server: Server, rig: &Rig) -> Agent {
 /// # Panics
 /// Outside a tokio runtime.
 pub fn join(line: &Line) -> Agent {
-    start(On::Shared(line.clone()), limits(line.policy()))
+    start(On::Shared(line.clone(), None), limits(line.policy()))
+}
+
+/// The same for one that does not stay: its calls take turns with those of all that are known by the same number.
+///
+/// # Panics
+/// Outside a tokio runtime.
+pub fn join_as(line: &Line, of: u64) -> Agent {
+    start(On::Shared(line.clone(), Some(of)), limits(line.policy()))
 }
 
 #[expect(clippy::disallowed_methods, reason = "it ends with the agent's end, which its owner holds")]
@@ -133,8 +146,8 @@ fn limits(policy: &linetender_core::Settings) -> frame::Limits {
 enum On {
     /// A line of its own, which goes with it.
     Own(Box<Server>, Rig),
-    /// A line that it shares.
-    Shared(Line),
+    /// A line that it shares; and what it is known by, if it does not stay.
+    Shared(Line, Option<u64>),
 }
 
 struct Session {
@@ -155,6 +168,8 @@ struct Open {
     era: Era,
     /// Its number among those who share the line.
     seat: Option<u64>,
+    /// Whose turn its calls take.
+    caller: Caller,
     said: mpsc::Receiver<FromServer>,
     events: broadcast::Receiver<Event>,
     questions: Questions,
@@ -174,7 +189,7 @@ impl Session {
     async fn run(mut self, mut agent: impl Says, stop: impl Future<Output = ()>) -> Ended {
         let policy = match &self.on {
             On::Own(server, _) => server.policy.settings().limits,
-            On::Shared(line) => line.policy().limits,
+            On::Shared(line, _) => line.policy().limits,
         };
         let most_tasks = usize::from(policy.in_flight) + usize::from(policy.queue) + SPARE_TASKS;
         let mut stop = std::pin::pin!(stop);
@@ -214,7 +229,7 @@ impl Session {
         let era = if method == "initialize" { Era::Legacy } else { Era::Modern };
         let (tell, said) = mpsc::channel(TO_AGENT);
         let agent = Listener { era, said: tell, direct: self.to_agent.clone() };
-        let (line, seat) = match &self.on {
+        let (line, seat, caller) = match &self.on {
             On::Own(server, rig) => {
                 let page = rig.memory().map(|memory| memory.page(server, era, params));
                 let remembered = page.as_ref().and_then(Page::recall);
@@ -225,15 +240,19 @@ impl Session {
                     self.tasks.spawn(recall::Keeper::of(&line, page, greeting).run());
                 }
                 line.wake();
-                (line, None)
+                (line, None, Caller::Owner)
             }
-            On::Shared(line) => (line.clone(), Some(line.audience().join(agent))),
+            On::Shared(line, of) => {
+                let seat = line.audience().join(agent);
+                (line.clone(), Some(seat), of.map_or(Caller::Seat(seat), Caller::Known))
+            }
         };
         let events = line.events();
         self.open = Some(Open {
             line: line.clone(),
             era,
             seat,
+            caller,
             said,
             events,
             questions: Questions::default(),
@@ -267,7 +286,7 @@ impl Session {
                 let limit = duration(open.line.policy().close.worst()) + LAST_WORDS;
                 let _ = tokio::time::timeout(limit, open.line.close()).await;
             }
-            (On::Shared(line), Some(Open { seat: Some(seat), .. })) => {
+            (On::Shared(line, _), Some(Open { seat: Some(seat), .. })) => {
                 for uri in line.audience().leave(seat) {
                     line.unsubscribe(&uri);
                 }

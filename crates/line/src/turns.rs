@@ -8,8 +8,17 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::oneshot;
 
-/// Who calls: an agent's number among those that share the line. Callers of the library are one.
-pub(crate) type Caller = Option<u64>;
+/// Who calls, among those that share the line.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub(crate) enum Caller {
+    /// Callers of the library are one, and so is the agent of a line of its own.
+    #[default]
+    Owner,
+    /// An agent that has a session, by its number.
+    Seat(u64),
+    /// An agent that has none, by what whoever let it in knows it by.
+    Known(u64),
+}
 
 /// The places of a line.
 #[derive(Debug)]
@@ -139,13 +148,14 @@ impl Book {
 
 #[cfg(test)]
 mod tests {
-    use super::{Caller, Full, Turns};
+    use super::Caller::{self, Known, Owner, Seat};
+    use super::{Full, Turns};
     use std::pin::pin;
     use std::sync::Arc;
 
     /// Everybody who was told, in order, as seats come free one after the other.
     async fn order(turns: &Arc<Turns>, callers: &[Caller]) -> Vec<Result<Caller, Caller>> {
-        let first = turns.take(None).await.unwrap();
+        let first = turns.take(Owner).await.unwrap();
         let (tell, mut told) = tokio::sync::mpsc::unbounded_channel();
         let mut tasks = tokio::task::JoinSet::new();
         for caller in callers.iter().copied() {
@@ -166,14 +176,14 @@ mod tests {
 
     #[tokio::test]
     async fn agents_take_turns_whoever_asks_more() {
-        let (a, b) = (Some(1), Some(2));
+        let (a, b) = (Seat(1), Known(1));
         let order = order(&Turns::new(1, 8), &[a, a, a, b, b]).await;
         assert_eq!(order, [Ok(a), Ok(b), Ok(a), Ok(b), Ok(a)]);
     }
 
     #[tokio::test]
     async fn a_full_queue_makes_room_for_whoever_has_less_in_it() {
-        let (a, b) = (Some(1), Some(2));
+        let (a, b) = (Seat(1), Known(1));
         let order = order(&Turns::new(1, 3), &[a, a, a, a, b, b]).await;
         assert_eq!(order, [Err(a), Err(a), Err(b), Ok(a), Ok(b), Ok(a)]);
     }
@@ -181,13 +191,13 @@ mod tests {
     #[tokio::test]
     async fn who_gives_up_leaves_no_place_behind() {
         let turns = Turns::new(1, 1);
-        let seat = turns.take(None).await.unwrap();
+        let seat = turns.take(Owner).await.unwrap();
         {
-            let mut gone = pin!(turns.take(Some(1)));
+            let mut gone = pin!(turns.take(Seat(1)));
             assert!(is_pending(&mut gone).await);
-            assert_eq!(turns.take(Some(1)).await.err(), Some(Full));
+            assert_eq!(turns.take(Seat(1)).await.err(), Some(Full));
         }
-        let mut waits = pin!(turns.take(Some(1)));
+        let mut waits = pin!(turns.take(Seat(1)));
         assert!(is_pending(&mut waits).await, "there is room again");
         drop(seat);
         drop(waits.await.unwrap());
@@ -198,14 +208,14 @@ mod tests {
     #[tokio::test]
     async fn a_seat_that_comes_to_nobody_is_free() {
         let turns = Turns::new(1, 1);
-        let seat = turns.take(None).await.unwrap();
+        let seat = turns.take(Owner).await.unwrap();
         {
-            let mut gone = pin!(turns.take(Some(1)));
+            let mut gone = pin!(turns.take(Seat(1)));
             assert!(is_pending(&mut gone).await);
             drop(seat);
         }
         assert_eq!(turns.book().taken, 0);
-        drop(turns.take(None).await.unwrap());
+        drop(turns.take(Owner).await.unwrap());
     }
 
     async fn is_pending<F: Future>(future: &mut std::pin::Pin<&mut F>) -> bool {

@@ -85,6 +85,11 @@ impl Frame {
         self.text.as_bytes()
     }
 
+    /// Whether it keeps to limits that may be others than those it was read with.
+    pub fn is_within(&self, limits: Limits) -> bool {
+        self.text.len() <= limits.length && !parse::too_deep(self.text(), limits.depth)
+    }
+
     /// What it is.
     pub fn message(&self) -> Message<'_> {
         match &self.shape {
@@ -126,6 +131,18 @@ impl Frame {
                 build::splice(self.text(), old.range(), id.as_bytes())
             }
             Shape::Notification { .. } | Shape::Response { id: None, .. } => self.text().clone(),
+        }
+    }
+
+    /// The same without a copy: what stands before the id, another id, and what stands behind it. `None` if it has none.
+    pub fn around_id(&self, id: &str) -> Option<[Bytes; 3]> {
+        match &self.shape {
+            Shape::Request { id: old, .. } | Shape::Response { id: Some(old), .. } => {
+                let old = old.range();
+                let (before, behind) = (self.text().slice(..old.start), self.text().slice(old.end..));
+                Some([before, Bytes::copy_from_slice(id.as_bytes()), behind])
+            }
+            Shape::Notification { .. } | Shape::Response { id: None, .. } => None,
         }
     }
 

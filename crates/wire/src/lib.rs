@@ -16,9 +16,11 @@ mod reopen;
 pub mod seam;
 mod seen;
 pub mod stdio;
+mod steady;
 mod tasks;
 
 pub use lines::{About, Item, Lines};
 pub use redact::Redacted;
 pub use reopen::Reopen;
 pub use seen::{Detail, Exit, Pipe, Seen};
+pub use steady::Steady;

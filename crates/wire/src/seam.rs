@@ -2,8 +2,11 @@
 //!
 //! What stands on the other side of it, a child process or a server somewhere on the network, is nobody's business here.
 
+mod exchange;
 mod outbox;
 
+pub use exchange::Exchange;
+pub(crate) use exchange::{Carrier, Work};
 pub use outbox::{Outbox, Outgoing, Refused, Seal, Ticket};
 
 use linetender_core::{Evidence, Span};

@@ -1,5 +1,5 @@
 //! The rows of the fault catalogue that are about the gateway as a process: `linetender serve`, killed, told to stop, and
-//! without descriptors. What can be seen without a process is in `gateway/tests/it`.
+//! without descriptors; and what it costs. What can be seen without a process is in `gateway/tests/it`.
 
 #![allow(clippy::disallowed_methods, reason = "a test measures with a real clock, and owns its tasks")]
 #![allow(unreachable_pub, reason = "nobody can reach into a test")]
@@ -9,6 +9,7 @@
 mod agent;
 #[path = "../../../gateway/tests/it/caller.rs"]
 mod caller;
+mod costs;
 mod descriptors;
 mod kit;
 #[path = "../door/look.rs"]

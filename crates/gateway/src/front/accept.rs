@@ -7,7 +7,6 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use axum::serve::Listener;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -31,13 +30,9 @@ impl Bounded {
     pub(super) fn new(listener: TcpListener, connections: usize) -> Self {
         Self { listener, room: Arc::new(Semaphore::new(connections.clamp(1, Semaphore::MAX_PERMITS))) }
     }
-}
 
-impl Listener for Bounded {
-    type Io = Connection;
-    type Addr = SocketAddr;
-
-    async fn accept(&mut self) -> (Connection, SocketAddr) {
+    /// The next one, as soon as there is room.
+    pub(super) async fn accept(&self) -> (Connection, SocketAddr) {
         loop {
             let Ok(place) = Arc::clone(&self.room).acquire_owned().await else {
                 // The semaphore is never closed; a door that lets nobody in is what that would mean.
@@ -55,10 +50,6 @@ impl Listener for Bounded {
                 }
             }
         }
-    }
-
-    fn local_addr(&self) -> io::Result<SocketAddr> {
-        self.listener.local_addr()
     }
 }
 

@@ -1,4 +1,5 @@
-//! A response that is written bit by bit. Whoever writes it learns at once when nobody reads it any more.
+//! Responses in several pieces: one that is written bit by bit, whose writer learns at once when nobody reads it any more; and
+//! one that is all there.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -6,7 +7,7 @@ use std::task::{Context, Poll};
 
 use axum::body::Body;
 use bytes::Bytes;
-use http_body::Frame;
+use http_body::{Frame, SizeHint};
 use tokio::sync::mpsc;
 
 /// Pieces that may wait to be written to the socket.
@@ -18,6 +19,30 @@ struct Stream(mpsc::Receiver<Bytes>);
 pub(super) fn stream() -> (mpsc::Sender<Bytes>, Body) {
     let (sender, pieces) = mpsc::channel(PIECES);
     (sender, Body::new(Stream(pieces)))
+}
+
+/// Pieces that are all there.
+struct Pieces(std::array::IntoIter<Bytes, 3>);
+
+/// A body of these.
+pub(super) fn pieces(pieces: [Bytes; 3]) -> Body {
+    Body::new(Pieces(pieces.into_iter()))
+}
+
+impl http_body::Body for Pieces {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        Poll::Ready(self.0.next().map(|piece| Ok(Frame::data(piece))))
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        SizeHint::with_exact(self.0.as_slice().iter().map(|piece| piece.len() as u64).sum())
+    }
 }
 
 impl http_body::Body for Stream {

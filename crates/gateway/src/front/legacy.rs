@@ -64,7 +64,7 @@ async fn answered(front: Arc<Front>, session: Arc<Session>, tape: Arc<Tape>) -> 
 async fn initialize(front: &Arc<Front>, door: Door, frame: &Frame, id: &str) -> Response {
     let berth = match &door {
         Door::All => None,
-        Door::One(name) => front.gateway.board().borrow().berth(name).map(|berth| berth.number),
+        Door::One(name) => front.gateway.seen().berth(name).map(|berth| berth.number),
     };
     let agent = match front.gateway.agent(&door, Stay::Session) {
         Ok(agent) => agent,

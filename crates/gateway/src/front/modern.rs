@@ -5,39 +5,26 @@ use std::time::Duration;
 
 use axum::response::Response;
 use bytes::Bytes;
-use http::{HeaderMap, HeaderName, StatusCode};
-use linetender::Members;
-use linetender::session::Agent;
-use linetender_wire::frame::{self, Frame, Message, Outcome};
-use linetender_wire::handshake::MODERN;
-use linetender_wire::http::headers::{METHOD, NAME, PROTOCOL_VERSION, decode};
+use http::StatusCode;
+use http::request::Parts;
+use linetender::session::{Agent, Replied};
+use linetender_wire::frame::{self, Frame, Message};
 use serde_json::json;
 use tokio::sync::mpsc;
 
-use super::post::{self, VERSION};
+use super::admit::{HEADER_MISMATCH, MISSING_CAPABILITY, NO_METHOD, UNSUPPORTED_VERSION, admit};
 use super::tape::{Tape, There};
+use super::who::who;
 use super::{Front, body, reply, sse};
 use crate::board::Door;
 use crate::gateway::Stay;
-use crate::splice::string;
+use crate::mux;
 
 /// How long an answer may take before the response begins without it: nobody between likes a silent response.
 const QUIET: Duration = Duration::from_secs(1);
 
 /// How often something is said on a stream that has nothing to say.
 const KEEPALIVE: Duration = Duration::from_secs(15);
-
-/// What a request has to say of its client.
-const CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
-
-/// Methods that the modern era has no more.
-const REMOVED: [&str; 5] =
-    ["initialize", "logging/setLevel", "ping", "resources/subscribe", "resources/unsubscribe"];
-
-const HEADER_MISMATCH: i32 = -32020;
-const MISSING_CAPABILITY: i32 = -32021;
-const UNSUPPORTED_VERSION: i32 = -32022;
-const NO_METHOD: i32 = -32601;
 
 /// A request under way. Dropped before its answer came, it is taken back.
 struct Exchange {
@@ -48,15 +35,19 @@ struct Exchange {
 }
 
 /// Answers one message.
-pub(super) async fn answer(front: Arc<Front>, door: Door, headers: &HeaderMap, frame: Frame) -> Response {
+pub(super) async fn answer(front: Arc<Front>, door: Door, head: &Parts, frame: Frame) -> Response {
     let Message::Request { id, method, params } = frame.message() else {
         // Nothing that a modern agent could tell us by itself concerns anybody.
         return reply::accepted();
     };
-    if let Err(refused) = admit(headers, id, method, params) {
-        return *refused;
+    let who = match admit(&head.headers, id, method, params) {
+        Ok(client) => who(head, client),
+        Err(refused) => return *refused,
+    };
+    if let Some(answer) = front.gateway.ask(&door, &frame, who) {
+        return alone(answer).await;
     }
-    let agent = match front.gateway.agent(&door, Stay::Request) {
+    let agent = match front.gateway.agent(&door, Stay::Request(who)) {
         Ok(agent) => agent,
         Err(no_agent) => return reply::no_agent(id, no_agent),
     };
@@ -68,12 +59,42 @@ pub(super) async fn answer(front: Arc<Front>, door: Door, headers: &HeaderMap, f
     let first = tokio::time::timeout(QUIET, exchange.agent.from.recv()).await.ok();
     match first {
         Some(Some(text)) if exchange.is_answer(&text) => {
-            let status = status(&text);
+            let status = status(mux::error_code(&text));
             reply::json(status, text)
         }
         Some(None) => reply::error(StatusCode::INTERNAL_SERVER_ERROR, id, 7005, "the session ended"),
         Some(said @ Some(_)) => stream(front, exchange, said),
         None => stream(front, exchange, None),
+    }
+}
+
+/// An answer for which nobody has to be kept: whoever hangs up drops it, which takes it back.
+#[expect(clippy::disallowed_methods, reason = "it ends with the response that it writes")]
+async fn alone(mut answer: mux::Answer) -> Response {
+    match tokio::time::timeout(QUIET, &mut answer).await {
+        Ok(Replied { text, error }) => reply::answer(status(error), text),
+        Err(_) => {
+            let (out, body) = body::stream();
+            tokio::spawn(late(answer, out));
+            reply::events(body)
+        }
+    }
+}
+
+/// Carries an answer that takes its time into the response, unless nobody reads that.
+async fn late(mut answer: mux::Answer, out: mpsc::Sender<Bytes>) {
+    loop {
+        tokio::select! {
+            Replied { text, .. } = &mut answer => {
+                let _ = out.send(sse::event(None, text.whole())).await;
+                return;
+            }
+            () = out.closed() => return,
+            () = tokio::time::sleep(KEEPALIVE) => {
+                // Without room for it nobody reads; the call goes by its own time all the same.
+                let _ = out.try_send(sse::COMMENT);
+            }
+        }
     }
 }
 
@@ -169,72 +190,38 @@ impl Drop for Exchange {
 }
 
 /// The status of an answer: some errors have one of their own.
-fn status(text: &Bytes) -> StatusCode {
-    #[derive(serde::Deserialize)]
-    struct Error {
-        code: i64,
-    }
-    let limits = frame::Limits { length: usize::MAX, depth: usize::MAX };
-    let Ok(frame) = frame::parse(text, limits) else { return StatusCode::OK };
-    let Message::Response { outcome: Some((Outcome::Error, error)), .. } = frame.message() else {
-        return StatusCode::OK;
-    };
-    match serde_json::from_str::<Error>(error).map(|error| i32::try_from(error.code)) {
-        Ok(Ok(NO_METHOD)) => StatusCode::NOT_FOUND,
-        Ok(Ok(HEADER_MISMATCH | MISSING_CAPABILITY | UNSUPPORTED_VERSION)) => StatusCode::BAD_REQUEST,
+fn status(error: Option<i64>) -> StatusCode {
+    match error.map(i32::try_from) {
+        Some(Ok(NO_METHOD)) => StatusCode::NOT_FOUND,
+        Some(Ok(HEADER_MISMATCH | MISSING_CAPABILITY | UNSUPPORTED_VERSION)) => StatusCode::BAD_REQUEST,
         _ => StatusCode::OK,
     }
 }
 
-/// Lets a request in, or says why not.
-fn admit(headers: &HeaderMap, id: &str, method: &str, params: Option<&str>) -> Result<(), Box<Response>> {
-    let bad = |code, words: &str| Err(Box::new(reply::error(StatusCode::BAD_REQUEST, id, code, words)));
-    // MCP 2026-07-28, "Request Metadata": both MUST be there.
-    let version = post::version(params);
-    let capabilities = meta(params, CAPABILITIES).is_some_and(|text| text.trim_start().starts_with('{'));
-    let Some(version) = version.filter(|_| capabilities) else {
-        return bad(-32602, &format!("{VERSION} and {CAPABILITIES} have to be in _meta"));
-    };
-    // MCP 2026-07-28, Streamable HTTP, "Server Validation": headers MUST say what the body says.
-    agree(headers, &PROTOCOL_VERSION, Some(&version), id)?;
-    if version != MODERN {
-        let data = json!({ "supported": [MODERN], "requested": version });
-        let words = "this version is not supported";
-        return Err(Box::new(reply::error_with(
-            StatusCode::BAD_REQUEST,
-            id,
-            UNSUPPORTED_VERSION,
-            words,
-            &data,
-        )));
-    }
-    agree(headers, &METHOD, Some(method), id)?;
-    let named = match method {
-        "tools/call" | "prompts/get" => Some("name"),
-        "resources/read" => Some("uri"),
-        _ => None,
-    };
-    if let Some(member) = named {
-        let name = params.and_then(Members::of).and_then(|params| string(params.get(member)));
-        agree(headers, &NAME, name.as_deref(), id)?;
-    }
-    if REMOVED.contains(&method) {
-        let words = format!("{method} is not of this version");
-        return Err(Box::new(reply::error(StatusCode::NOT_FOUND, id, NO_METHOD, &words)));
-    }
-    Ok(())
-}
+#[cfg(test)]
+mod tests {
+    use super::{KEEPALIVE, late};
+    use bytes::Bytes;
+    use linetender::session::Replied;
+    use tokio::sync::{mpsc, oneshot};
 
-fn agree(headers: &HeaderMap, name: &HeaderName, said: Option<&str>, id: &str) -> Result<(), Box<Response>> {
-    let header = headers.get(name).and_then(|value| value.to_str().ok()).and_then(decode);
-    if header.as_deref() == said && headers.get_all(name).iter().count() <= 1 {
-        return Ok(());
+    #[tokio::test(start_paused = true)]
+    async fn o06_a_call_whose_stream_nobody_reads_still_ends_in_its_time() {
+        let (over, ended) = oneshot::channel();
+        let answer = Box::pin(async move {
+            tokio::time::sleep(KEEPALIVE * 10).await;
+            let _ = over.send(());
+            Replied { text: Bytes::from_static(b"{}").into(), error: None }
+        });
+        // Room for less than is said in the meantime.
+        let (out, mut unread) = mpsc::channel(2);
+        let mut tasks = tokio::task::JoinSet::new();
+        tasks.spawn(late(answer, out));
+        tokio::time::timeout(KEEPALIVE * 11, ended).await.expect("it goes by its own time").unwrap();
+        let mut last = Bytes::new();
+        while let Some(piece) = unread.recv().await {
+            last = piece;
+        }
+        assert_eq!(last, "data: {}\n\n", "and whoever reads at last has the answer");
     }
-    let words = format!("the header {name} does not say what the body says");
-    Err(Box::new(reply::error(StatusCode::BAD_REQUEST, id, HEADER_MISMATCH, &words)))
-}
-
-fn meta(params: Option<&str>, name: &str) -> Option<String> {
-    let meta = Members::of(params?)?.get("_meta")?.get();
-    Some(Members::of(meta)?.get(name)?.get().to_owned())
 }

@@ -30,7 +30,7 @@ const MODERN_FROM: &str = "2026";
 /// The door that a path leads to, or the answer that there is none.
 pub(super) fn door(front: &Front, path: Option<Path<String>>) -> Result<Door, Box<Response>> {
     let Some(Path(name)) = path else { return Ok(Door::All) };
-    let board = front.gateway.board().borrow().clone();
+    let board = front.gateway.seen();
     if board.berth(&name).is_some() {
         return Ok(Door::One(name.into()));
     }
@@ -49,6 +49,7 @@ pub(super) async fn post(
         Ok(door) => door,
         Err(nowhere) => return *nowhere,
     };
+    front.pulse.beat();
     let (head, body) = request.into_parts();
     if let Some(refused) = unacceptable(&head.headers) {
         return refused;
@@ -82,7 +83,7 @@ async fn answer(
     let modern = frames.iter().any(|frame| is_modern(frame, &head.headers));
     match (modern, frames.len(), is_batch) {
         (true, 1, false) => match frames.pop() {
-            Some(frame) => modern::answer(front, door, &head.headers, frame).await,
+            Some(frame) => modern::answer(front, door, head, frame).await,
             None => reply::accepted(),
         },
         (true, ..) => reply::error(StatusCode::BAD_REQUEST, "null", -32600, "there are no batches any more"),
@@ -92,12 +93,15 @@ async fn answer(
 
 /// Whether a message belongs to the modern era: by its own word, or by its header's.
 fn is_modern(frame: &Frame, headers: &HeaderMap) -> bool {
-    let newer = |version: &str| version >= MODERN_FROM;
+    let header = headers.get(PROTOCOL_VERSION).and_then(|value| value.to_str().ok());
+    let newer = header.is_some_and(|version| version >= MODERN_FROM);
     match frame.message() {
-        Message::Request { params, .. } if version(params).is_some() => true,
-        Message::Request { method: "initialize", .. } => false,
-        Message::Request { method: "server/discover", .. } => true,
-        _ => headers.get(PROTOCOL_VERSION).and_then(|value| value.to_str().ok()).is_some_and(newer),
+        Message::Request { method: "initialize", params, .. } => version(params).is_some(),
+        // Where a header says so, nobody needs to look any further.
+        Message::Request { method, params, .. } => {
+            newer || method == "server/discover" || version(params).is_some()
+        }
+        Message::Notification { .. } | Message::Response { .. } => newer,
     }
 }
 

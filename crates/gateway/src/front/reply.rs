@@ -5,15 +5,29 @@ use axum::response::Response;
 use bytes::Bytes;
 use http::StatusCode;
 use http::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, HeaderValue, RETRY_AFTER};
+use linetender::session::Text;
 use linetender_wire::frame;
 use serde_json::json;
 
+use super::body;
 use crate::gateway::NoAgent;
 use crate::mux::Full;
 
 /// JSON.
 pub(super) fn json(status: StatusCode, text: impl Into<Bytes>) -> Response {
-    let mut response = Response::new(Body::from(text.into()));
+    of(status, Body::from(text.into()))
+}
+
+/// An answer.
+pub(super) fn answer(status: StatusCode, text: Text) -> Response {
+    match text {
+        Text::Whole(text) => json(status, text),
+        Text::Pieces(pieces) => of(status, body::pieces(pieces)),
+    }
+}
+
+fn of(status: StatusCode, body: Body) -> Response {
+    let mut response = Response::new(body);
     *response.status_mut() = status;
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     response

@@ -84,9 +84,7 @@ impl Session {
     pub(super) fn is_current(&self, front: &Front) -> bool {
         match &self.door {
             Door::All => true,
-            Door::One(name) => {
-                front.gateway.board().borrow().berth(name).map(|berth| berth.number) == self.berth
-            }
+            Door::One(name) => front.gateway.seen().berth(name).map(|berth| berth.number) == self.berth,
         }
     }
 

@@ -6,11 +6,15 @@
 
 use bytes::Bytes;
 use linetender::Members;
+use linetender::session::Text;
 use linetender_wire::frame::{self, Frame, Message, Outcome};
 use serde_json::value::RawValue;
 
 use crate::names::Naming;
 use crate::splice::{Splice, string};
+
+/// How the name of an address is spelt.
+const URI: &str = "\"uri\"";
 
 /// An answer with the addresses that the agent knows.
 pub(super) fn named(frame: &Frame, id: &str, method: &str, naming: &Naming) -> Bytes {
@@ -18,7 +22,7 @@ pub(super) fn named(frame: &Frame, id: &str, method: &str, naming: &Naming) -> B
         return frame.text().clone();
     };
     // Most results have no address at all, and are not looked at any further.
-    if *naming == Naming::Plain || !result.contains("\"uri\"") {
+    if *naming == Naming::Plain || !result.contains(URI) {
         return frame.text().clone();
     }
     let mut splice = Splice::of(result);
@@ -36,6 +40,32 @@ pub(super) fn named(frame: &Frame, id: &str, method: &str, naming: &Naming) -> B
         std::borrow::Cow::Borrowed(_) => frame.text().clone(),
         std::borrow::Cow::Owned(result) => frame::reply(id, &result),
     }
+}
+
+/// The same of a text that was not read yet. Nearly all have no address, and need not be.
+pub(super) fn named_text(text: Text, id: &str, method: &str, naming: &Naming) -> Text {
+    let has_one = |piece: &Bytes| memchr::memmem::find(piece, URI.as_bytes()).is_some();
+    if *naming == Naming::Plain || !text.pieces().iter().any(has_one) {
+        return text;
+    }
+    let text = text.whole();
+    match frame::parse(&text, frame::Limits { length: usize::MAX, depth: usize::MAX }) {
+        Ok(frame) => named(&frame, id, method, naming).into(),
+        Err(_) => text.into(),
+    }
+}
+
+/// The code of an answer that is an error.
+pub(crate) fn error_code(text: &Bytes) -> Option<i64> {
+    #[derive(serde::Deserialize)]
+    struct Error {
+        code: i64,
+    }
+    let frame = frame::parse(text, frame::Limits { length: usize::MAX, depth: usize::MAX }).ok()?;
+    let Message::Response { outcome: Some((Outcome::Error, error)), .. } = frame.message() else {
+        return None;
+    };
+    serde_json::from_str(error).ok().map(|Error { code }| code)
 }
 
 /// A resource changed.

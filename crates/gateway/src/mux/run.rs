@@ -64,10 +64,7 @@ impl Mux {
         let view = view(&board.borrow_and_update(), &door);
         let limits = frame::Limits { length: gateway.settings().message, depth: DEPTH };
         let state = State::default();
-        // Whoever comes may want what it can see.
-        for route in &view.routes {
-            route.berth.line.wake();
-        }
+        view.wake();
         Self { gateway, door, stay, state, view, board, pipes: VecDeque::new(), to_agent, limits }
     }
 

@@ -106,3 +106,14 @@ async fn a_batch_of_an_old_agent_is_answered_whole() {
     seen.sort_unstable();
     assert_eq!(seen, [1, 2]);
 }
+
+#[tokio::test]
+async fn an_unknown_method_is_404_for_a_modern_agent_whoever_says_so() {
+    let house = House::up(BOTH).await;
+    // At the address of all servers we refuse it; at a server's own, the server does.
+    for path in ["/mcp", "/mcp/new", "/mcp/old"] {
+        let answer = house.modern(path, "no/such", json!({})).await;
+        assert_eq!(answer.status, 404, "{path}");
+        assert_eq!(answer.json().await["error"]["code"], -32601, "{path}");
+    }
+}

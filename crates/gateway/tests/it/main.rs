@@ -3,7 +3,9 @@
 #![allow(clippy::disallowed_methods, reason = "tests spawn, and measure with a real clock")]
 #![allow(unreachable_pub, reason = "nobody can reach into a test")]
 
+mod alone;
 mod caller;
+mod carried;
 mod corners;
 mod eras;
 mod faults;

@@ -216,3 +216,41 @@ async fn o06_an_agent_that_does_not_read_is_bounded_and_told_what_it_missed() {
         "and the newest are there"
     );
 }
+
+#[tokio::test]
+async fn a_modern_call_that_takes_its_time_is_answered_on_a_stream() {
+    let house = House::up(ONE).await;
+    for (path, name) in [("/mcp", "bad__sleep"), ("/mcp/bad", "sleep")] {
+        let params = json!({ "name": name, "arguments": { "ms": 1500 } });
+        let answer = house.modern(path, "tools/call", params).await;
+        assert!(answer.is_stream(), "nobody between likes a silent response");
+        assert_eq!(answer.last().await["result"]["content"][0]["text"], r#"{"ms":1500}"#);
+    }
+}
+
+#[tokio::test]
+async fn hanging_up_on_a_modern_request_without_progress_takes_it_back_too() {
+    let book = std::env::temp_dir().join(format!("linetender-gateway-{}-hang-up-2", std::process::id()));
+    let text = ONE.replace("\"--full\"", &format!("\"--book\", \"{}\"", book.display()));
+    let house = House::up(&text).await;
+    let told = |what: &'static str, times: usize| {
+        let book = book.clone();
+        in_time(async move {
+            while std::fs::read_to_string(&book).unwrap_or_default().matches(what).count() < times {
+                tokio::task::yield_now().await;
+            }
+        })
+    };
+    let hang = |name: &str| json!({ "name": name, "arguments": {} });
+    // One hangs up before the response has begun, one on the stream that it became.
+    for (path, name, times) in [("/mcp", "bad__hang", 1), ("/mcp/bad", "hang", 3)] {
+        tokio::select! {
+            _ = house.modern(path, "tools/call", hang(name)) => panic!("it never answers"),
+            () = told("read -", times) => {}
+        }
+        told("cancelled:", times).await;
+        drop(house.modern(path, "tools/call", hang(name)).await);
+        told("cancelled:", times + 1).await;
+    }
+    let _ = std::fs::remove_file(book);
+}

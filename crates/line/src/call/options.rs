@@ -21,7 +21,19 @@ use crate::turns::Caller;
 pub struct Options {
     pub(crate) deadline: Deadline,
     pub(crate) progress: Option<OnProgress>,
+    /// Who calls, among agents that share the line: they take turns.
     pub(crate) caller: Caller,
+    pub(crate) way: Way,
+}
+
+/// How a call comes to its server, where each has a way of its own.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub(crate) enum Way {
+    /// Somebody else sees to it: it goes on although whoever made it does something else.
+    #[default]
+    Handed,
+    /// It goes as far as it is polled. That is for calls that are all their task does, and costs them no other.
+    Carried,
 }
 
 /// Told of progress: the raw params of each notification, with the caller's own token.
@@ -49,12 +61,6 @@ impl Options {
     #[must_use]
     pub fn deadline(mut self, deadline: Deadline) -> Self {
         self.deadline = deadline;
-        self
-    }
-
-    /// Says who calls, among agents that share the line: they take turns.
-    pub(crate) const fn caller(mut self, caller: Caller) -> Self {
-        self.caller = caller;
         self
     }
 

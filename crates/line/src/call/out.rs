@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use linetender_core::{Delivery, Extent, Instant, Record, RecordStep, Safety, Span};
 use linetender_wire::frame::Frame;
+use linetender_wire::seam::Exchange;
 use tokio::sync::oneshot;
 
 use super::Shared;
@@ -45,7 +46,7 @@ impl Time {
     }
 }
 
-/// A call that is out. If its caller goes away, the server is told, and the seat is free.
+/// A call that is out. If its caller goes away, the server is told, and the seat is free; an exchange that it carried ends.
 pub(super) struct Out<'a> {
     shared: &'a Arc<Shared>,
     link: &'a Arc<Link>,
@@ -65,16 +66,32 @@ impl<'a> Out<'a> {
     }
 
     /// Waits for the answer, and watches the clock.
-    pub(super) async fn wait(mut self, answer: oneshot::Receiver<Reply>, time: Time) -> Try {
-        let ended = self.end(answer, time).await;
+    pub(super) async fn wait(
+        mut self,
+        answer: oneshot::Receiver<Reply>,
+        mut exchange: Option<Exchange>,
+        time: Time,
+    ) -> Try {
+        let ended = self.end(answer, &mut exchange, time).await;
         self.over = true;
+        // One that was not ended by its call may still have to tell the line something.
+        if !matches!(ended, Try::Over(CallErrorKind::TimedOut, ..))
+            && let Some(rest) = exchange
+        {
+            rest.leave();
+        }
         ended
     }
 
-    async fn end(&mut self, mut answer: oneshot::Receiver<Reply>, time: Time) -> Try {
+    async fn end(
+        &mut self,
+        mut answer: oneshot::Receiver<Reply>,
+        exchange: &mut Option<Exchange>,
+        time: Time,
+    ) -> Try {
         let clock = self.shared.clock;
         loop {
-            match tokio::time::timeout_at(clock.at(self.until), &mut answer).await {
+            match tokio::time::timeout_at(clock.at(self.until), brought(&mut answer, exchange)).await {
                 Ok(Ok(Reply::Answer(frame))) => return Try::Answer(frame),
                 Ok(Ok(Reply::Unusable(why))) => return unusable(why),
                 Ok(Ok(Reply::Lost(lost))) => return Try::Lost(lost),
@@ -129,6 +146,21 @@ impl Drop for Out<'_> {
             }
         }
     }
+}
+
+/// The answer, while whoever waits for it carries what brings it.
+async fn brought(
+    answer: &mut oneshot::Receiver<Reply>,
+    exchange: &mut Option<Exchange>,
+) -> Result<Reply, oneshot::error::RecvError> {
+    while let Some(carried) = exchange {
+        tokio::select! {
+            biased;
+            reply = &mut *answer => return reply,
+            () = carried => *exchange = None,
+        }
+    }
+    answer.await
 }
 
 /// The server answered, but not with something that can be passed on.

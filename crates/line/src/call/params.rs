@@ -27,11 +27,18 @@ impl<'a> Params<'a> {
         if let Some(text) = text.filter(|text| text.contains("_meta"))
             && let Some(meta) = member(text, "_meta").filter(|meta| text[meta.clone()].starts_with('{'))
         {
-            params.token = member(&text[meta.clone()], TOKEN)
-                .map(|token| meta.start + token.start..meta.start + token.end);
+            if may_name(&text[meta.clone()], TOKEN) {
+                params.token = member(&text[meta.clone()], TOKEN)
+                    .map(|token| meta.start + token.start..meta.start + token.end);
+            }
             params.meta = Some(meta);
         }
         params
+    }
+
+    /// Whether whoever wrote these wants to hear of progress.
+    pub(crate) fn asks_for_progress(text: Option<&'a str>) -> bool {
+        text.is_some_and(|text| may_name(text, TOKEN)) && Self::of(text).token().is_some()
     }
 
     /// The caller's own token, as it was spelt.
@@ -110,12 +117,17 @@ pub(crate) fn without_modern_meta(text: &str) -> String {
     let mut kept = Vec::new();
     for (Name(name), value) in members {
         // A name that is no text cannot be spelt again; such an object stays as it is.
-        let Ok(name) = String::from_utf8(name) else { return text.to_owned() };
+        let Ok(name) = std::str::from_utf8(&name) else { return text.to_owned() };
         if !name.starts_with(OURS) {
-            kept.push(format!("{}:{}", linetender_wire::frame::respell(&name), value.get()));
+            kept.push(format!("{}:{}", linetender_wire::frame::respell(name), value.get()));
         }
     }
     format!("{}{{{}}}{}", &text[..meta.start], kept.join(","), &text[meta.end..])
+}
+
+/// Whether a member of this name can be in here. Names may be spelt with escapes, which hardly any are.
+fn may_name(text: &str, name: &str) -> bool {
+    text.contains(name) || text.contains('\\')
 }
 
 /// Where a member of an object lies in its text.
@@ -126,11 +138,11 @@ fn member(text: &str, name: &str) -> Option<Range<usize>> {
 }
 
 /// An object's members, unread, in the order they stand.
-pub struct Members<'a>(Vec<(Name, &'a RawValue)>);
+pub struct Members<'a>(Vec<(Name<'a>, &'a RawValue)>);
 
-/// A member's name. Half of a surrogate pair can be one, and is no text.
+/// A member's name: that of nearly every one lies in the text as it is. Half of a surrogate pair can be one, and is no text.
 #[derive(PartialEq)]
-struct Name(Vec<u8>);
+struct Name<'a>(Cow<'a, [u8]>);
 
 impl<'a> Members<'a> {
     /// `None` if it is no object.
@@ -140,12 +152,14 @@ impl<'a> Members<'a> {
 
     /// Of two of the same name the last counts, as everywhere.
     pub fn get(&self, name: &str) -> Option<&'a RawValue> {
-        self.0.iter().rev().find(|(key, _)| key.0 == name.as_bytes()).map(|(_, value)| *value)
+        self.0.iter().rev().find(|(key, _)| *key.0 == *name.as_bytes()).map(|(_, value)| *value)
     }
 
     /// Those whose names are text.
     pub fn texts(self) -> impl Iterator<Item = (String, &'a RawValue)> {
-        self.0.into_iter().filter_map(|(Name(name), value)| Some((String::from_utf8(name).ok()?, value)))
+        self.0
+            .into_iter()
+            .filter_map(|(Name(name), value)| Some((String::from_utf8(name.into_owned()).ok()?, value)))
     }
 }
 
@@ -161,7 +175,7 @@ impl<'de> serde::Deserialize<'de> for Members<'de> {
 
             fn visit_map<A: serde::de::MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
                 let mut members = Vec::new();
-                while let Some(member) = map.next_entry::<Name, &'de RawValue>()? {
+                while let Some(member) = map.next_entry::<Name<'de>, &'de RawValue>()? {
                     members.push(member);
                 }
                 Ok(Members(members))
@@ -171,22 +185,22 @@ impl<'de> serde::Deserialize<'de> for Members<'de> {
     }
 }
 
-impl<'de> serde::Deserialize<'de> for Name {
+impl<'de> serde::Deserialize<'de> for Name<'de> {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Visitor;
-        impl serde::de::Visitor<'_> for Visitor {
-            type Value = Name;
+        impl<'de> serde::de::Visitor<'de> for Visitor {
+            type Value = Name<'de>;
 
             fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
                 f.write_str("a name")
             }
 
-            fn visit_bytes<E>(self, name: &[u8]) -> Result<Name, E> {
-                Ok(Name(name.to_vec()))
+            fn visit_borrowed_bytes<E>(self, name: &'de [u8]) -> Result<Name<'de>, E> {
+                Ok(Name(name.into()))
             }
 
-            fn visit_str<E>(self, name: &str) -> Result<Name, E> {
-                Ok(Name(name.as_bytes().to_vec()))
+            fn visit_bytes<E>(self, name: &[u8]) -> Result<Name<'de>, E> {
+                Ok(Name(name.to_vec().into()))
             }
         }
         deserializer.deserialize_bytes(Visitor)
@@ -238,6 +252,12 @@ mod tests {
         // An odd name is no reason to let somebody else's token through: on a shared line it may be the number of another.
         let odd = r#"{"\ud800":1,"_meta":{"\udc00":2,"progressToken":7}}"#;
         assert_eq!(Params::of(Some(odd)).spell(9, false, None).unwrap(), odd.replace(":7", ":9"));
+        let escaped = r#"{"_meta":{"progress\u0054oken":7}}"#;
+        assert_eq!(Params::of(Some(escaped)).spell(9, false, None).unwrap(), escaped.replace(":7", ":9"));
+        assert!(
+            Params::asks_for_progress(Some(escaped))
+                && !Params::asks_for_progress(Some(r#"{"a":"progressToken"}"#))
+        );
         // Nothing is touched where nothing concerns us, and a token is added only for whoever wants one.
         let plain = r#"{"name":"echo","arguments":{"_meta":{"progressToken":3}}}"#;
         assert_eq!(Params::of(Some(plain)).spell(9, false, None).unwrap(), plain);

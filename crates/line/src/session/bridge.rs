@@ -1,10 +1,10 @@
 //! Between the eras: the members that one has and the other has not. Everything else passes as it was spelt.
 
-use bytes::Bytes;
 use linetender_wire::frame;
 use linetender_wire::handshake::{Era, LEGACY, MODERN};
 use serde_json::{Value, json};
 
+use super::text::{LARGE, Text};
 use crate::call::{Answer, Members, put_first};
 
 /// Legacy revisions, newest first.
@@ -16,11 +16,14 @@ const CACHE: &str = r#""ttlMs":0,"cacheScope":"private""#;
 const META: &str = "io.modelcontextprotocol/";
 
 /// An answer as the agent is to read it.
-pub(super) fn answer(answer: &Answer, agent: Era, method: &str, id: &str) -> Bytes {
+pub(super) fn answer(answer: &Answer, agent: Era, method: &str, id: &str) -> Text {
     if agent == Era::Modern && !answer.is_modern() && answer.error().is_none() {
-        return frame::reply(id, &completed(method, answer.result()));
+        return frame::reply(id, &completed(method, answer.result())).into();
     }
-    answer.with_id(id)
+    match answer.around_id(id, LARGE) {
+        Some(pieces) => Text::Pieces(pieces),
+        None => answer.with_id(id).into(),
+    }
 }
 
 /// A result that is not the server's own, as the agent is to read it.

@@ -6,14 +6,15 @@ use bytes::Bytes;
 use linetender_core::Generation;
 use linetender_wire::frame::{self, Frame, Message};
 use linetender_wire::handshake::Era;
-use linetender_wire::{About, Item};
+use linetender_wire::{About, Item, Steady, queue};
 use tokio::sync::broadcast::error::RecvError;
 
+use super::asked::{Asked, Replied};
 use super::questions::Asker;
-use super::rounds::{self, Round};
-use super::{Open, Session, TOO_MANY_QUESTIONS, bridge, replies};
+use super::rounds::Round;
+use super::{Open, Session, TOO_MANY_QUESTIONS};
 use crate::audience::UPDATED;
-use crate::call::{Options, Params};
+use crate::call::{OnProgress, Params};
 use crate::catalogue::Kind;
 use crate::ledger::FromServer;
 use crate::line::Event;
@@ -120,66 +121,26 @@ impl Session {
         if let Some(answer) = open.answer_locally(id, method, params) {
             return Some(answer);
         }
-        let (era, level, promised) = (open.era, open.level.clone(), Arc::clone(&open.promised));
-        let caller = open.seat;
-        let (to_agent, rounds) = (self.to_agent.clone(), self.rounds.0.clone());
-        let (id, method) = (Box::<str>::from(id), method.to_owned());
         // One that did not ask for progress must not get any: some agents hang up on it.
-        let asks_for_progress = Params::of(params).token().is_some();
-        let params = params.map(str::to_owned);
-        let key = id.clone();
-        let task = self.tasks.spawn(async move {
-            // It is the first request of many agents, and then nobody knows yet whether the server can read it.
-            let quoted = era == Era::Modern
-                && method == "server/discover"
-                && (replies::era(&line).await == Some(Era::Legacy) || !line.is_up());
-            let listed = if line.is_up() {
-                None
-            } else {
-                replies::listed(&line, &id, &method, params.as_deref(), era)
-            };
-            let text = match (era, method.as_str(), listed) {
-                (Era::Legacy, "initialize", _) => {
-                    replies::initialized(&line, &id, params.as_deref(), &promised).await
-                }
-                (_, _, Some(listed)) => listed,
-                _ if quoted => replies::discovered(&line, &id, &promised).await,
-                _ => {
-                    let progress = to_agent.clone();
-                    let mut options = Options::default().deadline(line.deadline()).caller(caller);
-                    if asks_for_progress {
-                        options = options.on_progress(move |params| {
-                            let text = frame::notification("notifications/progress", Some(params));
-                            // An agent that reads too slowly misses some; never an answer.
-                            let _ = progress.try_send(frame::one_line(text));
-                        });
-                    }
-                    let params = match level {
-                        Some(level) if line.era() == Some(Era::Modern) => {
-                            Some(bridge::with_log_level(params.as_deref(), &level))
-                        }
-                        _ => params,
-                    };
-                    let call = rounds::Call { line: &line, method: &method, options, rounds: &rounds, era };
-                    let first_page = Kind::asked_by(&method).and(params.clone());
-                    let outcome = call.run(params).await;
-                    if method == "server/discover"
-                        && let Some(greeting) = line.greeting()
-                    {
-                        let _ = promised.set(greeting);
-                    }
-                    match outcome {
-                        Ok(answer) => replies::broken(&line, &promised, &method, &id, &answer, era)
-                            .unwrap_or_else(|| bridge::answer(&answer, era, &method, &id)),
-                        // A server that is down keeps its lists.
-                        Err(error) => replies::listed(&line, &id, &method, first_page.as_deref(), era)
-                            .unwrap_or_else(|| replies::failed(&line, &method, &id, &error, era)),
-                    }
-                }
-            };
-            let _ = to_agent.send(frame::one_line(text)).await;
-        });
-        self.running.insert(key, task);
+        let progress = Params::asks_for_progress(params).then(|| progress_to(&self.to_agent));
+        let asked = Asked {
+            line,
+            era: open.era,
+            id: id.into(),
+            method: method.into(),
+            params: params.map(str::to_owned),
+            level: open.level.clone(),
+            promised: Arc::clone(&open.promised),
+            progress,
+            caller: open.caller,
+            rounds: Some(self.rounds.0.clone()),
+        };
+        let to_agent = self.to_agent.clone();
+        let task = self.tasks.spawn(Steady::new(Box::pin(async move {
+            let Replied { text, .. } = asked.answered().await;
+            let _ = to_agent.send(frame::one_line(text.whole())).await;
+        })));
+        self.running.insert(id.into(), task);
         None
     }
 
@@ -254,4 +215,14 @@ impl Session {
             self.tell(frame::request(number, &method, params.as_deref())).await;
         }
     }
+}
+
+/// Tells the agent of progress.
+fn progress_to(agent: &queue::Sender<Bytes>) -> OnProgress {
+    let agent = agent.clone();
+    Arc::new(move |params| {
+        let text = frame::notification("notifications/progress", Some(params));
+        // An agent that reads too slowly misses some; never an answer.
+        let _ = agent.try_send(frame::one_line(text));
+    })
 }

@@ -93,6 +93,16 @@ pub(super) fn broken(
     Some(failed(line, method, id, &line.vanished(cause), era))
 }
 
+/// The code of a JSON-RPC error.
+pub(super) fn code(error: &str) -> i64 {
+    #[derive(serde::Deserialize)]
+    struct Error {
+        #[serde(default)]
+        code: i64,
+    }
+    serde_json::from_str(error).map_or(0, |Error { code }| code)
+}
+
 /// What a server must offer for a method to mean anything.
 fn capability(method: &str) -> Option<&'static str> {
     Some(match method.split_once('/')?.0 {

@@ -32,7 +32,8 @@ pub(super) struct Call<'a> {
     pub(super) line: &'a Line,
     pub(super) method: &'a str,
     pub(super) options: Options,
-    pub(super) rounds: &'a mpsc::Sender<Round>,
+    /// Where questions for a legacy agent go.
+    pub(super) rounds: Option<&'a mpsc::Sender<Round>>,
     /// The agent's era.
     pub(super) era: Era,
 }
@@ -92,7 +93,7 @@ impl Call<'_> {
                 let Needed { method, params } = serde_json::from_str(needed.get()).ok()?;
                 let (answer, told) = oneshot::channel();
                 let params = params.map(|params| params.get().to_owned());
-                self.rounds.send(Round { method, params, answer }).await.ok()?;
+                self.rounds?.send(Round { method, params, answer }).await.ok()?;
                 waiting.push((key, told));
             }
             let mut answers = Vec::new();

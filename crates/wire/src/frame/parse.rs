@@ -142,7 +142,7 @@ pub(crate) fn parse_some(text: &Bytes, limits: Limits) -> (Vec<Frame>, Option<(B
 }
 
 /// Counts nesting by itself: raw values have no recursion limit of their own.
-fn too_deep(text: &[u8], limit: usize) -> bool {
+pub(super) fn too_deep(text: &[u8], limit: usize) -> bool {
     let (mut depth, mut at) = (0_usize, 0);
     while let Some(&byte) = text.get(at) {
         at += 1;

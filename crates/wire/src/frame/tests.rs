@@ -85,6 +85,8 @@ fn batches_and_glued_messages_are_taken_apart() {
 fn a_rewrite_keeps_every_other_byte() {
     let text = r#"{ "odd":1e400 ,"id" : 1 , "result":{"z":1,"a":[ ]},"ü":"\u0000" }"#;
     assert_eq!(frame(text).with_id("\"agent-7\""), text.replace("1 , \"result", "\"agent-7\" , \"result"));
+    let pieces = frame(text).around_id("\"agent-7\"").unwrap();
+    assert_eq!(pieces.concat(), frame(text).with_id("\"agent-7\""), "and without a copy it is the same");
     let text = r#"{"params":{"old":true},"method":"m","id":1}"#;
     assert_eq!(frame(text).with_params("{}"), r#"{"params":{},"method":"m","id":1}"#);
     let note = r#"{"method":"m"}"#;

@@ -18,12 +18,15 @@ use super::headers::ParamHeaders;
 use super::{Endpoint, Settings, Surroundings};
 use crate::frame::{self, Frame, Limits, Message};
 use crate::queue;
-use crate::seam::{Event, Listener, Outbox, Outgoing, Seal};
+use crate::seam::{Carrier, Event, Listener, Outbox, Outgoing, Seal, Work};
 use crate::tasks::spawn_last;
 use shared::Shared;
 
 /// How long a server may take to hear that the handshake is done. Nothing else is said to it before.
 const INITIALIZED: Duration = Duration::from_secs(10);
+
+/// Exchanges that may wait to be taken over from those who carried them: they are over but for their last bytes.
+const RESTS: usize = 256;
 
 /// How to reach a server.
 #[derive(Clone, Debug)]
@@ -69,13 +72,17 @@ impl Remote {
         let (outbox, frames, seal) = Outbox::new(sizes.queue.into());
         let (orders, ordered) = mpsc::channel(4);
         let close = Duration::from_nanos(approach.close.stdin.nanos());
-        let shared = Arc::new(Shared::new(approach, listener, events));
+        let (rest, rests) = mpsc::channel(RESTS);
+        let shared = Arc::new(Shared::new(approach, listener, events, rest));
+        let carrier: Arc<dyn Carrier> = Arc::<Shared>::clone(&shared);
+        let outbox = outbox.carried(Arc::downgrade(&carrier));
         let keeper = Keeper {
             shared: Arc::clone(&shared),
             frames,
             seal,
             ordered,
             exchanges: JoinSet::new(),
+            rests,
             stream: None,
             greets: None,
             close,
@@ -123,6 +130,8 @@ struct Keeper {
     seal: Arc<Seal>,
     ordered: mpsc::Receiver<Order>,
     exchanges: JoinSet<Option<u64>>,
+    /// What is left of exchanges that others carried.
+    rests: mpsc::Receiver<Work>,
     stream: Option<AbortHandle>,
     /// Tells when the handshake is done with, and frames may be taken again.
     greets: Option<oneshot::Receiver<()>>,
@@ -134,6 +143,7 @@ enum News {
     Frame(Option<Outgoing>),
     Order(Option<Order>),
     Done(Option<u64>),
+    Rest(Work),
 }
 
 impl Keeper {
@@ -150,8 +160,10 @@ impl Keeper {
                 }
                 () = greeted(&mut self.greets), if self.greets.is_some() => {
                     self.greets = None;
+                    self.shared.greeted();
                     continue;
                 }
+                Some(rest) = self.rests.recv() => News::Rest(rest),
                 frame = self.frames.recv(), if !sealed && self.greets.is_none() => News::Frame(frame),
             };
             match news {
@@ -159,6 +171,7 @@ impl Keeper {
                 News::Frame(None) => sealed = true,
                 News::Order(order) => break order.unwrap_or(Order::Kill),
                 News::Done(id) => self.shared.done(id),
+                News::Rest(rest) => self.carry(rest),
             }
         };
         self.finish(last).await;
@@ -194,6 +207,14 @@ impl Keeper {
         }
     }
 
+    /// Carries on with what somebody else began.
+    fn carry(&mut self, rest: Work) {
+        self.exchanges.spawn(async move {
+            rest.await;
+            None
+        });
+    }
+
     async fn finish(mut self, order: Order) {
         if let Some(stream) = self.stream.take() {
             stream.abort();
@@ -224,6 +245,7 @@ impl Keeper {
                     Some(done) => self.shared.done(done.ok().flatten()),
                     None => return,
                 },
+                Some(rest) = self.rests.recv() => self.carry(rest),
                 order = self.ordered.recv() => match order {
                     Some(Order::LetGo | Order::Close) => {}
                     Some(Order::Kill) | None => return,

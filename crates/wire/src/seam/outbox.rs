@@ -1,12 +1,13 @@
 //! The way down: frames for the writer, bounded.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Weak};
 
 use bytes::Bytes;
 use linetender_core::Extent;
 use tokio::sync::Notify;
 
+use super::{Carrier, Exchange};
 use crate::queue::{self, NotTaken, Weigh};
 
 /// How much may wait for the writer. A message that is larger waits alone.
@@ -42,6 +43,8 @@ pub enum Refused {
 pub struct Outbox {
     queue: queue::Sender<Outgoing>,
     seal: Arc<Seal>,
+    /// Who makes exchanges of frames, where each has its own.
+    carrier: Option<Weak<dyn Carrier>>,
 }
 
 /// Once set, the writer stops: in mid-line, if need be.
@@ -55,7 +58,12 @@ impl Outbox {
     pub(crate) fn new(capacity: usize) -> (Self, queue::Receiver<Outgoing>, Arc<Seal>) {
         let (queue, frames) = queue::queue(capacity, BYTES);
         let seal = Arc::new(Seal::default());
-        (Self { queue, seal: Arc::clone(&seal) }, frames, seal)
+        (Self { queue, seal: Arc::clone(&seal), carrier: None }, frames, seal)
+    }
+
+    /// Frames that somebody waits for may go their own way from now on.
+    pub(crate) fn carried(self, by: Weak<dyn Carrier>) -> Self {
+        Self { carrier: Some(by), ..self }
     }
 
     /// A way down with a writer of one's own, which takes frames until the seal.
@@ -81,6 +89,23 @@ impl Outbox {
             NotTaken::Full => Refused::Full,
             NotTaken::Closed => Refused::Sealed,
         })
+    }
+
+    /// The same for whoever will carry the frame themselves, if it can go its own way: then it has not gone yet.
+    ///
+    /// # Errors
+    /// If the generation is sealed, or its queue is full.
+    pub fn carry(&self, outgoing: Outgoing) -> Result<Option<Exchange>, Refused> {
+        let Some(carrier) = self.carrier.as_ref().and_then(Weak::upgrade) else {
+            return self.send(outgoing).map(|()| None);
+        };
+        if self.seal.is_set() {
+            return Err(Refused::Sealed);
+        }
+        match carrier.carry(outgoing) {
+            Ok(exchange) => Ok(Some(exchange)),
+            Err(outgoing) => self.send(outgoing).map(|()| None),
+        }
     }
 
     /// Hands a frame over when there is room; `false` if the generation is sealed before that.

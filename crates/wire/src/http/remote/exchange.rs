@@ -327,6 +327,9 @@ pub(super) fn greeted(shared: &Shared, frame: &Frame, answer: &Frame) {
             let mut spoken = shared.spoken();
             spoken.era = Era::Modern;
             spoken.version = Some(crate::handshake::MODERN.into());
+            drop(spoken);
+            // That is all there is to a modern one.
+            shared.greeted();
         }
         _ => {}
     }

@@ -9,12 +9,12 @@ use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
-use super::Approach;
-use crate::frame::Limits;
+use super::{Approach, exchange};
+use crate::frame::{self, Limits, Message};
 use crate::handshake::Era;
 use crate::http::Pool;
 use crate::http::headers::{ParamHeaders, SessionId};
-use crate::seam::{Event, Listener};
+use crate::seam::{Carrier, Event, Exchange, Listener, Outgoing, Work};
 use crate::seen::Seen;
 
 /// Ids of our own pings. They are nobody's calls, so they are counted from the other end.
@@ -54,13 +54,22 @@ pub(super) struct Shared {
     /// Exchanges under way, by the id that they answer.
     running: Mutex<HashMap<u64, AbortHandle>>,
     first: AtomicBool,
+    /// Whether the handshake is done with: until then everything waits its turn.
+    greeted: AtomicBool,
+    /// Where exchanges go whose calls are over.
+    rest: mpsc::Sender<Work>,
     pings: AtomicU64,
     /// What is known of the session. One at a time finds out.
     pub(super) session: tokio::sync::Mutex<Known>,
 }
 
 impl Shared {
-    pub(super) fn new(approach: Approach, listener: Arc<dyn Listener>, events: mpsc::Sender<Event>) -> Self {
+    pub(super) fn new(
+        approach: Approach,
+        listener: Arc<dyn Listener>,
+        events: mpsc::Sender<Event>,
+        rest: mpsc::Sender<Work>,
+    ) -> Self {
         let sizes = approach.sizes;
         Self {
             pool: Pool::new(approach.endpoint, approach.around, approach.settings),
@@ -73,6 +82,8 @@ impl Shared {
             mirrors: Mutex::default(),
             running: Mutex::default(),
             first: AtomicBool::new(true),
+            greeted: AtomicBool::new(false),
+            rest,
             pings: AtomicU64::new(PINGS),
             session: tokio::sync::Mutex::new(Known::default()),
         }
@@ -97,6 +108,11 @@ impl Shared {
 
     pub(super) fn spoken(&self) -> MutexGuard<'_, Spoken> {
         lock(&self.spoken)
+    }
+
+    /// The handshake is done with: nothing that is said from now on can overtake it.
+    pub(super) fn greeted(&self) {
+        self.greeted.store(true, Ordering::Release);
     }
 
     /// A handshake was given this session, before or with its answer.
@@ -140,6 +156,20 @@ impl Shared {
         let mut all = self.fixed.clone();
         all.extend(ours);
         all
+    }
+}
+
+impl Carrier for Shared {
+    fn carry(self: Arc<Self>, outgoing: Outgoing) -> Result<Exchange, Outgoing> {
+        if !self.greeted.load(Ordering::Acquire) {
+            return Err(outgoing);
+        }
+        // It is our own spelling of what was within the limits.
+        let limits = Limits { length: usize::MAX >> 1, ..self.limits };
+        let Ok(frame) = frame::parse(&outgoing.text, limits) else { return Err(outgoing) };
+        let Message::Request { id, .. } = frame.message() else { return Err(outgoing) };
+        let (id, rest) = (frame::number(id), self.rest.clone());
+        Ok(Exchange::new(Box::pin(exchange::run(self, frame, id, outgoing.ticket)), rest))
     }
 }
 

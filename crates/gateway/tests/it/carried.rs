@@ -1,0 +1,77 @@
+//! Calls over HTTP have an exchange of their own, which whoever waits for the answer carries: what becomes of it, and of the
+//! connection that it was on.
+
+use crate::kit::{House, in_time, text};
+use linetender_drill::webserver::{Answers, Config, Manners, Speaks, WebServer};
+use serde_json::json;
+
+fn web(speaks: Speaks, answers: Answers) -> WebServer {
+    let manners = Manners { speaks, answers, ..Manners::default() };
+    WebServer::start(Config { manners, ..Config::default() }).unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_connection_that_brought_an_answer_brings_the_next_one_too() {
+    for answers in [Answers::Json, Answers::Sse] {
+        let web = web(Speaks::Modern, answers);
+        let house = House::up(&format!("[servers.it]\nurl = '{}'", web.url())).await;
+        let call = async || {
+            let answer =
+                house.modern("/mcp/it", "tools/call", json!({ "name": "echo", "arguments": {} })).await;
+            assert_eq!(text(&answer.last().await), "{}");
+        };
+        call().await;
+        let before = web.counters().connections;
+        for _ in 0..20 {
+            call().await;
+        }
+        // One more at most: what is left of an exchange may still be read when the next one begins.
+        assert!(
+            web.counters().connections <= before + 1,
+            "{answers:?}: {} more",
+            web.counters().connections - before
+        );
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_call_that_is_given_up_takes_its_exchange_with_it_and_no_other() {
+    for speaks in [Speaks::Legacy, Speaks::Modern] {
+        let web = web(speaks, Answers::Json);
+        let house = House::up(&format!("[servers.it]\nurl = '{}'", web.url())).await;
+        let sleeps = async || {
+            let params = json!({ "name": "sleep", "arguments": { "ms": 400 } });
+            house.modern("/mcp/it", "tools/call", params).await.last().await
+        };
+        let begun = web.counters().calls;
+        let gives_up = async {
+            let hangs = house.modern("/mcp/it", "tools/call", json!({ "name": "hang", "arguments": {} }));
+            tokio::select! {
+                _ = hangs => panic!("it never answers"),
+                () = in_time(async { while web.counters().calls < begun + 2 { tokio::task::yield_now().await; } }) => {}
+            }
+        };
+        let (slept, ()) = tokio::join!(sleeps(), gives_up);
+        assert!(text(&slept).contains("400"), "{speaks:?}: {slept}");
+        assert_eq!(house.gateway.lines()[0].status().generation, 1);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_large_answer_comes_whole_under_the_id_it_was_asked_with() {
+    for speaks in [Speaks::Legacy, Speaks::Modern] {
+        let web = web(speaks, Answers::Json);
+        let house = House::up(&format!("[servers.it]\nurl = '{}'", web.url())).await;
+        for (path, name) in [("/mcp", "it__big"), ("/mcp/it", "big")] {
+            let params = json!({ "name": name, "arguments": { "bytes": 300_000 } });
+            let answer = house.modern(path, "tools/call", params).await;
+            let length =
+                answer.headers.get("content-length").map(|length| length.to_str().unwrap().to_owned());
+            let body = answer.body().await.unwrap();
+            assert_eq!(length, Some(body.len().to_string()), "{path}: whoever reads it knows how much comes");
+            let answer: serde_json::Value = serde_json::from_slice(&body).unwrap();
+            assert_eq!((&answer["id"], &answer["result"]["resultType"]), (&json!("m"), &json!("complete")));
+            assert_eq!(text(&answer).len(), 300_000, "{path}");
+        }
+    }
+}

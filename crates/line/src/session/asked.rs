@@ -1,0 +1,122 @@
+//! One request of an agent's, from its words to the answer in them.
+//!
+//! A session runs each as a task of its own. A request that stands by itself, on a line that others share, needs no session:
+//! nothing that such a line says by itself is for it, and dropping it takes it back.
+
+use std::sync::{Arc, OnceLock};
+
+use bytes::Bytes;
+use linetender_wire::frame::{Frame, Message};
+use linetender_wire::handshake::{Era, Greeting};
+use tokio::sync::mpsc;
+
+use super::rounds::{self, Round};
+use super::text::Text;
+use super::{bridge, replies};
+use crate::call::{OnProgress, Options, Params, Way};
+use crate::catalogue::Kind;
+use crate::line::Line;
+use crate::turns::Caller;
+
+/// A request, and what its session knows.
+pub(super) struct Asked {
+    pub(super) line: Line,
+    /// The agent's era.
+    pub(super) era: Era,
+    pub(super) id: Box<str>,
+    pub(super) method: Box<str>,
+    pub(super) params: Option<String>,
+    /// From which level on the agent wants to see log messages.
+    pub(super) level: Option<String>,
+    pub(super) promised: Arc<OnceLock<Arc<Greeting>>>,
+    pub(super) progress: Option<OnProgress>,
+    /// Whose turn it takes.
+    pub(super) caller: Caller,
+    /// Where a modern server's questions to a legacy agent go.
+    pub(super) rounds: Option<mpsc::Sender<Round>>,
+}
+
+/// The answer to a request, as the agent is to read it.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Replied {
+    /// The message.
+    pub text: Text,
+    /// The code, if it is an error of the server's.
+    pub error: Option<i64>,
+}
+
+/// A modern agent's request that stands by itself, on a line that it shares. `None` if it needs a session: because more than
+/// its answer may come of it, or because it is none, or larger than the line's limits.
+///
+/// `of` is whatever its agent is known by: requests of the same take turns as those of one agent. It goes as far as the future
+/// is polled; dropping that takes it back.
+pub fn ask(line: &Line, frame: &Frame, of: u64) -> Option<impl Future<Output = Replied> + Send + use<>> {
+    let Message::Request { id, method, params } = frame.message() else { return None };
+    let alone = !matches!(method, "ping" | "initialize" | "subscriptions/listen");
+    if !alone || Params::asks_for_progress(params) || !frame.is_within(super::limits(line.policy())) {
+        return None;
+    }
+    let asked = Asked {
+        line: line.clone(),
+        era: Era::Modern,
+        id: id.into(),
+        method: method.into(),
+        params: params.map(str::to_owned),
+        level: None,
+        promised: Arc::default(),
+        progress: None,
+        caller: Caller::Known(of),
+        rounds: None,
+    };
+    Some(asked.answered())
+}
+
+impl Asked {
+    pub(super) async fn answered(self) -> Replied {
+        let Self { line, era, id, method, params, level, promised, progress, caller, rounds } = self;
+        let ours = |text: Bytes| Replied { text: text.into(), error: None };
+        // It is the first request of many agents, and then nobody knows yet whether the server can read it.
+        let quoted = era == Era::Modern
+            && &*method == "server/discover"
+            && (replies::era(&line).await == Some(Era::Legacy) || !line.is_up());
+        let listed =
+            if line.is_up() { None } else { replies::listed(&line, &id, &method, params.as_deref(), era) };
+        match (era, &*method, listed) {
+            (Era::Legacy, "initialize", _) => {
+                return ours(replies::initialized(&line, &id, params.as_deref(), &promised).await);
+            }
+            (_, _, Some(listed)) => return ours(listed),
+            _ if quoted => return ours(replies::discovered(&line, &id, &promised).await),
+            _ => {}
+        }
+        let options = Options { deadline: line.deadline(), progress, caller, way: Way::Carried };
+        let params = match level {
+            Some(level) if line.era() == Some(Era::Modern) => {
+                Some(bridge::with_log_level(params.as_deref(), &level))
+            }
+            _ => params,
+        };
+        let call = rounds::Call { line: &line, method: &method, options, rounds: rounds.as_ref(), era };
+        let first_page = Kind::asked_by(&method).and(params.clone());
+        let outcome = call.run(params).await;
+        if &*method == "server/discover"
+            && let Some(greeting) = line.greeting()
+        {
+            let _ = promised.set(greeting);
+        }
+        match outcome {
+            Ok(answer) => match replies::broken(&line, &promised, &method, &id, &answer, era) {
+                Some(broken) => ours(broken),
+                None => Replied {
+                    text: bridge::answer(&answer, era, &method, &id),
+                    error: answer.error().map(replies::code),
+                },
+            },
+            // A server that is down keeps its lists.
+            Err(error) => ours(
+                replies::listed(&line, &id, &method, first_page.as_deref(), era)
+                    .unwrap_or_else(|| replies::failed(&line, &method, &id, &error, era)),
+            ),
+        }
+    }
+}
