@@ -56,7 +56,7 @@ pub struct Server {
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) enum Target {
     Stdio { program: Program, reaper: Option<Reaper> },
-    Http(Http),
+    Http(Box<Http>),
 }
 
 impl Server {
@@ -64,7 +64,7 @@ impl Server {
     ///
     /// An address that cannot work is told when the line is dialled.
     pub fn http(name: impl Into<Arc<str>>, url: &str) -> Self {
-        Self::to(name.into(), Target::Http(Http::at(url)))
+        Self::to(name.into(), Target::Http(Box::new(Http::at(url))))
     }
 
     /// A server that is a program: its arguments, never a shell. It gets the variables that a program needs to run, and
