@@ -20,6 +20,7 @@ pub(crate) enum OnDiscover {
 
 /// Habits. Rates are per cent of processes or per mille of calls; times are milliseconds.
 #[derive(Clone, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "habits are independent of each other")]
 pub(crate) struct Habits {
     pub(crate) speaks: Speaks,
     /// How much a pipe holds.

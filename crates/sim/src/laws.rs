@@ -107,7 +107,7 @@ pub(crate) fn judge(evidence: &Evidence) -> Vec<Finding> {
             false => 0,
         },
     };
-    let checked = linetender_drill::check_runs(&history(evidence), &evidence.book.runs(), bounds);
+    let checked = linetender_drill::check_runs(&history(evidence), |nonce| evidence.book.runs(nonce), bounds);
     let mut findings: Vec<_> = checked.into_iter().map(Finding::Checked).collect();
     findings.extend(evidence.book.wrongs.iter().cloned().map(Finding::Wrong));
     for (nonce, asked) in &evidence.calls {
@@ -154,7 +154,7 @@ fn stream_storm(evidence: &Evidence) -> Option<Finding> {
 fn judge_call(evidence: &Evidence, nonce: &str, asked: &Asked) -> Vec<Finding> {
     let mut findings = Vec::new();
     let Some((at, told)) = &asked.told else { return findings };
-    let took = *at - asked.at;
+    let took = at.saturating_sub(asked.at);
     if took > asked.bound {
         findings.push(Finding::Late { nonce: nonce.to_owned(), took });
     }
@@ -162,12 +162,12 @@ fn judge_call(evidence: &Evidence, nonce: &str, asked: &Asked) -> Vec<Finding> {
     let deed = evidence.book.deeds.get(nonce);
     let during = |when: &Duration| *when >= asked.at && *when <= *at;
     let deaths = || evidence.log.states.iter().filter(|(when, state)| *state == "ending" && during(when));
-    let deadest = deaths().map(|(when, _)| *when).last();
+    let deadest = deaths().map(|(when, _)| *when).next_back();
     let waited_for_the_dead = !evidence.remote
         && asked.by_policy
         && error.kind == CallErrorKind::TimedOut
         && took < CAP
-        && deadest.is_some_and(|death| *at < death + LIMIT - Duration::from_secs(1));
+        && deadest.is_some_and(|death| *at + Duration::from_secs(1) < death + LIMIT);
     if waited_for_the_dead {
         findings.push(Finding::WaitedForTheDead { nonce: nonce.to_owned(), told: error.to_string() });
     }

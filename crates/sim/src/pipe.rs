@@ -202,7 +202,7 @@ mod tests {
     async fn a_small_write_is_whole_or_not_at_all() {
         let (mut writer, reader) = pipe(8);
         writer.write_all(b"012345").await.unwrap();
-        let mut second = tokio::spawn(async move { writer.write_all(b"6789").await });
+        let mut second = crate::tasks::spawn(async move { writer.write_all(b"6789").await });
         tokio::task::yield_now().await;
         assert_eq!(reader.take(100), b"012345");
         (&mut second).await.unwrap().unwrap();

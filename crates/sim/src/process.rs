@@ -219,13 +219,13 @@ impl Reaper {
             tokio::select! {
                 biased;
                 exit = &mut *leader => return Some(exit.ok().or(signal).unwrap_or(Exit::Signal(9))),
-                blow = self.struck.recv() => match blow {
-                    Some(Blow::KillReaper) => return None,
-                    _ => {
-                        signal = Some(Exit::Signal(9));
-                        leader.abort();
+                blow = self.struck.recv() => {
+                    if blow == Some(Blow::KillReaper) {
+                        return None;
                     }
-                },
+                    signal = Some(Exit::Signal(9));
+                    leader.abort();
+                }
                 order = self.control.read_u8() => match order {
                     Ok(TERM) if stubborn => {}
                     Ok(TERM) => {

@@ -178,7 +178,7 @@ impl Server {
             // Nobody hears it any more; most servers die of that.
             return Some(Exit::Signal(13));
         }
-        let Some(nonce) = nonce else { return None };
+        let nonce = nonce?;
         self.scene.say(|| format!("process {} answered {nonce}", self.process.pid));
         // After half a line of somebody else's, it is no line.
         if !self.process.is_torn() {
@@ -192,7 +192,7 @@ impl Server {
         let most = self.bite(stdin.peek(std::collections::VecDeque::len));
         let bytes = self.stdin.as_ref().map(|stdin| stdin.take(most)).unwrap_or_default();
         if bytes.is_empty() {
-            return self.end_of_input().await;
+            return self.end_of_input();
         }
         self.buffer.extend_from_slice(&bytes);
         if self.rng.mille(self.habits.crash.reading) {
@@ -229,7 +229,7 @@ impl Server {
     }
 
     /// Nothing more will come. What was read and is whole is run, with or without a break at its end.
-    async fn end_of_input(&mut self) -> Option<Exit> {
+    fn end_of_input(&mut self) -> Option<Exit> {
         self.stdin = None;
         let line = std::mem::take(&mut self.buffer);
         if let Some(exit) = self.hear(&line) {

@@ -141,16 +141,13 @@ impl World {
 
     fn server(&self) -> Server {
         let policy = Policy::new(self.settings).expect("settings that nobody would refuse");
-        let server = match &self.road {
-            Some(road) => {
-                self.scene.say(|| format!("{:?} {:?}", road.web.manners(), road.net.sky()));
-                Server::http("simulated", "http://simulated/mcp").across(Arc::clone(road) as _)
-            }
-            None => {
-                self.scene.say(|| format!("{:?}", self.scene.habits()));
-                let starter = Arc::new(Simulated(Arc::clone(&self.scene)));
-                Server::stdio("simulated", ["simulated"]).elsewhere(starter)
-            }
+        let server = if let Some(road) = &self.road {
+            self.scene.say(|| format!("{:?} {:?}", road.web.manners(), road.net.sky()));
+            Server::http("simulated", "http://simulated/mcp").across(Arc::clone(road) as _)
+        } else {
+            self.scene.say(|| format!("{:?}", self.scene.habits()));
+            let starter = Arc::new(Simulated(Arc::clone(&self.scene)));
+            Server::stdio("simulated", ["simulated"]).elsewhere(starter)
         };
         server.policy(policy).safe_tool(LISTED)
     }
