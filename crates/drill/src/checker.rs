@@ -1,7 +1,6 @@
 //! The one judge: holds a history against the server's own book.
 
 use std::fmt;
-use std::hash::BuildHasher;
 use std::time::Duration;
 
 use crate::book::Book;
@@ -80,15 +79,7 @@ pub fn check(history: &History, book: &Book, bounds: Bounds) -> Vec<Finding> {
 }
 
 /// The same, if how often each nonce was run is known from somewhere else than a book on disk.
-<<<<<<< HEAD
-pub fn check_runs<S: BuildHasher>(
-    history: &History,
-    runs: &HashMap<String, u32, S>,
-    bounds: Bounds,
-) -> Vec<Finding> {
-=======
 pub fn check_runs(history: &History, runs: impl Fn(&str) -> u32, bounds: Bounds) -> Vec<Finding> {
->>>>>>> sim
     let mut findings = Vec::new();
     for (nonce, asked) in &history.calls {
         let runs = runs(nonce);

@@ -35,6 +35,9 @@ use crate::gateway::Gateway;
 use pulse::Pulse;
 use sessions::Sessions;
 
+/// How long streams that are cut may take to say so.
+const LAST_WORDS: Duration = Duration::from_millis(500);
+
 /// What handlers share.
 pub(crate) struct Front {
     gateway: Gateway,
@@ -87,11 +90,17 @@ pub async fn serve(
         let _ = stopped.wait_for(|closing| *closing).await;
         tokio::time::sleep(drain).await;
     };
+    let serving = connections::serve(listener, router(Arc::clone(&front)), front.closing.clone());
+    let mut serving = std::pin::pin!(serving);
     let served = tokio::select! {
-        () = connections::serve(listener, router(Arc::clone(&front)), front.closing.clone()) => Served::Finished,
+        () = &mut serving => Served::Finished,
         () = late => Served::Cut,
     };
     front.sessions.end_all();
+    if served == Served::Cut {
+        // What is cut ends properly all the same: whoever reads a stream of a session learns that it is over.
+        let _ = tokio::time::timeout(LAST_WORDS, serving).await;
+    }
     Ok(served)
 }
 
