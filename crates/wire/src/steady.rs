@@ -149,10 +149,10 @@ mod tests {
     async fn who_is_woken_by_another_is_woken_whenever_that_is() {
         for _ in 0..2000 {
             let (tell, told) = tokio::sync::oneshot::channel();
-            let one = tokio::spawn(Steady::new(told));
-            let other = tokio::spawn(async move { tell.send(7) });
-            assert_eq!(one.await.unwrap(), Ok(7));
-            other.await.unwrap().unwrap();
+            let mut both = tokio::task::JoinSet::new();
+            both.spawn(async { assert_eq!(Steady::new(told).await, Ok(7)) });
+            both.spawn(async move { tell.send(7).unwrap() });
+            both.join_all().await;
         }
     }
 }

@@ -43,6 +43,7 @@ pub(super) struct Gate {
     pid: Option<u32>,
 }
 
+#[expect(clippy::large_enum_variant, reason = "there are a handful of them")]
 enum Way {
     /// One agent with as many connections as it has calls in flight.
     Http {
@@ -54,6 +55,7 @@ enum Way {
 }
 
 /// A caller's way, for one measurement.
+#[expect(clippy::large_enum_variant, reason = "there are a handful of them")]
 enum Caller {
     Http { place: Place, headers: HeaderMap, connection: Connection },
     Pipe(Arc<Pipe>),
