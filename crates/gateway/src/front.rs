@@ -22,6 +22,7 @@ mod tape;
 mod who;
 
 use std::io;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -34,6 +35,9 @@ use tokio::task::JoinSet;
 use crate::gateway::Gateway;
 use pulse::Pulse;
 use sessions::Sessions;
+
+/// How long it may take to write what agents are still to hear when the time is up.
+const LAST_WORDS: Duration = Duration::from_millis(500);
 
 /// What handlers share.
 pub(crate) struct Front {
@@ -87,11 +91,16 @@ pub async fn serve(
         let _ = stopped.wait_for(|closing| *closing).await;
         tokio::time::sleep(drain).await;
     };
+    let mut serving = pin!(connections::serve(listener, router(Arc::clone(&front)), front.closing.clone()));
     let served = tokio::select! {
-        () = connections::serve(listener, router(Arc::clone(&front)), front.closing.clone()) => Served::Finished,
+        () = &mut serving => Served::Finished,
         () = late => Served::Cut,
     };
     front.sessions.end_all();
+    if served == Served::Cut {
+        // Streams have just ended, and whoever reads them is to see that.
+        let _ = tokio::time::timeout(LAST_WORDS, serving).await;
+    }
     Ok(served)
 }
 

@@ -39,6 +39,9 @@ pub(crate) enum NoSeat {
     Full,
 }
 
+/// A call's seat, where its answer comes, and what came of sending it.
+type Seated<T> = (Arc<Entry>, oneshot::Receiver<Reply>, T);
+
 /// Something that the server wants of the agent.
 #[derive(Clone, Debug)]
 pub(crate) struct FromServer {
@@ -129,8 +132,7 @@ impl Ledger {
         record: Record,
         text: impl FnOnce(u64) -> bytes::Bytes,
     ) -> Result<(Arc<Entry>, oneshot::Receiver<Reply>), NoSeat> {
-        self.seat(heed, record, text, |outbox, outgoing| outbox.send(outgoing))
-            .map(|(entry, answer, ())| (entry, answer))
+        self.seat(heed, record, text, Outbox::send).map(|(entry, answer, ())| (entry, answer))
     }
 
     /// The same for a caller that carries its call's exchange, if that has one.
@@ -139,7 +141,7 @@ impl Ledger {
         heed: Option<Heed>,
         record: Record,
         text: impl FnOnce(u64) -> bytes::Bytes,
-    ) -> Result<(Arc<Entry>, oneshot::Receiver<Reply>, Option<Exchange>), NoSeat> {
+    ) -> Result<Seated<Option<Exchange>>, NoSeat> {
         self.seat(heed, record, text, Outbox::carry)
     }
 
@@ -149,7 +151,7 @@ impl Ledger {
         record: Record,
         text: impl FnOnce(u64) -> bytes::Bytes,
         send: impl FnOnce(&Outbox, Outgoing) -> Result<T, Refused>,
-    ) -> Result<(Arc<Entry>, oneshot::Receiver<Reply>, T), NoSeat> {
+    ) -> Result<Seated<T>, NoSeat> {
         let outbox = self.outbox.get().ok_or(NoSeat::Sealed)?;
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
         let (entry, answer) = Entry::new(id, heed, record, Arc::clone(&self.last));

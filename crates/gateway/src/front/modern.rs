@@ -70,14 +70,12 @@ pub(super) async fn answer(front: Arc<Front>, door: Door, head: &Parts, frame: F
 /// An answer for which nobody has to be kept: whoever hangs up drops it, which takes it back.
 #[expect(clippy::disallowed_methods, reason = "it ends with the response that it writes")]
 async fn alone(mut answer: mux::Answer) -> Response {
-    match tokio::time::timeout(QUIET, &mut answer).await {
-        Ok(Replied { text, error }) => reply::answer(status(error), text),
-        Err(_) => {
-            let (out, body) = body::stream();
-            tokio::spawn(late(answer, out));
-            reply::events(body)
-        }
+    if let Ok(Replied { text, error }) = tokio::time::timeout(QUIET, &mut answer).await {
+        return reply::answer(status(error), text);
     }
+    let (out, body) = body::stream();
+    tokio::spawn(late(answer, out));
+    reply::events(body)
 }
 
 /// Carries an answer that takes its time into the response, unless nobody reads that.
