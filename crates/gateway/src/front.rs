@@ -22,6 +22,7 @@ mod tape;
 mod who;
 
 use std::io;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -35,7 +36,7 @@ use crate::gateway::Gateway;
 use pulse::Pulse;
 use sessions::Sessions;
 
-/// How long streams that are cut may take to say so.
+/// How long it may take to write what agents are still to hear when the time is up.
 const LAST_WORDS: Duration = Duration::from_millis(500);
 
 /// What handlers share.
@@ -90,15 +91,14 @@ pub async fn serve(
         let _ = stopped.wait_for(|closing| *closing).await;
         tokio::time::sleep(drain).await;
     };
-    let serving = connections::serve(listener, router(Arc::clone(&front)), front.closing.clone());
-    let mut serving = std::pin::pin!(serving);
+    let mut serving = pin!(connections::serve(listener, router(Arc::clone(&front)), front.closing.clone()));
     let served = tokio::select! {
         () = &mut serving => Served::Finished,
         () = late => Served::Cut,
     };
     front.sessions.end_all();
     if served == Served::Cut {
-        // What is cut ends properly all the same: whoever reads a stream of a session learns that it is over.
+        // Streams have just ended, and whoever reads them is to see that.
         let _ = tokio::time::timeout(LAST_WORDS, serving).await;
     }
     Ok(served)

@@ -39,8 +39,8 @@ pub(crate) enum NoSeat {
     Full,
 }
 
-/// A call that is registered, what its answer comes by, and what came of handing it over.
-type Seat<T> = (Arc<Entry>, oneshot::Receiver<Reply>, T);
+/// A call's seat, where its answer comes, and what came of sending it.
+type Seated<T> = (Arc<Entry>, oneshot::Receiver<Reply>, T);
 
 /// Something that the server wants of the agent.
 #[derive(Clone, Debug)]
@@ -141,7 +141,7 @@ impl Ledger {
         heed: Option<Heed>,
         record: Record,
         text: impl FnOnce(u64) -> bytes::Bytes,
-    ) -> Result<Seat<Option<Exchange>>, NoSeat> {
+    ) -> Result<Seated<Option<Exchange>>, NoSeat> {
         self.seat(heed, record, text, Outbox::carry)
     }
 
@@ -151,7 +151,7 @@ impl Ledger {
         record: Record,
         text: impl FnOnce(u64) -> bytes::Bytes,
         send: impl FnOnce(&Outbox, Outgoing) -> Result<T, Refused>,
-    ) -> Result<Seat<T>, NoSeat> {
+    ) -> Result<Seated<T>, NoSeat> {
         let outbox = self.outbox.get().ok_or(NoSeat::Sealed)?;
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
         let (entry, answer) = Entry::new(id, heed, record, Arc::clone(&self.last));

@@ -109,6 +109,7 @@ mod tests {
     use std::sync::Arc;
     use std::sync::atomic::{AtomicUsize, Ordering};
     use std::task::{Context, Poll, Wake, Waker};
+    use tokio::task::JoinSet;
 
     #[derive(Default)]
     struct Count(AtomicUsize);
@@ -149,10 +150,10 @@ mod tests {
     async fn who_is_woken_by_another_is_woken_whenever_that_is() {
         for _ in 0..2000 {
             let (tell, told) = tokio::sync::oneshot::channel();
-            let mut both = tokio::task::JoinSet::new();
-            both.spawn(async { assert_eq!(Steady::new(told).await, Ok(7)) });
-            both.spawn(async move { tell.send(7).unwrap() });
-            both.join_all().await;
+            let (mut one, mut other) = (JoinSet::new(), JoinSet::new());
+            one.spawn(Steady::new(told));
+            other.spawn(async move { tell.send(7) });
+            assert_eq!(one.join_next().await.unwrap().unwrap(), Ok(7));
         }
     }
 }

@@ -43,21 +43,25 @@ pub(super) struct Gate {
     pid: Option<u32>,
 }
 
-#[expect(clippy::large_enum_variant, reason = "there are a handful of them")]
+/// Where calls go, and the headers that all of them have.
+#[derive(Clone)]
+struct At {
+    place: Place,
+    headers: HeaderMap,
+}
+
 enum Way {
     /// One agent with as many connections as it has calls in flight.
     Http {
-        place: Place,
-        headers: HeaderMap,
+        at: Box<At>,
         idle: Vec<Connection>,
     },
     Pipe(Arc<Pipe>),
 }
 
 /// A caller's way, for one measurement.
-#[expect(clippy::large_enum_variant, reason = "there are a handful of them")]
 enum Caller {
-    Http { place: Place, headers: HeaderMap, connection: Connection },
+    Http { at: Box<At>, connection: Connection },
     Pipe(Arc<Pipe>),
 }
 
@@ -75,7 +79,7 @@ impl Gate {
             let mut place = Place::of(to, era)?;
             place.greet().await.map_err(|error| format!("{name}: {error}"))?;
             let headers = place.headers("tools/call", Some(&tool));
-            Way::Http { place, headers, idle: Vec::new() }
+            Way::Http { at: Box::new(At { place, headers }), idle: Vec::new() }
         } else {
             Way::Pipe(Arc::new(Pipe::open(to, era).await?))
         };
@@ -85,12 +89,12 @@ impl Gate {
     async fn caller(&mut self) -> Result<Caller, String> {
         Ok(match &mut self.way {
             Way::Pipe(pipe) => Caller::Pipe(Arc::clone(pipe)),
-            Way::Http { place, headers, idle } => {
+            Way::Http { at, idle } => {
                 let connection = match idle.pop() {
                     Some(connection) => connection,
-                    None => place.connect().await?,
+                    None => at.place.connect().await?,
                 };
-                Caller::Http { place: place.clone(), headers: headers.clone(), connection }
+                Caller::Http { at: at.clone(), connection }
             }
         })
     }
@@ -149,8 +153,9 @@ impl Caller {
             let start = now();
             match &mut self {
                 Self::Pipe(pipe) => check(&pipe.ask(id, text).await?, load.bytes)?,
-                Self::Http { place, headers, connection } => {
-                    let answer = connection.send(place, Method::POST, headers.clone(), text.into()).await?;
+                Self::Http { at, connection } => {
+                    let headers = at.headers.clone();
+                    let answer = connection.send(&at.place, Method::POST, headers, text.into()).await?;
                     check(&connection.read(answer).await?, load.bytes)?;
                 }
             }

@@ -87,7 +87,8 @@ async fn at_rest(pid: u32) -> Result<Held, String> {
         tokio::time::sleep(LOOK).await;
         waited += LOOK;
         let now = held(pid)?;
-        if now == before {
+        // What it shares with others may be counted otherwise because of them.
+        if before == (Held { pss: before.pss, ..now }) {
             return Ok(now);
         }
         before = now;
