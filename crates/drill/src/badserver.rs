@@ -145,11 +145,11 @@ impl Server {
             "initialize" if self.flags.spoken == Spoken::Modern => refuse(id, -32022, "modern only"),
             "initialize" => answer(
                 id,
-                &json!({
+                &self.with_instructions(json!({
                     "protocolVersion": self.flags.revision.as_deref().map_or(params["protocolVersion"].clone(), Value::from),
                     "capabilities": self.capabilities(),
                     "serverInfo": { "name": "badserver", "version": "1" },
-                }),
+                })),
             ),
             "ping" => answer(id, &json!({})),
             "tools/list" if offers::is_modern(params) => {
@@ -193,11 +193,18 @@ impl Server {
     fn discovered(&self) -> Value {
         let capabilities =
             if self.flags.full { self.capabilities() } else { json!({ "tools": { "listChanged": true } }) };
-        json!({
+        self.with_instructions(json!({
             "supportedVersions": ["2026-07-28"], "capabilities": capabilities,
             "ttlMs": 0, "cacheScope": "private", "resultType": "complete",
             "_meta": { "io.modelcontextprotocol/serverInfo": { "name": "badserver", "version": "1" } },
-        })
+        }))
+    }
+
+    fn with_instructions(&self, mut greeting: Value) -> Value {
+        if let Some(text) = &self.flags.instructions {
+            greeting["instructions"] = text.as_str().into();
+        }
+        greeting
     }
 
     /// The agent answered our question: the call that asked it is answered with that.

@@ -30,6 +30,6 @@ pub mod soak;
 pub mod webserver;
 
 pub use book::Book;
-pub use checker::{Bounds, Finding, check};
+pub use checker::{Bounds, Finding, check, check_runs};
 pub use failure::Failure;
 pub use history::{Asked, History, Recorder};

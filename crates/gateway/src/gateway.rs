@@ -12,6 +12,7 @@ use tokio::task::JoinSet;
 use crate::board::{Berth, Board, Door};
 use crate::config::{Config, Scope, Settings};
 use crate::mux;
+use crate::seats::Seats;
 
 /// Many servers, for many agents. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -23,6 +24,8 @@ struct Inner {
     settings: Settings,
     board: watch::Sender<Arc<Board>>,
     last: AtomicU64,
+    /// Agents with lines of their own.
+    seats: Seats,
     /// Watches the lines that there are now.
     keeper: Mutex<JoinSet<()>>,
 }
@@ -34,6 +37,15 @@ pub(crate) enum Stay {
     Session,
     /// Each of its requests stands by itself.
     Request,
+}
+
+/// Why somebody cannot be an agent here.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum NoAgent {
+    /// The door leads nowhere.
+    Nowhere,
+    /// It would take a line of its own, and there are as many as there may be.
+    Full,
 }
 
 impl Gateway {
@@ -56,6 +68,7 @@ impl Gateway {
             settings: config.gateway.clone(),
             board,
             last: AtomicU64::new(0),
+            seats: Seats::default(),
             keeper: Mutex::default(),
         }));
         gateway.apply(config);
@@ -130,29 +143,33 @@ impl Gateway {
         self.0.board.subscribe()
     }
 
-    /// An agent at a door; `None` if it leads nowhere.
-    pub(crate) fn agent(&self, door: &Door, stay: Stay) -> Option<Agent> {
+    /// An agent at a door.
+    pub(crate) fn agent(&self, door: &Door, stay: Stay) -> Result<Agent, NoAgent> {
         let board = self.0.board.borrow().clone();
         match door {
             Door::One(name) => {
-                let berth = board.berth(name)?;
+                let berth = board.berth(name).ok_or(NoAgent::Nowhere)?;
                 // Where nothing is hidden, nothing needs to be looked at.
                 if berth.entry.is_open() {
-                    Some(self.pipe(berth, stay))
+                    self.pipe(berth, stay).ok_or(NoAgent::Full)
                 } else {
-                    Some(mux::open(self.clone(), door.clone(), stay))
+                    Ok(mux::open(self.clone(), door.clone(), stay))
                 }
             }
-            Door::All => Some(mux::open(self.clone(), Door::All, stay)),
+            Door::All => Ok(mux::open(self.clone(), Door::All, stay)),
         }
     }
 
-    /// An agent's way to one server.
-    pub(crate) fn pipe(&self, berth: &Berth, stay: Stay) -> Agent {
+    /// An agent's way to one server; `None` if it would be a line of its own, and there are as many as there may be.
+    pub(crate) fn pipe(&self, berth: &Berth, stay: Stay) -> Option<Agent> {
         match (berth.entry.scope, stay) {
-            (Scope::Session, Stay::Session) => session::open(berth.entry.server.clone(), &self.0.rig),
+            (Scope::Session, Stay::Session) => {
+                let shared = self.0.board.borrow().all.routes.len();
+                let left = self.0.settings.lines.saturating_sub(shared);
+                self.0.seats.take(left, || session::open(berth.entry.server.clone(), &self.0.rig))
+            }
             // Who is nobody from one request to the next cannot have anything of its own.
-            (Scope::Session, Stay::Request) | (Scope::Shared, _) => session::join(&berth.line),
+            (Scope::Session, Stay::Request) | (Scope::Shared, _) => Some(session::join(&berth.line)),
         }
     }
 

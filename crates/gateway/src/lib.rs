@@ -10,6 +10,7 @@ mod gateway;
 mod mux;
 mod names;
 mod offer;
+mod seats;
 mod splice;
 pub mod stdio;
 

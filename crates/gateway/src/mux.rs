@@ -20,7 +20,7 @@ use bytes::Bytes;
 use linetender::{Era, Kind};
 use linetender_wire::frame::{self, Frame, Message};
 
-pub(crate) use acts::request_id;
+pub(crate) use acts::{Full, request_id};
 pub(crate) use run::open;
 
 use crate::board::View;
@@ -90,15 +90,20 @@ impl State {
         view: &View,
     ) -> Vec<Act> {
         if self.running.len() >= OPEN {
-            return vec![Act::Tell(acts::overloaded(id, method, self.era == Some(Era::Modern)))];
+            return vec![Act::Tell(acts::overloaded(
+                id,
+                method,
+                self.era == Some(Era::Modern),
+                Full::Requests,
+            ))];
         }
         match method {
             "ping" => vec![Act::Tell(frame::reply(id, "{}"))],
             "initialize" => {
                 self.hello = params.map(str::to_owned);
-                vec![Act::Tell(frame::reply(id, &greet::initialized(params)))]
+                vec![Act::Tell(frame::reply(id, &greet::initialized(params, view)))]
             }
-            "server/discover" => vec![Act::Tell(frame::reply(id, &greet::discovered()))],
+            "server/discover" => vec![Act::Tell(frame::reply(id, &greet::discovered(view)))],
             "logging/setLevel" => self.set_level(id, params, view),
             "subscriptions/listen" => self.listen(id, params, view),
             _ => match Kind::ALL.into_iter().find(|kind| kind.method() == method) {
@@ -250,9 +255,9 @@ impl State {
     }
 
     /// A request could not be handed to its server.
-    pub(crate) fn not_taken(&mut self, id: &str) -> Bytes {
+    pub(crate) fn not_taken(&mut self, id: &str, full: Full) -> Bytes {
         let method = self.running.remove(id).map(|running| running.method);
-        acts::overloaded(id, method.as_deref().unwrap_or_default(), self.era == Some(Era::Modern))
+        acts::overloaded(id, method.as_deref().unwrap_or_default(), self.era == Some(Era::Modern), full)
     }
 
     /// Whether anything is under way at a server.

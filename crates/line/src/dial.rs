@@ -136,6 +136,7 @@ impl Dial {
             let mut answer = link.ask(method, Some(&params)).ok_or(None)?;
             let heard = loop {
                 tokio::select! {
+                    biased;
                     reply = &mut answer => break Heard::Reply(reply),
                     reply = either(&mut earlier) => {
                         if let Ok(Reply::Answer(frame)) = &reply

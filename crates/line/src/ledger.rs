@@ -195,16 +195,17 @@ impl Ledger {
         entry
     }
 
+    /// What we ask of a server ourselves keeps nobody waiting: a modern one is listened to for as long as it lives.
     fn tell_if_empty(&self, book: &Book) {
-        if book.calls.is_empty() && self.draining.load(Ordering::Relaxed) {
+        if self.draining.load(Ordering::Relaxed) && !book.calls.values().any(|entry| entry.callers()) {
             self.nudge.notify_one();
         }
     }
 
     /// Settles the calls that the writer never touched.
     pub(crate) fn settle_queued(&self) {
-        let queued: Vec<_> = self.book().calls.values().filter(|entry| entry.queued()).cloned().collect();
-        for entry in queued {
+        let queued = self.book().calls.values().filter(|entry| entry.queued()).cloned().collect();
+        for entry in in_order(queued) {
             entry.lose(Evidence::Nothing, None);
             self.remove(entry.id);
         }
@@ -213,7 +214,7 @@ impl Ledger {
     /// Settles all that are left; what was seen, if that is not the same as why the generation ended.
     pub(crate) fn settle_all(&self, evidence: Evidence, seen: Option<&Detail>) {
         let calls = std::mem::take(&mut self.book().calls);
-        for entry in calls.into_values() {
+        for entry in in_order(calls.into_values().collect()) {
             entry.lose(evidence, seen.cloned());
         }
         self.tell_if_empty(&self.book());
@@ -350,6 +351,12 @@ impl Ledger {
     pub(crate) fn odd(&self) -> (u64, Vec<String>) {
         (self.odd.load(Ordering::Relaxed), self.book().noise.clone())
     }
+}
+
+/// Who called first is told first.
+fn in_order(mut calls: Vec<Arc<Entry>>) -> Vec<Arc<Entry>> {
+    calls.sort_unstable_by_key(|entry| entry.id);
+    calls
 }
 
 impl Listener for Ledger {

@@ -38,6 +38,15 @@ pub struct Line {
     events: broadcast::WeakSender<Event>,
 }
 
+/// What a line leaves to chance. Lines that lost the same server must not come back in step: any number will do that
+/// differs between them.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Seeds {
+    Any,
+    /// A world that can be played again.
+    From(u64),
+}
+
 /// Something that happened to a line.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
@@ -67,6 +76,7 @@ impl Line {
         agent: Option<Agent>,
         predecessor: Option<watch::Receiver<Status>>,
         remembered: Option<Remembered>,
+        seeds: Seeds,
     ) -> Self {
         let clock = Clock::start();
         let policy = *server.policy.settings();
@@ -118,8 +128,10 @@ impl Line {
             audience,
             wishes,
         };
-        // Lines that lost the same server must not come back in step: any number will do that differs between them.
-        let seed = RandomState::new().hash_one(Arc::as_ptr(&line.shared) as usize);
+        let seed = match seeds {
+            Seeds::Any => RandomState::new().hash_one(Arc::as_ptr(&line.shared) as usize),
+            Seeds::From(seed) => seed,
+        };
         tokio::spawn(tender.run(seed));
         line
     }
@@ -335,7 +347,11 @@ impl Line {
     }
 
     /// Dials it, if nobody did yet.
-    pub(crate) fn wake(&self) {
+    pub fn wake(&self) {
+        if self.status().state != "idle" {
+            return;
+        }
+        // A tender with so much to do has been asked before.
         let _ = self.shared.inbox.try_send(Inbox::Command(Command::Open, None));
     }
 
@@ -374,6 +390,15 @@ impl Line {
     /// What the server last said of itself.
     pub(crate) fn greeting(&self) -> Option<Arc<Greeting>> {
         self.shared.greeting.borrow().clone()
+    }
+
+    /// What the server last said about how to use it, if it said anything.
+    pub fn instructions(&self) -> Option<String> {
+        #[derive(serde::Deserialize)]
+        struct Said {
+            instructions: Option<String>,
+        }
+        serde_json::from_str::<Said>(&self.greeting()?.result).ok()?.instructions
     }
 
     /// The era in which it last spoke.

@@ -40,6 +40,7 @@ pub(crate) async fn listen(link: Arc<Link>, wishes: Arc<Wishes>, meta: Value, se
             link.ledger.gap();
         }
         let ended = tokio::select! {
+            biased;
             ended = asking => ended,
             // Somebody wants to hear of something else: it is asked anew, with all of it.
             () = wishes.changed.notified() => {

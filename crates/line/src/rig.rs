@@ -10,7 +10,7 @@ use tokio::task::JoinSet;
 use crate::dial_gate::DialGate;
 use crate::holder::Holder;
 use crate::ledger::Agent;
-use crate::line::Line;
+use crate::line::{Line, Seeds};
 use crate::memory::{Memory, Remembered};
 use crate::server::Server;
 use crate::status::Status;
@@ -37,6 +37,7 @@ pub struct Rig {
     memory: Option<Arc<Memory>>,
     /// Who follows what happens to its lines.
     holder: Option<Holder>,
+    seeds: Seeds,
 }
 
 #[derive(Debug, Default)]
@@ -72,7 +73,21 @@ impl Rig {
     /// servers get the limit that was.
     pub fn with_dials_at_once(dials: usize) -> Self {
         linetender_wire::stdio::raise_descriptor_limit();
-        Self { dial_gate: DialGate::new(dials), lines: Arc::default(), memory: None, holder: None }
+        Self {
+            dial_gate: DialGate::new(dials),
+            lines: Arc::default(),
+            memory: None,
+            holder: None,
+            seeds: Seeds::Any,
+        }
+    }
+
+    /// Everything that its lines leave to chance follows from this number.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn seeded(mut self, seed: u64) -> Self {
+        self.seeds = Seeds::From(seed);
+        self
     }
 
     /// Remembers what servers say of themselves: an agent that is alone with its server is greeted with that the next time,
@@ -102,7 +117,8 @@ impl Rig {
         self.put(server, None, None, None)
     }
 
-    /// Holds lines to these servers, and to no others. What is new is dialled; what is not among them any more, or is
+    /// Holds lines to these servers, and to no others. What is new is dialled, unless it is
+    /// [lazy](Server::lazy); what is not among them any more, or is
     /// another server under the same name, is closed when its calls have ended (or have had their time), and its
     /// successor is not dialled before that; what is unchanged is not touched.
     ///
@@ -124,8 +140,11 @@ impl Rig {
                 before => {
                     // Two servers of one name never live at once: they hold ports, locks, profiles.
                     let old = lines.take_out(&name);
+                    let lazy = server.lazy;
                     let line = self.put(server, None, old, None);
-                    line.wake();
+                    if !lazy {
+                        line.wake();
+                    }
                     lines.held.insert(Arc::clone(&name), line);
                     let list = if before.is_some() { &mut change.replaced } else { &mut change.added };
                     list.push(name);
@@ -177,7 +196,7 @@ impl Rig {
         predecessor: Option<watch::Receiver<Status>>,
         remembered: Option<Remembered>,
     ) -> Line {
-        let line = Line::on(server, self.dial_gate.clone(), agent, predecessor, remembered);
+        let line = Line::on(server, self.dial_gate.clone(), agent, predecessor, remembered, self.seeds);
         if let Some(holder) = &self.holder {
             holder.follow(&line);
         }

@@ -11,6 +11,8 @@ use std::sync::Arc;
 
 use linetender_core::Policy;
 use linetender_wire::handshake::{Era, Eras, Hello};
+use linetender_wire::http::network::{self, Network};
+use linetender_wire::stdio::platform::{Elsewhere, Starter};
 use linetender_wire::stdio::{Env, Program, Reaper};
 
 use crate::call::Deadline;
@@ -48,13 +50,15 @@ pub struct Server {
     pub(crate) tool_errors: ToolErrors,
     /// Whose the deadline of an agent's calls is.
     pub(crate) deadline: Deadline,
+    /// Whether a rig dials it when somebody needs it.
+    pub(crate) lazy: bool,
 }
 
 /// Where a server is.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) enum Target {
     Stdio { program: Program, reaper: Option<Reaper> },
-    Http(Http),
+    Http(Box<Http>),
 }
 
 impl Server {
@@ -62,7 +66,7 @@ impl Server {
     ///
     /// An address that cannot work is told when the line is dialled.
     pub fn http(name: impl Into<Arc<str>>, url: &str) -> Self {
-        Self::to(name.into(), Target::Http(Http::at(url)))
+        Self::to(name.into(), Target::Http(Box::new(Http::at(url))))
     }
 
     /// A server that is a program: its arguments, never a shell. It gets the variables that a program needs to run, and
@@ -88,6 +92,7 @@ impl Server {
             safe_tools: HashSet::new(),
             tool_errors: ToolErrors::default(),
             deadline: Deadline::Agent,
+            lazy: false,
         }
     }
 
@@ -191,6 +196,13 @@ impl Server {
         self
     }
 
+    /// Lets a [rig](crate::Rig::set) dial it when somebody needs it, and not before.
+    #[must_use]
+    pub fn lazy(mut self) -> Self {
+        self.lazy = true;
+        self
+    }
+
     /// Whose the deadline of a [session](crate::session)'s calls is: the agent's, if not said. A call that a program makes
     /// by itself has [options](crate::Options) of its own.
     #[must_use]
@@ -210,6 +222,23 @@ impl Server {
     #[must_use]
     pub fn without_reaper(self) -> Self {
         self.reaped_by(Reaper::None)
+    }
+
+    /// Its processes are simulated.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn elsewhere(self, starter: Arc<dyn Starter>) -> Self {
+        self.reaped_by(Reaper::Elsewhere(Elsewhere(starter)))
+    }
+
+    /// It is on a simulated network.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn across(mut self, network: Arc<dyn Network>) -> Self {
+        if let Target::Http(http) = &mut self.target {
+            http.elsewhere(network::Elsewhere(network));
+        }
+        self
     }
 
     fn reaped_by(mut self, by: Reaper) -> Self {

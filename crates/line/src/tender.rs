@@ -161,6 +161,7 @@ impl Running {
         }
         match wake {
             Wake::Inbox(Some(Inbox::Command(command, reply))) => {
+                self.cell(command.name());
                 let asked = self.machine.handle_command(now, command);
                 self.pump();
                 if let Some(reply) = reply {
@@ -168,14 +169,13 @@ impl Running {
                 }
             }
             Wake::Inbox(Some(Inbox::Knock(reply))) => {
+                self.cell("knock");
                 let admission = self.machine.handle_knock(now);
                 // What it says must be published before the caller acts on it.
                 self.pump();
                 let _ = reply.send(admission);
             }
-            Wake::Inbox(Some(Inbox::Overdue(generation))) => {
-                self.machine.handle_event(now, generation, Event::Overdue);
-            }
+            Wake::Inbox(Some(Inbox::Overdue(generation))) => self.event(generation, Event::Overdue),
             Wake::Inbox(Some(Inbox::Relist(generation))) => self.read_lists(generation),
             Wake::Inbox(Some(Inbox::Wish(method, params))) => self.wish(method, &params),
             Wake::Inbox(None) => {
@@ -191,12 +191,21 @@ impl Running {
                     self.read_lists(current.generation);
                 }
             }
-            Wake::Timer => self.machine.handle_timeout(now),
+            Wake::Timer => {
+                self.cell("timeout");
+                self.machine.handle_timeout(now);
+            }
         }
         self.pump();
     }
 
+    /// What the machine is told, and in which state: whoever sweeps worlds wants to know which of these were reached.
+    fn cell(&self, input: &'static str) {
+        tracing::trace!(target: "linetender::cell", state = self.machine.state().name(), input);
+    }
+
     fn event(&mut self, generation: Generation, event: Event<Detail>) {
+        self.cell(event.name());
         self.machine.handle_event(self.tender.clock.now(), generation, event);
     }
 

@@ -14,6 +14,8 @@ pub mod sse;
 pub mod verdict;
 
 pub use broken::{Broken, Phase};
+#[doc(hidden)]
+pub use connect::network;
 pub use connect::{Proxies, Surroundings, Waits};
 pub use endpoint::{Endpoint, URL_LIMIT};
 pub use pool::{Begun, Body, Pool, Request, Response, Settings};

@@ -72,6 +72,7 @@ impl<T: Weigh> Sender<T> {
     /// If nobody is at the other end.
     pub async fn send(&self, message: T) -> Result<(), NotTaken> {
         let room = tokio::select! {
+            biased;
             room = self.room.acquire_many(pieces_of(&message, self.pieces)) => room,
             () = self.queue.closed() => return Err(NotTaken::Closed),
         };

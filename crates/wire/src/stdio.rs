@@ -5,10 +5,13 @@
 //! "no reader left" mean what they say.
 
 mod child;
-mod control;
+#[doc(hidden)]
+pub mod control;
 mod descriptors;
 mod keeper;
 mod local;
+#[doc(hidden)]
+pub mod platform;
 mod reader;
 #[cfg(all(target_os = "linux", not(linetender_portable)))]
 pub mod reaper;

@@ -56,6 +56,41 @@ pub enum Command {
     Close,
 }
 
+impl<D> Event<D> {
+    /// The word for this event in logs and tables.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Started => "started",
+            Self::FirstByte => "first-byte",
+            Self::Dialled => "dialled",
+            Self::Lost(_) => "lost",
+            Self::Trouble => "trouble",
+            Self::Overdue => "overdue",
+            Self::ProbeAnswered => "probe-answered",
+            Self::ProbeFailed => "probe-failed",
+            Self::Drained => "drained",
+            Self::NoReader => "no-reader",
+            Self::Gone(_) => "gone",
+        }
+    }
+}
+
+impl Command {
+    /// The word for this command in logs and tables.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Open => "open",
+            Self::RedialIf { .. } => "redial-if",
+            Self::Redial => "redial",
+            Self::Recycle => "recycle",
+            Self::Reload => "reload",
+            Self::Credentials => "credentials",
+            Self::IdleStop => "idle-stop",
+            Self::Close => "close",
+        }
+    }
+}
+
 /// What became of an event.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Heard {

@@ -62,6 +62,11 @@ pub(super) fn build(tree: &Node, source: &Text<'_>) -> Result<(Gateway, Vec<Entr
         let help = "[servers.NAME] with a command or a url, or an agent's mcpServers";
         return Err(source.problem(at, "there is no server in the file", Some(help.to_owned())));
     }
+    if servers.len() > gateway.lines {
+        let lines = tree.get("gateway").and_then(|table| table.get("lines"));
+        let what = format!("there are {} servers, and {} lines are allowed", servers.len(), gateway.lines);
+        return Err(source.problem(lines.map_or(0..0, |at| at.at.clone()), what, None));
+    }
     Ok((gateway, servers))
 }
 
@@ -108,6 +113,9 @@ fn entry(Member { name, at, value }: &Member, source: &Text<'_>) -> Result<Optio
         Era::Modern => Eras::Only(linetender::Era::Modern),
         Era::Legacy => Eras::Only(linetender::Era::Legacy),
     });
+    if table.lazy {
+        server = server.lazy();
+    }
     server = table.safe_tools.into_iter().fold(server, Server::safe_tool);
     let policy = Policy::new(table.policy).map_err(|invalid| {
         let place = value.get("policy").map_or(at, |policy| &policy.at).clone();

@@ -40,6 +40,8 @@ pub struct Gateway {
     pub sessions: usize,
     /// How long a session may be unused before it is forgotten.
     pub session_idle: u64,
+    /// The most lines at once: one for each server, and one for each agent that has one of its own.
+    pub lines: usize,
     /// The most connections at once.
     pub connections: usize,
     /// The largest message that an agent may send, in bytes.
@@ -59,6 +61,7 @@ impl Default for Gateway {
             drain: 10_000,
             sessions: 1024,
             session_idle: 30 * 60 * 1000,
+            lines: 512,
             connections: 4096,
             message: 16 * 1024 * 1024,
             allowed_hosts: Vec::new(),
@@ -89,6 +92,8 @@ pub(super) struct ServerTable {
     pub(super) era: Era,
     /// Whether agents share it.
     pub(super) scope: Scope,
+    /// Whether it is started when the first agent comes, instead of with the gateway.
+    pub(super) lazy: bool,
     /// Whether it is left out.
     pub(super) disabled: bool,
     /// Which of its tools are shown and may be called.

@@ -66,8 +66,9 @@ async fn initialize(front: &Arc<Front>, door: Door, frame: &Frame, id: &str) -> 
         Door::All => None,
         Door::One(name) => front.gateway.board().borrow().berth(name).map(|berth| berth.number),
     };
-    let Some(agent) = front.gateway.agent(&door, Stay::Session) else {
-        return reply::error(StatusCode::NOT_FOUND, id, 7007, "this server was taken away");
+    let agent = match front.gateway.agent(&door, Stay::Session) {
+        Ok(agent) => agent,
+        Err(no_agent) => return reply::no_agent(id, no_agent),
     };
     let Some(session) = front.sessions.open(door, berth, agent) else {
         return reply::busy(id, "there are as many sessions as there may be");

@@ -56,8 +56,9 @@ pub(super) async fn answer(front: Arc<Front>, door: Door, headers: &HeaderMap, f
     if let Err(refused) = admit(headers, id, method, params) {
         return *refused;
     }
-    let Some(agent) = front.gateway.agent(&door, Stay::Request) else {
-        return reply::error(StatusCode::NOT_FOUND, id, 7007, "this server was taken away");
+    let agent = match front.gateway.agent(&door, Stay::Request) {
+        Ok(agent) => agent,
+        Err(no_agent) => return reply::no_agent(id, no_agent),
     };
     let listens = method == "subscriptions/listen";
     let mut exchange = Exchange { agent, id: id.into(), answered: false, listens };

@@ -8,6 +8,9 @@ use http::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, HeaderValue, RETRY_AFTER}
 use linetender_wire::frame;
 use serde_json::json;
 
+use crate::gateway::NoAgent;
+use crate::mux::Full;
+
 /// JSON.
 pub(super) fn json(status: StatusCode, text: impl Into<Bytes>) -> Response {
     let mut response = Response::new(Body::from(text.into()));
@@ -46,6 +49,14 @@ pub(super) fn busy(id: &str, words: &str) -> Response {
     let mut response = error(StatusCode::SERVICE_UNAVAILABLE, id, 7002, words);
     response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
     response
+}
+
+/// Nobody can be an agent here, or not now.
+pub(super) fn no_agent(id: &str, why: NoAgent) -> Response {
+    match why {
+        NoAgent::Nowhere => error(StatusCode::NOT_FOUND, id, 7007, "this server was taken away"),
+        NoAgent::Full => busy(id, Full::Lines.words()),
+    }
 }
 
 /// There is nothing for this method here.

@@ -145,11 +145,31 @@ pub(super) fn own_uri(params: &str) -> Option<String> {
     string(Members::of(params)?.get("uri"))
 }
 
+/// What there is too much of.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Full {
+    /// Requests under way.
+    Requests,
+    /// Lines, and this agent would need one of its own.
+    Lines,
+}
+
+impl Full {
+    pub(crate) fn words(self) -> &'static str {
+        match self {
+            Self::Requests => "too many requests are open",
+            Self::Lines => {
+                "there are as many lines as there may be, and this agent would need one of its own"
+            }
+        }
+    }
+}
+
 /// A typed refusal: nothing was handed on. A model reads it as the result of its tool.
-pub(super) fn overloaded(id: &str, method: &str, modern: bool) -> Bytes {
-    let words = "linetender: too many requests are open";
+pub(super) fn overloaded(id: &str, method: &str, modern: bool, full: Full) -> Bytes {
+    let words = format!("linetender: {}", full.words());
     let data = json!({
-        "source": "linetender", "phase": "before the line", "cause": "too many requests are open",
+        "source": "linetender", "phase": "before the line", "cause": full.words(),
         "delivery": "not executed", "nextTry": "now", "retryAfter": RETRY_AFTER,
     });
     if method != "tools/call" {

@@ -3,8 +3,30 @@
 use linetender_wire::handshake::{LEGACY, MODERN};
 use serde_json::{Value, json};
 
+use crate::board::View;
+
 /// Legacy revisions that an agent may speak.
 const LEGACIES: [&str; 4] = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];
+
+/// The most that is passed on of what one server says about how to use it, in characters.
+const INSTRUCTIONS: usize = 8 * 1024;
+
+/// What the servers say about how to use them, each under its name; those that have been heard so far.
+fn instructions(view: &View) -> Option<String> {
+    let said = view.routes.iter().filter_map(|route| {
+        let text: String = route.berth.line.instructions()?.chars().take(INSTRUCTIONS).collect();
+        Some(format!("# {}\n{text}", route.berth.name()))
+    });
+    let said: Vec<_> = said.collect();
+    (!said.is_empty()).then(|| said.join("\n\n"))
+}
+
+fn with_instructions(mut greeting: Value, view: &View) -> String {
+    if let Some(text) = instructions(view) {
+        greeting["instructions"] = text.into();
+    }
+    greeting.to_string()
+}
 
 fn capabilities() -> Value {
     json!({
@@ -21,22 +43,24 @@ fn info() -> Value {
 }
 
 /// The answer to a legacy agent's `initialize`.
-pub(super) fn initialized(params: Option<&str>) -> String {
+pub(super) fn initialized(params: Option<&str>, view: &View) -> String {
     let asked = params.and_then(|params| serde_json::from_str::<Value>(params).ok()).unwrap_or_default();
     let version = asked["protocolVersion"].as_str().filter(|version| LEGACIES.contains(version));
     let version = version.unwrap_or(LEGACY);
-    json!({ "protocolVersion": version, "capabilities": capabilities(), "serverInfo": info() }).to_string()
+    let greeting =
+        json!({ "protocolVersion": version, "capabilities": capabilities(), "serverInfo": info() });
+    with_instructions(greeting, view)
 }
 
 /// The answer to a modern agent's `server/discover`.
-pub(super) fn discovered() -> String {
-    json!({
+pub(super) fn discovered(view: &View) -> String {
+    let greeting = json!({
         "resultType": "complete",
         "supportedVersions": [MODERN],
         "capabilities": capabilities(),
         "ttlMs": 0,
         "cacheScope": "private",
         "_meta": { "io.modelcontextprotocol/serverInfo": info() },
-    })
-    .to_string()
+    });
+    with_instructions(greeting, view)
 }

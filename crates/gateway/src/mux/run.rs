@@ -12,7 +12,7 @@ use linetender_wire::{frame, queue};
 use tokio::sync::{mpsc, watch};
 
 use super::State;
-use super::acts::Act;
+use super::acts::{Act, Full};
 use crate::board::{Board, Door, Route, View};
 use crate::gateway::{Gateway, Stay};
 
@@ -64,6 +64,10 @@ impl Mux {
         let view = view(&board.borrow_and_update(), &door);
         let limits = frame::Limits { length: gateway.settings().message, depth: DEPTH };
         let state = State::default();
+        // Whoever comes may want what it can see.
+        for route in &view.routes {
+            route.berth.line.wake();
+        }
         Self { gateway, door, stay, state, view, board, pipes: VecDeque::new(), to_agent, limits }
     }
 
@@ -137,13 +141,13 @@ impl Mux {
             match act {
                 Act::Tell(text) => self.tell(text).await,
                 Act::Ask { to, id, text } => {
-                    if !self.hand(to, text) {
-                        let refused = self.state.not_taken(&id);
+                    if let Err(cause) = self.hand(to, text) {
+                        let refused = self.state.not_taken(&id, cause);
                         self.tell(refused).await;
                     }
                 }
                 Act::Say(to, text) => {
-                    self.hand(to, text);
+                    let _ = self.hand(to, text);
                 }
                 Act::IfOpen(to, text) => {
                     if let Some(pipe) = self.pipes.iter().find(|pipe| pipe.to == to) {
@@ -155,24 +159,25 @@ impl Mux {
         }
     }
 
-    /// Hands something to a server. One that takes nothing must not hold up the others: `false`.
-    fn hand(&mut self, to: u64, text: Bytes) -> bool {
+    /// Hands something to a server. One that takes nothing must not hold up the others: then why not.
+    fn hand(&mut self, to: u64, text: Bytes) -> Result<(), Full> {
         if !self.pipes.iter().any(|pipe| pipe.to == to) {
-            let Some(route) = self.view.route(to).cloned() else { return false };
-            self.open_pipe(&route);
+            let route = self.view.route(to).cloned().ok_or(Full::Requests)?;
+            self.open_pipe(&route)?;
         }
-        let pipe = self.pipes.iter().find(|pipe| pipe.to == to);
-        pipe.is_some_and(|pipe| pipe.agent.to.try_send(text).is_ok())
+        let pipe = self.pipes.iter().find(|pipe| pipe.to == to).ok_or(Full::Requests)?;
+        pipe.agent.to.try_send(text).map_err(|_| Full::Requests)
     }
 
-    fn open_pipe(&mut self, route: &Route) {
+    fn open_pipe(&mut self, route: &Route) -> Result<(), Full> {
         let (to, server) = (route.berth.number, Arc::from(route.berth.name()));
-        let agent = self.gateway.pipe(&route.berth, self.stay);
+        let agent = self.gateway.pipe(&route.berth, self.stay).ok_or(Full::Lines)?;
         for text in self.state.opening(to, &server) {
             // It is new, and has room for more than these.
             let _ = agent.to.try_send(text);
         }
         self.pipes.push_back(Pipe { to, server, agent });
+        Ok(())
     }
 
     /// Servers have come, gone or changed, or what they offer has.
@@ -186,7 +191,8 @@ impl Mux {
         for route in self.view.routes.clone() {
             let known = self.pipes.iter().any(|pipe| pipe.to == route.berth.number);
             if !known && self.state.listens_to(route.berth.name()) {
-                self.open_pipe(&route);
+                // Where there is no room for a line, there is nothing to hear from it.
+                let _ = self.open_pipe(&route);
             }
         }
         self.sweep();

@@ -2,9 +2,11 @@
 
 use std::path::PathBuf;
 
+use linetender::Kind;
 use linetender_gateway::Gateway;
 use linetender_gateway::config::{self, Config};
 use linetender_gateway::front::{self, Served};
+use serde_json::json;
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
@@ -44,9 +46,22 @@ impl House {
     pub async fn up(text: &str) -> Self {
         let house = Self::open(text).await;
         for line in house.gateway.lines() {
-            in_time(line.catalogue()).await.unwrap();
+            let catalogue = in_time(line.catalogue()).await.unwrap();
+            // The board is made after the line has read its lists, and is what agents see.
+            if catalogue.list(Kind::Tools).next().is_some() {
+                in_time(house.lists_some_of(line.name())).await;
+            }
         }
         house
+    }
+
+    async fn lists_some_of(&self, server: &str) {
+        loop {
+            let listed = self.modern("/mcp", "tools/list", json!({})).await.json().await;
+            if names(&listed, "tools").iter().any(|name| name.starts_with(server)) {
+                return;
+            }
+        }
     }
 
     pub async fn open(text: &str) -> Self {

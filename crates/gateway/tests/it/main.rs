@@ -8,6 +8,7 @@ mod corners;
 mod eras;
 mod faults;
 mod kit;
+mod lines;
 mod names;
 mod overload;
 mod peer;

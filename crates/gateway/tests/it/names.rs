@@ -34,6 +34,18 @@ async fn all_servers_are_at_one_address_in_the_files_order() {
 }
 
 #[tokio::test]
+async fn what_servers_say_about_their_use_is_passed_on_under_their_names() {
+    let text = "[servers.a]\n{bad}\nargs = ['__badserver', '--era', 'legacy', '--instructions', 'be kind']\n[servers.b]\n{bad}\nargs = ['__badserver']\n[servers.c]\n{bad}\nargs = ['__badserver', '--instructions', 'be quick']";
+    let house = House::up(text).await;
+    let agent = house.agent("/mcp").await;
+    assert_eq!(agent.hello["result"]["instructions"], "# a\nbe kind\n\n# c\nbe quick");
+    let discovered = house.modern("/mcp", "server/discover", json!({})).await.json().await;
+    assert_eq!(discovered["result"]["instructions"], "# a\nbe kind\n\n# c\nbe quick");
+    assert_eq!(house.agent("/mcp/c").await.hello["result"]["instructions"], "be quick");
+    assert!(house.agent("/mcp/b").await.hello["result"].get("instructions").is_none());
+}
+
+#[tokio::test]
 async fn what_is_not_shown_cannot_be_called_at_any_address() {
     let house = House::up(TWO).await;
     let agent = house.agent("/mcp").await;

@@ -5,6 +5,7 @@ use std::sync::OnceLock;
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 use linetender_core::Settings as Policy;
+use linetender_wire::http::network::Elsewhere;
 use linetender_wire::http::{Approach, Endpoint, Settings, Surroundings};
 use linetender_wire::{Redacted, Seen};
 
@@ -18,12 +19,15 @@ pub(crate) struct Http {
     headers: HeaderMap,
     roots: Vec<Vec<u8>>,
     settings: Settings,
+    /// Another network than the system's.
+    elsewhere: Option<Elsewhere>,
 }
 
 impl Http {
     pub(crate) fn at(url: &str) -> Self {
         let endpoint = Endpoint::new(url).map_err(|broken| broken.seen());
-        Self { endpoint, headers: HeaderMap::new(), roots: Vec::new(), settings: Settings::default() }
+        let (headers, settings) = (HeaderMap::new(), Settings::default());
+        Self { endpoint, headers, roots: Vec::new(), settings, elsewhere: None }
     }
 
     pub(crate) fn header(&mut self, name: &str, value: &str) {
@@ -47,6 +51,10 @@ impl Http {
         self.settings.http2_only = true;
     }
 
+    pub(crate) fn elsewhere(&mut self, network: Elsewhere) {
+        self.elsewhere = Some(network);
+    }
+
     pub(super) fn identify(&self, hash: &mut impl Hasher) {
         put(hash, "http");
         put(hash, self.endpoint.as_ref().map(ToString::to_string).unwrap_or_default());
@@ -60,7 +68,10 @@ impl Http {
     pub(crate) fn approach(&self, policy: &Policy, seed: u64) -> Result<Approach, Seen> {
         /// What this machine says about networks does not change while we run.
         static AROUND: OnceLock<Surroundings> = OnceLock::new();
-        let around = AROUND.get_or_init(Surroundings::read);
+        let around = match &self.elsewhere {
+            Some(network) => &Surroundings::elsewhere_on(network.clone()),
+            None => AROUND.get_or_init(Surroundings::read),
+        };
         Ok(Approach {
             endpoint: self.endpoint.clone()?,
             headers: self.headers.clone(),

@@ -5,6 +5,7 @@
 
 mod around;
 mod counted;
+pub mod network;
 mod proxy;
 mod socket;
 #[cfg(feature = "tls")]
@@ -15,7 +16,8 @@ mod tls;
 
 pub use around::{Proxies, Surroundings};
 pub(super) use counted::{Counted, Written};
-pub(super) use socket::{ACKS_AT_ONCE, Tcp};
+use network::{Elsewhere, Quiet};
+pub(super) use socket::ACKS_AT_ONCE;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -74,7 +76,7 @@ impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
 /// A connection, before anything was said on it.
 pub(super) struct Connected {
     pub(super) io: Counted<Box<dyn Stream>>,
-    pub(super) tcp: Arc<Tcp>,
+    pub(super) tcp: Arc<dyn Quiet>,
     pub(super) written: Written,
     pub(super) speaks: Speaks,
 }
@@ -86,6 +88,9 @@ pub(super) async fn connect(
     waits: Waits,
     http2_only: bool,
 ) -> Result<Connected, Broken> {
+    if let Some(network) = around.elsewhere() {
+        return connect_elsewhere(network, to, waits, http2_only).await;
+    }
     let proxy = around.proxy_for(&to.absolute_form());
     let (host, port) = match &proxy {
         None => (to.host().to_owned(), to.port()),
@@ -116,6 +121,24 @@ pub(super) async fn connect(
         (Box::new(stream), Speaks::Http1 { target: Target::Origin })
     };
     let (io, written) = Counted::new(io);
+    Ok(Connected { io, tcp, written, speaks })
+}
+
+/// On a simulated network there are neither proxies nor TLS.
+async fn connect_elsewhere(
+    Elsewhere(network): &Elsewhere,
+    to: &Endpoint,
+    waits: Waits,
+    http2_only: bool,
+) -> Result<Connected, Broken> {
+    let connecting = async {
+        let stream = network.connect(to.host(), to.port()).await;
+        stream.map_err(|error| Broken::unsent(Phase::Connect, format_args!("{}: {error}", to.host())))
+    };
+    let stream = bounded(waits.connect, Phase::Connect, connecting).await?;
+    let tcp = stream.look();
+    let (io, written) = Counted::new(Box::new(stream) as Box<dyn Stream>);
+    let speaks = if http2_only { Speaks::Http2 } else { Speaks::Http1 { target: Target::Origin } };
     Ok(Connected { io, tcp, written, speaks })
 }
 

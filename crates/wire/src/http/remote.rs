@@ -219,6 +219,7 @@ impl Keeper {
     async fn run_on(&mut self) {
         loop {
             tokio::select! {
+                biased;
                 done = self.exchanges.join_next() => match done {
                     Some(done) => self.shared.done(done.ok().flatten()),
                     None => return,

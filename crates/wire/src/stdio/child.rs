@@ -18,7 +18,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::control::CONTROL_FD;
 use super::keeper::Keeper;
-use super::remains::Remains;
+use super::platform::{Elsewhere, Found, Platform, Started, System};
 use super::stderr::Ring;
 use super::{descriptors, local, reader, reaper, stderr, writer};
 use crate::frame::Limits;
@@ -50,6 +50,9 @@ pub enum Reaper {
     Binary(PathBuf),
     /// Only we ourselves, by the server's process group: what leaves the group, or outlives us, is not found.
     None,
+    /// A simulated one.
+    #[doc(hidden)]
+    Elsewhere(Elsewhere),
 }
 
 /// A program, its arguments and surroundings. Never a shell.
@@ -94,7 +97,7 @@ pub struct Child {
     orders: mpsc::Sender<Order>,
     drain: mpsc::Sender<oneshot::Sender<()>>,
     consumed: Arc<OnceLock<u64>>,
-    server: Arc<OnceLock<Remains>>,
+    server: Arc<OnceLock<Box<dyn Found>>>,
     ring: Ring,
 }
 
@@ -108,6 +111,9 @@ impl Child {
         listener: Arc<dyn Listener>,
         events: mpsc::Sender<Event>,
     ) -> Result<Self, Seen> {
+        if let Reaper::Elsewhere(Elsewhere(starter)) = &launch.reaper {
+            return starter.start(launch, listener, events);
+        }
         let failed = |error: io::Error| Seen::NoProcess { reason: error.to_string() };
         let (control, theirs) = std::os::unix::net::UnixStream::pair().map_err(failed)?;
         control.set_nonblocking(true).map_err(failed)?;
@@ -118,9 +124,27 @@ impl Child {
                 let pipes = pipes(&mut process).map_err(failed)?;
                 (Some(process), pipes)
             }
-            Reaper::Binary(_) | Reaper::None => (None, spawn_here(launch, theirs).map_err(failed)?),
+            Reaper::Binary(_) | Reaper::None | Reaper::Elsewhere(_) => {
+                (None, spawn_here(launch, theirs).map_err(failed)?)
+            }
         };
+        Ok(Self::of(
+            Started { platform: System(process), stdin, stdout, stderr, control },
+            launch,
+            listener,
+            events,
+        ))
+    }
 
+    /// Keeps a process that was started.
+    #[doc(hidden)]
+    pub fn of<P: Platform>(
+        started: Started<P>,
+        launch: &Launch,
+        listener: Arc<dyn Listener>,
+        events: mpsc::Sender<Event>,
+    ) -> Self {
+        let Started { platform, stdin, stdout, stderr, control } = started;
         let (outbox, frames, seal) = Outbox::new(launch.sizes.queue.into());
         let accepted = Arc::new(AtomicU64::new(0));
         let limits = Limits { length: launch.sizes.message as usize, depth: launch.sizes.depth.into() };
@@ -128,7 +152,7 @@ impl Child {
         let ring = Ring::new(launch.sizes.stderr as usize);
         let (orders, ordered) = mpsc::channel(4);
         let keeper = Keeper {
-            process,
+            platform,
             control,
             ordered,
             events: events.clone(),
@@ -152,7 +176,7 @@ impl Child {
             ring: keeper.ring.clone(),
         };
         spawn_last(keeper.keep());
-        Ok(child)
+        child
     }
 
     /// The way down.
@@ -191,13 +215,13 @@ impl Child {
 
     /// The server's process, once it runs.
     pub fn pid(&self) -> Option<i32> {
-        self.server.get().and_then(Remains::pid)
+        self.server.get().and_then(|server| server.pid())
     }
 
     /// Whether the server's process is over, as far as can be seen from here. How it ended is told by an event, which may
     /// take a moment longer.
     pub fn has_exited(&self) -> bool {
-        self.server.get().is_some_and(Remains::has_exited)
+        self.server.get().is_some_and(|server| server.has_exited())
     }
 }
 

@@ -8,13 +8,13 @@ use crate::seen::Exit;
 pub(super) const CONTROL_FD: RawFd = 3;
 
 /// SIGTERM to the server's group.
-pub(super) const TERM: u8 = b'T';
+pub const TERM: u8 = b'T';
 /// SIGKILL to everything.
-pub(super) const KILL: u8 = b'K';
+pub const KILL: u8 = b'K';
 
 /// What the reaper reports.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) enum Record {
+pub enum Record {
     /// The server runs, under this pid.
     Spawned(i32),
     /// It could not be started: an error number.
@@ -26,9 +26,11 @@ pub(super) enum Record {
 }
 
 impl Record {
-    pub(super) const SIZE: usize = 8;
+    /// How long it is.
+    pub const SIZE: usize = 8;
 
-    pub(super) fn encode(self) -> [u8; Self::SIZE] {
+    /// As it is sent.
+    pub fn encode(self) -> [u8; Self::SIZE] {
         let (tag, value) = match self {
             Self::Spawned(pid) => (b'S', pid),
             Self::Failed(error) => (b'F', error),
@@ -40,7 +42,8 @@ impl Record {
         [tag, 0, 0, 0, a, b, c, d]
     }
 
-    pub(super) fn decode([tag, _, _, _, a, b, c, d]: [u8; Self::SIZE]) -> Option<Self> {
+    /// As it was sent; `None` if nobody sends such a thing.
+    pub fn decode([tag, _, _, _, a, b, c, d]: [u8; Self::SIZE]) -> Option<Self> {
         let value = i32::from_le_bytes([a, b, c, d]);
         Some(match tag {
             b'S' => Self::Spawned(value),

@@ -8,15 +8,12 @@ use std::time::Duration;
 
 use linetender_core::ClosePolicy;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::UnixStream;
-use tokio::net::unix::pipe;
-use tokio::process::Child as Process;
 use tokio::sync::mpsc;
 use tokio::time::Sleep;
 
 use super::child::{Env, Order, Program};
 use super::control::{KILL, Record, TERM};
-use super::remains::Remains;
+use super::platform::{Found, Platform, Stdin as _};
 use super::stderr::Ring;
 use super::writer::WriteEnd;
 use crate::redact::Redacted;
@@ -31,13 +28,12 @@ const LAST_WORDS: Duration = Duration::from_millis(2);
 const WRITER_STOPS: Duration = Duration::from_millis(100);
 
 /// The one task that knows whether the process lives.
-pub(super) struct Keeper {
-    /// The reaper, if there is one.
-    pub(super) process: Option<Process>,
-    pub(super) control: UnixStream,
+pub(super) struct Keeper<P: Platform> {
+    pub(super) platform: P,
+    pub(super) control: P::Control,
     pub(super) ordered: mpsc::Receiver<Order>,
     pub(super) events: mpsc::Sender<Event>,
-    pub(super) writer: Owned<(pipe::Sender, WriteEnd)>,
+    pub(super) writer: Owned<(P::Stdin, WriteEnd)>,
     pub(super) last_words: Owned<()>,
     pub(super) reader: Owned<()>,
     pub(super) ring: Ring,
@@ -46,20 +42,20 @@ pub(super) struct Keeper {
     pub(super) close: ClosePolicy,
     pub(super) accepted: Arc<AtomicU64>,
     pub(super) consumed: Arc<OnceLock<u64>>,
-    pub(super) server: Arc<OnceLock<Remains>>,
+    pub(super) server: Arc<OnceLock<Box<dyn Found>>>,
 }
 
 /// What the keeper woke up for.
-enum News {
+enum News<S> {
     Record(Record),
     ReaperGone,
     Order(Option<Order>),
     Rung,
-    WriterDone(pipe::Sender, WriteEnd),
+    WriterDone(S, WriteEnd),
 }
 
 /// What the keeper knows.
-struct Tree {
+struct Tree<S> {
     ordered: Option<Order>,
     /// The next rung of the close ladder, and when it is due.
     rung: Option<(Pin<Box<Sleep>>, Rung)>,
@@ -67,7 +63,7 @@ struct Tree {
     clear: bool,
     /// Its end was told.
     lost: bool,
-    stdin: Stdin,
+    stdin: Stdin<S>,
 }
 
 /// The rungs of the close ladder, after end of file.
@@ -80,13 +76,13 @@ enum Rung {
 }
 
 /// Who has our end of the server's stdin.
-enum Stdin {
+enum Stdin<S> {
     WithWriter,
-    Ours(pipe::Sender),
+    Ours(S),
     Closed,
 }
 
-impl Keeper {
+impl<P: Platform> Keeper<P> {
     pub(super) async fn keep(mut self) {
         let mut tree =
             Tree { ordered: None, rung: None, clear: false, lost: false, stdin: Stdin::WithWriter };
@@ -121,10 +117,10 @@ impl Keeper {
         self.finish(tree).await;
     }
 
-    async fn handle(&mut self, news: News, tree: &mut Tree) {
+    async fn handle(&mut self, news: News<P::Stdin>, tree: &mut Tree<P::Stdin>) {
         match news {
             News::Record(Record::Spawned(pid)) => {
-                let _ = self.server.set(Remains::of(pid));
+                let _ = self.server.set(self.platform.find(pid));
             }
             News::Record(Record::Failed(errno)) => {
                 tree.clear = true;
@@ -154,13 +150,13 @@ impl Keeper {
     }
 
     /// Tells of the end, once.
-    async fn lose(&self, tree: &mut Tree, seen: Seen) {
+    async fn lose(&self, tree: &mut Tree<P::Stdin>, seen: Seen) {
         if !std::mem::replace(&mut tree.lost, true) {
             let _ = self.events.send(Event::Lost(seen)).await;
         }
     }
 
-    async fn exited(&mut self, tree: &mut Tree, exit: Exit) {
+    async fn exited(&mut self, tree: &mut Tree<P::Stdin>, exit: Exit) {
         if tree.lost || tree.ordered.is_some() {
             tree.lost = true;
             return;
@@ -171,7 +167,7 @@ impl Keeper {
         self.lose(tree, Seen::Exited { exit, stderr }).await;
     }
 
-    async fn order(&mut self, tree: &mut Tree, order: Option<Order>) {
+    async fn order(&mut self, tree: &mut Tree<P::Stdin>, order: Option<Order>) {
         // Whoever ends a process has sealed it; should somebody not have, the writer must not outlive this.
         self.seal.set();
         match order {
@@ -191,25 +187,21 @@ impl Keeper {
         }
     }
 
-    async fn kill(&mut self, tree: &mut Tree) {
+    async fn kill(&mut self, tree: &mut Tree<P::Stdin>) {
         tree.ordered = Some(Order::Kill);
         tree.rung = Some(rung(self.close.kill, Rung::Reaper));
         let _ = self.control.write_all(&[KILL]).await;
     }
 
     /// The server did not go by itself in time: TERM, then KILL. And a reaper that does not obey goes before it.
-    async fn climb_down(&mut self, tree: &mut Tree) {
+    async fn climb_down(&mut self, tree: &mut Tree<P::Stdin>) {
         match tree.rung.take() {
             Some((_, Rung::Term)) => {
                 tree.rung = Some(rung(self.close.term, Rung::Kill));
                 let _ = self.control.write_all(&[TERM]).await;
             }
             Some((_, Rung::Kill)) => self.kill(tree).await,
-            Some((_, Rung::Reaper)) => {
-                if let Some(reaper) = &mut self.process {
-                    let _ = reaper.start_kill();
-                }
-            }
+            Some((_, Rung::Reaper)) => self.platform.kill_reaper(),
             None => {}
         }
     }
@@ -251,17 +243,14 @@ impl Keeper {
     }
 
     /// The tree is gone, and somebody wanted it gone: what is unread is measured, and all is told.
-    async fn finish(mut self, tree: Tree) {
+    async fn finish(mut self, tree: Tree<P::Stdin>) {
         if let Stdin::Ours(stdin) = &tree.stdin
-            && no_reader(stdin)
-            && let Ok(unread) = rustix::io::ioctl_fionread(stdin)
+            && let Some(unread) = stdin.unread()
         {
             let _ = self.consumed.set(self.accepted.load(Ordering::Acquire).saturating_sub(unread));
             let _ = self.events.send(Event::NoReader).await;
         }
-        if let Some(reaper) = &mut self.process {
-            let _ = reaper.wait().await;
-        }
+        self.platform.reaper_gone().await;
         // Nothing of ours is left either when the end is told: no task, no descriptor.
         self.reader.ended().await;
         self.last_words.ended().await;
@@ -279,14 +268,6 @@ async fn due(rung: &mut Option<(Pin<Box<Sleep>>, Rung)>) {
         Some((sleep, _)) => sleep.await,
         None => std::future::pending().await,
     }
-}
-
-/// POLLERR on the write end: every read end is closed.
-fn no_reader(stdin: &pipe::Sender) -> bool {
-    use rustix::event::{PollFd, PollFlags, Timespec, poll};
-    let mut fds = [PollFd::new(stdin, PollFlags::empty())];
-    let now = Timespec { tv_sec: 0, tv_nsec: 0 };
-    matches!(poll(&mut fds, Some(&now)), Ok(1)) && fds[0].revents().contains(PollFlags::ERR)
 }
 
 /// The system's words, without the number behind them.

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use bytes::BytesMut;
 use tokio::io::AsyncReadExt as _;
-use tokio::net::unix::pipe;
 use tokio::sync::{mpsc, oneshot};
 
+use super::platform::Stdout;
 use crate::frame::Limits;
 use crate::lines::Lines;
 use crate::seam::{Event, Listener};
@@ -14,7 +14,7 @@ use crate::seen::Pipe;
 
 /// Reads until end of file, or until it is told to take what is there and stop.
 pub(super) async fn read(
-    mut stdout: pipe::Receiver,
+    mut stdout: impl Stdout,
     limits: Limits,
     listener: Arc<dyn Listener>,
     mut drain: mpsc::Receiver<oneshot::Sender<()>>,
@@ -44,7 +44,7 @@ pub(super) async fn read(
                 }
             }
             Some(done) = drain.recv() => {
-                while let Ok(bytes @ 1..) = stdout.try_read_buf(lines.buffer()) {
+                while let Ok(bytes @ 1..) = stdout.read_now(lines.buffer()) {
                     take(&mut lines, listener.as_ref(), bytes);
                 }
                 while let Some(item) = lines.finish() {
@@ -58,7 +58,7 @@ pub(super) async fn read(
 }
 
 /// Nobody listens any more; but a server that is asked to go must be able to say its last words without being broken off.
-async fn swallow(mut stdout: pipe::Receiver, buffer: &mut BytesMut) {
+async fn swallow(mut stdout: impl Stdout, buffer: &mut BytesMut) {
     loop {
         buffer.clear();
         if !matches!(stdout.read_buf(buffer).await, Ok(1..)) {

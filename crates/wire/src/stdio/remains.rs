@@ -2,9 +2,12 @@
 //!
 //! What has left the server's family is not found: who that was is what the reaper knew.
 
+use std::pin::Pin;
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal};
+
+use super::platform;
 
 /// How often it is killed again and looked for.
 const LOOK: Duration = Duration::from_millis(10);
@@ -31,25 +34,27 @@ impl Remains {
             fd: rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty()).ok(),
         }))
     }
+}
 
-    pub(super) fn pid(&self) -> Option<i32> {
+impl platform::Found for Remains {
+    fn pid(&self) -> Option<i32> {
         self.0.as_ref().map(|found| found.pid.as_raw_nonzero().get())
     }
 
-    /// Whether its process has ended, buried or not. `false` where that cannot be seen.
-    pub(super) fn has_exited(&self) -> bool {
+    fn has_exited(&self) -> bool {
         self.0.as_ref().is_some_and(Found::has_exited)
     }
 
-    /// Kills what can be found, and returns when it is gone. A process that cannot die keeps this waiting: its place must
-    /// not be taken before.
-    pub(super) async fn clear(&self) {
-        let Some(found) = &self.0 else { return };
-        found.kill_below();
-        while found.kill() {
-            tokio::time::sleep(LOOK).await;
-        }
-        clear_group(found.pid).await;
+    /// A process that cannot die keeps this waiting: its place must not be taken before.
+    fn clear(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
+        Box::pin(async {
+            let Some(found) = &self.0 else { return };
+            found.kill_below();
+            while found.kill() {
+                tokio::time::sleep(LOOK).await;
+            }
+            clear_group(found.pid).await;
+        })
     }
 }
 

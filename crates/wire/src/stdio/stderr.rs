@@ -3,8 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use tokio::io::AsyncReadExt as _;
-use tokio::net::unix::pipe;
+use tokio::io::{AsyncRead, AsyncReadExt as _};
 
 use crate::redact::Redacted;
 
@@ -41,7 +40,7 @@ impl Ring {
 }
 
 /// Drains it to its end.
-pub(super) async fn drain(mut stderr: pipe::Receiver, ring: Ring) {
+pub(super) async fn drain(mut stderr: impl AsyncRead + Unpin, ring: Ring) {
     let mut buffer = [0; 8192];
     while let Ok(bytes @ 1..) = stderr.read(&mut buffer).await {
         ring.push(&buffer[..bytes]);

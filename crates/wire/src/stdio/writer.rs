@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::{Buf as _, BytesMut};
 use linetender_core::Extent;
-use tokio::io::{AsyncWriteExt as _, Interest};
-use tokio::net::unix::pipe;
+use tokio::io::AsyncWriteExt as _;
 
+use super::platform::Stdin;
 use crate::queue;
 use crate::seam::{Outgoing, Seal, Ticket};
 
@@ -25,12 +25,12 @@ pub(super) enum WriteEnd {
 }
 
 /// Writes until the seal, and gives the pipe back: what lies unread in it is evidence.
-pub(super) async fn write(
-    mut stdin: pipe::Sender,
+pub(super) async fn write<S: Stdin>(
+    mut stdin: S,
     mut frames: queue::Receiver<Outgoing>,
     seal: Arc<Seal>,
     accepted: Arc<AtomicU64>,
-) -> (pipe::Sender, WriteEnd) {
+) -> (S, WriteEnd) {
     let end = {
         let work = pump(&mut stdin, &mut frames, &accepted);
         tokio::select! {
@@ -42,14 +42,14 @@ pub(super) async fn write(
     (stdin, end)
 }
 
-async fn pump(stdin: &mut pipe::Sender, frames: &mut queue::Receiver<Outgoing>, accepted: &AtomicU64) {
+async fn pump(stdin: &mut impl Stdin, frames: &mut queue::Receiver<Outgoing>, accepted: &AtomicU64) {
     let mut batch = Batch::default();
     loop {
         let frame = tokio::select! {
             biased;
             frame = frames.recv() => frame,
             // Nobody reads any more: that is known without a write.
-            _ = stdin.ready(Interest::ERROR) => return,
+            () = stdin.broken() => return,
         };
         let Some(frame) = frame else { break };
         batch.add(frame);

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use http::Uri;
 use hyper_util::client::proxy::matcher::{Intercept, Matcher};
 
+use super::network::Elsewhere;
 use super::tls::Tls;
 
 /// Proxies and roots. Cheap to clone; read it once and share it between all lines.
@@ -13,6 +14,8 @@ use super::tls::Tls;
 pub struct Surroundings {
     proxies: Option<Arc<Matcher>>,
     tls: Tls,
+    /// Another network than the system's.
+    elsewhere: Option<Elsewhere>,
 }
 
 /// Proxies by name, where they do not come from the environment. An empty text is none.
@@ -30,18 +33,18 @@ impl Surroundings {
     /// Reads the environment (`HTTP_PROXY`, `HTTPS_PROXY`, `ALL_PROXY`, `NO_PROXY`) and the roots that this machine
     /// trusts. It reads files, so it belongs where configuration is loaded. A root that cannot be read is passed over.
     pub fn read() -> Self {
-        Self { proxies: Some(Arc::new(Matcher::from_env())), tls: Tls::of_this_machine() }
+        Self { proxies: Some(Arc::new(Matcher::from_env())), tls: Tls::of_this_machine(), elsewhere: None }
     }
 
     /// No proxies, and nobody is trusted.
     pub fn bare() -> Self {
-        Self { proxies: None, tls: Tls::nobody() }
+        Self { proxies: None, tls: Tls::nobody(), elsewhere: None }
     }
 
     /// The same, and these roots (in DER) are trusted too. What is no certificate is passed over.
     #[must_use]
     pub fn trusting(&self, more: impl IntoIterator<Item = Vec<u8>>) -> Self {
-        Self { proxies: self.proxies.clone(), tls: self.tls.and(more) }
+        Self { tls: self.tls.and(more), ..self.clone() }
     }
 
     /// The same with these proxies, in place of those of the environment.
@@ -53,6 +56,16 @@ impl Surroundings {
             .no(proxies.no.clone())
             .build();
         Self { proxies: Some(Arc::new(matcher)), ..self.clone() }
+    }
+
+    /// A simulated network, without proxies and trusting nobody.
+    #[doc(hidden)]
+    pub fn elsewhere_on(network: Elsewhere) -> Self {
+        Self { elsewhere: Some(network), ..Self::bare() }
+    }
+
+    pub(super) const fn elsewhere(&self) -> Option<&Elsewhere> {
+        self.elsewhere.as_ref()
     }
 
     pub(super) fn proxy_for(&self, to: &Uri) -> Option<Intercept> {

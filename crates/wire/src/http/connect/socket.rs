@@ -14,6 +14,7 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 
 use super::Waits;
+use super::network::Quiet;
 use crate::http::broken::{Broken, Phase};
 
 /// How many addresses of one name are tried.
@@ -112,9 +113,8 @@ fn acknowledge(stream: &TcpStream) {
     let _ = stream;
 }
 
-impl Tcp {
-    /// Nothing to read, and not closed: what an idle connection has to be before it is used again.
-    pub(crate) fn is_quiet(&self) -> bool {
+impl Quiet for Tcp {
+    fn is_quiet(&self) -> bool {
         let socket = SockRef::from(&self.0);
         let clean = matches!(socket.take_error(), Ok(None));
         // The socket never blocks; it was registered with the runtime.
@@ -191,7 +191,7 @@ mod tests {
     use socket2::SockRef;
     use tokio::net::TcpListener;
 
-    use super::{Waits, connect, says_no_such_host};
+    use super::{Quiet as _, Waits, connect, says_no_such_host};
 
     #[tokio::test]
     async fn a_dead_peer_is_found_below_mcp() {

@@ -12,7 +12,8 @@ use linetender_core::Proof;
 
 use super::{Inner, Pool, Request, message};
 use crate::http::broken::{Broken, Chain, Phase};
-use crate::http::connect::{Connected, Target, Tcp, Written};
+use crate::http::connect::network::Quiet;
+use crate::http::connect::{Connected, Target, Written};
 use crate::http::endpoint::Endpoint;
 use crate::tasks::{self, Owned};
 
@@ -26,7 +27,7 @@ const CONNECTION_WINDOW: u32 = 4 << 20;
 /// A connection that carries one exchange at a time.
 pub(super) struct Http1 {
     pub(super) sender: http1::SendRequest<Full<Bytes>>,
-    pub(super) tcp: Arc<Tcp>,
+    pub(super) tcp: Arc<dyn Quiet>,
     task: Owned<()>,
     written: Written,
     target: Target,

@@ -26,6 +26,15 @@ const GLANCE: usize = 4 * HEAD_SHOWN;
 /// How long a session that is presumed to be gone may take to prove that it is not.
 const PROOF: Duration = Duration::from_secs(5);
 
+/// What a ping says of a session.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Session {
+    Gone,
+    Lives,
+    /// Nothing: it was not answered.
+    Silent,
+}
+
 /// Posts a frame, and sees to it that whoever waits for it is told something.
 pub(super) async fn run(shared: Arc<Shared>, frame: Frame, id: Option<u64>, ticket: Option<Arc<dyn Ticket>>) {
     let spoken = speaks(&shared, &frame);
@@ -165,13 +174,21 @@ async fn judged(
 ) {
     let Verdict { mut call, mut line, session } = verdict;
     if let Line::SessionGone { proven: false, ping_proves_call } = line {
-        if session_is_gone(shared, spoken).await {
-            line = Line::SessionGone { proven: true, ping_proves_call };
-            if ping_proves_call {
-                call = refused(call);
+        match look_for(shared, spoken).await {
+            Session::Gone => {
+                line = Line::SessionGone { proven: true, ping_proves_call };
+                if ping_proves_call {
+                    call = refused(call);
+                }
             }
-        } else {
-            line = Line::Fine;
+            Session::Lives => line = Line::Fine,
+            Session::Silent => {
+                let words = "the server refused a request without saying which, and then answered no ping";
+                line = Line::Trouble { seen: Box::new(Seen::Unusable { words: words_of(words) }) };
+                if ping_proves_call {
+                    call = unsure(call);
+                }
+            }
         }
     } else if let Line::SessionGone { proven: true, .. } = line {
         *shared.session.lock().await = Known::Gone;
@@ -219,7 +236,7 @@ fn event(line: &Line) -> Option<Event> {
 
 /// The server refused a whole session: it did not run the call either.
 fn refused(call: Call) -> Call {
-    let words = crate::Redacted::head("the server no longer knows the session", HEAD_SHOWN);
+    let words = words_of("the server no longer knows the session");
     match call {
         Call::Lost { words, said, .. } => {
             Call::Lost { evidence: Evidence::Shown(Proof::SessionRefused), words, said }
@@ -229,6 +246,21 @@ fn refused(call: Call) -> Call {
         }
         other => other,
     }
+}
+
+/// Whether it was the call that was refused, or its session, or something on the way: nobody can say.
+fn unsure(call: Call) -> Call {
+    match call {
+        Call::Answer(said) => {
+            let words = words_of("the server refused it without saying what it refused");
+            Call::Lost { evidence: Evidence::Nothing, words, said: Some(said) }
+        }
+        other => other,
+    }
+}
+
+fn words_of(words: &str) -> crate::Redacted {
+    crate::Redacted::head(words, HEAD_SHOWN)
 }
 
 fn lose(shared: &Shared, id: u64, evidence: Evidence, seen: Seen, line: &Line, said: Option<Frame>) {
@@ -244,26 +276,34 @@ pub(super) fn broke(shared: &Shared, id: u64, broken: &Broken) {
 
 /// A ping on the same session tells whether it is the session that was refused. One asks, and all who were waiting
 /// meanwhile go by its answer.
-pub(super) async fn session_is_gone(shared: &Shared, spoken: &Spoken) -> bool {
+pub(super) async fn look_for(shared: &Shared, spoken: &Spoken) -> Session {
     let asked = Instant::now();
     let mut known = shared.session.lock().await;
     match *known {
-        Known::Gone => true,
-        Known::Lived(at) if at >= asked => false,
-        Known::Lived(_) | Known::Nothing => {
-            let refused = tokio::time::timeout(PROOF, ping_is_refused(shared, spoken)).await.unwrap_or(false);
-            *known = if refused { Known::Gone } else { Known::Lived(Instant::now()) };
-            refused
+        Known::Gone => Session::Gone,
+        Known::Lived(at) if at >= asked => Session::Lives,
+        Known::Silent(at) if at >= asked => Session::Silent,
+        Known::Lived(_) | Known::Silent(_) | Known::Nothing => {
+            let pinged = tokio::time::timeout(PROOF, ping(shared, spoken)).await.unwrap_or(Session::Silent);
+            *known = match pinged {
+                Session::Gone => Known::Gone,
+                Session::Lives => Known::Lived(Instant::now()),
+                Session::Silent => Known::Silent(Instant::now()),
+            };
+            pinged
         }
     }
 }
 
-async fn ping_is_refused(shared: &Shared, spoken: &Spoken) -> bool {
+async fn ping(shared: &Shared, spoken: &Spoken) -> Session {
     let id = shared.next_ping();
-    let Ok(frame) = frame::parse(&frame::request(id, "ping", None), shared.limits) else { return false };
+    let Ok(frame) = frame::parse(&frame::request(id, "ping", None), shared.limits) else {
+        return Session::Silent;
+    };
     match post(shared, &frame, spoken, Asked::Ping { id }, None).await {
-        Ok((verdict, _)) => matches!(verdict.line, Line::SessionGone { .. }),
-        Err(_) => false,
+        Ok((verdict, _)) if matches!(verdict.line, Line::SessionGone { .. }) => Session::Gone,
+        Ok(_) => Session::Lives,
+        Err(_) => Session::Silent,
     }
 }
 

@@ -36,6 +36,8 @@ pub(super) enum Known {
     Nothing,
     /// It lived when a ping was over.
     Lived(Instant),
+    /// A ping was not answered, and by then nobody waited for it any more.
+    Silent(Instant),
     /// It is gone.
     Gone,
 }

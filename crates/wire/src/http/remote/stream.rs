@@ -10,7 +10,7 @@ use linetender_core::{Evidence, Span};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
-use super::exchange;
+use super::exchange::{self, Session};
 use super::shared::{Shared, Spoken};
 use crate::frame::{self, Frame, Message};
 use crate::handshake::Era;
@@ -215,12 +215,16 @@ pub(super) async fn own(shared: Arc<Shared>, opened: oneshot::Sender<()>) -> Opt
                 read(&shared, None, response.body, &mut place).await;
             }
             Ok((_, Line::SessionGone { .. }, _)) => {
-                if exchange::session_is_gone(&shared, &spoken).await {
-                    shared.lost(Seen::SessionLost).await;
-                    return None;
+                match exchange::look_for(&shared, &spoken).await {
+                    Session::Gone => {
+                        shared.lost(Seen::SessionLost).await;
+                        return None;
+                    }
+                    // It has the session, and no such stream.
+                    Session::Lives => return None,
+                    // Nobody knows: it is asked again, in its own time.
+                    Session::Silent => {}
                 }
-                // It has the session, and no such stream.
-                return None;
             }
             Ok((Call::Lost { evidence: Evidence::Shown(_), .. }, _, _)) => return None,
             Ok(_) | Err(_) => {}

@@ -1,0 +1,53 @@
+//! How many lines there are, and from when on.
+
+use http::Method;
+use serde_json::json;
+
+use crate::kit::{House, in_time, names, text};
+
+#[tokio::test]
+async fn a_lazy_server_is_started_when_the_first_agent_comes() {
+    let text = "[servers.now]\n{bad}\nargs = ['__badserver']\n[servers.later]\n{bad}\nlazy = true\nargs = ['__badserver']";
+    let house = House::open(text).await;
+    let state = |name: &str| {
+        let lines = house.gateway.lines();
+        lines.iter().find(|line| line.name() == name).unwrap().status().state
+    };
+    in_time(async {
+        while state("now") != "up" {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+    assert_eq!(house.send(Method::GET, "/readyz", &[], String::new()).await.status, 200);
+    assert_eq!(state("later"), "idle", "nobody came yet");
+    in_time(async {
+        loop {
+            let listed = house.modern("/mcp", "tools/list", json!({})).await.json().await;
+            if names(&listed, "tools").contains(&"later__echo".to_owned()) {
+                return;
+            }
+        }
+    })
+    .await;
+    assert_eq!(state("later"), "up");
+}
+
+#[tokio::test]
+async fn as_many_lines_as_agreed_on_and_whoever_would_need_one_more_is_told() {
+    let text_of = "[gateway]\nlines = 3\n[servers.own]\n{bad}\nscope = 'session'\nargs = ['__badserver', '--era', 'legacy']";
+    let house = House::up(text_of).await;
+    let (first, second) = (house.agent("/mcp/own").await, house.agent("/mcp").await);
+    assert!(second.call("own__echo", json!({})).await["result"].get("isError").is_none());
+    let hello = json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": { "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": { "name": "t", "version": "1" } } });
+    let refused = house.send(Method::POST, "/mcp/own", &[], hello.to_string()).await;
+    assert_eq!(refused.status, 503);
+    assert!(refused.headers.contains_key("retry-after"));
+    let third = house.agent("/mcp").await;
+    let told = third.call("own__echo", json!({})).await;
+    assert_eq!(told["result"]["_meta"]["linetender"]["delivery"], "not executed", "{told}");
+    assert!(text(&told).contains("as many lines as there may be"), "{told}");
+    assert_eq!(first.delete().await, 200);
+    in_time(async { while third.call("own__echo", json!({})).await["result"].get("isError").is_some() {} })
+        .await;
+}

@@ -1,0 +1,251 @@
+//! The laws of every world: the checker's, and those that only somebody who sees both sides can judge.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::time::Duration;
+
+use linetender::{CallErrorKind, ServerState, Settings};
+use linetender_core::{Delivery, Doubt, Proof};
+use linetender_drill::{Bounds, Failure, History};
+
+use crate::book::{Book, Deed};
+use crate::caller::{Asked, CAP, LIMIT, Told};
+use crate::habits::Habits;
+use crate::log::Entries;
+use crate::mcp::{LISTED, LOOK, WRITE};
+
+/// What a world came to, from all sides.
+pub(crate) struct Evidence {
+    pub(crate) calls: BTreeMap<String, Asked>,
+    pub(crate) log: Entries,
+    pub(crate) book: Book,
+    pub(crate) settings: Settings,
+    pub(crate) habits: Habits,
+    /// Whether a call was answered after the repair.
+    pub(crate) back: bool,
+    /// Whether the line could be closed in time.
+    pub(crate) closed: bool,
+    /// How many processes lived after that.
+    pub(crate) left: usize,
+    /// When streams of the host's own were opened.
+    pub(crate) opened: Vec<Duration>,
+    /// Whether the server is on the network.
+    pub(crate) remote: bool,
+}
+
+/// A law that was broken.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum Finding {
+    /// The checker's word.
+    Checked(linetender_drill::Finding),
+    /// A server saw what must never be.
+    Wrong(String),
+    /// A call took longer than its own time.
+    Late {
+        /// Which.
+        nonce: String,
+        /// How long.
+        took: Duration,
+    },
+    /// The whole answer was in the pipe before the call was given up, and its caller was not told.
+    AnswerLost {
+        /// Which.
+        nonce: String,
+        /// What it was told.
+        told: String,
+    },
+    /// It waited out its time, although its generation had ended in the meantime.
+    WaitedForTheDead {
+        /// Which.
+        nonce: String,
+        /// What it was told.
+        told: String,
+    },
+    /// It was proven not to have run, could have been sent again, and was not.
+    NotRecovered {
+        /// Which.
+        nonce: String,
+        /// What it was told.
+        told: String,
+    },
+    /// A line that did not come back after everything was repaired.
+    StaysDown,
+    /// Streams were opened again and again.
+    StreamStorm {
+        /// How many in a minute.
+        streams: usize,
+    },
+    /// A close that did not end, or left something.
+    NotClosed {
+        /// How many processes are left.
+        left: usize,
+    },
+}
+
+/// More dials than this in a second are a storm, unless callers were served in it: a budget of five, people who ask for a
+/// redial, and the free ones.
+const DIALS: usize = 8;
+
+/// How long after a death the last of its calls is told.
+const SETTLED: Duration = Duration::from_millis(50);
+
+/// How many streams a generation may open in a minute.
+const STREAMS: usize = 20;
+
+/// How many answers earn a dial.
+const ANSWERS_PER_DIAL: usize = 10;
+
+/// Judges a world.
+pub(crate) fn judge(evidence: &Evidence) -> Vec<Finding> {
+    let bounds = Bounds {
+        call: Duration::from_secs(700),
+        dials_per_second: usize::MAX,
+        changes: match evidence.remote {
+            // A stream that ended while the lists were first read may have hidden a change: agents are told once.
+            true => 1,
+            false if evidence.habits.chats => u32::MAX,
+            false => 0,
+        },
+    };
+    let checked = linetender_drill::check_runs(&history(evidence), &evidence.book.runs(), bounds);
+    let mut findings: Vec<_> = checked.into_iter().map(Finding::Checked).collect();
+    findings.extend(evidence.book.wrongs.iter().cloned().map(Finding::Wrong));
+    for (nonce, asked) in &evidence.calls {
+        findings.extend(judge_call(evidence, nonce, asked));
+    }
+    findings.extend(storm(evidence));
+    findings.extend(stream_storm(evidence));
+    if !evidence.back {
+        findings.push(Finding::StaysDown);
+    }
+    if !evidence.closed || evidence.left > 0 {
+        findings.push(Finding::NotClosed { left: evidence.left });
+    }
+    findings
+}
+
+/// The budget's own promise: dials are paid for with service.
+fn storm(evidence: &Evidence) -> Option<Finding> {
+    let second = |from: Duration| from..from + Duration::from_secs(1);
+    let told = |asked: &Asked| {
+        asked.told.as_ref().filter(|(_, told)| matches!(told, Told::Answer)).map(|(at, _)| *at)
+    };
+    let answers: Vec<_> = evidence.calls.values().filter_map(told).collect();
+    let dials: Vec<_> =
+        evidence.log.states.iter().filter(|(_, state)| *state == "dialing").map(|(at, _)| *at).collect();
+    dials.iter().find_map(|from| {
+        let within = |times: &[Duration]| times.iter().filter(|at| second(*from).contains(*at)).count();
+        let (dials, earned) = (within(&dials), within(&answers) / ANSWERS_PER_DIAL);
+        (dials > DIALS + earned).then_some(Finding::Checked(linetender_drill::Finding::Storm { dials }))
+    })
+}
+
+/// Streams have waits of their own, which begin anew with a generation and with nothing else.
+fn stream_storm(evidence: &Evidence) -> Option<Finding> {
+    let within = |from: Duration, at: &Duration| (from..from + Duration::from_secs(60)).contains(at);
+    evidence.opened.iter().find_map(|from| {
+        let streams = evidence.opened.iter().filter(|at| within(*from, at)).count();
+        let dials =
+            evidence.log.states.iter().filter(|(at, state)| *state == "dialing" && within(*from, at)).count();
+        (streams > STREAMS * (dials + 1)).then_some(Finding::StreamStorm { streams })
+    })
+}
+
+fn judge_call(evidence: &Evidence, nonce: &str, asked: &Asked) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let Some((at, told)) = &asked.told else { return findings };
+    let took = *at - asked.at;
+    if took > asked.bound {
+        findings.push(Finding::Late { nonce: nonce.to_owned(), took });
+    }
+    let Told::Error(error) = told else { return findings };
+    let deed = evidence.book.deeds.get(nonce);
+    let during = |when: &Duration| *when >= asked.at && *when <= *at;
+    let deaths = || evidence.log.states.iter().filter(|(when, state)| *state == "ending" && during(when));
+    let deadest = deaths().map(|(when, _)| *when).last();
+    let waited_for_the_dead = !evidence.remote
+        && asked.by_policy
+        && error.kind == CallErrorKind::TimedOut
+        && took < CAP
+        && deadest.is_some_and(|death| *at < death + LIMIT - Duration::from_secs(1));
+    if waited_for_the_dead {
+        findings.push(Finding::WaitedForTheDead { nonce: nonce.to_owned(), told: error.to_string() });
+    }
+    // Where annotations are trusted, the next generation's list is asked first.
+    let settled_late = !evidence.remote
+        && !evidence.settings.trust_annotations
+        && asked.tool == WRITE
+        && error.kind == CallErrorKind::Lost
+        && deadest.is_some_and(|death| *at > death + SETTLED);
+    if settled_late {
+        findings.push(Finding::WaitedForTheDead { nonce: nonce.to_owned(), told: error.to_string() });
+    }
+    let lost = error.kind == CallErrorKind::Lost && matches!(error.delivery, Delivery::Unknown(Doubt::Lost));
+    // What comes after the seal comes too late: the call was given up with its generation, which is the first that ended
+    // after its process began.
+    let in_time = |deed: &Deed| {
+        let Some((answered, began)) = deed.answered else { return false };
+        let given_up = evidence.log.states.iter().find(|(when, state)| *state == "ending" && *when >= began);
+        deed.runs.len() == 1 && given_up.is_some_and(|(when, _)| answered < *when)
+    };
+    if lost && deed.is_some_and(in_time) {
+        findings.push(Finding::AnswerLost { nonce: nonce.to_owned(), told: error.to_string() });
+    }
+    let proven = error.kind == CallErrorKind::Lost
+        && matches!(error.delivery, Delivery::NotExecuted(Proof::Residue | Proof::Queued));
+    if proven && deaths().count() < 2 && evidence.settings.state == ServerState::None {
+        findings.push(Finding::NotRecovered { nonce: nonce.to_owned(), told: error.to_string() });
+    }
+    findings
+}
+
+/// The world as the checker wants to see it.
+fn history(evidence: &Evidence) -> History {
+    let safe = |tool: &str| tool == LISTED || tool == LOOK && evidence.settings.trust_annotations;
+    let told = |told: &Told| match told {
+        Told::Answer => Ok(()),
+        Told::Error(error) => Err(Failure::from(error)),
+        // It is told nothing, and that is what it wanted.
+        Told::Left => Err(Failure {
+            server: "simulated".into(),
+            phase: "left".into(),
+            cause: "its caller left".into(),
+            delivery: "unknown".into(),
+            next_try: "never".into(),
+        }),
+    };
+    let calls = evidence.calls.iter().map(|(nonce, asked)| {
+        let told = asked.told.as_ref().map(|(at, how)| (*at, told(how)));
+        (nonce.clone(), linetender_drill::Asked { at: asked.at, safe: safe(asked.tool), told })
+    });
+    History {
+        calls: calls.collect(),
+        states: evidence.log.states.clone(),
+        changes: evidence.log.changes,
+        missed: evidence.log.missed,
+    }
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Checked(finding) => finding.fmt(f),
+            Self::Wrong(wrong) => f.write_str(wrong),
+            Self::Late { nonce, took } => write!(f, "call {nonce} took {took:?}, longer than its time"),
+            Self::AnswerLost { nonce, told } => {
+                write!(f, "call {nonce} was answered before it was given up, and was told: {told}")
+            }
+            Self::WaitedForTheDead { nonce, told } => {
+                write!(f, "call {nonce} waited for a generation that had ended: {told}")
+            }
+            Self::NotRecovered { nonce, told } => {
+                write!(f, "call {nonce} is proven not to have run, and was not sent again: {told}")
+            }
+            Self::StreamStorm { streams } => write!(f, "{streams} streams were opened within a minute"),
+            Self::StaysDown => f.write_str("the line did not come back after the repair"),
+            Self::NotClosed { left } => {
+                write!(f, "the line was not closed in time, or {left} processes were left")
+            }
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! The seam below a process: what its writer, reader and keeper need of the system, and nothing else.
+//!
+//! [`System`] is the real thing. A simulation puts its own in this place, and everything above it is the code that ships.
+
+use std::fmt;
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use bytes::BytesMut;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use tokio::io::{AsyncRead, AsyncWrite, Interest};
+use tokio::net::UnixStream;
+use tokio::net::unix::pipe;
+use tokio::process::Child as Process;
+use tokio::sync::mpsc;
+
+use super::child::{Child, Launch};
+use super::remains::Remains;
+use crate::seam::{Event, Listener};
+use crate::seen::Seen;
+
+/// Where processes run.
+pub trait Platform: Send + Sync + 'static {
+    /// Our end of a server's stdin.
+    type Stdin: Stdin;
+    /// Our end of its stdout.
+    type Stdout: Stdout;
+    /// Our end of its stderr.
+    type Stderr: AsyncRead + Send + Unpin + 'static;
+    /// What the reaper reports on, and hears orders from.
+    type Control: AsyncRead + AsyncWrite + Send + Sync + Unpin + 'static;
+
+    /// The server that was started under this number.
+    fn find(&self, pid: i32) -> Box<dyn Found>;
+    /// The reaper does not obey: it goes before the server.
+    fn kill_reaper(&mut self);
+    /// Returns when nothing is left of the reaper.
+    fn reaper_gone(&mut self) -> impl Future<Output = ()> + Send;
+}
+
+/// Our end of a server's stdin.
+pub trait Stdin: AsyncWrite + Send + Sync + Unpin + 'static {
+    /// Returns when nobody reads any more.
+    fn broken(&self) -> impl Future<Output = ()> + Send;
+    /// How many of the bytes that it accepted were never read; only once nobody is left to read them.
+    fn unread(&self) -> Option<u64>;
+}
+
+/// Our end of a server's stdout.
+pub trait Stdout: AsyncRead + Send + Unpin + 'static {
+    /// Reads what is there, and waits for nothing.
+    ///
+    /// # Errors
+    /// If nothing is there.
+    fn read_now(&mut self, buffer: &mut BytesMut) -> io::Result<usize>;
+}
+
+/// What can be found of a server by its number.
+pub trait Found: Send + Sync {
+    /// The number.
+    fn pid(&self) -> Option<i32>;
+    /// Whether its process has ended, buried or not. `false` where that cannot be seen.
+    fn has_exited(&self) -> bool;
+    /// Kills what can be found, and returns when it is gone.
+    fn clear(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>>;
+}
+
+/// A process that was started, with all that we hold of it.
+pub struct Started<P: Platform> {
+    /// Where it runs.
+    pub platform: P,
+    /// Our end of its stdin.
+    pub stdin: P::Stdin,
+    /// Our end of its stdout.
+    pub stdout: P::Stdout,
+    /// Our end of its stderr.
+    pub stderr: P::Stderr,
+    /// Our end of the reaper's socket.
+    pub control: P::Control,
+}
+
+/// Starts processes in some other place than the system: a simulation.
+pub trait Starter: Send + Sync {
+    /// Starts one, and hands what it holds of it to [`Child::of`].
+    ///
+    /// # Errors
+    /// If there is not even a reaper.
+    fn start(
+        &self,
+        launch: &Launch,
+        listener: Arc<dyn Listener>,
+        events: mpsc::Sender<Event>,
+    ) -> Result<Child, Seen>;
+}
+
+/// A starter as a part of a configuration: it is the same if it is the very same.
+#[derive(Clone)]
+pub struct Elsewhere(pub Arc<dyn Starter>);
+
+impl fmt::Debug for Elsewhere {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Elsewhere")
+    }
+}
+
+impl PartialEq for Elsewhere {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Eq for Elsewhere {}
+
+/// This machine, and the reaper of one server on it, if there is one.
+pub(super) struct System(pub(super) Option<Process>);
+
+impl Platform for System {
+    type Stdin = pipe::Sender;
+    type Stdout = pipe::Receiver;
+    type Stderr = pipe::Receiver;
+    type Control = UnixStream;
+
+    fn find(&self, pid: i32) -> Box<dyn Found> {
+        Box::new(Remains::of(pid))
+    }
+
+    fn kill_reaper(&mut self) {
+        if let Some(reaper) = &mut self.0 {
+            let _ = reaper.start_kill();
+        }
+    }
+
+    async fn reaper_gone(&mut self) {
+        if let Some(reaper) = &mut self.0 {
+            let _ = reaper.wait().await;
+        }
+    }
+}
+
+impl Stdin for pipe::Sender {
+    async fn broken(&self) {
+        let _ = self.ready(Interest::ERROR).await;
+    }
+
+    /// POLLERR on the write end: every read end is closed.
+    fn unread(&self) -> Option<u64> {
+        let mut fds = [PollFd::new(self, PollFlags::empty())];
+        let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+        let polled = matches!(poll(&mut fds, Some(&now)), Ok(1));
+        let no_reader = polled && fds[0].revents().contains(PollFlags::ERR);
+        no_reader.then(|| rustix::io::ioctl_fionread(self).ok()).flatten()
+    }
+}
+
+impl Stdout for pipe::Receiver {
+    fn read_now(&mut self, buffer: &mut BytesMut) -> io::Result<usize> {
+        self.try_read_buf(buffer)
+    }
+}
