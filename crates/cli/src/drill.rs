@@ -37,7 +37,7 @@ pub(crate) fn drill(drill: &Drill) -> ExitCode {
 
 fn run(args: &RunArgs) -> Result<ExitCode, String> {
     let targets = args.target.iter().map(|name| Target::find(name)).collect::<Result<Vec<_>, _>>()?;
-    let suite = if args.row.is_empty() { args.suite.into() } else { Suite::Rows(args.row.clone()) };
+    let scenarios = Suite::from(args.suite).scenarios(&args.row)?;
     let seed = args.seed.unwrap_or_else(seed);
     let plan = Plan {
         linetender: ourselves()?,
@@ -49,7 +49,7 @@ fn run(args: &RunArgs) -> Result<ExitCode, String> {
         slow: args.slow,
     };
     let progress = Progress::new();
-    let results = runtime()?.block_on(drills::run(&plan, &targets, &suite, |step| progress.row(step)))?;
+    let results = runtime()?.block_on(drills::run(&plan, &targets, scenarios, |step| progress.row(step)))?;
     progress.end();
     // What is for a program goes where the program looks, and the table elsewhere.
     let to_stdout = args.json.as_deref() == Some(Path::new("-"));

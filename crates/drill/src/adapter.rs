@@ -32,10 +32,24 @@ pub struct Adapter {
     /// Which eras an agent may speak to it.
     #[serde(default = "both")]
     pub eras: Vec<String>,
+    /// What an agent speaks to it.
+    #[serde(default)]
+    pub speaks: Language,
     /// In front of a server over stdio; missing, it is not for that.
     pub stdio: Option<Way>,
     /// In front of a server over HTTP; missing, it is not for that.
     pub http: Option<Way>,
+}
+
+/// What an agent speaks to a target.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq)]
+#[serde(rename_all = "kebab-case")]
+pub enum Language {
+    /// MCP, in one of its eras.
+    #[default]
+    Mcp,
+    /// HTTP routes, a POST for each tool, as an `OpenAPI` document describes them.
+    Openapi,
 }
 
 /// How it is started, and spoken to.
@@ -114,6 +128,9 @@ impl Adapter {
         for way in [&adapter.stdio, &adapter.http].into_iter().flatten() {
             if way.command.is_empty() {
                 return Err(format!("{name}: a command needs a word"));
+            }
+            if adapter.speaks == Language::Openapi && way.url.is_none() {
+                return Err(format!("{name}: routes of OpenAPI need a url"));
             }
         }
         Ok(adapter)
@@ -218,5 +235,7 @@ mod tests {
         let told = Adapter::read("mine.toml", "name = 'x'\n[stdio]\ncomand = ['y']").unwrap_err();
         assert!(told.contains("mine.toml") && told.contains("comand"), "{told}");
         assert!(Adapter::read("mine.toml", "name = 'x'").unwrap_err().contains("[stdio] or an [http]"));
+        let nowhere = "name = 'x'\nspeaks = 'openapi'\n[stdio]\ncommand = ['y']";
+        assert!(Adapter::read("mine.toml", nowhere).unwrap_err().contains("need a url"));
     }
 }

@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use serde_json::{Value, json};
 
 use crate::book::Pen;
-use crate::{exact, offers};
+use crate::{arguments, exact, offers};
 use flags::{Flags, Spoken};
 use listens::Listens;
 pub use tools::TOOLS;
@@ -219,11 +219,11 @@ impl Server {
         self.pen.lock().unwrap_or_else(PoisonError::into_inner).write("list", "tools");
         let mut tools: Vec<_> = TOOLS
             .iter()
-            .map(|(name, what)| json!({ "name": name, "description": what, "inputSchema": { "type": "object" } }))
+            .map(|(name, what)| json!({ "name": name, "description": what, "inputSchema": arguments::schema(name) }))
             .collect();
         tools[0]["annotations"] = json!({ "readOnlyHint": true });
         if let Some(extra) = &self.flags.extra_tool() {
-            tools.push(json!({ "name": extra, "inputSchema": { "type": "object" } }));
+            tools.push(json!({ "name": extra, "inputSchema": arguments::schema(extra) }));
         }
         json!({ "tools": tools })
     }

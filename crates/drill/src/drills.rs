@@ -60,14 +60,12 @@ pub struct Plan {
 }
 
 /// Which scenarios.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub enum Suite {
     /// All of them.
     Promises,
     /// Those that any shim or gateway could pass.
     Board,
-    /// These, by their row or their name.
-    Rows(Vec<String>),
 }
 
 /// One that is over.
@@ -92,25 +90,28 @@ struct Job {
 }
 
 impl Suite {
-    /// The scenarios of it.
+    /// The scenarios of it; only these, by their row or their name, if any are named. What a suite leaves out stays out: a row
+    /// that cannot be compared must not come into a board by its name.
     ///
     /// # Errors
-    /// If there is no such row.
-    pub fn scenarios(&self) -> Result<Vec<Scenario>, String> {
+    /// If it has no such row.
+    pub fn scenarios(self, rows: &[String]) -> Result<Vec<Scenario>, String> {
         let mut all = Scenario::all()?;
         match self {
             Self::Promises => {}
             Self::Board => all.retain(|scenario| scenario.fair && scenario.skip.is_none()),
-            Self::Rows(rows) => {
-                let is = |scenario: &Scenario, row: &String| {
-                    scenario.row.eq_ignore_ascii_case(row) || scenario.name.eq_ignore_ascii_case(row)
-                };
-                if let Some(row) = rows.iter().find(|row| !all.iter().any(|scenario| is(scenario, row))) {
-                    return Err(format!("there is no row {row}: see `linetender drill list`"));
-                }
-                all.retain(|scenario| rows.iter().any(|row| is(scenario, row)));
-            }
         }
+        let is = |scenario: &Scenario, row: &String| {
+            scenario.row.eq_ignore_ascii_case(row) || scenario.name.eq_ignore_ascii_case(row)
+        };
+        if let Some(row) = rows.iter().find(|row| !all.iter().any(|scenario| is(scenario, row))) {
+            let (of, list) = match self {
+                Self::Promises => ("", ""),
+                Self::Board => (" in the suite board", " --suite board"),
+            };
+            return Err(format!("there is no row {row}{of}: see `linetender drill list{list}`"));
+        }
+        all.retain(|scenario| rows.is_empty() || rows.iter().any(|row| is(scenario, row)));
         Ok(all)
     }
 }
@@ -118,14 +119,14 @@ impl Suite {
 /// Plays scenarios against targets. `step` hears of each row that is over.
 ///
 /// # Errors
-/// If there is no such row.
+/// If the drill itself breaks.
 pub async fn run(
     plan: &Plan,
     targets: &[Target],
-    suite: &Suite,
+    scenarios: Vec<Scenario>,
     step: impl Fn(&Step<'_>),
 ) -> Result<Results, String> {
-    let jobs = jobs(targets, suite.scenarios()?);
+    let jobs = jobs(targets, scenarios);
     let (plan, shared) = (Arc::new(plan.clone()), Arc::new(targets.to_vec()));
     let turns = Arc::new(Semaphore::new(plan.jobs.max(1)));
     let mut playing = JoinSet::new();
@@ -290,4 +291,28 @@ async fn end_block(target: &Target, job: &Job, stage: Stage, row: &mut Row) {
         row.findings.push("the target's log has a panic".to_owned());
     }
     row.kept = row.findings.is_empty();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Suite;
+
+    fn names(suite: Suite, rows: &[&str]) -> Result<Vec<String>, String> {
+        let rows: Vec<_> = rows.iter().map(|row| (*row).to_owned()).collect();
+        Ok(suite.scenarios(&rows)?.into_iter().map(|scenario| scenario.name).collect())
+    }
+
+    #[test]
+    fn a_row_brings_all_its_scenarios_but_only_those_of_the_suite() {
+        assert!(names(Suite::Promises, &["s05"]).unwrap().contains(&"S05-rush".to_owned()));
+        assert_eq!(names(Suite::Board, &["S05"]).unwrap(), ["S05"]);
+    }
+
+    #[test]
+    fn a_row_that_the_suite_does_not_have_is_told() {
+        assert!(
+            names(Suite::Board, &["S05", "S05-rush"]).unwrap_err().contains("S05-rush in the suite board")
+        );
+        assert!(names(Suite::Promises, &["S99"]).unwrap_err().contains("no row S99:"));
+    }
 }

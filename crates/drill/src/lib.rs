@@ -7,6 +7,7 @@
 //! and says what came of it ([`results`]); the [`board`] says it to people.
 
 pub mod adapter;
+mod arguments;
 pub mod badserver;
 pub mod board;
 mod book;

@@ -37,7 +37,7 @@ pub struct Target {
     pub version: String,
     /// How it was set up.
     pub settings: String,
-    /// What the agent speaks to it: `stdio`, `http`, or `library`.
+    /// What the agent speaks to it: `stdio`, `http`, `openapi`, or `library`.
     pub speaks: String,
     /// Whether it is one of linetender's own.
     pub ours: bool,
@@ -106,6 +106,10 @@ pub struct Calls {
     pub unexplained: u64,
     /// Told without a word.
     pub empty: u64,
+    /// Of those not answered, whatever their callers were told: nobody could have answered them. Most were at work when their
+    /// server died.
+    #[serde(default)]
+    pub doomed: u64,
 }
 
 /// Calls that lay unread, or were refused with a proof.
@@ -140,8 +144,18 @@ pub struct Event {
 impl Calls {
     /// Adds others to these.
     pub fn add(&mut self, other: &Self) {
-        let Self { made, answered, not_executed, unknown, hung, ran_twice, wrong, unexplained, empty } =
-            other;
+        let Self {
+            made,
+            answered,
+            not_executed,
+            unknown,
+            hung,
+            ran_twice,
+            wrong,
+            unexplained,
+            empty,
+            doomed,
+        } = other;
         self.made += made;
         self.answered += answered;
         self.not_executed += not_executed;
@@ -151,6 +165,17 @@ impl Calls {
         self.wrong += wrong;
         self.unexplained += unexplained;
         self.empty += empty;
+        self.doomed += doomed;
+    }
+
+    /// How many could have been answered.
+    pub const fn answerable(&self) -> u64 {
+        self.made.saturating_sub(self.doomed)
+    }
+
+    /// How many of those were not.
+    pub const fn lost(&self) -> u64 {
+        self.answerable().saturating_sub(self.answered)
     }
 }
 

@@ -58,7 +58,7 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "SUITE", value_enum, default_value_t)]
     pub(super) suite: SuiteFlag,
 
-    /// Only this row of the fault catalogue, or this scenario; can be given more than once.
+    /// Of the suite, only this row of the fault catalogue, or this scenario; can be given more than once.
     #[arg(long, value_name = "ROW")]
     pub(super) row: Vec<String>,
 

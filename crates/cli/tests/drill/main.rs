@@ -3,3 +3,4 @@
 mod green;
 mod kit;
 mod red;
+mod routes;

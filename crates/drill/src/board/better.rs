@@ -1,6 +1,6 @@
 //! Where somebody else is better than linetender. A board that hides this is an advertisement.
 
-use super::digest::{Side, share};
+use super::digest::{Side, lost};
 use super::matrix::{Played, Verdict, matrix};
 use super::times::Times;
 use super::words::{moment, percent};
@@ -58,8 +58,7 @@ fn sooner(line: &Played, peer: &Row, our: &Row) -> Option<Lead> {
 }
 
 fn fewer_lost(line: &Played, peer: &Row, our: &Row) -> Option<Lead> {
-    let [theirs, own] =
-        [peer, our].map(|row| share(row.calls.made.saturating_sub(row.calls.answered), row.calls.made));
+    let [theirs, own] = [peer, our].map(|row| lost(&row.calls));
     (theirs < own * (1.0 - NOISE)).then(|| Lead {
         row: name(line.row),
         factor: own / theirs.max(f64::MIN_POSITIVE),

@@ -93,9 +93,9 @@ impl<'a> Digest<'a> {
         }
     }
 
-    /// Callers who got no answer of the server, for whatever reason, told or not.
-    pub(super) fn lost(&self) -> u64 {
-        self.calls.made.saturating_sub(self.calls.answered)
+    /// Of the calls that could have been answered, the share that was not, whatever their callers were told.
+    pub(super) fn lost(&self) -> f64 {
+        lost(&self.calls)
     }
 
     /// Callers who were told of a failure, but not whether their call ran and why; some without a word.
@@ -123,6 +123,11 @@ pub(super) fn servers<'a>(side: &Side<'a>) -> Vec<&'a str> {
         }
     }
     kinds
+}
+
+/// Of the calls that could have been answered, the share that was not.
+pub(super) fn lost(calls: &Calls) -> f64 {
+    share(calls.lost(), calls.answerable())
 }
 
 /// A share, of nothing too.

@@ -58,7 +58,7 @@ enum Value {
 
 const HEADLINE: [Column; 9] = [
     Column { head: "calls", value: |own| Value::Calls(own.calls.made) },
-    Column { head: "lost", value: |own| Value::Share(share(own.lost(), own.calls.made)) },
+    Column { head: "lost", value: |own| Value::Share(own.lost()) },
     Column { head: "ran twice", value: |own| Value::Wrongs(own.calls.ran_twice) },
     Column { head: "hung", value: |own| Value::Wrongs(own.calls.hung) },
     Column { head: "unexplained", value: |own| Value::Wrongs(own.unexplained()) },
@@ -69,11 +69,11 @@ const HEADLINE: [Column; 9] = [
 ];
 
 /// What the words of the headline mean.
-pub(super) const MEANINGS: [(&str, &str); 7] = [
+pub(super) const MEANINGS: [(&str, &str); 8] = [
     (
         "lost",
-        "of all calls, how many got no answer from the server, for whatever reason, told or not. A call that was running when \
-         its server died cannot be answered by anybody, so the least is not zero.",
+        "of the calls that somebody could have answered, how many got no answer from the server, for whatever reason, told or \
+         not. A call that was at work when its server died is nobody’s to answer, and is not counted.",
     ),
     (
         "ran twice",
@@ -89,6 +89,7 @@ pub(super) const MEANINGS: [(&str, &str); 7] = [
         "back",
         "from the fault to the first call that works again, over all runs. A run that was not back within the bound counts as never.",
     ),
+    ("nobody’s", "calls that nobody could have answered, whatever their callers were told."),
     ("rows kept", "rows of the fault catalogue in which nothing happened that must not."),
 ];
 
@@ -129,10 +130,12 @@ pub(super) fn told(side: &Side) -> Table {
             calls.unexplained,
             calls.empty,
             calls.hung,
+            calls.doomed,
         ];
         Line::of(own, numbers.map(|number| Cell::plain(count(number))).to_vec())
     };
-    let head = vec!["calls", "answered", "not executed", "unknown", "unexplained", "not a word", "hung"];
+    let head =
+        vec!["calls", "answered", "not executed", "unknown", "unexplained", "not a word", "hung", "nobody’s"];
     Table { head, lines: side.digests.iter().map(line).collect() }
 }
 

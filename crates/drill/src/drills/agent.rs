@@ -1,9 +1,10 @@
 //! The drill's agent: it asks, writes down what it is told, and never tries again by itself.
 //!
-//! It is the same agent at every door, in front of our library, on a target's pipes, or at its address, so that what is
-//! judged is the door.
+//! It is the same agent at every door, in front of our library, on a target's pipes, at its address or at its routes, so that
+//! what is judged is the door.
 
 mod pipe;
+mod routes;
 mod told;
 mod web;
 
@@ -17,6 +18,7 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 pub(crate) use pipe::Pipe;
+pub(crate) use routes::Routes;
 pub(crate) use told::Outcome;
 pub(crate) use web::{Heard, Web};
 
@@ -32,6 +34,7 @@ pub(crate) enum Door {
     Line(Line),
     Pipe(Pipe),
     Web(Web),
+    Routes(Routes),
 }
 
 /// An agent.
@@ -84,6 +87,7 @@ impl Agent {
         let initialized = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
         let heard = match &self.door {
             Door::Line(_) => return true,
+            Door::Routes(routes) => return routes.list().await.is_some(),
             Door::Pipe(pipe) => {
                 let heard = pipe.ask(&id, &hello).await;
                 if self.era == Era::Legacy && heard.is_some() {
@@ -135,6 +139,7 @@ impl Agent {
                     Heard::Closed => Outcome::Closed,
                 }
             }
+            Door::Routes(routes) => routes.call(&format!("{}{tool}", self.prefix), &args, own).await,
         }
     }
 
@@ -153,7 +158,7 @@ impl Agent {
         match &self.door {
             Door::Pipe(pipe) => pipe.say(&cancelled).await,
             Door::Web(web) if self.era == Era::Legacy => web.tell(&cancelled).await,
-            Door::Web(_) | Door::Line(_) => {}
+            Door::Web(_) | Door::Line(_) | Door::Routes(_) => {}
         }
     }
 
@@ -162,6 +167,7 @@ impl Agent {
         let (id, message) = self.request("tools/list", json!({}));
         let text = match &self.door {
             Door::Line(line) => return line.list_tools().await.ok().map(|tools| tools.join("\n")),
+            Door::Routes(routes) => return routes.list().await,
             Door::Pipe(pipe) => pipe.ask(&id, &message).await?,
             Door::Web(web) => match web.ask(&message).await {
                 Heard::Message(text) => text,
@@ -187,7 +193,7 @@ impl Agent {
     pub(crate) fn reconnects(&self) -> u32 {
         match &self.door {
             Door::Web(web) => web.reconnects.load(Ordering::Relaxed),
-            Door::Line(_) | Door::Pipe(_) => 0,
+            Door::Line(_) | Door::Pipe(_) | Door::Routes(_) => 0,
         }
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::agent::{HUNG, Made, Outcome};
 use super::play::Run;
 use crate::results::{Calls, Row};
-use crate::scenario::{Kind, Scenario, Told};
+use crate::scenario::{Kind, Load, Scenario, Told};
 use crate::{Asked, Book, Bounds, Finding, History, check};
 
 /// The most findings of a row that are kept: one is enough to fail.
@@ -19,9 +19,14 @@ pub(crate) fn judge(row: &mut Row, scenario: &Scenario, mut run: Run, book: Opti
     let mut findings = std::mem::take(&mut run.findings);
     let mut history = History::default();
     let (mut counted, mut knocks) = (Calls::default(), Calls::default());
+    let ran = book.map(Book::runs);
     for (nonce, made) in &run.calls {
         let calls = if run.knocks.contains(nonce) { &mut knocks } else { &mut counted };
         calls.made += 1;
+        let load = run.loads.get(nonce).map(|load| &scenario.load[*load]);
+        if !is_answered(made) && is_doomed(load, ran.as_ref().map(|ran| ran.contains_key(nonce))) {
+            calls.doomed += 1;
+        }
         // A target that was killed could say nothing; nobody knows what ran.
         if is_closed_on_purpose(scenario, made) {
             calls.unknown += 1;
@@ -73,7 +78,78 @@ pub(crate) fn judge(row: &mut Row, scenario: &Scenario, mut run: Run, book: Opti
     row.kept = row.findings.is_empty();
 }
 
+/// Whether nobody could have answered this call. One that its scenario lets nobody answer is known; where that is left to
+/// chance, one that ran died with its server, and one that did not might have been sent again.
+fn is_doomed(load: Option<&Load>, ran: Option<bool>) -> bool {
+    match load.map(|load| load.told.as_slice()) {
+        // The next call has a server, or could wait for one.
+        None | Some([Told::Answered]) => false,
+        Some(told) if !told.contains(&Told::Answered) => true,
+        // Without a book nobody knows.
+        Some(_) => ran.unwrap_or(true),
+    }
+}
+
+fn is_answered(made: &Made) -> bool {
+    let told = made.told.as_ref().and_then(|(_, outcome)| outcome.told());
+    matches!(told, Some(Told::Answered | Told::Processed))
+}
+
 fn is_closed_on_purpose(scenario: &Scenario, made: &Made) -> bool {
     let may = scenario.load.iter().any(|load| load.tool == made.tool && load.told.contains(&Told::Closed));
     may && matches!(made.told, Some((_, Outcome::Closed)))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::super::agent::{Made, Outcome};
+    use super::super::play::Run;
+    use super::judge;
+    use crate::Book;
+    use crate::results::{Calls, Row};
+    use crate::scenario::Scenario;
+
+    /// What three calls of the only load of a scenario, and the next call, come to if all of them fail; the book says that
+    /// the first ran.
+    fn all_fail(scenario: &str) -> Calls {
+        let scenario = Scenario::all().unwrap().into_iter().find(|known| known.name == scenario).unwrap();
+        let path =
+            std::env::temp_dir().join(format!("linetender-judge-{}-{}", scenario.name, std::process::id()));
+        std::fs::write(&path, "run 0e 1\n").unwrap();
+        let failed = || Made {
+            at: Duration::ZERO,
+            tool: "write".to_owned(),
+            told: Some((Duration::ZERO, Outcome::Error("Connection closed".to_owned()))),
+        };
+        let mut run = Run::default();
+        for nonce in ["0e", "1e", "2e", "next"] {
+            run.calls.insert(nonce.to_owned(), failed());
+            if nonce != "next" {
+                run.loads.insert(nonce.to_owned(), 0);
+            }
+        }
+        let mut row = Row::default();
+        judge(&mut row, &scenario, run, Some(&Book::at(path)));
+        row.calls
+    }
+
+    #[test]
+    fn a_call_at_work_when_its_server_is_killed_is_lost_by_nobody() {
+        let calls = all_fail("S05");
+        assert_eq!((calls.made, calls.doomed, calls.lost(), calls.answerable()), (4, 3, 1, 1));
+    }
+
+    #[test]
+    fn where_a_call_may_go_either_way_only_one_that_ran_is_doomed() {
+        let calls = all_fail("S05-rush");
+        assert_eq!((calls.doomed, calls.lost()), (1, 3));
+    }
+
+    #[test]
+    fn a_call_that_has_to_be_answered_is_lost_even_if_it_ran() {
+        let calls = all_fail("S13");
+        assert_eq!((calls.doomed, calls.lost()), (0, 4));
+    }
 }

@@ -38,9 +38,11 @@ const JITTER: u64 = 3000;
 pub(crate) struct Run {
     /// Every call, by its nonce.
     pub(crate) calls: BTreeMap<String, Made>,
-    /// Those after the next call: they ask whether it works again, and how many fit into the wait is nobody's merit or
-    /// fault. They are judged, and not counted.
+    /// Those that ask whether it works yet, or again: how many fit into the wait is nobody's merit or fault. They are
+    /// judged, and not counted.
     pub(crate) knocks: BTreeSet<String>,
+    /// Which load the calls under way are of.
+    pub(crate) loads: BTreeMap<String, usize>,
     pub(crate) provable: Provable,
     pub(crate) told_ms: Option<f64>,
     pub(crate) back_ms: Option<f64>,
@@ -78,6 +80,7 @@ pub(crate) async fn play(
     play.through(dice).await;
     play.tasks.shutdown().await;
     play.result.calls = play.notes.take();
+    play.result.loads = play.nonces.into_iter().map(|(load, nonce)| (nonce, load)).collect();
     play.result
 }
 
@@ -140,7 +143,10 @@ impl Play<'_> {
             match self.ask().await {
                 Some(Outcome::Answered(_)) => answered += 1,
                 // How long a server takes to start is the machine's business.
-                Some(Outcome::Failed(_)) if answered == 0 && self.notes.now() < begun + STARTS => {
+                Some(Outcome::Failed(_) | Outcome::Error(_))
+                    if answered == 0 && self.notes.now() < begun + STARTS =>
+                {
+                    self.result.knocks.insert(self.last_asked());
                     tokio::time::sleep(AGAIN).await;
                 }
                 outcome => {

@@ -1,5 +1,6 @@
 //! One instance: a server behind, a target before it, an agent at the target's door; and the end of all three.
 
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::Arc;
@@ -11,11 +12,11 @@ use rustix::process::Signal;
 use tokio::process::{Child, Command};
 
 use super::Plan;
-use super::agent::{Agent, Door, HUNG, Pipe, Web};
+use super::agent::{Agent, Door, HUNG, Pipe, Routes, Web};
 use super::ports;
 use super::server::Server;
 use super::target::Target;
-use crate::adapter::{Adapter, Words};
+use crate::adapter::{Adapter, Language, Words};
 use crate::process::{self, descendants, lives, marked};
 use crate::scenario::{Era, Fault, Over, Scenario};
 
@@ -218,7 +219,7 @@ impl Stage {
             Front::Program { child, adapter, .. } => {
                 match &self.agent.door {
                     Door::Pipe(pipe) => pipe.close().await,
-                    Door::Web(_) | Door::Line(_) => {
+                    Door::Web(_) | Door::Routes(_) | Door::Line(_) => {
                         process::send(
                             child.id().and_then(|pid| i32::try_from(pid).ok()).unwrap_or(0),
                             Signal::TERM,
@@ -316,19 +317,24 @@ async fn start(
     let door = match (&way.url, child.stdin.take(), child.stdout.take()) {
         (None, Some(to), Some(from)) => Door::Pipe(Pipe::new(to, from)),
         (Some(url), ..) => {
-            let web = Web::at(&words.text(url), era)?;
-            listens(&mut child, &web).await?;
-            Door::Web(web)
+            let (at, door) = match adapter.speaks {
+                Language::Mcp => Web::at(&words.text(url), era).map(|web| (web.address(), Door::Web(web)))?,
+                Language::Openapi => {
+                    Routes::at(&words.text(url)).map(|routes| (routes.address(), Door::Routes(routes)))?
+                }
+            };
+            listens(&mut child, at).await?;
+            door
         }
         (None, ..) => return Err("it has no pipes".to_owned()),
     };
     Ok((child, Agent::new(door, era, words.text(&way.prefix))))
 }
 
-async fn listens(child: &mut Child, web: &Web) -> Result<(), String> {
+async fn listens(child: &mut Child, at: SocketAddr) -> Result<(), String> {
     let listens = async {
         loop {
-            if tokio::net::TcpStream::connect(web.address()).await.is_ok() {
+            if tokio::net::TcpStream::connect(at).await.is_ok() {
                 return Ok(());
             }
             if let Ok(Some(status)) = child.try_wait() {

@@ -1,7 +1,7 @@
 //! Who is drilled: our library in this process, or anything that an adapter describes.
 
 use super::policy::Policy;
-use crate::adapter::Adapter;
+use crate::adapter::{Adapter, Language};
 use crate::results;
 use crate::scenario::{Era, Scenario};
 
@@ -75,7 +75,11 @@ impl Target {
         let (version, settings, speaks) = match self {
             Self::Line => (env!("CARGO_PKG_VERSION").to_owned(), "as it comes".to_owned(), "library"),
             Self::Outside(adapter) => {
-                let speaks = if is_spoken_to_on_pipes(adapter) { "stdio" } else { "http" };
+                let speaks = match adapter.speaks {
+                    Language::Openapi => "openapi",
+                    Language::Mcp if is_spoken_to_on_pipes(adapter) => "stdio",
+                    Language::Mcp => "http",
+                };
                 (adapter.version.clone(), adapter.settings.clone(), speaks)
             }
         };

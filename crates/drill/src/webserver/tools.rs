@@ -10,7 +10,7 @@ use super::house::Change;
 use super::manners::Manners;
 use super::post::{Asked, Era};
 use super::reply;
-use crate::offers;
+use crate::{arguments, offers};
 
 const LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
 
@@ -75,15 +75,15 @@ pub(super) fn known(name: &str, version: u32) -> bool {
 pub(super) fn list(asked: &Asked, era: Era, manners: &Manners) -> Value {
     let mut tools: Vec<_> = TOOLS
         .iter()
-        .map(|(name, what)| json!({ "name": name, "description": what, "inputSchema": { "type": "object" } }))
+        .map(|(name, what)| json!({ "name": name, "description": what, "inputSchema": arguments::schema(name) }))
         .collect();
     tools[0]["annotations"] = json!({ "readOnlyHint": true });
     for tool in tools.iter_mut().filter(|tool| tool["name"] == "routed") {
         let region = json!({ "type": "string", "x-mcp-header": manners.param_header });
-        tool["inputSchema"]["properties"] = json!({ "region": region });
+        tool["inputSchema"]["properties"]["region"] = region;
     }
     if let Some(name) = extra(asked.house.tools_version()) {
-        tools.push(json!({ "name": name, "inputSchema": { "type": "object" } }));
+        tools.push(json!({ "name": name, "inputSchema": arguments::schema(&name) }));
     }
     match era {
         Era::Legacy => json!({ "tools": tools }),

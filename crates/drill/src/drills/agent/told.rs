@@ -41,7 +41,7 @@ impl Outcome {
     }
 
     /// What an error that is not ours says.
-    fn of_error(said: &str, own: &[String]) -> Self {
+    pub(super) fn of_error(said: &str, own: &[String]) -> Self {
         match said.trim() {
             said if own.iter().any(|own| said.contains(own)) => Self::Own(said.to_owned()),
             "" => Self::Empty,

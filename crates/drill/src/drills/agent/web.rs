@@ -35,12 +35,9 @@ pub(crate) enum Heard {
 impl Web {
     /// At this address, which is plain HTTP on this machine.
     pub(crate) fn at(url: &str, era: Era) -> Result<Self, String> {
-        let rest = url.strip_prefix("http://").ok_or_else(|| format!("{url} is not http://"))?;
-        let (host, path) = rest.split_once('/').unwrap_or((rest, ""));
-        let host = host.replace("localhost", "127.0.0.1");
-        let to = host.parse().map_err(|_| format!("{url} has no address with a port in it"))?;
+        let (to, path) = address(url)?;
         let (session, reconnects) = (Mutex::default(), AtomicU32::new(0));
-        Ok(Self { to, path: format!("/{path}"), era, session, reconnects })
+        Ok(Self { to, path, era, session, reconnects })
     }
 
     pub(crate) const fn address(&self) -> SocketAddr {
@@ -110,6 +107,15 @@ impl Web {
         }
         client::send(self.to, Method::POST, &self.path, &headers, message.to_string()).await
     }
+}
+
+/// The address and the path of a URL.
+pub(super) fn address(url: &str) -> Result<(SocketAddr, String), String> {
+    let rest = url.strip_prefix("http://").ok_or_else(|| format!("{url} is not http://"))?;
+    let (host, path) = rest.split_once('/').unwrap_or((rest, ""));
+    let host = host.replace("localhost", "127.0.0.1");
+    let to = host.parse().map_err(|_| format!("{url} has no address with a port in it"))?;
+    Ok((to, format!("/{path}")))
 }
 
 /// Whether this is what was waited for. A refusal by status names no id, and need not even be a message.

@@ -1,0 +1,50 @@
+//! What the tools of our servers say they take.
+//!
+//! The servers take anything; but whoever stands between an agent and them may pass on only what a tool declares, and then the
+//! nonce by which a call is found in the book would be lost on the way.
+
+use serde_json::{Value, json};
+
+/// What any tool takes: its nonce, a message, and padding.
+const EVERY: [&str; 3] = ["nonce", "message", "x"];
+
+/// What some take, of which type, and which tools those are.
+const SOME: &[(&str, &str, &[&str])] = &[
+    ("ms", "integer", &["sleep", "spin", "progress", "drip"]),
+    ("bytes", "integer", &["big", "endless", "endless_no_id", "flood_stderr", "bomb"]),
+    ("times", "integer", &["orphan", "progress", "flood_list_changed", "cut_sse_resumable"]),
+    ("abrupt", "boolean", &["cut_sse"]),
+    ("code", "integer", &["status", "redirect"]),
+    ("retry_after", "integer", &["status"]),
+    ("with_id", "boolean", &["status"]),
+    ("run", "boolean", &["status"]),
+];
+
+/// The schema of what this tool takes. Nothing of it is required.
+pub(crate) fn schema(tool: &str) -> Value {
+    let every = EVERY.iter().map(|name| (*name, "string"));
+    let some =
+        SOME.iter().filter(|(_, _, tools)| tools.contains(&tool)).map(|(name, kind, _)| (*name, *kind));
+    let properties =
+        every.chain(some).map(|(name, kind)| (name.to_owned(), json!({ "type": kind }))).collect();
+    json!({ "type": "object", "properties": Value::Object(properties) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::schema;
+    use crate::scenario::{Kind, Scenario};
+
+    #[test]
+    fn what_scenarios_pass_to_a_tool_is_declared() {
+        for scenario in Scenario::all().unwrap().iter().filter(|scenario| scenario.server.kind == Kind::Bad) {
+            for load in &scenario.load {
+                let schema = schema(&load.tool);
+                for (name, value) in &load.args {
+                    let kind = if value.is_boolean() { "boolean" } else { "integer" };
+                    assert_eq!(schema["properties"][name]["type"], kind, "{}: {name}", scenario.name);
+                }
+            }
+        }
+    }
+}
