@@ -1,6 +1,6 @@
 //! The seam below a process: what its writer, reader and keeper need of the system, and nothing else.
 //!
-//! [`System`] is the real thing. A simulation puts its own in this place, and everything above it is the code that ships.
+//! `System` is the real thing. A simulation puts its own in this place, and everything above it is the code that ships.
 
 use std::fmt;
 use std::io;
