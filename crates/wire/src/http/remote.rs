@@ -265,3 +265,52 @@ async fn greeted(greets: &mut Option<oneshot::Receiver<()>>) {
 fn is_initialized(frame: &Frame) -> bool {
     matches!(frame.message(), Message::Notification { method: "notifications/initialized", .. })
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use linetender_core::{ClosePolicy, Limits};
+    use tokio::sync::mpsc;
+
+    use super::{Approach, Remote};
+    use crate::frame;
+    use crate::http::{Endpoint, Settings, Surroundings};
+    use crate::lines::Item;
+    use crate::seam::{Listener, Loss, Outgoing, Refused};
+
+    struct Nobody;
+
+    impl Listener for Nobody {
+        fn hear(&self, _: Item) {}
+        fn heard(&self) {}
+        fn lost(&self, _: u64, _: Loss) {}
+        fn gap(&self) {}
+    }
+
+    #[tokio::test]
+    async fn no_call_overtakes_the_handshake_and_none_begins_after_the_end() {
+        let approach = Approach {
+            endpoint: Endpoint::new("http://127.0.0.1:1/mcp").unwrap(),
+            headers: http::HeaderMap::new(),
+            around: Surroundings::bare(),
+            settings: Settings::default(),
+            sizes: Limits::default(),
+            close: ClosePolicy::default(),
+            seed: 0,
+        };
+        let remote = Remote::launch(approach, Arc::new(Nobody), mpsc::channel(1).0);
+        let carry =
+            || remote.outbox().carry(Outgoing { text: frame::request(1, "tools/call", None), ticket: None });
+        assert!(matches!(carry(), Ok(None)), "it waits its turn behind the handshake");
+        remote.shared.greeted();
+        assert!(matches!(carry(), Ok(Some(_))), "and then goes its own way");
+        let notice = Outgoing { text: frame::notification("notifications/a", None), ticket: None };
+        assert!(
+            matches!(remote.outbox().carry(notice), Ok(None)),
+            "which nobody would carry for a notification"
+        );
+        remote.outbox().seal();
+        assert!(matches!(carry(), Err(Refused::Sealed)));
+    }
+}
