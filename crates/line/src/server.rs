@@ -10,9 +10,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use linetender_core::Policy;
+use linetender_wire::Elsewhere;
 use linetender_wire::handshake::{Era, Eras, Hello};
-use linetender_wire::http::network::{self, Network};
-use linetender_wire::stdio::platform::{Elsewhere, Starter};
+use linetender_wire::http::network::Network;
+use linetender_wire::stdio::platform::Starter;
 use linetender_wire::stdio::{Env, Program, Reaper};
 
 use crate::call::Deadline;
@@ -236,7 +237,7 @@ impl Server {
     #[must_use]
     pub fn across(mut self, network: Arc<dyn Network>) -> Self {
         if let Target::Http(http) = &mut self.target {
-            http.elsewhere(network::Elsewhere(network));
+            http.elsewhere(Elsewhere(network));
         }
         self
     }

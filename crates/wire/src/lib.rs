@@ -4,6 +4,7 @@
 //! [`stdio`] runs a server as a child process under a [`reaper`](stdio::reaper) of ours, and [`http`] has the parts of a
 //! client for servers elsewhere. It owns the bytes, and it says what happened to them; it decides nothing. What to do about it is the core's business, and who does it the tender's.
 
+mod elsewhere;
 pub mod frame;
 pub mod handshake;
 pub mod http;
@@ -19,6 +20,8 @@ pub mod stdio;
 mod steady;
 mod tasks;
 
+#[doc(hidden)]
+pub use elsewhere::Elsewhere;
 pub use lines::{About, Item, Lines};
 pub use redact::Redacted;
 pub use reopen::Reopen;

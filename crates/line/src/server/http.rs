@@ -5,7 +5,8 @@ use std::sync::OnceLock;
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 use linetender_core::Settings as Policy;
-use linetender_wire::http::network::Elsewhere;
+use linetender_wire::Elsewhere;
+use linetender_wire::http::network::Network;
 use linetender_wire::http::{Approach, Endpoint, Settings, Surroundings};
 use linetender_wire::{Redacted, Seen};
 
@@ -20,7 +21,7 @@ pub(crate) struct Http {
     roots: Vec<Vec<u8>>,
     settings: Settings,
     /// Another network than the system's.
-    elsewhere: Option<Elsewhere>,
+    elsewhere: Option<Elsewhere<dyn Network>>,
 }
 
 impl Http {
@@ -51,7 +52,7 @@ impl Http {
         self.settings.http2_only = true;
     }
 
-    pub(crate) fn elsewhere(&mut self, network: Elsewhere) {
+    pub(crate) fn elsewhere(&mut self, network: Elsewhere<dyn Network>) {
         self.elsewhere = Some(network);
     }
 

@@ -16,7 +16,7 @@ mod tls;
 
 pub use around::{Proxies, Surroundings};
 pub(super) use counted::{Counted, Written};
-use network::{Elsewhere, Quiet};
+use network::{Network, Quiet};
 pub(super) use socket::ACKS_AT_ONCE;
 
 use std::sync::Arc;
@@ -29,6 +29,7 @@ use tokio::time::timeout;
 
 use super::broken::{Broken, Phase};
 use super::endpoint::Endpoint;
+use crate::elsewhere::Elsewhere;
 
 /// How long the steps before a request may take.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -126,7 +127,7 @@ pub(super) async fn connect(
 
 /// On a simulated network there are neither proxies nor TLS.
 async fn connect_elsewhere(
-    Elsewhere(network): &Elsewhere,
+    Elsewhere(network): &Elsewhere<dyn Network>,
     to: &Endpoint,
     waits: Waits,
     http2_only: bool,

@@ -18,9 +18,10 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::control::CONTROL_FD;
 use super::keeper::Keeper;
-use super::platform::{Elsewhere, Found, Platform, Started, System};
+use super::platform::{Found, Platform, Started, Starter, System};
 use super::stderr::Ring;
 use super::{descriptors, local, reader, reaper, stderr, writer};
+use crate::elsewhere::Elsewhere;
 use crate::frame::Limits;
 use crate::redact::Redacted;
 use crate::seam::{Event, Listener, Outbox};
@@ -52,7 +53,7 @@ pub enum Reaper {
     None,
     /// A simulated one.
     #[doc(hidden)]
-    Elsewhere(Elsewhere),
+    Elsewhere(Elsewhere<dyn Starter>),
 }
 
 /// A program, its arguments and surroundings. Never a shell.

@@ -2,7 +2,6 @@
 //!
 //! `System` is the real thing. A simulation puts its own in this place, and everything above it is the code that ships.
 
-use std::fmt;
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -93,24 +92,6 @@ pub trait Starter: Send + Sync {
         events: mpsc::Sender<Event>,
     ) -> Result<Child, Seen>;
 }
-
-/// A starter as a part of a configuration: it is the same if it is the very same.
-#[derive(Clone)]
-pub struct Elsewhere(pub Arc<dyn Starter>);
-
-impl fmt::Debug for Elsewhere {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Elsewhere")
-    }
-}
-
-impl PartialEq for Elsewhere {
-    fn eq(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.0, &other.0)
-    }
-}
-
-impl Eq for Elsewhere {}
 
 /// This machine, and the reaper of one server on it, if there is one.
 pub(super) struct System(pub(super) Option<Process>);

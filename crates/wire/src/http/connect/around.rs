@@ -6,8 +6,9 @@ use std::sync::Arc;
 use http::Uri;
 use hyper_util::client::proxy::matcher::{Intercept, Matcher};
 
-use super::network::Elsewhere;
+use super::network::Network;
 use super::tls::Tls;
+use crate::elsewhere::Elsewhere;
 
 /// Proxies and roots. Cheap to clone; read it once and share it between all lines.
 #[derive(Clone)]
@@ -15,7 +16,7 @@ pub struct Surroundings {
     proxies: Option<Arc<Matcher>>,
     tls: Tls,
     /// Another network than the system's.
-    elsewhere: Option<Elsewhere>,
+    elsewhere: Option<Elsewhere<dyn Network>>,
 }
 
 /// Proxies by name, where they do not come from the environment. An empty text is none.
@@ -60,11 +61,11 @@ impl Surroundings {
 
     /// A simulated network, without proxies and trusting nobody.
     #[doc(hidden)]
-    pub fn elsewhere_on(network: Elsewhere) -> Self {
+    pub fn elsewhere_on(network: Elsewhere<dyn Network>) -> Self {
         Self { elsewhere: Some(network), ..Self::bare() }
     }
 
-    pub(super) const fn elsewhere(&self) -> Option<&Elsewhere> {
+    pub(super) const fn elsewhere(&self) -> Option<&Elsewhere<dyn Network>> {
         self.elsewhere.as_ref()
     }
 

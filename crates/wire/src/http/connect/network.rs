@@ -1,6 +1,5 @@
 //! The seam below a connection. The system's network has no need of it; a simulation puts its own in this place.
 
-use std::fmt;
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -27,21 +26,3 @@ pub trait Quiet: Send + Sync {
     /// Nothing to read, and not closed: what an idle connection has to be before it is used again.
     fn is_quiet(&self) -> bool;
 }
-
-/// A network as a part of a configuration: it is the same if it is the very same.
-#[derive(Clone)]
-pub struct Elsewhere(pub Arc<dyn Network>);
-
-impl fmt::Debug for Elsewhere {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Elsewhere")
-    }
-}
-
-impl PartialEq for Elsewhere {
-    fn eq(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.0, &other.0)
-    }
-}
-
-impl Eq for Elsewhere {}
