@@ -121,7 +121,12 @@ impl Ledger {
         self.book.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// The way down is known. If the end has begun in the meantime, nothing goes there any more.
     pub(crate) fn open(&self, outbox: Outbox) {
+        let book = self.book();
+        if book.sealed {
+            outbox.seal();
+        }
         let _ = self.outbox.set(outbox);
     }
 
@@ -156,13 +161,8 @@ impl Ledger {
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
         let (entry, answer) = Entry::new(id, heed, record, Arc::clone(&self.last));
         let entry = Arc::new(entry);
-        {
-            let mut book = self.book();
-            if book.sealed {
-                return Err(NoSeat::Sealed);
-            }
-            book.calls.insert(id, Arc::clone(&entry));
-        }
+        // In the book first: whoever settles comes after the seal, so it finds this call, or the seal is found below.
+        self.book().calls.insert(id, Arc::clone(&entry));
         let ticket = Some(Arc::clone(&entry) as Arc<dyn Ticket>);
         match send(outbox, Outgoing { text: frame::one_line(text(id)), ticket }) {
             Ok(sent) => Ok((entry, answer, sent)),
@@ -193,8 +193,13 @@ impl Ledger {
         Outgoing { text: frame::one_line(text), ticket: Some(ticket) }
     }
 
+    /// The end has begun: the way down takes nothing more, and whoever has a seat will be settled.
     pub(crate) fn seal(&self) {
-        self.book().sealed = true;
+        let mut book = self.book();
+        book.sealed = true;
+        if let Some(outbox) = self.outbox.get() {
+            outbox.seal();
+        }
     }
 
     pub(crate) fn is_sealed(&self) -> bool {

@@ -74,9 +74,8 @@ fn writer(outbox: &Outbox, frames: &mut queue::Receiver<Outgoing>, ran: &AtomicU
     }
 }
 
-fn death(ledger: &Ledger, outbox: &Outbox) {
+fn death(ledger: &Ledger) {
     ledger.seal();
-    outbox.seal();
     ledger.settle_queued();
     ledger.settle_all(Evidence::Nothing, None);
 }
@@ -94,7 +93,7 @@ fn one_order(leaves: bool) {
     };
     let end = {
         let ledger = Arc::clone(&ledger);
-        thread::spawn(move || death(&ledger, &outbox))
+        thread::spawn(move || death(&ledger))
     };
     end.join().unwrap();
     write.join().unwrap();

@@ -288,7 +288,6 @@ impl Running {
         let dialing = matches!(self.machine.state(), State::Dialing(_));
         if let Some(current) = self.current(generation) {
             if !dialing {
-                link.reach.outbox().seal();
                 link.reach.kill();
             }
             current.link = Some(link);
@@ -339,9 +338,6 @@ impl Running {
             Effect::Seal { .. } => {
                 if let Some(current) = &self.current {
                     current.ledger.seal();
-                    if let Some(link) = &current.link {
-                        link.reach.outbox().seal();
-                    }
                 }
             }
             Effect::Drain { generation } => self.drain(generation),
