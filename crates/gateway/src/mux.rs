@@ -93,12 +93,7 @@ impl State {
         view: &View,
     ) -> Vec<Act> {
         if self.running.len() >= OPEN {
-            return vec![Act::Tell(acts::overloaded(
-                id,
-                method,
-                self.era == Some(Era::Modern),
-                Full::Requests,
-            ))];
+            return vec![Act::Tell(acts::overloaded(id, method, self.is_modern(), Full::Requests, None))];
         }
         match method {
             "ping" => vec![Act::Tell(frame::reply(id, "{}"))],
@@ -114,6 +109,10 @@ impl State {
                 None => self.route(frame, id, method, params, view),
             },
         }
+    }
+
+    fn is_modern(&self) -> bool {
+        self.era == Some(Era::Modern)
     }
 
     /// A list, as this agent's era wants it. It is all on one page.
@@ -146,7 +145,7 @@ impl State {
                 vec![Act::Ask { to, id: id.into(), text: frame.with_params(&params) }]
             }
             Err(unroutable) => {
-                vec![Act::Tell(unroutable.reply(id, method, self.era == Some(Era::Modern), view))]
+                vec![Act::Tell(unroutable.reply(id, method, self.is_modern(), view))]
             }
         }
     }
@@ -243,9 +242,9 @@ impl State {
     /// A way to a server ended. Nothing that was under way there is answered any more.
     pub(crate) fn lost(&mut self, from: u64, server: &str) -> Vec<Act> {
         self.asks.forget(from);
-        let gone: Vec<_> =
-            self.running.extract_if(|_, running| running.to == from).map(|(id, _)| id).collect();
-        gone.iter().map(|id| Act::Tell(acts::gone(id, server))).collect()
+        let modern = self.is_modern();
+        let gone = self.running.extract_if(|_, running| running.to == from);
+        gone.map(|(id, running)| Act::Tell(acts::gone(&id, &running.method, modern, server))).collect()
     }
 
     /// The agent is gone, and wants no answers any more.
@@ -258,9 +257,9 @@ impl State {
     }
 
     /// A request could not be handed to its server.
-    pub(crate) fn not_taken(&mut self, id: &str, full: Full) -> Bytes {
+    pub(crate) fn not_taken(&mut self, id: &str, full: Full, server: Option<&str>) -> Bytes {
         let method = self.running.remove(id).map(|running| running.method);
-        acts::overloaded(id, method.as_deref().unwrap_or_default(), self.era == Some(Era::Modern), full)
+        acts::overloaded(id, method.as_deref().unwrap_or_default(), self.is_modern(), full, server)
     }
 
     /// Whether anything is under way at a server.

@@ -3,8 +3,8 @@
 use bytes::Bytes;
 use linetender::{Kind, Members};
 use linetender_wire::frame;
-use serde_json::json;
 use serde_json::value::RawValue;
+use serde_json::{Value, json};
 
 use crate::board::{Route, View};
 use crate::names::Naming;
@@ -120,18 +120,38 @@ impl Unroutable {
             }
         };
         let data = json!({ "source": "linetender", "servers": servers });
-        if method == "tools/call" && code == 7007 {
-            let text = format!("linetender: {message}. The call was not executed.");
-            let mut result = json!({
-                "content": [{ "type": "text", "text": text }], "isError": true, "_meta": { "linetender": data },
-            });
-            if modern {
-                result["resultType"] = "complete".into();
-            }
-            return frame::reply(id, &result.to_string());
+        // What cannot be meant is an error of the request; what is not there is something for a model to read.
+        let read_as = if code == 7007 { method } else { "" };
+        Failed { code, words: &message, then: "The call was not executed.", data }.reply(id, read_as, modern)
+    }
+}
+
+/// A request that ends here, and what is told of it.
+struct Failed<'a> {
+    code: i32,
+    words: &'a str,
+    /// What a model has to know besides.
+    then: &'a str,
+    data: Value,
+}
+
+impl Failed<'_> {
+    /// A model reads it as the result of its tool; a program as an error.
+    fn reply(self, id: &str, method: &str, modern: bool) -> Bytes {
+        let Self { code, words, then, data } = self;
+        if method != "tools/call" {
+            let message = format!("linetender: {words}");
+            let error = json!({ "code": code, "message": message, "data": data });
+            return frame::error_reply(id, &error.to_string());
         }
-        let message = format!("linetender: {message}");
-        frame::error_reply(id, &json!({ "code": code, "message": message, "data": data }).to_string())
+        let text = format!("linetender: {words}. {then}");
+        let mut result = json!({
+            "content": [{ "type": "text", "text": text }], "isError": true, "_meta": { "linetender": data },
+        });
+        if modern {
+            result["resultType"] = "complete".into();
+        }
+        frame::reply(id, &result.to_string())
     }
 }
 
@@ -165,33 +185,27 @@ impl Full {
     }
 }
 
-/// A typed refusal: nothing was handed on. A model reads it as the result of its tool.
-pub(super) fn overloaded(id: &str, method: &str, modern: bool, full: Full) -> Bytes {
-    let words = format!("linetender: {}", full.words());
-    let data = json!({
+/// A typed refusal: nothing was handed on. `server` is the one it was for, if that is known.
+pub(super) fn overloaded(id: &str, method: &str, modern: bool, full: Full, server: Option<&str>) -> Bytes {
+    let mut data = json!({
         "source": "linetender", "phase": "before the line", "cause": full.words(),
         "delivery": "not executed", "nextTry": "now", "retryAfter": RETRY_AFTER,
     });
-    if method != "tools/call" {
-        let message = format!("{words}; try again in {RETRY_AFTER} s");
-        return frame::error_reply(
-            id,
-            &json!({ "code": 7002, "message": message, "data": data }).to_string(),
-        );
+    if let Some(server) = server {
+        data["server"] = server.into();
     }
-    let text = format!("{words}. The call was not executed; try again in {RETRY_AFTER} s.");
-    let mut result = json!({
-        "content": [{ "type": "text", "text": text }], "isError": true, "_meta": { "linetender": data },
-    });
-    if modern {
-        result["resultType"] = "complete".into();
-    }
-    frame::reply(id, &result.to_string())
+    let words = format!("{}; try again in {RETRY_AFTER} s", full.words());
+    Failed { code: 7002, words: &words, then: "The call was not executed.", data }.reply(id, method, modern)
 }
 
 /// The way to a server ended under a request.
-pub(super) fn gone(id: &str, server: &str) -> Bytes {
-    let data = json!({ "source": "linetender", "server": server, "delivery": "unknown" });
-    let message = format!("linetender: {server} was taken away while it worked on this");
-    frame::error_reply(id, &json!({ "code": 7005, "message": message, "data": data }).to_string())
+pub(super) fn gone(id: &str, method: &str, modern: bool, server: &str) -> Bytes {
+    let cause = "the server was taken away while it worked on this";
+    let data = json!({
+        "source": "linetender", "server": server, "phase": "under way", "cause": cause,
+        "delivery": "unknown", "nextTry": "never",
+    });
+    let words = format!("{server} could not answer: {cause}");
+    let then = "It is unknown whether the call was executed: check for its effects before you repeat it.";
+    Failed { code: 7005, words: &words, then, data }.reply(id, method, modern)
 }

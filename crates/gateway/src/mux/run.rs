@@ -139,7 +139,8 @@ impl Mux {
                 Act::Tell(text) => self.tell(text).await,
                 Act::Ask { to, id, text } => {
                     if let Err(cause) = self.hand(to, text) {
-                        let refused = self.state.not_taken(&id, cause);
+                        let server = self.view.route(to).map(|route| route.berth.name());
+                        let refused = self.state.not_taken(&id, cause, server);
                         self.tell(refused).await;
                     }
                 }

@@ -87,7 +87,13 @@ impl State {
     // MCP 2026-07-28, "Subscriptions": the acknowledgement is the first message.
     pub(super) fn listen(&mut self, id: &str, params: Option<&str>, view: &View) -> Vec<Act> {
         if self.listens.open.len() >= LISTENS {
-            return vec![Act::Tell(acts::overloaded(id, "subscriptions/listen", true, acts::Full::Requests))];
+            return vec![Act::Tell(acts::overloaded(
+                id,
+                "subscriptions/listen",
+                true,
+                acts::Full::Requests,
+                None,
+            ))];
         }
         let asked: Asked = params.and_then(|params| serde_json::from_str(params).ok()).unwrap_or_default();
         let mut wants = asked.notifications;

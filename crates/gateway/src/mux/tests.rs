@@ -6,7 +6,7 @@ use linetender_wire::frame::{self, Frame};
 use serde_json::{Value, json};
 
 use super::State;
-use super::acts::Act;
+use super::acts::{Act, Full};
 use crate::board::{Berth, Board, View};
 use crate::config::{Settings, load};
 
@@ -177,4 +177,31 @@ async fn what_belongs_to_nobody_is_refused_with_a_reason() {
         "a model reads it too"
     );
     assert_eq!(state.lost(0, "a").len(), super::OPEN, "each is told when its server is taken away");
+}
+
+#[tokio::test]
+async fn whatever_ends_here_says_where_why_and_what_now() {
+    const MEMBERS: [&str; 6] = ["source", "server", "phase", "cause", "delivery", "nextTry"];
+    let view = view();
+    for (method, params) in
+        [("tools/call", json!({ "name": "a__t" })), ("prompts/get", json!({ "name": "a__t" }))]
+    {
+        let mut state = legacy(&view);
+        let mut ask = |id: u32| {
+            let asked = state.agent_said(&request(&json!(id), method, &params), &view);
+            assert!(matches!(&*asked, [Act::Ask { .. }]), "{asked:?}");
+        };
+        (ask(1), ask(2));
+        let refused = [Act::Tell(state.not_taken("1", Full::Lines, Some("a")))];
+        for (told, delivery) in [(told(&refused), "not executed"), (told(&state.lost(0, "a")), "unknown")] {
+            let data = match method {
+                "tools/call" => &told["result"]["_meta"]["linetender"],
+                _ => &told["error"]["data"],
+            };
+            for member in MEMBERS {
+                assert!(data[member].as_str().is_some_and(|text| !text.is_empty()), "{member}: {told}");
+            }
+            assert_eq!((&data["server"], &data["delivery"]), (&json!("a"), &json!(delivery)), "{told}");
+        }
+    }
 }
