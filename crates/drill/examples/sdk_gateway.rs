@@ -8,6 +8,8 @@
 
 #![allow(clippy::disallowed_methods, reason = "this process is nothing but its connections")]
 
+mod sdk;
+
 use std::error::Error;
 use std::net::Ipv4Addr;
 use std::sync::Arc;
@@ -15,51 +17,13 @@ use std::sync::Arc;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto;
 use hyper_util::service::TowerToHyperService;
-use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, ListToolsResult, PaginatedRequestParams, ProtocolVersion,
-    ServerCapabilities, ServerConfig,
-};
-use rmcp::service::{Peer, RequestContext, RoleClient, ServiceError};
-use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
+use rmcp::ClientLifecycleMode;
+use rmcp::model::ProtocolVersion;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
-use rmcp::transport::{StreamableHttpClientTransport, TokioChildProcess};
-use rmcp::{ClientLifecycleMode, ClientServiceExt as _, ErrorData, RoleServer, ServerHandler};
 use tokio::net::TcpListener;
-use tokio::process::Command;
 
-/// Hands on what it is asked.
-#[derive(Clone)]
-struct Through(Peer<RoleClient>);
-
-impl ServerHandler for Through {
-    fn get_info(&self) -> ServerConfig {
-        ServerConfig::new(ServerCapabilities::builder().enable_tools().build())
-    }
-
-    async fn list_tools(
-        &self,
-        asked: Option<PaginatedRequestParams>,
-        _: RequestContext<RoleServer>,
-    ) -> Result<ListToolsResult, ErrorData> {
-        self.0.list_tools(asked).await.map_err(failed)
-    }
-
-    async fn call_tool(
-        &self,
-        asked: CallToolRequestParams,
-        _: RequestContext<RoleServer>,
-    ) -> Result<CallToolResponse, ErrorData> {
-        self.0.call_tool_once(asked).await.map_err(failed)
-    }
-}
-
-fn failed(error: ServiceError) -> ErrorData {
-    match error {
-        ServiceError::McpError(error) => error,
-        other => ErrorData::internal_error(other.to_string(), None),
-    }
-}
+use sdk::Through;
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
@@ -71,17 +35,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         }
         _ => return Err("which era: legacy or modern?".into()),
     };
-    let behind = words.next().ok_or("which server?")?;
-    let client = if behind.starts_with("http") {
-        let config = StreamableHttpClientTransportConfig::with_uri(behind);
-        let transport = StreamableHttpClientTransport::with_client(reqwest::Client::new(), config);
-        ().serve_with_lifecycle(transport, lifecycle).await?
-    } else {
-        let mut command = Command::new(behind);
-        command.args(words);
-        ().serve_with_lifecycle(TokioChildProcess::new(command)?, lifecycle).await?
-    };
-    serve(Through(client.peer().clone())).await
+    serve(Through::to(words, lifecycle).await?).await
 }
 
 async fn serve(through: Through) -> Result<(), Box<dyn Error>> {
