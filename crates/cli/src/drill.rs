@@ -9,8 +9,8 @@ mod report;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use linetender_drill::drills::{self, Enough, Plan, Suite, Target};
-use linetender_drill::results::Results;
+use linetender_drill::drills::{self, Enough, Plan, Suite, Target, Verdict};
+use serde::Serialize;
 
 pub(crate) use args::Drill;
 use args::{DrillCommand, RunArgs, SoakArgs};
@@ -51,12 +51,10 @@ fn run(args: &RunArgs) -> Result<ExitCode, String> {
     let progress = Progress::new();
     let results = runtime()?.block_on(drills::run(&plan, &targets, scenarios, |step| progress.row(step)))?;
     progress.end();
-    // What is for a program goes where the program looks, and the table elsewhere.
-    let to_stdout = args.json.as_deref() == Some(Path::new("-"));
     if let Some(file) = &args.json {
         write(file, &results)?;
     }
-    report::print(&results, to_stdout);
+    report::print(&results, is_stdout(args.json.as_deref()));
     Ok(if results.kept() || args.report_only { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
@@ -75,7 +73,7 @@ fn soak(args: &SoakArgs) -> Result<ExitCode, String> {
         times: 1,
         slow: true,
     };
-    let (mut kept, runtime) = (true, runtime()?);
+    let (mut verdicts, runtime) = (Vec::new(), runtime()?);
     for name in &args.target {
         let target = Target::find(name)?;
         let progress = Progress::new();
@@ -83,10 +81,13 @@ fn soak(args: &SoakArgs) -> Result<ExitCode, String> {
             drills::soak(&plan, name, &target, enough, |stand| progress.soak(target.name(), stand, enough));
         let verdict = runtime.block_on(soaked)?;
         progress.end();
-        report::print_soak(&verdict);
-        kept &= verdict.kept();
+        report::print_soak(&verdict, is_stdout(args.json.as_deref()));
+        verdicts.push(verdict);
     }
-    Ok(if kept { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    if let Some(file) = &args.json {
+        write(file, &verdicts)?;
+    }
+    Ok(if verdicts.iter().all(Verdict::kept) { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 /// The seed is by the clock, unless it is given; it is printed either way.
@@ -105,7 +106,12 @@ fn runtime() -> Result<tokio::runtime::Runtime, String> {
     runtime.map_err(|error| format!("cannot start: {error}"))
 }
 
-fn write(file: &Path, results: &Results) -> Result<(), String> {
+/// What is for a program goes where the program looks, and the table elsewhere.
+fn is_stdout(json: Option<&Path>) -> bool {
+    json == Some(Path::new("-"))
+}
+
+fn write(file: &Path, results: &impl Serialize) -> Result<(), String> {
     let text = serde_json::to_string_pretty(results).map_err(|error| error.to_string())?;
     if file == Path::new("-") {
         println!("{text}");

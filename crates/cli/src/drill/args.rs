@@ -104,7 +104,8 @@ pub(crate) struct RunArgs {
 #[command(after_help = "Examples:\n  \
     linetender drill soak --target shim --faults 10000\n  \
     linetender drill soak --target gateway --hours 8 --seed 7\n  \
-    linetender drill soak --target line --faults 10000 --policy default")]
+    linetender drill soak --target line --faults 10000 --policy default\n  \
+    linetender drill soak --json verdicts.json               all three doors, one after the other")]
 pub(crate) struct SoakArgs {
     /// Who is drilled; can be given more than once.
     #[arg(long, value_name = "TARGET", default_values = ["line", "shim", "gateway"])]
@@ -129,6 +130,10 @@ pub(crate) struct SoakArgs {
     /// How many instances at once.
     #[arg(long, value_name = "N", default_value = "4")]
     pub(super) jobs: usize,
+
+    /// Writes the verdicts to this file, for programs; `-` is stdout.
+    #[arg(long, value_name = "FILE")]
+    pub(super) json: Option<PathBuf>,
 
     /// The times of linetender's own targets.
     #[arg(long, value_name = "POLICY", value_enum, default_value_t)]

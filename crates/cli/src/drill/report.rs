@@ -49,16 +49,20 @@ pub(super) fn print(results: &Results, to_stderr: bool) {
         text.push('\n');
     }
     let _ = writeln!(text, "seed {}, policy {}, {}", results.seed, results.policy, results.machine);
+    say(&text, to_stderr);
+}
+
+fn say(text: &str, to_stderr: bool) {
     if to_stderr { anstream::eprint!("{text}") } else { anstream::print!("{text}") }
 }
 
 /// Prints a soak's.
-pub(super) fn print_soak(verdict: &Verdict) {
-    anstream::print!("{}", table(&verdict.rows).fitted(None));
+pub(super) fn print_soak(verdict: &Verdict, to_stderr: bool) {
     let style = if verdict.kept() { good() } else { bad() };
     let text = verdict.to_string();
     let (figures, last) = text.rsplit_once('\n').unwrap_or(("", &text));
-    anstream::println!("{figures}\n{}{last}{}", style.render(), style.render_reset());
+    let rows = table(&verdict.rows).fitted(None);
+    say(&format!("{rows}{figures}\n{}{last}{}\n", style.render(), style.render_reset()), to_stderr);
 }
 
 fn table(rows: &[Row]) -> Table<14> {

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use serde_json::{Value, json};
+
 use crate::kit::{SLACK, drill, rows, run};
 
 fn keeps_every_promise(target: &str) {
@@ -42,9 +44,14 @@ fn the_gateway_keeps_every_promise() {
 
 #[test]
 fn a_short_soak_ends_with_a_verdict() {
-    let output = drill(&["soak", "--target", "shim", "--faults", "120", "--seed", "1", "--slack", SLACK]);
-    let text = String::from_utf8_lossy(&output.stdout);
+    let asked =
+        ["soak", "--target", "shim", "--faults", "120", "--seed", "1", "--slack", SLACK, "--json", "-"];
+    let output = drill(&asked);
+    let text = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{text}");
+    let verdicts: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(verdicts[0]["findings"], json!([]), "{verdicts}");
+    assert!(verdicts[0]["faults"].as_u64() >= Some(100), "{verdicts}");
     assert!(text.contains("seed 1: 1") && text.contains("KEPT: 0 hung, 0 run twice"), "{text}");
 }
 

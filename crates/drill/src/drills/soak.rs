@@ -7,6 +7,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde::{Serialize, Serializer};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
@@ -53,7 +54,7 @@ pub struct Soak {
 }
 
 /// What it came to.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct Verdict {
     /// Who was drilled.
     pub target: String,
@@ -62,6 +63,7 @@ pub struct Verdict {
     /// Faults, calls, findings, time.
     pub faults: u64,
     /// How long it took.
+    #[serde(rename = "seconds", serialize_with = "seconds")]
     pub took: Duration,
     /// By scenario.
     pub rows: Vec<Row>,
@@ -71,6 +73,10 @@ pub struct Verdict {
     pub missing: Vec<String>,
     /// Descriptors and tasks of this process, before and after: what a leak in the library would show in.
     pub own: [(usize, usize); 2],
+}
+
+fn seconds<S: Serializer>(took: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_f64(took.as_secs_f64())
 }
 
 /// Soaks a target; `step` hears of each block that is over.
