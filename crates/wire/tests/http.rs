@@ -9,5 +9,7 @@ mod http2;
 mod plain;
 #[path = "http/proxy.rs"]
 mod proxy;
+#[path = "http/sessions.rs"]
+mod sessions;
 #[path = "http/tls.rs"]
 mod tls;

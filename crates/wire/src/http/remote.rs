@@ -58,7 +58,8 @@ enum Order {
     LetGo,
 }
 
-/// A generation over HTTP. Dropping it ends everything that is under way.
+/// A generation over HTTP. Dropping it ends everything that is under way, but what callers carry themselves: that ends when
+/// they are settled.
 pub struct Remote {
     outbox: Outbox,
     orders: mpsc::Sender<Order>,
@@ -101,7 +102,7 @@ impl Remote {
         self.shared.cancel(id);
     }
 
-    /// Ends everything.
+    /// Ends everything that is not carried by its caller.
     pub fn kill(&self) {
         // The queue has room for every order there is, or the keeper is gone.
         let _ = self.orders.try_send(Order::Kill);

@@ -8,7 +8,7 @@ use http::{HeaderMap, Method};
 use linetender_core::{Evidence, Proof};
 use tokio::time::Instant;
 
-use super::shared::{Known, Shared, Spoken};
+use super::shared::{Known, Session, Shared, Spoken};
 use super::stream;
 use crate::frame::{self, Frame, Message, Outcome};
 use crate::handshake::Era;
@@ -25,15 +25,6 @@ const GLANCE: usize = 4 * HEAD_SHOWN;
 
 /// How long a session that is presumed to be gone may take to prove that it is not.
 const PROOF: Duration = Duration::from_secs(5);
-
-/// What a ping says of a session.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) enum Session {
-    Gone,
-    Lives,
-    /// Nothing: it was not answered.
-    Silent,
-}
 
 /// Posts a frame, and sees to it that whoever waits for it is told something.
 pub(super) async fn run(shared: Arc<Shared>, frame: Frame, id: Option<u64>, ticket: Option<Arc<dyn Ticket>>) {
@@ -174,24 +165,17 @@ async fn judged(
 ) {
     let Verdict { mut call, mut line, session } = verdict;
     if let Line::SessionGone { proven: false, ping_proves_call } = line {
-        match look_for(shared, spoken).await {
-            Session::Gone => {
-                line = Line::SessionGone { proven: true, ping_proves_call };
-                if ping_proves_call {
-                    call = refused(call);
-                }
-            }
-            Session::Lives => line = Line::Fine,
-            Session::Silent => {
-                let words = "the server refused a request without saying which, and then answered no ping";
-                line = Line::Trouble { seen: Box::new(Seen::Unusable { words: words_of(words) }) };
-                if ping_proves_call {
-                    call = unsure(call);
-                }
-            }
+        let found = look_for(shared, spoken).await;
+        if ping_proves_call {
+            call = refused_with(found, call);
         }
+        line = match found {
+            Session::Refused | Session::Gone => Line::SessionGone { proven: true, ping_proves_call },
+            Session::Lives => Line::Fine,
+            Session::Silent => Line::Trouble { seen: Box::new(Seen::Unusable { words: unclear(&call) }) },
+        };
     } else if let Line::SessionGone { proven: true, .. } = line {
-        *shared.session.lock().await = Known::Gone;
+        *shared.session.lock().await = Known::Found(Session::Gone, Instant::now());
     }
     shared.granted(session);
     match (call, asked.id()) {
@@ -234,28 +218,33 @@ fn event(line: &Line) -> Option<Event> {
     }
 }
 
-/// The server refused a whole session: it did not run the call either.
-fn refused(call: Call) -> Call {
-    let words = words_of("the server no longer knows the session");
+/// A call that was refused without its id, by what a ping found out about its session.
+fn refused_with(found: Session, call: Call) -> Call {
+    let evidence = match found {
+        Session::Lives => return call,
+        Session::Refused => Evidence::Shown(Proof::SessionRefused),
+        // Whether it was the call that was refused, or its session, or something on the way: nobody can say.
+        Session::Gone | Session::Silent => Evidence::Nothing,
+    };
     match call {
-        Call::Lost { words, said, .. } => {
-            Call::Lost { evidence: Evidence::Shown(Proof::SessionRefused), words, said }
-        }
+        Call::Lost { words, said, .. } => Call::Lost { evidence, words, said },
         Call::Answer(said) => {
-            Call::Lost { evidence: Evidence::Shown(Proof::SessionRefused), words, said: Some(said) }
+            let error = match said.message() {
+                Message::Response { outcome: Some((_, error)), .. } => error,
+                _ => "",
+            };
+            let words = words_of(&format!("HTTP 400, without saying to what: {error}"));
+            Call::Lost { evidence, words, said: Some(said) }
         }
         other => other,
     }
 }
 
-/// Whether it was the call that was refused, or its session, or something on the way: nobody can say.
-fn unsure(call: Call) -> Call {
+/// What came, and that a ping did not make it any clearer.
+fn unclear(call: &Call) -> crate::Redacted {
     match call {
-        Call::Answer(said) => {
-            let words = words_of("the server refused it without saying what it refused");
-            Call::Lost { evidence: Evidence::Nothing, words, said: Some(said) }
-        }
-        other => other,
+        Call::Lost { words, .. } => words_of(&format!("{words}; a ping then told nothing")),
+        _ => words_of("the session was refused; a ping then told nothing"),
     }
 }
 
@@ -277,22 +266,14 @@ pub(super) fn broke(shared: &Shared, id: u64, broken: &Broken) {
 /// A ping on the same session tells whether it is the session that was refused. One asks, and all who were waiting
 /// meanwhile go by its answer.
 pub(super) async fn look_for(shared: &Shared, spoken: &Spoken) -> Session {
-    let asked = Instant::now();
+    let now = Instant::now();
     let mut known = shared.session.lock().await;
-    match *known {
-        Known::Gone => Session::Gone,
-        Known::Lived(at) if at >= asked => Session::Lives,
-        Known::Silent(at) if at >= asked => Session::Silent,
-        Known::Lived(_) | Known::Silent(_) | Known::Nothing => {
-            let pinged = tokio::time::timeout(PROOF, ping(shared, spoken)).await.unwrap_or(Session::Silent);
-            *known = match pinged {
-                Session::Gone => Known::Gone,
-                Session::Lives => Known::Lived(Instant::now()),
-                Session::Silent => Known::Silent(Instant::now()),
-            };
-            pinged
-        }
+    if let Some(found) = known.at(now) {
+        return found;
     }
+    let found = tokio::time::timeout(PROOF, ping(shared, spoken)).await.unwrap_or(Session::Silent);
+    *known = Known::Found(found, Instant::now());
+    found
 }
 
 async fn ping(shared: &Shared, spoken: &Spoken) -> Session {
@@ -300,10 +281,15 @@ async fn ping(shared: &Shared, spoken: &Spoken) -> Session {
     let Ok(frame) = frame::parse(&frame::request(id, "ping", None), shared.limits) else {
         return Session::Silent;
     };
-    match post(shared, &frame, spoken, Asked::Ping { id }, None).await {
-        Ok((verdict, _)) if matches!(verdict.line, Line::SessionGone { .. }) => Session::Gone,
-        Ok(_) => Session::Lives,
-        Err(_) => Session::Silent,
+    let Ok((verdict, _)) = post(shared, &frame, spoken, Asked::Ping { id }, None).await else {
+        return Session::Silent;
+    };
+    match (verdict.line, verdict.call) {
+        (Line::SessionGone { ping_proves_call: true, .. }, _) => Session::Refused,
+        (Line::SessionGone { .. }, _) => Session::Gone,
+        (Line::Fine, Call::Answer(_) | Call::Stream) => Session::Lives,
+        // A proxy's word, a full house, a challenge: not the session's.
+        _ => Session::Silent,
     }
 }
 

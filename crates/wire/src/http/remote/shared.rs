@@ -34,12 +34,38 @@ pub(super) enum Known {
     /// Nobody has asked.
     #[default]
     Nothing,
-    /// It lived when a ping was over.
-    Lived(Instant),
-    /// A ping was not answered, and by then nobody waited for it any more.
-    Silent(Instant),
-    /// It is gone.
+    /// What a ping found, and when it was over.
+    Found(Session, Instant),
+}
+
+/// What a ping says of a session.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Session {
+    /// It was refused as an id-less 400: whoever was refused in the same way was not served either.
+    Refused,
+    /// It is gone, or has to be presumed so. That says nothing of any call.
     Gone,
+    /// It was answered.
+    Lives,
+    /// Nothing that could be told from trouble on the way.
+    Silent,
+}
+
+impl Session {
+    /// A session that is over does not come back.
+    const fn is_over(self) -> bool {
+        matches!(self, Self::Refused | Self::Gone)
+    }
+}
+
+impl Known {
+    /// What is known, for somebody who asks at `now`: what lived may have died since.
+    pub(super) fn at(self, now: Instant) -> Option<Session> {
+        match self {
+            Self::Found(session, over) if session.is_over() || over >= now => Some(session),
+            Self::Found(..) | Self::Nothing => None,
+        }
+    }
 }
 
 pub(super) struct Shared {

@@ -10,8 +10,8 @@ use linetender_core::{Evidence, Span};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
-use super::exchange::{self, Session};
-use super::shared::{Shared, Spoken};
+use super::exchange;
+use super::shared::{Session, Shared, Spoken};
 use crate::frame::{self, Frame, Message};
 use crate::handshake::Era;
 use crate::http::headers;
@@ -216,7 +216,7 @@ pub(super) async fn own(shared: Arc<Shared>, opened: oneshot::Sender<()>) -> Opt
             }
             Ok((_, Line::SessionGone { .. }, _)) => {
                 match exchange::look_for(&shared, &spoken).await {
-                    Session::Gone => {
+                    Session::Refused | Session::Gone => {
                         shared.lost(Seen::SessionLost).await;
                         return None;
                     }

@@ -1,0 +1,196 @@
+//! A legacy session that may be gone: what a ping on it says of the session, and what of the call.
+
+use std::sync::Arc;
+
+use linetender_core::{ClosePolicy, Evidence, Limits, Proof};
+use linetender_wire::http::{Approach, Endpoint, Remote, Settings, Surroundings};
+use linetender_wire::seam::{Event, Listener, Loss, Outgoing};
+use linetender_wire::{Item, Seen, frame};
+use tokio::sync::mpsc;
+use tokio::time::timeout;
+
+use crate::peer::{SOON, answer, ok, read_request, server};
+
+/// What the listener hears of.
+enum News {
+    Answer,
+    Lost(Loss),
+}
+
+struct Ears(mpsc::UnboundedSender<News>);
+
+impl Listener for Ears {
+    fn hear(&self, _: Item) {
+        let _ = self.0.send(News::Answer);
+    }
+
+    fn heard(&self) {}
+
+    fn lost(&self, _: u64, loss: Loss) {
+        let _ = self.0.send(News::Lost(loss));
+    }
+
+    fn gap(&self) {}
+}
+
+const ACCEPTED: &str = "HTTP/1.1 202 Accepted\r\nContent-Length: 0\r\n\r\n";
+const INITIALIZED: &str = r#"{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25"}}"#;
+const NO_STREAM: &str = "HTTP/1.1 405 Method Not Allowed\r\nContent-Length: 0\r\n\r\n";
+
+fn status(line: &str, body: &str) -> String {
+    format!(
+        "HTTP/1.1 {line}\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
+        body.len()
+    )
+}
+
+/// A refusal that does not say what it refuses.
+fn bad_request() -> String {
+    status(
+        "400 Bad Request",
+        r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32000,"message":"no valid session"}}"#,
+    )
+}
+
+/// A server with a session, which answers a call and a ping in these words. A ping that it is to answer properly is one.
+async fn refusing(call: String, ping: Option<String>) -> Line {
+    let (at, _) = server(move |_, mut stream| {
+        let (call, ping) = (call.clone(), ping.clone());
+        async move {
+            while let Some(request) = read_request(&mut stream).await {
+                let said = if request.starts_with("GET") {
+                    NO_STREAM.to_owned()
+                } else if request.contains("notifications/") {
+                    ACCEPTED.to_owned()
+                } else if request.contains(r#""method":"initialize""#) {
+                    ok(INITIALIZED).replace("\r\n\r\n", "\r\nMcp-Session-Id: s\r\n\r\n")
+                } else if request.contains(r#""method":"ping""#) {
+                    let id = request.rsplit_once(r#""id":"#).unwrap().1;
+                    let id: String = id.chars().take_while(char::is_ascii_digit).collect();
+                    ping.clone()
+                        .unwrap_or_else(|| ok(&format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{}}}}"#)))
+                } else {
+                    call.clone()
+                };
+                answer(&mut stream, &said).await;
+            }
+        }
+    })
+    .await;
+    let approach = Approach {
+        endpoint: Endpoint::new(&format!("http://{at}/mcp")).unwrap(),
+        headers: http::HeaderMap::new(),
+        around: Surroundings::bare(),
+        settings: Settings::default(),
+        sizes: Limits::default(),
+        close: ClosePolicy::default(),
+        seed: 0,
+    };
+    let ((tell, news), (events, told)) = (mpsc::unbounded_channel(), mpsc::channel(100));
+    Line { remote: Remote::launch(approach, Arc::new(Ears(tell)), events), news, told }
+}
+
+struct Line {
+    remote: Remote,
+    news: mpsc::UnboundedReceiver<News>,
+    told: mpsc::Receiver<Event>,
+}
+
+impl Line {
+    fn say(&self, text: bytes::Bytes) {
+        self.remote.outbox().send(Outgoing { text, ticket: None }).unwrap();
+    }
+
+    async fn news(&mut self) -> News {
+        timeout(SOON, self.news.recv()).await.expect("something is heard in time").unwrap()
+    }
+
+    /// Shakes hands, and makes a call.
+    async fn call(&mut self) -> News {
+        self.say(frame::request(1, "initialize", Some("{}")));
+        assert!(matches!(self.news().await, News::Answer));
+        self.say(frame::notification("notifications/initialized", None));
+        self.say(frame::request(2, "tools/call", Some(r#"{"name":"t"}"#)));
+        self.news().await
+    }
+
+    /// Makes a call, and says whether its caller carries it.
+    fn is_carried(&self) -> bool {
+        let text = frame::request(3, "tools/call", Some(r#"{"name":"t"}"#));
+        matches!(self.remote.outbox().carry(Outgoing { text, ticket: None }), Ok(Some(_)))
+    }
+
+    /// The next thing that is told of the generation, beside that something came.
+    async fn told(&mut self) -> Event {
+        loop {
+            match timeout(SOON, self.told.recv()).await.expect("something is told in time").unwrap() {
+                Event::FirstByte => {}
+                event => return event,
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_ping_that_is_refused_in_the_same_way_proves_that_the_call_was_not_executed() {
+    let mut line = refusing(bad_request(), Some(bad_request())).await;
+    let News::Lost(loss) = line.call().await else { panic!("it is no answer") };
+    assert_eq!(loss.evidence, Evidence::Shown(Proof::SessionRefused));
+    assert_eq!(line.told().await, Event::Lost(Seen::SessionLost));
+}
+
+#[tokio::test]
+async fn a_ping_that_fails_in_another_way_proves_nothing_of_the_call() {
+    for ping in ["404 Not Found", "503 Service Unavailable", "502 Bad Gateway", "429 Too Many Requests"] {
+        let mut line = refusing(bad_request(), Some(status(ping, ""))).await;
+        let News::Lost(loss) = line.call().await else { panic!("{ping}: it is no answer") };
+        assert_eq!(loss.evidence, Evidence::Nothing, "{ping}");
+        let event = line.told().await;
+        if matches!(ping, "404 Not Found" | "503 Service Unavailable") {
+            assert_eq!(
+                event,
+                Event::Lost(Seen::SessionLost),
+                "{ping}: the session is begun anew all the same"
+            );
+        } else {
+            let words = loss.seen.to_string();
+            assert!(words.contains("no valid session") && words.contains("ping"), "{ping}: {words}");
+            assert!(matches!(event, Event::Trouble(_)), "{ping}: {event:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_the_server_said_is_told_although_no_ping_made_it_clear() {
+    let away = status("503 Service Unavailable", r#"{"detail":"maintenance"}"#);
+    let mut line = refusing(away, Some(status("502 Bad Gateway", ""))).await;
+    let News::Lost(loss) = line.call().await else { panic!("it is no answer") };
+    let words = loss.seen.to_string();
+    assert!(words.contains("503") && words.contains("maintenance"), "{words}");
+}
+
+#[tokio::test]
+async fn a_refusal_on_a_session_that_lives_is_the_answer() {
+    let mut line = refusing(bad_request(), None).await;
+    assert!(matches!(line.call().await, News::Answer));
+}
+
+#[tokio::test]
+async fn after_the_handshake_of_either_era_a_caller_carries_its_own_call() {
+    let discovered = ok(r#"{"jsonrpc":"2.0","id":1,"result":{}}"#);
+    for (hello, then) in [("initialize", true), ("server/discover", false)] {
+        let mut line = refusing(discovered.clone(), None).await;
+        assert!(!line.is_carried(), "{hello}: nothing overtakes it");
+        line.say(frame::request(1, hello, Some("{}")));
+        while !matches!(line.news().await, News::Answer) {}
+        if then {
+            line.say(frame::notification("notifications/initialized", None));
+        }
+        let carried = async {
+            while !line.is_carried() {
+                tokio::task::yield_now().await;
+            }
+        };
+        timeout(SOON, carried).await.expect("its caller has it");
+    }
+}
