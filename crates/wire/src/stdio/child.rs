@@ -112,22 +112,31 @@ impl Child {
         listener: Arc<dyn Listener>,
         events: mpsc::Sender<Event>,
     ) -> Result<Self, Seen> {
-        if let Reaper::Elsewhere(Elsewhere(starter)) = &launch.reaper {
-            return starter.start(launch, listener, events);
+        match &launch.reaper {
+            Reaper::Elsewhere(Elsewhere(starter)) => starter.start(launch, listener, events),
+            Reaper::Binary(reaper) if REAPERS => Self::start(launch, Some(reaper), listener, events),
+            Reaper::Binary(_) | Reaper::None => Self::start(launch, None, listener, events),
         }
+    }
+
+    /// Starts a process of this machine's, below its reaper if it gets one.
+    fn start(
+        launch: &Launch,
+        reaper: Option<&PathBuf>,
+        listener: Arc<dyn Listener>,
+        events: mpsc::Sender<Event>,
+    ) -> Result<Self, Seen> {
         let failed = |error: io::Error| Seen::NoProcess { reason: error.to_string() };
         let (control, theirs) = std::os::unix::net::UnixStream::pair().map_err(failed)?;
         control.set_nonblocking(true).map_err(failed)?;
         let control = UnixStream::from_std(control).map_err(failed)?;
-        let (process, (stdin, stdout, stderr)) = match &launch.reaper {
-            Reaper::Binary(reaper) if REAPERS => {
+        let (process, (stdin, stdout, stderr)) = match reaper {
+            Some(reaper) => {
                 let mut process = spawn(launch, reaper, theirs.into()).map_err(failed)?;
                 let pipes = pipes(&mut process).map_err(failed)?;
                 (Some(process), pipes)
             }
-            Reaper::Binary(_) | Reaper::None | Reaper::Elsewhere(_) => {
-                (None, spawn_here(launch, theirs).map_err(failed)?)
-            }
+            None => (None, spawn_here(launch, theirs).map_err(failed)?),
         };
         Ok(Self::of(
             Started { platform: System(process), stdin, stdout, stderr, control },

@@ -17,9 +17,9 @@ const LOOK: Duration = Duration::from_millis(10);
 const LOOKS: u32 = 200;
 
 /// A server process that may have lost its reaper.
-pub(super) struct Remains(Option<Found>);
+pub(super) struct Remains(Option<Watched>);
 
-struct Found {
+struct Watched {
     pid: Pid,
     #[cfg(target_os = "linux")]
     fd: Option<std::os::fd::OwnedFd>,
@@ -28,7 +28,7 @@ struct Found {
 impl Remains {
     /// Of a server that just started: its number is not somebody else's yet.
     pub(super) fn of(pid: i32) -> Self {
-        Self(Pid::from_raw(pid).map(|pid| Found {
+        Self(Pid::from_raw(pid).map(|pid| Watched {
             pid,
             #[cfg(target_os = "linux")]
             fd: rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty()).ok(),
@@ -42,7 +42,7 @@ impl platform::Found for Remains {
     }
 
     fn has_exited(&self) -> bool {
-        self.0.as_ref().is_some_and(Found::has_exited)
+        self.0.as_ref().is_some_and(Watched::has_exited)
     }
 
     /// A process that cannot die keeps this waiting: its place must not be taken before.
@@ -68,7 +68,7 @@ pub(super) async fn clear_group(group: Pid) {
     }
 }
 
-impl Found {
+impl Watched {
     /// Kills what is below it, whatever group or session that is in. It is stopped meanwhile, so that nothing new comes.
     ///
     /// It is looked at before that too: its reaper may still be on its way out, and the kernel then hangs up on a stopped
