@@ -24,7 +24,7 @@ impl<'a> Params<'a> {
     pub(crate) fn of(text: Option<&'a str>) -> Self {
         let mut params = Self { text, ..Self::default() };
         // Most have no `_meta`, and are not looked at any further.
-        if let Some(text) = text.filter(|text| text.contains("_meta"))
+        if let Some(text) = text.filter(|text| may_name(text, "_meta"))
             && let Some(meta) = member(text, "_meta").filter(|meta| text[meta.clone()].starts_with('{'))
         {
             if may_name(&text[meta.clone()], TOKEN) {
@@ -127,7 +127,7 @@ pub(crate) fn without_modern_meta(text: &str) -> String {
 
 /// Whether a member of this name can be in here. Names may be spelt with escapes, which hardly any are.
 fn may_name(text: &str, name: &str) -> bool {
-    text.contains(name) || text.contains('\\')
+    text.contains(name) || text.contains(r"\u")
 }
 
 /// Where a member of an object lies in its text.
@@ -254,6 +254,8 @@ mod tests {
         assert_eq!(Params::of(Some(odd)).spell(9, false, None).unwrap(), odd.replace(":7", ":9"));
         let escaped = r#"{"_meta":{"progress\u0054oken":7}}"#;
         assert_eq!(Params::of(Some(escaped)).spell(9, false, None).unwrap(), escaped.replace(":7", ":9"));
+        let both = r#"{"\u005fmeta":{"progressToken":7}}"#;
+        assert_eq!(Params::of(Some(both)).spell(9, false, None).unwrap(), both.replace(":7", ":9"));
         assert!(
             Params::asks_for_progress(Some(escaped))
                 && !Params::asks_for_progress(Some(r#"{"a":"progressToken"}"#))

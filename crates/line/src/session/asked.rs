@@ -97,7 +97,7 @@ impl Asked {
             _ => params,
         };
         let call = rounds::Call { line: &line, method: &method, options, rounds: rounds.as_ref(), era };
-        let first_page = Kind::asked_by(&method).and(params.clone());
+        let first_page = Kind::asked_by(&method).and_then(|_| params.clone());
         let outcome = call.run(params).await;
         if &*method == "server/discover"
             && let Some(greeting) = line.greeting()
