@@ -46,6 +46,8 @@ pub enum CallErrorKind {
     BadAnswer,
     /// The server refuses what it offered when the agent's session began.
     Vanished,
+    /// What was asked is no JSON, or too large: nothing was sent.
+    Unreadable,
 }
 
 impl CallError {
@@ -73,6 +75,7 @@ impl CallError {
             CallErrorKind::Vanished => "A new connection will see what it offers now.".to_owned(),
             CallErrorKind::TimedOut => "linetender is looking whether the server is still alive.".to_owned(),
             CallErrorKind::BadAnswer => "The server is still running.".to_owned(),
+            CallErrorKind::Unreadable => "It cannot be sent as it is.".to_owned(),
             CallErrorKind::Overloaded => {
                 format!("The server is still running; try again in {RETRY_AFTER} s.")
             }
@@ -111,7 +114,8 @@ impl CallError {
             | CallErrorKind::TimedOut
             | CallErrorKind::Lost
             | CallErrorKind::BadAnswer
-            | CallErrorKind::Vanished => None,
+            | CallErrorKind::Vanished
+            | CallErrorKind::Unreadable => None,
         }
     }
 
@@ -125,6 +129,7 @@ impl CallError {
             CallErrorKind::Lost => 7005,
             CallErrorKind::BadAnswer => 7006,
             CallErrorKind::Vanished => 7007,
+            CallErrorKind::Unreadable => 7008,
         }
     }
 }
@@ -139,6 +144,7 @@ impl fmt::Display for CallErrorKind {
             Self::Lost => "lost",
             Self::BadAnswer => "bad-answer",
             Self::Vanished => "vanished",
+            Self::Unreadable => "unreadable",
         })
     }
 }

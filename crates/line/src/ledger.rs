@@ -302,16 +302,16 @@ impl Ledger {
         let text =
             Redacted::head(&format!("the server answered without saying to what: {error}"), 2 * ERROR_SHOWN);
         let only = {
-            let mut book = self.book();
+            let book = self.book();
             let mut sent = book.calls.values().filter(|entry| !entry.queued());
-            let only = match (sent.next(), sent.next()) {
+            match (sent.next(), sent.next()) {
                 (Some(entry), None) if !self.last.was_notice() => Some(entry.id),
                 _ => None,
-            };
-            only.and_then(|id| book.calls.remove_entry(&id))
+            }
         };
         match only {
-            Some((_, entry)) => {
+            Some(id) => {
+                let Some(entry) = self.remove(id) else { return };
                 self.answered.fetch_add(u64::from(entry.callers()), Ordering::Relaxed);
                 entry.answer(Reply::Unusable(text.to_string()));
             }

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use linetender_core::{Asked, Command, Delivery, Gate, Generation, RetryBudget};
+use linetender_wire::frame;
 use linetender_wire::handshake::{Era, Greeting, Hello};
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
 
@@ -43,7 +44,7 @@ pub struct Line {
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Seeds {
     Any,
-    /// A world that can be played again.
+    /// A world that can be played again. All its lines have the same.
     From(u64),
 }
 
@@ -146,7 +147,8 @@ impl Line {
     /// # Errors
     /// If the server could not answer; an answer that is an error is an answer.
     pub async fn call_tool(&self, tool: &str, arguments: &str) -> Result<Answer, CallError> {
-        let name = linetender_wire::frame::respell(tool);
+        self.check(arguments)?;
+        let name = frame::respell(tool);
         let params = format!(r#"{{"name":{name},"arguments":{arguments}}}"#);
         self.make("tools/call", Some(&params), Some(tool), Options::default()).await
     }
@@ -156,7 +158,7 @@ impl Line {
     /// # Errors
     /// If the server could not answer.
     pub async fn read_resource(&self, uri: &str) -> Result<Answer, CallError> {
-        let params = format!(r#"{{"uri":{}}}"#, linetender_wire::frame::respell(uri));
+        let params = format!(r#"{{"uri":{}}}"#, frame::respell(uri));
         self.make("resources/read", Some(&params), None, Options::default()).await
     }
 
@@ -165,7 +167,8 @@ impl Line {
     /// # Errors
     /// If the server could not answer.
     pub async fn get_prompt(&self, name: &str, arguments: &str) -> Result<Answer, CallError> {
-        let name = linetender_wire::frame::respell(name);
+        self.check(arguments)?;
+        let name = frame::respell(name);
         let params = format!(r#"{{"name":{name},"arguments":{arguments}}}"#);
         self.make("prompts/get", Some(&params), None, Options::default()).await
     }
@@ -180,11 +183,33 @@ impl Line {
         params: Option<&str>,
         options: Options,
     ) -> Result<Answer, CallError> {
+        if let Some(params) = params {
+            self.check(params)?;
+        }
+        self.pass(method, params, options).await
+    }
+
+    /// Makes a request whose params were read already.
+    pub(crate) async fn pass(
+        &self,
+        method: &str,
+        params: Option<&str>,
+        options: Options,
+    ) -> Result<Answer, CallError> {
         // Only where some tools are known to be harmless does it matter which one it is.
         let server = &self.shared.server;
         let matters = !server.safe_tools.is_empty() || server.policy.settings().trust_annotations;
         let tool = (matters && method == "tools/call").then(|| params.and_then(tool_name)).flatten();
         self.make(method, params, tool.as_deref(), options).await
+    }
+
+    /// Whether something raw can be a part of a message: whoever reads it could not say whose it was.
+    fn check(&self, raw: &str) -> Result<(), CallError> {
+        let limits = crate::session::limits(self.shared.server.policy.settings());
+        frame::check(raw, limits).map_err(|bad| {
+            let cause = format!("what was asked cannot be sent: {bad}");
+            self.probe_call().error_before(CallErrorKind::Unreadable, cause)
+        })
     }
 
     async fn make(

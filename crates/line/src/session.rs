@@ -138,7 +138,7 @@ fn start(on: On, limits: frame::Limits) -> Agent {
     Agent { to, from }
 }
 
-fn limits(policy: &linetender_core::Settings) -> frame::Limits {
+pub(crate) fn limits(policy: &linetender_core::Settings) -> frame::Limits {
     frame::Limits { length: policy.limits.message as usize, depth: policy.limits.depth.into() }
 }
 

@@ -11,7 +11,7 @@ mod tests;
 
 pub use build::{error_reply, notification, one_line, reply, request, respell};
 pub(crate) use parse::parse_some;
-pub use parse::{Bad, Limits, parse, parse_all};
+pub use parse::{Bad, Limits, check, parse, parse_all};
 
 use std::borrow::Cow;
 use std::ops::Range;

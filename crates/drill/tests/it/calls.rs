@@ -28,6 +28,25 @@ async fn s12_an_answer_over_the_cap_fails_its_call_alone() {
 }
 
 #[tokio::test]
+async fn what_cannot_be_sent_is_said_at_once_and_the_server_hears_nothing_of_it() {
+    let bad = bad(&[]);
+    bad.up().await;
+    let deep = format!("{}{}", "[".repeat(200), "]".repeat(200));
+    for arguments in [r#"{"nonce":"a""#, "", "{} {}", &deep] {
+        let error = in_time(bad.line.call_tool("echo", arguments)).await.unwrap_err();
+        speaks(&error);
+        assert_eq!(error.kind, CallErrorKind::Unreadable, "{error}");
+        assert!(error.not_executed(), "{error}");
+        let params = format!(r#"{{"name":"echo","arguments":{arguments}}}"#);
+        let error = in_time(bad.line.request("tools/call", Some(&params), Options::default())).await;
+        assert_eq!(error.unwrap_err().kind, CallErrorKind::Unreadable);
+    }
+    bad.works().await;
+    assert_eq!(bad.line.status().generation, 1);
+    bad.leaves_nothing().await;
+}
+
+#[tokio::test]
 async fn s12_an_endless_answer_fails_its_call_alone() {
     let small = policy(|settings| settings.limits.message = 100_000);
     let bad = bad_with(&[], |server| server.policy(small));

@@ -58,7 +58,7 @@ impl Call<'_> {
     pub(super) async fn run(&self, params: Option<String>) -> Result<Answer, CallError> {
         let mut now = params.clone();
         for _ in 0..ROUNDS {
-            let answer = self.line.request(self.method, now.as_deref(), self.options.clone()).await?;
+            let answer = self.line.pass(self.method, now.as_deref(), self.options.clone()).await?;
             if self.era == Era::Modern || !answer.is_modern() || !bridge::needs_input(answer.result()) {
                 return Ok(answer);
             }

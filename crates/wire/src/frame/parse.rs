@@ -64,6 +64,20 @@ fn present<'de: 'a, 'a, D: serde::Deserializer<'de>>(
     <&'a RawValue>::deserialize(deserializer).map(Some)
 }
 
+/// Whether a text is one value that can be a part of a message.
+///
+/// # Errors
+/// If it is not, and why.
+pub fn check(text: &str, limits: Limits) -> Result<(), Bad> {
+    if text.len() > limits.length {
+        return Err(Bad::TooLong { limit: limits.length });
+    }
+    if too_deep(text.as_bytes(), limits.depth) {
+        return Err(Bad::TooDeep { limit: limits.depth });
+    }
+    serde_json::from_str::<&RawValue>(text).map(drop).map_err(|_| Bad::NotJson)
+}
+
 /// One message.
 ///
 /// # Errors
