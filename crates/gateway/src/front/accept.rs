@@ -4,6 +4,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -23,7 +24,31 @@ pub(super) struct Bounded {
 /// A connection that has its place.
 pub(super) struct Connection {
     stream: TcpStream,
+    stirs: Stirs,
     _place: OwnedSemaphorePermit,
+}
+
+/// Whether anything went through a connection, in either direction, since somebody looked.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Stirs(Arc<AtomicBool>);
+
+impl Stirs {
+    pub(super) fn since_last(&self) -> bool {
+        self.0.swap(false, Ordering::Relaxed)
+    }
+
+    fn if_ready<T>(&self, went: Poll<T>) -> Poll<T> {
+        if went.is_ready() {
+            self.0.store(true, Ordering::Relaxed);
+        }
+        went
+    }
+}
+
+impl Connection {
+    pub(super) fn stirs(&self) -> Stirs {
+        self.stirs.clone()
+    }
 }
 
 impl Bounded {
@@ -42,7 +67,7 @@ impl Bounded {
                 Ok((stream, from)) => {
                     // A small answer must not wait for the acknowledgement of the one before it.
                     let _ = stream.set_nodelay(true);
-                    return (Connection { stream, _place: place }, from);
+                    return (Connection { stream, stirs: Stirs::default(), _place: place }, from);
                 }
                 Err(error) => {
                     tracing::warn!(%error, "a connection could not be accepted");
@@ -59,7 +84,8 @@ impl AsyncRead for Connection {
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_read(context, buffer)
+        let read = Pin::new(&mut self.stream).poll_read(context, buffer);
+        self.stirs.if_ready(read)
     }
 }
 
@@ -69,7 +95,8 @@ impl AsyncWrite for Connection {
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write(context, bytes)
+        let written = Pin::new(&mut self.stream).poll_write(context, bytes);
+        self.stirs.if_ready(written)
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -85,7 +112,8 @@ impl AsyncWrite for Connection {
         context: &mut Context<'_>,
         slices: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write_vectored(context, slices)
+        let written = Pin::new(&mut self.stream).poll_write_vectored(context, slices);
+        self.stirs.if_ready(written)
     }
 
     fn is_write_vectored(&self) -> bool {

@@ -1,5 +1,7 @@
 //! Connections, from the door to their end.
 
+use std::time::Duration;
+
 use axum::{Extension, Router};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto;
@@ -10,6 +12,10 @@ use tokio::task::JoinSet;
 
 use super::accept::{Bounded, Connection};
 use super::who::From;
+
+/// How long nothing may go through a connection before its place is somebody else's, and at most twice that. Whatever is under
+/// way says something every few seconds, so that this is only for those who ask nothing.
+const IDLE: Duration = Duration::from_secs(300);
 
 /// Serves whoever comes until it is about to end; then those who are there, until what they asked for is answered.
 pub(super) async fn serve(listener: Bounded, router: Router, closing: watch::Receiver<bool>) {
@@ -31,14 +37,51 @@ pub(super) async fn serve(listener: Bounded, router: Router, closing: watch::Rec
 
 /// One connection. How it ends is its agent's business.
 async fn one(connection: Connection, router: Router, mut closing: watch::Receiver<bool>) {
+    let stirs = connection.stirs();
     let server = auto::Builder::new(TokioExecutor::new());
     let served = server.serve_connection(TokioIo::new(connection), TowerToHyperService::new(router));
     // A handler that reads its request wakes the connection that it runs in.
     let mut served = Steady::new(Box::pin(served));
-    tokio::select! {
-        _ = &mut served => return,
-        _ = closing.wait_for(|closing| *closing) => {}
+    loop {
+        tokio::select! {
+            _ = &mut served => return,
+            _ = closing.wait_for(|closing| *closing) => break,
+            () = tokio::time::sleep(IDLE) => {
+                if !stirs.since_last() {
+                    return;
+                }
+            }
+        }
     }
     served.get_mut().as_mut().graceful_shutdown();
     let _ = served.await;
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::Router;
+    use axum::routing::get;
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use tokio::net::{TcpListener, TcpStream};
+    use tokio::sync::watch;
+    use tokio::task::JoinSet;
+
+    use super::{Bounded, serve};
+
+    #[tokio::test(start_paused = true)]
+    async fn whoever_asks_nothing_does_not_keep_a_place_for_ever() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let at = listener.local_addr().unwrap();
+        let (_closing, closes) = watch::channel(false);
+        let router = Router::new().route("/", get(async || "here"));
+        let mut tasks = JoinSet::new();
+        tasks.spawn(serve(Bounded::new(listener, 1), router, closes));
+        let mut silent = TcpStream::connect(at).await.unwrap();
+        let mut asks = TcpStream::connect(at).await.unwrap();
+        asks.write_all(b"GET / HTTP/1.1\r\nHost: here\r\nConnection: close\r\n\r\n").await.unwrap();
+        let mut answer = String::new();
+        asks.read_to_string(&mut answer).await.unwrap();
+        assert!(answer.ends_with("here"), "{answer}");
+        assert_eq!(silent.read(&mut [0]).await.unwrap(), 0, "it was hung up on");
+    }
 }
