@@ -53,6 +53,16 @@ pub(crate) enum Door {
     One(Arc<str>),
 }
 
+impl Door {
+    /// The server behind it, if it is one.
+    pub(crate) fn server(&self) -> Option<&str> {
+        match self {
+            Self::All => None,
+            Self::One(name) => Some(name),
+        }
+    }
+}
+
 impl Berth {
     pub(crate) fn name(&self) -> &str {
         self.entry.server.name()

@@ -5,6 +5,7 @@
 
 mod board;
 pub mod config;
+mod failed;
 pub mod front;
 mod gateway;
 mod mux;

@@ -21,12 +21,13 @@ use bytes::Bytes;
 use linetender::{Era, Kind};
 use linetender_wire::frame::{self, Frame, Message};
 
-pub(crate) use acts::{Full, request_id};
+pub(crate) use acts::request_id;
 pub(crate) use once::{Answer, ask};
 pub(crate) use results::error_code;
 pub(crate) use run::open;
 
 use crate::board::View;
+use crate::failed::{Failed, Full};
 use crate::names::Naming;
 use acts::Act;
 use asks::Asks;
@@ -93,7 +94,7 @@ impl State {
         view: &View,
     ) -> Vec<Act> {
         if self.running.len() >= OPEN {
-            return vec![Act::Tell(acts::overloaded(id, method, self.is_modern(), Full::Requests, None))];
+            return vec![Act::Tell(Failed::full(Full::Requests).reply(id, method, self.is_modern()))];
         }
         match method {
             "ping" => vec![Act::Tell(frame::reply(id, "{}"))],
@@ -243,8 +244,9 @@ impl State {
     pub(crate) fn lost(&mut self, from: u64, server: &str) -> Vec<Act> {
         self.asks.forget(from);
         let modern = self.is_modern();
+        let failed = Failed::taken_away().of(Some(server));
         let gone = self.running.extract_if(|_, running| running.to == from);
-        gone.map(|(id, running)| Act::Tell(acts::gone(&id, &running.method, modern, server))).collect()
+        gone.map(|(id, running)| Act::Tell(failed.reply(&id, &running.method, modern))).collect()
     }
 
     /// The agent is gone, and wants no answers any more.
@@ -257,9 +259,9 @@ impl State {
     }
 
     /// A request could not be handed to its server.
-    pub(crate) fn not_taken(&mut self, id: &str, full: Full, server: Option<&str>) -> Bytes {
+    pub(crate) fn not_taken(&mut self, id: &str, failed: &Failed) -> Bytes {
         let method = self.running.remove(id).map(|running| running.method);
-        acts::overloaded(id, method.as_deref().unwrap_or_default(), self.is_modern(), full, server)
+        failed.reply(id, method.as_deref().unwrap_or_default(), self.is_modern())
     }
 
     /// Whether anything is under way at a server.

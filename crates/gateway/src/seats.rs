@@ -6,7 +6,8 @@ use bytes::Bytes;
 use linetender::session::Agent;
 use tokio::sync::mpsc;
 
-/// The agents that have a line of their own. A line that is being closed counts no more: its time is bounded.
+/// The agents that have a line of their own. A line that is being closed counts no more: its time is bounded, and it takes
+/// nothing from anybody.
 #[derive(Debug, Default)]
 pub(crate) struct Seats(Mutex<Vec<mpsc::WeakSender<Bytes>>>);
 

@@ -40,7 +40,8 @@ pub struct Gateway {
     pub sessions: usize,
     /// How long a session may be unused before it is forgotten.
     pub session_idle: u64,
-    /// The most lines at once: one for each server, and one for each agent that has one of its own.
+    /// The most lines at once: one for each server, and one for each agent that has one of its own. Those of agents that have
+    /// left count no more, though their processes may still be on their way out.
     pub lines: usize,
     /// The most connections at once.
     pub connections: usize,

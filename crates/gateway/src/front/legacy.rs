@@ -15,6 +15,7 @@ use super::session::{Session, Taken};
 use super::tape::Tape;
 use super::{Front, body, follow, reply, session};
 use crate::board::Door;
+use crate::failed::{Failed, Full};
 use crate::gateway::Stay;
 
 /// Versions that an agent may name.
@@ -40,9 +41,7 @@ pub(super) async fn post(front: Arc<Front>, door: Door, headers: &HeaderMap, fra
     });
     match (session.take(frames).await, id) {
         (Taken::Noted, _) => reply::accepted(),
-        (Taken::Full, id) => {
-            reply::busy(id.as_deref().unwrap_or("null"), "this session takes nothing more now")
-        }
+        (Taken::Full, id) => reply::busy(id.as_deref().unwrap_or("null"), Full::Session, &door),
         (Taken::Tape(tape), _) => answered(front, session, tape).await,
     }
 }
@@ -68,20 +67,20 @@ async fn initialize(front: &Arc<Front>, door: Door, frame: &Frame, id: &str) -> 
     };
     let agent = match front.gateway.agent(&door, Stay::Session) {
         Ok(agent) => agent,
-        Err(no_agent) => return reply::no_agent(id, no_agent),
+        Err(no_agent) => return reply::no_agent(id, no_agent, &door),
     };
-    let Some(session) = front.sessions.open(door, berth, agent) else {
-        return reply::busy(id, "there are as many sessions as there may be");
+    let Some(session) = front.sessions.open(door.clone(), berth, agent) else {
+        return reply::busy(id, Full::Sessions, &door);
     };
     let Taken::Tape(tape) = session.take(vec![frame.clone()]).await else {
         front.sessions.end(&session.id);
-        return reply::busy(id, "this session takes nothing now");
+        return reply::busy(id, Full::Session, &door);
     };
     // It ends when the server is up or has failed, which the line's policy bounds; or the agent hangs up.
     let end = session::EndUnlessKept::new(front, &session);
     tape.ends().await;
     let Some(text) = tape.whole() else {
-        return reply::error(StatusCode::INTERNAL_SERVER_ERROR, id, 7005, "the session ended");
+        return reply::ended(id, Failed::cut(), &door);
     };
     session.forget(&tape);
     let greeted = session::parsed(&text).is_some_and(|frame| {

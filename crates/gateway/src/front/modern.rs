@@ -17,6 +17,7 @@ use super::tape::{Tape, There};
 use super::who::who;
 use super::{Front, body, reply, sse};
 use crate::board::Door;
+use crate::failed::Failed;
 use crate::gateway::Stay;
 use crate::mux;
 
@@ -29,6 +30,7 @@ const KEEPALIVE: Duration = Duration::from_secs(15);
 /// A request under way. Dropped before its answer came, it is taken back.
 struct Exchange {
     agent: Agent,
+    door: Door,
     id: Box<str>,
     answered: bool,
     listens: bool,
@@ -49,12 +51,12 @@ pub(super) async fn answer(front: Arc<Front>, door: Door, head: &Parts, frame: F
     }
     let agent = match front.gateway.agent(&door, Stay::Request(who)) {
         Ok(agent) => agent,
-        Err(no_agent) => return reply::no_agent(id, no_agent),
+        Err(no_agent) => return reply::no_agent(id, no_agent, &door),
     };
     let listens = method == "subscriptions/listen";
-    let mut exchange = Exchange { agent, id: id.into(), answered: false, listens };
+    let mut exchange = Exchange { agent, door: door.clone(), id: id.into(), answered: false, listens };
     if exchange.agent.to.send(frame.text().clone()).await.is_err() {
-        return reply::error(StatusCode::INTERNAL_SERVER_ERROR, id, 7005, "the session ended");
+        return reply::ended(id, Failed::not_handed(), &door);
     }
     let first = tokio::time::timeout(QUIET, exchange.agent.from.recv()).await.ok();
     match first {
@@ -62,7 +64,7 @@ pub(super) async fn answer(front: Arc<Front>, door: Door, head: &Parts, frame: F
             let status = status(mux::error_code(&text));
             reply::json(status, text)
         }
-        Some(None) => reply::error(StatusCode::INTERNAL_SERVER_ERROR, id, 7005, "the session ended"),
+        Some(None) => reply::ended(id, Failed::cut(), &door),
         Some(said @ Some(_)) => stream(front, exchange, said),
         None => stream(front, exchange, None),
     }
@@ -126,7 +128,7 @@ impl Exchange {
                     Some(text) => tape.push(text),
                     None => {
                         over = true;
-                        tape.end();
+                        tape.finish(Failed::cut().of(self.door.server()).error(&self.id));
                     }
                 },
                 next = next => match next {

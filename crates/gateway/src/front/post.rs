@@ -12,10 +12,10 @@ use http_body_util::{BodyExt as _, Limited};
 use linetender::Members;
 use linetender_wire::frame::{self, Bad, Frame, Message};
 use linetender_wire::http::headers::PROTOCOL_VERSION;
-use serde_json::json;
 
 use super::{Front, legacy, modern, reply};
 use crate::board::Door;
+use crate::failed::Failed;
 use crate::splice::string;
 
 /// How deep a message may be nested.
@@ -35,8 +35,8 @@ pub(super) fn door(front: &Front, path: Option<Path<String>>) -> Result<Door, Bo
         return Ok(Door::One(name.into()));
     }
     let words = format!("there is no server `{name}`; the servers are: {}", board.names().join(", "));
-    let data = json!({ "source": "linetender", "servers": board.names() });
-    Err(Box::new(reply::error_with(StatusCode::NOT_FOUND, "null", 7007, &words, &data)))
+    let failed = Failed::unroutable(7007, words, &board.names());
+    Err(Box::new(reply::json(StatusCode::NOT_FOUND, failed.error("null"))))
 }
 
 /// Answers a POST.

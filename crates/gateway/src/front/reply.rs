@@ -10,8 +10,9 @@ use linetender_wire::frame;
 use serde_json::json;
 
 use super::body;
+use crate::board::Door;
+use crate::failed::{self, Failed, Full};
 use crate::gateway::NoAgent;
-use crate::mux::Full;
 
 /// JSON.
 pub(super) fn json(status: StatusCode, text: impl Into<Bytes>) -> Response {
@@ -59,17 +60,23 @@ pub(super) fn accepted() -> Response {
 }
 
 /// There is no room now.
-pub(super) fn busy(id: &str, words: &str) -> Response {
-    let mut response = error(StatusCode::SERVICE_UNAVAILABLE, id, 7002, words);
-    response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
+pub(super) fn busy(id: &str, full: Full, door: &Door) -> Response {
+    let text = Failed::full(full).of(door.server()).error(id);
+    let mut response = json(StatusCode::SERVICE_UNAVAILABLE, text);
+    response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(failed::RETRY_AFTER));
     response
 }
 
+/// What it was handed to is over.
+pub(super) fn ended(id: &str, failed: Failed, door: &Door) -> Response {
+    json(StatusCode::INTERNAL_SERVER_ERROR, failed.of(door.server()).error(id))
+}
+
 /// Nobody can be an agent here, or not now.
-pub(super) fn no_agent(id: &str, why: NoAgent) -> Response {
+pub(super) fn no_agent(id: &str, why: NoAgent, door: &Door) -> Response {
     match why {
-        NoAgent::Nowhere => error(StatusCode::NOT_FOUND, id, 7007, "this server was taken away"),
-        NoAgent::Full => busy(id, Full::Lines.words()),
+        NoAgent::Nowhere => json(StatusCode::NOT_FOUND, Failed::nowhere().of(door.server()).error(id)),
+        NoAgent::Full => busy(id, Full::Lines, door),
     }
 }
 

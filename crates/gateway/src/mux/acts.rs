@@ -2,16 +2,12 @@
 
 use bytes::Bytes;
 use linetender::{Kind, Members};
-use linetender_wire::frame;
 use serde_json::value::RawValue;
-use serde_json::{Value, json};
 
 use crate::board::{Route, View};
+use crate::failed::Failed;
 use crate::names::Naming;
 use crate::splice::{Splice, string};
-
-/// How many seconds to stay away when too much is open.
-const RETRY_AFTER: u64 = 1;
 
 /// Something to do.
 #[derive(Debug, Eq, PartialEq)]
@@ -119,39 +115,7 @@ impl Unroutable {
                 (-32601, format!("{method} cannot be sent to several servers; use the address of one"))
             }
         };
-        let data = json!({ "source": "linetender", "servers": servers });
-        // What cannot be meant is an error of the request; what is not there is something for a model to read.
-        let read_as = if code == 7007 { method } else { "" };
-        Failed { code, words: &message, then: "The call was not executed.", data }.reply(id, read_as, modern)
-    }
-}
-
-/// A request that ends here, and what is told of it.
-struct Failed<'a> {
-    code: i32,
-    words: &'a str,
-    /// What a model has to know besides.
-    then: &'a str,
-    data: Value,
-}
-
-impl Failed<'_> {
-    /// A model reads it as the result of its tool; a program as an error.
-    fn reply(self, id: &str, method: &str, modern: bool) -> Bytes {
-        let Self { code, words, then, data } = self;
-        if method != "tools/call" {
-            let message = format!("linetender: {words}");
-            let error = json!({ "code": code, "message": message, "data": data });
-            return frame::error_reply(id, &error.to_string());
-        }
-        let text = format!("linetender: {words}. {then}");
-        let mut result = json!({
-            "content": [{ "type": "text", "text": text }], "isError": true, "_meta": { "linetender": data },
-        });
-        if modern {
-            result["resultType"] = "complete".into();
-        }
-        frame::reply(id, &result.to_string())
+        Failed::unroutable(code, message, &servers).reply(id, method, modern)
     }
 }
 
@@ -163,49 +127,4 @@ pub(crate) fn request_id(params: Option<&str>) -> Option<&str> {
 /// The address in params.
 pub(super) fn own_uri(params: &str) -> Option<String> {
     string(Members::of(params)?.get("uri"))
-}
-
-/// What there is too much of.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Full {
-    /// Requests under way.
-    Requests,
-    /// Lines, and this agent would need one of its own.
-    Lines,
-}
-
-impl Full {
-    pub(crate) fn words(self) -> &'static str {
-        match self {
-            Self::Requests => "too many requests are open",
-            Self::Lines => {
-                "there are as many lines as there may be, and this agent would need one of its own"
-            }
-        }
-    }
-}
-
-/// A typed refusal: nothing was handed on. `server` is the one it was for, if that is known.
-pub(super) fn overloaded(id: &str, method: &str, modern: bool, full: Full, server: Option<&str>) -> Bytes {
-    let mut data = json!({
-        "source": "linetender", "phase": "before the line", "cause": full.words(),
-        "delivery": "not executed", "nextTry": "now", "retryAfter": RETRY_AFTER,
-    });
-    if let Some(server) = server {
-        data["server"] = server.into();
-    }
-    let words = format!("{}; try again in {RETRY_AFTER} s", full.words());
-    Failed { code: 7002, words: &words, then: "The call was not executed.", data }.reply(id, method, modern)
-}
-
-/// The way to a server ended under a request.
-pub(super) fn gone(id: &str, method: &str, modern: bool, server: &str) -> Bytes {
-    let cause = "the server was taken away while it worked on this";
-    let data = json!({
-        "source": "linetender", "server": server, "phase": "under way", "cause": cause,
-        "delivery": "unknown", "nextTry": "never",
-    });
-    let words = format!("{server} could not answer: {cause}");
-    let then = "It is unknown whether the call was executed: check for its effects before you repeat it.";
-    Failed { code: 7005, words: &words, then, data }.reply(id, method, modern)
 }

@@ -12,8 +12,9 @@ use linetender_wire::{frame, queue};
 use tokio::sync::{mpsc, watch};
 
 use super::State;
-use super::acts::{Act, Full};
+use super::acts::Act;
 use crate::board::{Board, Door, Route, View};
+use crate::failed::{Failed, Full};
 use crate::gateway::{Gateway, Stay};
 
 /// Frames that wait to be read by the agent, and how much they may weigh.
@@ -138,9 +139,9 @@ impl Mux {
             match act {
                 Act::Tell(text) => self.tell(text).await,
                 Act::Ask { to, id, text } => {
-                    if let Err(cause) = self.hand(to, text) {
+                    if let Err(failed) = self.hand(to, text) {
                         let server = self.view.route(to).map(|route| route.berth.name());
-                        let refused = self.state.not_taken(&id, cause, server);
+                        let refused = self.state.not_taken(&id, &failed.of(server));
                         self.tell(refused).await;
                     }
                 }
@@ -158,18 +159,21 @@ impl Mux {
     }
 
     /// Hands something to a server. One that takes nothing must not hold up the others: then why not.
-    fn hand(&mut self, to: u64, text: Bytes) -> Result<(), Full> {
+    fn hand(&mut self, to: u64, text: Bytes) -> Result<(), Failed> {
         if !self.pipes.iter().any(|pipe| pipe.to == to) {
-            let route = self.view.route(to).cloned().ok_or(Full::Requests)?;
+            let route = self.view.route(to).cloned().ok_or_else(Failed::nowhere)?;
             self.open_pipe(&route)?;
         }
-        let pipe = self.pipes.iter().find(|pipe| pipe.to == to).ok_or(Full::Requests)?;
-        pipe.agent.to.try_send(text).map_err(|_| Full::Requests)
+        let pipe = self.pipes.iter().find(|pipe| pipe.to == to).ok_or_else(Failed::nowhere)?;
+        pipe.agent.to.try_send(text).map_err(|not_taken| match not_taken {
+            mpsc::error::TrySendError::Full(_) => Failed::full(Full::Requests),
+            mpsc::error::TrySendError::Closed(_) => Failed::not_handed(),
+        })
     }
 
-    fn open_pipe(&mut self, route: &Route) -> Result<(), Full> {
+    fn open_pipe(&mut self, route: &Route) -> Result<(), Failed> {
         let (to, server) = (route.berth.number, Arc::from(route.berth.name()));
-        let agent = self.gateway.pipe(&route.berth, self.stay).ok_or(Full::Lines)?;
+        let agent = self.gateway.pipe(&route.berth, self.stay).ok_or_else(|| Failed::full(Full::Lines))?;
         for text in self.state.opening(to, &server) {
             // It is new, and has room for more than these.
             let _ = agent.to.try_send(text);

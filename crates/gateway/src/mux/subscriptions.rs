@@ -9,8 +9,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::State;
-use super::acts::{self, Act};
+use super::acts::Act;
 use crate::board::View;
+use crate::failed::{Failed, Full};
 
 /// The most streams that an agent may have open.
 const LISTENS: usize = 64;
@@ -87,13 +88,8 @@ impl State {
     // MCP 2026-07-28, "Subscriptions": the acknowledgement is the first message.
     pub(super) fn listen(&mut self, id: &str, params: Option<&str>, view: &View) -> Vec<Act> {
         if self.listens.open.len() >= LISTENS {
-            return vec![Act::Tell(acts::overloaded(
-                id,
-                "subscriptions/listen",
-                true,
-                acts::Full::Requests,
-                None,
-            ))];
+            let failed = Failed::full(Full::Requests);
+            return vec![Act::Tell(failed.error(id))];
         }
         let asked: Asked = params.and_then(|params| serde_json::from_str(params).ok()).unwrap_or_default();
         let mut wants = asked.notifications;

@@ -6,9 +6,10 @@ use linetender_wire::frame::{self, Frame};
 use serde_json::{Value, json};
 
 use super::State;
-use super::acts::{Act, Full};
+use super::acts::Act;
 use crate::board::{Berth, Board, View};
 use crate::config::{Settings, load};
+use crate::failed::{Failed, Full};
 
 /// Two servers that are never dialled: what a message leads to needs neither.
 fn view() -> Arc<View> {
@@ -191,8 +192,9 @@ async fn whatever_ends_here_says_where_why_and_what_now() {
             let asked = state.agent_said(&request(&json!(id), method, &params), &view);
             assert!(matches!(&*asked, [Act::Ask { .. }]), "{asked:?}");
         };
-        (ask(1), ask(2));
-        let refused = [Act::Tell(state.not_taken("1", Full::Lines, Some("a")))];
+        ask(1);
+        ask(2);
+        let refused = [Act::Tell(state.not_taken("1", &Failed::full(Full::Lines).of(Some("a"))))];
         for (told, delivery) in [(told(&refused), "not executed"), (told(&state.lost(0, "a")), "unknown")] {
             let data = match method {
                 "tools/call" => &told["result"]["_meta"]["linetender"],

@@ -1,0 +1,159 @@
+//! A request that ends at the gateway, and what is told of it: where, why, whether it ran, and what now.
+
+use bytes::Bytes;
+use linetender_wire::frame;
+use serde_json::{Value, json};
+
+/// After how many seconds whoever was refused for load may come back.
+pub(crate) const RETRY_AFTER: u64 = 1;
+
+/// What there is too much of.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Full {
+    /// Requests under way.
+    Requests,
+    /// Lines, and this agent would need one of its own.
+    Lines,
+    /// Sessions.
+    Sessions,
+    /// What a session was given, and has not taken yet.
+    Session,
+}
+
+/// It.
+#[derive(Debug)]
+pub(crate) struct Failed {
+    code: i32,
+    phase: &'static str,
+    cause: Box<str>,
+    ran: Ran,
+    next_try: &'static str,
+    /// Whose it was, if that is known.
+    server: Option<Box<str>>,
+    /// What else a program may want to know.
+    more: Option<Box<(&'static str, Value)>>,
+}
+
+/// Whether it did.
+#[derive(Clone, Copy, Debug)]
+enum Ran {
+    No,
+    Unknown,
+}
+
+impl Failed {
+    fn before(code: i32, cause: impl Into<Box<str>>, next_try: &'static str) -> Self {
+        Self {
+            code,
+            phase: "before the line",
+            cause: cause.into(),
+            ran: Ran::No,
+            next_try,
+            server: None,
+            more: None,
+        }
+    }
+
+    /// There is too much of something, and nothing was handed on.
+    pub(crate) fn full(full: Full) -> Self {
+        let much = match full {
+            Full::Requests => "too many requests are open",
+            Full::Lines => {
+                "there are as many lines as there may be, and this agent would need one of its own"
+            }
+            Full::Sessions => "there are as many sessions as there may be",
+            Full::Session => "this session takes nothing more now",
+        };
+        let cause = format!("{much}; try again in {RETRY_AFTER} s");
+        let more = Some(Box::new(("retryAfter", RETRY_AFTER.into())));
+        Self { more, ..Self::before(7002, cause, "now") }
+    }
+
+    /// It cannot be said, or nobody has, what it is about.
+    pub(crate) fn unroutable(code: i32, cause: String, servers: &[&str]) -> Self {
+        Self { more: Some(Box::new(("servers", json!(servers)))), ..Self::before(code, cause, "never") }
+    }
+
+    /// Its server was taken away before it was handed on.
+    pub(crate) fn nowhere() -> Self {
+        Self::before(7007, "the server was taken away", "never")
+    }
+
+    /// What it would have been handed to is over. The next one finds another.
+    pub(crate) fn not_handed() -> Self {
+        Self::before(7005, "the session ended", "now")
+    }
+
+    /// What it was handed to ended under it.
+    pub(crate) fn cut() -> Self {
+        Self::under_way("the session ended under it", "now")
+    }
+
+    /// Its server was taken away under it.
+    pub(crate) fn taken_away() -> Self {
+        Self::under_way("the server was taken away while it worked on this", "never")
+    }
+
+    fn under_way(cause: &str, next_try: &'static str) -> Self {
+        let before = Self::before(7005, cause, next_try);
+        Self { phase: "under way", ran: Ran::Unknown, ..before }
+    }
+
+    /// It was for this server.
+    #[must_use]
+    pub(crate) fn of(self, server: Option<&str>) -> Self {
+        Self { server: server.map(Box::from), ..self }
+    }
+
+    /// For a program.
+    pub(crate) fn error(&self, id: &str) -> Bytes {
+        let error = json!({ "code": self.code, "message": self.words(), "data": self.data() });
+        frame::error_reply(id, &error.to_string())
+    }
+
+    /// A model reads it as the result of its tool; a program as an error. What a request lacks is an error to both.
+    pub(crate) fn reply(&self, id: &str, method: &str, modern: bool) -> Bytes {
+        if method != "tools/call" || self.code < 0 {
+            return self.error(id);
+        }
+        let then = match self.ran {
+            Ran::No => "The call was not executed.",
+            Ran::Unknown => {
+                "It is unknown whether the call was executed: check for its effects before you repeat it."
+            }
+        };
+        let text = format!("{}. {then}", self.words());
+        let mut result = json!({
+            "content": [{ "type": "text", "text": text }], "isError": true, "_meta": { "linetender": self.data() },
+        });
+        if modern {
+            result["resultType"] = "complete".into();
+        }
+        frame::reply(id, &result.to_string())
+    }
+
+    fn words(&self) -> String {
+        match &self.server {
+            Some(server) => format!("linetender: {server}: {}", self.cause),
+            None => format!("linetender: {}", self.cause),
+        }
+    }
+
+    fn data(&self) -> Value {
+        let delivery = match self.ran {
+            Ran::No => "not executed",
+            Ran::Unknown => "unknown",
+        };
+        let mut data = json!({
+            "source": "linetender", "phase": self.phase, "cause": self.cause, "delivery": delivery,
+            "nextTry": self.next_try,
+        });
+        if let Some(server) = &self.server {
+            data["server"] = (**server).into();
+        }
+        if let Some(more) = &self.more {
+            data[more.0] = more.1.clone();
+        }
+        data
+    }
+}
