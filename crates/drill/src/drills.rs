@@ -40,6 +40,9 @@ const TOLD: &str = "S05";
 /// So many runs of a row that never came back say it all; each takes as long as one waits.
 const ENOUGH: usize = 3;
 
+/// Why a row is not played with times that are not the drill's.
+const HURRIED: &str = "its bounds are for the drill's times";
+
 /// How a drill is done.
 #[derive(Clone, Debug)]
 pub struct Plan {
@@ -197,13 +200,16 @@ fn blank(scenario: &Scenario, era: Era) -> Row {
     }
 }
 
-/// Why a scenario is not played against a target here.
+/// Why a scenario is not played against a target here. What is hurried is left out for everybody, or a board would compare
+/// different rows.
 fn skipped(plan: &Plan, target: &Target, scenario: &Scenario, era: Era) -> Option<String> {
     let slow = (scenario.slow && !plan.slow).then(|| "only at full size (--slow)".to_owned());
+    let hurried = scenario.hurried && plan.policy == Policy::Default;
     scenario
         .skip
         .clone()
         .or(slow)
+        .or_else(|| hurried.then(|| HURRIED.to_owned()))
         .or_else(|| target.skips(scenario, era))
         .or_else(|| server::missing(scenario))
 }
@@ -295,7 +301,33 @@ async fn end_block(target: &Target, job: &Job, stage: Stage, row: &mut Row) {
 
 #[cfg(test)]
 mod tests {
-    use super::Suite;
+    use super::{HURRIED, Plan, Policy, Suite, Target, skipped};
+    use crate::scenario::Era;
+
+    #[test]
+    fn rows_for_the_drills_times_are_played_by_nobody_with_others() {
+        let bare = concat!(env!("CARGO_MANIFEST_DIR"), "/adapters/peers/bare.toml");
+        let plan = |policy| Plan {
+            linetender: "linetender".into(),
+            policy,
+            seed: 1,
+            slack: 1.0,
+            jobs: 1,
+            times: 1,
+            slow: false,
+        };
+        for target in ["line", "shim", "gateway", bare].map(|name| Target::find(name).unwrap()) {
+            let left_out = |policy| {
+                let mut all = Suite::Board.scenarios(&[]).unwrap();
+                all.retain(|one| {
+                    skipped(&plan(policy), &target, one, Era::Legacy).as_deref() == Some(HURRIED)
+                });
+                all.into_iter().map(|one| one.name).collect::<Vec<_>>()
+            };
+            assert_eq!(left_out(Policy::Default), ["S09", "H02b"], "{}", target.name());
+            assert_eq!(left_out(Policy::Drill), [""; 0], "{}", target.name());
+        }
+    }
 
     fn names(suite: Suite, rows: &[&str]) -> Result<Vec<String>, String> {
         let rows: Vec<_> = rows.iter().map(|row| (*row).to_owned()).collect();

@@ -48,7 +48,7 @@ pub struct Scenario {
     /// Whether it is played only at full size.
     #[serde(default)]
     pub slow: bool,
-    /// Whether what it expects of our own targets is so only with the drill's times.
+    /// Whether its bounds are for the drill's times: with others it is played by nobody.
     #[serde(default)]
     pub hurried: bool,
     /// Whether any shim or gateway could pass: the suite `board`.
