@@ -1,7 +1,8 @@
 """A target that does what no target may, so that the drill can be seen to notice. Speaks on its pipes.
 
 `twice` gives every call to the server twice; `swallow` says nothing when the server dies; `lie` says then that what was
-under way did not run, `mute` says it without a word, and both go.
+under way did not run, `mute` says it without a word, and both go; `hasty` kills its server as soon as it has begun to start, and
+starts another; `listless` answers every `tools/list` with an error.
 """
 
 import json
@@ -14,6 +15,13 @@ how, command = sys.argv[1], sys.argv[2:]
 lock = threading.Lock()
 under_way = {}
 server = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+if how == "hasty":
+    book = command[command.index("--book") + 1]
+    while not os.path.exists(book) or not os.path.getsize(book):
+        pass
+    server.kill()
+    server.wait()
+    server = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 
 
 def say(message):
@@ -53,6 +61,9 @@ reader = threading.Thread(target=answers, daemon=True)
 reader.start()
 for line in sys.stdin:
     message = json.loads(line)
+    if how == "listless" and message.get("method") == "tools/list":
+        say({"jsonrpc": "2.0", "id": message["id"], "error": {"code": -32603, "message": "no list today"}})
+        continue
     if message.get("method") == "tools/call":
         under_way[message["id"]] = True
     try:

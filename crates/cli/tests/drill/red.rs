@@ -48,6 +48,12 @@ fn a_target_that_says_nothing_in_its_errors_is_found_out() {
 }
 
 #[test]
+fn a_target_that_starts_a_slow_server_twice_is_found_out() {
+    let row = lies("hasty", "S03");
+    assert!(row.findings.iter().any(|finding| finding.contains("was started 2 times")), "{row:?}");
+}
+
+#[test]
 fn no_supervision_at_all_breaks_what_it_must_and_keeps_what_it_can() {
     let dir = Dir::new();
     let adapter = dir.write("bare.toml", "name = 'nothing between'\n[stdio]\ncommand = ['{server...}']\n");

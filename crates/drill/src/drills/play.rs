@@ -89,7 +89,8 @@ impl Play<'_> {
         let Expect { told_within_ms, back_within_ms, cause, same_list, starts, gone_within_ms } =
             &self.scenario.expect;
         let before = self.prepare(*same_list).await;
-        let started = self.stage.server.starts();
+        // What was started to get ready is not counted; where nothing was to get ready, all of it is.
+        let started = if self.is_prepared() { self.stage.server.starts() } else { self.stage.started };
         let loads = self.scenario.load.iter().enumerate();
         for (number, load) in loads.clone().filter(|(_, load)| load.until != Until::After) {
             self.begin(number, load).await;
@@ -122,14 +123,18 @@ impl Play<'_> {
         self.back(from, *back_within_ms).await;
         self.hold_against(cause);
         self.lists(before).await;
-        let new = self.stage.server.starts().saturating_sub(started);
-        if let Some(most) = starts.filter(|most| new + 1 > *most as usize && started > 0) {
-            self.finds(format!(
-                "the server was started {new} times more, and at most {} were expected",
-                most - 1
-            ));
+        self.stage.started = self.stage.server.starts();
+        // The one that was there counts as well.
+        let all = self.stage.started.saturating_sub(started) + started.min(1);
+        if let Some(most) = starts.filter(|most| all > *most as usize) {
+            self.finds(format!("the server was started {all} times, and at most {most} were expected"));
         }
         self.tell_events(fault);
+    }
+
+    /// Whether calls are answered before anything happens.
+    const fn is_prepared(&self) -> bool {
+        self.scenario.server.broken.is_none() && self.scenario.server.warm > 0
     }
 
     /// Calls that are answered, and the list as it is.

@@ -55,6 +55,8 @@ pub(crate) struct Stage {
     folder: Folder,
     /// How often the agent had to begin anew.
     pub(crate) reconnects: u32,
+    /// How often the server had been started when the last run was over.
+    pub(crate) started: usize,
 }
 
 /// The target.
@@ -103,7 +105,8 @@ impl Stage {
                 (Front::Program { child, adapter: adapter.clone(), over }, agent)
             }
         };
-        let stage = Self { server, agent: Arc::new(agent), front, era, words, mark, folder, reconnects: 0 };
+        let agent = Arc::new(agent);
+        let stage = Self { server, agent, front, era, words, mark, folder, reconnects: 0, started: 0 };
         let _ = tokio::time::timeout(HUNG, stage.agent.greet()).await;
         Ok(stage)
     }
