@@ -256,10 +256,10 @@ impl Play<'_> {
         self.within("the last call under way was told", took, within);
     }
 
-    /// Asks until a call works.
+    /// Asks until a call works, and gives up by how long it asked: what was under way has taken its own time before.
     async fn back(&mut self, from: Duration, within: u64) {
         let limit = Duration::from_millis(within).mul_f64(self.slack).max(HUNG);
-        let next = self.last + 1;
+        let (next, begun) = (self.last + 1, self.notes.now());
         loop {
             if let Err(found) = self.stage.mend_front().await {
                 return self.finds(found);
@@ -268,13 +268,15 @@ impl Play<'_> {
             if self.last > next {
                 self.result.knocks.insert(self.last_asked());
             }
-            let took = self.notes.now().saturating_sub(from);
+            let now = self.notes.now();
             if works {
+                let took = now.saturating_sub(from);
                 self.result.back_ms = Some(ms(took));
                 return self.within("a call worked again", took, Some(within));
             }
-            if took > limit {
-                return self.finds(format!("no call worked again within {:.1} s", took.as_secs_f64()));
+            let asked = now.saturating_sub(begun);
+            if asked > limit {
+                return self.finds(format!("no call worked again in {:.1} s of asking", asked.as_secs_f64()));
             }
             tokio::time::sleep(AGAIN).await;
         }
