@@ -2,7 +2,7 @@
 
 `twice` gives every call to the server twice; `swallow` says nothing when the server dies; `lie` says then that what was
 under way did not run, `mute` says it without a word, and both go; `hasty` kills its server as soon as it has begun to start, and
-starts another; `listless` answers every `tools/list` with an error.
+starts another; `listless` answers every `tools/list` with an error, and goes with its server.
 """
 
 import json
@@ -53,7 +53,7 @@ def answers():
             say({"jsonrpc": "2.0", "id": id, "error": {"code": 7005, "message": "it died", "data": fields}})
         elif how == "mute":
             say({"jsonrpc": "2.0", "id": id, "error": {"code": -32000, "message": ""}})
-    if how in ("lie", "mute"):
+    if how in ("lie", "mute", "listless"):
         os._exit(0)
 
 

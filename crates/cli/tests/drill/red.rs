@@ -54,6 +54,15 @@ fn a_target_that_starts_a_slow_server_twice_is_found_out() {
 }
 
 #[test]
+fn a_target_without_a_list_is_found_out() {
+    for row in ["S04", "S22"] {
+        let row = lies("listless", row);
+        let told = |finding: &String| finding.contains("the list of tools could not be read");
+        assert!(row.findings.iter().any(told), "{row:?}");
+    }
+}
+
+#[test]
 fn no_supervision_at_all_breaks_what_it_must_and_keeps_what_it_can() {
     let dir = Dir::new();
     let adapter = dir.write("bare.toml", "name = 'nothing between'\n[stdio]\ncommand = ['{server...}']\n");

@@ -161,7 +161,14 @@ impl Play<'_> {
                 }
             }
         }
-        if list || self.scenario.fault == Fault::ChangeAndKill { self.list().await } else { None }
+        if !list && self.scenario.fault != Fault::ChangeAndKill {
+            return None;
+        }
+        let before = self.list().await;
+        if before.is_none() {
+            self.finds("the list of tools could not be read".to_owned());
+        }
+        before
     }
 
     fn call(&self, tool: &str, nonce: String, args: Map<String, Value>) -> Call {
