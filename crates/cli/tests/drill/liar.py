@@ -2,7 +2,8 @@
 
 `twice` gives every call to the server twice; `swallow` says nothing when the server dies; `lie` says then that what was
 under way did not run, `mute` says it without a word, and both go; `hasty` kills its server as soon as it has begun to start, and
-starts another; `listless` answers every `tools/list` with an error, and goes with its server.
+starts another; `listless` answers every `tools/list` with an error, and goes with its server; `panic` goes the
+same way, and says on stderr what a program in Rust would.
 """
 
 import json
@@ -53,7 +54,9 @@ def answers():
             say({"jsonrpc": "2.0", "id": id, "error": {"code": 7005, "message": "it died", "data": fields}})
         elif how == "mute":
             say({"jsonrpc": "2.0", "id": id, "error": {"code": -32000, "message": ""}})
-    if how in ("lie", "mute", "listless"):
+    if how == "panic":
+        print("thread 'main' panicked at src/main.rs:1:1:", file=sys.stderr, flush=True)
+    if how in ("lie", "mute", "listless", "panic"):
         os._exit(0)
 
 

@@ -63,6 +63,12 @@ fn a_target_without_a_list_is_found_out() {
 }
 
 #[test]
+fn a_target_that_panics_is_found_out_even_if_it_was_started_again() {
+    let row = lies("panic", "S11");
+    assert!(row.findings.iter().any(|finding| finding.contains("has a panic")), "{row:?}");
+}
+
+#[test]
 fn no_supervision_at_all_breaks_what_it_must_and_keeps_what_it_can() {
     let dir = Dir::new();
     let adapter = dir.write("bare.toml", "name = 'nothing between'\n[stdio]\ncommand = ['{server...}']\n");

@@ -272,8 +272,10 @@ impl Stage {
         }
     }
 
+    /// What the target wrote for people: into its log, and on stderr, where a panic goes.
     pub(crate) fn log(&self) -> String {
-        std::fs::read_to_string(self.folder.0.join("log")).unwrap_or_default()
+        let read = |name| std::fs::read(self.folder.0.join(name)).unwrap_or_default();
+        ["log", "stderr"].map(|name| String::from_utf8_lossy(&read(name)).into_owned()).concat()
     }
 }
 
@@ -301,7 +303,9 @@ async fn start(
         std::fs::write(&path, words.text(&file.text)).map_err(|error| format!("{path}: {error}"))?;
     }
     let command = words.command(&way.command);
-    let stderr = std::fs::File::create(dir.join("stderr")).map_err(|error| error.to_string())?;
+    // It may be started again; what it said before stays.
+    let stderr = std::fs::OpenOptions::new().create(true).append(true).open(dir.join("stderr"));
+    let stderr = stderr.map_err(|error| format!("its stderr: {error}"))?;
     let (name, value) = mark.split_once('=').unwrap_or((mark, ""));
     let pipes = way.url.is_none();
     let mut child = Command::new(&command[0])
