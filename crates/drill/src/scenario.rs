@@ -54,9 +54,9 @@ pub struct Scenario {
     /// Whether any shim or gateway could pass: the suite `board`.
     #[serde(default)]
     pub fair: bool,
-    /// The only targets that it is for: `line`, `shim`, `gateway`, or `stdio` for those that are spoken to on pipes.
+    /// The only targets that it is for; all of them, if not said.
     #[serde(default)]
-    pub only: Vec<String>,
+    pub only: Vec<Who>,
     /// What stands behind the target.
     #[serde(default)]
     pub server: Server,
@@ -91,6 +91,20 @@ pub struct Server {
     pub warm: u32,
     /// Text that is its own, also where it comes as an error: whether such a call ran, nobody says.
     pub own_words: Vec<String>,
+}
+
+/// A kind of target.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq)]
+#[serde(rename_all = "kebab-case")]
+pub enum Who {
+    /// Our library.
+    Line,
+    /// Ours, spoken to on pipes.
+    Shim,
+    /// Ours, spoken to at an address.
+    Gateway,
+    /// Anybody else's.
+    Other,
 }
 
 /// How a server is reached.
@@ -287,6 +301,18 @@ impl Scenario {
         let under_way = |load: &Load| matches!(load.until, Until::Running | Until::Piped);
         let is_the_fault = |load: &Load| !load.told.contains(&Told::Answered);
         self.load.iter().any(|load| under_way(load) || is_the_fault(load))
+    }
+}
+
+impl Who {
+    /// The word for it.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Line => "line",
+            Self::Shim => "shim",
+            Self::Gateway => "gateway",
+            Self::Other => "other",
+        }
     }
 }
 

@@ -83,6 +83,18 @@ fn no_supervision_at_all_breaks_what_it_must_and_keeps_what_it_can() {
 }
 
 #[test]
+fn where_nothing_was_played_nothing_was_kept() {
+    let (kept, results, told) = run(&["--row", "G01", "--target", "line"]);
+    assert!(!kept && results.is_empty() && told.contains("nothing was played"), "{told}");
+    let dir = Dir::new();
+    let adapter =
+        dir.write("x.toml", "name = 'x'\n[http]\ncommand = ['true']\nurl = 'http://127.0.0.1:{port}'\n");
+    let output = drill(&["soak", "--faults", "1", "--target", &adapter]);
+    let told = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.code() == Some(1) && told.contains("NOTHING PLAYED"), "{told}");
+}
+
+#[test]
 fn what_cannot_be_meant_is_said_in_a_sentence() {
     for (words, sentence) in [
         (["run", "--row", "S99"], "there is no row S99"),

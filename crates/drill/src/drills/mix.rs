@@ -99,7 +99,7 @@ fn shuffle<T>(all: &mut [T], dice: &mut Dice) {
 #[cfg(test)]
 mod tests {
     use super::{Block, Mix};
-    use crate::scenario::Kind;
+    use crate::scenario::{Kind, Who};
 
     #[test]
     fn the_mix_has_the_shares_that_it_promises() {
@@ -108,7 +108,7 @@ mod tests {
             let share = mix.share(|other| other.row == scenario.row);
             assert!(share <= 0.15, "{} has {share:.3} of all", scenario.row);
             let for_all =
-                ["line", "shim", "gateway"].iter().all(|door| scenario.only.iter().any(|only| only == door));
+                [Who::Line, Who::Shim, Who::Gateway].iter().all(|door| scenario.only.contains(door));
             assert!(scenario.skip.is_none() && (scenario.only.is_empty() || for_all), "{}", scenario.name);
         }
         let rows: std::collections::BTreeSet<_> =

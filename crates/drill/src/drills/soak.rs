@@ -240,9 +240,9 @@ impl Verdict {
         sum
     }
 
-    /// Whether nothing was found.
+    /// Whether nothing was found. Where no fault was played, nothing was shown.
     pub fn kept(&self) -> bool {
-        self.findings.is_empty()
+        self.faults > 0 && self.findings.is_empty()
     }
 }
 
@@ -281,7 +281,11 @@ impl fmt::Display for Verdict {
         write!(
             f,
             "{}: {} hung, {} run twice, {} wrong verdicts, {} unexplained, {} empty errors, {orphans} orphans",
-            if self.kept() { "KEPT" } else { "BROKEN" },
+            match (self.kept(), self.faults) {
+                (true, _) => "KEPT",
+                (false, 0) => "NOTHING PLAYED",
+                (false, _) => "BROKEN",
+            },
             calls.hung,
             calls.ran_twice,
             calls.wrong,
