@@ -3,6 +3,7 @@
 //! An instance lives through a block of faults of one scenario, because state that accumulates is what a soak looks for;
 //! several instances live at once, because a machine that is busy is.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -60,12 +61,12 @@ pub struct Verdict {
     pub target: String,
     /// What chance began with.
     pub seed: u64,
-    /// Faults, calls, findings, time.
+    /// How many faults were played.
     pub faults: u64,
     /// How long it took.
     #[serde(rename = "seconds", serialize_with = "seconds")]
     pub took: Duration,
-    /// By scenario.
+    /// By scenario and era.
     pub rows: Vec<Row>,
     /// What must not be, each with the command that plays it again.
     pub findings: Vec<String>,
@@ -92,7 +93,12 @@ pub async fn soak(
 ) -> Result<Verdict, String> {
     let mix = Mix::faults()?;
     let mut verdict = Verdict { target: target.name().to_owned(), seed: plan.seed, ..Verdict::default() };
-    verdict.rows = mix.rows.iter().map(|(scenario, _)| blank(scenario, scenario.server.eras[0])).collect();
+    let eras = |scenario: &Scenario| scenario.server.eras.clone();
+    verdict.rows = mix
+        .rows
+        .iter()
+        .flat_map(|(scenario, _)| eras(scenario).into_iter().map(|era| blank(scenario, era)))
+        .collect();
     let course = Course {
         plan: Arc::new(plan.clone()),
         name,
@@ -153,6 +159,9 @@ impl Verdict {
                 if !self.missing.contains(&missing) {
                     self.missing.push(missing);
                 }
+                if let Some(row) = self.row(&scenario.name, block.era.word()) {
+                    row.skipped = Some(why);
+                }
                 continue;
             }
             let (plan, target, turns) =
@@ -194,7 +203,7 @@ impl Verdict {
                 self.findings.push(format!("{} ({}): {finding}; {again}", row.row, row.era));
             }
         }
-        let sum = &mut self.rows[block.row];
+        let Some(sum) = self.row(&row.row, &row.era) else { return };
         sum.runs += row.runs;
         sum.calls.add(&row.calls);
         sum.provable.add(row.provable);
@@ -204,6 +213,11 @@ impl Verdict {
         sum.reconnects += row.reconnects;
         sum.findings.extend(row.findings);
         sum.kept = sum.findings.is_empty();
+    }
+
+    /// The sum of what a scenario came to in an era.
+    fn row(&mut self, name: &str, era: &str) -> Option<&mut Row> {
+        self.rows.iter_mut().find(|row| row.row == name && row.era == era)
     }
 
     /// This process has what it had. It is the library's, when that is the target; otherwise the drill's own.
@@ -253,11 +267,13 @@ impl fmt::Display for Verdict {
             writeln!(f, "left out: {missing}")?;
         }
         let (calls, provable) = (self.calls(), self.provable());
+        let scenarios: BTreeSet<_> =
+            self.rows.iter().filter(|row| row.runs > 0).map(|row| &row.row).collect();
         let back: Vec<_> = self.rows.iter().flat_map(|row| &row.back_ms).flatten().copied().collect();
         writeln!(
             f,
             "{target}, seed {seed}: {faults} faults of {} scenarios in {} s, {} calls ({} answered, {} unknown, {} not executed)",
-            self.rows.iter().filter(|row| row.runs > 0).count(),
+            scenarios.len(),
             took.as_secs(),
             calls.made,
             calls.answered,
