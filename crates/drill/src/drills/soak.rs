@@ -30,6 +30,9 @@ const FINDINGS: usize = 50;
 /// How long what the library had may take to be as it was: idle connections are kept for three seconds.
 const SETTLES: Duration = Duration::from_secs(10);
 
+/// What is counted of this process, as in [`Verdict::own`].
+const OWN: [&str; 3] = ["descriptors", "tasks", "processes"];
+
 /// When it is enough.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Enough {
@@ -72,8 +75,8 @@ pub struct Verdict {
     pub findings: Vec<String>,
     /// What was left out, and why.
     pub missing: Vec<String>,
-    /// Descriptors and tasks of this process, before and after: what a leak in the library would show in.
-    pub own: [(usize, usize); 2],
+    /// Descriptors, tasks and processes of this process, before and after: what a leak in the library would show in.
+    pub own: [(usize, usize); 3],
 }
 
 fn seconds<S: Serializer>(took: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
@@ -223,17 +226,19 @@ impl Verdict {
     /// This process has what it had. It is the library's, when that is the target; otherwise the drill's own.
     async fn leaks(&mut self, before: Own) {
         let settled = Instant::now() + SETTLES;
-        let mut after = Own::look();
-        let grew = |after: &Own| after.descriptors > before.descriptors || after.processes > before.processes;
-        while grew(&after) && Instant::now() < settled {
+        let pairs = |after: Own| {
+            [
+                (before.descriptors, after.descriptors),
+                (before.tasks, after.tasks),
+                (before.processes, after.processes),
+            ]
+        };
+        self.own = pairs(Own::look());
+        while self.own.iter().any(|(before, after)| after > before) && Instant::now() < settled {
             tokio::time::sleep(Duration::from_millis(20)).await;
-            after = Own::look();
+            self.own = pairs(Own::look());
         }
-        self.own = [(before.descriptors, after.descriptors), (before.tasks, after.tasks)];
-        for (what, before, after) in [
-            ("processes", before.processes, after.processes),
-            ("descriptors", before.descriptors, after.descriptors),
-        ] {
+        for (what, (before, after)) in OWN.into_iter().zip(self.own) {
             if after > before {
                 self.findings.push(crate::Finding::Leak { what, before, after }.to_string());
             }
@@ -280,15 +285,16 @@ impl fmt::Display for Verdict {
             calls.unknown,
             calls.not_executed,
         )?;
+        let own =
+            OWN.iter().zip(self.own).map(|(what, (before, after))| format!("{what} {before} and {after}"));
         writeln!(
             f,
-            "back after p50 {:.0} ms, p99 {:.0} ms; {} of {} provable calls recovered unseen; descriptors of the drill {} and {}",
+            "back after p50 {:.0} ms, p99 {:.0} ms; {} of {} provable calls recovered unseen; of the drill before and after: {}",
             share(&back, 0.5),
             share(&back, 0.99),
             provable.recovered,
             provable.calls,
-            self.own[0].0,
-            self.own[0].1,
+            own.collect::<Vec<_>>().join(", "),
         )?;
         for finding in &self.findings {
             writeln!(f, "BROKEN: {finding}")?;

@@ -35,7 +35,8 @@ const END: Duration = Duration::from_secs(15);
 /// How long what it leaves may take to be gone.
 const GONE: Duration = Duration::from_secs(3);
 
-/// What a target may have more of than it had: a connection that it keeps for the next call.
+/// How many more descriptors a target may have than it had: connections that it keeps for the next call. It has no reason to keep
+/// a process.
 const KEPT: usize = 4;
 
 /// How long it may keep what it does not need: idle connections are kept for three seconds.
@@ -164,7 +165,8 @@ impl Stage {
         let begun = tokio::time::Instant::now();
         loop {
             let (before, after) = (had?, self.has()?);
-            let grown = before.iter().zip(after).position(|(before, after)| after > before + KEPT)?;
+            let grown =
+                [KEPT, 0].into_iter().enumerate().find(|(at, more)| after[*at] > before[*at] + more)?.0;
             if begun.elapsed() > LETS_GO {
                 let what = ["descriptors", "processes"][grown];
                 let (before, after) = (before[grown], after[grown]);
