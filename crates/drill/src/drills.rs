@@ -58,8 +58,6 @@ pub struct Plan {
     pub jobs: usize,
     /// How often each scenario is played.
     pub times: u32,
-    /// Whether scenarios that take long are played too.
-    pub slow: bool,
 }
 
 /// Which scenarios.
@@ -92,29 +90,58 @@ struct Job {
     era: Era,
 }
 
+/// Which scenarios of a suite: all, where nothing is named.
+#[derive(Clone, Debug, Default)]
+pub struct Pick {
+    /// Those of these rows, and those of these names.
+    pub rows: Vec<String>,
+    /// Those of these names, and no others of their row.
+    pub scenarios: Vec<String>,
+    /// Only in this era.
+    pub era: Option<Era>,
+}
+
 impl Suite {
-    /// The scenarios of it; only these, by their row or their name, if any are named. What a suite leaves out stays out: a row
-    /// that cannot be compared must not come into a board by its name.
+    /// The scenarios of it that are picked. What a suite leaves out stays out: a row that cannot be compared must not come into
+    /// a board by its name.
     ///
     /// # Errors
-    /// If it has no such row.
-    pub fn scenarios(self, rows: &[String]) -> Result<Vec<Scenario>, String> {
+    /// If it has no such row or scenario, or none in that era.
+    pub fn scenarios(self, pick: &Pick) -> Result<Vec<Scenario>, String> {
         let mut all = Scenario::all()?;
         match self {
             Self::Promises => {}
             Self::Board => all.retain(|scenario| scenario.fair && scenario.skip.is_none()),
         }
+        let Pick { rows, scenarios, era } = pick;
+        let is_named = |scenario: &Scenario, name: &String| scenario.name.eq_ignore_ascii_case(name);
         let is = |scenario: &Scenario, row: &String| {
-            scenario.row.eq_ignore_ascii_case(row) || scenario.name.eq_ignore_ascii_case(row)
+            scenario.row.eq_ignore_ascii_case(row) || is_named(scenario, row)
         };
+        let (of, list) = match self {
+            Self::Promises => ("", ""),
+            Self::Board => (" in the suite board", " --suite board"),
+        };
+        let none = |what: &str| Err(format!("there is no {what}{of}: see `linetender drill list{list}`"));
         if let Some(row) = rows.iter().find(|row| !all.iter().any(|scenario| is(scenario, row))) {
-            let (of, list) = match self {
-                Self::Promises => ("", ""),
-                Self::Board => (" in the suite board", " --suite board"),
-            };
-            return Err(format!("there is no row {row}{of}: see `linetender drill list{list}`"));
+            return none(&format!("row {row}"));
         }
-        all.retain(|scenario| rows.is_empty() || rows.iter().any(|row| is(scenario, row)));
+        if let Some(name) = scenarios.iter().find(|name| !all.iter().any(|scenario| is_named(scenario, name)))
+        {
+            return none(&format!("scenario {name}"));
+        }
+        all.retain(|scenario| {
+            (rows.is_empty() && scenarios.is_empty())
+                || rows.iter().any(|row| is(scenario, row))
+                || scenarios.iter().any(|name| is_named(scenario, name))
+        });
+        if let Some(era) = era {
+            all.iter_mut().for_each(|scenario| scenario.server.eras.retain(|own| own == era));
+            all.retain(|scenario| !scenario.server.eras.is_empty());
+            if all.is_empty() {
+                return none(&format!("such scenario in the {} era", era.word()));
+            }
+        }
         Ok(all)
     }
 }
@@ -203,12 +230,10 @@ fn blank(scenario: &Scenario, era: Era) -> Row {
 /// Why a scenario is not played against a target here. What is hurried is left out for everybody, or a board would compare
 /// different rows.
 fn skipped(plan: &Plan, target: &Target, scenario: &Scenario, era: Era) -> Option<String> {
-    let slow = (scenario.slow && !plan.slow).then(|| "only at full size (--slow)".to_owned());
     let hurried = scenario.hurried && plan.policy == Policy::Default;
     scenario
         .skip
         .clone()
-        .or(slow)
         .or_else(|| hurried.then(|| HURRIED.to_owned()))
         .or_else(|| target.skips(scenario, era))
         .or_else(|| server::missing(scenario))
@@ -301,24 +326,17 @@ async fn end_block(target: &Target, job: &Job, stage: Stage, row: &mut Row) {
 
 #[cfg(test)]
 mod tests {
-    use super::{HURRIED, Plan, Policy, Suite, Target, skipped};
+    use super::{HURRIED, Pick, Plan, Policy, Suite, Target, skipped};
     use crate::scenario::Era;
 
     #[test]
     fn rows_for_the_drills_times_are_played_by_nobody_with_others() {
         let bare = concat!(env!("CARGO_MANIFEST_DIR"), "/adapters/peers/bare.toml");
-        let plan = |policy| Plan {
-            linetender: "linetender".into(),
-            policy,
-            seed: 1,
-            slack: 1.0,
-            jobs: 1,
-            times: 1,
-            slow: false,
-        };
+        let plan =
+            |policy| Plan { linetender: "linetender".into(), policy, seed: 1, slack: 1.0, jobs: 1, times: 1 };
         for target in ["line", "shim", "gateway", bare].map(|name| Target::find(name).unwrap()) {
             let left_out = |policy| {
-                let mut all = Suite::Board.scenarios(&[]).unwrap();
+                let mut all = Suite::Board.scenarios(&Pick::default()).unwrap();
                 all.retain(|one| {
                     skipped(&plan(policy), &target, one, Era::Legacy).as_deref() == Some(HURRIED)
                 });
@@ -331,7 +349,23 @@ mod tests {
 
     fn names(suite: Suite, rows: &[&str]) -> Result<Vec<String>, String> {
         let rows: Vec<_> = rows.iter().map(|row| (*row).to_owned()).collect();
-        Ok(suite.scenarios(&rows)?.into_iter().map(|scenario| scenario.name).collect())
+        picked(suite, &Pick { rows, ..Pick::default() })
+    }
+
+    fn picked(suite: Suite, pick: &Pick) -> Result<Vec<String>, String> {
+        Ok(suite.scenarios(pick)?.into_iter().map(|scenario| scenario.name).collect())
+    }
+
+    #[test]
+    fn a_scenario_is_picked_alone_and_in_one_era() {
+        let pick = |name: &str, era| Pick { scenarios: vec![name.to_owned()], era, ..Pick::default() };
+        let all = Suite::Promises.scenarios(&pick("s05", Some(Era::Modern))).unwrap();
+        assert!(all.len() == 1 && all[0].name == "S05" && all[0].server.eras == [Era::Modern], "{all:?}");
+        let told = picked(Suite::Promises, &pick("S16", Some(Era::Modern))).unwrap_err();
+        assert!(told.contains("in the modern era"), "{told}");
+        assert!(
+            picked(Suite::Board, &pick("S05-rush", None)).unwrap_err().contains("no scenario S05-rush in")
+        );
     }
 
     #[test]

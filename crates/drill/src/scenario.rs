@@ -45,9 +45,6 @@ pub struct Scenario {
     pub promises: Vec<String>,
     /// Why it is not played.
     pub skip: Option<String>,
-    /// Whether it is played only at full size.
-    #[serde(default)]
-    pub slow: bool,
     /// Whether its bounds are for the drill's times: with others it is played by nobody.
     #[serde(default)]
     pub hurried: bool,

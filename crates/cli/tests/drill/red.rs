@@ -2,18 +2,23 @@
 
 use linetender_drill::results::Row;
 
-use crate::kit::{Dir, drill, rows, run};
+use crate::kit::{Dir, drill, rows, run, run_as_told};
 
 const LIAR: &str = include_str!("liar.py");
 
-/// The row of a target that lies like this.
-fn lies(how: &str, row: &str) -> Row {
-    let dir = Dir::new();
+/// The file of a target that lies like this.
+fn liar(dir: &Dir, how: &str) -> String {
     let liar = dir.write("liar.py", LIAR);
     let adapter = format!(
         "name = 'liar'\neras = ['legacy']\n[stdio]\ncommand = ['python3', '{liar}', '{how}', '{{server...}}']\n"
     );
-    let adapter = dir.write("liar.toml", &adapter);
+    dir.write("liar.toml", &adapter)
+}
+
+/// The row of a target that lies like this.
+fn lies(how: &str, row: &str) -> Row {
+    let dir = Dir::new();
+    let adapter = liar(&dir, how);
     let (kept, results, told) = run(&["--row", row, "--target", &adapter]);
     assert!(!kept, "{told}");
     assert!(told.contains("BROKEN"), "{told}");
@@ -83,6 +88,19 @@ fn no_supervision_at_all_breaks_what_it_must_and_keeps_what_it_can() {
 }
 
 #[test]
+fn what_a_soak_finds_can_be_played_again_by_its_command() {
+    let dir = Dir::new();
+    let adapter = liar(&dir, "mute");
+    let output = drill(&["soak", "--target", &adapter, "--faults", "6", "--seed", "2", "--slack", "7"]);
+    let told = String::from_utf8_lossy(&output.stdout).into_owned();
+    let (_, again) = told.split_once("again: linetender drill run ").expect(&told);
+    let again = again.lines().next().unwrap();
+    assert!(again.contains("--slack 7 --policy drill"), "{again}");
+    let (kept, results, told) = run_as_told(&again.split(' ').collect::<Vec<_>>());
+    assert!(!kept && results.targets[0].rows.len() == 1, "{told}");
+}
+
+#[test]
 fn where_nothing_was_played_nothing_was_kept() {
     let (kept, results, told) = run(&["--row", "G01", "--target", "line"]);
     assert!(!kept && results.is_empty() && told.contains("nothing was played"), "{told}");
@@ -98,6 +116,11 @@ fn where_nothing_was_played_nothing_was_kept() {
 fn what_cannot_be_meant_is_said_in_a_sentence() {
     for (words, sentence) in [
         (["run", "--row", "S99"], "there is no row S99"),
+        (["run", "--scenario", "S5"], "there is no scenario S5"),
+        (["run", "--slack", "nan"], "not a number above 0"),
+        (["soak", "--hours", "inf"], "not a number above 0"),
+        (["soak", "--faults", "0"], "0 is not in 1.."),
+        (["soak", "--jobs", "0"], "0 is not in 1.."),
         (["run", "--target", "nobody.toml"], "neither line, shim, gateway nor a file"),
     ] {
         let output = drill(&words);

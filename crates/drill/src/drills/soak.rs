@@ -142,6 +142,19 @@ impl Course<'_> {
             Enough::Time(time) => self.begun.elapsed() >= time,
         }
     }
+
+    /// The command that plays a block again.
+    fn again(&self, block: Block, row: &Row) -> String {
+        let (name, Plan { slack, policy, .. }) = (self.name, &*self.plan);
+        format!(
+            "again: linetender drill run --scenario {} --era {} --target {name} --times {} --seed {} --slack {slack} --policy {}",
+            row.row,
+            row.era,
+            block.faults,
+            block.seed,
+            policy.word()
+        )
+    }
 }
 
 impl Verdict {
@@ -183,7 +196,7 @@ impl Verdict {
         while let Some(played) = playing.join_next().await {
             let (block, row) = played.map_err(|error| error.to_string())?;
             let known = self.findings.len();
-            self.add(course.name, block, row);
+            self.add(course, block, row);
             step(&Soak {
                 faults: self.faults,
                 calls: self.rows.iter().map(|row| row.calls.made).sum(),
@@ -195,12 +208,9 @@ impl Verdict {
         Ok(())
     }
 
-    fn add(&mut self, name: &str, block: Block, row: Row) {
+    fn add(&mut self, course: &Course<'_>, block: Block, row: Row) {
         self.faults += u64::from(row.runs);
-        let again = format!(
-            "again: linetender drill run --row {} --target {name} --times {} --seed {}",
-            row.row, block.faults, block.seed
-        );
+        let again = course.again(block, &row);
         for finding in &row.findings {
             if self.findings.len() < FINDINGS {
                 self.findings.push(format!("{} ({}): {finding}; {again}", row.row, row.era));
