@@ -135,7 +135,7 @@ pub struct Timeline {
 pub struct Event {
     /// Since the fault; what came before it is negative.
     pub ms: f64,
-    /// `call`, `fault`, `answer`, `error` or `state`.
+    /// `call`, `fault`, `answer` or `error`.
     pub what: String,
     /// In words.
     pub text: String,

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use rustix::process::Signal;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::stage::Stage;
 use crate::process::{self, lives, parent};
@@ -51,7 +51,15 @@ pub(crate) async fn act(scenario: &Scenario, stage: &mut Stage, run: u32) -> Res
             stage.server.change(run)?;
             kill(stage, false).await?;
         }
-        Fault::Redial { callers } => redial(stage, *callers).await?,
+        Fault::Redial { callers, times } => {
+            for time in 0..*times {
+                // One that served nobody would be put off: what is asked here is what planned ends cost one that serves.
+                if time > 0 {
+                    serve(stage, &format!("redial-{run}-{time}")).await?;
+                }
+                redial(stage, *callers).await?;
+            }
+        }
         Fault::Restart => web(stage)?.restart(Ending::Reset).await.map_err(|error| error.to_string())?,
         Fault::ForgetSessions => web(stage)?.forget_sessions(),
         Fault::Refuse => web(stage)?.stop(Ending::Reset).await,
@@ -94,6 +102,13 @@ async fn kill(stage: &Stage, last: bool) -> Result<(), String> {
 
 fn web(stage: &mut Stage) -> Result<&mut WebServer, String> {
     stage.server.web.as_mut().ok_or_else(|| "the server is not at an address".to_owned())
+}
+
+/// A call that is answered.
+async fn serve(stage: &Stage, nonce: &str) -> Result<(), String> {
+    let line = stage.line().ok_or("only the library can be asked for that")?;
+    let answer = line.call_tool("write", &json!({ "nonce": nonce }).to_string()).await;
+    answer.map(drop).map_err(|error| format!("after a planned end a call failed: {error}"))
 }
 
 /// So many ask at once, and all get the same generation.
