@@ -5,6 +5,7 @@ use std::time::Duration;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
+use super::agent::HUNG;
 use super::stage::Stage;
 use crate::process::{self, lives, parent};
 use crate::scenario::{Fault, Scenario};
@@ -28,6 +29,7 @@ pub(crate) async fn act(scenario: &Scenario, stage: &mut Stage, run: u32) -> Res
         Fault::Kill => kill(stage, false).await?,
         Fault::KillLast => kill(stage, true).await?,
         Fault::Stop { for_ms } => {
+            stage.process().await.ok_or("there is no server to stop")?;
             let all = stage.processes();
             for pid in &all {
                 process::send(*pid, Signal::STOP);
@@ -93,9 +95,12 @@ async fn kill(stage: &Stage, last: bool) -> Result<(), String> {
     for victim in victims.unwrap_or_else(|| stage.servers(first)) {
         process::kill(victim);
         // Until it is dead it might still read.
-        while lives(victim) {
-            tokio::time::sleep(LOOK).await;
-        }
+        let dead = async {
+            while lives(victim) {
+                tokio::time::sleep(LOOK).await;
+            }
+        };
+        tokio::time::timeout(HUNG, dead).await.map_err(|_| "the server does not die of SIGKILL")?;
     }
     Ok(())
 }
