@@ -41,6 +41,12 @@ fn a_target_that_swallows_the_death_of_its_server_is_found_out() {
 }
 
 #[test]
+fn a_target_that_let_a_call_hang_and_then_works_again_is_back() {
+    let row = lies("late", "S11");
+    assert!(row.calls.hung == 1 && row.back_ms[0].is_some_and(|ms| ms > 15_000.0), "{row:?}");
+}
+
+#[test]
 fn a_target_that_says_what_is_not_so_is_found_out() {
     let row = lies("lie", "S11");
     assert!(row.calls.wrong > 0, "{row:?}");
