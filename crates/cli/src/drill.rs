@@ -2,6 +2,7 @@
 
 mod args;
 mod list;
+mod number;
 mod page;
 mod progress;
 mod report;
@@ -9,15 +10,18 @@ mod report;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use linetender_drill::drills::{self, Enough, Plan, Suite, Target, Verdict};
+use linetender_drill::drills::{self, Enough, Pick, Plan, Suite, Target, Verdict};
 use serde::Serialize;
 
 pub(crate) use args::Drill;
-use args::{DrillCommand, RunArgs, SoakArgs};
+use args::{DrillCommand, How, RunArgs, SoakArgs};
 use progress::Progress;
 
 /// What the shell says of a command that cannot be understood.
 const MISUSED: u8 = 2;
+
+/// How many times longer than a row says things may take, if not said: in a run, and in a soak.
+const SLACK: [f64; 2] = [1.0, 20.0];
 
 /// An hour, in seconds.
 const HOUR: f64 = 3600.0;
@@ -37,24 +41,17 @@ pub(crate) fn drill(drill: &Drill) -> ExitCode {
 
 fn run(args: &RunArgs) -> Result<ExitCode, String> {
     let targets = args.target.iter().map(|name| Target::find(name)).collect::<Result<Vec<_>, _>>()?;
-    let scenarios = Suite::from(args.suite).scenarios(&args.row)?;
-    let seed = args.seed.unwrap_or_else(seed);
-    let plan = Plan {
-        linetender: ourselves()?,
-        policy: args.policy.into(),
-        seed,
-        slack: args.slack,
-        jobs: args.jobs,
-        times: args.times,
-        slow: args.slow,
-    };
+    let pick =
+        Pick { rows: args.row.clone(), scenarios: args.scenario.clone(), era: args.era.map(Into::into) };
+    let scenarios = Suite::from(args.suite).scenarios(&pick)?;
+    let plan = plan(&args.how, args.times, SLACK[0])?;
     let progress = Progress::new();
     let results = runtime()?.block_on(drills::run(&plan, &targets, scenarios, |step| progress.row(step)))?;
     progress.end();
-    if let Some(file) = &args.json {
+    if let Some(file) = &args.how.json {
         write(file, &results)?;
     }
-    report::print(&results, is_stdout(args.json.as_deref()));
+    report::print(&results, is_stdout(args.how.json.as_deref()));
     Ok(if results.kept() || args.report_only { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
@@ -63,16 +60,7 @@ fn soak(args: &SoakArgs) -> Result<ExitCode, String> {
         Some(hours) => Enough::Time(std::time::Duration::from_secs_f64(hours * HOUR)),
         None => Enough::Faults(args.faults),
     };
-    let seed = args.seed.unwrap_or_else(seed);
-    let plan = Plan {
-        linetender: ourselves()?,
-        policy: args.policy.into(),
-        seed,
-        slack: args.slack,
-        jobs: args.jobs,
-        times: 1,
-        slow: true,
-    };
+    let plan = plan(&args.how, 1, SLACK[1])?;
     let (mut verdicts, runtime) = (Vec::new(), runtime()?);
     for name in &args.target {
         let target = Target::find(name)?;
@@ -81,13 +69,24 @@ fn soak(args: &SoakArgs) -> Result<ExitCode, String> {
             drills::soak(&plan, name, &target, enough, |stand| progress.soak(target.name(), stand, enough));
         let verdict = runtime.block_on(soaked)?;
         progress.end();
-        report::print_soak(&verdict, is_stdout(args.json.as_deref()));
+        report::print_soak(&verdict, is_stdout(args.how.json.as_deref()));
         verdicts.push(verdict);
     }
-    if let Some(file) = &args.json {
+    if let Some(file) = &args.how.json {
         write(file, &verdicts)?;
     }
     Ok(if verdicts.iter().all(Verdict::kept) { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn plan(how: &How, times: u32, slack: f64) -> Result<Plan, String> {
+    Ok(Plan {
+        linetender: ourselves()?,
+        policy: how.policy.into(),
+        seed: how.seed.unwrap_or_else(seed),
+        slack: how.slack.unwrap_or(slack),
+        jobs: how.jobs.into(),
+        times,
+    })
 }
 
 /// The seed is by the clock, unless it is given; it is printed either way.

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 
 use crate::real;
+use crate::scenario::Era;
 
 /// linetender's own: the name on the command line, and the file.
 const BUILT_IN: &[(&str, &str)] =
@@ -31,7 +32,7 @@ pub struct Adapter {
     pub ours: bool,
     /// Which eras an agent may speak to it.
     #[serde(default = "both")]
-    pub eras: Vec<String>,
+    pub eras: Vec<Era>,
     /// What an agent speaks to it.
     #[serde(default)]
     pub speaks: Language,
@@ -101,8 +102,8 @@ pub struct Words {
     pub hurry: Vec<String>,
 }
 
-fn both() -> Vec<String> {
-    vec!["legacy".to_owned(), "modern".to_owned()]
+fn both() -> Vec<Era> {
+    vec![Era::Legacy, Era::Modern]
 }
 
 impl Adapter {
@@ -124,6 +125,9 @@ impl Adapter {
         let adapter: Self = toml::from_str(text).map_err(|error| format!("{name}: {error}"))?;
         if adapter.stdio.is_none() && adapter.http.is_none() {
             return Err(format!("{name}: an adapter needs a [stdio] or an [http] table"));
+        }
+        if adapter.eras.is_empty() {
+            return Err(format!("{name}: an adapter needs an era"));
         }
         for way in [&adapter.stdio, &adapter.http].into_iter().flatten() {
             if way.command.is_empty() {
@@ -235,6 +239,11 @@ mod tests {
         let told = Adapter::read("mine.toml", "name = 'x'\n[stdio]\ncomand = ['y']").unwrap_err();
         assert!(told.contains("mine.toml") && told.contains("comand"), "{told}");
         assert!(Adapter::read("mine.toml", "name = 'x'").unwrap_err().contains("[stdio] or an [http]"));
+        let era = "name = 'x'\neras = ['lagacy']\n[stdio]\ncommand = ['y']";
+        let told = Adapter::read("mine.toml", era).unwrap_err();
+        assert!(told.contains("lagacy") && told.contains("expected `legacy` or `modern`"), "{told}");
+        let era = era.replace("'lagacy'", "");
+        assert!(Adapter::read("mine.toml", &era).unwrap_err().contains("needs an era"));
         let nowhere = "name = 'x'\nspeaks = 'openapi'\n[stdio]\ncommand = ['y']";
         assert!(Adapter::read("mine.toml", nowhere).unwrap_err().contains("need a url"));
     }

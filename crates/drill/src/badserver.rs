@@ -49,6 +49,12 @@ struct Server {
 
 impl Server {
     fn start(flags: Flags) -> Result<Arc<Self>, ExitCode> {
+        // First of all, so that one that is killed before it gets to a word was still started.
+        let mut pen = Pen::open(flags.book.as_deref()).map_err(|error| {
+            eprintln!("badserver: cannot open its book: {error}");
+            ExitCode::FAILURE
+        })?;
+        pen.write("start", "-");
         if let Some(text) = &flags.stderr {
             eprintln!("{text}");
         }
@@ -56,10 +62,6 @@ impl Server {
             return Err(ExitCode::from(status));
         }
         flags.start_up();
-        let pen = Pen::open(flags.book.as_deref()).map_err(|error| {
-            eprintln!("badserver: cannot open its book: {error}");
-            ExitCode::FAILURE
-        })?;
         if flags.noise {
             say_raw("badserver is listening\nINFO ready\n");
         }

@@ -1,4 +1,4 @@
-//! What a server really did: one line per call that it read or ran, with the call's nonce.
+//! What a server really did: a line when it starts, and one per call that it read or ran, with the call's nonce.
 
 use std::collections::{BTreeSet, HashMap};
 use std::fs::{File, OpenOptions};

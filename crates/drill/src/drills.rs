@@ -15,6 +15,7 @@ mod ports;
 mod server;
 mod soak;
 mod stage;
+mod suite;
 mod target;
 
 use std::path::PathBuf;
@@ -32,6 +33,7 @@ pub use machine::today;
 pub use mix::Mix;
 pub use policy::Policy;
 pub use soak::{Enough, Soak, Verdict, soak};
+pub use suite::{Pick, Suite};
 pub use target::Target;
 
 /// The row whose first run is told moment by moment.
@@ -39,6 +41,9 @@ const TOLD: &str = "S05";
 
 /// So many runs of a row that never came back say it all; each takes as long as one waits.
 const ENOUGH: usize = 3;
+
+/// Why a row is not played with times that are not the drill's.
+const HURRIED: &str = "its bounds are for the drill's times";
 
 /// How a drill is done.
 #[derive(Clone, Debug)]
@@ -55,17 +60,6 @@ pub struct Plan {
     pub jobs: usize,
     /// How often each scenario is played.
     pub times: u32,
-    /// Whether scenarios that take long are played too.
-    pub slow: bool,
-}
-
-/// Which scenarios.
-#[derive(Clone, Copy, Debug)]
-pub enum Suite {
-    /// All of them.
-    Promises,
-    /// Those that any shim or gateway could pass.
-    Board,
 }
 
 /// One that is over.
@@ -87,33 +81,6 @@ struct Job {
     target: usize,
     scenario: Arc<Scenario>,
     era: Era,
-}
-
-impl Suite {
-    /// The scenarios of it; only these, by their row or their name, if any are named. What a suite leaves out stays out: a row
-    /// that cannot be compared must not come into a board by its name.
-    ///
-    /// # Errors
-    /// If it has no such row.
-    pub fn scenarios(self, rows: &[String]) -> Result<Vec<Scenario>, String> {
-        let mut all = Scenario::all()?;
-        match self {
-            Self::Promises => {}
-            Self::Board => all.retain(|scenario| scenario.fair && scenario.skip.is_none()),
-        }
-        let is = |scenario: &Scenario, row: &String| {
-            scenario.row.eq_ignore_ascii_case(row) || scenario.name.eq_ignore_ascii_case(row)
-        };
-        if let Some(row) = rows.iter().find(|row| !all.iter().any(|scenario| is(scenario, row))) {
-            let (of, list) = match self {
-                Self::Promises => ("", ""),
-                Self::Board => (" in the suite board", " --suite board"),
-            };
-            return Err(format!("there is no row {row}{of}: see `linetender drill list{list}`"));
-        }
-        all.retain(|scenario| rows.is_empty() || rows.iter().any(|row| is(scenario, row)));
-        Ok(all)
-    }
 }
 
 /// Plays scenarios against targets. `step` hears of each row that is over.
@@ -197,13 +164,14 @@ fn blank(scenario: &Scenario, era: Era) -> Row {
     }
 }
 
-/// Why a scenario is not played against a target here.
+/// Why a scenario is not played against a target here. What is hurried is left out for everybody, or a board would compare
+/// different rows.
 fn skipped(plan: &Plan, target: &Target, scenario: &Scenario, era: Era) -> Option<String> {
-    let slow = (scenario.slow && !plan.slow).then(|| "only at full size (--slow)".to_owned());
+    let hurried = scenario.hurried && plan.policy == Policy::Default;
     scenario
         .skip
         .clone()
-        .or(slow)
+        .or_else(|| hurried.then(|| HURRIED.to_owned()))
         .or_else(|| target.skips(scenario, era))
         .or_else(|| server::missing(scenario))
 }
@@ -295,24 +263,24 @@ async fn end_block(target: &Target, job: &Job, stage: Stage, row: &mut Row) {
 
 #[cfg(test)]
 mod tests {
-    use super::Suite;
-
-    fn names(suite: Suite, rows: &[&str]) -> Result<Vec<String>, String> {
-        let rows: Vec<_> = rows.iter().map(|row| (*row).to_owned()).collect();
-        Ok(suite.scenarios(&rows)?.into_iter().map(|scenario| scenario.name).collect())
-    }
+    use super::{HURRIED, Pick, Plan, Policy, Suite, Target, skipped};
+    use crate::scenario::Era;
 
     #[test]
-    fn a_row_brings_all_its_scenarios_but_only_those_of_the_suite() {
-        assert!(names(Suite::Promises, &["s05"]).unwrap().contains(&"S05-rush".to_owned()));
-        assert_eq!(names(Suite::Board, &["S05"]).unwrap(), ["S05"]);
-    }
-
-    #[test]
-    fn a_row_that_the_suite_does_not_have_is_told() {
-        assert!(
-            names(Suite::Board, &["S05", "S05-rush"]).unwrap_err().contains("S05-rush in the suite board")
-        );
-        assert!(names(Suite::Promises, &["S99"]).unwrap_err().contains("no row S99:"));
+    fn rows_for_the_drills_times_are_played_by_nobody_with_others() {
+        let bare = concat!(env!("CARGO_MANIFEST_DIR"), "/adapters/peers/bare.toml");
+        let plan =
+            |policy| Plan { linetender: "linetender".into(), policy, seed: 1, slack: 1.0, jobs: 1, times: 1 };
+        for target in ["line", "shim", "gateway", bare].map(|name| Target::find(name).unwrap()) {
+            let left_out = |policy| {
+                let mut all = Suite::Board.scenarios(&Pick::default()).unwrap();
+                all.retain(|one| {
+                    skipped(&plan(policy), &target, one, Era::Legacy).as_deref() == Some(HURRIED)
+                });
+                all.into_iter().map(|one| one.name).collect::<Vec<_>>()
+            };
+            assert_eq!(left_out(Policy::Default), ["S09", "H02b"], "{}", target.name());
+            assert_eq!(left_out(Policy::Drill), [""; 0], "{}", target.name());
+        }
     }
 }

@@ -135,7 +135,7 @@ pub struct Timeline {
 pub struct Event {
     /// Since the fault; what came before it is negative.
     pub ms: f64,
-    /// `call`, `fault`, `answer`, `error` or `state`.
+    /// `call`, `fault`, `answer` or `error`.
     pub what: String,
     /// In words.
     pub text: String,
@@ -188,8 +188,18 @@ impl Provable {
 }
 
 impl Results {
-    /// Whether every target kept every row that was played.
+    /// Every row that was played.
+    fn played(&self) -> impl Iterator<Item = &Row> {
+        self.targets.iter().flat_map(|target| &target.rows).filter(|row| row.skipped.is_none())
+    }
+
+    /// Whether any row was played at all.
+    pub fn is_empty(&self) -> bool {
+        self.played().next().is_none()
+    }
+
+    /// Whether every target kept every row that was played. Where none was, nothing was shown.
     pub fn kept(&self) -> bool {
-        self.targets.iter().flat_map(|target| &target.rows).all(|row| row.kept || row.skipped.is_some())
+        !self.is_empty() && self.played().all(|row| row.kept)
     }
 }

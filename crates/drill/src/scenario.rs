@@ -45,18 +45,15 @@ pub struct Scenario {
     pub promises: Vec<String>,
     /// Why it is not played.
     pub skip: Option<String>,
-    /// Whether it is played only at full size.
-    #[serde(default)]
-    pub slow: bool,
-    /// Whether what it expects of our own targets is so only with the drill's times.
+    /// Whether its bounds are for the drill's times: with others it is played by nobody.
     #[serde(default)]
     pub hurried: bool,
     /// Whether any shim or gateway could pass: the suite `board`.
     #[serde(default)]
     pub fair: bool,
-    /// The only targets that it is for: `line`, `shim`, `gateway`, or `stdio` for those that are spoken to on pipes.
+    /// The only targets that it is for; all of them, if not said.
     #[serde(default)]
-    pub only: Vec<String>,
+    pub only: Vec<Who>,
     /// What stands behind the target.
     #[serde(default)]
     pub server: Server,
@@ -91,6 +88,20 @@ pub struct Server {
     pub warm: u32,
     /// Text that is its own, also where it comes as an error: whether such a call ran, nobody says.
     pub own_words: Vec<String>,
+}
+
+/// A kind of target.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq)]
+#[serde(rename_all = "kebab-case")]
+pub enum Who {
+    /// Our library.
+    Line,
+    /// Ours, spoken to on pipes.
+    Shim,
+    /// Ours, spoken to at an address.
+    Gateway,
+    /// Anybody else's.
+    Other,
 }
 
 /// How a server is reached.
@@ -287,6 +298,18 @@ impl Scenario {
         let under_way = |load: &Load| matches!(load.until, Until::Running | Until::Piped);
         let is_the_fault = |load: &Load| !load.told.contains(&Told::Answered);
         self.load.iter().any(|load| under_way(load) || is_the_fault(load))
+    }
+}
+
+impl Who {
+    /// The word for it.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Line => "line",
+            Self::Shim => "shim",
+            Self::Gateway => "gateway",
+            Self::Other => "other",
+        }
     }
 }
 

@@ -3,7 +3,9 @@
 use std::path::PathBuf;
 
 use clap::{Subcommand, ValueEnum};
-use linetender_drill::drills;
+use linetender_drill::{drills, scenario};
+
+use super::number;
 
 const TARGETS: &str = "\
 Targets: `line` (the library, in this process), `shim` (linetender run), `gateway` (linetender serve), or the \
@@ -58,9 +60,17 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "SUITE", value_enum, default_value_t)]
     pub(super) suite: SuiteFlag,
 
-    /// Of the suite, only this row of the fault catalogue, or this scenario; can be given more than once.
+    /// Of the suite, only this row of the fault catalogue with all its scenarios, or this scenario; can be given more than once.
     #[arg(long, value_name = "ROW")]
     pub(super) row: Vec<String>,
+
+    /// Of the suite, only the scenario of exactly this name; can be given more than once.
+    #[arg(long, value_name = "NAME")]
+    pub(super) scenario: Vec<String>,
+
+    /// Only with agents of this era.
+    #[arg(long, value_name = "ERA", value_enum)]
+    pub(super) era: Option<EraFlag>,
 
     /// Who is drilled; can be given more than once.
     #[arg(long, value_name = "TARGET", default_values = ["line", "shim", "gateway"])]
@@ -70,29 +80,8 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "N", default_value = "1", value_parser = clap::value_parser!(u32).range(1..))]
     pub(super) times: u32,
 
-    /// What chance begins with; by the clock, if not said.
-    #[arg(long, value_name = "N")]
-    pub(super) seed: Option<u64>,
-
-    /// How many times longer than a row says things may take: for machines that are busy. Figures are as measured.
-    #[arg(long, value_name = "FACTOR", default_value = "1")]
-    pub(super) slack: f64,
-
-    /// How many instances at once. One, if figures are to be compared.
-    #[arg(long, value_name = "N", default_value = "4")]
-    pub(super) jobs: usize,
-
-    /// Writes the results to this file, for programs; `-` is stdout.
-    #[arg(long, value_name = "FILE")]
-    pub(super) json: Option<PathBuf>,
-
-    /// The times of linetender's own targets.
-    #[arg(long, value_name = "POLICY", value_enum, default_value_t)]
-    pub(super) policy: PolicyFlag,
-
-    /// Scenarios that take long, too.
-    #[arg(long)]
-    pub(super) slow: bool,
+    #[command(flatten)]
+    pub(super) how: How,
 
     /// Succeeds whatever came of it: for boards.
     #[arg(long)]
@@ -112,26 +101,34 @@ pub(crate) struct SoakArgs {
     pub(super) target: Vec<String>,
 
     /// How many faults.
-    #[arg(long, value_name = "N", default_value = "10000", conflicts_with = "hours")]
+    #[arg(long, value_name = "N", default_value = "10000", conflicts_with = "hours", value_parser = clap::value_parser!(u32).range(1..))]
     pub(super) faults: u32,
 
     /// How long, instead.
-    #[arg(long, value_name = "HOURS")]
+    #[arg(long, value_name = "HOURS", value_parser = number::above_zero)]
     pub(super) hours: Option<f64>,
 
+    #[command(flatten)]
+    pub(super) how: How,
+}
+
+/// How it is done.
+#[derive(Debug, clap::Args)]
+pub(crate) struct How {
     /// What chance begins with; by the clock, if not said.
     #[arg(long, value_name = "N")]
     pub(super) seed: Option<u64>,
 
-    /// How many times longer than a row says things may take: this machine is kept busy.
-    #[arg(long, value_name = "FACTOR", default_value = "20")]
-    pub(super) slack: f64,
+    /// How many times longer than a row says things may take, for machines that are busy: 1 if not said, and 20 in a soak, which
+    /// keeps its machine busy. Figures are as measured.
+    #[arg(long, value_name = "FACTOR", value_parser = number::above_zero)]
+    pub(super) slack: Option<f64>,
 
-    /// How many instances at once.
-    #[arg(long, value_name = "N", default_value = "4")]
-    pub(super) jobs: usize,
+    /// How many instances at once. One, if figures are to be compared.
+    #[arg(long, value_name = "N", default_value = "4", value_parser = clap::value_parser!(u16).range(1..))]
+    pub(super) jobs: u16,
 
-    /// Writes the verdicts to this file, for programs; `-` is stdout.
+    /// Writes what came of it to this file, for programs; `-` is stdout.
     #[arg(long, value_name = "FILE")]
     pub(super) json: Option<PathBuf>,
 
@@ -166,6 +163,24 @@ pub(crate) enum PolicyFlag {
     Drill,
     /// As they come.
     Default,
+}
+
+/// Which era an agent speaks.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum EraFlag {
+    /// 2025-11-25 and before.
+    Legacy,
+    /// 2026-07-28.
+    Modern,
+}
+
+impl From<EraFlag> for scenario::Era {
+    fn from(flag: EraFlag) -> Self {
+        match flag {
+            EraFlag::Legacy => Self::Legacy,
+            EraFlag::Modern => Self::Modern,
+        }
+    }
 }
 
 impl From<SuiteFlag> for drills::Suite {

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use anstyle::{AnsiColor, Style};
-use linetender_drill::drills::Suite;
+use linetender_drill::drills::{Pick, Suite};
 
 use super::args::ListArgs;
 use crate::table::{Cell, Table};
@@ -11,7 +11,7 @@ use crate::table::{Cell, Table};
 pub(super) fn list(args: &ListArgs) -> Result<ExitCode, String> {
     let dim = Style::new().fg_color(Some(AnsiColor::BrightBlack.into()));
     let mut table = Table::new(["ROW", "OVER", "SERVER", "PROMISES", "WHAT HAPPENS"]);
-    for scenario in Suite::from(args.suite).scenarios(&[])? {
+    for scenario in Suite::from(args.suite).scenarios(&Pick::default())? {
         let server = &scenario.server;
         let cells = match &scenario.skip {
             Some(why) => {

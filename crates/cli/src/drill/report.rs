@@ -48,6 +48,9 @@ pub(super) fn print(results: &Results, to_stderr: bool) {
         text.push_str(&promises(target));
         text.push('\n');
     }
+    if results.is_empty() {
+        let _ = writeln!(text, "{}nothing was played{}", bad().render(), bad().render_reset());
+    }
     let _ = writeln!(text, "seed {}, policy {}, {}", results.seed, results.policy, results.machine);
     say(&text, to_stderr);
 }

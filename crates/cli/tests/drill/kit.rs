@@ -41,7 +41,12 @@ pub(crate) fn drill(words: &[&str]) -> Output {
 
 /// Runs it with these words, and reads what it writes for programs; whether it was content, and what people read.
 pub(crate) fn run(words: &[&str]) -> (bool, Results, String) {
-    let output = drill(&[&["run", "--json", "-", "--seed", "1"], words].concat());
+    run_as_told(&[&["--seed", "1"], words].concat())
+}
+
+/// The same, with a seed of its own.
+pub(crate) fn run_as_told(words: &[&str]) -> (bool, Results, String) {
+    let output = drill(&[&["run", "--json", "-"], words].concat());
     let told = String::from_utf8_lossy(&output.stderr).into_owned();
     let results = serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {told}"));
     (output.status.success(), results, told)

@@ -87,7 +87,7 @@ pub(super) const MEANINGS: [(&str, &str); 8] = [
     ("told wrong", "told “not executed” and it ran, or answered and it never ran."),
     (
         "back",
-        "from the fault to the first call that works again, over all runs. A run that was not back within the bound counts as never.",
+        "from the fault to the first call that works again, over all runs. It is asked again only when all that was under way has been told, or is given up as hung; a run that is not back within the bound from there on counts as never.",
     ),
     ("nobody’s", "calls that nobody could have answered, whatever their callers were told."),
     ("rows kept", "rows of the fault catalogue in which nothing happened that must not."),

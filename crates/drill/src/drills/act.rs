@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use rustix::process::Signal;
-use serde_json::Value;
+use serde_json::{Value, json};
 
+use super::agent::HUNG;
 use super::stage::Stage;
 use crate::process::{self, lives, parent};
 use crate::scenario::{Fault, Scenario};
@@ -28,6 +29,7 @@ pub(crate) async fn act(scenario: &Scenario, stage: &mut Stage, run: u32) -> Res
         Fault::Kill => kill(stage, false).await?,
         Fault::KillLast => kill(stage, true).await?,
         Fault::Stop { for_ms } => {
+            stage.process().await.ok_or("there is no server to stop")?;
             let all = stage.processes();
             for pid in &all {
                 process::send(*pid, Signal::STOP);
@@ -51,7 +53,15 @@ pub(crate) async fn act(scenario: &Scenario, stage: &mut Stage, run: u32) -> Res
             stage.server.change(run)?;
             kill(stage, false).await?;
         }
-        Fault::Redial { callers } => redial(stage, *callers).await?,
+        Fault::Redial { callers, times } => {
+            for time in 0..*times {
+                // One that served nobody would be put off: what is asked here is what planned ends cost one that serves.
+                if time > 0 {
+                    serve(stage, &format!("redial-{run}-{time}")).await?;
+                }
+                redial(stage, *callers).await?;
+            }
+        }
         Fault::Restart => web(stage)?.restart(Ending::Reset).await.map_err(|error| error.to_string())?,
         Fault::ForgetSessions => web(stage)?.forget_sessions(),
         Fault::Refuse => web(stage)?.stop(Ending::Reset).await,
@@ -85,15 +95,25 @@ async fn kill(stage: &Stage, last: bool) -> Result<(), String> {
     for victim in victims.unwrap_or_else(|| stage.servers(first)) {
         process::kill(victim);
         // Until it is dead it might still read.
-        while lives(victim) {
-            tokio::time::sleep(LOOK).await;
-        }
+        let dead = async {
+            while lives(victim) {
+                tokio::time::sleep(LOOK).await;
+            }
+        };
+        tokio::time::timeout(HUNG, dead).await.map_err(|_| "the server does not die of SIGKILL")?;
     }
     Ok(())
 }
 
 fn web(stage: &mut Stage) -> Result<&mut WebServer, String> {
     stage.server.web.as_mut().ok_or_else(|| "the server is not at an address".to_owned())
+}
+
+/// A call that is answered.
+async fn serve(stage: &Stage, nonce: &str) -> Result<(), String> {
+    let line = stage.line().ok_or("only the library can be asked for that")?;
+    let answer = line.call_tool("write", &json!({ "nonce": nonce }).to_string()).await;
+    answer.map(drop).map_err(|error| format!("after a planned end a call failed: {error}"))
 }
 
 /// So many ask at once, and all get the same generation.

@@ -89,7 +89,8 @@ impl Play<'_> {
         let Expect { told_within_ms, back_within_ms, cause, same_list, starts, gone_within_ms } =
             &self.scenario.expect;
         let before = self.prepare(*same_list).await;
-        let started = self.stage.server.starts();
+        // What was started to get ready is not counted; where nothing was to get ready, all of it is.
+        let started = if self.is_prepared() { self.stage.server.starts() } else { self.stage.started };
         let loads = self.scenario.load.iter().enumerate();
         for (number, load) in loads.clone().filter(|(_, load)| load.until != Until::After) {
             self.begin(number, load).await;
@@ -122,14 +123,18 @@ impl Play<'_> {
         self.back(from, *back_within_ms).await;
         self.hold_against(cause);
         self.lists(before).await;
-        let new = self.stage.server.starts().saturating_sub(started);
-        if let Some(most) = starts.filter(|most| new + 1 > *most as usize && started > 0) {
-            self.finds(format!(
-                "the server was started {new} times more, and at most {} were expected",
-                most - 1
-            ));
+        self.stage.started = self.stage.server.starts();
+        // The one that was there counts as well.
+        let all = self.stage.started.saturating_sub(started) + started.min(1);
+        if let Some(most) = starts.filter(|most| all > *most as usize) {
+            self.finds(format!("the server was started {all} times, and at most {most} were expected"));
         }
         self.tell_events(fault);
+    }
+
+    /// Whether calls are answered before anything happens.
+    const fn is_prepared(&self) -> bool {
+        self.scenario.server.broken.is_none() && self.scenario.server.warm > 0
     }
 
     /// Calls that are answered, and the list as it is.
@@ -156,7 +161,14 @@ impl Play<'_> {
                 }
             }
         }
-        if list || self.scenario.fault == Fault::ChangeAndKill { self.list().await } else { None }
+        if !list && self.scenario.fault != Fault::ChangeAndKill {
+            return None;
+        }
+        let before = self.list().await;
+        if before.is_none() {
+            self.finds("the list of tools could not be read".to_owned());
+        }
+        before
     }
 
     fn call(&self, tool: &str, nonce: String, args: Map<String, Value>) -> Call {
@@ -251,10 +263,10 @@ impl Play<'_> {
         self.within("the last call under way was told", took, within);
     }
 
-    /// Asks until a call works.
+    /// Asks until a call works, and gives up by how long it asked: what was under way has taken its own time before.
     async fn back(&mut self, from: Duration, within: u64) {
         let limit = Duration::from_millis(within).mul_f64(self.slack).max(HUNG);
-        let next = self.last + 1;
+        let (next, begun) = (self.last + 1, self.notes.now());
         loop {
             if let Err(found) = self.stage.mend_front().await {
                 return self.finds(found);
@@ -263,13 +275,15 @@ impl Play<'_> {
             if self.last > next {
                 self.result.knocks.insert(self.last_asked());
             }
-            let took = self.notes.now().saturating_sub(from);
+            let now = self.notes.now();
             if works {
+                let took = now.saturating_sub(from);
                 self.result.back_ms = Some(ms(took));
                 return self.within("a call worked again", took, Some(within));
             }
-            if took > limit {
-                return self.finds(format!("no call worked again within {:.1} s", took.as_secs_f64()));
+            let asked = now.saturating_sub(begun);
+            if asked > limit {
+                return self.finds(format!("no call worked again in {:.1} s of asking", asked.as_secs_f64()));
             }
             tokio::time::sleep(AGAIN).await;
         }

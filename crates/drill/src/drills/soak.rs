@@ -3,6 +3,7 @@
 //! An instance lives through a block of faults of one scenario, because state that accumulates is what a soak looks for;
 //! several instances live at once, because a machine that is busy is.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,6 +29,9 @@ const FINDINGS: usize = 50;
 
 /// How long what the library had may take to be as it was: idle connections are kept for three seconds.
 const SETTLES: Duration = Duration::from_secs(10);
+
+/// What is counted of this process, as in [`Verdict::own`].
+const OWN: [&str; 3] = ["descriptors", "tasks", "processes"];
 
 /// When it is enough.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -60,19 +64,19 @@ pub struct Verdict {
     pub target: String,
     /// What chance began with.
     pub seed: u64,
-    /// Faults, calls, findings, time.
+    /// How many faults were played.
     pub faults: u64,
     /// How long it took.
     #[serde(rename = "seconds", serialize_with = "seconds")]
     pub took: Duration,
-    /// By scenario.
+    /// By scenario and era.
     pub rows: Vec<Row>,
     /// What must not be, each with the command that plays it again.
     pub findings: Vec<String>,
     /// What was left out, and why.
     pub missing: Vec<String>,
-    /// Descriptors and tasks of this process, before and after: what a leak in the library would show in.
-    pub own: [(usize, usize); 2],
+    /// Descriptors, tasks and processes of this process, before and after: what a leak in the library would show in.
+    pub own: [(usize, usize); 3],
 }
 
 fn seconds<S: Serializer>(took: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
@@ -92,7 +96,12 @@ pub async fn soak(
 ) -> Result<Verdict, String> {
     let mix = Mix::faults()?;
     let mut verdict = Verdict { target: target.name().to_owned(), seed: plan.seed, ..Verdict::default() };
-    verdict.rows = mix.rows.iter().map(|(scenario, _)| blank(scenario, scenario.server.eras[0])).collect();
+    let eras = |scenario: &Scenario| scenario.server.eras.clone();
+    verdict.rows = mix
+        .rows
+        .iter()
+        .flat_map(|(scenario, _)| eras(scenario).into_iter().map(|era| blank(scenario, era)))
+        .collect();
     let course = Course {
         plan: Arc::new(plan.clone()),
         name,
@@ -133,6 +142,19 @@ impl Course<'_> {
             Enough::Time(time) => self.begun.elapsed() >= time,
         }
     }
+
+    /// The command that plays a block again.
+    fn again(&self, block: Block, row: &Row) -> String {
+        let (name, Plan { slack, policy, .. }) = (self.name, &*self.plan);
+        format!(
+            "again: linetender drill run --scenario {} --era {} --target {name} --times {} --seed {} --slack {slack} --policy {}",
+            row.row,
+            row.era,
+            block.faults,
+            block.seed,
+            policy.word()
+        )
+    }
 }
 
 impl Verdict {
@@ -153,6 +175,9 @@ impl Verdict {
                 if !self.missing.contains(&missing) {
                     self.missing.push(missing);
                 }
+                if let Some(row) = self.row(&scenario.name, block.era.word()) {
+                    row.skipped = Some(why);
+                }
                 continue;
             }
             let (plan, target, turns) =
@@ -171,7 +196,7 @@ impl Verdict {
         while let Some(played) = playing.join_next().await {
             let (block, row) = played.map_err(|error| error.to_string())?;
             let known = self.findings.len();
-            self.add(course.name, block, row);
+            self.add(course, block, row);
             step(&Soak {
                 faults: self.faults,
                 calls: self.rows.iter().map(|row| row.calls.made).sum(),
@@ -183,18 +208,15 @@ impl Verdict {
         Ok(())
     }
 
-    fn add(&mut self, name: &str, block: Block, row: Row) {
+    fn add(&mut self, course: &Course<'_>, block: Block, row: Row) {
         self.faults += u64::from(row.runs);
-        let again = format!(
-            "again: linetender drill run --row {} --target {name} --times {} --seed {}",
-            row.row, block.faults, block.seed
-        );
+        let again = course.again(block, &row);
         for finding in &row.findings {
             if self.findings.len() < FINDINGS {
                 self.findings.push(format!("{} ({}): {finding}; {again}", row.row, row.era));
             }
         }
-        let sum = &mut self.rows[block.row];
+        let Some(sum) = self.row(&row.row, &row.era) else { return };
         sum.runs += row.runs;
         sum.calls.add(&row.calls);
         sum.provable.add(row.provable);
@@ -206,20 +228,27 @@ impl Verdict {
         sum.kept = sum.findings.is_empty();
     }
 
+    /// The sum of what a scenario came to in an era.
+    fn row(&mut self, name: &str, era: &str) -> Option<&mut Row> {
+        self.rows.iter_mut().find(|row| row.row == name && row.era == era)
+    }
+
     /// This process has what it had. It is the library's, when that is the target; otherwise the drill's own.
     async fn leaks(&mut self, before: Own) {
         let settled = Instant::now() + SETTLES;
-        let mut after = Own::look();
-        let grew = |after: &Own| after.descriptors > before.descriptors || after.processes > before.processes;
-        while grew(&after) && Instant::now() < settled {
+        let pairs = |after: Own| {
+            [
+                (before.descriptors, after.descriptors),
+                (before.tasks, after.tasks),
+                (before.processes, after.processes),
+            ]
+        };
+        self.own = pairs(Own::look());
+        while self.own.iter().any(|(before, after)| after > before) && Instant::now() < settled {
             tokio::time::sleep(Duration::from_millis(20)).await;
-            after = Own::look();
+            self.own = pairs(Own::look());
         }
-        self.own = [(before.descriptors, after.descriptors), (before.tasks, after.tasks)];
-        for (what, before, after) in [
-            ("processes", before.processes, after.processes),
-            ("descriptors", before.descriptors, after.descriptors),
-        ] {
+        for (what, (before, after)) in OWN.into_iter().zip(self.own) {
             if after > before {
                 self.findings.push(crate::Finding::Leak { what, before, after }.to_string());
             }
@@ -240,9 +269,9 @@ impl Verdict {
         sum
     }
 
-    /// Whether nothing was found.
+    /// Whether nothing was found. Where no fault was played, nothing was shown.
     pub fn kept(&self) -> bool {
-        self.findings.is_empty()
+        self.faults > 0 && self.findings.is_empty()
     }
 }
 
@@ -253,26 +282,29 @@ impl fmt::Display for Verdict {
             writeln!(f, "left out: {missing}")?;
         }
         let (calls, provable) = (self.calls(), self.provable());
+        let scenarios: BTreeSet<_> =
+            self.rows.iter().filter(|row| row.runs > 0).map(|row| &row.row).collect();
         let back: Vec<_> = self.rows.iter().flat_map(|row| &row.back_ms).flatten().copied().collect();
         writeln!(
             f,
             "{target}, seed {seed}: {faults} faults of {} scenarios in {} s, {} calls ({} answered, {} unknown, {} not executed)",
-            self.rows.iter().filter(|row| row.runs > 0).count(),
+            scenarios.len(),
             took.as_secs(),
             calls.made,
             calls.answered,
             calls.unknown,
             calls.not_executed,
         )?;
+        let own =
+            OWN.iter().zip(self.own).map(|(what, (before, after))| format!("{what} {before} and {after}"));
         writeln!(
             f,
-            "back after p50 {:.0} ms, p99 {:.0} ms; {} of {} provable calls recovered unseen; descriptors of the drill {} and {}",
+            "back after p50 {:.0} ms, p99 {:.0} ms; {} of {} provable calls recovered unseen; of the drill before and after: {}",
             share(&back, 0.5),
             share(&back, 0.99),
             provable.recovered,
             provable.calls,
-            self.own[0].0,
-            self.own[0].1,
+            own.collect::<Vec<_>>().join(", "),
         )?;
         for finding in &self.findings {
             writeln!(f, "BROKEN: {finding}")?;
@@ -281,7 +313,11 @@ impl fmt::Display for Verdict {
         write!(
             f,
             "{}: {} hung, {} run twice, {} wrong verdicts, {} unexplained, {} empty errors, {orphans} orphans",
-            if self.kept() { "KEPT" } else { "BROKEN" },
+            match (self.kept(), self.faults) {
+                (true, _) => "KEPT",
+                (false, 0) => "NOTHING PLAYED",
+                (false, _) => "BROKEN",
+            },
             calls.hung,
             calls.ran_twice,
             calls.wrong,

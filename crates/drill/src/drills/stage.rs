@@ -35,7 +35,8 @@ const END: Duration = Duration::from_secs(15);
 /// How long what it leaves may take to be gone.
 const GONE: Duration = Duration::from_secs(3);
 
-/// What a target may have more of than it had: a connection that it keeps for the next call.
+/// How many more descriptors a target may have than it had: connections that it keeps for the next call. It has no reason to keep
+/// a process.
 const KEPT: usize = 4;
 
 /// How long it may keep what it does not need: idle connections are kept for three seconds.
@@ -55,6 +56,8 @@ pub(crate) struct Stage {
     folder: Folder,
     /// How often the agent had to begin anew.
     pub(crate) reconnects: u32,
+    /// How often the server had been started when the last run was over.
+    pub(crate) started: usize,
 }
 
 /// The target.
@@ -103,7 +106,8 @@ impl Stage {
                 (Front::Program { child, adapter: adapter.clone(), over }, agent)
             }
         };
-        let stage = Self { server, agent: Arc::new(agent), front, era, words, mark, folder, reconnects: 0 };
+        let agent = Arc::new(agent);
+        let stage = Self { server, agent, front, era, words, mark, folder, reconnects: 0, started: 0 };
         let _ = tokio::time::timeout(HUNG, stage.agent.greet()).await;
         Ok(stage)
     }
@@ -161,7 +165,8 @@ impl Stage {
         let begun = tokio::time::Instant::now();
         loop {
             let (before, after) = (had?, self.has()?);
-            let grown = before.iter().zip(after).position(|(before, after)| after > before + KEPT)?;
+            let grown =
+                [KEPT, 0].into_iter().enumerate().find(|(at, more)| after[*at] > before[*at] + more)?.0;
             if begun.elapsed() > LETS_GO {
                 let what = ["descriptors", "processes"][grown];
                 let (before, after) = (before[grown], after[grown]);
@@ -269,8 +274,10 @@ impl Stage {
         }
     }
 
+    /// What the target wrote for people: into its log, and on stderr, where a panic goes.
     pub(crate) fn log(&self) -> String {
-        std::fs::read_to_string(self.folder.0.join("log")).unwrap_or_default()
+        let read = |name| std::fs::read(self.folder.0.join(name)).unwrap_or_default();
+        ["log", "stderr"].map(|name| String::from_utf8_lossy(&read(name)).into_owned()).concat()
     }
 }
 
@@ -298,7 +305,9 @@ async fn start(
         std::fs::write(&path, words.text(&file.text)).map_err(|error| format!("{path}: {error}"))?;
     }
     let command = words.command(&way.command);
-    let stderr = std::fs::File::create(dir.join("stderr")).map_err(|error| error.to_string())?;
+    // It may be started again; what it said before stays.
+    let stderr = std::fs::OpenOptions::new().create(true).append(true).open(dir.join("stderr"));
+    let stderr = stderr.map_err(|error| format!("its stderr: {error}"))?;
     let (name, value) = mark.split_once('=').unwrap_or((mark, ""));
     let pipes = way.url.is_none();
     let mut child = Command::new(&command[0])

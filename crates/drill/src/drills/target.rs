@@ -3,7 +3,7 @@
 use super::policy::Policy;
 use crate::adapter::{Adapter, Language};
 use crate::results;
-use crate::scenario::{Era, Scenario};
+use crate::scenario::{Era, Scenario, Who};
 
 /// Who is drilled.
 #[derive(Clone, Debug)]
@@ -36,26 +36,27 @@ impl Target {
     }
 
     /// What scenarios call it in `only`.
-    fn word(&self) -> &str {
+    fn who(&self) -> Who {
         match self {
-            Self::Line => "line",
-            Self::Outside(adapter) if !adapter.ours => "other",
-            Self::Outside(adapter) if is_spoken_to_on_pipes(adapter) => "shim",
-            Self::Outside(_) => "gateway",
+            Self::Line => Who::Line,
+            Self::Outside(adapter) if !adapter.ours => Who::Other,
+            Self::Outside(adapter) if is_spoken_to_on_pipes(adapter) => Who::Shim,
+            Self::Outside(_) => Who::Gateway,
         }
     }
 
     /// Why this scenario is not for it.
     pub(crate) fn skips(&self, scenario: &Scenario, era: Era) -> Option<String> {
-        if !scenario.only.is_empty() && !scenario.only.iter().any(|word| word == self.word()) {
-            return Some(format!("only for {}", scenario.only.join(", ")));
+        if !scenario.only.is_empty() && !scenario.only.contains(&self.who()) {
+            let only: Vec<_> = scenario.only.iter().map(|who| who.word()).collect();
+            return Some(format!("only for {}", only.join(", ")));
         }
         match self {
             Self::Line => None,
             Self::Outside(adapter) if adapter.way(scenario.server.over.word()).is_none() => {
                 Some(format!("not for servers over {}", scenario.server.over.word()))
             }
-            Self::Outside(adapter) if !adapter.eras.iter().any(|word| word == era.word()) => {
+            Self::Outside(adapter) if !adapter.eras.contains(&era) => {
                 Some(format!("does not speak to agents of the {} era", era.word()))
             }
             Self::Outside(_) => None,

@@ -52,13 +52,20 @@ pub enum Fault {
     Mend,
     /// The agent takes back every call that is under way.
     TakeBack,
-    /// So many callers ask for a new generation at once.
+    /// So many callers ask for a new generation at once, so often, with a call that is answered between.
     Redial {
         /// How many.
         callers: u32,
+        /// How often.
+        #[serde(default = "once")]
+        times: u32,
     },
     /// The server's list has another tool after its next start, and it is killed.
     ChangeAndKill,
+}
+
+fn once() -> u32 {
+    1
 }
 
 impl Fault {

@@ -39,13 +39,7 @@ pub(in super::super) fn timelines(html: &mut Html, results: &Results) {
         });
         legend(
             html,
-            &[
-                ("call", "a call"),
-                ("fault", "the fault"),
-                ("answer", "an answer"),
-                ("error", "an error"),
-                ("state", "something else happened"),
-            ],
+            &[("call", "a call"), ("fault", "the fault"), ("answer", "an answer"), ("error", "an error")],
         );
     });
     html.within("details", &[], |html| {
@@ -99,7 +93,7 @@ fn sign(html: &mut Html, event: &Event, x: &Percent, below: usize) {
         html.put("title", &[], format_args!("{}: {}", at(event.ms), event.text));
     };
     match class {
-        "fault" | "state" => {
+        "fault" => {
             html.within(
                 "line",
                 &[("class", &class), ("x1", x), ("x2", x), ("y1", &0), ("y2", &HEIGHT)],
@@ -130,11 +124,10 @@ fn sign(html: &mut Html, event: &Event, x: &Percent, below: usize) {
 /// The class of what happened. The word is the file's, so it is not taken as it is.
 fn known(what: &str) -> &'static str {
     match what {
-        "call" => "call",
         "fault" => "fault",
         "answer" => "answer",
         "error" => "error",
-        _ => "state",
+        _ => "call",
     }
 }
 
