@@ -133,6 +133,7 @@ fn head(plan: &Plan) -> Results {
         date: today(),
         seed: plan.seed,
         policy: plan.policy.word().to_owned(),
+        jobs: plan.jobs,
         targets: Vec::new(),
     }
 }

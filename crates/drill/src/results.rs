@@ -24,6 +24,9 @@ pub struct Results {
     pub seed: u64,
     /// The policy of our own targets: `drill` (times are a tenth) or `default`.
     pub policy: String,
+    /// How many instances ran at once.
+    #[serde(default)]
+    pub jobs: usize,
     /// Everybody who was drilled.
     pub targets: Vec<Target>,
 }
