@@ -7,7 +7,7 @@ use linetender_core::{
     Cause, Conclusion, Detail as CauseDetail, Gate, Generation, Instant, Leaf, NextTry, NoteKind, Refusal,
     State,
 };
-use linetender_wire::Detail;
+use linetender_wire::{Detail, Seen};
 
 use crate::clock::Clock;
 use crate::dial::Link;
@@ -79,6 +79,12 @@ impl Why {
             CauseDetail::Concluded(conclusion) => (concluded(*conclusion, headline.kind), None),
         };
         // A closed pipe is seldom the whole story: what came after it may say more.
+        let text = match &headline.detail {
+            CauseDetail::Seen(seen) if matches!(**seen, Seen::Closed { .. }) => {
+                exit_of(cause).unwrap_or(text)
+            }
+            _ => text,
+        };
         let stderr = stderr.or_else(|| {
             cause.notes().find_map(|note| match &note.detail {
                 CauseDetail::Seen(seen) => seen.stderr().map(ToString::to_string),
@@ -88,6 +94,14 @@ impl Why {
         let leaves = cause.leaves().iter().map(Leaf::name).collect();
         Self { text, stderr, leaves, planned: cause.leaves().planned() }
     }
+}
+
+/// How a server ended by itself, where that became known only after its end had begun.
+fn exit_of(cause: &Cause<Detail>) -> Option<String> {
+    cause.notes().find_map(|note| match &note.detail {
+        CauseDetail::Seen(seen) => matches!(**seen, Seen::Exited { .. }).then(|| seen.to_string()),
+        CauseDetail::Concluded(_) => None,
+    })
 }
 
 fn concluded(conclusion: Conclusion, kind: NoteKind) -> String {
@@ -144,5 +158,26 @@ pub(crate) fn next_try_of(gate: Gate, clock: Clock) -> String {
         Gate::Hold { from: Instant::ORIGIN, .. } => "under way".into(),
         Gate::Hold { from, .. } => next_try(NextTry::At(from), clock),
         Gate::Refuse { next, .. } => next_try(next, clock),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use linetender_wire::{Exit, Pipe, Redacted, Seen};
+
+    use super::Why;
+
+    #[test]
+    fn a_closed_pipe_is_explained_by_the_exit_that_became_known_later() {
+        let closed = Seen::Closed { what: Pipe::Stdin, stderr: Redacted::default() };
+        let mut cause = closed.clone().cause();
+        assert_eq!(Why::of(&cause).text, closed.to_string());
+        let stderr = Redacted::head("no such key", 100);
+        cause.add_teardown(Arc::new(Seen::Exited { exit: Exit::Status(3), stderr }));
+        let why = Why::of(&cause);
+        assert!(why.text.contains("status 3"), "{}", why.text);
+        assert_eq!(why.stderr.as_deref(), Some("no such key"));
     }
 }

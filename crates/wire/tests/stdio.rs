@@ -117,6 +117,12 @@ impl Server {
     }
 }
 
+/// Whose child it is: its reaper's.
+fn parent(pid: i32) -> i32 {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+    status.rsplit(") ").next().unwrap().split(' ').nth(1).unwrap().parse().unwrap()
+}
+
 fn lives(pid: i32) -> bool {
     // A zombie is dead; somebody else has to bury it.
     match std::fs::read_to_string(format!("/proc/{pid}/stat")) {
@@ -287,9 +293,7 @@ async fn a_killed_reaper_takes_the_server_with_it() {
     let mut server = shell("echo up; exec sleep 600");
     server.says().await;
     let pid = server.pid().await;
-    let status = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
-    let reaper = status.rsplit(") ").next().unwrap().split(' ').nth(1).unwrap().parse().unwrap();
-    kill("-9", reaper);
+    kill("-9", parent(pid));
     assert_eq!(server.end().await, Event::Lost(Seen::ReaperDied));
     dies(pid).await;
     server.child.kill();
@@ -358,6 +362,27 @@ async fn what_a_dead_server_never_read_is_known() {
     assert_eq!(seats[0].0.lock().unwrap()[..], ["writing 6..12", "flushed"]);
     assert_eq!(seats[2].0.lock().unwrap()[..], ["writing 20..26", "flushed"]);
     assert_eq!(server.end().await, Event::Gone);
+}
+
+#[tokio::test]
+async fn a_server_that_was_gone_before_it_was_killed_still_tells_how_it_went() {
+    let mut server = shell("echo here; read line; exit 3");
+    server.says().await;
+    let reaper = parent(server.pid().await);
+    // On a machine that is busy enough the reaper is late: nobody has heard from it when the server's end begins.
+    kill("-STOP", reaper);
+    server.send("\"go\"");
+    let exited = async {
+        while !server.child.has_exited() {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, exited).await.expect("it goes in time");
+    server.child.kill();
+    kill("-CONT", reaper);
+    let Event::Lost(Seen::Exited { exit, .. }) = server.end().await else { panic!("it is told") };
+    assert_eq!(exit, Exit::Status(3));
+    server.gone().await;
 }
 
 #[tokio::test]

@@ -157,7 +157,13 @@ impl<P: Platform> Keeper<P> {
     }
 
     async fn exited(&mut self, tree: &mut Tree<P::Stdin>, exit: Exit) {
-        if tree.lost || tree.ordered.is_some() {
+        // Once it was told to go, its end is no news, unless it had gone by itself: whoever is killed has no status.
+        let by_itself = match tree.ordered {
+            None => true,
+            Some(Order::Kill) => matches!(exit, Exit::Status(_)),
+            Some(Order::Close) => false,
+        };
+        if tree.lost || !by_itself {
             tree.lost = true;
             return;
         }

@@ -1,10 +1,10 @@
-//! A legacy session that may be gone: what a ping on it says of the session, and what of the call.
+//! Sessions: when a caller carries its call itself, and what a ping on a session that may be gone says of it, and of a call.
 
 use std::sync::Arc;
 
 use linetender_core::{ClosePolicy, Evidence, Limits, Proof};
 use linetender_wire::http::{Approach, Endpoint, Remote, Settings, Surroundings};
-use linetender_wire::seam::{Event, Listener, Loss, Outgoing};
+use linetender_wire::seam::{Event, Exchange, Listener, Loss, Outgoing, Refused};
 use linetender_wire::{Item, Seen, frame};
 use tokio::sync::mpsc;
 use tokio::time::timeout;
@@ -114,10 +114,13 @@ impl Line {
         self.news().await
     }
 
+    fn carry(&self, text: bytes::Bytes) -> Result<Option<Exchange>, Refused> {
+        self.remote.outbox().carry(Outgoing { text, ticket: None })
+    }
+
     /// Makes a call, and says whether its caller carries it.
     fn is_carried(&self) -> bool {
-        let text = frame::request(3, "tools/call", Some(r#"{"name":"t"}"#));
-        matches!(self.remote.outbox().carry(Outgoing { text, ticket: None }), Ok(Some(_)))
+        matches!(self.carry(frame::request(3, "tools/call", Some(r#"{"name":"t"}"#))), Ok(Some(_)))
     }
 
     /// The next thing that is told of the generation, beside that something came.
@@ -192,5 +195,10 @@ async fn after_the_handshake_of_either_era_a_caller_carries_its_own_call() {
             }
         };
         timeout(SOON, carried).await.expect("its caller has it");
+        let notice = frame::notification("notifications/a", None);
+        assert!(matches!(line.carry(notice), Ok(None)), "{hello}: nobody would carry a notification");
+        line.remote.outbox().seal();
+        let call = frame::request(4, "tools/call", None);
+        assert!(matches!(line.carry(call), Err(Refused::Sealed)), "{hello}: none begins after the end");
     }
 }
