@@ -81,3 +81,15 @@ pub(crate) fn unread(pid: i32) -> u64 {
     let pipe = std::fs::File::open(format!("/proc/{pid}/fd/0")).ok();
     pipe.and_then(|pipe| rustix::io::ioctl_fionread(&pipe).ok()).unwrap_or(0)
 }
+
+/// Whether somebody on this machine has an open connection to this port on loopback, as far as the kernel tells.
+pub(crate) fn connected_to(port: u16) -> bool {
+    const ESTABLISHED: &str = "01";
+    let table = std::fs::read_to_string("/proc/net/tcp").unwrap_or_default();
+    let end = format!(":{port:04X}");
+    table.lines().any(|line| {
+        let mut fields = line.split_ascii_whitespace().skip(2);
+        let there = fields.next().is_some_and(|there| there.ends_with(&end));
+        there && fields.next() == Some(ESTABLISHED)
+    })
+}

@@ -35,6 +35,7 @@ use tokio::net::{TcpListener, TcpSocket};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
+use crate::process;
 use house::House;
 
 pub(crate) use flags::config;
@@ -49,6 +50,9 @@ const BACKLOG: u32 = 1024;
 
 /// How often it is tried to take a port again.
 const BINDS: u32 = 400;
+
+/// How long the ends of connections may take to reach whoever held them.
+const DELIVERED: Duration = Duration::from_secs(2);
 
 /// What cannot change while a server lives.
 #[derive(Clone, Debug, Default)]
@@ -165,11 +169,18 @@ impl WebServer {
         self.house.tally.seen()
     }
 
-    /// Closes the listener and every connection. When this returns, the port refuses.
+    /// Closes the listener and every connection. When this returns, the port refuses, and nobody holds an end of a connection
+    /// that is over: on a busy machine the kernel takes its time to deliver a reset, and a request may cross with it.
     pub async fn stop(&mut self, how: Ending) {
         if let Some(mut door) = self.door.take() {
             door.closing.send_replace(Some(how));
             while door.task.join_next().await.is_some() {}
+            let delivered = async {
+                while process::connected_to(self.port()) {
+                    tokio::time::sleep(Duration::from_millis(1)).await;
+                }
+            };
+            let _ = tokio::time::timeout(DELIVERED, delivered).await;
         }
     }
 

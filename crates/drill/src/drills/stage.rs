@@ -42,6 +42,9 @@ const KEPT: usize = 4;
 /// How long it may keep what it does not need: idle connections are kept for three seconds.
 const LETS_GO: Duration = Duration::from_secs(6);
 
+/// How much of what a target said is told, in bytes.
+const LAST_WORDS: usize = 500;
+
 /// How often is looked.
 const LOOK: Duration = Duration::from_millis(2);
 
@@ -332,12 +335,19 @@ async fn start(
                     Routes::at(&words.text(url)).map(|routes| (routes.address(), Door::Routes(routes)))?
                 }
             };
-            listens(&mut child, at).await?;
+            listens(&mut child, at).await.map_err(|why| format!("{why}{}", last_words(dir)))?;
             door
         }
         (None, ..) => return Err("it has no pipes".to_owned()),
     };
     Ok((child, Agent::new(door, era, words.text(&way.prefix))))
+}
+
+/// The end of what a target that does not come up said.
+fn last_words(dir: &Path) -> String {
+    let said = std::fs::read(dir.join("stderr")).unwrap_or_default();
+    let said = String::from_utf8_lossy(&said[said.len().saturating_sub(LAST_WORDS)..]).into_owned();
+    if said.trim().is_empty() { String::new() } else { format!("; its last words: {}", said.trim()) }
 }
 
 async fn listens(child: &mut Child, at: SocketAddr) -> Result<(), String> {
