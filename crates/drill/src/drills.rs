@@ -134,6 +134,7 @@ fn head(plan: &Plan) -> Results {
         seed: plan.seed,
         policy: plan.policy.word().to_owned(),
         jobs: plan.jobs,
+        slack: plan.slack,
         targets: Vec::new(),
     }
 }

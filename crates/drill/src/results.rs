@@ -27,6 +27,9 @@ pub struct Results {
     /// How many instances ran at once.
     #[serde(default)]
     pub jobs: usize,
+    /// How many times longer than a row says things might take.
+    #[serde(default)]
+    pub slack: f64,
     /// Everybody who was drilled.
     pub targets: Vec<Target>,
 }
@@ -191,6 +194,27 @@ impl Provable {
 }
 
 impl Results {
+    /// Adds targets that were drilled apart, if that was done in the same way.
+    ///
+    /// # Errors
+    /// If it was not, and what differs.
+    pub fn join(&mut self, other: Self) -> Result<(), &'static str> {
+        for (what, same) in [
+            ("the version of linetender", self.linetender == other.linetender),
+            ("the machine", self.machine == other.machine),
+            ("the seed", self.seed == other.seed),
+            ("the policy", self.policy == other.policy),
+            ("how many ran at once", self.jobs == other.jobs),
+            ("the slack", self.slack.total_cmp(&other.slack).is_eq()),
+        ] {
+            if !same {
+                return Err(what);
+            }
+        }
+        self.targets.extend(other.targets);
+        Ok(())
+    }
+
     /// Every row that was played.
     fn played(&self) -> impl Iterator<Item = &Row> {
         self.targets.iter().flat_map(|target| &target.rows).filter(|row| row.skipped.is_none())

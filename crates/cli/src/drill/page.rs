@@ -9,12 +9,13 @@ use linetender_drill::results::{FORMAT, Results};
 /// Draws the results of `drill run --json` as a page, or as Markdown.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  \
-    linetender drill run --suite board --target shim --json results.json\n  \
-    linetender drill page results.json --out page.html")]
+    linetender drill run --suite board --target shim --json shim.json\n  \
+    linetender drill run --suite board --target mine.toml --json mine.json\n  \
+    linetender drill page shim.json mine.json --out page.html")]
 pub(crate) struct Page {
-    /// What `drill run --json` wrote.
-    #[arg(value_name = "RESULTS")]
-    results: PathBuf,
+    /// What `drill run --json` wrote; several, if they were played in the same way.
+    #[arg(value_name = "RESULTS", required = true)]
+    results: Vec<PathBuf>,
 
     /// Where the page goes: one file that asks nobody for anything.
     #[arg(long, value_name = "FILE", required_unless_present_any = ["markdown", "rounded"])]
@@ -35,7 +36,7 @@ pub(crate) struct Page {
 
 pub(super) fn page(args: &Page) -> Result<ExitCode, String> {
     // The page is drawn from what is kept, so that whoever draws it again gets the same one.
-    let results = board::rounded(read(&args.results)?);
+    let results = board::rounded(joined(&args.results)?);
     if let Some(out) = &args.out {
         write(out, &board::page(&results))?;
     }
@@ -48,6 +49,20 @@ pub(super) fn page(args: &Page) -> Result<ExitCode, String> {
         write(out, &format!("{text}\n"))?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+fn joined(paths: &[PathBuf]) -> Result<Results, String> {
+    let mut all: Option<Results> = None;
+    for path in paths {
+        let results = read(path)?;
+        match &mut all {
+            None => all = Some(results),
+            Some(all) => all.join(results).map_err(|what| {
+                format!("{} was not played like the first: {what} is another", path.display())
+            })?,
+        }
+    }
+    all.ok_or_else(|| "no results".to_owned())
 }
 
 fn read(path: &Path) -> Result<Results, String> {
@@ -76,6 +91,7 @@ mod tests {
             ["r.json", "p.html", "p.md", "k.json"].map(|name| folder.join(name));
         let told = serde_json::to_string(&Results { format, ..Results::default() }).expect("JSON");
         std::fs::write(&results, told).expect("written");
+        let results = vec![results.clone(), results];
         let files = [&out, &markdown, &kept].map(|file| Some(file.clone()));
         let [out, markdown, rounded] = files.clone();
         let done = page(&Page { results, out, markdown, link: "p.html".to_owned(), rounded }).map(drop);

@@ -14,7 +14,7 @@ pub fn markdown(results: &Results, page: &str) -> String {
     let mut text = Text::default();
     text.line("# When an MCP server dies");
     text.line(&format!(
-        "{}, {}, linetender {}, seed {}, policy {}, {} at once. [The page]({page}) has the same with pictures, findings and the timeline \
+        "{}, {}, linetender {}, seed {}, policy {}, {} at once, bounds × {}. [The page]({page}) has the same with pictures, findings and the timeline \
          of a death. To repeat it: `tools/scoreboard`.",
         safe(&results.date),
         safe(&results.machine),
@@ -22,6 +22,7 @@ pub fn markdown(results: &Results, page: &str) -> String {
         results.seed,
         safe(&results.policy),
         results.jobs,
+        results.slack,
     ));
     let sides = sides(results);
     for side in &sides {
