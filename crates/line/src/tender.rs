@@ -35,6 +35,9 @@ const EXIT_FOLLOWS: Duration = Duration::from_millis(5);
 /// If it has exited, its status is worth waiting for a little longer: on a busy machine the reaper is late.
 const STATUS_FOLLOWS: Duration = Duration::from_millis(40);
 
+/// While it is dialled no call is under way that would have to hear of it: why it does not start is worth more than when.
+const REASON_FOLLOWS: Duration = Duration::from_millis(250);
+
 /// What anybody may ask of the tender.
 pub(crate) enum Inbox {
     Command(Command, Option<oneshot::Sender<Asked>>),
@@ -243,9 +246,12 @@ impl Running {
             Some(seam::Event::Lost(seen)) => self.lost(generation, seen),
             Some(seam::Event::Closed(pipe)) => {
                 let (news, link) = (self.news.0.clone(), current.link.clone());
+                let dialing = matches!(self.machine.state(), State::Dialing(_));
                 current.tasks.spawn(async move {
                     tokio::time::sleep(EXIT_FOLLOWS).await;
-                    if link.is_some_and(|link| link.reach.has_exited()) {
+                    if dialing {
+                        tokio::time::sleep(REASON_FOLLOWS).await;
+                    } else if link.is_some_and(|link| link.reach.has_exited()) {
                         tokio::time::sleep(STATUS_FOLLOWS).await;
                     }
                     let _ = news.send(News::Closed(generation, pipe)).await;
