@@ -1,5 +1,7 @@
 //! Processes, from outside: what this one has, what is below another, what carries a mark.
 
+use std::collections::HashSet;
+
 use rustix::process::{Pid, Signal, kill_process};
 
 /// A look at ourselves.
@@ -82,14 +84,18 @@ pub(crate) fn unread(pid: i32) -> u64 {
     pipe.and_then(|pipe| rustix::io::ioctl_fionread(&pipe).ok()).unwrap_or(0)
 }
 
-/// Whether somebody on this machine has an open connection to this port on loopback, as far as the kernel tells.
-pub(crate) fn connected_to(port: u16) -> bool {
+/// Whether somebody on this machine still takes a connection to this port on loopback for open whose other end is not, as far as
+/// the kernel tells.
+pub(crate) fn holds_a_dead_end(port: u16) -> bool {
     const ESTABLISHED: &str = "01";
     let table = std::fs::read_to_string("/proc/net/tcp").unwrap_or_default();
     let end = format!(":{port:04X}");
-    table.lines().any(|line| {
-        let mut fields = line.split_ascii_whitespace().skip(2);
-        let there = fields.next().is_some_and(|there| there.ends_with(&end));
-        there && fields.next() == Some(ESTABLISHED)
-    })
+    let open: HashSet<_> = (table.lines())
+        .filter_map(|line| {
+            let mut fields = line.split_ascii_whitespace().skip(1);
+            let (here, there) = (fields.next()?, fields.next()?);
+            (fields.next()? == ESTABLISHED).then_some((here, there))
+        })
+        .collect();
+    open.iter().any(|(here, there)| there.ends_with(&end) && !open.contains(&(there, here)))
 }

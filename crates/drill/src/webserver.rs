@@ -175,13 +175,18 @@ impl WebServer {
         if let Some(mut door) = self.door.take() {
             door.closing.send_replace(Some(how));
             while door.task.join_next().await.is_some() {}
-            let delivered = async {
-                while process::connected_to(self.port()) {
-                    tokio::time::sleep(Duration::from_millis(1)).await;
-                }
-            };
-            let _ = tokio::time::timeout(DELIVERED, delivered).await;
+            self.delivered().await;
         }
+    }
+
+    /// Until nobody holds an end of a connection that is over, or is about to be; not for ever.
+    pub(crate) async fn delivered(&self) {
+        let delivered = async {
+            while self.house.ends_one() || process::holds_a_dead_end(self.port()) {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+        };
+        let _ = tokio::time::timeout(DELIVERED, delivered).await;
     }
 
     /// Stops, forgets every session, and listens on the same port again.

@@ -229,6 +229,10 @@ impl Play<'_> {
         if tokio::time::timeout(limit, there).await.is_err() && load.until != Until::Told {
             self.finds(format!("{} calls of {} never got as far as {:?}", load.calls, load.tool, load.until));
         }
+        // An end that crosses with the next call would be a fault of another row.
+        if let (Until::Told, Some(web)) = (load.until, &self.stage.server.web) {
+            web.delivered().await;
+        }
     }
 
     /// Until this is so of every call from there on.

@@ -110,6 +110,12 @@ impl House {
         self.each_tap(|tap| tap.turn(Flow::Ended(how)));
     }
 
+    /// Whether a connection is about to end.
+    pub(super) fn ends_one(&self) -> bool {
+        let ends = |tap: Arc<Tap>| matches!(tap.flow(), Flow::LastWrite(_) | Flow::Ended(_));
+        lock(&self.taps).iter().filter_map(Weak::upgrade).any(ends)
+    }
+
     fn each_tap(&self, what: impl Fn(&Tap)) {
         let taps: Vec<_> = lock(&self.taps).iter().filter_map(Weak::upgrade).collect();
         for tap in &taps {
