@@ -13,8 +13,9 @@ use tokio::task::JoinSet;
 use super::accept::{Bounded, Connection};
 use super::who::From;
 
-/// How long nothing may go through a connection before its place is somebody else's, and at most twice that. Whatever is under
-/// way says something every few seconds, so that this is only for those who ask nothing.
+/// How long nothing may go through a connection before its place is somebody else's, and at most twice that. This is for those
+/// who ask nothing: a stream says something every few seconds, and a greeting, which does not, is over when its server is up or has
+/// failed to start. That is a minute unless a policy has it otherwise.
 const IDLE: Duration = Duration::from_secs(300);
 
 /// Serves whoever comes until it is about to end; then those who are there, until what they asked for is answered.
@@ -59,6 +60,8 @@ async fn one(connection: Connection, router: Router, mut closing: watch::Receive
 
 #[cfg(test)]
 mod tests {
+    use std::net::SocketAddr;
+
     use axum::Router;
     use axum::routing::get;
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -66,16 +69,36 @@ mod tests {
     use tokio::sync::watch;
     use tokio::task::JoinSet;
 
-    use super::{Bounded, serve};
+    use super::{Bounded, IDLE, serve};
 
-    #[tokio::test(start_paused = true)]
-    async fn whoever_asks_nothing_does_not_keep_a_place_for_ever() {
+    /// A house with one place. It stands for as long as what is returned.
+    async fn house() -> (JoinSet<()>, watch::Sender<bool>, SocketAddr) {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let at = listener.local_addr().unwrap();
-        let (_closing, closes) = watch::channel(false);
+        let (closing, closes) = watch::channel(false);
         let router = Router::new().route("/", get(async || "here"));
         let mut tasks = JoinSet::new();
         tasks.spawn(serve(Bounded::new(listener, 1), router, closes));
+        (tasks, closing, at)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn whoever_asks_now_and_then_keeps_a_place() {
+        let (_tasks, _closing, at) = house().await;
+        let mut asks = TcpStream::connect(at).await.unwrap();
+        for _ in 0..4 {
+            tokio::time::sleep(IDLE * 3 / 4).await;
+            asks.write_all(b"GET / HTTP/1.1\r\nHost: here\r\n\r\n").await.unwrap();
+            let mut answer = Vec::new();
+            while !answer.ends_with(b"here") {
+                assert!(asks.read_buf(&mut answer).await.unwrap() > 0, "it was hung up on");
+            }
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn whoever_asks_nothing_does_not_keep_a_place_for_ever() {
+        let (_tasks, _closing, at) = house().await;
         let mut silent = TcpStream::connect(at).await.unwrap();
         let mut asks = TcpStream::connect(at).await.unwrap();
         asks.write_all(b"GET / HTTP/1.1\r\nHost: here\r\nConnection: close\r\n\r\n").await.unwrap();

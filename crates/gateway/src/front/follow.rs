@@ -1,7 +1,6 @@
 //! A session's stream as a response, for as long as somebody reads it.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use bytes::Bytes;
 use linetender_wire::frame;
@@ -11,9 +10,6 @@ use tokio::sync::mpsc;
 use super::session::Session;
 use super::tape::{Tape, There};
 use super::{Front, sse};
-
-/// How often something is said on a stream that has nothing to say.
-const KEEPALIVE: Duration = Duration::from_secs(15);
 
 /// Carries a stream into a response, from behind this event on.
 pub(super) async fn follow(
@@ -48,7 +44,7 @@ pub(super) async fn follow(
             // Somebody else reads it from now on; it would never end by itself.
             _ = turns.wait_for(|now| turn.is_some_and(|turn| *now != turn)), if turn.is_some() => break,
             () = front.closes(), if turn.is_some() => break,
-            () = tokio::time::sleep(KEEPALIVE) => next = Some(sse::COMMENT),
+            () = tokio::time::sleep(sse::KEEPALIVE) => next = Some(sse::COMMENT),
         }
     }
     session.ends_reading();

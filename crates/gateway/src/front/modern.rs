@@ -24,9 +24,6 @@ use crate::mux;
 /// How long an answer may take before the response begins without it: nobody between likes a silent response.
 const QUIET: Duration = Duration::from_secs(1);
 
-/// How often something is said on a stream that has nothing to say.
-const KEEPALIVE: Duration = Duration::from_secs(15);
-
 /// A request under way. Dropped before its answer came, it is taken back.
 struct Exchange {
     agent: Agent,
@@ -90,7 +87,7 @@ async fn late(mut answer: mux::Answer, out: mpsc::Sender<Bytes>) {
                 return;
             }
             () = out.closed() => return,
-            () = tokio::time::sleep(KEEPALIVE) => {
+            () = tokio::time::sleep(sse::KEEPALIVE) => {
                 // Without room for it nobody reads; the call goes by its own time all the same.
                 let _ = out.try_send(sse::COMMENT);
             }
@@ -144,7 +141,7 @@ impl Exchange {
                     Some((_, (_, There::End))) | None => return,
                 },
                 () = out.closed() => return,
-                () = tokio::time::sleep(KEEPALIVE) => {
+                () = tokio::time::sleep(sse::KEEPALIVE) => {
                     // Without room for it nobody reads, and whoever is between has enough to carry.
                     let _ = out.try_send(sse::COMMENT);
                 }
@@ -200,7 +197,8 @@ fn status(error: Option<i64>) -> StatusCode {
 
 #[cfg(test)]
 mod tests {
-    use super::{KEEPALIVE, late};
+    use super::late;
+    use crate::front::sse::KEEPALIVE;
     use bytes::Bytes;
     use linetender::session::Replied;
     use tokio::sync::{mpsc, oneshot};

@@ -1,10 +1,15 @@
 //! Server-sent events, as bytes.
 
+use std::time::Duration;
+
 use bytes::{BufMut as _, Bytes, BytesMut};
 use linetender_wire::frame;
 
 /// How soon an agent may come back when its stream ended.
 const RETRY: &str = "1000";
+
+/// How often something is said on a stream that has nothing to say.
+pub(super) const KEEPALIVE: Duration = Duration::from_secs(15);
 
 /// Said when there is nothing to say, so that nobody between takes the stream for dead.
 pub(super) const COMMENT: Bytes = Bytes::from_static(b":\n\n");
