@@ -6,6 +6,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
+use linetender_wire::frame::Members;
 use linetender_wire::handshake::Era;
 use linetender_wire::http::headers::{Ask, ParamHeaders, SessionId, decode, encode, headers, stream_headers};
 
@@ -14,13 +15,13 @@ fuzz_target!(|input: &[u8]| {
     let (schema, params) = text.split_once('\0').unwrap_or((&text, ""));
     let wanted = ParamHeaders::of(schema).unwrap_or_default();
     assert!(wanted.names().all(|name| name.as_str().starts_with("mcp-param-")));
-    let session = SessionId::new(params);
+    let (session, members) = (SessionId::new(params), Members::of(params));
     for (era, method) in [(Era::Modern, "tools/call"), (Era::Modern, schema), (Era::Legacy, "tools/call")] {
         let ask = Ask {
             era,
             version: Some(params),
             method,
-            params: Some(params),
+            params: members.as_ref(),
             session: session.as_ref(),
             param_headers: Some(&wanted),
         };

@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
-use linetender::{Catalogue, Kind, Members};
+use linetender::{Catalogue, Kind};
+use linetender_wire::frame::{Members, string};
 
 use crate::config::Entry;
 use crate::names::Naming;
-use crate::splice::{Splice, string};
+use crate::splice::Splice;
 
 /// The four lists, ready to be sent.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -66,7 +67,7 @@ fn shown(kind: Kind, entry: &Entry, naming: &Naming, text: &str) -> Option<Strin
         Kind::Templates => "uriTemplate",
     };
     let value = Members::of(text)?.get(member)?;
-    let own = string(Some(value))?;
+    let own = string(value)?;
     if !lets(kind, entry, &own) {
         return None;
     }

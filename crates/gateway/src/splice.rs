@@ -49,8 +49,3 @@ impl<'a> Splice<'a> {
         Cow::Owned(made)
     }
 }
-
-/// The string that a value is.
-pub(crate) fn string(value: Option<&RawValue>) -> Option<String> {
-    serde_json::from_str(value?.get()).ok()
-}

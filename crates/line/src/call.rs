@@ -33,7 +33,6 @@ use after::After;
 pub use options::{Deadline, Options};
 pub(crate) use options::{OnProgress, Way};
 use out::{Out, Time, Try};
-pub use params::Members;
 pub(crate) use params::{
     Params, put_first, respell_member, with_meta_member, with_token, without_modern_meta,
 };
@@ -263,12 +262,12 @@ impl Call<'_> {
         let params = Params::of(self.params);
         let progress = self.options.progress.clone();
         let heed = Heed::of(params.token(), progress);
-        let text = |id| self.text(id, link, &params);
+        let frame = |id| self.frame(id, link, &params);
         let seat = match self.options.way {
             Way::Handed => {
-                link.ledger.register(Some(heed), record, text).map(|(entry, answer)| (entry, answer, None))
+                link.ledger.register(Some(heed), record, frame).map(|(entry, answer)| (entry, answer, None))
             }
-            Way::Carried => link.ledger.carry(Some(heed), record, text),
+            Way::Carried => link.ledger.carry(Some(heed), record, frame),
         };
         let (entry, answer, exchange) = match seat {
             Ok(seat) => seat,
@@ -299,7 +298,7 @@ impl Call<'_> {
         Out::new(self.shared, link, entry, until).wait(answer, exchange, time).await
     }
 
-    fn text(&self, id: u64, link: &Link, params: &Params<'_>) -> Bytes {
+    fn frame(&self, id: u64, link: &Link, params: &Params<'_>) -> Frame {
         let modern = (link.era() == Era::Modern).then_some(&self.shared.server.hello);
         let params = params.spell(id, self.options.progress.is_some(), modern);
         frame::request(id, self.method, params.as_deref())

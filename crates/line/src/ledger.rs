@@ -130,14 +130,14 @@ impl Ledger {
         let _ = self.outbox.set(outbox);
     }
 
-    /// Registers a call and hands it to the writer. The text is made once the id is known.
+    /// Registers a call and hands it to the writer. The frame is made once the id is known.
     pub(crate) fn register(
         &self,
         heed: Option<Heed>,
         record: Record,
-        text: impl FnOnce(u64) -> bytes::Bytes,
+        frame: impl FnOnce(u64) -> Frame,
     ) -> Result<(Arc<Entry>, oneshot::Receiver<Reply>), NoSeat> {
-        self.seat(heed, record, text, Outbox::send).map(|(entry, answer, ())| (entry, answer))
+        self.seat(heed, record, frame, Outbox::send).map(|(entry, answer, ())| (entry, answer))
     }
 
     /// The same for a caller that carries its call's exchange, if that has one.
@@ -145,16 +145,16 @@ impl Ledger {
         &self,
         heed: Option<Heed>,
         record: Record,
-        text: impl FnOnce(u64) -> bytes::Bytes,
+        frame: impl FnOnce(u64) -> Frame,
     ) -> Result<Seated<Option<Exchange>>, NoSeat> {
-        self.seat(heed, record, text, Outbox::carry)
+        self.seat(heed, record, frame, Outbox::carry)
     }
 
     fn seat<T>(
         &self,
         heed: Option<Heed>,
         record: Record,
-        text: impl FnOnce(u64) -> bytes::Bytes,
+        frame: impl FnOnce(u64) -> Frame,
         send: impl FnOnce(&Outbox, Outgoing) -> Result<T, Refused>,
     ) -> Result<Seated<T>, NoSeat> {
         let outbox = self.outbox.get().ok_or(NoSeat::Sealed)?;
@@ -164,7 +164,7 @@ impl Ledger {
         // In the book first: whoever settles comes after the seal, so it finds this call, or the seal is found below.
         self.book().calls.insert(id, Arc::clone(&entry));
         let ticket = Some(Arc::clone(&entry) as Arc<dyn Ticket>);
-        match send(outbox, Outgoing { text: frame::one_line(text(id)), ticket }) {
+        match send(outbox, Outgoing::frame(frame(id), ticket)) {
             Ok(sent) => Ok((entry, answer, sent)),
             Err(refused) => {
                 self.remove(id);
@@ -190,7 +190,7 @@ impl Ledger {
 
     fn notice(&self, text: bytes::Bytes) -> Outgoing {
         let ticket = Arc::new(Notice(Arc::clone(&self.last)));
-        Outgoing { text: frame::one_line(text), ticket: Some(ticket) }
+        Outgoing::text(text, Some(ticket))
     }
 
     /// The end has begun: the way down takes nothing more, and whoever has a seat will be settled.

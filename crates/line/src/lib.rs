@@ -46,7 +46,7 @@ mod tender;
 mod turns;
 mod wishes;
 
-pub use call::{Answer, Deadline, Members, Options};
+pub use call::{Answer, Deadline, Options};
 pub use catalogue::{Catalogue, Change, Kind};
 pub use error::{CallError, CallErrorKind};
 pub use line::{Event, Line};

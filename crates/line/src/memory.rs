@@ -15,10 +15,10 @@ use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use linetender_wire::frame::Members;
 use linetender_wire::handshake::Era;
 use siphasher::sip128::{Hasher128 as _, SipHasher13};
 
-use crate::call::Members;
 use crate::private;
 use crate::server::Server;
 pub(crate) use page::{Page, Remembered};

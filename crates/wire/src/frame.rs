@@ -5,11 +5,13 @@
 //! range and keeps every other byte and the order.
 
 mod build;
+mod members;
 mod parse;
 #[cfg(test)]
 mod tests;
 
 pub use build::{error_reply, notification, one_line, reply, request, respell};
+pub use members::{Members, string};
 pub(crate) use parse::parse_some;
 pub use parse::{Bad, Limits, check, parse, parse_all};
 
@@ -83,6 +85,16 @@ impl Frame {
     /// The whole text.
     pub fn text(&self) -> &Bytes {
         self.text.as_bytes()
+    }
+
+    /// The same on one line; nothing in it changes its place.
+    #[must_use]
+    pub fn one_line(self) -> Self {
+        if !build::has_break(self.text()) {
+            return self;
+        }
+        let text = self.text.replace(['\r', '\n'], " ").into();
+        Self { text, ..self }
     }
 
     /// Whether it keeps to limits that may be others than those it was read with.
@@ -173,6 +185,11 @@ pub fn number(id: &str) -> Option<u64> {
 }
 
 impl Span {
+    /// Lengths are checked against 32 bits before.
+    fn of(start: usize, end: usize) -> Self {
+        Self { start: u32::try_from(start).unwrap_or(u32::MAX), end: u32::try_from(end).unwrap_or(u32::MAX) }
+    }
+
     fn range(self) -> Range<usize> {
         self.start as usize..self.end as usize
     }

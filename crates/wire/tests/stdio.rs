@@ -105,7 +105,7 @@ impl Server {
 
     fn send(&self, text: &str) {
         let text = text.to_owned().into();
-        self.child.outbox().send(Outgoing { text, ticket: None }).unwrap();
+        self.child.outbox().send(Outgoing::text(text, None)).unwrap();
     }
 
     async fn gone(&mut self) {
@@ -148,7 +148,7 @@ fn kill(signal: &str, pid: i32) {
 #[tokio::test]
 async fn frames_go_down_and_come_back() {
     let mut server = start(&launch(&["cat"]));
-    let text = frame::request(1, "ping", None);
+    let text = frame::request(1, "ping", None).text().clone();
     server.send(std::str::from_utf8(&text).unwrap());
     assert_eq!(server.event().await, Event::FirstByte);
     server.child.outbox().seal();
@@ -157,7 +157,7 @@ async fn frames_go_down_and_come_back() {
     let [Item::Frame(echo)] = &heard[..] else { panic!("{heard:?}") };
     assert_eq!(echo.text(), &text);
     assert_eq!(
-        server.child.outbox().send(Outgoing { text, ticket: None }).unwrap_err(),
+        server.child.outbox().send(Outgoing::text(text, None)).unwrap_err(),
         Refused::Sealed,
         "nothing is taken after the seal"
     );
@@ -344,7 +344,7 @@ async fn what_a_dead_server_never_read_is_known() {
     server.says().await;
     for seat in &seats {
         let ticket = Arc::clone(seat) as Arc<dyn Ticket>;
-        server.child.outbox().send(Outgoing { text: "\"next\"".into(), ticket: Some(ticket) }).unwrap();
+        server.child.outbox().send(Outgoing::text("\"next\"".into(), Some(ticket))).unwrap();
     }
     let flushed = async {
         while seats[2].0.lock().unwrap().len() < 2 {

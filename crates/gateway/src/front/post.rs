@@ -1,5 +1,6 @@
 //! A POST: what it says, in which era, and for which servers.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use axum::extract::{Path, Request, State};
@@ -9,20 +10,16 @@ use http::header::{ACCEPT, CONTENT_TYPE};
 use http::request::Parts;
 use http::{HeaderMap, StatusCode};
 use http_body_util::{BodyExt as _, Limited};
-use linetender::Members;
-use linetender_wire::frame::{self, Bad, Frame, Message};
+use linetender_wire::frame::{self, Bad, Frame, Members, Message};
+use linetender_wire::handshake::VERSION_IN_META;
 use linetender_wire::http::headers::PROTOCOL_VERSION;
 
 use super::{Front, legacy, modern, reply};
 use crate::board::Door;
 use crate::failed::Failed;
-use crate::splice::string;
 
 /// How deep a message may be nested.
 const DEPTH: usize = 128;
-
-/// Where in `_meta` a modern request says its version.
-pub(super) const VERSION: &str = "io.modelcontextprotocol/protocolVersion";
 
 /// The first year of the modern era, as versions spell it.
 const MODERN_FROM: &str = "2026";
@@ -106,13 +103,13 @@ fn is_modern(frame: &Frame, headers: &HeaderMap) -> bool {
 }
 
 /// The version in a request's `_meta`.
-pub(super) fn version(params: Option<&str>) -> Option<String> {
+pub(super) fn version(params: Option<&str>) -> Option<Cow<'_, str>> {
     let meta = Members::of(params?)?.get("_meta")?.get();
     // Most legacy requests have no such thing in it.
-    if !meta.contains(VERSION) {
+    if !meta.contains(VERSION_IN_META) {
         return None;
     }
-    string(Members::of(meta)?.get(VERSION))
+    Members::of(meta)?.string(VERSION_IN_META)
 }
 
 // MCP, Streamable HTTP: the client MUST accept both JSON and event streams.

@@ -1,13 +1,16 @@
 //! What is to be done about a message, and where it goes.
 
+use std::borrow::Cow;
+
 use bytes::Bytes;
-use linetender::{Kind, Members};
+use linetender::Kind;
+use linetender_wire::frame::{Members, string};
 use serde_json::value::RawValue;
 
 use crate::board::{Route, View};
 use crate::failed::Failed;
 use crate::names::Naming;
-use crate::splice::{Splice, string};
+use crate::splice::Splice;
 
 /// Something to do.
 #[derive(Debug, Eq, PartialEq)]
@@ -90,14 +93,14 @@ fn splice<'v>(
     what: &'static str,
     view: &'v View,
 ) -> Result<(&'v Route, String), Unroutable> {
-    let public = string(Some(value)).ok_or(Unroutable::Nameless)?;
+    let public = string(value).ok_or(Unroutable::Nameless)?;
     match view.named(kind, &public) {
         Some((route, own)) => {
             let mut splice = Splice::of(params);
             splice.put(value, &own);
             Ok((route, splice.done().into_owned()))
         }
-        None => Err(Unroutable::Nobodys { what, name: public }),
+        None => Err(Unroutable::Nobodys { what, name: public.into_owned() }),
     }
 }
 
@@ -125,6 +128,6 @@ pub(crate) fn request_id(params: Option<&str>) -> Option<&str> {
 }
 
 /// The address in params.
-pub(super) fn own_uri(params: &str) -> Option<String> {
-    string(Members::of(params)?.get("uri"))
+pub(super) fn own_uri(params: &str) -> Option<Cow<'_, str>> {
+    Members::of(params)?.string("uri")
 }

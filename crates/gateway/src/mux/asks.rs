@@ -3,11 +3,10 @@
 use std::collections::HashMap;
 
 use bytes::Bytes;
-use linetender_wire::frame::{self, Frame};
+use linetender_wire::frame::{self, Frame, Members};
 
 use super::acts::{self, Act};
 use crate::splice::Splice;
-use linetender::Members;
 
 /// The most questions that an agent may leave unanswered.
 const OPEN: usize = 256;

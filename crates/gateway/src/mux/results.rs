@@ -5,13 +5,12 @@
 //! changed is what only people and models read: text, structured content, `_meta`.
 
 use bytes::Bytes;
-use linetender::Members;
 use linetender::session::Text;
-use linetender_wire::frame::{self, Frame, Message, Outcome};
+use linetender_wire::frame::{self, Frame, Members, Message, Outcome, string};
 use serde_json::value::RawValue;
 
 use crate::names::Naming;
-use crate::splice::{Splice, string};
+use crate::splice::Splice;
 
 /// How the name of an address is spelt.
 const URI: &str = "\"uri\"";
@@ -89,7 +88,7 @@ fn blocks<'a>(list: Option<&'a RawValue>, splice: &mut Splice<'a>, naming: &Nami
 
 fn block<'a>(block: Option<&'a RawValue>, splice: &mut Splice<'a>, naming: &Naming) {
     let Some(members) = block.and_then(|block| Members::of(block.get())) else { return };
-    match string(members.get("type")).as_deref() {
+    match members.string("type").as_deref() {
         Some("resource_link") => put(members.get("uri"), splice, naming),
         Some("resource") => {
             put(members.get("resource").and_then(|resource| member(resource.get(), "uri")), splice, naming);
@@ -99,7 +98,7 @@ fn block<'a>(block: Option<&'a RawValue>, splice: &mut Splice<'a>, naming: &Nami
 }
 
 fn put<'a>(uri: Option<&'a RawValue>, splice: &mut Splice<'a>, naming: &Naming) {
-    if let (Some(value), Some(own)) = (uri, string(uri)) {
+    if let Some((value, own)) = uri.and_then(|uri| Some((uri, string(uri)?))) {
         splice.put(value, &naming.uri(&own));
     }
 }

@@ -3,11 +3,8 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use linetender_wire::handshake::Hello;
-use serde_json::value::RawValue;
-
-/// What a modern request has in its `_meta`.
-const MODERN_META: &str = "io.modelcontextprotocol/protocolVersion";
+use linetender_wire::frame::{Members, respell};
+use linetender_wire::handshake::{Hello, VERSION_IN_META};
 
 /// The member of `_meta` by which progress finds its call.
 const TOKEN: &str = "progressToken";
@@ -82,7 +79,7 @@ impl<'a> Params<'a> {
 
     fn is_modern(&self) -> bool {
         match (self.text, &self.meta) {
-            (Some(text), Some(meta)) => text[meta.clone()].contains(MODERN_META),
+            (Some(text), Some(meta)) => text[meta.clone()].contains(VERSION_IN_META),
             _ => false,
         }
     }
@@ -113,13 +110,13 @@ pub(crate) fn respell_member(object: &str, name: &str, value: &str) -> Option<St
 pub(crate) fn without_modern_meta(text: &str) -> String {
     const OURS: &str = "io.modelcontextprotocol/";
     let Some(meta) = member(text, "_meta") else { return text.to_owned() };
-    let Some(Members(members)) = Members::of(&text[meta.clone()]) else { return text.to_owned() };
+    let Some(members) = Members::of(&text[meta.clone()]) else { return text.to_owned() };
     let mut kept = Vec::new();
-    for (Name(name), value) in members {
+    for (name, value) in members.all() {
         // A name that is no text cannot be spelt again; such an object stays as it is.
-        let Ok(name) = std::str::from_utf8(&name) else { return text.to_owned() };
+        let Some(name) = name else { return text.to_owned() };
         if !name.starts_with(OURS) {
-            kept.push(format!("{}:{}", linetender_wire::frame::respell(name), value.get()));
+            kept.push(format!("{}:{}", respell(&name), value.get()));
         }
     }
     format!("{}{{{}}}{}", &text[..meta.start], kept.join(","), &text[meta.end..])
@@ -135,76 +132,6 @@ fn member(text: &str, name: &str) -> Option<Range<usize>> {
     let value = Members::of(text)?.get(name)?.get();
     let start = value.as_ptr() as usize - text.as_ptr() as usize;
     Some(start..start + value.len())
-}
-
-/// An object's members, unread, in the order they stand.
-pub struct Members<'a>(Vec<(Name<'a>, &'a RawValue)>);
-
-/// A member's name: that of nearly every one lies in the text as it is. Half of a surrogate pair can be one, and is no text.
-#[derive(PartialEq)]
-struct Name<'a>(Cow<'a, [u8]>);
-
-impl<'a> Members<'a> {
-    /// `None` if it is no object.
-    pub fn of(text: &'a str) -> Option<Self> {
-        serde_json::from_str(text).ok()
-    }
-
-    /// Of two of the same name the last counts, as everywhere.
-    pub fn get(&self, name: &str) -> Option<&'a RawValue> {
-        self.0.iter().rev().find(|(key, _)| *key.0 == *name.as_bytes()).map(|(_, value)| *value)
-    }
-
-    /// Those whose names are text.
-    pub fn texts(self) -> impl Iterator<Item = (String, &'a RawValue)> {
-        self.0
-            .into_iter()
-            .filter_map(|(Name(name), value)| Some((String::from_utf8(name.into_owned()).ok()?, value)))
-    }
-}
-
-impl<'de> serde::Deserialize<'de> for Members<'de> {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Visitor;
-        impl<'de> serde::de::Visitor<'de> for Visitor {
-            type Value = Members<'de>;
-
-            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                f.write_str("an object")
-            }
-
-            fn visit_map<A: serde::de::MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-                let mut members = Vec::new();
-                while let Some(member) = map.next_entry::<Name<'de>, &'de RawValue>()? {
-                    members.push(member);
-                }
-                Ok(Members(members))
-            }
-        }
-        deserializer.deserialize_map(Visitor)
-    }
-}
-
-impl<'de> serde::Deserialize<'de> for Name<'de> {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Visitor;
-        impl<'de> serde::de::Visitor<'de> for Visitor {
-            type Value = Name<'de>;
-
-            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                f.write_str("a name")
-            }
-
-            fn visit_borrowed_bytes<E>(self, name: &'de [u8]) -> Result<Name<'de>, E> {
-                Ok(Name(name.into()))
-            }
-
-            fn visit_bytes<E>(self, name: &[u8]) -> Result<Name<'de>, E> {
-                Ok(Name(name.to_vec().into()))
-            }
-        }
-        deserializer.deserialize_bytes(Visitor)
-    }
 }
 
 /// An object's text with these members before its own.

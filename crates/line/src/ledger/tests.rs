@@ -65,7 +65,7 @@ async fn a_question_that_cannot_be_read_answers_no_call() {
     let bad = frame::Bad::NotJson;
     ledger.hear(Item::Unreadable { about: About::Question(Some("1".into())), bad, seen: 9 });
     assert!(answer.try_recv().is_err(), "it still waits");
-    let told = frames.try_recv().unwrap().text;
+    let told = frames.try_recv().unwrap().bytes().clone();
     assert!(String::from_utf8_lossy(&told).contains("-32700"), "the server is told");
     ledger.hear(said(r#"{"jsonrpc":"2.0","id":1,"result":{}}"#));
     assert!(matches!(answer.try_recv(), Ok(Reply::Answer(_))));

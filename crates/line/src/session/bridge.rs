@@ -1,11 +1,11 @@
 //! Between the eras: the members that one has and the other has not. Everything else passes as it was spelt.
 
-use linetender_wire::frame;
+use linetender_wire::frame::{self, Members};
 use linetender_wire::handshake::{Era, LEGACY, MODERN};
 use serde_json::{Value, json};
 
 use super::text::{LARGE, Text};
-use crate::call::{Answer, Members, put_first};
+use crate::call::{Answer, put_first};
 
 /// Legacy revisions, newest first.
 const VERSIONS: [&str; 4] = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
+use linetender_wire::frame::Members;
 use linetender_wire::handshake::{Era, Greeting};
 use tokio::sync::{broadcast, watch};
 
-use crate::call::Members;
 use crate::catalogue::Catalogue;
 use crate::line::{Event, Line};
 use crate::memory::{Page, Remembered};

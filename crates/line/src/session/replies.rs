@@ -3,12 +3,12 @@
 use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
-use linetender_wire::frame;
+use linetender_wire::frame::{self, Members};
 use linetender_wire::handshake::{Era, Greeting};
 
 use super::bridge;
 
-use crate::call::{Answer, Members, respell_member};
+use crate::call::{Answer, respell_member};
 use crate::catalogue::Kind;
 use crate::error::CallError;
 use crate::line::Line;

@@ -3,14 +3,14 @@
 // MCP 2026-07-28, "Multi Round-Trip Requests".
 
 use linetender_core::Delivery;
-use linetender_wire::frame::{Frame, Message, Outcome};
+use linetender_wire::frame::{Frame, Members, Message, Outcome, respell};
 use linetender_wire::handshake::Era;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use tokio::sync::{mpsc, oneshot};
 
 use super::bridge;
-use crate::call::{Answer, Members, Options};
+use crate::call::{Answer, Options};
 use crate::error::{CallError, CallErrorKind};
 use crate::line::Line;
 
@@ -89,7 +89,8 @@ impl Call<'_> {
         let mut members = Vec::new();
         if let Some(requests) = needs.requests {
             let mut waiting = Vec::new();
-            for (key, needed) in Members::of(requests.get())?.texts().take(QUESTIONS) {
+            let named = Members::of(requests.get())?.all().filter_map(|(name, needed)| Some((name?, needed)));
+            for (key, needed) in named.take(QUESTIONS) {
                 let Needed { method, params } = serde_json::from_str(needed.get()).ok()?;
                 let (answer, told) = oneshot::channel();
                 let params = params.map(|params| params.get().to_owned());
@@ -103,7 +104,7 @@ impl Call<'_> {
                 else {
                     return None;
                 };
-                answers.push(format!("{}:{result}", linetender_wire::frame::respell(&key)));
+                answers.push(format!("{}:{result}", respell(&key)));
             }
             members.push(format!(r#""inputResponses":{{{}}}"#, answers.join(",")));
         }

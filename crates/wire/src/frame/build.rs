@@ -1,25 +1,35 @@
 //! From parts to bytes.
 
 use std::borrow::Cow;
+use std::fmt::Write as _;
 use std::ops::Range;
 
 use bytes::{BufMut as _, Bytes, BytesMut};
 
-/// A request. `params` is raw JSON.
-pub fn request(id: u64, method: &str, params: Option<&str>) -> Bytes {
-    let mut text = BytesMut::with_capacity(64 + method.len() + params.map_or(0, str::len));
-    text.put_slice(b"{\"jsonrpc\":\"2.0\",\"id\":");
-    put_number(&mut text, id);
+use super::parse::known;
+use super::{Frame, Shape, Span};
+
+/// A request. `params` is one value, raw.
+pub fn request(id: u64, method: &str, params: Option<&str>) -> Frame {
+    let mut text = String::with_capacity(64 + method.len() + params.map_or(0, str::len));
+    text.push_str(r#"{"jsonrpc":"2.0","id":"#);
+    let begins = text.len();
+    // Writing to memory cannot fail.
+    let _ = write!(text, "{id}");
+    let id = Span::of(begins, text.len());
     put_method(&mut text, method, params);
-    text.freeze()
+    let end = text.len() - 1;
+    let params = params.map(|params| Span::of(end - params.len(), end));
+    let shape = Shape::Request { id, method: known(method.into()), params };
+    Frame { text: text.into(), shape }
 }
 
 /// A notification. `params` is raw JSON.
 pub fn notification(method: &str, params: Option<&str>) -> Bytes {
-    let mut text = BytesMut::with_capacity(48 + method.len() + params.map_or(0, str::len));
-    text.put_slice(b"{\"jsonrpc\":\"2.0\"");
+    let mut text = String::with_capacity(48 + method.len() + params.map_or(0, str::len));
+    text.push_str(r#"{"jsonrpc":"2.0""#);
     put_method(&mut text, method, params);
-    text.freeze()
+    text.into()
 }
 
 /// A result for somebody's id. Both are raw JSON.
@@ -35,10 +45,14 @@ pub fn error_reply(id: &str, error: &str) -> Bytes {
 /// The text on one line, as stdio and SSE demand. A raw line break can only stand between two tokens: inside a string
 /// JSON has it escaped.
 pub fn one_line(text: Bytes) -> Bytes {
-    if memchr::memchr2(b'\r', b'\n', &text).is_none() {
+    if !has_break(&text) {
         return text;
     }
     text.iter().map(|&byte| if matches!(byte, b'\r' | b'\n') { b' ' } else { byte }).collect()
+}
+
+pub(super) fn has_break(text: &[u8]) -> bool {
+    memchr::memchr2(b'\r', b'\n', text).is_some()
 }
 
 /// `text` as a JSON string.
@@ -54,18 +68,12 @@ pub(super) fn splice(text: &[u8], range: Range<usize>, with: &[u8]) -> Bytes {
     new.freeze()
 }
 
-fn put_method(text: &mut BytesMut, method: &str, params: Option<&str>) {
-    text.put_slice(b",\"method\":");
-    text.put_slice(respell(method).as_bytes());
+fn put_method(text: &mut String, method: &str, params: Option<&str>) {
+    text.push_str(r#","method":"#);
+    text.push_str(&respell(method));
     if let Some(params) = params {
-        text.put_slice(b",\"params\":");
-        text.put_slice(params.as_bytes());
+        text.push_str(r#","params":"#);
+        text.push_str(params);
     }
-    text.put_slice(b"}");
-}
-
-fn put_number(text: &mut BytesMut, number: u64) {
-    use std::fmt::Write as _;
-    // Writing to memory cannot fail.
-    let _ = write!(text, "{number}");
+    text.push('}');
 }

@@ -201,10 +201,7 @@ fn envelope(text: &ByteString, raw: &str) -> Result<Frame, Bad> {
 
 fn shaped(text: &ByteString, raw: &str, envelope: Envelope<'_>) -> Result<Frame, Bad> {
     let text = text.slice_ref(raw);
-    let of = |value: &RawValue| {
-        let span = span(raw.as_bytes(), value.get());
-        Span { start: span.start, end: span.end }
-    };
+    let of = |value: &RawValue| span(raw.as_bytes(), value.get());
     let id = match envelope.id.map(RawValue::get) {
         // JSON-RPC 2.0, section 4: an id is a string or a number.
         Some(id) if !id.starts_with(['"', '-', '0', '1', '2', '3', '4', '5', '6', '7', '8', '9']) => {
@@ -232,13 +229,11 @@ fn shaped(text: &ByteString, raw: &str, envelope: Envelope<'_>) -> Result<Frame,
 /// Where `part`, which was borrowed from `whole`, lies in it.
 fn span(whole: &[u8], part: &str) -> Span {
     let start = part.as_ptr() as usize - whole.as_ptr() as usize;
-    let end = start + part.len();
-    // The length was checked against 32 bits before.
-    Span { start: u32::try_from(start).unwrap_or(u32::MAX), end: u32::try_from(end).unwrap_or(u32::MAX) }
+    Span::of(start, start + part.len())
 }
 
 /// The methods that come by all the time cost no allocation.
-fn known(method: Cow<'_, str>) -> Cow<'static, str> {
+pub(super) fn known(method: Cow<'_, str>) -> Cow<'static, str> {
     const KNOWN: [&str; 12] = [
         "tools/call",
         "tools/list",

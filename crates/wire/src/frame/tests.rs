@@ -127,8 +127,8 @@ proptest! {
     #[test]
     fn what_we_build_we_can_read(id: u64, method in ".{0,20}", value: f64) {
         let params = serde_json::json!({ "value": value, "method": method }).to_string();
-        let text = request(id, &method, Some(&params));
-        let read = parse(&text, LIMITS).unwrap();
+        let read = request(id, &method, Some(&params));
+        prop_assert_eq!(&read, &parse(read.text(), LIMITS).unwrap());
         let spelt = id.to_string();
         prop_assert_eq!(
             read.message(),

@@ -7,6 +7,9 @@ pub const LEGACY: &str = "2025-11-25";
 /// The modern revision.
 pub const MODERN: &str = "2026-07-28";
 
+/// Where in its `_meta` a modern request says its version.
+pub const VERSION_IN_META: &str = "io.modelcontextprotocol/protocolVersion";
+
 /// Who speaks to the server.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Hello {
@@ -49,7 +52,7 @@ impl Hello {
             }
         };
         json!({
-            "io.modelcontextprotocol/protocolVersion": MODERN,
+            VERSION_IN_META: MODERN,
             "io.modelcontextprotocol/clientCapabilities": if capabilities.is_object() { capabilities } else { json!({}) },
             "io.modelcontextprotocol/clientInfo": info,
         })

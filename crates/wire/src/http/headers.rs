@@ -14,11 +14,9 @@ pub use params::{Invalid, NAME_LIMIT, PARAMS_MOST, ParamHeaders};
 pub use session::{SESSION_LIMIT, SessionId};
 pub use value::{VALUE_LIMIT, decode, encode};
 
-use std::collections::HashMap;
-
 use http::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
-use serde_json::value::RawValue;
 
+use crate::frame::Members;
 use crate::handshake::Era;
 
 /// The protocol version of a request.
@@ -44,8 +42,8 @@ pub struct Ask<'a> {
     pub version: Option<&'a str>,
     /// The method.
     pub method: &'a str,
-    /// Raw JSON, as it is in the body.
-    pub params: Option<&'a str>,
+    /// As they are in the body.
+    pub params: Option<&'a Members<'a>>,
     /// The legacy session, if there is one.
     pub session: Option<&'a SessionId>,
     /// What the tool that is called wants to see in headers.
@@ -115,9 +113,8 @@ fn put_metadata(map: &mut HeaderMap, ask: &Ask<'_>) {
         method if method.starts_with("tasks/") => "taskId",
         _ => return,
     };
-    let Some(params) = ask.params.and_then(members) else { return };
-    let name = params.get(source).and_then(|name| serde_json::from_str::<String>(name.get()).ok());
-    if let Some(name) = name.and_then(|name| encode(&name)) {
+    let Some(params) = ask.params else { return };
+    if let Some(name) = params.string(source).and_then(|name| encode(&name)) {
         map.insert(NAME, name);
     }
     if ask.method == "tools/call"
@@ -125,11 +122,6 @@ fn put_metadata(map: &mut HeaderMap, ask: &Ask<'_>) {
     {
         wanted.put(map, arguments.get());
     }
-}
-
-/// The members of an object. Where a name stands twice the last one counts, as it does for whoever reads the body.
-fn members(object: &str) -> Option<HashMap<String, &RawValue>> {
-    serde_json::from_str(object).ok()
 }
 
 /// Visible ASCII, without spaces, and not empty.

@@ -16,7 +16,7 @@ use tokio::task::{AbortHandle, JoinSet};
 
 use super::headers::ParamHeaders;
 use super::{Endpoint, Settings, Surroundings};
-use crate::frame::{self, Frame, Limits, Message};
+use crate::frame::{self, Frame, Message};
 use crate::queue;
 use crate::seam::{Carrier, Event, Listener, Outbox, Outgoing, Seal, Work};
 use crate::tasks::spawn_last;
@@ -180,14 +180,13 @@ impl Keeper {
 
     /// An exchange begins.
     fn begin(&mut self, outgoing: Outgoing) {
-        let limits = Limits { length: usize::MAX >> 1, ..self.shared.limits };
-        let Ok(frame) = frame::parse(&outgoing.text, limits) else { return };
+        let Ok((frame, ticket)) = outgoing.read(self.shared.limits.depth) else { return };
         let id = match frame.message() {
             Message::Request { id, .. } => frame::number(id),
             Message::Notification { .. } | Message::Response { .. } => None,
         };
         let done = is_initialized(&frame);
-        let exchange = exchange::run(Arc::clone(&self.shared), frame, id, outgoing.ticket);
+        let exchange = exchange::run(Arc::clone(&self.shared), frame, id, ticket);
         if done {
             // Whatever is said next must not overtake this, nor the stream on which the server may ask something back.
             let (opened, open) = oneshot::channel();

@@ -8,17 +8,64 @@ use linetender_core::Extent;
 use tokio::sync::Notify;
 
 use super::{Carrier, Exchange};
+use crate::frame::{self, Frame, Limits};
 use crate::queue::{self, NotTaken, Weigh};
 
 /// How much may wait for the writer. A message that is larger waits alone.
 const BYTES: usize = 64 * 1024 * 1024;
 
-/// A frame for the writer.
+/// A frame for the writer: one line, without its break.
 pub struct Outgoing {
-    /// One line, without its break.
-    pub text: Bytes,
+    said: Said,
     /// Whose it is, if anybody waits for the answer.
     pub ticket: Option<Arc<dyn Ticket>>,
+}
+
+/// Only some ways down need to know what a text says. What we have spelt ourselves is not read again for that.
+enum Said {
+    Text(Bytes),
+    Frame(Frame),
+}
+
+impl Outgoing {
+    /// Somebody's words.
+    pub fn text(text: Bytes, ticket: Option<Arc<dyn Ticket>>) -> Self {
+        Self { said: Said::Text(frame::one_line(text)), ticket }
+    }
+
+    /// Words whose meaning is known.
+    pub fn frame(frame: Frame, ticket: Option<Arc<dyn Ticket>>) -> Self {
+        Self { said: Said::Frame(frame.one_line()), ticket }
+    }
+
+    /// What is written.
+    pub fn bytes(&self) -> &Bytes {
+        match &self.said {
+            Said::Text(text) => text,
+            Said::Frame(frame) => frame.text(),
+        }
+    }
+
+    /// What is written, and whose it is.
+    pub(crate) fn into_parts(self) -> (Bytes, Option<Arc<dyn Ticket>>) {
+        (self.bytes().clone(), self.ticket)
+    }
+
+    /// What it means, and whose it is.
+    ///
+    /// # Errors
+    /// If it means nothing.
+    pub(crate) fn read(self, depth: usize) -> Result<(Frame, Option<Arc<dyn Ticket>>), Self> {
+        let frame = match self.said {
+            Said::Frame(frame) => frame,
+            // It is our own spelling of what was within the limits, and may have become longer.
+            Said::Text(ref text) => match frame::parse(text, Limits { length: usize::MAX >> 1, depth }) {
+                Ok(frame) => frame,
+                Err(_) => return Err(self),
+            },
+        };
+        Ok((frame, self.ticket))
+    }
 }
 
 /// A call's place in its ledger, as the writer sees it.
@@ -121,7 +168,7 @@ impl Outbox {
 
 impl Weigh for Outgoing {
     fn bytes(&self) -> usize {
-        self.text.len()
+        Outgoing::bytes(self).len()
     }
 }
 

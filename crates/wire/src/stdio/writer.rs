@@ -82,14 +82,15 @@ struct Batch {
 impl Batch {
     fn add(&mut self, frame: Outgoing) {
         let start = self.written + self.text.len() as u64;
-        let len = u32::try_from(frame.text.len()).unwrap_or(u32::MAX);
-        if let Some(ticket) = frame.ticket {
+        let (text, ticket) = frame.into_parts();
+        let len = u32::try_from(text.len()).unwrap_or(u32::MAX);
+        if let Some(ticket) = ticket {
             if !ticket.writing(Extent { start, len }) {
                 return;
             }
             self.marks.push_back((start + u64::from(len) + 1, ticket));
         }
-        self.text.extend_from_slice(&frame.text);
+        self.text.extend_from_slice(&text);
         self.text.extend_from_slice(b"\n");
     }
 

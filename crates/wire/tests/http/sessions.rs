@@ -96,9 +96,17 @@ struct Line {
     told: mpsc::Receiver<Event>,
 }
 
+fn request(id: u64, method: &str, params: Option<&str>) -> Outgoing {
+    Outgoing::frame(frame::request(id, method, params), None)
+}
+
+fn notice(method: &str, params: Option<&str>) -> Outgoing {
+    Outgoing::text(frame::notification(method, params), None)
+}
+
 impl Line {
-    fn say(&self, text: bytes::Bytes) {
-        self.remote.outbox().send(Outgoing { text, ticket: None }).unwrap();
+    fn say(&self, what: Outgoing) {
+        self.remote.outbox().send(what).unwrap();
     }
 
     async fn news(&mut self) -> News {
@@ -107,20 +115,20 @@ impl Line {
 
     /// Shakes hands, and makes a call.
     async fn call(&mut self) -> News {
-        self.say(frame::request(1, "initialize", Some("{}")));
+        self.say(request(1, "initialize", Some("{}")));
         assert!(matches!(self.news().await, News::Answer));
-        self.say(frame::notification("notifications/initialized", None));
-        self.say(frame::request(2, "tools/call", Some(r#"{"name":"t"}"#)));
+        self.say(notice("notifications/initialized", None));
+        self.say(request(2, "tools/call", Some(r#"{"name":"t"}"#)));
         self.news().await
     }
 
-    fn carry(&self, text: bytes::Bytes) -> Result<Option<Exchange>, Refused> {
-        self.remote.outbox().carry(Outgoing { text, ticket: None })
+    fn carry(&self, what: Outgoing) -> Result<Option<Exchange>, Refused> {
+        self.remote.outbox().carry(what)
     }
 
     /// Makes a call, and says whether its caller carries it.
     fn is_carried(&self) -> bool {
-        matches!(self.carry(frame::request(3, "tools/call", Some(r#"{"name":"t"}"#))), Ok(Some(_)))
+        matches!(self.carry(request(3, "tools/call", Some(r#"{"name":"t"}"#))), Ok(Some(_)))
     }
 
     /// The next thing that is told of the generation, beside that something came.
@@ -184,10 +192,10 @@ async fn after_the_handshake_of_either_era_a_caller_carries_its_own_call() {
     for (hello, then) in [("initialize", true), ("server/discover", false)] {
         let mut line = refusing(discovered.clone(), None).await;
         assert!(!line.is_carried(), "{hello}: nothing overtakes it");
-        line.say(frame::request(1, hello, Some("{}")));
+        line.say(request(1, hello, Some("{}")));
         while !matches!(line.news().await, News::Answer) {}
         if then {
-            line.say(frame::notification("notifications/initialized", None));
+            line.say(notice("notifications/initialized", None));
         }
         let carried = async {
             while !line.is_carried() {
@@ -195,10 +203,10 @@ async fn after_the_handshake_of_either_era_a_caller_carries_its_own_call() {
             }
         };
         timeout(SOON, carried).await.expect("its caller has it");
-        let notice = frame::notification("notifications/a", None);
-        assert!(matches!(line.carry(notice), Ok(None)), "{hello}: nobody would carry a notification");
+        let told = notice("notifications/a", None);
+        assert!(matches!(line.carry(told), Ok(None)), "{hello}: nobody would carry a notification");
         line.remote.outbox().seal();
-        let call = frame::request(4, "tools/call", None);
+        let call = request(4, "tools/call", None);
         assert!(matches!(line.carry(call), Err(Refused::Sealed)), "{hello}: none begins after the end");
     }
 }

@@ -5,6 +5,7 @@ use super::{
     Ask, Invalid, LAST_EVENT_ID, PARAMS_MOST, ParamHeaders, SESSION_LIMIT, SessionId, VALUE_LIMIT, decode,
     delete_headers, encode, headers, stream_headers,
 };
+use crate::frame::Members;
 use crate::handshake::{Era, MODERN};
 
 const MODERN_ASK: Ask<'static> = Ask {
@@ -56,11 +57,12 @@ fn a_modern_request_names_what_it_is_about() {
         ("tools/call", "[]", None),
         ("tools/list", r#"{"name":"x"}"#, None),
     ] {
-        let ask = Ask { method, params: Some(params), session: Some(&session), ..MODERN_ASK };
+        let params = Members::of(params);
+        let ask = Ask { method, params: params.as_ref(), session: Some(&session), ..MODERN_ASK };
         let mut expected = vec![format!("mcp-method: {method}")];
         expected.extend(name.map(|name| format!("mcp-name: {name}")));
         expected.push(format!("mcp-protocol-version: {MODERN}"));
-        assert_eq!(metadata(&ask), expected, "{method} {params}");
+        assert_eq!(metadata(&ask), expected, "{method} {name:?}");
     }
 }
 
@@ -123,7 +125,9 @@ fn values_are_spelt_so_that_they_survive_a_header() {
 fn mirrored(schema: &str, arguments: &str) -> Vec<String> {
     let wanted = ParamHeaders::of(schema).unwrap();
     let params = format!(r#"{{"name":"t","arguments":{arguments}}}"#);
-    let ask = Ask { method: "tools/call", params: Some(&params), param_headers: Some(&wanted), ..MODERN_ASK };
+    let params = Members::of(&params);
+    let ask =
+        Ask { method: "tools/call", params: params.as_ref(), param_headers: Some(&wanted), ..MODERN_ASK };
     metadata(&ask).into_iter().filter(|line| line.starts_with("mcp-param-")).collect()
 }
 

@@ -1,5 +1,6 @@
 //! One POST, and everything that comes back on it.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,8 +11,8 @@ use tokio::time::Instant;
 
 use super::shared::{Known, Session, Shared, Spoken};
 use super::stream;
-use crate::frame::{self, Frame, Message, Outcome};
-use crate::handshake::Era;
+use crate::frame::{self, Frame, Members, Message, Outcome};
+use crate::handshake::{Era, VERSION_IN_META};
 use crate::http::headers::{self, Ask};
 use crate::http::pool::Begun;
 use crate::http::verdict::{self, Asked, Call, Exchange, HEAD_SHOWN, Line, Verdict};
@@ -110,17 +111,18 @@ async fn post(
         }
         Message::Response { .. } => ("", None),
     };
-    let said = params.filter(|_| spoken.era == Era::Modern).and_then(version_said);
+    // Only a modern request says in headers what it says in its body.
+    let params = params.filter(|_| spoken.era == Era::Modern).and_then(Members::of);
+    let said = params.as_ref().and_then(version_said);
     let mirrors = shared.mirrors();
-    let tool =
-        if method == "tools/call" && !mirrors.is_empty() { params.and_then(tool_called) } else { None };
+    let tool = params.as_ref().filter(|_| method == "tools/call" && !mirrors.is_empty());
     let ours = headers::headers(&Ask {
         era: spoken.era,
         version: said.as_deref().or(spoken.version.as_deref()),
         method,
-        params,
+        params: params.as_ref(),
         session: spoken.session.as_ref(),
-        param_headers: tool.and_then(|tool| mirrors.get(&tool)),
+        param_headers: tool.and_then(|params| mirrors.get(&*params.string("name")?)),
     });
     let request = request(shared, Method::POST, ours, frame.text().clone(), ticket);
     let response = shared.pool.send(&request).await?;
@@ -278,9 +280,7 @@ pub(super) async fn look_for(shared: &Shared, spoken: &Spoken) -> Session {
 
 async fn ping(shared: &Shared, spoken: &Spoken) -> Session {
     let id = shared.next_ping();
-    let Ok(frame) = frame::parse(&frame::request(id, "ping", None), shared.limits) else {
-        return Session::Silent;
-    };
+    let frame = frame::request(id, "ping", None);
     let Ok((verdict, _)) = post(shared, &frame, spoken, Asked::Ping { id }, None).await else {
         return Session::Silent;
     };
@@ -322,26 +322,8 @@ pub(super) fn greeted(shared: &Shared, frame: &Frame, answer: &Frame) {
 }
 
 /// The version that a modern request names in its own words: its header must say the same.
-fn version_said(params: &str) -> Option<String> {
-    #[derive(serde::Deserialize)]
-    struct Params {
-        #[serde(rename = "_meta")]
-        meta: Option<Meta>,
-    }
-    #[derive(serde::Deserialize)]
-    struct Meta {
-        #[serde(rename = "io.modelcontextprotocol/protocolVersion")]
-        version: Option<String>,
-    }
-    serde_json::from_str::<Params>(params).ok()?.meta?.version
-}
-
-fn tool_called(params: &str) -> Option<String> {
-    #[derive(serde::Deserialize)]
-    struct Named {
-        name: String,
-    }
-    serde_json::from_str::<Named>(params).ok().map(|named| named.name)
+fn version_said<'a>(params: &Members<'a>) -> Option<Cow<'a, str>> {
+    Members::of(params.get("_meta")?.get())?.string(VERSION_IN_META)
 }
 
 fn is_json(headers: &HeaderMap) -> bool {

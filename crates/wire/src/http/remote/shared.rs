@@ -179,6 +179,9 @@ impl Shared {
 
     /// Our own headers and what every request carries. Nobody's configuration can take ours away.
     pub(super) fn with_fixed(&self, ours: HeaderMap) -> HeaderMap {
+        if self.fixed.is_empty() {
+            return ours;
+        }
         let mut all = self.fixed.clone();
         all.extend(ours);
         all
@@ -190,12 +193,10 @@ impl Carrier for Shared {
         if !self.greeted.load(Ordering::Acquire) {
             return Err(outgoing);
         }
-        // It is our own spelling of what was within the limits.
-        let limits = Limits { length: usize::MAX >> 1, ..self.limits };
-        let Ok(frame) = frame::parse(&outgoing.text, limits) else { return Err(outgoing) };
-        let Message::Request { id, .. } = frame.message() else { return Err(outgoing) };
+        let (frame, ticket) = outgoing.read(self.limits.depth)?;
+        let Message::Request { id, .. } = frame.message() else { return Err(Outgoing::frame(frame, ticket)) };
         let (id, rest) = (frame::number(id), self.rest.clone());
-        Ok(Exchange::new(Box::pin(exchange::run(self, frame, id, outgoing.ticket)), rest))
+        Ok(Exchange::new(Box::pin(exchange::run(self, frame, id, ticket)), rest))
     }
 }
 
