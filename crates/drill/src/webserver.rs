@@ -180,7 +180,7 @@ impl WebServer {
     }
 
     /// Until nobody holds an end of a connection that is over, or is about to be; not for ever.
-    pub(crate) async fn delivered(&self) {
+    pub async fn delivered(&self) {
         let delivered = async {
             while self.house.ends_one() || process::holds_a_dead_end(self.port()) {
                 tokio::time::sleep(Duration::from_millis(1)).await;

@@ -8,12 +8,12 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use linetender_core::{Delivery, Generation, Record, RecordStep, Safety};
-use linetender_wire::Seen;
 use linetender_wire::frame::{self, Frame, Message, Outcome};
 use linetender_wire::handshake::{Era, Eras, Greeting, Handshake, Hello, Next};
 use linetender_wire::http::Remote;
 use linetender_wire::seam::{self, Listener};
 use linetender_wire::stdio::{Child, Launch, Program, Reaper};
+use linetender_wire::{Detail, Seen};
 use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::clock::duration;
@@ -237,7 +237,7 @@ impl Link {
     }
 
     /// A sign of life: any correlated reply will do.
-    pub(crate) async fn probe(self: &Arc<Self>, hello: &Hello) -> bool {
+    pub(crate) async fn probe(self: &Arc<Self>, hello: &Hello) -> Probed {
         let answer = match self.era() {
             Era::Legacy => self.ask("ping", None),
             Era::Modern => {
@@ -245,11 +245,21 @@ impl Link {
                 self.ask("server/discover", Some(&params))
             }
         };
-        match answer {
-            Some(answer) => matches!(answer.await, Ok(Reply::Answer(_) | Reply::Unusable(_))),
-            None => false,
+        let Some(answer) = answer else { return Probed::Silent };
+        match answer.await {
+            Ok(Reply::Answer(_) | Reply::Unusable(_)) => Probed::Alive,
+            Ok(Reply::Lost(Lost { seen: Some(seen), .. })) if seen.is_local() => Probed::NotAsked(seen),
+            Ok(Reply::Lost(_)) | Err(_) => Probed::Silent,
         }
     }
+}
+
+/// What came of asking a server for a sign of life.
+pub(crate) enum Probed {
+    Alive,
+    Silent,
+    /// This machine could not ask, which says nothing about the server.
+    NotAsked(Detail),
 }
 
 /// A question of our own that was asked. Whoever drops it before its answer wants none: it is taken out, and cancelled.

@@ -19,7 +19,7 @@ use tokio::task::JoinSet;
 use crate::audience::Audience;
 use crate::catalogue::Catalogue;
 use crate::clock::Clock;
-use crate::dial::{Dial, DialNews, Link};
+use crate::dial::{Dial, DialNews, Link, Probed};
 use crate::dial_gate::{Counted, DialGate};
 use crate::ledger::Ledger;
 use crate::line;
@@ -53,7 +53,7 @@ pub(crate) enum Inbox {
 enum News {
     Dial(Generation, DialNews),
     Drained(Generation),
-    Probed(Generation, bool),
+    Probed(Generation, Probed),
     Closed(Generation, Pipe),
     /// The lists have been read, or could not be.
     Lists(Generation, Option<Catalogue>),
@@ -227,8 +227,9 @@ impl Running {
                 self.lost(generation, seen);
             }
             News::Drained(generation) => self.event(generation, Event::Drained),
-            News::Probed(generation, true) => self.event(generation, Event::ProbeAnswered),
-            News::Probed(generation, false) => self.event(generation, Event::ProbeFailed),
+            News::Probed(generation, Probed::Alive) => self.event(generation, Event::ProbeAnswered),
+            News::Probed(generation, Probed::Silent) => self.event(generation, Event::ProbeFailed),
+            News::Probed(generation, Probed::NotAsked(seen)) => self.lost(generation, Seen::clone(&seen)),
             News::Closed(generation, what) => {
                 let stderr = self.link(generation).map(|link| link.reach.stderr()).unwrap_or_default();
                 self.lost(generation, Seen::Closed { what, stderr });
@@ -424,8 +425,8 @@ impl Running {
         let Some(current) = &mut self.current else { return };
         let Some(link) = current.link.clone() else { return };
         current.tasks.spawn(async move {
-            let alive = link.probe(&hello).await;
-            let _ = news.send(News::Probed(generation, alive)).await;
+            let probed = link.probe(&hello).await;
+            let _ = news.send(News::Probed(generation, probed)).await;
         });
     }
 

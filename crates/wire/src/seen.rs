@@ -28,6 +28,11 @@ pub enum Seen {
         /// The system's words.
         reason: String,
     },
+    /// This machine could not open a connection: it has no descriptors or memory left.
+    NoSocket {
+        /// The system's words.
+        reason: String,
+    },
     /// The process ended.
     Exited {
         /// How.
@@ -124,7 +129,7 @@ impl Seen {
     pub fn cause(self) -> Cause<Detail> {
         let class = match &self {
             Self::NotRunnable { .. } => Class::Config,
-            Self::NoProcess { .. } => Class::Local,
+            Self::NoProcess { .. } | Self::NoSocket { .. } => Class::Local,
             Self::Exited { .. } | Self::ReaperDied => Class::Exit,
             Self::Closed { .. } | Self::Teardown { .. } => Class::Transport,
             Self::Handshake { .. } => Class::Handshake,
@@ -142,6 +147,11 @@ impl Seen {
             Some(after) => cause.with_retry_after(after),
             None => cause,
         }
+    }
+
+    /// Whether this machine was the reason, and not the server.
+    pub const fn is_local(&self) -> bool {
+        matches!(self, Self::NoProcess { .. } | Self::NoSocket { .. })
     }
 
     /// The last lines of stderr, if there are any.
@@ -163,6 +173,7 @@ impl fmt::Display for Seen {
                 write!(f, "cannot run {program}: {reason} (PATH searched: {searched})")
             }
             Self::NoProcess { reason } => write!(f, "this machine could not start a process: {reason}"),
+            Self::NoSocket { reason } => write!(f, "this machine could not open a connection: {reason}"),
             Self::Exited { exit, .. } => write!(f, "the server process {exit}"),
             Self::Closed { what: Pipe::Stdin, .. } => f.write_str("the server closed its input"),
             Self::Closed { what: Pipe::Stdout, .. } => f.write_str("the server closed its output"),
@@ -258,6 +269,11 @@ mod tests {
                 },
                 Class::Config,
                 "cannot run ./x: not executable",
+            ),
+            (
+                Seen::NoSocket { reason: "too many files".into() },
+                Class::Local,
+                "this machine could not open a connection: too many files",
             ),
             (
                 Seen::NoProcess { reason: "too many files".into() },

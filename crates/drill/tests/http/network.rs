@@ -1,10 +1,12 @@
-//! H01, H02b, H04: what lies between.
+//! H01, H02b, H04, O02: what lies between.
 
 use std::time::Duration;
 
 use linetender::{CallErrorKind, Era, Eras, Line, Server, Span};
 use linetender_drill::proxy::{Fault, Proxy};
 use linetender_drill::webserver::{Ending, Sockets};
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::kit::{ERAS, manners, web, web_with};
 use crate::look::{in_time, policy, speaks, stopwatch};
@@ -109,14 +111,36 @@ async fn h04_a_connection_that_went_stale_in_the_pool_is_not_noticed() {
         for number in 0..20 {
             // It answers, and closes the connection without having said so.
             web.call("early_close", &format!(r#"{{"nonce":"e{number}"}}"#)).await.unwrap();
-            let arguments = format!(r#"{{"nonce":"w{number}"}}"#);
-            match web.call("write", &arguments).await {
-                Ok(_) => assert_eq!(web.runs(&format!("w{number}")), 1),
-                // It was closed in the very moment in which it was used.
-                Err(error) => assert_eq!(error.delivery.name(), "unknown", "{error}"),
-            }
+            web.server.delivered().await;
+            web.call("write", &format!(r#"{{"nonce":"w{number}"}}"#)).await.unwrap();
+            assert_eq!(web.runs(&format!("w{number}")), 1);
         }
         assert_eq!(web.generation(), 1);
+        web.leaves_nothing().await;
+    }
+}
+
+#[tokio::test]
+async fn o02_without_descriptors_nothing_is_sent_and_no_server_pays_for_it() {
+    let quick = policy(|settings| {
+        settings.call.wait_for_line = Span::from_millis(300);
+        settings.backoff.cap = Span::from_millis(300);
+    });
+    for era in ERAS {
+        let web = web_with(manners(era), |server| server.policy(quick).eras(Eras::Only(era))).await;
+        web.works().await;
+        let (budget, limit) = (web.line.status().budget, getrlimit(Resource::Nofile));
+        setrlimit(Resource::Nofile, Rlimit { current: Some(3), ..limit }).unwrap();
+        web.server.end_connections(Ending::Reset);
+        let told = web.call("write", r#"{"nonce":"n"}"#).await;
+        in_time(web.line.wait_for(|now| !matches!(now.state, "up" | "suspect"))).await;
+        setrlimit(Resource::Nofile, limit).unwrap();
+        let error = told.unwrap_err();
+        speaks(&error);
+        assert_eq!(error.delivery.name(), "not executed", "{error}");
+        assert!(error.cause.contains("this machine could not open a connection: Too many open"), "{error}");
+        in_time(async { while web.line.call_tool("echo", "{}").await.is_err() {} }).await;
+        assert_eq!((web.line.status().budget, web.runs("n")), (budget, 0));
         web.leaves_nothing().await;
     }
 }

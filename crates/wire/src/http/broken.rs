@@ -35,6 +35,8 @@ pub enum Phase {
         /// It was said that there is no such host; else that may be known later.
         no_such_host: bool,
     },
+    /// This machine could not make a connection to anybody.
+    Machine,
     /// A connection was being made.
     Connect,
     /// The proxy was being asked for a tunnel.
@@ -95,7 +97,13 @@ impl Broken {
 
     /// What it is for the line, should the line end by it.
     pub fn seen(&self) -> Seen {
-        Seen::Unreachable { words: Redacted::head(&self.to_string(), 2 * SHOWN), config: self.is_config() }
+        match self.phase {
+            Phase::Machine => Seen::NoSocket { reason: self.words.to_string() },
+            _ => Seen::Unreachable {
+                words: Redacted::head(&self.to_string(), 2 * SHOWN),
+                config: self.is_config(),
+            },
+        }
     }
 }
 
@@ -105,6 +113,7 @@ impl Phase {
         match self {
             Self::Url => "address",
             Self::Dns { .. } => "name lookup",
+            Self::Machine => "this machine",
             Self::Connect => "connect",
             Self::Proxy { .. } => "proxy",
             Self::Tls { .. } => "TLS",

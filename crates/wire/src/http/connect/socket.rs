@@ -51,6 +51,9 @@ pub(super) async fn connect(host: &str, port: u16, waits: Waits) -> Result<Tcp, 
                     set_options(&stream);
                     return Ok(Tcp(stream));
                 }
+                Ok(Err(error)) if is_of_this_machine(&error) => {
+                    return Err(Broken::unsent(Phase::Machine, error));
+                }
                 Ok(Err(error)) => last = Some(format!("{address}: {error}")),
                 Err(_) => last = Some(format!("{address}: no answer in {:?}", waits.each)),
             }
@@ -67,11 +70,19 @@ async fn look_up(host: &str, port: u16, wait: Duration) -> Result<Vec<SocketAddr
     let late = || io::Error::new(io::ErrorKind::TimedOut, format!("no answer in {wait:?}"));
     match timeout(wait, tokio::net::lookup_host((host, port))).await.unwrap_or_else(|_| Err(late())) {
         Ok(addresses) => Ok(addresses.take(ADDRESSES_MOST).collect()),
+        Err(error) if is_of_this_machine(&error) => Err(Broken::unsent(Phase::Machine, error)),
         Err(error) => {
             let no_such_host = says_no_such_host(&error.to_string());
             Err(Broken::unsent(Phase::Dns { no_such_host }, format_args!("{host}: {error}")))
         }
     }
+}
+
+/// Whether it says something about this machine, and nothing about the other: that has done nothing to be charged for.
+fn is_of_this_machine(error: &io::Error) -> bool {
+    use rustix::io::Errno;
+    const OURS: [Errno; 4] = [Errno::MFILE, Errno::NFILE, Errno::NOBUFS, Errno::NOMEM];
+    Errno::from_io_error(error).is_some_and(|errno| OURS.contains(&errno))
 }
 
 /// The resolver's code is lost on its way through the standard library; its words are not.
