@@ -45,6 +45,8 @@ struct Lines {
     held: BTreeMap<Arc<str>, Line>,
     /// Lines that were taken out and are not closed yet.
     leaving: JoinSet<()>,
+    /// Where the lines of sessions stand, which close them when they end.
+    of_sessions: Vec<watch::Receiver<Status>>,
 }
 
 /// What became of a rig's lines: names, in order.
@@ -180,6 +182,18 @@ impl Rig {
         all
     }
 
+    /// Waits until the lines of sessions are closed, which is for those to begin. Whether none was left when the time was up.
+    pub async fn sessions_closed(&self, limit: Duration) -> bool {
+        let states = std::mem::take(&mut self.lines().of_sessions);
+        let all = async {
+            for mut state in states {
+                // If its tender is gone, so is the line.
+                let _ = state.wait_for(|now| now.state == "closed").await;
+            }
+        };
+        tokio::time::timeout(limit, all).await.is_ok()
+    }
+
     fn lines(&self) -> MutexGuard<'_, Lines> {
         self.lines.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -196,7 +210,13 @@ impl Rig {
         predecessor: Option<watch::Receiver<Status>>,
         remembered: Option<Remembered>,
     ) -> Line {
+        let of_session = agent.is_some();
         let line = Line::on(server, self.dial_gate.clone(), agent, predecessor, remembered, self.seeds);
+        if of_session {
+            let mut lines = self.lines();
+            lines.of_sessions.retain(|state| state.has_changed().is_ok());
+            lines.of_sessions.push(line.state());
+        }
         if let Some(holder) = &self.holder {
             holder.follow(&line);
         }

@@ -172,6 +172,8 @@ struct Open {
     caller: Caller,
     said: mpsc::Receiver<FromServer>,
     events: broadcast::Receiver<Event>,
+    /// Whether the line is over.
+    over: bool,
     questions: Questions,
     subscriptions: Subscriptions,
     /// What the agent was told of its server. It goes by that as long as it lives.
@@ -255,6 +257,7 @@ impl Session {
             caller,
             said,
             events,
+            over: false,
             questions: Questions::default(),
             subscriptions: Subscriptions::default(),
             promised: Arc::default(),

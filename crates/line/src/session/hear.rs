@@ -25,6 +25,8 @@ pub(super) enum Said {
     Server(FromServer),
     Changed(Kind),
     Round(Round),
+    /// The line is over for good: its server was taken away, or is another now.
+    Over,
 }
 
 impl Open {
@@ -32,11 +34,15 @@ impl Open {
         loop {
             tokio::select! {
                 Some(said) = self.said.recv() => return Said::Server(said),
-                event = self.events.recv() => match event {
+                event = self.events.recv(), if !self.over => match event {
                     Ok(Event::Changed(kind, _)) => return Said::Changed(kind),
                     Ok(_) | Err(RecvError::Lagged(_)) => {}
-                    Err(RecvError::Closed) => std::future::pending().await,
+                    Err(RecvError::Closed) => {
+                        self.over = true;
+                        return Said::Over;
+                    }
                 },
+                else => std::future::pending().await,
             }
         }
     }
@@ -53,6 +59,12 @@ impl Session {
             }
             Said::Changed(kind) => self.changed(kind).await,
             Said::Round(round) => self.ask(round).await,
+            Said::Over => {
+                let ends = self.open.as_mut().map(|open| open.subscriptions.end()).unwrap_or_default();
+                for text in ends {
+                    self.tell(text).await;
+                }
+            }
         }
     }
 
@@ -212,7 +224,7 @@ impl Session {
         let Round { method, params, answer } = round;
         // If too many are open the call is told by its sender being gone.
         if let Some(number) = open.questions.ask(Asker::Round(answer)) {
-            self.tell(frame::request(number, &method, params.as_deref())).await;
+            self.tell(frame::request(number, &method, params.as_deref()).text().clone()).await;
         }
     }
 }

@@ -69,6 +69,15 @@ impl Subscriptions {
         let tagged = |id| with_meta_member(Some(&plain), &format!(r#""{SUBSCRIPTION}":{id}"#));
         streams.map(|(id, _)| frame.with_params(&tagged(id))).collect()
     }
+
+    /// Nothing more will be told: each stream has its proper end, and whoever listened may listen anew.
+    // MCP 2026-07-28, "Subscriptions": a server that ends one SHOULD send its response.
+    pub(super) fn end(&mut self) -> Vec<Bytes> {
+        let ended = |id: &str| {
+            frame::reply(id, &format!(r#"{{"resultType":"complete","_meta":{{"{SUBSCRIPTION}":{id}}}}}"#))
+        };
+        self.0.drain().map(|(id, _)| ended(&id)).collect()
+    }
 }
 
 /// A notification of the stream that this request opened.
