@@ -341,6 +341,9 @@ impl Soak {
                 .findings
                 .push(format!("p99 under faults is {ratio:.2} of that without (at most {RATIO})"));
         }
+        if strict {
+            verdict.findings.extend(verdict.missing.iter().map(|what| format!("{what} was to be there too")));
+        }
         if !verdict.findings.is_empty() {
             eprintln!("what was written is kept in {}", house.keep().display());
         }
