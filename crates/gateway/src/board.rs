@@ -42,6 +42,7 @@ pub(crate) struct Board {
     pub(crate) all: Arc<View>,
     /// Each at its own.
     each: Vec<Arc<View>>,
+    keep_listed: bool,
 }
 
 /// Which address.
@@ -85,6 +86,7 @@ impl Board {
         Self {
             all: Arc::new(View::of(prefixed.collect(), settings)),
             each: plain.map(|route| Arc::new(View::of(vec![route], settings))).collect(),
+            keep_listed: settings.keep_listed,
         }
     }
 
@@ -98,6 +100,15 @@ impl Board {
         }
     }
 
+    /// Whether both are of the same servers.
+    pub(crate) fn is_of_same(&self, other: &Self) -> bool {
+        self.all.routes.iter().map(|route| route.berth.number).eq(other
+            .all
+            .routes
+            .iter()
+            .map(|route| route.berth.number))
+    }
+
     /// Whether the same is offered on both.
     pub(crate) fn offers_what(&self, other: &Self) -> bool {
         let same = |(one, other): (&Arc<View>, &Arc<View>)| one.offer == other.offer;
@@ -109,6 +120,12 @@ impl Board {
     /// The server of this name.
     pub(crate) fn berth(&self, name: &str) -> Option<&Arc<Berth>> {
         self.all.routes.iter().map(|route| &route.berth).find(|berth| berth.name() == name)
+    }
+
+    /// Whether an agent at this server's own door sees just what the server says: then nothing needs to be looked at. A line lists
+    /// what its server had while that is down.
+    pub(crate) fn is_open(&self, berth: &Berth) -> bool {
+        self.keep_listed && berth.entry.is_open()
     }
 
     /// The names of all servers.

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use linetender_wire::frame;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 /// After how many seconds whoever was refused for load may come back.
 pub(crate) const RETRY_AFTER: u64 = 1;
@@ -31,7 +31,7 @@ pub(crate) struct Failed {
     /// Whose it was, if that is known.
     server: Option<Box<str>>,
     /// What else a program may want to know.
-    more: Option<Box<(&'static str, Value)>>,
+    more: Map<String, Value>,
 }
 
 /// Whether it did.
@@ -50,7 +50,7 @@ impl Failed {
             ran: Ran::No,
             next_try,
             server: None,
-            more: None,
+            more: Map::new(),
         }
     }
 
@@ -65,13 +65,17 @@ impl Failed {
             Full::Session => "this session takes nothing more now",
         };
         let cause = format!("{much}; try again in {RETRY_AFTER} s");
-        let more = Some(Box::new(("retryAfter", RETRY_AFTER.into())));
-        Self { more, ..Self::before(7002, cause, "now") }
+        Self::before(7002, cause, "now").with("retryAfter", RETRY_AFTER)
     }
 
     /// It cannot be said, or nobody has, what it is about.
     pub(crate) fn unroutable(code: i32, cause: String, servers: &[&str]) -> Self {
-        Self { more: Some(Box::new(("servers", json!(servers)))), ..Self::before(code, cause, "never") }
+        Self::before(code, cause, "never").with("servers", servers)
+    }
+
+    /// It is not what can be taken here.
+    pub(crate) fn refused(code: i32, cause: &str, next_try: &'static str) -> Self {
+        Self::before(code, cause, next_try)
     }
 
     /// Its server was taken away before it was handed on.
@@ -97,6 +101,13 @@ impl Failed {
     fn under_way(cause: &str, next_try: &'static str) -> Self {
         let before = Self::before(7005, cause, next_try);
         Self { phase: "under way", ran: Ran::Unknown, ..before }
+    }
+
+    /// It says this too.
+    #[must_use]
+    pub(crate) fn with(mut self, name: &str, value: impl Into<Value>) -> Self {
+        self.more.insert(name.to_owned(), value.into());
+        self
     }
 
     /// It was for this server.
@@ -151,8 +162,8 @@ impl Failed {
         if let Some(server) = &self.server {
             data["server"] = (**server).into();
         }
-        if let Some(more) = &self.more {
-            data[more.0] = more.1.clone();
+        for (name, value) in &self.more {
+            data[name] = value.clone();
         }
         data
     }

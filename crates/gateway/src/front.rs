@@ -36,8 +36,9 @@ use crate::gateway::Gateway;
 use pulse::Pulse;
 use sessions::Sessions;
 
-/// How long it may take to write what agents are still to hear when the time is up.
-const LAST_WORDS: Duration = Duration::from_millis(500);
+/// How long it may take to tell agents what they are still to hear when the time is up: longer than an answer may take before
+/// its response begins, for whoever waits for that learns it from there on.
+const LAST_WORDS: Duration = Duration::from_millis(1500);
 
 /// What handlers share.
 pub(crate) struct Front {
@@ -47,6 +48,8 @@ pub(crate) struct Front {
     pulse: Pulse,
     /// Whether it is about to end: streams that would never end by themselves do so now.
     closing: watch::Receiver<bool>,
+    /// Whether the time for that is up: whatever is still under way is told so.
+    cut: watch::Sender<bool>,
 }
 
 /// Why serving ended.
@@ -75,6 +78,7 @@ pub async fn serve(
         sessions: Sessions::new(settings.sessions, Duration::from_millis(settings.session_idle)),
         pulse: Pulse::default(),
         closing,
+        cut: watch::Sender::new(false),
     });
     let mut tasks = JoinSet::new();
     tasks.spawn(sessions::sweep(Arc::clone(&front)));
@@ -96,6 +100,7 @@ pub async fn serve(
         () = &mut serving => Served::Finished,
         () = late => Served::Cut,
     };
+    front.cut.send_replace(true);
     front.sessions.end_all();
     if served == Served::Cut {
         // Streams have just ended, and whoever reads them is to see that.
@@ -106,16 +111,23 @@ pub async fn serve(
 
 fn router(front: Arc<Front>) -> Router {
     let mcp = posted(post::post).get(legacy::get).delete(legacy::delete);
-    let guarded = Router::new()
+    Router::new()
         .route("/mcp", mcp.clone())
         .route("/mcp/{name}", mcp)
-        .layer(axum::middleware::from_fn_with_state(Arc::clone(&front), guard::guard));
-    guarded.route("/healthz", get(health::healthz)).route("/readyz", get(health::readyz)).with_state(front)
+        .route("/healthz", get(health::healthz))
+        .route("/readyz", get(health::readyz))
+        .layer(axum::middleware::from_fn_with_state(Arc::clone(&front), guard::guard))
+        .with_state(front)
 }
 
 impl Front {
     /// Waits until it is about to end.
     async fn closes(&self) {
         let _ = self.closing.clone().wait_for(|closing| *closing).await;
+    }
+
+    /// Waits until the time to end is up.
+    async fn is_cut(&self) {
+        let _ = self.cut.subscribe().wait_for(|cut| *cut).await;
     }
 }

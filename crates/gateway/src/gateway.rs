@@ -124,7 +124,8 @@ impl Gateway {
                 let Some(inner) = inner.upgrade() else { return };
                 let made = Board::of(&berths, &inner.settings);
                 inner.board.send_if_modified(|board| {
-                    let differs = !made.offers_what(board);
+                    // Whoever applied another config meanwhile has made a board of other servers.
+                    let differs = made.is_of_same(board) && !made.offers_what(board);
                     if differs {
                         *board = Arc::new(made);
                     }
@@ -165,8 +166,7 @@ impl Gateway {
         match door {
             Door::One(name) => {
                 let berth = board.berth(name).ok_or(NoAgent::Nowhere)?;
-                // Where nothing is hidden, nothing needs to be looked at.
-                if berth.entry.is_open() {
+                if board.is_open(berth) {
                     self.pipe(berth, stay).ok_or(NoAgent::Full)
                 } else {
                     Ok(mux::open(self.clone(), door.clone(), stay))
@@ -190,9 +190,11 @@ impl Gateway {
         }
     }
 
-    /// Closes every line. Whether nothing was left when the time was up.
+    /// Closes every line; those of agents that had their own are closed by their ends. Whether nothing was left when the time
+    /// was up.
     pub async fn shutdown(&self, limit: Duration) -> bool {
-        self.0.rig.shutdown(limit).await
+        let (shared, own) = tokio::join!(self.0.rig.shutdown(limit), self.0.rig.sessions_closed(limit));
+        shared && own
     }
 }
 

@@ -24,7 +24,7 @@ use linetender_wire::frame::{self, Frame, Message};
 pub(crate) use acts::request_id;
 pub(crate) use once::{Answer, ask};
 pub(crate) use results::error_code;
-pub(crate) use run::open;
+pub(crate) use run::{LAST_ANSWERS, open};
 
 use crate::board::View;
 use crate::failed::{Failed, Full};
@@ -179,7 +179,8 @@ impl State {
     /// The agent wants no answer any more, or to hear no more.
     fn cancelled(&mut self, frame: &Frame, params: Option<&str>) -> Vec<Act> {
         let Some(id) = acts::request_id(params) else { return Vec::new() };
-        let on = match self.running.get(id) {
+        // It is not answered any more, so nothing else would end it.
+        let on = match self.running.remove(id) {
             Some(running) => vec![running.to],
             None => self.listens.end(id),
         };
@@ -247,6 +248,15 @@ impl State {
         let failed = Failed::taken_away().of(Some(server));
         let gone = self.running.extract_if(|_, running| running.to == from);
         gone.map(|(id, running)| Act::Tell(failed.reply(&id, &running.method, modern))).collect()
+    }
+
+    /// Nothing that is under way is waited for any longer: whoever asked is told, and whoever was asked.
+    pub(crate) fn cut(&mut self) -> Vec<Act> {
+        let (modern, failed) = (self.is_modern(), Failed::cut());
+        let told: Vec<_> = (self.running.iter())
+            .map(|(id, running)| Act::Tell(failed.reply(id, &running.method, modern)))
+            .collect();
+        told.into_iter().chain(self.gone()).collect()
     }
 
     /// The agent is gone, and wants no answers any more.

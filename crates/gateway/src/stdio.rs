@@ -18,8 +18,8 @@ const DEPTH: usize = 128;
 /// Answers of our own that wait to be written; the agent is not read while they do.
 const REFUSALS: usize = 16;
 
-/// How long calls under way may still be answered after the agent stopped asking.
-const LAST_ANSWERS: Duration = Duration::from_secs(5);
+/// How long it may take to write what the agent is still to hear.
+const LAST_WORDS: Duration = Duration::from_secs(1);
 
 /// Serves all servers to one agent on these pipes, until it goes or `stop`.
 pub async fn serve<R, W>(gateway: &Gateway, input: R, mut output: W, stop: impl Future<Output = ()>) -> Ended
@@ -52,10 +52,8 @@ where
         ended = &mut write => return ended,
         () = stop => Ended::Stopped,
     };
-    // An agent that only stopped asking still hears what it asked for.
-    if ended == Ended::AgentGone {
-        let _ = tokio::time::timeout(LAST_ANSWERS, write).await;
-    }
+    // Whoever stopped asking, or is not heard any more, still hears what it asked for.
+    let _ = tokio::time::timeout(mux::LAST_ANSWERS + LAST_WORDS, write).await;
     ended
 }
 

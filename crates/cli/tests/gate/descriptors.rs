@@ -46,8 +46,10 @@ async fn o02_without_descriptors_it_waits_and_no_server_pays_for_it() {
     // It keeps what it has, and gets nothing more: not even in the place of what it gives back.
     allow(serving.pid(), 3);
     let idle = TcpStream::connect(gate.web.address).await.unwrap();
-    eventually("no more descriptors", async || gate.log().contains("could not be accepted").then_some(()))
-        .await;
+    eventually("no more descriptors", async || {
+        gate.log().contains("no connection can be accepted").then_some(())
+    })
+    .await;
     let before = processor(serving.pid());
     kill("-9", server);
     let answer = under_way.last().await;

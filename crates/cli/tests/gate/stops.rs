@@ -1,5 +1,6 @@
 //! Killed, and told to stop.
 
+use std::cell::Cell;
 use std::time::{Duration, Instant};
 
 use http::Method;
@@ -7,7 +8,7 @@ use serde_json::{Value, json};
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 
-use crate::caller::{Caller, text};
+use crate::caller::{Caller, is_answered, text};
 use crate::kit::{Gate, eventually};
 use crate::look::{kill, unique};
 
@@ -55,7 +56,7 @@ async fn g01_killed_under_load_it_leaves_nothing_and_nothing_is_sent_again() {
     let after = gate.web.agent("/mcp").await;
     for server in ["old", "new"] {
         let answer = after.call(&format!("{server}__write"), json!({ "nonce": unique() })).await;
-        assert!(answer["result"].get("isError").is_none(), "{answer}");
+        assert!(is_answered(&answer), "{answer}");
     }
     assert!(begun.elapsed() < Duration::from_secs(2), "{:?}", begun.elapsed());
     assert_eq!(before.request(1, "ping", json!({})).await.status, 404, "agents begin a new session then");
@@ -77,16 +78,26 @@ async fn g02_told_to_stop_it_takes_nobody_new_and_ends_its_streams_well() {
     // Its response has begun when it is told to stop.
     let mut under_way = agent.request(1, "tools/call", sleep(1000)).await;
     under_way.event().await.unwrap();
+    let answered = Cell::new(false);
     let begun = Instant::now();
     kill("-TERM", serving.pid());
     // It would never end by itself; that its lists have been read may still be on it.
     while own.event().await.is_some() {}
     assert_eq!(listens.event().await.unwrap().data["result"]["resultType"], "complete");
     assert!(listens.event().await.is_none());
-    eventually("a closed door", async || TcpStream::connect(gate.web.address).await.is_err().then_some(()))
+    let shut = async {
+        eventually("a closed door", async || {
+            TcpStream::connect(gate.web.address).await.is_err().then_some(())
+        })
         .await;
-    let answer = under_way.last().await;
-    assert!(text(&answer).contains("1000"), "it was answered: {answer}");
+        assert!(!answered.get(), "it was shut while somebody was still served");
+    };
+    let served = async {
+        let answer = under_way.last().await;
+        answered.set(true);
+        assert!(text(&answer).contains("1000"), "it was answered: {answer}");
+    };
+    tokio::join!(shut, served);
     let status = serving.ended().await;
     assert!(status.success(), "{status}");
     assert!(begun.elapsed() < Duration::from_millis(1500), "before its time was up: {:?}", begun.elapsed());
@@ -99,20 +110,23 @@ async fn g02_what_does_not_end_is_cut_when_the_time_is_up() {
     let gate = Gate::new(TWO);
     let mut serving = gate.serves().await;
     let agent = gate.web.agent("/mcp").await;
-    let hang = json!({ "name": "old__hang", "arguments": {} });
-    let mut hung = agent.request(1, "tools/call", hang).await;
-    hung.event().await.unwrap();
+    let hang = |name: &str| json!({ "name": name, "arguments": {} });
+    let progress = json!({ "name": "old__hang", "arguments": {}, "_meta": { "progressToken": 1 } });
+    let mut hung = vec![agent.request(1, "tools/call", hang("old__hang")).await];
+    for (path, params) in [("/mcp", hang("old__hang")), ("/mcp/old", hang("hang")), ("/mcp", progress)] {
+        hung.push(gate.web.modern(path, "tools/call", params).await);
+    }
     let begun = Instant::now();
     kill("-TERM", serving.pid());
-    let mut last = Value::Null;
-    while let Some(event) = hung.event().await {
-        last = event.data;
+    for stream in &mut hung {
+        let mut last = Value::Null;
+        while let Some(event) = stream.event().await {
+            last = event.data;
+        }
+        let data = &last["error"]["data"];
+        assert_eq!((&data["phase"], &data["delivery"]), (&json!("under way"), &json!("unknown")), "{last}");
     }
     let cut = begun.elapsed();
-    assert!(
-        last["result"].get("isError").is_none_or(|is| *is == true),
-        "nobody says that it was answered: {last}"
-    );
     serving.ended().await;
     // The time to drain, and then what polite servers take to end.
     assert!(

@@ -58,6 +58,7 @@ impl Bounded {
 
     /// The next one, as soon as there is room.
     pub(super) async fn accept(&self) -> (Connection, SocketAddr) {
+        let mut told = false;
         loop {
             let Ok(place) = Arc::clone(&self.room).acquire_owned().await else {
                 // The semaphore is never closed; a door that lets nobody in is what that would mean.
@@ -69,13 +70,23 @@ impl Bounded {
                     let _ = stream.set_nodelay(true);
                     return (Connection { stream, stirs: Stirs::default(), _place: place }, from);
                 }
+                Err(error) if is_of_the_peer(&error) => {}
                 Err(error) => {
-                    tracing::warn!(%error, "a connection could not be accepted");
+                    // It may be so for hours, and one line says it all.
+                    if !std::mem::replace(&mut told, true) {
+                        tracing::warn!(%error, "no connection can be accepted for now");
+                    }
                     tokio::time::sleep(BREATH).await;
                 }
             }
         }
     }
+}
+
+/// Whoever came went again before it was let in: that is nobody else's business.
+fn is_of_the_peer(error: &io::Error) -> bool {
+    use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset};
+    matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset)
 }
 
 impl AsyncRead for Connection {

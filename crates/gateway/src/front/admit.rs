@@ -2,15 +2,13 @@
 
 use axum::response::Response;
 use http::{HeaderMap, HeaderName, StatusCode};
-use linetender::Members;
-use linetender_wire::handshake::MODERN;
+use linetender_wire::frame::Members;
+use linetender_wire::handshake::{MODERN, VERSION_IN_META};
 use linetender_wire::http::headers::{METHOD, NAME, PROTOCOL_VERSION, decode};
-use serde_json::json;
 use serde_json::value::RawValue;
 
-use super::post::VERSION;
 use super::reply;
-use crate::splice::string;
+use crate::failed::Failed;
 
 /// What a request has to say of its client.
 const CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
@@ -38,25 +36,20 @@ pub(super) fn admit<'a>(
     // MCP 2026-07-28, "Request Metadata": both MUST be there.
     let params = params.and_then(Members::of);
     let meta = params.as_ref().and_then(|params| Members::of(params.get("_meta")?.get()));
-    let version = meta.as_ref().and_then(|meta| string(meta.get(VERSION)));
+    let version = meta.as_ref().and_then(|meta| meta.string(VERSION_IN_META));
     let client = meta.as_ref().and_then(|meta| meta.get(CLIENT)).map(RawValue::get);
     let capabilities = meta.and_then(|meta| meta.get(CAPABILITIES));
     let capabilities = capabilities.is_some_and(|value| value.get().starts_with('{'));
     let Some(version) = version.filter(|_| capabilities) else {
-        return bad(-32602, &format!("{VERSION} and {CAPABILITIES} have to be in _meta"));
+        return bad(-32602, &format!("{VERSION_IN_META} and {CAPABILITIES} have to be in _meta"));
     };
     // MCP 2026-07-28, Streamable HTTP, "Server Validation": headers MUST say what the body says.
     agree(headers, &PROTOCOL_VERSION, Some(&version), id)?;
     if version != MODERN {
-        let data = json!({ "supported": [MODERN], "requested": version });
-        let words = "this version is not supported";
-        return Err(Box::new(reply::error_with(
-            StatusCode::BAD_REQUEST,
-            id,
-            UNSUPPORTED_VERSION,
-            words,
-            &data,
-        )));
+        let failed = Failed::refused(UNSUPPORTED_VERSION, "this version is not supported", "never")
+            .with("supported", [MODERN].as_slice())
+            .with("requested", &*version);
+        return Err(Box::new(reply::json(StatusCode::BAD_REQUEST, failed.error(id))));
     }
     agree(headers, &METHOD, Some(method), id)?;
     let named = match method {
@@ -65,7 +58,7 @@ pub(super) fn admit<'a>(
         _ => None,
     };
     if let Some(member) = named {
-        let name = params.and_then(|params| string(params.get(member)));
+        let name = params.and_then(|params| params.string(member));
         agree(headers, &NAME, name.as_deref(), id)?;
     }
     if REMOVED.contains(&method) {

@@ -39,7 +39,7 @@ pub(super) async fn post(front: Arc<Front>, door: Door, headers: &HeaderMap, fra
         Message::Request { id, .. } => Some(id.to_owned()),
         Message::Notification { .. } | Message::Response { .. } => None,
     });
-    match (session.take(frames).await, id) {
+    match (session.take(&frames).await, id) {
         (Taken::Noted, _) => reply::accepted(),
         (Taken::Full, id) => reply::busy(id.as_deref().unwrap_or("null"), Full::Session, &door),
         (Taken::Tape(tape), _) => answered(front, session, tape).await,
@@ -72,7 +72,7 @@ async fn initialize(front: &Arc<Front>, door: Door, frame: &Frame, id: &str) -> 
     let Some(session) = front.sessions.open(door.clone(), berth, agent) else {
         return reply::busy(id, Full::Sessions, &door);
     };
-    let Taken::Tape(tape) = session.take(vec![frame.clone()]).await else {
+    let Taken::Tape(tape) = session.take(std::slice::from_ref(frame)).await else {
         front.sessions.end(&session.id);
         return reply::busy(id, Full::Session, &door);
     };
@@ -99,19 +99,22 @@ async fn initialize(front: &Arc<Front>, door: Door, frame: &Frame, id: &str) -> 
 /// The session that a request belongs to.
 // MCP 2025-11-25, "Session Management": 400 without one, 404 for one that is no more.
 fn find(front: &Front, door: &Door, headers: &HeaderMap) -> Result<Arc<Session>, Box<Response>> {
-    let refuse = |status, words: &str| Err(Box::new(reply::error(status, "null", -32600, words)));
+    let refuse = |status, code, words: &str| {
+        let failed = Failed::refused(code, words, "now").of(door.server());
+        Err(Box::new(reply::json(status, failed.error("null"))))
+    };
     let text = |name| headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok());
     if text(PROTOCOL_VERSION).is_some_and(|version| !VERSIONS.contains(&version)) {
-        return refuse(StatusCode::BAD_REQUEST, "this protocol version is not supported");
+        return refuse(StatusCode::BAD_REQUEST, -32600, "this protocol version is not supported");
     }
     let Some(id) = text(SESSION_ID) else {
-        return refuse(StatusCode::BAD_REQUEST, "a session begins with initialize; this names none");
+        return refuse(StatusCode::BAD_REQUEST, -32600, "a session begins with initialize; this names none");
     };
     match front.sessions.find(id).filter(|session| session.door == *door) {
         Some(session) if session.is_current(front) => Ok(session),
         _ => {
             let words = "there is no such session (any more); begin a new one with initialize";
-            Err(Box::new(reply::error(StatusCode::NOT_FOUND, "null", -32001, words)))
+            refuse(StatusCode::NOT_FOUND, -32001, words)
         }
     }
 }

@@ -1,5 +1,6 @@
 //! A modern request stands by itself: its answer is its response, and hanging up takes it back.
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -44,7 +45,7 @@ pub(super) async fn answer(front: Arc<Front>, door: Door, head: &Parts, frame: F
         Err(refused) => return *refused,
     };
     if let Some(answer) = front.gateway.ask(&door, &frame, who) {
-        return alone(answer).await;
+        return alone(answer, || Waits { front, door, id: id.into() }).await;
     }
     let agent = match front.gateway.agent(&door, Stay::Request(who)) {
         Ok(agent) => agent,
@@ -67,23 +68,40 @@ pub(super) async fn answer(front: Arc<Front>, door: Door, head: &Parts, frame: F
     }
 }
 
+/// Whose an answer is that takes its time.
+struct Waits {
+    front: Arc<Front>,
+    door: Door,
+    id: Box<str>,
+}
+
 /// An answer for which nobody has to be kept: whoever hangs up drops it, which takes it back.
 #[expect(clippy::disallowed_methods, reason = "it ends with the response that it writes")]
-async fn alone(mut answer: mux::Answer) -> Response {
+async fn alone(mut answer: mux::Answer, waits: impl FnOnce() -> Waits) -> Response {
     if let Ok(Replied { text, error }) = tokio::time::timeout(QUIET, &mut answer).await {
         return reply::answer(status(error), text);
     }
     let (out, body) = body::stream();
-    tokio::spawn(late(answer, out));
+    let Waits { front, door, id } = waits();
+    let cut = async move {
+        front.is_cut().await;
+        Failed::cut().of(door.server()).error(&id)
+    };
+    tokio::spawn(late(answer, cut, out));
     reply::events(body)
 }
 
-/// Carries an answer that takes its time into the response, unless nobody reads that.
-async fn late(mut answer: mux::Answer, out: mpsc::Sender<Bytes>) {
+/// Carries an answer that takes its time into the response, unless nobody reads that, or the time for it is up.
+async fn late(mut answer: mux::Answer, cut: impl Future<Output = Bytes>, out: mpsc::Sender<Bytes>) {
+    let mut cut = pin!(cut);
     loop {
         tokio::select! {
             Replied { text, .. } = &mut answer => {
                 let _ = out.send(sse::event(None, text.whole())).await;
+                return;
+            }
+            text = &mut cut => {
+                let _ = out.send(sse::event(None, text)).await;
                 return;
             }
             () = out.closed() => return,
@@ -125,9 +143,13 @@ impl Exchange {
                     Some(text) => tape.push(text),
                     None => {
                         over = true;
-                        tape.finish(Failed::cut().of(self.door.server()).error(&self.id));
+                        tape.finish(self.cut());
                     }
                 },
+                () = front.is_cut(), if !over => {
+                    over = true;
+                    tape.finish(self.cut());
+                }
                 next = next => match next {
                     Some((room, (at, There::Message(text)))) => {
                         number = at;
@@ -161,6 +183,10 @@ impl Exchange {
         );
         self.answered |= answer;
         answer
+    }
+
+    fn cut(&self) -> Bytes {
+        Failed::cut().of(self.door.server()).error(&self.id)
     }
 
     /// The proper end of a stream, and how much of it was lost because nobody read it.
@@ -214,7 +240,7 @@ mod tests {
         // Room for less than is said in the meantime.
         let (out, mut unread) = mpsc::channel(2);
         let mut tasks = tokio::task::JoinSet::new();
-        tasks.spawn(late(answer, out));
+        tasks.spawn(late(answer, std::future::pending(), out));
         tokio::time::timeout(KEEPALIVE * 11, ended).await.expect("it goes by its own time").unwrap();
         let mut last = Bytes::new();
         while let Some(piece) = unread.recv().await {

@@ -6,8 +6,6 @@ use bytes::Bytes;
 use http::StatusCode;
 use http::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, HeaderValue, RETRY_AFTER};
 use linetender::session::Text;
-use linetender_wire::frame;
-use serde_json::json;
 
 use super::body;
 use crate::board::Door;
@@ -34,22 +32,9 @@ fn of(status: StatusCode, body: Body) -> Response {
     response
 }
 
-/// A JSON-RPC error of ours.
+/// A request that cannot be taken as it is.
 pub(super) fn error(status: StatusCode, id: &str, code: i32, words: &str) -> Response {
-    error_with(status, id, code, words, &json!({ "source": "linetender" }))
-}
-
-/// The same, with something to act on.
-pub(super) fn error_with(
-    status: StatusCode,
-    id: &str,
-    code: i32,
-    words: &str,
-    data: &serde_json::Value,
-) -> Response {
-    let message = format!("linetender: {words}");
-    let error = json!({ "code": code, "message": message, "data": data });
-    json(status, frame::error_reply(id, &error.to_string()))
+    json(status, Failed::refused(code, words, "never").error(id))
 }
 
 /// Taken note of.

@@ -5,9 +5,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
-use linetender::Members;
 use linetender::session::Agent;
-use linetender_wire::frame::{self, Frame, Message};
+use linetender_wire::frame::{self, Frame, Members, Message};
 use linetender_wire::queue;
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
@@ -15,10 +14,12 @@ use tokio::time::Instant;
 use super::Front;
 use super::tape::Tape;
 use crate::board::Door;
+use crate::failed::{Failed, Full};
 use crate::mux::request_id;
 
-/// Streams of POSTs that can still be resumed.
+/// Streams of POSTs that can still be resumed, and what those that are over may weigh.
 const KEPT: usize = 64;
+const KEPT_BYTES: usize = 16 * 1024 * 1024;
 
 /// How long a session that takes nothing is waited for.
 const HAND_OVER: Duration = Duration::from_secs(5);
@@ -99,18 +100,23 @@ impl Session {
         self.desk().calls.is_empty()
     }
 
-    /// Hands what the agent said to its servers.
-    pub(super) async fn take(&self, frames: Vec<Frame>) -> Taken {
-        let tape = self.expect(&frames);
-        for frame in frames {
-            let handed = tokio::time::timeout(HAND_OVER, self.to.send(frame.text().clone())).await;
-            if !matches!(handed, Ok(Ok(()))) {
-                if let Some(tape) = &tape {
-                    self.desk().give_up(tape);
-                }
-                return Taken::Full;
+    /// Hands what the agent said to its servers. What cannot be handed over is told of on the stream of the rest.
+    pub(super) async fn take(&self, frames: &[Frame]) -> Taken {
+        let tape = self.expect(frames);
+        let mut left = Unhanded { session: self, frames };
+        while !left.frames.is_empty() {
+            let some = left.frames.len().min(self.to.max_capacity());
+            let room = tokio::time::timeout(HAND_OVER, self.to.reserve_many(some)).await;
+            let Ok(Ok(room)) = room else { break };
+            let (now, rest) = left.frames.split_at(some);
+            for (room, frame) in room.zip(now) {
+                room.send(frame.text().clone());
+                self.withdraw(frame);
             }
-            self.withdraw(&frame);
+            left.frames = rest;
+        }
+        if !frames.is_empty() && left.frames.len() == frames.len() {
+            return Taken::Full;
         }
         tape.map_or(Taken::Noted, Taken::Tape)
     }
@@ -225,12 +231,19 @@ impl Session {
         }
     }
 
-    /// It is over: everybody who reads learns it.
+    /// It is over: everybody who reads learns it, and what is under way is told of.
     pub(super) fn end(&self) {
         self.over.send_replace(true);
-        let desk = self.desk();
+        let mut desk = self.desk();
         desk.own.end();
-        desk.calls.values().for_each(|tape| tape.end());
+        let cut = Failed::cut().of(self.door.server());
+        let calls: Vec<_> = desk.calls.drain().collect();
+        for (id, tape) in &calls {
+            tape.push(cut.error(id));
+        }
+        for (_, tape) in calls {
+            tape.end();
+        }
     }
 
     pub(super) fn begins_reading(&self, tape: &Arc<Tape>) {
@@ -238,10 +251,8 @@ impl Session {
         desk.readers += 1;
         desk.used = Instant::now();
         if tape.number != OWN && !desk.kept.iter().any(|kept| Arc::ptr_eq(kept, tape)) {
-            if desk.kept.len() >= KEPT {
-                desk.kept.pop_front();
-            }
             desk.kept.push_back(Arc::clone(tape));
+            desk.trim();
         }
     }
 
@@ -249,15 +260,54 @@ impl Session {
         let mut desk = self.desk();
         desk.readers -= 1;
         desk.used = Instant::now();
+        desk.trim();
+    }
+
+    /// Forgets streams that were read to their end, if nobody came back for them for so long.
+    pub(super) fn forget_read(&self, since: Duration) {
+        let mut desk = self.desk();
+        if desk.readers == 0 && desk.used.elapsed() >= since {
+            desk.kept.retain(|tape| !tape.is_read());
+        }
+    }
+}
+
+/// What is not handed over yet. Dropped, it never will be, also because the agent did not wait.
+struct Unhanded<'a> {
+    session: &'a Session,
+    frames: &'a [Frame],
+}
+
+impl Drop for Unhanded<'_> {
+    fn drop(&mut self) {
+        let full = Failed::full(Full::Session).of(self.session.door.server());
+        for frame in self.frames {
+            if let Message::Request { id, .. } = frame.message()
+                && let Some(refused) = parsed(&full.error(id))
+            {
+                self.session.hear(&refused);
+            }
+        }
     }
 }
 
 impl Desk {
-    /// Nothing of what this stream waits for will come.
-    fn give_up(&mut self, tape: &Arc<Tape>) {
-        self.calls.retain(|_, of| !Arc::ptr_eq(of, tape));
-        let Self { calls, tokens, .. } = self;
-        tokens.retain(|_, id| calls.contains_key(id));
+    /// Streams that are over are kept for those who did not get their end; not too many, and not too much.
+    fn trim(&mut self) {
+        let mut left = KEPT_BYTES;
+        // The newest is the one that is missed if any is.
+        let fits = |tape: &Arc<Tape>| {
+            let weighs = tape.weighs();
+            let fits = weighs <= left || !tape.is_over();
+            left = left.saturating_sub(weighs);
+            fits
+        };
+        let keeps: Vec<bool> = self.kept.iter().rev().map(fits).collect();
+        let mut keeps = keeps.into_iter().rev();
+        self.kept.retain(|_| keeps.next().unwrap_or(true));
+        if self.kept.len() > KEPT {
+            self.kept.pop_front();
+        }
     }
 }
 

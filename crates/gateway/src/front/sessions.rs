@@ -14,6 +14,9 @@ use crate::board::Door;
 /// How often unused sessions are looked for, at the least.
 const SWEEP: Duration = Duration::from_secs(60);
 
+/// How long a stream that was read to its end is kept all the same: its last bytes may have been lost on their way.
+const RESUMED: Duration = Duration::from_secs(60);
+
 /// The sessions.
 pub(super) struct Sessions {
     table: Mutex<Table>,
@@ -73,6 +76,7 @@ impl Sessions {
     fn sweep(&self, front: &Front) {
         let unused: Vec<_> = {
             let table = self.table();
+            table.open.values().for_each(|session| session.forget_read(RESUMED));
             let over = |session: &&Arc<Session>| {
                 session.is_idle(self.idle) || (session.is_quiet() && !session.is_current(front))
             };

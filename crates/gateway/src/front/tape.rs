@@ -83,6 +83,21 @@ impl Tape {
         kept.over && kept.oldest == 1 && kept.messages.is_empty()
     }
 
+    pub(super) fn is_over(&self) -> bool {
+        self.kept().over
+    }
+
+    /// Whether it is over, and somebody has read all of it.
+    pub(super) fn is_read(&self) -> bool {
+        let kept = self.kept();
+        kept.over && kept.read + 1 >= kept.oldest + kept.messages.len() as u64
+    }
+
+    /// How many bytes of it are kept.
+    pub(super) fn weighs(&self) -> usize {
+        self.kept().bytes
+    }
+
     /// Waits until there is anything on it.
     pub(super) async fn begins(&self) {
         let mut added = self.added.subscribe();
@@ -119,7 +134,8 @@ impl Tape {
 
     fn look(&self, number: u64) -> Option<(u64, There)> {
         let mut kept = self.kept();
-        let next = number + 1;
+        // An event that never was is named by whoever likes to.
+        let next = number.saturating_add(1);
         if next < kept.oldest {
             return Some((kept.oldest - 1, There::Missed(kept.oldest - next)));
         }
@@ -165,6 +181,7 @@ mod tests {
         assert_eq!((number, there), (3, There::Message("c".into())));
         tape.end();
         assert_eq!(tape.behind(3).await, (3, There::End));
+        assert_eq!(tape.behind(u64::MAX).await, (u64::MAX, There::End), "nobody was told of such an event");
     }
 
     #[tokio::test]

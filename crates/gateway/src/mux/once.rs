@@ -18,8 +18,7 @@ pub(crate) type Answer = Pin<Box<dyn Future<Output = Replied> + Send>>;
 pub(crate) fn ask(board: &Board, door: &Door, frame: &Frame, of: Who) -> Option<Answer> {
     let view = board.view(door)?;
     match (door, &*view.routes) {
-        // Where nothing is hidden, nothing needs to be looked at.
-        (Door::One(_), [route]) if route.berth.entry.is_open() => {
+        (Door::One(_), [route]) if board.is_open(&route.berth) => {
             Some(Box::pin(session::ask(&route.berth.line, frame, of.0)?))
         }
         _ => routed(view, frame, of),

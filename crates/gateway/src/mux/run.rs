@@ -27,8 +27,8 @@ const FROM_AGENT: usize = 64;
 /// How deep a message may be nested.
 const DEPTH: usize = 128;
 
-/// How long calls under way may still be answered after the agent stopped asking.
-const LAST_ANSWERS: Duration = Duration::from_secs(5);
+/// How long calls under way may still be answered after the agent stopped asking, if the settings leave them so much.
+pub(crate) const LAST_ANSWERS: Duration = Duration::from_secs(5);
 
 /// A way to one server.
 struct Pipe {
@@ -86,14 +86,19 @@ impl Mux {
         }
     }
 
-    /// An agent that only stopped asking still hears what it asked for; one that is gone does not listen either.
+    /// An agent that only stopped asking still hears what it asked for, or that it cannot be waited for; one that is gone does
+    /// not listen either.
     async fn last_answers(mut self) {
-        let end = tokio::time::Instant::now() + LAST_ANSWERS;
+        let drain = Duration::from_millis(self.gateway.settings().drain);
+        let end = tokio::time::Instant::now() + drain.min(LAST_ANSWERS);
         while !self.state.is_idle() {
             tokio::select! {
                 (to, text) = next(&mut self.pipes) => self.line_said(to, text).await,
                 () = self.to_agent.closed() => return self.gone().await,
-                () = tokio::time::sleep_until(end) => return,
+                () = tokio::time::sleep_until(end) => {
+                    let acts = self.state.cut();
+                    return self.act(acts).await;
+                }
             }
         }
     }
@@ -111,6 +116,7 @@ impl Mux {
                     let acts = self.state.agent_said(&frame, &self.view);
                     self.act(acts).await;
                 }
+                self.sweep();
             }
             Err(bad) => {
                 let error = serde_json::json!({ "code": -32600, "message": format!("the message is {bad}") });

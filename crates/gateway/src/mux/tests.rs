@@ -125,8 +125,23 @@ async fn a_cancellation_goes_where_its_request_went() {
     assert_eq!(state.agent_said(&cancel, &view), [Act::IfOpen(1, cancel.text().clone())]);
     let unknown = said(r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":6}}"#);
     assert_eq!(state.agent_said(&unknown, &view), []);
+    assert!(state.is_idle(), "nobody waits for what was taken back");
+    state.agent_said(&request(&json!(7), "tools/call", &json!({ "name": "b__t" })), &view);
     let left = state.gone();
-    assert!(matches!(&*left, [Act::IfOpen(1, text)] if read(text)["params"]["requestId"] == 5), "{left:?}");
+    assert!(matches!(&*left, [Act::IfOpen(1, text)] if read(text)["params"]["requestId"] == 7), "{left:?}");
+}
+
+#[tokio::test]
+async fn who_takes_much_back_is_served_on() {
+    let view = view();
+    let mut state = legacy(&view);
+    for id in 0..2 * super::OPEN {
+        let asked = request(&json!(id), "tools/call", &json!({ "name": "a__t" }));
+        assert!(matches!(&*state.agent_said(&asked, &view), [Act::Ask { .. }]), "{id}");
+        let cancel =
+            json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": id } });
+        state.agent_said(&said(&cancel.to_string()), &view);
+    }
 }
 
 #[tokio::test]

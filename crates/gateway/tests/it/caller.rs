@@ -212,6 +212,11 @@ impl Answer {
     }
 }
 
+/// Whether a tool has answered. An error of any kind is no answer.
+pub fn is_answered(answer: &Value) -> bool {
+    answer["result"]["content"].is_array() && answer["result"].get("isError").is_none()
+}
+
 pub fn text(answer: &Value) -> &str {
     answer["result"]["content"][0]["text"].as_str().unwrap_or_else(|| panic!("{answer}"))
 }

@@ -83,11 +83,38 @@ async fn a_session_that_is_not_known_is_told_apart_from_none() {
 }
 
 #[tokio::test]
+async fn an_agent_is_greeted_in_the_version_that_it_asks_for() {
+    let house = House::up(BOTH).await;
+    for path in ["/mcp", "/mcp/old", "/mcp/new"] {
+        for (asks, gets) in [
+            ("2025-11-25", "2025-11-25"),
+            ("2025-06-18", "2025-06-18"),
+            ("2025-03-26", "2025-03-26"),
+            ("2024-11-05", "2024-11-05"),
+            ("1999-01-01", "2025-11-25"),
+        ] {
+            let params = json!({ "protocolVersion": asks, "capabilities": {}, "clientInfo": { "name": "t", "version": "1" } });
+            let hello = json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params });
+            let answer = house.send(Method::POST, path, &[], hello.to_string()).await.json().await;
+            assert_eq!(answer["result"]["protocolVersion"], gets, "{path}: {answer}");
+            assert!(answer["result"]["capabilities"]["tools"].is_object(), "{path}: {answer}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_page_whose_name_was_bent_to_this_machine_gets_nothing() {
     let house = House::open(BOTH).await;
     for headers in [[("host", "evil.example.com")], [("origin", "http://evil.example.com")]] {
         let answer = house.send(Method::POST, "/mcp", &headers, "{}".into()).await;
         assert_eq!(answer.status, 403, "{headers:?}");
+        for path in ["/readyz", "/healthz"] {
+            assert_eq!(
+                house.send(Method::GET, path, &headers, String::new()).await.status,
+                403,
+                "{headers:?}"
+            );
+        }
     }
     let broken = house.send(Method::POST, "/mcp", &[], "{".into()).await;
     assert_eq!((broken.status.as_u16(), broken.json().await["error"]["code"].clone()), (400, json!(-32700)));

@@ -11,7 +11,7 @@ use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
-pub use crate::caller::{Answer, in_time, names, text};
+pub use crate::caller::{Answer, in_time, is_answered, names, text};
 
 use crate::caller::Caller;
 

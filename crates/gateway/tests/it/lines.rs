@@ -3,7 +3,7 @@
 use http::Method;
 use serde_json::json;
 
-use crate::kit::{House, in_time, names, text};
+use crate::kit::{House, in_time, is_answered, names, text};
 
 #[tokio::test]
 async fn a_lazy_server_is_started_when_the_first_agent_comes() {
@@ -38,7 +38,7 @@ async fn as_many_lines_as_agreed_on_and_whoever_would_need_one_more_is_told() {
     let text_of = "[gateway]\nlines = 3\n[servers.own]\n{bad}\nscope = 'session'\nargs = ['__badserver', '--era', 'legacy']";
     let house = House::up(text_of).await;
     let (first, second) = (house.agent("/mcp/own").await, house.agent("/mcp").await);
-    assert!(second.call("own__echo", json!({})).await["result"].get("isError").is_none());
+    assert!(is_answered(&second.call("own__echo", json!({})).await));
     let hello = json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": { "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": { "name": "t", "version": "1" } } });
     let refused = house.send(Method::POST, "/mcp/own", &[], hello.to_string()).await;
     assert_eq!(refused.status, 503);

@@ -14,6 +14,7 @@ mod lines;
 mod names;
 mod overload;
 mod peer;
+mod pipes;
 mod questions;
 mod reload;
 mod streams;

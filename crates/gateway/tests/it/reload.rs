@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 
-use crate::kit::{House, config, in_time, names, text};
+use crate::kit::{House, config, in_time, is_answered, names, text};
 use serde_json::json;
 
 const BEFORE: &str = "[servers.stays]\n{bad}\nargs = ['__badserver']\n[servers.goes]\n{bad}\nargs = ['__badserver']\n[servers.changes]\n{bad}\nargs = ['__badserver']";
@@ -43,6 +43,27 @@ async fn what_is_unchanged_keeps_its_generation_and_agents_find_the_rest() {
 }
 
 #[tokio::test]
+async fn whoever_listens_to_a_server_that_is_another_now_may_listen_anew() {
+    let house = House::up(BEFORE).await;
+    let listen = json!({ "notifications": { "toolsListChanged": true } });
+    for (server, ends) in [("changes", true), ("goes", true), ("stays", false)] {
+        let mut listens =
+            house.modern(&format!("/mcp/{server}"), "subscriptions/listen", listen.clone()).await;
+        listens.event().await.unwrap();
+        house.gateway.apply(config(AFTER));
+        if ends {
+            let last = in_time(listens.event()).await.unwrap().data;
+            assert_eq!(last["result"]["resultType"], "complete", "{server}: {last}");
+            assert!(in_time(listens.event()).await.is_none());
+        } else {
+            let line = house.gateway.lines().into_iter().find(|line| line.name() == server).unwrap();
+            assert_eq!(line.status().generation, 1, "and the others go on");
+        }
+        house.gateway.apply(config(BEFORE));
+    }
+}
+
+#[tokio::test]
 async fn g03_a_server_in_use_that_is_taken_away_or_changed_answers_what_it_has_begun() {
     let house = House::up(BEFORE).await;
     let agent = house.agent("/mcp").await;
@@ -52,7 +73,7 @@ async fn g03_a_server_in_use_that_is_taken_away_or_changed_answers_what_it_has_b
     let slow = |server: &str| json!({ "name": format!("{server}__sleep"), "arguments": { "ms": 700, "of": server } });
     let under_way = async |id: u64, server: &str| {
         let answer = agent.request(id, "tools/call", slow(server)).await.last().await;
-        assert!(answer["result"].get("isError").is_none(), "{answer}");
+        assert!(is_answered(&answer), "{answer}");
         assert!(text(&answer).contains(server), "{answer}");
     };
     let reload = async {
@@ -103,10 +124,10 @@ async fn a_hundred_reloads_under_load_are_nothing_to_the_others() {
         while !over.get() {
             for tool in tools {
                 let answer = agent.call(tool, json!({ "n": calls.get() })).await;
-                assert!(answer["result"].get("isError").is_none(), "{answer}");
+                assert!(is_answered(&answer), "{answer}");
                 let params = json!({ "name": tool, "arguments": {} });
                 let answer = house.modern(path, "tools/call", params).await.last().await;
-                assert!(answer["result"].get("isError").is_none(), "{answer}");
+                assert!(is_answered(&answer), "{answer}");
                 calls.set(calls.get() + 2);
             }
         }
