@@ -1,0 +1,172 @@
+//! A gateway's home, and an agent on its stdin and stdout.
+
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+pub(crate) const LINETENDER: &str = env!("CARGO_BIN_EXE_linetender");
+
+/// Longer than anything here may take, on any machine.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+
+/// How long to wait before one looks again.
+const GLANCE: Duration = Duration::from_millis(5);
+
+/// A folder of the test's own, gone with it. The config has one to itself: it is watched.
+pub(crate) struct Home(PathBuf);
+
+impl Home {
+    pub(crate) fn new(name: &str, config: &str) -> Self {
+        let home = Self(std::env::temp_dir().join(format!("linetender-serve-{}-{name}", std::process::id())));
+        std::fs::create_dir_all(home.config().parent().unwrap()).unwrap();
+        home.write(config);
+        home
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.0
+    }
+
+    pub(crate) fn config(&self) -> PathBuf {
+        self.0.join("etc/linetender.toml")
+    }
+
+    /// Puts this into the config, where a line `{bad}` stands for a server, and what comes behind it for its flags.
+    pub(crate) fn write(&self, config: &str) {
+        std::fs::write(self.config(), with_servers(config)).unwrap();
+    }
+
+    /// Nothing that is written down here is to stand among what happened to the user's own servers.
+    pub(crate) fn linetender(&self, words: &[&str]) -> Command {
+        let mut command = Command::new(LINETENDER);
+        command.args(words).env("XDG_STATE_HOME", &self.0).env("XDG_RUNTIME_DIR", &self.0);
+        command
+    }
+
+    /// `linetender serve` on this config, to be told how.
+    pub(crate) fn serve(&self, words: &[&str]) -> Command {
+        let mut command = self.linetender(&["serve", "--config"]);
+        command.arg(self.config()).args(words);
+        command
+    }
+
+    /// An agent that has been greeted. The log is kept.
+    pub(crate) fn agent(&self) -> Agent {
+        let mut serve = self.serve(&["--stdio", "--log"]);
+        serve.arg(self.0.join("log")).stderr(Stdio::null());
+        Agent::of(serve).greeted()
+    }
+
+    pub(crate) fn log(&self) -> String {
+        std::fs::read_to_string(self.0.join("log")).unwrap_or_default()
+    }
+
+    /// The first line of the log that has these words, as soon as there is one.
+    pub(crate) fn wait_for_log(&self, words: &str) -> String {
+        until(&format!("a log with: {words}"), || {
+            self.log().lines().find(|line| line.contains(words)).map(str::to_owned)
+        })
+    }
+}
+
+impl Drop for Home {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// A config with a server in the place of each `{bad}`.
+pub(crate) fn with_servers(config: &str) -> String {
+    let server = |flags: &str| {
+        let flags: Vec<_> = flags.split_ascii_whitespace().map(|flag| format!(", '{flag}'")).collect();
+        format!("command = '{LINETENDER}'\nargs = ['__badserver'{}]", flags.concat())
+    };
+    let line = |line: &str| line.strip_prefix("{bad}").map_or_else(|| line.to_owned(), server) + "\n";
+    config.lines().map(line).collect()
+}
+
+/// An agent on stdin and stdout.
+pub(crate) struct Agent {
+    pub(crate) serves: Child,
+    to: ChildStdin,
+    from: BufReader<ChildStdout>,
+}
+
+impl Agent {
+    pub(crate) fn of(mut serve: Command) -> Self {
+        let mut serves = serve.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let (to, from) = (serves.stdin.take().unwrap(), BufReader::new(serves.stdout.take().unwrap()));
+        Self { serves, to, from }
+    }
+
+    pub(crate) fn greeted(mut self) -> Self {
+        let hello = json!({ "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": { "name": "t", "version": "1" } });
+        assert_eq!(self.ask("initialize", &hello)["result"]["serverInfo"]["name"], "linetender");
+        self
+    }
+
+    pub(crate) fn ask(&mut self, method: &str, params: &Value) -> Value {
+        writeln!(self.to, "{}", json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params }))
+            .unwrap();
+        loop {
+            let mut line = String::new();
+            assert!(self.from.read_line(&mut line).unwrap() > 0, "the agent's pipe was closed");
+            let heard: Value = serde_json::from_str(&line).unwrap();
+            if heard["id"] == 1 {
+                return heard;
+            }
+        }
+    }
+
+    /// Calls a tool until its answer is as wanted.
+    pub(crate) fn wait_for(&mut self, tool: &str, wanted: &str) {
+        let begun = Instant::now();
+        loop {
+            let answer = self.ask("tools/call", &json!({ "name": tool, "arguments": {} }));
+            if answer["result"]["content"][0]["text"].as_str().is_some_and(|text| text.contains(wanted)) {
+                return;
+            }
+            assert!(begun.elapsed() < PATIENCE, "{answer}");
+            std::thread::park_timeout(GLANCE);
+        }
+    }
+
+    pub(crate) fn signal(&self, name: &str) {
+        signal(&self.serves, name);
+    }
+
+    pub(crate) fn ended(&mut self) -> ExitStatus {
+        ended(&mut self.serves)
+    }
+}
+
+impl Drop for Agent {
+    fn drop(&mut self) {
+        let _ = self.serves.kill();
+        let _ = self.serves.wait();
+    }
+}
+
+pub(crate) fn signal(process: &Child, name: &str) {
+    let pid = process.id().to_string();
+    assert!(Command::new("kill").args([name, &pid]).status().unwrap().success());
+}
+
+pub(crate) fn ended(process: &mut Child) -> ExitStatus {
+    until("an end", || process.try_wait().unwrap())
+}
+
+/// What this finds, as soon as it finds it.
+pub(crate) fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+    let begun = Instant::now();
+    loop {
+        if let Some(found) = look() {
+            return found;
+        }
+        assert!(begun.elapsed() < PATIENCE, "in {PATIENCE:?} there was never {what}");
+        std::thread::park_timeout(GLANCE);
+    }
+}
