@@ -1,6 +1,8 @@
 //! `linetender serve --config FILE`: many servers behind, many agents in front.
 
-use std::path::{Path, PathBuf};
+mod watch;
+
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -8,16 +10,13 @@ use linetender::Rig;
 use linetender::journal::Rotation;
 use linetender_gateway::config::{self, Config};
 use linetender_gateway::{Gateway, front, stdio};
-use notify::RecursiveMode;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::oneshot;
 
 use crate::pipes::Pipes;
 use crate::{args, hold, log};
-
-/// How long a file has to be left alone before it is read again: editors write in several steps.
-const SETTLED: Duration = Duration::from_millis(200);
+use watch::Changes;
 
 /// How long servers may take to end.
 const LAST: Duration = Duration::from_secs(10);
@@ -132,14 +131,18 @@ async fn serve(args: &args::Serve, mut config: Config) -> ExitCode {
 async fn attend(file: &Path, gateway: &Gateway, stop: oneshot::Sender<()>, drain: Duration) {
     let mut stops = [SignalKind::terminate(), SignalKind::interrupt()].map(|kind| signal(kind).ok());
     let mut hangup = signal(SignalKind::hangup()).ok();
-    let (mut last, mut changes) = (text(file).map_err(|problem| problem.to_string()), watch(file));
+    let mut last = text(file).map_err(|problem| problem.to_string());
+    let mut changes = Changes::beside(file).unwrap_or_else(|error| {
+        tracing::warn!(%error, "the config file is not watched; SIGHUP reads it again");
+        Changes::unseen()
+    });
     loop {
         let [term, int] = &mut stops;
         let forced = tokio::select! {
             () = next(term) => break,
             () = next(int) => break,
             () = next(&mut hangup) => true,
-            Some(()) = changes.1.recv() => false,
+            () = changes.next() => false,
         };
         // Something else in its folder may have changed, such as the log: what is as it was is not told again.
         let now = text(file).map_err(|problem| problem.to_string());
@@ -176,29 +179,5 @@ async fn next(signal: &mut Option<Signal>) {
             signal.recv().await;
         }
         None => std::future::pending().await,
-    }
-}
-
-/// Says when a file may have changed. Its folder is watched: editors put a new file in the place of the old one.
-fn watch(file: &Path) -> (Option<impl Sized + use<>>, mpsc::Receiver<()>) {
-    let (changed, changes) = mpsc::channel(1);
-    let folder = match file.parent() {
-        Some(folder) if folder.as_os_str().is_empty() => PathBuf::from("."),
-        Some(folder) => folder.to_owned(),
-        None => PathBuf::from("."),
-    };
-    let watcher = notify_debouncer_mini::new_debouncer(SETTLED, move |_| {
-        // One that waits already stands for this one too.
-        let _ = changed.try_send(());
-    });
-    let watcher = watcher.and_then(|mut watcher| {
-        watcher.watcher().watch(&folder, RecursiveMode::NonRecursive).map(|()| watcher)
-    });
-    match watcher {
-        Ok(watcher) => (Some(watcher), changes),
-        Err(error) => {
-            tracing::warn!(%error, "the config file is not watched; SIGHUP reads it again");
-            (None, changes)
-        }
     }
 }
