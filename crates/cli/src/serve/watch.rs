@@ -46,9 +46,8 @@ impl Changes {
         if self.seen.recv().await.is_none() {
             return std::future::pending().await;
         }
-        let left_alone = async {
-            while let Ok(Some(())) = tokio::time::timeout(SETTLED, self.seen.recv()).await {}
-        };
+        let left_alone =
+            async { while let Ok(Some(())) = tokio::time::timeout(SETTLED, self.seen.recv()).await {} };
         let _ = tokio::time::timeout(LONGEST, left_alone).await;
     }
 }

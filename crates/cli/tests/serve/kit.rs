@@ -57,7 +57,7 @@ impl Home {
     pub(crate) fn agent(&self) -> Agent {
         let mut serve = self.serve(&["--stdio", "--log"]);
         serve.arg(self.0.join("log")).stderr(Stdio::null());
-        Agent::of(serve).greeted()
+        Agent::of(&mut serve).greeted()
     }
 
     pub(crate) fn log(&self) -> String {
@@ -96,7 +96,7 @@ pub(crate) struct Agent {
 }
 
 impl Agent {
-    pub(crate) fn of(mut serve: Command) -> Self {
+    pub(crate) fn of(serve: &mut Command) -> Self {
         let mut serves = serve.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let (to, from) = (serves.stdin.take().unwrap(), BufReader::new(serves.stdout.take().unwrap()));
         Self { serves, to, from }

@@ -1,6 +1,12 @@
 //! A config that changes while it is served.
 
-use crate::kit::Home;
+use std::io::{BufRead as _, BufReader};
+use std::process::Stdio;
+
+use crate::kit::{Agent, Home};
+
+/// What fits into a pipe, and as much as a reader may have taken out of it unseen.
+const PIPE: usize = (64 + 8) * 1024;
 
 #[test]
 fn a_file_that_changes_is_read_again() {
@@ -13,4 +19,23 @@ fn a_file_that_changes_is_read_again() {
     home.write("[servers.a]\n{bad}\n[servers.c]\n{bad}\n");
     agent.wait_for("c__echo", "{}");
     agent.wait_for("b__echo", "the servers are: a, c");
+}
+
+#[test]
+fn a_change_while_it_starts_is_not_lost() {
+    let unknown: Vec<_> = (0..100).map(|number| format!("nobody_knows_{number:0>1000} = 1\n")).collect();
+    let home = Home::new("starts", &format!("{}[servers.a]\n{{bad}}\n", unknown.concat()));
+    let mut agent = Agent::of(home.serve(&["--stdio"]).stderr(Stdio::piped()));
+    // It has read the file, and comes no further than this: nobody reads what it has to say.
+    let mut log = BufReader::new(agent.serves.stderr.take().unwrap());
+    let mut line = String::new();
+    log.read_line(&mut line).unwrap();
+    assert!(line.contains("nobody knows"), "{line}");
+    home.write("[servers.a]\n{bad}\n[servers.b]\n{bad}\n");
+    let rest = std::thread::spawn(move || std::io::read_to_string(log));
+    agent = agent.greeted();
+    agent.wait_for("b__echo", "{}");
+    drop(agent);
+    let rest = rest.join().unwrap().unwrap();
+    assert!(rest.len() > PIPE, "it was held up");
 }

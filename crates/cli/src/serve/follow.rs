@@ -1,0 +1,68 @@
+//! Keeps a gateway going by its file.
+
+use std::convert::Infallible;
+use std::path::Path;
+
+use linetender_gateway::Gateway;
+use tokio::signal::unix::SignalKind;
+
+use super::file;
+use super::watch::Changes;
+use crate::stop::Signals;
+
+/// A file that a gateway goes by.
+pub(super) struct Follow<'a> {
+    file: &'a Path,
+    /// What it said when it was looked at last.
+    last: Result<String, String>,
+    changes: Changes,
+}
+
+impl<'a> Follow<'a> {
+    /// `text` is what the gateway goes by now, and `changes` are those since before it was read.
+    pub(super) fn new(file: &'a Path, text: String, changes: Changes) -> Self {
+        Self { file, last: Ok(text), changes }
+    }
+
+    /// Reads the file again when it changes, and when somebody asks for it.
+    pub(super) async fn keep_up(mut self, gateway: &Gateway, mut asked: Signals) -> Infallible {
+        loop {
+            let asked = tokio::select! {
+                _ = asked.next() => true,
+                () = self.changes.next() => false,
+            };
+            let now = file::text(self.file);
+            // Something else in its folder may have changed, such as the log: what is as it was is not told again.
+            if asked || now != self.last {
+                self.last = now;
+                self.apply(gateway);
+            }
+        }
+    }
+
+    fn apply(&self, gateway: &Gateway) {
+        let text = match &self.last {
+            Ok(text) => text,
+            Err(problem) => {
+                tracing::error!(problem, "the config cannot be used; nothing is changed");
+                return;
+            }
+        };
+        match file::read(self.file, text) {
+            Ok(config) => {
+                let change = gateway.apply(config);
+                tracing::info!(
+                    added = ?change.added, replaced = ?change.replaced, removed = ?change.removed, kept = ?change.kept,
+                    "the config was read again"
+                );
+            }
+            // Only the headline: the file may hold secrets.
+            Err(problem) => tracing::error!(%problem, "the config cannot be used; nothing is changed"),
+        }
+    }
+}
+
+/// The signal that asks for the file to be read again.
+pub(super) fn asked() -> Signals {
+    Signals::of([SignalKind::hangup()])
+}
