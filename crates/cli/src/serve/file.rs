@@ -14,7 +14,8 @@ pub(super) fn read(path: &Path, text: &str) -> Result<Config, Box<Problem>> {
     let name = path.display().to_string();
     let config = config::load(&name, text, &variable)?;
     for warning in &config.warnings {
-        tracing::warn!(file = name, line = warning.line(), advice = warning.advice(), "{warning}");
+        let (line, column) = (warning.line(), warning.column());
+        tracing::warn!(file = name, line, column, advice = warning.advice(), "{warning}");
     }
     Ok(config)
 }

@@ -57,7 +57,10 @@ impl<'a> Follow<'a> {
                 );
             }
             // Only the headline: the file may hold secrets.
-            Err(problem) => tracing::error!(%problem, "the config cannot be used; nothing is changed"),
+            Err(problem) => tracing::error!(
+                file = %self.file.display(), line = problem.line(), column = problem.column(), %problem,
+                advice = problem.advice(), "the config cannot be used; nothing is changed"
+            ),
         }
     }
 }

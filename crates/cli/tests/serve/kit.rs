@@ -64,6 +64,18 @@ impl Home {
         std::fs::read_to_string(self.0.join("log")).unwrap_or_default()
     }
 
+    /// What `linetender status` says of a server of this gateway.
+    pub(crate) fn status(&self, serves: &Child, server: &str) -> Value {
+        let output = self.linetender(&["status", "--json"]).output().unwrap();
+        let all: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let of = |list: &Value, is: &dyn Fn(&Value) -> bool| {
+            let found = list.as_array().and_then(|list| list.iter().find(|one| is(one)).cloned());
+            found.unwrap_or_else(|| panic!("{all}"))
+        };
+        let holder = of(&all["holders"], &|holder| holder["pid"] == serves.id());
+        of(&holder["report"]["lines"], &|line| line["server"] == server)
+    }
+
     /// The first line of the log that has these words, as soon as there is one.
     pub(crate) fn wait_for_log(&self, words: &str) -> String {
         until(&format!("a log with: {words}"), || {

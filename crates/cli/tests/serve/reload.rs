@@ -39,3 +39,32 @@ fn a_change_while_it_starts_is_not_lost() {
     let rest = rest.join().unwrap().unwrap();
     assert!(rest.len() > PIPE, "it was held up");
 }
+
+#[test]
+fn a_broken_file_changes_nothing_and_the_log_says_where_it_is_broken() {
+    let home = Home::new("broken-later", "[servers.a]\n{bad}\n[servers.b]\n{bad}\n");
+    let mut agent = home.agent();
+    agent.wait_for("a__echo", "{}");
+    agent.wait_for("b__echo", "{}");
+    let processes = || {
+        ["a", "b"].map(|server| {
+            let line = home.status(&agent.serves, server);
+            (line["generation"].clone(), line["pid"].clone())
+        })
+    };
+    let before = processes();
+    home.write("[servers.a]\n{bad}\n[servers.c]\n{bad}\nscope = 'nobodys'\n");
+    let said = home.wait_for_log("the config cannot be used; nothing is changed");
+    let place = format!("file={} line=7 column=9 problem=", home.config().display());
+    assert!(said.contains(&place), "{said}");
+    assert!(said.contains("unknown variant `nobodys`"), "{said}");
+    assert_eq!(processes(), before);
+    assert_eq!(before.each_ref().map(|(generation, _)| generation), [1, 1]);
+    agent.wait_for("a__echo", "{}");
+    agent.wait_for("b__echo", "{}");
+    agent.wait_for("c__echo", "the servers are: a, b");
+    home.write("[servers.a]\n{bad}\n[servers.c]\n{bad}\n");
+    agent.wait_for("c__echo", "{}");
+    agent.wait_for("b__echo", "the servers are: a, c");
+    assert_eq!(home.log().matches("cannot be used").count(), 1, "{}", home.log());
+}

@@ -90,6 +90,18 @@ fn what_is_wrong_is_told_with_its_place() {
 }
 
 #[test]
+fn a_place_is_a_line_and_a_character() {
+    for (text, place) in [
+        ("[servers.a]\ncommand = 7", (2, 11)),
+        ("[servers.'ä']\r\nargs = ['ä', 7]\r\n", (2, 14)),
+        ("servers = 7", (1, 11)),
+    ] {
+        let problem = read(text).unwrap_err();
+        assert_eq!((problem.line(), problem.column()), place, "{text}: {problem}");
+    }
+}
+
+#[test]
 fn names_that_could_be_taken_for_each_other_are_refused_with_both() {
     for (one, other) in [("a", "a__b"), ("a", "a_"), ("a b", "a_b")] {
         let text = format!("[servers.'{one}']\ncommand = 'x'\n[servers.'{other}']\ncommand = 'x'\n");
