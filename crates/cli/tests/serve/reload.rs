@@ -68,3 +68,22 @@ fn a_broken_file_changes_nothing_and_the_log_says_where_it_is_broken() {
     agent.wait_for("b__echo", "the servers are: a, c");
     assert_eq!(home.log().matches("cannot be used").count(), 1, "{}", home.log());
 }
+
+#[test]
+fn a_hangup_has_the_file_read_again() {
+    let home = Home::new("hangup", "");
+    // What is watched is the folder of the link, and nothing changes in there.
+    let elsewhere = home.path().join("elsewhere.toml");
+    std::fs::remove_file(home.config()).unwrap();
+    std::os::unix::fs::symlink(&elsewhere, home.config()).unwrap();
+    home.write("[servers.a]\n{bad}\n");
+    let mut agent = home.agent();
+    agent.wait_for("a__echo", "{}");
+    home.write("[servers.a]\n{bad}\n[servers.b]\n{bad}\n");
+    agent.signal("-HUP");
+    agent.wait_for("b__echo", "{}");
+    assert_eq!(home.log().matches("the config was read again").count(), 1, "{}", home.log());
+    // Whoever asks is answered, also if there is nothing new.
+    agent.signal("-HUP");
+    home.wait_for_log("added=[] replaced=[] removed=[] kept=[\"a\", \"b\"]");
+}
