@@ -5,6 +5,7 @@ mod follow;
 mod watch;
 
 use std::path::Path;
+use std::pin::pin;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -64,77 +65,98 @@ fn read(path: &Path) -> miette::Result<(Config, String)> {
     Ok((config, text))
 }
 
+/// Why it ended: for whoever started it, and for the journal.
+struct Over {
+    code: ExitCode,
+    why: &'static str,
+}
+
 async fn serve(args: &args::Serve, mut config: Config, follow: Follow<'_>) -> ExitCode {
     if let Some(listen) = args.listen {
         config.gateway.listen = listen;
     }
-    let (stops, asked) = (Signals::of([SignalKind::terminate(), SignalKind::interrupt()]), follow::asked());
-    let drain = Duration::from_millis(config.gateway.drain);
-    let listen = config.gateway.listen;
+    // Before anybody can know that it runs.
+    let mut stops = Signals::of([SignalKind::terminate(), SignalKind::interrupt()]);
+    let asked = follow::asked();
     let keep = if args.no_journal { hold::Keep::Nothing } else { hold::Keep::Journal(Rotation::default()) };
     let holder = hold::begin("serve", None, keep);
     let gateway = Gateway::start_on(Rig::new().held_by(&holder), config);
-    let (told, stop) = oneshot::channel();
+    let (stop, stopped) = oneshot::channel();
+    let mut agents = pin!(agents(args, &gateway, stopped));
+    let gone = tokio::select! {
+        over = &mut agents => Some(over),
+        _ = stops.next() => None,
+        never = follow.keep_up(&gateway, asked) => match never {},
+    };
+    // If they left by themselves, nobody has asked yet.
+    let still_to_ask = if gone.is_some() { 2 } else { 1 };
+    let asked_twice = async {
+        for _ in 0..still_to_ask {
+            stops.next().await;
+        }
+    };
+    let end = async {
+        let over = if let Some(over) = gone {
+            over
+        } else {
+            tracing::info!("told to stop");
+            let _ = stop.send(());
+            agents.await
+        };
+        if gateway.shutdown(LAST).await {
+            return over;
+        }
+        tracing::warn!("some servers did not end in time; their reapers clean up");
+        Over { code: ExitCode::FAILURE, ..over }
+    };
+    let Over { code, why } = tokio::select! {
+        over = end => over,
+        // Whoever asks again does not want to wait: the reapers clean up.
+        () = asked_twice => {
+            tracing::warn!("stopped at once");
+            Over { code: ExitCode::FAILURE, why: "it was told to stop at once" }
+        }
+    };
+    holder.end(why, hold::LAST_ENTRY).await;
+    code
+}
+
+/// Serves agents until they are gone, or until somebody wants it to stop.
+async fn agents(args: &args::Serve, gateway: &Gateway, stop: oneshot::Receiver<()>) -> Over {
     let stopped = async {
         let _ = stop.await;
     };
-    let serving = async {
-        if args.stdio {
-            let Pipes { input, output, gone, borrowed } = Pipes::take();
-            let over = async {
-                tokio::select! {
-                    () = stopped => {}
-                    () = gone.for_good() => {}
-                }
-            };
-            let ended = stdio::serve(&gateway, input, output, over).await;
-            drop(borrowed);
-            tracing::info!(?ended, "session");
-            return ExitCode::SUCCESS;
-        }
-        let listener = match TcpListener::bind(listen).await {
-            Ok(listener) => listener,
-            Err(error) => {
-                eprintln!("linetender: cannot listen on {listen}: {error}");
-                return ExitCode::FAILURE;
+    if args.stdio {
+        let Pipes { input, output, gone, borrowed } = Pipes::take();
+        let over = async {
+            tokio::select! {
+                () = stopped => {}
+                () = gone.for_good() => {}
             }
         };
-        let at = listener.local_addr().unwrap_or(listen);
-        tracing::info!(address = %format_args!("http://{at}/mcp"), "serving");
-        match front::serve(&gateway, listener, stopped).await {
-            Ok(served) => {
-                tracing::info!(?served, "stopped");
-                ExitCode::SUCCESS
-            }
-            Err(error) => {
-                eprintln!("linetender: cannot serve any more: {error}");
-                ExitCode::FAILURE
-            }
-        }
-    };
-    let attend = async {
-        let mut stops = stops;
-        tokio::select! {
-            _ = stops.next() => {}
-            never = follow.keep_up(&gateway, asked) => match never {},
-        }
-        tracing::info!("told to stop");
-        let _ = told.send(());
-        // It ends if somebody asks twice, or if the drain took longer than it may.
-        tokio::select! {
-            _ = stops.next() => {}
-            () = tokio::time::sleep(drain + LAST) => {}
-        }
-        tracing::warn!("stopped at once");
-    };
-    let mut code = tokio::select! {
-        code = serving => code,
-        () = attend => ExitCode::FAILURE,
-    };
-    if !gateway.shutdown(LAST).await {
-        tracing::warn!("some servers did not end in time; their reapers clean up");
-        code = ExitCode::FAILURE;
+        let ended = stdio::serve(gateway, input, output, over).await;
+        drop(borrowed);
+        tracing::info!(?ended, "session");
+        return Over { code: ExitCode::SUCCESS, why: "it was told to stop" };
     }
-    holder.end("it was told to stop", hold::LAST_ENTRY).await;
-    code
+    let listen = gateway.settings().listen;
+    let listener = match TcpListener::bind(listen).await {
+        Ok(listener) => listener,
+        Err(error) => {
+            eprintln!("linetender: cannot listen on {listen}: {error}");
+            return Over { code: ExitCode::FAILURE, why: "it was told to stop" };
+        }
+    };
+    let at = listener.local_addr().unwrap_or(listen);
+    tracing::info!(address = %format_args!("http://{at}/mcp"), "serving");
+    match front::serve(gateway, listener, stopped).await {
+        Ok(served) => {
+            tracing::info!(?served, "stopped");
+            Over { code: ExitCode::SUCCESS, why: "it was told to stop" }
+        }
+        Err(error) => {
+            eprintln!("linetender: cannot serve any more: {error}");
+            Over { code: ExitCode::FAILURE, why: "it was told to stop" }
+        }
+    }
 }

@@ -60,19 +60,28 @@ impl Home {
         Agent::of(&mut serve).greeted()
     }
 
+    /// A gateway that listens, and where.
+    pub(crate) fn listens(&self) -> (Serves, String) {
+        let mut serve = self.serve(&["--listen", "127.0.0.1:0", "--log"]);
+        let serves = Serves(serve.arg(self.0.join("log")).stdin(Stdio::null()).spawn().unwrap());
+        let said = self.wait_for_log("serving address=http://");
+        let address = said.split("http://").nth(1).unwrap().trim_end_matches("/mcp");
+        (serves, address.to_owned())
+    }
+
     pub(crate) fn log(&self) -> String {
         std::fs::read_to_string(self.0.join("log")).unwrap_or_default()
     }
 
     /// What `linetender status` says of a server of this gateway.
-    pub(crate) fn status(&self, serves: &Child, server: &str) -> Value {
+    pub(crate) fn status(&self, serves: &Serves, server: &str) -> Value {
         let output = self.linetender(&["status", "--json"]).output().unwrap();
         let all: Value = serde_json::from_slice(&output.stdout).unwrap();
         let of = |list: &Value, is: &dyn Fn(&Value) -> bool| {
             let found = list.as_array().and_then(|list| list.iter().find(|one| is(one)).cloned());
             found.unwrap_or_else(|| panic!("{all}"))
         };
-        let holder = of(&all["holders"], &|holder| holder["pid"] == serves.id());
+        let holder = of(&all["holders"], &|holder| holder["pid"] == serves.0.id());
         of(&holder["report"]["lines"], &|line| line["server"] == server)
     }
 
@@ -100,9 +109,35 @@ pub(crate) fn with_servers(config: &str) -> String {
     config.lines().map(line).collect()
 }
 
+/// It runs. Dropped, it is killed.
+pub(crate) struct Serves(pub(crate) Child);
+
+impl Serves {
+    pub(crate) fn signal(&self, name: &str) {
+        let pid = self.0.id().to_string();
+        assert!(Command::new("kill").args([name, &pid]).status().unwrap().success());
+    }
+
+    pub(crate) fn kill(&mut self) {
+        self.0.kill().unwrap();
+        self.0.wait().unwrap();
+    }
+
+    pub(crate) fn ended(&mut self) -> ExitStatus {
+        until("an end", || self.0.try_wait().unwrap())
+    }
+}
+
+impl Drop for Serves {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
 /// An agent on stdin and stdout.
 pub(crate) struct Agent {
-    pub(crate) serves: Child,
+    pub(crate) serves: Serves,
     to: ChildStdin,
     from: BufReader<ChildStdout>,
 }
@@ -111,7 +146,7 @@ impl Agent {
     pub(crate) fn of(serve: &mut Command) -> Self {
         let mut serves = serve.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let (to, from) = (serves.stdin.take().unwrap(), BufReader::new(serves.stdout.take().unwrap()));
-        Self { serves, to, from }
+        Self { serves: Serves(serves), to, from }
     }
 
     pub(crate) fn greeted(mut self) -> Self {
@@ -145,30 +180,6 @@ impl Agent {
             std::thread::park_timeout(GLANCE);
         }
     }
-
-    pub(crate) fn signal(&self, name: &str) {
-        signal(&self.serves, name);
-    }
-
-    pub(crate) fn ended(&mut self) -> ExitStatus {
-        ended(&mut self.serves)
-    }
-}
-
-impl Drop for Agent {
-    fn drop(&mut self) {
-        let _ = self.serves.kill();
-        let _ = self.serves.wait();
-    }
-}
-
-pub(crate) fn signal(process: &Child, name: &str) {
-    let pid = process.id().to_string();
-    assert!(Command::new("kill").args([name, &pid]).status().unwrap().success());
-}
-
-pub(crate) fn ended(process: &mut Child) -> ExitStatus {
-    until("an end", || process.try_wait().unwrap())
 }
 
 /// What this finds, as soon as it finds it.

@@ -27,7 +27,7 @@ fn a_change_while_it_starts_is_not_lost() {
     let home = Home::new("starts", &format!("{}[servers.a]\n{{bad}}\n", unknown.concat()));
     let mut agent = Agent::of(home.serve(&["--stdio"]).stderr(Stdio::piped()));
     // It has read the file, and comes no further than this: nobody reads what it has to say.
-    let mut log = BufReader::new(agent.serves.stderr.take().unwrap());
+    let mut log = BufReader::new(agent.serves.0.stderr.take().unwrap());
     let mut line = String::new();
     log.read_line(&mut line).unwrap();
     assert!(line.contains("nobody knows"), "{line}");
@@ -80,10 +80,10 @@ fn a_hangup_has_the_file_read_again() {
     let mut agent = home.agent();
     agent.wait_for("a__echo", "{}");
     home.write("[servers.a]\n{bad}\n[servers.b]\n{bad}\n");
-    agent.signal("-HUP");
+    agent.serves.signal("-HUP");
     agent.wait_for("b__echo", "{}");
     assert_eq!(home.log().matches("the config was read again").count(), 1, "{}", home.log());
     // Whoever asks is answered, also if there is nothing new.
-    agent.signal("-HUP");
+    agent.serves.signal("-HUP");
     home.wait_for_log("added=[] replaced=[] removed=[] kept=[\"a\", \"b\"]");
 }
