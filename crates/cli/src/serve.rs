@@ -137,14 +137,14 @@ async fn agents(args: &args::Serve, gateway: &Gateway, stop: oneshot::Receiver<(
         let ended = stdio::serve(gateway, input, output, over).await;
         drop(borrowed);
         tracing::info!(?ended, "session");
-        return Over { code: ExitCode::SUCCESS, why: "it was told to stop" };
+        return Over { code: ExitCode::SUCCESS, why: hold::why(ended) };
     }
     let listen = gateway.settings().listen;
     let listener = match TcpListener::bind(listen).await {
         Ok(listener) => listener,
         Err(error) => {
             eprintln!("linetender: cannot listen on {listen}: {error}");
-            return Over { code: ExitCode::FAILURE, why: "it was told to stop" };
+            return Over { code: ExitCode::FAILURE, why: "it could not listen" };
         }
     };
     let at = listener.local_addr().unwrap_or(listen);
@@ -156,7 +156,7 @@ async fn agents(args: &args::Serve, gateway: &Gateway, stop: oneshot::Receiver<(
         }
         Err(error) => {
             eprintln!("linetender: cannot serve any more: {error}");
-            Over { code: ExitCode::FAILURE, why: "it was told to stop" }
+            Over { code: ExitCode::FAILURE, why: "it could not serve any more" }
         }
     }
 }

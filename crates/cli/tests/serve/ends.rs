@@ -17,6 +17,7 @@ fn told_to_stop_it_ends_well() {
     agent.serves.signal("-TERM");
     let status = agent.serves.ended();
     assert!(status.success(), "{status}");
+    assert_eq!(home.journal().last().unwrap()["why"], "it was told to stop");
 }
 
 /// A server that stays when it is told to go, for longer than anybody waits for it.
@@ -42,6 +43,7 @@ fn told_twice_it_does_not_wait_for_its_servers() {
     let status = agent.serves.ended();
     assert!(!status.success(), "{status}");
     assert!(told.elapsed() < AT_ONCE, "{:?}", told.elapsed());
+    assert_eq!(home.journal().last().unwrap()["why"], "it was told to stop at once");
     until("an end of its server", || (processes(&mark) == 0).then_some(()));
 }
 

@@ -73,6 +73,12 @@ impl Home {
         std::fs::read_to_string(self.0.join("log")).unwrap_or_default()
     }
 
+    /// Everything that was written down, oldest first.
+    pub(crate) fn journal(&self) -> Vec<Value> {
+        let text = std::fs::read_to_string(self.0.join("linetender/journal.jsonl")).unwrap_or_default();
+        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    }
+
     /// What `linetender status` says of a server of this gateway.
     pub(crate) fn status(&self, serves: &Serves, server: &str) -> Value {
         let output = self.linetender(&["status", "--json"]).output().unwrap();
@@ -138,14 +144,14 @@ impl Drop for Serves {
 /// An agent on stdin and stdout.
 pub(crate) struct Agent {
     pub(crate) serves: Serves,
-    to: ChildStdin,
+    to: Option<ChildStdin>,
     from: BufReader<ChildStdout>,
 }
 
 impl Agent {
     pub(crate) fn of(serve: &mut Command) -> Self {
         let mut serves = serve.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-        let (to, from) = (serves.stdin.take().unwrap(), BufReader::new(serves.stdout.take().unwrap()));
+        let (to, from) = (serves.stdin.take(), BufReader::new(serves.stdout.take().unwrap()));
         Self { serves: Serves(serves), to, from }
     }
 
@@ -156,8 +162,8 @@ impl Agent {
     }
 
     pub(crate) fn ask(&mut self, method: &str, params: &Value) -> Value {
-        writeln!(self.to, "{}", json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params }))
-            .unwrap();
+        let question = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
+        writeln!(self.to.as_mut().unwrap(), "{question}").unwrap();
         loop {
             let mut line = String::new();
             assert!(self.from.read_line(&mut line).unwrap() > 0, "the agent's pipe was closed");
@@ -166,6 +172,12 @@ impl Agent {
                 return heard;
             }
         }
+    }
+
+    /// It asks nothing any more; how that ended.
+    pub(crate) fn leaves(&mut self) -> ExitStatus {
+        self.to = None;
+        self.serves.ended()
     }
 
     /// Calls a tool until its answer is as wanted.

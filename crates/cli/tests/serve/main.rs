@@ -3,6 +3,7 @@
 #![allow(clippy::disallowed_methods, reason = "a test waits for a real process")]
 
 mod ends;
+mod journal;
 mod kit;
 mod reload;
 
