@@ -51,7 +51,7 @@ pub(crate) fn run(args: &args::Serve) -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    let follow = Follow::new(&args.config, text, changes);
+    let follow = Follow::new(args, text, changes);
     let code = runtime.block_on(serve(args, config, follow));
     // Reading from stdin may still block a thread; nothing is left to wait for.
     runtime.shutdown_background();
@@ -61,7 +61,7 @@ pub(crate) fn run(args: &args::Serve) -> ExitCode {
 /// What the file says, and its text.
 fn read(path: &Path) -> miette::Result<(Config, String)> {
     let text = file::text(path).map_err(|problem| miette::miette!(problem))?;
-    let config = file::read(path, &text).map_err(|problem| miette::Report::new(*problem))?;
+    let config = file::read(path, &text, None).map_err(|problem| miette::Report::new(*problem))?;
     Ok((config, text))
 }
 

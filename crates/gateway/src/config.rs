@@ -44,10 +44,33 @@ pub fn load(
     text: &str,
     variable: &dyn Fn(&str) -> Option<String>,
 ) -> Result<Config, Box<Problem>> {
+    load_beside(None, name, text, variable)
+}
+
+/// The same for a gateway that runs already, and whose own settings stay as they are: the servers have to go with those too.
+/// What the file says of them takes effect at the next start ([`Settings::differing`] says which).
+///
+/// # Errors
+/// The first thing that is wrong, and where.
+pub fn load_again(
+    in_force: &Settings,
+    name: &str,
+    text: &str,
+    variable: &dyn Fn(&str) -> Option<String>,
+) -> Result<Config, Box<Problem>> {
+    load_beside(Some(in_force), name, text, variable)
+}
+
+fn load_beside(
+    in_force: Option<&Settings>,
+    name: &str,
+    text: &str,
+    variable: &dyn Fn(&str) -> Option<String>,
+) -> Result<Config, Box<Problem>> {
     let source = Text::new(name, text);
     let (mut tree, style) = tree::parse(&source)?;
     let warnings = unknown::take_out(&mut tree, style, &source);
     expand::expand(&mut tree, variable, &source)?;
-    let (gateway, servers) = build::build(&tree, &source)?;
+    let (gateway, servers) = build::build(&tree, in_force, &source)?;
     Ok(Config { gateway, servers, warnings })
 }

@@ -2,17 +2,20 @@
 
 use std::path::Path;
 
-use linetender_gateway::config::{self, Config, Problem};
+use linetender_gateway::config::{self, Config, Problem, Settings};
 
 /// A config file as it is now, or a sentence about why it cannot be read.
 pub(super) fn text(path: &Path) -> Result<String, String> {
     std::fs::read_to_string(path).map_err(|error| format!("{} cannot be read: {error}", path.display()))
 }
 
-/// What it says. What nobody understands in it is told.
-pub(super) fn read(path: &Path, text: &str) -> Result<Config, Box<Problem>> {
+/// What it says, to a gateway that runs already if there are settings in force. What nobody understands in it is told.
+pub(super) fn read(path: &Path, text: &str, in_force: Option<&Settings>) -> Result<Config, Box<Problem>> {
     let name = path.display().to_string();
-    let config = config::load(&name, text, &variable)?;
+    let config = match in_force {
+        Some(settings) => config::load_again(settings, &name, text, &variable),
+        None => config::load(&name, text, &variable),
+    }?;
     for warning in &config.warnings {
         let (line, column) = (warning.line(), warning.column());
         tracing::warn!(file = name, line, column, advice = warning.advice(), "{warning}");

@@ -1,18 +1,18 @@
 //! Keeps a gateway going by its file.
 
 use std::convert::Infallible;
-use std::path::Path;
 
 use linetender_gateway::Gateway;
 use tokio::signal::unix::SignalKind;
 
 use super::file;
 use super::watch::Changes;
+use crate::args;
 use crate::stop::Signals;
 
 /// A file that a gateway goes by.
 pub(super) struct Follow<'a> {
-    file: &'a Path,
+    args: &'a args::Serve,
     /// What it said when it was looked at last.
     last: Result<String, String>,
     changes: Changes,
@@ -20,8 +20,8 @@ pub(super) struct Follow<'a> {
 
 impl<'a> Follow<'a> {
     /// `text` is what the gateway goes by now, and `changes` are those since before it was read.
-    pub(super) fn new(file: &'a Path, text: String, changes: Changes) -> Self {
-        Self { file, last: Ok(text), changes }
+    pub(super) fn new(args: &'a args::Serve, text: String, changes: Changes) -> Self {
+        Self { args, last: Ok(text), changes }
     }
 
     /// Reads the file again when it changes, and when somebody asks for it.
@@ -31,7 +31,7 @@ impl<'a> Follow<'a> {
                 _ = asked.next() => true,
                 () = self.changes.next() => false,
             };
-            let now = file::text(self.file);
+            let now = file::text(&self.args.config);
             // Something else in its folder may have changed, such as the log: what is as it was is not told again.
             if asked || now != self.last {
                 self.last = now;
@@ -48,8 +48,17 @@ impl<'a> Follow<'a> {
                 return;
             }
         };
-        match file::read(self.file, text) {
-            Ok(config) => {
+        let in_force = gateway.settings();
+        match file::read(&self.args.config, text, Some(in_force)) {
+            Ok(mut config) => {
+                // Where we listen is not for the file to say if we were told so, or if we do not.
+                if self.args.stdio || self.args.listen.is_some() {
+                    config.gateway.listen = in_force.listen;
+                }
+                let settings = in_force.differing(&config.gateway);
+                if !settings.is_empty() {
+                    tracing::warn!(?settings, "these settings of [gateway] take effect at the next start");
+                }
                 let change = gateway.apply(config);
                 tracing::info!(
                     added = ?change.added, replaced = ?change.replaced, removed = ?change.removed, kept = ?change.kept,
@@ -58,7 +67,7 @@ impl<'a> Follow<'a> {
             }
             // Only the headline: the file may hold secrets.
             Err(problem) => tracing::error!(
-                file = %self.file.display(), line = problem.line(), column = problem.column(), %problem,
+                file = %self.args.config.display(), line = problem.line(), column = problem.column(), %problem,
                 advice = problem.advice(), "the config cannot be used; nothing is changed"
             ),
         }

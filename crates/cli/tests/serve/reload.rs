@@ -87,3 +87,21 @@ fn a_hangup_has_the_file_read_again() {
     agent.serves.signal("-HUP");
     home.wait_for_log("added=[] replaced=[] removed=[] kept=[\"a\", \"b\"]");
 }
+
+#[test]
+fn settings_that_wait_for_the_next_start_are_told_and_the_old_ones_hold() {
+    let home = Home::new("settings", "[servers.a]\n{bad}\n");
+    let mut agent = home.agent();
+    agent.wait_for("a__echo", "{}");
+    let dots = "[gateway]\nseparator = '.'\nlisten = '127.0.0.1:1'\n[servers.a]\n{bad}\n";
+    // Tools of both would begin with `a__b__` for as long as this runs.
+    home.write(&format!("{dots}[servers.a__b]\n{{bad}}\n"));
+    let said = home.wait_for_log("nothing is changed");
+    assert!(said.contains("the names of `a` and `a__b` could be taken for each other"), "{said}");
+    assert!(said.contains("line=7 "), "{said}");
+    home.write(&format!("{dots}[servers.b]\n{{bad}}\n"));
+    agent.wait_for("b__echo", "{}");
+    agent.wait_for("a__echo", "{}");
+    let said = home.wait_for_log("take effect at the next start");
+    assert!(said.contains(r#"settings=["separator"]"#), "nor does it listen at all: {said}");
+}

@@ -1,4 +1,4 @@
-use super::{Config, Problem, Scope, load};
+use super::{Config, Problem, Scope, Settings, load, load_again};
 use linetender::{Deadline, Server};
 
 fn read(text: &str) -> Result<Config, Box<Problem>> {
@@ -112,4 +112,24 @@ fn names_that_could_be_taken_for_each_other_are_refused_with_both() {
         );
     }
     assert!(read("[servers.a]\ncommand = 'x'\n[servers.ab]\ncommand = 'x'\n").is_ok());
+}
+
+#[test]
+fn servers_have_to_go_with_the_settings_in_force_and_with_those_of_the_file() {
+    let in_force = Settings { lines: 2, ..Settings::default() };
+    let again = |text: &str| load_again(&in_force, "test", text, &|_| None);
+    let dashes = "[gateway]\nseparator = '-'\n[servers.a]\ncommand = 'x'\n";
+    for (more, words) in [
+        ("[servers.a__b]\ncommand = 'x'\n", "could be taken for each other"),
+        ("[servers.a-b]\ncommand = 'x'\n", "could be taken for each other"),
+        ("[servers.b]\ncommand = 'x'\n[servers.c]\ncommand = 'x'\n", "there are 3 servers, and 2 lines are"),
+    ] {
+        let problem = again(&format!("{dashes}{more}")).unwrap_err();
+        assert!(problem.to_string().contains(words), "{more}: {problem}");
+    }
+    let few = "[gateway]\nlines = 1\n[servers.a]\ncommand = 'x'\n[servers.b]\ncommand = 'x'\n";
+    assert!(again(few).unwrap_err().to_string().contains("1 lines"), "it could not be started again");
+    let config = again(&format!("{dashes}[servers.b]\ncommand = 'x'\n")).unwrap();
+    assert_eq!(in_force.differing(&config.gateway), ["lines", "separator"]);
+    assert_eq!(in_force.differing(&in_force), [""; 0]);
 }
