@@ -58,6 +58,30 @@ fn an_agents_own_file_is_taken_as_it_is() {
 }
 
 #[test]
+fn a_list_of_tools_in_an_agents_file_means_these_alone() {
+    let config = read(
+        r#"{ "mcpServers": {
+            "all": { "type": "local", "command": "x", "args": [], "tools": ["*"] },
+            "some": { "command": "x", "tools": ["get_me", "get_you"] },
+            "none": { "command": "x", "tools": [] },
+            "ours": { "command": "x", "tools": { "exclude": ["get_me"] } }
+        } }"#,
+    )
+    .unwrap();
+    let lets: Vec<_> = config
+        .servers
+        .iter()
+        .map(|entry| ["get_me", "get_you", "put"].map(|name| entry.tools.lets(name)))
+        .collect();
+    assert_eq!(lets, [[true; 3], [true, true, false], [false; 3], [false, true, true]]);
+    assert!(config.servers[0].is_open(), "nothing of it has to be looked at");
+    assert!(config.warnings.is_empty(), "{:?}", config.warnings);
+    let problem =
+        read("{ \"mcpServers\": { \"a\": { \"command\": \"x\",\n\"tools\": [\"b\", 7] } } }").unwrap_err();
+    assert_eq!((problem.line(), problem.column()), (2, 16), "{problem}");
+}
+
+#[test]
 fn a_name_that_nobody_knows_is_ignored_with_the_one_that_was_meant() {
     let config = read("[servers.a]\ncomand = \"x\"\ncommand = \"y\"\nfrobnicate = 1\n").unwrap();
     let warned: Vec<_> =
