@@ -23,6 +23,9 @@ pub use schema::schema;
 
 use problem::Text;
 
+/// What some editors write before a text.
+const BYTE_ORDER_MARK: char = '\u{feff}';
+
 /// A file, read: servers in the order they stand in it, and the gateway's own settings.
 #[derive(Debug)]
 pub struct Config {
@@ -67,7 +70,8 @@ fn load_beside(
     text: &str,
     variable: &dyn Fn(&str) -> Option<String>,
 ) -> Result<Config, Box<Problem>> {
-    let source = Text::new(name, text);
+    // It is no part of the text, and nobody who looks for a place counts it.
+    let source = Text::new(name, text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(text));
     let (mut tree, style) = tree::parse(&source)?;
     let warnings = unknown::take_out(&mut tree, style, &source);
     expand::expand(&mut tree, variable, &source)?;

@@ -82,6 +82,21 @@ fn a_list_of_tools_in_an_agents_file_means_these_alone() {
 }
 
 #[test]
+fn a_mark_before_the_text_is_not_part_of_it() {
+    for text in [
+        "\u{feff}[servers.a]\ncommand = 'x'\n",
+        "\u{feff}{ \"mcpServers\": { \"a\": { \"command\": \"x\" } } }",
+        "\u{feff}// a comment\n{ \"mcpServers\": { \"a\": { \"command\": \"x\" } } }",
+    ] {
+        assert_eq!(names(&read(text).unwrap()), ["a"], "{text}");
+    }
+    for (text, place) in [("\u{feff}servers = 7", (1, 11)), ("\u{feff}{ \"servers\": {} }", (1, 14))] {
+        let problem = read(text).unwrap_err();
+        assert_eq!((problem.line(), problem.column()), place, "{text}: {problem}");
+    }
+}
+
+#[test]
 fn a_name_that_nobody_knows_is_ignored_with_the_one_that_was_meant() {
     let config = read("[servers.a]\ncomand = \"x\"\ncommand = \"y\"\nfrobnicate = 1\n").unwrap();
     let warned: Vec<_> =

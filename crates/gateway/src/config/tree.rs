@@ -48,7 +48,7 @@ pub(super) enum Style {
 
 /// Reads a text. JSON begins with a brace, or with a comment that TOML does not have.
 pub(super) fn parse(source: &Text<'_>) -> Result<(Node, Style), Box<Problem>> {
-    match source.text.trim_start_matches('\u{feff}').trim_start().chars().next() {
+    match source.text.trim_start().chars().next() {
         Some('{' | '/') => json(source),
         _ => Ok((toml(source)?, Style::Own)),
     }
