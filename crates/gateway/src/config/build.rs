@@ -161,6 +161,14 @@ fn read<T: DeserializeOwned>(node: &Node, source: &Text<'_>) -> Result<T, Box<Pr
                 _ => at,
             };
         }
-        source.problem(at.at.clone(), error.into_inner().to_string(), None)
+        source.problem(at.at.clone(), without_text(&error.into_inner().to_string()), None)
     })
+}
+
+/// What serde says of a text in a wrong place, without the text: logs show this, and a secret may have been put into it.
+fn without_text(said: &str) -> String {
+    match said.split_once(" string \"").zip(said.rsplit_once("\", expected ")) {
+        Some(((what, _), (_, expected))) => format!("{what} string, expected {expected}"),
+        None => said.to_owned(),
+    }
 }

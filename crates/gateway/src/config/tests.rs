@@ -129,6 +129,19 @@ fn what_is_wrong_is_told_with_its_place() {
 }
 
 #[test]
+fn what_stands_at_a_place_is_not_told_with_it() {
+    for text in [
+        "[servers.a]\nurl = 'http://x'\nheaders = 'Authorization: ${TOKEN}'",
+        "[servers.a]\nurl = 'http://x'\npolicy.call.limit = '\", expected ${TOKEN}'",
+        "[gateway]\nlisten = '${TOKEN}'\n[servers.a]\ncommand = 'x'",
+    ] {
+        let problem = read(text).unwrap_err().to_string();
+        assert!(!problem.contains("t0ken"), "{problem}");
+        assert!(problem.contains("string, expected ") || problem.contains("socket address"), "{problem}");
+    }
+}
+
+#[test]
 fn a_place_is_a_line_and_a_character() {
     for (text, place) in [
         ("[servers.a]\ncommand = 7", (2, 11)),
