@@ -5,6 +5,7 @@ use std::time::Duration;
 use linetender::Redacted;
 use linetender::holder::Holder;
 use linetender::journal::{Journal, Rotation};
+use linetender::session::Ended;
 
 use crate::{args, places};
 
@@ -55,6 +56,15 @@ pub(crate) fn begin(door: &'static str, server: Option<&str>, keep: Keep) -> Hol
         tracing::warn!(%error, folder, "`linetender status` will not see this process");
     }
     holder
+}
+
+/// What is written down of a session's end.
+pub(crate) const fn why(ended: Ended) -> &'static str {
+    match ended {
+        Ended::AgentGone => "the agent went",
+        Ended::AgentDeaf => "the agent could not be written to",
+        Ended::Stopped => "it was told to stop",
+    }
 }
 
 /// A command line without the values of its headers: they are credentials more often than not.

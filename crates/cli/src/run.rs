@@ -6,7 +6,6 @@ use std::io::IsTerminal as _;
 use std::process::ExitCode;
 
 use linetender::holder::Holder;
-use linetender::session::Ended;
 use linetender::{Memory, Rig, Server, session};
 use tokio::sync::Notify;
 
@@ -109,11 +108,7 @@ async fn serve(server: Server, memory: Option<Memory>, holder: &Holder) -> Optio
     let why = tokio::select! {
         ended = serve => {
             tracing::info!(?ended, "session");
-            match ended {
-                Ended::AgentGone => "the agent went",
-                Ended::AgentDeaf => "the agent could not be written to",
-                Ended::Stopped => "it was told to stop",
-            }
+            hold::why(ended)
         }
         () = asked_twice => {
             tracing::warn!("stopped at once");

@@ -1,23 +1,27 @@
 //! `linetender serve --config FILE`: many servers behind, many agents in front.
 
-use std::path::{Path, PathBuf};
+mod file;
+mod follow;
+mod watch;
+
+use std::path::Path;
+use std::pin::pin;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use linetender::Rig;
 use linetender::journal::Rotation;
-use linetender_gateway::config::{self, Config};
+use linetender_gateway::config::Config;
 use linetender_gateway::{Gateway, front, stdio};
-use notify::RecursiveMode;
 use tokio::net::TcpListener;
-use tokio::signal::unix::{Signal, SignalKind, signal};
-use tokio::sync::{mpsc, oneshot};
+use tokio::signal::unix::SignalKind;
+use tokio::sync::oneshot;
 
 use crate::pipes::Pipes;
+use crate::stop::Signals;
 use crate::{args, hold, log};
-
-/// How long a file has to be left alone before it is read again: editors write in several steps.
-const SETTLED: Duration = Duration::from_millis(200);
+use follow::Follow;
+use watch::Changes;
 
 /// How long servers may take to end.
 const LAST: Duration = Duration::from_secs(10);
@@ -27,13 +31,19 @@ pub(crate) fn run(args: &args::Serve) -> ExitCode {
         eprintln!("linetender: cannot write the log: {error}");
         return ExitCode::FAILURE;
     }
-    let config = match text(&args.config).and_then(|text| read(&args.config, &text)) {
-        Ok(config) => config,
+    // It is watched before it is read: what changes between the two would be seen by nobody.
+    let changes = Changes::beside(&args.config);
+    let (config, text) = match read(&args.config) {
+        Ok(read) => read,
         Err(report) => {
             eprintln!("{report:?}");
             return ExitCode::FAILURE;
         }
     };
+    let changes = changes.unwrap_or_else(|error| {
+        tracing::warn!(%error, "the config file is not watched; SIGHUP reads it again");
+        Changes::unseen()
+    });
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => {
@@ -41,164 +51,112 @@ pub(crate) fn run(args: &args::Serve) -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    let code = runtime.block_on(serve(args, config));
+    let follow = Follow::new(args, text, changes);
+    let code = runtime.block_on(serve(args, config, follow));
     // Reading from stdin may still block a thread; nothing is left to wait for.
     runtime.shutdown_background();
     code
 }
 
-/// A config file as it is now.
-fn text(path: &Path) -> miette::Result<String> {
-    std::fs::read_to_string(path)
-        .map_err(|error| miette::miette!("{} cannot be read: {error}", path.display()))
+/// What the file says, and its text.
+fn read(path: &Path) -> miette::Result<(Config, String)> {
+    let text = file::text(path).map_err(|problem| miette::miette!(problem))?;
+    let config = file::read(path, &text, None).map_err(|problem| miette::Report::new(*problem))?;
+    Ok((config, text))
 }
 
-/// What it says. What nobody understands in it is told.
-fn read(path: &Path, text: &str) -> miette::Result<Config> {
-    let name = path.display().to_string();
-    let config = config::load(&name, text, &variable).map_err(|problem| miette::Report::new(*problem))?;
-    for warning in &config.warnings {
-        tracing::warn!(file = name, line = warning.line(), advice = warning.advice(), "{warning}");
-    }
-    Ok(config)
+/// Why it ended: for whoever started it, and for the journal.
+struct Over {
+    code: ExitCode,
+    why: &'static str,
 }
 
-#[expect(clippy::disallowed_methods, reason = "this is where the config file's variables come from")]
-fn variable(name: &str) -> Option<String> {
-    std::env::var(name).ok()
-}
-
-async fn serve(args: &args::Serve, mut config: Config) -> ExitCode {
+async fn serve(args: &args::Serve, mut config: Config, follow: Follow<'_>) -> ExitCode {
     if let Some(listen) = args.listen {
         config.gateway.listen = listen;
     }
-    let drain = Duration::from_millis(config.gateway.drain);
-    let listen = config.gateway.listen;
+    // Before anybody can know that it runs.
+    let mut stops = Signals::of([SignalKind::terminate(), SignalKind::interrupt()]);
+    let asked = follow::asked();
     let keep = if args.no_journal { hold::Keep::Nothing } else { hold::Keep::Journal(Rotation::default()) };
     let holder = hold::begin("serve", None, keep);
     let gateway = Gateway::start_on(Rig::new().held_by(&holder), config);
-    let (told, stop) = oneshot::channel();
-    let stopped = async {
-        let _ = stop.await;
+    let (stop, stopped) = oneshot::channel();
+    let mut agents = pin!(agents(args, &gateway, stopped));
+    let gone = tokio::select! {
+        over = &mut agents => Some(over),
+        _ = stops.next() => None,
+        never = follow.keep_up(&gateway, asked) => match never {},
     };
-    let serving = async {
-        if args.stdio {
-            let Pipes { input, output, gone, borrowed } = Pipes::take();
-            let over = async {
-                tokio::select! {
-                    () = stopped => {}
-                    () = gone.for_good() => {}
-                }
-            };
-            let ended = stdio::serve(&gateway, input, output, over).await;
-            drop(borrowed);
-            tracing::info!(?ended, "session");
-            return ExitCode::SUCCESS;
+    // If they left by themselves, nobody has asked yet.
+    let still_to_ask = if gone.is_some() { 2 } else { 1 };
+    let asked_twice = async {
+        for _ in 0..still_to_ask {
+            stops.next().await;
         }
-        let listener = match TcpListener::bind(listen).await {
-            Ok(listener) => listener,
-            Err(error) => {
-                eprintln!("linetender: cannot listen on {listen}: {error}");
-                return ExitCode::FAILURE;
-            }
+    };
+    let end = async {
+        let over = if let Some(over) = gone {
+            over
+        } else {
+            tracing::info!("told to stop");
+            let _ = stop.send(());
+            agents.await
         };
-        let at = listener.local_addr().unwrap_or(listen);
-        tracing::info!(address = %format_args!("http://{at}/mcp"), "serving");
-        match front::serve(&gateway, listener, stopped).await {
-            Ok(served) => {
-                tracing::info!(?served, "stopped");
-                ExitCode::SUCCESS
-            }
-            Err(error) => {
-                eprintln!("linetender: cannot serve any more: {error}");
-                ExitCode::FAILURE
-            }
+        if gateway.shutdown(LAST).await {
+            return over;
+        }
+        tracing::warn!("some servers did not end in time; their reapers clean up");
+        Over { code: ExitCode::FAILURE, ..over }
+    };
+    let Over { code, why } = tokio::select! {
+        over = end => over,
+        // Whoever asks again does not want to wait: the reapers clean up.
+        () = asked_twice => {
+            tracing::warn!("stopped at once");
+            Over { code: ExitCode::FAILURE, why: "it was told to stop at once" }
         }
     };
-    let mut code = tokio::select! {
-        code = serving => code,
-        () = attend(&args.config, &gateway, told, drain) => ExitCode::FAILURE,
-    };
-    if !gateway.shutdown(LAST).await {
-        tracing::warn!("some servers did not end in time; their reapers clean up");
-        code = ExitCode::FAILURE;
-    }
-    holder.end("it was told to stop", hold::LAST_ENTRY).await;
+    holder.end(why, hold::LAST_ENTRY).await;
     code
 }
 
-/// Reads the file again when it changes, and passes on that it is to stop. Ends if somebody asks twice, or if the drain
-/// took longer than it may.
-async fn attend(file: &Path, gateway: &Gateway, stop: oneshot::Sender<()>, drain: Duration) {
-    let mut stops = [SignalKind::terminate(), SignalKind::interrupt()].map(|kind| signal(kind).ok());
-    let mut hangup = signal(SignalKind::hangup()).ok();
-    let (mut last, mut changes) = (text(file).map_err(|problem| problem.to_string()), watch(file));
-    loop {
-        let [term, int] = &mut stops;
-        let forced = tokio::select! {
-            () = next(term) => break,
-            () = next(int) => break,
-            () = next(&mut hangup) => true,
-            Some(()) = changes.1.recv() => false,
-        };
-        // Something else in its folder may have changed, such as the log: what is as it was is not told again.
-        let now = text(file).map_err(|problem| problem.to_string());
-        if now == last && !forced {
-            continue;
-        }
-        match now.clone().map_err(|problem| miette::miette!(problem)).and_then(|text| read(file, &text)) {
-            Ok(config) => {
-                let change = gateway.apply(config);
-                tracing::info!(
-                    added = ?change.added, replaced = ?change.replaced, removed = ?change.removed, kept = ?change.kept,
-                    "the config was read again"
-                );
-            }
-            // Only the headline: the file may hold secrets.
-            Err(problem) => tracing::error!(%problem, "the config cannot be used; nothing is changed"),
-        }
-        last = now;
-    }
-    tracing::info!("told to stop");
-    let _ = stop.send(());
-    let [term, int] = &mut stops;
-    tokio::select! {
-        () = next(term) => {}
-        () = next(int) => {}
-        () = tokio::time::sleep(drain + LAST) => {}
-    }
-    tracing::warn!("stopped at once");
-}
-
-async fn next(signal: &mut Option<Signal>) {
-    match signal {
-        Some(signal) => {
-            signal.recv().await;
-        }
-        None => std::future::pending().await,
-    }
-}
-
-/// Says when a file may have changed. Its folder is watched: editors put a new file in the place of the old one.
-fn watch(file: &Path) -> (Option<impl Sized + use<>>, mpsc::Receiver<()>) {
-    let (changed, changes) = mpsc::channel(1);
-    let folder = match file.parent() {
-        Some(folder) if folder.as_os_str().is_empty() => PathBuf::from("."),
-        Some(folder) => folder.to_owned(),
-        None => PathBuf::from("."),
+/// Serves agents until they are gone, or until somebody wants it to stop.
+async fn agents(args: &args::Serve, gateway: &Gateway, stop: oneshot::Receiver<()>) -> Over {
+    let stopped = async {
+        let _ = stop.await;
     };
-    let watcher = notify_debouncer_mini::new_debouncer(SETTLED, move |_| {
-        // One that waits already stands for this one too.
-        let _ = changed.try_send(());
-    });
-    let watcher = watcher.and_then(|mut watcher| {
-        watcher.watcher().watch(&folder, RecursiveMode::NonRecursive).map(|()| watcher)
-    });
-    match watcher {
-        Ok(watcher) => (Some(watcher), changes),
+    if args.stdio {
+        let Pipes { input, output, gone, borrowed } = Pipes::take();
+        let over = async {
+            tokio::select! {
+                () = stopped => {}
+                () = gone.for_good() => {}
+            }
+        };
+        let ended = stdio::serve(gateway, input, output, over).await;
+        drop(borrowed);
+        tracing::info!(?ended, "session");
+        return Over { code: ExitCode::SUCCESS, why: hold::why(ended) };
+    }
+    let listen = gateway.settings().listen;
+    let listener = match TcpListener::bind(listen).await {
+        Ok(listener) => listener,
         Err(error) => {
-            tracing::warn!(%error, "the config file is not watched; SIGHUP reads it again");
-            (None, changes)
+            eprintln!("linetender: cannot listen on {listen}: {error}");
+            return Over { code: ExitCode::FAILURE, why: "it could not listen" };
+        }
+    };
+    let at = listener.local_addr().unwrap_or(listen);
+    tracing::info!(address = %format_args!("http://{at}/mcp"), "serving");
+    match front::serve(gateway, listener, stopped).await {
+        Ok(served) => {
+            tracing::info!(?served, "stopped");
+            Over { code: ExitCode::SUCCESS, why: "it was told to stop" }
+        }
+        Err(error) => {
+            eprintln!("linetender: cannot serve any more: {error}");
+            Over { code: ExitCode::FAILURE, why: "it could not serve any more" }
         }
     }
 }

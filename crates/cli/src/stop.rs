@@ -8,7 +8,11 @@ pub(crate) struct Signals(Vec<(SignalKind, Signal)>);
 impl Signals {
     /// Listens from now on.
     pub(crate) fn listen() -> Self {
-        let kinds = [SignalKind::hangup(), SignalKind::interrupt(), SignalKind::terminate()];
+        Self::of([SignalKind::hangup(), SignalKind::interrupt(), SignalKind::terminate()])
+    }
+
+    /// Listens for these alone: to a gateway a hangup means something else.
+    pub(crate) fn of(kinds: impl IntoIterator<Item = SignalKind>) -> Self {
         Self(kinds.into_iter().filter_map(|kind| Some((kind, signal(kind).ok()?))).collect())
     }
 

@@ -23,6 +23,9 @@ pub use schema::schema;
 
 use problem::Text;
 
+/// What some editors write before a text.
+const BYTE_ORDER_MARK: char = '\u{feff}';
+
 /// A file, read: servers in the order they stand in it, and the gateway's own settings.
 #[derive(Debug)]
 pub struct Config {
@@ -44,10 +47,34 @@ pub fn load(
     text: &str,
     variable: &dyn Fn(&str) -> Option<String>,
 ) -> Result<Config, Box<Problem>> {
-    let source = Text::new(name, text);
+    load_beside(None, name, text, variable)
+}
+
+/// The same for a gateway that runs already, and whose own settings stay as they are: the servers have to go with those too.
+/// What the file says of them takes effect at the next start ([`Settings::differing`] says which).
+///
+/// # Errors
+/// The first thing that is wrong, and where.
+pub fn load_again(
+    in_force: &Settings,
+    name: &str,
+    text: &str,
+    variable: &dyn Fn(&str) -> Option<String>,
+) -> Result<Config, Box<Problem>> {
+    load_beside(Some(in_force), name, text, variable)
+}
+
+fn load_beside(
+    in_force: Option<&Settings>,
+    name: &str,
+    text: &str,
+    variable: &dyn Fn(&str) -> Option<String>,
+) -> Result<Config, Box<Problem>> {
+    // It is no part of the text, and nobody who looks for a place counts it.
+    let source = Text::new(name, text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(text));
     let (mut tree, style) = tree::parse(&source)?;
     let warnings = unknown::take_out(&mut tree, style, &source);
     expand::expand(&mut tree, variable, &source)?;
-    let (gateway, servers) = build::build(&tree, &source)?;
+    let (gateway, servers) = build::build(&tree, in_force, &source)?;
     Ok(Config { gateway, servers, warnings })
 }

@@ -32,27 +32,29 @@ impl Entry {
     }
 }
 
-pub(super) fn build(tree: &Node, source: &Text<'_>) -> Result<(Gateway, Vec<Entry>), Box<Problem>> {
+/// `in_force` are the settings of a gateway that runs already. Servers have to go with those as well as with the file's own, by
+/// which it is started the next time.
+pub(super) fn build(
+    tree: &Node,
+    in_force: Option<&Gateway>,
+    source: &Text<'_>,
+) -> Result<(Gateway, Vec<Entry>), Box<Problem>> {
     let gateway: Gateway = match tree.get("gateway") {
         Some(table) => read(table, source)?,
         None => Gateway::default(),
     };
+    let place = |setting: &str| {
+        let at = tree.get("gateway").and_then(|table| table.get(setting));
+        at.map_or(0..0, |at| at.at.clone())
+    };
     if gateway.separator.is_empty() {
-        let at =
-            tree.get("gateway").and_then(|table| table.get("separator")).map_or(0..0, |at| at.at.clone());
-        return Err(source.problem(at, "the separator has to be some text", None));
+        return Err(source.problem(place("separator"), "the separator has to be some text", None));
     }
+    let both: Vec<&Gateway> = in_force.into_iter().chain([&gateway]).collect();
     let (mut servers, mut names): (Vec<Entry>, Vec<&Member>) = (Vec::new(), Vec::new());
     for member in tree.get("servers").map(Node::members).unwrap_or_default() {
-        if let Some(other) = names.iter().find(|other| clash(&other.name, &member.name, &gateway.separator)) {
-            let what =
-                format!("the names of `{}` and `{}` could be taken for each other", other.name, member.name);
-            let help = format!(
-                "tools of both would begin with `{}{}`: rename one of them",
-                names::prefix(&member.name),
-                gateway.separator
-            );
-            return Err(source.problem(member.at.clone(), what, Some(help)));
+        for settings in &both {
+            is_apart(member, &names, &settings.separator, source)?;
         }
         names.push(member);
         servers.extend(entry(member, source)?);
@@ -62,12 +64,29 @@ pub(super) fn build(tree: &Node, source: &Text<'_>) -> Result<(Gateway, Vec<Entr
         let help = "[servers.NAME] with a command or a url, or an agent's mcpServers";
         return Err(source.problem(at, "there is no server in the file", Some(help.to_owned())));
     }
-    if servers.len() > gateway.lines {
-        let lines = tree.get("gateway").and_then(|table| table.get("lines"));
-        let what = format!("there are {} servers, and {} lines are allowed", servers.len(), gateway.lines);
-        return Err(source.problem(lines.map_or(0..0, |at| at.at.clone()), what, None));
+    let lines = both.iter().map(|settings| settings.lines).min().unwrap_or(gateway.lines);
+    if servers.len() > lines {
+        let what = format!("there are {} servers, and {lines} lines are allowed", servers.len());
+        let help = (lines < gateway.lines).then(|| "more are from the next start on".to_owned());
+        return Err(source.problem(place("lines"), what, help));
     }
     Ok((gateway, servers))
+}
+
+/// Refuses a server whose name could be taken for one of the others'.
+fn is_apart(
+    server: &Member,
+    others: &[&Member],
+    separator: &str,
+    source: &Text<'_>,
+) -> Result<(), Box<Problem>> {
+    let Some(other) = others.iter().find(|other| clash(&other.name, &server.name, separator)) else {
+        return Ok(());
+    };
+    let what = format!("the names of `{}` and `{}` could be taken for each other", other.name, server.name);
+    let begin = format!("{}{separator}", names::prefix(&server.name));
+    let help = format!("tools of both would begin with `{begin}`: rename one of them");
+    Err(source.problem(server.at.clone(), what, Some(help)))
 }
 
 /// Whether a name of one's could be a name of the other's.
@@ -142,6 +161,14 @@ fn read<T: DeserializeOwned>(node: &Node, source: &Text<'_>) -> Result<T, Box<Pr
                 _ => at,
             };
         }
-        source.problem(at.at.clone(), error.into_inner().to_string(), None)
+        source.problem(at.at.clone(), without_text(&error.into_inner().to_string()), None)
     })
+}
+
+/// What serde says of a text in a wrong place, without the text: logs show this, and a secret may have been put into it.
+fn without_text(said: &str) -> String {
+    match said.split_once(" string \"").zip(said.rsplit_once("\", expected ")) {
+        Some(((what, _), (_, expected))) => format!("{what} string, expected {expected}"),
+        None => said.to_owned(),
+    }
 }

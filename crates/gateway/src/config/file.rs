@@ -71,6 +71,15 @@ impl Default for Gateway {
     }
 }
 
+impl Gateway {
+    /// The settings that are others there, by name.
+    pub fn differing(&self, other: &Self) -> Vec<String> {
+        let [own, others] = [self, other].map(|settings| serde_json::to_value(settings).unwrap_or_default());
+        let own = own.as_object().into_iter().flatten();
+        own.filter(|(name, value)| others.get(name) != Some(value)).map(|(name, _)| name.clone()).collect()
+    }
+}
+
 /// One server: a command, or an address.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]

@@ -16,12 +16,18 @@ pub struct Problem {
     #[help]
     help: Option<String>,
     line: usize,
+    column: usize,
 }
 
 impl Problem {
     /// The line it stands on, from one: for logs, which must not show the file's secrets.
     pub const fn line(&self) -> usize {
         self.line
+    }
+
+    /// The character of that line at which it begins, from one.
+    pub const fn column(&self) -> usize {
+        self.column
     }
 
     /// What would help.
@@ -49,8 +55,10 @@ impl<'a> Text<'a> {
     ) -> Box<Problem> {
         let end = at.end.min(self.text.len());
         let start = at.start.min(end);
-        let line = 1 + self.text.char_indices().filter(|(at, char)| *at < start && *char == '\n').count();
+        let before = || self.text.char_indices().take_while(|(at, _)| *at < start).map(|(_, char)| char);
+        let line = 1 + before().filter(|char| *char == '\n').count();
+        let column = before().fold(1, |column, char| if char == '\n' { 1 } else { column + 1 });
         let source_text = NamedSource::new(self.name, self.text.to_owned());
-        Box::new(Problem { what: what.into(), source_text, at: (start..end).into(), help, line })
+        Box::new(Problem { what: what.into(), source_text, at: (start..end).into(), help, line, column })
     }
 }

@@ -1,4 +1,4 @@
-use super::{Config, Problem, Scope, load};
+use super::{Config, Problem, Scope, Settings, load, load_again};
 use linetender::{Deadline, Server};
 
 fn read(text: &str) -> Result<Config, Box<Problem>> {
@@ -58,6 +58,45 @@ fn an_agents_own_file_is_taken_as_it_is() {
 }
 
 #[test]
+fn a_list_of_tools_in_an_agents_file_means_these_alone() {
+    let config = read(
+        r#"{ "mcpServers": {
+            "all": { "type": "local", "command": "x", "args": [], "tools": ["*"] },
+            "some": { "command": "x", "tools": ["get_me", "get_you"] },
+            "none": { "command": "x", "tools": [] },
+            "ours": { "command": "x", "tools": { "exclude": ["get_me"] } }
+        } }"#,
+    )
+    .unwrap();
+    let lets: Vec<_> = config
+        .servers
+        .iter()
+        .map(|entry| ["get_me", "get_you", "put"].map(|name| entry.tools.lets(name)))
+        .collect();
+    assert_eq!(lets, [[true; 3], [true, true, false], [false; 3], [false, true, true]]);
+    assert!(config.servers[0].is_open(), "nothing of it has to be looked at");
+    assert!(config.warnings.is_empty(), "{:?}", config.warnings);
+    let problem =
+        read("{ \"mcpServers\": { \"a\": { \"command\": \"x\",\n\"tools\": [\"b\", 7] } } }").unwrap_err();
+    assert_eq!((problem.line(), problem.column()), (2, 16), "{problem}");
+}
+
+#[test]
+fn a_mark_before_the_text_is_not_part_of_it() {
+    for text in [
+        "\u{feff}[servers.a]\ncommand = 'x'\n",
+        "\u{feff}{ \"mcpServers\": { \"a\": { \"command\": \"x\" } } }",
+        "\u{feff}// a comment\n{ \"mcpServers\": { \"a\": { \"command\": \"x\" } } }",
+    ] {
+        assert_eq!(names(&read(text).unwrap()), ["a"], "{text}");
+    }
+    for (text, place) in [("\u{feff}servers = 7", (1, 11)), ("\u{feff}{ \"servers\": {} }", (1, 14))] {
+        let problem = read(text).unwrap_err();
+        assert_eq!((problem.line(), problem.column()), place, "{text}: {problem}");
+    }
+}
+
+#[test]
 fn a_name_that_nobody_knows_is_ignored_with_the_one_that_was_meant() {
     let config = read("[servers.a]\ncomand = \"x\"\ncommand = \"y\"\nfrobnicate = 1\n").unwrap();
     let warned: Vec<_> =
@@ -90,6 +129,31 @@ fn what_is_wrong_is_told_with_its_place() {
 }
 
 #[test]
+fn what_stands_at_a_place_is_not_told_with_it() {
+    for text in [
+        "[servers.a]\nurl = 'http://x'\nheaders = 'Authorization: ${TOKEN}'",
+        "[servers.a]\nurl = 'http://x'\npolicy.call.limit = '\", expected ${TOKEN}'",
+        "[gateway]\nlisten = '${TOKEN}'\n[servers.a]\ncommand = 'x'",
+    ] {
+        let problem = read(text).unwrap_err().to_string();
+        assert!(!problem.contains("t0ken"), "{problem}");
+        assert!(problem.contains("string, expected ") || problem.contains("socket address"), "{problem}");
+    }
+}
+
+#[test]
+fn a_place_is_a_line_and_a_character() {
+    for (text, place) in [
+        ("[servers.a]\ncommand = 7", (2, 11)),
+        ("[servers.'ä']\r\nargs = ['ä', 7]\r\n", (2, 14)),
+        ("servers = 7", (1, 11)),
+    ] {
+        let problem = read(text).unwrap_err();
+        assert_eq!((problem.line(), problem.column()), place, "{text}: {problem}");
+    }
+}
+
+#[test]
 fn names_that_could_be_taken_for_each_other_are_refused_with_both() {
     for (one, other) in [("a", "a__b"), ("a", "a_"), ("a b", "a_b")] {
         let text = format!("[servers.'{one}']\ncommand = 'x'\n[servers.'{other}']\ncommand = 'x'\n");
@@ -100,4 +164,24 @@ fn names_that_could_be_taken_for_each_other_are_refused_with_both() {
         );
     }
     assert!(read("[servers.a]\ncommand = 'x'\n[servers.ab]\ncommand = 'x'\n").is_ok());
+}
+
+#[test]
+fn servers_have_to_go_with_the_settings_in_force_and_with_those_of_the_file() {
+    let in_force = Settings { lines: 2, ..Settings::default() };
+    let again = |text: &str| load_again(&in_force, "test", text, &|_| None);
+    let dashes = "[gateway]\nseparator = '-'\n[servers.a]\ncommand = 'x'\n";
+    for (more, words) in [
+        ("[servers.a__b]\ncommand = 'x'\n", "could be taken for each other"),
+        ("[servers.a-b]\ncommand = 'x'\n", "could be taken for each other"),
+        ("[servers.b]\ncommand = 'x'\n[servers.c]\ncommand = 'x'\n", "there are 3 servers, and 2 lines are"),
+    ] {
+        let problem = again(&format!("{dashes}{more}")).unwrap_err();
+        assert!(problem.to_string().contains(words), "{more}: {problem}");
+    }
+    let few = "[gateway]\nlines = 1\n[servers.a]\ncommand = 'x'\n[servers.b]\ncommand = 'x'\n";
+    assert!(again(few).unwrap_err().to_string().contains("1 lines"), "it could not be started again");
+    let config = again(&format!("{dashes}[servers.b]\ncommand = 'x'\n")).unwrap();
+    assert_eq!(in_force.differing(&config.gateway), ["lines", "separator"]);
+    assert_eq!(in_force.differing(&in_force), [""; 0]);
 }

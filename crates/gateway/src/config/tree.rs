@@ -48,7 +48,7 @@ pub(super) enum Style {
 
 /// Reads a text. JSON begins with a brace, or with a comment that TOML does not have.
 pub(super) fn parse(source: &Text<'_>) -> Result<(Node, Style), Box<Problem>> {
-    match source.text.trim_start_matches('\u{feff}').trim_start().chars().next() {
+    match source.text.trim_start().chars().next() {
         Some('{' | '/') => json(source),
         _ => Ok((toml(source)?, Style::Own)),
     }
@@ -135,10 +135,29 @@ fn in_our_words(servers: &mut Node) {
             match &*member.name {
                 "cwd" => "dir".clone_into(&mut member.name),
                 "serverUrl" | "httpUrl" => "url".clone_into(&mut member.name),
+                "tools" => these_alone(&mut member.value),
                 _ => {}
             }
         }
     }
+}
+
+/// A list of tools means these and no others; `*` is all of them.
+fn these_alone(tools: &mut Node) {
+    let Is::List(names) = &mut tools.is else { return };
+    let names = std::mem::take(names);
+    let place = |is| Node { at: tools.at.clone(), is };
+    let list = |name: &str, names| {
+        vec![Member { name: name.to_owned(), at: tools.at.clone(), value: place(Is::List(names)) }]
+    };
+    let is_all = |name: &Node| matches!(&name.is, Is::Text(name) if name == "*");
+    tools.is = Is::Table(if names.iter().any(is_all) {
+        Vec::new()
+    } else if names.is_empty() {
+        list("exclude", vec![place(Is::Text("*".to_owned()))])
+    } else {
+        list("include", names)
+    });
 }
 
 fn of_json(value: ast::Value<'_>) -> Node {

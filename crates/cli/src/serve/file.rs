@@ -1,0 +1,29 @@
+//! The config file: its text, and what that says.
+
+use std::path::Path;
+
+use linetender_gateway::config::{self, Config, Problem, Settings};
+
+/// A config file as it is now, or a sentence about why it cannot be read.
+pub(super) fn text(path: &Path) -> Result<String, String> {
+    std::fs::read_to_string(path).map_err(|error| format!("{} cannot be read: {error}", path.display()))
+}
+
+/// What it says, to a gateway that runs already if there are settings in force. What nobody understands in it is told.
+pub(super) fn read(path: &Path, text: &str, in_force: Option<&Settings>) -> Result<Config, Box<Problem>> {
+    let name = path.display().to_string();
+    let config = match in_force {
+        Some(settings) => config::load_again(settings, &name, text, &variable),
+        None => config::load(&name, text, &variable),
+    }?;
+    for warning in &config.warnings {
+        let (line, column) = (warning.line(), warning.column());
+        tracing::warn!(file = name, line, column, advice = warning.advice(), "{warning}");
+    }
+    Ok(config)
+}
+
+#[expect(clippy::disallowed_methods, reason = "this is where the config file's variables come from")]
+fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok()
+}

@@ -1,0 +1,107 @@
+//! A config that changes while it is served.
+
+use std::io::{BufRead as _, BufReader};
+use std::process::Stdio;
+
+use crate::kit::{Agent, Home};
+
+/// What fits into a pipe, and as much as a reader may have taken out of it unseen.
+const PIPE: usize = (64 + 8) * 1024;
+
+#[test]
+fn a_file_that_changes_is_read_again() {
+    let home = Home::new("reload", "[servers.a]\n{bad}\n");
+    let mut agent = home.agent();
+    agent.wait_for("a__echo", "{}");
+    agent.wait_for("b__echo", "the servers are: a");
+    home.write("[servers.a]\n{bad}\n[servers.b]\n{bad}\n");
+    agent.wait_for("b__echo", "{}");
+    home.write("[servers.a]\n{bad}\n[servers.c]\n{bad}\n");
+    agent.wait_for("c__echo", "{}");
+    agent.wait_for("b__echo", "the servers are: a, c");
+}
+
+#[test]
+fn a_change_while_it_starts_is_not_lost() {
+    let unknown: Vec<_> = (0..100).map(|number| format!("nobody_knows_{number:0>1000} = 1\n")).collect();
+    let home = Home::new("starts", &format!("{}[servers.a]\n{{bad}}\n", unknown.concat()));
+    let mut agent = Agent::of(home.serve(&["--stdio"]).stderr(Stdio::piped()));
+    // It has read the file, and comes no further than this: nobody reads what it has to say.
+    let mut log = BufReader::new(agent.serves.0.stderr.take().unwrap());
+    let mut line = String::new();
+    log.read_line(&mut line).unwrap();
+    assert!(line.contains("nobody knows"), "{line}");
+    home.write("[servers.a]\n{bad}\n[servers.b]\n{bad}\n");
+    let rest = std::thread::spawn(move || std::io::read_to_string(log));
+    agent = agent.greeted();
+    agent.wait_for("b__echo", "{}");
+    drop(agent);
+    let rest = rest.join().unwrap().unwrap();
+    assert!(rest.len() > PIPE, "it was held up");
+}
+
+#[test]
+fn a_broken_file_changes_nothing_and_the_log_says_where_it_is_broken() {
+    let home = Home::new("broken-later", "[servers.a]\n{bad}\n[servers.b]\n{bad}\n");
+    let mut agent = home.agent();
+    agent.wait_for("a__echo", "{}");
+    agent.wait_for("b__echo", "{}");
+    let processes = || {
+        ["a", "b"].map(|server| {
+            let line = home.status(&agent.serves, server);
+            (line["generation"].clone(), line["pid"].clone())
+        })
+    };
+    let before = processes();
+    home.write("[servers.a]\n{bad}\n[servers.c]\n{bad}\nscope = 'nobodys'\n");
+    let said = home.wait_for_log("the config cannot be used; nothing is changed");
+    let place = format!("file={} line=7 column=9 problem=", home.config().display());
+    assert!(said.contains(&place), "{said}");
+    assert!(said.contains("unknown variant `nobodys`"), "{said}");
+    assert_eq!(processes(), before);
+    assert_eq!(before.each_ref().map(|(generation, _)| generation), [1, 1]);
+    agent.wait_for("a__echo", "{}");
+    agent.wait_for("b__echo", "{}");
+    agent.wait_for("c__echo", "the servers are: a, b");
+    home.write("[servers.a]\n{bad}\n[servers.c]\n{bad}\n");
+    agent.wait_for("c__echo", "{}");
+    agent.wait_for("b__echo", "the servers are: a, c");
+    assert_eq!(home.log().matches("cannot be used").count(), 1, "{}", home.log());
+}
+
+#[test]
+fn a_hangup_has_the_file_read_again() {
+    let home = Home::new("hangup", "");
+    // What is watched is the folder of the link, and nothing changes in there.
+    let elsewhere = home.path().join("elsewhere.toml");
+    std::fs::remove_file(home.config()).unwrap();
+    std::os::unix::fs::symlink(&elsewhere, home.config()).unwrap();
+    home.write("[servers.a]\n{bad}\n");
+    let mut agent = home.agent();
+    agent.wait_for("a__echo", "{}");
+    home.write("[servers.a]\n{bad}\n[servers.b]\n{bad}\n");
+    agent.serves.signal("-HUP");
+    agent.wait_for("b__echo", "{}");
+    assert_eq!(home.log().matches("the config was read again").count(), 1, "{}", home.log());
+    // Whoever asks is answered, also if there is nothing new.
+    agent.serves.signal("-HUP");
+    home.wait_for_log("added=[] replaced=[] removed=[] kept=[\"a\", \"b\"]");
+}
+
+#[test]
+fn settings_that_wait_for_the_next_start_are_told_and_the_old_ones_hold() {
+    let home = Home::new("settings", "[servers.a]\n{bad}\n");
+    let mut agent = home.agent();
+    agent.wait_for("a__echo", "{}");
+    let dots = "[gateway]\nseparator = '.'\nlisten = '127.0.0.1:1'\n[servers.a]\n{bad}\n";
+    // Tools of both would begin with `a__b__` for as long as this runs.
+    home.write(&format!("{dots}[servers.a__b]\n{{bad}}\n"));
+    let said = home.wait_for_log("nothing is changed");
+    assert!(said.contains("the names of `a` and `a__b` could be taken for each other"), "{said}");
+    assert!(said.contains("line=7 "), "{said}");
+    home.write(&format!("{dots}[servers.b]\n{{bad}}\n"));
+    agent.wait_for("b__echo", "{}");
+    agent.wait_for("a__echo", "{}");
+    let said = home.wait_for_log("take effect at the next start");
+    assert!(said.contains(r#"settings=["separator"]"#), "nor does it listen at all: {said}");
+}
