@@ -43,7 +43,6 @@ const LAST_WORDS: Duration = Duration::from_millis(1500);
 /// What handlers share.
 pub(crate) struct Front {
     gateway: Gateway,
-    guard: guard::Guard,
     sessions: Sessions,
     pulse: Pulse,
     /// Whether it is about to end: streams that would never end by themselves do so now.
@@ -74,7 +73,6 @@ pub async fn serve(
     let (close, closing) = watch::channel(false);
     let front = Arc::new(Front {
         gateway: gateway.clone(),
-        guard: guard::Guard::new(settings),
         sessions: Sessions::new(settings.sessions, Duration::from_millis(settings.session_idle)),
         pulse: Pulse::default(),
         closing,
@@ -95,7 +93,8 @@ pub async fn serve(
         let _ = stopped.wait_for(|closing| *closing).await;
         tokio::time::sleep(drain).await;
     };
-    let mut serving = pin!(connections::serve(listener, router(Arc::clone(&front)), front.closing.clone()));
+    let entrance = connections::Entrance::new(guard::Guard::new(settings), router(Arc::clone(&front)));
+    let mut serving = pin!(connections::serve(listener, entrance, front.closing.clone()));
     let served = tokio::select! {
         () = &mut serving => Served::Finished,
         () = late => Served::Cut,
@@ -116,7 +115,6 @@ fn router(front: Arc<Front>) -> Router {
         .route("/mcp/{name}", mcp)
         .route("/healthz", get(health::healthz))
         .route("/readyz", get(health::readyz))
-        .layer(axum::middleware::from_fn_with_state(Arc::clone(&front), guard::guard))
         .with_state(front)
 }
 

@@ -259,7 +259,8 @@ impl Call<'_> {
 
     /// One try on one generation.
     async fn attempt(&self, link: &Arc<Link>, record: Record, until: Instant, time: Time) -> Try {
-        let params = Params::of(self.params);
+        let params =
+            if self.options.is_modern { Params::of_modern(self.params) } else { Params::of(self.params) };
         let progress = self.options.progress.clone();
         let heed = Heed::of(params.token(), progress);
         let frame = |id| self.frame(id, link, &params);

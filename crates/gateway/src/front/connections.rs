@@ -1,8 +1,14 @@
 //! Connections, from the door to their end.
 
+use std::convert::Infallible;
+use std::sync::Arc;
 use std::time::Duration;
 
-use axum::{Extension, Router};
+use axum::Router;
+use axum::response::Response;
+use http::Request;
+use hyper::body::Incoming;
+use hyper::service::{Service as _, service_fn};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto;
 use hyper_util::service::TowerToHyperService;
@@ -11,6 +17,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use super::accept::{Bounded, Connection};
+use super::guard::Guard;
 use super::who::From;
 
 /// How long nothing may go through a connection before its place is somebody else's, and at most twice that. This is for those
@@ -18,15 +25,47 @@ use super::who::From;
 /// failed to start. That is a minute unless a policy has it otherwise.
 const IDLE: Duration = Duration::from_secs(300);
 
+/// What every request has to pass.
+#[derive(Clone)]
+pub(super) struct Entrance {
+    guard: Arc<Guard>,
+    router: TowerToHyperService<Router>,
+}
+
+impl Entrance {
+    pub(super) fn new(guard: Guard, router: Router) -> Self {
+        Self { guard: Arc::new(guard), router: TowerToHyperService::new(router) }
+    }
+
+    /// Lets a request in, or not. It knows where it comes from.
+    fn pass(
+        &self,
+        mut request: Request<Incoming>,
+        from: From,
+    ) -> impl Future<Output = Result<Response, Infallible>> + use<> {
+        let passes = if let Some(refused) = self.guard.refused(&request) {
+            Err(refused)
+        } else {
+            request.extensions_mut().insert(from);
+            Ok(self.router.call(request))
+        };
+        async move {
+            match passes {
+                Ok(routed) => routed.await,
+                Err(refused) => Ok(refused),
+            }
+        }
+    }
+}
+
 /// Serves whoever comes until it is about to end; then those who are there, until what they asked for is answered.
-pub(super) async fn serve(listener: Bounded, router: Router, closing: watch::Receiver<bool>) {
+pub(super) async fn serve(listener: Bounded, entrance: Entrance, closing: watch::Receiver<bool>) {
     let mut about_to_end = closing.clone();
     let mut connections = JoinSet::new();
     loop {
         tokio::select! {
             (connection, from) = listener.accept() => {
-                let router = router.clone().layer(Extension(From(from.ip())));
-                connections.spawn(one(connection, router, closing.clone()));
+                connections.spawn(one(connection, entrance.clone(), From(from.ip()), closing.clone()));
             }
             Some(_) = connections.join_next() => {}
             _ = about_to_end.wait_for(|closing| *closing) => break,
@@ -37,10 +76,11 @@ pub(super) async fn serve(listener: Bounded, router: Router, closing: watch::Rec
 }
 
 /// One connection. How it ends is its agent's business.
-async fn one(connection: Connection, router: Router, mut closing: watch::Receiver<bool>) {
+async fn one(connection: Connection, entrance: Entrance, from: From, mut closing: watch::Receiver<bool>) {
     let stirs = connection.stirs();
     let server = auto::Builder::new(TokioExecutor::new());
-    let served = server.serve_connection(TokioIo::new(connection), TowerToHyperService::new(router));
+    let service = service_fn(move |request| entrance.pass(request, from));
+    let served = server.serve_connection(TokioIo::new(connection), service);
     // A handler that reads its request wakes the connection that it runs in.
     let mut served = Steady::new(Box::pin(served));
     loop {
@@ -69,7 +109,8 @@ mod tests {
     use tokio::sync::watch;
     use tokio::task::JoinSet;
 
-    use super::{Bounded, IDLE, serve};
+    use super::{Bounded, Entrance, Guard, IDLE, serve};
+    use crate::config::Settings;
 
     /// A house with one place. It stands for as long as what is returned.
     async fn house() -> (JoinSet<()>, watch::Sender<bool>, SocketAddr) {
@@ -78,7 +119,8 @@ mod tests {
         let (closing, closes) = watch::channel(false);
         let router = Router::new().route("/", get(async || "here"));
         let mut tasks = JoinSet::new();
-        tasks.spawn(serve(Bounded::new(listener, 1), router, closes));
+        let entrance = Entrance::new(Guard::new(&Settings::default()), router);
+        tasks.spawn(serve(Bounded::new(listener, 1), entrance, closes));
         (tasks, closing, at)
     }
 
@@ -88,7 +130,7 @@ mod tests {
         let mut asks = TcpStream::connect(at).await.unwrap();
         for _ in 0..4 {
             tokio::time::sleep(IDLE * 3 / 4).await;
-            asks.write_all(b"GET / HTTP/1.1\r\nHost: here\r\n\r\n").await.unwrap();
+            asks.write_all(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n").await.unwrap();
             let mut answer = Vec::new();
             while !answer.ends_with(b"here") {
                 assert!(asks.read_buf(&mut answer).await.unwrap() > 0, "it was hung up on");
@@ -101,7 +143,7 @@ mod tests {
         let (_tasks, _closing, at) = house().await;
         let mut silent = TcpStream::connect(at).await.unwrap();
         let mut asks = TcpStream::connect(at).await.unwrap();
-        asks.write_all(b"GET / HTTP/1.1\r\nHost: here\r\nConnection: close\r\n\r\n").await.unwrap();
+        asks.write_all(b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").await.unwrap();
         let mut answer = String::new();
         asks.read_to_string(&mut answer).await.unwrap();
         assert!(answer.ends_with("here"), "{answer}");

@@ -3,15 +3,12 @@
 
 use std::collections::HashSet;
 use std::net::IpAddr;
-use std::sync::Arc;
 
-use axum::extract::{Request, State};
-use axum::middleware::Next;
 use axum::response::Response;
 use http::header::{HOST, ORIGIN};
-use http::{HeaderMap, StatusCode, Uri};
+use http::{HeaderMap, Request, StatusCode, Uri};
 
-use super::{Front, reply};
+use super::reply;
 use crate::config::Settings;
 
 /// The names that are let in.
@@ -25,6 +22,12 @@ impl Guard {
     pub(super) fn new(settings: &Settings) -> Self {
         let lower = |names: &[String]| names.iter().map(|name| name.to_ascii_lowercase()).collect();
         Self { hosts: lower(&settings.allowed_hosts), origins: lower(&settings.allowed_origins) }
+    }
+
+    /// The answer to a request that is not let in.
+    pub(super) fn refused<B>(&self, request: &Request<B>) -> Option<Response> {
+        let why = self.refuses(request.uri(), request.headers())?;
+        Some(reply::error(StatusCode::FORBIDDEN, "null", -32600, why))
     }
 
     /// Why a request is not let in.
@@ -73,14 +76,6 @@ fn name_of(host: &str) -> &str {
 
 fn address(name: &str) -> Option<IpAddr> {
     name.trim_start_matches('[').trim_end_matches(']').parse().ok()
-}
-
-/// Lets a request through, or not.
-pub(super) async fn guard(State(front): State<Arc<Front>>, request: Request, next: Next) -> Response {
-    match front.guard.refuses(request.uri(), request.headers()) {
-        Some(why) => reply::error(StatusCode::FORBIDDEN, "null", -32600, why),
-        None => next.run(request).await,
-    }
 }
 
 #[cfg(test)]

@@ -24,6 +24,8 @@ pub struct Options {
     /// Who calls, among agents that share the line: they take turns.
     pub(crate) caller: Caller,
     pub(crate) way: Way,
+    /// Whether its params are known to be a modern request's, and to ask for no progress.
+    pub(crate) is_modern: bool,
 }
 
 /// How a call comes to its server, where each has a way of its own.

@@ -15,6 +15,8 @@ pub(crate) struct Params<'a> {
     text: Option<&'a str>,
     meta: Option<Range<usize>>,
     token: Option<Range<usize>>,
+    /// Whether they are known to be a modern request's without a look.
+    modern: bool,
 }
 
 impl<'a> Params<'a> {
@@ -31,6 +33,11 @@ impl<'a> Params<'a> {
             params.meta = Some(meta);
         }
         params
+    }
+
+    /// Those of a modern request that asks for no progress, as somebody has seen: nothing in them concerns us.
+    pub(crate) fn of_modern(text: Option<&'a str>) -> Self {
+        Self { text, modern: true, ..Self::default() }
     }
 
     /// Whether whoever wrote these wants to hear of progress.
@@ -80,7 +87,7 @@ impl<'a> Params<'a> {
     fn is_modern(&self) -> bool {
         match (self.text, &self.meta) {
             (Some(text), Some(meta)) => text[meta.clone()].contains(VERSION_IN_META),
-            _ => false,
+            _ => self.modern,
         }
     }
 }

@@ -34,6 +34,8 @@ pub(super) struct Asked {
     pub(super) caller: Caller,
     /// Where a modern server's questions to a legacy agent go.
     pub(super) rounds: Option<mpsc::Sender<Round>>,
+    /// Whether it stands by itself: then it is a modern request in all its words, and asks for no progress.
+    pub(super) alone: bool,
 }
 
 /// The answer to a request, as the agent is to read it.
@@ -45,7 +47,8 @@ pub struct Replied {
     pub error: Option<i64>,
 }
 
-/// A modern agent's request that stands by itself, on a line that it shares. `None` if it needs a session: because more than
+/// A modern agent's request that stands by itself, on a line that it shares; whoever lets it in has seen that its `_meta` says
+/// what it must. `None` if it needs a session: because more than
 /// its answer may come of it, or because it is none, or larger than the line's limits.
 ///
 /// `of` is whatever its agent is known by: requests of the same take turns as those of one agent. It goes as far as the future
@@ -67,13 +70,14 @@ pub fn ask(line: &Line, frame: &Frame, of: u64) -> Option<impl Future<Output = R
         progress: None,
         caller: Caller::Known(of),
         rounds: None,
+        alone: true,
     };
     Some(asked.answered())
 }
 
 impl Asked {
     pub(super) async fn answered(self) -> Replied {
-        let Self { line, era, id, method, params, level, promised, progress, caller, rounds } = self;
+        let Self { line, era, id, method, params, level, promised, progress, caller, rounds, alone } = self;
         let ours = |text: Bytes| Replied { text: text.into(), error: None };
         // It is the first request of many agents, and then nobody knows yet whether the server can read it.
         let quoted = era == Era::Modern
@@ -89,7 +93,8 @@ impl Asked {
             _ if quoted => return ours(replies::discovered(&line, &id, &promised).await),
             _ => {}
         }
-        let options = Options { deadline: line.deadline(), progress, caller, way: Way::Carried };
+        let options =
+            Options { deadline: line.deadline(), progress, caller, way: Way::Carried, is_modern: alone };
         let params = match level {
             Some(level) if line.era() == Some(Era::Modern) => {
                 Some(bridge::with_log_level(params.as_deref(), &level))

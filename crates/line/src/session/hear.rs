@@ -146,6 +146,7 @@ impl Session {
             progress,
             caller: open.caller,
             rounds: Some(self.rounds.0.clone()),
+            alone: false,
         };
         let to_agent = self.to_agent.clone();
         let task = self.tasks.spawn(Steady::new(Box::pin(async move {

@@ -52,7 +52,8 @@ pub struct Ask<'a> {
 
 /// The headers of a POST.
 pub fn headers(ask: &Ask<'_>) -> HeaderMap {
-    let mut map = HeaderMap::with_capacity(8);
+    // With room for those of the connection: a map that grows is hashed anew.
+    let mut map = HeaderMap::with_capacity(12);
     map.insert(ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
     map.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     put_version(&mut map, ask.version);
