@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use linetender::Rig;
 use linetender::journal::Rotation;
+use linetender::session::Ended;
 use linetender_gateway::config::Config;
 use linetender_gateway::{Gateway, front, stdio};
 use tokio::net::TcpListener;
@@ -128,13 +129,11 @@ async fn agents(args: &args::Serve, gateway: &Gateway, stop: oneshot::Receiver<(
     };
     if args.stdio {
         let Pipes { input, output, gone, borrowed } = Pipes::take();
-        let over = async {
-            tokio::select! {
-                () = stopped => {}
-                () = gone.for_good() => {}
-            }
+        let ended = tokio::select! {
+            ended = stdio::serve(gateway, input, output, stopped) => ended,
+            // Nobody is left who would read an answer.
+            () = gone.for_good() => Ended::AgentGone,
         };
-        let ended = stdio::serve(gateway, input, output, over).await;
         drop(borrowed);
         tracing::info!(?ended, "session");
         return Over { code: ExitCode::SUCCESS, why: hold::why(ended) };

@@ -97,6 +97,21 @@ fn killed_it_leaves_no_server_behind() {
 }
 
 #[test]
+fn an_agent_that_is_gone_is_not_waited_for() {
+    let home = Home::new("gone", "[servers.a]\n{bad}\n");
+    let mut agent = home.agent();
+    agent.wait_for("a__echo", "{}");
+    let hang = json!({ "jsonrpc": "2.0", "id": 9, "method": "tools/call", "params": { "name": "a__hang", "arguments": {} } });
+    writeln!(agent.to.as_mut().unwrap(), "{hang}").unwrap();
+    agent.wait_for("a__echo", "{}");
+    let begun = Instant::now();
+    let ended = agent.vanishes();
+    assert!(begun.elapsed() < Duration::from_secs(3), "{:?}", begun.elapsed());
+    assert!(ended.success(), "{ended}");
+    assert_eq!(home.journal().last().unwrap()["why"], "the agent went");
+}
+
+#[test]
 fn an_agent_that_stops_asking_still_hears_its_answers() {
     let home = Home::new("eof", "[servers.a]\n{bad}\n");
     let mut serve = home.serve(&["--stdio"]);

@@ -144,7 +144,7 @@ impl Drop for Serves {
 /// An agent on stdin and stdout.
 pub(crate) struct Agent {
     pub(crate) serves: Serves,
-    to: Option<ChildStdin>,
+    pub(crate) to: Option<ChildStdin>,
     from: BufReader<ChildStdout>,
 }
 
@@ -178,6 +178,13 @@ impl Agent {
     pub(crate) fn leaves(&mut self) -> ExitStatus {
         self.to = None;
         self.serves.ended()
+    }
+
+    /// Nobody hears any more either; how that ended.
+    pub(crate) fn vanishes(self) -> ExitStatus {
+        let Self { mut serves, to, from } = self;
+        drop((to, from));
+        serves.ended()
     }
 
     /// Calls a tool until its answer is as wanted.
