@@ -82,7 +82,8 @@ impl Gateway {
     }
 
     /// Goes by another config from now on, as far as servers are concerned: those that are the same keep their
-    /// generation. The gateway's own settings are read at its start alone.
+    /// generation. The gateway's own settings are read at its start alone, so the config is to be read by
+    /// [`load_again`](crate::config::load_again), which judges names by the settings in force.
     ///
     /// # Panics
     /// Outside a tokio runtime.
