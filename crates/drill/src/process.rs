@@ -1,7 +1,5 @@
 //! Processes, from outside: what this one has, what is below another, what carries a mark.
 
-use std::collections::HashSet;
-
 use rustix::process::{Pid, Signal, kill_process};
 
 /// A look at ourselves.
@@ -84,18 +82,15 @@ pub(crate) fn unread(pid: i32) -> u64 {
     pipe.and_then(|pipe| rustix::io::ioctl_fionread(&pipe).ok()).unwrap_or(0)
 }
 
-/// Whether somebody on this machine still takes a connection to this port on loopback for open whose other end is not, as far as
-/// the kernel tells.
-pub(crate) fn holds_a_dead_end(port: u16) -> bool {
+/// The ports of those on this machine who take a connection to this port on loopback for open, as far as the kernel tells.
+pub(crate) fn connected_to(port: u16) -> Vec<u16> {
     const ESTABLISHED: &str = "01";
     let table = std::fs::read_to_string("/proc/net/tcp").unwrap_or_default();
-    let end = format!(":{port:04X}");
-    let open: HashSet<_> = (table.lines())
-        .filter_map(|line| {
-            let mut fields = line.split_ascii_whitespace().skip(1);
-            let (here, there) = (fields.next()?, fields.next()?);
-            (fields.next()? == ESTABLISHED).then_some((here, there))
-        })
-        .collect();
-    open.iter().any(|(here, there)| there.ends_with(&end) && !open.contains(&(there, here)))
+    let port_of = |end: &str| u16::from_str_radix(end.rsplit(':').next()?, 16).ok();
+    let client = |line: &str| {
+        let mut fields = line.split_ascii_whitespace().skip(1);
+        let (here, there) = (port_of(fields.next()?)?, port_of(fields.next()?)?);
+        (there == port && fields.next()? == ESTABLISHED).then_some(here)
+    };
+    table.lines().filter_map(client).collect()
 }

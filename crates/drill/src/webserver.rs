@@ -181,8 +181,10 @@ impl WebServer {
 
     /// Until nobody holds an end of a connection that is over, or is about to be; not for ever.
     pub async fn delivered(&self) {
+        // What the kernel says of our own ends does not count: a process that is just being started has copies of them.
+        let dead = |client: &u16| !self.house.serves(*client);
         let delivered = async {
-            while self.house.ends_one() || process::holds_a_dead_end(self.port()) {
+            while process::connected_to(self.port()).iter().any(dead) {
                 tokio::time::sleep(Duration::from_millis(1)).await;
             }
         };

@@ -157,6 +157,11 @@ impl View {
         self.routes.iter().for_each(|route| route.berth.line.wake());
     }
 
+    /// Whether it is what is seen at one server's own address.
+    pub(crate) fn is_of_one(&self) -> bool {
+        matches!(&*self.routes, [route] if matches!(*route.naming, Naming::Plain))
+    }
+
     pub(crate) fn names(&self) -> Vec<&str> {
         self.routes.iter().map(|route| route.berth.name()).collect()
     }

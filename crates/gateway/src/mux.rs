@@ -285,7 +285,7 @@ impl State {
     }
 
     /// What is offered is something else now.
-    pub(crate) fn changed(&self, before: &View, now: &View) -> Vec<Bytes> {
+    pub(crate) fn changed(&mut self, before: &View, now: &View) -> Vec<Bytes> {
         let mut told: Vec<&str> = Vec::new();
         let mut texts = Vec::new();
         for kind in now.offer.changes_since(&before.offer) {
@@ -299,6 +299,10 @@ impl State {
                 Some(Era::Modern) => texts.extend(self.listens.changed(kind)),
                 None => {}
             }
+        }
+        // Its only server was taken away, and with it the door.
+        if now.routes.is_empty() && !before.routes.is_empty() && before.is_of_one() {
+            texts.extend(self.listens.end_all());
         }
         texts
     }

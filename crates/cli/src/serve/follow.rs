@@ -1,6 +1,7 @@
 //! Keeps a gateway going by its file.
 
 use std::convert::Infallible;
+use std::time::Duration;
 
 use linetender_gateway::Gateway;
 use tokio::signal::unix::SignalKind;
@@ -9,6 +10,9 @@ use super::file;
 use super::watch::Changes;
 use crate::args;
 use crate::stop::Signals;
+
+/// How soon a file that cannot be read is tried again.
+const AGAIN: Duration = Duration::from_secs(1);
 
 /// A file that a gateway goes by.
 pub(super) struct Follow<'a> {
@@ -30,6 +34,8 @@ impl<'a> Follow<'a> {
             let asked = tokio::select! {
                 _ = asked.next() => true,
                 () = self.changes.next() => false,
+                // It may be read again without a change: once there is a descriptor for it, or somebody lets us.
+                () = tokio::time::sleep(AGAIN), if self.last.is_err() => false,
             };
             let now = file::text(&self.args.config);
             // Something else in its folder may have changed, such as the log: what is as it was is not told again.

@@ -24,8 +24,8 @@ pub(super) async fn keep(
     let mut connections = JoinSet::new();
     let how = loop {
         tokio::select! {
-            accepted = listener.accept() => if let Ok((stream, _)) = accepted {
-                connections.spawn(connection(Arc::clone(&house), stream));
+            accepted = listener.accept() => if let Ok((stream, from)) = accepted {
+                connections.spawn(connection(Arc::clone(&house), stream, from.port()));
             },
             Some(_) = connections.join_next() => {}
             closed = closing.wait_for(Option::is_some) => break closed.ok().and_then(|how| *how),
@@ -36,10 +36,10 @@ pub(super) async fn keep(
     connections.shutdown().await;
 }
 
-async fn connection(house: Arc<House>, stream: TcpStream) {
+async fn connection(house: Arc<House>, stream: TcpStream, client: u16) {
     let _counted = house.tally.connection();
     let _ = stream.set_nodelay(true);
-    let (tap, sockets) = house.new_tap();
+    let (tap, sockets) = house.new_tap(client);
     let tapped = Tapped::new(stream, Arc::clone(&tap));
     let talks = async {
         match &house.tls {

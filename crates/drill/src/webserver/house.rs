@@ -97,9 +97,9 @@ impl House {
     }
 
     /// A tap for a new connection, turned as the manners say.
-    pub(super) fn new_tap(&self) -> (Arc<Tap>, Sockets) {
+    pub(super) fn new_tap(&self, client: u16) -> (Arc<Tap>, Sockets) {
         let manners = lock(&self.manners);
-        let tap = Arc::new(Tap::new(flow_for(manners.sockets)));
+        let tap = Arc::new(Tap::new(flow_for(manners.sockets), client));
         let mut taps = lock(&self.taps);
         taps.retain(|tap| tap.strong_count() > 0);
         taps.push(Arc::downgrade(&tap));
@@ -110,10 +110,10 @@ impl House {
         self.each_tap(|tap| tap.turn(Flow::Ended(how)));
     }
 
-    /// Whether a connection is about to end.
-    pub(super) fn ends_one(&self) -> bool {
-        let ends = |tap: Arc<Tap>| matches!(tap.flow(), Flow::LastWrite(_) | Flow::Ended(_));
-        lock(&self.taps).iter().filter_map(Weak::upgrade).any(ends)
+    /// Whether there is a connection to this port that is not about to end.
+    pub(super) fn serves(&self, client: u16) -> bool {
+        let ends = |tap: &Tap| matches!(tap.flow(), Flow::LastWrite(_) | Flow::Ended(_));
+        lock(&self.taps).iter().filter_map(Weak::upgrade).any(|tap| tap.client == client && !ends(&tap))
     }
 
     fn each_tap(&self, what: impl Fn(&Tap)) {

@@ -33,6 +33,8 @@ pub(super) enum Flow {
 /// The handle of one connection's tap.
 #[derive(Debug)]
 pub(super) struct Tap {
+    /// The port of whoever is at the other end.
+    pub(super) client: u16,
     flow: watch::Sender<Flow>,
     written: watch::Sender<u64>,
     stuck: Mutex<Vec<Waker>>,
@@ -45,8 +47,13 @@ pub(super) struct Tapped {
 }
 
 impl Tap {
-    pub(super) fn new(flow: Flow) -> Self {
-        Self { flow: watch::Sender::new(flow), written: watch::Sender::new(0), stuck: Mutex::default() }
+    pub(super) fn new(flow: Flow, client: u16) -> Self {
+        Self {
+            client,
+            flow: watch::Sender::new(flow),
+            written: watch::Sender::new(0),
+            stuck: Mutex::default(),
+        }
     }
 
     /// Turns it. An ended connection stays ended.

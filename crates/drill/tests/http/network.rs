@@ -129,6 +129,7 @@ async fn o02_without_descriptors_nothing_is_sent_and_no_server_pays_for_it() {
     for era in ERAS {
         let web = web_with(manners(era), |server| server.policy(quick).eras(Eras::Only(era))).await;
         web.works().await;
+        // Of the whole process: each test has one of its own (nextest).
         let (budget, limit) = (web.line.status().budget, getrlimit(Resource::Nofile));
         setrlimit(Resource::Nofile, Rlimit { current: Some(3), ..limit }).unwrap();
         web.server.end_connections(Ending::Reset);
@@ -141,6 +142,28 @@ async fn o02_without_descriptors_nothing_is_sent_and_no_server_pays_for_it() {
         assert!(error.cause.contains("this machine could not open a connection: Too many open"), "{error}");
         in_time(async { while web.line.call_tool("echo", "{}").await.is_err() {} }).await;
         assert_eq!((web.line.status().budget, web.runs("n")), (budget, 0));
+        web.leaves_nothing().await;
+    }
+}
+
+#[tokio::test]
+async fn o02_without_descriptors_what_is_under_way_is_answered_all_the_same() {
+    let quick = policy(|settings| settings.call.wait_for_line = Span::from_millis(300));
+    for era in ERAS {
+        let web = web_with(manners(era), |server| server.policy(quick).eras(Eras::Only(era))).await;
+        web.works().await;
+        let line = web.line.clone();
+        let slow =
+            tokio::spawn(async move { line.call_tool("sleep", r#"{"ms":1500,"nonce":"slow"}"#).await });
+        crate::look::eventually(|| web.book.runs().contains_key("slow").then_some(())).await;
+        let limit = getrlimit(Resource::Nofile);
+        setrlimit(Resource::Nofile, Rlimit { current: Some(3), ..limit }).unwrap();
+        let told = web.call("write", r#"{"nonce":"n"}"#).await;
+        setrlimit(Resource::Nofile, limit).unwrap();
+        let error = told.unwrap_err();
+        assert_eq!(error.delivery.name(), "not executed", "{error}");
+        in_time(slow).await.unwrap().unwrap();
+        assert_eq!((web.generation(), web.runs("n")), (1, 0));
         web.leaves_nothing().await;
     }
 }

@@ -167,8 +167,12 @@ fn read<T: DeserializeOwned>(node: &Node, source: &Text<'_>) -> Result<T, Box<Pr
 
 /// What serde says of a text in a wrong place, without the text: logs show this, and a secret may have been put into it.
 fn without_text(said: &str) -> String {
-    match said.split_once(" string \"").zip(said.rsplit_once("\", expected ")) {
-        Some(((what, _), (_, expected))) => format!("{what} string, expected {expected}"),
-        None => said.to_owned(),
+    for (what, begins, ends) in
+        [("string", " string \"", "\", expected "), ("variant", " variant `", "`, expected ")]
+    {
+        if let Some(((before, _), (_, expected))) = said.split_once(begins).zip(said.rsplit_once(ends)) {
+            return format!("{before} {what}, expected {expected}");
+        }
     }
+    said.to_owned()
 }

@@ -133,11 +133,13 @@ fn what_stands_at_a_place_is_not_told_with_it() {
     for text in [
         "[servers.a]\nurl = 'http://x'\nheaders = 'Authorization: ${TOKEN}'",
         "[servers.a]\nurl = 'http://x'\npolicy.call.limit = '\", expected ${TOKEN}'",
+        "[servers.a]\nurl = 'http://x'\nscope = '${TOKEN}'",
         "[gateway]\nlisten = '${TOKEN}'\n[servers.a]\ncommand = 'x'",
     ] {
         let problem = read(text).unwrap_err().to_string();
         assert!(!problem.contains("t0ken"), "{problem}");
-        assert!(problem.contains("string, expected ") || problem.contains("socket address"), "{problem}");
+        let why = ["string, expected ", "variant, expected ", "socket address"];
+        assert!(why.iter().any(|why| problem.contains(why)), "{problem}");
     }
 }
 

@@ -19,6 +19,8 @@ const BREATH: Duration = Duration::from_millis(100);
 pub(super) struct Bounded {
     listener: TcpListener,
     room: Arc<Semaphore>,
+    /// Whether it was told that nobody can be let in.
+    told: AtomicBool,
 }
 
 /// A connection that has its place.
@@ -53,12 +55,12 @@ impl Connection {
 
 impl Bounded {
     pub(super) fn new(listener: TcpListener, connections: usize) -> Self {
-        Self { listener, room: Arc::new(Semaphore::new(connections.clamp(1, Semaphore::MAX_PERMITS))) }
+        let room = Arc::new(Semaphore::new(connections.clamp(1, Semaphore::MAX_PERMITS)));
+        Self { listener, room, told: AtomicBool::new(false) }
     }
 
     /// The next one, as soon as there is room.
     pub(super) async fn accept(&self) -> (Connection, SocketAddr) {
-        let mut told = false;
         loop {
             let Ok(place) = Arc::clone(&self.room).acquire_owned().await else {
                 // The semaphore is never closed; a door that lets nobody in is what that would mean.
@@ -66,6 +68,7 @@ impl Bounded {
             };
             match self.listener.accept().await {
                 Ok((stream, from)) => {
+                    self.told.store(false, Ordering::Relaxed);
                     // A small answer must not wait for the acknowledgement of the one before it.
                     let _ = stream.set_nodelay(true);
                     return (Connection { stream, stirs: Stirs::default(), _place: place }, from);
@@ -73,7 +76,7 @@ impl Bounded {
                 Err(error) if is_of_the_peer(&error) => {}
                 Err(error) => {
                     // It may be so for hours, and one line says it all.
-                    if !std::mem::replace(&mut told, true) {
+                    if !self.told.swap(true, Ordering::Relaxed) {
                         tracing::warn!(%error, "no connection can be accepted for now");
                     }
                     tokio::time::sleep(BREATH).await;

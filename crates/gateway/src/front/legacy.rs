@@ -99,22 +99,27 @@ async fn initialize(front: &Arc<Front>, door: Door, frame: &Frame, id: &str) -> 
 /// The session that a request belongs to.
 // MCP 2025-11-25, "Session Management": 400 without one, 404 for one that is no more.
 fn find(front: &Front, door: &Door, headers: &HeaderMap) -> Result<Arc<Session>, Box<Response>> {
-    let refuse = |status, code, words: &str| {
-        let failed = Failed::refused(code, words, "now").of(door.server());
+    let refuse = |status, code, words: &str, next_try| {
+        let failed = Failed::refused(code, words, next_try).of(door.server());
         Err(Box::new(reply::json(status, failed.error("null"))))
     };
     let text = |name| headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok());
     if text(PROTOCOL_VERSION).is_some_and(|version| !VERSIONS.contains(&version)) {
-        return refuse(StatusCode::BAD_REQUEST, -32600, "this protocol version is not supported");
+        return refuse(StatusCode::BAD_REQUEST, -32600, "this protocol version is not supported", "never");
     }
     let Some(id) = text(SESSION_ID) else {
-        return refuse(StatusCode::BAD_REQUEST, -32600, "a session begins with initialize; this names none");
+        return refuse(
+            StatusCode::BAD_REQUEST,
+            -32600,
+            "a session begins with initialize; this names none",
+            "never",
+        );
     };
     match front.sessions.find(id).filter(|session| session.door == *door) {
         Some(session) if session.is_current(front) => Ok(session),
         _ => {
             let words = "there is no such session (any more); begin a new one with initialize";
-            refuse(StatusCode::NOT_FOUND, -32001, words)
+            refuse(StatusCode::NOT_FOUND, -32001, words, "now")
         }
     }
 }

@@ -102,7 +102,10 @@ impl Session {
 
     /// Hands what the agent said to its servers. What cannot be handed over is told of on the stream of the rest.
     pub(super) async fn take(&self, frames: &[Frame]) -> Taken {
-        let tape = self.expect(frames);
+        let taken = self.expect(frames);
+        if matches!(taken, Taken::Full) {
+            return taken;
+        }
         let mut left = Unhanded { session: self, frames };
         while !left.frames.is_empty() {
             let some = left.frames.len().min(self.to.max_capacity());
@@ -115,15 +118,20 @@ impl Session {
             }
             left.frames = rest;
         }
-        if !frames.is_empty() && left.frames.len() == frames.len() {
+        let nothing = left.frames.len() == frames.len();
+        if !left.frames.is_empty() && (nothing || matches!(taken, Taken::Noted)) {
             return Taken::Full;
         }
-        tape.map_or(Taken::Noted, Taken::Tape)
+        taken
     }
 
-    /// A stream for the answers to these, if any needs one.
-    fn expect(&self, frames: &[Frame]) -> Option<Arc<Tape>> {
+    /// A stream for the answers to these, if any needs one; nothing, if the session is over.
+    fn expect(&self, frames: &[Frame]) -> Taken {
         let mut desk = self.desk();
+        // Whoever ends it says so before it comes to the desk: what is put there now is found, or the end is.
+        if *self.over.borrow() {
+            return Taken::Full;
+        }
         desk.used = Instant::now();
         let mut tape = None;
         for frame in frames {
@@ -142,7 +150,7 @@ impl Session {
                 desk.tokens.insert(token.into(), id.into());
             }
         }
-        tape
+        tape.map_or(Taken::Noted, Taken::Tape)
     }
 
     /// A request that the agent takes back is not answered any more, so its stream ends here, and for good.
@@ -209,6 +217,7 @@ impl Session {
                     tape.push(text);
                 } else {
                     tape.finish(text);
+                    desk.trim();
                 }
             }
             Message::Notification { method: "notifications/progress", params } => {
@@ -263,12 +272,9 @@ impl Session {
         desk.trim();
     }
 
-    /// Forgets streams that were read to their end, if nobody came back for them for so long.
+    /// Forgets streams that were read to their end so long ago.
     pub(super) fn forget_read(&self, since: Duration) {
-        let mut desk = self.desk();
-        if desk.readers == 0 && desk.used.elapsed() >= since {
-            desk.kept.retain(|tape| !tape.is_read());
-        }
+        self.desk().kept.retain(|tape| tape.read_out().is_none_or(|at| at.elapsed() < since));
     }
 }
 

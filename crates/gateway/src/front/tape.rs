@@ -5,6 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use tokio::sync::watch;
+use tokio::time::Instant;
 
 /// The most messages that are kept of a stream, and what they may weigh. The newest is always kept.
 const MESSAGES: usize = 1024;
@@ -27,8 +28,9 @@ struct Kept {
     oldest: u64,
     bytes: usize,
     over: bool,
-    /// Up to where somebody has read.
+    /// Up to where somebody has read, and when they came to its end.
     read: u64,
+    read_out: Option<Instant>,
 }
 
 /// What there is at a place of a stream.
@@ -44,7 +46,8 @@ pub(super) enum There {
 
 impl Tape {
     pub(super) fn new(number: u64) -> Self {
-        let kept = Kept { messages: VecDeque::new(), oldest: 1, bytes: 0, over: false, read: 0 };
+        let kept =
+            Kept { messages: VecDeque::new(), oldest: 1, bytes: 0, over: false, read: 0, read_out: None };
         Self { number, kept: Mutex::new(kept), added: watch::Sender::new(()) }
     }
 
@@ -87,10 +90,9 @@ impl Tape {
         self.kept().over
     }
 
-    /// Whether it is over, and somebody has read all of it.
-    pub(super) fn is_read(&self) -> bool {
-        let kept = self.kept();
-        kept.over && kept.read + 1 >= kept.oldest + kept.messages.len() as u64
+    /// When somebody came to its end, if anybody did.
+    pub(super) fn read_out(&self) -> Option<Instant> {
+        self.kept().read_out
     }
 
     /// How many bytes of it are kept.
@@ -145,7 +147,10 @@ impl Tape {
                 kept.read = kept.read.max(next);
                 Some((next, There::Message(message)))
             }
-            None if kept.over => Some((number, There::End)),
+            None if kept.over => {
+                kept.read_out.get_or_insert_with(Instant::now);
+                Some((number, There::End))
+            }
             None => None,
         }
     }

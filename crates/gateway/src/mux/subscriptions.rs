@@ -66,6 +66,15 @@ impl Listens {
         self.open.remove(id).map(|listen| listen.asked).unwrap_or_default()
     }
 
+    /// Nothing is left to hear of: each stream has its proper end.
+    // MCP 2026-07-28, "Subscriptions": a server that ends one SHOULD send its response.
+    pub(super) fn end_all(&mut self) -> Vec<Bytes> {
+        let ended = |id: &str| {
+            frame::reply(id, &format!(r#"{{"resultType":"complete","_meta":{{"{SUBSCRIPTION}":{id}}}}}"#))
+        };
+        self.open.drain().map(|(id, _)| ended(&id)).collect()
+    }
+
     /// A list changed: what each stream that asked for it is told.
     pub(super) fn changed(&self, kind: Kind) -> Vec<Bytes> {
         let wants = |wants: &Filter| match kind {
