@@ -8,7 +8,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use linetender_core::Generation;
 use linetender_wire::frame::{self, Frame, Message};
-use linetender_wire::handshake::Era;
+use linetender_wire::handshake::{Era, SUBSCRIPTION_IN_META};
 
 use crate::call::without_modern_meta;
 use crate::ledger::{Agent, FromServer};
@@ -18,9 +18,6 @@ const LEVELS: [&str; 8] = ["debug", "info", "notice", "warning", "error", "criti
 
 /// The notification that a resource changed.
 pub(crate) const UPDATED: &str = "notifications/resources/updated";
-
-/// The member of `_meta` by which a notification finds its listening request.
-pub(crate) const SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";
 
 /// Everybody who listens on a line.
 #[derive(Debug, Default)]
@@ -130,7 +127,7 @@ impl Agent {
                 self.said.try_send(FromServer { generation, frame: frame.clone() }).is_ok()
             }
             // What the server tagged with a listening request of ours means nothing to the agent.
-            (Era::Legacy, Some(params)) if params.contains(SUBSCRIPTION) => {
+            (Era::Legacy, Some(params)) if params.contains(SUBSCRIPTION_IN_META) => {
                 let text = frame.with_params(&without_modern_meta(params));
                 self.direct.try_send(frame::one_line(text)).is_ok()
             }

@@ -8,12 +8,12 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use linetender_core::{Delivery, Generation, Record, RecordStep, Safety};
+use linetender_wire::Seen;
 use linetender_wire::frame::{self, Frame, Message, Outcome};
 use linetender_wire::handshake::{Era, Eras, Greeting, Handshake, Hello, Next};
 use linetender_wire::http::Remote;
 use linetender_wire::seam::{self, Listener};
 use linetender_wire::stdio::{Child, Launch, Program, Reaper};
-use linetender_wire::{Detail, Seen};
 use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::clock::duration;
@@ -248,7 +248,7 @@ impl Link {
         let Some(answer) = answer else { return Probed::Silent };
         match answer.await {
             Ok(Reply::Answer(_) | Reply::Unusable(_)) => Probed::Alive,
-            Ok(Reply::Lost(Lost { seen: Some(seen), .. })) if seen.is_local() => Probed::NotAsked(seen),
+            Ok(Reply::Lost(Lost { seen: Some(seen), .. })) if seen.is_local() => Probed::Unsent,
             Ok(Reply::Lost(_)) | Err(_) => Probed::Silent,
         }
     }
@@ -259,7 +259,7 @@ pub(crate) enum Probed {
     Alive,
     Silent,
     /// This machine could not ask, which says nothing about the server.
-    NotAsked(Detail),
+    Unsent,
 }
 
 /// A question of our own that was asked. Whoever drops it before its answer wants none: it is taken out, and cancelled.

@@ -42,6 +42,7 @@ use questions::Questions;
 pub(crate) use replies::TOO_MANY_QUESTIONS;
 use rounds::Round;
 use subscriptions::Subscriptions;
+pub use subscriptions::listened;
 pub use text::Text;
 
 /// Frames that wait to be read by the agent, and how much they may weigh.

@@ -229,7 +229,7 @@ impl Running {
             News::Drained(generation) => self.event(generation, Event::Drained),
             News::Probed(generation, Probed::Alive) => self.event(generation, Event::ProbeAnswered),
             News::Probed(generation, Probed::Silent) => self.event(generation, Event::ProbeFailed),
-            News::Probed(generation, Probed::NotAsked(seen)) => self.not_asked(generation, &seen),
+            News::Probed(generation, Probed::Unsent) => self.event(generation, Event::ProbeUnsent),
             News::Closed(generation, what) => {
                 let stderr = self.link(generation).map(|link| link.reach.stderr()).unwrap_or_default();
                 self.lost(generation, Seen::Closed { what, stderr });
@@ -273,16 +273,6 @@ impl Running {
     fn trouble(&mut self, generation: Generation, seen: &Seen) {
         tracing::debug!(server = &*self.tender.server.name, %seen, "trouble");
         self.event(generation, Event::Trouble);
-    }
-
-    /// This machine could not ask for a sign of life. What is under way may be answered all the same, and is not given up for that;
-    /// with nothing under way the line is none for now, and the server is not charged for it.
-    fn not_asked(&mut self, generation: Generation, seen: &Seen) {
-        let busy = self.current(generation).is_none_or(|current| current.ledger.vitals().busy());
-        if busy || !matches!(self.machine.state(), State::Up(_) | State::Suspect(_)) {
-            return self.event(generation, Event::ProbeFailed);
-        }
-        self.lost(generation, seen.clone());
     }
 
     /// Whether the calls of the generation that is ending may still be answered: only its session is gone.

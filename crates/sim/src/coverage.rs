@@ -18,7 +18,7 @@ const STATES: [&str; 10] =
     ["idle", "dialing", "up", "suspect", "draining", "ending", "waiting", "parked", "needs-auth", "closed"];
 
 /// What can happen to one.
-const INPUTS: [&str; 17] = [
+const INPUTS: [&str; 18] = [
     "started",
     "first-byte",
     "dialled",
@@ -27,6 +27,7 @@ const INPUTS: [&str; 17] = [
     "overdue",
     "probe-answered",
     "probe-failed",
+    "probe-unsent",
     "drained",
     "no-reader",
     "gone",

@@ -7,7 +7,7 @@ mod hello;
 #[cfg(test)]
 mod tests;
 
-pub use hello::{Hello, LEGACY, MODERN, VERSION_IN_META};
+pub use hello::{Hello, LEGACY, MODERN, SUBSCRIPTION_IN_META, VERSION_IN_META};
 
 use crate::redact::Redacted;
 use crate::seen::Seen;

@@ -55,10 +55,10 @@ async fn o02_without_descriptors_it_waits_and_no_server_pays_for_it() {
     let answer = under_way.last().await;
     assert!(text(&answer).contains("3000"), "what runs goes on: {answer}");
     assert!(gate.log().contains("could not start a process: Too many open files"), "{}", gate.log());
-    assert!(
-        gate.log().matches("the config cannot be used").count() <= 1,
-        "nor does it say one thing for ever"
-    );
+    // Others have hung up meanwhile, and it is so still.
+    for told in ["the config cannot be used", "no connection can be accepted"] {
+        assert!(gate.log().matches(told).count() <= 1, "it does not say one thing for ever: {}", gate.log());
+    }
     let used = processor(serving.pid()).saturating_sub(before);
     assert!(used < Duration::from_secs(1), "it does not spin: {used:?} of three seconds");
     drop(idle);

@@ -54,6 +54,7 @@ impl<D> Machine<D> {
             Event::Overdue => self.overdue(now),
             Event::ProbeAnswered => self.probe_answered(now),
             Event::ProbeFailed => self.probe_failed(),
+            Event::ProbeUnsent => self.probe_unsent(now),
             Event::Drained => self.ending_step(Ending::drained),
             Event::NoReader => self.ending_step(Ending::no_reader),
             Event::Gone(note) => self.gone(note),
@@ -147,6 +148,17 @@ impl<D> Machine<D> {
             },
             _ => false,
         }
+    }
+
+    fn probe_unsent(&mut self, now: Instant) -> bool {
+        let out = match &self.state {
+            State::Up(live) | State::Suspect(live) => matches!(live.pulse, Pulse::Listening { .. }),
+            _ => false,
+        };
+        if out {
+            self.look_later(now);
+        }
+        out
     }
 
     fn ending_step(&mut self, step: impl FnOnce(&mut Ending<D>) -> bool) -> bool {

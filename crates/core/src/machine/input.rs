@@ -23,6 +23,8 @@ pub enum Event<D> {
     ProbeAnswered,
     /// The probe failed before its time was up.
     ProbeFailed,
+    /// The probe could not be sent, for want of something on this machine. That says nothing about the server.
+    ProbeUnsent,
     /// What was readable has been read.
     Drained,
     /// Nobody holds the other end of its pipe any more, so the residue can be measured.
@@ -68,6 +70,7 @@ impl<D> Event<D> {
             Self::Overdue => "overdue",
             Self::ProbeAnswered => "probe-answered",
             Self::ProbeFailed => "probe-failed",
+            Self::ProbeUnsent => "probe-unsent",
             Self::Drained => "drained",
             Self::NoReader => "no-reader",
             Self::Gone(_) => "gone",

@@ -47,11 +47,18 @@ impl<D> Machine<D> {
         } else if silent >= policy.call.hang_after {
             self.end(Cause::concluded(Class::Silent, Conclusion::Hung));
         } else {
-            // The server may be busy with what it was asked: never a reason to end a line, nor to count against it
-            // later, nor to keep new calls from it.
+            // The server may be busy with what it was asked: never a reason to end a line, nor to count against it later.
             live.missed = 0;
+            self.look_later(now);
+        }
+    }
+
+    /// Nothing was learnt, and nothing is held against the server: no new call is kept from it.
+    pub(super) fn look_later(&mut self, now: Instant) {
+        let keepalive = self.policy.probe.keepalive;
+        if let Some(live) = self.state.live_mut() {
             live.unchecked = false;
-            live.pulse = Pulse::Resting { check_at: now + policy.probe.keepalive };
+            live.pulse = Pulse::Resting { check_at: now + keepalive };
             self.suspect();
         }
     }

@@ -61,7 +61,7 @@ const STATES: [Variant; 34] = [
     ("closed", || after(Line::new(), |line| line.command(Command::Close))),
 ];
 
-const INPUTS: [Input; 41] = [
+const INPUTS: [Input; 42] = [
     ("open", |line| asked(line, Command::Open)),
     ("redial", |line| asked(line, Command::Redial)),
     ("redial if this one", |line| asked(line, Command::RedialIf { seen: line.generation() })),
@@ -84,6 +84,7 @@ const INPUTS: [Input; 41] = [
     ("overdue", |line| heard(line, Event::Overdue)),
     ("probe answered", |line| heard(line, Event::ProbeAnswered)),
     ("probe failed", |line| heard(line, Event::ProbeFailed)),
+    ("probe unsent", |line| heard(line, Event::ProbeUnsent)),
     ("drained", |line| heard(line, Event::Drained)),
     ("no reader", |line| heard(line, Event::NoReader)),
     ("gone", |line| heard(line, Event::Gone(None))),

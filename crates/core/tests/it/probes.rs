@@ -217,6 +217,27 @@ fn a_keepalive_probe_that_is_refused_makes_the_line_suspect() {
 }
 
 #[test]
+fn a_probe_that_could_not_be_sent_is_held_against_nobody() {
+    for busy in [false, true] {
+        let mut line = Line::up();
+        if busy {
+            line.vitals.in_flight = 1;
+        }
+        line.event(Event::Trouble);
+        // Far more often than a silent server is asked.
+        for _ in 0..10 {
+            assert_eq!(line.event(Event::ProbeUnsent), Heard::Taken);
+            assert_eq!(line.event(Event::ProbeUnsent), Heard::OutOfPlace, "it was told of");
+            assert_eq!((line.name(), line.tokens()), ("suspect", 5000));
+            line.pass(secs(30));
+        }
+        assert_eq!(probes(&line), 11, "and it is tried again");
+        line.event(Event::ProbeAnswered);
+        assert_eq!((line.name(), line.tokens()), ("up", 5000));
+    }
+}
+
+#[test]
 fn silence_earns_nothing() {
     let mut line = Line::up();
     line.lose(Class::Exit);

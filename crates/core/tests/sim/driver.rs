@@ -174,6 +174,7 @@ impl World {
             Event::Lost(linetender_core::Cause::failed(linetender_core::Class::Exit, "late")),
             Event::Dialled,
             Event::ProbeFailed,
+            Event::ProbeUnsent,
             Event::ProbeAnswered,
             Event::Trouble,
             Event::Gone(Some("late")),

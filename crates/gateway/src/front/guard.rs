@@ -87,7 +87,7 @@ fn address(name: &str) -> Option<IpAddr> {
 mod tests {
     use super::Guard;
     use crate::config::Settings;
-    use http::{HeaderMap, Uri};
+    use http::{HeaderMap, Request, Uri};
 
     #[test]
     fn only_names_of_this_machine_and_those_that_were_named_get_in() {
@@ -117,6 +117,24 @@ mod tests {
             }
             let refused = guard.refuses(&Uri::from_static("/mcp"), &headers);
             assert_eq!(refused.is_none(), is, "{host} {origin:?}: {refused:?}");
+        }
+    }
+
+    #[test]
+    fn a_service_manager_may_name_no_host_and_nobody_else() {
+        let guard = Guard::new(&Settings::default());
+        for (path, host, is) in [
+            ("/readyz", None, true),
+            ("/healthz", None, true),
+            ("/mcp", None, false),
+            ("/readyz", Some("evil.example.com"), false),
+            ("/readyz", Some(""), false),
+        ] {
+            let mut request = Request::get(path);
+            if let Some(host) = host {
+                request = request.header("host", host);
+            }
+            assert_eq!(guard.refused(&request.body(()).unwrap()).is_none(), is, "{path} {host:?}");
         }
     }
 }

@@ -8,7 +8,7 @@ use axum::response::Response;
 use bytes::Bytes;
 use http::StatusCode;
 use http::request::Parts;
-use linetender::session::{Agent, Replied};
+use linetender::session::{self, Agent, Replied};
 use linetender_wire::frame::{self, Frame, Message};
 use serde_json::json;
 use tokio::sync::mpsc;
@@ -190,15 +190,12 @@ impl Exchange {
     }
 
     /// The proper end of a stream, and how much of it was lost because nobody read it.
-    // MCP 2026-07-28, "Subscriptions": a server that ends one SHOULD send its response.
     fn goodbye(&self, missed: Option<u64>) -> Bytes {
-        let id = &self.id;
-        let missed = missed.map_or_else(String::new, |count| {
+        let missed = missed.map(|count| {
             let data = json!({ "source": "linetender", "missed": count, "cause": "this stream was not read in time" });
-            format!(r#","linetender":{data}"#)
+            format!(r#""linetender":{data}"#)
         });
-        let meta = format!(r#"{{"io.modelcontextprotocol/subscriptionId":{id}{missed}}}"#);
-        frame::reply(id, &format!(r#"{{"resultType":"complete","_meta":{meta}}}"#))
+        session::listened(&self.id, missed.as_deref())
     }
 }
 

@@ -1,5 +1,8 @@
 //! One legacy agent's session: which stream a message belongs to, and streams that can be resumed.
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -301,16 +304,15 @@ impl Desk {
     /// Streams that are over are kept for those who did not get their end; not too many, and not too much.
     fn trim(&mut self) {
         let mut left = KEPT_BYTES;
-        // The newest is the one that is missed if any is.
-        let fits = |tape: &Arc<Tape>| {
-            let weighs = tape.weighs();
-            let fits = weighs <= left || !tape.is_over();
-            left = left.saturating_sub(weighs);
-            fits
-        };
-        let keeps: Vec<bool> = self.kept.iter().rev().map(fits).collect();
-        let mut keeps = keeps.into_iter().rev();
-        self.kept.retain(|_| keeps.next().unwrap_or(true));
+        // From the newest on: it is the one that is missed if any is.
+        for at in (0..self.kept.len()).rev() {
+            let weighs = self.kept[at].weighs();
+            if weighs > left && self.kept[at].is_over() {
+                self.kept.remove(at);
+            } else {
+                left = left.saturating_sub(weighs);
+            }
+        }
         if self.kept.len() > KEPT {
             self.kept.pop_front();
         }

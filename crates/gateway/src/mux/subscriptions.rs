@@ -3,8 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use bytes::Bytes;
-use linetender::{Era, Kind};
+use linetender::{Era, Kind, session};
 use linetender_wire::frame;
+use linetender_wire::handshake::SUBSCRIPTION_IN_META;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
@@ -18,9 +19,6 @@ const LISTENS: usize = 64;
 
 /// The most resources that an agent may want to hear of.
 const RESOURCES: usize = 1024;
-
-/// The member of `_meta` by which a notification finds its listening request.
-const SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";
 
 /// A modern agent's listening requests, by their id as it was spelt, and a legacy agent's resources.
 #[derive(Debug, Default)]
@@ -67,12 +65,8 @@ impl Listens {
     }
 
     /// Nothing is left to hear of: each stream has its proper end.
-    // MCP 2026-07-28, "Subscriptions": a server that ends one SHOULD send its response.
     pub(super) fn end_all(&mut self) -> Vec<Bytes> {
-        let ended = |id: &str| {
-            frame::reply(id, &format!(r#"{{"resultType":"complete","_meta":{{"{SUBSCRIPTION}":{id}}}}}"#))
-        };
-        self.open.drain().map(|(id, _)| ended(&id)).collect()
+        self.open.drain().map(|(id, _)| session::listened(&id, None)).collect()
     }
 
     /// A list changed: what each stream that asked for it is told.
@@ -85,7 +79,7 @@ impl Listens {
         let streams = self.open.iter().filter(|(_, listen)| wants(&listen.wants));
         streams
             .map(|(id, _)| {
-                let params = format!(r#"{{"_meta":{{"{SUBSCRIPTION}":{id}}}}}"#);
+                let params = format!(r#"{{"_meta":{{"{SUBSCRIPTION_IN_META}":{id}}}}}"#);
                 frame::notification(kind.notification(), Some(&params))
             })
             .collect()
@@ -115,7 +109,7 @@ impl State {
             None => false,
         });
         let agreed = json!({ "_meta": {}, "notifications": wants });
-        let agreed = agreed.to_string().replacen("{}", &format!(r#"{{"{SUBSCRIPTION}":{id}}}"#), 1);
+        let agreed = agreed.to_string().replacen("{}", &format!(r#"{{"{SUBSCRIPTION_IN_META}":{id}}}"#), 1);
         let told = frame::notification("notifications/subscriptions/acknowledged", Some(&agreed));
         let mut acts = vec![Act::Tell(told)];
         let meta = asked.meta.map(|meta| meta.get().to_owned());

@@ -69,6 +69,19 @@ async fn whoever_listens_to_a_server_that_is_another_now_may_listen_anew() {
 }
 
 #[tokio::test]
+async fn whoever_listens_where_something_is_hidden_is_told_that_the_server_is_gone() {
+    let hides = BEFORE.replace("[servers.goes]", "[servers.goes]\ntools = { exclude = ['write'] }");
+    let house = House::up(&hides).await;
+    let listen = json!({ "notifications": { "resourceSubscriptions": ["x:1"] } });
+    let mut listens = house.modern("/mcp/goes", "subscriptions/listen", listen).await;
+    listens.event().await.unwrap();
+    house.gateway.apply(config(AFTER));
+    let last = in_time(listens.event()).await.unwrap().data;
+    assert_eq!(last["result"]["resultType"], "complete", "{last}");
+    assert!(in_time(listens.event()).await.is_none());
+}
+
+#[tokio::test]
 async fn g03_a_server_in_use_that_is_taken_away_or_changed_answers_what_it_has_begun() {
     let house = House::up(BEFORE).await;
     let agent = house.agent("/mcp").await;

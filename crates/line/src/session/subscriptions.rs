@@ -4,11 +4,10 @@ use std::collections::HashMap;
 
 use bytes::Bytes;
 use linetender_wire::frame::{self, Frame};
-use linetender_wire::handshake::Era;
+use linetender_wire::handshake::{Era, SUBSCRIPTION_IN_META};
 use serde::{Deserialize, Serialize};
 
 use super::{Open, bridge};
-use crate::audience::SUBSCRIPTION;
 use crate::call::{with_meta_member, without_modern_meta};
 use crate::catalogue::Kind;
 
@@ -66,25 +65,29 @@ impl Subscriptions {
         let Ok(Resource { uri }) = serde_json::from_str(params) else { return Vec::new() };
         let plain = without_modern_meta(params);
         let streams = self.0.iter().filter(|(_, filter)| filter.resource_subscriptions.contains(&uri));
-        let tagged = |id| with_meta_member(Some(&plain), &format!(r#""{SUBSCRIPTION}":{id}"#));
+        let tagged = |id| with_meta_member(Some(&plain), &format!(r#""{SUBSCRIPTION_IN_META}":{id}"#));
         streams.map(|(id, _)| frame.with_params(&tagged(id))).collect()
     }
 
     /// Nothing more will be told: each stream has its proper end, and whoever listened may listen anew.
-    // MCP 2026-07-28, "Subscriptions": a server that ends one SHOULD send its response.
     pub(super) fn end(&mut self) -> Vec<Bytes> {
-        let ended = |id: &str| {
-            frame::reply(id, &format!(r#"{{"resultType":"complete","_meta":{{"{SUBSCRIPTION}":{id}}}}}"#))
-        };
-        self.0.drain().map(|(id, _)| ended(&id)).collect()
+        self.0.drain().map(|(id, _)| listened(&id, None)).collect()
     }
+}
+
+/// The answer to a listening request: the proper end of its stream. `more` are further members of its `_meta`, raw.
+// MCP 2026-07-28, "Subscriptions": a server that ends one SHOULD send its response.
+pub fn listened(id: &str, more: Option<&str>) -> Bytes {
+    let more = more.map(|more| format!(",{more}")).unwrap_or_default();
+    let meta = format!(r#"{{"{SUBSCRIPTION_IN_META}":{id}{more}}}"#);
+    frame::reply(id, &format!(r#"{{"resultType":"complete","_meta":{meta}}}"#))
 }
 
 /// A notification of the stream that this request opened.
 // MCP 2026-07-28, "Subscriptions": every notification carries the id of its request.
 fn tagged(method: &str, id: &str, more: Option<&str>) -> Bytes {
     let more = more.map(|more| format!(",{more}")).unwrap_or_default();
-    let params = format!(r#"{{"_meta":{{"{SUBSCRIPTION}":{id}}}{more}}}"#);
+    let params = format!(r#"{{"_meta":{{"{SUBSCRIPTION_IN_META}":{id}}}{more}}}"#);
     frame::notification(method, Some(&params))
 }
 

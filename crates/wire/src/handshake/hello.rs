@@ -10,6 +10,9 @@ pub const MODERN: &str = "2026-07-28";
 /// Where in its `_meta` a modern request says its version.
 pub const VERSION_IN_META: &str = "io.modelcontextprotocol/protocolVersion";
 
+/// The member of `_meta` by which a notification finds its listening request.
+pub const SUBSCRIPTION_IN_META: &str = "io.modelcontextprotocol/subscriptionId";
+
 /// Who speaks to the server.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Hello {
