@@ -34,7 +34,9 @@ fn keeps_trying(line: &mut Line, patience: Span, pause: Span, cancels: bool, mos
 
 #[test]
 fn a_hung_server_is_replaced_sixty_seconds_after_the_first_give_up_however_often_its_agent_tries() {
-    for (patience, pause) in [(secs(3), secs(2)), (secs(60), secs(2)), (secs(1), millis(1)), (secs(7), secs(29))] {
+    for (patience, pause) in
+        [(secs(3), secs(2)), (secs(60), secs(2)), (secs(1), millis(1)), (secs(7), secs(29))]
+    {
         for cancels in [true, false] {
             let mut line = Line::up();
             let took = keeps_trying(&mut line, patience, pause, cancels, secs(1700));
@@ -172,6 +174,20 @@ fn over_http_a_call_that_was_given_up_owes_nothing() {
     line.event(Event::Trouble);
     line.pass(secs(600));
     assert_eq!(line.name(), "suspect");
+}
+
+#[test]
+fn with_time_for_one_pair_of_probes_alone_those_end_with_the_line() {
+    let mut line = Line::with(|settings| settings.call.abandoned_after = secs(15));
+    line.open();
+    line.connect();
+    line.in_flight(1);
+    line.pass(secs(3));
+    let at = line.now;
+    let took = keeps_trying(&mut line, secs(3), secs(2), true, secs(100));
+    assert_eq!(took, Some(secs(15)));
+    let asked: Vec<_> = probes(&line).into_iter().map(|probe| probe.since(at)).collect();
+    assert_eq!(asked, [secs(3 + 5), secs(3 + 10)]);
 }
 
 #[test]

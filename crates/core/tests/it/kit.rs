@@ -78,9 +78,7 @@ impl Line {
                         Vitals { heard_at: self.now, owed: false, abandoned_at: None, ..self.vitals };
                     self.machine.handle_event(self.now, generation, Event::ProbeAnswered);
                 }
-                Effect::Dial { .. } => {
-                    self.vitals = Vitals { heard_at: self.now, ..Vitals::default() }
-                }
+                Effect::Dial { .. } => self.vitals = Vitals { heard_at: self.now, ..Vitals::default() },
                 _ => {}
             }
         }

@@ -83,4 +83,11 @@ pub(super) const ALL: &[(&str, &str)] = &[
     ("S24", include_str!("../../scenarios/S24.toml")),
     ("S24-neither", include_str!("../../scenarios/S24-neither.toml")),
     ("S25", include_str!("../../scenarios/S25.toml")),
+    ("S26", include_str!("../../scenarios/S26.toml")),
+    ("S26-3s", include_str!("../../scenarios/S26-3s.toml")),
+    ("S26-60s", include_str!("../../scenarios/S26-60s.toml")),
+    ("S26-busy", include_str!("../../scenarios/S26-busy.toml")),
+    ("S26-busy-90s", include_str!("../../scenarios/S26-busy-90s.toml")),
+    ("S26b", include_str!("../../scenarios/S26b.toml")),
+    ("S37", include_str!("../../scenarios/S37.toml")),
 ];

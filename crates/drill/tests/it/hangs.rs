@@ -55,7 +55,8 @@ async fn s26_a_stopped_server_is_replaced_however_often_its_callers_try_again() 
 
 #[tokio::test]
 async fn s26_calls_past_their_deadline_count_while_others_wait() {
-    let bad = bad_with(&[], |server| server.policy(quick(|settings| settings.call.limit = Span::from_millis(300))));
+    let bad =
+        bad_with(&[], |server| server.policy(quick(|settings| settings.call.limit = Span::from_millis(700))));
     let pid = bad.up().await;
     kill("-STOP", pid);
     let start = Instant::now();
@@ -68,7 +69,7 @@ async fn s26_calls_past_their_deadline_count_while_others_wait() {
             bad.call("write", r#"{"nonce":"c"}"#).await
         },
         async {
-            tokio::time::sleep(Duration::from_millis(150)).await;
+            tokio::time::sleep(Duration::from_millis(350)).await;
             let mut last = bad.call("write", r#"{"nonce":"b0"}"#).await;
             for number in 1..20 {
                 if last.is_ok() {
@@ -136,7 +137,9 @@ async fn s26_a_byte_from_the_server_clears_it() {
 
 #[tokio::test]
 async fn s26b_a_server_that_answers_pings_and_no_call_is_left_alone_and_told_of() {
-    let bad = bad_with(&[], |server| server.policy(quick(|settings| settings.call.limit = Span::from_millis(1000))));
+    let bad = bad_with(&[], |server| {
+        server.policy(quick(|settings| settings.call.limit = Span::from_millis(1000)))
+    });
     let pid = bad.up().await;
     bad.works().await;
     let start = Instant::now();

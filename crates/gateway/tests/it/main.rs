@@ -9,6 +9,7 @@ mod carried;
 mod corners;
 mod eras;
 mod faults;
+mod hangs;
 mod kit;
 mod lines;
 mod names;

@@ -154,11 +154,9 @@ pub(super) async fn read(
         body: &body,
         limits: shared.limits,
     });
-    // A proxy answers for a server that hangs: only what reads as MCP is a sign of life.
-    if matches!(
-        verdict.call,
-        Call::Answer(_) | Call::Stream | Call::Accepted | Call::Lost { said: Some(_), .. }
-    ) {
+    // Whatever stands before a server that hangs may answer for it: only what reads as MCP is a sign of life. Of a stream,
+    // its events are.
+    if matches!(verdict.call, Call::Answer(_) | Call::Lost { said: Some(_), .. }) {
         shared.listener.heard();
     }
     Ok((verdict, follows.then_some(response)))
