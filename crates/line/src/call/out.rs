@@ -20,10 +20,8 @@ pub(super) enum Try {
     Answer(Frame),
     /// The call is over without an answer to pass on.
     Over(CallErrorKind, Record, String),
-    /// It was lost.
+    /// It was lost, or could not be registered because that generation is over.
     Lost(Lost),
-    /// It could not be registered: that generation is over.
-    Sealed,
 }
 
 /// How long a call may take.
