@@ -87,6 +87,8 @@ pub(crate) struct Ledger {
 struct Book {
     sealed: bool,
     calls: HashMap<u64, Arc<Entry>>,
+    /// How many of these a caller waits for.
+    callers: usize,
     /// Calls whose caller went away, and until when they count as work of the server's.
     owed: HashMap<u64, Instant>,
     noise: Vec<String>,
@@ -162,7 +164,7 @@ impl Ledger {
         let (entry, answer) = Entry::new(id, heed, record, Arc::clone(&self.last));
         let entry = Arc::new(entry);
         // In the book first: whoever settles comes after the seal, so it finds this call, or the seal is found below.
-        self.book().calls.insert(id, Arc::clone(&entry));
+        self.book().insert(Arc::clone(&entry));
         let ticket = Some(Arc::clone(&entry) as Arc<dyn Ticket>);
         match send(outbox, Outgoing::frame(frame(id), ticket)) {
             Ok(sent) => Ok((entry, answer, sent)),
@@ -209,7 +211,7 @@ impl Ledger {
     /// Takes a call out; if its caller went away, the server may still be busy with it until then.
     pub(crate) fn abandon(&self, id: u64, until: Option<Instant>) {
         let mut book = self.book();
-        book.calls.remove(&id);
+        book.take(id);
         if let Some(until) = until {
             book.owed.insert(id, until);
         }
@@ -218,7 +220,7 @@ impl Ledger {
 
     fn remove(&self, id: u64) -> Option<Arc<Entry>> {
         let mut book = self.book();
-        let entry = book.calls.remove(&id);
+        let entry = book.take(id);
         book.owed.remove(&id);
         self.tell_if_empty(&book);
         entry
@@ -226,7 +228,7 @@ impl Ledger {
 
     /// What we ask of a server ourselves keeps nobody waiting: a modern one is listened to for as long as it lives.
     fn tell_if_empty(&self, book: &Book) {
-        if self.draining.load(Ordering::Relaxed) && !book.calls.values().any(|entry| entry.callers()) {
+        if self.draining.load(Ordering::Relaxed) && book.callers == 0 {
             self.nudge.notify_one();
         }
     }
@@ -242,7 +244,7 @@ impl Ledger {
 
     /// Settles all that are left; what was seen, if that is not the same as why the generation ended.
     pub(crate) fn settle_all(&self, evidence: Evidence, seen: Option<&Detail>) {
-        let calls = std::mem::take(&mut self.book().calls);
+        let calls = self.book().take_all();
         for entry in in_order(calls.into_values().collect()) {
             entry.lose(evidence, seen.cloned());
         }
@@ -255,7 +257,7 @@ impl Ledger {
         book.owed.retain(|_, until| *until > now);
         let count = |calls: usize| u32::try_from(calls).unwrap_or(u32::MAX);
         Vitals {
-            in_flight: count(book.calls.values().filter(|entry| entry.callers()).count()),
+            in_flight: count(book.callers),
             owed: count(book.owed.len()),
             answered: self.answered.load(Ordering::Relaxed),
             heard_at: Instant::from_nanos(self.heard_at.load(Ordering::Relaxed)),
@@ -379,6 +381,24 @@ impl Ledger {
     /// How many lines were no frames or answered nothing, and the first of them.
     pub(crate) fn odd(&self) -> (u64, Vec<String>) {
         (self.odd.load(Ordering::Relaxed), self.book().noise.clone())
+    }
+}
+
+impl Book {
+    fn insert(&mut self, entry: Arc<Entry>) {
+        self.callers += usize::from(entry.callers());
+        self.calls.insert(entry.id, entry);
+    }
+
+    fn take(&mut self, id: u64) -> Option<Arc<Entry>> {
+        let entry = self.calls.remove(&id)?;
+        self.callers -= usize::from(entry.callers());
+        Some(entry)
+    }
+
+    fn take_all(&mut self) -> HashMap<u64, Arc<Entry>> {
+        self.callers = 0;
+        std::mem::take(&mut self.calls)
     }
 }
 

@@ -235,6 +235,11 @@ impl Line {
         self.probe_call().error_before(CallErrorKind::Lost, cause)
     }
 
+    /// The error of a call that did not come as far as the line.
+    pub(crate) fn refused_before(&self, kind: CallErrorKind, cause: String) -> CallError {
+        self.probe_call().error_before(kind, cause)
+    }
+
     /// The error of a call that the server refused because it does not offer any more what it did.
     pub(crate) fn vanished(&self, cause: String) -> CallError {
         let error = self.probe_call().error_before(CallErrorKind::Vanished, cause);

@@ -1,6 +1,7 @@
 //! A call that is with its server: it waits for the answer, for its time, or for nobody.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use linetender_core::{Delivery, Extent, Instant, Record, RecordStep, Safety, Span};
 use linetender_wire::frame::Frame;
@@ -13,6 +14,13 @@ use crate::dial::Link;
 use crate::entry::{Entry, Lost, Reply};
 use crate::error::CallErrorKind;
 use crate::tender::Inbox;
+
+/// A timer that fires so much too late says that this process was stopped, or starved: what came in the meantime is not
+/// read yet.
+const LATE: Span = Span::from_millis(50);
+
+/// How long an answer that may have come in the meantime is waited for. Reading what is there takes a few milliseconds.
+const UNREAD: Duration = Duration::from_secs(1);
 
 /// How one try ended.
 pub(super) enum Try {
@@ -89,7 +97,13 @@ impl<'a> Out<'a> {
     ) -> Try {
         let clock = self.shared.clock;
         loop {
-            match tokio::time::timeout_at(clock.at(self.until), brought(&mut answer, exchange)).await {
+            let mut reply =
+                tokio::time::timeout_at(clock.at(self.until), brought(&mut answer, exchange)).await;
+            // What is readable is read before a timer is believed.
+            if reply.is_err() && clock.now() > self.until + LATE {
+                reply = tokio::time::timeout(UNREAD, brought(&mut answer, exchange)).await;
+            }
+            match reply {
                 Ok(Ok(Reply::Answer(frame))) => return Try::Answer(frame),
                 Ok(Ok(Reply::Unusable(why))) => return unusable(why),
                 Ok(Ok(Reply::Lost(lost))) => return Try::Lost(lost),
