@@ -136,7 +136,7 @@ pub(super) async fn read(
     asked: Asked,
     mut response: Response,
 ) -> Result<(Verdict, Option<Response>), Broken> {
-    shared.heard().await;
+    shared.begun().await;
     let follows = response.is_event_stream() && response.status.is_success();
     let body = if follows {
         Bytes::new()
@@ -154,6 +154,13 @@ pub(super) async fn read(
         body: &body,
         limits: shared.limits,
     });
+    // A proxy answers for a server that hangs: only what reads as MCP is a sign of life.
+    if matches!(
+        verdict.call,
+        Call::Answer(_) | Call::Stream | Call::Accepted | Call::Lost { said: Some(_), .. }
+    ) {
+        shared.listener.heard();
+    }
     Ok((verdict, follows.then_some(response)))
 }
 
