@@ -13,6 +13,7 @@ use linetender_core::{
     Admission, Delivery, Generation, Held, Instant, Method, Proof, Record, RecordStep, Refusal, RetryBudget,
     Safety,
 };
+use linetender_wire::Seen;
 use linetender_wire::frame::{self, Frame, Message, Outcome};
 use linetender_wire::handshake::{Era, Greeting};
 use tokio::sync::{mpsc, oneshot, watch};
@@ -141,9 +142,9 @@ impl Call<'_> {
                 }
                 Try::Sealed => {}
                 Try::Lost(lost) => {
-                    // A session that refused it would refuse it again.
-                    let refused = Some(Delivery::NotExecuted(Proof::SessionRefused));
-                    avoid = (lost.record.delivery() == refused).then_some(link.generation);
+                    // A session that is gone would refuse it again, whether or not this try was executed.
+                    let gone = matches!(lost.seen.as_deref(), Some(Seen::SessionLost));
+                    avoid = gone.then_some(link.generation);
                     match self.after_loss(&link, lost, time.of_a_try(shared.clock.now())).await? {
                         After::Again(again) => record = again,
                         After::Said(said) => return Ok(Answer::new(said, link.era())),

@@ -51,7 +51,7 @@ pub use call::{Answer, Deadline, Options};
 pub use catalogue::{Catalogue, Change, Kind};
 pub use error::{CallError, CallErrorKind};
 pub use line::{Event, Line};
-pub use linetender_core::{Invalid, Policy, ProbePolicy, ServerState, Settings, Span};
+pub use linetender_core::{Invalid, Policy, ProbePolicy, ServerState, SessionRefusal, Settings, Span};
 pub use linetender_wire::Redacted;
 pub use linetender_wire::handshake::{Era, Eras, Hello};
 pub use linetender_wire::stdio::reaper;

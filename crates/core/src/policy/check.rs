@@ -60,6 +60,7 @@ fn spans(s: &Settings) -> [(&'static str, Span); 24] {
         ("call.hang_after", s.call.hang_after),
         ("call.abandoned_after", s.call.abandoned_after),
         ("call.wait_for_line", s.call.wait_for_line),
+        ("call.refusal_within", s.call.refusal_within),
         ("probe.keepalive", s.probe.keepalive),
         ("probe.timeout", s.probe.timeout),
         ("budget.uptime_per_token", s.budget.uptime_per_token),
