@@ -49,7 +49,7 @@ fn rule(kept: bool, setting: &'static str, must: &'static str) -> Result<(), Inv
     if kept { Ok(()) } else { Err(Invalid { setting, must }) }
 }
 
-fn spans(s: &Settings) -> [(&'static str, Span); 24] {
+fn spans(s: &Settings) -> [(&'static str, Span); 25] {
     [
         ("dial.start", s.dial.start),
         ("dial.handshake", s.dial.handshake),
