@@ -14,7 +14,8 @@ use crate::offer::{self, Offer, Part};
 /// A server that agents can reach.
 #[derive(Debug)]
 pub(crate) struct Berth {
-    /// No two that ever were have the same: a server that was changed is another.
+    /// Stays the same while its line does: a server that was changed gets another, and one whose filters alone changed
+    /// keeps it.
     pub(crate) number: u64,
     pub(crate) entry: Entry,
     /// Its line in the rig.
@@ -71,6 +72,11 @@ impl Berth {
         self.entry.server.name()
     }
 
+    /// Whether what this entry says can be had on the same lines: it differs in what is shown, if at all.
+    pub(crate) fn serves(&self, entry: &Entry) -> bool {
+        self.entry.server == entry.server && self.entry.scope == entry.scope
+    }
+
     fn is_up(&self) -> bool {
         matches!(self.line.status().state, "up" | "suspect" | "draining")
     }
@@ -114,13 +120,11 @@ impl Board {
         }
     }
 
-    /// Whether both are of the same servers.
+    /// Whether both are of the same servers, with the same filters.
     pub(crate) fn is_of_same(&self, other: &Self) -> bool {
-        self.all.routes.iter().map(|route| route.berth.number).eq(other
-            .all
-            .routes
-            .iter()
-            .map(|route| route.berth.number))
+        let (own, others) = (&self.all.routes, &other.all.routes);
+        let same = |(one, other): (&Route, &Route)| Arc::ptr_eq(&one.berth, &other.berth);
+        own.len() == others.len() && own.iter().zip(others).all(same)
     }
 
     /// Whether the same is offered on both.

@@ -10,6 +10,7 @@ mod greet;
 mod once;
 mod results;
 mod run;
+mod screen;
 mod subscriptions;
 #[cfg(test)]
 mod tests;
@@ -25,6 +26,7 @@ pub(crate) use acts::request_id;
 pub(crate) use once::{Answer, ask};
 pub(crate) use results::error_code;
 pub(crate) use run::{LAST_ANSWERS, open};
+pub(crate) use screen::{filter_changes, filtered, screened};
 
 use crate::board::View;
 use crate::failed::{Failed, Full};

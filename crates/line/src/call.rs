@@ -74,7 +74,7 @@ pub(crate) struct Call<'a> {
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Bound {
     Any,
-    /// Its session refused the call and would refuse it again; the gate hears of that in a moment.
+    /// Its session is gone and would refuse the call again; the gate hears of that in a moment.
     Not(Generation),
     /// The server keeps state in its process: a call that was admitted to this generation runs there or not at all.
     Only(Generation),
@@ -83,10 +83,9 @@ enum Bound {
 impl Bound {
     fn after(earlier: Option<&Earlier>, state: ServerState) -> Self {
         let Some(Earlier { link, lost }) = earlier else { return Self::Any };
-        let refused = lost.record.delivery() == Some(Delivery::NotExecuted(Proof::SessionRefused));
         match state {
             ServerState::Process => Self::Only(link.generation),
-            ServerState::None if refused => Self::Not(link.generation),
+            ServerState::None if lost.session_is_gone() => Self::Not(link.generation),
             ServerState::None => Self::Any,
         }
     }

@@ -84,6 +84,7 @@ impl Line {
         let server = Arc::new(server);
         let (inbox, asks) = mpsc::channel(1024);
         let status = Status {
+            signs: None,
             state: "idle",
             generation: 0,
             cause: None,

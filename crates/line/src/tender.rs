@@ -8,7 +8,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use linetender_core::{
-    Admission, Asked, Class, Command, Effect, Event, Evidence, Generation, Leaf, Machine, Settle, State, Walk,
+    Admission, Asked, Class, Command, Conclusion, Detail as CauseDetail, Effect, Event, Evidence, Generation,
+    Leaf, Machine, Settle, State, Walk,
 };
 use linetender_wire::handshake::{Era, Greeting};
 use linetender_wire::seam;
@@ -301,16 +302,16 @@ impl Running {
         self.event(generation, Event::Trouble);
     }
 
-    /// Whether the calls of the generation that is ending may still be answered: only its session is gone.
+    /// Whether the calls of the generation that is ending may still be answered: each has an exchange of its own, and
+    /// only the session is gone, or nobody answers on new ones.
     fn runs_on(&self) -> bool {
         let exchanges = self.current.as_ref().and_then(|current| current.link.as_ref());
         let session = Leaf::Failed(Class::SessionLost);
+        let abandoned = CauseDetail::Concluded(Conclusion::Abandoned);
         exchanges.is_some_and(|link| link.reach.has_exchanges())
-            && self
-                .machine
-                .state()
-                .cause()
-                .is_some_and(|cause| cause.leaves().iter().all(|leaf| leaf == session))
+            && self.machine.state().cause().is_some_and(|cause| {
+                cause.headline().detail == abandoned || cause.leaves().iter().all(|leaf| leaf == session)
+            })
     }
 
     fn current(&mut self, generation: Generation) -> Option<&mut Current> {
@@ -388,7 +389,8 @@ impl Running {
     fn notice(&self, gate: linetender_core::Gate) {
         let state = self.machine.state();
         let (generation, budget) = (self.machine.generation(), self.machine.budget().millis());
-        let status = Status::of(state, generation, budget, gate, self.tender.clock);
+        let signs = self.current.as_ref().map(|current| Arc::clone(&current.ledger.signs));
+        let status = Status::of(state, generation, budget, gate, self.tender.clock, signs);
         let old = self.tender.publish.borrow().status.state;
         if old != status.state {
             let server = &*self.tender.server.name;

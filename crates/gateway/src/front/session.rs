@@ -17,9 +17,9 @@ use tokio::time::Instant;
 
 use super::Front;
 use super::tape::Tape;
-use crate::board::Door;
+use crate::board::{Board, Door};
 use crate::failed::{Failed, Full};
-use crate::mux::request_id;
+use crate::mux::{self, request_id};
 use calls::{Answered, Calls};
 
 /// Streams of POSTs that can still be resumed, and what those that are over may weigh.
@@ -35,6 +35,9 @@ const HAND_OVER: Duration = Duration::from_secs(5);
 /// The number of the stream that belongs to no POST.
 const OWN: u64 = 0;
 
+/// Where a server's filters are seen as they are now.
+pub(super) type Filters = watch::Receiver<Arc<Board>>;
+
 /// A session.
 pub(super) struct Session {
     pub(super) id: String,
@@ -42,6 +45,8 @@ pub(super) struct Session {
     /// The server behind its door when it began, where that is one.
     berth: Option<u64>,
     to: mpsc::Sender<Bytes>,
+    /// Where the filters of its server are seen, if nothing behind this session knows them.
+    filters: Option<Filters>,
     desk: Mutex<Desk>,
     /// Whether it is over; and whose turn it is to read the session's own stream.
     pub(super) over: watch::Sender<bool>,
@@ -68,7 +73,13 @@ pub(super) enum Taken {
 }
 
 impl Session {
-    pub(super) fn new(id: String, door: Door, berth: Option<u64>, to: mpsc::Sender<Bytes>) -> Self {
+    pub(super) fn new(
+        id: String,
+        door: Door,
+        berth: Option<u64>,
+        to: mpsc::Sender<Bytes>,
+        filters: Option<Filters>,
+    ) -> Self {
         let desk = Desk {
             calls: Calls::default(),
             own: Arc::new(Tape::new(OWN)),
@@ -78,7 +89,7 @@ impl Session {
             readers: 0,
         };
         let (over, turns) = (watch::Sender::new(false), watch::Sender::new(0));
-        Self { id, door, berth, to, desk: Mutex::new(desk), over, turns }
+        Self { id, door, berth, to, filters, desk: Mutex::new(desk), over, turns }
     }
 
     fn desk(&self) -> MutexGuard<'_, Desk> {
@@ -117,6 +128,10 @@ impl Session {
             let Ok(Ok(room)) = room else { break };
             let (now, rest) = left.frames.split_at(some);
             for (room, frame) in room.zip(now) {
+                if let Some(reply) = self.screened(frame) {
+                    self.hear(&reply);
+                    continue;
+                }
                 room.send(frame.text().clone());
                 self.withdraw(frame);
             }
@@ -127,6 +142,12 @@ impl Session {
             return Taken::Full;
         }
         taken
+    }
+
+    /// The answer to a request that a filter of its server concerns.
+    fn screened(&self, frame: &Frame) -> Option<Frame> {
+        let board = self.filters.as_ref()?.borrow();
+        parsed(&mux::screened(frame, mux::filtered(&board, &self.door)?)?)
     }
 
     /// A stream for the answers to these, if any needs one; nothing, if the session is over.
@@ -327,8 +348,15 @@ pub(super) fn parsed(text: &Bytes) -> Option<Frame> {
 /// Hears the servers until the session is over.
 pub(super) async fn pump(session: Arc<Session>, mut from: queue::Receiver<Bytes>) {
     let mut over = session.over.subscribe();
+    let mut filters = session.filters.clone().map(|board| {
+        let seen = Arc::clone(&board.borrow());
+        (seen, board)
+    });
     loop {
         tokio::select! {
+            texts = filter_changes(&mut filters, &session.door) => {
+                texts.iter().filter_map(parsed).for_each(|frame| session.hear(&frame));
+            }
             text = from.recv() => match text {
                 Some(text) => {
                     if let Some(frame) = parsed(&text) {
@@ -338,6 +366,23 @@ pub(super) async fn pump(session: Arc<Session>, mut from: queue::Receiver<Bytes>
                 None => return session.end(),
             },
             _ = over.wait_for(|over| *over) => return,
+        }
+    }
+}
+
+/// Waits until a filter changes what is listed, and returns what the agent is told then. Cancel-safe: what was seen last is
+/// kept by the caller, beside where the next is seen.
+async fn filter_changes(filters: &mut Option<(Arc<Board>, Filters)>, door: &Door) -> Vec<Bytes> {
+    let Some((seen, board)) = filters else { return std::future::pending().await };
+    loop {
+        if board.changed().await.is_err() {
+            return std::future::pending().await;
+        }
+        let now = Arc::clone(&board.borrow_and_update());
+        let texts = mux::filter_changes(seen, &now, door);
+        *seen = now;
+        if !texts.is_empty() {
+            return texts;
         }
     }
 }
@@ -373,7 +418,8 @@ pub(super) fn start(
     door: Door,
     berth: Option<u64>,
     agent: Agent,
+    filters: Option<Filters>,
 ) -> (Arc<Session>, queue::Receiver<Bytes>) {
     let Agent { to, from } = agent;
-    (Arc::new(Session::new(id, door, berth, to)), from)
+    (Arc::new(Session::new(id, door, berth, to, filters)), from)
 }

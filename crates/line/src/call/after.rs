@@ -49,10 +49,9 @@ impl Call<'_> {
     /// What becomes of a call that was lost: the core decides. `None` if its caller is told.
     pub(super) async fn after_loss(&self, link: &Link, lost: &Lost, deadline: Instant) -> Option<Again> {
         let policy = self.shared.server.policy.settings();
-        // A session that refused a call has ended, whether or not its generation is sealed already. That the generation
+        // A session that is gone has ended, whether or not its generation is sealed already. That the generation
         // lives now is no promise: `Bound` and `Permit` hold the call to it.
-        let refused = lost.record.delivery() == Some(Delivery::NotExecuted(Proof::SessionRefused));
-        let crosses = refused || link.ledger.is_sealed();
+        let crosses = lost.session_is_gone() || link.ledger.is_sealed();
         let mut declared = Declared::NotYet;
         let mut permit = Permit::Free;
         loop {

@@ -13,6 +13,7 @@ use super::options::Deadline;
 use crate::dial::Link;
 use crate::entry::{Entry, Lost, Reply};
 use crate::error::CallErrorKind;
+use crate::signs::GiveUp;
 use crate::tender::Inbox;
 
 /// A timer that fires so much too late says that this process was stopped, or starved: what came in the meantime is not
@@ -122,13 +123,16 @@ impl<'a> Out<'a> {
             } else if progress > now && now < time.total {
                 self.until = progress.min(time.total);
             } else if let Ok(record) = self.entry.withdraw(RecordStep::Expire) {
-                self.leave(None);
+                self.leave(&record, GiveUp::Expired);
                 self.overdue();
-                let cause = if now >= time.total && progress > now {
+                let mut cause = if now >= time.total && progress > now {
                     "its time was up, although the server still reported progress".to_owned()
                 } else {
                     format!("no answer within {} ms", time.quiet.millis())
                 };
+                if let Some(health) = self.link.ledger.signs.health() {
+                    cause = format!("{cause}; {}", health.advice(self.link.reach.pid()));
+                }
                 return Try::Over(CallErrorKind::TimedOut, record, cause);
             }
         }
@@ -138,10 +142,17 @@ impl<'a> Out<'a> {
         let _ = self.shared.inbox.try_send(Inbox::Overdue(self.link.generation));
     }
 
-    /// Out of the ledger, and the server is told to stop.
-    fn leave(&self, owed_until: Option<Instant>) {
-        self.link.ledger.abandon(self.entry.id, owed_until);
-        self.link.cancel(self.entry.id);
+    /// Out of the ledger; and if the server may have it, it is told to stop.
+    fn leave(&self, record: &Record, how: GiveUp) {
+        let id = self.entry.id;
+        if matches!(record.delivery(), Some(Delivery::NotExecuted(_))) {
+            // The writer skips it: the server has to be told nothing.
+            self.link.ledger.withdrawn(id);
+            self.link.reach.drop_exchange(id);
+        } else {
+            self.link.ledger.given_up(id, how);
+            self.link.cancel(id);
+        }
     }
 }
 
@@ -150,12 +161,7 @@ impl Drop for Out<'_> {
         if !self.over
             && let Ok(record) = self.entry.withdraw(RecordStep::Cancel)
         {
-            if matches!(record.delivery(), Some(Delivery::NotExecuted(_))) {
-                // The writer skips it: nobody has to be told.
-                self.link.ledger.abandon(self.entry.id, None);
-            } else {
-                self.leave(Some(self.until));
-            }
+            self.leave(&record, GiveUp::Cancelled);
         }
     }
 }
