@@ -30,13 +30,13 @@ use crate::status::{Published, Status};
 use crate::wishes::Wishes;
 use lists::Lists;
 
-/// A server that closed a pipe has usually exited: its status says more, and is on its way.
+/// A process that ends closes its pipes a moment before its end can be seen: that is waited for so long.
 const EXIT_FOLLOWS: Duration = Duration::from_millis(5);
 
-/// If it has exited, its status is worth waiting for a little longer: on a busy machine the reaper is late.
+/// The process has ended: how is reported by its reaper, which may be late on a busy machine. Calls wait meanwhile.
 const STATUS_FOLLOWS: Duration = Duration::from_millis(40);
 
-/// While it is dialled no call is under way that would have to hear of it: why it does not start is worth more than when.
+/// Either of them while a server is dialled: no call is under way, and why it does not start is worth more than when.
 const REASON_FOLLOWS: Duration = Duration::from_millis(250);
 
 /// A timer that fires so much too late says that this process was stopped, or starved: what the server said in the
@@ -115,6 +115,8 @@ struct Running {
     walk: Walk,
     current: Option<Current>,
     remembered: Option<Era>,
+    /// The first thing that the last generation wrote that was no message.
+    printed: Option<String>,
     news: (mpsc::Sender<News>, mpsc::Receiver<News>),
     /// A ledger wants to be looked at.
     nudge: Arc<Notify>,
@@ -137,6 +139,7 @@ impl Tender {
             walk: Walk::new(),
             current: None,
             remembered,
+            printed: None,
             news: mpsc::channel(64),
             nudge: Arc::default(),
             at_once: VecDeque::new(),
@@ -276,13 +279,8 @@ impl Running {
                 let (news, link) = (self.news.0.clone(), current.link.clone());
                 let dialing = matches!(self.machine.state(), State::Dialing(_));
                 current.tasks.spawn(async move {
-                    tokio::time::sleep(EXIT_FOLLOWS).await;
-                    let greeted = link.as_ref().is_some_and(|link| link.greeting.get().is_some());
-                    if dialing && !greeted {
-                        tokio::time::sleep(REASON_FOLLOWS).await;
-                    } else if link.is_some_and(|link| link.reach.has_exited()) {
-                        tokio::time::sleep(STATUS_FOLLOWS).await;
-                    }
+                    // The reaper's word of an exit ends this generation, and this wait with it.
+                    exit_is_told(link.as_deref(), dialing).await;
                     let _ = news.send(News::Closed(generation, pipe)).await;
                 });
             }
@@ -386,11 +384,15 @@ impl Running {
         }
     }
 
-    fn notice(&self, gate: linetender_core::Gate) {
+    fn notice(&mut self, gate: linetender_core::Gate) {
         let state = self.machine.state();
+        if let (State::Ending(_), Some(current)) = (state, &self.current) {
+            self.printed = current.ledger.odd().1.into_iter().next();
+        }
         let (generation, budget) = (self.machine.generation(), self.machine.budget().millis());
         let signs = self.current.as_ref().map(|current| Arc::clone(&current.ledger.signs));
-        let status = Status::of(state, generation, budget, gate, self.tender.clock, signs);
+        let printed = self.printed.as_deref();
+        let status = Status::of(state, generation, budget, gate, self.tender.clock, signs, printed);
         let old = self.tender.publish.borrow().status.state;
         if old != status.state {
             let server = &*self.tender.server.name;
@@ -500,6 +502,23 @@ impl Running {
         if !current.wire_open {
             self.at_once.push_back((generation, Event::Gone(None)));
         }
+    }
+}
+
+/// A pipe was closed. Returns when the process turns out to live on, or its exit status is overdue.
+async fn exit_is_told(link: Option<&Link>, dialing: bool) {
+    let exited = async |bound| {
+        let ends = async {
+            match link {
+                Some(link) => link.reach.exited().await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::time::timeout(bound, ends).await.is_ok()
+    };
+    let dialing = || dialing && link.is_none_or(|link| link.greeting.get().is_none());
+    if exited(EXIT_FOLLOWS).await || (dialing() && exited(REASON_FOLLOWS).await) {
+        tokio::time::sleep(if dialing() { REASON_FOLLOWS } else { STATUS_FOLLOWS }).await;
     }
 }
 
