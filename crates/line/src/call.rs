@@ -125,10 +125,11 @@ impl Call<'_> {
         let time = Time { deadline: self.options.deadline, quiet, total: arrived + total };
         let mut record = Record::new(self.safety());
         let _seat = self.seat(&record, time.of_a_try(arrived)).await?;
-        let mut avoid = None;
+        let (mut avoid, mut patience) = (None, None);
         loop {
             let until = time.of_a_try(shared.clock.now());
-            let link = self.admit(&record, until, avoid).await?;
+            let link =
+                self.admit(&record, patience.map_or(until, |patience| until.min(patience)), avoid).await?;
             match self.attempt(&link, record, until, time).await {
                 Try::Answer(frame) => {
                     let answer = Answer::new(frame, link.era());
@@ -145,6 +146,13 @@ impl Call<'_> {
                     // A session that is gone would refuse it again, whether or not this try was executed.
                     let gone = matches!(lost.seen.as_deref(), Some(Seen::SessionLost));
                     avoid = gone.then_some(link.generation);
+                    // However often it is refused, it waits for the line only once.
+                    patience = match lost.record.delivery() {
+                        Some(Delivery::NotExecuted(_)) => {
+                            patience.or_else(|| Some(shared.clock.now() + policy.call.wait_for_line))
+                        }
+                        _ => None,
+                    };
                     match self.after_loss(&link, lost, time.of_a_try(shared.clock.now())).await? {
                         After::Again(again) => record = again,
                         After::Said(said) => return Ok(Answer::new(said, link.era())),

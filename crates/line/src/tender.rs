@@ -8,7 +8,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use linetender_core::{
-    Admission, Asked, Class, Command, Effect, Event, Evidence, Generation, Leaf, Machine, Settle, State, Walk,
+    Admission, Asked, Class, Command, Effect, Event, Evidence, Gate, Generation, Leaf, Machine, Settle,
+    State, Walk,
 };
 use linetender_wire::handshake::{Era, Greeting};
 use linetender_wire::seam;
@@ -25,7 +26,7 @@ use crate::ledger::Ledger;
 use crate::line;
 use crate::reach::Reach;
 use crate::server::Server;
-use crate::status::{Published, Status};
+use crate::status::{Published, Status, Why};
 use crate::wishes::Wishes;
 use lists::Lists;
 
@@ -115,6 +116,8 @@ struct Running {
     /// Acknowledgements of effects that had nothing to wait for.
     at_once: VecDeque<(Generation, Event<Detail>)>,
     abandoned: bool,
+    /// Why calls wait although the generation lives, if they do: its address refused a connection.
+    refused: Option<Arc<Why>>,
     seed: u64,
 }
 
@@ -133,6 +136,7 @@ impl Tender {
             nudge: Arc::default(),
             at_once: VecDeque::new(),
             abandoned: false,
+            refused: None,
             seed,
         };
         while !matches!(running.machine.state(), State::Closed) {
@@ -229,6 +233,7 @@ impl Running {
             News::Drained(generation) => self.event(generation, Event::Drained),
             News::Probed(generation, Probed::Alive) => self.event(generation, Event::ProbeAnswered),
             News::Probed(generation, Probed::Silent) => self.event(generation, Event::ProbeFailed),
+            News::Probed(generation, Probed::Refused) => self.event(generation, Event::ProbeRefused),
             News::Probed(generation, Probed::Unsent) => self.event(generation, Event::ProbeUnsent),
             News::Closed(generation, what) => {
                 let stderr = self.link(generation).map(|link| link.reach.stderr()).unwrap_or_default();
@@ -272,7 +277,11 @@ impl Running {
     /// An exchange of its own failed: the server is suspect, and is looked at now.
     fn trouble(&mut self, generation: Generation, seen: &Seen) {
         tracing::debug!(server = &*self.tender.server.name, %seen, "trouble");
-        self.event(generation, Event::Trouble);
+        let refused = matches!(seen, Seen::Refused { .. });
+        if refused {
+            self.refused = Some(Arc::new(Why::waiting(seen)));
+        }
+        self.event(generation, if refused { Event::Refused } else { Event::Trouble });
     }
 
     /// Whether the calls of the generation that is ending may still be answered: only its session is gone.
@@ -359,10 +368,13 @@ impl Running {
         }
     }
 
-    fn notice(&self, gate: linetender_core::Gate) {
+    fn notice(&self, gate: Gate) {
         let state = self.machine.state();
         let (generation, budget) = (self.machine.generation(), self.machine.budget().millis());
-        let status = Status::of(state, generation, budget, gate, self.tender.clock);
+        let mut status = Status::of(state, generation, budget, gate, self.tender.clock);
+        if let (State::Up(_) | State::Suspect(_), Gate::Hold { .. }) = (state, gate) {
+            status.cause = status.cause.or_else(|| self.refused.clone());
+        }
         let old = self.tender.publish.borrow().status.state;
         if old != status.state {
             let server = &*self.tender.server.name;

@@ -14,3 +14,4 @@ mod model;
 mod origin;
 mod policy;
 mod probes;
+mod refused;

@@ -1,6 +1,9 @@
 //! After a loss: what the core says may happen next, and the repair that comes before it.
 
-use linetender_core::{Declared, Delivery, Instant, Next, Proof, Record, Repair, Rules, Span};
+use linetender_core::{
+    Declared, Delivery, Instant, Jitter, Next, Obstacle, Proof, Record, Repair, Rules, Span,
+};
+use linetender_wire::Seen;
 use linetender_wire::frame::Frame;
 
 use super::Call;
@@ -32,12 +35,17 @@ impl Call<'_> {
         let crosses = link.ledger.is_sealed();
         let mut declared = Declared::NotYet;
         loop {
-            let rules = Rules::new(policy, crosses, declared);
+            let rules = Rules::new(policy, crosses, declared).kept_by(obstacle(lost.seen.as_deref()));
             match lost.record.next(rules, || self.withdraw()) {
-                Some(Next::Bind(record) | Next::Again { record, after: None }) => {
-                    return Ok(After::Again(record));
+                Some(Next::Bind(record)) => return Ok(After::Again(record)),
+                Some(Next::Again { record, after: None, pause }) => {
+                    return if self.paused(pause, deadline).await {
+                        Ok(After::Again(record))
+                    } else {
+                        self.settled(link, lost)
+                    };
                 }
-                Some(Next::Again { record, after: Some(repair) }) => {
+                Some(Next::Again { record, after: Some(repair), .. }) => {
                     return if self.repaired(repair, link, &lost, deadline).await {
                         Ok(After::Again(record))
                     } else {
@@ -56,6 +64,22 @@ impl Call<'_> {
         let calls = self.shared.calls.load(std::sync::atomic::Ordering::Relaxed);
         let mut budget = self.shared.retry.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         budget.withdraw(policy.retry, calls, self.shared.clock.now())
+    }
+
+    /// Waits before a re-send, dispersed so that many calls do not come back in step; whether there is time for that.
+    async fn paused(&self, pause: Span, deadline: Instant) -> bool {
+        if pause.is_zero() {
+            return true;
+        }
+        let clock = self.shared.clock;
+        let now = clock.now();
+        let calls = self.shared.calls.load(std::sync::atomic::Ordering::Relaxed);
+        let until = now + Jitter::new(now.nanos() ^ calls.rotate_left(32)).around(pause);
+        if until >= deadline {
+            return false;
+        }
+        tokio::time::sleep_until(clock.at(until)).await;
+        true
     }
 
     /// Mends what has to be mended before the next try; whether it was.
@@ -113,6 +137,15 @@ impl Call<'_> {
         let mut error = self.error(CallErrorKind::Lost, "with the server", cause, &lost.record);
         error.stderr = why.and_then(|why| why.stderr.clone());
         Err(error)
+    }
+}
+
+/// What kept a call from its server.
+const fn obstacle(seen: Option<&Seen>) -> Obstacle {
+    match seen {
+        Some(Seen::Refused { .. }) => Obstacle::NobodyListens,
+        Some(Seen::NoSuchHost { .. } | Seen::Unreachable { config: true, .. }) => Obstacle::Lasting,
+        _ => Obstacle::Passing,
     }
 }
 
