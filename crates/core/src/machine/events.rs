@@ -23,15 +23,25 @@ impl<D> Machine<D> {
         let watched = suspect || live.unchecked || !live.resting();
         // An old connection may still bring something while nobody takes a new one.
         let refused = live.listens.is_refused();
-        let (answers, heard) = live.observe(Vitals { heard_at: vitals.heard_at.min(now), ..vitals });
+        let seen = live.observe(Vitals {
+            heard_at: vitals.heard_at.min(now),
+            abandoned_at: vitals.abandoned_at.map(|at| at.min(now)),
+            ..vitals
+        });
         self.accrue();
-        self.budget.earn_answers(&self.policy.budget, answers);
+        self.budget.earn_answers(&self.policy.budget, seen.answers);
         if matches!(self.state, State::Draining { .. }) {
             if vitals.in_flight == 0 {
                 self.end_drained();
             }
-        } else if heard && watched && !refused {
-            self.alive(now);
+        } else {
+            if seen.heard && watched && !refused {
+                self.alive(now);
+            }
+            // Callers cancel calls of healthy servers too: the line is suspect only if the probe goes unanswered.
+            if seen.abandoned {
+                self.overdue(now);
+            }
         }
         Heard::Taken
     }
@@ -106,7 +116,7 @@ impl<D> Machine<D> {
         match &mut self.state {
             // After sleep a check is planned already; a thousand cut streams must not make a thousand probes.
             State::Up(live) | State::Suspect(live) if !live.unchecked => {
-                if live.resting() {
+                if live.may_ask(now, &self.policy) {
                     live.pulse = Pulse::Asking { since: now };
                 }
                 self.suspect();
@@ -120,7 +130,7 @@ impl<D> Machine<D> {
     fn overdue(&mut self, now: Instant) -> bool {
         match &mut self.state {
             State::Up(live) | State::Suspect(live) => {
-                if live.resting() {
+                if live.may_ask(now, &self.policy) {
                     live.pulse = Pulse::Asking { since: now };
                 }
                 true
@@ -134,7 +144,7 @@ impl<D> Machine<D> {
         let live = matches!(self.state, State::Up(_) | State::Suspect(_));
         if live {
             if let Some(live) = self.state.live_mut() {
-                live.vitals.heard_at = now;
+                live.vitals = Vitals { heard_at: now, owed: false, abandoned_at: None, ..live.vitals };
             }
             self.alive(now);
         }

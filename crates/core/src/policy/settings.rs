@@ -73,6 +73,9 @@ settings! {
         cap: Span = Span::from_secs(600),
         /// With calls in flight and probes unanswered, silence for this long is a hang.
         hang_after: Span = Span::from_secs(1800),
+        /// After the first give-up of a call that no older one is waited for with, silence for this long, to probes
+        /// too, is a hang. Never shorter than the probes take.
+        abandoned_after: Span = Span::from_secs(60),
         /// How long a call waits for a generation that is being dialled.
         wait_for_line: Span = Span::from_secs(5),
         /// HTTP: a refusal of the session that comes later than this after a request proves nothing about the call.

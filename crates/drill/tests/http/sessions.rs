@@ -1,10 +1,10 @@
 //! H08, H09, H13, H15: sessions that are lost, servers that come back as something else.
 
-use linetender::{Era, Eras};
+use linetender::{Era, Eras, ServerState};
 use linetender_drill::webserver::{Config, Fault, Manners, Speaks, UnknownSession, WebServer};
 
 use crate::kit::{ERAS, manners, web, web_with};
-use crate::look::{eventually, in_time, speaks};
+use crate::look::{eventually, in_time, policy, speaks};
 
 #[tokio::test]
 async fn h08_a_lost_session_is_renewed_once_for_all_and_nothing_runs_twice() {
@@ -172,6 +172,38 @@ async fn credentials_that_are_missing_are_said_to_be() {
     speaks(&error);
     in_time(line.wait_for(|status| status.state == "needs-auth")).await;
     in_time(line.close()).await;
+}
+
+#[tokio::test]
+async fn h08_nothing_crosses_to_the_new_session_of_a_stateful_server() {
+    for round in 0..5 {
+        let stateful = policy(|settings| settings.state = ServerState::Process);
+        let web =
+            web_with(manners(Era::Legacy), |server| server.eras(Eras::Only(Era::Legacy)).policy(stateful))
+                .await;
+        web.works().await;
+        web.server.forget_sessions();
+        let calls: Vec<_> = (0..20)
+            .map(|number| {
+                let line = web.line.clone();
+                tokio::task::spawn(async move {
+                    line.call_tool("write", &format!(r#"{{"nonce":"n{number}"}}"#)).await
+                })
+            })
+            .collect();
+        for call in calls {
+            let error = in_time(call).await.unwrap().expect_err("it was sent to the session that is gone");
+            speaks(&error);
+            assert_eq!(error.delivery.name(), "not executed", "{error}");
+        }
+        let runs = web.book.runs();
+        assert!((0..20).all(|number| !runs.contains_key(&format!("n{number}"))), "round {round}: {runs:?}");
+        web.back(1).await;
+        let error = web.call("echo", "{}").await.unwrap_err();
+        assert!(error.cause.contains("state was lost"), "{error}");
+        web.works().await;
+        web.leaves_nothing().await;
+    }
 }
 
 #[tokio::test]

@@ -145,7 +145,7 @@ pub(super) async fn read(
     asked: Asked,
     mut response: Response,
 ) -> Result<Replied, Broken> {
-    shared.heard().await;
+    shared.begun().await;
     shared.keep_cookies(spoken.era, &response.headers);
     let follows = response.is_event_stream() && response.status.is_success();
     let body = if follows {
@@ -164,6 +164,13 @@ pub(super) async fn read(
         body: &body,
         limits: shared.limits,
     });
+    // A proxy answers for a server that hangs: only what reads as MCP is a sign of life.
+    if matches!(
+        verdict.call,
+        Call::Answer(_) | Call::Stream | Call::Accepted | Call::Lost { said: Some(_), .. }
+    ) {
+        shared.listener.heard();
+    }
     let (took, moved) = (response.took, response.moved.take());
     let verdict = if moved.is_some() { verdict.after_redirect() } else { verdict };
     Ok(Replied { verdict, response: follows.then_some(response), took, moved })

@@ -94,6 +94,11 @@ impl Shared {
     /// Something came from the server.
     pub(super) async fn heard(&self) {
         self.listener.heard();
+        self.begun().await;
+    }
+
+    /// Something came from where the server should be: a dial has got that far.
+    pub(super) async fn begun(&self) {
         if self.first.swap(false, Ordering::Relaxed) {
             self.tell(Event::FirstByte).await;
         }
