@@ -252,6 +252,9 @@ impl Link {
         match answer.await {
             Ok(Reply::Answer(_) | Reply::Unusable(_)) => Probed::Alive,
             Ok(Reply::Lost(Lost { seen: Some(seen), .. })) if seen.is_local() => Probed::Unsent,
+            Ok(Reply::Lost(Lost { seen: Some(seen), .. })) if matches!(*seen, Seen::Refused { .. }) => {
+                Probed::Refused
+            }
             Ok(Reply::Lost(_)) | Err(_) => Probed::Silent,
         }
     }
@@ -261,6 +264,8 @@ impl Link {
 pub(crate) enum Probed {
     Alive,
     Silent,
+    /// Nobody listens at its address.
+    Refused,
     /// This machine could not ask, which says nothing about the server.
     Unsent,
 }

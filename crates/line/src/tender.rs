@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use linetender_core::{
-    Admission, Asked, Class, Command, Conclusion, Detail as CauseDetail, Effect, Event, Evidence, Generation,
-    Leaf, Machine, Settle, State, Walk,
+    Admission, Asked, Class, Command, Conclusion, Detail as CauseDetail, Effect, Event, Evidence, Gate,
+    Generation, Leaf, Machine, Settle, State, Walk,
 };
 use linetender_wire::handshake::{Era, Greeting};
 use linetender_wire::seam;
@@ -26,7 +26,7 @@ use crate::ledger::Ledger;
 use crate::line;
 use crate::reach::Reach;
 use crate::server::Server;
-use crate::status::{Published, Status};
+use crate::status::{Published, Status, Why};
 use crate::wishes::Wishes;
 use lists::Lists;
 
@@ -123,6 +123,8 @@ struct Running {
     /// Acknowledgements of effects that had nothing to wait for.
     at_once: VecDeque<(Generation, Event<Detail>)>,
     abandoned: bool,
+    /// Why calls wait although the generation lives, if they do: its address refused a connection.
+    refused: Option<Arc<Why>>,
     seed: u64,
     /// A timer that fired too late, and until when it is not believed.
     doubted: Option<(linetender_core::Instant, tokio::time::Instant)>,
@@ -144,6 +146,7 @@ impl Tender {
             nudge: Arc::default(),
             at_once: VecDeque::new(),
             abandoned: false,
+            refused: None,
             seed,
             doubted: None,
         };
@@ -259,6 +262,7 @@ impl Running {
             News::Drained(generation) => self.event(generation, Event::Drained),
             News::Probed(generation, Probed::Alive) => self.event(generation, Event::ProbeAnswered),
             News::Probed(generation, Probed::Silent) => self.event(generation, Event::ProbeFailed),
+            News::Probed(generation, Probed::Refused) => self.event(generation, Event::ProbeRefused),
             News::Probed(generation, Probed::Unsent) => self.event(generation, Event::ProbeUnsent),
             News::Closed(generation, what) => {
                 let stderr = self.link(generation).map(|link| link.reach.stderr()).unwrap_or_default();
@@ -297,7 +301,11 @@ impl Running {
     /// An exchange of its own failed: the server is suspect, and is looked at now.
     fn trouble(&mut self, generation: Generation, seen: &Seen) {
         tracing::debug!(server = &*self.tender.server.name, %seen, "trouble");
-        self.event(generation, Event::Trouble);
+        let refused = matches!(seen, Seen::Refused { .. });
+        if refused {
+            self.refused = Some(Arc::new(Why::waiting(seen)));
+        }
+        self.event(generation, if refused { Event::Refused } else { Event::Trouble });
     }
 
     /// Whether the calls of the generation that is ending may still be answered: each has an exchange of its own, and
@@ -384,7 +392,7 @@ impl Running {
         }
     }
 
-    fn notice(&mut self, gate: linetender_core::Gate) {
+    fn notice(&mut self, gate: Gate) {
         let state = self.machine.state();
         if let (State::Ending(_), Some(current)) = (state, &self.current) {
             self.printed = current.ledger.odd().1.into_iter().next();
@@ -392,7 +400,10 @@ impl Running {
         let (generation, budget) = (self.machine.generation(), self.machine.budget().millis());
         let signs = self.current.as_ref().map(|current| Arc::clone(&current.ledger.signs));
         let printed = self.printed.as_deref();
-        let status = Status::of(state, generation, budget, gate, self.tender.clock, signs, printed);
+        let mut status = Status::of(state, generation, budget, gate, self.tender.clock, signs, printed);
+        if let (State::Up(_) | State::Suspect(_), Gate::Hold { .. }) = (state, gate) {
+            status.cause = status.cause.or_else(|| self.refused.clone());
+        }
         let old = self.tender.publish.borrow().status.state;
         if old != status.state {
             let server = &*self.tender.server.name;

@@ -83,6 +83,16 @@ pub enum Seen {
         /// It cannot be reached as it is configured: a bad address, a bad certificate, a redirect elsewhere.
         config: bool,
     },
+    /// Its address refused a connection: nobody listens there now.
+    Refused {
+        /// Which address.
+        words: Redacted,
+    },
+    /// There is no host of its name.
+    NoSuchHost {
+        /// Which name.
+        words: Redacted,
+    },
     /// It answered with a status that is no answer.
     Http {
         /// The status.
@@ -155,7 +165,10 @@ impl Seen {
             Self::Handshake { .. } => Class::Handshake,
             Self::EndedOnProbe { .. } | Self::OtherEra => Class::EraProbe,
             Self::Unreachable { config: true, .. } | Self::NotMcp { .. } => Class::Config,
-            Self::Unreachable { config: false, .. } | Self::Http { .. } => Class::Transport,
+            Self::Unreachable { config: false, .. }
+            | Self::Refused { .. }
+            | Self::NoSuchHost { .. }
+            | Self::Http { .. } => Class::Transport,
             Self::Unusable { .. } => Class::Protocol,
             Self::SessionLost => Class::SessionLost,
             Self::WantsAuth { .. } => Class::Auth,
@@ -206,7 +219,9 @@ impl fmt::Display for Seen {
                 write!(f, "the server process {exit} when asked for its era")
             }
             Self::EndedOnProbe { exit: None } => f.write_str("the server hung up when asked for its era"),
-            Self::Unreachable { words, .. } => write!(f, "the server cannot be reached: {words}"),
+            Self::Unreachable { words, .. } | Self::Refused { words } | Self::NoSuchHost { words } => {
+                write!(f, "the server cannot be reached: {words}")
+            }
             Self::Http { status, words } if words.is_empty() => {
                 write!(f, "the server answered HTTP {status}")
             }
@@ -381,6 +396,16 @@ mod tests {
                 Seen::Unreachable { words: text("TLS: bad"), config: true },
                 Class::Config,
                 "the server cannot be reached: TLS: bad",
+            ),
+            (
+                Seen::Refused { words: text("connect: refused") },
+                Class::Transport,
+                "the server cannot be reached: connect: refused",
+            ),
+            (
+                Seen::NoSuchHost { words: text("name lookup: no") },
+                Class::Transport,
+                "the server cannot be reached: name lookup: no",
             ),
             (Seen::Http { status: 502, words: text("") }, Class::Transport, "the server answered HTTP 502"),
             (
