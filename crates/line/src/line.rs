@@ -450,10 +450,11 @@ impl Line {
         matches!(&self.shared.server.hello, Hello::Agent(said) if hello == Some(&**said))
     }
 
-    /// Somebody wants to hear of a resource, in this generation and every one that follows.
-    pub(crate) fn subscribe(&self, uri: &str) {
-        let params = self.shared.wishes.subscribe(uri);
+    /// Somebody wants to hear of a resource, in this generation and every one that follows; whether there is room for it.
+    pub(crate) fn subscribe(&self, uri: &str) -> bool {
+        let Some(params) = self.shared.wishes.subscribe(uri) else { return false };
         self.wish("resources/subscribe", params);
+        true
     }
 
     /// Nobody wants to any more.
