@@ -34,6 +34,7 @@ fn main() -> ExitCode {
     if let Some(done) = badserver_if_asked() {
         return done;
     }
+    let _flush = log::Flush;
     match args::Args::parse().command {
         args::Command::Run(run) => run::run(&run),
         args::Command::Serve(serve) => serve::run(&serve),

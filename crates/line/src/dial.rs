@@ -82,7 +82,7 @@ impl Dial {
             Ok(reach) => reach,
             Err(seen) => return tell(DialNews::Failed(seen)).await,
         };
-        self.ledger.open(reach.outbox().clone());
+        self.ledger.open(reach.outbox().clone(), reach.has_exchanges());
         let ledger = Arc::clone(&self.ledger);
         let link = Arc::new(Link { generation: self.generation, ledger, reach, greeting: OnceLock::new() });
         tell(DialNews::Linked(Arc::clone(&link))).await;
@@ -204,12 +204,12 @@ impl Dial {
     /// start time and said nothing at all (a package runner may be downloading).
     async fn silence(&self, link: &Link) {
         let policy = self.server.policy.settings().dial;
-        let begun = link.ledger.vitals().heard_at;
+        let begun = link.ledger.signs.heard_at();
         let mut waited = Duration::ZERO;
         loop {
             tokio::time::sleep(duration(policy.probe_wait)).await;
             waited += duration(policy.probe_wait);
-            if link.ledger.vitals().heard_at > begun || waited * 2 >= duration(policy.start) {
+            if link.ledger.signs.heard_at() > begun || waited * 2 >= duration(policy.start) {
                 return;
             }
         }
@@ -283,7 +283,7 @@ impl Future for Asking {
 impl Drop for Asking {
     fn drop(&mut self) {
         if let Ok(record) = self.entry.withdraw(RecordStep::Cancel) {
-            self.link.ledger.abandon(self.entry.id, None);
+            self.link.ledger.withdrawn(self.entry.id);
             if !matches!(record.delivery(), Some(Delivery::NotExecuted(_))) {
                 self.link.cancel(self.entry.id);
             }

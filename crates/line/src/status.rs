@@ -11,6 +11,7 @@ use linetender_wire::{Detail, Seen};
 
 use crate::clock::Clock;
 use crate::dial::Link;
+use crate::signs::{Health, Signs};
 
 /// Where a line stands.
 #[derive(Clone, Debug)]
@@ -27,6 +28,8 @@ pub struct Status {
     /// What calls are told, from which the next try follows.
     pub(crate) gate: Gate,
     pub(crate) clock: Clock,
+    /// What is heard from the generation that serves.
+    pub(crate) signs: Option<Arc<Signs>>,
 }
 
 /// Why a generation ended, in words.
@@ -58,10 +61,18 @@ impl Status {
         budget: u32,
         gate: Gate,
         clock: Clock,
+        signs: Option<Arc<Signs>>,
         printed: Option<&str>,
     ) -> Self {
         let cause = state.cause().map(|cause| Arc::new(Why::of(cause, printed)));
-        Self { state: state.name(), generation: generation.number(), cause, budget, gate, clock }
+        let signs = signs.filter(|_| matches!(state, State::Up(_) | State::Suspect(_)));
+        Self { state: state.name(), generation: generation.number(), cause, budget, gate, clock, signs }
+    }
+
+    /// What is wrong with a server that is up, if anything is: true now, also if this status is an older one of the
+    /// same generation.
+    pub fn health(&self) -> Option<Health> {
+        self.signs.as_ref().and_then(|signs| signs.health())
     }
 
     /// When the line is tried next, in words that are true now; `None` while it serves.
@@ -122,6 +133,9 @@ fn concluded(conclusion: Conclusion, kind: NoteKind, printed: Option<&str>) -> S
             None => "the server did not finish the handshake in time".into(),
         },
         Conclusion::ProbesUnanswered => "the server answered no probe".into(),
+        Conclusion::Abandoned => {
+            "the server hangs: calls were given up, and it answered no probe since".into()
+        }
         Conclusion::Hung => "the server was silent for as long as the hang limit".into(),
     }
 }

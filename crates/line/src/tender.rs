@@ -8,7 +8,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use linetender_core::{
-    Admission, Asked, Class, Command, Effect, Event, Evidence, Generation, Leaf, Machine, Settle, State, Walk,
+    Admission, Asked, Class, Command, Conclusion, Detail as CauseDetail, Effect, Event, Evidence, Generation,
+    Leaf, Machine, Settle, State, Walk,
 };
 use linetender_wire::handshake::{Era, Greeting};
 use linetender_wire::seam;
@@ -17,7 +18,7 @@ use tokio::sync::{Notify, broadcast, mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 
 use crate::audience::Audience;
-use crate::catalogue::Catalogue;
+use crate::catalogue::{Catalogue, Reading};
 use crate::clock::Clock;
 use crate::dial::{Dial, DialNews, Link, Probed};
 use crate::dial_gate::{Counted, DialGate};
@@ -38,6 +39,11 @@ const STATUS_FOLLOWS: Duration = Duration::from_millis(40);
 /// Either of them while a server is dialled: no call is under way, and why it does not start is worth more than when.
 const REASON_FOLLOWS: Duration = Duration::from_millis(250);
 
+/// A timer that fires so much too late says that this process was stopped, or starved: what the server said in the
+/// meantime is not read yet. It is believed if nothing was heard after so long.
+const LATE: Duration = Duration::from_millis(50);
+const UNREAD: Duration = Duration::from_millis(500);
+
 /// What anybody may ask of the tender.
 pub(crate) enum Inbox {
     Command(Command, Option<oneshot::Sender<Asked>>),
@@ -56,7 +62,7 @@ enum News {
     Probed(Generation, Probed),
     Closed(Generation, Pipe),
     /// The lists have been read, or could not be.
-    Lists(Generation, Option<Catalogue>),
+    Lists(Generation, Option<Box<Reading>>),
 }
 
 /// What woke the tender.
@@ -118,6 +124,8 @@ struct Running {
     at_once: VecDeque<(Generation, Event<Detail>)>,
     abandoned: bool,
     seed: u64,
+    /// A timer that fired too late, and until when it is not believed.
+    doubted: Option<(linetender_core::Instant, tokio::time::Instant)>,
 }
 
 impl Tender {
@@ -137,6 +145,7 @@ impl Tender {
             at_once: VecDeque::new(),
             abandoned: false,
             seed,
+            doubted: None,
         };
         while !matches!(running.machine.state(), State::Closed) {
             let wake = running.wait().await;
@@ -147,7 +156,10 @@ impl Tender {
 
 impl Running {
     async fn wait(&mut self) -> Wake {
-        let timeout = self.machine.poll_timeout().map(|at| self.tender.clock.at(at));
+        let timeout = self.machine.poll_timeout().map(|due| match self.doubted {
+            Some((doubted, until)) if doubted == due => until,
+            _ => self.tender.clock.at(due),
+        });
         tokio::select! {
             biased;
             event = wire_event(&mut self.current) => Wake::Wire(event),
@@ -197,12 +209,27 @@ impl Running {
                     self.read_lists(current.generation);
                 }
             }
+            Wake::Timer if self.is_doubtful() => {}
             Wake::Timer => {
                 self.cell("timeout");
                 self.machine.handle_timeout(now);
             }
         }
         self.pump();
+    }
+
+    /// Whether a timer fired too late to be believed at once. What is readable is read first: the answer wins.
+    fn is_doubtful(&mut self) -> bool {
+        let Some(due) = self.machine.poll_timeout() else { return false };
+        let waits_for_server =
+            matches!(self.machine.state(), State::Up(_) | State::Suspect(_) | State::Dialing(_));
+        let now = tokio::time::Instant::now();
+        let was_doubted = self.doubted.is_some_and(|(doubted, _)| doubted == due);
+        if !waits_for_server || was_doubted || now < self.tender.clock.at(due) + LATE {
+            return false;
+        }
+        self.doubted = Some((due, now + UNREAD));
+        true
     }
 
     /// What the machine is told, and in which state: whoever sweeps worlds wants to know which of these were reached.
@@ -273,16 +300,16 @@ impl Running {
         self.event(generation, Event::Trouble);
     }
 
-    /// Whether the calls of the generation that is ending may still be answered: only its session is gone.
+    /// Whether the calls of the generation that is ending may still be answered: each has an exchange of its own, and
+    /// only the session is gone, or nobody answers on new ones.
     fn runs_on(&self) -> bool {
         let exchanges = self.current.as_ref().and_then(|current| current.link.as_ref());
         let session = Leaf::Failed(Class::SessionLost);
+        let abandoned = CauseDetail::Concluded(Conclusion::Abandoned);
         exchanges.is_some_and(|link| link.reach.has_exchanges())
-            && self
-                .machine
-                .state()
-                .cause()
-                .is_some_and(|cause| cause.leaves().iter().all(|leaf| leaf == session))
+            && self.machine.state().cause().is_some_and(|cause| {
+                cause.headline().detail == abandoned || cause.leaves().iter().all(|leaf| leaf == session)
+            })
     }
 
     fn current(&mut self, generation: Generation) -> Option<&mut Current> {
@@ -363,7 +390,9 @@ impl Running {
             self.printed = current.ledger.odd().1.into_iter().next();
         }
         let (generation, budget) = (self.machine.generation(), self.machine.budget().millis());
-        let status = Status::of(state, generation, budget, gate, self.tender.clock, self.printed.as_deref());
+        let signs = self.current.as_ref().map(|current| Arc::clone(&current.ledger.signs));
+        let printed = self.printed.as_deref();
+        let status = Status::of(state, generation, budget, gate, self.tender.clock, signs, printed);
         let old = self.tender.publish.borrow().status.state;
         if old != status.state {
             let server = &*self.tender.server.name;
@@ -426,9 +455,13 @@ impl Running {
         let news = self.news.0.clone();
         let Some(current) = &mut self.current else { return };
         let Some(link) = current.link.clone() else { return };
+        // The machine has a timer of its own for it. An answer that comes later than this is heard, but not waited for:
+        // a busy server is probed again and again.
+        let limit = 2 * crate::clock::duration(self.machine.policy().probe.timeout);
         current.tasks.spawn(async move {
-            let probed = link.probe(&hello).await;
-            let _ = news.send(News::Probed(generation, probed)).await;
+            if let Ok(probed) = tokio::time::timeout(limit, link.probe(&hello)).await {
+                let _ = news.send(News::Probed(generation, probed)).await;
+            }
         });
     }
 

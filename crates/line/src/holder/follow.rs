@@ -85,6 +85,7 @@ impl Followed {
 
     pub(super) fn report(&self) -> LineReport {
         let last = self.last();
+        let pid = self.line.upgrade().and_then(|line| line.pid());
         LineReport {
             server: self.server.clone(),
             state: last.status.state.to_owned(),
@@ -95,7 +96,8 @@ impl Followed {
             budget_millis: last.status.budget,
             budget_most_millis: self.budget_most,
             next_try: last.status.next_try(),
-            pid: self.line.upgrade().and_then(|line| line.pid()),
+            health: last.status.health().map(|health| health.advice(pid)),
+            pid,
         }
     }
 

@@ -75,6 +75,8 @@ pub struct Program {
 pub enum Env {
     /// All of ours.
     Ours,
+    /// All of ours, and these variables, which win over ours of the same name.
+    OursAnd(Vec<(OsString, OsString)>),
     /// These variables and no others.
     Only(Vec<(OsString, OsString)>),
 }
@@ -83,6 +85,10 @@ impl fmt::Debug for Env {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Ours => f.write_str("Ours"),
+            Self::OursAnd(variables) => {
+                f.write_str("Ours and ")?;
+                f.debug_set().entries(variables.iter().map(|(name, _)| name)).finish()
+            }
             Self::Only(variables) => f.debug_set().entries(variables.iter().map(|(name, _)| name)).finish(),
         }
     }
@@ -254,8 +260,15 @@ fn command(program: &Program, run: impl AsRef<OsStr>) -> Command {
     if let Some(dir) = &program.dir {
         command.current_dir(dir);
     }
-    if let Env::Only(variables) = &program.env {
-        command.env_clear().envs(variables.iter().map(|(name, value)| (name, value)));
+    // Of two values under one name the later one holds.
+    match &program.env {
+        Env::Ours => {}
+        Env::OursAnd(variables) => {
+            command.envs(variables.iter().map(|(name, value)| (name, value)));
+        }
+        Env::Only(variables) => {
+            command.env_clear().envs(variables.iter().map(|(name, value)| (name, value)));
+        }
     }
     command
 }

@@ -1,5 +1,6 @@
 //! The one task that knows whether a process lives: it hears the reaper, gives it orders, and tells of the end.
 
+use std::ffi::OsString;
 use std::io;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -290,13 +291,16 @@ impl<P: Platform> Keeper<P> {
     }
 
     fn path(&self) -> String {
+        #[expect(clippy::disallowed_methods, reason = "what the server was given is our own environment")]
+        let ours = || std::env::var("PATH").unwrap_or_default();
+        let given = |variables: &[(OsString, OsString)]| {
+            let path = variables.iter().rfind(|(name, _)| name == "PATH");
+            path.map(|(_, value)| value.to_string_lossy().into_owned())
+        };
         match &self.program.env {
-            #[expect(clippy::disallowed_methods, reason = "what the server was given is our own environment")]
-            Env::Ours => std::env::var("PATH").unwrap_or_default(),
-            Env::Only(variables) => {
-                let path = variables.iter().find(|(name, _)| name == "PATH");
-                path.map(|(_, value)| value.to_string_lossy().into_owned()).unwrap_or_default()
-            }
+            Env::Ours => ours(),
+            Env::OursAnd(variables) => given(variables).unwrap_or_else(ours),
+            Env::Only(variables) => given(variables).unwrap_or_default(),
         }
     }
 
