@@ -251,7 +251,7 @@ impl fmt::Display for Exit {
         match *self {
             // A shell tells of a child's signal by this number; so does an image's init.
             Self::Status(status @ 129..=192) => match signal_name(status - 128) {
-                Some(name) => write!(f, "exited with status {status} (a shell's word for {name})"),
+                Some(name) => write!(f, "exited with status {status} (how a shell reports {name})"),
                 None => write!(f, "exited with status {status}"),
             },
             Self::Status(status) => write!(f, "exited with status {status}"),
@@ -331,7 +331,7 @@ mod tests {
             (
                 Seen::Exited { exit: Exit::Status(137), stderr: stderr() },
                 Class::Exit,
-                "the server process exited with status 137 (a shell's word for SIGKILL)",
+                "the server process exited with status 137 (how a shell reports SIGKILL)",
             ),
             (
                 Seen::NoSocket { reason: "too many files".into() },

@@ -26,7 +26,7 @@ use crate::tasks::Owned;
 const LAST_WORDS: Duration = Duration::from_millis(2);
 
 /// How long a reaper may take to say its first word. One that says nothing is another program.
-const FIRST_WORD: Duration = Duration::from_secs(10);
+const FIRST_WORD: Duration = Duration::from_secs(30);
 
 /// After a seal, how long the writer may take to stop.
 const WRITER_STOPS: Duration = Duration::from_millis(100);
@@ -187,11 +187,13 @@ impl<P: Platform> Keeper<P> {
 
     /// What was started as a reaper ended, or went on, without a word.
     async fn never_reaped(&mut self, tree: &mut Tree<P::Stdin>) {
-        let mut reason = self.platform.no_reaper().await;
+        let Some(mut reason) = self.platform.no_reaper().await else {
+            return self.lose(tree, Seen::ReaperDied).await;
+        };
         let _ = tokio::time::timeout(LAST_WORDS, &mut self.last_words).await;
         let said = self.ring.tail();
         if !said.is_empty() {
-            reason = format!("{reason}; it wrote: {said}");
+            reason = format!("{reason} It wrote: {said}");
         }
         self.lose(tree, Seen::NoReaper { reason }).await;
     }
@@ -250,10 +252,8 @@ impl<P: Platform> Keeper<P> {
     async fn climb_down(&mut self, tree: &mut Tree<P::Stdin>) {
         match tree.rung.take() {
             Some((_, Rung::FirstWord)) => {
-                self.platform.kill_reaper();
-                self.platform.clear_session().await;
-                tree.clear = true;
                 self.never_reaped(tree).await;
+                tree.clear = true;
             }
             Some((_, Rung::Term)) => {
                 tree.rung = Some(rung(self.close.term, Rung::Kill));
