@@ -40,6 +40,15 @@ pub(crate) enum Stay {
     Request(Who),
 }
 
+/// How an agent's requests reach a server.
+#[derive(Debug)]
+pub(crate) enum Way {
+    /// As they are: nothing of this server was hidden when the way was opened.
+    Straight(Arc<Berth>),
+    /// Through a [mux](crate::mux), which knows the filters.
+    Muxed,
+}
+
 /// Why somebody cannot be an agent here.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum NoAgent {
@@ -68,7 +77,7 @@ impl Gateway {
     /// # Panics
     /// Outside a tokio runtime.
     pub fn start_on(rig: Rig, config: Config) -> Self {
-        let board = watch::Sender::new(Arc::new(Board::of(&[], &config.gateway)));
+        let board = watch::Sender::new(Arc::new(Board::of(&[], &config.gateway, None)));
         let gateway = Self(Arc::new(Inner {
             rig,
             settings: config.gateway.clone(),
@@ -98,15 +107,17 @@ impl Gateway {
             .into_iter()
             .filter_map(|entry| {
                 let name = entry.server.name();
-                if let Some(kept) = before.berth(name).filter(|old| old.entry == entry) {
-                    return Some(Arc::clone(kept));
-                }
+                let number = match before.berth(name) {
+                    Some(kept) if kept.entry == entry => return Some(Arc::clone(kept)),
+                    // Its number is what agents' own lines hang on, and those must not end for a filter.
+                    Some(kept) if kept.serves(&entry) => kept.number,
+                    _ => inner.last.fetch_add(1, Ordering::Relaxed),
+                };
                 let line = inner.rig.line(name)?;
-                let number = inner.last.fetch_add(1, Ordering::Relaxed);
                 Some(Arc::new(Berth { number, entry, line }))
             })
             .collect();
-        inner.board.send_replace(Arc::new(Board::of(&berths, &inner.settings)));
+        inner.board.send_replace(Arc::new(Board::of(&berths, &inner.settings, Some(&before))));
         *keeper = self.keep(berths);
         change
     }
@@ -119,11 +130,18 @@ impl Gateway {
             tasks.spawn(watch_line(berth.line.clone(), self.0.settings.keep_listed, Arc::clone(&changed)));
         }
         let inner = Arc::downgrade(&self.0);
+        let berths: Arc<[_]> = berths.into();
         tasks.spawn(async move {
             loop {
                 changed.notified().await;
                 let Some(inner) = inner.upgrade() else { return };
-                let made = Board::of(&berths, &inner.settings);
+                // Servers decide how long this takes, so it is done where it holds up no agent.
+                let (berths, of) = (Arc::clone(&berths), Arc::clone(&inner));
+                let made = tokio::task::spawn_blocking(move || {
+                    let before = of.board.borrow().clone();
+                    Board::of(&berths, &of.settings, Some(&before))
+                });
+                let Ok(made) = made.await else { continue };
                 inner.board.send_if_modified(|board| {
                     // Whoever applied another config meanwhile has made a board of other servers.
                     let differs = made.is_of_same(board) && !made.offers_what(board);
@@ -161,19 +179,20 @@ impl Gateway {
         mux::ask(&self.seen(), door, frame, of)
     }
 
-    /// An agent at a door.
-    pub(crate) fn agent(&self, door: &Door, stay: Stay) -> Result<Agent, NoAgent> {
+    /// An agent at a door, and how its requests travel.
+    pub(crate) fn agent(&self, door: &Door, stay: Stay) -> Result<(Agent, Way), NoAgent> {
         let board = self.seen();
         match door {
             Door::One(name) => {
                 let berth = board.berth(name).ok_or(NoAgent::Nowhere)?;
                 if board.is_open(berth) {
-                    self.pipe(berth, stay).ok_or(NoAgent::Full)
+                    let agent = self.pipe(berth, stay).ok_or(NoAgent::Full)?;
+                    Ok((agent, Way::Straight(Arc::clone(berth))))
                 } else {
-                    Ok(mux::open(self.clone(), door.clone(), stay))
+                    Ok((mux::open(self.clone(), door.clone(), stay), Way::Muxed))
                 }
             }
-            Door::All => Ok(mux::open(self.clone(), Door::All, stay)),
+            Door::All => Ok((mux::open(self.clone(), Door::All, stay), Way::Muxed)),
         }
     }
 

@@ -28,6 +28,10 @@ const NOISE_KEPT: usize = 8;
 /// What a server is told whose question cannot be read.
 const UNREADABLE: &str = r#"{"code":-32700,"message":"linetender: the request cannot be read"}"#;
 
+/// How it shows that a program is no MCP server.
+const ECHO: &str = "it writes back what it reads";
+const UTF_16: &str = "it writes UTF-16, and MCP is UTF-8";
+
 /// How much of an error without an id is shown.
 const ERROR_SHOWN: usize = 400;
 
@@ -70,6 +74,10 @@ pub(crate) struct Ledger {
     pub(crate) signs: Arc<Signs>,
     /// Lines that were no frames, and answers that nobody waited for.
     odd: AtomicU64,
+    /// Whether it has written anything that is a message.
+    spoke: AtomicBool,
+    /// What shows that this is no MCP server, if anything does.
+    pub(crate) no_server: OnceLock<&'static str>,
     outbox: OnceLock<Outbox>,
     /// Whether each call has an exchange of its own.
     exchanges: AtomicBool,
@@ -109,6 +117,8 @@ impl Ledger {
             next_id: AtomicU64::new(1),
             signs: Arc::new(Signs::new(clock)),
             odd: AtomicU64::new(0),
+            spoke: AtomicBool::new(false),
+            no_server: OnceLock::new(),
             outbox: OnceLock::new(),
             exchanges: AtomicBool::new(false),
             last: Arc::default(),
@@ -352,6 +362,13 @@ impl Ledger {
     }
 
     fn hear_frame(&self, frame: Frame) {
+        // Only clients say these. Before anything else was heard, it is our own question that comes back (`cat`).
+        if matches!(frame.message(), Message::Request { method: "initialize" | "server/discover", .. })
+            && !self.spoke.load(Ordering::Relaxed)
+        {
+            return self.no_server(ECHO);
+        }
+        self.spoke.store(true, Ordering::Relaxed);
         match frame.message() {
             Message::Request { id, method: "ping", .. } => drop(self.tell(frame::reply(id, "{}"))),
             Message::Request { id, .. } => {
@@ -379,6 +396,16 @@ impl Ledger {
                 }
             }
             Message::Response { .. } => self.take_response(frame),
+        }
+    }
+
+    /// What it writes cannot be MCP: whoever waits for the handshake need not wait for its time to be up.
+    fn no_server(&self, why: &'static str) {
+        self.count_odd();
+        let ours = self.book().calls.values().filter(|entry| !entry.callers()).cloned().collect();
+        let _ = self.no_server.set(why);
+        for entry in in_order(ours) {
+            self.answer(entry.id, Reply::Unusable(why.into()));
         }
     }
 
@@ -415,6 +442,13 @@ impl Book {
     }
 }
 
+/// Text of which nearly every other byte is zero. A banner has none.
+fn is_utf_16(line: &[u8]) -> bool {
+    let pairs = line[..line.len().min(256)].chunks_exact(2);
+    let (all, zero) = (pairs.len(), pairs.filter(|pair| pair.contains(&0)).count());
+    all >= 4 && zero * 10 >= all * 8
+}
+
 /// Who called first is told first.
 fn in_order(mut calls: Vec<Arc<Entry>>) -> Vec<Arc<Entry>> {
     calls.sort_unstable_by_key(|entry| entry.id);
@@ -443,6 +477,10 @@ impl Listener for Ledger {
             Item::Frame(frame) => self.hear_frame(frame),
             Item::Noise(noise) => {
                 self.count_odd();
+                // Before the first message: after one it has shown that it can.
+                if is_utf_16(&noise) && !self.spoke.load(Ordering::Relaxed) {
+                    self.no_server(UTF_16);
+                }
                 let mut book = self.book();
                 if book.noise.len() < NOISE_KEPT {
                     let text = String::from_utf8_lossy(&noise);

@@ -236,6 +236,11 @@ impl Line {
         self.probe_call().error_before(CallErrorKind::Lost, cause)
     }
 
+    /// The error of a call that did not come as far as the line.
+    pub(crate) fn refused_before(&self, kind: CallErrorKind, cause: String) -> CallError {
+        self.probe_call().error_before(kind, cause)
+    }
+
     /// The error of a call that the server refused because it does not offer any more what it did.
     pub(crate) fn vanished(&self, cause: String) -> CallError {
         let error = self.probe_call().error_before(CallErrorKind::Vanished, cause);
@@ -445,10 +450,11 @@ impl Line {
         matches!(&self.shared.server.hello, Hello::Agent(said) if hello == Some(&**said))
     }
 
-    /// Somebody wants to hear of a resource, in this generation and every one that follows.
-    pub(crate) fn subscribe(&self, uri: &str) {
-        let params = self.shared.wishes.subscribe(uri);
+    /// Somebody wants to hear of a resource, in this generation and every one that follows; whether there is room for it.
+    pub(crate) fn subscribe(&self, uri: &str) -> bool {
+        let Some(params) = self.shared.wishes.subscribe(uri) else { return false };
         self.wish("resources/subscribe", params);
+        true
     }
 
     /// Nobody wants to any more.

@@ -5,7 +5,7 @@ mod identity;
 mod tool_errors;
 
 use std::collections::HashSet;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -129,20 +129,34 @@ impl Server {
         self
     }
 
-    /// Adds a variable to its environment, if it is a program.
+    /// Adds a variable to its environment, if it is a program. It wins over an inherited one of the same name.
     #[must_use]
     pub fn env(mut self, name: impl Into<OsString>, value: impl Into<OsString>) -> Self {
-        if let Target::Stdio { program: Program { env: Env::Only(variables), .. }, .. } = &mut self.target {
-            variables.push((name.into(), value.into()));
+        if let Target::Stdio { program, .. } = &mut self.target {
+            let variable = (name.into(), value.into());
+            match &mut program.env {
+                Env::Only(variables) | Env::OursAnd(variables) => variables.push(variable),
+                ours @ Env::Ours => *ours = Env::OursAnd(vec![variable]),
+            }
         }
         self
     }
 
-    /// Gives it the whole of our own environment.
+    /// Gives it the whole of our own environment, and what was or will be added with [`env`](Self::env).
     #[must_use]
     pub fn inherit_env(mut self) -> Self {
         if let Target::Stdio { program, .. } = &mut self.target {
-            program.env = Env::Ours;
+            let given = std::mem::replace(&mut program.env, Env::Ours);
+            if let Env::Only(variables) | Env::OursAnd(variables) = given {
+                // The first ones are ours already, with the same values: only those that were added count.
+                let added: Vec<_> = variables
+                    .into_iter()
+                    .filter(|(name, value)| our_variable(name).as_ref() != Some(value))
+                    .collect();
+                if !added.is_empty() {
+                    program.env = Env::OursAnd(added);
+                }
+            }
         }
         self
     }
@@ -212,7 +226,9 @@ impl Server {
         self
     }
 
-    /// The binary that becomes the reaper of its processes; this program, if not said.
+    /// The binary that becomes the reaper of its processes: `linetender-reaper`, `linetender`, or any program that calls
+    /// [`reaper::run_if_asked`](crate::reaper::run_if_asked) first in `main`. If not said, this program if it has called
+    /// that, else one of the two on `PATH`.
     #[must_use]
     pub fn reaper(self, binary: impl Into<PathBuf>) -> Self {
         self.reaped_by(Reaper::Binary(binary.into()))
@@ -254,6 +270,6 @@ impl Server {
     clippy::disallowed_methods,
     reason = "the environment that a server inherits is read here and nowhere else"
 )]
-fn our_variable(name: &str) -> Option<OsString> {
+fn our_variable(name: impl AsRef<OsStr>) -> Option<OsString> {
     std::env::var_os(name)
 }

@@ -21,7 +21,7 @@ pub struct Status {
     pub state: &'static str,
     /// The newest generation's number.
     pub generation: u64,
-    /// Why the last generation ended, in words.
+    /// Why the last generation ended, or why calls wait for this one, in words.
     pub cause: Option<Arc<Why>>,
     /// Milli-tokens left in the budget.
     pub budget: u32,
@@ -54,6 +54,7 @@ pub(crate) struct Published {
 }
 
 impl Status {
+    /// `printed` is the first thing that the last generation wrote that was no message.
     pub(crate) fn of(
         state: &State<Detail>,
         generation: Generation,
@@ -61,8 +62,9 @@ impl Status {
         gate: Gate,
         clock: Clock,
         signs: Option<Arc<Signs>>,
+        printed: Option<&str>,
     ) -> Self {
-        let cause = state.cause().map(|cause| Arc::new(Why::of(cause)));
+        let cause = state.cause().map(|cause| Arc::new(Why::of(cause, printed)));
         let signs = signs.filter(|_| matches!(state, State::Up(_) | State::Suspect(_)));
         Self { state: state.name(), generation: generation.number(), cause, budget, gate, clock, signs }
     }
@@ -83,11 +85,16 @@ impl Status {
 }
 
 impl Why {
-    fn of(cause: &Cause<Detail>) -> Self {
+    /// Why calls wait for a generation that lives.
+    pub(crate) fn waiting(seen: &Seen) -> Self {
+        Self { text: seen.to_string(), stderr: None, leaves: Vec::new(), planned: false }
+    }
+
+    fn of(cause: &Cause<Detail>, printed: Option<&str>) -> Self {
         let headline = cause.headline();
         let (text, stderr) = match &headline.detail {
             CauseDetail::Seen(seen) => (seen.to_string(), seen.stderr().map(ToString::to_string)),
-            CauseDetail::Concluded(conclusion) => (concluded(*conclusion, headline.kind), None),
+            CauseDetail::Concluded(conclusion) => (concluded(*conclusion, headline.kind, printed), None),
         };
         // A closed pipe is seldom the whole story: what came after it may say more.
         let text = match &headline.detail {
@@ -115,14 +122,21 @@ fn exit_of(cause: &Cause<Detail>) -> Option<String> {
     })
 }
 
-fn concluded(conclusion: Conclusion, kind: NoteKind) -> String {
+fn concluded(conclusion: Conclusion, kind: NoteKind, printed: Option<&str>) -> String {
     match conclusion {
         Conclusion::Asked => match kind {
             NoteKind::Leaf(leaf) => format!("it was ended on purpose ({})", leaf.name()),
             NoteKind::Teardown => "it was ended on purpose".into(),
         },
         Conclusion::StartTimeout => "the server said nothing within the start limit".into(),
-        Conclusion::HandshakeTimeout => "the server did not finish the handshake in time".into(),
+        Conclusion::HandshakeTimeout => match printed {
+            Some(printed) => {
+                format!(
+                    "the server did not finish the handshake in time; it wrote, and that is no MCP: {printed}"
+                )
+            }
+            None => "the server did not finish the handshake in time".into(),
+        },
         Conclusion::ProbesUnanswered => "the server answered no probe".into(),
         Conclusion::Abandoned => {
             "the server hangs: calls were given up, and it answered no probe since".into()
@@ -187,10 +201,10 @@ mod tests {
     fn a_closed_pipe_is_explained_by_the_exit_that_became_known_later() {
         let closed = Seen::Closed { what: Pipe::Stdin, stderr: Redacted::default() };
         let mut cause = closed.clone().cause();
-        assert_eq!(Why::of(&cause).text, closed.to_string());
+        assert_eq!(Why::of(&cause, None).text, closed.to_string());
         let stderr = Redacted::head("no such key", 100);
         cause.add_teardown(Arc::new(Seen::Exited { exit: Exit::Status(3), stderr }));
-        let why = Why::of(&cause);
+        let why = Why::of(&cause, None);
         assert!(why.text.contains("status 3"), "{}", why.text);
         assert_eq!(why.stderr.as_deref(), Some("no such key"));
     }

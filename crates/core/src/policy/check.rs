@@ -53,7 +53,7 @@ fn rule(kept: bool, setting: &'static str, must: &'static str) -> Result<(), Inv
     if kept { Ok(()) } else { Err(Invalid { setting, must }) }
 }
 
-fn spans(s: &Settings) -> [(&'static str, Span); 27] {
+fn spans(s: &Settings) -> [(&'static str, Span); 28] {
     [
         ("dial.start", s.dial.start),
         ("dial.handshake", s.dial.handshake),
@@ -64,6 +64,7 @@ fn spans(s: &Settings) -> [(&'static str, Span); 27] {
         ("call.hang_after", s.call.hang_after),
         ("call.abandoned_after", s.call.abandoned_after),
         ("call.wait_for_line", s.call.wait_for_line),
+        ("call.refusal_within", s.call.refusal_within),
         ("probe.keepalive", s.probe.keepalive),
         ("probe.timeout", s.probe.timeout),
         ("budget.uptime_per_token", s.budget.uptime_per_token),

@@ -16,7 +16,7 @@ use super::tape::Tape;
 use super::{Front, body, follow, reply, session};
 use crate::board::Door;
 use crate::failed::{Failed, Full};
-use crate::gateway::Stay;
+use crate::gateway::{Stay, Way};
 
 /// Versions that an agent may name.
 const VERSIONS: [&str; 4] = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"];
@@ -65,11 +65,12 @@ async fn initialize(front: &Arc<Front>, door: Door, frame: &Frame, id: &str) -> 
         Door::All => None,
         Door::One(name) => front.gateway.seen().berth(name).map(|berth| berth.number),
     };
-    let agent = match front.gateway.agent(&door, Stay::Session) {
-        Ok(agent) => agent,
+    let (agent, way) = match front.gateway.agent(&door, Stay::Session) {
+        Ok(opened) => opened,
         Err(no_agent) => return reply::no_agent(id, no_agent, &door),
     };
-    let Some(session) = front.sessions.open(door.clone(), berth, agent) else {
+    let filters = matches!(way, Way::Straight(_)).then(|| front.gateway.board());
+    let Some(session) = front.sessions.open(door.clone(), berth, agent, filters) else {
         return reply::busy(id, Full::Sessions, &door);
     };
     let Taken::Tape(tape) = session.take(std::slice::from_ref(frame)).await else {

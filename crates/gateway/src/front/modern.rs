@@ -11,15 +11,15 @@ use http::request::Parts;
 use linetender::session::{self, Agent, Replied};
 use linetender_wire::frame::{self, Frame, Message};
 use serde_json::json;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 
 use super::admit::{HEADER_MISMATCH, MISSING_CAPABILITY, NO_METHOD, UNSUPPORTED_VERSION, admit};
 use super::tape::{Tape, There};
 use super::who::who;
 use super::{Front, body, reply, sse};
-use crate::board::Door;
+use crate::board::{Berth, Board, Door};
 use crate::failed::Failed;
-use crate::gateway::Stay;
+use crate::gateway::{Stay, Way};
 use crate::mux;
 
 /// How long an answer may take before the response begins without it: nobody between likes a silent response.
@@ -28,6 +28,7 @@ const QUIET: Duration = Duration::from_secs(1);
 /// A request under way. Dropped before its answer came, it is taken back.
 struct Exchange {
     agent: Agent,
+    way: Way,
     door: Door,
     id: Box<str>,
     answered: bool,
@@ -47,12 +48,12 @@ pub(super) async fn answer(front: Arc<Front>, door: Door, head: &Parts, frame: F
     if let Some(answer) = front.gateway.ask(&door, &frame, who) {
         return alone(answer, || Waits { front, door, id: id.into() }).await;
     }
-    let agent = match front.gateway.agent(&door, Stay::Request(who)) {
-        Ok(agent) => agent,
+    let (agent, way) = match front.gateway.agent(&door, Stay::Request(who)) {
+        Ok(opened) => opened,
         Err(no_agent) => return reply::no_agent(id, no_agent, &door),
     };
     let listens = method == "subscriptions/listen";
-    let mut exchange = Exchange { agent, door: door.clone(), id: id.into(), answered: false, listens };
+    let mut exchange = Exchange { agent, way, door: door.clone(), id: id.into(), answered: false, listens };
     if exchange.agent.to.send(frame.text().clone()).await.is_err() {
         return reply::ended(id, Failed::not_handed(), &door);
     }
@@ -126,6 +127,7 @@ impl Exchange {
     async fn carry(mut self, front: Arc<Front>, out: mpsc::Sender<Bytes>, first: Option<Bytes>) {
         let tape = Tape::new(0);
         let (mut number, mut over) = (0, false);
+        let mut board = front.gateway.board();
         if let Some(text) = first {
             tape.push(text);
         }
@@ -172,6 +174,11 @@ impl Exchange {
                     let _ = out.send(sse::event(None, self.goodbye(None))).await;
                     return;
                 }
+                // Its server does not know the filters: whoever listens anew does so through what knows them.
+                () = filters_changed(&mut board, &self.way), if self.listens => {
+                    let _ = out.send(sse::event(None, self.goodbye(None))).await;
+                    return;
+                }
             }
         }
     }
@@ -206,6 +213,15 @@ impl Drop for Exchange {
             let params = format!(r#"{{"requestId":{},"reason":"the agent hung up"}}"#, self.id);
             let _ = self.agent.to.try_send(frame::notification("notifications/cancelled", Some(&params)));
         }
+    }
+}
+
+/// Waits until other filters hold for the server that a straight way leads to.
+async fn filters_changed(board: &mut watch::Receiver<Arc<Board>>, way: &Way) {
+    let Way::Straight(then) = way else { return std::future::pending().await };
+    let differ = |now: &Arc<Berth>| now.number == then.number && !Arc::ptr_eq(now, then);
+    if board.wait_for(|board| board.berth(then.name()).is_some_and(differ)).await.is_err() {
+        std::future::pending::<()>().await;
     }
 }
 

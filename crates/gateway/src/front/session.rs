@@ -1,9 +1,10 @@
 //! One legacy agent's session: which stream a message belongs to, and streams that can be resumed.
 
+mod calls;
 #[cfg(test)]
 mod tests;
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -16,19 +17,26 @@ use tokio::time::Instant;
 
 use super::Front;
 use super::tape::Tape;
-use crate::board::Door;
+use crate::board::{Board, Door};
 use crate::failed::{Failed, Full};
-use crate::mux::request_id;
+use crate::mux::{self, request_id};
+use calls::{Answered, Calls};
 
 /// Streams of POSTs that can still be resumed, and what those that are over may weigh.
 const KEPT: usize = 64;
 const KEPT_BYTES: usize = 16 * 1024 * 1024;
+
+/// The most requests of a session that are not answered. Its servers take far fewer at once; the rest is shed here.
+const CALLS: usize = 4096;
 
 /// How long a session that takes nothing is waited for.
 const HAND_OVER: Duration = Duration::from_secs(5);
 
 /// The number of the stream that belongs to no POST.
 const OWN: u64 = 0;
+
+/// Where a server's filters are seen as they are now.
+pub(super) type Filters = watch::Receiver<Arc<Board>>;
 
 /// A session.
 pub(super) struct Session {
@@ -37,6 +45,8 @@ pub(super) struct Session {
     /// The server behind its door when it began, where that is one.
     berth: Option<u64>,
     to: mpsc::Sender<Bytes>,
+    /// Where the filters of its server are seen, if nothing behind this session knows them.
+    filters: Option<Filters>,
     desk: Mutex<Desk>,
     /// Whether it is over; and whose turn it is to read the session's own stream.
     pub(super) over: watch::Sender<bool>,
@@ -44,10 +54,7 @@ pub(super) struct Session {
 }
 
 struct Desk {
-    /// Requests that are not answered, by their id as it was spelt.
-    calls: HashMap<Box<str>, Arc<Tape>>,
-    /// Whose progress has which token.
-    tokens: HashMap<Box<str>, Box<str>>,
+    calls: Calls,
     own: Arc<Tape>,
     kept: VecDeque<Arc<Tape>>,
     last: u64,
@@ -66,10 +73,15 @@ pub(super) enum Taken {
 }
 
 impl Session {
-    pub(super) fn new(id: String, door: Door, berth: Option<u64>, to: mpsc::Sender<Bytes>) -> Self {
+    pub(super) fn new(
+        id: String,
+        door: Door,
+        berth: Option<u64>,
+        to: mpsc::Sender<Bytes>,
+        filters: Option<Filters>,
+    ) -> Self {
         let desk = Desk {
-            calls: HashMap::new(),
-            tokens: HashMap::new(),
+            calls: Calls::default(),
             own: Arc::new(Tape::new(OWN)),
             kept: VecDeque::new(),
             last: OWN,
@@ -77,7 +89,7 @@ impl Session {
             readers: 0,
         };
         let (over, turns) = (watch::Sender::new(false), watch::Sender::new(0));
-        Self { id, door, berth, to, desk: Mutex::new(desk), over, turns }
+        Self { id, door, berth, to, filters, desk: Mutex::new(desk), over, turns }
     }
 
     fn desk(&self) -> MutexGuard<'_, Desk> {
@@ -116,6 +128,10 @@ impl Session {
             let Ok(Ok(room)) = room else { break };
             let (now, rest) = left.frames.split_at(some);
             for (room, frame) in room.zip(now) {
+                if let Some(reply) = self.screened(frame) {
+                    self.hear(&reply);
+                    continue;
+                }
                 room.send(frame.text().clone());
                 self.withdraw(frame);
             }
@@ -128,11 +144,22 @@ impl Session {
         taken
     }
 
+    /// The answer to a request that a filter of its server concerns.
+    fn screened(&self, frame: &Frame) -> Option<Frame> {
+        let board = self.filters.as_ref()?.borrow();
+        parsed(&mux::screened(frame, mux::filtered(&board, &self.door)?)?)
+    }
+
     /// A stream for the answers to these, if any needs one; nothing, if the session is over.
     fn expect(&self, frames: &[Frame]) -> Taken {
         let mut desk = self.desk();
         // Whoever ends it says so before it comes to the desk: what is put there now is found, or the end is.
         if *self.over.borrow() {
+            return Taken::Full;
+        }
+        let requests =
+            frames.iter().filter(|frame| matches!(frame.message(), Message::Request { .. })).count();
+        if desk.calls.len() + requests > CALLS {
             return Taken::Full;
         }
         desk.used = Instant::now();
@@ -144,13 +171,8 @@ impl Session {
                 Arc::new(Tape::new(desk.last))
             });
             // Two requests with one id have one answer; whoever waits for the first is not left waiting.
-            if let Some(old) =
-                desk.calls.insert(id.into(), Arc::clone(tape)).filter(|old| !Arc::ptr_eq(old, tape))
-            {
+            if let Some(old) = desk.calls.expect(id, params.and_then(token), tape) {
                 old.end();
-            }
-            if let Some(token) = params.and_then(token) {
-                desk.tokens.insert(token.into(), id.into());
             }
         }
         tape.map_or(Taken::Noted, Taken::Tape)
@@ -164,9 +186,7 @@ impl Session {
         };
         let Some(id) = request_id(params) else { return };
         let mut desk = self.desk();
-        let Some(tape) = desk.calls.remove(id) else { return };
-        desk.tokens.retain(|_, of| **of != *id);
-        if !desk.calls.values().any(|other| Arc::ptr_eq(other, &tape)) {
+        if let Some(Answered::Last(tape)) = desk.calls.take(id) {
             desk.kept.retain(|kept| !Arc::ptr_eq(kept, &tape));
             tape.end();
         }
@@ -213,31 +233,24 @@ impl Session {
         let mut desk = self.desk();
         let text = frame.text().clone();
         match frame.message() {
-            Message::Response { id: Some(id), .. } => {
-                let Some(tape) = desk.calls.remove(id) else { return };
-                desk.tokens.retain(|_, of| **of != *id);
-                if desk.calls.values().any(|other| Arc::ptr_eq(other, &tape)) {
-                    tape.push(text);
-                } else {
+            Message::Response { id: Some(id), .. } => match desk.calls.take(id) {
+                Some(Answered::More(tape)) => tape.push(text),
+                Some(Answered::Last(tape)) => {
                     tape.finish(text);
                     desk.trim();
                 }
-            }
+                None => {}
+            },
             Message::Notification { method: "notifications/progress", params } => {
-                let id = params.and_then(|params| {
-                    desk.tokens.get(Members::of(params)?.get("progressToken")?.get()).cloned()
-                });
-                if let Some(tape) = id.and_then(|id| desk.calls.get(&id)) {
+                let token = params.and_then(|params| Members::of(params)?.get("progressToken"));
+                if let Some(tape) = token.and_then(|token| desk.calls.with_token(token.get())) {
                     tape.push(text);
                 }
             }
             // What comes while a single request is under way most probably belongs to it.
-            Message::Request { .. } | Message::Notification { method: "notifications/message", .. } => {
-                let mut calls = desk.calls.values();
-                match (calls.next(), calls.next()) {
-                    (Some(tape), None) => tape.push(text),
-                    _ => desk.own.push(text),
-                }
+            Message::Request { .. }
+            | Message::Notification { method: "notifications/message" | "notifications/cancelled", .. } => {
+                desk.calls.only().unwrap_or(&desk.own).push(text);
             }
             Message::Notification { .. } | Message::Response { id: None, .. } => desk.own.push(text),
         }
@@ -249,7 +262,7 @@ impl Session {
         let mut desk = self.desk();
         desk.own.end();
         let cut = Failed::cut().of(self.door.server());
-        let calls: Vec<_> = desk.calls.drain().collect();
+        let calls = desk.calls.drain();
         for (id, tape) in &calls {
             tape.push(cut.error(id));
         }
@@ -335,8 +348,15 @@ pub(super) fn parsed(text: &Bytes) -> Option<Frame> {
 /// Hears the servers until the session is over.
 pub(super) async fn pump(session: Arc<Session>, mut from: queue::Receiver<Bytes>) {
     let mut over = session.over.subscribe();
+    let mut filters = session.filters.clone().map(|board| {
+        let seen = Arc::clone(&board.borrow());
+        (seen, board)
+    });
     loop {
         tokio::select! {
+            texts = filter_changes(&mut filters, &session.door) => {
+                texts.iter().filter_map(parsed).for_each(|frame| session.hear(&frame));
+            }
             text = from.recv() => match text {
                 Some(text) => {
                     if let Some(frame) = parsed(&text) {
@@ -346,6 +366,23 @@ pub(super) async fn pump(session: Arc<Session>, mut from: queue::Receiver<Bytes>
                 None => return session.end(),
             },
             _ = over.wait_for(|over| *over) => return,
+        }
+    }
+}
+
+/// Waits until a filter changes what is listed, and returns what the agent is told then. Cancel-safe: what was seen last is
+/// kept by the caller, beside where the next is seen.
+async fn filter_changes(filters: &mut Option<(Arc<Board>, Filters)>, door: &Door) -> Vec<Bytes> {
+    let Some((seen, board)) = filters else { return std::future::pending().await };
+    loop {
+        if board.changed().await.is_err() {
+            return std::future::pending().await;
+        }
+        let now = Arc::clone(&board.borrow_and_update());
+        let texts = mux::filter_changes(seen, &now, door);
+        *seen = now;
+        if !texts.is_empty() {
+            return texts;
         }
     }
 }
@@ -381,7 +418,8 @@ pub(super) fn start(
     door: Door,
     berth: Option<u64>,
     agent: Agent,
+    filters: Option<Filters>,
 ) -> (Arc<Session>, queue::Receiver<Bytes>) {
     let Agent { to, from } = agent;
-    (Arc::new(Session::new(id, door, berth, to)), from)
+    (Arc::new(Session::new(id, door, berth, to, filters)), from)
 }

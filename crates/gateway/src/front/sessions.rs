@@ -8,7 +8,7 @@ use linetender::session::Agent;
 use tokio::task::JoinSet;
 
 use super::Front;
-use super::session::{self, Session};
+use super::session::{self, Filters, Session};
 use crate::board::Door;
 
 /// How often unused sessions are looked for, at the least.
@@ -41,14 +41,20 @@ impl Sessions {
     }
 
     /// A session for an agent; none, if there are as many as there may be.
-    pub(super) fn open(&self, door: Door, berth: Option<u64>, agent: Agent) -> Option<Arc<Session>> {
+    pub(super) fn open(
+        &self,
+        door: Door,
+        berth: Option<u64>,
+        agent: Agent,
+        filters: Option<Filters>,
+    ) -> Option<Arc<Session>> {
         let id = unguessable()?;
         let mut table = self.table();
         while table.pumps.try_join_next().is_some() {}
         if table.open.len() >= self.most {
             return None;
         }
-        let (session, from) = session::start(id.clone(), door, berth, agent);
+        let (session, from) = session::start(id.clone(), door, berth, agent, filters);
         table.pumps.spawn(session::pump(Arc::clone(&session), from));
         table.open.insert(id, Arc::clone(&session));
         Some(session)

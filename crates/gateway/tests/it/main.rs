@@ -7,6 +7,7 @@ mod alone;
 mod caller;
 mod carried;
 mod corners;
+mod environment;
 mod eras;
 mod faults;
 mod hangs;

@@ -183,3 +183,64 @@ async fn a_hundred_reloads_under_load_are_nothing_to_the_others() {
         calls.get()
     );
 }
+
+/// The processes whose environment holds this, by number: servers and their reapers.
+fn processes(mark: &str) -> Vec<String> {
+    let marked = |pid: &String| {
+        let environ = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+        environ.split(|byte| *byte == 0).any(|variable| variable == mark.as_bytes())
+    };
+    let all = std::fs::read_dir("/proc").unwrap().flatten();
+    let mut pids: Vec<String> =
+        all.filter_map(|entry| entry.file_name().into_string().ok()).filter(marked).collect();
+    pids.sort();
+    pids
+}
+
+#[tokio::test]
+async fn g05_a_changed_filter_replaces_no_process_and_agents_are_told() {
+    let mark = format!("G05-{}", std::process::id());
+    let with = |filter: &str| {
+        format!(
+            "[servers.s]\n{{bad}}\nargs = ['__badserver']\nscope = 'session'\nenv = {{ MARK = '{mark}' }}\n{filter}\n\
+             [servers.shared]\n{{bad}}\nargs = ['__badserver']\nenv = {{ MARK = '{mark}' }}\n{filter}"
+        )
+    };
+    let (open, hides) = (with(""), with("tools = { exclude = ['sleep'] }"));
+    let house = House::up(&open).await;
+    let (all, own) = (house.agent("/mcp").await, house.agent("/mcp/s").await);
+    let mut streams = [all.stream(None).await, own.stream(None).await];
+    let agents = [(&all, "s__", "s__sleep"), (&all, "shared__", "shared__sleep"), (&own, "", "sleep")];
+    let listen = json!({ "notifications": { "toolsListChanged": true } });
+    let mut listens = house.modern("/mcp/shared", "subscriptions/listen", listen).await;
+    listens.event().await.unwrap();
+    for (agent, prefix, hidden) in agents {
+        assert!(is_answered(&agent.call(&format!("{prefix}echo"), json!({})).await));
+        assert!(is_answered(&agent.call(hidden, json!({ "ms": 1 })).await));
+    }
+    let before = processes(&format!("MARK={mark}"));
+    for (round, filtered) in [true, false, true].into_iter().enumerate() {
+        let change = house.gateway.apply(config(if filtered { &hides } else { &open }));
+        assert_eq!((change.kept.len(), change.replaced.len()), (2, 0));
+        for stream in &mut streams {
+            in_time(async {
+                while stream.event().await.unwrap().data["method"] != "notifications/tools/list_changed" {}
+            })
+            .await;
+        }
+        for (agent, prefix, hidden) in agents {
+            let listed = names(&agent.ask("tools/list", json!({})).await, "tools");
+            assert!(listed.contains(&format!("{prefix}echo")), "round {round}: {listed:?}");
+            assert_eq!(listed.contains(&hidden.to_owned()), !filtered, "round {round}: {listed:?}");
+            assert!(is_answered(&agent.call(&format!("{prefix}echo"), json!({})).await), "round {round}");
+            let answer = agent.call(hidden, json!({ "ms": 1 })).await;
+            assert_eq!(is_answered(&answer), !filtered, "round {round}: {answer}");
+        }
+        assert_eq!(processes(&format!("MARK={mark}")), before, "round {round}");
+    }
+    let last = in_time(listens.event()).await.unwrap().data;
+    assert_eq!(
+        last["result"]["resultType"], "complete",
+        "it listens anew, and reads the lists again: {last}"
+    );
+}

@@ -1,6 +1,7 @@
 //! A call that is with its server: it waits for the answer, for its time, or for nobody.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use linetender_core::{Delivery, Extent, Instant, Record, RecordStep, Safety, Span};
 use linetender_wire::frame::Frame;
@@ -15,16 +16,21 @@ use crate::error::CallErrorKind;
 use crate::signs::GiveUp;
 use crate::tender::Inbox;
 
+/// A timer that fires so much too late says that this process was stopped, or starved: what came in the meantime is not
+/// read yet.
+const LATE: Span = Span::from_millis(50);
+
+/// How long an answer that may have come in the meantime is waited for. Reading what is there takes a few milliseconds.
+const UNREAD: Duration = Duration::from_secs(1);
+
 /// How one try ended.
 pub(super) enum Try {
     /// The server answered.
     Answer(Frame),
     /// The call is over without an answer to pass on.
     Over(CallErrorKind, Record, String),
-    /// It was lost.
+    /// It was lost, or could not be registered because that generation is over.
     Lost(Lost),
-    /// It could not be registered: that generation is over.
-    Sealed,
 }
 
 /// How long a call may take.
@@ -92,7 +98,13 @@ impl<'a> Out<'a> {
     ) -> Try {
         let clock = self.shared.clock;
         loop {
-            match tokio::time::timeout_at(clock.at(self.until), brought(&mut answer, exchange)).await {
+            let mut reply =
+                tokio::time::timeout_at(clock.at(self.until), brought(&mut answer, exchange)).await;
+            // What is readable is read before a timer is believed.
+            if reply.is_err() && clock.now() > self.until + LATE {
+                reply = tokio::time::timeout(UNREAD, brought(&mut answer, exchange)).await;
+            }
+            match reply {
                 Ok(Ok(Reply::Answer(frame))) => return Try::Answer(frame),
                 Ok(Ok(Reply::Unusable(why))) => return unusable(why),
                 Ok(Ok(Reply::Lost(lost))) => return Try::Lost(lost),

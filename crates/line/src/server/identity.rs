@@ -72,8 +72,10 @@ fn identify_program(program: &Program, hash: &mut impl Hasher) {
     }
     let here = || std::env::current_dir().unwrap_or_default();
     put(hash, program.dir.clone().unwrap_or_else(here).as_os_str());
+    let inherited = || std::env::vars_os().filter(|(name, _)| !is_fleeting(name));
     let mut variables: Vec<(OsString, OsString)> = match &program.env {
-        Env::Ours => std::env::vars_os().filter(|(name, _)| !is_fleeting(name)).collect(),
+        Env::Ours => inherited().collect(),
+        Env::OursAnd(variables) => inherited().chain(variables.iter().cloned()).collect(),
         Env::Only(variables) => variables.clone(),
     };
     variables.sort();

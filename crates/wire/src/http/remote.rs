@@ -2,10 +2,11 @@
 //! what is left for the generation is the session, the server's own stream, and the end.
 
 mod exchange;
+mod session;
 mod shared;
 mod stream;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -25,6 +26,18 @@ use shared::Shared;
 /// How long a server may take to hear that the handshake is done. Nothing else is said to it before.
 const INITIALIZED: Duration = Duration::from_secs(10);
 
+/// How long an exchange may take that no caller waits for: a notification, an answer to the server's own request, or what
+/// is left of a call that is over. Servers that never reply to these would collect connections of ours.
+const UNATTENDED: Duration = Duration::from_secs(30);
+
+/// How many notifications are under way at once, and how many more wait. Beyond that the oldest that waits is dropped: a
+/// server that takes none for that long has no use for it.
+const NOTICES: usize = 8;
+const NOTICES_WAITING: usize = 256;
+
+/// How many exchanges whose calls are over are carried on with at once. They are only worth a connection that can be kept.
+const RESTS_CARRIED: usize = 32;
+
 /// Exchanges that may wait to be taken over from those who carried them: they are over but for their last bytes.
 const RESTS: usize = 256;
 
@@ -43,6 +56,9 @@ pub struct Approach {
     pub sizes: Sizes,
     /// The times of a polite end.
     pub close: ClosePolicy,
+    /// The longest that a refusal of the session may take, after a request's last byte, and still show that the request
+    /// was not executed; `None` if no such refusal is believed.
+    pub refusal_within: Option<Duration>,
     /// Keeps streams of many lines from coming back in step.
     pub seed: u64,
 }
@@ -83,6 +99,9 @@ impl Remote {
             seal,
             ordered,
             exchanges: JoinSet::new(),
+            notices: 0,
+            waiting: VecDeque::new(),
+            carried: 0,
             rests,
             stream: None,
             greets: None,
@@ -130,7 +149,12 @@ struct Keeper {
     frames: queue::Receiver<Outgoing>,
     seal: Arc<Seal>,
     ordered: mpsc::Receiver<Order>,
-    exchanges: JoinSet<Option<u64>>,
+    exchanges: JoinSet<Done>,
+    /// Notifications that are under way, and those that wait for one of these to end.
+    notices: usize,
+    waiting: VecDeque<Frame>,
+    /// How many exchanges are carried on with whose calls are over.
+    carried: usize,
     /// What is left of exchanges that others carried.
     rests: mpsc::Receiver<Work>,
     stream: Option<AbortHandle>,
@@ -143,8 +167,21 @@ struct Keeper {
 enum News {
     Frame(Option<Outgoing>),
     Order(Option<Order>),
-    Done(Option<u64>),
+    Done(Done),
     Rest(Work),
+}
+
+/// What is over.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Done {
+    /// A request's exchange, by its id if that is ours.
+    Request(Option<u64>),
+    /// A notification's, or that of an answer to the server's own request.
+    Notice,
+    /// What was left of an exchange whose call had ended.
+    Rest,
+    /// The server's own stream.
+    Stream,
 }
 
 impl Keeper {
@@ -154,7 +191,7 @@ impl Keeper {
             let news = tokio::select! {
                 biased;
                 order = self.ordered.recv() => News::Order(order),
-                Some(done) = self.exchanges.join_next() => News::Done(done.unwrap_or(None)),
+                Some(done) = self.exchanges.join_next() => News::Done(done.unwrap_or(Done::Request(None))),
                 () = self.seal.wait(), if !sealed => {
                     sealed = true;
                     continue;
@@ -171,7 +208,7 @@ impl Keeper {
                 News::Frame(Some(outgoing)) => self.begin(outgoing),
                 News::Frame(None) => sealed = true,
                 News::Order(order) => break order.unwrap_or(Order::Kill),
-                News::Done(id) => self.shared.done(id),
+                News::Done(done) => self.done(done),
                 News::Rest(rest) => self.carry(rest),
             }
         };
@@ -185,6 +222,10 @@ impl Keeper {
             Message::Request { id, .. } => frame::number(id),
             Message::Notification { .. } | Message::Response { .. } => None,
         };
+        let is_notice = !matches!(frame.message(), Message::Request { .. });
+        if is_notice && !is_initialized(&frame) {
+            return self.notice(frame);
+        }
         let done = is_initialized(&frame);
         let exchange = exchange::run(Arc::clone(&self.shared), frame, id, ticket);
         if done {
@@ -194,31 +235,71 @@ impl Keeper {
             self.greets = Some(open);
             self.stream = Some(self.exchanges.spawn(async move {
                 let _ = tokio::time::timeout(INITIALIZED, exchange).await;
-                stream::own(shared, opened).await
+                stream::own(shared, opened).await;
+                Done::Stream
             }));
             return;
         }
         let task = self.exchanges.spawn(async move {
             exchange.await;
-            id
+            Done::Request(id)
         });
         if let Some(id) = id {
             self.shared.running(id, task);
         }
     }
 
-    /// Carries on with what somebody else began.
+    /// A notification is sent now, or when one of those under way has ended.
+    fn notice(&mut self, frame: Frame) {
+        if self.waiting.len() >= NOTICES_WAITING {
+            self.waiting.pop_front();
+        }
+        self.waiting.push_back(frame);
+        self.start_notices();
+    }
+
+    fn start_notices(&mut self) {
+        while self.notices < NOTICES
+            && let Some(frame) = self.waiting.pop_front()
+        {
+            self.notices += 1;
+            let exchange = exchange::run(Arc::clone(&self.shared), frame, None, None);
+            self.exchanges.spawn(async move {
+                let _ = tokio::time::timeout(UNATTENDED, exchange).await;
+                Done::Notice
+            });
+        }
+    }
+
+    /// Carries on with what a caller began.
     fn carry(&mut self, rest: Work) {
+        if self.carried >= RESTS_CARRIED {
+            return;
+        }
+        self.carried += 1;
         self.exchanges.spawn(async move {
-            rest.await;
-            None
+            let _ = tokio::time::timeout(UNATTENDED, rest).await;
+            Done::Rest
         });
+    }
+
+    fn done(&mut self, done: Done) {
+        match done {
+            Done::Request(id) => self.shared.done(id),
+            Done::Notice => {
+                self.notices -= 1;
+                self.start_notices();
+            }
+            Done::Rest => self.carried -= 1,
+            Done::Stream => {}
+        }
     }
 
     async fn finish(mut self, order: Order) {
         if let Some(stream) = self.stream.take() {
             stream.abort();
         }
+        self.waiting.clear();
         match order {
             Order::LetGo => {
                 self.shared.tell(Event::Gone).await;
@@ -242,7 +323,7 @@ impl Keeper {
             tokio::select! {
                 biased;
                 done = self.exchanges.join_next() => match done {
-                    Some(done) => self.shared.done(done.ok().flatten()),
+                    Some(done) => self.done(done.unwrap_or(Done::Request(None))),
                     None => return,
                 },
                 Some(rest) = self.rests.recv() => self.carry(rest),

@@ -12,7 +12,7 @@ use crate::front::tape::{Tape, There};
 
 fn session(room: usize) -> (Session, mpsc::Receiver<Bytes>) {
     let (to, taken) = mpsc::channel(room);
-    (Session::new("s".into(), Door::All, None, to), taken)
+    (Session::new("s".into(), Door::All, None, to, None), taken)
 }
 
 fn frame(message: &Value) -> Frame {

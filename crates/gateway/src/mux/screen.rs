@@ -1,0 +1,41 @@
+//! A server's filters, for an agent whose requests go straight to that server.
+//!
+//! Such an agent began while its server had no filters. A reload may add some, and neither its session nor a line of its
+//! own may end for that: from then on its requests are checked here before they are handed on.
+
+use bytes::Bytes;
+use linetender::Kind;
+use linetender_wire::frame::{self, Frame, Message};
+
+use super::{State, acts};
+use crate::board::{Board, Door, View};
+
+/// What a legacy agent gets instead of its server's answer: a filtered list, or an error for something hidden. `None` if
+/// the message may be handed to the server as it is.
+pub(crate) fn screened(frame: &Frame, view: &View) -> Option<Bytes> {
+    let Message::Request { id, method, params } = frame.message() else { return None };
+    if let Some(kind) = Kind::ALL.into_iter().find(|kind| kind.method() == method) {
+        return Some(frame::reply(id, &State::default().listed(kind, view)));
+    }
+    let refused = acts::routed(method, params, view).err()?;
+    Some(refused.reply(id, method, false, view))
+}
+
+/// What is seen at this door, if a filter holds there.
+pub(crate) fn filtered<'b>(board: &'b Board, door: &Door) -> Option<&'b std::sync::Arc<View>> {
+    let view = board.view(door)?;
+    view.routes.iter().any(|route| !board.is_open(&route.berth)).then_some(view)
+}
+
+/// The notifications for a legacy agent whose lists changed because a filter did. Other changes its server reports.
+pub(crate) fn filter_changes(before: &Board, now: &Board, door: &Door) -> Vec<Bytes> {
+    let (Some(old), Some(new)) = (before.view(door), now.view(door)) else { return Vec::new() };
+    if filtered(before, door).is_none() && filtered(now, door).is_none() {
+        return Vec::new();
+    }
+    // A filtered list comes from the shared line, which may not have been started yet.
+    new.wake();
+    let mut names: Vec<_> = new.offer.changes_since(&old.offer).into_iter().map(Kind::notification).collect();
+    names.dedup();
+    names.into_iter().map(|name| frame::notification(name, None)).collect()
+}
