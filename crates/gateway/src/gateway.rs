@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use linetender::session::{self, Agent};
 use linetender::{Line, Rig, RigChange};
+use linetender_wire::caught_now;
 use linetender_wire::frame::Frame;
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
@@ -134,7 +135,8 @@ impl Gateway {
             loop {
                 changed.notified().await;
                 let Some(inner) = inner.upgrade() else { return };
-                let made = Board::of(&berths, &inner.settings);
+                // One that cannot be made is made at the next change; the others go on being seen.
+                let Ok(made) = caught_now(|| Board::of(&berths, &inner.settings)) else { continue };
                 inner.board.send_if_modified(|board| {
                     // Whoever applied another config meanwhile has made a board of other servers.
                     let differs = made.is_of_same(board) && !made.offers_what(board);

@@ -10,16 +10,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::HeaderMap;
-use linetender_core::{ClosePolicy, Limits as Sizes};
+use linetender_core::{ClosePolicy, Evidence, Limits as Sizes};
 use tokio::sync::{mpsc, oneshot};
-use tokio::task::{AbortHandle, JoinSet};
+use tokio::task::{AbortHandle, JoinError, JoinSet};
 
 use super::headers::ParamHeaders;
 use super::{Endpoint, Settings, Surroundings};
 use crate::frame::{self, Frame, Message};
 use crate::queue;
-use crate::seam::{Carrier, Event, Listener, Outbox, Outgoing, Seal, Work};
+use crate::seam::{Carrier, Event, Listener, Loss, Outbox, Outgoing, Seal, Work};
+use crate::seen::Seen;
 use crate::tasks::spawn_last;
+use crate::{caught, test_hooks};
 use shared::Shared;
 
 /// How long a server may take to hear that the handshake is done. Nothing else is said to it before.
@@ -77,7 +79,7 @@ impl Remote {
         let shared = Arc::new(Shared::new(approach, listener, events, rest));
         let carrier: Arc<dyn Carrier> = Arc::<Shared>::clone(&shared);
         let outbox = outbox.carried(Arc::downgrade(&carrier));
-        let keeper = Keeper {
+        let mut keeper = Keeper {
             shared: Arc::clone(&shared),
             frames,
             seal,
@@ -88,7 +90,7 @@ impl Remote {
             greets: None,
             close,
         };
-        spawn_last(keeper.keep());
+        spawn_last(async move { keeper.supervised().await });
         Self { outbox, orders, shared }
     }
 
@@ -148,13 +150,24 @@ enum News {
 }
 
 impl Keeper {
-    async fn keep(mut self) {
+    /// Keeps the generation until it is told to end. If the keeper itself panics, that is the end: it is told, and the order
+    /// that follows is obeyed.
+    async fn supervised(&mut self) {
+        if caught(self.keep()).await.is_err() {
+            self.exchanges.abort_all();
+            self.shared.lost(Seen::Internal { task: "keeper" }).await;
+            self.ordered.recv().await;
+            self.shared.tell(Event::Gone).await;
+        }
+    }
+
+    async fn keep(&mut self) {
         let mut sealed = false;
         let last = loop {
             let news = tokio::select! {
                 biased;
                 order = self.ordered.recv() => News::Order(order),
-                Some(done) = self.exchanges.join_next() => News::Done(done.unwrap_or(None)),
+                Some(done) = self.exchanges.join_next() => News::Done(self.ended(done)),
                 () = self.seal.wait(), if !sealed => {
                     sealed = true;
                     continue;
@@ -167,6 +180,7 @@ impl Keeper {
                 Some(rest) = self.rests.recv() => News::Rest(rest),
                 frame = self.frames.recv(), if !sealed && self.greets.is_none() => News::Frame(frame),
             };
+            test_hooks::point("http keeper");
             match news {
                 News::Frame(Some(outgoing)) => self.begin(outgoing),
                 News::Frame(None) => sealed = true,
@@ -207,6 +221,21 @@ impl Keeper {
         }
     }
 
+    /// Whose exchange is over. One that panicked brings no answer, and its call is told so.
+    fn ended(&self, done: Result<Option<u64>, JoinError>) -> Option<u64> {
+        match done {
+            Ok(id) => id,
+            Err(error) if error.is_panic() => {
+                let id = self.shared.id_of(error.id())?;
+                let seen = Arc::new(Seen::Internal { task: "exchange" });
+                let loss = Loss { evidence: Evidence::Nothing, seen, after: None, said: None };
+                self.shared.listener.lost(id, loss);
+                Some(id)
+            }
+            Err(_) => None,
+        }
+    }
+
     /// Carries on with what somebody else began.
     fn carry(&mut self, rest: Work) {
         self.exchanges.spawn(async move {
@@ -215,7 +244,7 @@ impl Keeper {
         });
     }
 
-    async fn finish(mut self, order: Order) {
+    async fn finish(&mut self, order: Order) {
         if let Some(stream) = self.stream.take() {
             stream.abort();
         }
@@ -242,7 +271,10 @@ impl Keeper {
             tokio::select! {
                 biased;
                 done = self.exchanges.join_next() => match done {
-                    Some(done) => self.shared.done(done.ok().flatten()),
+                    Some(done) => {
+                        let id = self.ended(done);
+                        self.shared.done(id);
+                    }
                     None => return,
                 },
                 Some(rest) = self.rests.recv() => self.carry(rest),

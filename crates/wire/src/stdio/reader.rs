@@ -11,6 +11,7 @@ use crate::frame::Limits;
 use crate::lines::Lines;
 use crate::seam::{Event, Listener};
 use crate::seen::Pipe;
+use crate::test_hooks;
 
 /// Reads until end of file, or until it is told to take what is there and stop.
 pub(super) async fn read(
@@ -27,6 +28,7 @@ pub(super) async fn read(
             biased;
             read = stdout.read_buf(lines.buffer()) => {
                 let bytes = read.unwrap_or(0);
+                test_hooks::point("reader");
                 take(&mut lines, listener.as_ref(), bytes);
                 if bytes > 0 && std::mem::take(&mut first) {
                     let _ = events.send(Event::FirstByte).await;
