@@ -126,6 +126,11 @@ pub enum Seen {
     },
     /// It does not speak the era that it was remembered for.
     OtherEra,
+    /// A task of ours panicked, so nobody looks after the generation any more.
+    Internal {
+        /// Which.
+        task: &'static str,
+    },
     /// Something went wrong while it was taken down.
     Teardown {
         /// What.
@@ -161,7 +166,7 @@ impl Seen {
             | Self::NotAServer { .. } => Class::Config,
             Self::NoProcess { .. } | Self::NoSocket { .. } => Class::Local,
             Self::Exited { .. } | Self::ReaperDied => Class::Exit,
-            Self::Closed { .. } | Self::Teardown { .. } => Class::Transport,
+            Self::Closed { .. } | Self::Internal { .. } | Self::Teardown { .. } => Class::Transport,
             Self::Handshake { .. } => Class::Handshake,
             Self::EndedOnProbe { .. } | Self::OtherEra => Class::EraProbe,
             Self::Unreachable { config: true, .. } | Self::NotMcp { .. } => Class::Config,
@@ -241,6 +246,7 @@ impl fmt::Display for Seen {
                 write!(f, "the server asked us to come back in {seconds} s (HTTP {status})")
             }
             Self::OtherEra => f.write_str("the server does not speak the era it was asked in"),
+            Self::Internal { task } => write!(f, "linetender: internal error (its {task} panicked)"),
             Self::Teardown { what } => f.write_str(what),
         }
     }
@@ -439,6 +445,11 @@ mod tests {
                 Seen::Throttled { status: 429, after: Some(Span::from_millis(1500)) },
                 Class::Overload,
                 "the server asked us to come back in 2 s (HTTP 429)",
+            ),
+            (
+                Seen::Internal { task: "reader" },
+                Class::Transport,
+                "linetender: internal error (its reader panicked)",
             ),
             (Seen::OtherEra, Class::EraProbe, "the server does not speak the era it was asked in"),
         ] {

@@ -78,7 +78,9 @@ mod tests {
     fn taken(jar: &mut Jar, sets: &[&str]) -> String {
         let sets = sets.iter().map(|set| (SET_COOKIE, HeaderValue::from_str(set).unwrap()));
         let mut headers = HeaderMap::new();
-        sets.for_each(|(name, value)| drop(headers.append(name, value)));
+        for (name, value) in sets {
+            headers.append(name, value);
+        }
         jar.take(&headers, false);
         sent(jar)
     }
