@@ -72,6 +72,12 @@ impl<D> Machine<D> {
         }
     }
 
+    /// The same, numbered after the last generation of a machine that was given up: no number is ever used twice.
+    #[must_use]
+    pub fn numbered_after(self, generation: Generation) -> Self {
+        Self { generation, unpublished: true, ..self }
+    }
+
     /// Where the line is.
     pub const fn state(&self) -> &State<D> {
         &self.state

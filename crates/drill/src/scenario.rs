@@ -157,6 +157,8 @@ pub enum Broken {
     Missing,
     /// It says why, and exits.
     Exits,
+    /// It is no MCP server: it writes back what it reads.
+    Echoes,
     /// Nobody listens at its address.
     Down,
 }

@@ -312,7 +312,9 @@ impl Call<'_> {
         if self.shared.inbox.send(Inbox::Knock(reply)).await.is_err() {
             return closed;
         }
-        told.await.unwrap_or(closed)
+        // A tender that panicked has not answered, and the line lives on.
+        let waits = Admission::Refuse { why: Refusal::Waiting, next: linetender_core::NextTry::Underway };
+        told.await.unwrap_or(if self.shared.inbox.is_closed() { closed } else { waits })
     }
 
     /// One try on one generation.

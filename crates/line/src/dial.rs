@@ -78,6 +78,7 @@ impl Dial {
         // Waiting for a turn is neither start time nor failure.
         let Some(turn) = self.gate.turn(self.generation.number() > 1).await else { return };
         tell(DialNews::Started).await;
+        linetender_wire::test_hooks::point("dial");
         let reach = match self.reach() {
             Ok(reach) => reach,
             Err(seen) => return tell(DialNews::Failed(seen)).await,

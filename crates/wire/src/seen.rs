@@ -128,6 +128,11 @@ pub enum Seen {
     },
     /// It does not speak the era that it was remembered for.
     OtherEra,
+    /// A task of ours panicked, so nobody looks after the generation any more.
+    Internal {
+        /// Which.
+        task: &'static str,
+    },
     /// Something went wrong while it was taken down.
     Teardown {
         /// What.
@@ -163,7 +168,7 @@ impl Seen {
             | Self::NotAServer { .. } => Class::Config,
             Self::NoProcess { .. } | Self::NoSocket { .. } => Class::Local,
             Self::Exited { .. } | Self::ReaperDied => Class::Exit,
-            Self::Closed { .. } | Self::Teardown { .. } => Class::Transport,
+            Self::Closed { .. } | Self::Internal { .. } | Self::Teardown { .. } => Class::Transport,
             Self::Handshake { .. } => Class::Handshake,
             Self::EndedOnProbe { .. } | Self::OtherEra => Class::EraProbe,
             Self::Unreachable { config: true, .. } | Self::NotMcp { .. } => Class::Config,
@@ -247,6 +252,7 @@ impl fmt::Display for Seen {
                 write!(f, "the server asked us to come back in {seconds} s (HTTP {status})")
             }
             Self::OtherEra => f.write_str("the server does not speak the era it was asked in"),
+            Self::Internal { task } => write!(f, "linetender: internal error (its {task} panicked)"),
             Self::Teardown { what } => f.write_str(what),
         }
     }
@@ -257,7 +263,7 @@ impl fmt::Display for Exit {
         match *self {
             // A shell tells of a child's signal by this number; so does an image's init.
             Self::Status(status @ 129..=192) => match signal_name(status - 128) {
-                Some(name) => write!(f, "exited with status {status} (a shell's word for {name})"),
+                Some(name) => write!(f, "exited with status {status} (how a shell reports {name})"),
                 None => write!(f, "exited with status {status}"),
             },
             Self::Status(status) => write!(f, "exited with status {status}"),
@@ -337,7 +343,7 @@ mod tests {
             (
                 Seen::Exited { exit: Exit::Status(137), stderr: stderr() },
                 Class::Exit,
-                "the server process exited with status 137 (a shell's word for SIGKILL)",
+                "the server process exited with status 137 (how a shell reports SIGKILL)",
             ),
             (
                 Seen::NoSocket { reason: "too many files".into() },
@@ -451,6 +457,11 @@ mod tests {
                 Seen::Throttled { status: 429, after: Some(Span::from_millis(1500)) },
                 Class::Overload,
                 "the server asked us to come back in 2 s (HTTP 429)",
+            ),
+            (
+                Seen::Internal { task: "reader" },
+                Class::Transport,
+                "linetender: internal error (its reader panicked)",
             ),
             (Seen::OtherEra, Class::EraProbe, "the server does not speak the era it was asked in"),
         ] {

@@ -11,16 +11,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::HeaderMap;
-use linetender_core::{ClosePolicy, Limits as Sizes};
+use linetender_core::{ClosePolicy, Evidence, Limits as Sizes};
 use tokio::sync::{mpsc, oneshot};
-use tokio::task::{AbortHandle, JoinSet};
+use tokio::task::{AbortHandle, JoinError, JoinSet};
 
 use super::headers::ParamHeaders;
 use super::{Endpoint, Settings, Surroundings};
 use crate::frame::{self, Frame, Message};
 use crate::queue;
-use crate::seam::{Carrier, Event, Listener, Outbox, Outgoing, Seal, Work};
+use crate::seam::{Carrier, Event, Listener, Loss, Outbox, Outgoing, Seal, Work};
+use crate::seen::Seen;
 use crate::tasks::spawn_last;
+use crate::{caught, test_hooks};
 use shared::Shared;
 
 /// How long a server may take to hear that the handshake is done. Nothing else is said to it before.
@@ -93,7 +95,7 @@ impl Remote {
         let shared = Arc::new(Shared::new(approach, listener, events, rest));
         let carrier: Arc<dyn Carrier> = Arc::<Shared>::clone(&shared);
         let outbox = outbox.carried(Arc::downgrade(&carrier));
-        let keeper = Keeper {
+        let mut keeper = Keeper {
             shared: Arc::clone(&shared),
             frames,
             seal,
@@ -107,7 +109,7 @@ impl Remote {
             greets: None,
             close,
         };
-        spawn_last(keeper.keep());
+        spawn_last(async move { keeper.supervised().await });
         Self { outbox, orders, shared }
     }
 
@@ -185,13 +187,24 @@ enum Done {
 }
 
 impl Keeper {
-    async fn keep(mut self) {
+    /// Keeps the generation until it is told to end. If the keeper itself panics, that is the end: it is told, and the order
+    /// that follows is obeyed.
+    async fn supervised(&mut self) {
+        if caught(self.keep()).await.is_err() {
+            self.exchanges.abort_all();
+            self.shared.lost(Seen::Internal { task: "keeper" }).await;
+            self.ordered.recv().await;
+            self.shared.tell(Event::Gone).await;
+        }
+    }
+
+    async fn keep(&mut self) {
         let mut sealed = false;
         let last = loop {
             let news = tokio::select! {
                 biased;
                 order = self.ordered.recv() => News::Order(order),
-                Some(done) = self.exchanges.join_next() => News::Done(done.unwrap_or(Done::Request(None))),
+                Some(done) = self.exchanges.join_next() => News::Done(self.ended(done)),
                 () = self.seal.wait(), if !sealed => {
                     sealed = true;
                     continue;
@@ -204,6 +217,7 @@ impl Keeper {
                 Some(rest) = self.rests.recv() => News::Rest(rest),
                 frame = self.frames.recv(), if !sealed && self.greets.is_none() => News::Frame(frame),
             };
+            test_hooks::point("http keeper");
             match news {
                 News::Frame(Some(outgoing)) => self.begin(outgoing),
                 News::Frame(None) => sealed = true,
@@ -265,10 +279,25 @@ impl Keeper {
             self.notices += 1;
             let exchange = exchange::run(Arc::clone(&self.shared), frame, None, None);
             self.exchanges.spawn(async move {
-                let _ = tokio::time::timeout(UNATTENDED, exchange).await;
+                let _ = caught(tokio::time::timeout(UNATTENDED, exchange)).await;
                 Done::Notice
             });
         }
+    }
+
+    /// Whose exchange is over. One that panicked brings no answer, and its call is told so.
+    fn ended(&self, done: Result<Done, JoinError>) -> Done {
+        let error = match done {
+            Ok(done) => return done,
+            Err(error) => error,
+        };
+        let id = if error.is_panic() { self.shared.id_of(error.id()) } else { None };
+        if let Some(id) = id {
+            let seen = Arc::new(Seen::Internal { task: "exchange" });
+            let loss = Loss { evidence: Evidence::Nothing, seen, after: None, said: None };
+            self.shared.listener.lost(id, loss);
+        }
+        Done::Request(id)
     }
 
     /// Carries on with what a caller began.
@@ -278,7 +307,7 @@ impl Keeper {
         }
         self.carried += 1;
         self.exchanges.spawn(async move {
-            let _ = tokio::time::timeout(UNATTENDED, rest).await;
+            let _ = caught(tokio::time::timeout(UNATTENDED, rest)).await;
             Done::Rest
         });
     }
@@ -295,7 +324,7 @@ impl Keeper {
         }
     }
 
-    async fn finish(mut self, order: Order) {
+    async fn finish(&mut self, order: Order) {
         if let Some(stream) = self.stream.take() {
             stream.abort();
         }
@@ -323,7 +352,10 @@ impl Keeper {
             tokio::select! {
                 biased;
                 done = self.exchanges.join_next() => match done {
-                    Some(done) => self.done(done.unwrap_or(Done::Request(None))),
+                    Some(done) => {
+                        let done = self.ended(done);
+                        self.done(done);
+                    }
                     None => return,
                 },
                 Some(rest) = self.rests.recv() => self.carry(rest),

@@ -139,6 +139,11 @@ impl Shared {
         }
     }
 
+    /// The call that this task's exchange was to answer.
+    pub(super) fn id_of(&self, task: tokio::task::Id) -> Option<u64> {
+        lock(&self.running).iter().find(|(_, exchange)| exchange.id() == task).map(|(id, _)| *id)
+    }
+
     /// One that has not begun finds out by its ticket.
     pub(super) fn cancel(&self, id: u64) {
         if let Some(exchange) = lock(&self.running).remove(&id) {
