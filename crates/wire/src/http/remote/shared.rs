@@ -90,6 +90,10 @@ impl Shared {
         let _ = self.events.send(event).await;
     }
 
+    pub(super) async fn lost(&self, seen: Seen) {
+        self.tell(Event::Lost(seen)).await;
+    }
+
     /// The session has answered something.
     pub(super) fn served(&self) {
         self.served.store(true, Ordering::Relaxed);
