@@ -93,9 +93,10 @@ async fn refusing_with(
                 } else if request.contains(r#""method":"ping""#) {
                     let id = request.rsplit_once(r#""id":"#).unwrap().1;
                     let id: String = id.chars().take_while(char::is_ascii_digit).collect();
-                    ping.clone()
-                        .map(|ping| with_id(&ping, &id))
-                        .unwrap_or_else(|| ok(&format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{}}}}"#)))
+                    ping.as_ref().map_or_else(
+                        || ok(&format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{}}}}"#)),
+                        |ping| with_id(ping, &id),
+                    )
                 } else {
                     if late {
                         tokio::time::sleep(LATE).await;
