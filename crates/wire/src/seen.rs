@@ -107,6 +107,8 @@ pub enum Seen {
     },
     /// It no longer knows our session.
     SessionLost,
+    /// It did not know our session when it was first used.
+    SessionNeverKnown,
     /// What is there is no MCP endpoint.
     NotMcp {
         /// The beginning of what it answered.
@@ -175,7 +177,7 @@ impl Seen {
             | Self::NoSuchHost { .. }
             | Self::Http { .. } => Class::Transport,
             Self::Unusable { .. } => Class::Protocol,
-            Self::SessionLost => Class::SessionLost,
+            Self::SessionLost | Self::SessionNeverKnown => Class::SessionLost,
             Self::WantsAuth { .. } => Class::Auth,
             Self::Throttled { .. } => Class::Overload,
         };
@@ -233,6 +235,10 @@ impl fmt::Display for Seen {
             Self::Http { status, words } => write!(f, "the server answered HTTP {status}: {words}"),
             Self::Unusable { words } => write!(f, "the server's answer cannot be used: {words}"),
             Self::SessionLost => f.write_str("the server no longer knows our session"),
+            Self::SessionNeverKnown => f.write_str(
+                "the server does not know the session that it has just begun: behind a load balancer this looks like \
+                 missing session affinity",
+            ),
             Self::NotMcp { head } => write!(f, "not an MCP endpoint; it answered: {head}"),
             Self::WantsAuth { challenge } if challenge.is_empty() => {
                 f.write_str("the server wants credentials")
@@ -425,6 +431,12 @@ mod tests {
                 "the server's answer cannot be used: no JSON",
             ),
             (Seen::SessionLost, Class::SessionLost, "the server no longer knows our session"),
+            (
+                Seen::SessionNeverKnown,
+                Class::SessionLost,
+                "the server does not know the session that it has just begun: behind a load balancer this looks like \
+                 missing session affinity",
+            ),
             (
                 Seen::NotMcp { head: text("<html>") },
                 Class::Config,
