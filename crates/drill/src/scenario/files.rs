@@ -94,4 +94,10 @@ pub(super) const ALL: &[(&str, &str)] = &[
     ("S24", include_str!("../../scenarios/S24.toml")),
     ("S24-neither", include_str!("../../scenarios/S24-neither.toml")),
     ("S25", include_str!("../../scenarios/S25.toml")),
+    ("S31", include_str!("../../scenarios/S31.toml")),
+    ("S34", include_str!("../../scenarios/S34.toml")),
+    ("S35", include_str!("../../scenarios/S35.toml")),
+    ("S36", include_str!("../../scenarios/S36.toml")),
+    ("X01", include_str!("../../scenarios/X01.toml")),
+    ("X02", include_str!("../../scenarios/X02.toml")),
 ];
