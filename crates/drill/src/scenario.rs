@@ -14,13 +14,15 @@ pub use fault::Fault;
 /// Every row of the fault catalogue. A row may have several scenarios; it always has one.
 pub const ROWS: &[&str] = &[
     "S01", "S02", "S03", "S04", "S05", "S06", "S07", "S08", "S09", "S10", "S11", "S12", "S13", "S14", "S15",
-    "S16", "S17", "S18", "S19", "S20", "S21", "S22", "S23", "S24", "S25", "S26", "S26b", "S37", // stdio
+    "S16", "S17", "S18", "S19", "S20", "S21", "S22", "S23", "S24", "S25", "S26", "S26b", "S29", "S30", "S31",
+    "S32", "S33", "S34", "S35", "S36", "S37", // stdio
     "H01", "H02a", "H02b", "H03", "H04", "H05", "H06", "H07", "H08", "H09", "H10", "H11", "H12", "H13",
     "H14", "H15", "H16", "H17", "H18", "H19", "H20", "H21", "H22", "H23", "H24", "H25", "H26", // HTTP
     "A01", "A02", "A03", "A04", "A05", // auth
     "O01", "O02", "O03", "O04", "O05", "O06", // overload and the machine
     "G01", "G02", "G03", "G04", // gateway
     "F01", "F02", "F03", "F04", // fleet
+    "X01", "X02", // hostile servers and agents
 ];
 
 /// How long until the next call works, unless a scenario says otherwise, in milliseconds.
