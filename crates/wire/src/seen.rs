@@ -59,12 +59,17 @@ pub enum Seen {
         /// How.
         exit: Option<Exit>,
     },
-    /// It could not be reached, or an exchange with it broke.
+    /// It could not be reached.
     Unreachable {
         /// How.
         words: Redacted,
         /// It cannot be reached as it is configured: a bad address, a bad certificate, a redirect elsewhere.
         config: bool,
+    },
+    /// It was reached, and then an exchange with it broke: while the request was written, or before all of its response came.
+    Broken {
+        /// Where and how.
+        words: Redacted,
     },
     /// It answered with a status that is no answer.
     Http {
@@ -135,7 +140,9 @@ impl Seen {
             Self::Handshake { .. } => Class::Handshake,
             Self::EndedOnProbe { .. } | Self::OtherEra => Class::EraProbe,
             Self::Unreachable { config: true, .. } | Self::NotMcp { .. } => Class::Config,
-            Self::Unreachable { config: false, .. } | Self::Http { .. } => Class::Transport,
+            Self::Unreachable { config: false, .. } | Self::Broken { .. } | Self::Http { .. } => {
+                Class::Transport
+            }
             Self::Unusable { .. } => Class::Protocol,
             Self::SessionLost => Class::SessionLost,
             Self::WantsAuth { .. } => Class::Auth,
@@ -184,6 +191,7 @@ impl fmt::Display for Seen {
             }
             Self::EndedOnProbe { exit: None } => f.write_str("the server hung up when asked for its era"),
             Self::Unreachable { words, .. } => write!(f, "the server cannot be reached: {words}"),
+            Self::Broken { words } => write!(f, "the exchange with the server broke: {words}"),
             Self::Http { status, words } if words.is_empty() => {
                 write!(f, "the server answered HTTP {status}")
             }
@@ -333,6 +341,11 @@ mod tests {
                 Seen::Unreachable { words: text("TLS: bad"), config: true },
                 Class::Config,
                 "the server cannot be reached: TLS: bad",
+            ),
+            (
+                Seen::Broken { words: text("response: connection reset") },
+                Class::Transport,
+                "the exchange with the server broke: response: connection reset",
             ),
             (Seen::Http { status: 502, words: text("") }, Class::Transport, "the server answered HTTP 502"),
             (

@@ -99,7 +99,16 @@ impl Broken {
     pub fn seen(&self) -> Seen {
         match self.phase {
             Phase::Machine => Seen::NoSocket { reason: self.words.to_string() },
-            _ => Seen::Unreachable {
+            // By then there was a connection.
+            Phase::Request | Phase::Head | Phase::Body | Phase::TooLarge { .. } => {
+                Seen::Broken { words: Redacted::head(&self.to_string(), 2 * SHOWN) }
+            }
+            Phase::Url
+            | Phase::Dns { .. }
+            | Phase::Connect
+            | Phase::Proxy { .. }
+            | Phase::Tls { .. }
+            | Phase::Redirect => Seen::Unreachable {
                 words: Redacted::head(&self.to_string(), 2 * SHOWN),
                 config: self.is_config(),
             },
