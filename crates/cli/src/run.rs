@@ -21,23 +21,23 @@ pub(crate) fn run(args: &args::Run) -> ExitCode {
     let server = match server(args) {
         Ok(server) => server,
         Err(sentence) => {
-            eprintln!("linetender: {sentence}");
+            log::say(format_args!("linetender: {sentence}"));
             return ExitCode::from(MISUSED);
         }
     };
     if let Err(error) = log::start(args.log.as_deref()) {
-        eprintln!("linetender: cannot write the log: {error}");
+        log::say(format_args!("linetender: cannot write the log: {error}"));
         return ExitCode::FAILURE;
     }
     if std::io::stdin().is_terminal() {
-        eprintln!(
-            "linetender: waiting for an agent on stdin. This line belongs into an agent's configuration; see --help."
+        log::say(
+            "linetender: waiting for an agent on stdin. This line belongs into an agent's configuration; see --help.",
         );
     }
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => {
-            eprintln!("linetender: cannot start: {error}");
+            log::say(format_args!("linetender: cannot start: {error}"));
             return ExitCode::FAILURE;
         }
     };

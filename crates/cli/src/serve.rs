@@ -30,7 +30,7 @@ const LAST: Duration = Duration::from_secs(10);
 
 pub(crate) fn run(args: &args::Serve) -> ExitCode {
     if let Err(error) = log::start(args.log.as_deref()) {
-        eprintln!("linetender: cannot write the log: {error}");
+        log::say(format_args!("linetender: cannot write the log: {error}"));
         return ExitCode::FAILURE;
     }
     // It is watched before it is read: what changes between the two would be seen by nobody.
@@ -38,7 +38,7 @@ pub(crate) fn run(args: &args::Serve) -> ExitCode {
     let (config, text) = match read(&args.config) {
         Ok(read) => read,
         Err(report) => {
-            eprintln!("{report:?}");
+            log::say(format_args!("{report:?}"));
             return ExitCode::FAILURE;
         }
     };
@@ -49,7 +49,7 @@ pub(crate) fn run(args: &args::Serve) -> ExitCode {
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => {
-            eprintln!("linetender: cannot start: {error}");
+            log::say(format_args!("linetender: cannot start: {error}"));
             return ExitCode::FAILURE;
         }
     };
@@ -143,7 +143,7 @@ async fn agents(args: &args::Serve, gateway: &Gateway, stop: oneshot::Receiver<(
     let listener = match TcpListener::bind(listen).await {
         Ok(listener) => listener,
         Err(error) => {
-            eprintln!("linetender: cannot listen on {listen}: {error}");
+            log::say(format_args!("linetender: cannot listen on {listen}: {error}"));
             return Over { code: ExitCode::FAILURE, why: "it could not listen" };
         }
     };
@@ -155,7 +155,7 @@ async fn agents(args: &args::Serve, gateway: &Gateway, stop: oneshot::Receiver<(
             Over { code: ExitCode::SUCCESS, why: "it was told to stop" }
         }
         Err(error) => {
-            eprintln!("linetender: cannot serve any more: {error}");
+            log::say(format_args!("linetender: cannot serve any more: {error}"));
             Over { code: ExitCode::FAILURE, why: "it could not serve any more" }
         }
     }

@@ -91,6 +91,7 @@ fn table(found: &[Found]) -> Table<COLUMNS> {
 fn held(report: &Report, line: &LineReport) -> [Cell; COLUMNS] {
     let cause = line.cause.as_ref().map(|cause| cause.text.as_str()).unwrap_or_default();
     let cause = OF_COURSE.iter().find_map(|words| cause.strip_prefix(words)).unwrap_or(cause);
+    let cause = line.health.as_deref().unwrap_or(cause);
     let next = line.next_try.as_deref().unwrap_or_default();
     [
         Cell::plain(&line.server),

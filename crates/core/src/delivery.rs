@@ -26,7 +26,7 @@ pub enum Proof {
     NoByteWritten,
     /// HTTP/2: `REFUSED_STREAM`, or `GOAWAY` below our stream.
     RefusedStream,
-    /// 404 on a legacy session; or an id-less 400 there and a ping on the same session refused the same way.
+    /// 404 or an id-less 400 on a legacy session: prompt, and a ping on the same session was refused the same way.
     SessionRefused,
     /// 401 with a challenge.
     Challenged,

@@ -84,6 +84,7 @@ impl Line {
         let server = Arc::new(server);
         let (inbox, asks) = mpsc::channel(1024);
         let status = Status {
+            signs: None,
             state: "idle",
             generation: 0,
             cause: None,
@@ -234,6 +235,11 @@ impl Line {
     /// The error of somebody who waited for it to be up, and never found it so.
     pub(crate) fn given_up(&self, cause: String) -> CallError {
         self.probe_call().error_before(CallErrorKind::Lost, cause)
+    }
+
+    /// The error of a call that did not come as far as the line.
+    pub(crate) fn refused_before(&self, kind: CallErrorKind, cause: String) -> CallError {
+        self.probe_call().error_before(kind, cause)
     }
 
     /// The error of a call that the server refused because it does not offer any more what it did.

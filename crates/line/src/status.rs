@@ -11,6 +11,7 @@ use linetender_wire::{Detail, Seen};
 
 use crate::clock::Clock;
 use crate::dial::Link;
+use crate::signs::{Health, Signs};
 
 /// Where a line stands.
 #[derive(Clone, Debug)]
@@ -29,6 +30,8 @@ pub struct Status {
     pub(crate) clock: Clock,
     /// What keeps the server from being started at this moment.
     pub(crate) waits: Waits,
+    /// What is heard from the generation that serves.
+    pub(crate) signs: Option<Arc<Signs>>,
 }
 
 /// What keeps a server that is to be started from being started.
@@ -83,16 +86,35 @@ pub(crate) struct Published {
 }
 
 impl Status {
+    /// `printed` is the first thing that the last generation wrote that was no message.
     pub(crate) fn of(
         state: &State<Detail>,
         generation: Generation,
         budget: u32,
         gate: Gate,
         clock: Clock,
+        signs: Option<Arc<Signs>>,
+        printed: Option<&str>,
     ) -> Self {
-        let cause = state.cause().map(|cause| Arc::new(Why::of(cause)));
+        let cause = state.cause().map(|cause| Arc::new(Why::of(cause, printed)));
+        let signs = signs.filter(|_| matches!(state, State::Up(_) | State::Suspect(_)));
         let waits = Waits::Nothing;
-        Self { state: state.name(), generation: generation.number(), cause, budget, gate, clock, waits }
+        Self {
+            state: state.name(),
+            generation: generation.number(),
+            cause,
+            budget,
+            gate,
+            clock,
+            signs,
+            waits,
+        }
+    }
+
+    /// What is wrong with a server that is up, if anything is: true now, also if this status is an older one of the
+    /// same generation.
+    pub fn health(&self) -> Option<Health> {
+        self.signs.as_ref().and_then(|signs| signs.health())
     }
 
     /// When the line is tried next, in words that are true now; `None` while it serves.
@@ -113,11 +135,11 @@ impl Status {
 }
 
 impl Why {
-    fn of(cause: &Cause<Detail>) -> Self {
+    fn of(cause: &Cause<Detail>, printed: Option<&str>) -> Self {
         let headline = cause.headline();
         let (text, stderr) = match &headline.detail {
             CauseDetail::Seen(seen) => (seen.to_string(), seen.stderr().map(ToString::to_string)),
-            CauseDetail::Concluded(conclusion) => (concluded(*conclusion, headline.kind), None),
+            CauseDetail::Concluded(conclusion) => (concluded(*conclusion, headline.kind, printed), None),
         };
         // A closed pipe is seldom the whole story: what came after it may say more.
         let text = match &headline.detail {
@@ -145,15 +167,25 @@ fn exit_of(cause: &Cause<Detail>) -> Option<String> {
     })
 }
 
-fn concluded(conclusion: Conclusion, kind: NoteKind) -> String {
+fn concluded(conclusion: Conclusion, kind: NoteKind, printed: Option<&str>) -> String {
     match conclusion {
         Conclusion::Asked => match kind {
             NoteKind::Leaf(leaf) => format!("it was ended on purpose ({})", leaf.name()),
             NoteKind::Teardown => "it was ended on purpose".into(),
         },
         Conclusion::StartTimeout => "the server said nothing within the start limit".into(),
-        Conclusion::HandshakeTimeout => "the server did not finish the handshake in time".into(),
+        Conclusion::HandshakeTimeout => match printed {
+            Some(printed) => {
+                format!(
+                    "the server did not finish the handshake in time; it wrote, and that is no MCP: {printed}"
+                )
+            }
+            None => "the server did not finish the handshake in time".into(),
+        },
         Conclusion::ProbesUnanswered => "the server answered no probe".into(),
+        Conclusion::Abandoned => {
+            "the server hangs: calls were given up, and it answered no probe since".into()
+        }
         Conclusion::Hung => "the server was silent for as long as the hang limit".into(),
     }
 }
@@ -214,10 +246,10 @@ mod tests {
     fn a_closed_pipe_is_explained_by_the_exit_that_became_known_later() {
         let closed = Seen::Closed { what: Pipe::Stdin, stderr: Redacted::default() };
         let mut cause = closed.clone().cause();
-        assert_eq!(Why::of(&cause).text, closed.to_string());
+        assert_eq!(Why::of(&cause, None).text, closed.to_string());
         let stderr = Redacted::head("no such key", 100);
         cause.add_teardown(Arc::new(Seen::Exited { exit: Exit::Status(3), stderr }));
-        let why = Why::of(&cause);
+        let why = Why::of(&cause, None);
         assert!(why.text.contains("status 3"), "{}", why.text);
         assert_eq!(why.stderr.as_deref(), Some("no such key"));
     }

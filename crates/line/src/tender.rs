@@ -8,7 +8,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use linetender_core::{
-    Admission, Asked, Class, Command, Effect, Event, Evidence, Generation, Leaf, Machine, Settle, State, Walk,
+    Admission, Asked, Class, Command, Conclusion, Detail as CauseDetail, Effect, Event, Evidence, Generation,
+    Leaf, Machine, Settle, State, Walk,
 };
 use linetender_wire::handshake::{Era, Greeting};
 use linetender_wire::seam;
@@ -17,7 +18,7 @@ use tokio::sync::{Notify, broadcast, mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 
 use crate::audience::Audience;
-use crate::catalogue::Catalogue;
+use crate::catalogue::{Catalogue, Reading};
 use crate::clock::Clock;
 use crate::dial::{Dial, DialNews, Link, Probed};
 use crate::dial_gate::{Counted, DialGate};
@@ -29,14 +30,19 @@ use crate::status::{Published, Status, Waits};
 use crate::wishes::Wishes;
 use lists::Lists;
 
-/// A server that closed a pipe has usually exited: its status says more, and is on its way.
+/// A process that ends closes its pipes a moment before its end can be seen: that is waited for so long.
 const EXIT_FOLLOWS: Duration = Duration::from_millis(5);
 
-/// If it has exited, its status is worth waiting for a little longer: on a busy machine the reaper is late.
+/// The process has ended: how is reported by its reaper, which may be late on a busy machine. Calls wait meanwhile.
 const STATUS_FOLLOWS: Duration = Duration::from_millis(40);
 
-/// While it is dialled no call is under way that would have to hear of it: why it does not start is worth more than when.
+/// Either of them while a server is dialled: no call is under way, and why it does not start is worth more than when.
 const REASON_FOLLOWS: Duration = Duration::from_millis(250);
+
+/// A timer that fires so much too late says that this process was stopped, or starved: what the server said in the
+/// meantime is not read yet. It is believed if nothing was heard after so long.
+const LATE: Duration = Duration::from_millis(50);
+const UNREAD: Duration = Duration::from_millis(500);
 
 /// What anybody may ask of the tender.
 pub(crate) enum Inbox {
@@ -56,7 +62,7 @@ enum News {
     Probed(Generation, Probed),
     Closed(Generation, Pipe),
     /// The lists have been read, or could not be.
-    Lists(Generation, Option<Catalogue>),
+    Lists(Generation, Option<Box<Reading>>),
 }
 
 /// What woke the tender.
@@ -109,6 +115,8 @@ struct Running {
     walk: Walk,
     current: Option<Current>,
     remembered: Option<Era>,
+    /// The first thing that the last generation wrote that was no message.
+    printed: Option<String>,
     news: (mpsc::Sender<News>, mpsc::Receiver<News>),
     /// A ledger wants to be looked at.
     nudge: Arc<Notify>,
@@ -116,6 +124,8 @@ struct Running {
     at_once: VecDeque<(Generation, Event<Detail>)>,
     abandoned: bool,
     seed: u64,
+    /// A timer that fired too late, and until when it is not believed.
+    doubted: Option<(linetender_core::Instant, tokio::time::Instant)>,
 }
 
 impl Tender {
@@ -129,11 +139,13 @@ impl Tender {
             walk: Walk::new(),
             current: None,
             remembered,
+            printed: None,
             news: mpsc::channel(64),
             nudge: Arc::default(),
             at_once: VecDeque::new(),
             abandoned: false,
             seed,
+            doubted: None,
         };
         while !matches!(running.machine.state(), State::Closed) {
             let wake = running.wait().await;
@@ -144,7 +156,10 @@ impl Tender {
 
 impl Running {
     async fn wait(&mut self) -> Wake {
-        let timeout = self.machine.poll_timeout().map(|at| self.tender.clock.at(at));
+        let timeout = self.machine.poll_timeout().map(|due| match self.doubted {
+            Some((doubted, until)) if doubted == due => until,
+            _ => self.tender.clock.at(due),
+        });
         tokio::select! {
             biased;
             event = wire_event(&mut self.current) => Wake::Wire(event),
@@ -194,12 +209,27 @@ impl Running {
                     self.read_lists(current.generation);
                 }
             }
+            Wake::Timer if self.is_doubtful() => {}
             Wake::Timer => {
                 self.cell("timeout");
                 self.machine.handle_timeout(now);
             }
         }
         self.pump();
+    }
+
+    /// Whether a timer fired too late to be believed at once. What is readable is read first: the answer wins.
+    fn is_doubtful(&mut self) -> bool {
+        let Some(due) = self.machine.poll_timeout() else { return false };
+        let waits_for_server =
+            matches!(self.machine.state(), State::Up(_) | State::Suspect(_) | State::Dialing(_));
+        let now = tokio::time::Instant::now();
+        let was_doubted = self.doubted.is_some_and(|(doubted, _)| doubted == due);
+        if !waits_for_server || was_doubted || now < self.tender.clock.at(due) + LATE {
+            return false;
+        }
+        self.doubted = Some((due, now + UNREAD));
+        true
     }
 
     /// What the machine is told, and in which state: whoever sweeps worlds wants to know which of these were reached.
@@ -265,13 +295,8 @@ impl Running {
                 let (news, link) = (self.news.0.clone(), current.link.clone());
                 let dialing = matches!(self.machine.state(), State::Dialing(_));
                 current.tasks.spawn(async move {
-                    tokio::time::sleep(EXIT_FOLLOWS).await;
-                    let greeted = link.as_ref().is_some_and(|link| link.greeting.get().is_some());
-                    if dialing && !greeted {
-                        tokio::time::sleep(REASON_FOLLOWS).await;
-                    } else if link.is_some_and(|link| link.reach.has_exited()) {
-                        tokio::time::sleep(STATUS_FOLLOWS).await;
-                    }
+                    // The reaper's word of an exit ends this generation, and this wait with it.
+                    exit_is_told(link.as_deref(), dialing).await;
                     let _ = news.send(News::Closed(generation, pipe)).await;
                 });
             }
@@ -291,16 +316,16 @@ impl Running {
         self.event(generation, Event::Trouble);
     }
 
-    /// Whether the calls of the generation that is ending may still be answered: only its session is gone.
+    /// Whether the calls of the generation that is ending may still be answered: each has an exchange of its own, and
+    /// only the session is gone, or nobody answers on new ones.
     fn runs_on(&self) -> bool {
         let exchanges = self.current.as_ref().and_then(|current| current.link.as_ref());
         let session = Leaf::Failed(Class::SessionLost);
+        let abandoned = CauseDetail::Concluded(Conclusion::Abandoned);
         exchanges.is_some_and(|link| link.reach.has_exchanges())
-            && self
-                .machine
-                .state()
-                .cause()
-                .is_some_and(|cause| cause.leaves().iter().all(|leaf| leaf == session))
+            && self.machine.state().cause().is_some_and(|cause| {
+                cause.headline().detail == abandoned || cause.leaves().iter().all(|leaf| leaf == session)
+            })
     }
 
     fn current(&mut self, generation: Generation) -> Option<&mut Current> {
@@ -375,10 +400,15 @@ impl Running {
         }
     }
 
-    fn notice(&self, gate: linetender_core::Gate) {
+    fn notice(&mut self, gate: linetender_core::Gate) {
         let state = self.machine.state();
+        if let (State::Ending(_), Some(current)) = (state, &self.current) {
+            self.printed = current.ledger.odd().1.into_iter().next();
+        }
         let (generation, budget) = (self.machine.generation(), self.machine.budget().millis());
-        let status = Status::of(state, generation, budget, gate, self.tender.clock);
+        let signs = self.current.as_ref().map(|current| Arc::clone(&current.ledger.signs));
+        let printed = self.printed.as_deref();
+        let status = Status::of(state, generation, budget, gate, self.tender.clock, signs, printed);
         let old = self.tender.publish.borrow().status.state;
         if old != status.state {
             let server = &*self.tender.server.name;
@@ -441,9 +471,13 @@ impl Running {
         let news = self.news.0.clone();
         let Some(current) = &mut self.current else { return };
         let Some(link) = current.link.clone() else { return };
+        // The machine has a timer of its own for it. An answer that comes later than this is heard, but not waited for:
+        // a busy server is probed again and again.
+        let limit = 2 * crate::clock::duration(self.machine.policy().probe.timeout);
         current.tasks.spawn(async move {
-            let probed = link.probe(&hello).await;
-            let _ = news.send(News::Probed(generation, probed)).await;
+            if let Ok(probed) = tokio::time::timeout(limit, link.probe(&hello)).await {
+                let _ = news.send(News::Probed(generation, probed)).await;
+            }
         });
     }
 
@@ -484,6 +518,23 @@ impl Running {
         if !current.wire_open {
             self.at_once.push_back((generation, Event::Gone(None)));
         }
+    }
+}
+
+/// A pipe was closed. Returns when the process turns out to live on, or its exit status is overdue.
+async fn exit_is_told(link: Option<&Link>, dialing: bool) {
+    let exited = async |bound| {
+        let ends = async {
+            match link {
+                Some(link) => link.reach.exited().await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::time::timeout(bound, ends).await.is_ok()
+    };
+    let dialing = || dialing && link.is_none_or(|link| link.greeting.get().is_none());
+    if exited(EXIT_FOLLOWS).await || (dialing() && exited(REASON_FOLLOWS).await) {
+        tokio::time::sleep(if dialing() { REASON_FOLLOWS } else { STATUS_FOLLOWS }).await;
     }
 }
 

@@ -1,7 +1,9 @@
 //! What callers asked a server to keep doing: it is asked again of every generation.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use tokio::sync::Notify;
 
@@ -13,6 +15,8 @@ pub(crate) struct Wishes {
     wanted: Mutex<Wanted>,
     /// Which resources are wanted has changed: whoever listens in the modern way has to ask anew.
     pub(crate) changed: Notify,
+    /// Wishes that were too many.
+    dropped: AtomicU64,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -25,6 +29,9 @@ struct Wanted {
 
 /// The most resources that are subscribed to again; a server is not asked for more than that in one go.
 const RESOURCES: usize = 1024;
+
+/// How long a new generation may take to answer one wish. The others do not wait for it any longer.
+const ANSWER: Duration = Duration::from_secs(5);
 
 impl Wishes {
     fn wanted(&self) -> MutexGuard<'_, Wanted> {
@@ -59,7 +66,20 @@ impl Wishes {
 
     fn want(&self, uri: String, params: String) {
         let mut wanted = self.wanted();
-        if wanted.resources.len() < RESOURCES && wanted.resources.insert(uri, params).is_none() {
+        if wanted.resources.len() >= RESOURCES && !wanted.resources.contains_key(&uri) {
+            drop(wanted);
+            // An agent decides how often that happens: it is said for the first, and each time there are twice as many.
+            let dropped = self.dropped.fetch_add(1, Ordering::Relaxed) + 1;
+            if dropped.is_power_of_two() {
+                tracing::warn!(
+                    limit = RESOURCES,
+                    dropped,
+                    "subscription limit reached; a restarted server is not asked for the rest"
+                );
+            }
+            return;
+        }
+        if wanted.resources.insert(uri, params).is_none() {
             self.changed.notify_one();
         }
     }
@@ -88,7 +108,8 @@ impl Wishes {
         let resources = wanted.resources.values().map(|params| ("resources/subscribe", params));
         for (method, params) in level.chain(resources) {
             if let Some(answer) = link.ask(method, Some(params)) {
-                let _ = answer.await;
+                // One that a server never answers must not keep the next from being asked.
+                let _ = tokio::time::timeout(ANSWER, answer).await;
             }
         }
     }

@@ -23,6 +23,23 @@ pub enum Seen {
         /// The system's words.
         reason: String,
     },
+    /// The folder that it is to run in cannot be entered.
+    NoDir {
+        /// As configured.
+        dir: Redacted,
+        /// The system's words.
+        reason: String,
+    },
+    /// There is no program that can be the reaper of its process, or it cannot work here.
+    NoReaper {
+        /// What is missing, and how to mend it.
+        reason: String,
+    },
+    /// The program runs, but what it writes cannot be MCP.
+    NotAServer {
+        /// What it writes.
+        words: Redacted,
+    },
     /// This machine could not start a process.
     NoProcess {
         /// The system's words.
@@ -133,7 +150,10 @@ impl Seen {
     /// The cause of an end of which this was seen: the table of classes.
     pub fn cause(self) -> Cause<Detail> {
         let class = match &self {
-            Self::NotRunnable { .. } => Class::Config,
+            Self::NotRunnable { .. }
+            | Self::NoDir { .. }
+            | Self::NoReaper { .. }
+            | Self::NotAServer { .. } => Class::Config,
             Self::NoProcess { .. } | Self::NoSocket { .. } => Class::Local,
             Self::Exited { .. } | Self::ReaperDied => Class::Exit,
             Self::Closed { .. } | Self::Teardown { .. } => Class::Transport,
@@ -179,6 +199,9 @@ impl fmt::Display for Seen {
             Self::NotRunnable { program, searched, reason } => {
                 write!(f, "cannot run {program}: {reason} (PATH searched: {searched})")
             }
+            Self::NoDir { dir, reason } => write!(f, "cannot run in {dir}: {reason}"),
+            Self::NoReaper { reason } => write!(f, "no reaper for the server process: {reason}"),
+            Self::NotAServer { words } => write!(f, "the program is not an MCP server: {words}"),
             Self::NoProcess { reason } => write!(f, "this machine could not start a process: {reason}"),
             Self::NoSocket { reason } => write!(f, "this machine could not open a connection: {reason}"),
             Self::Exited { exit, .. } => write!(f, "the server process {exit}"),
@@ -219,6 +242,11 @@ impl fmt::Display for Seen {
 impl fmt::Display for Exit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
+            // A shell tells of a child's signal by this number; so does an image's init.
+            Self::Status(status @ 129..=192) => match signal_name(status - 128) {
+                Some(name) => write!(f, "exited with status {status} (a shell's word for {name})"),
+                None => write!(f, "exited with status {status}"),
+            },
             Self::Status(status) => write!(f, "exited with status {status}"),
             Self::Signal(signal) => match signal_name(signal) {
                 Some(name) => write!(f, "was killed by signal {signal} ({name})"),
@@ -277,6 +305,26 @@ mod tests {
                 },
                 Class::Config,
                 "cannot run ./x: not executable",
+            ),
+            (
+                Seen::NoDir { dir: text("/nowhere"), reason: "no such file".into() },
+                Class::Config,
+                "cannot run in /nowhere: no such file",
+            ),
+            (
+                Seen::NoReaper { reason: "none on PATH".into() },
+                Class::Config,
+                "no reaper for the server process: none on PATH",
+            ),
+            (
+                Seen::NotAServer { words: text("it repeats its input") },
+                Class::Config,
+                "the program is not an MCP server: it repeats its input",
+            ),
+            (
+                Seen::Exited { exit: Exit::Status(137), stderr: stderr() },
+                Class::Exit,
+                "the server process exited with status 137 (a shell's word for SIGKILL)",
             ),
             (
                 Seen::NoSocket { reason: "too many files".into() },

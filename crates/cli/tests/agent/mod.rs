@@ -51,7 +51,11 @@ impl Agent {
     }
 
     pub(crate) fn of_command(shim: &mut Command) -> Self {
-        let shim = shim.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+        Self::with_stderr(shim, Stdio::null())
+    }
+
+    pub(crate) fn with_stderr(shim: &mut Command, stderr: impl Into<Stdio>) -> Self {
+        let shim = shim.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(stderr);
         let mut shim = shim.spawn().unwrap();
         let (to, from) = (shim.stdin.take(), lines(shim.stdout.take().unwrap()));
         Self { shim, to, from }

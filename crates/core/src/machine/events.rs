@@ -20,15 +20,25 @@ impl<D> Machine<D> {
         let suspect = matches!(self.state, State::Suspect(_));
         let Some(live) = self.state.live_mut() else { return Heard::OutOfPlace };
         let watched = suspect || live.unchecked || !live.resting();
-        let (answers, heard) = live.observe(Vitals { heard_at: vitals.heard_at.min(now), ..vitals });
+        let seen = live.observe(Vitals {
+            heard_at: vitals.heard_at.min(now),
+            abandoned_at: vitals.abandoned_at.map(|at| at.min(now)),
+            ..vitals
+        });
         self.accrue();
-        self.budget.earn_answers(&self.policy.budget, answers);
+        self.budget.earn_answers(&self.policy.budget, seen.answers);
         if matches!(self.state, State::Draining { .. }) {
             if vitals.in_flight == 0 {
                 self.end_drained();
             }
-        } else if heard && watched {
-            self.alive(now);
+        } else {
+            if seen.heard && watched {
+                self.alive(now);
+            }
+            // Callers cancel calls of healthy servers too: the line is suspect only if the probe goes unanswered.
+            if seen.abandoned {
+                self.overdue(now);
+            }
         }
         Heard::Taken
     }
@@ -101,7 +111,7 @@ impl<D> Machine<D> {
         match &mut self.state {
             // After sleep a check is planned already; a thousand cut streams must not make a thousand probes.
             State::Up(live) | State::Suspect(live) if !live.unchecked => {
-                if live.resting() {
+                if live.may_ask(now, &self.policy) {
                     live.pulse = Pulse::Asking { since: now };
                 }
                 self.suspect();
@@ -115,7 +125,7 @@ impl<D> Machine<D> {
     fn overdue(&mut self, now: Instant) -> bool {
         match &mut self.state {
             State::Up(live) | State::Suspect(live) => {
-                if live.resting() {
+                if live.may_ask(now, &self.policy) {
                     live.pulse = Pulse::Asking { since: now };
                 }
                 true
@@ -129,7 +139,7 @@ impl<D> Machine<D> {
         let live = matches!(self.state, State::Up(_) | State::Suspect(_));
         if live {
             if let Some(live) = self.state.live_mut() {
-                live.vitals.heard_at = now;
+                live.vitals = Vitals { heard_at: now, owed: false, abandoned_at: None, ..live.vitals };
             }
             self.alive(now);
         }

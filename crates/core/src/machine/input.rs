@@ -125,9 +125,14 @@ pub enum Asked {
 pub struct Vitals {
     /// Calls of callers that have no outcome yet.
     pub in_flight: u32,
-    /// Calls that the server has and whose caller went away, until their deadline. Nobody waits for them, but they may
-    /// be what it is busy with.
-    pub owed: u32,
+    /// Whether a caller cancelled a call that the server has, since the server was last heard. Nobody waits for that
+    /// call, but the server may be busy with it. Never set together with `exchanges`.
+    pub owed: bool,
+    /// The first give-up since the server was last heard, of a call that was older than every call still waited for.
+    /// A give-up behind an older call is not one: the server may be busy with the older call.
+    pub abandoned_at: Option<Instant>,
+    /// Whether every call has an exchange of its own, which the end of the generation does not cut (HTTP).
+    pub exchanges: bool,
     /// Requests *of callers* that this generation has answered. Our own traffic does not count.
     pub answered: u64,
     /// When anything was last heard from the server.
@@ -137,7 +142,7 @@ pub struct Vitals {
 impl Vitals {
     /// Whether the server may be busy with something.
     pub const fn busy(&self) -> bool {
-        self.in_flight > 0 || self.owed > 0
+        self.in_flight > 0 || self.owed
     }
 }
 

@@ -39,17 +39,34 @@ impl<D> Machine<D> {
         let Some(live) = self.state.live_mut() else { return };
         live.missed = live.missed.saturating_add(1);
         let silent = now.since(live.vitals.heard_at);
+        let abandoned = live.abandoned_until(&policy);
         if live.missed < policy.probe.failures {
             live.pulse = Pulse::Asking { since: now };
             self.suspect();
         } else if !live.vitals.busy() {
             self.end(Cause::concluded(Class::Silent, Conclusion::ProbesUnanswered));
+        } else if abandoned.is_some_and(|(_, end)| live.vitals.exchanges || end <= now) {
+            // The call that it would have to be busy with was given up, and those behind it wait for nothing. Calls with
+            // exchanges of their own lose nothing by the end of the generation.
+            self.end(Cause::concluded(Class::Silent, Conclusion::Abandoned));
         } else if silent >= policy.call.hang_after {
             self.end(Cause::concluded(Class::Silent, Conclusion::Hung));
         } else {
             // The server may be busy with what it was asked: never a reason to end a line, nor to count against it later.
             live.missed = 0;
             self.look_later(now);
+            self.time_the_last_probes(now, abandoned);
+        }
+    }
+
+    /// The last probes before the end of an abandoned generation begin so that they end with it.
+    fn time_the_last_probes(&mut self, now: Instant, abandoned: Option<(Instant, Instant)>) {
+        let worst = self.policy.probe.worst();
+        let Some((live, (last, _))) = self.state.live_mut().zip(abandoned) else { return };
+        if let Pulse::Resting { check_at } = &mut live.pulse
+            && *check_at + worst > last
+        {
+            *check_at = last.max(now);
         }
     }
 

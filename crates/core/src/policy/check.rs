@@ -49,7 +49,7 @@ fn rule(kept: bool, setting: &'static str, must: &'static str) -> Result<(), Inv
     if kept { Ok(()) } else { Err(Invalid { setting, must }) }
 }
 
-fn spans(s: &Settings) -> [(&'static str, Span); 23] {
+fn spans(s: &Settings) -> [(&'static str, Span); 25] {
     [
         ("dial.start", s.dial.start),
         ("dial.handshake", s.dial.handshake),
@@ -58,7 +58,9 @@ fn spans(s: &Settings) -> [(&'static str, Span); 23] {
         ("call.limit", s.call.limit),
         ("call.cap", s.call.cap),
         ("call.hang_after", s.call.hang_after),
+        ("call.abandoned_after", s.call.abandoned_after),
         ("call.wait_for_line", s.call.wait_for_line),
+        ("call.refusal_within", s.call.refusal_within),
         ("probe.keepalive", s.probe.keepalive),
         ("probe.timeout", s.probe.timeout),
         ("budget.uptime_per_token", s.budget.uptime_per_token),

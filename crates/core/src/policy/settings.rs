@@ -25,6 +25,8 @@ settings! {
     Settings {
         /// What the server keeps in its process.
         state: ServerState = ServerState::None,
+        /// What a refused session says about the call that was refused (HTTP).
+        session_refusal: SessionRefusal = SessionRefusal::Proof,
         /// Whether the user believes this server's tool annotations.
         trust_annotations: bool = false,
         /// Starting a generation.
@@ -71,8 +73,13 @@ settings! {
         cap: Span = Span::from_secs(600),
         /// With calls in flight and probes unanswered, silence for this long is a hang.
         hang_after: Span = Span::from_secs(1800),
+        /// After the first give-up of a call that no older one is waited for with, silence for this long, to probes
+        /// too, is a hang. Never shorter than the probes take.
+        abandoned_after: Span = Span::from_secs(60),
         /// How long a call waits for a generation that is being dialled.
         wait_for_line: Span = Span::from_secs(5),
+        /// HTTP: a refusal of the session that comes later than this after a request proves nothing about the call.
+        refusal_within: Span = Span::from_secs(1),
     }
 }
 
@@ -182,6 +189,18 @@ pub enum ServerState {
     None,
     /// A browser, a login, a working directory: nothing may cross from one generation to the next unseen.
     Process,
+}
+
+/// What a refused session says about the call that was refused.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "lowercase"))]
+pub enum SessionRefusal {
+    /// A prompt refusal that a ping confirms proves that the call was not executed: it is sent again.
+    #[default]
+    Proof,
+    /// It proves nothing: for servers that run a call, and deny its session right after.
+    Unknown,
 }
 
 impl BudgetPolicy {

@@ -15,7 +15,7 @@ type Variant = (&'static str, fn() -> Line);
 type Input = (&'static str, fn(&mut Line) -> String);
 
 /// A line in each state, and in each variant of a state that decides differently.
-const STATES: [Variant; 34] = [
+const STATES: [Variant; 37] = [
     ("idle", Line::new),
     ("idle, stopped a moment ago", || after(Line::up(), |line| line.command(Command::IdleStop))),
     ("dialing, at the gate", || after(Line::new(), Line::open)),
@@ -33,6 +33,15 @@ const STATES: [Variant; 34] = [
     ("suspect, idle", || after(Line::up(), |line| line.event(Event::Trouble))),
     ("suspect, idle, one probe missed", || after(Line::up(), |line| line.pass(secs(35)))),
     ("suspect, busy", || after(busy(), |line| line.event(Event::Trouble))),
+    ("up, given up", given_up),
+    ("suspect, given up, the last probe out", || given_up().later(secs(59))),
+    ("suspect, given up, over HTTP, the last probe out", || {
+        after(busy(), |line| {
+            line.vitals.exchanges = true;
+            line.give_up(true);
+        })
+        .later(secs(9))
+    }),
     ("draining", || after(busy(), |line| line.command(Command::Recycle))),
     ("ending, draining", || after(Line::up(), |line| held_up(line, Class::Exit))),
     ("ending, draining, planned", || after(Line::up(), |line| (line.obedient = false, line.redial()))),
@@ -61,7 +70,7 @@ const STATES: [Variant; 34] = [
     ("closed", || after(Line::new(), |line| line.command(Command::Close))),
 ];
 
-const INPUTS: [Input; 42] = [
+const INPUTS: [Input; 43] = [
     ("open", |line| asked(line, Command::Open)),
     ("redial", |line| asked(line, Command::Redial)),
     ("redial if this one", |line| asked(line, Command::RedialIf { seen: line.generation() })),
@@ -89,6 +98,7 @@ const INPUTS: [Input; 42] = [
     ("no reader", |line| heard(line, Event::NoReader)),
     ("gone", |line| heard(line, Event::Gone(None))),
     ("vitals: nothing in flight", |line| vitals(line, |vitals, _| vitals.in_flight = 0)),
+    ("vitals: a call was given up", |line| vitals(line, |vitals, now| vitals.abandoned_at = Some(now))),
     ("vitals: heard something", |line| vitals(line, |vitals, now| vitals.heard_at = now)),
     ("vitals: answered a caller", |line| vitals(line, |vitals, _| vitals.answered += 1)),
     ("lost: transport", |line| lost(line, Class::Transport)),
@@ -127,6 +137,10 @@ fn shaking() -> Line {
 
 fn busy() -> Line {
     after(Line::up(), |line| line.in_flight(2))
+}
+
+fn given_up() -> Line {
+    after(busy(), |line| line.give_up(true))
 }
 
 fn slept() -> Line {

@@ -14,6 +14,7 @@ fn the_defaults_are_those_of_the_catalogue() {
         (policy.call.limit, 300),
         (policy.call.cap, 600),
         (policy.call.hang_after, 1800),
+        (policy.call.abandoned_after, 60),
         (policy.call.wait_for_line, 5),
         (policy.probe.keepalive, 30),
         (policy.probe.timeout, 5),

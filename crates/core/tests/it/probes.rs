@@ -251,25 +251,6 @@ fn silence_earns_nothing() {
 }
 
 #[test]
-fn a_cancelled_call_may_still_be_what_the_server_is_busy_with() {
-    let mut line = Line::up();
-    line.vitals.owed = 1;
-    line.pass(secs(280));
-    assert_eq!((probes(&line), line.name()), (0, "up"), "the caller pressed escape; the server works on");
-    line.event(Event::Overdue);
-    line.pass(secs(10));
-    assert_eq!(line.name(), "suspect");
-    // Its deadline has passed: now it counts as idle, and has two probes like any other.
-    line.vitals.owed = 0;
-    let before = probes(&line);
-    line.obedient = false;
-    while line.name() != "ending" {
-        line.jump();
-    }
-    assert_eq!(probes(&line), before + 2);
-}
-
-#[test]
 fn trouble_on_a_suspect_line_probes_again_now() {
     let mut line = Line::up();
     line.in_flight(1);

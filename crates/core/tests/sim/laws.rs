@@ -31,6 +31,8 @@ pub struct Seen {
     pub woken_by_use: u64,
     pub state_lost: u64,
     pub survivors_read_on: u64,
+    pub abandoned: u64,
+    pub given_up_behind: u64,
     /// Sums for the laws below.
     pub calls: u64,
     pub charged: u64,
@@ -63,6 +65,8 @@ impl Seen {
         self.woken_by_use += other.woken_by_use;
         self.state_lost += other.state_lost;
         self.survivors_read_on += other.survivors_read_on;
+        self.abandoned += other.abandoned;
+        self.given_up_behind += other.given_up_behind;
         self.calls += other.calls;
         self.charged += other.charged;
         self.answered_by_server += other.answered_by_server;
@@ -93,6 +97,8 @@ impl Seen {
             ("woken by use", self.woken_by_use),
             ("state lost", self.state_lost),
             ("survivor read on", self.survivors_read_on),
+            ("abandoned", self.abandoned),
+            ("given up behind an older call", self.given_up_behind),
         ] {
             assert!(times > 0, "{what} never happened");
         }

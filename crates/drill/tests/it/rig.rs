@@ -123,3 +123,18 @@ async fn servers_get_the_descriptor_limit_that_was() {
     assert_eq!(soft, expected);
     in_time(line.close()).await;
 }
+
+#[tokio::test]
+async fn s32_a_healthy_server_does_not_wait_behind_twelve_that_never_answer() {
+    // As many turns as two cores have.
+    let rig = Rig::with_dials_at_once(4);
+    let silent = (0..12).map(|n| Server::stdio(format!("silent{n}"), ["sleep", "600"]).reaper(BADSERVER));
+    rig.set(silent.chain([named("zz", &[])]));
+    let line = rig.line("zz").unwrap();
+    let up = tokio::time::timeout(Duration::from_secs(6), line.ready()).await;
+    assert!(up.is_ok(), "twelve silent servers kept it waiting");
+    for silent in rig.held().iter().filter(|line| line.name() != "zz") {
+        assert_eq!(silent.status().state, "dialing", "{}", silent.name());
+    }
+    in_time(rig.shutdown(Duration::from_secs(20))).await;
+}

@@ -11,8 +11,8 @@ use linetender::session::Agent;
 use linetender_wire::{frame, queue};
 use tokio::sync::{mpsc, watch};
 
-use super::State;
 use super::acts::Act;
+use super::{BATCH, State};
 use crate::board::{Board, Door, Route, View};
 use crate::failed::{Failed, Full};
 use crate::gateway::{Gateway, Stay};
@@ -110,7 +110,7 @@ impl Mux {
     }
 
     async fn agent_said(&mut self, text: &Bytes) {
-        match frame::parse_all(text, self.limits) {
+        match frame::parse_at_most(text, self.limits, BATCH) {
             Ok(frames) => {
                 for frame in frames {
                     let acts = self.state.agent_said(&frame, &self.view);

@@ -92,6 +92,7 @@ impl Followed {
 
     pub(super) fn report(&self) -> LineReport {
         let (last, line) = (self.last(), self.line.upgrade());
+        let pid = line.as_ref().and_then(Line::pid);
         LineReport {
             server: self.server.clone(),
             state: last.status.state.to_owned(),
@@ -104,8 +105,9 @@ impl Followed {
             budget_millis: last.status.budget,
             budget_most_millis: self.budget_most,
             // What it waits for is no event: the line is asked.
-            next_try: line.as_ref().map_or_else(|| last.status.next_try(), |line| line.status().next_try()),
-            pid: line.and_then(|line| line.pid()),
+            next_try: line.map_or_else(|| last.status.next_try(), |line| line.status().next_try()),
+            health: last.status.health().map(|health| health.advice(pid)),
+            pid,
         }
     }
 

@@ -67,6 +67,9 @@ pub struct LineReport {
     /// When it is tried next; nothing while it serves.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_try: Option<String>,
+    /// What is wrong with a server that is up, in words: nothing heard from it, or no call answered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub health: Option<String>,
     /// The server's process, if it is one of this machine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pid: Option<i32>,

@@ -82,6 +82,12 @@ impl Broken {
         Self { phase, written, received: 0, proof, words: Redacted::head(&words.to_string(), SHOWN) }
     }
 
+    /// The same, where an earlier hop or try may have been executed.
+    #[must_use]
+    pub fn without_proof(self) -> Self {
+        Self { proof: None, ..self }
+    }
+
     /// What the core is told about the call.
     pub fn evidence(&self) -> Evidence {
         self.proof.map_or(Evidence::Nothing, Evidence::Shown)

@@ -2,6 +2,7 @@
 //! what is left for the generation is the session, the server's own stream, and the end.
 
 mod exchange;
+mod session;
 mod shared;
 mod stream;
 
@@ -43,6 +44,9 @@ pub struct Approach {
     pub sizes: Sizes,
     /// The times of a polite end.
     pub close: ClosePolicy,
+    /// The longest that a refusal of the session may take, after a request's last byte, and still show that the request
+    /// was not executed; `None` if no such refusal is believed.
+    pub refusal_within: Option<Duration>,
     /// Keeps streams of many lines from coming back in step.
     pub seed: u64,
 }

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use linetender_core::Proof;
+use linetender_core::{Evidence, Proof};
 use linetender_wire::http::{Endpoint, Phase, Pool, Settings, Surroundings, Waits};
 use tokio::time::timeout;
 
-use super::peer::{BODY, SOON, answer, listen, ok, pool, pool_with, post, read_request, server};
+use super::peer::{BODY, SOON, answer, listen, ok, pool, pool_with, post, read_request, server, spawn};
 
 #[tokio::test]
 async fn an_answer_comes_back_and_its_connection_is_used_again() {
@@ -275,6 +275,22 @@ async fn a_compressed_body_is_not_unfolded() {
         broken.phase == Phase::Head && broken.proof.is_none() && broken.to_string().contains("gzip"),
         "{broken}"
     );
+}
+
+#[tokio::test]
+async fn h20_what_a_redirect_leads_to_proves_nothing_about_who_redirected() {
+    let (listener, at) = listen().await;
+    let redirecting = spawn(async move {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        read_request(&mut stream).await.unwrap();
+        // It ran the call, and is gone: nothing listens at the second hop.
+        drop(listener);
+        let said = "HTTP/1.1 307 Temporary Redirect\r\nLocation: /x\r\nConnection: close\r\nContent-Length: 0\r\n\r\n";
+        answer(&mut stream, said).await;
+    });
+    let broken = timeout(SOON, pool(at).send(&post())).await.unwrap().unwrap_err();
+    redirecting.await.unwrap();
+    assert_eq!((broken.phase, broken.evidence()), (Phase::Connect, Evidence::Nothing), "{broken}");
 }
 
 #[tokio::test]

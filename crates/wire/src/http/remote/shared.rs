@@ -3,12 +3,13 @@
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use http::HeaderMap;
 use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
-use tokio::time::Instant;
 
+use super::session::Known;
 use super::{Approach, exchange};
 use crate::frame::{self, Limits, Message};
 use crate::handshake::Era;
@@ -28,51 +29,13 @@ pub(super) struct Spoken {
     pub(super) session: Option<SessionId>,
 }
 
-/// What is known of a session that somebody was refused by.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) enum Known {
-    /// Nobody has asked.
-    #[default]
-    Nothing,
-    /// What a ping found, and when it was over.
-    Found(Session, Instant),
-}
-
-/// What a ping says of a session.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) enum Session {
-    /// It was refused as an id-less 400: whoever was refused in the same way was not served either.
-    Refused,
-    /// It is gone, or has to be presumed so. That says nothing of any call.
-    Gone,
-    /// It was answered.
-    Lives,
-    /// Nothing that could be told from trouble on the way.
-    Silent,
-}
-
-impl Session {
-    /// A session that is over does not come back.
-    const fn is_over(self) -> bool {
-        matches!(self, Self::Refused | Self::Gone)
-    }
-}
-
-impl Known {
-    /// What is known, for somebody who asks at `now`: what lived may have died since.
-    pub(super) fn at(self, now: Instant) -> Option<Session> {
-        match self {
-            Self::Found(session, over) if session.is_over() || over >= now => Some(session),
-            Self::Found(..) | Self::Nothing => None,
-        }
-    }
-}
-
 pub(super) struct Shared {
     pub(super) pool: Pool,
     pub(super) limits: Limits,
     pub(super) listener: Arc<dyn Listener>,
     pub(super) seed: u64,
+    /// The longest that a refusal may take and still show that its call was not executed; `None` if none is believed.
+    pub(super) refusal_within: Option<Duration>,
     fixed: HeaderMap,
     events: mpsc::Sender<Event>,
     spoken: Mutex<Spoken>,
@@ -102,6 +65,7 @@ impl Shared {
             limits: Limits { length: sizes.message as usize, depth: sizes.depth.into() },
             listener,
             seed: approach.seed,
+            refusal_within: approach.refusal_within,
             fixed: approach.headers,
             events,
             spoken: Mutex::new(Spoken { era: Era::Legacy, version: None, session: None }),
@@ -127,6 +91,11 @@ impl Shared {
     /// Something came from the server.
     pub(super) async fn heard(&self) {
         self.listener.heard();
+        self.begun().await;
+    }
+
+    /// Something came from where the server should be: a dial has got that far.
+    pub(super) async fn begun(&self) {
         if self.first.swap(false, Ordering::Relaxed) {
             self.tell(Event::FirstByte).await;
         }

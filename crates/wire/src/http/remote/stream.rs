@@ -10,8 +10,9 @@ use linetender_core::{Evidence, Span};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
-use super::exchange;
-use super::shared::{Session, Shared, Spoken};
+use super::exchange::{self, Replied};
+use super::session::{self, Session};
+use super::shared::{Shared, Spoken};
 use crate::frame::{self, Frame, Message};
 use crate::handshake::Era;
 use crate::http::headers;
@@ -70,7 +71,7 @@ pub(super) async fn answers(
             Ok((Call::Stream, _, Some(response))) => {
                 ended = read(shared, Some((asked, id)), response.body, &mut place).await;
             }
-            Ok((_, Line::SessionGone { .. }, _)) => break,
+            Ok((_, Line::SessionDoubted { .. }, _)) => break,
             Ok(_) => {}
             Err(broken) => ended = Ended::Broken(broken),
         }
@@ -79,7 +80,7 @@ pub(super) async fn answers(
         Ended::Answered => return,
         Ended::Broken(broken) => {
             // Whatever broke on a later try, the request itself had been written.
-            exchange::broke(shared, id, &Broken { proof: None, ..broken.clone() });
+            exchange::broke(shared, id, &broken.clone().without_proof());
             if !exchange::is_stream(asked) {
                 shared.tell(Event::Trouble(broken.seen())).await;
             }
@@ -178,7 +179,7 @@ async fn open(
     let ours = headers::stream_headers(spoken.version.as_deref(), spoken.session.as_ref(), last_id);
     let request = exchange::request(shared, Method::GET, ours, Bytes::new(), None);
     let response = shared.pool.send(&request).await?;
-    let (verdict, response) = exchange::read(shared, spoken, Asked::Stream, response).await?;
+    let Replied { verdict, response, .. } = exchange::read(shared, spoken, Asked::Stream, response).await?;
     Ok((verdict.call, verdict.line, response))
 }
 
@@ -214,9 +215,9 @@ pub(super) async fn own(shared: Arc<Shared>, opened: oneshot::Sender<()>) -> Opt
                 }
                 read(&shared, None, response.body, &mut place).await;
             }
-            Ok((_, Line::SessionGone { .. }, _)) => {
-                match exchange::look_for(&shared, &spoken).await {
-                    Session::Refused | Session::Gone => {
+            Ok((_, Line::SessionDoubted { .. }, _)) => {
+                match session::look_for(&shared, &spoken).await {
+                    Session::Refused { .. } | Session::Gone => {
                         shared.lost(Seen::SessionLost).await;
                         return None;
                     }

@@ -1,0 +1,175 @@
+//! A writer that nobody waits for: one thread writes, and a bounded queue stands before it.
+//!
+//! Whoever reads our stderr may be gone, may never read, or may have a full disk. None of that may reach the tasks that
+//! run lines: a message that does not fit is dropped and counted, and the count is written once writing works again.
+//! The descriptor's flags stay as they are, since other processes share it.
+
+use std::fs::File;
+use std::io;
+use std::mem;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::path::PathBuf;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::Errno;
+
+/// The most bytes that wait to be written. As many again may be with the thread.
+const QUEUED: usize = 1 << 20;
+
+/// Where the bytes go.
+pub(crate) enum Target {
+    Stderr,
+    File(File),
+    /// A FIFO that nobody reads yet: opening it waits for a reader, so the thread does it.
+    Fifo(PathBuf),
+}
+
+/// The way to the thread. Cheap to clone; writing to it never blocks and never fails.
+#[derive(Clone)]
+pub(crate) struct Writer(Arc<Shared>);
+
+struct Shared {
+    queue: Mutex<Queue>,
+    /// There is something to write.
+    filled: Condvar,
+    /// Everything was written, or could not be.
+    done: Condvar,
+}
+
+#[derive(Default)]
+struct Queue {
+    messages: Vec<Vec<u8>>,
+    bytes: usize,
+    /// Messages that found no room since the thread last looked.
+    dropped: u64,
+    state: State,
+}
+
+#[derive(Default)]
+enum State {
+    #[default]
+    Idle,
+    Writing,
+    /// There is no thread: the system had none to give.
+    Dead,
+}
+
+impl Writer {
+    /// Starts the thread.
+    pub(crate) fn start(target: Target) -> Self {
+        let shared =
+            Arc::new(Shared { queue: Mutex::default(), filled: Condvar::new(), done: Condvar::new() });
+        let writer = Self(Arc::clone(&shared));
+        let work = move || shared.write_to(target);
+        if std::thread::Builder::new().name("log".into()).spawn(work).is_err() {
+            writer.0.queue().state = State::Dead;
+        }
+        writer
+    }
+
+    /// Hands over one message, whole lines of text.
+    pub(crate) fn push(&self, message: &[u8]) {
+        let mut queue = self.0.queue();
+        if queue.bytes + message.len() > QUEUED || matches!(queue.state, State::Dead) {
+            queue.dropped += 1;
+        } else {
+            queue.bytes += message.len();
+            queue.messages.push(message.to_vec());
+        }
+        self.0.filled.notify_one();
+    }
+
+    /// Waits until everything was written, but not longer than this.
+    pub(crate) fn flush(&self, limit: Duration) {
+        let under_way = |queue: &mut Queue| match queue.state {
+            State::Idle => !queue.messages.is_empty() || queue.dropped > 0,
+            State::Writing => true,
+            State::Dead => false,
+        };
+        drop(self.0.done.wait_timeout_while(self.0.queue(), limit, under_way));
+    }
+}
+
+impl io::Write for Writer {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.push(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Shared {
+    fn queue(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The thread.
+    fn write_to(&self, target: Target) {
+        let stderr = io::stderr();
+        let file = match target {
+            Target::Stderr => None,
+            Target::File(file) => Some(file),
+            Target::Fifo(path) => match File::options().append(true).open(path) {
+                Ok(file) => Some(file),
+                Err(_) => return self.queue().state = State::Dead,
+            },
+        };
+        // Not through `Stderr`: its lock would be held for as long as a write blocks.
+        let to = file.as_ref().map_or_else(|| stderr.as_fd(), File::as_fd);
+        let mut lost = 0;
+        loop {
+            let (messages, dropped) = self.next();
+            lost = tell(to, lost);
+            for message in messages {
+                lost += u64::from(write_all(to, &message).is_err());
+            }
+            // They came after what was just written.
+            if dropped > 0 {
+                lost = tell(to, lost + dropped);
+            }
+        }
+    }
+
+    /// Waits for the next messages; how many were dropped after them.
+    fn next(&self) -> (Vec<Vec<u8>>, u64) {
+        let mut queue = self.queue();
+        queue.state = State::Idle;
+        self.done.notify_all();
+        let is_empty = |queue: &mut Queue| queue.messages.is_empty() && queue.dropped == 0;
+        let mut queue = self.filled.wait_while(queue, is_empty).unwrap_or_else(PoisonError::into_inner);
+        queue.state = State::Writing;
+        queue.bytes = 0;
+        (mem::take(&mut queue.messages), mem::take(&mut queue.dropped))
+    }
+}
+
+/// Says how many messages were lost; how many are still untold.
+fn tell(to: BorrowedFd<'_>, lost: u64) -> u64 {
+    if lost == 0 {
+        return 0;
+    }
+    let notice = format!("linetender: {lost} log messages dropped: the log could not be written\n");
+    if write_all(to, notice.as_bytes()).is_ok() { 0 } else { lost }
+}
+
+fn write_all(to: BorrowedFd<'_>, mut bytes: &[u8]) -> Result<(), Errno> {
+    while !bytes.is_empty() {
+        match rustix::io::write(to, bytes) {
+            Ok(0) => return Err(Errno::IO),
+            Ok(written) => bytes = &bytes[written..],
+            Err(Errno::INTR) => {}
+            // Somebody else made it not block: only this thread waits for its reader.
+            Err(Errno::AGAIN) => drop(poll(&mut [PollFd::new(&to, PollFlags::OUT)], None)),
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;
