@@ -16,7 +16,7 @@ pub const ROWS: &[&str] = &[
     "S01", "S02", "S03", "S04", "S05", "S06", "S07", "S08", "S09", "S10", "S11", "S12", "S13", "S14", "S15",
     "S16", "S17", "S18", "S19", "S20", "S21", "S22", "S23", "S24", "S25", // stdio
     "H01", "H02a", "H02b", "H03", "H04", "H05", "H06", "H07", "H08", "H09", "H10", "H11", "H12", "H13",
-    "H14", "H15", "H16", "H17", // HTTP
+    "H14", "H15", "H16", "H17", "H18", "H19", "H20", "H21", "H22", "H23", "H24", "H25", "H26", // HTTP
     "A01", "A02", "A03", "A04", "A05", // auth
     "O01", "O02", "O03", "O04", "O05", "O06", // overload and the machine
     "G01", "G02", "G03", "G04", // gateway
@@ -157,6 +157,8 @@ pub enum Broken {
     Missing,
     /// It says why, and exits.
     Exits,
+    /// It is no MCP server: it writes back what it reads.
+    Echoes,
     /// Nobody listens at its address.
     Down,
 }

@@ -92,6 +92,7 @@ impl Dial {
         };
         let Some(turn) = turn else { return };
         tell(DialNews::Started).await;
+        linetender_wire::test_hooks::point("dial");
         let reach = match self.reach() {
             Ok(reach) => reach,
             Err(seen) => return tell(DialNews::Failed(seen)).await,
@@ -266,6 +267,9 @@ impl Link {
         match answer.await {
             Ok(Reply::Answer(_) | Reply::Unusable(_)) => Probed::Alive,
             Ok(Reply::Lost(Lost { seen: Some(seen), .. })) if seen.is_local() => Probed::Unsent,
+            Ok(Reply::Lost(Lost { seen: Some(seen), .. })) if matches!(*seen, Seen::Refused { .. }) => {
+                Probed::Refused
+            }
             Ok(Reply::Lost(_)) | Err(_) => Probed::Silent,
         }
     }
@@ -275,6 +279,8 @@ impl Link {
 pub(crate) enum Probed {
     Alive,
     Silent,
+    /// Nobody listens at its address.
+    Refused,
     /// This machine could not ask, which says nothing about the server.
     Unsent,
 }

@@ -362,10 +362,14 @@ impl Ledger {
     }
 
     fn hear_frame(&self, frame: Frame) {
+        // Only clients say these. Before anything else was heard, it is our own question that comes back (`cat`).
+        if matches!(frame.message(), Message::Request { method: "initialize" | "server/discover", .. })
+            && !self.spoke.load(Ordering::Relaxed)
+        {
+            return self.no_server(ECHO);
+        }
         self.spoke.store(true, Ordering::Relaxed);
         match frame.message() {
-            // Only clients say these: it is our own question that comes back (`cat`).
-            Message::Request { method: "initialize" | "server/discover", .. } => self.no_server(ECHO),
             Message::Request { id, method: "ping", .. } => drop(self.tell(frame::reply(id, "{}"))),
             Message::Request { id, .. } => {
                 let id = id.to_owned();

@@ -452,7 +452,7 @@ async fn a_server_of_a_reaper_that_died_before_it_told_of_it_is_found() {
     let mut early = launch(&["cat"]);
     early.reaper = Reaper::Binary(reaper);
     let mut server = start(&early);
-    assert!(matches!(server.end().await, Event::Lost(Seen::NoReaper { .. })));
+    assert_eq!(server.end().await, Event::Lost(Seen::ReaperDied));
     let pid = std::fs::read_to_string(pid).unwrap().trim().parse().unwrap();
     assert!(!lives(pid), "the server was there when its end was told");
     server.child.kill();

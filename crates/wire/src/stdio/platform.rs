@@ -6,6 +6,7 @@ use std::io;
 use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::BytesMut;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -20,7 +21,10 @@ use super::child::{Child, Launch};
 use super::local::exit_of;
 use super::remains::{self, Remains};
 use crate::seam::{Event, Listener};
-use crate::seen::Seen;
+use crate::seen::{Exit, Seen};
+
+/// How long a process that has closed our socket may take to end. What goes on without it is no reaper.
+const ENDS: Duration = Duration::from_secs(1);
 
 /// Where processes run.
 pub trait Platform: Send + Sync + 'static {
@@ -41,9 +45,10 @@ pub trait Platform: Send + Sync + 'static {
     fn clear_session(&mut self) -> impl Future<Output = ()> + Send {
         async {}
     }
-    /// What can be said of a program that was started as the reaper and never spoke. Ends it, if it has not ended.
-    fn no_reaper(&mut self) -> impl Future<Output = String> + Send {
-        async { "it ended before it said anything".to_owned() }
+    /// What can be said of a program that was started as the reaper and never spoke: `None` if it was killed, and may well
+    /// have been one. Ends it, if it has not ended.
+    fn no_reaper(&mut self) -> impl Future<Output = Option<String>> + Send {
+        async { None }
     }
     /// Returns when nothing is left of the reaper.
     fn reaper_gone(&mut self) -> impl Future<Output = ()> + Send;
@@ -133,16 +138,21 @@ impl Platform for System {
         }
     }
 
-    async fn no_reaper(&mut self) -> String {
-        let Some((process, program)) = &mut self.0 else { return "there is none".into() };
+    async fn no_reaper(&mut self) -> Option<String> {
+        let (process, program) = self.0.as_mut()?;
         let program = program.display();
-        let _ = process.start_kill();
-        match process.wait().await.ok().map(exit_of) {
-            Some(exit) => format!(
-                "{program} {exit} before it became a reaper: does it call `reaper::run_if_asked` first in `main`?"
-            ),
-            None => format!("{program} ended before it became a reaper"),
+        if matches!(process.try_wait(), Ok(None)) && tokio::time::timeout(ENDS, process.wait()).await.is_err()
+        {
+            let _ = process.start_kill();
+            return Some(format!("{program} runs, but not as a reaper"));
         }
+        let exit = process.wait().await.map_or(Exit::Status(0), exit_of);
+        if matches!(exit, Exit::Signal(9 | 15)) {
+            return None;
+        }
+        Some(format!(
+            "{program} {exit} before it became a reaper: does it call `reaper::run_if_asked` first in `main`?"
+        ))
     }
 
     async fn reaper_gone(&mut self) {
