@@ -76,12 +76,17 @@ pub enum Seen {
         /// How.
         exit: Option<Exit>,
     },
-    /// It could not be reached, or an exchange with it broke.
+    /// It could not be reached.
     Unreachable {
         /// How.
         words: Redacted,
         /// It cannot be reached as it is configured: a bad address, a bad certificate, a redirect elsewhere.
         config: bool,
+    },
+    /// It was reached, and then an exchange with it broke: while the request was written, or before all of its response came.
+    Broken {
+        /// Where and how.
+        words: Redacted,
     },
     /// Its address refused a connection: nobody listens there now.
     Refused {
@@ -175,6 +180,7 @@ impl Seen {
             Self::Unreachable { config: false, .. }
             | Self::Refused { .. }
             | Self::NoSuchHost { .. }
+            | Self::Broken { .. }
             | Self::Http { .. } => Class::Transport,
             Self::Unusable { .. } => Class::Protocol,
             Self::SessionLost | Self::SessionNeverKnown => Class::SessionLost,
@@ -229,6 +235,7 @@ impl fmt::Display for Seen {
             Self::Unreachable { words, .. } | Self::Refused { words } | Self::NoSuchHost { words } => {
                 write!(f, "the server cannot be reached: {words}")
             }
+            Self::Broken { words } => write!(f, "the exchange with the server broke: {words}"),
             Self::Http { status, words } if words.is_empty() => {
                 write!(f, "the server answered HTTP {status}")
             }
@@ -408,6 +415,11 @@ mod tests {
                 Seen::Unreachable { words: text("TLS: bad"), config: true },
                 Class::Config,
                 "the server cannot be reached: TLS: bad",
+            ),
+            (
+                Seen::Broken { words: text("response: connection reset") },
+                Class::Transport,
+                "the exchange with the server broke: response: connection reset",
             ),
             (
                 Seen::Refused { words: text("connect: refused") },
