@@ -1,5 +1,6 @@
 //! A shim or a gateway as a holder: its journal and its socket. Neither may keep an agent from its server.
 
+use std::process::ExitCode;
 use std::time::Duration;
 
 use linetender::Redacted;
@@ -64,6 +65,18 @@ pub(crate) const fn why(ended: Ended) -> &'static str {
         Ended::AgentGone => "the agent went",
         Ended::AgentDeaf => "the agent could not be written to",
         Ended::Stopped => "it was told to stop",
+        Ended::Broken => "internal error",
+    }
+}
+
+/// What whoever started us is told of a session's end.
+pub(crate) fn code(ended: Ended) -> ExitCode {
+    match ended {
+        Ended::AgentGone | Ended::AgentDeaf | Ended::Stopped => ExitCode::SUCCESS,
+        Ended::Broken => {
+            crate::log::say("linetender: stopped by an internal error; open requests were answered with it");
+            ExitCode::FAILURE
+        }
     }
 }
 

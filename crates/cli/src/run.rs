@@ -42,13 +42,13 @@ pub(crate) fn run(args: &args::Run) -> ExitCode {
         }
     };
     let memory = if args.no_memory { None } else { memory() };
-    let signal = runtime.block_on(async {
+    let code = runtime.block_on(async {
         let holder = hold::begin("run", Some(server.name()), keep);
         serve(server, memory, &holder).await
     });
     // Reading from stdin may still block a thread; nothing is left to wait for.
     runtime.shutdown_background();
-    signal.map_or(ExitCode::SUCCESS, |signal| ExitCode::from(128 + signal))
+    code
 }
 
 /// The server that was meant: an address, or a command. If it cannot be meant, a sentence that says what to do.
@@ -86,8 +86,8 @@ fn memory() -> Option<Memory> {
     Memory::open(folder).inspect_err(|error| tracing::warn!(%error, "nothing is remembered")).ok()
 }
 
-/// Serves the agent until it goes. If somebody else wanted it to end, which signal said so.
-async fn serve(server: Server, memory: Option<Memory>, holder: &Holder) -> Option<u8> {
+/// Serves the agent until it goes, or a signal says so.
+async fn serve(server: Server, memory: Option<Memory>, holder: &Holder) -> ExitCode {
     let (mut signals, stop) = (Signals::listen(), Notify::new());
     let mut signal = None;
     let rig = memory.into_iter().fold(Rig::new().held_by(holder), Rig::remembering);
@@ -105,17 +105,17 @@ async fn serve(server: Server, memory: Option<Memory>, holder: &Holder) -> Optio
         // Whoever asks again does not want to wait: the reapers clean up.
         signals.next().await;
     };
-    let why = tokio::select! {
+    let (why, code) = tokio::select! {
         ended = serve => {
             tracing::info!(?ended, "session");
-            hold::why(ended)
+            (hold::why(ended), hold::code(ended))
         }
         () = asked_twice => {
             tracing::warn!("stopped at once");
-            "it was told to stop at once"
+            ("it was told to stop at once", ExitCode::SUCCESS)
         }
     };
     holder.end(why, hold::LAST_ENTRY).await;
     drop(borrowed);
-    signal
+    signal.map_or(code, |signal| ExitCode::from(128 + signal))
 }

@@ -137,7 +137,7 @@ async fn agents(args: &args::Serve, gateway: &Gateway, stop: oneshot::Receiver<(
         };
         drop(borrowed);
         tracing::info!(?ended, "session");
-        return Over { code: ExitCode::SUCCESS, why: hold::why(ended) };
+        return Over { code: hold::code(ended), why: hold::why(ended) };
     }
     let listen = gateway.settings().listen;
     let listener = match TcpListener::bind(listen).await {

@@ -82,6 +82,6 @@ pub use policy::{
     ProbePolicy, RetryPolicy, ServerState, SessionRefusal, Settings,
 };
 pub use record::{Extent, Late, Method, Phase, Record, RecordStep, Safety};
-pub use resend::{Declared, Next, Rules};
+pub use resend::{Declared, Next, Obstacle, Rules, TRIES_MOST};
 pub use retry::RetryBudget;
 pub use time::{Instant, Span};

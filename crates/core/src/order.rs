@@ -61,6 +61,11 @@ impl Walk {
         Self { generation: Generation::NONE, step: Step::Forget }
     }
 
+    /// For a line whose generations up to this one are forgotten.
+    pub const fn after(generation: Generation) -> Self {
+        Self { generation, step: Step::Forget }
+    }
+
     /// An effect is done.
     ///
     /// # Errors

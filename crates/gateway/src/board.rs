@@ -77,6 +77,11 @@ impl Berth {
         self.entry.server == entry.server && self.entry.scope == entry.scope
     }
 
+    /// Whether it is the same server, and shows the same of it: a reload makes others of all of them.
+    fn shows_as(&self, other: &Self) -> bool {
+        self.number == other.number && self.entry == other.entry
+    }
+
     fn is_up(&self) -> bool {
         matches!(self.line.status().state, "up" | "suspect" | "draining")
     }
@@ -106,7 +111,7 @@ impl Board {
 
     /// What was seen at the own address of this very server.
     fn view_of(&self, berth: &Arc<Berth>) -> Option<&View> {
-        let of = |view: &&Arc<View>| view.routes.iter().any(|route| Arc::ptr_eq(&route.berth, berth));
+        let of = |view: &&Arc<View>| view.routes.iter().any(|route| route.berth.shows_as(berth));
         self.each.iter().find(of).map(|view| &**view)
     }
 
@@ -174,7 +179,7 @@ impl View {
 
     /// What this server, under these names, added to the offer.
     fn part(&self, route: &Route) -> Option<&Arc<Part>> {
-        let same = |one: &Route| Arc::ptr_eq(&one.berth, &route.berth) && one.naming == route.naming;
+        let same = |one: &Route| one.berth.shows_as(&route.berth) && one.naming == route.naming;
         self.routes.iter().position(same).and_then(|at| self.parts.get(at))
     }
 

@@ -98,6 +98,11 @@ impl Failed {
         Self::under_way("the server was taken away while it worked on this", "never")
     }
 
+    /// The task that carried it panicked.
+    pub(crate) fn broken() -> Self {
+        Self::under_way("internal error (the task of this agent panicked)", "now")
+    }
+
     fn under_way(cause: &str, next_try: &'static str) -> Self {
         let before = Self::before(7005, cause, next_try);
         Self { phase: "under way", ran: Ran::Unknown, ..before }

@@ -141,6 +141,7 @@ impl Gateway {
                     let before = of.board.borrow().clone();
                     Board::of(&berths, &of.settings, Some(&before))
                 });
+                // One that cannot be made is made at the next change; the others go on being seen.
                 let Ok(made) = made.await else { continue };
                 inner.board.send_if_modified(|board| {
                     // Whoever applied another config meanwhile has made a board of other servers.

@@ -265,6 +265,13 @@ impl State {
         told.into_iter().chain(self.gone()).collect()
     }
 
+    /// The task that carries this panicked: every open request is told.
+    pub(crate) fn broken(&mut self) -> Vec<Act> {
+        let (modern, failed) = (self.is_modern(), Failed::broken());
+        let told = |(id, running): (Box<str>, Running)| Act::Tell(failed.reply(&id, &running.method, modern));
+        self.running.drain().map(told).collect()
+    }
+
     /// The agent is gone, and wants no answers any more.
     pub(crate) fn gone(&mut self) -> Vec<Act> {
         let cancel = |(id, running): (Box<str>, Running)| {

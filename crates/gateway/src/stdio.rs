@@ -37,7 +37,7 @@ where
                 text = from.recv() => text,
                 Some(text) = refused.recv() => Some(text),
             };
-            let Some(text) = text else { return Ended::Stopped };
+            let Some(text) = text else { return Ended::Broken };
             let mut line = Vec::with_capacity(text.len() + 1);
             line.extend_from_slice(&frame::one_line(text));
             line.push(b'\n');
@@ -82,7 +82,7 @@ async fn read(
                 Item::Noise(_) => true,
             };
             if !taken {
-                return Ended::Stopped;
+                return Ended::Broken;
             }
         }
         if !open {

@@ -115,7 +115,9 @@ impl Audience {
         if let Some(agent) = &seats.alone {
             return usize::from(missed(&agent));
         }
-        let listeners = seats.many.values().filter(|seat| seat.wants(method, params));
+        // Read once, however many agents there are.
+        let about = About::of(method, params);
+        let listeners = seats.many.values().filter(|seat| seat.wants(&about));
         listeners.map(|seat| &seat.agent).filter(missed).count()
     }
 }
@@ -151,27 +153,42 @@ impl Seats {
     }
 }
 
-impl Seat {
-    fn wants(&self, method: &str, params: Option<&str>) -> bool {
+/// What a notification is about, as far as agents choose by it.
+enum About {
+    Resource(String),
+    /// A log message, by its place in [`LEVELS`], if it has one.
+    Message(Option<usize>),
+    /// Nobody knows whose it is.
+    Unknown,
+}
+
+impl About {
+    fn of(method: &str, params: Option<&str>) -> Self {
         #[derive(Default, serde::Deserialize)]
         #[serde(default)]
-        struct About {
+        struct Read {
             uri: String,
             level: String,
         }
-        let about = || params.and_then(|params| serde_json::from_str(params).ok()).unwrap_or_default();
+        let read =
+            || -> Read { params.and_then(|params| serde_json::from_str(params).ok()).unwrap_or_default() };
         match method {
-            UPDATED => {
-                let About { uri, .. } = about();
-                self.resources.contains(&uri)
-            }
+            UPDATED => Self::Resource(read().uri),
             "notifications/message" => {
-                let About { level, .. } = about();
-                let place = LEVELS.iter().position(|known| *known == level);
-                self.level.is_some_and(|least| place.is_none_or(|place| place >= least))
+                let level = read().level;
+                Self::Message(LEVELS.iter().position(|known| *known == level))
             }
-            // Nobody knows whose it is.
-            _ => false,
+            _ => Self::Unknown,
+        }
+    }
+}
+
+impl Seat {
+    fn wants(&self, about: &About) -> bool {
+        match about {
+            About::Resource(uri) => self.resources.contains(uri),
+            About::Message(place) => self.level.is_some_and(|least| place.is_none_or(|place| place >= least)),
+            About::Unknown => false,
         }
     }
 }

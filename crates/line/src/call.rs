@@ -147,10 +147,12 @@ impl Call<'_> {
         let _seat = self.seat(&record, time.of_a_try(arrived)).await?;
         let mut earlier: Option<Earlier> = None;
         let mut permit = Permit::Free;
+        let mut patience = None;
         loop {
             let until = time.of_a_try(shared.clock.now());
             let bound = Bound::after(earlier.as_ref(), policy.state);
-            let admitted = self.admit(&record, until, bound).await?;
+            let held = patience.map_or(until, |patience| until.min(patience));
+            let admitted = self.admit(&record, held, bound).await?;
             let link = match (admitted, earlier.take()) {
                 (Some(link), None) => link,
                 (Some(link), Some(_)) if self.permits(&mut permit, &link, until).await => link,
@@ -170,6 +172,13 @@ impl Call<'_> {
                     return Err(self.error(kind, "with the server", cause, &record));
                 }
                 Try::Lost(lost) => lost,
+            };
+            // However often it is refused, it waits for the line only once.
+            patience = match lost.record.delivery() {
+                Some(Delivery::NotExecuted(_)) => {
+                    patience.or_else(|| Some(shared.clock.now() + policy.call.wait_for_line))
+                }
+                _ => None,
             };
             match self.after_loss(&link, &lost, time.of_a_try(shared.clock.now())).await {
                 Some(again) => {
@@ -303,7 +312,9 @@ impl Call<'_> {
         if self.shared.inbox.send(Inbox::Knock(reply)).await.is_err() {
             return closed;
         }
-        told.await.unwrap_or(closed)
+        // A tender that panicked has not answered, and the line lives on.
+        let waits = Admission::Refuse { why: Refusal::Waiting, next: linetender_core::NextTry::Underway };
+        told.await.unwrap_or(if self.shared.inbox.is_closed() { closed } else { waits })
     }
 
     /// One try on one generation.

@@ -78,6 +78,7 @@ impl Dial {
         // Waiting for a turn is neither start time nor failure.
         let Some(turn) = self.gate.turn(self.generation.number() > 1).await else { return };
         tell(DialNews::Started).await;
+        linetender_wire::test_hooks::point("dial");
         let reach = match self.reach() {
             Ok(reach) => reach,
             Err(seen) => return tell(DialNews::Failed(seen)).await,
@@ -252,6 +253,9 @@ impl Link {
         match answer.await {
             Ok(Reply::Answer(_) | Reply::Unusable(_)) => Probed::Alive,
             Ok(Reply::Lost(Lost { seen: Some(seen), .. })) if seen.is_local() => Probed::Unsent,
+            Ok(Reply::Lost(Lost { seen: Some(seen), .. })) if matches!(*seen, Seen::Refused { .. }) => {
+                Probed::Refused
+            }
             Ok(Reply::Lost(_)) | Err(_) => Probed::Silent,
         }
     }
@@ -261,6 +265,8 @@ impl Link {
 pub(crate) enum Probed {
     Alive,
     Silent,
+    /// Nobody listens at its address.
+    Refused,
     /// This machine could not ask, which says nothing about the server.
     Unsent,
 }

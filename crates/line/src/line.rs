@@ -32,6 +32,9 @@ pub(crate) use weak::WeakLine;
 /// How many events a slow listener may lag behind.
 const EVENTS_KEPT: usize = 256;
 
+/// How often a tender is asked to close, if it does not answer.
+const CLOSE_ASKED: u32 = 3;
+
 /// A supervised connection to one server. Cheap to clone; the server ends when the last clone is dropped.
 #[derive(Clone)]
 pub struct Line {
@@ -350,7 +353,12 @@ impl Line {
 
     /// Ends it. Nothing of the server is left when this returns.
     pub async fn close(&self) {
-        self.ask(Command::Close).await;
+        for _ in 0..CLOSE_ASKED {
+            // A tender that panicked over it has not answered, and is asked again.
+            if self.ask(Command::Close).await.is_some() || self.shared.inbox.is_closed() {
+                break;
+            }
+        }
         self.wait_for(|status| status.state == "closed").await;
     }
 
@@ -450,10 +458,11 @@ impl Line {
         matches!(&self.shared.server.hello, Hello::Agent(said) if hello == Some(&**said))
     }
 
-    /// Somebody wants to hear of a resource, in this generation and every one that follows.
-    pub(crate) fn subscribe(&self, uri: &str) {
-        let params = self.shared.wishes.subscribe(uri);
+    /// Somebody wants to hear of a resource, in this generation and every one that follows; whether there is room for it.
+    pub(crate) fn subscribe(&self, uri: &str) -> bool {
+        let Some(params) = self.shared.wishes.subscribe(uri) else { return false };
         self.wish("resources/subscribe", params);
+        true
     }
 
     /// Nobody wants to any more.

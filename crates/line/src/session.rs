@@ -9,6 +9,7 @@ mod backlog;
 mod bridge;
 mod ends;
 mod hear;
+mod panics;
 mod questions;
 mod recall;
 mod replies;
@@ -22,9 +23,9 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use bytes::Bytes;
-use linetender_wire::frame;
+use linetender_wire::frame::{self, Frame};
 use linetender_wire::handshake::{Era, Eras, Greeting, Hello};
-use linetender_wire::queue;
+use linetender_wire::{caught, queue};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{broadcast, mpsc};
 use tokio::task::{AbortHandle, JoinSet};
@@ -77,6 +78,8 @@ pub enum Ended {
     AgentDeaf,
     /// Somebody wanted it to end.
     Stopped,
+    /// The session's own code panicked. Every open request was told.
+    Broken,
 }
 
 /// An agent's end of a session in this process. Dropping it ends the session.
@@ -173,6 +176,8 @@ struct Session {
     open: Option<Open>,
     /// Questions that calls of the agent's have for it.
     rounds: (mpsc::Sender<Round>, mpsc::Receiver<Round>),
+    /// What the agent said last: if it is a request and its handling panics, it still has to be answered.
+    heard: Option<Frame>,
 }
 
 /// The line, once the agent has said who it is.
@@ -200,18 +205,32 @@ impl Session {
     fn new(on: On, to_agent: queue::Sender<Bytes>) -> Self {
         let rounds = mpsc::channel(TO_AGENT);
         let (tasks, running) = (JoinSet::new(), HashMap::new());
-        Self { on, to_agent, tasks, running, sweep_at: SPARE_TASKS, backlog: None, open: None, rounds }
+        let (sweep_at, backlog) = (SPARE_TASKS, None);
+        Self { on, to_agent, tasks, running, sweep_at, backlog, open: None, rounds, heard: None }
     }
 
     async fn run(mut self, mut agent: impl Says, stop: impl Future<Output = ()>) -> Ended {
+        let mut stop = std::pin::pin!(stop);
+        let ended = caught(self.converse(&mut agent, stop.as_mut())).await.unwrap_or(Ended::Broken);
+        if ended == Ended::Broken {
+            let _ = tokio::time::timeout(LAST_WORDS, self.tell_of_panic()).await;
+        }
+        self.end(ended, stop).await;
+        ended
+    }
+
+    async fn converse(
+        &mut self,
+        agent: &mut impl Says,
+        mut stop: Pin<&mut impl Future<Output = ()>>,
+    ) -> Ended {
         let policy = match &self.on {
             On::Own(server, _) => server.policy.settings().limits,
             On::Shared(line, _) => line.policy().limits,
         };
         let waiting = if self.backlog.is_some() { WAITING_BYTES / WAITING_COSTS } else { 0 };
         let most_tasks = usize::from(policy.in_flight) + usize::from(policy.queue) + SPARE_TASKS + waiting;
-        let mut stop = std::pin::pin!(stop);
-        let ended = loop {
+        loop {
             let said = async {
                 match &mut self.open {
                     Some(open) => open.next().await,
@@ -225,7 +244,10 @@ impl Session {
                 },
                 said = said => said,
                 Some(round) = self.rounds.1.recv() => Said::Round(round),
-                Some(_) = self.tasks.join_next() => continue,
+                Some(done) = self.tasks.join_next() => match done {
+                    Err(error) if error.is_panic() => Said::Panicked(error.id()),
+                    _ => continue,
+                },
                 () = self.to_agent.closed() => break Ended::AgentDeaf,
                 () = &mut stop => break Ended::Stopped,
             };
@@ -234,9 +256,7 @@ impl Session {
                 () = self.hear(said) => {}
                 () = &mut stop => break Ended::Stopped,
             }
-        };
-        self.end(ended, stop).await;
-        ended
+        }
     }
 
     /// The line; the agent's first request says in which era it speaks, and that is the first to be tried.

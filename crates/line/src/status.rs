@@ -21,7 +21,7 @@ pub struct Status {
     pub state: &'static str,
     /// The newest generation's number.
     pub generation: u64,
-    /// Why the last generation ended, in words.
+    /// Why the last generation ended, or why calls wait for this one, in words.
     pub cause: Option<Arc<Why>>,
     /// Milli-tokens left in the budget.
     pub budget: u32,
@@ -85,6 +85,11 @@ impl Status {
 }
 
 impl Why {
+    /// Why calls wait for a generation that lives.
+    pub(crate) fn waiting(seen: &Seen) -> Self {
+        Self { text: seen.to_string(), stderr: None, leaves: Vec::new(), planned: false }
+    }
+
     fn of(cause: &Cause<Detail>, printed: Option<&str>) -> Self {
         let headline = cause.headline();
         let (text, stderr) = match &headline.detail {

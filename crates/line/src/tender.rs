@@ -1,6 +1,7 @@
 //! The one task that owns a line: it hears what happens, asks the core, and does what the core says, in that order.
 
 mod lists;
+mod recover;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -8,8 +9,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use linetender_core::{
-    Admission, Asked, Class, Command, Conclusion, Detail as CauseDetail, Effect, Event, Evidence, Generation,
-    Leaf, Machine, Settle, State, Walk,
+    Admission, Asked, Class, Command, Conclusion, Detail as CauseDetail, Effect, Event, Evidence, Gate,
+    Generation, Leaf, Machine, Settle, State, Walk,
 };
 use linetender_wire::handshake::{Era, Greeting};
 use linetender_wire::seam;
@@ -26,9 +27,10 @@ use crate::ledger::Ledger;
 use crate::line;
 use crate::reach::Reach;
 use crate::server::Server;
-use crate::status::{Published, Status};
+use crate::status::{Published, Status, Why};
 use crate::wishes::Wishes;
 use lists::Lists;
+use recover::Panics;
 
 /// A process that ends closes its pipes a moment before its end can be seen: that is waited for so long.
 const EXIT_FOLLOWS: Duration = Duration::from_millis(5);
@@ -70,6 +72,8 @@ enum Wake {
     Inbox(Option<Inbox>),
     News(News),
     Wire(Option<seam::Event>),
+    /// A task of the generation's panicked.
+    TaskPanicked,
     Nudge,
     Timer,
 }
@@ -87,6 +91,8 @@ struct Current {
     read_until: Option<tokio::time::Instant>,
     /// Everything that works for this generation; ends with it.
     tasks: JoinSet<()>,
+    /// Whether the tender panicked while it had this: then no step of its end is sure to have been done.
+    broken: bool,
 }
 
 pub(crate) struct Tender {
@@ -112,7 +118,8 @@ pub(crate) struct Tender {
 struct Running {
     tender: Tender,
     machine: Machine<Detail>,
-    walk: Walk,
+    /// Whether effects are run in order. Not known of a generation under which the tender panicked.
+    walk: Option<Walk>,
     current: Option<Current>,
     remembered: Option<Era>,
     /// The first thing that the last generation wrote that was no message.
@@ -123,9 +130,12 @@ struct Running {
     /// Acknowledgements of effects that had nothing to wait for.
     at_once: VecDeque<(Generation, Event<Detail>)>,
     abandoned: bool,
+    /// Why calls wait although the generation lives, if they do: its address refused a connection.
+    refused: Option<Arc<Why>>,
     seed: u64,
     /// A timer that fired too late, and until when it is not believed.
     doubted: Option<(linetender_core::Instant, tokio::time::Instant)>,
+    panics: Panics,
 }
 
 impl Tender {
@@ -133,10 +143,10 @@ impl Tender {
     pub(crate) async fn run(self, seed: u64) {
         let machine = Machine::new(self.server.policy, seed, self.clock.now());
         let remembered = self.server.prefers;
-        let mut running = Running {
+        let running = Running {
             machine,
             tender: self,
-            walk: Walk::new(),
+            walk: Some(Walk::new()),
             current: None,
             remembered,
             printed: None,
@@ -144,13 +154,12 @@ impl Tender {
             nudge: Arc::default(),
             at_once: VecDeque::new(),
             abandoned: false,
+            refused: None,
             seed,
             doubted: None,
+            panics: Panics::default(),
         };
-        while !matches!(running.machine.state(), State::Closed) {
-            let wake = running.wait().await;
-            running.handle(wake);
-        }
+        running.supervised().await;
     }
 }
 
@@ -162,7 +171,7 @@ impl Running {
         });
         tokio::select! {
             biased;
-            event = wire_event(&mut self.current) => Wake::Wire(event),
+            wake = generation_event(&mut self.current) => wake,
             Some(news) = self.news.1.recv() => Wake::News(news),
             ask = self.tender.inbox.recv(), if !self.abandoned => Wake::Inbox(ask),
             () = self.nudge.notified() => Wake::Nudge,
@@ -172,9 +181,7 @@ impl Running {
 
     fn handle(&mut self, wake: Wake) {
         let now = self.tender.clock.now();
-        if let Some(current) = &mut self.current {
-            // Tasks that are done are not kept.
-            while current.tasks.try_join_next().is_some() {}
+        if let Some(current) = &self.current {
             self.machine.handle_vitals(now, current.generation, current.ledger.vitals());
         }
         match wake {
@@ -202,6 +209,7 @@ impl Running {
             }
             Wake::News(news) => self.handle_news(news),
             Wake::Wire(event) => self.handle_wire(event),
+            Wake::TaskPanicked => self.task_panicked(),
             Wake::Nudge => {
                 if let Some(current) = &self.current
                     && current.ledger.lists_changed.swap(false, Ordering::Acquire)
@@ -259,6 +267,7 @@ impl Running {
             News::Drained(generation) => self.event(generation, Event::Drained),
             News::Probed(generation, Probed::Alive) => self.event(generation, Event::ProbeAnswered),
             News::Probed(generation, Probed::Silent) => self.event(generation, Event::ProbeFailed),
+            News::Probed(generation, Probed::Refused) => self.event(generation, Event::ProbeRefused),
             News::Probed(generation, Probed::Unsent) => self.event(generation, Event::ProbeUnsent),
             News::Closed(generation, what) => {
                 let stderr = self.link(generation).map(|link| link.reach.stderr()).unwrap_or_default();
@@ -294,10 +303,21 @@ impl Running {
         }
     }
 
+    /// A task that panicked has not done what the generation needs, and nobody will tell of it: that is a death.
+    fn task_panicked(&mut self) {
+        if let Some(generation) = self.current.as_ref().map(|current| current.generation) {
+            self.lost(generation, Seen::Internal { task: "connection task" });
+        }
+    }
+
     /// An exchange of its own failed: the server is suspect, and is looked at now.
     fn trouble(&mut self, generation: Generation, seen: &Seen) {
         tracing::debug!(server = &*self.tender.server.name, %seen, "trouble");
-        self.event(generation, Event::Trouble);
+        let refused = matches!(seen, Seen::Refused { .. });
+        if refused {
+            self.refused = Some(Arc::new(Why::waiting(seen)));
+        }
+        self.event(generation, if refused { Event::Refused } else { Event::Trouble });
     }
 
     /// Whether the calls of the generation that is ending may still be answered: each has an exchange of its own, and
@@ -353,8 +373,14 @@ impl Running {
         loop {
             while let Some(effect) = self.machine.poll_effect() {
                 self.run(effect);
-                let in_order = self.walk.done(effect);
-                debug_assert!(in_order.is_ok(), "{in_order:?}");
+                match (&mut self.walk, effect) {
+                    (Some(walk), _) => {
+                        let in_order = walk.done(effect);
+                        debug_assert!(in_order.is_ok(), "{in_order:?}");
+                    }
+                    (None, Effect::Forget { generation }) => self.walk = Some(Walk::after(generation)),
+                    (None, _) => {}
+                }
             }
             match self.at_once.pop_front() {
                 Some((generation, event)) => self.event(generation, event),
@@ -380,11 +406,15 @@ impl Running {
                 self.fell(generation, order);
             }
             Effect::Close { generation } => self.fell(generation, Reach::close),
-            Effect::Forget { .. } => self.current = None,
+            Effect::Forget { .. } => {
+                if let Some(current) = self.current.take().filter(|current| current.broken) {
+                    current.ledger.settle_all(Evidence::Nothing, None);
+                }
+            }
         }
     }
 
-    fn notice(&mut self, gate: linetender_core::Gate) {
+    fn notice(&mut self, gate: Gate) {
         let state = self.machine.state();
         if let (State::Ending(_), Some(current)) = (state, &self.current) {
             self.printed = current.ledger.odd().1.into_iter().next();
@@ -392,7 +422,10 @@ impl Running {
         let (generation, budget) = (self.machine.generation(), self.machine.budget().millis());
         let signs = self.current.as_ref().map(|current| Arc::clone(&current.ledger.signs));
         let printed = self.printed.as_deref();
-        let status = Status::of(state, generation, budget, gate, self.tender.clock, signs, printed);
+        let mut status = Status::of(state, generation, budget, gate, self.tender.clock, signs, printed);
+        if let (State::Up(_) | State::Suspect(_), Gate::Hold { .. }) = (state, gate) {
+            status.cause = status.cause.or_else(|| self.refused.clone());
+        }
         let old = self.tender.publish.borrow().status.state;
         if old != status.state {
             let server = &*self.tender.server.name;
@@ -447,6 +480,7 @@ impl Running {
             lists,
             read_until: None,
             tasks,
+            broken: false,
         });
     }
 
@@ -492,7 +526,10 @@ impl Running {
     }
 
     fn fell(&mut self, generation: Generation, order: impl FnOnce(&Reach)) {
-        let Some(current) = &mut self.current else { return };
+        let Some(current) = &mut self.current else {
+            // A tender that panicked while it dialled: there is nothing to end.
+            return self.at_once.push_back((generation, Event::Gone(None)));
+        };
         match &current.link {
             Some(link) => order(&link.reach),
             // It never had a process, or the dial had just made one: dropping the dial drops that too, and when the last
@@ -522,10 +559,19 @@ async fn exit_is_told(link: Option<&Link>, dialing: bool) {
     }
 }
 
-async fn wire_event(current: &mut Option<Current>) -> Option<seam::Event> {
-    match current {
-        Some(current) if current.wire_open => current.wire.recv().await,
-        _ => std::future::pending().await,
+async fn generation_event(current: &mut Option<Current>) -> Wake {
+    let Some(Current { wire, wire_open, tasks, .. }) = current else { return std::future::pending().await };
+    loop {
+        tokio::select! {
+            biased;
+            event = wire.recv(), if *wire_open => return Wake::Wire(event),
+            Some(ended) = tasks.join_next() => {
+                if ended.is_err_and(|error| error.is_panic()) {
+                    return Wake::TaskPanicked;
+                }
+            }
+            else => std::future::pending().await,
+        }
     }
 }
 

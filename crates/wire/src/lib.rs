@@ -4,6 +4,7 @@
 //! [`stdio`] runs a server as a child process under a [`reaper`](stdio::reaper) of ours, and [`http`] has the parts of a
 //! client for servers elsewhere. It owns the bytes, and it says what happened to them; it decides nothing. What to do about it is the core's business, and who does it the tender's.
 
+mod caught;
 mod elsewhere;
 pub mod frame;
 pub mod handshake;
@@ -19,7 +20,10 @@ mod seen;
 pub mod stdio;
 mod steady;
 mod tasks;
+#[doc(hidden)]
+pub mod test_hooks;
 
+pub use caught::{Panicked, caught, caught_now};
 #[doc(hidden)]
 pub use elsewhere::Elsewhere;
 pub use lines::{About, Item, Lines};

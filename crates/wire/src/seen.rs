@@ -83,6 +83,16 @@ pub enum Seen {
         /// It cannot be reached as it is configured: a bad address, a bad certificate, a redirect elsewhere.
         config: bool,
     },
+    /// Its address refused a connection: nobody listens there now.
+    Refused {
+        /// Which address.
+        words: Redacted,
+    },
+    /// There is no host of its name.
+    NoSuchHost {
+        /// Which name.
+        words: Redacted,
+    },
     /// It answered with a status that is no answer.
     Http {
         /// The status.
@@ -116,6 +126,11 @@ pub enum Seen {
     },
     /// It does not speak the era that it was remembered for.
     OtherEra,
+    /// A task of ours panicked, so nobody looks after the generation any more.
+    Internal {
+        /// Which.
+        task: &'static str,
+    },
     /// Something went wrong while it was taken down.
     Teardown {
         /// What.
@@ -151,11 +166,14 @@ impl Seen {
             | Self::NotAServer { .. } => Class::Config,
             Self::NoProcess { .. } | Self::NoSocket { .. } => Class::Local,
             Self::Exited { .. } | Self::ReaperDied => Class::Exit,
-            Self::Closed { .. } | Self::Teardown { .. } => Class::Transport,
+            Self::Closed { .. } | Self::Internal { .. } | Self::Teardown { .. } => Class::Transport,
             Self::Handshake { .. } => Class::Handshake,
             Self::EndedOnProbe { .. } | Self::OtherEra => Class::EraProbe,
             Self::Unreachable { config: true, .. } | Self::NotMcp { .. } => Class::Config,
-            Self::Unreachable { config: false, .. } | Self::Http { .. } => Class::Transport,
+            Self::Unreachable { config: false, .. }
+            | Self::Refused { .. }
+            | Self::NoSuchHost { .. }
+            | Self::Http { .. } => Class::Transport,
             Self::Unusable { .. } => Class::Protocol,
             Self::SessionLost => Class::SessionLost,
             Self::WantsAuth { .. } => Class::Auth,
@@ -206,7 +224,9 @@ impl fmt::Display for Seen {
                 write!(f, "the server process {exit} when asked for its era")
             }
             Self::EndedOnProbe { exit: None } => f.write_str("the server hung up when asked for its era"),
-            Self::Unreachable { words, .. } => write!(f, "the server cannot be reached: {words}"),
+            Self::Unreachable { words, .. } | Self::Refused { words } | Self::NoSuchHost { words } => {
+                write!(f, "the server cannot be reached: {words}")
+            }
             Self::Http { status, words } if words.is_empty() => {
                 write!(f, "the server answered HTTP {status}")
             }
@@ -226,6 +246,7 @@ impl fmt::Display for Seen {
                 write!(f, "the server asked us to come back in {seconds} s (HTTP {status})")
             }
             Self::OtherEra => f.write_str("the server does not speak the era it was asked in"),
+            Self::Internal { task } => write!(f, "linetender: internal error (its {task} panicked)"),
             Self::Teardown { what } => f.write_str(what),
         }
     }
@@ -382,6 +403,16 @@ mod tests {
                 Class::Config,
                 "the server cannot be reached: TLS: bad",
             ),
+            (
+                Seen::Refused { words: text("connect: refused") },
+                Class::Transport,
+                "the server cannot be reached: connect: refused",
+            ),
+            (
+                Seen::NoSuchHost { words: text("name lookup: no") },
+                Class::Transport,
+                "the server cannot be reached: name lookup: no",
+            ),
             (Seen::Http { status: 502, words: text("") }, Class::Transport, "the server answered HTTP 502"),
             (
                 Seen::Http { status: 500, words: text("oops") },
@@ -414,6 +445,11 @@ mod tests {
                 Seen::Throttled { status: 429, after: Some(Span::from_millis(1500)) },
                 Class::Overload,
                 "the server asked us to come back in 2 s (HTTP 429)",
+            ),
+            (
+                Seen::Internal { task: "reader" },
+                Class::Transport,
+                "linetender: internal error (its reader panicked)",
             ),
             (Seen::OtherEra, Class::EraProbe, "the server does not speak the era it was asked in"),
         ] {

@@ -7,27 +7,46 @@ use std::task::{Context, Poll};
 use tokio::task::{JoinError, JoinHandle};
 
 /// A task that ends with whoever owns it.
-pub(crate) struct Owned<T>(JoinHandle<T>);
+pub(crate) struct Owned<T> {
+    handle: JoinHandle<T>,
+    /// Whether its end was seen: a handle is not asked twice.
+    seen: bool,
+}
 
 impl<T: Send + 'static> Owned<T> {
     #[expect(clippy::disallowed_methods, reason = "this is the room")]
     pub(crate) fn spawn(work: impl Future<Output = T> + Send + 'static) -> Self {
-        Self(tokio::task::spawn(work))
+        Self { handle: tokio::task::spawn(work), seen: false }
     }
 }
 
 impl<T> Owned<T> {
     /// Ends it now.
     pub(crate) fn end(&self) {
-        self.0.abort();
+        self.handle.abort();
     }
 
     /// Ends it, and returns when nothing of it is left.
     pub(crate) async fn ended(&mut self) {
-        self.0.abort();
-        if !self.0.is_finished() {
-            let _ = (&mut self.0).await;
+        self.handle.abort();
+        if !self.handle.is_finished() {
+            let _ = (&mut self.handle).await;
         }
+    }
+
+    /// Returns when it has ended, however.
+    pub(crate) async fn over(&mut self) {
+        if !self.seen {
+            let _ = self.await;
+        }
+    }
+
+    /// Returns when it has panicked, and never if it ends otherwise.
+    pub(crate) async fn panicked(&mut self) {
+        if !self.seen && self.await.is_err_and(|error| error.is_panic()) {
+            return;
+        }
+        std::future::pending::<()>().await;
     }
 }
 
@@ -41,12 +60,14 @@ impl<T> Future for Owned<T> {
     type Output = Result<T, JoinError>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        Pin::new(&mut self.0).poll(context)
+        let polled = Pin::new(&mut self.handle).poll(context);
+        self.seen |= polled.is_ready();
+        polled
     }
 }
 
 impl<T> Drop for Owned<T> {
     fn drop(&mut self) {
-        self.0.abort();
+        self.handle.abort();
     }
 }

@@ -4,6 +4,7 @@ use super::Machine;
 use super::ending::Ending;
 use super::input::{Event, Heard, Vitals};
 use super::live::Pulse;
+use super::refused::Listens;
 use super::state::{DialPhase, State};
 use crate::cause::Cause;
 use crate::generation::Generation;
@@ -20,6 +21,8 @@ impl<D> Machine<D> {
         let suspect = matches!(self.state, State::Suspect(_));
         let Some(live) = self.state.live_mut() else { return Heard::OutOfPlace };
         let watched = suspect || live.unchecked || !live.resting();
+        // An old connection may still bring something while nobody takes a new one.
+        let refused = live.listens.is_refused();
         let seen = live.observe(Vitals {
             heard_at: vitals.heard_at.min(now),
             abandoned_at: vitals.abandoned_at.map(|at| at.min(now)),
@@ -32,7 +35,7 @@ impl<D> Machine<D> {
                 self.end_drained();
             }
         } else {
-            if seen.heard && watched {
+            if seen.heard && watched && !refused {
                 self.alive(now);
             }
             // Callers cancel calls of healthy servers too: the line is suspect only if the probe goes unanswered.
@@ -61,9 +64,11 @@ impl<D> Machine<D> {
             Event::Dialled => self.dialled(),
             Event::Lost(cause) => self.lost(cause),
             Event::Trouble => self.trouble(now),
+            Event::Refused => self.refused(now),
             Event::Overdue => self.overdue(now),
             Event::ProbeAnswered => self.probe_answered(now),
             Event::ProbeFailed => self.probe_failed(),
+            Event::ProbeRefused => self.probe_refused(now),
             Event::ProbeUnsent => self.probe_unsent(now),
             Event::Drained => self.ending_step(Ending::drained),
             Event::NoReader => self.ending_step(Ending::no_reader),
@@ -150,6 +155,7 @@ impl<D> Machine<D> {
         match &mut self.state {
             State::Up(live) | State::Suspect(live) => match live.pulse {
                 Pulse::Listening { since, until } => {
+                    live.listens = Listens::Presumed;
                     live.pulse = Pulse::Pausing { since, until };
                     self.suspect();
                     true

@@ -17,12 +17,16 @@ pub enum Event<D> {
     Lost(Cause<D>),
     /// A call of its own failed in a way that makes the server suspect: refused, reset, cut, 5xx.
     Trouble,
+    /// A connection for a call of its own was refused: nobody listens there now.
+    Refused,
     /// A call has passed its deadline or quiet limit.
     Overdue,
     /// Some correlated reply to the probe came, be it an error.
     ProbeAnswered,
     /// The probe failed before its time was up.
     ProbeFailed,
+    /// A connection for the probe was refused.
+    ProbeRefused,
     /// The probe could not be sent, for want of something on this machine. That says nothing about the server.
     ProbeUnsent,
     /// What was readable has been read.
@@ -67,9 +71,11 @@ impl<D> Event<D> {
             Self::Dialled => "dialled",
             Self::Lost(_) => "lost",
             Self::Trouble => "trouble",
+            Self::Refused => "refused",
             Self::Overdue => "overdue",
             Self::ProbeAnswered => "probe-answered",
             Self::ProbeFailed => "probe-failed",
+            Self::ProbeRefused => "probe-refused",
             Self::ProbeUnsent => "probe-unsent",
             Self::Drained => "drained",
             Self::NoReader => "no-reader",

@@ -5,6 +5,7 @@
 //! that the server may still be busy with, or when the call that it would have to be busy with was given up long ago.
 
 use super::input::Vitals;
+use super::refused::Listens;
 use crate::policy::{ProbePolicy, Settings};
 use crate::time::{Instant, Span};
 
@@ -18,6 +19,8 @@ pub struct Live {
     pub(super) missed: u8,
     /// The machine slept, and nothing was heard since: the next call waits for a probe.
     pub(super) unchecked: bool,
+    /// Whether somebody listens at its address.
+    pub(super) listens: Listens,
     /// The server kept state in the process before this one: the next call is told that it is gone.
     pub(super) state_lost: bool,
     /// Until when time up has been turned into budget: never beyond the last sign of life.
@@ -72,6 +75,7 @@ impl Live {
             pulse: Pulse::Resting { check_at: now + probe.keepalive },
             missed: 0,
             unchecked: false,
+            listens: Listens::Presumed,
             state_lost,
             paid_until: now,
         }
@@ -141,6 +145,7 @@ impl Live {
     pub(super) fn rest(&mut self, now: Instant, keepalive: Span) {
         self.pulse = Pulse::Resting { check_at: now + keepalive };
         self.missed = 0;
+        self.listens = Listens::Presumed;
         self.unchecked = false;
     }
 

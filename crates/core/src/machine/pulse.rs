@@ -2,6 +2,7 @@
 
 use super::Machine;
 use super::live::Pulse;
+use super::refused::Listens;
 use super::state::State;
 use crate::cause::{Cause, Conclusion};
 use crate::class::Class;
@@ -38,6 +39,7 @@ impl<D> Machine<D> {
         let policy = self.policy;
         let Some(live) = self.state.live_mut() else { return };
         live.missed = live.missed.saturating_add(1);
+        live.listens = Listens::Presumed;
         let silent = now.since(live.vitals.heard_at);
         let abandoned = live.abandoned_until(&policy);
         if live.missed < policy.probe.failures {
@@ -75,6 +77,7 @@ impl<D> Machine<D> {
         let keepalive = self.policy.probe.keepalive;
         if let Some(live) = self.state.live_mut() {
             live.unchecked = false;
+            live.listens = Listens::Presumed;
             live.pulse = Pulse::Resting { check_at: now + keepalive };
             self.suspect();
         }

@@ -15,7 +15,7 @@ type Variant = (&'static str, fn() -> Line);
 type Input = (&'static str, fn(&mut Line) -> String);
 
 /// A line in each state, and in each variant of a state that decides differently.
-const STATES: [Variant; 37] = [
+const STATES: [Variant; 38] = [
     ("idle", Line::new),
     ("idle, stopped a moment ago", || after(Line::up(), |line| line.command(Command::IdleStop))),
     ("dialing, at the gate", || after(Line::new(), Line::open)),
@@ -32,6 +32,7 @@ const STATES: [Variant; 37] = [
     ("up, state lost", state_lost),
     ("suspect, idle", || after(Line::up(), |line| line.event(Event::Trouble))),
     ("suspect, idle, one probe missed", || after(Line::up(), |line| line.pass(secs(35)))),
+    ("suspect, nobody listens", || after(Line::up(), |line| line.event(Event::Refused))),
     ("suspect, busy", || after(busy(), |line| line.event(Event::Trouble))),
     ("up, given up", given_up),
     ("suspect, given up, the last probe out", || given_up().later(secs(59))),
@@ -70,7 +71,7 @@ const STATES: [Variant; 37] = [
     ("closed", || after(Line::new(), |line| line.command(Command::Close))),
 ];
 
-const INPUTS: [Input; 43] = [
+const INPUTS: [Input; 45] = [
     ("open", |line| asked(line, Command::Open)),
     ("redial", |line| asked(line, Command::Redial)),
     ("redial if this one", |line| asked(line, Command::RedialIf { seen: line.generation() })),
@@ -90,6 +91,8 @@ const INPUTS: [Input; 43] = [
     ("first byte", |line| heard(line, Event::FirstByte)),
     ("dialled", |line| heard(line, Event::Dialled)),
     ("trouble", |line| heard(line, Event::Trouble)),
+    ("refused", |line| heard(line, Event::Refused)),
+    ("probe refused", |line| heard(line, Event::ProbeRefused)),
     ("overdue", |line| heard(line, Event::Overdue)),
     ("probe answered", |line| heard(line, Event::ProbeAnswered)),
     ("probe failed", |line| heard(line, Event::ProbeFailed)),

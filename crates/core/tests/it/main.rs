@@ -15,3 +15,4 @@ mod model;
 mod origin;
 mod policy;
 mod probes;
+mod refused;

@@ -533,14 +533,14 @@ impl World {
                 self.send_again(call, record, Span::ZERO);
                 Ok(())
             }
-            Some(Next::Again { record, after }) => {
+            Some(Next::Again { record, after, pause }) => {
                 if unknown {
                     self.seen.retried_unknown += 1;
                     self.calls[call].declared_safe |= declared == Declared::Safe;
                 } else {
                     self.seen.sent_again_by_proof += 1;
                 }
-                let repair = if after.is_some() { self.rng.millis(1, 200) } else { Span::ZERO };
+                let repair = if after.is_some() { self.rng.millis(1, 200) } else { pause };
                 self.send_again(call, record, repair);
                 Ok(())
             }

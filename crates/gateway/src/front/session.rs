@@ -11,7 +11,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use linetender::session::Agent;
 use linetender_wire::frame::{self, Frame, Members, Message};
-use linetender_wire::queue;
+use linetender_wire::{queue, test_hooks};
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 
@@ -102,6 +102,11 @@ impl Session {
             Door::All => true,
             Door::One(name) => front.gateway.seen().berth(name).map(|berth| berth.number) == self.berth,
         }
+    }
+
+    /// Whether it takes nothing any more: it was ended, or what stood behind it ended by itself.
+    pub(super) fn is_over(&self) -> bool {
+        *self.over.borrow() || self.to.is_closed()
     }
 
     /// Whether nobody has used it for so long.
@@ -359,6 +364,7 @@ pub(super) async fn pump(session: Arc<Session>, mut from: queue::Receiver<Bytes>
             }
             text = from.recv() => match text {
                 Some(text) => {
+                    test_hooks::point("front");
                     if let Some(frame) = parsed(&text) {
                         session.hear(&frame);
                     }

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use linetender::session::Agent;
+use linetender_wire::caught;
 use tokio::task::JoinSet;
 
 use super::Front;
@@ -55,13 +56,25 @@ impl Sessions {
             return None;
         }
         let (session, from) = session::start(id.clone(), door, berth, agent, filters);
-        table.pumps.spawn(session::pump(Arc::clone(&session), from));
+        let pumped = Arc::clone(&session);
+        table.pumps.spawn(async move {
+            if caught(session::pump(Arc::clone(&pumped), from)).await.is_err() {
+                pumped.end();
+            }
+        });
         table.open.insert(id, Arc::clone(&session));
         Some(session)
     }
 
     pub(super) fn find(&self, id: &str) -> Option<Arc<Session>> {
-        self.table().open.get(id).cloned()
+        let mut table = self.table();
+        let session = table.open.get(id).cloned()?;
+        if session.is_over() {
+            // What stood behind it is gone: its agent begins a new one.
+            table.open.remove(id);
+            return None;
+        }
+        Some(session)
     }
 
     pub(super) fn end(&self, id: &str) {

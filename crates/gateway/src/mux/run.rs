@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use linetender::session::Agent;
-use linetender_wire::{frame, queue};
+use linetender_wire::frame::{self, Frame, Message};
+use linetender_wire::{caught, caught_now, queue, test_hooks};
 use tokio::sync::{mpsc, watch};
 
 use super::acts::Act;
@@ -47,6 +48,8 @@ struct Mux {
     pipes: VecDeque<Pipe>,
     to_agent: queue::Sender<Bytes>,
     limits: frame::Limits,
+    /// What the agent said, until it is known what to do about it: if that panics, it still has to be answered.
+    heard: Option<Frame>,
 }
 
 /// An agent at this door, in this process.
@@ -54,8 +57,12 @@ struct Mux {
 pub(crate) fn open(gateway: Gateway, door: Door, stay: Stay) -> Agent {
     let (to_agent, from) = queue::queue(TO_AGENT, BYTES_TO_AGENT);
     let (to, said) = mpsc::channel(FROM_AGENT);
-    let mux = Mux::new(gateway, door, stay, to_agent);
-    tokio::spawn(async move { mux.run(said).await });
+    let mut mux = Mux::new(gateway, door, stay, to_agent);
+    tokio::spawn(async move {
+        if caught(mux.run(said)).await.is_err() {
+            mux.broken().await;
+        }
+    });
     Agent { to, from }
 }
 
@@ -66,10 +73,11 @@ impl Mux {
         let limits = frame::Limits { length: gateway.settings().message, depth: DEPTH };
         let state = State::default();
         view.wake();
-        Self { gateway, door, stay, state, view, board, pipes: VecDeque::new(), to_agent, limits }
+        let pipes = VecDeque::new();
+        Self { gateway, door, stay, state, view, board, pipes, to_agent, limits, heard: None }
     }
 
-    async fn run(mut self, mut said: mpsc::Receiver<Bytes>) {
+    async fn run(&mut self, mut said: mpsc::Receiver<Bytes>) {
         loop {
             tokio::select! {
                 text = said.recv() => match text {
@@ -88,7 +96,7 @@ impl Mux {
 
     /// An agent that only stopped asking still hears what it asked for, or that it cannot be waited for; one that is gone does
     /// not listen either.
-    async fn last_answers(mut self) {
+    async fn last_answers(&mut self) {
         let drain = Duration::from_millis(self.gateway.settings().drain);
         let end = tokio::time::Instant::now() + drain.min(LAST_ANSWERS);
         while !self.state.is_idle() {
@@ -104,16 +112,35 @@ impl Mux {
     }
 
     /// Whatever is under way is taken back: dropping the ways to its servers alone would leave it its time.
-    async fn gone(mut self) {
+    async fn gone(&mut self) {
         let acts = self.state.gone();
         self.act(acts).await;
+    }
+
+    /// Tells every open request that it cannot be answered, the one whose handling panicked too. Then the agent's end is closed.
+    async fn broken(&mut self) {
+        let mut told = caught_now(|| self.state.broken()).unwrap_or_default();
+        if let Some(Message::Request { id, method, .. }) = self.heard.as_ref().map(Frame::message) {
+            told.push(Act::Tell(Failed::broken().reply(id, method, false)));
+        }
+        let tell = async {
+            for act in told {
+                if let Act::Tell(text) = act {
+                    self.tell(text).await;
+                }
+            }
+        };
+        let _ = tokio::time::timeout(LAST_ANSWERS, tell).await;
     }
 
     async fn agent_said(&mut self, text: &Bytes) {
         match frame::parse_at_most(text, self.limits, BATCH) {
             Ok(frames) => {
                 for frame in frames {
+                    self.heard = Some(frame.clone());
+                    test_hooks::point("mux");
                     let acts = self.state.agent_said(&frame, &self.view);
+                    self.heard = None;
                     self.act(acts).await;
                 }
                 self.sweep();

@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use linetender_core::{Declared, Delivery, Generation, Instant, Next, Proof, Record, Repair, Rules, Span};
+use linetender_core::{
+    Declared, Delivery, Generation, Instant, Jitter, Next, Obstacle, Proof, Record, Repair, Rules, Span,
+};
+use linetender_wire::Seen;
 
 use super::{Answer, Call};
 use crate::dial::Link;
@@ -55,12 +58,14 @@ impl Call<'_> {
         let mut declared = Declared::NotYet;
         let mut permit = Permit::Free;
         loop {
-            let rules = Rules::new(policy, crosses, declared);
+            let rules = Rules::new(policy, crosses, declared).kept_by(obstacle(lost.seen.as_deref()));
             match lost.record.next(rules, || self.withdraw())? {
-                Next::Bind(record) | Next::Again { record, after: None } => {
-                    return Some(Again { record, permit });
+                Next::Bind(record) => return Some(Again { record, permit }),
+                Next::Again { record, after: None, pause } => {
+                    let paused = self.paused(pause, deadline).await;
+                    return paused.then_some(Again { record, permit });
                 }
-                Next::Again { record, after: Some(repair) } => {
+                Next::Again { record, after: Some(repair), .. } => {
                     let repaired = self.repaired(repair, link, lost, deadline).await;
                     return repaired.then_some(Again { record, permit });
                 }
@@ -81,6 +86,22 @@ impl Call<'_> {
         let calls = self.shared.calls.load(std::sync::atomic::Ordering::Relaxed);
         let mut budget = self.shared.retry.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         budget.withdraw(policy.retry, calls, self.shared.clock.now())
+    }
+
+    /// Waits before a re-send, dispersed so that many calls do not come back in step; whether there is time for that.
+    async fn paused(&self, pause: Span, deadline: Instant) -> bool {
+        if pause.is_zero() {
+            return true;
+        }
+        let clock = self.shared.clock;
+        let now = clock.now();
+        let calls = self.shared.calls.load(std::sync::atomic::Ordering::Relaxed);
+        let until = now + Jitter::new(now.nanos() ^ calls.rotate_left(32)).around(pause);
+        if until >= deadline {
+            return false;
+        }
+        tokio::time::sleep_until(clock.at(until)).await;
+        true
     }
 
     /// Mends what has to be mended before the next try; whether it was.
@@ -140,6 +161,15 @@ impl Call<'_> {
         let mut error = self.error(CallErrorKind::Lost, "with the server", cause, &lost.record);
         error.stderr = why.and_then(|why| why.stderr.clone());
         Err(error)
+    }
+}
+
+/// What kept a call from its server.
+const fn obstacle(seen: Option<&Seen>) -> Obstacle {
+    match seen {
+        Some(Seen::Refused { .. }) => Obstacle::NobodyListens,
+        Some(Seen::NoSuchHost { .. } | Seen::Unreachable { config: true, .. }) => Obstacle::Lasting,
+        _ => Obstacle::Passing,
     }
 }
 

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use linetender_core::Generation;
 use linetender_wire::frame::{self, Frame, Message};
 use linetender_wire::handshake::Era;
-use linetender_wire::{About, Item, Steady, queue};
+use linetender_wire::{About, Item, Steady, queue, test_hooks};
 use tokio::sync::broadcast::error::RecvError;
 
 use super::asked::{Asked, Replied};
@@ -29,6 +29,8 @@ pub(super) enum Said {
     Round(Round),
     /// Whatever asked a question in this generation, or in one before, is gone.
     Gone(Generation),
+    /// The task of one of the agent's requests, or another of the session's.
+    Panicked(tokio::task::Id),
     /// The line is over for good: its server was taken away, or is another now.
     Over,
 }
@@ -53,6 +55,10 @@ impl Open {
 
 impl Session {
     pub(super) async fn hear(&mut self, said: Said) {
+        if let Said::Agent(Item::Frame(frame)) = &said {
+            self.heard = Some(frame.clone());
+        }
+        test_hooks::point("session");
         match said {
             Said::Agent(item) => self.hear_agent(item).await,
             Said::Server(said) => {
@@ -69,6 +75,7 @@ impl Session {
                     self.tell(taken_back(number)).await;
                 }
             }
+            Said::Panicked(task) => self.request_panicked(task).await,
             Said::Over => {
                 let ends = self.open.as_mut().map(|open| open.subscriptions.end()).unwrap_or_default();
                 for text in ends {
@@ -78,7 +85,7 @@ impl Session {
         }
     }
 
-    async fn tell(&self, text: Bytes) {
+    pub(super) async fn tell(&self, text: Bytes) {
         // An agent that does not read its stream holds up itself alone; that its end is deaf is found by the writer.
         let _ = self.to_agent.send(frame::one_line(text)).await;
     }
@@ -183,6 +190,7 @@ impl Session {
                     return;
                 }
             }
+            test_hooks::point("request");
             let Replied { text, .. } = asked.answered().await;
             // It has its turn until its answer has room: an agent that does not read holds up its own calls.
             let _ = to_agent.send(frame::one_line(text.whole())).await;

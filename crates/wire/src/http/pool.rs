@@ -147,6 +147,8 @@ struct Inner {
     settings: Settings,
     idle: Idle,
     http2: Mutex<Option<Arc<Http2>>>,
+    /// Which of its addresses answered last.
+    winner: connect::Winner,
     /// Held while a connection that many may share is being made, so that they share one.
     dialling: tokio::sync::Mutex<()>,
     /// It spoke HTTP/2 before, so it will again.
@@ -171,6 +173,7 @@ impl Pool {
             settings,
             idle,
             http2: Mutex::new(None),
+            winner: connect::Winner::default(),
             dialling: tokio::sync::Mutex::new(()),
             spoke_http2: AtomicBool::new(settings.http2_only),
         }))
@@ -228,7 +231,7 @@ impl Inner {
     async fn once(self: &Arc<Self>, to: &Endpoint, request: &Request) -> Result<Response, Broken> {
         let line = self.line().await?;
         if !request.begun.begin(request.body.len()) {
-            return Err(Broken::unsent(Phase::Request, "it was withdrawn"));
+            return Err(Broken::unsent(Phase::Withdrawn, "its caller withdrew it"));
         }
         let (response, lease, took) = line.send(self, to, request).await?;
         let (head, incoming) = response.into_parts();
@@ -256,9 +259,9 @@ impl Inner {
         if let Some(shared) = self.shared() {
             return Ok(Line::Many(shared));
         }
+        let Settings { waits, http2_only, .. } = self.settings;
         let connected =
-            connect::connect(&self.endpoint, &self.around, self.settings.waits, self.settings.http2_only)
-                .await?;
+            connect::connect(&self.endpoint, &self.around, waits, http2_only, &self.winner).await?;
         match connected.speaks {
             Speaks::Http1 { ref target } => {
                 let target = target.clone();

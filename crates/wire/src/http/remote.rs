@@ -6,25 +6,39 @@ mod session;
 mod shared;
 mod stream;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
 use http::HeaderMap;
-use linetender_core::{ClosePolicy, Limits as Sizes};
+use linetender_core::{ClosePolicy, Evidence, Limits as Sizes};
 use tokio::sync::{mpsc, oneshot};
-use tokio::task::{AbortHandle, JoinSet};
+use tokio::task::{AbortHandle, JoinError, JoinSet};
 
 use super::headers::ParamHeaders;
 use super::{Endpoint, Settings, Surroundings};
 use crate::frame::{self, Frame, Message};
 use crate::queue;
-use crate::seam::{Carrier, Event, Listener, Outbox, Outgoing, Seal, Work};
+use crate::seam::{Carrier, Event, Listener, Loss, Outbox, Outgoing, Seal, Work};
+use crate::seen::Seen;
 use crate::tasks::spawn_last;
+use crate::{caught, test_hooks};
 use shared::Shared;
 
 /// How long a server may take to hear that the handshake is done. Nothing else is said to it before.
 const INITIALIZED: Duration = Duration::from_secs(10);
+
+/// How long an exchange may take that no caller waits for: a notification, an answer to the server's own request, or what
+/// is left of a call that is over. Servers that never reply to these would collect connections of ours.
+const UNATTENDED: Duration = Duration::from_secs(30);
+
+/// How many notifications are under way at once, and how many more wait. Beyond that the oldest that waits is dropped: a
+/// server that takes none for that long has no use for it.
+const NOTICES: usize = 8;
+const NOTICES_WAITING: usize = 256;
+
+/// How many exchanges whose calls are over are carried on with at once. They are only worth a connection that can be kept.
+const RESTS_CARRIED: usize = 32;
 
 /// Exchanges that may wait to be taken over from those who carried them: they are over but for their last bytes.
 const RESTS: usize = 256;
@@ -81,18 +95,21 @@ impl Remote {
         let shared = Arc::new(Shared::new(approach, listener, events, rest));
         let carrier: Arc<dyn Carrier> = Arc::<Shared>::clone(&shared);
         let outbox = outbox.carried(Arc::downgrade(&carrier));
-        let keeper = Keeper {
+        let mut keeper = Keeper {
             shared: Arc::clone(&shared),
             frames,
             seal,
             ordered,
             exchanges: JoinSet::new(),
+            notices: 0,
+            waiting: VecDeque::new(),
+            carried: 0,
             rests,
             stream: None,
             greets: None,
             close,
         };
-        spawn_last(keeper.keep());
+        spawn_last(async move { keeper.supervised().await });
         Self { outbox, orders, shared }
     }
 
@@ -134,7 +151,12 @@ struct Keeper {
     frames: queue::Receiver<Outgoing>,
     seal: Arc<Seal>,
     ordered: mpsc::Receiver<Order>,
-    exchanges: JoinSet<Option<u64>>,
+    exchanges: JoinSet<Done>,
+    /// Notifications that are under way, and those that wait for one of these to end.
+    notices: usize,
+    waiting: VecDeque<Frame>,
+    /// How many exchanges are carried on with whose calls are over.
+    carried: usize,
     /// What is left of exchanges that others carried.
     rests: mpsc::Receiver<Work>,
     stream: Option<AbortHandle>,
@@ -147,18 +169,42 @@ struct Keeper {
 enum News {
     Frame(Option<Outgoing>),
     Order(Option<Order>),
-    Done(Option<u64>),
+    Done(Done),
     Rest(Work),
 }
 
+/// What is over.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Done {
+    /// A request's exchange, by its id if that is ours.
+    Request(Option<u64>),
+    /// A notification's, or that of an answer to the server's own request.
+    Notice,
+    /// What was left of an exchange whose call had ended.
+    Rest,
+    /// The server's own stream.
+    Stream,
+}
+
 impl Keeper {
-    async fn keep(mut self) {
+    /// Keeps the generation until it is told to end. If the keeper itself panics, that is the end: it is told, and the order
+    /// that follows is obeyed.
+    async fn supervised(&mut self) {
+        if caught(self.keep()).await.is_err() {
+            self.exchanges.abort_all();
+            self.shared.lost(Seen::Internal { task: "keeper" }).await;
+            self.ordered.recv().await;
+            self.shared.tell(Event::Gone).await;
+        }
+    }
+
+    async fn keep(&mut self) {
         let mut sealed = false;
         let last = loop {
             let news = tokio::select! {
                 biased;
                 order = self.ordered.recv() => News::Order(order),
-                Some(done) = self.exchanges.join_next() => News::Done(done.unwrap_or(None)),
+                Some(done) = self.exchanges.join_next() => News::Done(self.ended(done)),
                 () = self.seal.wait(), if !sealed => {
                     sealed = true;
                     continue;
@@ -171,11 +217,12 @@ impl Keeper {
                 Some(rest) = self.rests.recv() => News::Rest(rest),
                 frame = self.frames.recv(), if !sealed && self.greets.is_none() => News::Frame(frame),
             };
+            test_hooks::point("http keeper");
             match news {
                 News::Frame(Some(outgoing)) => self.begin(outgoing),
                 News::Frame(None) => sealed = true,
                 News::Order(order) => break order.unwrap_or(Order::Kill),
-                News::Done(id) => self.shared.done(id),
+                News::Done(done) => self.done(done),
                 News::Rest(rest) => self.carry(rest),
             }
         };
@@ -189,6 +236,10 @@ impl Keeper {
             Message::Request { id, .. } => frame::number(id),
             Message::Notification { .. } | Message::Response { .. } => None,
         };
+        let is_notice = !matches!(frame.message(), Message::Request { .. });
+        if is_notice && !is_initialized(&frame) {
+            return self.notice(frame);
+        }
         let done = is_initialized(&frame);
         let exchange = exchange::run(Arc::clone(&self.shared), frame, id, ticket);
         if done {
@@ -198,31 +249,86 @@ impl Keeper {
             self.greets = Some(open);
             self.stream = Some(self.exchanges.spawn(async move {
                 let _ = tokio::time::timeout(INITIALIZED, exchange).await;
-                stream::own(shared, opened).await
+                stream::own(shared, opened).await;
+                Done::Stream
             }));
             return;
         }
         let task = self.exchanges.spawn(async move {
             exchange.await;
-            id
+            Done::Request(id)
         });
         if let Some(id) = id {
             self.shared.running(id, task);
         }
     }
 
-    /// Carries on with what somebody else began.
+    /// A notification is sent now, or when one of those under way has ended.
+    fn notice(&mut self, frame: Frame) {
+        if self.waiting.len() >= NOTICES_WAITING {
+            self.waiting.pop_front();
+        }
+        self.waiting.push_back(frame);
+        self.start_notices();
+    }
+
+    fn start_notices(&mut self) {
+        while self.notices < NOTICES
+            && let Some(frame) = self.waiting.pop_front()
+        {
+            self.notices += 1;
+            let exchange = exchange::run(Arc::clone(&self.shared), frame, None, None);
+            self.exchanges.spawn(async move {
+                let _ = caught(tokio::time::timeout(UNATTENDED, exchange)).await;
+                Done::Notice
+            });
+        }
+    }
+
+    /// Whose exchange is over. One that panicked brings no answer, and its call is told so.
+    fn ended(&self, done: Result<Done, JoinError>) -> Done {
+        let error = match done {
+            Ok(done) => return done,
+            Err(error) => error,
+        };
+        let id = if error.is_panic() { self.shared.id_of(error.id()) } else { None };
+        if let Some(id) = id {
+            let seen = Arc::new(Seen::Internal { task: "exchange" });
+            let loss = Loss { evidence: Evidence::Nothing, seen, after: None, said: None };
+            self.shared.listener.lost(id, loss);
+        }
+        Done::Request(id)
+    }
+
+    /// Carries on with what a caller began.
     fn carry(&mut self, rest: Work) {
+        if self.carried >= RESTS_CARRIED {
+            return;
+        }
+        self.carried += 1;
         self.exchanges.spawn(async move {
-            rest.await;
-            None
+            let _ = caught(tokio::time::timeout(UNATTENDED, rest)).await;
+            Done::Rest
         });
     }
 
-    async fn finish(mut self, order: Order) {
+    fn done(&mut self, done: Done) {
+        match done {
+            Done::Request(id) => self.shared.done(id),
+            Done::Notice => {
+                self.notices -= 1;
+                self.start_notices();
+            }
+            Done::Rest => self.carried -= 1,
+            Done::Stream => {}
+        }
+    }
+
+    async fn finish(&mut self, order: Order) {
         if let Some(stream) = self.stream.take() {
             stream.abort();
         }
+        self.waiting.clear();
         match order {
             Order::LetGo => {
                 self.shared.tell(Event::Gone).await;
@@ -246,7 +352,10 @@ impl Keeper {
             tokio::select! {
                 biased;
                 done = self.exchanges.join_next() => match done {
-                    Some(done) => self.shared.done(done.ok().flatten()),
+                    Some(done) => {
+                        let done = self.ended(done);
+                        self.done(done);
+                    }
                     None => return,
                 },
                 Some(rest) = self.rests.recv() => self.carry(rest),

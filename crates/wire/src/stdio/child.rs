@@ -198,7 +198,7 @@ impl Child {
             server: Arc::clone(&keeper.server),
             ring: keeper.ring.clone(),
         };
-        spawn_last(keeper.keep());
+        spawn_last(keeper.supervised());
         child
     }
 

@@ -21,6 +21,7 @@ use crate::redact::Redacted;
 use crate::seam::{Event, Seal};
 use crate::seen::{Exit, Pipe, Seen};
 use crate::tasks::Owned;
+use crate::{caught, test_hooks};
 
 /// After an exit, how long its last words on stderr are waited for.
 const LAST_WORDS: Duration = Duration::from_millis(2);
@@ -30,6 +31,9 @@ const FIRST_WORD: Duration = Duration::from_secs(30);
 
 /// After a seal, how long the writer may take to stop.
 const WRITER_STOPS: Duration = Duration::from_millis(100);
+
+/// What its writer is called.
+const WRITER: &str = "writer";
 
 /// The one task that knows whether the process lives.
 pub(super) struct Keeper<P: Platform> {
@@ -56,6 +60,8 @@ enum News<S> {
     Order(Option<Order>),
     Rung,
     WriterDone(S, WriteEnd),
+    /// One of its own tasks.
+    Panicked(&'static str),
 }
 
 /// What the keeper knows.
@@ -91,7 +97,19 @@ enum Stdin<S> {
 }
 
 impl<P: Platform> Keeper<P> {
-    pub(super) async fn keep(mut self) {
+    /// Keeps the process until nothing of it is left. If the keeper itself panics, that is the generation's end: it is told,
+    /// and the tree is killed, by its reaper (whose socket was closed) and from here, before the end of events says so.
+    pub(super) async fn supervised(self) {
+        let (events, server) = (self.events.clone(), Arc::clone(&self.server));
+        if caught(self.keep()).await.is_err() {
+            let _ = events.send(Event::Lost(Seen::Internal { task: "keeper" })).await;
+            if let Some(server) = server.get() {
+                server.clear().await;
+            }
+        }
+    }
+
+    async fn keep(mut self) {
         let mut tree = Tree {
             ordered: None,
             rung: Some((Box::pin(tokio::time::sleep(FIRST_WORD)), Rung::FirstWord)),
@@ -123,10 +141,13 @@ impl<P: Platform> Keeper<P> {
                 order = self.ordered.recv(), if !matches!(tree.ordered, Some(Order::Kill)) => News::Order(order),
                 done = &mut self.writer, if matches!(tree.stdin, Stdin::WithWriter) => match done {
                     Ok((stdin, end)) => News::WriterDone(stdin, end),
-                    Err(_) => return,
+                    Err(_) => News::Panicked(WRITER),
                 },
+                () = self.reader.panicked() => News::Panicked("reader"),
+                () = self.last_words.panicked() => News::Panicked("reader of stderr"),
                 () = due(&mut tree.rung), if !tree.clear => News::Rung,
             };
+            test_hooks::point("keeper");
             self.handle(news, &mut tree).await;
         }
         self.finish(tree).await;
@@ -174,6 +195,13 @@ impl<P: Platform> Keeper<P> {
                     self.never_reaped(tree).await;
                 }
             }
+            News::Panicked(task) => {
+                if task == WRITER {
+                    // Our end of the pipe went with it.
+                    tree.stdin = Stdin::Closed;
+                }
+                self.lose(tree, Seen::Internal { task }).await;
+            }
             News::Order(order) => self.order(tree, order).await,
             News::Rung => self.climb_down(tree).await,
             News::WriterDone(stdin, end) => {
@@ -217,7 +245,7 @@ impl<P: Platform> Keeper<P> {
             return;
         }
         // What it said last is the best explanation there is; a grandchild that holds the pipe must not delay us.
-        let _ = tokio::time::timeout(LAST_WORDS, &mut self.last_words).await;
+        let _ = tokio::time::timeout(LAST_WORDS, self.last_words.over()).await;
         let stderr = self.ring.tail();
         self.lose(tree, Seen::Exited { exit, stderr }).await;
     }

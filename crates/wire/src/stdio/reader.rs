@@ -11,6 +11,7 @@ use crate::frame::Limits;
 use crate::lines::Lines;
 use crate::seam::{Event, Listener};
 use crate::seen::Pipe;
+use crate::test_hooks;
 
 /// The most that a last drain takes: what a pipe can hold (`/proc/sys/fs/pipe-max-size`). Whoever writes on meanwhile
 /// was not answering before the end.
@@ -31,6 +32,7 @@ pub(super) async fn read(
             biased;
             read = stdout.read_buf(lines.buffer()) => {
                 let bytes = read.unwrap_or(0);
+                test_hooks::point("reader");
                 take(&mut lines, listener.as_ref(), bytes);
                 if bytes > 0 && std::mem::take(&mut first) {
                     let _ = events.send(Event::FirstByte).await;

@@ -11,6 +11,7 @@ use tokio::io::AsyncWriteExt as _;
 use super::platform::Stdin;
 use crate::queue;
 use crate::seam::{Outgoing, Seal, Ticket};
+use crate::test_hooks;
 
 /// Small messages are gathered up to about this much, so that few calls at a time are in the doubtful state of being
 /// written.
@@ -52,6 +53,7 @@ async fn pump(stdin: &mut impl Stdin, frames: &mut queue::Receiver<Outgoing>, ac
             () = stdin.broken() => return,
         };
         let Some(frame) = frame else { break };
+        test_hooks::point("writer");
         batch.add(frame);
         while batch.text.len() < BATCH
             && let Some(frame) = frames.try_recv()

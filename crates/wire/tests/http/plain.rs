@@ -159,7 +159,7 @@ async fn a_stale_connection_and_a_server_that_is_gone_prove_that_nothing_was_wri
     let broken = pool.send(&post()).await.unwrap_err();
     assert_eq!(
         (broken.phase, broken.written, broken.proof),
-        (Phase::Connect, Some(0), Some(Proof::NoByteWritten))
+        (Phase::Refused, Some(0), Some(Proof::NoByteWritten))
     );
 }
 
@@ -169,7 +169,7 @@ async fn a_refused_connect_says_where_and_is_no_matter_of_configuration() {
     drop(listener);
     let request = post();
     let broken = pool(at).send(&request).await.unwrap_err();
-    assert_eq!((broken.phase, broken.proof), (Phase::Connect, Some(Proof::NoByteWritten)));
+    assert_eq!((broken.phase, broken.proof), (Phase::Refused, Some(Proof::NoByteWritten)));
     assert!(broken.to_string().contains(&at.to_string()) && !broken.is_config(), "{broken}");
     assert!(!request.begun.get());
 }
@@ -199,8 +199,8 @@ async fn a_reset_after_the_body_proves_nothing() {
 #[tokio::test]
 async fn a_request_that_was_begun_and_cut_proves_nothing() {
     // More than the socket's buffers hold, so that it is cut in the middle.
-    let (at, _server) = server(|_, stream| async move {
-        let _ = stream.readable().await;
+    let (at, _server) = server(|_, mut stream| async move {
+        let _ = tokio::io::AsyncReadExt::read_u8(&mut stream).await;
         socket2::SockRef::from(&stream).set_linger(Some(Duration::ZERO)).unwrap();
     })
     .await;
@@ -290,7 +290,7 @@ async fn h20_what_a_redirect_leads_to_proves_nothing_about_who_redirected() {
     });
     let broken = timeout(SOON, pool(at).send(&post())).await.unwrap().unwrap_err();
     redirecting.await.unwrap();
-    assert_eq!((broken.phase, broken.evidence()), (Phase::Connect, Evidence::Nothing), "{broken}");
+    assert_eq!((broken.phase, broken.evidence()), (Phase::Refused, Evidence::Nothing), "{broken}");
 }
 
 #[tokio::test]

@@ -196,7 +196,15 @@ mod tests {
     async fn a_connection_that_died_unseen_took_no_byte() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let to = Endpoint::new(&format!("http://{}/mcp", listener.local_addr().unwrap())).unwrap();
-        let connected = connect::connect(&to, &Surroundings::bare(), Waits::default(), false).await.unwrap();
+        let connected = connect::connect(
+            &to,
+            &Surroundings::bare(),
+            Waits::default(),
+            false,
+            &connect::Winner::default(),
+        )
+        .await
+        .unwrap();
         let Speaks::Http1 { target } = &connected.speaks else { panic!("not HTTP/1.1") };
         let target = target.clone();
         let connection = Http1::new(connected, target).await.unwrap();

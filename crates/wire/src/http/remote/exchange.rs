@@ -15,7 +15,7 @@ use crate::handshake::{Era, VERSION_IN_META};
 use crate::http::headers::{self, Ask};
 use crate::http::pool::Begun;
 use crate::http::verdict::{self, Asked, Call, Exchange, HEAD_SHOWN, Line, Verdict};
-use crate::http::{Broken, Endpoint, Request, Response};
+use crate::http::{Broken, Endpoint, Phase, Request, Response};
 use crate::lines::Item;
 use crate::seam::{Event, Loss, Ticket};
 use crate::seen::Seen;
@@ -42,6 +42,10 @@ pub(super) async fn run(shared: Arc<Shared>, frame: Frame, id: Option<u64>, tick
         Ok(replied) => return judged(&shared, &frame, &spoken, asked, replied).await,
         Err(broken) => broken,
     };
+    // A caller that went away waits for nothing, and that says nothing about the server.
+    if broken.phase == Phase::Withdrawn {
+        return;
+    }
     if let Some(id) = asked.id() {
         broke(&shared, id, &broken);
     }
@@ -142,6 +146,7 @@ pub(super) async fn read(
     mut response: Response,
 ) -> Result<Replied, Broken> {
     shared.begun().await;
+    shared.keep_cookies(spoken.era, &response.headers);
     let follows = response.is_event_stream() && response.status.is_success();
     let body = if follows {
         Bytes::new()

@@ -14,6 +14,7 @@ use super::{Approach, exchange};
 use crate::frame::{self, Limits, Message};
 use crate::handshake::Era;
 use crate::http::Pool;
+use crate::http::cookies::Jar;
 use crate::http::headers::{ParamHeaders, SessionId};
 use crate::seam::{Carrier, Event, Exchange, Listener, Outgoing, Work};
 use crate::seen::Seen;
@@ -39,6 +40,7 @@ pub(super) struct Shared {
     fixed: HeaderMap,
     events: mpsc::Sender<Event>,
     spoken: Mutex<Spoken>,
+    cookies: Mutex<Jar>,
     mirrors: Mutex<Arc<HashMap<String, ParamHeaders>>>,
     /// Exchanges under way, by the id that they answer.
     running: Mutex<HashMap<u64, AbortHandle>>,
@@ -69,6 +71,7 @@ impl Shared {
             fixed: approach.headers,
             events,
             spoken: Mutex::new(Spoken { era: Era::Legacy, version: None, session: None }),
+            cookies: Mutex::default(),
             mirrors: Mutex::default(),
             running: Mutex::default(),
             first: AtomicBool::new(true),
@@ -127,6 +130,11 @@ impl Shared {
         }
     }
 
+    /// The call that this task's exchange was to answer.
+    pub(super) fn id_of(&self, task: tokio::task::Id) -> Option<u64> {
+        lock(&self.running).iter().find(|(_, exchange)| exchange.id() == task).map(|(id, _)| *id)
+    }
+
     /// One that has not begun finds out by its ticket.
     pub(super) fn cancel(&self, id: u64) {
         if let Some(exchange) = lock(&self.running).remove(&id) {
@@ -148,12 +156,22 @@ impl Shared {
 
     /// Our own headers and what every request carries. Nobody's configuration can take ours away.
     pub(super) fn with_fixed(&self, ours: HeaderMap) -> HeaderMap {
-        if self.fixed.is_empty() {
-            return ours;
-        }
-        let mut all = self.fixed.clone();
-        all.extend(ours);
+        let mut all = if self.fixed.is_empty() {
+            ours
+        } else {
+            let mut all = self.fixed.clone();
+            all.extend(ours);
+            all
+        };
+        lock(&self.cookies).put(&mut all);
         all
+    }
+
+    /// What a response sets for the rest of a legacy session. A modern request stands by itself.
+    pub(super) fn keep_cookies(&self, era: Era, headers: &HeaderMap) {
+        if era == Era::Legacy {
+            lock(&self.cookies).take(headers, self.pool.endpoint().is_secure());
+        }
     }
 }
 

@@ -147,16 +147,21 @@ fn hear(shared: &Shared, waits: Option<(&Frame, u64)>, data: &Bytes) -> bool {
     };
     let mut answered = false;
     for frame in frames {
-        let Some((asked, id)) = waits else {
-            shared.listener.hear(Item::Frame(frame));
-            continue;
+        let frame = match waits {
+            Some((asked, id)) => {
+                let frame = paired(frame, id, shared);
+                if frame.response_number() == Some(id) {
+                    exchange::greeted(shared, asked, &frame);
+                    answered = true;
+                }
+                frame
+            }
+            None => frame,
         };
-        let frame = paired(frame, id, shared);
-        if frame.response_number() == Some(id) {
-            exchange::greeted(shared, asked, &frame);
-            answered = true;
-        }
-        shared.listener.hear(Item::Frame(frame));
+        // Each request has an exchange of its own: what names none, elsewhere, is about no call (H21).
+        let stray = matches!(frame.message(), Message::Response { id: None, .. });
+        let item = if stray { Item::Noise(frame.text().clone()) } else { Item::Frame(frame) };
+        shared.listener.hear(item);
     }
     answered
 }
@@ -185,7 +190,7 @@ async fn open(
 
 /// The server's own stream (legacy): opened again and again, with waits of its own, until the server has none or the
 /// session is gone. It never touches the line's budget. `opened` is told when the server first said anything about it.
-pub(super) async fn own(shared: Arc<Shared>, opened: oneshot::Sender<()>) -> Option<u64> {
+pub(super) async fn own(shared: Arc<Shared>, opened: oneshot::Sender<()>) {
     let mut reopen = Reopen::new(shared.seed);
     let mut place = Place::default();
     let mut first = true;
@@ -219,15 +224,15 @@ pub(super) async fn own(shared: Arc<Shared>, opened: oneshot::Sender<()>) -> Opt
                 match session::look_for(&shared, &spoken).await {
                     Session::Refused { .. } | Session::Gone => {
                         shared.lost(Seen::SessionLost).await;
-                        return None;
+                        return;
                     }
                     // It has the session, and no such stream.
-                    Session::Lives => return None,
+                    Session::Lives => return,
                     // Nobody knows: it is asked again, in its own time.
                     Session::Silent => {}
                 }
             }
-            Ok((Call::Lost { evidence: Evidence::Shown(_), .. }, _, _)) => return None,
+            Ok((Call::Lost { evidence: Evidence::Shown(_), .. }, _, _)) => return,
             Ok(_) | Err(_) => {}
         }
         let wait = reopen.wait(began.elapsed(), place.retry);

@@ -1,0 +1,303 @@
+//! S28: a task of ours that panics is a death like a server's. Its calls end, the line comes back, nothing hangs.
+//!
+//! Only in debug builds: what makes a task panic is not in others.
+
+#![cfg(debug_assertions)]
+#![allow(clippy::disallowed_methods, reason = "a test waits for a real process")]
+
+mod agent;
+
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::time::Instant;
+
+use agent::{Agent, LINETENDER, PATIENCE};
+use serde_json::{Value, json};
+
+/// A folder in which a file of a task's name makes that task panic.
+struct Faults(PathBuf);
+
+impl Faults {
+    fn new(name: &str) -> Self {
+        let folder = std::env::temp_dir().join(format!("linetender-panics-{}-{name}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        Self(folder)
+    }
+
+    fn arm(&self, task: &str) -> PathBuf {
+        let file = self.0.join(task);
+        std::fs::write(&file, "").unwrap();
+        file
+    }
+
+    fn log(&self) -> PathBuf {
+        self.0.join("log")
+    }
+
+    fn panics(&self) -> usize {
+        std::fs::read_to_string(self.log()).unwrap_or_default().matches("panicked at").count()
+    }
+
+    fn said(&self, words: &str) -> bool {
+        std::fs::read_to_string(self.log()).unwrap_or_default().contains(words)
+    }
+
+    fn linetender(&self, words: &[&str]) -> Command {
+        let mut command = Command::new(LINETENDER);
+        command.args(words).arg("--log").arg(self.log());
+        command.env("LINETENDER_TEST_FAULTS", &self.0).env("XDG_STATE_HOME", &self.0);
+        command.env("XDG_RUNTIME_DIR", &self.0);
+        command
+    }
+
+    fn shim(&self) -> Agent {
+        let mut shim = self.linetender(&["run", "--no-memory", "--no-journal", "--name", "bad"]);
+        Agent::of_command(shim.args(["--", LINETENDER, "__badserver", "--era", "legacy"])).greeted()
+    }
+}
+
+impl Drop for Faults {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Waits until this is so.
+fn until(what: &str, mut so: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !so() {
+        assert!(start.elapsed() < PATIENCE, "still not: {what}");
+        std::thread::yield_now();
+    }
+}
+
+fn call(agent: &mut Agent, id: &str, tool: &str, arguments: &Value) {
+    agent.send(&json!(id), "tools/call", &json!({ "name": tool, "arguments": arguments }));
+}
+
+/// The answers to these, in whichever order they come.
+fn answers(agent: &mut Agent, ids: &[&str]) -> Vec<Value> {
+    let mut found = vec![Value::Null; ids.len()];
+    while found.contains(&Value::Null) {
+        let heard = agent.hear();
+        if let Some(at) = ids.iter().position(|id| heard["id"] == *id) {
+            found[at] = heard;
+        }
+    }
+    found
+}
+
+fn is_internal(answer: &Value) -> bool {
+    answer.to_string().contains("internal error")
+}
+
+/// A task of the line panics while this call is under way: it is answered, and the next one is served. What it was told.
+fn a_line_survives(task: &str, tool: &str) -> Value {
+    let faults = Faults::new(task);
+    let mut agent = faults.shim();
+    let armed = faults.arm(task);
+    let told = agent.call(&json!("under way"), tool, &json!({ "ms": 100 }));
+    assert!(!armed.exists(), "the {task} never panicked");
+    until("it is in the log", || faults.said(&format!("internal error (its {task} panicked)")));
+    let served = agent.call(&json!("next"), "echo", &json!({ "n": 1 }));
+    assert!(served["result"]["isError"].is_null(), "{served}");
+    agent.to = None;
+    assert!(agent.shim.wait().unwrap().success());
+    told
+}
+
+#[test]
+fn s28_a_reader_that_panics_is_a_death() {
+    let told = a_line_survives("reader", "sleep");
+    assert_eq!(told["result"]["_meta"]["linetender"]["delivery"], "unknown", "{told}");
+    assert!(is_internal(&told), "{told}");
+}
+
+#[test]
+fn s28_a_writer_that_panics_is_a_death_and_what_it_never_wrote_is_sent_again() {
+    let told = a_line_survives("writer", "sleep");
+    assert!(told["result"]["isError"].is_null(), "{told}");
+}
+
+#[test]
+fn s28_a_keeper_that_panics_is_a_death() {
+    assert!(is_internal(&a_line_survives("keeper", "kill")));
+}
+
+#[test]
+fn s28_a_tender_that_panics_is_a_death() {
+    assert!(is_internal(&a_line_survives("tender", "kill")));
+}
+
+#[test]
+fn s28_a_dial_that_panics_is_a_failed_one() {
+    let faults = Faults::new("dial");
+    let mut agent = faults.shim();
+    let armed = faults.arm("dial");
+    call(&mut agent, "kill", "kill", &json!({}));
+    answers(&mut agent, &["kill"]);
+    let served = agent.call(&json!("next"), "echo", &json!({ "n": 1 }));
+    assert!(served["result"]["isError"].is_null(), "{served}");
+    assert!(!armed.exists());
+}
+
+#[test]
+fn s28_a_tender_that_panics_again_and_again_backs_off_and_comes_back() {
+    let faults = Faults::new("always");
+    let mut agent = faults.shim();
+    let armed = faults.arm("tender.always");
+    call(&mut agent, "kill", "kill", &json!({}));
+    let told = answers(&mut agent, &["kill"]);
+    assert!(is_internal(&told[0]), "{told:?}");
+    // Each of these finds a tender that panics, or one that rests; all are told at once.
+    for round in 0..20 {
+        let refused = agent.call(&json!(round), "echo", &json!({}));
+        assert_eq!(refused["result"]["isError"], true, "{refused}");
+    }
+    until("it rests", || faults.panics() >= 4);
+    let panics = faults.panics();
+    assert!(panics < 40, "{panics} panics");
+    std::fs::remove_file(armed).unwrap();
+    until("it is back", || agent.call(&json!("again"), "echo", &json!({}))["result"]["isError"].is_null());
+}
+
+#[test]
+fn s28_a_request_that_panics_ends_alone() {
+    let faults = Faults::new("request");
+    let mut agent = faults.shim();
+    call(&mut agent, "slow", "sleep", &json!({ "ms": 100 }));
+    faults.arm("request");
+    call(&mut agent, "broken", "echo", &json!({}));
+    let told = answers(&mut agent, &["slow", "broken"]);
+    assert!(is_internal(&told[1]) ^ is_internal(&told[0]), "{told:?}");
+    let served = agent.call(&json!("next"), "echo", &json!({ "n": 1 }));
+    assert!(served["result"]["isError"].is_null(), "{served}");
+}
+
+#[test]
+fn s28_a_session_that_panics_tells_every_request_and_ends_the_shim() {
+    let faults = Faults::new("session");
+    let mut agent = faults.shim();
+    call(&mut agent, "slow", "hang", &json!({}));
+    agent.ask(&json!("ping"), "ping", &json!({}));
+    faults.arm("session");
+    call(&mut agent, "broken", "echo", &json!({}));
+    let told = answers(&mut agent, &["slow", "broken"]);
+    assert!(told.iter().all(is_internal), "{told:?}");
+    assert_eq!(agent.shim.wait().unwrap().code(), Some(1));
+}
+
+/// A gateway with one server. Dropped, it is killed.
+struct Gateway(Child);
+
+impl Drop for Gateway {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn config(faults: &Faults) -> PathBuf {
+    let etc = faults.0.join("etc");
+    std::fs::create_dir_all(&etc).unwrap();
+    let book = faults.0.join("book");
+    let args = format!("args = ['__badserver', '--era', 'legacy', '--book', '{}']", book.display());
+    let server = format!("[servers.a]\ncommand = '{LINETENDER}'\n{args}\n");
+    std::fs::write(etc.join("linetender.toml"), server).unwrap();
+    etc.join("linetender.toml")
+}
+
+fn listens(faults: &Faults) -> (Gateway, String) {
+    let mut serve = faults.linetender(&["serve", "--listen", "127.0.0.1:0"]);
+    serve.arg("--config").arg(config(faults)).stdin(Stdio::null()).stderr(Stdio::null());
+    let gateway = Gateway(serve.spawn().unwrap());
+    let mut at = String::new();
+    until("an address", || {
+        let log = std::fs::read_to_string(faults.log()).unwrap_or_default();
+        let said = log.split_once("serving address=http://").and_then(|(_, rest)| rest.split_once("/mcp"));
+        said.is_some_and(|(address, _)| {
+            address.clone_into(&mut at);
+            true
+        })
+    });
+    (gateway, at)
+}
+
+/// One request on a connection of its own: its head and its body.
+fn http(at: &str, method: &str, path: &str, session: Option<&str>, body: &str) -> (String, String) {
+    let mut to = TcpStream::connect(at).unwrap();
+    to.set_read_timeout(Some(PATIENCE)).unwrap();
+    let session = session.map(|id| format!("Mcp-Session-Id: {id}\r\n")).unwrap_or_default();
+    write!(
+        to,
+        "{method} {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nConnection: close\r\n\
+         Accept: application/json, text/event-stream\r\n{session}Content-Length: {}\r\n\r\n{body}",
+        body.len()
+    )
+    .unwrap();
+    let mut answer = String::new();
+    to.read_to_string(&mut answer).unwrap();
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+    (head.to_owned(), body.to_owned())
+}
+
+fn begin(at: &str) -> String {
+    let hello = json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": { "protocolVersion": "2025-06-18",
+        "capabilities": {}, "clientInfo": { "name": "t", "version": "1" } } });
+    let (head, _) = http(at, "POST", "/mcp", None, &hello.to_string());
+    let id = head.lines().find_map(|line| {
+        line.split_once(": ").filter(|(name, _)| name.eq_ignore_ascii_case("mcp-session-id"))
+    });
+    id.unwrap_or_else(|| panic!("{head}")).1.to_owned()
+}
+
+fn tool(id: &str, name: &str) -> String {
+    json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": { "name": name, "arguments": { "nonce": id } } })
+        .to_string()
+}
+
+/// A task of an agent's session panics: what it has open is told, its session is no more, and a new one is served.
+fn an_agent_begins_anew(task: &str) {
+    let faults = Faults::new(&format!("gateway-{task}"));
+    let (_gateway, at) = listens(&faults);
+    let session = begin(&at);
+    let (there, id) = (at.clone(), session.clone());
+    let slow = std::thread::spawn(move || http(&there, "POST", "/mcp", Some(&id), &tool("slow", "a__hang")));
+    let book = faults.0.join("book");
+    until("the call is under way", || std::fs::read_to_string(&book).is_ok_and(|book| book.contains("slow")));
+    let armed = faults.arm(task);
+    let broken = http(&at, "POST", "/mcp", Some(&session), &tool("broken", "a__echo"));
+    assert!(!armed.exists(), "the {task} never panicked");
+    assert!(broken.1.contains("unknown"), "{broken:?}");
+    let slow = slow.join().unwrap();
+    assert!(slow.1.contains("unknown"), "{slow:?}");
+    let (gone, _) = http(&at, "POST", "/mcp", Some(&session), &tool("gone", "a__echo"));
+    assert!(gone.starts_with("HTTP/1.1 404"), "{gone}");
+    // The server hangs in the call of an agent that is gone, so only what needs no server is asked.
+    let session = begin(&at);
+    let ping = json!({ "jsonrpc": "2.0", "id": "p", "method": "ping" }).to_string();
+    let (head, body) = http(&at, "POST", "/mcp", Some(&session), &ping);
+    assert!(head.starts_with("HTTP/1.1 200") && body.contains(r#""result""#), "{head} {body}");
+}
+
+#[test]
+fn s28_a_mux_that_panics_costs_its_agent_one_session() {
+    an_agent_begins_anew("mux");
+}
+
+#[test]
+fn s28_a_tender_that_panics_behind_a_gateway_is_never_told_to_be_up() {
+    let faults = Faults::new("gateway-tender");
+    let (_gateway, at) = listens(&faults);
+    let session = begin(&at);
+    until("it is up", || http(&at, "GET", "/readyz", None, "").1.contains(r#""a":"up""#));
+    let armed = faults.arm("tender");
+    let told = http(&at, "POST", "/mcp", Some(&session), &tool("kill", "a__kill"));
+    assert!(told.1.contains("internal error"), "{told:?}");
+    assert!(!armed.exists());
+    let served = http(&at, "POST", "/mcp", Some(&session), &tool("next", "a__echo"));
+    assert!(!served.1.contains("isError"), "{served:?}");
+    assert!(http(&at, "GET", "/readyz", None, "").1.contains(r#""a":"up""#));
+}
