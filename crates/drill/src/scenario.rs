@@ -21,6 +21,7 @@ pub const ROWS: &[&str] = &[
     "O01", "O02", "O03", "O04", "O05", "O06", // overload and the machine
     "G01", "G02", "G03", "G04", // gateway
     "F01", "F02", "F03", "F04", // fleet
+    "S29", "S30", "S32", "S33", // processes
 ];
 
 /// How long until the next call works, unless a scenario says otherwise, in milliseconds.

@@ -94,4 +94,8 @@ pub(super) const ALL: &[(&str, &str)] = &[
     ("S24", include_str!("../../scenarios/S24.toml")),
     ("S24-neither", include_str!("../../scenarios/S24-neither.toml")),
     ("S25", include_str!("../../scenarios/S25.toml")),
+    ("S29", include_str!("../../scenarios/S29.toml")),
+    ("S30", include_str!("../../scenarios/S30.toml")),
+    ("S32", include_str!("../../scenarios/S32.toml")),
+    ("S33", include_str!("../../scenarios/S33.toml")),
 ];
