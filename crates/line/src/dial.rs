@@ -361,6 +361,7 @@ mod tests {
         tokio::select! {
             () = twelve => unreachable!("nobody answers"),
             _ = async { tokio::task::yield_now().await; gate.turn(false).await } => {}
+            () = tokio::time::sleep(TURN * 10) => panic!("the thirteenth waits for those that never answer"),
         }
         assert_eq!(start.elapsed(), TURN * 3);
     }
