@@ -57,5 +57,5 @@ pub use linetender_wire::stdio::reaper;
 pub use linetender_wire::stdio::{Env, Program};
 pub use memory::Memory;
 pub use rig::{Rig, RigChange};
-pub use server::{Server, ToolErrors};
+pub use server::{Server, Stderr, ToolErrors, pass_stderr_to};
 pub use status::{Status, Why};
