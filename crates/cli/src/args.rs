@@ -62,6 +62,10 @@ pub(crate) struct Run {
     #[arg(long, value_name = "FORM", value_enum, default_value_t)]
     pub(crate) tool_errors: ToolErrors,
 
+    /// Where the server's stderr goes: to ours, into the log, or nowhere. Its last lines are in errors in any case.
+    #[arg(long, value_name = "WHERE", value_enum, default_value_t)]
+    pub(crate) stderr: Stderr,
+
     /// Writes nothing into the journal.
     #[arg(long)]
     pub(crate) no_journal: bool,
@@ -92,6 +96,25 @@ impl From<ToolErrors> for linetender::ToolErrors {
         match form {
             ToolErrors::Result => Self::Result,
             ToolErrors::Error => Self::Error,
+        }
+    }
+}
+
+/// Where a server's stderr goes.
+#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+pub(crate) enum Stderr {
+    #[default]
+    Pass,
+    Log,
+    Off,
+}
+
+impl From<Stderr> for linetender::Stderr {
+    fn from(stderr: Stderr) -> Self {
+        match stderr {
+            Stderr::Pass => Self::Pass,
+            Stderr::Log => Self::Log,
+            Stderr::Off => Self::Off,
         }
     }
 }

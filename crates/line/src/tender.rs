@@ -464,7 +464,9 @@ impl Running {
     fn dial(&mut self, generation: Generation) {
         let (tell_wire, wire) = mpsc::channel(16);
         let (audience, nudge) = (Arc::clone(&self.tender.audience), Arc::clone(&self.nudge));
-        let ledger = Arc::new(Ledger::new(generation, self.tender.clock, audience, nudge));
+        let ledger = Ledger::new(generation, self.tender.clock, audience, nudge);
+        let server = &self.tender.server;
+        let ledger = Arc::new(ledger.with_stderr(server.stderr, &server.name));
         let probing = Arc::new(AtomicBool::new(false));
         let dial = Dial {
             generation,
