@@ -77,9 +77,9 @@ pub(crate) struct Run {
     #[command(flatten)]
     pub(crate) policy: PolicyFlags,
 
-    /// The server's command and its arguments, or its address (`$NAME`: in that variable). A `--` before it is good style, but
-    /// some programs that start us eat it.
-    #[arg(trailing_var_arg = true, allow_hyphen_values = true, required = true, value_name = "COMMAND")]
+    /// The server's command and its arguments, or its address (`$NAME`: in that variable). All that follows belongs to it. A `--`
+    /// before it is needed only if it begins with a dash.
+    #[arg(trailing_var_arg = true, required = true, value_name = "COMMAND")]
     pub(crate) command: Vec<OsString>,
 }
 

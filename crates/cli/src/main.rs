@@ -28,6 +28,8 @@ fn main() -> ExitCode {
     if let Some(done) = linetender::reaper::run_if_asked() {
         return done;
     }
+    // Whoever started us may ignore or block signals; and a full `ulimit -f` must be an error, not a death.
+    linetender::signals::own();
     #[cfg(feature = "drill")]
     if let Some(done) = badserver_if_asked() {
         return done;

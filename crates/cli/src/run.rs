@@ -1,6 +1,6 @@
 //! `linetender run -- COMMAND`: one server behind, one agent in front.
 
-mod name;
+pub(crate) mod name;
 
 use std::io::IsTerminal as _;
 use std::process::ExitCode;

@@ -2,6 +2,7 @@
 
 mod file;
 mod follow;
+mod still;
 mod watch;
 
 use std::path::Path;

@@ -275,3 +275,54 @@ fn when_the_agent_goes_everything_goes() {
     assert!(agent.shim.wait().unwrap().success());
     assert!(!std::path::Path::new(&format!("/proc/{reaper}")).exists(), "the reaper outlived its shim");
 }
+
+#[test]
+fn s35_five_thousand_calls_at_once_are_all_answered() {
+    let mut agent = Agent::up(&[]);
+    for id in 0..5000 {
+        agent.send(&json!(id), "tools/call", &json!({ "name": "write", "arguments": { "n": id } }));
+    }
+    let mut answered = std::collections::HashSet::new();
+    while answered.len() < 5000 {
+        let answer = agent.hear();
+        assert!(answer["result"]["isError"].is_null(), "{answer}");
+        answered.insert(answer["id"].as_u64().unwrap());
+    }
+}
+
+#[test]
+fn s35_an_agent_with_thousands_of_calls_open_is_read_on() {
+    let mut agent = Agent::up(&[]);
+    for id in 0..2000 {
+        agent.send(&json!(id), "tools/call", &json!({ "name": "hang", "arguments": {} }));
+    }
+    assert_eq!(agent.ask(&json!("p"), "ping", &json!({}))["result"], json!({}), "its ping is answered");
+    for id in 0..2000 {
+        let params = json!({ "requestId": id });
+        agent.say(&json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": params }));
+    }
+    let answer = agent.call(&json!("after"), "echo", &json!({}));
+    assert!(answer["result"]["isError"].is_null(), "its cancellations made room: {answer}");
+}
+
+#[test]
+fn s36_answers_in_the_pipe_win_against_a_deadline_that_passed_while_the_shim_was_stopped() {
+    let words = ["--call-timeout", "1500ms", "--", LINETENDER, "__badserver", "--era", "legacy"];
+    let mut agent = Agent::run(LINETENDER, words.iter()).greeted();
+    for id in 0..5 {
+        agent.send(&json!(id), "tools/call", &json!({ "name": "sleep", "arguments": { "ms": 700 } }));
+    }
+    // Answered, it has read those before it.
+    assert_eq!(agent.ask(&json!("p"), "ping", &json!({}))["result"], json!({}));
+    let echo = agent.call(&json!("e"), "echo", &json!({}));
+    assert!(echo["result"]["isError"].is_null(), "the server has them: {echo}");
+    let shim = rustix::process::Pid::from_child(&agent.shim);
+    rustix::process::kill_process(shim, rustix::process::Signal::STOP).unwrap();
+    let heard = agent.from.recv_timeout(std::time::Duration::from_millis(2500));
+    assert!(heard.is_err(), "a stopped shim says nothing: {heard:?}");
+    rustix::process::kill_process(shim, rustix::process::Signal::CONT).unwrap();
+    for _ in 0..5 {
+        let answer = agent.hear();
+        assert!(answer["result"]["isError"].is_null(), "{answer}");
+    }
+}

@@ -59,7 +59,7 @@ fn vitals(bencher: divan::Bencher) {
     bencher.bench_local(move || {
         now = now + Span::from_millis(1);
         answered += 100;
-        let vitals = Vitals { in_flight: 1, owed: 0, answered, heard_at: now };
+        let vitals = Vitals { in_flight: 1, answered, heard_at: now, ..Vitals::default() };
         machine.handle_vitals(now, machine.generation(), vitals);
         black_box(machine.poll_effect());
         black_box(machine.poll_timeout())

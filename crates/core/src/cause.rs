@@ -70,6 +70,8 @@ pub enum Conclusion {
     ProbesUnanswered,
     /// Calls in flight, and nothing heard for as long as the hang limit.
     Hung,
+    /// Calls were given up, and nothing was heard since, by probes neither, for as long as the limit for that.
+    Abandoned,
 }
 
 impl<D> Cause<D> {

@@ -26,7 +26,7 @@ pub enum Proof {
     NoByteWritten,
     /// HTTP/2: `REFUSED_STREAM`, or `GOAWAY` below our stream.
     RefusedStream,
-    /// 404 on a legacy session; or an id-less 400 there and a ping on the same session refused the same way.
+    /// 404 or an id-less 400 on a legacy session: prompt, and a ping on the same session was refused the same way.
     SessionRefused,
     /// 401 with a challenge.
     Challenged,
@@ -76,8 +76,8 @@ pub enum Evidence {
 pub enum Resend {
     /// Not a re-send at all: it binds to the next generation.
     Bind,
-    /// Once, at once.
-    Once,
+    /// Again: at once, then after growing waits, for as long as every try is proven not to have been executed.
+    Again,
     /// Once, after this repair.
     OnceAfter(Repair),
     /// Never: the answer would be the same.
@@ -123,7 +123,7 @@ impl Proof {
             | Self::NoByteWritten
             | Self::RefusedStream
             | Self::SessionRefused
-            | Self::NotOwner => Resend::Once,
+            | Self::NotOwner => Resend::Again,
             Self::Challenged => Resend::OnceAfter(Repair::Token),
             Self::HeaderMismatch => Resend::OnceAfter(Repair::Relist),
             Self::VersionRefused => Resend::OnceAfter(Repair::Version),

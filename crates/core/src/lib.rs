@@ -79,9 +79,9 @@ pub use machine::{
 pub use order::{Misstep, Settle, Step, Walk};
 pub use policy::{
     BackoffPolicy, BudgetPolicy, CallPolicy, ClosePolicy, DialPolicy, Invalid, Limits, ParkPolicy, Policy,
-    ProbePolicy, RetryPolicy, ServerState, Settings,
+    ProbePolicy, RetryPolicy, ServerState, SessionRefusal, Settings,
 };
 pub use record::{Extent, Late, Method, Phase, Record, RecordStep, Safety};
-pub use resend::{Declared, Next, Rules};
+pub use resend::{Declared, Next, Obstacle, Rules, TRIES_MOST};
 pub use retry::RetryBudget;
 pub use time::{Instant, Span};

@@ -12,6 +12,7 @@ mod events;
 mod input;
 mod live;
 mod pulse;
+mod refused;
 mod state;
 
 pub use effect::Effect;
@@ -143,6 +144,9 @@ impl<D> Machine<D> {
             // The probe after sleep may have to fail, and a new generation be dialled, before a call can pass.
             let patience = self.policy.probe.worst() + self.policy.call.wait_for_line;
             Gate::Hold { patience, from: Instant::ORIGIN }
+        } else if live.listens.is_refused() {
+            // The tender tries again and again, in less than a second each: to a call that is under way.
+            Gate::Hold { patience: self.policy.call.wait_for_line, from: Instant::ORIGIN }
         } else {
             Gate::Go { generation: self.generation }
         }

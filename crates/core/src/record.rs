@@ -14,8 +14,8 @@ use crate::delivery::{Delivery, Doubt, Evidence, Proof};
 pub struct Record {
     pub(crate) phase: Phase,
     pub(crate) safety: Safety,
-    /// Whether it was sent again because of a proof, after a repair, and how often without either.
-    pub(crate) proven_again: bool,
+    /// How often it was sent again because of a proof, whether after a repair, and how often without either.
+    pub(crate) proven: u8,
     pub(crate) repaired: bool,
     pub(crate) retries: u8,
 }
@@ -105,7 +105,7 @@ pub enum Method {
 impl Record {
     /// A call that has just been registered.
     pub const fn new(safety: Safety) -> Self {
-        Self { phase: Phase::Queued, safety, proven_again: false, repaired: false, retries: 0 }
+        Self { phase: Phase::Queued, safety, proven: 0, repaired: false, retries: 0 }
     }
 
     /// How far it got.

@@ -6,6 +6,14 @@ mod tests;
 use crate::delivery::{Delivery, Repair, Resend};
 use crate::policy::{ServerState, Settings};
 use crate::record::{Phase, Record, Safety};
+use crate::time::Span;
+
+/// How often one call is tried, as long as each try is proven not to have been executed.
+pub const TRIES_MOST: u8 = 12;
+
+/// The wait before the second re-send; doubles up to the cap. The driver disperses it.
+const PAUSE: Span = Span::from_millis(20);
+const PAUSE_CAP: Span = Span::from_millis(500);
 
 /// What the decision depends on besides the call itself.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -18,6 +26,20 @@ pub struct Rules {
     pub crosses: bool,
     /// What the server says of the tool, where that matters.
     pub declared: Declared,
+    /// What kept the call from the server, as far as it bears on another try.
+    pub obstacle: Obstacle,
+}
+
+/// What kept a call from its server.
+#[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
+pub enum Obstacle {
+    /// It may be gone already: the first re-send goes out at once.
+    #[default]
+    Passing,
+    /// Nobody listened: another try in the same moment would meet the same.
+    NobodyListens,
+    /// It stays until somebody changes something (no such name, a bad certificate): there is no point in another try.
+    Lasting,
 }
 
 /// What the generation that a call would be sent to says of its tool.
@@ -44,6 +66,8 @@ pub enum Next {
         record: Record,
         /// What has to be mended first.
         after: Option<Repair>,
+        /// How long to wait first, before it is dispersed.
+        pause: Span,
     },
     /// The new generation's list decides: ask again when it is known.
     AskNewGeneration,
@@ -52,7 +76,14 @@ pub enum Next {
 impl Rules {
     /// The rules of a server's policy, for a call lost by a generation that is over (`crosses`) or lives on.
     pub const fn new(settings: &Settings, crosses: bool, declared: Declared) -> Self {
-        Self { state: settings.state, retries_per_call: settings.retry.per_call, crosses, declared }
+        let (state, retries_per_call) = (settings.state, settings.retry.per_call);
+        Self { state, retries_per_call, crosses, declared, obstacle: Obstacle::Passing }
+    }
+
+    /// The same for a call that this kept from its server.
+    #[must_use]
+    pub const fn kept_by(self, obstacle: Obstacle) -> Self {
+        Self { obstacle, ..self }
     }
 }
 
@@ -67,26 +98,31 @@ impl Record {
             // Nothing crosses a generation of a server that keeps state in its process: a call that waited for
             // the old process would meet one that knows nothing of what came before.
             (Phase::Lost(_), _) if rules.crosses && rules.state == ServerState::Process => None,
-            (Phase::Lost(_), Delivery::NotExecuted(proof)) => self.proven(proof.resend()),
+            (Phase::Lost(_), Delivery::NotExecuted(proof)) => self.again(proof.resend(), rules.obstacle),
             (Phase::Lost(_), Delivery::Unknown(_)) => self.retry(rules, withdraw),
             _ => None,
         };
         again.or(self.verdict().map(Next::Settle))
     }
 
-    fn proven(mut self, resend: Resend) -> Option<Next> {
+    fn again(mut self, resend: Resend, obstacle: Obstacle) -> Option<Next> {
         self.phase = Phase::Queued;
         match resend {
             Resend::Bind => Some(Next::Bind(self)),
-            Resend::Once if !self.proven_again => {
-                self.proven_again = true;
-                Some(Next::Again { record: self, after: None })
+            Resend::Again if obstacle != Obstacle::Lasting && self.proven + 1 < TRIES_MOST => {
+                let waits = self.proven + u8::from(obstacle == Obstacle::NobodyListens);
+                self.proven += 1;
+                let pause = match waits.checked_sub(1) {
+                    None => Span::ZERO,
+                    Some(doublings) => PAUSE.doubled(doublings.into(), PAUSE_CAP),
+                };
+                Some(Next::Again { record: self, after: None, pause })
             }
             Resend::OnceAfter(repair) if !self.repaired => {
                 self.repaired = true;
-                Some(Next::Again { record: self, after: Some(repair) })
+                Some(Next::Again { record: self, after: Some(repair), pause: Span::ZERO })
             }
-            Resend::Once | Resend::OnceAfter(_) | Resend::Never => None,
+            Resend::Again | Resend::OnceAfter(_) | Resend::Never => None,
         }
     }
 
@@ -104,6 +140,6 @@ impl Record {
         }
         self.phase = Phase::Queued;
         self.retries += 1;
-        Some(Next::Again { record: self, after: None })
+        Some(Next::Again { record: self, after: None, pause: Span::ZERO })
     }
 }

@@ -10,14 +10,16 @@ const EVERY: [&str; 3] = ["nonce", "message", "x"];
 
 /// What some take, of which type, and which tools those are.
 const SOME: &[(&str, &str, &[&str])] = &[
-    ("ms", "integer", &["sleep", "spin", "progress", "drip"]),
+    ("ms", "integer", &["sleep", "spin", "progress", "drip", "deny"]),
     ("bytes", "integer", &["big", "endless", "endless_no_id", "flood_stderr", "bomb"]),
     ("times", "integer", &["orphan", "progress", "flood_list_changed", "cut_sse_resumable"]),
     ("abrupt", "boolean", &["cut_sse"]),
     ("code", "integer", &["status", "redirect"]),
     ("retry_after", "integer", &["status"]),
     ("with_id", "boolean", &["status"]),
-    ("run", "boolean", &["status"]),
+    ("with_result", "boolean", &["status"]),
+    ("to", "string", &["redirect"]),
+    ("run", "boolean", &["status", "redirect"]),
 ];
 
 /// The schema of what this tool takes. Nothing of it is required.

@@ -227,6 +227,8 @@ impl Server {
         if let Some(extra) = &self.flags.extra_tool() {
             tools.push(json!({ "name": extra, "inputSchema": arguments::schema(extra) }));
         }
+        let more = |n| json!({ "name": format!("more-{n}"), "inputSchema": { "type": "object" } });
+        tools.extend((0..self.flags.more_tools).map(more));
         json!({ "tools": tools })
     }
 

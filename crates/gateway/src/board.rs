@@ -9,7 +9,7 @@ use linetender::{Catalogue, Kind, Line};
 
 use crate::config::{Entry, Scope, Settings};
 use crate::names::Naming;
-use crate::offer::{self, Offer};
+use crate::offer::{self, Offer, Part};
 
 /// A server that agents can reach.
 #[derive(Debug)]
@@ -26,6 +26,8 @@ pub(crate) struct Berth {
 #[derive(Debug, Default)]
 pub(crate) struct View {
     pub(crate) routes: Vec<Route>,
+    /// What each of them adds to the offer.
+    parts: Vec<Arc<Part>>,
     pub(crate) offer: Offer,
 }
 
@@ -75,14 +77,20 @@ impl Berth {
         self.entry.server == entry.server && self.entry.scope == entry.scope
     }
 
+    /// Whether it is the same server, and shows the same of it: a reload makes others of all of them.
+    fn shows_as(&self, other: &Self) -> bool {
+        self.number == other.number && self.entry == other.entry
+    }
+
     fn is_up(&self) -> bool {
         matches!(self.line.status().state, "up" | "suspect" | "draining")
     }
 }
 
 impl Board {
-    /// As it is now.
-    pub(crate) fn of(berths: &[Arc<Berth>], settings: &Settings) -> Self {
+    /// As it is now. What is unchanged is taken from the board before: servers decide how long their lists are, and how
+    /// often they change.
+    pub(crate) fn of(berths: &[Arc<Berth>], settings: &Settings, before: Option<&Self>) -> Self {
         let prefixed = berths.iter().map(|berth| Route {
             berth: Arc::clone(berth),
             naming: Arc::new(Naming::of(berth.name(), &settings.separator)),
@@ -90,10 +98,21 @@ impl Board {
         let plain = |berth| Route { berth: Arc::clone(berth), naming: Arc::new(Naming::Plain) };
         let plain = berths.iter().map(plain);
         Self {
-            all: Arc::new(View::of(prefixed.collect(), settings)),
-            each: plain.map(|route| Arc::new(View::of(vec![route], settings))).collect(),
+            all: Arc::new(View::of(prefixed.collect(), settings, before.map(|before| &*before.all))),
+            each: plain
+                .map(|route| {
+                    let was = before.and_then(|before| before.view_of(&route.berth));
+                    Arc::new(View::of(vec![route], settings, was))
+                })
+                .collect(),
             keep_listed: settings.keep_listed,
         }
+    }
+
+    /// What was seen at the own address of this very server.
+    fn view_of(&self, berth: &Arc<Berth>) -> Option<&View> {
+        let of = |view: &&Arc<View>| view.routes.iter().any(|route| route.berth.shows_as(berth));
+        self.each.iter().find(of).map(|view| &**view)
     }
 
     /// What is behind a door; `None` if it leads nowhere.
@@ -115,7 +134,7 @@ impl Board {
 
     /// Whether the same is offered on both.
     pub(crate) fn offers_what(&self, other: &Self) -> bool {
-        let same = |(one, other): (&Arc<View>, &Arc<View>)| one.offer == other.offer;
+        let same = |(one, other): (&Arc<View>, &Arc<View>)| one.offer.is_same(&other.offer);
         self.each.len() == other.each.len()
             && same((&self.all, &other.all))
             && self.each.iter().zip(&other.each).all(same)
@@ -139,21 +158,29 @@ impl Board {
 }
 
 impl View {
-    fn of(routes: Vec<Route>, settings: &Settings) -> Self {
-        let catalogues: Vec<Arc<Catalogue>> = routes
+    fn of(routes: Vec<Route>, settings: &Settings, before: Option<&Self>) -> Self {
+        let nothing: Arc<Catalogue> = Arc::default();
+        let parts: Vec<_> = routes
             .iter()
-            .map(|Route { berth, .. }| {
-                if settings.keep_listed || berth.is_up() {
-                    berth.line.catalogues().borrow().clone()
+            .map(|route| {
+                let catalogue = if settings.keep_listed || route.berth.is_up() {
+                    Arc::clone(&route.berth.line.catalogues().borrow())
                 } else {
-                    Arc::default()
-                }
+                    Arc::clone(&nothing)
+                };
+                let made = before.and_then(|before| before.part(route)).filter(|part| part.is_of(&catalogue));
+                let part = |catalogue| Part::of(&route.berth.entry, &route.naming, catalogue);
+                made.map_or_else(|| Arc::new(part(catalogue)), Arc::clone)
             })
             .collect();
-        let offered = routes.iter().zip(&catalogues);
-        let offer =
-            Offer::of(&offered.map(|(route, catalogue)| (&route.berth.entry, &*route.naming, &**catalogue)));
-        Self { routes, offer }
+        let offer = Offer::of(&parts, before.map(|before| &before.offer));
+        Self { routes, parts, offer }
+    }
+
+    /// What this server, under these names, added to the offer.
+    fn part(&self, route: &Route) -> Option<&Arc<Part>> {
+        let same = |one: &Route| one.berth.shows_as(&route.berth) && one.naming == route.naming;
+        self.routes.iter().position(same).and_then(|at| self.parts.get(at))
     }
 
     /// Somebody looks, and may want what is seen: servers that are started for the first agent are started now.

@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use linetender::session::{self, Agent};
 use linetender::{Line, Rig, RigChange};
-use linetender_wire::caught_now;
 use linetender_wire::frame::Frame;
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
@@ -78,7 +77,7 @@ impl Gateway {
     /// # Panics
     /// Outside a tokio runtime.
     pub fn start_on(rig: Rig, config: Config) -> Self {
-        let board = watch::Sender::new(Arc::new(Board::of(&[], &config.gateway)));
+        let board = watch::Sender::new(Arc::new(Board::of(&[], &config.gateway, None)));
         let gateway = Self(Arc::new(Inner {
             rig,
             settings: config.gateway.clone(),
@@ -118,7 +117,7 @@ impl Gateway {
                 Some(Arc::new(Berth { number, entry, line }))
             })
             .collect();
-        inner.board.send_replace(Arc::new(Board::of(&berths, &inner.settings)));
+        inner.board.send_replace(Arc::new(Board::of(&berths, &inner.settings, Some(&before))));
         *keeper = self.keep(berths);
         change
     }
@@ -131,12 +130,19 @@ impl Gateway {
             tasks.spawn(watch_line(berth.line.clone(), self.0.settings.keep_listed, Arc::clone(&changed)));
         }
         let inner = Arc::downgrade(&self.0);
+        let berths: Arc<[_]> = berths.into();
         tasks.spawn(async move {
             loop {
                 changed.notified().await;
                 let Some(inner) = inner.upgrade() else { return };
+                // Servers decide how long this takes, so it is done where it holds up no agent.
+                let (berths, of) = (Arc::clone(&berths), Arc::clone(&inner));
+                let made = tokio::task::spawn_blocking(move || {
+                    let before = of.board.borrow().clone();
+                    Board::of(&berths, &of.settings, Some(&before))
+                });
                 // One that cannot be made is made at the next change; the others go on being seen.
-                let Ok(made) = caught_now(|| Board::of(&berths, &inner.settings)) else { continue };
+                let Ok(made) = made.await else { continue };
                 inner.board.send_if_modified(|board| {
                     // Whoever applied another config meanwhile has made a board of other servers.
                     let differs = made.is_of_same(board) && !made.offers_what(board);

@@ -38,6 +38,9 @@ use subscriptions::Listens;
 /// The most requests that an agent may have open at once.
 const OPEN: usize = 1024;
 
+/// The most messages in one batch (MCP 2025-03-26). No agent has use for more: it may have no more requests open.
+pub(crate) const BATCH: usize = OPEN;
+
 /// What the ids of our own requests to a line begin with. Their answers are for nobody.
 const OURS: &str = "\"linetender:";
 
@@ -245,11 +248,12 @@ impl State {
 
     /// A way to a server ended. Nothing that was under way there is answered any more.
     pub(crate) fn lost(&mut self, from: u64, server: &str) -> Vec<Act> {
-        self.asks.forget(from);
+        let mut acts = self.asks.forget(from);
         let modern = self.is_modern();
         let failed = Failed::taken_away().of(Some(server));
         let gone = self.running.extract_if(|_, running| running.to == from);
-        gone.map(|(id, running)| Act::Tell(failed.reply(&id, &running.method, modern))).collect()
+        acts.extend(gone.map(|(id, running)| Act::Tell(failed.reply(&id, &running.method, modern))));
+        acts
     }
 
     /// Nothing that is under way is waited for any longer: whoever asked is told, and whoever was asked.

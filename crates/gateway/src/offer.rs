@@ -10,9 +10,17 @@ use crate::names::Naming;
 use crate::splice::Splice;
 
 /// The four lists, ready to be sent.
-#[derive(Clone, Debug, Eq, PartialEq)]
+#[derive(Clone, Debug)]
 pub(crate) struct Offer {
     lists: [Arc<str>; Kind::ALL.len()],
+}
+
+/// One server's part of the lists, under the names of one address. Made once for each catalogue of the server.
+#[derive(Debug)]
+pub(crate) struct Part {
+    catalogue: Arc<Catalogue>,
+    /// The entries of each list, with commas between them.
+    entries: [Box<str>; Kind::ALL.len()],
 }
 
 impl Default for Offer {
@@ -21,21 +29,45 @@ impl Default for Offer {
     }
 }
 
-impl Offer {
-    /// Puts together what these servers offer.
-    pub(crate) fn of<'a>(
-        servers: &(impl Iterator<Item = (&'a Entry, &'a Naming, &'a Catalogue)> + Clone),
-    ) -> Self {
-        let list = |kind| {
-            let entries: Vec<String> = servers
-                .clone()
-                .flat_map(|(entry, naming, catalogue)| {
-                    catalogue.list(kind).filter_map(move |text| shown(kind, entry, naming, text))
-                })
-                .collect();
-            Arc::from(format!("[{}]", entries.join(",")))
+impl Part {
+    pub(crate) fn of(entry: &Entry, naming: &Naming, catalogue: Arc<Catalogue>) -> Self {
+        let entries = |kind| {
+            let mut entries = String::new();
+            for text in catalogue.list(kind).filter_map(|text| shown(kind, entry, naming, text)) {
+                if !entries.is_empty() {
+                    entries.push(',');
+                }
+                entries.push_str(&text);
+            }
+            entries.into_boxed_str()
         };
-        Self { lists: Kind::ALL.map(list) }
+        Self { entries: Kind::ALL.map(entries), catalogue }
+    }
+
+    /// Whether it was made of this.
+    pub(crate) fn is_of(&self, catalogue: &Arc<Catalogue>) -> bool {
+        Arc::ptr_eq(&self.catalogue, catalogue)
+    }
+}
+
+impl Offer {
+    /// Puts together what these servers offer. A list that is what it was before is the same text: then it is known
+    /// without a look at it that it did not change.
+    pub(crate) fn of(parts: &[Arc<Part>], before: Option<&Self>) -> Self {
+        let list = |at: usize| {
+            let entries = parts.iter().map(|part| &*part.entries[at]).filter(|entries| !entries.is_empty());
+            let list = format!("[{}]", entries.collect::<Vec<_>>().join(","));
+            match before.map(|before| &before.lists[at]).filter(|old| ***old == *list) {
+                Some(old) => Arc::clone(old),
+                None => Arc::from(list),
+            }
+        };
+        Self { lists: std::array::from_fn(list) }
+    }
+
+    /// Whether all lists are the same as those of an offer that this one was made after.
+    pub(crate) fn is_same(&self, before: &Self) -> bool {
+        self.lists.iter().zip(&before.lists).all(|(one, other)| same(one, other))
     }
 
     /// A list, as raw JSON.
@@ -46,8 +78,14 @@ impl Offer {
 
     /// Which lists are others than they were.
     pub(crate) fn changes_since(&self, before: &Self) -> Vec<Kind> {
-        Kind::ALL.into_iter().filter(|kind| self.list(*kind) != before.list(*kind)).collect()
+        let pairs = Kind::ALL.into_iter().zip(self.lists.iter().zip(&before.lists));
+        pairs.filter(|(_, (now, before))| !same(now, before)).map(|(kind, _)| kind).collect()
     }
+}
+
+/// Whether two lists are the same. Nearly always they are the same text, or differ in length.
+fn same(one: &Arc<str>, other: &Arc<str>) -> bool {
+    Arc::ptr_eq(one, other) || one == other
 }
 
 /// Whether a thing of this name is let through.

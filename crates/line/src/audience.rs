@@ -28,6 +28,8 @@ struct Seats {
     /// The one agent that the line was opened for.
     alone: Option<Agent>,
     many: HashMap<u64, Seat>,
+    /// How many of them want to hear of a resource. Agents decide how many resources that are.
+    wanted: HashMap<String, usize>,
     last: u64,
 }
 
@@ -63,26 +65,26 @@ impl Audience {
     pub(crate) fn leave(&self, number: u64) -> Vec<String> {
         let mut seats = self.seats();
         let Some(gone) = seats.many.remove(&number) else { return Vec::new() };
-        gone.resources.into_iter().filter(|uri| !seats.wanted(uri)).collect()
+        gone.resources.into_iter().filter(|uri| seats.is_last(uri)).collect()
     }
 
     /// It wants to hear of a resource; whether it is the first.
     pub(crate) fn subscribe(&self, number: u64, uri: &str) -> bool {
         let mut seats = self.seats();
-        let first = !seats.wanted(uri);
-        if let Some(seat) = seats.many.get_mut(&number) {
-            seat.resources.insert(uri.to_owned());
+        let new = seats.many.get_mut(&number).is_some_and(|seat| seat.resources.insert(uri.to_owned()));
+        if !new {
+            return false;
         }
-        first
+        let wanted = seats.wanted.entry(uri.to_owned()).or_default();
+        *wanted += 1;
+        *wanted == 1
     }
 
     /// It does not any more; whether it was the last.
     pub(crate) fn unsubscribe(&self, number: u64, uri: &str) -> bool {
         let mut seats = self.seats();
-        if let Some(seat) = seats.many.get_mut(&number) {
-            seat.resources.remove(uri);
-        }
-        !seats.wanted(uri)
+        let had = seats.many.get_mut(&number).is_some_and(|seat| seat.resources.remove(uri));
+        had && seats.is_last(uri)
     }
 
     /// It wants to see log messages from this level on. The most verbose that anybody wants.
@@ -113,7 +115,9 @@ impl Audience {
         if let Some(agent) = &seats.alone {
             return usize::from(missed(&agent));
         }
-        let listeners = seats.many.values().filter(|seat| seat.wants(method, params));
+        // Read once, however many agents there are.
+        let about = About::of(method, params);
+        let listeners = seats.many.values().filter(|seat| seat.wants(&about));
         listeners.map(|seat| &seat.agent).filter(missed).count()
     }
 }
@@ -137,32 +141,54 @@ impl Agent {
 }
 
 impl Seats {
-    fn wanted(&self, uri: &str) -> bool {
-        self.many.values().any(|seat| seat.resources.contains(uri))
+    /// One agent less wants to hear of a resource; whether it was the last.
+    fn is_last(&mut self, uri: &str) -> bool {
+        let Some(wanted) = self.wanted.get_mut(uri) else { return false };
+        *wanted -= 1;
+        let last = *wanted == 0;
+        if last {
+            self.wanted.remove(uri);
+        }
+        last
+    }
+}
+
+/// What a notification is about, as far as agents choose by it.
+enum About {
+    Resource(String),
+    /// A log message, by its place in [`LEVELS`], if it has one.
+    Message(Option<usize>),
+    /// Nobody knows whose it is.
+    Unknown,
+}
+
+impl About {
+    fn of(method: &str, params: Option<&str>) -> Self {
+        #[derive(Default, serde::Deserialize)]
+        #[serde(default)]
+        struct Read {
+            uri: String,
+            level: String,
+        }
+        let read =
+            || -> Read { params.and_then(|params| serde_json::from_str(params).ok()).unwrap_or_default() };
+        match method {
+            UPDATED => Self::Resource(read().uri),
+            "notifications/message" => {
+                let level = read().level;
+                Self::Message(LEVELS.iter().position(|known| *known == level))
+            }
+            _ => Self::Unknown,
+        }
     }
 }
 
 impl Seat {
-    fn wants(&self, method: &str, params: Option<&str>) -> bool {
-        #[derive(Default, serde::Deserialize)]
-        #[serde(default)]
-        struct About {
-            uri: String,
-            level: String,
-        }
-        let about = || params.and_then(|params| serde_json::from_str(params).ok()).unwrap_or_default();
-        match method {
-            UPDATED => {
-                let About { uri, .. } = about();
-                self.resources.contains(&uri)
-            }
-            "notifications/message" => {
-                let About { level, .. } = about();
-                let place = LEVELS.iter().position(|known| *known == level);
-                self.level.is_some_and(|least| place.is_none_or(|place| place >= least))
-            }
-            // Nobody knows whose it is.
-            _ => false,
+    fn wants(&self, about: &About) -> bool {
+        match about {
+            About::Resource(uri) => self.resources.contains(uri),
+            About::Message(place) => self.level.is_some_and(|least| place.is_none_or(|place| place >= least)),
+            About::Unknown => false,
         }
     }
 }

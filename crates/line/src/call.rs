@@ -10,8 +10,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
 use linetender_core::{
-    Admission, Delivery, Generation, Held, Instant, Method, Proof, Record, RecordStep, Refusal, RetryBudget,
-    Safety,
+    Admission, Declared, Delivery, Evidence, Gate, Generation, Held, Instant, Method, Proof, Record,
+    RecordStep, Refusal, RetryBudget, Safety, ServerState,
 };
 use linetender_wire::frame::{self, Frame, Message, Outcome};
 use linetender_wire::handshake::{Era, Greeting};
@@ -21,7 +21,7 @@ use crate::audience::Audience;
 use crate::catalogue::Catalogue;
 use crate::clock::Clock;
 use crate::dial::Link;
-use crate::entry::Heed;
+use crate::entry::{Heed, Lost};
 use crate::error::{CallError, CallErrorKind};
 use crate::ledger::NoSeat;
 use crate::server::Server;
@@ -29,7 +29,7 @@ use crate::status::{self, Published, Status};
 use crate::tender::Inbox;
 use crate::turns::{Full, Seat, Turns};
 use crate::wishes::Wishes;
-use after::After;
+use after::{Earlier, Permit};
 pub use options::{Deadline, Options};
 pub(crate) use options::{OnProgress, Way};
 use out::{Out, Time, Try};
@@ -68,6 +68,27 @@ pub(crate) struct Call<'a> {
     pub(crate) params: Option<&'a str>,
     pub(crate) tool: Option<&'a str>,
     pub(crate) options: Options,
+}
+
+/// Which generations may run a call.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Bound {
+    Any,
+    /// Its session is gone and would refuse the call again; the gate hears of that in a moment.
+    Not(Generation),
+    /// The server keeps state in its process: a call that was admitted to this generation runs there or not at all.
+    Only(Generation),
+}
+
+impl Bound {
+    fn after(earlier: Option<&Earlier>, state: ServerState) -> Self {
+        let Some(Earlier { link, lost }) = earlier else { return Self::Any };
+        match state {
+            ServerState::Process => Self::Only(link.generation),
+            ServerState::None if lost.session_is_gone() => Self::Not(link.generation),
+            ServerState::None => Self::Any,
+        }
+    }
 }
 
 impl Answer {
@@ -111,7 +132,7 @@ impl Call<'_> {
     /// Waits for the line as a call would, and makes none.
     pub(crate) async fn ready(self) -> Result<(), CallError> {
         let until = self.shared.clock.now() + self.shared.server.policy.settings().dial.start;
-        self.admit(&Record::new(Safety::Protocol), until, None).await.map(drop)
+        self.admit(&Record::new(Safety::Protocol), until, Bound::Any).await.map(drop)
     }
 
     /// Makes the call, however many tries that takes.
@@ -124,11 +145,22 @@ impl Call<'_> {
         let time = Time { deadline: self.options.deadline, quiet, total: arrived + total };
         let mut record = Record::new(self.safety());
         let _seat = self.seat(&record, time.of_a_try(arrived)).await?;
-        let mut avoid = None;
+        let mut earlier: Option<Earlier> = None;
+        let mut permit = Permit::Free;
+        let mut patience = None;
         loop {
             let until = time.of_a_try(shared.clock.now());
-            let link = self.admit(&record, until, avoid).await?;
-            match self.attempt(&link, record, until, time).await {
+            let bound = Bound::after(earlier.as_ref(), policy.state);
+            let held = patience.map_or(until, |patience| until.min(patience));
+            let admitted = self.admit(&record, held, bound).await?;
+            let link = match (admitted, earlier.take()) {
+                (Some(link), None) => link,
+                (Some(link), Some(_)) if self.permits(&mut permit, &link, until).await => link,
+                (_, Some(earlier)) => return self.settled(&earlier.link, earlier.lost),
+                // Only a call that has tried before is bound to a generation.
+                (None, None) => continue,
+            };
+            let lost = match self.attempt(&link, record, until, time).await {
                 Try::Answer(frame) => {
                     let answer = Answer::new(frame, link.era());
                     if answer.error().is_none() {
@@ -139,16 +171,36 @@ impl Call<'_> {
                 Try::Over(kind, record, cause) => {
                     return Err(self.error(kind, "with the server", cause, &record));
                 }
-                Try::Sealed => {}
-                Try::Lost(lost) => {
-                    // A session that refused it would refuse it again.
-                    let refused = Some(Delivery::NotExecuted(Proof::SessionRefused));
-                    avoid = (lost.record.delivery() == refused).then_some(link.generation);
-                    match self.after_loss(&link, lost, time.of_a_try(shared.clock.now())).await? {
-                        After::Again(again) => record = again,
-                        After::Said(said) => return Ok(Answer::new(said, link.era())),
-                    }
+                Try::Lost(lost) => lost,
+            };
+            // However often it is refused, it waits for the line only once.
+            patience = match lost.record.delivery() {
+                Some(Delivery::NotExecuted(_)) => {
+                    patience.or_else(|| Some(shared.clock.now() + policy.call.wait_for_line))
                 }
+                _ => None,
+            };
+            match self.after_loss(&link, &lost, time.of_a_try(shared.clock.now())).await {
+                Some(again) => {
+                    record = again.record;
+                    permit = permit.or(again.permit);
+                    earlier = Some(Earlier { link, lost });
+                }
+                None => return self.settled(&link, lost),
+            }
+        }
+    }
+
+    /// Whether a call that is sent again may run in this generation. What an earlier generation declared of its tool is
+    /// not this one's word.
+    async fn permits(&self, permit: &mut Permit, link: &Link, deadline: Instant) -> bool {
+        match *permit {
+            Permit::Free => true,
+            Permit::By(generation) if generation == link.generation => true,
+            Permit::By(_) => {
+                let (declared, by) = self.declared(link.generation, deadline).await;
+                *permit = Permit::By(by);
+                declared == Declared::Safe && by == link.generation
             }
         }
     }
@@ -186,14 +238,14 @@ impl Call<'_> {
         }
     }
 
-    /// Waits at the gate, and knocks if it has to. A generation to avoid is one that is known to be over; the gate hears of
-    /// that in a moment.
+    /// Waits at the gate, and knocks if it has to. `None` if the call is bound to a generation that takes no calls any
+    /// more.
     async fn admit(
         &self,
         record: &Record,
         deadline: Instant,
-        avoid: Option<Generation>,
-    ) -> Result<Arc<Link>, CallError> {
+        bound: Bound,
+    ) -> Result<Option<Arc<Link>>, CallError> {
         let clock = self.shared.clock;
         let mut published = self.shared.published.clone();
         let mut held: Option<Held> = None;
@@ -202,6 +254,12 @@ impl Call<'_> {
                 let now = published.borrow_and_update();
                 (now.gate, now.link.clone())
             };
+            // Before anything else: a knock would take the one refusal that another call is to hear.
+            if let Bound::Only(only) = bound
+                && gate != (Gate::Go { generation: only })
+            {
+                return Ok(None);
+            }
             let admission = match held {
                 None => gate.admit(clock.now()),
                 Some(held) => gate.recheck(held),
@@ -211,14 +269,14 @@ impl Call<'_> {
                 other => other,
             };
             match admission {
-                Admission::Go { generation } if avoid == Some(generation) => {
+                Admission::Go { generation } if bound == Bound::Not(generation) => {
                     let soon = clock.now() + self.shared.server.policy.settings().call.wait_for_line;
                     if self.changed_before(&mut published, soon.min(deadline)).await.is_err() {
                         return Err(self.held_too_long(record));
                     }
                 }
                 Admission::Go { generation } => match link.filter(|link| link.generation == generation) {
-                    Some(link) => return Ok(link),
+                    Some(link) => return Ok(Some(link)),
                     // What the tender said is newer than what we read: read again.
                     None => tokio::task::yield_now().await,
                 },
@@ -275,19 +333,16 @@ impl Call<'_> {
         let (entry, answer, exchange) = match seat {
             Ok(seat) => seat,
             Err(NoSeat::Sealed) => {
-                // The death is published a moment after the seal.
+                // The death is published a moment after the seal. Once the gate says something else, it was.
                 let mut published = self.shared.published.clone();
-                if published
-                    .borrow_and_update()
-                    .link
-                    .as_ref()
-                    .is_some_and(|now| now.generation == link.generation)
-                {
+                if published.borrow_and_update().gate == (Gate::Go { generation: link.generation }) {
                     let soon =
                         self.shared.clock.now() + self.shared.server.policy.settings().call.wait_for_line;
                     let _ = self.changed_before(&mut published, soon).await;
                 }
-                return Try::Sealed;
+                // It never left us, and that generation is over: lost as a call that was still queued.
+                let record = record.step(RecordStep::Lose(Evidence::Nothing)).unwrap_or(record);
+                return Try::Lost(Lost { record, seen: None, after: None, said: None });
             }
             Err(NoSeat::Full) => {
                 let record = record.step(RecordStep::Cancel).unwrap_or(record);
@@ -319,9 +374,9 @@ impl Call<'_> {
     }
 
     fn error(&self, kind: CallErrorKind, phase: &'static str, cause: String, record: &Record) -> CallError {
-        let (gate, why) = {
+        let (next_try, why) = {
             let now = self.shared.published.borrow();
-            (now.gate, now.status.cause.clone())
+            (now.status.next_try_by(now.gate), now.status.cause.clone())
         };
         CallError {
             kind,
@@ -329,7 +384,7 @@ impl Call<'_> {
             phase,
             cause,
             delivery: record.verdict().unwrap_or(Delivery::NotExecuted(Proof::Queued)),
-            next_try: status::next_try_of(gate, self.shared.clock),
+            next_try,
             stderr: why.and_then(|why| why.stderr.clone()),
         }
     }
@@ -342,14 +397,19 @@ impl Call<'_> {
         };
         let record = record.step(RecordStep::Cancel).unwrap_or(*record);
         let mut error = self.error(CallErrorKind::Refused(why), "before the line", cause, &record);
-        error.next_try = status::next_try(next, self.shared.clock);
+        // What is under way may still wait for its turn, which the error knows.
+        if next != linetender_core::NextTry::Underway {
+            error.next_try = status::next_try(next, self.shared.clock);
+        }
         error
     }
 
     fn held_too_long(&self, record: &Record) -> CallError {
+        let waits = self.shared.published.borrow().status.waits;
+        let words = waits.cause().unwrap_or("the line did not come up in time");
         let cause = match self.last_cause() {
-            Some(cause) => format!("the line did not come up in time; before that, {cause}"),
-            None => "the line did not come up in time".to_owned(),
+            Some(cause) => format!("{words}; before that, {cause}"),
+            None => words.to_owned(),
         };
         let record = record.step(RecordStep::Expire).unwrap_or(*record);
         self.error(CallErrorKind::HeldTooLong, "before the line", cause, &record)

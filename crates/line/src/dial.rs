@@ -1,19 +1,18 @@
 //! Making a generation: a turn at the dial gate, a process, a handshake.
 
-use std::path::PathBuf;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use linetender_core::{Delivery, Generation, Record, RecordStep, Safety};
-use linetender_wire::Seen;
 use linetender_wire::frame::{self, Frame, Message, Outcome};
 use linetender_wire::handshake::{Era, Eras, Greeting, Handshake, Hello, Next};
 use linetender_wire::http::Remote;
 use linetender_wire::seam::{self, Listener};
 use linetender_wire::stdio::{Child, Launch, Program, Reaper};
+use linetender_wire::{Redacted, Seen};
 use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::clock::duration;
@@ -22,7 +21,10 @@ use crate::entry::{Entry, Lost, Reply};
 use crate::ledger::Ledger;
 use crate::reach::Reach;
 use crate::server::{Server, Target};
-use crate::status::Status;
+use crate::status::{Status, Waits};
+
+/// How long a dial keeps its turn after its server was started. By then what a start costs this machine is mostly paid.
+const TURN: Duration = Duration::from_millis(500);
 
 /// A generation that can be talked to.
 pub(crate) struct Link {
@@ -34,6 +36,8 @@ pub(crate) struct Link {
 
 /// What a dial tells its tender.
 pub(crate) enum DialNews {
+    /// It has to wait for this.
+    Waits(Waits),
     /// It was its turn: the start time runs.
     Started,
     /// There is a process.
@@ -70,22 +74,34 @@ impl Dial {
     /// Dials. Each piece of news goes to `tell` in order.
     pub(crate) async fn run<F: Future<Output = ()>>(self, mut tell: impl FnMut(DialNews) -> F) {
         if let Some(mut before) = self.predecessor.clone() {
+            if before.borrow().state != "closed" {
+                tell(DialNews::Waits(Waits::Predecessor)).await;
+            }
             // Its tender being gone is as good.
             let _ = before.wait_for(|status| status.state == "closed").await;
         }
-        // Waiting for a turn is neither start time nor failure. The permit is held until the handshake is done.
-        let Some(_turn) = self.gate.turn(self.generation.number() > 1).await else { return };
+        // Waiting for a turn is neither start time nor failure.
+        let mut coming = pin!(self.gate.turn(self.generation.number() > 1));
+        let turn = tokio::select! {
+            biased;
+            turn = &mut coming => turn,
+            () = std::future::ready(()) => {
+                tell(DialNews::Waits(Waits::Turn)).await;
+                coming.await
+            }
+        };
+        let Some(turn) = turn else { return };
         tell(DialNews::Started).await;
         linetender_wire::test_hooks::point("dial");
         let reach = match self.reach() {
             Ok(reach) => reach,
             Err(seen) => return tell(DialNews::Failed(seen)).await,
         };
-        self.ledger.open(reach.outbox().clone());
+        self.ledger.open(reach.outbox().clone(), reach.has_exchanges());
         let ledger = Arc::clone(&self.ledger);
         let link = Arc::new(Link { generation: self.generation, ledger, reach, greeting: OnceLock::new() });
         tell(DialNews::Linked(Arc::clone(&link))).await;
-        match self.shake_hands(&link).await {
+        match during_turn(turn, self.shake_hands(&link)).await {
             Ok(greeting) => {
                 if greeting.era == Era::Legacy {
                     link.ledger.tell(frame::notification("notifications/initialized", None));
@@ -103,7 +119,7 @@ impl Dial {
         let listener = Arc::clone(&self.ledger) as Arc<dyn Listener>;
         match &self.server.target {
             Target::Stdio { program, reaper } => {
-                let launch = self.launch(program, reaper.as_ref())?;
+                let launch = self.launch(program, reaper.as_ref());
                 Child::launch(&launch, listener, self.wire.clone()).map(Reach::Process)
             }
             Target::Http(http) => {
@@ -113,13 +129,10 @@ impl Dial {
         }
     }
 
-    fn launch(&self, program: &Program, reaper: Option<&Reaper>) -> Result<Launch, Seen> {
+    fn launch(&self, program: &Program, reaper: Option<&Reaper>) -> Launch {
         let settings = self.server.policy.settings();
-        let reaper = match reaper {
-            Some(reaper) => reaper.clone(),
-            None => Reaper::Binary(this_program().map_err(|reason| Seen::NoProcess { reason })?),
-        };
-        Ok(Launch { program: program.clone(), reaper, close: settings.close, sizes: settings.limits })
+        let reaper = reaper.cloned().unwrap_or(Reaper::Find);
+        Launch { program: program.clone(), reaper, close: settings.close, sizes: settings.limits }
     }
 
     async fn shake_hands(&self, link: &Arc<Link>) -> Result<Greeting, Option<Seen>> {
@@ -165,6 +178,10 @@ impl Dial {
                     }
                     _ => return Err(None),
                 },
+                Heard::Reply(Ok(Reply::Unusable(_))) if link.ledger.no_server.get().is_some() => {
+                    let words = link.ledger.no_server.get().copied().unwrap_or_default();
+                    return Err(Some(Seen::NotAServer { words: Redacted::head(words, 200) }));
+                }
                 // An answer of no use, an error without an id among them, is not a modern server's.
                 Heard::Reply(Ok(Reply::Unusable(why))) => handshake.refused(&why),
                 Heard::Reply(Ok(Reply::Lost(lost))) if !link.ledger.is_sealed() => {
@@ -202,12 +219,12 @@ impl Dial {
     /// start time and said nothing at all (a package runner may be downloading).
     async fn silence(&self, link: &Link) {
         let policy = self.server.policy.settings().dial;
-        let begun = link.ledger.vitals().heard_at;
+        let begun = link.ledger.signs.heard_at();
         let mut waited = Duration::ZERO;
         loop {
             tokio::time::sleep(duration(policy.probe_wait)).await;
             waited += duration(policy.probe_wait);
-            if link.ledger.vitals().heard_at > begun || waited * 2 >= duration(policy.start) {
+            if link.ledger.signs.heard_at() > begun || waited * 2 >= duration(policy.start) {
                 return;
             }
         }
@@ -250,6 +267,9 @@ impl Link {
         match answer.await {
             Ok(Reply::Answer(_) | Reply::Unusable(_)) => Probed::Alive,
             Ok(Reply::Lost(Lost { seen: Some(seen), .. })) if seen.is_local() => Probed::Unsent,
+            Ok(Reply::Lost(Lost { seen: Some(seen), .. })) if matches!(*seen, Seen::Refused { .. }) => {
+                Probed::Refused
+            }
             Ok(Reply::Lost(_)) | Err(_) => Probed::Silent,
         }
     }
@@ -259,6 +279,8 @@ impl Link {
 pub(crate) enum Probed {
     Alive,
     Silent,
+    /// Nobody listens at its address.
+    Refused,
     /// This machine could not ask, which says nothing about the server.
     Unsent,
 }
@@ -281,12 +303,22 @@ impl Future for Asking {
 impl Drop for Asking {
     fn drop(&mut self) {
         if let Ok(record) = self.entry.withdraw(RecordStep::Cancel) {
-            self.link.ledger.abandon(self.entry.id, None);
+            self.link.ledger.withdrawn(self.entry.id);
             if !matches!(record.delivery(), Some(Delivery::NotExecuted(_))) {
                 self.link.cancel(self.entry.id);
             }
         }
     }
+}
+
+/// A turn ends with the handshake, or [`TURN`] after the start: a server that never answers must not keep others waiting.
+async fn during_turn<T, R>(turn: T, handshake: impl Future<Output = R>) -> R {
+    let mut handshake = std::pin::pin!(handshake);
+    if let Ok(shaken) = tokio::time::timeout(TURN, &mut handshake).await {
+        return shaken;
+    }
+    drop(turn);
+    handshake.await
 }
 
 async fn either(earlier: &mut Option<Asking>) -> Result<Reply, oneshot::error::RecvError> {
@@ -296,11 +328,52 @@ async fn either(earlier: &mut Option<Asking>) -> Result<Reply, oneshot::error::R
     }
 }
 
-/// Our own binary, as it was when it was started: it may have been replaced on disk since.
-fn this_program() -> Result<PathBuf, String> {
-    let itself = PathBuf::from("/proc/self/exe");
-    if cfg!(target_os = "linux") && itself.exists() {
-        return Ok(itself);
+#[cfg(test)]
+mod tests {
+    use super::{DialGate, TURN, during_turn};
+    use tokio::time::Instant;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_turn_ends_while_the_handshake_goes_on() {
+        let gate = DialGate::new(4);
+        let start = Instant::now();
+        // Twelve in four places: three turns, and the thirteenth is next.
+        let twelve = async {
+            let dial = || async {
+                let turn = gate.turn(false).await;
+                during_turn(turn, std::future::pending::<()>()).await;
+            };
+            tokio::join!(
+                dial(),
+                dial(),
+                dial(),
+                dial(),
+                dial(),
+                dial(),
+                dial(),
+                dial(),
+                dial(),
+                dial(),
+                dial(),
+                dial()
+            );
+        };
+        tokio::select! {
+            () = twelve => unreachable!("nobody answers"),
+            _ = async { tokio::task::yield_now().await; gate.turn(false).await } => {}
+            () = tokio::time::sleep(TURN * 10) => panic!("the thirteenth waits for those that never answer"),
+        }
+        assert_eq!(start.elapsed(), TURN * 3);
     }
-    std::env::current_exe().map_err(|error| format!("cannot find this program to run the reaper: {error}"))
+
+    #[tokio::test(start_paused = true)]
+    async fn a_handshake_that_is_done_gives_its_turn_away_at_once() {
+        let gate = DialGate::new(1);
+        let start = Instant::now();
+        for _ in 0..200 {
+            let turn = gate.turn(false).await;
+            during_turn(turn, async {}).await;
+        }
+        assert_eq!(start.elapsed(), std::time::Duration::ZERO);
+    }
 }

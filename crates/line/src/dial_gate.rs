@@ -53,7 +53,7 @@ impl DialGate {
         Counted(Arc::clone(&self.0))
     }
 
-    /// Waits for a turn. What is returned is held until the handshake is done.
+    /// Waits for a turn, which lasts for as long as what is returned is held.
     pub(crate) async fn turn(&self, repeats: bool) -> Option<OwnedSemaphorePermit> {
         if repeats && self.0.lines.load(Ordering::Relaxed) >= HERD {
             let mut next = self.0.next.lock().await;

@@ -3,10 +3,10 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError};
 
-use linetender_core::{Evidence, Extent, Instant, Late, Phase, Record, RecordStep, Span};
-use linetender_wire::Detail;
+use linetender_core::{Delivery, Evidence, Extent, Instant, Late, Phase, Proof, Record, RecordStep, Span};
 use linetender_wire::frame::Frame;
 use linetender_wire::seam::{Loss, Ticket};
+use linetender_wire::{Detail, Seen};
 use tokio::sync::oneshot;
 
 use crate::call::{OnProgress, with_token};
@@ -33,6 +33,14 @@ pub(crate) struct Lost {
     pub(crate) after: Option<Span>,
     /// What the server said to it, worth passing on if nothing can be mended.
     pub(crate) said: Option<Frame>,
+}
+
+impl Lost {
+    /// Whether its session would refuse it again, executed or not: it can only go to another generation.
+    pub(crate) fn session_is_gone(&self) -> bool {
+        matches!(self.seen.as_deref(), Some(Seen::SessionLost | Seen::SessionNeverKnown))
+            || self.record.delivery() == Some(Delivery::NotExecuted(Proof::SessionRefused))
+    }
 }
 
 /// Whoever outside waits for a call, and what they want to hear of it.

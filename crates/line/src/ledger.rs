@@ -3,11 +3,11 @@
 #[cfg(test)]
 mod tests;
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError};
 
-use linetender_core::{Evidence, Generation, Instant, Record, Vitals};
+use linetender_core::{Evidence, Generation, Record, Vitals};
 use linetender_wire::frame::{self, Frame, Message, Outcome};
 use linetender_wire::handshake::Era;
 use linetender_wire::seam::{Exchange, Listener, Loss, Outbox, Outgoing, Refused, Ticket};
@@ -19,6 +19,7 @@ use crate::catalogue::Kind;
 use crate::clock::Clock;
 use crate::entry::{Entry, Heed, Last, Notice, Reply};
 use crate::server::Stderr;
+use crate::signs::{GiveUp, Signs};
 use crate::status::Why;
 use crate::sync::{Mutex, MutexGuard};
 
@@ -27,6 +28,10 @@ const NOISE_KEPT: usize = 8;
 
 /// What a server is told whose question cannot be read.
 const UNREADABLE: &str = r#"{"code":-32700,"message":"linetender: the request cannot be read"}"#;
+
+/// How it shows that a program is no MCP server.
+const ECHO: &str = "it writes back what it reads";
+const UTF_16: &str = "it writes UTF-16, and MCP is UTF-8";
 
 /// How much of an error without an id is shown.
 const ERROR_SHOWN: usize = 400;
@@ -66,11 +71,17 @@ pub(crate) struct Ledger {
     clock: Clock,
     book: Mutex<Book>,
     next_id: AtomicU64,
-    answered: AtomicU64,
-    heard_at: AtomicU64,
+    /// What was heard from the server, and what was given up since.
+    pub(crate) signs: Arc<Signs>,
     /// Lines that were no frames, and answers that nobody waited for.
     odd: AtomicU64,
+    /// Whether it has written anything that is a message.
+    spoke: AtomicBool,
+    /// What shows that this is no MCP server, if anything does.
+    pub(crate) no_server: OnceLock<&'static str>,
     outbox: OnceLock<Outbox>,
+    /// Whether each call has an exchange of its own.
+    exchanges: AtomicBool,
     /// Whether the last thing that was written was no call: an error without an id may be about that.
     last: Arc<Last>,
     audience: Arc<Audience>,
@@ -90,8 +101,8 @@ pub(crate) struct Ledger {
 struct Book {
     sealed: bool,
     calls: HashMap<u64, Arc<Entry>>,
-    /// Calls whose caller went away, and until when they count as work of the server's.
-    owed: HashMap<u64, Instant>,
+    /// Those that a caller waits for, the oldest first.
+    waited: BTreeSet<u64>,
     noise: Vec<String>,
 }
 
@@ -107,10 +118,12 @@ impl Ledger {
             clock,
             book: Mutex::new(Book::default()),
             next_id: AtomicU64::new(1),
-            answered: AtomicU64::new(0),
-            heard_at: AtomicU64::new(clock.now().nanos()),
+            signs: Arc::new(Signs::new(clock)),
             odd: AtomicU64::new(0),
+            spoke: AtomicBool::new(false),
+            no_server: OnceLock::new(),
             outbox: OnceLock::new(),
+            exchanges: AtomicBool::new(false),
             last: Arc::default(),
             audience,
             ended: OnceLock::new(),
@@ -131,9 +144,11 @@ impl Ledger {
         self.book.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The way down is known. If the end has begun in the meantime, nothing goes there any more.
-    pub(crate) fn open(&self, outbox: Outbox) {
+    /// The way down is known, and whether each call has an exchange of its own there. If the end has begun in the
+    /// meantime, nothing goes there any more.
+    pub(crate) fn open(&self, outbox: Outbox, exchanges: bool) {
         let book = self.book();
+        self.exchanges.store(exchanges, Ordering::Relaxed);
         if book.sealed {
             outbox.seal();
         }
@@ -172,7 +187,7 @@ impl Ledger {
         let (entry, answer) = Entry::new(id, heed, record, Arc::clone(&self.last));
         let entry = Arc::new(entry);
         // In the book first: whoever settles comes after the seal, so it finds this call, or the seal is found below.
-        self.book().calls.insert(id, Arc::clone(&entry));
+        self.book().insert(Arc::clone(&entry));
         let ticket = Some(Arc::clone(&entry) as Arc<dyn Ticket>);
         match send(outbox, Outgoing::frame(frame(id), ticket)) {
             Ok(sent) => Ok((entry, answer, sent)),
@@ -216,27 +231,33 @@ impl Ledger {
         self.book().sealed
     }
 
-    /// Takes a call out; if its caller went away, the server may still be busy with it until then.
-    pub(crate) fn abandon(&self, id: u64, until: Option<Instant>) {
+    /// Takes out a call that nobody waits for any more, and that the server never got.
+    pub(crate) fn withdrawn(&self, id: u64) {
+        drop(self.remove(id));
+    }
+
+    /// Takes out a call that the server has and that was given up. If the server may not be busy with an older one, the
+    /// tender has to look at it.
+    pub(crate) fn given_up(&self, id: u64, how: GiveUp) {
         let mut book = self.book();
-        book.calls.remove(&id);
-        if let Some(until) = until {
-            book.owed.insert(id, until);
+        book.remove(id);
+        let oldest = book.waited.first().is_none_or(|oldest| id < *oldest);
+        if self.signs.given_up(how, oldest) {
+            self.nudge.notify_one();
         }
         self.tell_if_empty(&book);
     }
 
     fn remove(&self, id: u64) -> Option<Arc<Entry>> {
         let mut book = self.book();
-        let entry = book.calls.remove(&id);
-        book.owed.remove(&id);
+        let entry = book.remove(id);
         self.tell_if_empty(&book);
         entry
     }
 
     /// What we ask of a server ourselves keeps nobody waiting: a modern one is listened to for as long as it lives.
     fn tell_if_empty(&self, book: &Book) {
-        if self.draining.load(Ordering::Relaxed) && !book.calls.values().any(|entry| entry.callers()) {
+        if self.draining.load(Ordering::Relaxed) && book.waited.is_empty() {
             self.nudge.notify_one();
         }
     }
@@ -252,7 +273,7 @@ impl Ledger {
 
     /// Settles all that are left; what was seen, if that is not the same as why the generation ended.
     pub(crate) fn settle_all(&self, evidence: Evidence, seen: Option<&Detail>) {
-        let calls = std::mem::take(&mut self.book().calls);
+        let calls = self.book().take_all();
         for entry in in_order(calls.into_values().collect()) {
             entry.lose(evidence, seen.cloned());
         }
@@ -260,15 +281,16 @@ impl Ledger {
     }
 
     pub(crate) fn vitals(&self) -> Vitals {
-        let now = self.clock.now();
-        let mut book = self.book();
-        book.owed.retain(|_, until| *until > now);
-        let count = |calls: usize| u32::try_from(calls).unwrap_or(u32::MAX);
+        let in_flight = u32::try_from(self.book().waited.len()).unwrap_or(u32::MAX);
+        let exchanges = self.exchanges.load(Ordering::Relaxed);
         Vitals {
-            in_flight: count(book.calls.values().filter(|entry| entry.callers()).count()),
-            owed: count(book.owed.len()),
-            answered: self.answered.load(Ordering::Relaxed),
-            heard_at: Instant::from_nanos(self.heard_at.load(Ordering::Relaxed)),
+            in_flight,
+            // An exchange that was given up is closed: the server owes nothing for it.
+            owed: !exchanges && self.signs.owed(),
+            abandoned_at: self.signs.abandoned_at(),
+            exchanges,
+            answered: self.signs.callers_answered(),
+            heard_at: self.signs.heard_at(),
         }
     }
 
@@ -295,7 +317,7 @@ impl Ledger {
         match self.remove(id) {
             Some(entry) if entry.callers() => {
                 if entry.answer(reply) {
-                    self.answered.fetch_add(1, Ordering::Relaxed);
+                    self.signs.answered();
                 }
             }
             Some(entry) => drop(entry.answer(reply)),
@@ -322,7 +344,9 @@ impl Ledger {
         match only {
             Some(id) => {
                 let Some(entry) = self.remove(id) else { return };
-                self.answered.fetch_add(u64::from(entry.callers()), Ordering::Relaxed);
+                if entry.callers() {
+                    self.signs.answered();
+                }
                 entry.answer(Reply::Unusable(text.to_string()));
             }
             None => self.settle_all(Evidence::Nothing, Some(&Arc::new(Seen::Unusable { words: text }))),
@@ -348,6 +372,13 @@ impl Ledger {
     }
 
     fn hear_frame(&self, frame: Frame) {
+        // Only clients say these. Before anything else was heard, it is our own question that comes back (`cat`).
+        if matches!(frame.message(), Message::Request { method: "initialize" | "server/discover", .. })
+            && !self.spoke.load(Ordering::Relaxed)
+        {
+            return self.no_server(ECHO);
+        }
+        self.spoke.store(true, Ordering::Relaxed);
         match frame.message() {
             Message::Request { id, method: "ping", .. } => drop(self.tell(frame::reply(id, "{}"))),
             Message::Request { id, .. } => {
@@ -378,6 +409,16 @@ impl Ledger {
         }
     }
 
+    /// What it writes cannot be MCP: whoever waits for the handshake need not wait for its time to be up.
+    fn no_server(&self, why: &'static str) {
+        self.count_odd();
+        let ours = self.book().calls.values().filter(|entry| !entry.callers()).cloned().collect();
+        let _ = self.no_server.set(why);
+        for entry in in_order(ours) {
+            self.answer(entry.id, Reply::Unusable(why.into()));
+        }
+    }
+
     fn pass_on(&self, frame: Frame) -> Result<(), &'static str> {
         self.audience.ask(FromServer { generation: self.generation, frame })
     }
@@ -390,6 +431,32 @@ impl Ledger {
     pub(crate) fn odd(&self) -> (u64, Vec<String>) {
         (self.odd.load(Ordering::Relaxed), self.book().noise.clone())
     }
+}
+
+impl Book {
+    fn insert(&mut self, entry: Arc<Entry>) {
+        if entry.callers() {
+            self.waited.insert(entry.id);
+        }
+        self.calls.insert(entry.id, entry);
+    }
+
+    fn remove(&mut self, id: u64) -> Option<Arc<Entry>> {
+        self.waited.remove(&id);
+        self.calls.remove(&id)
+    }
+
+    fn take_all(&mut self) -> HashMap<u64, Arc<Entry>> {
+        self.waited.clear();
+        std::mem::take(&mut self.calls)
+    }
+}
+
+/// Text of which nearly every other byte is zero. A banner has none.
+fn is_utf_16(line: &[u8]) -> bool {
+    let pairs = line[..line.len().min(256)].chunks_exact(2);
+    let (all, zero) = (pairs.len(), pairs.filter(|pair| pair.contains(&0)).count());
+    all >= 4 && zero * 10 >= all * 8
 }
 
 /// Who called first is told first.
@@ -422,7 +489,7 @@ impl Listener for Ledger {
     }
 
     fn heard(&self) {
-        self.heard_at.store(self.clock.now().nanos(), Ordering::Relaxed);
+        self.signs.heard();
     }
 
     fn hear(&self, item: Item) {
@@ -430,6 +497,10 @@ impl Listener for Ledger {
             Item::Frame(frame) => self.hear_frame(frame),
             Item::Noise(noise) => {
                 self.count_odd();
+                // Before the first message: after one it has shown that it can.
+                if is_utf_16(&noise) && !self.spoke.load(Ordering::Relaxed) {
+                    self.no_server(UTF_16);
+                }
                 let mut book = self.book();
                 if book.noise.len() < NOISE_KEPT {
                     let text = String::from_utf8_lossy(&noise);

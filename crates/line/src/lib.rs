@@ -16,8 +16,29 @@
 //! # }
 //! ```
 //!
-//! A program that holds lines to child processes calls [`reaper::run_if_asked`] first thing in `main`, or names a
-//! `linetender` or `linetender-reaper` binary with [`Server::reaper`].
+//! # The reaper
+//!
+//! On Linux each child process runs under a small process of ours, the reaper, so that nothing of it is left behind even if
+//! this program is killed. A program that holds lines to child processes therefore begins like this:
+//!
+//! ```no_run
+//! # use std::process::ExitCode;
+//! fn main() -> ExitCode {
+//!     if let Some(done) = linetender::reaper::run_if_asked() {
+//!         return done;
+//!     }
+//!     // … start a runtime, open lines …
+//!     ExitCode::SUCCESS
+//! }
+//! ```
+//!
+//! The reaper is the binary named with [`Server::reaper`]; else this program, if it has called
+//! [`reaper::run_if_asked`] as above (not inside `#[tokio::main]`); else `linetender-reaper` or `linetender` on `PATH`. If
+//! there is none, the server is not started, and every call says which line to add. Test binaries cannot call it first in
+//! `main`: there the program on `PATH` is used, or the one that the test names.
+//!
+//! [`Server::without_reaper`] does without: what leaves the server's process group, or outlives this program, is then not
+//! killed.
 
 mod audience;
 mod call;
@@ -40,6 +61,7 @@ mod reach;
 mod rig;
 mod server;
 pub mod session;
+mod signs;
 mod status;
 mod sync;
 mod tender;
@@ -50,12 +72,13 @@ pub use call::{Answer, Deadline, Options};
 pub use catalogue::{Catalogue, Change, Kind};
 pub use error::{CallError, CallErrorKind};
 pub use line::{Event, Line};
-pub use linetender_core::{Invalid, Policy, ProbePolicy, ServerState, Settings, Span};
+pub use linetender_core::{Invalid, Policy, ProbePolicy, ServerState, SessionRefusal, Settings, Span};
 pub use linetender_wire::Redacted;
 pub use linetender_wire::handshake::{Era, Eras, Hello};
-pub use linetender_wire::stdio::reaper;
 pub use linetender_wire::stdio::{Env, Program};
+pub use linetender_wire::stdio::{reaper, signals};
 pub use memory::Memory;
 pub use rig::{Rig, RigChange};
 pub use server::{Server, Stderr, ToolErrors, pass_stderr_to};
+pub use signs::Health;
 pub use status::{Status, Why};

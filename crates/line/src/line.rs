@@ -23,7 +23,7 @@ use crate::ledger::Agent;
 use crate::memory::Remembered;
 use crate::rig::Rig;
 use crate::server::{Server, ToolErrors};
-use crate::status::{Published, Status};
+use crate::status::{Published, Status, Waits};
 use crate::tender::{Inbox, Tender};
 use crate::turns::Turns;
 use crate::wishes::Wishes;
@@ -87,12 +87,14 @@ impl Line {
         let server = Arc::new(server);
         let (inbox, asks) = mpsc::channel(1024);
         let status = Status {
+            signs: None,
             state: "idle",
             generation: 0,
             cause: None,
             budget: u32::from(policy.budget.tokens) * 1000,
             gate: Gate::Knock,
             clock,
+            waits: Waits::Nothing,
         };
         let (states, state) = watch::channel(status.clone());
         let (publish, published) = watch::channel(Published { gate: Gate::Knock, link: None, status });
@@ -236,6 +238,11 @@ impl Line {
     /// The error of somebody who waited for it to be up, and never found it so.
     pub(crate) fn given_up(&self, cause: String) -> CallError {
         self.probe_call().error_before(CallErrorKind::Lost, cause)
+    }
+
+    /// The error of a call that did not come as far as the line.
+    pub(crate) fn refused_before(&self, kind: CallErrorKind, cause: String) -> CallError {
+        self.probe_call().error_before(kind, cause)
     }
 
     /// The error of a call that the server refused because it does not offer any more what it did.
@@ -452,10 +459,11 @@ impl Line {
         matches!(&self.shared.server.hello, Hello::Agent(said) if hello == Some(&**said))
     }
 
-    /// Somebody wants to hear of a resource, in this generation and every one that follows.
-    pub(crate) fn subscribe(&self, uri: &str) {
-        let params = self.shared.wishes.subscribe(uri);
+    /// Somebody wants to hear of a resource, in this generation and every one that follows; whether there is room for it.
+    pub(crate) fn subscribe(&self, uri: &str) -> bool {
+        let Some(params) = self.shared.wishes.subscribe(uri) else { return false };
         self.wish("resources/subscribe", params);
+        true
     }
 
     /// Nobody wants to any more.

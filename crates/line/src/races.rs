@@ -17,7 +17,7 @@ const ORDERS: usize = 20_000;
 fn ledger() -> (Arc<Ledger>, Outbox, queue::Receiver<Outgoing>) {
     let ledger = Arc::new(Ledger::new(Generation::new(1), Clock::start(), Arc::default(), Arc::default()));
     let (outbox, frames) = Outbox::channel(8);
-    ledger.open(outbox.clone());
+    ledger.open(outbox.clone(), false);
     (ledger, outbox, frames)
 }
 
@@ -44,7 +44,7 @@ fn caller(ledger: &Ledger, leaves: bool) -> Told {
         return Told::NoSeat;
     };
     if leaves && let Ok(record) = entry.withdraw(RecordStep::Cancel) {
-        ledger.abandon(entry.id, None);
+        ledger.withdrawn(entry.id);
         return Told::Withdrawn(record.delivery().unwrap());
     }
     loop {

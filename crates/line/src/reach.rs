@@ -101,11 +101,11 @@ impl Reach {
         }
     }
 
-    /// Whether its process is over.
-    pub(crate) fn has_exited(&self) -> bool {
+    /// Returns when its process is over; never, if that is not ours.
+    pub(crate) async fn exited(&self) {
         match self {
-            Self::Process(child) => child.has_exited(),
-            Self::Remote(_) => false,
+            Self::Process(child) => child.exited().await,
+            Self::Remote(_) => std::future::pending().await,
         }
     }
 

@@ -237,7 +237,9 @@ impl Server {
         self
     }
 
-    /// The binary that becomes the reaper of its processes; this program, if not said.
+    /// The binary that becomes the reaper of its processes: `linetender-reaper`, `linetender`, or any program that calls
+    /// [`reaper::run_if_asked`](crate::reaper::run_if_asked) first in `main`. If not said, this program if it has called
+    /// that, else one of the two on `PATH`.
     #[must_use]
     pub fn reaper(self, binary: impl Into<PathBuf>) -> Self {
         self.reaped_by(Reaper::Binary(binary.into()))

@@ -5,6 +5,7 @@
 //! happened. The shim, a gateway's front and an SDK's transport are all this one thing with another pipe.
 
 mod asked;
+mod backlog;
 mod bridge;
 mod ends;
 mod hear;
@@ -37,6 +38,7 @@ use crate::rig::Rig;
 use crate::server::Server;
 use crate::turns::Caller;
 pub use asked::{Replied, ask};
+use backlog::Backlog;
 use ends::{Handed, Reader, Says};
 use hear::Said;
 use questions::Questions;
@@ -56,6 +58,11 @@ const FROM_AGENT: usize = 1024;
 
 /// More work than a line takes at once: an agent that has so much open reads no answers, and is not read either.
 const SPARE_TASKS: usize = 64;
+
+/// Requests of the one agent on its own pipe that wait for their turn: how much they may weigh together, and what each
+/// weighs besides its text.
+const WAITING_BYTES: usize = 64 * 1024 * 1024;
+const WAITING_COSTS: usize = 4 * 1024;
 
 /// How long calls under way may still be answered after the agent stopped asking.
 const LAST_ANSWERS: Duration = Duration::from_secs(5);
@@ -101,7 +108,9 @@ where
 {
     let limits = limits(server.policy.settings());
     let (to_agent, frames) = queue::queue(TO_AGENT, BYTES_TO_AGENT);
+    let limits_of = server.policy.settings().limits;
     let mut session = Session::new(On::Own(Box::new(server), rig.clone()), to_agent);
+    session.backlog = Some(Backlog::new(limits_of));
     session.tasks.spawn(ends::write(output, frames));
     session.run(Reader::new(input, limits), stop).await
 }
@@ -160,6 +169,10 @@ struct Session {
     tasks: JoinSet<()>,
     /// The agent's requests that are under way, by their id as it was spelt.
     running: HashMap<Box<str>, AbortHandle>,
+    /// When so many are there, those that are over are taken out.
+    sweep_at: usize,
+    /// Where requests wait for their turn; without one, an agent is not read while too much of it is under way.
+    backlog: Option<Backlog>,
     open: Option<Open>,
     /// Questions that calls of the agent's have for it.
     rounds: (mpsc::Sender<Round>, mpsc::Receiver<Round>),
@@ -192,7 +205,8 @@ impl Session {
     fn new(on: On, to_agent: queue::Sender<Bytes>) -> Self {
         let rounds = mpsc::channel(TO_AGENT);
         let (tasks, running) = (JoinSet::new(), HashMap::new());
-        Self { on, to_agent, tasks, running, open: None, rounds, heard: None }
+        let (sweep_at, backlog) = (SPARE_TASKS, None);
+        Self { on, to_agent, tasks, running, sweep_at, backlog, open: None, rounds, heard: None }
     }
 
     async fn run(mut self, mut agent: impl Says, stop: impl Future<Output = ()>) -> Ended {
@@ -214,7 +228,8 @@ impl Session {
             On::Own(server, _) => server.policy.settings().limits,
             On::Shared(line, _) => line.policy().limits,
         };
-        let most_tasks = usize::from(policy.in_flight) + usize::from(policy.queue) + SPARE_TASKS;
+        let waiting = if self.backlog.is_some() { WAITING_BYTES / WAITING_COSTS } else { 0 };
+        let most_tasks = usize::from(policy.in_flight) + usize::from(policy.queue) + SPARE_TASKS + waiting;
         loop {
             let said = async {
                 match &mut self.open {
@@ -292,8 +307,8 @@ impl Session {
         let Self { on, mut tasks, running, to_agent, open, .. } = self;
         if why == Ended::AgentGone {
             let answered = async {
-                while running.values().any(|task| !task.is_finished()) {
-                    tasks.join_next().await;
+                for task in running.values() {
+                    while !task.is_finished() && tasks.join_next().await.is_some() {}
                 }
             };
             tokio::select! {

@@ -11,6 +11,7 @@ use linetender_wire::{Detail, Seen};
 
 use crate::clock::Clock;
 use crate::dial::Link;
+use crate::signs::{Health, Signs};
 
 /// Where a line stands.
 #[derive(Clone, Debug)]
@@ -20,13 +21,47 @@ pub struct Status {
     pub state: &'static str,
     /// The newest generation's number.
     pub generation: u64,
-    /// Why the last generation ended, in words.
+    /// Why the last generation ended, or why calls wait for this one, in words.
     pub cause: Option<Arc<Why>>,
     /// Milli-tokens left in the budget.
     pub budget: u32,
     /// What calls are told, from which the next try follows.
     pub(crate) gate: Gate,
     pub(crate) clock: Clock,
+    /// What keeps the server from being started at this moment.
+    pub(crate) waits: Waits,
+    /// What is heard from the generation that serves.
+    pub(crate) signs: Option<Arc<Signs>>,
+}
+
+/// What keeps a server that is to be started from being started.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Waits {
+    /// Nothing: it is being started, or need not be.
+    Nothing,
+    /// The server whose place it takes has not ended yet.
+    Predecessor,
+    /// Others of its rig are being started, and only so many are at once.
+    Turn,
+}
+
+impl Waits {
+    /// Why a call was not answered, if it is this.
+    pub(crate) const fn cause(self) -> Option<&'static str> {
+        match self {
+            Self::Nothing => None,
+            Self::Predecessor => Some("the server waits for the one that it replaces to end"),
+            Self::Turn => Some("the server waits for its turn to start: many servers are being started"),
+        }
+    }
+
+    const fn next_try(self) -> Option<&'static str> {
+        match self {
+            Self::Nothing => None,
+            Self::Predecessor => Some("when the server that it replaces has ended"),
+            Self::Turn => Some("when its turn to start comes"),
+        }
+    }
 }
 
 /// Why a generation ended, in words.
@@ -51,32 +86,65 @@ pub(crate) struct Published {
 }
 
 impl Status {
+    /// `printed` is the first thing that the last generation wrote that was no message.
     pub(crate) fn of(
         state: &State<Detail>,
         generation: Generation,
         budget: u32,
         gate: Gate,
         clock: Clock,
+        signs: Option<Arc<Signs>>,
+        printed: Option<&str>,
     ) -> Self {
-        let cause = state.cause().map(|cause| Arc::new(Why::of(cause)));
-        Self { state: state.name(), generation: generation.number(), cause, budget, gate, clock }
+        let cause = state.cause().map(|cause| Arc::new(Why::of(cause, printed)));
+        let signs = signs.filter(|_| matches!(state, State::Up(_) | State::Suspect(_)));
+        let waits = Waits::Nothing;
+        Self {
+            state: state.name(),
+            generation: generation.number(),
+            cause,
+            budget,
+            gate,
+            clock,
+            signs,
+            waits,
+        }
+    }
+
+    /// What is wrong with a server that is up, if anything is: true now, also if this status is an older one of the
+    /// same generation.
+    pub fn health(&self) -> Option<Health> {
+        self.signs.as_ref().and_then(|signs| signs.health())
     }
 
     /// When the line is tried next, in words that are true now; `None` while it serves.
     pub fn next_try(&self) -> Option<String> {
         match self.gate {
             Gate::Go { .. } => None,
-            gate => Some(next_try_of(gate, self.clock)),
+            gate => Some(self.next_try_by(gate)),
+        }
+    }
+
+    /// When the line is tried next if this is its gate, in words.
+    pub(crate) fn next_try_by(&self, gate: Gate) -> String {
+        match (gate, self.waits.next_try()) {
+            (Gate::Hold { .. } | Gate::Refuse { next: NextTry::Underway, .. }, Some(words)) => words.into(),
+            _ => next_try_of(gate, self.clock),
         }
     }
 }
 
 impl Why {
-    fn of(cause: &Cause<Detail>) -> Self {
+    /// Why calls wait for a generation that lives.
+    pub(crate) fn waiting(seen: &Seen) -> Self {
+        Self { text: seen.to_string(), stderr: None, leaves: Vec::new(), planned: false }
+    }
+
+    fn of(cause: &Cause<Detail>, printed: Option<&str>) -> Self {
         let headline = cause.headline();
         let (text, stderr) = match &headline.detail {
             CauseDetail::Seen(seen) => (seen.to_string(), seen.stderr().map(ToString::to_string)),
-            CauseDetail::Concluded(conclusion) => (concluded(*conclusion, headline.kind), None),
+            CauseDetail::Concluded(conclusion) => (concluded(*conclusion, headline.kind, printed), None),
         };
         // A closed pipe is seldom the whole story: what came after it may say more.
         let text = match &headline.detail {
@@ -104,15 +172,25 @@ fn exit_of(cause: &Cause<Detail>) -> Option<String> {
     })
 }
 
-fn concluded(conclusion: Conclusion, kind: NoteKind) -> String {
+fn concluded(conclusion: Conclusion, kind: NoteKind, printed: Option<&str>) -> String {
     match conclusion {
         Conclusion::Asked => match kind {
             NoteKind::Leaf(leaf) => format!("it was ended on purpose ({})", leaf.name()),
             NoteKind::Teardown => "it was ended on purpose".into(),
         },
         Conclusion::StartTimeout => "the server said nothing within the start limit".into(),
-        Conclusion::HandshakeTimeout => "the server did not finish the handshake in time".into(),
+        Conclusion::HandshakeTimeout => match printed {
+            Some(printed) => {
+                format!(
+                    "the server did not finish the handshake in time; it wrote, and that is no MCP: {printed}"
+                )
+            }
+            None => "the server did not finish the handshake in time".into(),
+        },
         Conclusion::ProbesUnanswered => "the server answered no probe".into(),
+        Conclusion::Abandoned => {
+            "the server hangs: calls were given up, and it answered no probe since".into()
+        }
         Conclusion::Hung => "the server was silent for as long as the hang limit".into(),
     }
 }
@@ -151,7 +229,7 @@ pub(crate) fn next_try(next: NextTry, clock: Clock) -> String {
 }
 
 /// The same, of a gate.
-pub(crate) fn next_try_of(gate: Gate, clock: Clock) -> String {
+fn next_try_of(gate: Gate, clock: Clock) -> String {
     match gate {
         Gate::Go { .. } => "now".into(),
         Gate::Knock => "with the next call".into(),
@@ -173,10 +251,10 @@ mod tests {
     fn a_closed_pipe_is_explained_by_the_exit_that_became_known_later() {
         let closed = Seen::Closed { what: Pipe::Stdin, stderr: Redacted::default() };
         let mut cause = closed.clone().cause();
-        assert_eq!(Why::of(&cause).text, closed.to_string());
+        assert_eq!(Why::of(&cause, None).text, closed.to_string());
         let stderr = Redacted::head("no such key", 100);
         cause.add_teardown(Arc::new(Seen::Exited { exit: Exit::Status(3), stderr }));
-        let why = Why::of(&cause);
+        let why = Why::of(&cause, None);
         assert!(why.text.contains("status 3"), "{}", why.text);
         assert_eq!(why.stderr.as_deref(), Some("no such key"));
     }

@@ -9,7 +9,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use linetender_core::{
-    Admission, Asked, Class, Command, Effect, Event, Evidence, Generation, Leaf, Machine, Settle, State, Walk,
+    Admission, Asked, Class, Command, Conclusion, Detail as CauseDetail, Effect, Event, Evidence, Gate,
+    Generation, Leaf, Machine, Settle, State, Walk,
 };
 use linetender_wire::handshake::{Era, Greeting};
 use linetender_wire::seam;
@@ -18,7 +19,7 @@ use tokio::sync::{Notify, broadcast, mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 
 use crate::audience::Audience;
-use crate::catalogue::Catalogue;
+use crate::catalogue::{Catalogue, Reading};
 use crate::clock::Clock;
 use crate::dial::{Dial, DialNews, Link, Probed};
 use crate::dial_gate::{Counted, DialGate};
@@ -26,19 +27,24 @@ use crate::ledger::Ledger;
 use crate::line;
 use crate::reach::Reach;
 use crate::server::Server;
-use crate::status::{Published, Status};
+use crate::status::{Published, Status, Waits, Why};
 use crate::wishes::Wishes;
 use lists::Lists;
 use recover::Panics;
 
-/// A server that closed a pipe has usually exited: its status says more, and is on its way.
+/// A process that ends closes its pipes a moment before its end can be seen: that is waited for so long.
 const EXIT_FOLLOWS: Duration = Duration::from_millis(5);
 
-/// If it has exited, its status is worth waiting for a little longer: on a busy machine the reaper is late.
+/// The process has ended: how is reported by its reaper, which may be late on a busy machine. Calls wait meanwhile.
 const STATUS_FOLLOWS: Duration = Duration::from_millis(40);
 
-/// While it is dialled no call is under way that would have to hear of it: why it does not start is worth more than when.
+/// Either of them while a server is dialled: no call is under way, and why it does not start is worth more than when.
 const REASON_FOLLOWS: Duration = Duration::from_millis(250);
+
+/// A timer that fires so much too late says that this process was stopped, or starved: what the server said in the
+/// meantime is not read yet. It is believed if nothing was heard after so long.
+const LATE: Duration = Duration::from_millis(50);
+const UNREAD: Duration = Duration::from_millis(500);
 
 /// What anybody may ask of the tender.
 pub(crate) enum Inbox {
@@ -58,7 +64,7 @@ enum News {
     Probed(Generation, Probed),
     Closed(Generation, Pipe),
     /// The lists have been read, or could not be.
-    Lists(Generation, Option<Catalogue>),
+    Lists(Generation, Option<Box<Reading>>),
 }
 
 /// What woke the tender.
@@ -116,13 +122,19 @@ struct Running {
     walk: Option<Walk>,
     current: Option<Current>,
     remembered: Option<Era>,
+    /// The first thing that the last generation wrote that was no message.
+    printed: Option<String>,
     news: (mpsc::Sender<News>, mpsc::Receiver<News>),
     /// A ledger wants to be looked at.
     nudge: Arc<Notify>,
     /// Acknowledgements of effects that had nothing to wait for.
     at_once: VecDeque<(Generation, Event<Detail>)>,
     abandoned: bool,
+    /// Why calls wait although the generation lives, if they do: its address refused a connection.
+    refused: Option<Arc<Why>>,
     seed: u64,
+    /// A timer that fired too late, and until when it is not believed.
+    doubted: Option<(linetender_core::Instant, tokio::time::Instant)>,
     panics: Panics,
 }
 
@@ -137,11 +149,14 @@ impl Tender {
             walk: Some(Walk::new()),
             current: None,
             remembered,
+            printed: None,
             news: mpsc::channel(64),
             nudge: Arc::default(),
             at_once: VecDeque::new(),
             abandoned: false,
+            refused: None,
             seed,
+            doubted: None,
             panics: Panics::default(),
         };
         running.supervised().await;
@@ -150,7 +165,10 @@ impl Tender {
 
 impl Running {
     async fn wait(&mut self) -> Wake {
-        let timeout = self.machine.poll_timeout().map(|at| self.tender.clock.at(at));
+        let timeout = self.machine.poll_timeout().map(|due| match self.doubted {
+            Some((doubted, until)) if doubted == due => until,
+            _ => self.tender.clock.at(due),
+        });
         tokio::select! {
             biased;
             wake = generation_event(&mut self.current) => wake,
@@ -199,12 +217,27 @@ impl Running {
                     self.read_lists(current.generation);
                 }
             }
+            Wake::Timer if self.is_doubtful() => {}
             Wake::Timer => {
                 self.cell("timeout");
                 self.machine.handle_timeout(now);
             }
         }
         self.pump();
+    }
+
+    /// Whether a timer fired too late to be believed at once. What is readable is read first: the answer wins.
+    fn is_doubtful(&mut self) -> bool {
+        let Some(due) = self.machine.poll_timeout() else { return false };
+        let waits_for_server =
+            matches!(self.machine.state(), State::Up(_) | State::Suspect(_) | State::Dialing(_));
+        let now = tokio::time::Instant::now();
+        let was_doubted = self.doubted.is_some_and(|(doubted, _)| doubted == due);
+        if !waits_for_server || was_doubted || now < self.tender.clock.at(due) + LATE {
+            return false;
+        }
+        self.doubted = Some((due, now + UNREAD));
+        true
     }
 
     /// What the machine is told, and in which state: whoever sweeps worlds wants to know which of these were reached.
@@ -219,7 +252,11 @@ impl Running {
 
     fn handle_news(&mut self, news: News) {
         match news {
-            News::Dial(generation, DialNews::Started) => self.event(generation, Event::Started),
+            News::Dial(generation, DialNews::Waits(waits)) => self.waits(generation, waits),
+            News::Dial(generation, DialNews::Started) => {
+                self.waits(generation, Waits::Nothing);
+                self.event(generation, Event::Started);
+            }
             News::Dial(generation, DialNews::Linked(link)) => {
                 self.linked(generation, link);
             }
@@ -234,12 +271,25 @@ impl Running {
             News::Drained(generation) => self.event(generation, Event::Drained),
             News::Probed(generation, Probed::Alive) => self.event(generation, Event::ProbeAnswered),
             News::Probed(generation, Probed::Silent) => self.event(generation, Event::ProbeFailed),
+            News::Probed(generation, Probed::Refused) => self.event(generation, Event::ProbeRefused),
             News::Probed(generation, Probed::Unsent) => self.event(generation, Event::ProbeUnsent),
             News::Closed(generation, what) => {
                 let stderr = self.link(generation).map(|link| link.reach.stderr()).unwrap_or_default();
                 self.lost(generation, Seen::Closed { what, stderr });
             }
             News::Lists(generation, catalogue) => self.lists_read(generation, catalogue),
+        }
+    }
+
+    /// What the dial waits for. It is no change of the line's state, so nobody is woken for it; errors and `status` say it.
+    fn waits(&mut self, generation: Generation, waits: Waits) {
+        if self.current(generation).is_some() {
+            let quietly = |status: &mut Status| {
+                status.waits = waits;
+                false
+            };
+            self.tender.publish.send_if_modified(|published| quietly(&mut published.status));
+            self.tender.states.send_if_modified(quietly);
         }
     }
 
@@ -254,13 +304,8 @@ impl Running {
                 let (news, link) = (self.news.0.clone(), current.link.clone());
                 let dialing = matches!(self.machine.state(), State::Dialing(_));
                 current.tasks.spawn(async move {
-                    tokio::time::sleep(EXIT_FOLLOWS).await;
-                    let greeted = link.as_ref().is_some_and(|link| link.greeting.get().is_some());
-                    if dialing && !greeted {
-                        tokio::time::sleep(REASON_FOLLOWS).await;
-                    } else if link.is_some_and(|link| link.reach.has_exited()) {
-                        tokio::time::sleep(STATUS_FOLLOWS).await;
-                    }
+                    // The reaper's word of an exit ends this generation, and this wait with it.
+                    exit_is_told(link.as_deref(), dialing).await;
                     let _ = news.send(News::Closed(generation, pipe)).await;
                 });
             }
@@ -284,19 +329,23 @@ impl Running {
     /// An exchange of its own failed: the server is suspect, and is looked at now.
     fn trouble(&mut self, generation: Generation, seen: &Seen) {
         tracing::debug!(server = &*self.tender.server.name, %seen, "trouble");
-        self.event(generation, Event::Trouble);
+        let refused = matches!(seen, Seen::Refused { .. });
+        if refused {
+            self.refused = Some(Arc::new(Why::waiting(seen)));
+        }
+        self.event(generation, if refused { Event::Refused } else { Event::Trouble });
     }
 
-    /// Whether the calls of the generation that is ending may still be answered: only its session is gone.
+    /// Whether the calls of the generation that is ending may still be answered: each has an exchange of its own, and
+    /// only the session is gone, or nobody answers on new ones.
     fn runs_on(&self) -> bool {
         let exchanges = self.current.as_ref().and_then(|current| current.link.as_ref());
         let session = Leaf::Failed(Class::SessionLost);
+        let abandoned = CauseDetail::Concluded(Conclusion::Abandoned);
         exchanges.is_some_and(|link| link.reach.has_exchanges())
-            && self
-                .machine
-                .state()
-                .cause()
-                .is_some_and(|cause| cause.leaves().iter().all(|leaf| leaf == session))
+            && self.machine.state().cause().is_some_and(|cause| {
+                cause.headline().detail == abandoned || cause.leaves().iter().all(|leaf| leaf == session)
+            })
     }
 
     fn current(&mut self, generation: Generation) -> Option<&mut Current> {
@@ -381,10 +430,18 @@ impl Running {
         }
     }
 
-    fn notice(&self, gate: linetender_core::Gate) {
+    fn notice(&mut self, gate: Gate) {
         let state = self.machine.state();
+        if let (State::Ending(_), Some(current)) = (state, &self.current) {
+            self.printed = current.ledger.odd().1.into_iter().next();
+        }
         let (generation, budget) = (self.machine.generation(), self.machine.budget().millis());
-        let status = Status::of(state, generation, budget, gate, self.tender.clock);
+        let signs = self.current.as_ref().map(|current| Arc::clone(&current.ledger.signs));
+        let printed = self.printed.as_deref();
+        let mut status = Status::of(state, generation, budget, gate, self.tender.clock, signs, printed);
+        if let (State::Up(_) | State::Suspect(_), Gate::Hold { .. }) = (state, gate) {
+            status.cause = status.cause.or_else(|| self.refused.clone());
+        }
         let old = self.tender.publish.borrow().status.state;
         if old != status.state {
             let server = &*self.tender.server.name;
@@ -450,9 +507,13 @@ impl Running {
         let news = self.news.0.clone();
         let Some(current) = &mut self.current else { return };
         let Some(link) = current.link.clone() else { return };
+        // The machine has a timer of its own for it. An answer that comes later than this is heard, but not waited for:
+        // a busy server is probed again and again.
+        let limit = 2 * crate::clock::duration(self.machine.policy().probe.timeout);
         current.tasks.spawn(async move {
-            let probed = link.probe(&hello).await;
-            let _ = news.send(News::Probed(generation, probed)).await;
+            if let Ok(probed) = tokio::time::timeout(limit, link.probe(&hello)).await {
+                let _ = news.send(News::Probed(generation, probed)).await;
+            }
         });
     }
 
@@ -496,6 +557,23 @@ impl Running {
         if !current.wire_open {
             self.at_once.push_back((generation, Event::Gone(None)));
         }
+    }
+}
+
+/// A pipe was closed. Returns when the process turns out to live on, or its exit status is overdue.
+async fn exit_is_told(link: Option<&Link>, dialing: bool) {
+    let exited = async |bound| {
+        let ends = async {
+            match link {
+                Some(link) => link.reach.exited().await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::time::timeout(bound, ends).await.is_ok()
+    };
+    let dialing = || dialing && link.is_none_or(|link| link.greeting.get().is_none());
+    if exited(EXIT_FOLLOWS).await || (dialing() && exited(REASON_FOLLOWS).await) {
+        tokio::time::sleep(if dialing() { REASON_FOLLOWS } else { STATUS_FOLLOWS }).await;
     }
 }
 

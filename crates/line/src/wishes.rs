@@ -1,7 +1,9 @@
 //! What callers asked a server to keep doing: it is asked again of every generation.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use tokio::sync::Notify;
 
@@ -13,6 +15,8 @@ pub(crate) struct Wishes {
     wanted: Mutex<Wanted>,
     /// Which resources are wanted has changed: whoever listens in the modern way has to ask anew.
     pub(crate) changed: Notify,
+    /// Wishes that were too many.
+    dropped: AtomicU64,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -24,7 +28,10 @@ struct Wanted {
 }
 
 /// The most resources that are subscribed to again; a server is not asked for more than that in one go.
-const RESOURCES: usize = 1024;
+pub(crate) const RESOURCES: usize = 1024;
+
+/// How long a new generation may take to answer one wish. The others do not wait for it any longer.
+const ANSWER: Duration = Duration::from_secs(5);
 
 impl Wishes {
     fn wanted(&self) -> MutexGuard<'_, Wanted> {
@@ -50,18 +57,32 @@ impl Wishes {
         }
     }
 
-    /// A resource is wanted; its params, should somebody have to be asked.
-    pub(crate) fn subscribe(&self, uri: &str) -> String {
+    /// A resource is wanted; its params, should somebody have to be asked. `None` if too many are.
+    pub(crate) fn subscribe(&self, uri: &str) -> Option<String> {
         let params = format!(r#"{{"uri":{}}}"#, linetender_wire::frame::respell(uri));
-        self.want(uri.to_owned(), params.clone());
-        params
+        self.want(uri.to_owned(), params.clone()).then_some(params)
     }
 
-    fn want(&self, uri: String, params: String) {
+    /// Whether it is remembered.
+    fn want(&self, uri: String, params: String) -> bool {
         let mut wanted = self.wanted();
-        if wanted.resources.len() < RESOURCES && wanted.resources.insert(uri, params).is_none() {
+        if wanted.resources.len() >= RESOURCES && !wanted.resources.contains_key(&uri) {
+            drop(wanted);
+            // An agent decides how often that happens: it is said for the first, and each time there are twice as many.
+            let dropped = self.dropped.fetch_add(1, Ordering::Relaxed) + 1;
+            if dropped.is_power_of_two() {
+                tracing::warn!(
+                    limit = RESOURCES,
+                    dropped,
+                    "subscription limit reached; a restarted server is not asked for the rest"
+                );
+            }
+            return false;
+        }
+        if wanted.resources.insert(uri, params).is_none() {
             self.changed.notify_one();
         }
+        true
     }
 
     /// It is not wanted any more.
@@ -88,7 +109,8 @@ impl Wishes {
         let resources = wanted.resources.values().map(|params| ("resources/subscribe", params));
         for (method, params) in level.chain(resources) {
             if let Some(answer) = link.ask(method, Some(params)) {
-                let _ = answer.await;
+                // One that a server never answers must not keep the next from being asked.
+                let _ = tokio::time::timeout(ANSWER, answer).await;
             }
         }
     }
@@ -121,6 +143,11 @@ mod tests {
             wishes.granted(method, Some(params));
         }
         wishes.granted("logging/setLevel", None);
+        assert!((0..super::RESOURCES - 1).all(|n| wishes.subscribe(&format!("more-{n}")).is_some()));
+        assert_eq!(wishes.subscribe("one too many"), None);
+        assert!(wishes.subscribe("b").is_some(), "it is remembered already");
+        assert_eq!(wishes.dropped.load(std::sync::atomic::Ordering::Relaxed), 1);
+        (0..super::RESOURCES).for_each(|n| wishes.want_not(&format!("more-{n}")));
         let wanted = wishes.wanted().clone();
         assert_eq!(wanted.level.as_deref(), Some(r#"{"level":"error"}"#));
         assert_eq!(wanted.resources.into_values().collect::<Vec<_>>(), [r#"{"uri":"b"}"#]);

@@ -21,7 +21,8 @@
 //! # }
 //! ```
 //!
-//! and one is added first thing in `main`, where the server is a program: [`linetender::reaper::run_if_asked`].
+//! and one is added first thing in `main`, where the server is a program: [`linetender::reaper::run_if_asked`]. Without it
+//! `linetender` has to be on `PATH`, or the server is not started and every call says which line to add.
 //!
 //! # What a client sees of a death
 //!

@@ -10,6 +10,8 @@ pub(crate) struct Deed {
     pub(crate) runs: Vec<Duration>,
     /// When its whole answer had been accepted by the pipe or the connection, and when the process that gave it began.
     pub(crate) answered: Option<(Duration, Duration)>,
+    /// When it was first refused because its session was gone.
+    pub(crate) refused: Option<Duration>,
 }
 
 /// Deeds by nonce, and what must never be, seen where it happened.
@@ -26,6 +28,10 @@ impl Book {
 
     pub(crate) fn answered(&mut self, nonce: &str, at: Duration, began: Duration) {
         self.deeds.entry(nonce.to_owned()).or_default().answered.get_or_insert((at, began));
+    }
+
+    pub(crate) fn refused(&mut self, nonce: &str, at: Duration) {
+        self.deeds.entry(nonce.to_owned()).or_default().refused.get_or_insert(at);
     }
 
     /// How often a call was run.

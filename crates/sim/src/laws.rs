@@ -68,6 +68,11 @@ pub enum Finding {
         /// What it was told.
         told: String,
     },
+    /// A stateful server's old session refused it, and the new one ran it.
+    Crossed {
+        /// Which.
+        nonce: String,
+    },
     /// A line that did not come back after everything was repaired.
     StaysDown,
     /// Streams were opened again and again.
@@ -113,6 +118,7 @@ pub(crate) fn judge(evidence: &Evidence) -> Vec<Finding> {
     for (nonce, asked) in &evidence.calls {
         findings.extend(judge_call(evidence, nonce, asked));
     }
+    findings.extend(crossed(evidence));
     findings.extend(storm(evidence));
     findings.extend(stream_storm(evidence));
     if !evidence.back {
@@ -122,6 +128,14 @@ pub(crate) fn judge(evidence: &Evidence) -> Vec<Finding> {
         findings.push(Finding::NotClosed { left: evidence.left });
     }
     findings
+}
+
+/// Nothing crosses a generation of a server that keeps state in its process.
+fn crossed(evidence: &Evidence) -> impl Iterator<Item = Finding> {
+    let stateful = evidence.settings.state == ServerState::Process;
+    let crossed = |deed: &Deed| deed.refused.is_some_and(|at| deed.runs.iter().any(|run| *run > at));
+    let deeds = evidence.book.deeds.iter().filter(move |(_, deed)| stateful && crossed(deed));
+    deeds.map(|(nonce, _)| Finding::Crossed { nonce: nonce.clone() })
 }
 
 /// The budget's own promise: dials are paid for with service.
@@ -240,6 +254,12 @@ impl fmt::Display for Finding {
             }
             Self::NotRecovered { nonce, told } => {
                 write!(f, "call {nonce} is proven not to have run, and was not sent again: {told}")
+            }
+            Self::Crossed { nonce } => {
+                write!(
+                    f,
+                    "call {nonce} was refused by a session of a stateful server, and the next one ran it"
+                )
             }
             Self::StreamStorm { streams } => write!(f, "{streams} streams were opened within a minute"),
             Self::StaysDown => f.write_str("the line did not come back after the repair"),

@@ -4,6 +4,7 @@ use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 use bytes::{BufMut as _, BytesMut};
 use linetender_wire::Seen;
@@ -96,6 +97,14 @@ impl Found for Body {
 
     fn has_exited(&self) -> bool {
         self.0.has_exited()
+    }
+
+    fn exited(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
+        Box::pin(async {
+            while !self.0.has_exited() {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+        })
     }
 
     fn clear(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {

@@ -13,7 +13,7 @@ mod tests;
 pub use build::{error_reply, notification, one_line, reply, request, respell};
 pub use members::{Members, string};
 pub(crate) use parse::parse_some;
-pub use parse::{Bad, Limits, check, parse, parse_all};
+pub use parse::{Bad, Limits, check, parse, parse_all, parse_at_most};
 
 use std::borrow::Cow;
 use std::ops::Range;

@@ -6,6 +6,7 @@
 
 mod broken;
 mod connect;
+mod cookies;
 mod endpoint;
 pub mod headers;
 mod pool;

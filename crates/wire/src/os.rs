@@ -6,7 +6,7 @@
 )]
 
 use std::io;
-use std::os::fd::{FromRawFd as _, OwnedFd, RawFd};
+use std::os::fd::{BorrowedFd, FromRawFd as _, OwnedFd, RawFd};
 
 use rustix::process::Pid;
 
@@ -14,7 +14,7 @@ use rustix::process::Pid;
 /// else above stderr was left open by accident. Only the reaper does this, before it owns any other descriptor.
 pub(crate) fn adopt_inherited(wanted: RawFd) -> io::Result<OwnedFd> {
     let mut found = None;
-    for fd in open_descriptors()? {
+    for fd in open_descriptors() {
         if fd <= 2 {
             continue;
         }
@@ -31,18 +31,68 @@ pub(crate) fn adopt_inherited(wanted: RawFd) -> io::Result<OwnedFd> {
     Ok(found)
 }
 
-fn open_descriptors() -> io::Result<Vec<RawFd>> {
-    let mut numbers: Vec<RawFd> = Vec::new();
-    for entry in std::fs::read_dir("/proc/self/fd")? {
-        numbers.extend(entry?.file_name().to_str().and_then(|name| name.parse::<RawFd>().ok()));
-    }
+/// Without `/proc`, how many numbers are looked at: what our parent opened has low ones.
+const LOOKED_AT: RawFd = 1024;
+
+fn open_descriptors() -> Vec<RawFd> {
+    let Ok(listed) = std::fs::read_dir("/proc/self/fd") else {
+        // SAFETY: the number is only asked about, and nothing else runs in this process that could close it meanwhile.
+        let open = |fd: &RawFd| rustix::io::fcntl_getfd(unsafe { BorrowedFd::borrow_raw(*fd) }).is_ok();
+        return (0..LOOKED_AT).filter(open).collect();
+    };
+    let names = listed.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<RawFd>().ok());
+    let mut numbers: Vec<RawFd> = names.collect();
     // The listing had a descriptor of its own, which is closed by now: only what is still there counts.
     numbers.retain(|fd| std::fs::symlink_metadata(format!("/proc/self/fd/{fd}")).is_ok());
-    Ok(numbers)
+    numbers
 }
+
+/// Whether the kernel lists our children.
+pub(crate) fn lists_children() -> bool {
+    std::fs::read_to_string(CHILDREN).is_ok()
+}
+
+const CHILDREN: &str = "/proc/thread-self/children";
 
 /// The processes whose parent we are, adopted orphans included.
 pub(crate) fn children() -> Vec<Pid> {
-    let listed = std::fs::read_to_string("/proc/thread-self/children").unwrap_or_default();
+    let listed = std::fs::read_to_string(CHILDREN).unwrap_or_default();
     listed.split_ascii_whitespace().filter_map(|pid| Pid::from_raw(pid.parse().ok()?)).collect()
+}
+
+/// The living processes of our session, and our children in any other: what can be found without being a subreaper.
+pub(crate) fn family() -> Vec<Pid> {
+    let us = rustix::process::getpid();
+    processes(|process| process.pid != us && (process.session == us || process.parent == us))
+}
+
+/// The living processes of a session.
+pub(crate) fn session(leader: Pid) -> Vec<Pid> {
+    processes(|process| process.pid != leader && process.session == leader)
+}
+
+struct Process {
+    pid: Pid,
+    parent: Pid,
+    session: Pid,
+}
+
+fn processes(wanted: impl Fn(&Process) -> bool) -> Vec<Pid> {
+    let listed = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    let stats = listed.filter_map(|entry| {
+        let pid = Pid::from_raw(entry.file_name().to_str()?.parse().ok()?)?;
+        parse(pid, &std::fs::read_to_string(entry.path().join("stat")).ok()?)
+    });
+    stats.filter(wanted).map(|process| process.pid).collect()
+}
+
+/// The line of `/proc/PID/stat`, behind the name: state, parent, group, session. `None` for the dead.
+fn parse(pid: Pid, stat: &str) -> Option<Process> {
+    let mut fields = stat.rsplit_once(") ")?.1.split(' ');
+    if matches!(fields.next()?, "Z" | "X") {
+        return None;
+    }
+    let parent = Pid::from_raw(fields.next()?.parse().ok()?)?;
+    let session = Pid::from_raw(fields.nth(1)?.parse().ok()?)?;
+    Some(Process { pid, parent, session })
 }

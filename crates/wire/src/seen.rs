@@ -23,6 +23,23 @@ pub enum Seen {
         /// The system's words.
         reason: String,
     },
+    /// The folder that it is to run in cannot be entered.
+    NoDir {
+        /// As configured.
+        dir: Redacted,
+        /// The system's words.
+        reason: String,
+    },
+    /// There is no program that can be the reaper of its process, or it cannot work here.
+    NoReaper {
+        /// What is missing, and how to mend it.
+        reason: String,
+    },
+    /// The program runs, but what it writes cannot be MCP.
+    NotAServer {
+        /// What it writes.
+        words: Redacted,
+    },
     /// This machine could not start a process.
     NoProcess {
         /// The system's words.
@@ -59,12 +76,27 @@ pub enum Seen {
         /// How.
         exit: Option<Exit>,
     },
-    /// It could not be reached, or an exchange with it broke.
+    /// It could not be reached.
     Unreachable {
         /// How.
         words: Redacted,
         /// It cannot be reached as it is configured: a bad address, a bad certificate, a redirect elsewhere.
         config: bool,
+    },
+    /// It was reached, and then an exchange with it broke: while the request was written, or before all of its response came.
+    Broken {
+        /// Where and how.
+        words: Redacted,
+    },
+    /// Its address refused a connection: nobody listens there now.
+    Refused {
+        /// Which address.
+        words: Redacted,
+    },
+    /// There is no host of its name.
+    NoSuchHost {
+        /// Which name.
+        words: Redacted,
     },
     /// It answered with a status that is no answer.
     Http {
@@ -80,6 +112,8 @@ pub enum Seen {
     },
     /// It no longer knows our session.
     SessionLost,
+    /// It did not know our session when it was first used.
+    SessionNeverKnown,
     /// What is there is no MCP endpoint.
     NotMcp {
         /// The beginning of what it answered.
@@ -133,16 +167,23 @@ impl Seen {
     /// The cause of an end of which this was seen: the table of classes.
     pub fn cause(self) -> Cause<Detail> {
         let class = match &self {
-            Self::NotRunnable { .. } => Class::Config,
+            Self::NotRunnable { .. }
+            | Self::NoDir { .. }
+            | Self::NoReaper { .. }
+            | Self::NotAServer { .. } => Class::Config,
             Self::NoProcess { .. } | Self::NoSocket { .. } => Class::Local,
             Self::Exited { .. } | Self::ReaperDied => Class::Exit,
             Self::Closed { .. } | Self::Internal { .. } | Self::Teardown { .. } => Class::Transport,
             Self::Handshake { .. } => Class::Handshake,
             Self::EndedOnProbe { .. } | Self::OtherEra => Class::EraProbe,
             Self::Unreachable { config: true, .. } | Self::NotMcp { .. } => Class::Config,
-            Self::Unreachable { config: false, .. } | Self::Http { .. } => Class::Transport,
+            Self::Unreachable { config: false, .. }
+            | Self::Refused { .. }
+            | Self::NoSuchHost { .. }
+            | Self::Broken { .. }
+            | Self::Http { .. } => Class::Transport,
             Self::Unusable { .. } => Class::Protocol,
-            Self::SessionLost => Class::SessionLost,
+            Self::SessionLost | Self::SessionNeverKnown => Class::SessionLost,
             Self::WantsAuth { .. } => Class::Auth,
             Self::Throttled { .. } => Class::Overload,
         };
@@ -177,6 +218,9 @@ impl fmt::Display for Seen {
             Self::NotRunnable { program, searched, reason } => {
                 write!(f, "cannot run {program}: {reason} (PATH searched: {searched})")
             }
+            Self::NoDir { dir, reason } => write!(f, "cannot run in {dir}: {reason}"),
+            Self::NoReaper { reason } => write!(f, "no reaper for the server process: {reason}"),
+            Self::NotAServer { words } => write!(f, "the program is not an MCP server: {words}"),
             Self::NoProcess { reason } => write!(f, "this machine could not start a process: {reason}"),
             Self::NoSocket { reason } => write!(f, "this machine could not open a connection: {reason}"),
             Self::Exited { exit, .. } => write!(f, "the server process {exit}"),
@@ -188,13 +232,20 @@ impl fmt::Display for Seen {
                 write!(f, "the server process {exit} when asked for its era")
             }
             Self::EndedOnProbe { exit: None } => f.write_str("the server hung up when asked for its era"),
-            Self::Unreachable { words, .. } => write!(f, "the server cannot be reached: {words}"),
+            Self::Unreachable { words, .. } | Self::Refused { words } | Self::NoSuchHost { words } => {
+                write!(f, "the server cannot be reached: {words}")
+            }
+            Self::Broken { words } => write!(f, "the exchange with the server broke: {words}"),
             Self::Http { status, words } if words.is_empty() => {
                 write!(f, "the server answered HTTP {status}")
             }
             Self::Http { status, words } => write!(f, "the server answered HTTP {status}: {words}"),
             Self::Unusable { words } => write!(f, "the server's answer cannot be used: {words}"),
             Self::SessionLost => f.write_str("the server no longer knows our session"),
+            Self::SessionNeverKnown => f.write_str(
+                "the server does not know the session that it has just begun: behind a load balancer this looks like \
+                 missing session affinity",
+            ),
             Self::NotMcp { head } => write!(f, "not an MCP endpoint; it answered: {head}"),
             Self::WantsAuth { challenge } if challenge.is_empty() => {
                 f.write_str("the server wants credentials")
@@ -217,6 +268,11 @@ impl fmt::Display for Seen {
 impl fmt::Display for Exit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
+            // A shell tells of a child's signal by this number; so does an image's init.
+            Self::Status(status @ 129..=192) => match signal_name(status - 128) {
+                Some(name) => write!(f, "exited with status {status} (how a shell reports {name})"),
+                None => write!(f, "exited with status {status}"),
+            },
             Self::Status(status) => write!(f, "exited with status {status}"),
             Self::Signal(signal) => match signal_name(signal) {
                 Some(name) => write!(f, "was killed by signal {signal} ({name})"),
@@ -275,6 +331,26 @@ mod tests {
                 },
                 Class::Config,
                 "cannot run ./x: not executable",
+            ),
+            (
+                Seen::NoDir { dir: text("/nowhere"), reason: "no such file".into() },
+                Class::Config,
+                "cannot run in /nowhere: no such file",
+            ),
+            (
+                Seen::NoReaper { reason: "none on PATH".into() },
+                Class::Config,
+                "no reaper for the server process: none on PATH",
+            ),
+            (
+                Seen::NotAServer { words: text("it repeats its input") },
+                Class::Config,
+                "the program is not an MCP server: it repeats its input",
+            ),
+            (
+                Seen::Exited { exit: Exit::Status(137), stderr: stderr() },
+                Class::Exit,
+                "the server process exited with status 137 (how a shell reports SIGKILL)",
             ),
             (
                 Seen::NoSocket { reason: "too many files".into() },
@@ -340,6 +416,21 @@ mod tests {
                 Class::Config,
                 "the server cannot be reached: TLS: bad",
             ),
+            (
+                Seen::Broken { words: text("response: connection reset") },
+                Class::Transport,
+                "the exchange with the server broke: response: connection reset",
+            ),
+            (
+                Seen::Refused { words: text("connect: refused") },
+                Class::Transport,
+                "the server cannot be reached: connect: refused",
+            ),
+            (
+                Seen::NoSuchHost { words: text("name lookup: no") },
+                Class::Transport,
+                "the server cannot be reached: name lookup: no",
+            ),
             (Seen::Http { status: 502, words: text("") }, Class::Transport, "the server answered HTTP 502"),
             (
                 Seen::Http { status: 500, words: text("oops") },
@@ -352,6 +443,12 @@ mod tests {
                 "the server's answer cannot be used: no JSON",
             ),
             (Seen::SessionLost, Class::SessionLost, "the server no longer knows our session"),
+            (
+                Seen::SessionNeverKnown,
+                Class::SessionLost,
+                "the server does not know the session that it has just begun: behind a load balancer this looks like \
+                 missing session affinity",
+            ),
             (
                 Seen::NotMcp { head: text("<html>") },
                 Class::Config,

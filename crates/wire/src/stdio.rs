@@ -18,7 +18,9 @@ pub mod reaper;
 #[cfg(not(all(target_os = "linux", not(linetender_portable))))]
 #[path = "stdio/no_reaper.rs"]
 pub mod reaper;
+mod reaper_program;
 mod remains;
+pub mod signals;
 mod stderr;
 mod writer;
 

@@ -13,3 +13,5 @@ mod proxy;
 mod sessions;
 #[path = "http/tls.rs"]
 mod tls;
+#[path = "http/unattended.rs"]
+mod unattended;

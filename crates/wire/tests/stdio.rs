@@ -404,3 +404,111 @@ async fn without_a_reaper_the_group_is_what_is_watched() {
     server.child.kill();
     server.gone().await;
 }
+
+/// A reaper that says `Spawned` of nobody is no reaper; neither is a program that never says a word.
+#[tokio::test]
+async fn a_program_that_is_no_reaper_is_named_and_nothing_is_called_killed() {
+    let mut wrong = launch(&["cat"]);
+    wrong.reaper = Reaper::Binary("/bin/false".into());
+    let mut server = start(&wrong);
+    let Event::Lost(seen @ Seen::NoReaper { .. }) = server.end().await else { panic!() };
+    assert!(seen.to_string().contains("/bin/false exited with status 1 before it became a reaper"), "{seen}");
+    server.child.kill();
+    server.gone().await;
+
+    wrong.reaper = Reaper::Binary("/nowhere/linetender-reaper".into());
+    let (tell, _events) = mpsc::channel(16);
+    let Err(seen) = Child::launch(&wrong, Arc::new(Ears::default()), tell) else { panic!() };
+    assert_eq!(
+        seen.to_string(),
+        "no reaper for the server process: cannot run /nowhere/linetender-reaper: no such file or directory"
+    );
+}
+
+#[tokio::test]
+async fn a_folder_that_is_not_there_is_named_at_once() {
+    for reaper in [Reaper::None, launch(&[]).reaper] {
+        let mut nowhere = launch(&["cat"]);
+        nowhere.reaper = reaper;
+        for (dir, said) in [
+            ("/nowhere/at/all", "cannot run in /nowhere/at/all: no such file or directory"),
+            ("/etc/passwd", "cannot run in /etc/passwd: not a directory"),
+        ] {
+            nowhere.program.dir = Some(dir.into());
+            let (tell, _events) = mpsc::channel(16);
+            let Err(seen) = Child::launch(&nowhere, Arc::new(Ears::default()), tell) else { panic!() };
+            assert_eq!(seen.to_string(), said);
+        }
+    }
+}
+
+/// The reaper is held where it has started the server and not told us of it, and killed there.
+#[tokio::test]
+async fn a_server_of_a_reaper_that_died_before_it_told_of_it_is_found() {
+    // A reaper leads a session of its own; this one starts the server and dies.
+    let script = "exec setsid -w sh -c 'sleep 600 3>&- & echo $! > pid; kill -9 $$'";
+    let (dir, reaper) = stand_in("early", script);
+    let pid = dir.join("pid");
+    let mut early = launch(&["cat"]);
+    early.reaper = Reaper::Binary(reaper);
+    let mut server = start(&early);
+    assert_eq!(server.end().await, Event::Lost(Seen::ReaperDied));
+    let pid = std::fs::read_to_string(pid).unwrap().trim().parse().unwrap();
+    assert!(!lives(pid), "the server was there when its end was told");
+    server.child.kill();
+    server.gone().await;
+    std::fs::remove_dir_all(dir).unwrap();
+}
+
+#[tokio::test]
+async fn signals_that_we_ignore_are_not_ignored_by_a_server() {
+    // The reaper is started by a shell that ignores what it can, as a careless parent would.
+    let reaper = env!("CARGO_BIN_EXE_linetender-reaper");
+    let script = format!("trap '' HUP INT QUIT USR1 USR2 TERM CHLD XFSZ\nexec {reaper} \"$@\"");
+    let (dir, reaper) = stand_in("signals", &script);
+    // Of HUP to XFSZ, which are the lower half.
+    let mut careless = launch(&["grep", "-E", "Sig(Ign|Blk)", "/proc/self/status"]);
+    careless.reaper = Reaper::Binary(reaper);
+    let mut server = start(&careless);
+    // With SIGCHLD ignored there would be no status.
+    let Event::Lost(Seen::Exited { exit, .. }) = server.end().await else { panic!() };
+    assert_eq!(exit, Exit::Status(0));
+    let ears = server.ears.0.lock().unwrap().clone();
+    let lines: Vec<_> = ears.iter().map(|item| format!("{item:?}")).collect();
+    assert_eq!(lines.len(), 2, "{lines:?}");
+    // The C library keeps 32 and 33 to itself.
+    assert!(lines.iter().all(|line| line.contains("0000000\")")), "{lines:?}");
+    server.child.kill();
+    server.gone().await;
+    std::fs::remove_dir_all(dir).unwrap();
+}
+
+/// A program of the test's own in the reaper's place.
+fn stand_in(name: &str, script: &str) -> (PathBuf, PathBuf) {
+    let dir = std::env::temp_dir().join(format!("linetender-{name}-{}", std::process::id()));
+    std::fs::create_dir_all(&dir).unwrap();
+    let path = dir.join("reaper");
+    std::fs::write(&path, format!("#!/bin/bash\ncd '{}'\n{script}\n", dir.display())).unwrap();
+    std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    (dir, path)
+}
+
+#[tokio::test]
+async fn a_reaper_that_is_still_killing_is_left_to_it() {
+    let tell = |tag| format!(r"printf '{tag}\0\0\0\0\0\0\0' >&3");
+    let (ready, busy, clear) = (tell('R'), tell('B'), tell('C'));
+    let script = format!(
+        "{ready}; echo up; read -r -n1 -u3 order\n\
+         for n in $(seq 20); do {busy}; sleep 0.1; done\ntouch done; {clear}"
+    );
+    let (dir, reaper) = stand_in("busy", &script);
+    let mut slow = launch(&["cat"]);
+    slow.reaper = Reaper::Binary(reaper);
+    slow.close.kill = Span::from_millis(700);
+    let mut server = start(&slow);
+    server.says().await;
+    server.child.kill();
+    server.gone().await;
+    assert!(dir.join("done").exists(), "the reaper was killed at its work");
+    std::fs::remove_dir_all(dir).unwrap();
+}

@@ -4,9 +4,18 @@ use std::path::Path;
 
 use linetender_gateway::config::{self, Config, Problem, Settings};
 
+use super::still::Look;
+
 /// A config file as it is now, or a sentence about why it cannot be read.
 pub(super) fn text(path: &Path) -> Result<String, String> {
     std::fs::read_to_string(path).map_err(|error| format!("{} cannot be read: {error}", path.display()))
+}
+
+/// A config file as it is now, and when it was written.
+pub(super) fn look(path: &Path) -> Look {
+    // Before its text: whoever writes in between is seen by the next look.
+    let written = std::fs::metadata(path).and_then(|about| about.modified()).ok();
+    Look { text: text(path), written }
 }
 
 /// What it says, to a gateway that runs already if there are settings in force. What nobody understands in it is told.

@@ -4,9 +4,12 @@ use std::convert::Infallible;
 use std::time::Duration;
 
 use linetender_gateway::Gateway;
+use linetender_gateway::config::Config;
 use tokio::signal::unix::SignalKind;
+use tokio::time::Instant;
 
 use super::file;
+use super::still::{Look, Pending};
 use super::watch::Changes;
 use crate::args;
 use crate::stop::Signals;
@@ -17,66 +20,121 @@ const AGAIN: Duration = Duration::from_secs(1);
 /// A file that a gateway goes by.
 pub(super) struct Follow<'a> {
     args: &'a args::Serve,
-    /// What it said when it was looked at last.
+    /// What it said when it was judged last.
     last: Result<String, String>,
+    /// What it says since, if it has not been still for long enough to be judged.
+    pending: Option<Pending<Config>>,
     changes: Changes,
 }
 
 impl<'a> Follow<'a> {
     /// `text` is what the gateway goes by now, and `changes` are those since before it was read.
     pub(super) fn new(args: &'a args::Serve, text: String, changes: Changes) -> Self {
-        Self { args, last: Ok(text), changes }
+        Self { args, last: Ok(text), pending: None, changes }
     }
 
-    /// Reads the file again when it changes, and when somebody asks for it.
+    /// Reloads the file when it has changed and been still for a while, and at once on SIGHUP.
     pub(super) async fn keep_up(mut self, gateway: &Gateway, mut asked: Signals) -> Infallible {
         loop {
+            let due = self.pending.as_ref().map(Pending::due);
+            // Each of these leads to a look at the file, so a change that another one overtakes is not lost.
             let asked = tokio::select! {
                 _ = asked.next() => true,
                 () = self.changes.next() => false,
-                // It may be read again without a change: once there is a descriptor for it, or somebody lets us.
+                () = reached(due) => false,
+                // It may become readable without a change: once there is a descriptor for it, or its rights allow it.
                 () = tokio::time::sleep(AGAIN), if self.last.is_err() => false,
             };
-            let now = file::text(&self.args.config);
-            // Something else in its folder may have changed, such as the log: what is as it was is not told again.
-            if asked || now != self.last {
-                self.last = now;
-                self.apply(gateway);
+            let look = file::look(&self.args.config);
+            if asked {
+                self.pending = None;
+                self.last = look.text;
+                if let Some(config) = self.judge(gateway) {
+                    self.apply(gateway, config);
+                }
+            } else {
+                self.settle(look, gateway);
             }
         }
     }
 
-    fn apply(&self, gateway: &Gateway) {
-        let text = match &self.last {
-            Ok(text) => text,
+    /// Applies a changed file that has been still for long enough.
+    fn settle(&mut self, look: Look, gateway: &Gateway) {
+        let earlier = self.pending.take();
+        // Something else in its folder may have changed, such as the log; or the file is again what it was.
+        if look.text == self.last {
+            return;
+        }
+        let now = Instant::now();
+        let pending = Pending::seen(earlier, look, now);
+        if now < pending.due() {
+            self.pending = Some(pending);
+            return;
+        }
+        if let Pending { removes: Some(config), look, .. } = pending {
+            self.last = look.text;
+            return self.apply(gateway, config);
+        }
+        let before = std::mem::replace(&mut self.last, pending.look.text.clone());
+        let Some(config) = self.judge(gateway) else { return };
+        let removed = removed(gateway, &config);
+        if removed.is_empty() {
+            return self.apply(gateway, config);
+        }
+        tracing::info!(?removed, "the config lacks servers that run; it is applied if it stays so for 3 s");
+        self.last = before;
+        self.pending = Some(pending.removing(config));
+    }
+
+    /// What the file says, if it can be used.
+    fn judge(&self, gateway: &Gateway) -> Option<Config> {
+        let read = match &self.last {
+            Ok(text) => file::read(&self.args.config, text, Some(gateway.settings())),
             Err(problem) => {
                 tracing::error!(problem, "the config cannot be used; nothing is changed");
-                return;
+                return None;
             }
         };
-        let in_force = gateway.settings();
-        match file::read(&self.args.config, text, Some(in_force)) {
-            Ok(mut config) => {
-                // Where we listen is not for the file to say if we were told so, or if we do not.
-                if self.args.stdio || self.args.listen.is_some() {
-                    config.gateway.listen = in_force.listen;
-                }
-                let settings = in_force.differing(&config.gateway);
-                if !settings.is_empty() {
-                    tracing::warn!(?settings, "these settings of [gateway] take effect at the next start");
-                }
-                let change = gateway.apply(config);
-                tracing::info!(
-                    added = ?change.added, replaced = ?change.replaced, removed = ?change.removed, kept = ?change.kept,
-                    "the config was read again"
-                );
-            }
-            // Only the headline: the file may hold secrets.
-            Err(problem) => tracing::error!(
+        // Only the headline of a problem: the file may hold secrets.
+        read.inspect_err(|problem| {
+            tracing::error!(
                 file = %self.args.config.display(), line = problem.line(), column = problem.column(), %problem,
                 advice = problem.advice(), "the config cannot be used; nothing is changed"
-            ),
+            );
+        })
+        .ok()
+    }
+
+    fn apply(&self, gateway: &Gateway, mut config: Config) {
+        let in_force = gateway.settings();
+        // Where we listen is not for the file to say if we were told so, or if we do not.
+        if self.args.stdio || self.args.listen.is_some() {
+            config.gateway.listen = in_force.listen;
         }
+        let settings = in_force.differing(&config.gateway);
+        if !settings.is_empty() {
+            tracing::warn!(?settings, "these settings of [gateway] take effect at the next start");
+        }
+        let change = gateway.apply(config);
+        tracing::info!(
+            added = ?change.added, replaced = ?change.replaced, removed = ?change.removed, kept = ?change.kept,
+            "config reloaded"
+        );
+    }
+}
+
+/// The servers that run and are not in this config.
+fn removed(gateway: &Gateway, config: &Config) -> Vec<String> {
+    let lines = gateway.lines();
+    let names = lines.iter().map(linetender::Line::name);
+    let is_left = |name: &&str| config.servers.iter().any(|entry| entry.server.name() == *name);
+    names.filter(|name| !is_left(name)).map(str::to_owned).collect()
+}
+
+async fn reached(due: Option<Instant>) {
+    match due {
+        Some(due) => tokio::time::sleep_until(due).await,
+        None => std::future::pending().await,
     }
 }
 

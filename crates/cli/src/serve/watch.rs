@@ -7,11 +7,9 @@ use notify::event::{AccessKind, AccessMode};
 use notify::{EventKind, RecommendedWatcher, RecursiveMode, Watcher as _};
 use tokio::sync::mpsc;
 
-/// How long a folder has to be left alone before its file is read again: editors write in several steps.
-const SETTLED: Duration = Duration::from_millis(200);
-
-/// How long that is waited for: something else in it, such as a log, may never be left alone.
-const LONGEST: Duration = Duration::from_secs(1);
+/// How long changes are gathered before they are told of: each costs a look at the file, and something else in its folder,
+/// such as a log, may change all the time.
+const GATHERED: Duration = Duration::from_millis(100);
 
 /// The changes in a folder.
 pub(super) struct Changes {
@@ -41,14 +39,13 @@ impl Changes {
         Self { seen: mpsc::channel(1).1, _watcher: None }
     }
 
-    /// Waits for one, and until the folder is left alone.
+    /// Waits for one, and a moment for those that come with it.
     pub(super) async fn next(&mut self) {
         if self.seen.recv().await.is_none() {
             return std::future::pending().await;
         }
-        let left_alone =
-            async { while let Ok(Some(())) = tokio::time::timeout(SETTLED, self.seen.recv()).await {} };
-        let _ = tokio::time::timeout(LONGEST, left_alone).await;
+        tokio::time::sleep(GATHERED).await;
+        while self.seen.try_recv().is_ok() {}
     }
 }
 
@@ -68,7 +65,7 @@ fn changes(what: EventKind) -> bool {
 mod tests {
     use std::path::PathBuf;
 
-    use super::{Changes, LONGEST, SETTLED};
+    use super::{Changes, GATHERED};
 
     struct Folder(PathBuf);
 
@@ -95,7 +92,7 @@ mod tests {
         changes.next().await;
         assert_eq!(std::fs::read_to_string(&file).unwrap(), "one");
         // That it was looked at would have been told by now.
-        assert!(tokio::time::timeout(SETTLED + LONGEST, changes.next()).await.is_err());
+        assert!(tokio::time::timeout(GATHERED * 10, changes.next()).await.is_err());
         std::fs::rename(&file, folder.0.join("other")).unwrap();
         changes.next().await;
     }
@@ -105,9 +102,9 @@ mod tests {
         let folder = Folder::new("busy");
         let mut changes = Changes::beside(&folder.0.join("file")).unwrap();
         let busy = async {
-            for _ in 0..40 {
+            for _ in 0..200 {
                 std::fs::write(folder.0.join("log"), "again").unwrap();
-                tokio::time::sleep(SETTLED / 4).await;
+                tokio::time::sleep(GATHERED / 10).await;
             }
         };
         tokio::select! {

@@ -11,6 +11,7 @@ use crate::web::Web;
 /// How servers in the field say that they do not know a session, and whether that proves that nothing ran.
 const WAYS: &[(UnknownSession, bool)] = &[
     (UnknownSession::NotFound, true),
+    (UnknownSession::NotFoundById, true),
     (UnknownSession::BadRequest, true),
     (UnknownSession::Unauthorized, false),
     (UnknownSession::Error(-32600), false),

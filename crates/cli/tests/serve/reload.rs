@@ -70,6 +70,34 @@ fn a_broken_file_changes_nothing_and_the_log_says_where_it_is_broken() {
 }
 
 #[test]
+fn g06_a_config_written_in_two_steps_ends_no_server() {
+    let (half, whole) = ("[servers.a]\n{bad}\n", "[servers.a]\n{bad}\n[servers.z]\n{bad}\n");
+    let home = Home::new("torn", whole);
+    let mut agent = home.agent();
+    agent.wait_for("a__echo", "{}");
+    agent.wait_for("z__echo", "{}");
+    let processes = || ["a", "z"].map(|server| home.status(&agent.serves, server)["pid"].clone());
+    let before = processes();
+    home.write(half);
+    // It was still for long enough to be read, and the second half is yet to come.
+    let said = home.wait_for_log("lacks servers that run");
+    assert!(said.contains(r#"removed=["z"]"#), "{said}");
+    home.write(&format!("{whole}[servers.c]\n{{bad}}\n"));
+    home.wait_for_log(r#"added=["c"] replaced=[] removed=[] kept=["a", "z"]"#);
+    assert_eq!(processes(), before);
+    agent.wait_for("z__echo", "{}");
+    // A removal that stays is one, and SIGHUP does not wait for it.
+    home.write(half);
+    agent.wait_for("z__echo", "the servers are: a");
+    home.write(whole);
+    agent.wait_for("z__echo", "{}");
+    home.write(half);
+    agent.serves.signal("-HUP");
+    agent.wait_for("z__echo", "the servers are: a");
+    assert_eq!(home.log().matches("config reloaded").count(), 4, "{}", home.log());
+}
+
+#[test]
 fn a_hangup_has_the_file_read_again() {
     let home = Home::new("hangup", "");
     // What is watched is the folder of the link, and nothing changes in there.
@@ -82,7 +110,7 @@ fn a_hangup_has_the_file_read_again() {
     home.write("[servers.a]\n{bad}\n[servers.b]\n{bad}\n");
     agent.serves.signal("-HUP");
     agent.wait_for("b__echo", "{}");
-    assert_eq!(home.log().matches("the config was read again").count(), 1, "{}", home.log());
+    assert_eq!(home.log().matches("config reloaded").count(), 1, "{}", home.log());
     // Whoever asks is answered, also if there is nothing new.
     agent.serves.signal("-HUP");
     home.wait_for_log("added=[] replaced=[] removed=[] kept=[\"a\", \"b\"]");

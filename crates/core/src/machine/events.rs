@@ -4,6 +4,7 @@ use super::Machine;
 use super::ending::Ending;
 use super::input::{Event, Heard, Vitals};
 use super::live::Pulse;
+use super::refused::Listens;
 use super::state::{DialPhase, State};
 use crate::cause::Cause;
 use crate::generation::Generation;
@@ -20,15 +21,26 @@ impl<D> Machine<D> {
         let suspect = matches!(self.state, State::Suspect(_));
         let Some(live) = self.state.live_mut() else { return Heard::OutOfPlace };
         let watched = suspect || live.unchecked || !live.resting();
-        let (answers, heard) = live.observe(Vitals { heard_at: vitals.heard_at.min(now), ..vitals });
+        // An old connection may still bring something while nobody takes a new one.
+        let refused = live.listens.is_refused();
+        let seen = live.observe(Vitals {
+            heard_at: vitals.heard_at.min(now),
+            abandoned_at: vitals.abandoned_at.map(|at| at.min(now)),
+            ..vitals
+        });
         self.accrue();
-        self.budget.earn_answers(&self.policy.budget, answers);
+        self.budget.earn_answers(&self.policy.budget, seen.answers);
         if matches!(self.state, State::Draining { .. }) {
             if vitals.in_flight == 0 {
                 self.end_drained();
             }
-        } else if heard && watched {
-            self.alive(now);
+        } else {
+            if seen.heard && watched && !refused {
+                self.alive(now);
+            }
+            if seen.abandoned {
+                self.abandoned(now);
+            }
         }
         Heard::Taken
     }
@@ -51,9 +63,11 @@ impl<D> Machine<D> {
             Event::Dialled => self.dialled(),
             Event::Lost(cause) => self.lost(cause),
             Event::Trouble => self.trouble(now),
+            Event::Refused => self.refused(now),
             Event::Overdue => self.overdue(now),
             Event::ProbeAnswered => self.probe_answered(now),
             Event::ProbeFailed => self.probe_failed(),
+            Event::ProbeRefused => self.probe_refused(now),
             Event::ProbeUnsent => self.probe_unsent(now),
             Event::Drained => self.ending_step(Ending::drained),
             Event::NoReader => self.ending_step(Ending::no_reader),
@@ -101,7 +115,7 @@ impl<D> Machine<D> {
         match &mut self.state {
             // After sleep a check is planned already; a thousand cut streams must not make a thousand probes.
             State::Up(live) | State::Suspect(live) if !live.unchecked => {
-                if live.resting() {
+                if live.may_ask(now, &self.policy) {
                     live.pulse = Pulse::Asking { since: now };
                 }
                 self.suspect();
@@ -115,7 +129,7 @@ impl<D> Machine<D> {
     fn overdue(&mut self, now: Instant) -> bool {
         match &mut self.state {
             State::Up(live) | State::Suspect(live) => {
-                if live.resting() {
+                if live.may_ask(now, &self.policy) {
                     live.pulse = Pulse::Asking { since: now };
                 }
                 true
@@ -129,7 +143,7 @@ impl<D> Machine<D> {
         let live = matches!(self.state, State::Up(_) | State::Suspect(_));
         if live {
             if let Some(live) = self.state.live_mut() {
-                live.vitals.heard_at = now;
+                live.vitals = Vitals { heard_at: now, owed: false, abandoned_at: None, ..live.vitals };
             }
             self.alive(now);
         }
@@ -140,6 +154,7 @@ impl<D> Machine<D> {
         match &mut self.state {
             State::Up(live) | State::Suspect(live) => match live.pulse {
                 Pulse::Listening { since, until } => {
+                    live.listens = Listens::Presumed;
                     live.pulse = Pulse::Pausing { since, until };
                     self.suspect();
                     true

@@ -17,12 +17,16 @@ pub enum Event<D> {
     Lost(Cause<D>),
     /// A call of its own failed in a way that makes the server suspect: refused, reset, cut, 5xx.
     Trouble,
+    /// A connection for a call of its own was refused: nobody listens there now.
+    Refused,
     /// A call has passed its deadline or quiet limit.
     Overdue,
     /// Some correlated reply to the probe came, be it an error.
     ProbeAnswered,
     /// The probe failed before its time was up.
     ProbeFailed,
+    /// A connection for the probe was refused.
+    ProbeRefused,
     /// The probe could not be sent, for want of something on this machine. That says nothing about the server.
     ProbeUnsent,
     /// What was readable has been read.
@@ -67,9 +71,11 @@ impl<D> Event<D> {
             Self::Dialled => "dialled",
             Self::Lost(_) => "lost",
             Self::Trouble => "trouble",
+            Self::Refused => "refused",
             Self::Overdue => "overdue",
             Self::ProbeAnswered => "probe-answered",
             Self::ProbeFailed => "probe-failed",
+            Self::ProbeRefused => "probe-refused",
             Self::ProbeUnsent => "probe-unsent",
             Self::Drained => "drained",
             Self::NoReader => "no-reader",
@@ -125,9 +131,14 @@ pub enum Asked {
 pub struct Vitals {
     /// Calls of callers that have no outcome yet.
     pub in_flight: u32,
-    /// Calls that the server has and whose caller went away, until their deadline. Nobody waits for them, but they may
-    /// be what it is busy with.
-    pub owed: u32,
+    /// Whether a caller cancelled a call that the server has, since the server was last heard. Nobody waits for that
+    /// call, but the server may be busy with it. Never set together with `exchanges`.
+    pub owed: bool,
+    /// The first give-up since the server was last heard, of a call that was older than every call still waited for.
+    /// A give-up behind an older call is not one: the server may be busy with the older call.
+    pub abandoned_at: Option<Instant>,
+    /// Whether every call has an exchange of its own, which the end of the generation does not cut (HTTP).
+    pub exchanges: bool,
     /// Requests *of callers* that this generation has answered. Our own traffic does not count.
     pub answered: u64,
     /// When anything was last heard from the server.
@@ -137,7 +148,7 @@ pub struct Vitals {
 impl Vitals {
     /// Whether the server may be busy with something.
     pub const fn busy(&self) -> bool {
-        self.in_flight > 0 || self.owed > 0
+        self.in_flight > 0 || self.owed
     }
 }
 

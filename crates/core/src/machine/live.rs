@@ -1,11 +1,12 @@
 //! A generation that serves, and how its pulse is felt.
 //!
 //! A slow call is not a dead server. So a live line is probed only when it is idle, or when a call is overdue,
-//! or after the machine slept; and an unanswered probe ends a line only when nobody waits for an answer that
-//! the server may still be busy with.
+//! or given up, or after the machine slept; and an unanswered probe ends a line only when nobody waits for an answer
+//! that the server may still be busy with, or when the call that it would have to be busy with was given up long ago.
 
 use super::input::Vitals;
-use crate::policy::ProbePolicy;
+use super::refused::Listens;
+use crate::policy::{ProbePolicy, Settings};
 use crate::time::{Instant, Span};
 
 /// A generation that serves.
@@ -18,6 +19,8 @@ pub struct Live {
     pub(super) missed: u8,
     /// The machine slept, and nothing was heard since: the next call waits for a probe.
     pub(super) unchecked: bool,
+    /// Whether somebody listens at its address.
+    pub(super) listens: Listens,
     /// The server kept state in the process before this one: the next call is told that it is gone.
     pub(super) state_lost: bool,
     /// Until when time up has been turned into budget: never beyond the last sign of life.
@@ -53,14 +56,26 @@ pub enum Pulse {
     },
 }
 
+/// What newer vitals told.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) struct Observed {
+    /// Callers that were answered since.
+    pub(super) answers: u64,
+    /// Whether the server showed life after it came under suspicion.
+    pub(super) heard: bool,
+    /// Whether the generation was abandoned since.
+    pub(super) abandoned: bool,
+}
+
 impl Live {
     pub(super) fn new(now: Instant, probe: &ProbePolicy, state_lost: bool) -> Self {
         Self {
             up_at: now,
-            vitals: Vitals { in_flight: 0, owed: 0, answered: 0, heard_at: now },
+            vitals: Vitals { heard_at: now, ..Vitals::default() },
             pulse: Pulse::Resting { check_at: now + probe.keepalive },
             missed: 0,
             unchecked: false,
+            listens: Listens::Presumed,
             state_lost,
             paid_until: now,
         }
@@ -98,22 +113,39 @@ impl Live {
         }
     }
 
-    /// Takes the newer numbers; says how many callers were answered since, and whether the server showed life
-    /// after it came under suspicion.
-    pub(super) fn observe(&mut self, vitals: Vitals) -> (u64, bool) {
+    /// Takes the newer numbers, and says what is new in them.
+    pub(super) fn observe(&mut self, vitals: Vitals) -> Observed {
         let answers = vitals.answered.saturating_sub(self.vitals.answered);
         let heard = vitals.heard_at > self.vitals.heard_at && vitals.heard_at >= self.suspected_at();
-        self.vitals.in_flight = vitals.in_flight;
-        self.vitals.owed = vitals.owed;
-        self.vitals.answered += answers;
-        self.vitals.heard_at = self.vitals.heard_at.max(vitals.heard_at);
-        (answers, heard)
+        let heard_at = self.vitals.heard_at.max(vitals.heard_at);
+        let abandoned = vitals.abandoned_at.is_some() && vitals.abandoned_at != self.vitals.abandoned_at;
+        let answered = self.vitals.answered + answers;
+        self.vitals = Vitals { answered, heard_at, ..vitals };
+        Observed { answers, heard, abandoned }
+    }
+
+    /// When the last probes before the end of an abandoned generation begin, and when it ends.
+    pub(super) fn abandoned_until(&self, policy: &Settings) -> Option<(Instant, Instant)> {
+        let worst = policy.probe.worst();
+        let patience = policy.call.abandoned_after.max(worst);
+        let end = self.vitals.abandoned_at? + patience;
+        Some((Instant::from_nanos(end.nanos().saturating_sub(worst.nanos())), end))
+    }
+
+    /// Whether a probe may begin now. The last ones before the end of an abandoned generation are timed to end there,
+    /// so none may begin that would still be out by then.
+    pub(super) fn may_ask(&self, now: Instant, policy: &Settings) -> bool {
+        let held_back = self
+            .abandoned_until(policy)
+            .is_some_and(|(last, _)| now < last && last < now + policy.probe.worst());
+        self.resting() && (self.vitals.exchanges || !held_back)
     }
 
     /// The server is alive: whatever was suspected is forgotten.
     pub(super) fn rest(&mut self, now: Instant, keepalive: Span) {
         self.pulse = Pulse::Resting { check_at: now + keepalive };
         self.missed = 0;
+        self.listens = Listens::Presumed;
         self.unchecked = false;
     }
 

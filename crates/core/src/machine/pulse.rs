@@ -2,6 +2,7 @@
 
 use super::Machine;
 use super::live::Pulse;
+use super::refused::Listens;
 use super::state::State;
 use crate::cause::{Cause, Conclusion};
 use crate::class::Class;
@@ -24,7 +25,8 @@ impl<D> Machine<D> {
         let Some(live) = self.state.live_mut() else { return };
         let quiet_at = live.vitals.heard_at + keepalive;
         // A probe must not compete with a call in flight, unless that call is what made the line suspect.
-        live.pulse = if live.unchecked || suspect || (!live.vitals.busy() && quiet_at <= now) {
+        let abandoned = live.vitals.abandoned_at.is_some();
+        live.pulse = if live.unchecked || suspect || abandoned || (!live.vitals.busy() && quiet_at <= now) {
             Pulse::Asking { since: now }
         } else if !live.vitals.busy() {
             Pulse::Resting { check_at: quiet_at }
@@ -38,18 +40,49 @@ impl<D> Machine<D> {
         let policy = self.policy;
         let Some(live) = self.state.live_mut() else { return };
         live.missed = live.missed.saturating_add(1);
+        live.listens = Listens::Presumed;
         let silent = now.since(live.vitals.heard_at);
+        let abandoned = live.abandoned_until(&policy);
         if live.missed < policy.probe.failures {
             live.pulse = Pulse::Asking { since: now };
             self.suspect();
         } else if !live.vitals.busy() {
             self.end(Cause::concluded(Class::Silent, Conclusion::ProbesUnanswered));
+        } else if abandoned.is_some_and(|(_, end)| live.vitals.exchanges || end <= now) {
+            // The call that it would have to be busy with was given up, and those behind it wait for nothing. Calls with
+            // exchanges of their own lose nothing by the end of the generation.
+            self.end(Cause::concluded(Class::Silent, Conclusion::Abandoned));
         } else if silent >= policy.call.hang_after {
             self.end(Cause::concluded(Class::Silent, Conclusion::Hung));
         } else {
             // The server may be busy with what it was asked: never a reason to end a line, nor to count against it later.
             live.missed = 0;
             self.look_later(now);
+            self.time_the_last_probes(now, abandoned);
+        }
+    }
+
+    /// The call that the server would have to be busy with was given up: is it alive? Callers cancel calls of healthy
+    /// servers too, so the line is suspect only if the probe goes unanswered.
+    pub(super) fn abandoned(&mut self, now: Instant) {
+        let policy = self.policy;
+        let Some(live) = self.state.live_mut() else { return };
+        if live.may_ask(now, &policy) {
+            live.pulse = Pulse::Asking { since: now };
+        } else {
+            let abandoned = live.abandoned_until(&policy);
+            self.time_the_last_probes(now, abandoned);
+        }
+    }
+
+    /// The last probes before the end of an abandoned generation begin so that they end with it.
+    fn time_the_last_probes(&mut self, now: Instant, abandoned: Option<(Instant, Instant)>) {
+        let worst = self.policy.probe.worst();
+        let Some((live, (last, _))) = self.state.live_mut().zip(abandoned) else { return };
+        if let Pulse::Resting { check_at } = &mut live.pulse
+            && *check_at + worst > last
+        {
+            *check_at = last.max(now);
         }
     }
 
@@ -58,6 +91,7 @@ impl<D> Machine<D> {
         let keepalive = self.policy.probe.keepalive;
         if let Some(live) = self.state.live_mut() {
             live.unchecked = false;
+            live.listens = Listens::Presumed;
             live.pulse = Pulse::Resting { check_at: now + keepalive };
             self.suspect();
         }

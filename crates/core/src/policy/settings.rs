@@ -1,6 +1,6 @@
 //! The numbers and their defaults.
 
-use crate::budget::TOKEN;
+use crate::budget::{Account, TOKEN};
 use crate::time::Span;
 
 /// Declares a group of settings: its fields, each with a doc comment and its default.
@@ -25,6 +25,8 @@ settings! {
     Settings {
         /// What the server keeps in its process.
         state: ServerState = ServerState::None,
+        /// What a refused session says about the call that was refused (HTTP).
+        session_refusal: SessionRefusal = SessionRefusal::Proof,
         /// Whether the user believes this server's tool annotations.
         trust_annotations: bool = false,
         /// Starting a generation.
@@ -71,8 +73,13 @@ settings! {
         cap: Span = Span::from_secs(600),
         /// With calls in flight and probes unanswered, silence for this long is a hang.
         hang_after: Span = Span::from_secs(1800),
+        /// After the first give-up of a call that no older one is waited for with, silence for this long, to probes
+        /// too, is a hang. Never shorter than the probes take.
+        abandoned_after: Span = Span::from_secs(60),
         /// How long a call waits for a generation that is being dialled.
         wait_for_line: Span = Span::from_secs(5),
+        /// HTTP: a refusal of the session that comes later than this after a request proves nothing about the call.
+        refusal_within: Span = Span::from_secs(1),
     }
 }
 
@@ -95,8 +102,15 @@ settings! {
         tokens: u16 = 5,
         /// Milli-tokens earned per answered request of a caller.
         millis_per_answer: u32 = 100,
-        /// Time up that earns a token.
+        /// Time up that earns a token, in a generation that has answered a caller.
         uptime_per_token: Span = Span::from_secs(60),
+        /// A generation that answered this many callers was useful: its end is charged to the bucket of useful ones,
+        /// unless its answers alone earned a token.
+        useful_answers: u16 = 3,
+        /// The most tokens in the bucket of useful generations.
+        useful_tokens: u16 = 30,
+        /// Time up that earns a token there.
+        useful_uptime_per_token: Span = Span::from_secs(20),
     }
 }
 
@@ -107,6 +121,10 @@ settings! {
         base: Span = Span::from_millis(100),
         /// The longest wait of all.
         cap: Span = Span::from_secs(30),
+        /// After a useful generation, the longest wait for the second token missing from the bucket of those.
+        useful_base: Span = Span::from_millis(50),
+        /// After a useful generation, the longest wait of all.
+        useful_cap: Span = Span::from_secs(1),
         /// The longest that a server's own Retry-After is believed.
         retry_after_cap: Span = Span::from_secs(30),
     }
@@ -184,9 +202,52 @@ pub enum ServerState {
     Process,
 }
 
+/// What a refused session says about the call that was refused.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "lowercase"))]
+pub enum SessionRefusal {
+    /// A prompt refusal that a ping confirms proves that the call was not executed: it is sent again.
+    #[default]
+    Proof,
+    /// It proves nothing: for servers that run a call, and deny its session right after.
+    Unknown,
+}
+
 impl BudgetPolicy {
-    pub(crate) const fn max_millis(&self) -> u32 {
-        self.tokens as u32 * TOKEN
+    pub(crate) const fn max_millis(&self, account: Account) -> u32 {
+        match account {
+            Account::Ends => self.tokens as u32 * TOKEN,
+            Account::Useful => self.useful_tokens as u32 * TOKEN,
+        }
+    }
+
+    pub(crate) const fn uptime_per_token(&self, account: Account) -> Span {
+        match account {
+            Account::Ends => self.uptime_per_token,
+            Account::Useful => self.useful_uptime_per_token,
+        }
+    }
+
+    /// Which bucket pays for the end of a generation that answered so many callers. One whose answers earned a token
+    /// has paid for itself.
+    pub(crate) fn account(&self, answered: u64) -> Account {
+        let earned = answered.saturating_mul(u64::from(self.millis_per_answer));
+        if answered >= u64::from(self.useful_answers) && earned < u64::from(TOKEN) {
+            Account::Useful
+        } else {
+            Account::Ends
+        }
+    }
+}
+
+impl BackoffPolicy {
+    /// The wait for the second missing token of a bucket, and the longest.
+    pub(crate) const fn steps(&self, account: Account) -> (Span, Span) {
+        match account {
+            Account::Ends => (self.base, self.cap),
+            Account::Useful => (self.useful_base, self.useful_cap),
+        }
     }
 }
 

@@ -2,10 +2,11 @@ use std::cell::Cell;
 use std::vec;
 use std::vec::Vec;
 
-use super::{Declared, Next, Rules};
+use super::{Declared, Next, Obstacle, Rules};
 use crate::delivery::{Delivery, Doubt, Evidence, Proof, Repair};
 use crate::policy::{ServerState, Settings};
 use crate::record::{Extent, Phase, Record, RecordStep, Safety};
+use crate::time::Span;
 
 const UNKNOWN: Delivery = Delivery::Unknown(Doubt::Lost);
 
@@ -66,7 +67,7 @@ fn a_queued_call_binds_to_the_next_generation_as_often_as_needed() {
     }
 }
 
-/// The table of proofs, row by row: what happens the first time, and that there is no second.
+/// The table of proofs, row by row: what happens the first time, and how often.
 #[test]
 fn each_proof_has_its_row() {
     let once = |after| (true, after);
@@ -89,11 +90,41 @@ fn each_proof_has_its_row() {
             assert_eq!(first, Some(Next::Settle(Delivery::NotExecuted(proof))));
             continue;
         }
-        let Some(Next::Again { record, after: mended }) = first else { panic!("{proof:?}: {first:?}") };
-        assert_eq!((mended, record.phase()), (after, Phase::Queued), "{proof:?}");
+        let Some(Next::Again { mut record, after: mended, pause }) = first else {
+            panic!("{proof:?}: {first:?}")
+        };
+        assert_eq!((mended, record.phase(), pause), (after, Phase::Queued, Span::ZERO), "{proof:?}");
+        if after.is_none() {
+            record = tried_again(record, proof);
+        }
         let second = lost_with(record, proof).next(rules(), untouched);
         assert_eq!(second, Some(Next::Settle(Delivery::NotExecuted(proof))), "{proof:?}");
     }
+}
+
+/// All re-sends but the first, up to the last: each after a longer wait.
+fn tried_again(mut record: Record, proof: Proof) -> Record {
+    for millis in [20, 40, 80, 160, 320, 500, 500, 500, 500, 500] {
+        let next = lost_with(record, proof).next(rules(), untouched);
+        let Some(Next::Again { record: again, after: None, pause }) = next else { panic!("{next:?}") };
+        assert_eq!(pause, Span::from_millis(millis), "{proof:?}");
+        record = again;
+    }
+    record
+}
+
+#[test]
+fn what_kept_a_call_from_its_server_decides_when_it_is_tried_again() {
+    let lost = lost_with(Record::new(Safety::Unsafe), Proof::NoByteWritten);
+    let with = |obstacle| lost.next(rules().kept_by(obstacle), untouched);
+    assert!(matches!(with(Obstacle::Passing), Some(Next::Again { pause: Span::ZERO, .. })));
+    let Some(Next::Again { pause, .. }) = with(Obstacle::NobodyListens) else { panic!() };
+    assert_eq!(pause, Span::from_millis(20));
+    assert_eq!(
+        with(Obstacle::Lasting),
+        Some(Next::Settle(Delivery::NotExecuted(Proof::NoByteWritten))),
+        "no such name, a bad certificate: the next try would meet the same"
+    );
 }
 
 #[test]
@@ -117,7 +148,7 @@ fn an_unsafe_call_of_unknown_outcome_is_never_sent_again() {
 #[test]
 fn what_is_safe_is_sent_again_within_the_budget() {
     for safety in [Safety::Protocol, Safety::Listed] {
-        let Some(Next::Again { record, after: None }) = unknown(safety).next(rules(), always) else {
+        let Some(Next::Again { record, after: None, .. }) = unknown(safety).next(rules(), always) else {
             panic!()
         };
         assert_eq!(record.phase(), Phase::Queued);

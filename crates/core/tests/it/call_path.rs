@@ -73,7 +73,7 @@ fn a_call_is_admitted_sent_answered_lost_and_sent_again_without_an_allocation() 
 
     // The tender's side is free of it as well.
     let generation = Generation::new(1);
-    let vitals = Vitals { in_flight: 1, owed: 0, answered: 7, heard_at: line.now };
+    let vitals = Vitals { in_flight: 1, answered: 7, heard_at: line.now, ..Vitals::default() };
     let count = allocations(|| {
         line.machine.handle_vitals(line.now, generation, vitals);
         line.machine.handle_timeout(line.now + Span::from_secs(31));

@@ -15,7 +15,7 @@ type Variant = (&'static str, fn() -> Line);
 type Input = (&'static str, fn(&mut Line) -> String);
 
 /// A line in each state, and in each variant of a state that decides differently.
-const STATES: [Variant; 34] = [
+const STATES: [Variant; 39] = [
     ("idle", Line::new),
     ("idle, stopped a moment ago", || after(Line::up(), |line| line.command(Command::IdleStop))),
     ("dialing, at the gate", || after(Line::new(), Line::open)),
@@ -26,13 +26,24 @@ const STATES: [Variant; 34] = [
     ("dialing, from needs-auth", || after(needs_auth(), Line::until_dial)),
     ("up, unproven", Line::up),
     ("up, proven, idle", || after(Line::up(), |line| line.answer(1))),
+    ("up, useful", || after(Line::up(), |line| line.answer(3))),
     ("up, busy", busy),
     ("up, probing", || after(Line::up(), |line| line.pass(secs(30)))),
     ("up, slept", slept),
     ("up, state lost", state_lost),
     ("suspect, idle", || after(Line::up(), |line| line.event(Event::Trouble))),
     ("suspect, idle, one probe missed", || after(Line::up(), |line| line.pass(secs(35)))),
+    ("suspect, nobody listens", || after(Line::up(), |line| line.event(Event::Refused))),
     ("suspect, busy", || after(busy(), |line| line.event(Event::Trouble))),
+    ("up, given up", given_up),
+    ("suspect, given up, the last probe out", || given_up().later(secs(59))),
+    ("suspect, given up, over HTTP, the last probe out", || {
+        after(busy(), |line| {
+            line.vitals.exchanges = true;
+            line.give_up(true);
+        })
+        .later(secs(9))
+    }),
     ("draining", || after(busy(), |line| line.command(Command::Recycle))),
     ("ending, draining", || after(Line::up(), |line| held_up(line, Class::Exit))),
     ("ending, draining, planned", || after(Line::up(), |line| (line.obedient = false, line.redial()))),
@@ -61,7 +72,7 @@ const STATES: [Variant; 34] = [
     ("closed", || after(Line::new(), |line| line.command(Command::Close))),
 ];
 
-const INPUTS: [Input; 42] = [
+const INPUTS: [Input; 45] = [
     ("open", |line| asked(line, Command::Open)),
     ("redial", |line| asked(line, Command::Redial)),
     ("redial if this one", |line| asked(line, Command::RedialIf { seen: line.generation() })),
@@ -81,6 +92,8 @@ const INPUTS: [Input; 42] = [
     ("first byte", |line| heard(line, Event::FirstByte)),
     ("dialled", |line| heard(line, Event::Dialled)),
     ("trouble", |line| heard(line, Event::Trouble)),
+    ("refused", |line| heard(line, Event::Refused)),
+    ("probe refused", |line| heard(line, Event::ProbeRefused)),
     ("overdue", |line| heard(line, Event::Overdue)),
     ("probe answered", |line| heard(line, Event::ProbeAnswered)),
     ("probe failed", |line| heard(line, Event::ProbeFailed)),
@@ -89,6 +102,7 @@ const INPUTS: [Input; 42] = [
     ("no reader", |line| heard(line, Event::NoReader)),
     ("gone", |line| heard(line, Event::Gone(None))),
     ("vitals: nothing in flight", |line| vitals(line, |vitals, _| vitals.in_flight = 0)),
+    ("vitals: a call was given up", |line| vitals(line, |vitals, now| vitals.abandoned_at = Some(now))),
     ("vitals: heard something", |line| vitals(line, |vitals, now| vitals.heard_at = now)),
     ("vitals: answered a caller", |line| vitals(line, |vitals, _| vitals.answered += 1)),
     ("lost: transport", |line| lost(line, Class::Transport)),
@@ -127,6 +141,10 @@ fn shaking() -> Line {
 
 fn busy() -> Line {
     after(Line::up(), |line| line.in_flight(2))
+}
+
+fn given_up() -> Line {
+    after(busy(), |line| line.give_up(true))
 }
 
 fn slept() -> Line {
@@ -251,17 +269,20 @@ struct Cell {
     said: String,
     effects: Vec<String>,
     tokens: i64,
+    useful: i64,
 }
 
 fn cell(state: fn() -> Line, input: fn(&mut Line) -> String) -> Cell {
     let mut line = state();
     line.obedient = false;
     line.effects.clear();
-    let (from, tokens) = (line.name(), i64::from(line.tokens()));
+    let useful = |line: &Line| i64::from(line.machine.budget().useful_millis());
+    let (from, tokens, before) = (line.name(), i64::from(line.tokens()), useful(&line));
     let said = input(&mut line);
     let effects = line.effects.iter().map(|(_, done)| effect(done)).collect();
     assert!(way_out(&line.machine), "{} has no way out", line.name());
-    Cell { from, to: line.name(), said, effects, tokens: i64::from(line.tokens()) - tokens }
+    let tokens = i64::from(line.tokens()) - tokens;
+    Cell { from, to: line.name(), said, effects, tokens, useful: useful(&line) - before }
 }
 
 /// Closed is on purpose; an idle line waits for a knock; a line at the dial gate for its turn.
@@ -281,7 +302,13 @@ fn every_cell_is_as_it_was() {
             let moved = if cell.from == cell.to { String::new() } else { format!(" → {}", cell.to) };
             let tokens =
                 if cell.tokens == 0 { String::new() } else { format!(" {:+} milli-tokens", cell.tokens) };
-            let line = format!("{input:<30} {:<14}{moved} {}{tokens}", cell.said, cell.effects.join(", "));
+            let useful = if cell.useful == 0 {
+                String::new()
+            } else {
+                format!(" {:+} useful milli-tokens", cell.useful)
+            };
+            let effects = cell.effects.join(", ");
+            let line = format!("{input:<30} {:<14}{moved} {effects}{tokens}{useful}", cell.said);
             writeln!(table, "  {}", line.trim_end()).unwrap();
         }
     }
@@ -295,7 +322,7 @@ fn a_cell_that_is_stale_or_out_of_place_does_nothing() {
             let cell = cell(state, run);
             if ["stale", "out of place"].contains(&cell.said.as_str()) {
                 assert!(
-                    cell.from == cell.to && cell.effects.is_empty() && cell.tokens == 0,
+                    cell.from == cell.to && cell.effects.is_empty() && (cell.tokens, cell.useful) == (0, 0),
                     "{name}: {input}"
                 );
             }

@@ -42,7 +42,7 @@ impl Line {
             machine: Machine::new(Policy::new(settings).unwrap(), 42, now),
             now,
             effects: Vec::new(),
-            vitals: Vitals { in_flight: 0, owed: 0, answered: 0, heard_at: now },
+            vitals: Vitals { heard_at: now, ..Vitals::default() },
             walk: Walk::new(),
             obedient: true,
             lively: false,
@@ -74,12 +74,11 @@ impl Line {
                     self.machine.handle_event(self.now, generation, Event::Gone(None));
                 }
                 Effect::Probe { generation } if self.lively => {
-                    self.vitals.heard_at = self.now;
+                    self.vitals =
+                        Vitals { heard_at: self.now, owed: false, abandoned_at: None, ..self.vitals };
                     self.machine.handle_event(self.now, generation, Event::ProbeAnswered);
                 }
-                Effect::Dial { .. } => {
-                    self.vitals = Vitals { in_flight: 0, owed: 0, answered: 0, heard_at: self.now }
-                }
+                Effect::Dial { .. } => self.vitals = Vitals { heard_at: self.now, ..Vitals::default() },
                 _ => {}
             }
         }
@@ -141,7 +140,7 @@ impl Line {
         for event in [Event::Started, Event::FirstByte, Event::Dialled] {
             assert_eq!(self.event(event), Heard::Taken);
         }
-        self.vitals = Vitals { in_flight: 0, owed: 0, answered: 0, heard_at: self.now };
+        self.vitals = Vitals { heard_at: self.now, ..Vitals::default() };
     }
 
     /// Somebody who saw this generation fail asks for another.
@@ -152,13 +151,30 @@ impl Line {
     /// The server answers so many callers.
     pub fn answer(&mut self, callers: u64) {
         self.vitals.answered += callers;
-        self.vitals.heard_at = self.now;
-        self.show();
-        self.run();
+        self.hear();
     }
 
     pub fn in_flight(&mut self, calls: u32) {
         self.vitals.in_flight = calls;
+        self.show();
+        self.run();
+    }
+
+    /// The oldest call that was waited for is given up: by its caller, or by its deadline, which is told too.
+    pub fn give_up(&mut self, cancelled: bool) {
+        self.vitals.in_flight -= 1;
+        self.vitals.owed |= cancelled && !self.vitals.exchanges;
+        self.vitals.abandoned_at = self.vitals.abandoned_at.or(Some(self.now));
+        self.show();
+        self.run();
+        if !cancelled {
+            self.event(Event::Overdue);
+        }
+    }
+
+    /// Something comes from the server.
+    pub fn hear(&mut self) {
+        self.vitals = Vitals { heard_at: self.now, owed: false, abandoned_at: None, ..self.vitals };
         self.show();
         self.run();
     }

@@ -2,6 +2,7 @@
 
 #![allow(unreachable_pub, reason = "nobody can reach into a test")]
 
+mod abandoned;
 mod budgets;
 mod call_path;
 mod cells;
@@ -14,3 +15,4 @@ mod model;
 mod origin;
 mod policy;
 mod probes;
+mod refused;

@@ -1,15 +1,15 @@
 //! What the tender and the call path do, in one thread: shows vitals, runs effects, admits and settles calls.
 
 use linetender_core::{
-    Admission, Class, Declared, Delivery, Effect, Event, Evidence, Gate, Generation, Heard, Instant, Leaf,
-    Leaves, Machine, Next, Phase, Plan, Record, RecordStep, Refusal, Rules, ServerState, Settle, Span, State,
-    Vitals,
+    Admission, Class, Conclusion, Declared, Delivery, Detail, Effect, Event, Evidence, Gate, Generation,
+    Heard, Instant, Leaf, Leaves, Machine, Next, Phase, Plan, Record, RecordStep, Refusal, Rules,
+    ServerState, Settle, Span, State, Vitals,
 };
 
 use crate::call::{Outcome, Place};
 use crate::laws;
 use crate::server::Try;
-use crate::world::{Happening, World};
+use crate::world::{GiveUp, Happening, World};
 
 type Line = Machine<&'static str>;
 
@@ -28,13 +28,33 @@ impl World {
     fn vitals(&self) -> Vitals {
         let in_flight =
             self.calls.iter().filter(|call| call.place == Place::In(self.ledger.generation)).count();
-        let owed = self.ledger.owed.iter().filter(|(_, until)| *until > self.now).count();
+        let owed = self.ledger.give_ups.iter().any(|it| it.cancelled && it.at > self.ledger.heard_at);
         Vitals {
             in_flight: u32::try_from(in_flight).unwrap(),
-            owed: u32::try_from(owed).unwrap(),
+            owed: owed && !self.http,
+            abandoned_at: self.abandoned_at(),
+            exchanges: self.http,
             answered: self.ledger.answered,
             heard_at: self.ledger.heard_at,
         }
+    }
+
+    /// The whole history is looked through: the first that counts, since anything was heard.
+    fn abandoned_at(&self) -> Option<Instant> {
+        let counts = |it: &&GiveUp| !it.behind && it.at > self.ledger.heard_at;
+        self.ledger.give_ups.iter().find(counts).map(|it| it.at)
+    }
+
+    /// A server that says nothing, to probes neither, after its oldest call was given up, is replaced in time.
+    pub fn no_hang_outlives_its_bound(&self) -> Result<(), String> {
+        let Some(at) = self.abandoned_at() else { return Ok(()) };
+        let (probes, keepalive) = (Span::from_secs(10), self.policy.probe.keepalive);
+        // After sleep a line looks by itself within a keepalive interval; and probes may have been under way.
+        let until = (at + self.policy.call.abandoned_after).max(self.slept_at + keepalive) + probes + probes;
+        if matches!(self.machine.state(), State::Up(_) | State::Suspect(_)) && until < self.now {
+            return Err(format!("abandoned at {at:?}, and still there at {:?}", self.now));
+        }
+        Ok(())
     }
 
     /// Hands an input over and checks what an end cost.
@@ -50,15 +70,25 @@ impl World {
         }
         self.machine.handle_vitals(self.now, self.ledger.generation, vitals);
         let (was, suspect) = (end_of(&self.machine), self.machine.state().name() == "suspect");
-        let tokens = self.machine.budget().millis();
+        let (tokens, useful) = (self.machine.budget().millis(), self.machine.budget().useful_millis());
         input(&mut self.machine, self.now);
-        let left = self.machine.budget().millis();
+        let (left, useful_left) = (self.machine.budget().millis(), self.machine.budget().useful_millis());
         if !suspect && self.machine.state().name() == "suspect" {
             self.seen.suspected += 1;
         }
         match end_of(&self.machine) {
-            Some(leaves) if was != Some(leaves) => self.check_charge(was.is_none(), leaves, tokens, left),
-            _ if left > tokens => Err(format!("{} milli-tokens came from nowhere", left - tokens)),
+            Some(leaves) if was != Some(leaves) => {
+                // Once the end has begun, nothing is answered that counts.
+                let answered = if was.is_none() { self.ledger.answered } else { self.ledger.answered_at_end };
+                let (few, _) = laws::bucket(&self.policy, answered);
+                if (few && left != tokens) || (!few && useful_left != useful) {
+                    return Err(format!("{answered} answers, and the wrong bucket paid"));
+                }
+                let (tokens, left) = if few { (useful, useful_left) } else { (tokens, left) };
+                self.seen.useful_ends += u64::from(few && left < tokens);
+                self.check_charge(was.is_none(), leaves, tokens, left)
+            }
+            _ if left > tokens || useful_left > useful => Err("milli-tokens came from nowhere".into()),
             _ => Ok(()),
         }
     }
@@ -66,8 +96,8 @@ impl World {
     /// An end began, or turned out to have another reason too.
     fn check_charge(&mut self, begins: bool, leaves: Leaves, tokens: u32, left: u32) -> Result<(), String> {
         if begins {
-            self.ledger.served = self.ledger.answered > 0;
-            let served = self.ledger.served;
+            self.ledger.answered_at_end = self.ledger.answered;
+            let served = self.ledger.answered > 0;
             let up = self.ledger.up_at;
             let proven = up.is_some_and(|at| self.ledger.heard_at.since(at) >= self.policy.probe.keepalive);
             if served || proven {
@@ -76,16 +106,21 @@ impl World {
             self.paid = 0;
             self.seen.up = self.seen.up + up.map_or(Span::ZERO, |at| self.now.since(at));
             self.no_killing_while_busy(leaves)?;
+            let concluded = self.machine.state().cause().map(|cause| &cause.headline().detail);
+            let abandoned = matches!(concluded, Some(Detail::Concluded(Conclusion::Abandoned)));
+            self.seen.abandoned += u64::from(abandoned);
         }
-        let served = self.ledger.served;
+        let answered = self.ledger.answered_at_end;
         let closing = leaves.has(Leaf::Planned(Plan::Close));
         let cost = if closing {
             0
         } else {
-            laws::charge(&self.policy, leaves, served, self.era_probed, tokens + self.paid) - self.paid
+            laws::charge(&self.policy, leaves, answered, self.era_probed, tokens + self.paid) - self.paid
         };
         if tokens - left.min(tokens) != cost {
-            return Err(format!("{leaves:?} (served: {served}) cost {tokens} - {left} instead of {cost}"));
+            return Err(format!(
+                "{leaves:?} (answered: {answered}) cost {tokens} - {left} instead of {cost}"
+            ));
         }
         let era = leaves.has(Leaf::Failed(Class::EraProbe));
         self.free_end = cost + self.paid == 0 && (!era || self.era_probed);
@@ -105,7 +140,9 @@ impl World {
         let silent = leaves.has(Leaf::Failed(Class::Silent));
         let vitals = self.vitals();
         let long = self.now.since(self.ledger.heard_at) >= self.policy.call.hang_after;
-        if silent && vitals.busy() && !long {
+        let bound = if self.http { Span::ZERO } else { self.policy.call.abandoned_after };
+        let abandoned = vitals.abandoned_at.is_some_and(|at| at + bound <= self.now);
+        if silent && vitals.busy() && !long && !abandoned {
             return Err(format!("killed for silence while busy: {vitals:?}"));
         }
         Ok(())
@@ -320,6 +357,7 @@ impl World {
         self.calls[call].place = Place::In(generation);
         self.calls[call].tries += 1;
         self.ledger.queued.push_back(call);
+        self.ledger.registered.push(Try { call, number: self.calls[call].tries });
         self.put(Span::from_nanos(100_000), Happening::Write(generation));
         Ok(())
     }
@@ -361,9 +399,8 @@ impl World {
         self.seen.withdrawn_while_writing += u64::from(matches!(before.phase(), Phase::Writing(_)));
         if registered {
             self.judge(call);
-            if step == RecordStep::Cancel && before.phase() != Phase::Queued {
-                let number = self.calls[call].tries;
-                self.ledger.owed.push((Try { call, number }, self.calls[call].deadline));
+            if before.phase() != Phase::Queued {
+                self.give_up(call, step == RecordStep::Cancel);
             }
         }
         let verdict = self.calls[call].record.verdict().unwrap();
@@ -377,6 +414,18 @@ impl World {
         Ok(())
     }
 
+    fn give_up(&mut self, call: usize, cancelled: bool) {
+        let (generation, number) = (self.ledger.generation, self.calls[call].tries);
+        let waited_for = |it: &Try| {
+            let other = &self.calls[it.call];
+            it.call != call && other.place == Place::In(generation) && other.tries == it.number
+        };
+        let older = self.ledger.registered.iter().take_while(|it| **it != Try { call, number });
+        let behind = older.into_iter().any(waited_for);
+        self.ledger.give_ups.push(GiveUp { at: self.now, cancelled, behind });
+        self.seen.given_up_behind += u64::from(behind);
+    }
+
     /// Writes down the verdict on a try.
     fn judge(&mut self, call: usize) {
         let (number, verdict) = (self.calls[call].tries, self.calls[call].record.delivery());
@@ -385,7 +434,6 @@ impl World {
 
     pub fn answer(&mut self, a_try: Try) {
         self.ledger.heard_at = self.now;
-        self.ledger.owed.retain(|(owed, _)| *owed != a_try);
         let call = &self.calls[a_try.call];
         let ours = call.place == Place::In(self.ledger.generation) && call.tries == a_try.number;
         if ours && self.step(a_try.call, RecordStep::Answer).is_ok() {
@@ -497,14 +545,14 @@ impl World {
                 self.send_again(call, record, Span::ZERO);
                 Ok(())
             }
-            Some(Next::Again { record, after }) => {
+            Some(Next::Again { record, after, pause }) => {
                 if unknown {
                     self.seen.retried_unknown += 1;
                     self.calls[call].declared_safe |= declared == Declared::Safe;
                 } else {
                     self.seen.sent_again_by_proof += 1;
                 }
-                let repair = if after.is_some() { self.rng.millis(1, 200) } else { Span::ZERO };
+                let repair = if after.is_some() { self.rng.millis(1, 200) } else { pause };
                 self.send_again(call, record, repair);
                 Ok(())
             }

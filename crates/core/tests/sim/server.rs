@@ -60,7 +60,11 @@ impl Mood {
             Self::Kind => Fate::Serves { ends_after: None, ends_on_call: usize::MAX, class: Class::Exit },
             Self::Crashy => serves(rng.millis(50, 20_000), rng.pick(&[Class::Exit, Class::Transport])),
             Self::Flapping => serves(rng.millis(1, 500), rng.pick(&[Class::Exit, Class::Protocol])),
-            Self::Hanging => Fate::Hangs { after: rng.millis(1, 20_000), for_: rng.millis(100, 90_000) },
+            // A quarter of them for longer than it takes to replace one that was given up.
+            Self::Hanging => {
+                let most = if rng.percent(25) { 500_000 } else { 90_000 };
+                Fate::Hangs { after: rng.millis(1, 20_000), for_: rng.millis(100, most) }
+            }
             Self::Forgetful => serves(rng.millis(1, 5_000), Class::SessionLost),
             Self::Misconfigured if rng.percent(70) => Fate::StillBorn(Class::Config),
             Self::Unauthorized if rng.percent(70) => Fate::StillBorn(Class::Auth),

@@ -49,12 +49,24 @@ pub struct Ledger {
     pub heard_at: Instant,
     pub up_at: Option<Instant>,
     pub sealed_at: Option<Instant>,
-    /// Whether it had answered a caller when its end began.
-    pub served: bool,
+    /// How many callers it had answered when its end began.
+    pub answered_at_end: u64,
     /// Whether the server was told to die.
     pub fell: bool,
-    /// Calls whose caller went away, until when they count.
-    pub owed: Vec<(Try, Instant)>,
+    /// Every try that was registered, the oldest first.
+    pub registered: Vec<Try>,
+    /// Every try that was given up after the writer had touched it.
+    pub give_ups: Vec<GiveUp>,
+}
+
+/// A call that its caller or its deadline gave up.
+#[derive(Clone, Copy, Debug)]
+pub struct GiveUp {
+    pub at: Instant,
+    /// Whether its caller cancelled it; its deadline did, if not.
+    pub cancelled: bool,
+    /// Whether an older call was still waited for.
+    pub behind: bool,
 }
 
 pub struct World {
@@ -85,6 +97,7 @@ pub struct World {
     /// What the present end has cost.
     pub paid: u32,
     pub dialled_at: Option<Instant>,
+    pub slept_at: Instant,
     /// Whether the last end was free, and no single free respawn either.
     pub free_end: bool,
     pub seen: Seen,
@@ -126,6 +139,7 @@ impl World {
             era_probed: false,
             paid: 0,
             dialled_at: None,
+            slept_at: START,
             free_end: false,
             seen: Seen::default(),
             timer: None,
@@ -252,6 +266,7 @@ impl World {
             }
             self.happen(happening)?;
             laws::way_out(&self.machine)?;
+            self.no_hang_outlives_its_bound()?;
             self.arm();
         }
         self.now = end;
@@ -300,6 +315,7 @@ impl World {
             }
             Happening::Sleep => {
                 self.seen.slept += 1;
+                self.slept_at = self.now;
                 return self.drive(Machine::handle_sleep);
             }
             Happening::Timer(at) => {
@@ -543,9 +559,10 @@ impl Ledger {
             heard_at: now,
             up_at: None,
             sealed_at: None,
-            served: false,
+            answered_at_end: 0,
             fell: false,
-            owed: Vec::new(),
+            registered: Vec::new(),
+            give_ups: Vec::new(),
         }
     }
 }

@@ -15,6 +15,9 @@ pub(crate) const SERVER_MARK: &str = "LINETENDER_DRILL_SERVER";
 const UNTIL_FIXED: &str =
     r#"echo start >> "$0/starts"; [ -e "$0/fixed" ] || { echo "no API key" >&2; exit 3; }; exec "$@""#;
 
+/// Starts the server once a file is there; before that it is a program that writes back what it reads.
+const ECHO_UNTIL_FIXED: &str = r#"echo start >> "$0/starts"; [ -e "$0/fixed" ] || exec cat; exec "$@""#;
+
 /// A server, and its book.
 pub(crate) struct Server {
     pub(crate) argv: Vec<String>,
@@ -70,6 +73,9 @@ impl Server {
             Some(Broken::Missing) => argv = own(&[&dir.join("late-server").display().to_string()]),
             Some(Broken::Exits) => {
                 argv.splice(0..0, own(&["sh", "-c", UNTIL_FIXED, &dir.display().to_string()]));
+            }
+            Some(Broken::Echoes) => {
+                argv.splice(0..0, own(&["sh", "-c", ECHO_UNTIL_FIXED, &dir.display().to_string()]));
             }
             Some(Broken::Down) | None => {}
         }

@@ -85,6 +85,7 @@ fn speaks(text: &str) -> Result<Speaks, String> {
 fn unknown(text: &str) -> Result<UnknownSession, String> {
     Ok(match text {
         "404" => UnknownSession::NotFound,
+        "404-id" => UnknownSession::NotFoundById,
         "400" => UnknownSession::BadRequest,
         "401" => UnknownSession::Unauthorized,
         "503" => UnknownSession::Unavailable,

@@ -38,10 +38,12 @@ pub(super) fn delete(asked: &Asked, manners: &Manners) -> Answer {
     }
 }
 
-fn unknown(asked: &Asked, how: UnknownSession) -> Answer {
+/// Refuses a session as a server does that does not know it.
+pub(super) fn unknown(asked: &Asked, how: UnknownSession) -> Answer {
     let words = "no such session";
     match how {
         UnknownSession::NotFound => reply::json(404, &reply::error(&Value::Null, -32001, words)),
+        UnknownSession::NotFoundById => reply::json(404, &reply::error(asked.id(), -32001, words)),
         UnknownSession::BadRequest => reply::json(400, &reply::error(&Value::Null, -32000, words)),
         UnknownSession::Unauthorized => reply::text(401, words),
         UnknownSession::Unavailable => reply::text(503, words),

@@ -35,6 +35,8 @@ pub enum UnknownSession {
     /// 404, as the specification asks.
     #[default]
     NotFound,
+    /// 404 and an error with the request's id, as the C# SDK does.
+    NotFoundById,
     /// 400 and an error whose id is null, as the reference server does.
     BadRequest,
     /// 401 without a challenge.

@@ -50,6 +50,7 @@ pub const TOOLS: &[(&str, &str)] = &[
     ("endless_body", "runs, and answers with a body that never ends"),
     ("endless_event", "runs, and answers with an event that never ends"),
     ("bomb", "runs, and answers with gzip that nobody asked for, `bytes` (64 MiB) long when unpacked"),
+    ("deny", "runs, forgets all sessions after `ms` (0), and then says that it does not know the session"),
     ("html", "200 and a page"),
     ("accepted", "202, as if it were a notification"),
     ("wrong_id", "runs, and answers an id that nobody asked"),
@@ -57,7 +58,7 @@ pub const TOOLS: &[(&str, &str)] = &[
     ("no_id_200", "200 and an error without an id"),
     (
         "status",
-        "answers with `code`; `retry_after`; `with_id` for an error with the request's id and the code `error`; \
+        "answers with `code`; `retry_after`; `with_result` for a result, `with_id` for an error with the request's id and the code `error`; \
          `challenge`: false for 401 without one; `scope` for 403",
     ),
     ("redirect", "redirects with `code` (307) to `to` (the same origin, where it answers)"),

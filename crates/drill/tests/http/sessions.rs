@@ -1,15 +1,16 @@
 //! H08, H09, H13, H15: sessions that are lost, servers that come back as something else.
 
-use linetender::{Era, Eras};
+use linetender::{Era, Eras, ServerState};
 use linetender_drill::webserver::{Config, Fault, Manners, Speaks, UnknownSession, WebServer};
 
 use crate::kit::{ERAS, manners, web, web_with};
-use crate::look::{eventually, in_time, speaks};
+use crate::look::{eventually, in_time, policy, speaks};
 
 #[tokio::test]
 async fn h08_a_lost_session_is_renewed_once_for_all_and_nothing_runs_twice() {
     for unknown in [
         UnknownSession::NotFound,
+        UnknownSession::NotFoundById,
         UnknownSession::BadRequest,
         UnknownSession::Unauthorized,
         UnknownSession::Error(-32600),
@@ -44,7 +45,8 @@ async fn h08_a_lost_session_is_renewed_once_for_all_and_nothing_runs_twice() {
             "{runs:?}"
         );
         // Where the refusal proves that nothing ran, nobody notices anything.
-        if matches!(unknown, UnknownSession::NotFound | UnknownSession::BadRequest) {
+        let proves = [UnknownSession::NotFound, UnknownSession::NotFoundById, UnknownSession::BadRequest];
+        if proves.contains(&unknown) {
             assert_eq!(answered, 20, "{unknown:?}");
         }
         assert_eq!(web.line.status().budget, 5000, "free: that session had answered a caller");
@@ -170,4 +172,109 @@ async fn credentials_that_are_missing_are_said_to_be() {
     speaks(&error);
     in_time(line.wait_for(|status| status.state == "needs-auth")).await;
     in_time(line.close()).await;
+}
+
+#[tokio::test]
+async fn h08_nothing_crosses_to_the_new_session_of_a_stateful_server() {
+    for round in 0..5 {
+        let stateful = policy(|settings| settings.state = ServerState::Process);
+        let web =
+            web_with(manners(Era::Legacy), |server| server.eras(Eras::Only(Era::Legacy)).policy(stateful))
+                .await;
+        web.works().await;
+        web.server.forget_sessions();
+        let calls: Vec<_> = (0..20)
+            .map(|number| {
+                let line = web.line.clone();
+                tokio::task::spawn(async move {
+                    line.call_tool("write", &format!(r#"{{"nonce":"n{number}"}}"#)).await
+                })
+            })
+            .collect();
+        for call in calls {
+            let error = in_time(call).await.unwrap().expect_err("it was sent to the session that is gone");
+            speaks(&error);
+            assert_eq!(error.delivery.name(), "not executed", "{error}");
+        }
+        let runs = web.book.runs();
+        assert!((0..20).all(|number| !runs.contains_key(&format!("n{number}"))), "round {round}: {runs:?}");
+        web.back(1).await;
+        let error = web.call("echo", "{}").await.unwrap_err();
+        assert!(error.cause.contains("state was lost"), "{error}");
+        web.works().await;
+        web.leaves_nothing().await;
+    }
+}
+
+#[tokio::test]
+async fn h18_what_was_answered_under_its_id_is_never_sent_again() {
+    for era in ERAS {
+        let web = web(era).await;
+        for code in [400, 403, 404, 405, 413, 429, 500, 503] {
+            for with in ["with_id", "with_result"] {
+                let nonce = format!("{with}-{code}");
+                let arguments =
+                    format!(r#"{{"nonce":"{nonce}","code":{code},"{with}":true,"error":-32002,"run":true}}"#);
+                let answer =
+                    web.call("status", &arguments).await.unwrap_or_else(|error| panic!("{nonce}: {error}"));
+                assert_eq!(answer.error().is_some(), with == "with_id", "{nonce}");
+                assert_eq!(web.runs(&nonce), 1, "{nonce}");
+            }
+        }
+        assert_eq!((web.generation(), web.line.status().budget), (1, 5000), "{era:?}: nothing was lost");
+        web.leaves_nothing().await;
+    }
+}
+
+#[tokio::test]
+async fn h19_a_call_that_ran_until_its_session_expired_is_not_said_to_have_not_run() {
+    for unknown in [UnknownSession::NotFound, UnknownSession::NotFoundById, UnknownSession::BadRequest] {
+        let web = web(Era::Legacy).await;
+        web.works().await;
+        web.server.set(|manners| manners.unknown_session = unknown);
+        let told = web.call("deny", r#"{"nonce":"n","ms":1200}"#).await;
+        match unknown {
+            UnknownSession::NotFoundById => {
+                assert!(told.is_ok_and(|answer| answer.error().is_some()), "late, so it is the answer");
+            }
+            _ => assert_eq!(told.unwrap_err().delivery.name(), "unknown", "{unknown:?}"),
+        }
+        web.back(1).await;
+        web.works().await;
+        assert_eq!(web.runs("n"), 1, "{unknown:?}");
+        web.leaves_nothing().await;
+    }
+}
+
+#[tokio::test]
+async fn h19_where_no_refusal_is_believed_none_is_sent_again() {
+    let unknown = crate::look::policy(|settings| {
+        settings.session_refusal = linetender::SessionRefusal::Unknown;
+    });
+    let web =
+        web_with(manners(Era::Legacy), |server| server.eras(Eras::Only(Era::Legacy)).policy(unknown)).await;
+    web.works().await;
+    let error = web.call("deny", r#"{"nonce":"n"}"#).await.unwrap_err();
+    assert_eq!((error.delivery.name(), web.runs("n")), ("unknown", 1), "{error}");
+    web.back(1).await;
+    web.works().await;
+    web.leaves_nothing().await;
+}
+
+#[tokio::test]
+async fn h19_h20_a_404_while_the_session_lives_or_behind_a_redirect_proves_nothing() {
+    let web = web(Era::Legacy).await;
+    for (tool, arguments) in [
+        ("status", r#"{"nonce":"n","code":404,"run":true}"#),
+        ("status", r#"{"nonce":"n","code":400,"run":true}"#),
+        ("redirect", r#"{"nonce":"n","to":"/nowhere","run":true}"#),
+        ("redirect", r#"{"nonce":"n","code":308,"to":"/nowhere","run":true}"#),
+    ] {
+        let error = web.call(tool, arguments).await.unwrap_err();
+        speaks(&error);
+        assert_eq!((error.delivery.name(), web.runs("n")), ("unknown", 1), "{arguments}: {error}");
+        std::fs::write(web.book.path(), "").unwrap();
+    }
+    assert_eq!(web.generation(), 1, "its session lives");
+    web.leaves_nothing().await;
 }

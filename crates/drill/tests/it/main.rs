@@ -5,6 +5,7 @@
 
 mod calls;
 mod deaths;
+mod hangs;
 mod holders;
 mod kit;
 mod look;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use linetender::{Rig, Server, Span};
 
-use crate::look::{BADSERVER, children, eventually, in_time, lives, policy};
+use crate::look::{BADSERVER, children, eventually, in_time, kill, lives, policy};
 
 fn named(name: &str, flags: &[&str]) -> Server {
     let argv = [BADSERVER].into_iter().chain(flags.iter().copied());
@@ -56,6 +56,32 @@ async fn a_server_that_takes_anothers_place_is_not_started_before_that_one_is_go
 }
 
 #[tokio::test]
+async fn g07_a_call_to_a_server_that_waits_for_its_turn_is_told_so() {
+    let impatient = policy(|settings| settings.call.wait_for_line = Span::from_millis(50));
+    let rig = Rig::with_dials_at_once(1);
+    let line = rig.open(named("a", &[]).policy(impatient));
+    in_time(line.ready()).await.unwrap();
+    let pid = eventually(|| line.pid()).await;
+    // It says nothing for so long, and has the only turn for a while.
+    let before = children().len();
+    let slow = rig.open(named("slow", &["--start-delay-ms", "60000"]));
+    eventually(|| (children().len() > before).then_some(())).await;
+    kill("-KILL", pid);
+    in_time(line.wait_for(|status| status.state == "dialing" && status.generation == 2)).await;
+    let told = in_time(line.call_tool("echo", "{}")).await.unwrap_err();
+    assert!(told.cause.starts_with("the server waits for its turn to start"), "{told}");
+    assert!(told.cause.contains("killed"), "why it has to be started: {told}");
+    assert_eq!(told.next_try, "when its turn to start comes");
+    assert!(told.not_executed());
+    assert_eq!(line.status().next_try().as_deref(), Some("when its turn to start comes"));
+    in_time(slow.close()).await;
+    in_time(line.wait_for(|status| status.state == "up")).await;
+    assert_eq!(line.status().next_try(), None);
+    in_time(line.call_tool("echo", "{}")).await.unwrap();
+    assert!(in_time(rig.shutdown(Duration::from_secs(20))).await);
+}
+
+#[tokio::test]
 async fn a_call_under_way_may_end_before_its_line_is_taken_out() {
     let rig = Rig::new();
     rig.set([named("a", &[])]);
@@ -96,4 +122,19 @@ async fn servers_get_the_descriptor_limit_that_was() {
     let expected = before.current.map_or_else(|| "unlimited".to_owned(), |soft| soft.to_string());
     assert_eq!(soft, expected);
     in_time(line.close()).await;
+}
+
+#[tokio::test]
+async fn s32_a_healthy_server_does_not_wait_behind_twelve_that_never_answer() {
+    // As many turns as two cores have.
+    let rig = Rig::with_dials_at_once(4);
+    let silent = (0..12).map(|n| Server::stdio(format!("silent{n}"), ["sleep", "600"]).reaper(BADSERVER));
+    rig.set(silent.chain([named("zz", &[])]));
+    let line = rig.line("zz").unwrap();
+    let up = tokio::time::timeout(Duration::from_secs(6), line.ready()).await;
+    assert!(up.is_ok(), "twelve silent servers kept it waiting");
+    for silent in rig.held().iter().filter(|line| line.name() != "zz") {
+        assert_eq!(silent.status().state, "dialing", "{}", silent.name());
+    }
+    in_time(rig.shutdown(Duration::from_secs(20))).await;
 }

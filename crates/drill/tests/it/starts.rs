@@ -102,3 +102,45 @@ async fn s16_a_crash_loop_is_parked_and_refuses_at_once() {
     assert!(took.as_millis() < 50, "{took:?}");
     bad.leaves_nothing().await;
 }
+
+#[tokio::test]
+async fn s33_a_folder_that_is_not_there_parks_at_once_and_is_named() {
+    let server = Server::stdio("bad", [crate::look::BADSERVER]).reaper(crate::look::BADSERVER);
+    let line = Line::open(server.dir("/nowhere/at/all"));
+    let error = in_time(line.call_tool("echo", "{}")).await.unwrap_err();
+    speaks(&error);
+    assert!(error.cause.contains("cannot run in /nowhere/at/all: no such file or directory"), "{error}");
+    let status = in_time(line.wait_for(|status| status.state == "parked")).await;
+    assert_eq!(status.budget, 5000, "no budget is spent on it");
+    in_time(line.close()).await;
+}
+
+#[tokio::test]
+async fn s33_a_program_that_is_no_mcp_server_is_named_within_a_second() {
+    let utf_16 = r#"printf '{\0"\0j\0s\0o\0n\0r\0p\0c\0"\0}\0\n\0'; exec sleep 600"#;
+    for (argv, said) in [
+        (&["cat"][..], "it writes back what it reads"),
+        (&["sh", "-c", utf_16], "it writes UTF-16, and MCP is UTF-8"),
+    ] {
+        let took = stopwatch();
+        let line = Line::open(Server::stdio("bad", argv).reaper(crate::look::BADSERVER));
+        let error = in_time(line.call_tool("echo", "{}")).await.unwrap_err();
+        speaks(&error);
+        assert!(error.cause.contains("not an MCP server") && error.cause.contains(said), "{error}");
+        assert!(took.elapsed().as_secs() < 5, "{:?}", took.elapsed());
+        let status = in_time(line.wait_for(|status| status.state == "parked")).await;
+        assert_eq!(status.budget, 5000, "no budget is spent on it");
+        in_time(line.close()).await;
+    }
+}
+
+#[tokio::test]
+async fn s33_what_a_banner_said_is_in_the_handshakes_error() {
+    let quick = policy(|settings| settings.dial.handshake = Span::from_millis(300));
+    let banner = ["sh", "-c", "echo Usage: frobnicate FILE; exec sleep 600"];
+    let line = Line::open(Server::stdio("bad", banner).reaper(crate::look::BADSERVER).policy(quick));
+    let error = in_time(line.call_tool("echo", "{}")).await.unwrap_err();
+    speaks(&error);
+    assert!(error.cause.contains("Usage: frobnicate FILE"), "{error}");
+    in_time(line.close()).await;
+}

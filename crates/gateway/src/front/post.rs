@@ -17,6 +17,7 @@ use linetender_wire::http::headers::PROTOCOL_VERSION;
 use super::{Front, legacy, modern, reply};
 use crate::board::Door;
 use crate::failed::Failed;
+use crate::mux::BATCH;
 
 /// How deep a message may be nested.
 const DEPTH: usize = 128;
@@ -60,7 +61,7 @@ pub(super) async fn post(
         }
         Err(_) => return reply::error(StatusCode::BAD_REQUEST, "null", -32600, "the request was cut off"),
     };
-    match frame::parse_all(&text, frame::Limits { length: limit, depth: DEPTH }) {
+    match frame::parse_at_most(&text, frame::Limits { length: limit, depth: DEPTH }, BATCH) {
         Ok(frames) => answer(front, door, &head, &text, frames).await,
         Err(bad) => {
             let code = if bad == Bad::NotJson { -32700 } else { -32600 };

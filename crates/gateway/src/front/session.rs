@@ -1,9 +1,10 @@
 //! One legacy agent's session: which stream a message belongs to, and streams that can be resumed.
 
+mod calls;
 #[cfg(test)]
 mod tests;
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -19,10 +20,14 @@ use super::tape::Tape;
 use crate::board::{Board, Door};
 use crate::failed::{Failed, Full};
 use crate::mux::{self, request_id};
+use calls::{Answered, Calls};
 
 /// Streams of POSTs that can still be resumed, and what those that are over may weigh.
 const KEPT: usize = 64;
 const KEPT_BYTES: usize = 16 * 1024 * 1024;
+
+/// The most requests of a session that are not answered. Its servers take far fewer at once; the rest is shed here.
+const CALLS: usize = 4096;
 
 /// How long a session that takes nothing is waited for.
 const HAND_OVER: Duration = Duration::from_secs(5);
@@ -49,10 +54,7 @@ pub(super) struct Session {
 }
 
 struct Desk {
-    /// Requests that are not answered, by their id as it was spelt.
-    calls: HashMap<Box<str>, Arc<Tape>>,
-    /// Whose progress has which token.
-    tokens: HashMap<Box<str>, Box<str>>,
+    calls: Calls,
     own: Arc<Tape>,
     kept: VecDeque<Arc<Tape>>,
     last: u64,
@@ -79,8 +81,7 @@ impl Session {
         filters: Option<Filters>,
     ) -> Self {
         let desk = Desk {
-            calls: HashMap::new(),
-            tokens: HashMap::new(),
+            calls: Calls::default(),
             own: Arc::new(Tape::new(OWN)),
             kept: VecDeque::new(),
             last: OWN,
@@ -161,6 +162,11 @@ impl Session {
         if *self.over.borrow() {
             return Taken::Full;
         }
+        let requests =
+            frames.iter().filter(|frame| matches!(frame.message(), Message::Request { .. })).count();
+        if desk.calls.len() + requests > CALLS {
+            return Taken::Full;
+        }
         desk.used = Instant::now();
         let mut tape = None;
         for frame in frames {
@@ -170,13 +176,8 @@ impl Session {
                 Arc::new(Tape::new(desk.last))
             });
             // Two requests with one id have one answer; whoever waits for the first is not left waiting.
-            if let Some(old) =
-                desk.calls.insert(id.into(), Arc::clone(tape)).filter(|old| !Arc::ptr_eq(old, tape))
-            {
+            if let Some(old) = desk.calls.expect(id, params.and_then(token), tape) {
                 old.end();
-            }
-            if let Some(token) = params.and_then(token) {
-                desk.tokens.insert(token.into(), id.into());
             }
         }
         tape.map_or(Taken::Noted, Taken::Tape)
@@ -190,9 +191,7 @@ impl Session {
         };
         let Some(id) = request_id(params) else { return };
         let mut desk = self.desk();
-        let Some(tape) = desk.calls.remove(id) else { return };
-        desk.tokens.retain(|_, of| **of != *id);
-        if !desk.calls.values().any(|other| Arc::ptr_eq(other, &tape)) {
+        if let Some(Answered::Last(tape)) = desk.calls.take(id) {
             desk.kept.retain(|kept| !Arc::ptr_eq(kept, &tape));
             tape.end();
         }
@@ -239,31 +238,24 @@ impl Session {
         let mut desk = self.desk();
         let text = frame.text().clone();
         match frame.message() {
-            Message::Response { id: Some(id), .. } => {
-                let Some(tape) = desk.calls.remove(id) else { return };
-                desk.tokens.retain(|_, of| **of != *id);
-                if desk.calls.values().any(|other| Arc::ptr_eq(other, &tape)) {
-                    tape.push(text);
-                } else {
+            Message::Response { id: Some(id), .. } => match desk.calls.take(id) {
+                Some(Answered::More(tape)) => tape.push(text),
+                Some(Answered::Last(tape)) => {
                     tape.finish(text);
                     desk.trim();
                 }
-            }
+                None => {}
+            },
             Message::Notification { method: "notifications/progress", params } => {
-                let id = params.and_then(|params| {
-                    desk.tokens.get(Members::of(params)?.get("progressToken")?.get()).cloned()
-                });
-                if let Some(tape) = id.and_then(|id| desk.calls.get(&id)) {
+                let token = params.and_then(|params| Members::of(params)?.get("progressToken"));
+                if let Some(tape) = token.and_then(|token| desk.calls.with_token(token.get())) {
                     tape.push(text);
                 }
             }
             // What comes while a single request is under way most probably belongs to it.
-            Message::Request { .. } | Message::Notification { method: "notifications/message", .. } => {
-                let mut calls = desk.calls.values();
-                match (calls.next(), calls.next()) {
-                    (Some(tape), None) => tape.push(text),
-                    _ => desk.own.push(text),
-                }
+            Message::Request { .. }
+            | Message::Notification { method: "notifications/message" | "notifications/cancelled", .. } => {
+                desk.calls.only().unwrap_or(&desk.own).push(text);
             }
             Message::Notification { .. } | Message::Response { id: None, .. } => desk.own.push(text),
         }
@@ -275,7 +267,7 @@ impl Session {
         let mut desk = self.desk();
         desk.own.end();
         let cut = Failed::cut().of(self.door.server());
-        let calls: Vec<_> = desk.calls.drain().collect();
+        let calls = desk.calls.drain();
         for (id, tape) in &calls {
             tape.push(cut.error(id));
         }

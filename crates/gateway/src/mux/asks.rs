@@ -48,8 +48,14 @@ impl Asks {
         Some(frame::notification("notifications/cancelled", Some(&splice.done())))
     }
 
-    /// A server is gone, and with it whoever asked.
-    pub(super) fn forget(&mut self, from: u64) {
-        self.open.retain(|_, (of, _)| *of != from);
+    /// A server is gone, and with it whoever asked: the agent need not answer.
+    pub(super) fn forget(&mut self, from: u64) -> Vec<Act> {
+        let gone = self.open.extract_if(|_, (of, _)| *of == from);
+        let taken_back = |(number, _)| {
+            let params =
+                format!(r#"{{"requestId":{number},"reason":"linetender: the server that asked is gone"}}"#);
+            Act::Tell(frame::notification("notifications/cancelled", Some(&params)))
+        };
+        gone.map(taken_back).collect()
     }
 }

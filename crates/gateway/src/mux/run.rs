@@ -12,8 +12,8 @@ use linetender_wire::frame::{self, Frame, Message};
 use linetender_wire::{caught, caught_now, queue, test_hooks};
 use tokio::sync::{mpsc, watch};
 
-use super::State;
 use super::acts::Act;
+use super::{BATCH, State};
 use crate::board::{Board, Door, Route, View};
 use crate::failed::{Failed, Full};
 use crate::gateway::{Gateway, Stay};
@@ -134,7 +134,7 @@ impl Mux {
     }
 
     async fn agent_said(&mut self, text: &Bytes) {
-        match frame::parse_all(text, self.limits) {
+        match frame::parse_at_most(text, self.limits, BATCH) {
             Ok(frames) => {
                 for frame in frames {
                     self.heard = Some(frame.clone());

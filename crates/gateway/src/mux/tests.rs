@@ -20,7 +20,7 @@ fn view() -> Arc<View> {
         Arc::new(Berth { number, entry, line })
     });
     let berths: Vec<_> = berths.collect();
-    Arc::clone(&Board::of(&berths, &Settings::default()).all)
+    Arc::clone(&Board::of(&berths, &Settings::default(), None).all)
 }
 
 fn said(text: &str) -> Frame {

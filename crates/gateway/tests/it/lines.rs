@@ -51,3 +51,16 @@ async fn as_many_lines_as_agreed_on_and_whoever_would_need_one_more_is_told() {
     in_time(async { while third.call("own__echo", json!({})).await["result"].get("isError").is_some() {} })
         .await;
 }
+
+#[tokio::test]
+async fn s32_a_healthy_server_does_not_wait_behind_those_that_never_answer() {
+    // Three times as many as are dialled at once, and they come first.
+    let cores = std::thread::available_parallelism().map_or(2, std::num::NonZero::get);
+    let silent: String =
+        (0..cores * 6).map(|n| format!("[servers.a{n}]\ncommand = 'sleep'\nargs = ['600']\n")).collect();
+    let house = House::open(&format!("{silent}[servers.zz]\n{{bad}}\nargs = ['__badserver']")).await;
+    let lines = house.gateway.lines();
+    let healthy = lines.iter().find(|line| line.name() == "zz").unwrap();
+    let up = tokio::time::timeout(std::time::Duration::from_secs(6), healthy.ready()).await;
+    assert!(up.is_ok(), "servers that never answer kept it waiting");
+}

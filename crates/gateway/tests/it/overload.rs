@@ -151,3 +151,66 @@ async fn o06_a_listener_that_does_not_read_holds_up_nobody_and_is_told_what_it_m
     assert!(heard > 0 && missed > 0, "{heard} heard, {end}");
     assert!(deaf.event().await.is_none(), "it can begin anew");
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn x02_a_batch_of_too_many_messages_is_refused_with_the_limit() {
+    let house = House::up(ONE).await;
+    let agent = house.agent("/mcp").await;
+    let pings = |many: u64| -> Value {
+        (0..many)
+            .map(|id| json!({ "jsonrpc": "2.0", "id": id, "method": "ping", "params": { "_meta": { "progressToken": id } } }))
+            .collect()
+    };
+    let refused = agent.post(&pings(1025)).await;
+    assert_eq!(refused.status, 400);
+    let refused = refused.json().await;
+    assert!(
+        refused["error"]["message"].as_str().unwrap().contains("a batch of more than 1024 messages"),
+        "{refused}"
+    );
+    let mut answers = agent.post(&pings(1024)).await;
+    let mut answered = 0;
+    while let Some(event) = answers.event().await {
+        if event.data["id"].is_u64() {
+            assert_eq!(event.data["result"], json!({}), "{}", event.data);
+            answered += 1;
+        }
+    }
+    assert_eq!(answered, 1024);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn x01_a_server_with_too_many_tools_is_listed_up_to_the_limit_and_delays_nobody() {
+    let house = House::up(
+        r#"
+[servers.bad]
+{bad}
+args = ["__badserver", "--era", "legacy", "--full"]
+[servers.many]
+{bad}
+args = ["__badserver", "--era", "legacy", "--full", "--more-tools", "30000", "--restless"]
+"#,
+    )
+    .await;
+    let agent = house.agent("/mcp").await;
+    let slowest = in_time(async {
+        let mut slowest = Duration::ZERO;
+        loop {
+            let begun = Instant::now();
+            assert_eq!(text(&agent.call("bad__echo", json!({})).await), "{}");
+            slowest = slowest.max(begun.elapsed());
+            let listed = agent.ask("tools/list", json!({})).await;
+            let tools = listed["result"]["tools"].as_array().map_or(0, Vec::len);
+            if tools >= 20_000 {
+                return slowest;
+            }
+        }
+    })
+    .await;
+    // In one pass it takes a debug build well below a second; searched once per entry it took minutes.
+    assert!(slowest < Duration::from_secs(2), "{slowest:?}");
+    let many = house.gateway.lines().into_iter().find(|line| line.name() == "many").unwrap();
+    let catalogue = many.catalogues().borrow().clone();
+    assert!(catalogue.is_cut(linetender::Kind::Tools));
+    assert_eq!(catalogue.list(linetender::Kind::Tools).count(), 20_000);
+}

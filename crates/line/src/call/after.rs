@@ -1,51 +1,84 @@
 //! After a loss: what the core says may happen next, and the repair that comes before it.
 
-use linetender_core::{Declared, Delivery, Instant, Next, Proof, Record, Repair, Rules, Span};
-use linetender_wire::frame::Frame;
+use std::fmt::Write as _;
+use std::sync::Arc;
 
-use super::Call;
+use linetender_core::{
+    Declared, Delivery, Gate, Generation, Instant, Jitter, Next, NextTry, Obstacle, Proof, Record, Repair,
+    Rules, Span,
+};
+use linetender_wire::Seen;
+
+use super::{Answer, Call};
 use crate::dial::Link;
 use crate::entry::Lost;
 use crate::error::{CallError, CallErrorKind};
+use crate::status;
 use crate::tender::Inbox;
 
 /// How long a throttled call waits if the server does not say.
 const THROTTLED: Span = Span::from_secs(1);
 
-/// What becomes of a call that was lost.
-pub(super) enum After {
-    /// It is tried again, and this is its record.
-    Again(Record),
-    /// The server's own word on why it was not run is all there is to tell.
-    Said(Frame),
+/// A call that is tried again, and what became of its last try.
+pub(super) struct Earlier {
+    /// The generation that lost it.
+    pub(super) link: Arc<Link>,
+    pub(super) lost: Lost,
+}
+
+/// Whose word allows a re-send.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Permit {
+    /// It needs nobody's: a proof, the protocol or the user allows it.
+    Free,
+    /// The list of this generation calls the tool safe, which says nothing about any other generation.
+    By(Generation),
+}
+
+/// The next try of a call that was lost.
+pub(super) struct Again {
+    pub(super) record: Record,
+    pub(super) permit: Permit,
+}
+
+impl Permit {
+    /// A later try that needs nobody's word keeps the condition of the earlier one: that one may have run.
+    pub(super) const fn or(self, later: Self) -> Self {
+        match later {
+            Self::By(_) => later,
+            Self::Free => self,
+        }
+    }
 }
 
 impl Call<'_> {
-    /// What becomes of a call that was lost: the core decides.
-    pub(super) async fn after_loss(
-        &self,
-        link: &Link,
-        lost: Lost,
-        deadline: Instant,
-    ) -> Result<After, CallError> {
+    /// What becomes of a call that was lost: the core decides. `None` if its caller is told.
+    pub(super) async fn after_loss(&self, link: &Link, lost: &Lost, deadline: Instant) -> Option<Again> {
         let policy = self.shared.server.policy.settings();
-        let crosses = link.ledger.is_sealed();
+        // A session that is gone has ended, whether or not its generation is sealed already. That the generation
+        // lives now is no promise: `Bound` and `Permit` hold the call to it.
+        let crosses = lost.session_is_gone() || link.ledger.is_sealed();
         let mut declared = Declared::NotYet;
+        let mut permit = Permit::Free;
         loop {
-            let rules = Rules::new(policy, crosses, declared);
-            match lost.record.next(rules, || self.withdraw()) {
-                Some(Next::Bind(record) | Next::Again { record, after: None }) => {
-                    return Ok(After::Again(record));
+            let rules = Rules::new(policy, crosses, declared).kept_by(obstacle(lost.seen.as_deref()));
+            match lost.record.next(rules, || self.withdraw())? {
+                Next::Bind(record) => return Some(Again { record, permit }),
+                Next::Again { record, after: None, pause } => {
+                    let paused = self.paused(pause, deadline).await;
+                    return paused.then_some(Again { record, permit });
                 }
-                Some(Next::Again { record, after: Some(repair) }) => {
-                    return if self.repaired(repair, link, &lost, deadline).await {
-                        Ok(After::Again(record))
-                    } else {
-                        self.settled(link, lost)
-                    };
+                Next::Again { record, after: Some(repair), .. } => {
+                    let repaired = self.repaired(repair, link, lost, deadline).await;
+                    return repaired.then_some(Again { record, permit });
                 }
-                Some(Next::AskNewGeneration) => declared = self.declared(link, crosses, deadline).await,
-                Some(Next::Settle(_)) | None => return self.settled(link, lost),
+                Next::AskNewGeneration => {
+                    let oldest = Generation::new(link.generation.number() + u64::from(crosses));
+                    let by;
+                    (declared, by) = self.declared(oldest, deadline).await;
+                    permit = Permit::By(by);
+                }
+                Next::Settle(_) => return None,
             }
         }
     }
@@ -56,6 +89,22 @@ impl Call<'_> {
         let calls = self.shared.calls.load(std::sync::atomic::Ordering::Relaxed);
         let mut budget = self.shared.retry.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         budget.withdraw(policy.retry, calls, self.shared.clock.now())
+    }
+
+    /// Waits before a re-send, dispersed so that many calls do not come back in step; whether there is time for that.
+    async fn paused(&self, pause: Span, deadline: Instant) -> bool {
+        if pause.is_zero() {
+            return true;
+        }
+        let clock = self.shared.clock;
+        let now = clock.now();
+        let calls = self.shared.calls.load(std::sync::atomic::Ordering::Relaxed);
+        let until = now + Jitter::new(now.nanos() ^ calls.rotate_left(32)).around(pause);
+        if until >= deadline {
+            return false;
+        }
+        tokio::time::sleep_until(clock.at(until)).await;
+        true
     }
 
     /// Mends what has to be mended before the next try; whether it was.
@@ -85,34 +134,62 @@ impl Call<'_> {
         }
     }
 
-    /// What the generation that would run it says of the tool; unsafe, if it does not say so in time.
-    async fn declared(&self, link: &Link, crosses: bool, deadline: Instant) -> Declared {
-        let oldest = link.generation.number() + u64::from(crosses);
+    /// What the first generation from this one on says of the tool, and which one that is; unsafe, if none says so in
+    /// time.
+    pub(super) async fn declared(&self, oldest: Generation, deadline: Instant) -> (Declared, Generation) {
         let mut catalogue = self.shared.catalogue.clone();
         let patience = self.shared.clock.now() + self.shared.server.policy.settings().call.wait_for_line;
-        let read = catalogue.wait_for(|catalogue| catalogue.generation >= oldest);
+        let read = catalogue.wait_for(|catalogue| catalogue.generation >= oldest.number());
         match tokio::time::timeout_at(self.shared.clock.at(patience.min(deadline)), read).await {
-            Ok(Ok(catalogue)) if self.tool.is_some_and(|tool| catalogue.declares_safe(tool)) => {
-                Declared::Safe
+            Ok(Ok(catalogue)) => {
+                let safe = self.tool.is_some_and(|tool| catalogue.declares_safe(tool));
+                let declared = if safe { Declared::Safe } else { Declared::Unsafe };
+                (declared, Generation::new(catalogue.generation))
             }
-            _ => Declared::Unsafe,
+            _ => (Declared::Unsafe, oldest),
         }
     }
 
     /// Nothing more can be done: the caller is told.
-    fn settled(&self, link: &Link, lost: Lost) -> Result<After, CallError> {
+    pub(super) fn settled(&self, link: &Link, lost: Lost) -> Result<Answer, CallError> {
         if let Some(said) = lost.said.filter(|_| explains_itself(&lost.record)) {
-            return Ok(After::Said(said));
+            return Ok(Answer::new(said, link.era()));
         }
         let why = link.ledger.ended.get();
-        let cause = match (lost.seen, why) {
+        let cause = match (&lost.seen, why) {
             (Some(seen), _) => seen.to_string(),
             (None, Some(why)) => why.text.clone(),
             (None, None) => "the connection ended".to_owned(),
         };
         let mut error = self.error(CallErrorKind::Lost, "with the server", cause, &lost.record);
         error.stderr = why.and_then(|why| why.stderr.clone());
+        if let Some(Seen::Throttled { after, .. }) = lost.seen.as_deref() {
+            self.say_when(&mut error, *after);
+        }
         Err(error)
+    }
+
+    /// A line that takes calls would be tried now, which is not what a server wants that asked us to wait.
+    fn say_when(&self, error: &mut CallError, after: Option<Span>) {
+        let (clock, policy) = (self.shared.clock, self.shared.server.policy.settings());
+        let most = policy.backoff.retry_after_cap;
+        if !matches!(self.shared.published.borrow().gate, Gate::Go { .. }) {
+            return;
+        }
+        let wait = after.unwrap_or(THROTTLED).min(most);
+        error.next_try = status::next_try(NextTry::At(clock.now() + wait), clock);
+        if after > Some(most) {
+            let _ = write!(error.cause, "; linetender waits {} s at most", most.millis() / 1000);
+        }
+    }
+}
+
+/// What kept a call from its server.
+const fn obstacle(seen: Option<&Seen>) -> Obstacle {
+    match seen {
+        Some(Seen::Refused { .. }) => Obstacle::NobodyListens,
+        Some(Seen::NoSuchHost { .. } | Seen::Unreachable { config: true, .. }) => Obstacle::Lasting,
+        _ => Obstacle::Passing,
     }
 }
 

@@ -1,6 +1,7 @@
 //! A call that is with its server: it waits for the answer, for its time, or for nobody.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use linetender_core::{Delivery, Extent, Instant, Record, RecordStep, Safety, Span};
 use linetender_wire::frame::Frame;
@@ -12,7 +13,15 @@ use super::options::Deadline;
 use crate::dial::Link;
 use crate::entry::{Entry, Lost, Reply};
 use crate::error::CallErrorKind;
+use crate::signs::GiveUp;
 use crate::tender::Inbox;
+
+/// A timer that fires so much too late says that this process was stopped, or starved: what came in the meantime is not
+/// read yet.
+const LATE: Span = Span::from_millis(50);
+
+/// How long an answer that may have come in the meantime is waited for. Reading what is there takes a few milliseconds.
+const UNREAD: Duration = Duration::from_secs(1);
 
 /// How one try ended.
 pub(super) enum Try {
@@ -20,10 +29,8 @@ pub(super) enum Try {
     Answer(Frame),
     /// The call is over without an answer to pass on.
     Over(CallErrorKind, Record, String),
-    /// It was lost.
+    /// It was lost, or could not be registered because that generation is over.
     Lost(Lost),
-    /// It could not be registered: that generation is over.
-    Sealed,
 }
 
 /// How long a call may take.
@@ -91,7 +98,13 @@ impl<'a> Out<'a> {
     ) -> Try {
         let clock = self.shared.clock;
         loop {
-            match tokio::time::timeout_at(clock.at(self.until), brought(&mut answer, exchange)).await {
+            let mut reply =
+                tokio::time::timeout_at(clock.at(self.until), brought(&mut answer, exchange)).await;
+            // What is readable is read before a timer is believed.
+            if reply.is_err() && clock.now() > self.until + LATE {
+                reply = tokio::time::timeout(UNREAD, brought(&mut answer, exchange)).await;
+            }
+            match reply {
                 Ok(Ok(Reply::Answer(frame))) => return Try::Answer(frame),
                 Ok(Ok(Reply::Unusable(why))) => return unusable(why),
                 Ok(Ok(Reply::Lost(lost))) => return Try::Lost(lost),
@@ -110,13 +123,16 @@ impl<'a> Out<'a> {
             } else if progress > now && now < time.total {
                 self.until = progress.min(time.total);
             } else if let Ok(record) = self.entry.withdraw(RecordStep::Expire) {
-                self.leave(None);
+                self.leave(&record, GiveUp::Expired);
                 self.overdue();
-                let cause = if now >= time.total && progress > now {
+                let mut cause = if now >= time.total && progress > now {
                     "its time was up, although the server still reported progress".to_owned()
                 } else {
                     format!("no answer within {} ms", time.quiet.millis())
                 };
+                if let Some(health) = self.link.ledger.signs.health() {
+                    cause = format!("{cause}; {}", health.advice(self.link.reach.pid()));
+                }
                 return Try::Over(CallErrorKind::TimedOut, record, cause);
             }
         }
@@ -126,10 +142,17 @@ impl<'a> Out<'a> {
         let _ = self.shared.inbox.try_send(Inbox::Overdue(self.link.generation));
     }
 
-    /// Out of the ledger, and the server is told to stop.
-    fn leave(&self, owed_until: Option<Instant>) {
-        self.link.ledger.abandon(self.entry.id, owed_until);
-        self.link.cancel(self.entry.id);
+    /// Out of the ledger; and if the server may have it, it is told to stop.
+    fn leave(&self, record: &Record, how: GiveUp) {
+        let id = self.entry.id;
+        if matches!(record.delivery(), Some(Delivery::NotExecuted(_))) {
+            // The writer skips it: the server has to be told nothing.
+            self.link.ledger.withdrawn(id);
+            self.link.reach.drop_exchange(id);
+        } else {
+            self.link.ledger.given_up(id, how);
+            self.link.cancel(id);
+        }
     }
 }
 
@@ -138,12 +161,7 @@ impl Drop for Out<'_> {
         if !self.over
             && let Ok(record) = self.entry.withdraw(RecordStep::Cancel)
         {
-            if matches!(record.delivery(), Some(Delivery::NotExecuted(_))) {
-                // The writer skips it: nobody has to be told.
-                self.link.ledger.abandon(self.entry.id, None);
-            } else {
-                self.leave(Some(self.until));
-            }
+            self.leave(&record, GiveUp::Cancelled);
         }
     }
 }

@@ -54,6 +54,12 @@ pub struct LineReport {
     /// Why a generation of it last ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cause: Option<Reason>,
+    /// When that was: RFC 3339.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended: Option<String>,
+    /// How long ago that was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended_millis: Option<u64>,
     /// What is left of its budget, in thousandths of a token.
     pub budget_millis: u32,
     /// The most that it can be.
@@ -61,6 +67,9 @@ pub struct LineReport {
     /// When it is tried next; nothing while it serves.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_try: Option<String>,
+    /// What is wrong with a server that is up, in words: nothing heard from it, or no call answered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub health: Option<String>,
     /// The server's process, if it is one of this machine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pid: Option<i32>,

@@ -15,7 +15,7 @@ const LIMITS: frame::Limits = frame::Limits { length: 1000, depth: 8 };
 fn ledger() -> (Ledger, linetender_wire::queue::Receiver<linetender_wire::seam::Outgoing>) {
     let ledger = Ledger::new(Generation::new(1), Clock::start(), Arc::default(), Arc::default());
     let (outbox, frames) = Outbox::channel(8);
-    ledger.open(outbox);
+    ledger.open(outbox, false);
     (ledger, frames)
 }
 

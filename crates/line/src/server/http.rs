@@ -2,9 +2,10 @@
 
 use std::hash::Hasher;
 use std::sync::OnceLock;
+use std::time::Duration;
 
 use http::{HeaderMap, HeaderName, HeaderValue};
-use linetender_core::Settings as Policy;
+use linetender_core::{SessionRefusal, Settings as Policy};
 use linetender_wire::Elsewhere;
 use linetender_wire::http::network::Network;
 use linetender_wire::http::{Approach, Endpoint, Settings, Surroundings};
@@ -80,6 +81,10 @@ impl Http {
             settings: self.settings,
             sizes: policy.limits,
             close: policy.close,
+            refusal_within: match policy.session_refusal {
+                SessionRefusal::Proof => Some(Duration::from_nanos(policy.call.refusal_within.nanos())),
+                SessionRefusal::Unknown => None,
+            },
             seed,
         })
     }

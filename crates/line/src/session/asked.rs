@@ -12,9 +12,10 @@ use tokio::sync::mpsc;
 
 use super::rounds::{self, Round};
 use super::text::Text;
-use super::{bridge, replies};
+use super::{WAITING_BYTES, bridge, replies};
 use crate::call::{OnProgress, Options, Params, Way};
 use crate::catalogue::Kind;
+use crate::error::{CallError, CallErrorKind};
 use crate::line::Line;
 use crate::turns::Caller;
 
@@ -76,6 +77,22 @@ pub fn ask(line: &Line, frame: &Frame, of: u64) -> Option<impl Future<Output = R
 }
 
 impl Asked {
+    /// Its agent has sent more than can wait.
+    pub(super) fn shed(&self) -> Bytes {
+        let cause = format!("requests of {} MiB wait for this server already", WAITING_BYTES >> 20);
+        self.refused(&self.line.refused_before(CallErrorKind::Overloaded, cause))
+    }
+
+    /// Its turn did not come.
+    pub(super) fn late(&self) -> Bytes {
+        let cause = "its turn did not come in time: the calls before it are not answered".to_owned();
+        self.refused(&self.line.refused_before(CallErrorKind::TimedOut, cause))
+    }
+
+    fn refused(&self, error: &CallError) -> Bytes {
+        replies::failed(&self.line, &self.method, &self.id, error, self.era)
+    }
+
     pub(super) async fn answered(self) -> Replied {
         let Self { line, era, id, method, params, level, promised, progress, caller, rounds, alone } = self;
         let ours = |text: Bytes| Replied { text: text.into(), error: None };

@@ -12,12 +12,14 @@ use tokio::sync::broadcast::error::RecvError;
 use super::asked::{Asked, Replied};
 use super::questions::Asker;
 use super::rounds::Round;
-use super::{Open, Session, TOO_MANY_QUESTIONS};
+use super::{Open, SPARE_TASKS, Session, TOO_MANY_QUESTIONS};
 use crate::audience::UPDATED;
 use crate::call::{OnProgress, Params};
 use crate::catalogue::Kind;
+use crate::clock::duration;
 use crate::ledger::FromServer;
 use crate::line::Event;
+use crate::status::Status;
 
 /// Something to hear.
 pub(super) enum Said {
@@ -25,6 +27,8 @@ pub(super) enum Said {
     Server(FromServer),
     Changed(Kind),
     Round(Round),
+    /// Whatever asked a question in this generation, or in one before, is gone.
+    Gone(Generation),
     /// The task of one of the agent's requests, or another of the session's.
     Panicked(tokio::task::Id),
     /// The line is over for good: its server was taken away, or is another now.
@@ -33,19 +37,18 @@ pub(super) enum Said {
 
 impl Open {
     pub(super) async fn next(&mut self) -> Said {
-        loop {
-            tokio::select! {
-                Some(said) = self.said.recv() => return Said::Server(said),
-                event = self.events.recv(), if !self.over => match event {
-                    Ok(Event::Changed(kind, _)) => return Said::Changed(kind),
-                    Ok(_) | Err(RecvError::Lagged(_)) => {}
-                    Err(RecvError::Closed) => {
-                        self.over = true;
-                        return Said::Over;
-                    }
-                },
-                else => std::future::pending().await,
-            }
+        tokio::select! {
+            Some(said) = self.said.recv() => Said::Server(said),
+            event = self.events.recv(), if !self.over => match event {
+                Ok(Event::Changed(kind, _)) => Said::Changed(kind),
+                Ok(Event::State(status)) => Said::Gone(gone(&status)),
+                Err(RecvError::Lagged(_)) => Said::Gone(gone(&self.line.status())),
+                Err(RecvError::Closed) => {
+                    self.over = true;
+                    Said::Over
+                }
+            },
+            else => std::future::pending().await,
         }
     }
 }
@@ -65,6 +68,13 @@ impl Session {
             }
             Said::Changed(kind) => self.changed(kind).await,
             Said::Round(round) => self.ask(round).await,
+            Said::Gone(generation) => {
+                let open = self.open.as_mut();
+                let numbers = open.map(|open| open.questions.orphaned(generation)).unwrap_or_default();
+                for number in numbers {
+                    self.tell(taken_back(number)).await;
+                }
+            }
             Said::Panicked(task) => self.request_panicked(task).await,
             Said::Over => {
                 let ends = self.open.as_mut().map(|open| open.subscriptions.end()).unwrap_or_default();
@@ -81,7 +91,7 @@ impl Session {
     }
 
     async fn hear_agent(&mut self, item: Item) {
-        self.running.retain(|_, task| !task.is_finished());
+        self.sweep();
         let frame = match item {
             Item::Frame(frame) => frame,
             Item::Noise(_) => return,
@@ -105,6 +115,14 @@ impl Session {
             } if self.open.as_ref().is_some_and(|open| open.line.era() == Some(Era::Modern)) => {}
             Message::Notification { .. } => self.tell_server(frame.text().clone(), None),
             Message::Response { .. } => self.answer(&frame),
+        }
+    }
+
+    /// Takes out requests that are over; not at each message, since there may be thousands.
+    fn sweep(&mut self) {
+        if self.running.len() >= self.sweep_at {
+            self.running.retain(|_, task| !task.is_finished());
+            self.sweep_at = SPARE_TASKS.max(2 * self.running.len());
         }
     }
 
@@ -155,11 +173,28 @@ impl Session {
             rounds: Some(self.rounds.0.clone()),
             alone: false,
         };
+        // The calls before it have ended by then.
+        let longest = duration(asked.line.policy().call.hang_after);
+        let length = method.len() + params.map_or(0, str::len);
+        let waiting = match self.backlog.as_ref().map(|backlog| backlog.enter(length)) {
+            Some(None) => return Some(asked.shed()),
+            waiting => waiting.flatten(),
+        };
         let to_agent = self.to_agent.clone();
         let task = self.tasks.spawn(Steady::new(Box::pin(async move {
+            let mut turn = None;
+            if let Some(waiting) = waiting {
+                turn = waiting.turn(longest).await;
+                if turn.is_none() {
+                    let _ = to_agent.send(asked.late()).await;
+                    return;
+                }
+            }
             test_hooks::point("request");
             let Replied { text, .. } = asked.answered().await;
+            // It has its turn until its answer has room: an agent that does not read holds up its own calls.
             let _ = to_agent.send(frame::one_line(text.whole())).await;
+            drop(turn);
         })));
         self.running.insert(id.into(), task);
         None
@@ -209,6 +244,9 @@ impl Session {
         let Some(open) = &mut self.open else { return Vec::new() };
         match frame.message() {
             Message::Request { id, .. } => {
+                if open.questions.is_gone(*generation) {
+                    return Vec::new();
+                }
                 let number = open.questions.ask(Asker::Server(*generation, id.into()));
                 if number.is_none() {
                     // If it does not read either, it is not told: nothing may pile up for it.
@@ -236,6 +274,19 @@ impl Session {
             self.tell(frame::request(number, &method, params.as_deref()).text().clone()).await;
         }
     }
+}
+
+/// The newest generation that nobody can answer any more.
+fn gone(status: &Status) -> Generation {
+    let lives = matches!(status.state, "dialing" | "up" | "suspect" | "draining");
+    Generation::new(status.generation.saturating_sub(u64::from(lives)))
+}
+
+/// The agent need not answer this question: whoever asked it is gone.
+// MCP 2025-11-25, "Cancellation": either side may take back a request that it issued.
+fn taken_back(number: u64) -> Bytes {
+    let params = format!(r#"{{"requestId":{number},"reason":"linetender: the server that asked is gone"}}"#);
+    frame::notification("notifications/cancelled", Some(&params))
 }
 
 /// Tells the agent of progress.

@@ -25,18 +25,16 @@ pub(super) enum Asker {
 pub(super) struct Questions {
     open: HashMap<u64, Asker>,
     last: u64,
+    /// The newest generation that is over.
+    gone: Option<Generation>,
 }
 
 impl Questions {
     /// A number for a question; none, if too many are open.
     pub(super) fn ask(&mut self, asker: Asker) -> Option<u64> {
-        // Whoever is not there any more need not be answered.
-        let newest = match &asker {
-            Asker::Server(generation, _) => Some(*generation),
-            Asker::Round(_) => None,
-        };
+        // A call that is over need not be answered.
         self.open.retain(|_, open| match open {
-            Asker::Server(generation, _) => newest.is_none_or(|newest| *generation == newest),
+            Asker::Server(..) => true,
             Asker::Round(answer) => !answer.is_closed(),
         });
         if self.open.len() >= OPEN {
@@ -45,6 +43,20 @@ impl Questions {
         self.last += 1;
         self.open.insert(self.last, asker);
         Some(self.last)
+    }
+
+    /// This generation and those before it are over: what they asked, and nobody can answer any more.
+    pub(super) fn orphaned(&mut self, newest: Generation) -> Vec<u64> {
+        self.gone = self.gone.max(Some(newest));
+        let orphans = self.open.extract_if(|_, asker| matches!(asker, Asker::Server(of, _) if *of <= newest));
+        let mut numbers: Vec<_> = orphans.map(|(number, _)| number).collect();
+        numbers.sort_unstable();
+        numbers
+    }
+
+    /// Whether this generation is over: what it asked need not be asked any more.
+    pub(super) fn is_gone(&self, generation: Generation) -> bool {
+        self.gone.is_some_and(|gone| generation <= gone)
     }
 
     /// Who asked it.
@@ -89,7 +101,14 @@ mod tests {
         for number in 0..OPEN {
             assert!(questions.ask(of(first, &number.to_string())).is_some());
         }
-        assert_eq!(questions.ask(of(first, "x")), None);
-        assert!(questions.ask(of(second, "x")).is_some(), "the old ones went with their generation");
+        assert_eq!(questions.ask(of(second, "x")), None);
+        let orphans = questions.orphaned(first);
+        assert_eq!(orphans.len(), OPEN, "they went with their generation");
+        assert!(questions.is_gone(first) && !questions.is_gone(second));
+        assert!(
+            orphans.iter().all(|number| questions.answered(*number).is_none()),
+            "a late answer goes nowhere"
+        );
+        assert!(questions.ask(of(second, "x")).is_some());
     }
 }

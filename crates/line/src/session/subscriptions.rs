@@ -1,6 +1,6 @@
 //! What an agent wants to hear of by itself, wherever the server's own era would have put it.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use bytes::Bytes;
 use linetender_wire::frame::{self, Frame};
@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::{Open, bridge};
 use crate::call::{with_meta_member, without_modern_meta};
 use crate::catalogue::Kind;
+use crate::wishes::RESOURCES;
 
 /// The most streams that an agent may have open.
 const LISTENS: usize = 64;
@@ -106,7 +107,7 @@ impl Open {
 
     /// A stream begins with what it will tell. It has no answer until it ends.
     fn listen(&mut self, id: &str, params: Option<&str>) -> Bytes {
-        let Listen { notifications } = params
+        let Listen { mut notifications } = params
             .and_then(|params| serde_json::from_str(params).ok())
             .unwrap_or(Listen { notifications: Filter::default() });
         if self.subscriptions.0.len() >= LISTENS {
@@ -115,9 +116,9 @@ impl Open {
                 r#"{"code":7002,"message":"linetender: too many streams are open","data":{"source":"linetender"}}"#,
             );
         }
-        for uri in &notifications.resource_subscriptions {
-            self.want(uri);
-        }
+        // What it is told first is what it will hear of: resources for which there is no room are not among them.
+        notifications.resource_subscriptions.truncate(RESOURCES);
+        notifications.resource_subscriptions.retain(|uri| self.want(uri));
         let agreed = serde_json::to_string(&notifications).unwrap_or_default();
         self.subscriptions.0.insert(id.into(), notifications);
         tagged("notifications/subscriptions/acknowledged", id, Some(&format!(r#""notifications":{agreed}"#)))
@@ -126,20 +127,24 @@ impl Open {
     /// The agent wants to hear no more of it.
     pub(super) fn unlisten(&mut self, id: &str) {
         let Some(gone) = self.subscriptions.0.remove(id) else { return };
-        for uri in gone.resource_subscriptions {
-            let still =
-                self.subscriptions.0.values().any(|filter| filter.resource_subscriptions.contains(&uri));
-            if !still {
-                self.want_not(&uri);
-            }
-        }
+        let others = self.subscriptions.0.values().flat_map(|filter| &filter.resource_subscriptions);
+        let others: HashSet<&String> = others.collect();
+        gone.resource_subscriptions
+            .iter()
+            .filter(|uri| !others.contains(uri))
+            .for_each(|uri| self.want_not(uri));
     }
 
-    fn want(&self, uri: &str) {
+    /// Whether there is room for it.
+    fn want(&self, uri: &str) -> bool {
         let first = self.seat.is_none_or(|seat| self.line.audience().subscribe(seat, uri));
-        if first {
-            self.line.subscribe(uri);
+        if !first || self.line.subscribe(uri) {
+            return true;
         }
+        if let Some(seat) = self.seat {
+            self.line.audience().unsubscribe(seat, uri);
+        }
+        false
     }
 
     fn want_not(&self, uri: &str) {
@@ -155,10 +160,13 @@ impl Open {
             return None;
         }
         let Resource { uri } = serde_json::from_str(params?).ok()?;
-        if wants {
-            self.want(&uri);
-        } else {
+        if !wants {
             self.want_not(&uri);
+        } else if !self.want(&uri) {
+            let message = format!("linetender: subscription limit of this server reached ({RESOURCES})");
+            let error =
+                serde_json::json!({ "code": 7002, "message": message, "data": { "source": "linetender" } });
+            return Some(frame::error_reply(id, &error.to_string()));
         }
         Some(frame::reply(id, "{}"))
     }

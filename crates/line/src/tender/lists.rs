@@ -8,7 +8,7 @@ use linetender_wire::handshake::Era;
 use tokio::time::Instant;
 
 use super::{News, Running};
-use crate::catalogue::{Catalogue, Change};
+use crate::catalogue::{Catalogue, Change, Kind, Reading};
 use crate::clock::duration;
 use crate::line;
 use crate::listen::listen;
@@ -17,6 +17,9 @@ use crate::listen::listen;
 /// long, that is how often they are read.
 const READ_AT_ONCE: u32 = 3;
 const READ_GAP: Duration = Duration::from_secs(1);
+
+/// How long a server may take to answer what somebody who shares the line wants of it.
+const WISH: Duration = Duration::from_secs(5);
 
 /// Whether a generation's lists are being read: once at a time, however often the server says that they changed.
 #[derive(Clone, Copy, Eq, PartialEq)]
@@ -51,7 +54,7 @@ impl Running {
             && let Some(link) = current.link.clone().filter(|link| link.era() == Era::Legacy)
             && let Some(asking) = link.ask(method, Some(params))
         {
-            current.tasks.spawn(async move { drop(asking.await) });
+            current.tasks.spawn(async move { drop(tokio::time::timeout(WISH, asking).await) });
         }
     }
 
@@ -77,30 +80,31 @@ impl Running {
             }
             let meta = (link.era() == Era::Modern).then(|| server.hello.meta().to_string());
             let limit = duration(server.policy.settings().dial.handshake);
-            let read = tokio::time::timeout(limit, Catalogue::read(&link, meta, &before)).await;
-            let _ = news.send(News::Lists(generation, read.ok().flatten())).await;
+            let read = tokio::time::timeout(limit, Reading::of(&link, meta, before)).await;
+            let _ = news.send(News::Lists(generation, read.ok().flatten().map(Box::new))).await;
         });
     }
 
-    /// The lists of a generation have been read, or could not be.
-    pub(super) fn lists_read(&mut self, generation: Generation, read: Option<Catalogue>) {
+    /// The lists of a generation have been read, or could not be. Whoever read them has compared them too.
+    pub(super) fn lists_read(&mut self, generation: Generation, read: Option<Box<Reading>>) {
         let Some(current) = self.current(generation) else { return };
         let stale = std::mem::replace(&mut current.lists, Lists::Quiet) == Lists::Stale;
-        if let Some(catalogue) = read {
+        if let Some(read) = read {
+            let Reading { catalogue, changes, mirrored } = *read;
             if let Some(link) = self.link(generation).filter(|link| link.reach.has_exchanges()) {
-                link.reach.mirror(catalogue.mirrored());
+                link.reach.mirror(mirrored);
             }
-            self.new_catalogue(catalogue, stale);
+            self.new_catalogue(catalogue, changes, stale);
         }
         if stale {
             self.read_lists(generation);
         }
     }
 
-    fn new_catalogue(&self, catalogue: Catalogue, stale: bool) {
-        let before = Arc::clone(&self.tender.catalogue.borrow());
-        let changes = match (before.is_known(), stale) {
-            (true, _) => catalogue.changes_since(&before),
+    fn new_catalogue(&self, catalogue: Catalogue, changes: Vec<(Kind, Change)>, stale: bool) {
+        let known = self.tender.catalogue.borrow().is_known();
+        let changes = match (known, stale) {
+            (true, _) => changes,
             // The first reading is no change: nobody had another.
             (false, false) => Vec::new(),
             // But somebody may have: the server says that they changed, and agents read them too.

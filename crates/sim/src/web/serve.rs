@@ -65,6 +65,9 @@ impl Served {
         if !self.manners.modern && method != "initialize" && method != "server/discover" {
             let known = session.is_some_and(|session| self.web.knows(session, number));
             if !known {
+                if let Some(nonce) = message["params"]["arguments"]["nonce"].as_str() {
+                    self.web.scene.book().refused(nonce, self.web.scene.now());
+                }
                 return self.refuse_session().await;
             }
         }

@@ -40,6 +40,12 @@ pub enum Bad {
         /// The limit.
         limit: usize,
     },
+    /// It is a batch of too many messages.
+    #[error("a batch of more than {limit} messages")]
+    TooMany {
+        /// The limit.
+        limit: usize,
+    },
 }
 
 /// The members we look at. Everything else is passed over and kept.
@@ -95,6 +101,14 @@ pub fn parse(text: &Bytes, limits: Limits) -> Result<Frame, Bad> {
 /// # Errors
 /// If any part of it is no message.
 pub fn parse_all(text: &Bytes, limits: Limits) -> Result<Vec<Frame>, Bad> {
+    parse_at_most(text, limits, usize::MAX)
+}
+
+/// The same for a sender who may send so many messages at once. Parsing stops at the first one too many.
+///
+/// # Errors
+/// If any part of it is no message, or if there are more.
+pub fn parse_at_most(text: &Bytes, limits: Limits, most: usize) -> Result<Vec<Frame>, Bad> {
     if text.len() > limits.length.min(u32::MAX as usize) {
         return Err(Bad::TooLong { limit: limits.length });
     }
@@ -105,19 +119,63 @@ pub fn parse_all(text: &Bytes, limits: Limits) -> Result<Vec<Frame>, Bad> {
     if let Some(frame) = alone(text) {
         return Ok(vec![frame]);
     }
+    if most < usize::MAX && text.trim_start().starts_with('[') {
+        // Before the whole of it is looked at: that is what a batch of too many is about.
+        let mut left = most;
+        each(text, &mut |_| {
+            left = left.checked_sub(1).ok_or(Bad::TooMany { limit: most })?;
+            Ok(())
+        })?;
+    }
     let mut frames = Vec::with_capacity(1);
+    let mut push = |raw: &str| {
+        if frames.len() >= most {
+            return Err(Bad::TooMany { limit: most });
+        }
+        envelope(text, raw).map(|frame| frames.push(frame))
+    };
     for value in serde_json::Deserializer::from_str(text).into_iter::<&RawValue>() {
         let raw = value.map_err(|_| Bad::NotJson)?.get();
         if raw.starts_with('[') {
-            let batch: Vec<&RawValue> = serde_json::from_str(raw).map_err(|_| Bad::NotJson)?;
-            for one in batch {
-                frames.push(envelope(text, one.get())?);
-            }
+            each(raw, &mut push)?;
         } else {
-            frames.push(envelope(text, raw)?);
+            push(raw)?;
         }
     }
     if frames.is_empty() { Err(Bad::NotJson) } else { Ok(frames) }
+}
+
+/// Hands over each element of an array, until one is refused.
+fn each(array: &str, push: &mut impl FnMut(&str) -> Result<(), Bad>) -> Result<(), Bad> {
+    struct Elements<'p, P> {
+        push: &'p mut P,
+        refused: &'p mut Option<Bad>,
+    }
+    impl<'de, P: FnMut(&str) -> Result<(), Bad>> serde::de::Visitor<'de> for Elements<'_, P> {
+        type Value = ();
+
+        fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            formatter.write_str("an array")
+        }
+
+        fn visit_seq<A: serde::de::SeqAccess<'de>>(self, mut elements: A) -> Result<(), A::Error> {
+            while let Some(raw) = elements.next_element::<&'de RawValue>()? {
+                if let Err(bad) = (self.push)(raw.get()) {
+                    *self.refused = Some(bad);
+                    return Err(serde::de::Error::custom("refused"));
+                }
+            }
+            Ok(())
+        }
+    }
+    let mut refused = None;
+    let elements = Elements { push, refused: &mut refused };
+    let read = serde::Deserializer::deserialize_seq(&mut serde_json::Deserializer::from_str(array), elements);
+    match (read, refused) {
+        (_, Some(bad)) => Err(bad),
+        (Err(_), None) => Err(Bad::NotJson),
+        (Ok(()), None) => Ok(()),
+    }
 }
 
 /// The messages at the beginning of a line, and what is left when something is no message.

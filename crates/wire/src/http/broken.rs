@@ -39,6 +39,8 @@ pub enum Phase {
     Machine,
     /// A connection was being made.
     Connect,
+    /// A connection was refused: nobody listens there now.
+    Refused,
     /// The proxy was being asked for a tunnel.
     Proxy {
         /// It wants credentials, or cannot be used as it is configured.
@@ -49,6 +51,8 @@ pub enum Phase {
         /// The certificate was refused: asking again brings the same one.
         certificate: bool,
     },
+    /// The caller withdrew the request before it was written.
+    Withdrawn,
     /// The request was being written.
     Request,
     /// The head of the response was being awaited, or cannot be used.
@@ -82,6 +86,12 @@ impl Broken {
         Self { phase, written, received: 0, proof, words: Redacted::head(&words.to_string(), SHOWN) }
     }
 
+    /// The same, where an earlier hop or try may have been executed.
+    #[must_use]
+    pub fn without_proof(self) -> Self {
+        Self { proof: None, ..self }
+    }
+
     /// What the core is told about the call.
     pub fn evidence(&self) -> Evidence {
         self.proof.map_or(Evidence::Nothing, Evidence::Shown)
@@ -99,7 +109,21 @@ impl Broken {
     pub fn seen(&self) -> Seen {
         match self.phase {
             Phase::Machine => Seen::NoSocket { reason: self.words.to_string() },
-            _ => Seen::Unreachable {
+            Phase::Refused => Seen::Refused { words: Redacted::head(&self.to_string(), 2 * SHOWN) },
+            Phase::Dns { no_such_host: true } => {
+                Seen::NoSuchHost { words: Redacted::head(&self.to_string(), 2 * SHOWN) }
+            }
+            // By then there was a connection.
+            Phase::Request | Phase::Head | Phase::Body | Phase::TooLarge { .. } => {
+                Seen::Broken { words: Redacted::head(&self.to_string(), 2 * SHOWN) }
+            }
+            Phase::Url
+            | Phase::Dns { no_such_host: false }
+            | Phase::Connect
+            | Phase::Withdrawn
+            | Phase::Proxy { .. }
+            | Phase::Tls { .. }
+            | Phase::Redirect => Seen::Unreachable {
                 words: Redacted::head(&self.to_string(), 2 * SHOWN),
                 config: self.is_config(),
             },
@@ -114,10 +138,10 @@ impl Phase {
             Self::Url => "address",
             Self::Dns { .. } => "name lookup",
             Self::Machine => "this machine",
-            Self::Connect => "connect",
+            Self::Connect | Self::Refused => "connect",
             Self::Proxy { .. } => "proxy",
             Self::Tls { .. } => "TLS",
-            Self::Request => "request",
+            Self::Withdrawn | Self::Request => "request",
             Self::Head => "response",
             Self::Redirect => "redirect",
             Self::Body => "response body",

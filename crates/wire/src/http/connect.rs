@@ -7,6 +7,7 @@ mod around;
 mod counted;
 pub mod network;
 mod proxy;
+mod race;
 mod socket;
 #[cfg(feature = "tls")]
 mod tls;
@@ -17,6 +18,7 @@ mod tls;
 pub use around::{Proxies, Surroundings};
 pub(super) use counted::{Counted, Written};
 use network::{Network, Quiet};
+pub(super) use race::Winner;
 pub(super) use socket::ACKS_AT_ONCE;
 
 use std::sync::Arc;
@@ -88,6 +90,7 @@ pub(super) async fn connect(
     around: &Surroundings,
     waits: Waits,
     http2_only: bool,
+    winner: &Winner,
 ) -> Result<Connected, Broken> {
     if let Some(network) = around.elsewhere() {
         return connect_elsewhere(network, to, waits, http2_only).await;
@@ -103,7 +106,7 @@ pub(super) async fn connect(
             (host.trim_matches(['[', ']']).to_owned(), proxy.uri().port_u16().unwrap_or(80))
         }
     };
-    let tcp = Arc::new(socket::connect(&host, port, waits).await?);
+    let tcp = Arc::new(socket::connect(&host, port, waits, winner).await?);
     let mut stream = socket::Shared(Arc::clone(&tcp));
     let auth = proxy.as_ref().and_then(|proxy| proxy.basic_auth().cloned());
     if proxy.is_some() && to.is_secure() {
@@ -134,7 +137,11 @@ async fn connect_elsewhere(
 ) -> Result<Connected, Broken> {
     let connecting = async {
         let stream = network.connect(to.host(), to.port()).await;
-        stream.map_err(|error| Broken::unsent(Phase::Connect, format_args!("{}: {error}", to.host())))
+        let phase = |error: &std::io::Error| match error.kind() {
+            std::io::ErrorKind::ConnectionRefused => Phase::Refused,
+            _ => Phase::Connect,
+        };
+        stream.map_err(|error| Broken::unsent(phase(&error), format_args!("{}: {error}", to.host())))
     };
     let stream = bounded(waits.connect, Phase::Connect, connecting).await?;
     let tcp = stream.look();

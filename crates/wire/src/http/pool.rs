@@ -121,6 +121,10 @@ pub struct Response {
     pub headers: HeaderMap,
     /// The body, as far as it is read.
     pub body: Body,
+    /// How long after the request's last byte the head came.
+    pub took: Duration,
+    /// Where it was answered, if redirects were followed to there.
+    pub moved: Option<Endpoint>,
 }
 
 impl Response {
@@ -137,10 +141,14 @@ pub struct Pool(Arc<Inner>);
 
 struct Inner {
     endpoint: Endpoint,
+    /// Where requests are sent: the endpoint, or where it redirected the first of them.
+    at: Mutex<Endpoint>,
     around: Surroundings,
     settings: Settings,
     idle: Idle,
     http2: Mutex<Option<Arc<Http2>>>,
+    /// Which of its addresses answered last.
+    winner: connect::Winner,
     /// Held while a connection that many may share is being made, so that they share one.
     dialling: tokio::sync::Mutex<()>,
     /// It spoke HTTP/2 before, so it will again.
@@ -159,11 +167,13 @@ impl Pool {
     pub fn new(endpoint: Endpoint, around: Surroundings, settings: Settings) -> Self {
         let idle = Idle::new(settings.idle_most, settings.idle_limit);
         Self(Arc::new(Inner {
+            at: Mutex::new(endpoint.clone()),
             endpoint,
             around,
             settings,
             idle,
             http2: Mutex::new(None),
+            winner: connect::Winner::default(),
             dialling: tokio::sync::Mutex::new(()),
             spoke_http2: AtomicBool::new(settings.http2_only),
         }))
@@ -185,16 +195,27 @@ impl Pool {
         lock(&self.0.http2).take();
     }
 
+    /// Sends further requests here, at the same origin: a session stays where its first request was redirected to.
+    pub(super) fn stay_at(&self, endpoint: Endpoint) {
+        *lock(&self.0.at) = endpoint;
+    }
+
     /// Sends a request, once, and waits for the head of its response.
     ///
     /// # Errors
     /// If there is none, or one that cannot be used: with what is known about it.
     pub async fn send(&self, request: &Request) -> Result<Response, Broken> {
-        let mut to = self.0.endpoint.clone();
-        for _ in 0..=Self::REDIRECTS_MOST {
-            let response = self.0.once(&to, request).await?;
+        let mut to = lock(&self.0.at).clone();
+        for hop in 0..=Self::REDIRECTS_MOST {
+            let response = self.0.once(&to, request).await;
+            // Whoever redirected it had read all of it, and may have run it: no later hop proves anything about that one.
+            let mut response =
+                response.map_err(|broken| if hop == 0 { broken } else { broken.without_proof() })?;
             match redirect::of(&to, response.status, &response.headers) {
-                redirect::Redirect::None => return usable(response),
+                redirect::Redirect::None => {
+                    response.moved = (hop > 0).then_some(to);
+                    return usable(response);
+                }
                 redirect::Redirect::To(next) => to = next,
                 redirect::Redirect::Refused(words) => {
                     return Err(Broken::sent(Phase::Redirect, response.body.request_written(), words));
@@ -210,15 +231,15 @@ impl Inner {
     async fn once(self: &Arc<Self>, to: &Endpoint, request: &Request) -> Result<Response, Broken> {
         let line = self.line().await?;
         if !request.begun.begin(request.body.len()) {
-            return Err(Broken::unsent(Phase::Request, "it was withdrawn"));
+            return Err(Broken::unsent(Phase::Withdrawn, "its caller withdrew it"));
         }
-        let (response, lease) = line.send(self, to, request).await?;
+        let (response, lease, took) = line.send(self, to, request).await?;
         let (head, incoming) = response.into_parts();
         let keep = self.settings.pooling
             && (self.settings.reuse_streams || !is_event_stream(&head.headers))
             && !closes(&head.headers);
         let body = Body::new(incoming, lease, keep.then(|| Arc::downgrade(self)));
-        Ok(Response { status: head.status, headers: head.headers, body })
+        Ok(Response { status: head.status, headers: head.headers, body, took, moved: None })
     }
 
     /// A connection to use: kept, shared, or new.
@@ -238,9 +259,9 @@ impl Inner {
         if let Some(shared) = self.shared() {
             return Ok(Line::Many(shared));
         }
+        let Settings { waits, http2_only, .. } = self.settings;
         let connected =
-            connect::connect(&self.endpoint, &self.around, self.settings.waits, self.settings.http2_only)
-                .await?;
+            connect::connect(&self.endpoint, &self.around, waits, http2_only, &self.winner).await?;
         match connected.speaks {
             Speaks::Http1 { ref target } => {
                 let target = target.clone();

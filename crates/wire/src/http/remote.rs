@@ -2,10 +2,11 @@
 //! what is left for the generation is the session, the server's own stream, and the end.
 
 mod exchange;
+mod session;
 mod shared;
 mod stream;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -27,6 +28,18 @@ use shared::Shared;
 /// How long a server may take to hear that the handshake is done. Nothing else is said to it before.
 const INITIALIZED: Duration = Duration::from_secs(10);
 
+/// How long an exchange may take that no caller waits for: a notification, an answer to the server's own request, or what
+/// is left of a call that is over. Servers that never reply to these would collect connections of ours.
+const UNATTENDED: Duration = Duration::from_secs(30);
+
+/// How many notifications are under way at once, and how many more wait. Beyond that the oldest that waits is dropped: a
+/// server that takes none for that long has no use for it.
+const NOTICES: usize = 8;
+const NOTICES_WAITING: usize = 256;
+
+/// How many exchanges whose calls are over are carried on with at once. They are only worth a connection that can be kept.
+const RESTS_CARRIED: usize = 32;
+
 /// Exchanges that may wait to be taken over from those who carried them: they are over but for their last bytes.
 const RESTS: usize = 256;
 
@@ -45,6 +58,9 @@ pub struct Approach {
     pub sizes: Sizes,
     /// The times of a polite end.
     pub close: ClosePolicy,
+    /// The longest that a refusal of the session may take, after a request's last byte, and still show that the request
+    /// was not executed; `None` if no such refusal is believed.
+    pub refusal_within: Option<Duration>,
     /// Keeps streams of many lines from coming back in step.
     pub seed: u64,
 }
@@ -85,6 +101,9 @@ impl Remote {
             seal,
             ordered,
             exchanges: JoinSet::new(),
+            notices: 0,
+            waiting: VecDeque::new(),
+            carried: 0,
             rests,
             stream: None,
             greets: None,
@@ -132,7 +151,12 @@ struct Keeper {
     frames: queue::Receiver<Outgoing>,
     seal: Arc<Seal>,
     ordered: mpsc::Receiver<Order>,
-    exchanges: JoinSet<Option<u64>>,
+    exchanges: JoinSet<Done>,
+    /// Notifications that are under way, and those that wait for one of these to end.
+    notices: usize,
+    waiting: VecDeque<Frame>,
+    /// How many exchanges are carried on with whose calls are over.
+    carried: usize,
     /// What is left of exchanges that others carried.
     rests: mpsc::Receiver<Work>,
     stream: Option<AbortHandle>,
@@ -145,8 +169,21 @@ struct Keeper {
 enum News {
     Frame(Option<Outgoing>),
     Order(Option<Order>),
-    Done(Option<u64>),
+    Done(Done),
     Rest(Work),
+}
+
+/// What is over.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Done {
+    /// A request's exchange, by its id if that is ours.
+    Request(Option<u64>),
+    /// A notification's, or that of an answer to the server's own request.
+    Notice,
+    /// What was left of an exchange whose call had ended.
+    Rest,
+    /// The server's own stream.
+    Stream,
 }
 
 impl Keeper {
@@ -185,7 +222,7 @@ impl Keeper {
                 News::Frame(Some(outgoing)) => self.begin(outgoing),
                 News::Frame(None) => sealed = true,
                 News::Order(order) => break order.unwrap_or(Order::Kill),
-                News::Done(id) => self.shared.done(id),
+                News::Done(done) => self.done(done),
                 News::Rest(rest) => self.carry(rest),
             }
         };
@@ -199,6 +236,10 @@ impl Keeper {
             Message::Request { id, .. } => frame::number(id),
             Message::Notification { .. } | Message::Response { .. } => None,
         };
+        let is_notice = !matches!(frame.message(), Message::Request { .. });
+        if is_notice && !is_initialized(&frame) {
+            return self.notice(frame);
+        }
         let done = is_initialized(&frame);
         let exchange = exchange::run(Arc::clone(&self.shared), frame, id, ticket);
         if done {
@@ -208,46 +249,86 @@ impl Keeper {
             self.greets = Some(open);
             self.stream = Some(self.exchanges.spawn(async move {
                 let _ = tokio::time::timeout(INITIALIZED, exchange).await;
-                stream::own(shared, opened).await
+                stream::own(shared, opened).await;
+                Done::Stream
             }));
             return;
         }
         let task = self.exchanges.spawn(async move {
             exchange.await;
-            id
+            Done::Request(id)
         });
         if let Some(id) = id {
             self.shared.running(id, task);
         }
     }
 
-    /// Whose exchange is over. One that panicked brings no answer, and its call is told so.
-    fn ended(&self, done: Result<Option<u64>, JoinError>) -> Option<u64> {
-        match done {
-            Ok(id) => id,
-            Err(error) if error.is_panic() => {
-                let id = self.shared.id_of(error.id())?;
-                let seen = Arc::new(Seen::Internal { task: "exchange" });
-                let loss = Loss { evidence: Evidence::Nothing, seen, after: None, said: None };
-                self.shared.listener.lost(id, loss);
-                Some(id)
-            }
-            Err(_) => None,
+    /// A notification is sent now, or when one of those under way has ended.
+    fn notice(&mut self, frame: Frame) {
+        if self.waiting.len() >= NOTICES_WAITING {
+            self.waiting.pop_front();
+        }
+        self.waiting.push_back(frame);
+        self.start_notices();
+    }
+
+    fn start_notices(&mut self) {
+        while self.notices < NOTICES
+            && let Some(frame) = self.waiting.pop_front()
+        {
+            self.notices += 1;
+            let exchange = exchange::run(Arc::clone(&self.shared), frame, None, None);
+            self.exchanges.spawn(async move {
+                let _ = caught(tokio::time::timeout(UNATTENDED, exchange)).await;
+                Done::Notice
+            });
         }
     }
 
-    /// Carries on with what somebody else began.
+    /// Whose exchange is over. One that panicked brings no answer, and its call is told so.
+    fn ended(&self, done: Result<Done, JoinError>) -> Done {
+        let error = match done {
+            Ok(done) => return done,
+            Err(error) => error,
+        };
+        let id = if error.is_panic() { self.shared.id_of(error.id()) } else { None };
+        if let Some(id) = id {
+            let seen = Arc::new(Seen::Internal { task: "exchange" });
+            let loss = Loss { evidence: Evidence::Nothing, seen, after: None, said: None };
+            self.shared.listener.lost(id, loss);
+        }
+        Done::Request(id)
+    }
+
+    /// Carries on with what a caller began.
     fn carry(&mut self, rest: Work) {
+        if self.carried >= RESTS_CARRIED {
+            return;
+        }
+        self.carried += 1;
         self.exchanges.spawn(async move {
-            rest.await;
-            None
+            let _ = caught(tokio::time::timeout(UNATTENDED, rest)).await;
+            Done::Rest
         });
+    }
+
+    fn done(&mut self, done: Done) {
+        match done {
+            Done::Request(id) => self.shared.done(id),
+            Done::Notice => {
+                self.notices -= 1;
+                self.start_notices();
+            }
+            Done::Rest => self.carried -= 1,
+            Done::Stream => {}
+        }
     }
 
     async fn finish(&mut self, order: Order) {
         if let Some(stream) = self.stream.take() {
             stream.abort();
         }
+        self.waiting.clear();
         match order {
             Order::LetGo => {
                 self.shared.tell(Event::Gone).await;
@@ -272,8 +353,8 @@ impl Keeper {
                 biased;
                 done = self.exchanges.join_next() => match done {
                     Some(done) => {
-                        let id = self.ended(done);
-                        self.shared.done(id);
+                        let done = self.ended(done);
+                        self.done(done);
                     }
                     None => return,
                 },

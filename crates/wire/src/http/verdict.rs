@@ -112,6 +112,17 @@ pub enum Call {
     },
 }
 
+/// How a request was refused: what two refusals have in common if they have the same reason.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Refusal {
+    /// The status.
+    pub status: u16,
+    /// The code of the JSON-RPC error.
+    pub code: Option<i64>,
+    /// Without a code: the beginning of the body.
+    pub body: Redacted,
+}
+
 /// What a response means for the line.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Line {
@@ -122,13 +133,14 @@ pub enum Line {
         /// What came.
         seen: Box<Seen>,
     },
-    /// The session is gone: initialize anew.
-    SessionGone {
-        /// Beyond doubt. Else ping on the same session first: only if that is refused the same way is it gone.
-        proven: bool,
-        /// Where it is not proven: a refused ping also proves that this call was not executed.
-        ping_proves_call: bool,
+    /// The session may be gone: a ping on the same session decides that.
+    SessionDoubted {
+        /// How the request was refused. A ping that is refused alike can show that the request was not executed;
+        /// `None` where nothing can show that.
+        refusal: Option<Box<Refusal>>,
     },
+    /// The session is gone: initialize anew. No response says so by itself.
+    SessionGone,
     /// It asks us to come back later.
     Throttled {
         /// The status that said so.
@@ -162,6 +174,20 @@ pub fn judge(exchange: &Exchange<'_>) -> Verdict {
     table::judge(exchange)
 }
 
+impl Verdict {
+    /// The same for a request that was redirected: whoever redirected it may have run it, whatever is said further on.
+    #[must_use]
+    pub fn after_redirect(mut self) -> Self {
+        if let Call::Lost { evidence, .. } = &mut self.call {
+            *evidence = Evidence::Nothing;
+        }
+        if let Line::SessionDoubted { refusal } = &mut self.line {
+            *refusal = None;
+        }
+        self
+    }
+}
+
 impl Asked {
     /// Our id, if an answer is awaited.
     pub const fn id(self) -> Option<u64> {
@@ -185,7 +211,7 @@ impl Line {
         Some(match self {
             Self::Fine | Self::HeaderMismatch => return None,
             Self::Trouble { seen } => Seen::clone(seen),
-            Self::SessionGone { .. } => Seen::SessionLost,
+            Self::SessionDoubted { .. } | Self::SessionGone => Seen::SessionLost,
             Self::Throttled { status, after } => Seen::Throttled { status: *status, after: *after },
             Self::WantsAuth { challenge } => {
                 Seen::WantsAuth { challenge: Redacted::head(challenge, HEAD_SHOWN) }

@@ -14,13 +14,13 @@ use linetender_core::{ClosePolicy, Limits as Sizes};
 use tokio::net::UnixStream;
 use tokio::net::unix::pipe;
 use tokio::process::{Child as Process, Command};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{SetOnce, mpsc, oneshot};
 
 use super::control::CONTROL_FD;
-use super::keeper::Keeper;
+use super::keeper::{Keeper, plain};
 use super::platform::{Found, Platform, Started, Starter, System};
 use super::stderr::Ring;
-use super::{descriptors, local, reader, reaper, stderr, writer};
+use super::{descriptors, local, reader, reaper, reaper_program, signals, stderr, writer};
 use crate::elsewhere::Elsewhere;
 use crate::frame::Limits;
 use crate::redact::Redacted;
@@ -47,7 +47,10 @@ pub struct Launch {
 /// Who sees to it that nothing of a server is left behind.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Reaper {
-    /// A process between us and the server. The binary has to call [`reaper::run_if_asked`] first thing in `main`.
+    /// A process between us and the server: this program, if it has called [`reaper::run_if_asked`], else
+    /// `linetender-reaper` or `linetender` on `PATH`. If there is none, the server is not started.
+    Find,
+    /// The same process, from this binary. It has to call [`reaper::run_if_asked`] first thing in `main`.
     Binary(PathBuf),
     /// Only we ourselves, by the server's process group: what leaves the group, or outlives us, is not found.
     None,
@@ -104,7 +107,7 @@ pub struct Child {
     orders: mpsc::Sender<Order>,
     drain: mpsc::Sender<oneshot::Sender<()>>,
     consumed: Arc<OnceLock<u64>>,
-    server: Arc<OnceLock<Box<dyn Found>>>,
+    server: Arc<SetOnce<Box<dyn Found>>>,
     ring: Ring,
 }
 
@@ -121,7 +124,8 @@ impl Child {
         match &launch.reaper {
             Reaper::Elsewhere(Elsewhere(starter)) => starter.start(launch, listener, events),
             Reaper::Binary(reaper) if REAPERS => Self::start(launch, Some(reaper), listener, events),
-            Reaper::Binary(_) | Reaper::None => Self::start(launch, None, listener, events),
+            Reaper::Find if REAPERS => Self::start(launch, Some(&reaper_program::find()?), listener, events),
+            Reaper::Find | Reaper::Binary(_) | Reaper::None => Self::start(launch, None, listener, events),
         }
     }
 
@@ -132,17 +136,20 @@ impl Child {
         listener: Arc<dyn Listener>,
         events: mpsc::Sender<Event>,
     ) -> Result<Self, Seen> {
+        reaper_program::check_mark()?;
+        signals::keep_exit_statuses();
         let failed = |error: io::Error| Seen::NoProcess { reason: error.to_string() };
         let (control, theirs) = std::os::unix::net::UnixStream::pair().map_err(failed)?;
         control.set_nonblocking(true).map_err(failed)?;
         let control = UnixStream::from_std(control).map_err(failed)?;
-        let (process, (stdin, stdout, stderr)) = match reaper {
-            Some(reaper) => {
-                let mut process = spawn(launch, reaper, theirs.into()).map_err(failed)?;
-                let pipes = pipes(&mut process).map_err(failed)?;
-                (Some(process), pipes)
-            }
-            None => (None, spawn_here(launch, theirs).map_err(failed)?),
+        check_dir(&launch.program)?;
+        let (process, (stdin, stdout, stderr)) = if let Some(reaper) = reaper {
+            let process = spawn(launch, reaper, theirs.into());
+            let mut process = process.map_err(|error| no_reaper(reaper, &error))?;
+            let pipes = pipes(&mut process).map_err(failed)?;
+            (Some((process, reaper.clone())), pipes)
+        } else {
+            (None, spawn_here(launch, theirs).map_err(failed)?)
         };
         Ok(Self::of(
             Started { platform: System(process), stdin, stdout, stderr, control },
@@ -239,6 +246,11 @@ impl Child {
     pub fn has_exited(&self) -> bool {
         self.server.get().is_some_and(|server| server.has_exited())
     }
+
+    /// Returns when the server's process is over; never, where that cannot be seen.
+    pub async fn exited(&self) {
+        self.server.wait().await.exited().await;
+    }
 }
 
 /// A command with the server's surroundings.
@@ -261,10 +273,37 @@ fn command(program: &Program, run: impl AsRef<OsStr>) -> Command {
     command
 }
 
+/// A folder that cannot be entered is the configuration's fault. The system does not say whether it was the folder or the
+/// program that it could not find, so the folder is looked at first.
+fn check_dir(program: &Program) -> Result<(), Seen> {
+    let Some(dir) = &program.dir else { return Ok(()) };
+    let entered = match std::fs::metadata(dir) {
+        Ok(found) if !found.is_dir() => Err(io::ErrorKind::NotADirectory.into()),
+        Ok(_) => rustix::fs::access(dir, rustix::fs::Access::EXEC_OK).map_err(io::Error::from),
+        Err(error) => Err(error),
+    };
+    entered.map_err(|error| {
+        let dir = Redacted::head(&dir.to_string_lossy(), 200);
+        Seen::NoDir { dir, reason: plain(&error) }
+    })
+}
+
+/// A reaper that is not there or may not be run is the configuration's fault; that there is no room for one is not.
+fn no_reaper(reaper: &Path, error: &io::Error) -> Seen {
+    match error.kind() {
+        io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied | io::ErrorKind::NotADirectory => {
+            let reason = format!("cannot run {}: {}", reaper.display(), plain(error));
+            Seen::NoReaper { reason }
+        }
+        _ => Seen::NoProcess { reason: error.to_string() },
+    }
+}
+
 /// Starts the reaper, which starts the server on the same pipes.
 fn spawn(launch: &Launch, reaper: &Path, control: OwnedFd) -> io::Result<Process> {
     let mut command = command(&launch.program, reaper);
     let soft = descriptors::before().map_or_else(|| "-".to_owned(), |soft| soft.to_string());
+    command.env(reaper_program::MARKER, std::process::id().to_string());
     command.arg(reaper::SUBCOMMAND).arg(std::process::id().to_string()).arg(soft).args(&launch.program.argv);
     let mapping = FdMapping { parent_fd: control, child_fd: CONTROL_FD };
     command.as_std_mut().fd_mappings(vec![mapping]).map_err(io::Error::other)?;
@@ -276,7 +315,9 @@ fn spawn_here(launch: &Launch, control: std::os::unix::net::UnixStream) -> io::R
     control.set_nonblocking(true)?;
     let control = UnixStream::from_std(control)?;
     let (run, args) = launch.program.argv.split_first().ok_or(io::ErrorKind::InvalidInput)?;
-    let started = command(&launch.program, run).args(args).process_group(0).spawn();
+    let mut command = command(&launch.program, run);
+    signals::reset_in(command.as_std_mut());
+    let started = command.args(args).process_group(0).spawn();
     let (pipes, started) = match started {
         Ok(mut server) => (pipes(&mut server)?, Ok(server)),
         Err(error) => {

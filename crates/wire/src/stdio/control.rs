@@ -15,6 +15,12 @@ pub const KILL: u8 = b'K';
 /// What the reaper reports.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Record {
+    /// The reaper runs: what follows is about the server.
+    Ready,
+    /// The reaper cannot work on this machine: an error number.
+    Refused(i32),
+    /// It is still killing the tree.
+    Busy,
     /// The server runs, under this pid.
     Spawned(i32),
     /// It could not be started: an error number.
@@ -32,6 +38,9 @@ impl Record {
     /// As it is sent.
     pub fn encode(self) -> [u8; Self::SIZE] {
         let (tag, value) = match self {
+            Self::Ready => (b'R', 0),
+            Self::Refused(error) => (b'N', error),
+            Self::Busy => (b'B', 0),
             Self::Spawned(pid) => (b'S', pid),
             Self::Failed(error) => (b'F', error),
             Self::Exited(Exit::Status(status)) => (b'X', status),
@@ -46,6 +55,9 @@ impl Record {
     pub fn decode([tag, _, _, _, a, b, c, d]: [u8; Self::SIZE]) -> Option<Self> {
         let value = i32::from_le_bytes([a, b, c, d]);
         Some(match tag {
+            b'R' => Self::Ready,
+            b'N' => Self::Refused(value),
+            b'B' => Self::Busy,
             b'S' => Self::Spawned(value),
             b'F' => Self::Failed(value),
             b'X' => Self::Exited(Exit::Status(value)),
@@ -64,6 +76,9 @@ mod tests {
     #[test]
     fn records_survive_the_socket() {
         for record in [
+            Record::Ready,
+            Record::Refused(1),
+            Record::Busy,
             Record::Spawned(4_000_000),
             Record::Failed(2),
             Record::Exited(Exit::Status(-1)),

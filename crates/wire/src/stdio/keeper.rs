@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use linetender_core::ClosePolicy;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::sync::mpsc;
+use tokio::sync::{SetOnce, mpsc};
 use tokio::time::Sleep;
 
 use super::child::{Env, Order, Program};
@@ -25,6 +25,9 @@ use crate::{caught, test_hooks};
 
 /// After an exit, how long its last words on stderr are waited for.
 const LAST_WORDS: Duration = Duration::from_millis(2);
+
+/// How long a reaper may take to say its first word. One that says nothing is another program.
+const FIRST_WORD: Duration = Duration::from_secs(30);
 
 /// After a seal, how long the writer may take to stop.
 const WRITER_STOPS: Duration = Duration::from_millis(100);
@@ -47,7 +50,7 @@ pub(super) struct Keeper<P: Platform> {
     pub(super) close: ClosePolicy,
     pub(super) accepted: Arc<AtomicU64>,
     pub(super) consumed: Arc<OnceLock<u64>>,
-    pub(super) server: Arc<OnceLock<Box<dyn Found>>>,
+    pub(super) server: Arc<SetOnce<Box<dyn Found>>>,
 }
 
 /// What the keeper woke up for.
@@ -70,12 +73,16 @@ struct Tree<S> {
     clear: bool,
     /// Its end was told.
     lost: bool,
+    /// The reaper has said something: it is one.
+    spoke: bool,
     stdin: Stdin<S>,
 }
 
 /// The rungs of the close ladder, after end of file.
 #[derive(Clone, Copy)]
 enum Rung {
+    /// The reaper has not said anything.
+    FirstWord,
     Term,
     Kill,
     /// The reaper was told to kill, and did not.
@@ -103,8 +110,14 @@ impl<P: Platform> Keeper<P> {
     }
 
     async fn keep(mut self) {
-        let mut tree =
-            Tree { ordered: None, rung: None, clear: false, lost: false, stdin: Stdin::WithWriter };
+        let mut tree = Tree {
+            ordered: None,
+            rung: Some((Box::pin(tokio::time::sleep(FIRST_WORD)), Rung::FirstWord)),
+            clear: false,
+            lost: false,
+            spoke: false,
+            stdin: Stdin::WithWriter,
+        };
         let mut record = [0; Record::SIZE];
         let mut filled = 0;
         while !(tree.clear && tree.ordered.is_some() && !matches!(tree.stdin, Stdin::WithWriter)) {
@@ -119,7 +132,8 @@ impl<P: Platform> Keeper<P> {
                         filled = 0;
                         match Record::decode(record) {
                             Some(record) => News::Record(record),
-                            None => News::ReaperGone,
+                            // A newer reaper may say more than we know.
+                            None => continue,
                         }
                     }
                     Ok(_) | Err(_) => News::ReaperGone,
@@ -140,7 +154,23 @@ impl<P: Platform> Keeper<P> {
     }
 
     async fn handle(&mut self, news: News<P::Stdin>, tree: &mut Tree<P::Stdin>) {
+        if matches!(news, News::Record(_)) && !std::mem::replace(&mut tree.spoke, true) {
+            tree.rung.take_if(|(_, rung)| matches!(rung, Rung::FirstWord));
+        }
         match news {
+            News::Record(Record::Ready) => {}
+            News::Record(Record::Refused(errno)) => {
+                tree.clear = true;
+                let error = io::Error::from_raw_os_error(errno);
+                let reason = format!("it cannot open /dev/null: {}", plain(&error));
+                self.lose(tree, Seen::NoReaper { reason }).await;
+            }
+            // It works: a tree that will not die is no reason to lose the one who knows it.
+            News::Record(Record::Busy) => {
+                if let Some((_, Rung::Reaper)) = tree.rung {
+                    tree.rung = Some(rung(self.close.kill, Rung::Reaper));
+                }
+            }
             News::Record(Record::Spawned(pid)) => {
                 let _ = self.server.set(self.platform.find(pid));
             }
@@ -151,14 +181,19 @@ impl<P: Platform> Keeper<P> {
             News::Record(Record::Exited(exit)) => self.exited(tree, exit).await,
             News::Record(Record::Clear) => tree.clear = true,
             News::ReaperGone => {
-                if tree.ordered.is_none() {
+                if tree.ordered.is_none() && tree.spoke {
                     self.lose(tree, Seen::ReaperDied).await;
                 }
-                // It never said that the tree is clear, so it is not: not before we have seen to it.
+                // It never said that the tree is clear, so it is not: not before we have seen to it. If it died before it
+                // told us of a server, there may be one all the same.
                 if let Some(server) = self.server.get() {
                     server.clear().await;
                 }
+                self.platform.clear_session().await;
                 tree.clear = true;
+                if tree.ordered.is_none() && !tree.spoke {
+                    self.never_reaped(tree).await;
+                }
             }
             News::Panicked(task) => {
                 if task == WRITER {
@@ -176,6 +211,19 @@ impl<P: Platform> Keeper<P> {
                 }
             }
         }
+    }
+
+    /// What was started as a reaper ended, or went on, without a word.
+    async fn never_reaped(&mut self, tree: &mut Tree<P::Stdin>) {
+        let Some(mut reason) = self.platform.no_reaper().await else {
+            return self.lose(tree, Seen::ReaperDied).await;
+        };
+        let _ = tokio::time::timeout(LAST_WORDS, &mut self.last_words).await;
+        let said = self.ring.tail();
+        if !said.is_empty() {
+            reason = format!("{reason} It wrote: {said}");
+        }
+        self.lose(tree, Seen::NoReaper { reason }).await;
     }
 
     /// Tells of the end, once.
@@ -231,6 +279,10 @@ impl<P: Platform> Keeper<P> {
     /// The server did not go by itself in time: TERM, then KILL. And a reaper that does not obey goes before it.
     async fn climb_down(&mut self, tree: &mut Tree<P::Stdin>) {
         match tree.rung.take() {
+            Some((_, Rung::FirstWord)) => {
+                self.never_reaped(tree).await;
+                tree.clear = true;
+            }
             Some((_, Rung::Term)) => {
                 tree.rung = Some(rung(self.close.term, Rung::Kill));
                 let _ = self.control.write_all(&[TERM]).await;
@@ -309,7 +361,7 @@ async fn due(rung: &mut Option<(Pin<Box<Sleep>>, Rung)>) {
 }
 
 /// The system's words, without the number behind them.
-fn plain(error: &io::Error) -> String {
+pub(super) fn plain(error: &io::Error) -> String {
     let text = error.to_string();
     match text.find(" (os error") {
         Some(at) => text[..at].to_lowercase(),

@@ -57,7 +57,7 @@ pub(super) async fn watch(started: io::Result<Child>, mut control: UnixStream) {
     let _ = control.write_all(&Record::Clear.encode()).await;
 }
 
-fn exit_of(status: std::process::ExitStatus) -> Exit {
+pub(super) fn exit_of(status: std::process::ExitStatus) -> Exit {
     use std::os::unix::process::ExitStatusExt as _;
     match status.signal() {
         Some(signal) => Exit::Signal(signal),

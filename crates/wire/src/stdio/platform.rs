@@ -3,11 +3,14 @@
 //! `System` is the real thing. A simulation puts its own in this place, and everything above it is the code that ships.
 
 use std::io;
+use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::BytesMut;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::Pid;
 use tokio::io::{AsyncRead, AsyncWrite, Interest};
 use tokio::net::UnixStream;
 use tokio::net::unix::pipe;
@@ -15,9 +18,13 @@ use tokio::process::Child as Process;
 use tokio::sync::mpsc;
 
 use super::child::{Child, Launch};
-use super::remains::Remains;
+use super::local::exit_of;
+use super::remains::{self, Remains};
 use crate::seam::{Event, Listener};
-use crate::seen::Seen;
+use crate::seen::{Exit, Seen};
+
+/// How long a process that has closed our socket may take to end. What goes on without it is no reaper.
+const ENDS: Duration = Duration::from_secs(1);
 
 /// Where processes run.
 pub trait Platform: Send + Sync + 'static {
@@ -34,6 +41,15 @@ pub trait Platform: Send + Sync + 'static {
     fn find(&self, pid: i32) -> Box<dyn Found>;
     /// The reaper does not obey: it goes before the server.
     fn kill_reaper(&mut self);
+    /// The reaper is gone: kills what is left of its session, and returns when that is gone.
+    fn clear_session(&mut self) -> impl Future<Output = ()> + Send {
+        async {}
+    }
+    /// What can be said of a program that was started as the reaper and never spoke: `None` if it was killed, and may well
+    /// have been one. Ends it, if it has not ended.
+    fn no_reaper(&mut self) -> impl Future<Output = Option<String>> + Send {
+        async { None }
+    }
     /// Returns when nothing is left of the reaper.
     fn reaper_gone(&mut self) -> impl Future<Output = ()> + Send;
 }
@@ -61,6 +77,8 @@ pub trait Found: Send + Sync {
     fn pid(&self) -> Option<i32>;
     /// Whether its process has ended, buried or not. `false` where that cannot be seen.
     fn has_exited(&self) -> bool;
+    /// Returns when its process has ended; never, where that cannot be seen.
+    fn exited(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>>;
     /// Kills what can be found, and returns when it is gone.
     fn clear(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>>;
 }
@@ -94,7 +112,7 @@ pub trait Starter: Send + Sync {
 }
 
 /// This machine, and the reaper of one server on it, if there is one.
-pub(super) struct System(pub(super) Option<Process>);
+pub(super) struct System(pub(super) Option<(Process, PathBuf)>);
 
 impl Platform for System {
     type Stdin = pipe::Sender;
@@ -107,13 +125,38 @@ impl Platform for System {
     }
 
     fn kill_reaper(&mut self) {
-        if let Some(reaper) = &mut self.0 {
+        if let Some((reaper, _)) = &mut self.0 {
             let _ = reaper.start_kill();
         }
     }
 
+    async fn clear_session(&mut self) {
+        // Nobody has waited for it yet, so its number is still its own.
+        let leader = self.0.as_ref().and_then(|(reaper, _)| reaper.id());
+        if let Some(leader) = leader.and_then(|pid| Pid::from_raw(i32::try_from(pid).ok()?)) {
+            remains::clear_session(leader).await;
+        }
+    }
+
+    async fn no_reaper(&mut self) -> Option<String> {
+        let (process, program) = self.0.as_mut()?;
+        let program = program.display();
+        if matches!(process.try_wait(), Ok(None)) && tokio::time::timeout(ENDS, process.wait()).await.is_err()
+        {
+            let _ = process.start_kill();
+            return Some(format!("{program} runs, but not as a reaper"));
+        }
+        let exit = process.wait().await.map_or(Exit::Status(0), exit_of);
+        if matches!(exit, Exit::Signal(9 | 15)) {
+            return None;
+        }
+        Some(format!(
+            "{program} {exit} before it became a reaper: does it call `reaper::run_if_asked` first in `main`?"
+        ))
+    }
+
     async fn reaper_gone(&mut self) {
-        if let Some(reaper) = &mut self.0 {
+        if let Some((reaper, _)) = &mut self.0 {
             let _ = reaper.wait().await;
         }
     }

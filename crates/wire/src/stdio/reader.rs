@@ -13,6 +13,10 @@ use crate::seam::{Event, Listener};
 use crate::seen::Pipe;
 use crate::test_hooks;
 
+/// The most that a last drain takes: what a pipe can hold (`/proc/sys/fs/pipe-max-size`). Whoever writes on meanwhile
+/// was not answering before the end.
+const DRAINED: usize = 1024 * 1024;
+
 /// Reads until end of file, or until it is told to take what is there and stop.
 pub(super) async fn read(
     mut stdout: impl Stdout,
@@ -46,8 +50,12 @@ pub(super) async fn read(
                 }
             }
             Some(done) = drain.recv() => {
-                while let Ok(bytes @ 1..) = stdout.read_now(lines.buffer()) {
+                let mut drained = 0;
+                while drained < DRAINED
+                    && let Ok(bytes @ 1..) = stdout.read_now(lines.buffer())
+                {
                     take(&mut lines, listener.as_ref(), bytes);
+                    drained += bytes;
                 }
                 while let Some(item) = lines.finish() {
                     listener.hear(item);

@@ -5,6 +5,10 @@
 //! pidfd. When either is gone, or when it is told to, it kills what is left and goes. It is single-threaded, uses a
 //! megabyte, and reads nothing but one-byte orders.
 //!
+//! Where the kernel refuses a pidfd (old kernels, seccomp) it watches its parent by the control socket and the server by a
+//! thread that waits for it. Where it may not be a subreaper, or has no `/proc` to find orphans in, it kills the server's
+//! group and session: a process that has left both escapes.
+//!
 //! Not `PR_SET_PDEATHSIG`: that fires when the *thread* that spawned the server ends, and misses grandchildren.
 
 use std::ffi::{CStr, OsString};
@@ -16,10 +20,11 @@ use std::process::{Command, ExitCode};
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::process::{Pid, PidfdFlags, Signal, WaitOptions, WaitStatus};
+use rustix::process::{Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, WaitOptions, WaitStatus};
 
 use super::control::{CONTROL_FD, KILL, Record, TERM};
-use super::descriptors;
+use super::reaper_program::{self, MARKER};
+use super::{descriptors, signals};
 use crate::os;
 use crate::seen::Exit;
 
@@ -29,14 +34,23 @@ pub const SUBCOMMAND: &str = "__linetender-reap";
 /// What it is called in a list of processes.
 const NAME: &CStr = c"lt-reaper";
 
-/// How long it tries to kill a tree that will not die. Then it goes: nobody is left to tell.
+/// How long it tries to kill a tree that will not die when its parent is gone, in milliseconds. While there is a parent, it
+/// never stops trying.
 const GIVE_UP: u32 = 10_000;
+
+/// How often it tells its parent that it is still killing, in milliseconds: a reaper that says nothing is taken for stopped.
+const TELL_BUSY: u32 = 1000;
 
 /// How often it looks for dead orphans while nothing happens.
 const BURY: Timespec = Timespec { tv_sec: 2, tv_nsec: 0 };
 
 /// Becomes the reaper if the arguments say so. A host program calls this first thing in `main`, before it has threads: not
-/// inside `#[tokio::main]`.
+/// inside `#[tokio::main]`, and not in a `#[test]`.
+///
+/// This call is also how a program says that it can be started as a reaper: without it linetender never starts the
+/// program that it runs in, and looks for `linetender-reaper` or `linetender` on `PATH` instead. A call that comes too
+/// late (inside an async runtime, or on another thread than the main one) does not count, and the error of a line that
+/// finds no reaper says so.
 ///
 /// ```no_run
 /// use std::process::ExitCode;
@@ -51,6 +65,7 @@ const BURY: Timespec = Timespec { tv_sec: 2, tv_nsec: 0 };
 /// ```
 #[must_use]
 pub fn run_if_asked() -> Option<ExitCode> {
+    reaper_program::say_able();
     let mut args = std::env::args_os().skip(1);
     if args.next()? != SUBCOMMAND {
         return None;
@@ -64,7 +79,11 @@ pub fn run_if_asked() -> Option<ExitCode> {
     Some(match (parent.and_then(Pid::from_raw), argv.split_first()) {
         (Some(parent), Some((program, args))) => match reap(parent, program, args) {
             Ok(()) => ExitCode::SUCCESS,
-            Err(_) => ExitCode::FAILURE,
+            Err(error) => {
+                // Before the server has them, the parent reads these pipes: it can show this.
+                eprintln!("linetender-reaper: {error}");
+                ExitCode::FAILURE
+            }
         },
         _ => ExitCode::FAILURE,
     })
@@ -72,8 +91,12 @@ pub fn run_if_asked() -> Option<ExitCode> {
 
 struct Reaper {
     control: OwnedFd,
-    parent: OwnedFd,
+    /// Watched by the control socket alone where there are no pidfds.
+    parent: Option<OwnedFd>,
+    parent_pid: Pid,
     server: Pid,
+    /// Whether every orphan of the tree becomes our child.
+    adopts: bool,
 }
 
 /// Why the server has to go, if it is not gone already.
@@ -85,30 +108,53 @@ enum Wake {
 
 fn reap(parent: Pid, program: &OsString, args: &[OsString]) -> io::Result<()> {
     let control = os::adopt_inherited(CONTROL_FD)?;
+    // What our parent ignores or blocks is its own business: with SIGCHLD ignored there are no exit statuses.
+    signals::reset();
     // Whoever kills all processes of our name must not kill the one that cleans up after them.
     let _ = rustix::thread::set_name(NAME);
     // A failed setsid means that we lead a group already; the tree is found by parentage anyway.
     let _ = rustix::process::setsid();
-    rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
+    // Orphans that cannot be found must not become our children: we would wait for them for ever.
+    let adopts = os::lists_children() && {
+        let us = Some(rustix::process::getpid());
+        rustix::process::set_child_subreaper(us).is_ok()
+    };
     // If the parent died in between, its number may be somebody else's now: it is not our parent any more.
-    let parent_fd = rustix::process::pidfd_open(parent, PidfdFlags::empty())?;
+    let parent_fd = rustix::process::pidfd_open(parent, PidfdFlags::empty()).ok();
     if rustix::process::getppid() != Some(parent) {
         return Ok(());
     }
+    let _ = send(Record::Ready, &control);
     // Everything that can fail comes before the server: from then on there is somebody to clean up after.
-    let null = File::options().read(true).write(true).open("/dev/null")?;
-    let spawned = Command::new(program).args(args).process_group(0).spawn();
+    let null = match File::options().read(true).write(true).open("/dev/null") {
+        Ok(null) => null,
+        Err(error) => return send(Record::Refused(error.raw_os_error().unwrap_or(0)), &control),
+    };
+    let spawned = Command::new(program).args(args).env_remove(MARKER).process_group(0).spawn();
     let server = match spawned {
         Ok(child) => Pid::from_child(&child),
         Err(error) => return send(Record::Failed(error.raw_os_error().unwrap_or(0)), &control),
     };
     // If nobody listens any more, the loop below finds out.
     let _ = send(Record::Spawned(server.as_raw_nonzero().get()), &control);
-    let reaper = Reaper { control, parent: parent_fd, server };
-    let watched = let_go_of_pipes(&null)
-        .and_then(|()| Ok(rustix::process::pidfd_open(server, PidfdFlags::empty())?))
-        .and_then(|pidfd| reaper.watch(&pidfd));
+    let reaper = Reaper { control, parent: parent_fd, parent_pid: parent, server, adopts };
+    let watched =
+        let_go_of_pipes(&null).and_then(|()| exit_watch(server)).and_then(|ended| reaper.watch(&ended));
     watched.or_else(|_| reaper.clear())
+}
+
+/// A descriptor that polls as ready once the server has ended. The server can still be waited for then.
+fn exit_watch(server: Pid) -> io::Result<OwnedFd> {
+    if let Ok(pidfd) = rustix::process::pidfd_open(server, PidfdFlags::empty()) {
+        return Ok(pidfd);
+    }
+    let (ended, held) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
+    std::thread::Builder::new().spawn(move || {
+        let how = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
+        while matches!(rustix::process::waitid(WaitId::Pid(server), how), Err(rustix::io::Errno::INTR)) {}
+        drop(held);
+    })?;
+    Ok(ended)
 }
 
 /// The server has the pipes; a copy of ours would keep end of file and POLLERR from ever coming.
@@ -120,9 +166,9 @@ fn let_go_of_pipes(null: &File) -> io::Result<()> {
 }
 
 impl Reaper {
-    fn watch(&self, pidfd: &OwnedFd) -> io::Result<()> {
+    fn watch(&self, ended: &OwnedFd) -> io::Result<()> {
         loop {
-            match self.wait(pidfd)? {
+            match self.wait(ended)? {
                 Wake::Order(TERM) => {
                     let _ = rustix::process::kill_process_group(self.server, Signal::TERM);
                 }
@@ -135,26 +181,28 @@ impl Reaper {
         }
     }
 
-    fn wait(&self, pidfd: &OwnedFd) -> io::Result<Wake> {
+    fn wait(&self, ended: &OwnedFd) -> io::Result<Wake> {
         loop {
             let mut fds = [
-                PollFd::new(pidfd, PollFlags::IN),
-                PollFd::new(&self.parent, PollFlags::IN),
+                PollFd::new(ended, PollFlags::IN),
                 PollFd::new(&self.control, PollFlags::IN),
+                // Without a pidfd of the parent the socket stands in both places.
+                PollFd::new(self.parent.as_ref().unwrap_or(&self.control), PollFlags::IN),
             ];
             match poll(&mut fds, Some(&BURY)) {
                 Err(rustix::io::Errno::INTR) => continue,
+                Ok(0) if rustix::process::getppid() != Some(self.parent_pid) => return Ok(Wake::ParentGone),
                 Ok(0) => {
                     self.bury_orphans();
                     continue;
                 }
                 other => other?,
             };
-            let [server, parent, control] = fds.map(|fd| !fd.revents().is_empty());
+            let [server, control, parent] = fds.map(|fd| !fd.revents().is_empty());
             if server {
                 return Ok(Wake::ServerGone);
             }
-            if parent {
+            if parent && self.parent.is_some() {
                 return Ok(Wake::ParentGone);
             }
             if control {
@@ -183,12 +231,18 @@ impl Reaper {
         }
     }
 
+    /// What is left of the tree, as far as it can be found.
+    fn below(&self) -> Vec<Pid> {
+        if self.adopts { os::children() } else { os::family() }
+    }
+
     /// Kills everything below us until nothing is left, and says so.
     fn clear(&self) -> io::Result<()> {
         let mut waited = 0;
-        while waited < GIVE_UP {
+        let mut told = 0;
+        loop {
             let _ = rustix::process::kill_process_group(self.server, Signal::KILL);
-            for child in os::children() {
+            for child in self.below() {
                 let _ = rustix::process::kill_process(child, Signal::KILL);
             }
             loop {
@@ -200,15 +254,23 @@ impl Reaper {
                     Ok(Some(_)) => {}
                     Ok(None) => break,
                     Err(rustix::io::Errno::INTR) => {}
-                    Err(_) => return send(Record::Clear, &self.control),
+                    Err(_) if self.adopts || self.below().is_empty() => {
+                        return send(Record::Clear, &self.control);
+                    }
+                    Err(_) => break,
                 }
             }
             // Between two looks: a tree takes a moment to die. The wait is short at first, then longer.
             let nap = if waited < 20 { 1 } else { 20 };
             waited += nap;
             nap_for(Duration::from_millis(nap.into()));
+            if waited - told >= TELL_BUSY {
+                told = waited;
+                if send(Record::Busy, &self.control).is_err() && waited >= GIVE_UP {
+                    return Ok(());
+                }
+            }
         }
-        Ok(())
     }
 }
 

@@ -6,6 +6,10 @@ use std::pin::Pin;
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal};
+#[cfg(target_os = "linux")]
+use std::os::fd::OwnedFd;
+#[cfg(target_os = "linux")]
+use tokio::io::{Interest, unix::AsyncFd};
 
 use super::platform;
 
@@ -22,7 +26,7 @@ pub(super) struct Remains(Option<Watched>);
 struct Watched {
     pid: Pid,
     #[cfg(target_os = "linux")]
-    fd: Option<std::os::fd::OwnedFd>,
+    fd: Option<AsyncFd<OwnedFd>>,
 }
 
 impl Remains {
@@ -31,7 +35,7 @@ impl Remains {
         Self(Pid::from_raw(pid).map(|pid| Watched {
             pid,
             #[cfg(target_os = "linux")]
-            fd: rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty()).ok(),
+            fd: pidfd(pid),
         }))
     }
 }
@@ -43,6 +47,18 @@ impl platform::Found for Remains {
 
     fn has_exited(&self) -> bool {
         self.0.as_ref().is_some_and(Watched::has_exited)
+    }
+
+    fn exited(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
+        Box::pin(async {
+            #[cfg(target_os = "linux")]
+            if let Some(Watched { fd: Some(fd), .. }) = &self.0
+                && let Ok(mut ended) = fd.readable().await
+            {
+                return ended.retain_ready();
+            }
+            std::future::pending::<()>().await;
+        })
     }
 
     /// A process that cannot die keeps this waiting: its place must not be taken before.
@@ -58,6 +74,15 @@ impl platform::Found for Remains {
     }
 }
 
+/// A process to be waited for, where the kernel allows that.
+#[cfg(target_os = "linux")]
+#[expect(unsafe_code, reason = "the runtime wants to be sure that the descriptor stays what it is")]
+fn pidfd(pid: Pid) -> Option<AsyncFd<OwnedFd>> {
+    let fd = rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty()).ok()?;
+    // SAFETY: an `OwnedFd` is the same open descriptor for as long as it lives, and it lives in here.
+    unsafe { AsyncFd::register_with_interest(fd, Interest::READABLE) }.ok()
+}
+
 /// Kills a group whose leader is gone, and returns when it is empty, or as good as that.
 pub(super) async fn clear_group(group: Pid) {
     for _ in 0..LOOKS {
@@ -67,6 +92,25 @@ pub(super) async fn clear_group(group: Pid) {
         tokio::time::sleep(LOOK).await;
     }
 }
+
+/// Kills a session whose leader was a reaper, and returns when nobody living is left in it.
+#[cfg(all(target_os = "linux", not(linetender_portable)))]
+pub(super) async fn clear_session(leader: Pid) {
+    loop {
+        let left = crate::os::session(leader);
+        if left.is_empty() {
+            return;
+        }
+        for member in left {
+            let _ = rustix::process::kill_process(member, Signal::KILL);
+        }
+        tokio::time::sleep(LOOK).await;
+    }
+}
+
+/// There are no reapers here.
+#[cfg(not(all(target_os = "linux", not(linetender_portable))))]
+pub(super) async fn clear_session(_: Pid) {}
 
 impl Watched {
     /// Kills what is below it, whatever group or session that is in. It is stopped meanwhile, so that nothing new comes.

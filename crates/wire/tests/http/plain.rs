@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use linetender_core::Proof;
+use linetender_core::{Evidence, Proof};
 use linetender_wire::http::{Endpoint, Phase, Pool, Settings, Surroundings, Waits};
 use tokio::time::timeout;
 
-use super::peer::{BODY, SOON, answer, listen, ok, pool, pool_with, post, read_request, server};
+use super::peer::{BODY, SOON, answer, listen, ok, pool, pool_with, post, read_request, server, spawn};
 
 #[tokio::test]
 async fn an_answer_comes_back_and_its_connection_is_used_again() {
@@ -159,7 +159,7 @@ async fn a_stale_connection_and_a_server_that_is_gone_prove_that_nothing_was_wri
     let broken = pool.send(&post()).await.unwrap_err();
     assert_eq!(
         (broken.phase, broken.written, broken.proof),
-        (Phase::Connect, Some(0), Some(Proof::NoByteWritten))
+        (Phase::Refused, Some(0), Some(Proof::NoByteWritten))
     );
 }
 
@@ -169,7 +169,7 @@ async fn a_refused_connect_says_where_and_is_no_matter_of_configuration() {
     drop(listener);
     let request = post();
     let broken = pool(at).send(&request).await.unwrap_err();
-    assert_eq!((broken.phase, broken.proof), (Phase::Connect, Some(Proof::NoByteWritten)));
+    assert_eq!((broken.phase, broken.proof), (Phase::Refused, Some(Proof::NoByteWritten)));
     assert!(broken.to_string().contains(&at.to_string()) && !broken.is_config(), "{broken}");
     assert!(!request.begun.get());
 }
@@ -199,8 +199,8 @@ async fn a_reset_after_the_body_proves_nothing() {
 #[tokio::test]
 async fn a_request_that_was_begun_and_cut_proves_nothing() {
     // More than the socket's buffers hold, so that it is cut in the middle.
-    let (at, _server) = server(|_, stream| async move {
-        let _ = stream.readable().await;
+    let (at, _server) = server(|_, mut stream| async move {
+        let _ = tokio::io::AsyncReadExt::read_u8(&mut stream).await;
         socket2::SockRef::from(&stream).set_linger(Some(Duration::ZERO)).unwrap();
     })
     .await;
@@ -275,6 +275,22 @@ async fn a_compressed_body_is_not_unfolded() {
         broken.phase == Phase::Head && broken.proof.is_none() && broken.to_string().contains("gzip"),
         "{broken}"
     );
+}
+
+#[tokio::test]
+async fn h20_what_a_redirect_leads_to_proves_nothing_about_who_redirected() {
+    let (listener, at) = listen().await;
+    let redirecting = spawn(async move {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        read_request(&mut stream).await.unwrap();
+        // It ran the call, and is gone: nothing listens at the second hop.
+        drop(listener);
+        let said = "HTTP/1.1 307 Temporary Redirect\r\nLocation: /x\r\nConnection: close\r\nContent-Length: 0\r\n\r\n";
+        answer(&mut stream, said).await;
+    });
+    let broken = timeout(SOON, pool(at).send(&post())).await.unwrap().unwrap_err();
+    redirecting.await.unwrap();
+    assert_eq!((broken.phase, broken.evidence()), (Phase::Refused, Evidence::Nothing), "{broken}");
 }
 
 #[tokio::test]

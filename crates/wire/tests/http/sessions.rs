@@ -1,6 +1,7 @@
 //! Sessions: when a caller carries its call itself, and what a ping on a session that may be gone says of it, and of a call.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use linetender_core::{ClosePolicy, Evidence, Limits, Proof};
 use linetender_wire::http::{Approach, Endpoint, Remote, Settings, Surroundings};
@@ -33,6 +34,9 @@ impl Listener for Ears {
     fn gap(&self) {}
 }
 
+/// Longer than any refusal that is believed.
+const LATE: Duration = Duration::from_millis(1100);
+
 const ACCEPTED: &str = "HTTP/1.1 202 Accepted\r\nContent-Length: 0\r\n\r\n";
 const INITIALIZED: &str = r#"{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25"}}"#;
 const NO_STREAM: &str = "HTTP/1.1 405 Method Not Allowed\r\nContent-Length: 0\r\n\r\n";
@@ -42,6 +46,14 @@ fn status(line: &str, body: &str) -> String {
         "HTTP/1.1 {line}\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
         body.len()
     )
+}
+
+/// The same response under the id of a ping, where it has a place for that.
+fn with_id(response: &str, id: &str) -> String {
+    match response.split_once("\r\n\r\n") {
+        Some((_, body)) if body.contains("PING") => status("404 Not Found", &body.replace("PING", id)),
+        _ => response.to_owned(),
+    }
 }
 
 /// A refusal that does not say what it refuses.
@@ -54,6 +66,20 @@ fn bad_request() -> String {
 
 /// A server with a session, which answers a call and a ping in these words. A ping that it is to answer properly is one.
 async fn refusing(call: String, ping: Option<String>) -> Line {
+    refusing_after(call, ping, false).await
+}
+
+/// The same, and it may take its time for the call.
+async fn refusing_after(call: String, ping: Option<String>, late: bool) -> Line {
+    refusing_with(call, ping, late, Some(Duration::from_secs(1))).await
+}
+
+async fn refusing_with(
+    call: String,
+    ping: Option<String>,
+    late: bool,
+    refusal_within: Option<Duration>,
+) -> Line {
     let (at, _) = server(move |_, mut stream| {
         let (call, ping) = (call.clone(), ping.clone());
         async move {
@@ -67,9 +93,14 @@ async fn refusing(call: String, ping: Option<String>) -> Line {
                 } else if request.contains(r#""method":"ping""#) {
                     let id = request.rsplit_once(r#""id":"#).unwrap().1;
                     let id: String = id.chars().take_while(char::is_ascii_digit).collect();
-                    ping.clone()
-                        .unwrap_or_else(|| ok(&format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{}}}}"#)))
+                    ping.as_ref().map_or_else(
+                        || ok(&format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{}}}}"#)),
+                        |ping| with_id(ping, &id),
+                    )
                 } else {
+                    if late {
+                        tokio::time::sleep(LATE).await;
+                    }
                     call.clone()
                 };
                 answer(&mut stream, &said).await;
@@ -84,6 +115,7 @@ async fn refusing(call: String, ping: Option<String>) -> Line {
         settings: Settings::default(),
         sizes: Limits::default(),
         close: ClosePolicy::default(),
+        refusal_within,
         seed: 0,
     };
     let ((tell, news), (events, told)) = (mpsc::unbounded_channel(), mpsc::channel(100));
@@ -147,7 +179,7 @@ async fn a_ping_that_is_refused_in_the_same_way_proves_that_the_call_was_not_exe
     let mut line = refusing(bad_request(), Some(bad_request())).await;
     let News::Lost(loss) = line.call().await else { panic!("it is no answer") };
     assert_eq!(loss.evidence, Evidence::Shown(Proof::SessionRefused));
-    assert_eq!(line.told().await, Event::Lost(Seen::SessionLost));
+    assert_eq!(line.told().await, Event::Lost(Seen::SessionNeverKnown));
 }
 
 #[tokio::test]
@@ -160,7 +192,7 @@ async fn a_ping_that_fails_in_another_way_proves_nothing_of_the_call() {
         if matches!(ping, "404 Not Found" | "503 Service Unavailable") {
             assert_eq!(
                 event,
-                Event::Lost(Seen::SessionLost),
+                Event::Lost(Seen::SessionNeverKnown),
                 "{ping}: the session is begun anew all the same"
             );
         } else {
@@ -181,9 +213,54 @@ async fn what_the_server_said_is_told_although_no_ping_made_it_clear() {
 }
 
 #[tokio::test]
-async fn a_refusal_on_a_session_that_lives_is_the_answer() {
-    let mut line = refusing(bad_request(), None).await;
-    assert!(matches!(line.call().await, News::Answer));
+async fn h19_a_refusal_without_our_id_on_a_session_that_lives_proves_nothing() {
+    let page = "HTTP/1.1 404 Not Found\r\nContent-Type: text/html\r\nContent-Length: 6\r\n\r\n<html>";
+    for (call, words) in [(bad_request(), "no valid session"), (page.to_owned(), "session affinity")] {
+        let mut line = refusing(call, None).await;
+        let News::Lost(loss) = line.call().await else { panic!("it is no answer") };
+        assert_eq!(loss.evidence, Evidence::Nothing);
+        let seen = loss.seen.to_string();
+        assert!(
+            seen.contains(words) && seen.contains("a ping on the same session was then answered"),
+            "{seen}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn h19_a_refusal_that_comes_late_proves_nothing_and_the_session_is_begun_anew() {
+    let gone = || {
+        let body = r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32001,"message":"Session not found"}}"#;
+        status("404 Not Found", body)
+    };
+    for (late, evidence) in [(false, Evidence::Shown(Proof::SessionRefused)), (true, Evidence::Nothing)] {
+        let mut line = refusing_after(gone(), Some(gone()), late).await;
+        let News::Lost(loss) = line.call().await else { panic!("it is no answer") };
+        assert_eq!(loss.evidence, evidence, "late: {late}");
+        assert_eq!(line.told().await, Event::Lost(Seen::SessionNeverKnown), "late: {late}");
+    }
+}
+
+#[tokio::test]
+async fn h18_a_session_that_is_refused_under_our_id_is_lost_only_if_a_ping_confirms_it() {
+    let gone = |id: &str| {
+        let error = r#"{"code":-32001,"message":"Session not found"}"#;
+        status("404 Not Found", &format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{error}}}"#))
+    };
+    let mut line = refusing(gone("2"), Some(gone("PING"))).await;
+    let News::Lost(loss) = line.call().await else { panic!("its ping was refused too") };
+    assert_eq!(loss.evidence, Evidence::Shown(Proof::SessionRefused));
+    assert_eq!(line.told().await, Event::Lost(Seen::SessionNeverKnown));
+    let mut line = refusing(gone("2"), None).await;
+    assert!(matches!(line.call().await, News::Answer), "the session lives, so it is the tool's answer");
+}
+
+#[tokio::test]
+async fn h19_no_refusal_is_believed_of_a_server_that_denies_its_sessions_after_a_call() {
+    let mut line = refusing_with(bad_request(), Some(bad_request()), false, None).await;
+    let News::Lost(loss) = line.call().await else { panic!("it is no answer") };
+    assert_eq!(loss.evidence, Evidence::Nothing);
+    assert_eq!(line.told().await, Event::Lost(Seen::SessionNeverKnown));
 }
 
 #[tokio::test]

@@ -1,12 +1,14 @@
 //! Answers that end too early, or never begin.
 
+use std::time::Duration;
+
 use http::header::CONTENT_LENGTH;
 
-use crate::webserver::answers;
 use crate::webserver::body::{Gone, Out};
 use crate::webserver::calls::Call;
 use crate::webserver::reply::{self, Answer};
 use crate::webserver::tap::{Ending, Flow};
+use crate::webserver::{answers, legacy};
 
 pub(super) async fn run(call: &Call) -> Option<Result<Answer, Gone>> {
     let tap = &call.asked.tap;
@@ -33,6 +35,12 @@ pub(super) async fn run(call: &Call) -> Option<Result<Answer, Gone>> {
         "silent" => {
             call.runs(true);
             std::future::pending().await
+        }
+        "deny" => {
+            call.runs(true);
+            tokio::time::sleep(Duration::from_millis(call.number("ms").unwrap_or(0))).await;
+            call.asked.house.forget_sessions();
+            Ok(legacy::unknown(&call.asked, call.asked.house.manners().unknown_session))
         }
         "half_body" => Ok(half_body(call)),
         "cut_sse" => Ok(cut_sse(call)),

@@ -48,7 +48,9 @@ fn no_id() -> Value {
 fn status(call: &Call) -> Answer {
     call.runs(false);
     let code = call.number("code").and_then(|code| u16::try_from(code).ok()).unwrap_or(500);
-    let mut answer = if call.flag("with_id") {
+    let mut answer = if call.flag("with_result") {
+        reply::json(code, &call.echo())
+    } else if call.flag("with_id") {
         let error = call.arguments["error"].as_i64().unwrap_or(-32603);
         reply::json(code, &reply::error(call.asked.id(), error, "refused on purpose"))
     } else {

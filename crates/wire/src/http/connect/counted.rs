@@ -5,8 +5,10 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::time::Instant;
 
 /// A stream that counts. It stands above TLS: what TLS says on its own behalf is no part of a request.
 pub(crate) struct Counted<T> {
@@ -14,23 +16,43 @@ pub(crate) struct Counted<T> {
     written: Written,
 }
 
-/// How many bytes were accepted so far.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Written(Arc<AtomicU64>);
+/// How many bytes were accepted so far, and when the last of them was.
+#[derive(Clone, Debug)]
+pub(crate) struct Written(Arc<Count>);
+
+#[derive(Debug)]
+struct Count {
+    bytes: AtomicU64,
+    /// When the last byte was accepted, in nanoseconds after `since`.
+    last: AtomicU64,
+    since: Instant,
+}
 
 impl Written {
+    fn new() -> Self {
+        Self(Arc::new(Count { bytes: AtomicU64::new(0), last: AtomicU64::new(0), since: Instant::now() }))
+    }
+
     pub(crate) fn bytes(&self) -> u64 {
-        self.0.load(Ordering::Acquire)
+        self.0.bytes.load(Ordering::Acquire)
+    }
+
+    /// How long ago the last byte was accepted.
+    pub(crate) fn since_last(&self) -> Duration {
+        let last = Duration::from_nanos(self.0.last.load(Ordering::Acquire));
+        self.0.since.elapsed().saturating_sub(last)
     }
 
     fn add(&self, bytes: usize) {
-        self.0.fetch_add(bytes as u64, Ordering::Release);
+        let now = u64::try_from(self.0.since.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        self.0.last.store(now, Ordering::Release);
+        self.0.bytes.fetch_add(bytes as u64, Ordering::Release);
     }
 }
 
 impl<T> Counted<T> {
     pub(crate) fn new(io: T) -> (Self, Written) {
-        let written = Written::default();
+        let written = Written::new();
         (Self { io, written: written.clone() }, written)
     }
 }

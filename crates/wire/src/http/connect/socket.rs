@@ -15,6 +15,7 @@ use tokio::time::timeout;
 
 use super::Waits;
 use super::network::Quiet;
+use super::race::{self, Winner};
 use crate::http::broken::{Broken, Phase};
 
 /// How many addresses of one name are tried.
@@ -37,33 +38,21 @@ pub(crate) struct Tcp(TcpStream);
 /// The one who reads and writes.
 pub(super) struct Shared(pub(super) Arc<Tcp>);
 
-/// Tries the addresses of `host` in their order.
-pub(super) async fn connect(host: &str, port: u16, waits: Waits) -> Result<Tcp, Broken> {
-    let addresses = look_up(host, port, waits.dns).await?;
-    let trying = async {
-        let mut last = None;
-        for address in addresses {
-            match timeout(waits.each, TcpStream::connect(address)).await {
-                Ok(Ok(stream)) if is_itself(&stream) => {
-                    last = Some(format!("{address}: nobody listens there"));
-                }
-                Ok(Ok(stream)) => {
-                    set_options(&stream);
-                    return Ok(Tcp(stream));
-                }
-                Ok(Err(error)) if is_of_this_machine(&error) => {
-                    return Err(Broken::unsent(Phase::Machine, error));
-                }
-                Ok(Err(error)) => last = Some(format!("{address}: {error}")),
-                Err(_) => last = Some(format!("{address}: no answer in {:?}", waits.each)),
-            }
-        }
-        Err(Broken::unsent(Phase::Connect, last.unwrap_or_else(|| format!("{host} has no address"))))
-    };
+/// Connects to one of the addresses of `host`: the one that was connected to before, else whichever answers first.
+pub(super) async fn connect(host: &str, port: u16, waits: Waits, winner: &Winner) -> Result<Tcp, Broken> {
+    let mut addresses = look_up(host, port, waits.dns).await?;
+    race::order(&mut addresses, winner.get());
+    if addresses.is_empty() {
+        return Err(Broken::unsent(Phase::Connect, format_args!("{host} has no address")));
+    }
     let late = || {
         Broken::unsent(Phase::Connect, format_args!("no address of {host} answered in {:?}", waits.connect))
     };
-    timeout(waits.connect, trying).await.unwrap_or_else(|_| Err(late()))
+    let racing = race::run(addresses, waits.each);
+    let (address, stream) = timeout(waits.connect, racing).await.unwrap_or_else(|_| Err(late()))?;
+    winner.set(address.ip());
+    set_options(&stream);
+    Ok(Tcp(stream))
 }
 
 async fn look_up(host: &str, port: u16, wait: Duration) -> Result<Vec<SocketAddr>, Broken> {
@@ -79,7 +68,7 @@ async fn look_up(host: &str, port: u16, wait: Duration) -> Result<Vec<SocketAddr
 }
 
 /// Whether it says something about this machine, and nothing about the other: that has done nothing to be charged for.
-fn is_of_this_machine(error: &io::Error) -> bool {
+pub(super) fn is_of_this_machine(error: &io::Error) -> bool {
     use rustix::io::Errno;
     const OURS: [Errno; 4] = [Errno::MFILE, Errno::NFILE, Errno::NOBUFS, Errno::NOMEM];
     Errno::from_io_error(error).is_some_and(|errno| OURS.contains(&errno))
@@ -99,7 +88,7 @@ fn says_no_such_host(words: &str) -> bool {
 
 /// TCP lets a socket connect to itself, if it happens to be given the very port that it wants to reach. It would hear its
 /// own words, and keep the server that is about to start from its port.
-fn is_itself(stream: &TcpStream) -> bool {
+pub(super) fn is_itself(stream: &TcpStream) -> bool {
     matches!((stream.local_addr(), stream.peer_addr()), (Ok(ours), Ok(theirs)) if ours == theirs)
 }
 
@@ -202,14 +191,15 @@ mod tests {
     use socket2::SockRef;
     use tokio::net::TcpListener;
 
-    use super::{Quiet as _, Waits, connect, says_no_such_host};
+    use super::{Quiet as _, Waits, Winner, connect, says_no_such_host};
 
     #[tokio::test]
     async fn a_dead_peer_is_found_below_mcp() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
-        let tcp =
-            connect("127.0.0.1", port, Waits::default()).await.unwrap_or_else(|broken| panic!("{broken}"));
+        let tcp = connect("127.0.0.1", port, Waits::default(), &Winner::default())
+            .await
+            .unwrap_or_else(|broken| panic!("{broken}"));
         let socket = SockRef::from(&tcp.0);
         assert!(socket.keepalive().unwrap() && tcp.0.nodelay().unwrap());
         #[cfg(all(target_os = "linux", not(linetender_portable)))]
@@ -220,8 +210,9 @@ mod tests {
     async fn a_connection_is_quiet_until_something_comes_or_it_ends() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
-        let tcp =
-            connect("127.0.0.1", port, Waits::default()).await.unwrap_or_else(|broken| panic!("{broken}"));
+        let tcp = connect("127.0.0.1", port, Waits::default(), &Winner::default())
+            .await
+            .unwrap_or_else(|broken| panic!("{broken}"));
         let (peer, _) = listener.accept().await.unwrap();
         assert!(tcp.is_quiet());
         drop(peer);

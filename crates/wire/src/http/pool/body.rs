@@ -106,6 +106,20 @@ impl Body {
         head.freeze()
     }
 
+    /// All of it if it looks like JSON, else its beginning: an answer may come under any content type.
+    ///
+    /// # Errors
+    /// If it looks like JSON, and is longer than `limit` or breaks off.
+    pub async fn all_if_json(&mut self, most: usize, limit: usize) -> Result<Bytes, Broken> {
+        let head = self.head(most).await;
+        let looks = matches!(head.trim_ascii_start().first(), Some(b'{' | b'['));
+        if !looks || head.len() < most {
+            return Ok(head);
+        }
+        let rest = self.all(limit.saturating_sub(head.len())).await?;
+        Ok([head, rest].concat().into())
+    }
+
     /// Nobody wants the rest. If it is as short as it should be the connection is kept; else it is closed.
     pub async fn forget(mut self) {
         if self.home.is_none() {

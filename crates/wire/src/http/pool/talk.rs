@@ -51,7 +51,9 @@ pub(super) enum Lease {
     Many { _shared: Arc<Http2> },
 }
 
-type Exchanged = (http::Response<Incoming>, Lease);
+/// The head of a response, what it holds on to, and how long after the request's last byte it came. A shared connection
+/// cannot tell when that byte was written: there the time counts from before the first.
+type Exchanged = (http::Response<Incoming>, Lease, Duration);
 
 impl Http1 {
     pub(super) async fn new(connected: Connected, target: Target) -> Result<Self, Broken> {
@@ -75,7 +77,8 @@ impl Http1 {
         match self.sender.try_send_request(message).await {
             Ok(response) => {
                 let written = self.written.bytes() - before;
-                Ok((response, Lease::One { connection: self, written }))
+                let took = self.written.since_last();
+                Ok((response, Lease::One { connection: self, written }, took))
             }
             Err(error) => {
                 // A reader's error may come before the writer's last try: only when its task is over does the count stand.
@@ -126,8 +129,9 @@ impl Line {
             Self::One(connection) => connection.send(to, request).await,
             Self::Many(shared) => {
                 let mut sender = shared.sender.clone();
+                let began = tokio::time::Instant::now();
                 match sender.try_send_request(message(to, request, None)).await {
-                    Ok(response) => Ok((response, Lease::Many { _shared: shared })),
+                    Ok(response) => Ok((response, Lease::Many { _shared: shared }, began.elapsed())),
                     Err(error) => {
                         let (broken, spent) = refused(error);
                         if spent || shared.is_closed() {
@@ -192,7 +196,15 @@ mod tests {
     async fn a_connection_that_died_unseen_took_no_byte() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let to = Endpoint::new(&format!("http://{}/mcp", listener.local_addr().unwrap())).unwrap();
-        let connected = connect::connect(&to, &Surroundings::bare(), Waits::default(), false).await.unwrap();
+        let connected = connect::connect(
+            &to,
+            &Surroundings::bare(),
+            Waits::default(),
+            false,
+            &connect::Winner::default(),
+        )
+        .await
+        .unwrap();
         let Speaks::Http1 { target } = &connected.speaks else { panic!("not HTTP/1.1") };
         let target = target.clone();
         let connection = Http1::new(connected, target).await.unwrap();

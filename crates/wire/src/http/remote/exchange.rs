@@ -6,17 +6,16 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderMap, Method};
-use linetender_core::{Evidence, Proof};
-use tokio::time::Instant;
+use linetender_core::Evidence;
 
-use super::shared::{Known, Session, Shared, Spoken};
-use super::stream;
-use crate::frame::{self, Frame, Members, Message, Outcome};
+use super::shared::{Shared, Spoken};
+use super::{session, stream};
+use crate::frame::{Frame, Members, Message, Outcome};
 use crate::handshake::{Era, VERSION_IN_META};
 use crate::http::headers::{self, Ask};
 use crate::http::pool::Begun;
 use crate::http::verdict::{self, Asked, Call, Exchange, HEAD_SHOWN, Line, Verdict};
-use crate::http::{Broken, Request, Response};
+use crate::http::{Broken, Endpoint, Phase, Request, Response};
 use crate::lines::Item;
 use crate::seam::{Event, Loss, Ticket};
 use crate::seen::Seen;
@@ -24,19 +23,29 @@ use crate::seen::Seen;
 /// How much of a body that is no JSON is read, so that it can be shown.
 const GLANCE: usize = 4 * HEAD_SHOWN;
 
-/// How long a session that is presumed to be gone may take to prove that it is not.
-const PROOF: Duration = Duration::from_secs(5);
+/// What came back on an exchange.
+pub(super) struct Replied {
+    pub(super) verdict: Verdict,
+    /// What follows, if events do.
+    pub(super) response: Option<Response>,
+    /// How long after the request's last byte it came.
+    pub(super) took: Duration,
+    /// Where it was answered, if redirects were followed to there.
+    pub(super) moved: Option<Endpoint>,
+}
 
 /// Posts a frame, and sees to it that whoever waits for it is told something.
 pub(super) async fn run(shared: Arc<Shared>, frame: Frame, id: Option<u64>, ticket: Option<Arc<dyn Ticket>>) {
     let spoken = speaks(&shared, &frame);
     let asked = asked(&frame, id);
     let broken = match post(&shared, &frame, &spoken, asked, ticket).await {
-        Ok((verdict, response)) => {
-            return judged(&shared, &frame, &spoken, asked, verdict, response).await;
-        }
+        Ok(replied) => return judged(&shared, &frame, &spoken, asked, replied).await,
         Err(broken) => broken,
     };
+    // A caller that went away waits for nothing, and that says nothing about the server.
+    if broken.phase == Phase::Withdrawn {
+        return;
+    }
     if let Some(id) = asked.id() {
         broke(&shared, id, &broken);
     }
@@ -97,14 +106,14 @@ const fn is_handshake(asked: Asked) -> bool {
     matches!(asked, Asked::Initialize { .. } | Asked::Discover { .. })
 }
 
-/// Sends it, and judges what comes back. The response comes along if events follow.
-async fn post(
+/// Sends it, and judges what comes back.
+pub(super) async fn post(
     shared: &Shared,
     frame: &Frame,
     spoken: &Spoken,
     asked: Asked,
     ticket: Option<Arc<dyn Ticket>>,
-) -> Result<(Verdict, Option<Response>), Broken> {
+) -> Result<Replied, Broken> {
     let (method, params) = match frame.message() {
         Message::Request { method, params, .. } | Message::Notification { method, params } => {
             (method, params)
@@ -135,15 +144,16 @@ pub(super) async fn read(
     spoken: &Spoken,
     asked: Asked,
     mut response: Response,
-) -> Result<(Verdict, Option<Response>), Broken> {
-    shared.heard().await;
+) -> Result<Replied, Broken> {
+    shared.begun().await;
+    shared.keep_cookies(spoken.era, &response.headers);
     let follows = response.is_event_stream() && response.status.is_success();
     let body = if follows {
         Bytes::new()
     } else if is_json(&response.headers) {
         response.body.all(shared.limits.length).await?
     } else {
-        response.body.head(GLANCE).await
+        response.body.all_if_json(GLANCE, shared.limits.length).await?
     };
     let verdict = verdict::judge(&Exchange {
         era: spoken.era,
@@ -154,32 +164,29 @@ pub(super) async fn read(
         body: &body,
         limits: shared.limits,
     });
-    Ok((verdict, follows.then_some(response)))
+    // Whatever stands before a server that hangs may answer for it: only what reads as MCP is a sign of life. Of a stream,
+    // its events are.
+    if matches!(verdict.call, Call::Answer(_) | Call::Lost { said: Some(_), .. }) {
+        shared.listener.heard();
+    }
+    let (took, moved) = (response.took, response.moved.take());
+    let verdict = if moved.is_some() { verdict.after_redirect() } else { verdict };
+    Ok(Replied { verdict, response: follows.then_some(response), took, moved })
 }
 
-async fn judged(
-    shared: &Arc<Shared>,
-    frame: &Frame,
-    spoken: &Spoken,
-    asked: Asked,
-    verdict: Verdict,
-    response: Option<Response>,
-) {
-    let Verdict { mut call, mut line, session } = verdict;
-    if let Line::SessionGone { proven: false, ping_proves_call } = line {
-        let found = look_for(shared, spoken).await;
-        if ping_proves_call {
-            call = refused_with(found, call);
-        }
-        line = match found {
-            Session::Refused | Session::Gone => Line::SessionGone { proven: true, ping_proves_call },
-            Session::Lives => Line::Fine,
-            Session::Silent => Line::Trouble { seen: Box::new(Seen::Unusable { words: unclear(&call) }) },
-        };
-    } else if let Line::SessionGone { proven: true, .. } = line {
-        *shared.session.lock().await = Known::Found(Session::Gone, Instant::now());
+async fn judged(shared: &Arc<Shared>, frame: &Frame, spoken: &Spoken, asked: Asked, replied: Replied) {
+    let Replied { verdict: Verdict { mut call, mut line, session }, response, took, moved } = replied;
+    if let Line::SessionDoubted { refusal } = &line {
+        let found = session::look_for(shared, spoken).await;
+        (call, line) = session::decide(&found, refusal.as_deref(), took, shared.refusal_within, call);
     }
     shared.granted(session);
+    if !is_handshake(asked) && matches!((&call, &line), (Call::Answer(_) | Call::Stream, Line::Fine)) {
+        shared.served();
+    }
+    if let (true, Some(moved), Call::Answer(_) | Call::Stream) = (is_handshake(asked), moved, &call) {
+        shared.pool.stay_at(moved);
+    }
     match (call, asked.id()) {
         (Call::Answer(answer), Some(_)) => {
             greeted(shared, frame, &answer);
@@ -191,67 +198,43 @@ async fn judged(
             }
         }
         (Call::Unusable(words), Some(id)) => {
-            let seen = line.seen().unwrap_or(Seen::Unusable { words });
+            let seen = seen(shared, &line).unwrap_or(Seen::Unusable { words });
             lose(shared, id, Evidence::Nothing, seen, &line, None);
         }
         (Call::Lost { evidence, words, said }, Some(id)) => {
-            let seen = line.seen().unwrap_or(Seen::Unusable { words });
+            let seen = seen(shared, &line).unwrap_or(Seen::Unusable { words });
             lose(shared, id, evidence, seen, &line, said);
         }
         (Call::Accepted, _) | (_, None) => {}
     }
     if !is_handshake(asked)
-        && let Some(event) = event(&line)
+        && let Some(event) = event(shared, &line)
     {
         shared.tell(event).await;
     }
 }
 
-/// What the generation learns from a response that was not to a handshake.
-fn event(line: &Line) -> Option<Event> {
-    let seen = line.seen()?;
+/// What was seen of a line.
+fn seen(shared: &Shared, line: &Line) -> Option<Seen> {
     match line {
-        Line::SessionGone { .. } | Line::WantsAuth { .. } | Line::OtherEra | Line::OtherVersion { .. } => {
-            Some(Event::Lost(seen))
-        }
+        Line::SessionGone => Some(shared.session_lost()),
+        other => other.seen(),
+    }
+}
+
+/// What the generation learns from a response that was not to a handshake.
+fn event(shared: &Shared, line: &Line) -> Option<Event> {
+    let seen = seen(shared, line)?;
+    match line {
+        Line::SessionDoubted { .. }
+        | Line::SessionGone
+        | Line::WantsAuth { .. }
+        | Line::OtherEra
+        | Line::OtherVersion { .. } => Some(Event::Lost(seen)),
         Line::Trouble { .. } | Line::NotMcp { .. } => Some(Event::Trouble(seen)),
         // Coming back later is what the call does.
         Line::Throttled { .. } | Line::HeaderMismatch | Line::Fine => None,
     }
-}
-
-/// A call that was refused without its id, by what a ping found out about its session.
-fn refused_with(found: Session, call: Call) -> Call {
-    let evidence = match found {
-        Session::Lives => return call,
-        Session::Refused => Evidence::Shown(Proof::SessionRefused),
-        // Whether it was the call that was refused, or its session, or something on the way: nobody can say.
-        Session::Gone | Session::Silent => Evidence::Nothing,
-    };
-    match call {
-        Call::Lost { words, said, .. } => Call::Lost { evidence, words, said },
-        Call::Answer(said) => {
-            let error = match said.message() {
-                Message::Response { outcome: Some((_, error)), .. } => error,
-                _ => "",
-            };
-            let words = words_of(&format!("HTTP 400, without saying to what: {error}"));
-            Call::Lost { evidence, words, said: Some(said) }
-        }
-        other => other,
-    }
-}
-
-/// What came, and that a ping did not make it any clearer.
-fn unclear(call: &Call) -> crate::Redacted {
-    match call {
-        Call::Lost { words, .. } => words_of(&format!("{words}; a ping then told nothing")),
-        _ => words_of("the session was refused; a ping then told nothing"),
-    }
-}
-
-fn words_of(words: &str) -> crate::Redacted {
-    crate::Redacted::head(words, HEAD_SHOWN)
 }
 
 fn lose(shared: &Shared, id: u64, evidence: Evidence, seen: Seen, line: &Line, said: Option<Frame>) {
@@ -263,34 +246,6 @@ fn lose(shared: &Shared, id: u64, evidence: Evidence, seen: Seen, line: &Line, s
 pub(super) fn broke(shared: &Shared, id: u64, broken: &Broken) {
     let loss = Loss { evidence: broken.evidence(), seen: Arc::new(broken.seen()), after: None, said: None };
     shared.listener.lost(id, loss);
-}
-
-/// A ping on the same session tells whether it is the session that was refused. One asks, and all who were waiting
-/// meanwhile go by its answer.
-pub(super) async fn look_for(shared: &Shared, spoken: &Spoken) -> Session {
-    let now = Instant::now();
-    let mut known = shared.session.lock().await;
-    if let Some(found) = known.at(now) {
-        return found;
-    }
-    let found = tokio::time::timeout(PROOF, ping(shared, spoken)).await.unwrap_or(Session::Silent);
-    *known = Known::Found(found, Instant::now());
-    found
-}
-
-async fn ping(shared: &Shared, spoken: &Spoken) -> Session {
-    let id = shared.next_ping();
-    let frame = frame::request(id, "ping", None);
-    let Ok((verdict, _)) = post(shared, &frame, spoken, Asked::Ping { id }, None).await else {
-        return Session::Silent;
-    };
-    match (verdict.line, verdict.call) {
-        (Line::SessionGone { ping_proves_call: true, .. }, _) => Session::Refused,
-        (Line::SessionGone { .. }, _) => Session::Gone,
-        (Line::Fine, Call::Answer(_) | Call::Stream) => Session::Lives,
-        // A proxy's word, a full house, a challenge: not the session's.
-        _ => Session::Silent,
-    }
 }
 
 /// What a legacy handshake agreed on is sent with every request from now on.

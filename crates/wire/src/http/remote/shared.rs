@@ -3,16 +3,18 @@
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use http::HeaderMap;
 use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
-use tokio::time::Instant;
 
+use super::session::Known;
 use super::{Approach, exchange};
 use crate::frame::{self, Limits, Message};
 use crate::handshake::Era;
 use crate::http::Pool;
+use crate::http::cookies::Jar;
 use crate::http::headers::{ParamHeaders, SessionId};
 use crate::seam::{Carrier, Event, Exchange, Listener, Outgoing, Work};
 use crate::seen::Seen;
@@ -28,58 +30,23 @@ pub(super) struct Spoken {
     pub(super) session: Option<SessionId>,
 }
 
-/// What is known of a session that somebody was refused by.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) enum Known {
-    /// Nobody has asked.
-    #[default]
-    Nothing,
-    /// What a ping found, and when it was over.
-    Found(Session, Instant),
-}
-
-/// What a ping says of a session.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) enum Session {
-    /// It was refused as an id-less 400: whoever was refused in the same way was not served either.
-    Refused,
-    /// It is gone, or has to be presumed so. That says nothing of any call.
-    Gone,
-    /// It was answered.
-    Lives,
-    /// Nothing that could be told from trouble on the way.
-    Silent,
-}
-
-impl Session {
-    /// A session that is over does not come back.
-    const fn is_over(self) -> bool {
-        matches!(self, Self::Refused | Self::Gone)
-    }
-}
-
-impl Known {
-    /// What is known, for somebody who asks at `now`: what lived may have died since.
-    pub(super) fn at(self, now: Instant) -> Option<Session> {
-        match self {
-            Self::Found(session, over) if session.is_over() || over >= now => Some(session),
-            Self::Found(..) | Self::Nothing => None,
-        }
-    }
-}
-
 pub(super) struct Shared {
     pub(super) pool: Pool,
     pub(super) limits: Limits,
     pub(super) listener: Arc<dyn Listener>,
     pub(super) seed: u64,
+    /// The longest that a refusal may take and still show that its call was not executed; `None` if none is believed.
+    pub(super) refusal_within: Option<Duration>,
     fixed: HeaderMap,
     events: mpsc::Sender<Event>,
     spoken: Mutex<Spoken>,
+    cookies: Mutex<Jar>,
     mirrors: Mutex<Arc<HashMap<String, ParamHeaders>>>,
     /// Exchanges under way, by the id that they answer.
     running: Mutex<HashMap<u64, AbortHandle>>,
     first: AtomicBool,
+    /// Whether the session has answered anything but its handshake.
+    served: AtomicBool,
     /// Whether the handshake is done with: until then everything waits its turn.
     greeted: AtomicBool,
     /// Where exchanges go whose calls are over.
@@ -102,12 +69,15 @@ impl Shared {
             limits: Limits { length: sizes.message as usize, depth: sizes.depth.into() },
             listener,
             seed: approach.seed,
+            refusal_within: approach.refusal_within,
             fixed: approach.headers,
             events,
             spoken: Mutex::new(Spoken { era: Era::Legacy, version: None, session: None }),
+            cookies: Mutex::default(),
             mirrors: Mutex::default(),
             running: Mutex::default(),
             first: AtomicBool::new(true),
+            served: AtomicBool::new(false),
             greeted: AtomicBool::new(false),
             rest,
             pings: AtomicU64::new(PINGS),
@@ -124,9 +94,24 @@ impl Shared {
         self.tell(Event::Lost(seen)).await;
     }
 
+    /// The session has answered something.
+    pub(super) fn served(&self) {
+        self.served.store(true, Ordering::Relaxed);
+    }
+
+    /// What to say of a session that is gone (H26).
+    pub(super) fn session_lost(&self) -> Seen {
+        if self.served.load(Ordering::Relaxed) { Seen::SessionLost } else { Seen::SessionNeverKnown }
+    }
+
     /// Something came from the server.
     pub(super) async fn heard(&self) {
         self.listener.heard();
+        self.begun().await;
+    }
+
+    /// Something came from where the server should be: a dial has got that far.
+    pub(super) async fn begun(&self) {
         if self.first.swap(false, Ordering::Relaxed) {
             self.tell(Event::FirstByte).await;
         }
@@ -184,12 +169,22 @@ impl Shared {
 
     /// Our own headers and what every request carries. Nobody's configuration can take ours away.
     pub(super) fn with_fixed(&self, ours: HeaderMap) -> HeaderMap {
-        if self.fixed.is_empty() {
-            return ours;
-        }
-        let mut all = self.fixed.clone();
-        all.extend(ours);
+        let mut all = if self.fixed.is_empty() {
+            ours
+        } else {
+            let mut all = self.fixed.clone();
+            all.extend(ours);
+            all
+        };
+        lock(&self.cookies).put(&mut all);
         all
+    }
+
+    /// What a response sets for the rest of a legacy session. A modern request stands by itself.
+    pub(super) fn keep_cookies(&self, era: Era, headers: &HeaderMap) {
+        if era == Era::Legacy {
+            lock(&self.cookies).take(headers, self.pool.endpoint().is_secure());
+        }
     }
 }
 

@@ -10,8 +10,9 @@ use linetender_core::{Evidence, Span};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
-use super::exchange;
-use super::shared::{Session, Shared, Spoken};
+use super::exchange::{self, Replied};
+use super::session::{self, Session};
+use super::shared::{Shared, Spoken};
 use crate::frame::{self, Frame, Message};
 use crate::handshake::Era;
 use crate::http::headers;
@@ -70,7 +71,7 @@ pub(super) async fn answers(
             Ok((Call::Stream, _, Some(response))) => {
                 ended = read(shared, Some((asked, id)), response.body, &mut place).await;
             }
-            Ok((_, Line::SessionGone { .. }, _)) => break,
+            Ok((_, Line::SessionDoubted { .. }, _)) => break,
             Ok(_) => {}
             Err(broken) => ended = Ended::Broken(broken),
         }
@@ -79,7 +80,7 @@ pub(super) async fn answers(
         Ended::Answered => return,
         Ended::Broken(broken) => {
             // Whatever broke on a later try, the request itself had been written.
-            exchange::broke(shared, id, &Broken { proof: None, ..broken.clone() });
+            exchange::broke(shared, id, &broken.clone().without_proof());
             if !exchange::is_stream(asked) {
                 shared.tell(Event::Trouble(broken.seen())).await;
             }
@@ -146,16 +147,21 @@ fn hear(shared: &Shared, waits: Option<(&Frame, u64)>, data: &Bytes) -> bool {
     };
     let mut answered = false;
     for frame in frames {
-        let Some((asked, id)) = waits else {
-            shared.listener.hear(Item::Frame(frame));
-            continue;
+        let frame = match waits {
+            Some((asked, id)) => {
+                let frame = paired(frame, id, shared);
+                if frame.response_number() == Some(id) {
+                    exchange::greeted(shared, asked, &frame);
+                    answered = true;
+                }
+                frame
+            }
+            None => frame,
         };
-        let frame = paired(frame, id, shared);
-        if frame.response_number() == Some(id) {
-            exchange::greeted(shared, asked, &frame);
-            answered = true;
-        }
-        shared.listener.hear(Item::Frame(frame));
+        // Each request has an exchange of its own: what names none, elsewhere, is about no call (H21).
+        let stray = matches!(frame.message(), Message::Response { id: None, .. });
+        let item = if stray { Item::Noise(frame.text().clone()) } else { Item::Frame(frame) };
+        shared.listener.hear(item);
     }
     answered
 }
@@ -178,13 +184,13 @@ async fn open(
     let ours = headers::stream_headers(spoken.version.as_deref(), spoken.session.as_ref(), last_id);
     let request = exchange::request(shared, Method::GET, ours, Bytes::new(), None);
     let response = shared.pool.send(&request).await?;
-    let (verdict, response) = exchange::read(shared, spoken, Asked::Stream, response).await?;
+    let Replied { verdict, response, .. } = exchange::read(shared, spoken, Asked::Stream, response).await?;
     Ok((verdict.call, verdict.line, response))
 }
 
 /// The server's own stream (legacy): opened again and again, with waits of its own, until the server has none or the
 /// session is gone. It never touches the line's budget. `opened` is told when the server first said anything about it.
-pub(super) async fn own(shared: Arc<Shared>, opened: oneshot::Sender<()>) -> Option<u64> {
+pub(super) async fn own(shared: Arc<Shared>, opened: oneshot::Sender<()>) {
     let mut reopen = Reopen::new(shared.seed);
     let mut place = Place::default();
     let mut first = true;
@@ -214,19 +220,19 @@ pub(super) async fn own(shared: Arc<Shared>, opened: oneshot::Sender<()>) -> Opt
                 }
                 read(&shared, None, response.body, &mut place).await;
             }
-            Ok((_, Line::SessionGone { .. }, _)) => {
-                match exchange::look_for(&shared, &spoken).await {
-                    Session::Refused | Session::Gone => {
-                        shared.lost(Seen::SessionLost).await;
-                        return None;
+            Ok((_, Line::SessionDoubted { .. }, _)) => {
+                match session::look_for(&shared, &spoken).await {
+                    Session::Refused { .. } | Session::Gone => {
+                        shared.lost(shared.session_lost()).await;
+                        return;
                     }
                     // It has the session, and no such stream.
-                    Session::Lives => return None,
+                    Session::Lives => return,
                     // Nobody knows: it is asked again, in its own time.
                     Session::Silent => {}
                 }
             }
-            Ok((Call::Lost { evidence: Evidence::Shown(_), .. }, _, _)) => return None,
+            Ok((Call::Lost { evidence: Evidence::Shown(_), .. }, _, _)) => return,
             Ok(_) | Err(_) => {}
         }
         let wait = reopen.wait(began.elapsed(), place.retry);

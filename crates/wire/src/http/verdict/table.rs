@@ -4,7 +4,7 @@ use http::header::{HeaderMap, WWW_AUTHENTICATE};
 use linetender_core::{Evidence, Proof};
 
 use super::said::{self, Said};
-use super::{Asked, CHALLENGE_LIMIT, Call, Exchange, Line, Verdict, retry};
+use super::{Asked, CHALLENGE_LIMIT, Call, Exchange, Line, Refusal, Verdict, retry};
 use crate::handshake::Era;
 use crate::http::headers::{SESSION_ID, SessionId};
 use crate::redact::Redacted;
@@ -15,21 +15,43 @@ const HEADER_MISMATCH: i64 = -32020;
 const MISSING_CAPABILITY: i64 = -32021;
 const UNSUPPORTED_VERSION: i64 = -32022;
 const METHOD_NOT_FOUND: i64 = -32601;
+/// "Session not found". The C# SDK says it under the request's own id.
+const SESSION_NOT_FOUND: i64 = -32001;
 
 /// What servers in the field say when they mean that they do not know a session.
 const SESSION_CODES: [i64; 4] = [-32600, 32600, -32001, -32015];
 
 const FINE: Line = Line::Fine;
-const PRESUMED: Line = Line::SessionGone { proven: false, ping_proves_call: false };
+const DOUBTED: Line = Line::SessionDoubted { refusal: None };
 
 pub(super) fn judge(exchange: &Exchange<'_>) -> Verdict {
     let said = Said::read(exchange);
     let (call, line) = match exchange.asked {
         Asked::Stream => stream(exchange, &said),
         Asked::Delete => delete(exchange, &said),
-        _ => post(exchange, &said),
+        _ => answered_first(exchange, &said),
     };
     Verdict { call, line, session: session(exchange) }
+}
+
+/// A result under our id is the answer, whatever its status. So is an error, except for refusals that are sent before
+/// anything runs: -32020 to -32022 with 400, a challenge with 401. (404 with "session not found" is an answer too, until
+/// a ping confirms it.)
+fn answered_first(exchange: &Exchange<'_>, said: &Said) -> (Call, Line) {
+    let (call, line) = post(exchange, said);
+    match said {
+        Said::Ours(answer) if answer.error.is_none() => (Call::Answer(answer.frame.clone()), FINE),
+        Said::Ours(answer) if !refuses(exchange, said) => (Call::Answer(answer.frame.clone()), line),
+        _ => (call, line),
+    }
+}
+
+fn refuses(exchange: &Exchange<'_>, said: &Said) -> bool {
+    match exchange.status {
+        400 => matches!(said.code(), Some(HEADER_MISMATCH | MISSING_CAPABILITY | UNSUPPORTED_VERSION)),
+        401 => exchange.asked.is_handshake() || challenge(exchange.headers).is_some(),
+        _ => false,
+    }
 }
 
 fn post(exchange: &Exchange<'_>, said: &Said) -> (Call, Line) {
@@ -57,8 +79,8 @@ fn post(exchange: &Exchange<'_>, said: &Said) -> (Call, Line) {
                 (Call::Answer(answer.frame.clone()), FINE)
             }
             // About this request, or about all: a server that became a modern one finds fault with every request.
-            Said::Ours(answer) => (Call::Answer(answer.frame.clone()), PRESUMED),
-            _ => (ended(exchange, said), Line::SessionGone { proven: false, ping_proves_call: true }),
+            Said::Ours(answer) => (Call::Answer(answer.frame.clone()), DOUBTED),
+            _ => (nothing(), doubted(exchange, said)),
         },
         // A modern server answers by the id it was asked with. One that does not may be a legacy one by now.
         400 if exchange.era == Era::Modern && matches!(said, Said::Paired(_)) => match exchange.asked {
@@ -69,15 +91,19 @@ fn post(exchange: &Exchange<'_>, said: &Said) -> (Call, Line) {
         404 if said.code() == Some(METHOD_NOT_FOUND) && answers_a_method(exchange, said) => {
             (ended(exchange, said), probed(exchange).unwrap_or(FINE))
         }
-        404 if legacy_session => {
-            (shown(Proof::SessionRefused), Line::SessionGone { proven: true, ping_proves_call: false })
-        }
+        404 if legacy_session => match said {
+            Said::Ours(_) if said.code() == Some(SESSION_NOT_FOUND) => {
+                (ended(exchange, said), doubted(exchange, said))
+            }
+            Said::Ours(_) => (ended(exchange, said), DOUBTED),
+            _ => (nothing(), doubted(exchange, said)),
+        },
         405 => (shown(Proof::MethodNotAllowed), absent(exchange, said)),
         400 | 404 | 406 | 410 | 415 | 422 => (ended(exchange, said), absent(exchange, said)),
         413 => (shown(Proof::TooLarge), FINE),
         429 => (shown(Proof::Throttled), throttled(exchange)),
         503 if retry::after(exchange.headers).is_some() => (answered(said, nothing), throttled(exchange)),
-        503 if legacy_session => (answered(said, nothing), PRESUMED),
+        503 if legacy_session => (answered(said, nothing), DOUBTED),
         500..=599 => (answered(said, nothing), trouble(exchange, said)),
         402 | 407..=499 => (ended(exchange, said), trouble(exchange, said)),
         _ => (nothing(), trouble(exchange, said)),
@@ -99,7 +125,7 @@ fn success(exchange: &Exchange<'_>, said: &Said) -> (Call, Line) {
             let presumed = exchange.era == Era::Legacy && exchange.session && is_session_code(said);
             let version = said.code() == Some(UNSUPPORTED_VERSION) && exchange.era == Era::Modern;
             let line = if presumed {
-                PRESUMED
+                DOUBTED
             } else if version {
                 Line::OtherVersion { supported: said.supported() }
             } else {
@@ -126,7 +152,7 @@ fn stream(exchange: &Exchange<'_>, said: &Said) -> (Call, Line) {
         200..=299 => (Call::Unusable(Redacted::head("no events", super::HEAD_SHOWN)), FINE),
         401 | 403 => unauthorized(exchange, said, gone),
         // A server without a GET route says 404 too, so that alone is no proof.
-        400 | 404 if gone => (lost(exchange, said, Evidence::Nothing), PRESUMED),
+        400 | 404 if gone => (lost(exchange, said, Evidence::Nothing), DOUBTED),
         405 => (lost(exchange, said, Evidence::Shown(Proof::MethodNotAllowed)), FINE),
         429 | 503 => (lost(exchange, said, Evidence::Nothing), throttled(exchange)),
         500..=599 => (lost(exchange, said, Evidence::Nothing), trouble(exchange, said)),
@@ -149,7 +175,7 @@ fn unauthorized(exchange: &Exchange<'_>, said: &Said, legacy_session: bool) -> (
             (lost(exchange, said, Evidence::Shown(Proof::Challenged)), Line::WantsAuth { challenge })
         }
         (_, Some(challenge)) => (lost(exchange, said, Evidence::Nothing), Line::WantsAuth { challenge }),
-        (401, None) if legacy_session => (ended(exchange, said), PRESUMED),
+        (401, None) if legacy_session => (ended(exchange, said), DOUBTED),
         (401, None) => {
             // An error in the body is no answer to a handshake: OAuth's errors look like JSON-RPC's from afar.
             let call = if exchange.asked.is_handshake() {
@@ -240,6 +266,13 @@ fn other_era_by_code(said: &Said) -> Option<Line> {
 /// us by our id.
 fn answers_a_method(exchange: &Exchange<'_>, said: &Said) -> bool {
     exchange.era == Era::Modern || !exchange.session || matches!(said, Said::Ours(_))
+}
+
+/// A refusal of a request on a legacy session: whether it was the session that was refused, a ping tells.
+fn doubted(exchange: &Exchange<'_>, said: &Said) -> Line {
+    let code = said.code();
+    let body = if code.is_some() { Redacted::default() } else { said::head(exchange) };
+    Line::SessionDoubted { refusal: Some(Box::new(Refusal { status: exchange.status, code, body })) }
 }
 
 fn is_session_code(said: &Said) -> bool {

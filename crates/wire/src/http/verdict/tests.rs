@@ -1,6 +1,7 @@
 //! A row per fault of the catalogue, and per line of what was measured in the field.
 
 mod beside_calls;
+mod under_our_id;
 
 use bytes::Bytes;
 use http::header::{HeaderMap, HeaderName, HeaderValue};
@@ -67,9 +68,9 @@ fn line(line: &Line) -> String {
     match line {
         Line::Fine => "fine".into(),
         Line::Trouble { .. } => "trouble".into(),
-        Line::SessionGone { proven: true, .. } => "gone".into(),
-        Line::SessionGone { ping_proves_call: true, .. } => "ping proves".into(),
-        Line::SessionGone { .. } => "ping".into(),
+        Line::SessionGone => "gone".into(),
+        Line::SessionDoubted { refusal: Some(_) } => "ping proves".into(),
+        Line::SessionDoubted { refusal: None } => "ping".into(),
         Line::Throttled { after, .. } => format!("later {:?}", after.map(|after| after.millis() / 1000)),
         Line::WantsAuth { challenge } if challenge.is_empty() => "auth".into(),
         Line::WantsAuth { .. } => "auth by challenge".into(),
@@ -184,12 +185,11 @@ fn what_is_no_answer_never_hangs_a_call() {
 }
 
 #[test]
-fn a_lost_session_is_proven_or_presumed() {
-    let idless = r#"answer {"code":-32000,"message":"No valid session ID"}"#;
+fn a_session_that_may_be_lost_is_pinged_and_proves_nothing_by_itself() {
     let unknown = r#"{"id":7,"error":{"code":-32600}}"#;
     let ours = r#"answer {"code":-32600}"#;
     check(&[
-        ("d, H08, H09: 404", Session, ASK, 404, &[], "", "not executed SessionRefused", "gone"),
+        ("d, H08, H09: 404", Session, ASK, 404, &[], "", "lost", "ping proves"),
         (
             "404 with a body",
             Session,
@@ -197,21 +197,12 @@ fn a_lost_session_is_proven_or_presumed() {
             404,
             &[JSON],
             r#"{"id":null,"error":{"code":-32001}}"#,
-            "not executed SessionRefused",
-            "gone",
+            "lost",
+            "ping proves",
         ),
-        ("404 html", Session, ASK, 404, &[HTML], PAGE, "not executed SessionRefused", "gone"),
-        ("404 to a ping", Session, PING, 404, &[], "", "not executed SessionRefused", "gone"),
-        (
-            "404 to a notification",
-            Session,
-            Asked::Notification,
-            404,
-            &[],
-            "",
-            "not executed SessionRefused",
-            "gone",
-        ),
+        ("404 html", Session, ASK, 404, &[HTML], PAGE, "lost", "ping proves"),
+        ("404 to a ping", Session, PING, 404, &[], "", "lost", "ping proves"),
+        ("404 to a notification", Session, Asked::Notification, 404, &[], "", "lost", "ping proves"),
         (
             "404 + -32601 under our id",
             Session,
@@ -222,7 +213,7 @@ fn a_lost_session_is_proven_or_presumed() {
             r#"answer {"code":-32601}"#,
             "fine",
         ),
-        ("c, d4: 400 without id", Session, ASK, 400, &[JSON], IDLESS, idless, "ping proves"),
+        ("c, d4: 400 without id", Session, ASK, 400, &[JSON], IDLESS, "lost", "ping proves"),
         ("400 text", Session, ASK, 400, &[], "Invalid session", "lost", "ping proves"),
         ("400 to a notification", Session, Asked::Notification, 400, &[JSON], IDLESS, "lost", "ping proves"),
         ("400 under our id", Session, ASK, 400, &[JSON], ERROR, r#"answer {"code":-32603}"#, "ping"),

@@ -1,0 +1,166 @@
+//! S26: a server that hangs while its callers give up and try again; and those that must not be taken for it.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use linetender::{CallErrorKind, Health, Policy, Settings, Span};
+use tokio::sync::Notify;
+
+use crate::kit::{Bad, bad_with};
+use crate::look::{eventually, in_time, kill, lives};
+
+/// How long a server may say nothing after it was given up, in these tests.
+const ABANDONED: Duration = Duration::from_millis(1200);
+
+fn quick(change: impl FnOnce(&mut Settings)) -> Policy {
+    let mut settings = Settings::default();
+    settings.probe.timeout = Span::from_millis(200);
+    settings.probe.keepalive = Span::from_millis(400);
+    settings.call.abandoned_after = Span::from_millis(1200);
+    change(&mut settings);
+    Policy::new(settings).unwrap()
+}
+
+/// A call whose caller goes away after so long.
+async fn gives_up(bad: &Bad, tool: &str, nonce: &str, after: Duration) -> bool {
+    let arguments = format!(r#"{{"nonce":"{nonce}","ms":60000}}"#);
+    tokio::time::timeout(after, bad.line.call_tool(tool, &arguments)).await.is_err()
+}
+
+#[tokio::test]
+async fn s26_a_stopped_server_is_replaced_however_often_its_callers_try_again() {
+    let bad = bad_with(&[], |server| server.policy(quick(|_| {})));
+    let pid = bad.up().await;
+    bad.works().await;
+    kill("-STOP", pid);
+    let (mut first, mut silent) = (None, false);
+    for number in 0.. {
+        if !gives_up(&bad, "write", &format!("n{number}"), Duration::from_millis(150)).await {
+            break;
+        }
+        first = first.or_else(|| Some(Instant::now()));
+        silent |= matches!(bad.line.status().health(), Some(Health::Silent { .. }));
+        assert!(first.unwrap().elapsed() < Duration::from_secs(20), "it lives on");
+    }
+    let took = first.unwrap().elapsed();
+    assert!(took >= ABANDONED && took < ABANDONED * 3, "{took:?}");
+    assert!(silent, "the status says so meanwhile");
+    assert!(!lives(pid));
+    let status = bad.back(1).await;
+    assert_eq!((status.generation, status.budget, status.health()), (2, 4000, None));
+    assert!(bad.book.runs().values().all(|runs| *runs == 1), "{:?}", bad.book.runs());
+    bad.works().await;
+    bad.leaves_nothing().await;
+}
+
+#[tokio::test]
+async fn s26_calls_past_their_deadline_count_while_others_wait() {
+    let bad =
+        bad_with(&[], |server| server.policy(quick(|settings| settings.call.limit = Span::from_millis(700))));
+    let pid = bad.up().await;
+    kill("-STOP", pid);
+    let start = Instant::now();
+    let mut said = String::new();
+    // Two callers, half a limit apart: somebody always waits.
+    let (one, other) = tokio::join!(
+        async {
+            let error = bad.call("write", r#"{"nonce":"a"}"#).await.unwrap_err();
+            said = error.to_string();
+            bad.call("write", r#"{"nonce":"c"}"#).await
+        },
+        async {
+            tokio::time::sleep(Duration::from_millis(350)).await;
+            let mut last = bad.call("write", r#"{"nonce":"b0"}"#).await;
+            for number in 1..20 {
+                if last.is_ok() {
+                    break;
+                }
+                last = bad.call("write", &format!(r#"{{"nonce":"b{number}"}}"#)).await;
+            }
+            last
+        }
+    );
+    drop(one);
+    other.unwrap();
+    assert!(start.elapsed() < Duration::from_secs(6), "{:?}", start.elapsed());
+    assert!(said.contains("silent since"), "{said}");
+    assert!(!lives(pid));
+    bad.leaves_nothing().await;
+}
+
+#[tokio::test]
+async fn s26_a_busy_server_is_not_touched_while_others_give_up_behind_its_call() {
+    let bad = bad_with(&["--single-threaded"], |server| server.policy(quick(|_| {})));
+    bad.up().await;
+    bad.works().await;
+    let done = Arc::new(Notify::new());
+    let line = bad.line.clone();
+    let told = Arc::clone(&done);
+    let long = tokio::spawn(async move {
+        let answer = line.call_tool("sleep", r#"{"nonce":"long","ms":4000}"#).await;
+        told.notify_one();
+        answer
+    });
+    eventually(|| bad.book.runs().contains_key("long").then_some(())).await;
+    let mut number = 0;
+    let give_up = async {
+        loop {
+            number += 1;
+            gives_up(&bad, "sleep", &format!("behind{number}"), Duration::from_millis(150)).await;
+        }
+    };
+    tokio::select! {
+        () = give_up => {}
+        () = done.notified() => {}
+    }
+    in_time(long).await.unwrap().unwrap();
+    assert!(number > 10);
+    let status = bad.line.status();
+    assert_eq!((status.generation, status.budget), (1, 5000));
+    // It goes on with what was cancelled; nobody waits for that.
+    in_time(bad.line.close()).await;
+}
+
+#[tokio::test]
+async fn s26_a_byte_from_the_server_clears_it() {
+    let bad = bad_with(&[], |server| server.policy(quick(|_| {})));
+    let pid = bad.up().await;
+    kill("-STOP", pid);
+    assert!(gives_up(&bad, "echo", "a", Duration::from_millis(100)).await);
+    bad.until("suspect").await;
+    kill("-CONT", pid);
+    bad.until("up").await;
+    bad.works().await;
+    assert_eq!((bad.line.status().generation, bad.line.status().budget), (1, 5000));
+    bad.leaves_nothing().await;
+}
+
+#[tokio::test]
+async fn s26b_a_server_that_answers_pings_and_no_call_is_left_alone_and_told_of() {
+    let bad = bad_with(&[], |server| {
+        server.policy(quick(|settings| settings.call.limit = Span::from_millis(1000)))
+    });
+    let pid = bad.up().await;
+    bad.works().await;
+    let start = Instant::now();
+    for number in 0.. {
+        assert!(gives_up(&bad, "hang", &format!("n{number}"), Duration::from_millis(100)).await);
+        if start.elapsed() > ABANDONED * 3 {
+            break;
+        }
+    }
+    let status = bad.line.status();
+    assert_eq!((status.generation, status.budget), (1, 5000));
+    let words = eventually(|| {
+        let health = bad.line.status().health();
+        matches!(health, Some(Health::NoCallAnswered { .. })).then(|| health.unwrap().advice(bad.line.pid()))
+    })
+    .await;
+    assert!(words.contains("answers pings; no call answered since"), "{words}");
+    assert!(words.ends_with(&format!("to restart it: kill -9 {pid}")), "{words}");
+    let error = bad.call("hang", r#"{"nonce":"late"}"#).await.unwrap_err();
+    assert_eq!(error.kind, CallErrorKind::TimedOut);
+    bad.works().await;
+    assert_eq!(bad.line.status().health(), None, "a call was answered");
+    bad.leaves_nothing().await;
+}

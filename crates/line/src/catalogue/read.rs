@@ -1,0 +1,201 @@
+//! Reading a server's lists: page by page, no more than so much, and compared with what was known before.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::sync::Arc;
+
+use linetender_wire::frame::{Frame, Message, Outcome};
+use linetender_wire::http::headers::ParamHeaders;
+use serde_json::value::RawValue;
+
+use super::item::Item;
+use super::{Catalogue, Change, Kind};
+use crate::dial::Link;
+use crate::entry::Reply;
+
+/// The most pages of one list that are read.
+const PAGES: usize = 200;
+
+/// The most entries of one list that are kept, and how many bytes they may have together. No model could be shown more.
+const ENTRIES: usize = 20_000;
+const BYTES: usize = 8 * 1024 * 1024;
+
+/// Work on more text than this is done where it holds up no other task.
+const LONG: usize = 64 * 1024;
+
+/// How many of the tools that are not offered are named in the log.
+const NAMED: usize = 8;
+
+/// What was read, and what the tender and others need to know of it: nobody has to look at it again.
+pub(crate) struct Reading {
+    pub(crate) catalogue: Catalogue,
+    /// How it differs from the one before; nothing, if there was none.
+    pub(crate) changes: Vec<(Kind, Change)>,
+    /// Which arguments of which tools a modern server wants to see in headers.
+    pub(crate) mirrored: HashMap<String, ParamHeaders>,
+}
+
+/// One list.
+#[derive(Default)]
+struct List {
+    items: Vec<Item>,
+    safe: Vec<String>,
+    bytes: usize,
+    cut: bool,
+}
+
+impl Reading {
+    /// Reads all lists that the server says it has. A list that fails keeps what it was, and says so; if it never was
+    /// anything, it stays unread: an empty list would be a lie, and the next one a change that never happened. `None` if
+    /// the generation is over.
+    pub(crate) async fn of(link: &Arc<Link>, meta: Option<String>, before: Arc<Catalogue>) -> Option<Self> {
+        let greeting = link.greeting.get();
+        let capabilities: serde_json::Value = greeting
+            .and_then(|greeting| serde_json::from_str(&greeting.result).ok())
+            .map(|result: serde_json::Value| result["capabilities"].clone())
+            .unwrap_or_default();
+        let mut read: BTreeMap<Kind, List> = BTreeMap::new();
+        let (mut unread, mut kept) = (BTreeSet::new(), BTreeSet::new());
+        for kind in Kind::ALL {
+            if capabilities.get(kind.capability()).is_none() {
+                continue;
+            }
+            if let Some(list) = read_list(link, kind, meta.as_deref()).await {
+                read.insert(kind, list);
+                continue;
+            }
+            if link.ledger.is_sealed() {
+                return None;
+            }
+            tracing::warn!(list = kind.member(), "a list could not be read; the last one is kept");
+            if before.lists.contains_key(&kind) {
+                kept.insert(kind)
+            } else {
+                unread.insert(kind)
+            };
+        }
+        let generation = link.generation.number();
+        let headers = link.reach.has_exchanges();
+        // MCP 2026-07-28, Streamable HTTP: a tool whose annotations break the rules is not to be offered.
+        let strict = headers && meta.is_some();
+        let long = read.values().map(|list| list.bytes).sum::<usize>() > LONG;
+        let whole = move || compared(generation, read, (unread, kept), &before, (headers, strict));
+        aside(long, whole).await
+    }
+}
+
+/// Runs this here, or on a thread for long work.
+async fn aside<T: Send + 'static>(long: bool, work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
+    if long { tokio::task::spawn_blocking(work).await.ok() } else { Some(work()) }
+}
+
+/// Puts together what was read, and compares it.
+fn compared(
+    generation: u64,
+    mut read: BTreeMap<Kind, List>,
+    (unread, kept): (BTreeSet<Kind>, BTreeSet<Kind>),
+    before: &Catalogue,
+    (headers, strict): (bool, bool),
+) -> Reading {
+    let mut mirrored = HashMap::new();
+    if let Some(tools) = read.get_mut(&Kind::Tools).filter(|_| headers) {
+        mirrored = mirror(tools, strict);
+    }
+    let cut: BTreeSet<Kind> = read.iter().filter(|(_, list)| list.cut).map(|(kind, _)| *kind).collect();
+    for kind in &cut {
+        tracing::warn!(
+            list = kind.member(),
+            entries = ENTRIES,
+            bytes = BYTES,
+            "a list is too long; the rest is not read"
+        );
+    }
+    // What is kept is shown, but it is not this generation's word: nothing is safe because of it.
+    let safe: HashSet<String> =
+        read.get_mut(&Kind::Tools).map(|tools| tools.safe.drain(..).collect()).unwrap_or_default();
+    let mut lists: BTreeMap<Kind, Arc<Vec<Item>>> = BTreeMap::new();
+    for (kind, list) in read {
+        let same = before.lists.get(&kind).filter(|old| ***old == list.items);
+        lists.insert(kind, same.cloned().unwrap_or_else(|| Arc::new(list.items)));
+    }
+    for kind in &kept {
+        lists.extend(before.lists.get(kind).map(|old| (*kind, Arc::clone(old))));
+    }
+    let catalogue =
+        Catalogue { generation, lists, safe: Arc::new(safe), unread, kept, cut, remembered: false };
+    let changes = if before.is_known() { catalogue.changes_since(before) } else { Vec::new() };
+    Reading { catalogue, changes, mirrored }
+}
+
+/// The headers that each tool wants; where the rules are strict, tools that break them are taken out.
+fn mirror(tools: &mut List, strict: bool) -> HashMap<String, ParamHeaders> {
+    let (mut mirrored, mut refused) = (HashMap::new(), 0);
+    tools.items.retain(|tool| match tool.mirrored() {
+        Ok(headers) => {
+            if !headers.is_empty() {
+                mirrored.insert(tool.name.clone(), headers);
+            }
+            true
+        }
+        Err(invalid) if strict => {
+            refused += 1;
+            if refused <= NAMED {
+                tracing::warn!(tool = %tool.name, %invalid, "a tool is not offered: its headers break the rules");
+            }
+            false
+        }
+        Err(_) => true,
+    });
+    if refused > NAMED {
+        tracing::warn!(tools = refused, "so many tools are not offered: their headers break the rules");
+    }
+    mirrored
+}
+
+async fn read_list(link: &Arc<Link>, kind: Kind, meta: Option<&str>) -> Option<List> {
+    let mut list = List::default();
+    let mut cursor: Option<String> = None;
+    for _ in 0..PAGES {
+        let mut params = serde_json::Map::new();
+        if let Some(cursor) = cursor.take() {
+            params.insert("cursor".into(), cursor.into());
+        }
+        if let Some(meta) = meta.and_then(|meta| serde_json::from_str(meta).ok()) {
+            params.insert("_meta".into(), meta);
+        }
+        let params = serde_json::Value::Object(params).to_string();
+        let Ok(Reply::Answer(frame)) = link.ask(kind.method(), Some(&params))?.await else { return None };
+        let long = frame.text().len() > LONG;
+        (list, cursor) = aside(long, move || list.and(&frame, kind)).await??;
+        if cursor.is_none() || list.cut {
+            return Some(list);
+        }
+    }
+    list.cut = true;
+    Some(list)
+}
+
+impl List {
+    /// With one more page, and where the next one is; `None` if it is no page.
+    fn and(mut self, page: &Frame, kind: Kind) -> Option<(Self, Option<String>)> {
+        let Message::Response { outcome: Some((Outcome::Result, result)), .. } = page.message() else {
+            return None;
+        };
+        let page: BTreeMap<String, &RawValue> = serde_json::from_str(result).ok()?;
+        let entries: Vec<&RawValue> = serde_json::from_str(page.get(kind.member())?.get()).ok()?;
+        for entry in entries {
+            let bytes = self.bytes + entry.get().len();
+            if self.items.len() >= ENTRIES || bytes > BYTES {
+                self.cut = true;
+                break;
+            }
+            self.bytes = bytes;
+            let (item, safe) = Item::of(entry);
+            if safe && kind == Kind::Tools {
+                self.safe.push(item.name.clone());
+            }
+            self.items.push(item);
+        }
+        let next = page.get("nextCursor").and_then(|cursor| serde_json::from_str(cursor.get()).ok());
+        Some((self, next))
+    }
+}

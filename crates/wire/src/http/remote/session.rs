@@ -1,0 +1,218 @@
+//! Whether a session still lives, and what that says about a call that was refused on it.
+//!
+//! These are two questions. A session is begun anew as soon as it is presumed lost. A call is sent again only if it is
+//! known not to have run, and a refusal alone does not show that: a tool may run for seconds while its session expires,
+//! and be refused at the end. So a refusal counts only if a ping on the same session is refused alike, and if it came as
+//! promptly as servers refuse what they do not run.
+
+use std::time::Duration;
+
+use linetender_core::{Evidence, Proof};
+use tokio::time::Instant;
+
+use super::exchange::{self, Replied};
+use super::shared::{Shared, Spoken};
+use crate::frame;
+use crate::http::verdict::{Asked, Call, HEAD_SHOWN, Line, Refusal};
+use crate::redact::Redacted;
+use crate::seen::Seen;
+
+/// How long a session that is presumed to be gone may take to prove that it is not.
+const PROOF: Duration = Duration::from_secs(5);
+
+/// A refusal this soon after the request's last byte is prompt, however much sooner the ping was refused.
+const PROMPT: Duration = Duration::from_millis(100);
+
+/// A refusal is prompt if it took at most this many times as long as the refusal of the ping.
+const SLOWER: u32 = 4;
+
+/// What is known of a session on which a request was refused.
+#[derive(Clone, Debug, Default)]
+pub(super) enum Known {
+    /// No ping was sent.
+    #[default]
+    Nothing,
+    /// What a ping found, and when it was over.
+    Found(Session, Instant),
+}
+
+/// What a ping says of a session.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(super) enum Session {
+    /// It was refused like this.
+    Refused {
+        /// How.
+        refusal: Refusal,
+        /// How long after the ping's last byte.
+        took: Duration,
+    },
+    /// It is gone, or has to be presumed so. That says nothing of any call.
+    Gone,
+    /// It was answered.
+    Lives,
+    /// Nothing that could be told from trouble on the way.
+    Silent,
+}
+
+impl Session {
+    /// A session that is over does not come back.
+    pub(super) const fn is_over(&self) -> bool {
+        matches!(self, Self::Refused { .. } | Self::Gone)
+    }
+
+    /// Whether a call that was refused like this, so long after its last byte, was not executed.
+    /// `within` is the longest that any refusal may take; `None` if none is believed.
+    fn proves(&self, refusal: &Refusal, took: Duration, within: Option<Duration>) -> bool {
+        let (Self::Refused { refusal: pinged, took: ping }, Some(within)) = (self, within) else {
+            return false;
+        };
+        pinged == refusal && took <= PROMPT.max(ping.saturating_mul(SLOWER)).min(within)
+    }
+}
+
+impl Known {
+    /// What is known, for a request that was refused at `now`: what lived may have died since.
+    fn at(&self, now: Instant) -> Option<Session> {
+        match self {
+            Self::Found(session, over) if session.is_over() || *over >= now => Some(session.clone()),
+            Self::Found(..) | Self::Nothing => None,
+        }
+    }
+}
+
+/// A ping on the same session tells whether it is the session that was refused. One is sent, and every call that was
+/// refused meanwhile goes by its answer.
+pub(super) async fn look_for(shared: &Shared, spoken: &Spoken) -> Session {
+    let now = Instant::now();
+    let mut known = shared.session.lock().await;
+    if let Some(found) = known.at(now) {
+        return found;
+    }
+    let found = tokio::time::timeout(PROOF, ping(shared, spoken)).await.unwrap_or(Session::Silent);
+    *known = Known::Found(found.clone(), Instant::now());
+    found
+}
+
+async fn ping(shared: &Shared, spoken: &Spoken) -> Session {
+    let id = shared.next_ping();
+    let frame = frame::request(id, "ping", None);
+    let Ok(replied) = exchange::post(shared, &frame, spoken, Asked::Ping { id }, None).await else {
+        return Session::Silent;
+    };
+    let Replied { verdict, took, .. } = replied;
+    match (verdict.line, verdict.call) {
+        (Line::SessionDoubted { refusal: Some(refusal) }, _) => Session::Refused { refusal: *refusal, took },
+        (Line::SessionDoubted { refusal: None }, _) => Session::Gone,
+        (Line::Fine, Call::Answer(_) | Call::Stream) => Session::Lives,
+        // A proxy's word, a full house, a challenge: not the session's.
+        _ => Session::Silent,
+    }
+}
+
+/// What a call and the line make of a refusal, once a ping was sent.
+pub(super) fn decide(
+    found: &Session,
+    refusal: Option<&Refusal>,
+    took: Duration,
+    within: Option<Duration>,
+    call: Call,
+) -> (Call, Line) {
+    let proven = refusal.is_some_and(|refusal| found.proves(refusal, took, within));
+    let line = match found {
+        Session::Refused { .. } | Session::Gone => Line::SessionGone,
+        Session::Lives => Line::Fine,
+        // MCP 2025-11-25, Streamable HTTP, "Session Management": 404 means a new session, whatever a ping meets.
+        Session::Silent if refusal.is_some_and(|refusal| refusal.status == 404) => Line::SessionGone,
+        Session::Silent => Line::Trouble { seen: Box::new(Seen::Unusable { words: unclear(&call) }) },
+    };
+    match call {
+        Call::Lost { words, said, .. } if proven => {
+            (Call::Lost { evidence: Evidence::Shown(Proof::SessionRefused), words, said }, line)
+        }
+        Call::Answer(said) if proven => {
+            let words = Redacted::head("the server answered that it does not know the session", HEAD_SHOWN);
+            let evidence = Evidence::Shown(Proof::SessionRefused);
+            (Call::Lost { evidence, words, said: Some(said) }, line)
+        }
+        Call::Lost { evidence, words, said } => {
+            let after = match (found, refusal) {
+                // H26: what is behind one address does not share its sessions.
+                (Session::Lives, Some(Refusal { status: 404, .. })) => {
+                    "a ping on the same session was then answered: behind a load balancer this looks like missing \
+                     session affinity"
+                }
+                _ => found.words(),
+            };
+            let words = Redacted::head(&format!("{words}; {after}"), 2 * HEAD_SHOWN);
+            (Call::Lost { evidence, words, said }, line)
+        }
+        call => (call, line),
+    }
+}
+
+impl Session {
+    /// What a ping made of it, for the error of a call whose outcome is unknown.
+    const fn words(&self) -> &'static str {
+        match self {
+            Self::Refused { .. } | Self::Gone => "a ping then showed that the session is gone",
+            Self::Lives => "a ping on the same session was then answered",
+            Self::Silent => "a ping then told nothing",
+        }
+    }
+}
+
+/// What came, and that a ping did not make it any clearer.
+fn unclear(call: &Call) -> Redacted {
+    let words = match call {
+        Call::Lost { words, .. } => format!("{words}; a ping then told nothing"),
+        _ => "the session was refused; a ping then told nothing".to_owned(),
+    };
+    Redacted::head(&words, HEAD_SHOWN)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::{Redacted, Refusal, Session};
+
+    fn refusal(status: u16, code: Option<i64>, body: &str) -> Refusal {
+        Refusal { status, code, body: Redacted::head(body, 100) }
+    }
+
+    #[test]
+    fn only_a_prompt_refusal_that_a_ping_confirms_shows_that_a_call_was_not_executed() {
+        const SECOND: Option<Duration> = Some(Duration::from_secs(1));
+        let gone = || refusal(404, Some(-32001), "");
+        let ms = Duration::from_millis;
+        for (name, call, took, pinged, ping, within, proven) in [
+            ("alike and at once", gone(), 1, gone(), 1, SECOND, true),
+            ("just prompt", gone(), 100, gone(), 1, SECOND, true),
+            ("late", gone(), 101, gone(), 1, SECOND, false),
+            ("a slow server", gone(), 400, gone(), 100, SECOND, true),
+            ("slower than a slow server", gone(), 401, gone(), 100, SECOND, false),
+            ("slower than any refusal", gone(), 1001, gone(), 900, SECOND, false),
+            ("another limit", gone(), 60, gone(), 1, Some(ms(50)), false),
+            ("not to be believed", gone(), 1, gone(), 1, None, false),
+            ("another status", refusal(400, Some(-32001), ""), 1, gone(), 1, SECOND, false),
+            ("another code", refusal(404, Some(-32002), ""), 1, gone(), 1, SECOND, false),
+            ("no code", refusal(404, None, ""), 1, gone(), 1, SECOND, false),
+            (
+                "other words",
+                refusal(400, None, "tool failed"),
+                1,
+                refusal(400, None, "no session"),
+                1,
+                SECOND,
+                false,
+            ),
+            ("same words", refusal(400, None, "no"), 1, refusal(400, None, "no"), 1, SECOND, true),
+        ] {
+            let found = Session::Refused { refusal: pinged, took: ms(ping) };
+            assert_eq!(found.proves(&call, ms(took), within), proven, "{name}");
+        }
+        for found in [Session::Gone, Session::Lives, Session::Silent] {
+            assert!(!found.proves(&gone(), ms(1), SECOND), "{found:?}");
+        }
+    }
+}
