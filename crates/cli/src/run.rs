@@ -11,7 +11,7 @@ use tokio::sync::Notify;
 
 use crate::pipes::Pipes;
 use crate::stop::Signals;
-use crate::{args, hold, log, places};
+use crate::{args, hold, log, places, stop};
 
 /// What the shell says of a command that cannot be understood.
 const MISUSED: u8 = 2;
@@ -41,6 +41,7 @@ pub(crate) fn run(args: &args::Run) -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
+    stop::insist(stop::SHIM);
     let memory = if args.no_memory { None } else { memory() };
     let code = runtime.block_on(async {
         let holder = hold::begin("run", Some(server.name()), keep);
@@ -88,7 +89,7 @@ fn memory() -> Option<Memory> {
 
 /// Serves the agent until it goes, or a signal says so.
 async fn serve(server: Server, memory: Option<Memory>, holder: &Holder) -> ExitCode {
-    let (mut signals, stop) = (Signals::listen(), Notify::new());
+    let (mut signals, stop) = (Signals::of(stop::SHIM), Notify::new());
     let mut signal = None;
     let rig = memory.into_iter().fold(Rig::new().held_by(holder), Rig::remembering);
     let Pipes { input, output, gone, borrowed } = Pipes::take();

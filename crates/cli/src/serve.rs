@@ -16,12 +16,11 @@ use linetender::session::Ended;
 use linetender_gateway::config::Config;
 use linetender_gateway::{Gateway, front, stdio};
 use tokio::net::TcpListener;
-use tokio::signal::unix::SignalKind;
 use tokio::sync::oneshot;
 
 use crate::pipes::Pipes;
 use crate::stop::Signals;
-use crate::{args, hold, log};
+use crate::{args, hold, log, stop};
 use follow::Follow;
 use watch::Changes;
 
@@ -78,7 +77,8 @@ async fn serve(args: &args::Serve, mut config: Config, follow: Follow<'_>) -> Ex
         config.gateway.listen = listen;
     }
     // Before anybody can know that it runs.
-    let mut stops = Signals::of([SignalKind::terminate(), SignalKind::interrupt()]);
+    let mut stops = Signals::of(stop::GATEWAY);
+    stop::insist(stop::GATEWAY);
     let asked = follow::asked();
     let keep = if args.no_journal { hold::Keep::Nothing } else { hold::Keep::Journal(Rotation::default()) };
     let holder = hold::begin("serve", None, keep);

@@ -189,6 +189,31 @@ fn s28_a_session_that_panics_tells_every_request_and_ends_the_shim() {
     assert_eq!(agent.shim.wait().unwrap().code(), Some(1));
 }
 
+#[test]
+fn a_second_signal_ends_a_shim_whose_runtime_is_stuck() {
+    let faults = Faults::new("stuck");
+    let mut agent = faults.shim();
+    let pid = agent.shim.id().to_string();
+    let armed = faults.arm("session.block");
+    agent.send(&json!("stuck"), "ping", &json!({}));
+    until("it is stuck", || !armed.exists());
+    let signal = || assert!(Command::new("kill").args(["-TERM", &pid]).status().unwrap().success());
+    signal();
+    // One that comes before the first was taken would be the same one.
+    until("the first was taken", || {
+        let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+        status.lines().any(|line| line == "ShdPnd:\t0000000000000000")
+    });
+    std::thread::park_timeout(std::time::Duration::from_millis(200));
+    signal();
+    let mut ended = None;
+    until("it has ended", || {
+        ended = agent.shim.try_wait().unwrap();
+        ended.is_some()
+    });
+    assert_eq!(ended.unwrap().code(), Some(128 + 15));
+}
+
 /// A gateway with one server. Dropped, it is killed.
 struct Gateway(Child);
 

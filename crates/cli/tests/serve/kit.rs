@@ -91,6 +91,12 @@ impl Home {
         of(&holder["report"]["lines"], &|line| line["server"] == server)
     }
 
+    /// These words are in the log so often, and not more often. The log is written a moment after what it tells of.
+    pub(crate) fn wait_for_count(&self, words: &str, count: usize) {
+        until(&format!("{count} of: {words}"), || (self.log().matches(words).count() >= count).then_some(()));
+        assert_eq!(self.log().matches(words).count(), count, "{}", self.log());
+    }
+
     /// The first line of the log that has these words, as soon as there is one.
     pub(crate) fn wait_for_log(&self, words: &str) -> String {
         until(&format!("a log with: {words}"), || {
