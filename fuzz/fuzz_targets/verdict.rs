@@ -47,7 +47,7 @@ fuzz_target!(|input: &[u8]| {
     match &verdict.call {
         Call::Answer(frame) => assert_eq!(frame.response_number(), asked.id()),
         Call::Lost { evidence, said, words } => {
-            let may_prove = matches!(status, 400 | 401 | 404 | 405 | 413 | 429);
+            let may_prove = matches!(status, 400 | 401 | 405 | 413 | 429);
             assert!(may_prove || *evidence == linetender_core::Evidence::Nothing);
             assert!(said.as_ref().is_none_or(|said| said.response_number() == asked.id()));
             assert!(words.as_str().len() < 4096);

@@ -62,6 +62,10 @@ pub(crate) struct Run {
     #[arg(long, value_name = "FORM", value_enum, default_value_t)]
     pub(crate) tool_errors: ToolErrors,
 
+    /// Where the server's stderr goes: to ours, into the log, or nowhere. Its last lines are in errors in any case.
+    #[arg(long, value_name = "WHERE", value_enum, default_value_t)]
+    pub(crate) stderr: Stderr,
+
     /// Writes nothing into the journal.
     #[arg(long)]
     pub(crate) no_journal: bool,
@@ -73,9 +77,9 @@ pub(crate) struct Run {
     #[command(flatten)]
     pub(crate) policy: PolicyFlags,
 
-    /// The server's command and its arguments, or its address (`$NAME`: in that variable). A `--` before it is good style, but
-    /// some programs that start us eat it.
-    #[arg(trailing_var_arg = true, allow_hyphen_values = true, required = true, value_name = "COMMAND")]
+    /// The server's command and its arguments, or its address (`$NAME`: in that variable). All that follows belongs to it. A `--`
+    /// before it is needed only if it begins with a dash.
+    #[arg(trailing_var_arg = true, required = true, value_name = "COMMAND")]
     pub(crate) command: Vec<OsString>,
 }
 
@@ -92,6 +96,25 @@ impl From<ToolErrors> for linetender::ToolErrors {
         match form {
             ToolErrors::Result => Self::Result,
             ToolErrors::Error => Self::Error,
+        }
+    }
+}
+
+/// Where a server's stderr goes.
+#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+pub(crate) enum Stderr {
+    #[default]
+    Pass,
+    Log,
+    Off,
+}
+
+impl From<Stderr> for linetender::Stderr {
+    fn from(stderr: Stderr) -> Self {
+        match stderr {
+            Stderr::Pass => Self::Pass,
+            Stderr::Log => Self::Log,
+            Stderr::Off => Self::Off,
         }
     }
 }

@@ -46,7 +46,7 @@ pub(crate) fn flush() {
     }
 }
 
-/// Starts the log, and sends panics there too.
+/// Starts the log, and sends panics there too. The stderr of servers that is passed on goes to ours.
 pub(crate) fn start(file: Option<&Path>) -> io::Result<()> {
     let writer = match file {
         Some(file) => {
@@ -57,6 +57,7 @@ pub(crate) fn start(file: Option<&Path>) -> io::Result<()> {
     };
     let log = tracing_subscriber::fmt().with_max_level(LevelFilter::INFO).with_target(false).with_ansi(false);
     log.log_internal_errors(false).with_writer(|| writer.clone()).init();
+    linetender::pass_stderr_to(|lines| stderr().push(lines));
     std::panic::set_hook(Box::new(|panic| writer.push(report(panic).as_bytes())));
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! `linetender run -- COMMAND`: one server behind, one agent in front.
 
-mod name;
+pub(crate) mod name;
 
 use std::io::IsTerminal as _;
 use std::process::ExitCode;
@@ -77,7 +77,7 @@ fn server(args: &args::Run) -> Result<Server, String> {
         // The agent put the server's tokens into our environment: it is passed on whole.
         Server::stdio(name, args.command.iter()).inherit_env()
     };
-    args.policy.apply(server.tool_errors(args.tool_errors.into()))
+    args.policy.apply(server.tool_errors(args.tool_errors.into()).stderr(args.stderr.into()))
 }
 
 /// What servers said of themselves, so that an agent need not wait for one to start.

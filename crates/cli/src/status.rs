@@ -12,9 +12,25 @@ use crate::{args, places};
 /// The version of the document that `--json` prints.
 const VERSION: u32 = 1;
 
-const HEAD: [&str; COLUMNS] =
-    ["SERVER", "STATE", "GEN", "SINCE", "NEXT TRY", "BUDGET", "PID", "SHIM", "RUNS", "LAST CAUSE"];
-const COLUMNS: usize = 10;
+const HEAD: [&str; COLUMNS] = [
+    "SERVER",
+    "STATE",
+    "FOR",
+    "STARTS",
+    "NEXT TRY",
+    "BUDGET",
+    "PID",
+    "LINETENDER",
+    "UPTIME",
+    "LAST END",
+    "LAST CAUSE",
+];
+const COLUMNS: usize = 11;
+
+/// The columns that a linetender without a line fills too.
+const LINETENDER: usize = 7;
+const UPTIME: usize = 8;
+const CAUSE: usize = COLUMNS - 1;
 
 /// How most causes begin. In a column that is about servers it says nothing.
 const OF_COURSE: [&str; 2] = ["the server process ", "the server "];
@@ -51,6 +67,12 @@ fn print_table(found: &[Found]) -> io::Result<()> {
     if found.is_empty() {
         return writeln!(out, "Nothing runs. To keep a server alive: linetender run -- COMMAND");
     }
+    let table = table(found);
+    let width = terminal_size::terminal_size_of(io::stdout()).map(|(width, _)| usize::from(width.0));
+    write!(out, "{}", table.fitted(width))
+}
+
+fn table(found: &[Found]) -> Table<COLUMNS> {
     let mut table = Table::new(HEAD);
     for Found { pid, said } in found {
         match said {
@@ -63,8 +85,7 @@ fn print_table(found: &[Found]) -> io::Result<()> {
             Said::Silent(silence) => table.row(silent(*pid, *silence)),
         }
     }
-    let width = terminal_size::terminal_size_of(io::stdout()).map(|(width, _)| usize::from(width.0));
-    write!(out, "{}", table.fitted(width))
+    table
 }
 
 fn held(report: &Report, line: &LineReport) -> [Cell; COLUMNS] {
@@ -75,13 +96,14 @@ fn held(report: &Report, line: &LineReport) -> [Cell; COLUMNS] {
     [
         Cell::plain(&line.server),
         Cell::styled(&line.state, style(&line.state)),
-        Cell::number(line.generation),
         Cell::number(age(line.since_millis)),
+        Cell::number(line.generation),
         Cell::number(next.strip_prefix("in ").unwrap_or(next)),
         Cell::number(format!("{}/{}", tokens(line.budget_millis), tokens(line.budget_most_millis))),
         Cell::number(line.pid.map_or_else(|| "-".to_owned(), |pid| pid.to_string())),
         Cell::number(report.holder.pid),
         Cell::number(age(report.holder.began_millis)),
+        Cell::number(line.ended_millis.map(|millis| format!("{} ago", age(millis))).unwrap_or_default()),
         Cell::plain(cause),
     ]
 }
@@ -90,8 +112,8 @@ fn held(report: &Report, line: &LineReport) -> [Cell; COLUMNS] {
 fn nothing_held(report: &Report) -> [Cell; COLUMNS] {
     let mut cells = blank(report.holder.serves.as_deref().unwrap_or("-"), report.holder.pid);
     cells[1] = Cell::styled("idle", style("idle"));
-    cells[8] = Cell::number(age(report.holder.began_millis));
-    cells[9] = Cell::plain("its agent has not asked for anything yet");
+    cells[UPTIME] = Cell::number(age(report.holder.began_millis));
+    cells[CAUSE] = Cell::plain("its agent has not asked for anything yet");
     cells
 }
 
@@ -103,14 +125,14 @@ fn silent(pid: u32, silence: Silence) -> [Cell; COLUMNS] {
     };
     let mut cells = blank("-", pid);
     cells[1] = Cell::styled(state, style(state));
-    cells[9] = Cell::plain(&words);
+    cells[CAUSE] = Cell::plain(&words);
     cells
 }
 
-fn blank(server: &str, shim: u32) -> [Cell; COLUMNS] {
+fn blank(server: &str, pid: u32) -> [Cell; COLUMNS] {
     let mut cells = [const { Cell::none() }; COLUMNS];
     cells[0] = Cell::plain(server);
-    cells[7] = Cell::number(shim);
+    cells[LINETENDER] = Cell::number(pid);
     cells
 }
 
@@ -148,7 +170,29 @@ fn age(millis: u64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{age, tokens};
+    use super::{age, table, tokens};
+    use linetender::holder::{Found, Said, Silence};
+    use serde_json::json;
+
+    #[test]
+    fn the_table_says_what_stands_where_and_when_it_last_failed() {
+        let report = json!({
+            "version": 1,
+            "holder": { "pid": 4000, "door": "serve", "version": "1", "began": "-", "began_millis": 7_300_000 },
+            "lines": [
+                { "server": "git", "state": "up", "generation": 3, "since": "-", "since_millis": 61_000,
+                  "cause": { "text": "the server process was killed by signal 9 (SIGKILL)", "leaves": ["exit"], "planned": false },
+                  "ended": "-", "ended_millis": 62_000, "budget_millis": 4000, "budget_most_millis": 5000, "pid": 4001 },
+                { "server": "search", "state": "parked", "generation": 7, "since": "-", "since_millis": 5000,
+                  "cause": { "text": "the server answered HTTP 502", "leaves": ["transport"], "planned": false },
+                  "ended": "-", "ended_millis": 5000, "budget_millis": 0, "budget_most_millis": 5000, "next_try": "in 22.0 s" },
+            ],
+        });
+        let report = Said::Report(serde_json::from_value(report).unwrap());
+        let found =
+            [Found { pid: 4000, said: report }, Found { pid: 4002, said: Said::Silent(Silence::Stopped) }];
+        insta::assert_snapshot!(anstream::adapter::strip_str(&table(&found).fitted(None)).to_string());
+    }
 
     #[test]
     fn ages_and_budgets_are_short() {

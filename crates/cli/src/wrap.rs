@@ -1,6 +1,6 @@
 //! `linetender wrap FILE`: an agent's configuration, rewritten so that its servers go through linetender, and back.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 mod agents;
@@ -18,7 +18,9 @@ mod ours;
 mod plan;
 mod program;
 mod rewrite;
+mod shared;
 mod show;
+mod stateful;
 #[cfg(test)]
 mod tests;
 mod toml;
@@ -43,6 +45,8 @@ struct Outcome {
     text: String,
     names: Vec<String>,
     left: Vec<(String, Why)>,
+    /// Those that may keep state in their process.
+    perhaps: Vec<String>,
 }
 
 impl Outcome {
@@ -50,24 +54,74 @@ impl Outcome {
         for (name, why) in &self.left {
             show::say(&format!("left alone: {name}: {why}"));
         }
-    }
-}
-
-pub(crate) fn wrap(args: &Wrap) -> ExitCode {
-    let Some(file) = &args.file else {
-        list::list(args.json);
-        return ExitCode::SUCCESS;
-    };
-    match change(args, file) {
-        Ok(code) => code,
-        Err(error) => {
-            show::say(&format!("linetender: {error}"));
-            ExitCode::from(FAILED)
+        for name in &self.perhaps {
+            show::say(&format!(
+                "{name} may keep state in its process, as a browser or a shell does: if so, put --stateful before its command"
+            ));
         }
     }
 }
 
-fn change(args: &Wrap, file: &Path) -> Result<ExitCode, Error> {
+pub(crate) fn wrap(args: &Wrap) -> ExitCode {
+    let files = match files(args) {
+        Ok(Some(files)) => files,
+        Ok(None) => {
+            list::list(args.json);
+            return ExitCode::SUCCESS;
+        }
+        Err(error) => {
+            show::say(&format!("linetender: {error}"));
+            return ExitCode::from(FAILED);
+        }
+    };
+    let codes = files.list.iter().map(|file| match change(args, file) {
+        Ok(code) => code,
+        // Nobody named these files: one of them that has no servers is nothing to complain of, and neither is one that lacks a
+        // server which another has.
+        Err(Error::NoServers(_)) if files.found => 0,
+        Err(error @ (Error::Yaml(_) | Error::Unknown { .. })) if files.found && args.all => {
+            show::say(&format!("left alone: {error}"));
+            0
+        }
+        Err(error) => {
+            show::say(&format!("linetender: {error}"));
+            FAILED
+        }
+    });
+    ExitCode::from(codes.max().unwrap_or_default())
+}
+
+/// The files that are to be changed.
+struct Files {
+    list: Vec<PathBuf>,
+    /// Whether we looked for them, instead of being given one.
+    found: bool,
+}
+
+/// Which files are meant: a file, those of an agent, or all; `None` if nothing was said.
+fn files(args: &Wrap) -> Result<Option<Files>, Error> {
+    let here = std::env::current_dir().unwrap_or_default();
+    let found = |is: &dyn Fn(&str) -> bool| {
+        let places = agents::places(&here).into_iter().filter(|place| is(place.agent));
+        Files { list: places.map(|place| place.path).collect(), found: true }
+    };
+    if args.all {
+        return Ok(Some(found(&|_| true)));
+    }
+    let Some(named) = &args.file else { return Ok(None) };
+    let word = named.to_string_lossy();
+    let of = if named.is_file() { Vec::new() } else { agents::named(&word) };
+    match &*of {
+        [] => Ok(Some(Files { list: vec![named.clone()], found: false })),
+        [agent] => {
+            let files = found(&|of| of == *agent);
+            if files.list.is_empty() { Err(Error::NoneOf((*agent).to_owned())) } else { Ok(Some(files)) }
+        }
+        several => Err(Error::Several { word: word.into_owned(), agents: several.join(" or ") }),
+    }
+}
+
+fn change(args: &Wrap, file: &Path) -> Result<u8, Error> {
     let format = Format::of(file)?;
     let config = Config::read(file)?;
     let path = config.path.clone();
@@ -81,7 +135,7 @@ fn change(args: &Wrap, file: &Path) -> Result<ExitCode, Error> {
     let outcome =
         if args.undo { undone(args, format, &config, &entries)? } else { wrapped(args, &config, &entries) };
     // What could not be undone still goes through us: whoever removes linetender next has to know.
-    let done = if args.undo && !outcome.left.is_empty() { ExitCode::from(FAILED) } else { ExitCode::SUCCESS };
+    let done = if args.undo && !outcome.left.is_empty() { FAILED } else { 0 };
     if outcome.text == config.text() {
         outcome.say_left();
         show::say(if args.undo { "nothing to undo" } else { "nothing to wrap" });
@@ -92,7 +146,7 @@ fn change(args: &Wrap, file: &Path) -> Result<ExitCode, Error> {
     outcome.say_left();
     if args.check {
         show::say(&format!("would change: {}; nothing written", outcome.names.join(", ")));
-        return Ok(ExitCode::from(WOULD_CHANGE));
+        return Ok(WOULD_CHANGE);
     }
     if args.undo {
         put_back(&config, &outcome)?;
@@ -103,7 +157,7 @@ fn change(args: &Wrap, file: &Path) -> Result<ExitCode, Error> {
 }
 
 fn wrapped(args: &Wrap, config: &Config, entries: &[Entry<'_>]) -> Outcome {
-    let program = program::program();
+    let program = program::program(agents::reader(&config.path));
     let plan = plan::wrap(config.text(), entries, |entry| {
         if !args.wants(entry.name()) {
             return Choice::Skip;
@@ -111,7 +165,7 @@ fn wrapped(args: &Wrap, config: &Config, entries: &[Entry<'_>]) -> Outcome {
         Choice::Wrap { program: program.clone(), named: args.names(entry.name()) }
     });
     let names = plan.changes.iter().map(|change| change.name().to_owned()).collect();
-    Outcome { text: plan.apply(config.text()), names, left: plan.left }
+    Outcome { text: plan.apply(config.text()), names, left: plan.left, perhaps: plan.perhaps }
 }
 
 fn undone(args: &Wrap, format: Format, config: &Config, entries: &[Entry<'_>]) -> Result<Outcome, Error> {
@@ -121,7 +175,7 @@ fn undone(args: &Wrap, format: Format, config: &Config, entries: &[Entry<'_>]) -
     if !undone.kept.is_empty() {
         show::say(&format!("still through linetender, as before it was wrapped: {}", undone.kept.join(", ")));
     }
-    Ok(Outcome { text: undone.text, names: undone.names, left: undone.left })
+    Ok(Outcome { text: undone.text, names: undone.names, left: undone.left, perhaps: Vec::new() })
 }
 
 fn write(
@@ -143,6 +197,12 @@ fn write(
         backup.display(),
         named.display()
     ));
+    if shared::is_in_repository(&config.path) && shared::has_values(entries) {
+        show::say(&format!(
+            "{} holds the values of the file, keys among them, and stands in a repository: do not commit it",
+            backup.display()
+        ));
+    }
     show::say("restart the agent to use it");
     Ok(())
 }

@@ -97,3 +97,42 @@ fn s27_the_last_words_of_a_misused_command_are_written() {
     assert_eq!(output.status.code(), Some(2));
     assert!(String::from_utf8_lossy(&output.stderr).contains("--header is for a server at an address"));
 }
+
+/// A shim whose server says this on stderr, and where it goes. What the shim wrote to its stderr until it ended.
+fn said(flags: &[&str], text: &str) -> String {
+    let mut shim = Command::new(LINETENDER);
+    shim.args(["run", "--no-memory", "--no-journal", "--name", "bad"]).args(flags);
+    shim.args(["--", LINETENDER, "__badserver", "--era", "legacy", "--stderr", text]);
+    let (from, to) = std::io::pipe().unwrap();
+    let mut agent = Agent::with_stderr(&mut shim, to).greeted();
+    // Our own copy of the pipe's end goes with the command.
+    drop(shim);
+    agent.to = None;
+    assert!(agent.shim.wait().unwrap().success());
+    std::io::read_to_string(from).unwrap()
+}
+
+#[test]
+fn a_servers_stderr_is_passed_on_as_it_is() {
+    let said = said(&[], "listening\tnow\n\u{1b}[31mred");
+    assert!(said.lines().any(|line| line == "listening\tnow"), "{said}");
+    assert!(said.lines().any(|line| line == "\\u{1b}[31mred"), "{said}");
+}
+
+#[test]
+fn a_servers_stderr_goes_into_the_log_or_nowhere_if_that_is_wanted() {
+    let logged = said(&["--stderr", "log"], "a line of its own");
+    assert!(logged.contains("stderr server=\"bad\" text=\"a line of its own\""), "{logged}");
+    let off = said(&["--stderr", "off"], "a line of its own");
+    assert!(!off.contains("a line of its own"), "{off}");
+}
+
+#[test]
+fn a_server_that_floods_a_stderr_that_nobody_reads_is_not_held_up() {
+    let (from, to) = full();
+    let mut agent = shim(to, &[]);
+    let served = agent.call(&json!(1), "flood_stderr", &json!({ "bytes": 20_000_000 }));
+    assert!(served["result"]["isError"].is_null(), "{served}");
+    serves_through_deaths(agent);
+    drop(from);
+}

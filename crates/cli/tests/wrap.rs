@@ -40,10 +40,12 @@ impl Home {
 
     /// The same, by another file.
     fn wrap_by(&self, program: &Path, words: &[&str]) -> (i32, String, String) {
+        let path = self.0.join("bin");
         let Output { status, stdout, stderr } = Command::new(program)
             .arg("wrap")
             .args(words)
             .env_clear()
+            .env("PATH", path)
             .env("HOME", &self.0)
             .current_dir(&self.0)
             .output()
@@ -87,7 +89,7 @@ fn check_then_wrap_then_again_then_undo() {
     assert!(said.contains("wrapped: a, b\n"), "{said}");
     let wrapped = fs::read_to_string(&file).unwrap();
     let args = format!(
-        "{{ \"command\": \"{LINETENDER}\", \"args\": [\"run\", \"--name\", \"a\", \"--\", \"npx\", \"-y\", \"x\"] }},"
+        "{{ \"command\": \"{LINETENDER}\", \"args\": [\"run\", \"--name\", \"a\", \"npx\", \"-y\", \"x\"] }},"
     );
     assert!(wrapped.contains(&args), "not on PATH, so by its whole path: {wrapped}");
     assert_eq!(home.names(), ["mcp.json", "mcp.json.before-linetender"]);
@@ -171,7 +173,8 @@ fn a_flag_added_between_two_wraps_costs_no_second_backup() {
     let home = Home::new("between");
     let file = home.file("mcp.json", CONFIG);
     assert_eq!(home.wrap(&["mcp.json", "--only", "a"]).0, 0);
-    let flagged = fs::read_to_string(&file).unwrap().replace("\"--\"", "\"--call-timeout\", \"2m\", \"--\"");
+    let flagged =
+        fs::read_to_string(&file).unwrap().replace("\"npx\"", "\"--call-timeout\", \"2m\", \"npx\"");
     fs::write(&file, flagged).unwrap();
     assert_eq!(home.wrap(&["mcp.json"]).0, 0);
     assert_eq!(home.names(), ["mcp.json", "mcp.json.before-linetender"]);
@@ -279,6 +282,94 @@ fn the_usual_places_are_listed() {
     );
     assert!(row("goose")["problem"].as_str().unwrap().contains("YAML"));
     assert!(row("Gemini CLI")["problem"].as_str().unwrap().contains("settings.json:1:"), "{rows}");
+}
+
+#[test]
+fn an_agent_by_its_name_and_all_that_are_here() {
+    let home = Home::new("agents");
+    let cursor = home.file(".cursor/mcp.json", CONFIG);
+    let codex = home.file(".codex/config.toml", "[mcp_servers.a]\ncommand = \"x\"\n");
+    home.file(".gemini/settings.json", "{}");
+    home.file(".config/goose/config.yaml", "");
+    let wrapped = |file: &Path| fs::read_to_string(file).unwrap().contains("run");
+    let (code, _, said) = home.wrap(&["cursor"]);
+    assert_eq!((code, wrapped(&cursor), wrapped(&codex)), (0, true, false), "{said}");
+    let (code, diff, said) = home.wrap(&["--all", "--check"]);
+    assert_eq!((code, diff.contains("config.toml")), (1, true), "{said}");
+    assert!(said.contains("left alone") && said.contains("config.yaml is YAML"), "{said}");
+    assert_eq!(home.wrap(&["--all", "--only", "b", "--check"]).0, 0, "wrapped already, or not there");
+    assert_eq!(home.wrap(&["--all"]).0, 0);
+    assert!(wrapped(&cursor) && wrapped(&codex));
+    assert_eq!(home.wrap(&["--all", "--undo"]).0, 0);
+    assert!(!wrapped(&cursor) && !wrapped(&codex));
+
+    let told = |words: &[&str]| {
+        let (code, _, said) = home.wrap(words);
+        assert_eq!(code, 2, "{words:?}: {said}");
+        said
+    };
+    assert_eq!(told(&["claude"]), "linetender: claude could be Claude Code or Claude Desktop: say which\n");
+    let none =
+        "linetender: no configuration of Claude Code found; `linetender wrap` lists those that are here\n";
+    assert_eq!(told(&["claude-code"]), none);
+    assert!(told(&["goose"]).contains("is YAML"));
+    assert!(told(&["nobody"]).contains("cannot find nobody"));
+}
+
+#[test]
+fn an_agent_that_a_desktop_starts_gets_the_whole_path() {
+    let home = Home::new("desktop");
+    let desktop = home.file(".cursor/mcp.json", CONFIG);
+    let terminal = home.file(".codex/config.toml", "[mcp_servers.a]\ncommand = \"x\"\n");
+    let project = home.file("project/.cursor/mcp.json", CONFIG);
+    fs::create_dir_all(home.0.join("bin")).unwrap();
+    let program = home.0.join("bin/linetender");
+    fs::hard_link(LINETENDER, &program).unwrap();
+    let command = |file: &Path| {
+        assert_eq!(home.wrap(&[file.to_str().unwrap()]).0, 0);
+        let text = fs::read_to_string(file).unwrap();
+        text.split('"').find(|word| word.ends_with("linetender")).unwrap().to_owned()
+    };
+    assert_eq!(command(&desktop), program.display().to_string());
+    assert_eq!(command(&terminal), "linetender");
+    assert_eq!(command(&project), "linetender", "others may share it");
+}
+
+#[test]
+fn a_backup_with_keys_in_a_repository_is_named() {
+    let home = Home::new("shared");
+    home.file("project/.git/HEAD", "");
+    let config = |env: &str| format!("{{ \"mcpServers\": {{ \"a\": {{ \"command\": \"x\"{env} }} }} }}");
+    home.file("project/.mcp.json", config(", \"env\": { \"TOKEN\": \"hush\" }"));
+    home.file("project/plain.json", config(""));
+    for (file, warned) in [("project/.mcp.json", true), ("project/plain.json", false)] {
+        let (code, _, said) = home.wrap(&[file]);
+        assert_eq!((code, said.contains("stands in a repository: do not commit it")), (0, warned), "{said}");
+        assert!(!said.contains("hush"), "{said}");
+    }
+}
+
+#[test]
+fn servers_that_keep_state_are_told_so() {
+    let home = Home::new("stateful");
+    let config = json!({ "mcpServers": {
+        "web": { "command": "npx", "args": ["@playwright/mcp@latest"] },
+        "shell": { "command": "my-server" },
+        "git": { "command": "uvx", "args": ["mcp-server-git"] },
+        "odd": { "command": "-odd" },
+    } });
+    let file = home.file("mcp.json", config.to_string());
+    let (code, _, said) = home.wrap(&["mcp.json"]);
+    assert_eq!(code, 0, "{said}");
+    assert!(said.contains("shell may keep state in its process") && !said.contains("web may keep"), "{said}");
+    let now: Value = serde_json::from_str(&fs::read_to_string(&file).unwrap()).unwrap();
+    let args = |name: &str| now["mcpServers"][name]["args"].clone();
+    assert_eq!(args("web"), json!(["run", "--name", "web", "--stateful", "npx", "@playwright/mcp@latest"]));
+    assert_eq!(args("shell"), json!(["run", "--name", "shell", "my-server"]));
+    assert_eq!(args("git"), json!(["run", "--name", "git", "uvx", "mcp-server-git"]));
+    assert_eq!(args("odd"), json!(["run", "--name", "odd", "--", "-odd"]), "else it would be a flag of ours");
+    assert_eq!(home.wrap(&["mcp.json", "--undo"]).0, 0);
+    assert_eq!(fs::read_to_string(&file).unwrap(), config.to_string());
 }
 
 /// Starts the entry as an agent would.

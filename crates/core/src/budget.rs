@@ -3,7 +3,11 @@
 //! Why tokens and not a counter of attempts? A counter that never resets kills a healthy server after five
 //! drops in its life. A counter that resets on every successful handshake lets a flapper respawn for ever
 //! (one did, 6,212 times in 63 hours). Tokens earned by answering *callers*, and slowly by staying up, tell
-//! the two apart without a special case; our own traffic (handshake, lists, probes) earns nothing.
+//! the two apart without a special case; our own traffic (handshake, lists, probes) earns nothing, and neither does
+//! time up in which no caller was answered.
+//!
+//! Why two buckets? A server that answers a few callers between its deaths is worth restarting more often than one that
+//! answers none. So the end of such a generation is charged to a larger bucket of its own.
 
 use crate::policy::BudgetPolicy;
 use crate::time::Span;
@@ -11,9 +15,25 @@ use crate::time::Span;
 /// One token, in milli-tokens.
 pub(crate) const TOKEN: u32 = 1000;
 
+/// Which bucket an end is charged to.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Account {
+    /// The bucket of most ends: small, so that a server which serves nobody is parked soon.
+    Ends,
+    /// That of generations which answered a few callers: larger, since a server that serves between its deaths is worth
+    /// more to its callers than one that is parked.
+    Useful,
+}
+
 /// The tokens a line has left.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Budget {
+    ends: Bucket,
+    useful: Bucket,
+}
+
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+struct Bucket {
     millis: u32,
     /// Time up that has not yet made a whole milli-token.
     unpaid: Span,
@@ -22,24 +42,37 @@ pub struct Budget {
 impl Budget {
     /// All tokens the policy allows.
     pub const fn full(policy: &BudgetPolicy) -> Self {
-        Self { millis: policy.max_millis(), unpaid: Span::ZERO }
+        Self { ends: Bucket::full(policy, Account::Ends), useful: Bucket::full(policy, Account::Useful) }
     }
 
     /// What is left, in milli-tokens.
     pub const fn millis(&self) -> u32 {
-        self.millis
+        self.ends.millis
+    }
+
+    /// What is left for the ends of useful generations, in milli-tokens.
+    pub const fn useful_millis(&self) -> u32 {
+        self.useful.millis
     }
 
     /// How many tokens are missing, a started one counted whole. Backoff grows with this.
-    pub const fn missing(&self, policy: &BudgetPolicy) -> u32 {
-        policy.max_millis().saturating_sub(self.millis).div_ceil(TOKEN)
+    pub(crate) const fn missing(&self, policy: &BudgetPolicy, account: Account) -> u32 {
+        let left = match account {
+            Account::Ends => self.ends.millis,
+            Account::Useful => self.useful.millis,
+        };
+        policy.max_millis(account).saturating_sub(left).div_ceil(TOKEN)
     }
 
     /// Takes a token for an unplanned end; `false` if no whole one is left.
-    pub fn take(&mut self) -> bool {
-        match self.millis.checked_sub(TOKEN) {
+    pub(crate) fn take(&mut self, account: Account) -> bool {
+        let bucket = match account {
+            Account::Ends => &mut self.ends,
+            Account::Useful => &mut self.useful,
+        };
+        match bucket.millis.checked_sub(TOKEN) {
             Some(rest) => {
-                self.millis = rest;
+                bucket.millis = rest;
                 true
             }
             None => false,
@@ -48,19 +81,27 @@ impl Budget {
 
     /// Callers were answered.
     pub fn earn_answers(&mut self, policy: &BudgetPolicy, answers: u64) {
-        self.earn(policy, answers.saturating_mul(u64::from(policy.millis_per_answer)));
+        let millis = answers.saturating_mul(u64::from(policy.millis_per_answer));
+        self.ends.earn(policy.max_millis(Account::Ends), millis);
     }
 
-    /// The line was up, and not suspect, for so long.
+    /// A generation that serves was up, and heard of, for so long.
     pub fn earn_uptime(&mut self, policy: &BudgetPolicy, up: Span) {
-        let unpaid = (self.unpaid + up).nanos();
-        let per_milli = policy.uptime_per_token.nanos() / u64::from(TOKEN);
-        self.earn(policy, unpaid / per_milli);
-        self.unpaid = Span::from_nanos(unpaid % per_milli);
+        for (account, bucket) in [(Account::Ends, &mut self.ends), (Account::Useful, &mut self.useful)] {
+            let unpaid = (bucket.unpaid + up).nanos();
+            let per_milli = policy.uptime_per_token(account).nanos() / u64::from(TOKEN);
+            bucket.earn(policy.max_millis(account), unpaid / per_milli);
+            bucket.unpaid = Span::from_nanos(unpaid % per_milli);
+        }
+    }
+}
+
+impl Bucket {
+    const fn full(policy: &BudgetPolicy, account: Account) -> Self {
+        Self { millis: policy.max_millis(account), unpaid: Span::ZERO }
     }
 
-    fn earn(&mut self, policy: &BudgetPolicy, millis: u64) {
-        let max = policy.max_millis();
+    fn earn(&mut self, max: u32, millis: u64) {
         let room = max.saturating_sub(self.millis);
         self.millis += u32::try_from(millis).map_or(room, |millis| millis.min(room));
     }
@@ -68,13 +109,13 @@ impl Budget {
 
 #[cfg(test)]
 mod tests {
-    use super::Budget;
+    use super::{Account, Budget};
     use crate::policy::BudgetPolicy;
     use crate::time::Span;
 
     fn spent(policy: &BudgetPolicy) -> Budget {
         let mut budget = Budget::full(policy);
-        while budget.take() {}
+        while budget.take(Account::Ends) {}
         budget
     }
 
@@ -82,12 +123,12 @@ mod tests {
     fn five_tokens_and_no_more() {
         let policy = BudgetPolicy::default();
         let mut budget = Budget::full(&policy);
-        assert_eq!((budget.millis(), budget.missing(&policy)), (5000, 0));
+        assert_eq!((budget.millis(), budget.missing(&policy, Account::Ends)), (5000, 0));
         for missing in 1..=5 {
-            assert!(budget.take());
-            assert_eq!(budget.missing(&policy), missing);
+            assert!(budget.take(Account::Ends));
+            assert_eq!(budget.missing(&policy, Account::Ends), missing);
         }
-        assert!(!budget.take());
+        assert!(!budget.take(Account::Ends));
         assert_eq!(budget.millis(), 0);
     }
 
@@ -97,9 +138,9 @@ mod tests {
         let mut budget = spent(&policy);
         budget.earn_answers(&policy, 9);
         assert_eq!(budget.millis(), 900);
-        assert!(!budget.take(), "a token counts only when it is whole");
+        assert!(!budget.take(Account::Ends), "a token counts only when it is whole");
         budget.earn_answers(&policy, 1);
-        assert!(budget.take());
+        assert!(budget.take(Account::Ends));
         budget.earn_answers(&policy, u64::MAX);
         assert_eq!(budget.millis(), 5000);
     }
@@ -108,10 +149,10 @@ mod tests {
     fn a_started_token_is_missing_whole() {
         let policy = BudgetPolicy::default();
         let mut budget = Budget::full(&policy);
-        budget.take();
-        budget.take();
+        budget.take(Account::Ends);
+        budget.take(Account::Ends);
         budget.earn_answers(&policy, 1);
-        assert_eq!(budget.missing(&policy), 2);
+        assert_eq!(budget.missing(&policy, Account::Ends), 2);
     }
 
     #[test]
@@ -127,5 +168,38 @@ mod tests {
         assert_eq!(in_bits.millis(), 1000);
         at_once.earn_uptime(&policy, Span::from_secs(3600));
         assert_eq!(at_once.millis(), 5000);
+    }
+
+    #[test]
+    fn useful_generations_have_a_bucket_of_their_own_that_three_tokens_a_minute_fill() {
+        let policy = BudgetPolicy::default();
+        let mut budget = Budget::full(&policy);
+        for missing in 1..=30 {
+            assert!(budget.take(Account::Useful));
+            assert_eq!(budget.missing(&policy, Account::Useful), missing);
+        }
+        assert!(!budget.take(Account::Useful));
+        assert_eq!((budget.millis(), budget.useful_millis()), (5000, 0));
+        budget.earn_answers(&policy, 1000);
+        assert_eq!(budget.useful_millis(), 0, "answers made it useful; they do not pay twice");
+        budget.earn_uptime(&policy, Span::from_secs(60));
+        assert_eq!(budget.useful_millis(), 3000);
+        budget.earn_uptime(&policy, Span::from_secs(3600));
+        assert_eq!(budget.useful_millis(), 30_000);
+    }
+
+    #[test]
+    fn a_few_answers_make_a_generation_useful_and_ten_pay_for_its_end() {
+        let policy = BudgetPolicy::default();
+        for (answered, account) in [
+            (0, Account::Ends),
+            (2, Account::Ends),
+            (3, Account::Useful),
+            (9, Account::Useful),
+            (10, Account::Ends),
+            (u64::MAX, Account::Ends),
+        ] {
+            assert_eq!(policy.account(answered), account, "{answered}");
+        }
     }
 }

@@ -45,6 +45,9 @@ const ENOUGH: usize = 3;
 /// Why a row is not played with times that are not the drill's.
 const HURRIED: &str = "its bounds are for the drill's times";
 
+/// Why a row is not played with the drill's times.
+const UNHURRIED: &str = "its times are for the default policy";
+
 /// How a drill is done.
 #[derive(Clone, Debug)]
 pub struct Plan {
@@ -170,10 +173,12 @@ fn blank(scenario: &Scenario, era: Era) -> Row {
 /// different rows.
 fn skipped(plan: &Plan, target: &Target, scenario: &Scenario, era: Era) -> Option<String> {
     let hurried = scenario.hurried && plan.policy == Policy::Default;
+    let unhurried = scenario.unhurried && plan.policy == Policy::Drill;
     scenario
         .skip
         .clone()
         .or_else(|| hurried.then(|| HURRIED.to_owned()))
+        .or_else(|| unhurried.then(|| UNHURRIED.to_owned()))
         .or_else(|| target.skips(scenario, era))
         .or_else(|| server::missing(scenario))
 }

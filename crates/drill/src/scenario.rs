@@ -14,18 +14,22 @@ pub use fault::Fault;
 /// Every row of the fault catalogue. A row may have several scenarios; it always has one.
 pub const ROWS: &[&str] = &[
     "S01", "S02", "S03", "S04", "S05", "S06", "S07", "S08", "S09", "S10", "S11", "S12", "S13", "S14", "S15",
-    "S16", "S17", "S18", "S19", "S20", "S21", "S22", "S23", "S24", "S25", // stdio
+    "S16", "S17", "S18", "S19", "S20", "S21", "S22", "S23", "S24", "S25", "S26", "S26b", "S29", "S30", "S31",
+    "S32", "S33", "S34", "S35", "S36", "S37", // stdio
     "H01", "H02a", "H02b", "H03", "H04", "H05", "H06", "H07", "H08", "H09", "H10", "H11", "H12", "H13",
     "H14", "H15", "H16", "H17", "H18", "H19", "H20", "H21", "H22", "H23", "H24", "H25", "H26", // HTTP
     "A01", "A02", "A03", "A04", "A05", // auth
     "O01", "O02", "O03", "O04", "O05", "O06", // overload and the machine
     "G01", "G02", "G03", "G04", // gateway
     "F01", "F02", "F03", "F04", // fleet
-    "S29", "S30", "S32", "S33", // processes
+    "X01", "X02", // hostile servers and agents
 ];
 
 /// How long until the next call works, unless a scenario says otherwise, in milliseconds.
 const BACK_WITHIN: u64 = 2000;
+
+/// After how long a call that was told nothing hung, unless a scenario says otherwise, in milliseconds.
+const HUNG: u64 = 15_000;
 
 /// Calls that are answered before each fault: service is what earns a line its budget back.
 const WARM: u32 = 12;
@@ -49,6 +53,9 @@ pub struct Scenario {
     /// Whether its bounds are for the drill's times: with others it is played by nobody.
     #[serde(default)]
     pub hurried: bool,
+    /// Whether its times are for the default policy: with the drill's it is played by nobody.
+    #[serde(default)]
+    pub unhurried: bool,
     /// Whether any shim or gateway could pass: the suite `board`.
     #[serde(default)]
     pub fair: bool,
@@ -64,9 +71,40 @@ pub struct Scenario {
     /// What happens.
     #[serde(default)]
     pub fault: Fault,
+    /// An agent that gives up on each of its calls and tries again, from the fault on.
+    pub tries: Option<Tries>,
     /// What must come of it.
     #[serde(default)]
     pub expect: Expect,
+}
+
+/// An agent that gives up on each of its calls and tries again. What it gave up is not judged; it must not run twice.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Tries {
+    /// Which tool.
+    #[serde(default = "write")]
+    pub tool: String,
+    /// How long it waits for each call.
+    pub gives_up_ms: u64,
+    /// How long it waits after each.
+    pub pause_ms: u64,
+    /// When it stops.
+    #[serde(default)]
+    pub until: Enough,
+}
+
+/// When an agent that keeps trying stops.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq)]
+#[serde(rename_all = "kebab-case")]
+pub enum Enough {
+    /// When a call of its own is answered.
+    #[default]
+    Back,
+    /// When all calls under way have been told.
+    Told,
+    /// When it has tried so often.
+    Times(u32),
 }
 
 /// What stands behind the target.
@@ -182,6 +220,8 @@ pub struct Load {
     /// How far they are when it goes on.
     #[serde(default)]
     pub until: Until,
+    /// Made one after the other, this long apart; all at once, if not said.
+    pub every_ms: Option<u64>,
     /// What their callers may be told.
     #[serde(default = "answered")]
     pub told: Vec<Told>,
@@ -240,6 +280,14 @@ pub struct Expect {
     pub starts: Option<u32>,
     /// Until nothing is left of a target that was killed.
     pub gone_within_ms: Option<u64>,
+    /// How many of the calls under way are answered, at least.
+    pub answered: Option<u32>,
+    /// After how long a call that was told nothing hung.
+    pub hung_ms: u64,
+}
+
+fn write() -> String {
+    "write".to_owned()
 }
 
 fn one() -> u32 {
@@ -274,6 +322,8 @@ impl Default for Expect {
             same_list: false,
             starts: None,
             gone_within_ms: None,
+            answered: None,
+            hung_ms: HUNG,
         }
     }
 }

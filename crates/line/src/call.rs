@@ -374,9 +374,9 @@ impl Call<'_> {
     }
 
     fn error(&self, kind: CallErrorKind, phase: &'static str, cause: String, record: &Record) -> CallError {
-        let (gate, why) = {
+        let (next_try, why) = {
             let now = self.shared.published.borrow();
-            (now.gate, now.status.cause.clone())
+            (now.status.next_try_by(now.gate), now.status.cause.clone())
         };
         CallError {
             kind,
@@ -384,7 +384,7 @@ impl Call<'_> {
             phase,
             cause,
             delivery: record.verdict().unwrap_or(Delivery::NotExecuted(Proof::Queued)),
-            next_try: status::next_try_of(gate, self.shared.clock),
+            next_try,
             stderr: why.and_then(|why| why.stderr.clone()),
         }
     }
@@ -397,14 +397,19 @@ impl Call<'_> {
         };
         let record = record.step(RecordStep::Cancel).unwrap_or(*record);
         let mut error = self.error(CallErrorKind::Refused(why), "before the line", cause, &record);
-        error.next_try = status::next_try(next, self.shared.clock);
+        // What is under way may still wait for its turn, which the error knows.
+        if next != linetender_core::NextTry::Underway {
+            error.next_try = status::next_try(next, self.shared.clock);
+        }
         error
     }
 
     fn held_too_long(&self, record: &Record) -> CallError {
+        let waits = self.shared.published.borrow().status.waits;
+        let words = waits.cause().unwrap_or("the line did not come up in time");
         let cause = match self.last_cause() {
-            Some(cause) => format!("the line did not come up in time; before that, {cause}"),
-            None => "the line did not come up in time".to_owned(),
+            Some(cause) => format!("{words}; before that, {cause}"),
+            None => words.to_owned(),
         };
         let record = record.step(RecordStep::Expire).unwrap_or(*record);
         self.error(CallErrorKind::HeldTooLong, "before the line", cause, &record)

@@ -1,6 +1,6 @@
 //! Making a generation: a turn at the dial gate, a process, a handshake.
 
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
@@ -21,7 +21,7 @@ use crate::entry::{Entry, Lost, Reply};
 use crate::ledger::Ledger;
 use crate::reach::Reach;
 use crate::server::{Server, Target};
-use crate::status::Status;
+use crate::status::{Status, Waits};
 
 /// How long a dial keeps its turn after its server was started. By then what a start costs this machine is mostly paid.
 const TURN: Duration = Duration::from_millis(500);
@@ -36,6 +36,8 @@ pub(crate) struct Link {
 
 /// What a dial tells its tender.
 pub(crate) enum DialNews {
+    /// It has to wait for this.
+    Waits(Waits),
     /// It was its turn: the start time runs.
     Started,
     /// There is a process.
@@ -72,11 +74,23 @@ impl Dial {
     /// Dials. Each piece of news goes to `tell` in order.
     pub(crate) async fn run<F: Future<Output = ()>>(self, mut tell: impl FnMut(DialNews) -> F) {
         if let Some(mut before) = self.predecessor.clone() {
+            if before.borrow().state != "closed" {
+                tell(DialNews::Waits(Waits::Predecessor)).await;
+            }
             // Its tender being gone is as good.
             let _ = before.wait_for(|status| status.state == "closed").await;
         }
         // Waiting for a turn is neither start time nor failure.
-        let Some(turn) = self.gate.turn(self.generation.number() > 1).await else { return };
+        let mut coming = pin!(self.gate.turn(self.generation.number() > 1));
+        let turn = tokio::select! {
+            biased;
+            turn = &mut coming => turn,
+            () = std::future::ready(()) => {
+                tell(DialNews::Waits(Waits::Turn)).await;
+                coming.await
+            }
+        };
+        let Some(turn) = turn else { return };
         tell(DialNews::Started).await;
         linetender_wire::test_hooks::point("dial");
         let reach = match self.reach() {

@@ -38,7 +38,7 @@ pub(crate) struct Lost {
 impl Lost {
     /// Whether its session would refuse it again, executed or not: it can only go to another generation.
     pub(crate) fn session_is_gone(&self) -> bool {
-        matches!(self.seen.as_deref(), Some(Seen::SessionLost))
+        matches!(self.seen.as_deref(), Some(Seen::SessionLost | Seen::SessionNeverKnown))
             || self.record.delivery() == Some(Delivery::NotExecuted(Proof::SessionRefused))
     }
 }

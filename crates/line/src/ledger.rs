@@ -18,6 +18,7 @@ use crate::audience::Audience;
 use crate::catalogue::Kind;
 use crate::clock::Clock;
 use crate::entry::{Entry, Heed, Last, Notice, Reply};
+use crate::server::Stderr;
 use crate::signs::{GiveUp, Signs};
 use crate::status::Why;
 use crate::sync::{Mutex, MutexGuard};
@@ -92,6 +93,8 @@ pub(crate) struct Ledger {
     pub(crate) lists_changed: AtomicBool,
     /// Wakes the tender: it looks at the two above.
     pub(crate) nudge: Arc<Notify>,
+    /// Where the server's stderr goes, and what the server is called there.
+    stderr: Option<(Stderr, Arc<str>)>,
 }
 
 #[derive(Default)]
@@ -127,7 +130,14 @@ impl Ledger {
             draining: AtomicBool::new(false),
             lists_changed: AtomicBool::new(false),
             nudge,
+            stderr: None,
         }
+    }
+
+    /// The same, for a server whose stderr goes somewhere.
+    pub(crate) fn with_stderr(self, stderr: Stderr, server: &Arc<str>) -> Self {
+        let stderr = (stderr != Stderr::Off).then(|| (stderr, Arc::clone(server)));
+        Self { stderr, ..self }
     }
 
     fn book(&self) -> MutexGuard<'_, Book> {
@@ -466,6 +476,16 @@ impl Listener for Ledger {
     fn gap(&self) {
         self.lists_changed.store(true, Ordering::Release);
         self.nudge.notify_one();
+    }
+
+    fn wants_stderr(&self) -> bool {
+        self.stderr.is_some()
+    }
+
+    fn stderr(&self, line: &[u8]) {
+        if let Some((stderr, server)) = &self.stderr {
+            stderr.hear(server, line);
+        }
     }
 
     fn heard(&self) {

@@ -79,6 +79,6 @@ pub use linetender_wire::stdio::{Env, Program};
 pub use linetender_wire::stdio::{reaper, signals};
 pub use memory::Memory;
 pub use rig::{Rig, RigChange};
-pub use server::{Server, ToolErrors};
+pub use server::{Server, Stderr, ToolErrors, pass_stderr_to};
 pub use signs::Health;
 pub use status::{Status, Why};

@@ -23,7 +23,7 @@ use crate::ledger::Agent;
 use crate::memory::Remembered;
 use crate::rig::Rig;
 use crate::server::{Server, ToolErrors};
-use crate::status::{Published, Status};
+use crate::status::{Published, Status, Waits};
 use crate::tender::{Inbox, Tender};
 use crate::turns::Turns;
 use crate::wishes::Wishes;
@@ -94,6 +94,7 @@ impl Line {
             budget: u32::from(policy.budget.tokens) * 1000,
             gate: Gate::Knock,
             clock,
+            waits: Waits::Nothing,
         };
         let (states, state) = watch::channel(status.clone());
         let (publish, published) = watch::channel(Published { gate: Gate::Knock, link: None, status });

@@ -2,6 +2,7 @@
 
 mod http;
 mod identity;
+mod stderr;
 mod tool_errors;
 
 use std::collections::HashSet;
@@ -18,6 +19,7 @@ use linetender_wire::stdio::{Env, Program, Reaper};
 
 use crate::call::Deadline;
 use http::Http;
+pub use stderr::{Stderr, pass_stderr_to};
 pub use tool_errors::ToolErrors;
 
 /// The variables that a server is given when nothing else is said: what a program needs to run at all, and nothing that
@@ -53,6 +55,7 @@ pub struct Server {
     pub(crate) deadline: Deadline,
     /// Whether a rig dials it when somebody needs it.
     pub(crate) lazy: bool,
+    pub(crate) stderr: Stderr,
 }
 
 /// Where a server is.
@@ -94,6 +97,7 @@ impl Server {
             tool_errors: ToolErrors::default(),
             deadline: Deadline::Agent,
             lazy: false,
+            stderr: Stderr::default(),
         }
     }
 
@@ -215,6 +219,13 @@ impl Server {
     #[must_use]
     pub fn lazy(mut self) -> Self {
         self.lazy = true;
+        self
+    }
+
+    /// Says where its stderr goes, if it is a program.
+    #[must_use]
+    pub fn stderr(mut self, stderr: Stderr) -> Self {
+        self.stderr = stderr;
         self
     }
 

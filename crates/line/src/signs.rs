@@ -15,6 +15,9 @@ use crate::journal::{rfc3339, wall_clock};
 /// call past its deadline two: people cancel single calls for reasons of their own.
 const UNSERVED: u32 = 2;
 
+/// A server that was heard this recently is not called silent: its answer to the probe may be on its way.
+const QUIET: Duration = Duration::from_millis(500);
+
 /// How a call that the server has was given up.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum GiveUp {
@@ -130,8 +133,9 @@ impl Signs {
     pub(crate) fn health(&self) -> Option<Health> {
         let now = self.clock.now();
         let ago = |at: Instant| duration(now.since(at));
-        if self.abandoned_at().is_some() {
-            return Some(Health::Silent { since: ago(self.heard_at()) });
+        let silent = ago(self.heard_at());
+        if self.abandoned_at().is_some() && silent >= QUIET {
+            return Some(Health::Silent { since: silent });
         }
         let given_up = Instant::from_nanos(self.unserved_at.load(Ordering::Relaxed));
         let unserved = self.unserved.load(Ordering::Relaxed) >= UNSERVED && self.heard_at() > given_up;

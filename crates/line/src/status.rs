@@ -28,8 +28,40 @@ pub struct Status {
     /// What calls are told, from which the next try follows.
     pub(crate) gate: Gate,
     pub(crate) clock: Clock,
+    /// What keeps the server from being started at this moment.
+    pub(crate) waits: Waits,
     /// What is heard from the generation that serves.
     pub(crate) signs: Option<Arc<Signs>>,
+}
+
+/// What keeps a server that is to be started from being started.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Waits {
+    /// Nothing: it is being started, or need not be.
+    Nothing,
+    /// The server whose place it takes has not ended yet.
+    Predecessor,
+    /// Others of its rig are being started, and only so many are at once.
+    Turn,
+}
+
+impl Waits {
+    /// Why a call was not answered, if it is this.
+    pub(crate) const fn cause(self) -> Option<&'static str> {
+        match self {
+            Self::Nothing => None,
+            Self::Predecessor => Some("the server waits for the one that it replaces to end"),
+            Self::Turn => Some("the server waits for its turn to start: many servers are being started"),
+        }
+    }
+
+    const fn next_try(self) -> Option<&'static str> {
+        match self {
+            Self::Nothing => None,
+            Self::Predecessor => Some("when the server that it replaces has ended"),
+            Self::Turn => Some("when its turn to start comes"),
+        }
+    }
 }
 
 /// Why a generation ended, in words.
@@ -66,7 +98,17 @@ impl Status {
     ) -> Self {
         let cause = state.cause().map(|cause| Arc::new(Why::of(cause, printed)));
         let signs = signs.filter(|_| matches!(state, State::Up(_) | State::Suspect(_)));
-        Self { state: state.name(), generation: generation.number(), cause, budget, gate, clock, signs }
+        let waits = Waits::Nothing;
+        Self {
+            state: state.name(),
+            generation: generation.number(),
+            cause,
+            budget,
+            gate,
+            clock,
+            signs,
+            waits,
+        }
     }
 
     /// What is wrong with a server that is up, if anything is: true now, also if this status is an older one of the
@@ -79,7 +121,15 @@ impl Status {
     pub fn next_try(&self) -> Option<String> {
         match self.gate {
             Gate::Go { .. } => None,
-            gate => Some(next_try_of(gate, self.clock)),
+            gate => Some(self.next_try_by(gate)),
+        }
+    }
+
+    /// When the line is tried next if this is its gate, in words.
+    pub(crate) fn next_try_by(&self, gate: Gate) -> String {
+        match (gate, self.waits.next_try()) {
+            (Gate::Hold { .. } | Gate::Refuse { next: NextTry::Underway, .. }, Some(words)) => words.into(),
+            _ => next_try_of(gate, self.clock),
         }
     }
 }
@@ -179,7 +229,7 @@ pub(crate) fn next_try(next: NextTry, clock: Clock) -> String {
 }
 
 /// The same, of a gate.
-pub(crate) fn next_try_of(gate: Gate, clock: Clock) -> String {
+fn next_try_of(gate: Gate, clock: Clock) -> String {
     match gate {
         Gate::Go { .. } => "now".into(),
         Gate::Knock => "with the next call".into(),

@@ -27,7 +27,7 @@ use crate::ledger::Ledger;
 use crate::line;
 use crate::reach::Reach;
 use crate::server::Server;
-use crate::status::{Published, Status, Why};
+use crate::status::{Published, Status, Waits, Why};
 use crate::wishes::Wishes;
 use lists::Lists;
 use recover::Panics;
@@ -252,7 +252,11 @@ impl Running {
 
     fn handle_news(&mut self, news: News) {
         match news {
-            News::Dial(generation, DialNews::Started) => self.event(generation, Event::Started),
+            News::Dial(generation, DialNews::Waits(waits)) => self.waits(generation, waits),
+            News::Dial(generation, DialNews::Started) => {
+                self.waits(generation, Waits::Nothing);
+                self.event(generation, Event::Started);
+            }
             News::Dial(generation, DialNews::Linked(link)) => {
                 self.linked(generation, link);
             }
@@ -274,6 +278,18 @@ impl Running {
                 self.lost(generation, Seen::Closed { what, stderr });
             }
             News::Lists(generation, catalogue) => self.lists_read(generation, catalogue),
+        }
+    }
+
+    /// What the dial waits for. It is no change of the line's state, so nobody is woken for it; errors and `status` say it.
+    fn waits(&mut self, generation: Generation, waits: Waits) {
+        if self.current(generation).is_some() {
+            let quietly = |status: &mut Status| {
+                status.waits = waits;
+                false
+            };
+            self.tender.publish.send_if_modified(|published| quietly(&mut published.status));
+            self.tender.states.send_if_modified(quietly);
         }
     }
 
@@ -448,7 +464,9 @@ impl Running {
     fn dial(&mut self, generation: Generation) {
         let (tell_wire, wire) = mpsc::channel(16);
         let (audience, nudge) = (Arc::clone(&self.tender.audience), Arc::clone(&self.nudge));
-        let ledger = Arc::new(Ledger::new(generation, self.tender.clock, audience, nudge));
+        let ledger = Ledger::new(generation, self.tender.clock, audience, nudge);
+        let server = &self.tender.server;
+        let ledger = Arc::new(ledger.with_stderr(server.stderr, &server.name));
         let probing = Arc::new(AtomicBool::new(false));
         let dial = Dial {
             generation,

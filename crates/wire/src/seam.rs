@@ -25,6 +25,12 @@ pub trait Listener: Send + Sync + 'static {
     fn lost(&self, id: u64, loss: Loss);
     /// The server may have said something by itself that nobody could hear.
     fn gap(&self);
+    /// Whether it wants the server's stderr, line by line.
+    fn wants_stderr(&self) -> bool {
+        false
+    }
+    /// A line of the server's stderr came, without its break; a long one in pieces.
+    fn stderr(&self, _line: &[u8]) {}
 }
 
 /// A request that will not be answered, while its generation may live on.

@@ -76,12 +76,17 @@ pub enum Seen {
         /// How.
         exit: Option<Exit>,
     },
-    /// It could not be reached, or an exchange with it broke.
+    /// It could not be reached.
     Unreachable {
         /// How.
         words: Redacted,
         /// It cannot be reached as it is configured: a bad address, a bad certificate, a redirect elsewhere.
         config: bool,
+    },
+    /// It was reached, and then an exchange with it broke: while the request was written, or before all of its response came.
+    Broken {
+        /// Where and how.
+        words: Redacted,
     },
     /// Its address refused a connection: nobody listens there now.
     Refused {
@@ -107,6 +112,8 @@ pub enum Seen {
     },
     /// It no longer knows our session.
     SessionLost,
+    /// It did not know our session when it was first used.
+    SessionNeverKnown,
     /// What is there is no MCP endpoint.
     NotMcp {
         /// The beginning of what it answered.
@@ -173,9 +180,10 @@ impl Seen {
             Self::Unreachable { config: false, .. }
             | Self::Refused { .. }
             | Self::NoSuchHost { .. }
+            | Self::Broken { .. }
             | Self::Http { .. } => Class::Transport,
             Self::Unusable { .. } => Class::Protocol,
-            Self::SessionLost => Class::SessionLost,
+            Self::SessionLost | Self::SessionNeverKnown => Class::SessionLost,
             Self::WantsAuth { .. } => Class::Auth,
             Self::Throttled { .. } => Class::Overload,
         };
@@ -227,12 +235,17 @@ impl fmt::Display for Seen {
             Self::Unreachable { words, .. } | Self::Refused { words } | Self::NoSuchHost { words } => {
                 write!(f, "the server cannot be reached: {words}")
             }
+            Self::Broken { words } => write!(f, "the exchange with the server broke: {words}"),
             Self::Http { status, words } if words.is_empty() => {
                 write!(f, "the server answered HTTP {status}")
             }
             Self::Http { status, words } => write!(f, "the server answered HTTP {status}: {words}"),
             Self::Unusable { words } => write!(f, "the server's answer cannot be used: {words}"),
             Self::SessionLost => f.write_str("the server no longer knows our session"),
+            Self::SessionNeverKnown => f.write_str(
+                "the server does not know the session that it has just begun: behind a load balancer this looks like \
+                 missing session affinity",
+            ),
             Self::NotMcp { head } => write!(f, "not an MCP endpoint; it answered: {head}"),
             Self::WantsAuth { challenge } if challenge.is_empty() => {
                 f.write_str("the server wants credentials")
@@ -404,6 +417,11 @@ mod tests {
                 "the server cannot be reached: TLS: bad",
             ),
             (
+                Seen::Broken { words: text("response: connection reset") },
+                Class::Transport,
+                "the exchange with the server broke: response: connection reset",
+            ),
+            (
                 Seen::Refused { words: text("connect: refused") },
                 Class::Transport,
                 "the server cannot be reached: connect: refused",
@@ -425,6 +443,12 @@ mod tests {
                 "the server's answer cannot be used: no JSON",
             ),
             (Seen::SessionLost, Class::SessionLost, "the server no longer knows our session"),
+            (
+                Seen::SessionNeverKnown,
+                Class::SessionLost,
+                "the server does not know the session that it has just begun: behind a load balancer this looks like \
+                 missing session affinity",
+            ),
             (
                 Seen::NotMcp { head: text("<html>") },
                 Class::Config,

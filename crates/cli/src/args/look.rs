@@ -23,10 +23,18 @@ pub(crate) struct Journal {
     pub(crate) server: Option<String>,
 
     /// So many entries, up to the newest.
-    #[arg(long, value_name = "N", default_value_t = 30)]
+    #[arg(long, value_name = "N", default_value_t = 30, value_parser = at_least_one)]
     pub(crate) last: usize,
 
     /// Prints the entries as they were written, one JSON document on each line.
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+fn at_least_one(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(0) => Err("at least 1 entry has to be asked for".to_owned()),
+        Ok(number) => Ok(number),
+        Err(_) => Err("a whole number is needed".to_owned()),
+    }
 }

@@ -18,6 +18,7 @@ pub(super) const EXAMPLES: &str = "\
 Examples of the flags:
   --call-timeout 2m                 no call takes longer, also if the agent would wait
   --quiet-limit 10m --hang-after 2h tools that think for long without a word
+  --abandoned-after 20s             a server that often hangs, and never works long without a word
   --wait 20s                        a server that takes its time to come back
   --start-timeout 5m                a first start that downloads packages
   --handshake-timeout 1m            a server that logs in somewhere before it speaks
@@ -48,6 +49,10 @@ pub(crate) struct PolicyFlags {
     /// Gives up on a server that has calls to answer and is silent, to our probes too, for this long
     #[arg(long, value_name = "TIME", value_parser = span, default_value = "30m", help_heading = CALLS)]
     hang_after: Span,
+
+    /// Gives up on a server that is silent, to our probes too, for this long after its callers gave up on it
+    #[arg(long, value_name = "TIME", value_parser = span, default_value = "60s", help_heading = CALLS)]
+    abandoned_after: Span,
 
     /// Lets a call wait this long for a server that is coming back
     #[arg(long, value_name = "TIME", value_parser = span, default_value = "5s", help_heading = CALLS)]
@@ -139,6 +144,7 @@ impl PolicyFlags {
         // Where the agent owns the deadline nothing is capped; it only must not stand in the way.
         settings.call.cap = settings.call.cap.max(self.quiet_limit);
         settings.call.hang_after = self.hang_after;
+        settings.call.abandoned_after = self.abandoned_after;
         settings.call.wait_for_line = self.wait;
         settings.dial.start = self.start_timeout;
         settings.dial.handshake = self.handshake_timeout;
@@ -162,6 +168,7 @@ impl PolicyFlags {
                 );
             }
             "call.hang_after" => "--hang-after",
+            "call.abandoned_after" => "--abandoned-after",
             "call.limit" => "--quiet-limit",
             "call.wait_for_line" => "--wait",
             "dial.start" => "--start-timeout",
@@ -211,6 +218,7 @@ mod tests {
         wanted.call.limit = Span::from_secs(20 * 60);
         wanted.call.cap = wanted.call.limit;
         wanted.call.hang_after = Span::from_secs(7200);
+        wanted.call.abandoned_after = Span::from_secs(20);
         wanted.call.wait_for_line = Span::from_millis(500);
         wanted.dial.start = Span::from_secs(1);
         wanted.dial.handshake = Span::from_secs(2);
@@ -219,8 +227,7 @@ mod tests {
         wanted.limits.in_flight = 7;
         wanted.trust_annotations = true;
         wanted.state = ServerState::Process;
-        let times =
-            "--quiet-limit 20m --hang-after 2h --wait 500ms --start-timeout 1s --handshake-timeout 2s";
+        let times = "--quiet-limit 20m --hang-after 2h --abandoned-after 20s --wait 500ms --start-timeout 1s --handshake-timeout 2s";
         let rest = "--keepalive 3s --max-message 1m --in-flight 7 --trust-annotations --stateful";
         assert_eq!(flags(&format!("{times} {rest}")).settings(), wanted);
     }
@@ -280,6 +287,6 @@ mod tests {
             assert!(said || !argument.get_default_values().is_empty(), "{flag} does not say its default");
             seen += 1;
         }
-        assert_eq!(seen, 14);
+        assert_eq!(seen, 15);
     }
 }

@@ -23,14 +23,20 @@ const LONGEST: usize = 60;
 
 pub(super) fn of(command: &[OsString]) -> String {
     let words: Vec<_> = command.iter().map(|word| word.to_string_lossy()).collect();
-    let program = words.first().map(|word| stem(word)).unwrap_or_default();
-    let known = RUNNERS.contains(&program.as_str()) || program.starts_with("python");
-    let run = if known { run_by(words.iter().skip(1).map(AsRef::as_ref)) } else { None };
-    Redacted::head(&run.unwrap_or(program), LONGEST).to_string()
+    let words: Vec<&str> = words.iter().map(AsRef::as_ref).collect();
+    Redacted::head(&stem(package(&words)), LONGEST).to_string()
+}
+
+/// The word of a command that says what is run: a program, or the package or image that a known runner is given.
+pub(crate) fn package<'a>(words: &[&'a str]) -> &'a str {
+    let Some((&program, rest)) = words.split_first() else { return "" };
+    let runner = stem(program);
+    let known = RUNNERS.contains(&runner.as_str()) || runner.starts_with("python");
+    if known { run_by(rest.iter().copied()).unwrap_or(program) } else { program }
 }
 
 /// The first word that is neither a flag, nor the value of one, nor a variable.
-fn run_by<'a>(words: impl Iterator<Item = &'a str>) -> Option<String> {
+fn run_by<'a>(words: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let mut is_value = false;
     for word in words {
         if std::mem::take(&mut is_value) || word.contains('=') || VERBS.contains(&word) {
@@ -44,7 +50,7 @@ fn run_by<'a>(words: impl Iterator<Item = &'a str>) -> Option<String> {
             is_value = word != "--" && !ALONE.contains(&word);
             continue;
         }
-        return Some(stem(word)).filter(|name| !name.is_empty());
+        return Some(word).filter(|word| !stem(word).is_empty());
     }
     None
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use crate::places;
 
 /// An agent, and a file of its.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Place {
     pub(super) agent: &'static str,
     pub(super) path: PathBuf,
@@ -23,6 +23,17 @@ enum Base {
 }
 
 use Base::{Config, Desktop, Here, Home};
+
+impl Base {
+    fn folder(self, here: &Path) -> Option<PathBuf> {
+        match self {
+            Home => places::home(),
+            Config => places::config(),
+            Desktop => places::desktop(),
+            Here => Some(here.to_owned()),
+        }
+    }
+}
 
 const PLACES: [(&str, Base, &str); 38] = [
     ("Claude Code", Home, ".claude.json"),
@@ -65,20 +76,81 @@ const PLACES: [(&str, Base, &str); 38] = [
     ("Continue", Home, ".continue/config.yaml"),
 ];
 
+/// Agents that people start in a terminal, and that therefore have the `PATH` of a shell. All others are started by a desktop.
+const IN_TERMINALS: [&str; 10] = [
+    "Claude Code",
+    "Codex",
+    "Gemini CLI",
+    "opencode",
+    "Copilot CLI",
+    "Amp",
+    "Amazon Q",
+    "Qwen Code",
+    "Factory",
+    "goose",
+];
+
+/// Who reads a file.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Reader {
+    /// An agent with the `PATH` of a shell, or one that is not known.
+    Shell,
+    /// An agent of this user that a desktop starts, with a `PATH` of its own.
+    Desktop,
+}
+
+/// Who reads this file. A project's own file may be shared, and then names no path of this machine.
+pub(super) fn reader(file: &Path) -> Reader {
+    let desktop = PLACES.iter().any(|(agent, base, name)| {
+        let path =
+            base.folder(Path::new("")).filter(|_| !matches!(base, Here)).map(|folder| folder.join(name));
+        !IN_TERMINALS.contains(agent) && path.is_some_and(|path| is_same(&path, file))
+    });
+    if desktop { Reader::Desktop } else { Reader::Shell }
+}
+
+fn is_same(one: &Path, other: &Path) -> bool {
+    one == other || one.canonicalize().is_ok_and(|one| other.canonicalize().is_ok_and(|other| one == other))
+}
+
+/// The agents whose names begin with this word, in any spelling: `claude`, `vscode`, `gemini-cli`.
+pub(super) fn named(word: &str) -> Vec<&'static str> {
+    let plain = |text: &str| -> String {
+        text.chars().filter(char::is_ascii_alphanumeric).map(|char| char.to_ascii_lowercase()).collect()
+    };
+    let wanted = plain(word);
+    let mut agents: Vec<&'static str> = PLACES.iter().map(|(agent, ..)| *agent).collect();
+    agents.dedup();
+    if let Some(exact) = agents.iter().find(|agent| plain(agent) == wanted) {
+        return vec![exact];
+    }
+    agents.retain(|agent| !wanted.is_empty() && plain(agent).starts_with(&wanted));
+    agents
+}
+
 /// The places that exist, each once: at home, a project's file may be the user's own.
 pub(super) fn places(here: &Path) -> Vec<Place> {
     let mut found: Vec<Place> = Vec::new();
     for (agent, base, file) in PLACES {
-        let folder = match base {
-            Home => places::home(),
-            Config => places::config(),
-            Desktop => places::desktop(),
-            Here => Some(here.to_owned()),
-        };
-        let Some(path) = folder.map(|folder| folder.join(file)) else { continue };
+        let Some(path) = base.folder(here).map(|folder| folder.join(file)) else { continue };
         if path.exists() && !found.iter().any(|place| place.path == path) {
             found.push(Place { agent, path });
         }
     }
     found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::named;
+
+    #[test]
+    fn an_agent_is_found_by_its_name_in_any_spelling() {
+        assert_eq!(named("cursor"), ["Cursor"]);
+        assert_eq!(named("claude"), ["Claude Code", "Claude Desktop"]);
+        assert_eq!(named("claude-code"), ["Claude Code"]);
+        assert_eq!(named("VSCode"), ["VS Code"], "the whole name of one is meant, though another begins so");
+        assert_eq!(named("gemini"), ["Gemini CLI"]);
+        assert!(named("mcp.json").is_empty() && named("").is_empty() && named("/").is_empty());
+    }
 }

@@ -26,6 +26,10 @@ pub(super) enum Error {
     TooMany(PathBuf),
     #[error("no server is called {name} in {}; there are: {known}", path.display())]
     Unknown { name: String, path: PathBuf, known: String },
+    #[error("no configuration of {0} found; `linetender wrap` lists those that are here")]
+    NoneOf(String),
+    #[error("{word} could be {agents}: say which")]
+    Several { word: String, agents: String },
     #[error("{} has been changed by another program in this moment: nothing written, try again", .0.display())]
     Changed(PathBuf),
     #[error("what would be written to {} does not parse ({syntax}): nothing written; please report this", path.display())]

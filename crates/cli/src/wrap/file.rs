@@ -72,7 +72,9 @@ impl Config {
                 if bytes(&self.path)? != self.whole.as_bytes() {
                     return Err(Error::Changed(self.path.clone()));
                 }
-                fs::rename(&new, &self.path).map_err(Error::io("replace", &self.path))
+                fs::rename(&new, &self.path).map_err(Error::io("replace", &self.path))?;
+                // Until its folder is on the disk too, a power cut may bring the old name back, or neither.
+                self.sync_folder().map_err(Error::io("sync the folder of", &self.path))
             });
         if written.is_err() {
             let _ = fs::remove_file(&new);
@@ -92,15 +94,37 @@ impl Config {
         PathBuf::from(name)
     }
 
-    /// A new file with the mode and, where we may, the owner of this one. Nobody else can read it before it has them.
+    fn sync_folder(&self) -> io::Result<()> {
+        let folder = self.path.parent().unwrap_or(Path::new("/"));
+        File::open(folder)?.sync_all()
+    }
+
+    /// A new file with the mode, the owner and the group of this one, or none at all: with others, somebody could read it who
+    /// may not, or its agent could not. Nobody else can read it before it has them.
     fn create(&self, path: &Path, text: &str) -> io::Result<()> {
         let like = fs::metadata(&self.path)?;
         let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
-        let _ = fchown(&file, Some(like.uid()), Some(like.gid()));
-        file.set_permissions(Permissions::from_mode(like.mode() & 0o7777))?;
-        file.write_all(text.as_bytes())?;
-        file.sync_all()
+        let written = own_like(&file, &like)
+            .and_then(|()| file.set_permissions(Permissions::from_mode(like.mode() & 0o7777)))
+            .and_then(|()| file.write_all(text.as_bytes()))
+            .and_then(|()| file.sync_all());
+        if written.is_err() {
+            let _ = fs::remove_file(path);
+        }
+        written
     }
+}
+
+/// Gives a file the owner and the group of another.
+fn own_like(file: &File, like: &fs::Metadata) -> io::Result<()> {
+    let now = file.metadata()?;
+    if (now.uid(), now.gid()) == (like.uid(), like.gid()) {
+        return Ok(());
+    }
+    fchown(file, Some(like.uid()), Some(like.gid())).map_err(|error| {
+        let (uid, gid) = (like.uid(), like.gid());
+        io::Error::new(error.kind(), format!("it cannot be given the owner {uid} and group {gid}: {error}"))
+    })
 }
 
 fn bytes(path: &Path) -> Result<Vec<u8>, Error> {

@@ -31,7 +31,7 @@ pub(super) struct Run<'t> {
 pub(super) enum Target<'t> {
     /// `-- COMMAND`
     Command(&'t [Node]),
-    /// `COMMAND`: we always write the `--`, but it is not needed.
+    /// `COMMAND`: what we write, unless the `--` is needed.
     Bare(&'t [Node]),
     /// `https://…`, or the variable that holds it.
     Address(&'t Node),
@@ -39,11 +39,15 @@ pub(super) enum Target<'t> {
 
 /// Whether an entry with this key goes through linetender.
 pub(super) fn is_ours(program: &str, words: &[Node], key: &str) -> bool {
-    let file = program.rsplit(['/', '\\']).next();
     words.first().and_then(Node::text) == Some("run")
-        && (matches!(file, Some("linetender" | "linetender.exe"))
+        && (is_called_linetender(program)
             || program::own().is_some_and(|own| own == program)
             || Run::of(words).is_some_and(|run| run.is_written_by_us(key)))
+}
+
+/// Whether a program is linetender by its name, wherever it is.
+pub(super) fn is_called_linetender(program: &str) -> bool {
+    matches!(program.rsplit(['/', '\\']).next(), Some("linetender" | "linetender.exe"))
 }
 
 impl<'t> Run<'t> {
@@ -87,7 +91,8 @@ impl<'t> Run<'t> {
     pub(super) fn is_like(&self, other: &Run<'_>) -> bool {
         let same = |one: &[Node], other: &[Node]| one.iter().map(Node::text).eq(other.iter().map(Node::text));
         let target = match (self.target, other.target) {
-            (Target::Command(one), Target::Command(other)) | (Target::Bare(one), Target::Bare(other)) => {
+            // The `--` says nothing; earlier versions always wrote it.
+            (Target::Command(one) | Target::Bare(one), Target::Command(other) | Target::Bare(other)) => {
                 same(one, other)
             }
             (Target::Address(one), Target::Address(other)) => one.text() == other.text(),

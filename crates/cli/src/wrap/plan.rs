@@ -6,6 +6,7 @@ use super::edit::{Edit, apply};
 use super::entry::Entry;
 use super::error::{Error, Syntax};
 use super::judge::{Verdict, Why, judge};
+use super::stateful::{self, Keeps};
 use super::tree::Node;
 use super::{json, rewrite, toml};
 
@@ -29,6 +30,8 @@ pub(super) enum Choice {
 pub(super) struct Plan {
     pub(super) changes: Vec<Change>,
     pub(super) left: Vec<(String, Why)>,
+    /// Those that may keep state in their process: only their owner knows.
+    pub(super) perhaps: Vec<String>,
 }
 
 #[derive(Debug)]
@@ -61,7 +64,12 @@ pub(super) fn wrap(text: &str, entries: &[Entry<'_>], choose: impl Fn(&Entry<'_>
     for entry in entries {
         let Choice::Wrap { program, named } = choose(entry) else { continue };
         let edits = match judge(entry, named) {
-            Verdict::Command(call) => Ok(rewrite::command(text, entry, call, &program)),
+            Verdict::Command(call) => {
+                if stateful::keeps(entry, call) == Keeps::Perhaps {
+                    plan.perhaps.push(entry.name().to_owned());
+                }
+                Ok(rewrite::command(text, entry, call, &program))
+            }
             Verdict::Address(address) => rewrite::address(text, entry, &address, &program),
             Verdict::Wrapped(_) => continue,
             Verdict::Left(why) => Err(why),

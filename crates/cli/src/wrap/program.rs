@@ -2,16 +2,29 @@
 
 use std::path::{Path, PathBuf};
 
+use super::agents::Reader;
 use crate::places;
 
 /// What Linux puts behind the path of a program whose file was replaced while it ran, as an update does.
 const REPLACED: &str = " (deleted)";
 
-/// `linetender`, so that the configuration can be shared; where that would not be found, this very program.
-pub(super) fn program() -> String {
+/// The folders that are on the `PATH` of programs that a desktop starts.
+const ON_EVERY_PATH: &[&str] =
+    if cfg!(target_os = "macos") { &["/usr/bin", "/bin"] } else { &["/usr/local/bin", "/usr/bin", "/bin"] };
+
+/// `linetender`, so that the configuration can be shared; its whole path where whoever reads the file would not find it by that
+/// name; and if it is not on our own `PATH` either, this very program.
+pub(super) fn program(reader: Reader) -> String {
     const NAME: &str = "linetender";
-    let on_path = places::path().iter().any(|folder| folder.join(NAME).is_file());
-    own().filter(|_| !on_path).unwrap_or_else(|| NAME.to_owned())
+    let Some(folder) = places::path().into_iter().find(|folder| folder.join(NAME).is_file()) else {
+        return own().unwrap_or_else(|| NAME.to_owned());
+    };
+    let found = match reader {
+        Reader::Shell => true,
+        Reader::Desktop => ON_EVERY_PATH.iter().any(|common| folder == Path::new(common)),
+    };
+    // Not where links lead to: that may be the folder of one version.
+    if found || !folder.is_absolute() { NAME.to_owned() } else { folder.join(NAME).display().to_string() }
 }
 
 /// Where this program is, whatever it is called.

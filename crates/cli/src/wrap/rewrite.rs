@@ -3,14 +3,20 @@
 use super::edit::{Edit, after, cut, cut_lines, list, prepend, quote, rename, table};
 use super::entry::{Dialect, Entry};
 use super::judge::{Address, Call, Why};
-use super::ours::URL;
+use super::ours::{self, URL};
+use super::stateful::{self, Keeps};
 use super::tree::{Member, Node, Style};
 use super::{credential, url};
 
-/// A command: it moves behind `--`, everything else stays.
+/// A command: it moves behind our words, everything else stays.
 pub(super) fn command(text: &str, entry: &Entry<'_>, call: Call<'_>, program: &str) -> Vec<Edit> {
     let mut words = run(entry.name());
-    words.push(quote("--"));
+    if stateful::keeps(entry, call) == Keeps::State {
+        words.push(quote("--stateful"));
+    }
+    if needs_dashes(program, call.words().0.text().unwrap_or_default()) {
+        words.push(quote("--"));
+    }
     match call {
         Call::Split { command, args } => {
             words.push(command.value.raw(text).to_owned());
@@ -25,6 +31,14 @@ pub(super) fn command(text: &str, entry: &Entry<'_>, call: Call<'_>, program: &s
             vec![prepend(text, list, &words)]
         }
     }
+}
+
+/// Whether a `--` has to stand before a command. Some programs that read configurations, the inspector among them, take a `--`
+/// among the words for their own, so it is written only where the command could be taken for a flag or an address; and where
+/// our program has another name, since nothing else would tell its entries from those of other programs with a `run`.
+fn needs_dashes(program: &str, command: &str) -> bool {
+    ["-", "$", "http://", "https://"].iter().any(|start| command.starts_with(start))
+        || !ours::is_called_linetender(program)
 }
 
 /// An address: the entry becomes a command. The values of its headers are secrets: they become variables, by renaming what

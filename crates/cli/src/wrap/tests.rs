@@ -14,10 +14,19 @@ mod sign_in;
 
 /// A configuration, wrapped whole.
 fn plan(format: Format, text: &str) -> Result<Plan, Syntax> {
+    plan_by("linetender", format, text)
+}
+
+fn plan_by(program: &str, format: Format, text: &str) -> Result<Plan, Syntax> {
     let root = format.parse(text)?;
     let entries = entry::find(&root).unwrap_or_default();
-    let every = |_: &Entry<'_>| Choice::Wrap { program: "linetender".to_owned(), named: false };
+    let every = |_: &Entry<'_>| Choice::Wrap { program: program.to_owned(), named: false };
     Ok(plan::wrap(text, &entries, every))
+}
+
+/// The same by a program of this name.
+fn wrapped_by(program: &str, format: Format, text: &str) -> String {
+    plan_by(program, format, text).unwrap().apply(text)
 }
 
 fn wrapped(format: Format, text: &str) -> String {

@@ -78,7 +78,7 @@ impl Door {
         door
     }
 
-    fn set(era: Era, run: &[&str], script: &str, flags: &[&str]) -> Self {
+    pub fn set(era: Era, run: &[&str], script: &str, flags: &[&str]) -> Self {
         let dir = Dir::new();
         let book = dir.file("book").display().to_string();
         let server =

@@ -21,6 +21,7 @@ mod agent;
 mod deaths;
 mod exchanges;
 mod full;
+mod hangs;
 mod kit;
 mod look;
 mod network;

@@ -1,5 +1,8 @@
 //! Flags, as far as an agent notices them.
 
+use std::io::Write as _;
+use std::process::Stdio;
+
 use serde_json::json;
 
 use crate::kit::Home;
@@ -79,4 +82,52 @@ fn what_cannot_be_meant_is_refused_with_a_sentence() {
     let output = home.run(&["run", "--wait", "soon", "server"]);
     assert_eq!(output.status.code(), Some(2));
     assert!(!home.state().exists(), "nothing began");
+}
+
+#[test]
+fn a_misspelt_flag_is_refused_and_not_taken_for_the_command() {
+    let home = Home::new();
+    let refused = |words: &[&str]| {
+        let output = home.run(words);
+        assert_eq!(output.status.code(), Some(2), "{words:?}");
+        String::from_utf8(output.stderr).unwrap()
+    };
+    insta::assert_snapshot!(refused(&["run", "--nmae", "x", "my-server"]), @r"
+    error: unexpected argument '--nmae' found
+
+      tip: a similar argument exists: '--name'
+      tip: to pass '--nmae' as a value, use '-- --nmae'
+
+    Usage: linetender run --name <NAME> <COMMAND>...
+
+    For more information, try '--help'.
+    ");
+    insta::assert_snapshot!(refused(&["journal", "--last", "0"]), @r"
+    error: invalid value '0' for '--last <N>': at least 1 entry has to be asked for
+
+    For more information, try '--help'.
+    ");
+}
+
+#[test]
+fn a_command_needs_no_dashes_before_it_and_keeps_its_own() {
+    let home = Home::new();
+    let words = ["run", "--name", "sh", "sh", "-c", "echo \"$@\" >&2; exit 3", "sh", "--name", "--", "-y"];
+    let mut shim = home
+        .linetender(&words)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let hello = r#"{"jsonrpc":"2.0","id":1,"method":"server/discover","params":{}}"#;
+    writeln!(shim.stdin.as_mut().unwrap(), "{hello}").unwrap();
+    crate::kit::until("the server has said its words", || {
+        let said = |entry: &serde_json::Value| {
+            entry["cause"]["stderr"].as_str().is_some_and(|text| text.trim() == "--name -- -y")
+        };
+        home.journal().iter().any(said)
+    });
+    drop(shim.stdin.take());
+    shim.wait().unwrap();
 }

@@ -4,6 +4,7 @@ use super::Machine;
 use super::ending::{After, Ending};
 use super::state::State;
 use crate::backoff;
+use crate::budget::Account;
 use crate::cause::{Cause, Leaf, Leaves, Plan};
 use crate::class::{Charge, Class, Route};
 use crate::time::{Instant, Span};
@@ -25,27 +26,27 @@ pub(super) struct Episode {
 impl<D> Machine<D> {
     /// The generation ends, and this is why. If it was draining, that is a reason too.
     pub(super) fn end(&mut self, cause: Cause<D>) {
-        let served = self.close_books();
+        let answered = self.close_books();
         let cause = match core::mem::replace(&mut self.state, State::Closed) {
             State::Draining { cause: plan, .. } => plan.join(cause),
             _ => cause,
         };
-        self.lay_to_rest(cause, served);
+        self.lay_to_rest(cause, answered);
     }
 
     /// A drain is over: its calls are done, or its time is up.
     pub(super) fn end_drained(&mut self) {
-        let served = self.close_books();
+        let answered = self.close_books();
         match core::mem::replace(&mut self.state, State::Closed) {
-            State::Draining { cause, .. } => self.lay_to_rest(cause, served),
+            State::Draining { cause, .. } => self.lay_to_rest(cause, answered),
             other => self.state = other,
         }
     }
 
-    fn lay_to_rest(&mut self, cause: Cause<D>, served: bool) {
-        let after = self.reckon(&cause, served);
+    fn lay_to_rest(&mut self, cause: Cause<D>, answered: u64) {
+        let after = self.reckon(&cause, answered);
         let settle_by = self.now + self.policy.close.settle;
-        self.enter(State::Ending(Ending::new(cause, after, settle_by, served)));
+        self.enter(State::Ending(Ending::new(cause, after, settle_by, answered)));
     }
 
     /// Something failed while the generation was ending. Before the server was told to die, a planned end becomes a
@@ -58,7 +59,7 @@ impl<D> Machine<D> {
                 } else {
                     ending.cause = ending.cause.join(late);
                     if ending.after != After::Closed {
-                        ending.after = self.reckon(&ending.cause, ending.served);
+                        ending.after = self.reckon(&ending.cause, ending.answered);
                     }
                 }
                 self.state = State::Ending(ending);
@@ -67,22 +68,23 @@ impl<D> Machine<D> {
         }
     }
 
-    /// Pays out what the generation earned, and tells whether it answered a caller.
-    fn close_books(&mut self) -> bool {
+    /// Pays out what the generation earned, and tells how many callers it answered.
+    fn close_books(&mut self) -> u64 {
         self.accrue();
         let live = self.state.live();
-        let served = live.is_some_and(|live| live.vitals.answered > 0);
+        let answered = live.map_or(0, |live| live.vitals.answered);
         if live.is_some_and(|live| live.proven(&self.policy.probe)) {
             self.episode = Episode::default();
         } else {
             self.episode.unproven = self.episode.unproven.saturating_add(1);
         }
-        served
+        answered
     }
 
-    /// Turns time up into budget, as far as there was a sign of life: silence earns nothing.
+    /// Turns time up into budget, as far as there was a sign of life: silence earns nothing. Neither does a generation
+    /// that has answered nobody, however long it idles: restarting it is of no use to anybody.
     pub(super) fn accrue(&mut self) {
-        if let Some(live) = self.state.live_mut() {
+        if let Some(live) = self.state.live_mut().filter(|live| live.vitals.answered > 0) {
             let heard_at = live.vitals.heard_at;
             self.budget.earn_uptime(&self.policy.budget, heard_at.since(live.paid_until));
             live.paid_until = live.paid_until.max(heard_at);
@@ -90,13 +92,14 @@ impl<D> Machine<D> {
     }
 
     /// The one place where an end is charged, and where it is decided what comes after it.
-    fn reckon(&mut self, cause: &Cause<D>, served: bool) -> After {
+    fn reckon(&mut self, cause: &Cause<D>, answered: u64) -> After {
         let (now, leaves) = (self.now, cause.leaves());
         if leaves.has(Leaf::Planned(Plan::Close)) {
             return After::Closed;
         }
-        let charged = self.charges(leaves, served);
-        let paid = !charged || self.budget.take();
+        let charged = self.charges(leaves, answered > 0);
+        let account = self.policy.budget.account(answered);
+        let paid = !charged || self.budget.take(account);
         let asked = cause.retry_after().unwrap_or(Span::ZERO).min(self.policy.backoff.retry_after_cap);
         match leaves.route() {
             Route::NeedsAuth => After::NeedsAuth { next_probe_at: now + self.policy.park.probe_cap },
@@ -107,7 +110,7 @@ impl<D> Machine<D> {
                 let probe = self.jitter.around(probe);
                 self.park(probe, asked)
             }
-            Route::Wait if charged => After::Dial { at: self.charged_dial(now).max(now + asked) },
+            Route::Wait if charged => After::Dial { at: self.charged_dial(now, account).max(now + asked) },
             Route::Wait => {
                 let at = self.free_dial(now, leaves).max(now + asked);
                 let stop = leaves.planned() && leaves.idle_stop();
@@ -130,9 +133,9 @@ impl<D> Machine<D> {
     }
 
     /// Backoff grows with the tokens missing; the first is free.
-    fn charged_dial(&mut self, now: Instant) -> Instant {
-        let missing = self.budget.missing(&self.policy.budget);
-        now + self.jitter.up_to(backoff::ceiling(&self.policy.backoff, missing))
+    fn charged_dial(&mut self, now: Instant, account: Account) -> Instant {
+        let missing = self.budget.missing(&self.policy.budget, account);
+        now + self.jitter.up_to(backoff::ceiling(&self.policy.backoff, account, missing))
     }
 
     /// A free end is not instant: two dials keep their distance, and a generation that proved nothing takes the
@@ -143,8 +146,10 @@ impl<D> Machine<D> {
         }
         let mut at = self.spaced(now);
         if self.episode.unproven > 0 {
-            let step = self.budget.missing(&self.policy.budget).max(self.episode.unproven) + 1;
-            at = at.max(now + self.jitter.up_to(backoff::ceiling(&self.policy.backoff, step)));
+            let account = Account::Ends;
+            let missing = self.budget.missing(&self.policy.budget, account);
+            let step = missing.max(self.episode.unproven) + 1;
+            at = at.max(now + self.jitter.up_to(backoff::ceiling(&self.policy.backoff, account, step)));
         }
         at
     }

@@ -16,7 +16,7 @@ pub struct Ending<D> {
     /// After the seal, how long a verdict may wait for proof.
     pub(super) settle_by: Instant,
     /// Whether the generation had answered a caller.
-    pub(super) served: bool,
+    pub(super) answered: u64,
 }
 
 /// Where the line goes when the generation is gone.
@@ -84,8 +84,8 @@ pub enum EndingStep {
 }
 
 impl<D> Ending<D> {
-    pub(super) fn new(cause: Cause<D>, after: After, settle_by: Instant, served: bool) -> Self {
-        Self { cause, after, step: EndingStep::Seal, settle_by, served }
+    pub(super) fn new(cause: Cause<D>, after: After, settle_by: Instant, answered: u64) -> Self {
+        Self { cause, after, step: EndingStep::Seal, settle_by, answered }
     }
 
     /// Whether the server has been told to die. Until then, what it dies of is its own.

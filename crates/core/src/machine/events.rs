@@ -38,9 +38,8 @@ impl<D> Machine<D> {
             if seen.heard && watched && !refused {
                 self.alive(now);
             }
-            // Callers cancel calls of healthy servers too: the line is suspect only if the probe goes unanswered.
             if seen.abandoned {
-                self.overdue(now);
+                self.abandoned(now);
             }
         }
         Heard::Taken

@@ -138,7 +138,7 @@ impl Live {
         let held_back = self
             .abandoned_until(policy)
             .is_some_and(|(last, _)| now < last && last < now + policy.probe.worst());
-        self.resting() && !held_back
+        self.resting() && (self.vitals.exchanges || !held_back)
     }
 
     /// The server is alive: whatever was suspected is forgotten.

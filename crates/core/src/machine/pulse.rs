@@ -25,7 +25,8 @@ impl<D> Machine<D> {
         let Some(live) = self.state.live_mut() else { return };
         let quiet_at = live.vitals.heard_at + keepalive;
         // A probe must not compete with a call in flight, unless that call is what made the line suspect.
-        live.pulse = if live.unchecked || suspect || (!live.vitals.busy() && quiet_at <= now) {
+        let abandoned = live.vitals.abandoned_at.is_some();
+        live.pulse = if live.unchecked || suspect || abandoned || (!live.vitals.busy() && quiet_at <= now) {
             Pulse::Asking { since: now }
         } else if !live.vitals.busy() {
             Pulse::Resting { check_at: quiet_at }
@@ -57,6 +58,19 @@ impl<D> Machine<D> {
             // The server may be busy with what it was asked: never a reason to end a line, nor to count against it later.
             live.missed = 0;
             self.look_later(now);
+            self.time_the_last_probes(now, abandoned);
+        }
+    }
+
+    /// The call that the server would have to be busy with was given up: is it alive? Callers cancel calls of healthy
+    /// servers too, so the line is suspect only if the probe goes unanswered.
+    pub(super) fn abandoned(&mut self, now: Instant) {
+        let policy = self.policy;
+        let Some(live) = self.state.live_mut() else { return };
+        if live.may_ask(now, &policy) {
+            live.pulse = Pulse::Asking { since: now };
+        } else {
+            let abandoned = live.abandoned_until(&policy);
             self.time_the_last_probes(now, abandoned);
         }
     }

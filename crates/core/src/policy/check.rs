@@ -36,11 +36,15 @@ pub(super) fn check(s: &Settings) -> Result<(), Invalid> {
     rule(s.call.cap >= s.call.limit, "call.cap", "no shorter than call.limit")?;
     rule(s.call.hang_after >= s.call.limit, "call.hang_after", "no shorter than call.limit")?;
     rule(s.backoff.cap >= s.backoff.base, "backoff.cap", "no shorter than backoff.base")?;
+    let useful = s.backoff.useful_cap >= s.backoff.useful_base;
+    rule(useful, "backoff.useful_cap", "no shorter than backoff.useful_base")?;
     rule(s.park.probe_cap >= s.park.probe, "park.probe_cap", "no shorter than park.probe")?;
     rule(s.park.wake_cap >= s.park.wake, "park.wake_cap", "no shorter than park.wake")?;
     // Integer arithmetic in milli-tokens needs at least a nanosecond each; and configuration counts milliseconds.
     let whole = s.budget.uptime_per_token >= Span::from_millis(1);
     rule(whole, "budget.uptime_per_token", "at least a millisecond")?;
+    let whole = s.budget.useful_uptime_per_token >= Span::from_millis(1);
+    rule(whole, "budget.useful_uptime_per_token", "at least a millisecond")?;
     // More than one re-send per call is a storm, whatever the budget is called.
     rule(s.retry.percent <= 100, "retry.percent", "at most 100")
 }
@@ -49,7 +53,7 @@ fn rule(kept: bool, setting: &'static str, must: &'static str) -> Result<(), Inv
     if kept { Ok(()) } else { Err(Invalid { setting, must }) }
 }
 
-fn spans(s: &Settings) -> [(&'static str, Span); 25] {
+fn spans(s: &Settings) -> [(&'static str, Span); 28] {
     [
         ("dial.start", s.dial.start),
         ("dial.handshake", s.dial.handshake),
@@ -64,8 +68,11 @@ fn spans(s: &Settings) -> [(&'static str, Span); 25] {
         ("probe.keepalive", s.probe.keepalive),
         ("probe.timeout", s.probe.timeout),
         ("budget.uptime_per_token", s.budget.uptime_per_token),
+        ("budget.useful_uptime_per_token", s.budget.useful_uptime_per_token),
         ("backoff.base", s.backoff.base),
         ("backoff.cap", s.backoff.cap),
+        ("backoff.useful_base", s.backoff.useful_base),
+        ("backoff.useful_cap", s.backoff.useful_cap),
         ("backoff.retry_after_cap", s.backoff.retry_after_cap),
         ("park.probe", s.park.probe),
         ("park.probe_cap", s.park.probe_cap),
@@ -79,10 +86,12 @@ fn spans(s: &Settings) -> [(&'static str, Span); 25] {
     ]
 }
 
-fn counts(s: &Settings) -> [(&'static str, u32); 7] {
+fn counts(s: &Settings) -> [(&'static str, u32); 9] {
     [
         ("probe.failures", s.probe.failures.into()),
         ("budget.tokens", s.budget.tokens.into()),
+        ("budget.useful_answers", s.budget.useful_answers.into()),
+        ("budget.useful_tokens", s.budget.useful_tokens.into()),
         ("limits.message", s.limits.message),
         ("limits.depth", s.limits.depth.into()),
         ("limits.in_flight", s.limits.in_flight.into()),
@@ -135,15 +144,18 @@ mod tests {
         assert_eq!(refused(|s| s.call.cap = short), "call.cap");
         assert_eq!(refused(|s| s.call.hang_after = short), "call.hang_after");
         assert_eq!(refused(|s| s.backoff.cap = short), "backoff.cap");
+        assert_eq!(refused(|s| s.backoff.useful_cap = short), "backoff.useful_cap");
         assert_eq!(refused(|s| s.park.probe_cap = short), "park.probe_cap");
         assert_eq!(refused(|s| s.park.wake_cap = short), "park.wake_cap");
         let mut equal = Settings::default();
         equal.call.cap = equal.call.limit;
         equal.call.hang_after = equal.call.limit;
         equal.backoff.cap = equal.backoff.base;
+        equal.backoff.useful_cap = equal.backoff.useful_base;
         equal.park.probe_cap = equal.park.probe;
         equal.park.wake_cap = equal.park.wake;
         equal.budget.uptime_per_token = Span::from_millis(1);
+        equal.budget.useful_uptime_per_token = Span::from_millis(1);
         equal.retry.percent = 100;
         assert!(Policy::new(equal).is_ok());
     }
@@ -154,6 +166,8 @@ mod tests {
             refused(|s| s.budget.uptime_per_token = Span::from_nanos(999_999)),
             "budget.uptime_per_token"
         );
+        let short = Span::from_nanos(999_999);
+        assert_eq!(refused(|s| s.budget.useful_uptime_per_token = short), "budget.useful_uptime_per_token");
         assert_eq!(refused(|s| s.retry.percent = 101), "retry.percent");
     }
 

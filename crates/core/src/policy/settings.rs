@@ -1,6 +1,6 @@
 //! The numbers and their defaults.
 
-use crate::budget::TOKEN;
+use crate::budget::{Account, TOKEN};
 use crate::time::Span;
 
 /// Declares a group of settings: its fields, each with a doc comment and its default.
@@ -102,8 +102,15 @@ settings! {
         tokens: u16 = 5,
         /// Milli-tokens earned per answered request of a caller.
         millis_per_answer: u32 = 100,
-        /// Time up that earns a token.
+        /// Time up that earns a token, in a generation that has answered a caller.
         uptime_per_token: Span = Span::from_secs(60),
+        /// A generation that answered this many callers was useful: its end is charged to the bucket of useful ones,
+        /// unless its answers alone earned a token.
+        useful_answers: u16 = 3,
+        /// The most tokens in the bucket of useful generations.
+        useful_tokens: u16 = 30,
+        /// Time up that earns a token there.
+        useful_uptime_per_token: Span = Span::from_secs(20),
     }
 }
 
@@ -114,6 +121,10 @@ settings! {
         base: Span = Span::from_millis(100),
         /// The longest wait of all.
         cap: Span = Span::from_secs(30),
+        /// After a useful generation, the longest wait for the second token missing from the bucket of those.
+        useful_base: Span = Span::from_millis(50),
+        /// After a useful generation, the longest wait of all.
+        useful_cap: Span = Span::from_secs(1),
         /// The longest that a server's own Retry-After is believed.
         retry_after_cap: Span = Span::from_secs(30),
     }
@@ -204,8 +215,39 @@ pub enum SessionRefusal {
 }
 
 impl BudgetPolicy {
-    pub(crate) const fn max_millis(&self) -> u32 {
-        self.tokens as u32 * TOKEN
+    pub(crate) const fn max_millis(&self, account: Account) -> u32 {
+        match account {
+            Account::Ends => self.tokens as u32 * TOKEN,
+            Account::Useful => self.useful_tokens as u32 * TOKEN,
+        }
+    }
+
+    pub(crate) const fn uptime_per_token(&self, account: Account) -> Span {
+        match account {
+            Account::Ends => self.uptime_per_token,
+            Account::Useful => self.useful_uptime_per_token,
+        }
+    }
+
+    /// Which bucket pays for the end of a generation that answered so many callers. One whose answers earned a token
+    /// has paid for itself.
+    pub(crate) fn account(&self, answered: u64) -> Account {
+        let earned = answered.saturating_mul(u64::from(self.millis_per_answer));
+        if answered >= u64::from(self.useful_answers) && earned < u64::from(TOKEN) {
+            Account::Useful
+        } else {
+            Account::Ends
+        }
+    }
+}
+
+impl BackoffPolicy {
+    /// The wait for the second missing token of a bucket, and the longest.
+    pub(crate) const fn steps(&self, account: Account) -> (Span, Span) {
+        match account {
+            Account::Ends => (self.base, self.cap),
+            Account::Useful => (self.useful_base, self.useful_cap),
+        }
     }
 }
 

@@ -177,6 +177,20 @@ fn over_http_a_call_that_was_given_up_owes_nothing() {
 }
 
 #[test]
+fn with_time_for_one_pair_of_probes_alone_those_end_with_the_line() {
+    let mut line = Line::with(|settings| settings.call.abandoned_after = secs(15));
+    line.open();
+    line.connect();
+    line.in_flight(1);
+    line.pass(secs(3));
+    let at = line.now;
+    let took = keeps_trying(&mut line, secs(3), secs(2), true, secs(100));
+    assert_eq!(took, Some(secs(15)));
+    let asked: Vec<_> = probes(&line).into_iter().map(|probe| probe.since(at)).collect();
+    assert_eq!(asked, [secs(3 + 5), secs(3 + 10)]);
+}
+
+#[test]
 fn a_limit_shorter_than_the_probes_take_is_as_long_as_they_take() {
     let mut line = Line::with(|settings| settings.call.abandoned_after = secs(1));
     line.open();

@@ -44,7 +44,16 @@ fn a_flapper_that_handshakes_lists_its_tools_and_dies_parks() {
 
 #[test]
 fn a_flapper_that_lives_31_seconds_parks() {
-    assert_eq!(lives_until_parked(secs(31), 0, Class::Exit, 100), Some(10));
+    assert_eq!(lives_until_parked(secs(31), 0, Class::Exit, 100), Some(6));
+}
+
+#[test]
+fn a_server_that_answers_nobody_parks_after_five_however_long_it_idles() {
+    for life in [secs(61), secs(600), DAY] {
+        assert_eq!(lives_until_parked(life, 0, Class::Exit, 100), Some(6), "{life:?}");
+    }
+    // One answer a minute is service.
+    assert_eq!(lives_until_parked(secs(61), 1, Class::Exit, 100), None);
 }
 
 #[test]
@@ -59,6 +68,19 @@ fn five_drops_in_a_month_do_not_park() {
         line.connect();
     }
     assert_ne!(line.name(), "parked");
+}
+
+#[test]
+fn a_drop_a_day_never_parks_a_server_that_is_used() {
+    let mut line = Line::up();
+    line.lively = true;
+    for _ in 0..100 {
+        line.pass(DAY);
+        line.answer(1);
+        line.lose(Class::Transport);
+        assert_eq!(line.name(), "dialing");
+        line.connect();
+    }
     assert!(line.tokens() >= 4000);
 }
 
@@ -68,9 +90,48 @@ fn a_busy_server_that_crashes_once_in_twenty_calls_does_not_park() {
 }
 
 #[test]
-fn a_server_that_dies_on_every_fourth_call_parks_in_the_end() {
-    let lives = lives_until_parked(millis(100), 3, Class::Exit, 100).unwrap();
-    assert!((6..=10).contains(&lives), "{lives}");
+fn a_server_that_dies_on_every_fourth_call_parks_after_thirty() {
+    assert_eq!(lives_until_parked(millis(100), 3, Class::Exit, 100), Some(31));
+    assert_eq!(lives_until_parked(millis(100), 2, Class::Exit, 100), Some(7), "two answers are not enough");
+    // Three a minute are earned back: that often it may die for ever.
+    assert_eq!(lives_until_parked(secs(20), 3, Class::Exit, 1000), None);
+}
+
+#[test]
+fn a_useful_life_is_charged_to_a_bucket_of_its_own_and_waits_less_than_a_second() {
+    let mut line = Line::up();
+    let mut longest = Span::ZERO;
+    for life in 1..=30 {
+        line.answer(3);
+        line.lose(Class::Exit);
+        let waited = line.until_dial();
+        assert!(life > 1 || waited == Span::ZERO, "the first is free");
+        longest = longest.max(waited);
+        line.connect();
+        assert_eq!((line.tokens(), line.machine.budget().useful_millis()), (5000, 30_000 - 1000 * life));
+    }
+    assert!(longest <= secs(1) && longest > millis(500), "{longest:?}");
+    // A useless life between them costs what it always did.
+    line.lose(Class::Exit);
+    assert_eq!(line.tokens(), 4000);
+    line.until_dial();
+    line.connect();
+    line.answer(3);
+    line.lose(Class::Exit);
+    assert_eq!(line.name(), "parked");
+    assert!(line.next_probe_at() <= line.now + secs(30));
+}
+
+#[test]
+fn a_life_whose_answers_earned_a_token_pays_for_itself() {
+    let mut line = Line::up();
+    for _ in 0..100 {
+        line.answer(10);
+        line.lose(Class::Exit);
+        assert_eq!(line.name(), "dialing", "at once");
+        line.connect();
+    }
+    assert_eq!(line.machine.budget().useful_millis(), 30_000);
 }
 
 #[test]
@@ -325,6 +386,7 @@ fn a_quiet_month_restores_the_budget() {
     line.until_dial();
     line.connect();
     line.lively = true;
+    line.answer(1);
     line.pass(DAY);
     assert_eq!(line.tokens(), 5000);
 }

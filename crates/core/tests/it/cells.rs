@@ -15,7 +15,7 @@ type Variant = (&'static str, fn() -> Line);
 type Input = (&'static str, fn(&mut Line) -> String);
 
 /// A line in each state, and in each variant of a state that decides differently.
-const STATES: [Variant; 38] = [
+const STATES: [Variant; 39] = [
     ("idle", Line::new),
     ("idle, stopped a moment ago", || after(Line::up(), |line| line.command(Command::IdleStop))),
     ("dialing, at the gate", || after(Line::new(), Line::open)),
@@ -26,6 +26,7 @@ const STATES: [Variant; 38] = [
     ("dialing, from needs-auth", || after(needs_auth(), Line::until_dial)),
     ("up, unproven", Line::up),
     ("up, proven, idle", || after(Line::up(), |line| line.answer(1))),
+    ("up, useful", || after(Line::up(), |line| line.answer(3))),
     ("up, busy", busy),
     ("up, probing", || after(Line::up(), |line| line.pass(secs(30)))),
     ("up, slept", slept),
@@ -268,17 +269,20 @@ struct Cell {
     said: String,
     effects: Vec<String>,
     tokens: i64,
+    useful: i64,
 }
 
 fn cell(state: fn() -> Line, input: fn(&mut Line) -> String) -> Cell {
     let mut line = state();
     line.obedient = false;
     line.effects.clear();
-    let (from, tokens) = (line.name(), i64::from(line.tokens()));
+    let useful = |line: &Line| i64::from(line.machine.budget().useful_millis());
+    let (from, tokens, before) = (line.name(), i64::from(line.tokens()), useful(&line));
     let said = input(&mut line);
     let effects = line.effects.iter().map(|(_, done)| effect(done)).collect();
     assert!(way_out(&line.machine), "{} has no way out", line.name());
-    Cell { from, to: line.name(), said, effects, tokens: i64::from(line.tokens()) - tokens }
+    let tokens = i64::from(line.tokens()) - tokens;
+    Cell { from, to: line.name(), said, effects, tokens, useful: useful(&line) - before }
 }
 
 /// Closed is on purpose; an idle line waits for a knock; a line at the dial gate for its turn.
@@ -298,7 +302,13 @@ fn every_cell_is_as_it_was() {
             let moved = if cell.from == cell.to { String::new() } else { format!(" → {}", cell.to) };
             let tokens =
                 if cell.tokens == 0 { String::new() } else { format!(" {:+} milli-tokens", cell.tokens) };
-            let line = format!("{input:<30} {:<14}{moved} {}{tokens}", cell.said, cell.effects.join(", "));
+            let useful = if cell.useful == 0 {
+                String::new()
+            } else {
+                format!(" {:+} useful milli-tokens", cell.useful)
+            };
+            let effects = cell.effects.join(", ");
+            let line = format!("{input:<30} {:<14}{moved} {effects}{tokens}{useful}", cell.said);
             writeln!(table, "  {}", line.trim_end()).unwrap();
         }
     }
@@ -312,7 +322,7 @@ fn a_cell_that_is_stale_or_out_of_place_does_nothing() {
             let cell = cell(state, run);
             if ["stale", "out of place"].contains(&cell.said.as_str()) {
                 assert!(
-                    cell.from == cell.to && cell.effects.is_empty() && cell.tokens == 0,
+                    cell.from == cell.to && cell.effects.is_empty() && (cell.tokens, cell.useful) == (0, 0),
                     "{name}: {input}"
                 );
             }

@@ -79,16 +79,17 @@ impl Reference {
         done
     }
 
-    /// The tokens, from the beginning of time. Says also whether the last end found one when it needed one.
-    fn tokens(&self) -> (u32, bool) {
-        let (mut tokens, mut paid, mut era_probed) = (5000_u32, true, false);
-        let (mut ticks, mut answers) = (0, 0);
+    /// The tokens, from the beginning of time, and those for the ends of useful generations. Says also whether the last
+    /// end found one when it needed one.
+    fn tokens(&self) -> (u32, u32, bool) {
+        let (mut tokens, mut useful, mut paid, mut era_probed) = (5000_u32, 30_000_u32, true, false);
+        let (mut ticks, mut answers, mut unpaid) = (0, 0, 0);
         for fact in &self.history {
             match fact {
-                Fact::Up => (ticks, answers) = (0, 0),
+                Fact::Up => (ticks, answers, unpaid) = (0, 0, 0),
                 Fact::Lived(more) => {
                     ticks += more;
-                    tokens = 5000.min(tokens + more);
+                    unpaid += more;
                 }
                 Fact::Answered(more) => {
                     answers += more;
@@ -110,15 +111,22 @@ impl Reference {
                         };
                     }
                     era_probed |= leaves.contains(&Leaf::Failed(Class::EraProbe));
-                    paid = !costs || tokens >= 1000;
+                    let bucket = if (3..10).contains(&answers) { &mut useful } else { &mut tokens };
+                    paid = !costs || *bucket >= 1000;
                     if costs && paid {
-                        tokens -= 1000;
+                        *bucket -= 1000;
                     }
-                    (ticks, answers) = (0, 0);
+                    (ticks, answers, unpaid) = (0, 0, 0);
                 }
             }
+            // Time up earns from the first answer on, and then all of it.
+            if answers > 0 {
+                tokens = 5000.min(tokens + unpaid);
+                useful = 30_000.min(useful + 3 * unpaid);
+                unpaid = 0;
+            }
         }
-        (tokens, paid)
+        (tokens, useful, paid)
     }
 
     fn end(&mut self, leaves: &[Leaf]) {
@@ -126,7 +134,7 @@ impl Reference {
         self.history.push(Fact::Ended(leaves.to_vec()));
         let failures: Vec<_> = leaves.iter().filter(|leaf| !leaf.planned()).collect();
         let planned = |plan| leaves.contains(&Leaf::Planned(plan));
-        let (_, paid) = self.tokens();
+        let (_, _, paid) = self.tokens();
         self.phase = if planned(Plan::Close) {
             Phase::Closed
         } else if leaves.contains(&Leaf::Failed(Class::Auth)) {
@@ -323,7 +331,8 @@ impl StateMachineTest for Subject {
         };
         assert_eq!(line.name(), expected);
         assert_eq!(line.generation().number(), reference.generation);
-        assert_eq!(line.tokens(), reference.tokens().0);
+        let (tokens, useful, _) = reference.tokens();
+        assert_eq!((line.tokens(), line.machine.budget().useful_millis()), (tokens, useful));
         if reference.lives() {
             let (ticks, answers) = reference.life();
             let linetender_core::State::Up(live) = line.machine.state() else { return };

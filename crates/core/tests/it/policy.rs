@@ -19,6 +19,8 @@ fn the_defaults_are_those_of_the_catalogue() {
         (policy.probe.keepalive, 30),
         (policy.probe.timeout, 5),
         (policy.budget.uptime_per_token, 60),
+        (policy.budget.useful_uptime_per_token, 20),
+        (policy.backoff.useful_cap, 1),
         (policy.backoff.cap, 30),
         (policy.park.probe, 30),
         (policy.park.probe_cap, 300),
@@ -33,6 +35,8 @@ fn the_defaults_are_those_of_the_catalogue() {
     assert_eq!(policy.backoff.base, Span::from_millis(100));
     assert_eq!(policy.close.settle, Span::from_millis(30));
     assert_eq!((policy.budget.tokens, policy.budget.millis_per_answer, policy.probe.failures), (5, 100, 2));
+    assert_eq!((policy.budget.useful_answers, policy.budget.useful_tokens), (3, 30));
+    assert_eq!(policy.backoff.useful_base, Span::from_millis(50));
     assert_eq!((policy.retry.percent, policy.retry.reserve_per_sec), (10, 1));
     let limits = policy.limits;
     assert_eq!((limits.message, limits.depth, limits.stderr), (16 << 20, 128, 64 << 10));

@@ -246,7 +246,7 @@ fn silence_earns_nothing() {
     line.in_flight(1);
     line.pass(secs(600));
     assert_eq!(line.tokens(), 4000);
-    line.answer(0);
+    line.answer(1);
     assert_eq!(line.tokens(), 5000, "it was up all the time, as it turns out");
 }
 

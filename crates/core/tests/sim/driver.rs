@@ -70,15 +70,25 @@ impl World {
         }
         self.machine.handle_vitals(self.now, self.ledger.generation, vitals);
         let (was, suspect) = (end_of(&self.machine), self.machine.state().name() == "suspect");
-        let tokens = self.machine.budget().millis();
+        let (tokens, useful) = (self.machine.budget().millis(), self.machine.budget().useful_millis());
         input(&mut self.machine, self.now);
-        let left = self.machine.budget().millis();
+        let (left, useful_left) = (self.machine.budget().millis(), self.machine.budget().useful_millis());
         if !suspect && self.machine.state().name() == "suspect" {
             self.seen.suspected += 1;
         }
         match end_of(&self.machine) {
-            Some(leaves) if was != Some(leaves) => self.check_charge(was.is_none(), leaves, tokens, left),
-            _ if left > tokens => Err(format!("{} milli-tokens came from nowhere", left - tokens)),
+            Some(leaves) if was != Some(leaves) => {
+                // Once the end has begun, nothing is answered that counts.
+                let answered = if was.is_none() { self.ledger.answered } else { self.ledger.answered_at_end };
+                let (few, _) = laws::bucket(&self.policy, answered);
+                if (few && left != tokens) || (!few && useful_left != useful) {
+                    return Err(format!("{answered} answers, and the wrong bucket paid"));
+                }
+                let (tokens, left) = if few { (useful, useful_left) } else { (tokens, left) };
+                self.seen.useful_ends += u64::from(few && left < tokens);
+                self.check_charge(was.is_none(), leaves, tokens, left)
+            }
+            _ if left > tokens || useful_left > useful => Err("milli-tokens came from nowhere".into()),
             _ => Ok(()),
         }
     }
@@ -86,8 +96,8 @@ impl World {
     /// An end began, or turned out to have another reason too.
     fn check_charge(&mut self, begins: bool, leaves: Leaves, tokens: u32, left: u32) -> Result<(), String> {
         if begins {
-            self.ledger.served = self.ledger.answered > 0;
-            let served = self.ledger.served;
+            self.ledger.answered_at_end = self.ledger.answered;
+            let served = self.ledger.answered > 0;
             let up = self.ledger.up_at;
             let proven = up.is_some_and(|at| self.ledger.heard_at.since(at) >= self.policy.probe.keepalive);
             if served || proven {
@@ -100,15 +110,17 @@ impl World {
             let abandoned = matches!(concluded, Some(Detail::Concluded(Conclusion::Abandoned)));
             self.seen.abandoned += u64::from(abandoned);
         }
-        let served = self.ledger.served;
+        let answered = self.ledger.answered_at_end;
         let closing = leaves.has(Leaf::Planned(Plan::Close));
         let cost = if closing {
             0
         } else {
-            laws::charge(&self.policy, leaves, served, self.era_probed, tokens + self.paid) - self.paid
+            laws::charge(&self.policy, leaves, answered, self.era_probed, tokens + self.paid) - self.paid
         };
         if tokens - left.min(tokens) != cost {
-            return Err(format!("{leaves:?} (served: {served}) cost {tokens} - {left} instead of {cost}"));
+            return Err(format!(
+                "{leaves:?} (answered: {answered}) cost {tokens} - {left} instead of {cost}"
+            ));
         }
         let era = leaves.has(Leaf::Failed(Class::EraProbe));
         self.free_end = cost + self.paid == 0 && (!era || self.era_probed);

@@ -32,6 +32,7 @@ pub struct Seen {
     pub state_lost: u64,
     pub survivors_read_on: u64,
     pub abandoned: u64,
+    pub useful_ends: u64,
     pub given_up_behind: u64,
     /// Sums for the laws below.
     pub calls: u64,
@@ -66,6 +67,7 @@ impl Seen {
         self.state_lost += other.state_lost;
         self.survivors_read_on += other.survivors_read_on;
         self.abandoned += other.abandoned;
+        self.useful_ends += other.useful_ends;
         self.given_up_behind += other.given_up_behind;
         self.calls += other.calls;
         self.charged += other.charged;
@@ -98,6 +100,7 @@ impl Seen {
             ("state lost", self.state_lost),
             ("survivor read on", self.survivors_read_on),
             ("abandoned", self.abandoned),
+            ("charged as useful", self.useful_ends),
             ("given up behind an older call", self.given_up_behind),
         ] {
             assert!(times > 0, "{what} never happened");
@@ -115,8 +118,17 @@ pub fn way_out(machine: &Machine<&'static str>) -> Result<(), String> {
     if out { Ok(()) } else { Err(format!("no way out of {:?}", machine.state())) }
 }
 
+/// The most that the bucket can hold which pays for the end of a generation that answered so many: the larger one, if it
+/// answered a few and those did not pay for it.
+pub fn bucket(policy: &Settings, answered: u64) -> (bool, u32) {
+    let few = answered >= 3 && answered * u64::from(policy.budget.millis_per_answer) < 1000;
+    let tokens = if few { policy.budget.useful_tokens } else { policy.budget.tokens };
+    (few, u32::from(tokens) * 1000)
+}
+
 /// What an end must have cost, said in the plainest way.
-pub fn charge(policy: &Settings, leaves: Leaves, served: bool, era_probed: bool, tokens: u32) -> u32 {
+pub fn charge(policy: &Settings, leaves: Leaves, answered: u64, era_probed: bool, tokens: u32) -> u32 {
+    let served = answered > 0;
     let costs = |leaf| match leaf {
         Leaf::Planned(_) => false,
         Leaf::Failed(Class::Auth | Class::Config | Class::Local) => false,
@@ -124,7 +136,7 @@ pub fn charge(policy: &Settings, leaves: Leaves, served: bool, era_probed: bool,
         Leaf::Failed(Class::EraProbe) => era_probed,
         Leaf::Failed(_) => true,
     };
-    assert!(tokens <= u32::from(policy.budget.tokens) * 1000);
+    assert!(tokens <= bucket(policy, answered).1);
     if leaves.iter().any(costs) && tokens >= 1000 { 1000 } else { 0 }
 }
 
@@ -165,6 +177,8 @@ pub fn totals(policy: &Settings, seen: &Seen) -> Result<(), String> {
     }
     // Tokens come from service to callers and from time up, and from nothing else.
     let earned = u64::from(policy.budget.tokens) * 1000
+        + u64::from(policy.budget.useful_tokens) * 1000
+        + seen.up.millis() * 1000 / policy.budget.useful_uptime_per_token.millis()
         + seen.answered_by_server * u64::from(policy.budget.millis_per_answer)
         + seen.up.millis() * 1000 / policy.budget.uptime_per_token.millis()
         + 1;

@@ -49,8 +49,8 @@ pub struct Ledger {
     pub heard_at: Instant,
     pub up_at: Option<Instant>,
     pub sealed_at: Option<Instant>,
-    /// Whether it had answered a caller when its end began.
-    pub served: bool,
+    /// How many callers it had answered when its end began.
+    pub answered_at_end: u64,
     /// Whether the server was told to die.
     pub fell: bool,
     /// Every try that was registered, the oldest first.
@@ -559,7 +559,7 @@ impl Ledger {
             heard_at: now,
             up_at: None,
             sealed_at: None,
-            served: false,
+            answered_at_end: 0,
             fell: false,
             registered: Vec::new(),
             give_ups: Vec::new(),

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::agent::{HUNG, Made, Outcome};
+use super::agent::{Made, Outcome};
 use super::play::Run;
 use crate::results::{Calls, Row};
 use crate::scenario::{Kind, Load, Scenario, Told};
@@ -50,7 +50,11 @@ pub(crate) fn judge(row: &mut Row, scenario: &Scenario, mut run: Run, book: Opti
     }
     let mut calls = counted;
     let nowhere = Book::at("/dev/null");
-    let bounds = Bounds { call: HUNG + GRACE, dials_per_second: usize::MAX, changes: 0 };
+    let bounds = Bounds {
+        call: Duration::from_millis(scenario.expect.hung_ms) + GRACE,
+        dials_per_second: usize::MAX,
+        changes: 0,
+    };
     for finding in check(&history, book.unwrap_or(&nowhere), bounds) {
         match &finding {
             Finding::RanTwice { .. } => calls.ran_twice += 1,

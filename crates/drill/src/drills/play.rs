@@ -13,7 +13,7 @@ use super::stage::Stage;
 use crate::dice::Dice;
 use crate::process::unread;
 use crate::results::{Event, Provable};
-use crate::scenario::{Expect, Fault, Load, Scenario, Told, Until};
+use crate::scenario::{Enough, Expect, Fault, Load, Scenario, Told, Tries, Until};
 
 /// How long calls may take to get where they shall be before it happens.
 const THERE: Duration = Duration::from_secs(10);
@@ -86,8 +86,9 @@ pub(crate) async fn play(
 
 impl Play<'_> {
     async fn through(&mut self, dice: &mut Dice) {
-        let Expect { told_within_ms, back_within_ms, cause, same_list, starts, gone_within_ms } =
-            &self.scenario.expect;
+        let Expect {
+            told_within_ms, back_within_ms, cause, same_list, starts, gone_within_ms, answered, ..
+        } = &self.scenario.expect;
         let before = self.prepare(*same_list).await;
         // What was started to get ready is not counted; where nothing was to get ready, all of it is.
         let started = if self.is_prepared() { self.stage.server.starts() } else { self.stage.started };
@@ -110,6 +111,9 @@ impl Play<'_> {
         if self.scenario.fault == Fault::TakeBack {
             self.take_back().await;
         }
+        if let Some(tries) = &self.scenario.tries {
+            self.keeps_trying(tries, Duration::from_millis(*back_within_ms)).await;
+        }
         self.all_told(fault, *told_within_ms).await;
         if let Err(found) = act::undo(self.scenario, self.stage).await {
             self.finds(found);
@@ -122,6 +126,7 @@ impl Play<'_> {
         };
         self.back(from, *back_within_ms).await;
         self.hold_against(cause);
+        self.enough_answered(*answered);
         self.lists(before).await;
         self.stage.started = self.stage.server.starts();
         // The one that was there counts as well.
@@ -186,7 +191,7 @@ impl Play<'_> {
         let mut args = Map::new();
         args.insert("message".to_owned(), nonce.as_str().into());
         let call = self.call(self.stage.server.probe(), nonce.clone(), args);
-        one(Arc::clone(&self.stage.agent), Arc::clone(&self.notes), call).await;
+        one(Arc::clone(&self.stage.agent), Arc::clone(&self.notes), call, HUNG).await;
         self.notes.of(&nonce)?.told.map(|(_, outcome)| outcome)
     }
 
@@ -207,9 +212,14 @@ impl Play<'_> {
             let (agent, notes) = (Arc::clone(&self.stage.agent), Arc::clone(&self.notes));
             // Written down before it is made, so that nobody looks for it in vain.
             self.notes.asks(&nonce, &load.tool);
-            let call = self.call(&load.tool, nonce.clone(), args);
-            self.tasks.spawn(one(agent, notes, call));
+            let made = self.call(&load.tool, nonce.clone(), args);
+            self.tasks.spawn(one(agent, notes, made, self.hung()));
             self.nonces.push((number, nonce));
+            if let Some(ms) = load.every_ms {
+                let told = self.until(first + call as usize, |made, _| made.told.is_some());
+                let _ = tokio::time::timeout(self.hung(), told).await;
+                tokio::time::sleep(Duration::from_millis(ms)).await;
+            }
         }
         let there = async {
             match load.until {
@@ -225,7 +235,7 @@ impl Play<'_> {
                 }
             }
         };
-        let limit = if load.until == Until::Told { HUNG } else { THERE };
+        let limit = if load.until == Until::Told { self.hung() } else { THERE };
         if tokio::time::timeout(limit, there).await.is_err() && load.until != Until::Told {
             self.finds(format!("{} calls of {} never got as far as {:?}", load.calls, load.tool, load.until));
         }
@@ -246,6 +256,57 @@ impl Play<'_> {
                 return;
             }
             tokio::time::sleep(LOOK).await;
+        }
+    }
+
+    fn hung(&self) -> Duration {
+        Duration::from_millis(self.scenario.expect.hung_ms)
+    }
+
+    /// An agent that gives up on each of its calls and tries again, for twice as long as it may take at most.
+    async fn keeps_trying(&mut self, tries: &Tries, most: Duration) {
+        let (begun, gives_up) = (self.notes.now(), Duration::from_millis(tries.gives_up_ms));
+        for number in 0.. {
+            let nonce = format!("{}-{}-t{number}e", self.scenario.name, self.run);
+            let call = self.call(&tries.tool, nonce.clone(), Map::new());
+            let outcome = tokio::time::timeout(gives_up, self.stage.agent.call(&call)).await;
+            if outcome.is_err() {
+                self.stage.agent.takes_back(&nonce).await;
+            }
+            let answered = matches!(outcome, Ok(Outcome::Answered(_)));
+            if let Some(runs) =
+                self.stage.server.book.as_ref().and_then(|book| book.runs().get(&nonce).copied())
+                && runs > 1
+            {
+                self.finds(format!("{nonce} was given up, and ran {runs} times"));
+            }
+            let told = self
+                .nonces
+                .iter()
+                .all(|(_, nonce)| self.notes.of(nonce).is_none_or(|made| made.told.is_some()));
+            let enough = match tries.until {
+                Enough::Back => answered || self.notes.now() > begun + most.mul_f64(2.0 * self.slack),
+                Enough::Told => told,
+                Enough::Times(times) => number + 1 >= times,
+            };
+            if enough {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(tries.pause_ms)).await;
+        }
+    }
+
+    fn enough_answered(&mut self, least: Option<u32>) {
+        let Some(least) = least else { return };
+        let answered = |nonce: &String| {
+            matches!(self.notes.of(nonce).and_then(|made| made.told), Some((_, Outcome::Answered(_))))
+        };
+        let count = self.nonces.iter().filter(|(_, nonce)| answered(nonce)).count();
+        if count < least as usize {
+            self.finds(format!(
+                "{count} of {} calls were answered, and at least {least} should be",
+                self.nonces.len()
+            ));
         }
     }
 
@@ -380,9 +441,9 @@ impl Play<'_> {
 }
 
 /// One call, and what it was told; one that is told nothing in time is left to the checker.
-async fn one(agent: Arc<Agent>, notes: Arc<Notes>, call: Call) {
+async fn one(agent: Arc<Agent>, notes: Arc<Notes>, call: Call, hung: Duration) {
     notes.asks(&call.nonce, &call.tool);
-    if let Ok(outcome) = tokio::time::timeout(HUNG, agent.call(&call)).await {
+    if let Ok(outcome) = tokio::time::timeout(hung, agent.call(&call)).await {
         notes.told(&call.nonce, outcome);
     }
 }

@@ -5,6 +5,7 @@
 #![allow(dead_code, reason = "what it shares with the stdio rows is not used in whole")]
 
 mod calls;
+mod hangs;
 mod kit;
 #[path = "../it/look.rs"]
 mod look;

@@ -56,7 +56,7 @@ async fn s26_a_stopped_server_is_replaced_however_often_its_callers_try_again() 
 #[tokio::test]
 async fn s26_calls_past_their_deadline_count_while_others_wait() {
     let bad =
-        bad_with(&[], |server| server.policy(quick(|settings| settings.call.limit = Span::from_millis(300))));
+        bad_with(&[], |server| server.policy(quick(|settings| settings.call.limit = Span::from_millis(700))));
     let pid = bad.up().await;
     kill("-STOP", pid);
     let start = Instant::now();
@@ -69,7 +69,7 @@ async fn s26_calls_past_their_deadline_count_while_others_wait() {
             bad.call("write", r#"{"nonce":"c"}"#).await
         },
         async {
-            tokio::time::sleep(Duration::from_millis(150)).await;
+            tokio::time::sleep(Duration::from_millis(350)).await;
             let mut last = bad.call("write", r#"{"nonce":"b0"}"#).await;
             for number in 1..20 {
                 if last.is_ok() {

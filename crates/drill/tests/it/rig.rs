@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use linetender::{Rig, Server, Span};
 
-use crate::look::{BADSERVER, children, eventually, in_time, lives, policy};
+use crate::look::{BADSERVER, children, eventually, in_time, kill, lives, policy};
 
 fn named(name: &str, flags: &[&str]) -> Server {
     let argv = [BADSERVER].into_iter().chain(flags.iter().copied());
@@ -52,6 +52,32 @@ async fn a_server_that_takes_anothers_place_is_not_started_before_that_one_is_go
     let first = eventually(|| new.pid()).await;
     assert!(first != pid && !lives(pid), "two servers of one name lived at once");
     in_time(new.call_tool("echo", "{}")).await.unwrap();
+    assert!(in_time(rig.shutdown(Duration::from_secs(20))).await);
+}
+
+#[tokio::test]
+async fn g07_a_call_to_a_server_that_waits_for_its_turn_is_told_so() {
+    let impatient = policy(|settings| settings.call.wait_for_line = Span::from_millis(50));
+    let rig = Rig::with_dials_at_once(1);
+    let line = rig.open(named("a", &[]).policy(impatient));
+    in_time(line.ready()).await.unwrap();
+    let pid = eventually(|| line.pid()).await;
+    // It says nothing for so long, and has the only turn for a while.
+    let before = children().len();
+    let slow = rig.open(named("slow", &["--start-delay-ms", "60000"]));
+    eventually(|| (children().len() > before).then_some(())).await;
+    kill("-KILL", pid);
+    in_time(line.wait_for(|status| status.state == "dialing" && status.generation == 2)).await;
+    let told = in_time(line.call_tool("echo", "{}")).await.unwrap_err();
+    assert!(told.cause.starts_with("the server waits for its turn to start"), "{told}");
+    assert!(told.cause.contains("killed"), "why it has to be started: {told}");
+    assert_eq!(told.next_try, "when its turn to start comes");
+    assert!(told.not_executed());
+    assert_eq!(line.status().next_try().as_deref(), Some("when its turn to start comes"));
+    in_time(slow.close()).await;
+    in_time(line.wait_for(|status| status.state == "up")).await;
+    assert_eq!(line.status().next_try(), None);
+    in_time(line.call_tool("echo", "{}")).await.unwrap();
     assert!(in_time(rig.shutdown(Duration::from_secs(20))).await);
 }
 

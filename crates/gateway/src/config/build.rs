@@ -4,7 +4,7 @@ use linetender::{Deadline, Eras, Policy, Server};
 use serde::de::DeserializeOwned;
 use serde_path_to_error::Segment;
 
-use super::file::{Era, Gateway, Scope, ServerTable};
+use super::file::{Era, Gateway, Scope, ServerTable, Stderr};
 use super::filter::Filter;
 use super::problem::{Problem, Text};
 use super::tree::{Is, Member, Node};
@@ -131,6 +131,11 @@ fn entry(Member { name, at, value }: &Member, source: &Text<'_>) -> Result<Optio
         Era::Auto => Eras::Auto,
         Era::Modern => Eras::Only(linetender::Era::Modern),
         Era::Legacy => Eras::Only(linetender::Era::Legacy),
+    });
+    server = server.stderr(match table.stderr {
+        Stderr::Off => linetender::Stderr::Off,
+        Stderr::Log => linetender::Stderr::Log,
+        Stderr::Pass => linetender::Stderr::Pass,
     });
     if table.lazy {
         server = server.lazy();

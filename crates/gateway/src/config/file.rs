@@ -104,6 +104,8 @@ pub(super) struct ServerTable {
     pub(super) scope: Scope,
     /// Whether it is started when the first agent comes, instead of with the gateway.
     pub(super) lazy: bool,
+    /// Where its stderr goes.
+    pub(super) stderr: Stderr,
     /// Whether it is left out.
     pub(super) disabled: bool,
     /// Which of its tools are shown and may be called.
@@ -117,6 +119,19 @@ pub(super) struct ServerTable {
     /// Every number of its line. Times are in milliseconds.
     #[schemars(schema_with = "policy")]
     pub(super) policy: linetender_core::Settings,
+}
+
+/// Where a server's stderr goes. Its last lines are in errors in any case.
+#[derive(Clone, Copy, Debug, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Stderr {
+    /// Nowhere.
+    #[default]
+    Off,
+    /// Into the log, redacted and cut.
+    Log,
+    /// To the gateway's stderr.
+    Pass,
 }
 
 /// Which era of MCP a server speaks.

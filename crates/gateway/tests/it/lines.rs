@@ -56,9 +56,10 @@ async fn as_many_lines_as_agreed_on_and_whoever_would_need_one_more_is_told() {
 async fn s32_a_healthy_server_does_not_wait_behind_those_that_never_answer() {
     // Three times as many as are dialled at once, and they come first.
     let cores = std::thread::available_parallelism().map_or(2, std::num::NonZero::get);
-    let silent: Vec<_> =
-        (0..cores * 6).map(|n| format!("[servers.a{n}]\ncommand = 'sleep'\nargs = ['600']\n")).collect();
-    let silent = silent.concat();
+    let silent: String = (0..cores * 6)
+        .map(|n| format!("[servers.a{n}]\ncommand = 'sleep'\nargs = ['600']\n"))
+        .collect::<Vec<_>>()
+        .concat();
     let house = House::open(&format!("{silent}[servers.zz]\n{{bad}}\nargs = ['__badserver']")).await;
     let lines = house.gateway.lines();
     let healthy = lines.iter().find(|line| line.name() == "zz").unwrap();

@@ -10,6 +10,7 @@ mod corners;
 mod environment;
 mod eras;
 mod faults;
+mod hangs;
 mod kit;
 mod lines;
 mod names;

@@ -1,9 +1,11 @@
 //! After a loss: what the core says may happen next, and the repair that comes before it.
 
+use std::fmt::Write as _;
 use std::sync::Arc;
 
 use linetender_core::{
-    Declared, Delivery, Generation, Instant, Jitter, Next, Obstacle, Proof, Record, Repair, Rules, Span,
+    Declared, Delivery, Gate, Generation, Instant, Jitter, Next, NextTry, Obstacle, Proof, Record, Repair,
+    Rules, Span,
 };
 use linetender_wire::Seen;
 
@@ -11,6 +13,7 @@ use super::{Answer, Call};
 use crate::dial::Link;
 use crate::entry::Lost;
 use crate::error::{CallError, CallErrorKind};
+use crate::status;
 use crate::tender::Inbox;
 
 /// How long a throttled call waits if the server does not say.
@@ -153,14 +156,31 @@ impl Call<'_> {
             return Ok(Answer::new(said, link.era()));
         }
         let why = link.ledger.ended.get();
-        let cause = match (lost.seen, why) {
+        let cause = match (&lost.seen, why) {
             (Some(seen), _) => seen.to_string(),
             (None, Some(why)) => why.text.clone(),
             (None, None) => "the connection ended".to_owned(),
         };
         let mut error = self.error(CallErrorKind::Lost, "with the server", cause, &lost.record);
         error.stderr = why.and_then(|why| why.stderr.clone());
+        if let Some(Seen::Throttled { after, .. }) = lost.seen.as_deref() {
+            self.say_when(&mut error, *after);
+        }
         Err(error)
+    }
+
+    /// A line that takes calls would be tried now, which is not what a server wants that asked us to wait.
+    fn say_when(&self, error: &mut CallError, after: Option<Span>) {
+        let (clock, policy) = (self.shared.clock, self.shared.server.policy.settings());
+        let most = policy.backoff.retry_after_cap;
+        if !matches!(self.shared.published.borrow().gate, Gate::Go { .. }) {
+            return;
+        }
+        let wait = after.unwrap_or(THROTTLED).min(most);
+        error.next_try = status::next_try(NextTry::At(clock.now() + wait), clock);
+        if after > Some(most) {
+            let _ = write!(error.cause, "; linetender waits {} s at most", most.millis() / 1000);
+        }
     }
 }
 

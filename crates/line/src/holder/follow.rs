@@ -27,8 +27,8 @@ pub(super) struct Followed {
 struct Last {
     status: Status,
     since: (SystemTime, Instant),
-    /// Why a generation of it last ended, also when it is up again.
-    cause: Option<Arc<Why>>,
+    /// Why a generation of it last ended, also when it is up again, and when it did.
+    cause: Option<(Arc<Why>, (SystemTime, Instant))>,
 }
 
 impl Followed {
@@ -68,7 +68,14 @@ impl Followed {
         let mut last = self.last();
         let same = (last.status.state, last.status.generation) == (status.state, status.generation);
         last.status = status.clone();
-        last.cause = status.cause.clone().or(last.cause.take());
+        if let Some(why) = &status.cause {
+            let ended = match &last.cause {
+                // It is told again until the next generation serves; an end begins with its own state.
+                Some((_, ended)) if same || status.state != "ending" => *ended,
+                Some(_) | None => (wall_clock(), Instant::now()),
+            };
+            last.cause = Some((Arc::clone(why), ended));
+        }
         if same {
             return None;
         }
@@ -84,18 +91,21 @@ impl Followed {
     }
 
     pub(super) fn report(&self) -> LineReport {
-        let last = self.last();
-        let pid = self.line.upgrade().and_then(|line| line.pid());
+        let (last, line) = (self.last(), self.line.upgrade());
+        let pid = line.as_ref().and_then(Line::pid);
         LineReport {
             server: self.server.clone(),
             state: last.status.state.to_owned(),
             generation: last.status.generation,
             since: rfc3339(last.since.0),
-            since_millis: u64::try_from(last.since.1.elapsed().as_millis()).unwrap_or(u64::MAX),
-            cause: last.cause.as_deref().map(Reason::from),
+            since_millis: millis(last.since.1),
+            cause: last.cause.as_ref().map(|(why, _)| Reason::from(&**why)),
+            ended: last.cause.as_ref().map(|(_, (at, _))| rfc3339(*at)),
+            ended_millis: last.cause.as_ref().map(|(_, (_, at))| millis(*at)),
             budget_millis: last.status.budget,
             budget_most_millis: self.budget_most,
-            next_try: last.status.next_try(),
+            // What it waits for is no event: the line is asked.
+            next_try: line.map_or_else(|| last.status.next_try(), |line| line.status().next_try()),
             health: last.status.health().map(|health| health.advice(pid)),
             pid,
         }
@@ -104,6 +114,10 @@ impl Followed {
     fn last(&self) -> MutexGuard<'_, Last> {
         self.last.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+fn millis(since: Instant) -> u64 {
+    u64::try_from(since.elapsed().as_millis()).unwrap_or(u64::MAX)
 }
 
 impl fmt::Debug for Followed {

@@ -54,6 +54,12 @@ pub struct LineReport {
     /// Why a generation of it last ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cause: Option<Reason>,
+    /// When that was: RFC 3339.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended: Option<String>,
+    /// How long ago that was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended_millis: Option<u64>,
     /// What is left of its budget, in thousandths of a token.
     pub budget_millis: u32,
     /// The most that it can be.

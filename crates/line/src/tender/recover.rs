@@ -16,7 +16,7 @@ use tokio::sync::mpsc;
 
 use super::{Current, Inbox, Running};
 use crate::clock::duration;
-use crate::status::{Published, Status, Why};
+use crate::status::{Published, Status, Waits, Why};
 
 /// The first rest before a new machine, and how often it doubles.
 const REST: Duration = Duration::from_secs(1);
@@ -122,6 +122,7 @@ impl Running {
             budget: 0,
             gate,
             clock: self.tender.clock,
+            waits: Waits::Nothing,
         };
         self.tender.publish.send_replace(Published { gate, link: None, status: status.clone() });
         self.tender.states.send_replace(status);

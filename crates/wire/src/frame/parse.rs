@@ -119,6 +119,14 @@ pub fn parse_at_most(text: &Bytes, limits: Limits, most: usize) -> Result<Vec<Fr
     if let Some(frame) = alone(text) {
         return Ok(vec![frame]);
     }
+    if most < usize::MAX && text.trim_start().starts_with('[') {
+        // Before the whole of it is looked at: that is what a batch of too many is about.
+        let mut left = most;
+        each(text, &mut |_| {
+            left = left.checked_sub(1).ok_or(Bad::TooMany { limit: most })?;
+            Ok(())
+        })?;
+    }
     let mut frames = Vec::with_capacity(1);
     let mut push = |raw: &str| {
         if frames.len() >= most {

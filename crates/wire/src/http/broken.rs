@@ -113,7 +113,17 @@ impl Broken {
             Phase::Dns { no_such_host: true } => {
                 Seen::NoSuchHost { words: Redacted::head(&self.to_string(), 2 * SHOWN) }
             }
-            _ => Seen::Unreachable {
+            // By then there was a connection.
+            Phase::Request | Phase::Head | Phase::Body | Phase::TooLarge { .. } => {
+                Seen::Broken { words: Redacted::head(&self.to_string(), 2 * SHOWN) }
+            }
+            Phase::Url
+            | Phase::Dns { no_such_host: false }
+            | Phase::Connect
+            | Phase::Withdrawn
+            | Phase::Proxy { .. }
+            | Phase::Tls { .. }
+            | Phase::Redirect => Seen::Unreachable {
                 words: Redacted::head(&self.to_string(), 2 * SHOWN),
                 config: self.is_config(),
             },

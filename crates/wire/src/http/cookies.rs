@@ -76,10 +76,9 @@ mod tests {
     }
 
     fn taken(jar: &mut Jar, sets: &[&str]) -> String {
-        let sets = sets.iter().map(|set| (SET_COOKIE, HeaderValue::from_str(set).unwrap()));
         let mut headers = HeaderMap::new();
-        for (name, value) in sets {
-            headers.append(name, value);
+        for set in sets {
+            headers.append(SET_COOKIE, HeaderValue::from_str(set).unwrap());
         }
         jar.take(&headers, false);
         sent(jar)

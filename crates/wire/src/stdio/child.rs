@@ -180,7 +180,7 @@ impl Child {
             ordered,
             events: events.clone(),
             writer: Owned::spawn(writer::write(stdin, frames, Arc::clone(&seal), Arc::clone(&accepted))),
-            last_words: Owned::spawn(stderr::drain(stderr, ring.clone())),
+            last_words: Owned::spawn(stderr::drain(stderr, ring.clone(), Arc::clone(&listener))),
             reader: Owned::spawn(reader::read(stdout, limits, listener, drains, events)),
             ring,
             seal,

@@ -6,6 +6,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 
 use crate::redact::Redacted;
+use crate::seam::Listener;
+
+/// A line that is longer is told in pieces of about this length.
+const LINE: usize = 8192;
 
 /// How much of it goes into an error.
 const SHOWN: usize = 2000;
@@ -40,16 +44,46 @@ impl Ring {
 }
 
 /// Drains it to its end.
-pub(super) async fn drain(mut stderr: impl AsyncRead + Unpin, ring: Ring) {
+pub(super) async fn drain(mut stderr: impl AsyncRead + Unpin, ring: Ring, listener: Arc<dyn Listener>) {
     let mut buffer = [0; 8192];
+    let mut told = listener.wants_stderr().then(Vec::new);
     while let Ok(bytes @ 1..) = stderr.read(&mut buffer).await {
         ring.push(&buffer[..bytes]);
+        if let Some(line) = &mut told {
+            tell(line, &buffer[..bytes], |line| listener.stderr(line));
+        }
+    }
+    if let Some(line) = told.filter(|line| !line.is_empty()) {
+        listener.stderr(&line);
+    }
+}
+
+/// Tells of the lines that are whole now, and keeps the beginning of the next.
+fn tell(line: &mut Vec<u8>, new: &[u8], mut hear: impl FnMut(&[u8])) {
+    for piece in new.split_inclusive(|byte| *byte == b'\n') {
+        let (text, whole) = piece.strip_suffix(b"\n").map_or((piece, false), |text| (text, true));
+        line.extend_from_slice(text);
+        if whole || line.len() >= LINE {
+            hear(line);
+            line.clear();
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::Ring;
+    use super::{LINE, Ring, tell};
+
+    #[test]
+    fn lines_are_told_whole_and_long_ones_in_pieces() {
+        let (mut line, mut told) = (Vec::new(), Vec::new());
+        let long = [b"z".repeat(LINE), b"\n".to_vec()].concat();
+        for new in [&b"a\nb"[..], b"c\n\nd", &long, b"e"] {
+            tell(&mut line, new, |line| told.push(String::from_utf8_lossy(line).into_owned()));
+        }
+        assert_eq!(told, ["a", "bc", "", &format!("d{}", "z".repeat(LINE))]);
+        assert_eq!(line, b"e");
+    }
 
     #[test]
     fn the_last_bytes_stay() {

@@ -93,9 +93,10 @@ async fn refusing_with(
                 } else if request.contains(r#""method":"ping""#) {
                     let id = request.rsplit_once(r#""id":"#).unwrap().1;
                     let id: String = id.chars().take_while(char::is_ascii_digit).collect();
-                    ping.clone()
-                        .map(|ping| with_id(&ping, &id))
-                        .unwrap_or_else(|| ok(&format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{}}}}"#)))
+                    ping.as_ref().map_or_else(
+                        || ok(&format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{}}}}"#)),
+                        |ping| with_id(ping, &id),
+                    )
                 } else {
                     if late {
                         tokio::time::sleep(LATE).await;
@@ -178,7 +179,7 @@ async fn a_ping_that_is_refused_in_the_same_way_proves_that_the_call_was_not_exe
     let mut line = refusing(bad_request(), Some(bad_request())).await;
     let News::Lost(loss) = line.call().await else { panic!("it is no answer") };
     assert_eq!(loss.evidence, Evidence::Shown(Proof::SessionRefused));
-    assert_eq!(line.told().await, Event::Lost(Seen::SessionLost));
+    assert_eq!(line.told().await, Event::Lost(Seen::SessionNeverKnown));
 }
 
 #[tokio::test]
@@ -191,7 +192,7 @@ async fn a_ping_that_fails_in_another_way_proves_nothing_of_the_call() {
         if matches!(ping, "404 Not Found" | "503 Service Unavailable") {
             assert_eq!(
                 event,
-                Event::Lost(Seen::SessionLost),
+                Event::Lost(Seen::SessionNeverKnown),
                 "{ping}: the session is begun anew all the same"
             );
         } else {
@@ -236,7 +237,7 @@ async fn h19_a_refusal_that_comes_late_proves_nothing_and_the_session_is_begun_a
         let mut line = refusing_after(gone(), Some(gone()), late).await;
         let News::Lost(loss) = line.call().await else { panic!("it is no answer") };
         assert_eq!(loss.evidence, evidence, "late: {late}");
-        assert_eq!(line.told().await, Event::Lost(Seen::SessionLost), "late: {late}");
+        assert_eq!(line.told().await, Event::Lost(Seen::SessionNeverKnown), "late: {late}");
     }
 }
 
@@ -249,7 +250,7 @@ async fn h18_a_session_that_is_refused_under_our_id_is_lost_only_if_a_ping_confi
     let mut line = refusing(gone("2"), Some(gone("PING"))).await;
     let News::Lost(loss) = line.call().await else { panic!("its ping was refused too") };
     assert_eq!(loss.evidence, Evidence::Shown(Proof::SessionRefused));
-    assert_eq!(line.told().await, Event::Lost(Seen::SessionLost));
+    assert_eq!(line.told().await, Event::Lost(Seen::SessionNeverKnown));
     let mut line = refusing(gone("2"), None).await;
     assert!(matches!(line.call().await, News::Answer), "the session lives, so it is the tool's answer");
 }
@@ -259,7 +260,7 @@ async fn h19_no_refusal_is_believed_of_a_server_that_denies_its_sessions_after_a
     let mut line = refusing_with(bad_request(), Some(bad_request()), false, None).await;
     let News::Lost(loss) = line.call().await else { panic!("it is no answer") };
     assert_eq!(loss.evidence, Evidence::Nothing);
-    assert_eq!(line.told().await, Event::Lost(Seen::SessionLost));
+    assert_eq!(line.told().await, Event::Lost(Seen::SessionNeverKnown));
 }
 
 #[tokio::test]

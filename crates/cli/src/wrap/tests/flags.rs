@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Format, count, undone, wrapped};
+use super::{Format, count, undone, wrapped, wrapped_by};
 
 const CODEX: &str = include_str!("configs/codex.toml");
 
@@ -22,7 +22,7 @@ fn before() -> Value {
 fn flags_that_the_user_added_do_not_stand_in_the_way_back() {
     let before = before().to_string();
     let after = wrapped(Format::Json, &before);
-    for place in [r#""--name""#, r#""--","npx""#, r#""$LINETENDER_URL""#, r#""http://localhost"#] {
+    for place in [r#""--name""#, r#""npx""#, r#""$LINETENDER_URL""#, r#""http://localhost"#] {
         let flagged = after.replacen(place, &format!("{FLAGS}{place}"), 1);
         assert_ne!(flagged, after, "{place}");
         for backup in [Some(before.as_str()), None] {
@@ -51,7 +51,7 @@ fn flags_in_toml_do_not_either() {
 #[test]
 fn an_entry_is_ours_whatever_the_program_is_called() {
     let before = before().to_string();
-    let after = wrapped(Format::Json, &before).replace("\"linetender\"", "\"/opt/tender-0.1\"");
+    let after = wrapped_by("/opt/tender-0.1", Format::Json, &before);
     assert_eq!(count(Format::Json, &after), 3);
     assert_eq!(wrapped(Format::Json, &after), after, "wrapping twice changes nothing");
     assert_eq!(undone(Format::Json, &after, Some(&before)).text, before);

@@ -137,17 +137,11 @@ mod tests {
         order(&mut Vec::new(), None);
     }
 
-    /// A port whose queue of connections is full: whoever connects to it waits.
-    async fn silent() -> (TcpSocket, SocketAddr, Vec<tokio::net::TcpStream>) {
-        let socket = TcpSocket::new_v4().unwrap();
-        socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
-        let at = socket.local_addr().unwrap();
-        (socket, at, Vec::new())
-    }
-
     #[tokio::test]
     async fn h24_a_silent_address_first_costs_less_than_300_ms() {
-        let (socket, at, mut filling) = silent().await;
+        let socket = TcpSocket::new_v4().unwrap();
+        socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+        let (at, mut filling) = (socket.local_addr().unwrap(), Vec::new());
         let _full = socket.listen(0).unwrap();
         // With its queue full the kernel drops what comes, as a firewall does.
         while let Ok(Ok(stream)) =

@@ -164,11 +164,9 @@ pub(super) async fn read(
         body: &body,
         limits: shared.limits,
     });
-    // A proxy answers for a server that hangs: only what reads as MCP is a sign of life.
-    if matches!(
-        verdict.call,
-        Call::Answer(_) | Call::Stream | Call::Accepted | Call::Lost { said: Some(_), .. }
-    ) {
+    // Whatever stands before a server that hangs may answer for it: only what reads as MCP is a sign of life. Of a stream,
+    // its events are.
+    if matches!(verdict.call, Call::Answer(_) | Call::Lost { said: Some(_), .. }) {
         shared.listener.heard();
     }
     let (took, moved) = (response.took, response.moved.take());
@@ -183,6 +181,9 @@ async fn judged(shared: &Arc<Shared>, frame: &Frame, spoken: &Spoken, asked: Ask
         (call, line) = session::decide(&found, refusal.as_deref(), took, shared.refusal_within, call);
     }
     shared.granted(session);
+    if !is_handshake(asked) && matches!((&call, &line), (Call::Answer(_) | Call::Stream, Line::Fine)) {
+        shared.served();
+    }
     if let (true, Some(moved), Call::Answer(_) | Call::Stream) = (is_handshake(asked), moved, &call) {
         shared.pool.stay_at(moved);
     }
@@ -197,25 +198,33 @@ async fn judged(shared: &Arc<Shared>, frame: &Frame, spoken: &Spoken, asked: Ask
             }
         }
         (Call::Unusable(words), Some(id)) => {
-            let seen = line.seen().unwrap_or(Seen::Unusable { words });
+            let seen = seen(shared, &line).unwrap_or(Seen::Unusable { words });
             lose(shared, id, Evidence::Nothing, seen, &line, None);
         }
         (Call::Lost { evidence, words, said }, Some(id)) => {
-            let seen = line.seen().unwrap_or(Seen::Unusable { words });
+            let seen = seen(shared, &line).unwrap_or(Seen::Unusable { words });
             lose(shared, id, evidence, seen, &line, said);
         }
         (Call::Accepted, _) | (_, None) => {}
     }
     if !is_handshake(asked)
-        && let Some(event) = event(&line)
+        && let Some(event) = event(shared, &line)
     {
         shared.tell(event).await;
     }
 }
 
+/// What was seen of a line.
+fn seen(shared: &Shared, line: &Line) -> Option<Seen> {
+    match line {
+        Line::SessionGone => Some(shared.session_lost()),
+        other => other.seen(),
+    }
+}
+
 /// What the generation learns from a response that was not to a handshake.
-fn event(line: &Line) -> Option<Event> {
-    let seen = line.seen()?;
+fn event(shared: &Shared, line: &Line) -> Option<Event> {
+    let seen = seen(shared, line)?;
     match line {
         Line::SessionDoubted { .. }
         | Line::SessionGone

@@ -45,6 +45,8 @@ pub(super) struct Shared {
     /// Exchanges under way, by the id that they answer.
     running: Mutex<HashMap<u64, AbortHandle>>,
     first: AtomicBool,
+    /// Whether the session has answered anything but its handshake.
+    served: AtomicBool,
     /// Whether the handshake is done with: until then everything waits its turn.
     greeted: AtomicBool,
     /// Where exchanges go whose calls are over.
@@ -75,6 +77,7 @@ impl Shared {
             mirrors: Mutex::default(),
             running: Mutex::default(),
             first: AtomicBool::new(true),
+            served: AtomicBool::new(false),
             greeted: AtomicBool::new(false),
             rest,
             pings: AtomicU64::new(PINGS),
@@ -89,6 +92,16 @@ impl Shared {
 
     pub(super) async fn lost(&self, seen: Seen) {
         self.tell(Event::Lost(seen)).await;
+    }
+
+    /// The session has answered something.
+    pub(super) fn served(&self) {
+        self.served.store(true, Ordering::Relaxed);
+    }
+
+    /// What to say of a session that is gone (H26).
+    pub(super) fn session_lost(&self) -> Seen {
+        if self.served.load(Ordering::Relaxed) { Seen::SessionLost } else { Seen::SessionNeverKnown }
     }
 
     /// Something came from the server.

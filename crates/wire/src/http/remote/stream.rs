@@ -223,7 +223,7 @@ pub(super) async fn own(shared: Arc<Shared>, opened: oneshot::Sender<()>) {
             Ok((_, Line::SessionDoubted { .. }, _)) => {
                 match session::look_for(&shared, &spoken).await {
                     Session::Refused { .. } | Session::Gone => {
-                        shared.lost(Seen::SessionLost).await;
+                        shared.lost(shared.session_lost()).await;
                         return;
                     }
                     // It has the session, and no such stream.
