@@ -17,6 +17,7 @@ const SOME: &[(&str, &str, &[&str])] = &[
     ("code", "integer", &["status", "redirect"]),
     ("retry_after", "integer", &["status"]),
     ("with_id", "boolean", &["status"]),
+    ("error", "integer", &["status"]),
     ("with_result", "boolean", &["status"]),
     ("to", "string", &["redirect"]),
     ("run", "boolean", &["status", "redirect"]),

@@ -147,22 +147,36 @@ impl Signs {
 impl Health {
     /// The same with what to do about it. `pid` is the server's process, if it is one of this machine.
     pub fn advice(&self, pid: Option<i32>) -> String {
+        format!("{self}{}", self.remedy(pid))
+    }
+
+    /// The same with the time of day at which it began, for people who read it later.
+    pub(crate) fn dated(&self, pid: Option<i32>) -> String {
+        let (words, since) = self.parts();
+        let at = wall_clock().checked_sub(since).unwrap_or(SystemTime::UNIX_EPOCH);
+        format!("{words} since {} ({} s){}", rfc3339(at), since.as_secs(), self.remedy(pid))
+    }
+
+    fn remedy(self, pid: Option<i32>) -> String {
         match (self, pid) {
-            (Self::Silent { .. }, _) => self.to_string(),
-            (Self::NoCallAnswered { .. }, Some(pid)) => format!("{self}; to restart it: kill -9 {pid}"),
-            (Self::NoCallAnswered { .. }, None) => format!("{self}; it has to be restarted where it runs"),
+            (Self::Silent { .. }, _) => String::new(),
+            (Self::NoCallAnswered { .. }, Some(pid)) => format!("; to restart it: kill -9 {pid}"),
+            (Self::NoCallAnswered { .. }, None) => "; it has to be restarted where it runs".to_owned(),
+        }
+    }
+
+    const fn parts(self) -> (&'static str, Duration) {
+        match self {
+            Self::Silent { since } => ("silent", since),
+            Self::NoCallAnswered { since } => ("answers pings; no call answered", since),
         }
     }
 }
 
 impl fmt::Display for Health {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (words, since) = match self {
-            Self::Silent { since } => ("silent since", since),
-            Self::NoCallAnswered { since } => ("answers pings; no call answered since", since),
-        };
-        let at = wall_clock().checked_sub(*since).unwrap_or(SystemTime::UNIX_EPOCH);
-        write!(f, "{words} {} ({} s)", rfc3339(at), since.as_secs())
+        let (words, since) = self.parts();
+        write!(f, "{words} for {} s", since.as_secs())
     }
 }
 
@@ -225,12 +239,12 @@ mod tests {
     #[test]
     fn words_say_since_when_and_what_to_do() {
         let silent = Health::Silent { since: Duration::from_secs(34) };
-        assert!(silent.advice(Some(7)).starts_with("silent since 2"), "{silent}");
-        assert!(silent.to_string().ends_with("Z (34 s)"), "{silent}");
+        assert_eq!(silent.advice(Some(7)), "silent for 34 s");
+        let dated = silent.dated(None);
+        assert!(dated.starts_with("silent since 2") && dated.ends_with("Z (34 s)"), "{dated}");
         let deaf = Health::NoCallAnswered { since: Duration::from_secs(90) };
         let words = deaf.advice(Some(7));
-        assert!(words.starts_with("answers pings; no call answered since 2"), "{words}");
-        assert!(words.ends_with("(90 s); to restart it: kill -9 7"), "{words}");
+        assert_eq!(words, "answers pings; no call answered for 90 s; to restart it: kill -9 7");
         assert!(deaf.advice(None).ends_with("it has to be restarted where it runs"));
     }
 }

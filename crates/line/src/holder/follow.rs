@@ -106,7 +106,7 @@ impl Followed {
             budget_most_millis: self.budget_most,
             // What it waits for is no event: the line is asked.
             next_try: line.map_or_else(|| last.status.next_try(), |line| line.status().next_try()),
-            health: last.status.health().map(|health| health.advice(pid)),
+            health: last.status.health().map(|health| health.dated(pid)),
             pid,
         }
     }
