@@ -1,5 +1,6 @@
 //! The one task that owns a line: it hears what happens, asks the core, and does what the core says, in that order.
 
+mod exit;
 mod lists;
 mod recover;
 
@@ -31,15 +32,6 @@ use crate::status::{Published, Status, Waits, Why};
 use crate::wishes::Wishes;
 use lists::Lists;
 use recover::Panics;
-
-/// A process that ends closes its pipes a moment before its end can be seen: that is waited for so long.
-const EXIT_FOLLOWS: Duration = Duration::from_millis(5);
-
-/// The process has ended: how is reported by its reaper, which may be late on a busy machine. Calls wait meanwhile.
-const STATUS_FOLLOWS: Duration = Duration::from_millis(40);
-
-/// Either of them while a server is dialled: no call is under way, and why it does not start is worth more than when.
-const REASON_FOLLOWS: Duration = Duration::from_millis(250);
 
 /// A timer that fires so much too late says that this process was stopped, or starved: what the server said in the
 /// meantime is not read yet. It is believed if nothing was heard after so long.
@@ -305,7 +297,7 @@ impl Running {
                 let dialing = matches!(self.machine.state(), State::Dialing(_));
                 current.tasks.spawn(async move {
                     // The reaper's word of an exit ends this generation, and this wait with it.
-                    exit_is_told(link.as_deref(), dialing).await;
+                    exit::is_told(link.as_deref(), dialing).await;
                     let _ = news.send(News::Closed(generation, pipe)).await;
                 });
             }
@@ -557,23 +549,6 @@ impl Running {
         if !current.wire_open {
             self.at_once.push_back((generation, Event::Gone(None)));
         }
-    }
-}
-
-/// A pipe was closed. Returns when the process turns out to live on, or its exit status is overdue.
-async fn exit_is_told(link: Option<&Link>, dialing: bool) {
-    let exited = async |bound| {
-        let ends = async {
-            match link {
-                Some(link) => link.reach.exited().await,
-                None => std::future::pending().await,
-            }
-        };
-        tokio::time::timeout(bound, ends).await.is_ok()
-    };
-    let dialing = || dialing && link.is_none_or(|link| link.greeting.get().is_none());
-    if exited(EXIT_FOLLOWS).await || (dialing() && exited(REASON_FOLLOWS).await) {
-        tokio::time::sleep(if dialing() { REASON_FOLLOWS } else { STATUS_FOLLOWS }).await;
     }
 }
 
