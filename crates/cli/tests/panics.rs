@@ -128,7 +128,21 @@ fn s28_a_keeper_that_panics_is_a_death() {
 
 #[test]
 fn s28_a_tender_that_panics_is_a_death() {
-    assert!(is_internal(&a_line_survives("tender", "kill")));
+    let faults = Faults::new("tender");
+    let mut agent = faults.shim();
+    call(&mut agent, "slow", "sleep", &json!({ "ms": 60_000 }));
+    let served = agent.call(&json!("before"), "echo", &json!({ "n": 1 }));
+    assert!(served["result"]["isError"].is_null(), "{served}");
+    // It panics at its next step, which may come before the server dies: the call that is under way is told in either case.
+    let armed = faults.arm("tender");
+    call(&mut agent, "kill", "kill", &json!({}));
+    let told = answers(&mut agent, &["slow", "kill"]);
+    assert!(is_internal(&told[0]), "{told:?}");
+    assert!(!armed.exists(), "the tender never panicked");
+    let served = agent.call(&json!("next"), "echo", &json!({ "n": 1 }));
+    assert!(served["result"]["isError"].is_null(), "{served}");
+    agent.to = None;
+    assert!(agent.shim.wait().unwrap().success());
 }
 
 #[test]

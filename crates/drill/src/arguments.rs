@@ -44,7 +44,11 @@ mod tests {
             for load in &scenario.load {
                 let schema = schema(&load.tool);
                 for (name, value) in &load.args {
-                    let kind = if value.is_boolean() { "boolean" } else { "integer" };
+                    let kind = match value {
+                        serde_json::Value::Bool(_) => "boolean",
+                        serde_json::Value::String(_) => "string",
+                        _ => "integer",
+                    };
                     assert_eq!(schema["properties"][name]["type"], kind, "{}: {name}", scenario.name);
                 }
             }
