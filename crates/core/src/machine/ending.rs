@@ -15,7 +15,7 @@ pub struct Ending<D> {
     pub(super) step: EndingStep,
     /// After the seal, how long a verdict may wait for proof.
     pub(super) settle_by: Instant,
-    /// Whether the generation had answered a caller.
+    /// How many callers the generation had answered.
     pub(super) answered: u64,
 }
 

@@ -93,10 +93,11 @@ pub(super) async fn clear_group(group: Pid) {
     }
 }
 
-/// Kills a session whose leader was a reaper, and returns when nobody living is left in it.
+/// Kills a session whose leader was a reaper, and returns when nobody living is left in it. Bounded: a process of another
+/// user cannot be killed, and the line must come back all the same.
 #[cfg(all(target_os = "linux", not(linetender_portable)))]
 pub(super) async fn clear_session(leader: Pid) {
-    loop {
+    for _ in 0..LOOKS {
         let left = crate::os::session(leader);
         if left.is_empty() {
             return;
