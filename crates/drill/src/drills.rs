@@ -136,8 +136,6 @@ fn head(plan: &Plan) -> Results {
         date: today(),
         seed: plan.seed,
         policy: plan.policy.word().to_owned(),
-        jobs: plan.jobs,
-        slack: plan.slack,
         targets: Vec::new(),
     }
 }
@@ -157,7 +155,7 @@ fn jobs(targets: &[Target], scenarios: Vec<Scenario>) -> Vec<Job> {
 }
 
 /// A row without runs.
-fn blank(scenario: &Scenario, era: Era) -> Row {
+fn blank(plan: &Plan, scenario: &Scenario, era: Era) -> Row {
     Row {
         row: scenario.name.clone(),
         title: scenario.title.clone(),
@@ -165,6 +163,8 @@ fn blank(scenario: &Scenario, era: Era) -> Row {
         server: scenario.server.kind.word().to_owned(),
         era: era.word().to_owned(),
         promises: scenario.promises.clone(),
+        at_once: plan.jobs,
+        slack: plan.slack,
         ..Row::default()
     }
 }
@@ -185,14 +185,13 @@ fn skipped(plan: &Plan, target: &Target, scenario: &Scenario, era: Era) -> Optio
 
 async fn play_row(plan: &Plan, target: &Target, job: &Job) -> (Row, Option<Timeline>) {
     let Job { scenario, era, .. } = job;
-    let mut row = blank(scenario, *era);
+    let mut row = blank(plan, scenario, *era);
     row.skipped = skipped(plan, target, scenario, *era);
     if row.skipped.is_some() {
         return (row, None);
     }
     let (mut timeline, mut dice) = (None, Dice::new(plan.seed));
-    // What was broken at the start is mended only once.
-    let at_once = if scenario.server.broken.is_some() { 1 } else { plan.times };
+    let at_once = if scenario.is_for_one_run() { 1 } else { plan.times };
     let times = plan.times.max(1);
     while row.runs < times && never(&row) < ENOUGH {
         let before = row.runs;

@@ -4,10 +4,12 @@
 //! "not executed" and it ran, or answered and it never ran; *unexplained* is an error that does not say whether the call
 //! ran and why; *empty* is an error without any text, a connection that was closed under a call included.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use serde::{Deserialize, Serialize};
 
 /// The number of this format.
-pub const FORMAT: u32 = 1;
+pub const FORMAT: u32 = 2;
 
 /// All of it.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
@@ -24,12 +26,6 @@ pub struct Results {
     pub seed: u64,
     /// The policy of our own targets: `drill` (times are a tenth) or `default`.
     pub policy: String,
-    /// How many instances ran at once.
-    #[serde(default)]
-    pub jobs: usize,
-    /// How many times longer than a row says things might take.
-    #[serde(default)]
-    pub slack: f64,
     /// Everybody who was drilled.
     pub targets: Vec<Target>,
 }
@@ -68,6 +64,10 @@ pub struct Row {
     pub era: String,
     /// Which promises it is about.
     pub promises: Vec<String>,
+    /// How many instances of everything ran at once.
+    pub at_once: usize,
+    /// How many times longer than the row says things might take.
+    pub slack: f64,
     /// How often it was done.
     pub runs: u32,
     /// Why it was not.
@@ -193,8 +193,15 @@ impl Provable {
     }
 }
 
+impl Target {
+    /// Whether this is the same one, set up in the same way.
+    fn is(&self, other: &Self) -> bool {
+        (&self.name, &self.version, &self.settings) == (&other.name, &other.version, &other.settings)
+    }
+}
+
 impl Results {
-    /// Adds targets that were drilled apart, if that was done in the same way.
+    /// Adds targets and rows that were drilled apart, if that was done in the same way.
     ///
     /// # Errors
     /// If it was not, and what differs.
@@ -204,15 +211,40 @@ impl Results {
             ("the machine", self.machine == other.machine),
             ("the seed", self.seed == other.seed),
             ("the policy", self.policy == other.policy),
-            ("how many ran at once", self.jobs == other.jobs),
-            ("the slack", self.slack.total_cmp(&other.slack).is_eq()),
         ] {
             if !same {
                 return Err(what);
             }
         }
-        self.targets.extend(other.targets);
+        for target in other.targets {
+            let own = self.targets.iter_mut().find(|own| own.is(&target));
+            match own {
+                Some(own) => own.rows.extend(target.rows),
+                None => self.targets.push(target),
+            }
+        }
         Ok(())
+    }
+
+    /// How many instances ran at once, and with which slack: rows that were drilled apart may differ.
+    pub fn pace(&self) -> String {
+        let mut paces: BTreeMap<String, BTreeSet<&str>> = BTreeMap::new();
+        for row in self.played() {
+            let pace = format!("{} at once, bounds × {}", row.at_once, row.slack);
+            paces.entry(pace).or_default().insert(&row.row);
+        }
+        let named = |(pace, rows): (String, BTreeSet<&str>)| {
+            format!("{pace} ({})", rows.into_iter().collect::<Vec<_>>().join(", "))
+        };
+        // The largest group needs no names.
+        let most = paces.values().map(BTreeSet::len).max();
+        let (main, rest): (Vec<_>, Vec<_>) =
+            paces.into_iter().partition(|(_, rows)| Some(rows.len()) == most);
+        main.into_iter()
+            .map(|(pace, _)| pace)
+            .chain(rest.into_iter().map(named))
+            .collect::<Vec<_>>()
+            .join("; ")
     }
 
     /// Every row that was played.

@@ -121,6 +121,8 @@ pub struct Server {
     pub eras: Vec<Era>,
     /// Which era the server speaks: the agent's, or only the other one, so that the target has to bridge.
     pub speaks: Speaks,
+    /// Whether each run wants an instance of its own, because it uses up what an instance has.
+    pub fresh: bool,
     /// What is wrong with it until the fault `mend`.
     pub broken: Option<Broken>,
     /// Calls that it answers before each fault.
@@ -306,6 +308,7 @@ impl Default for Server {
             flags: Vec::new(),
             eras: vec![Era::Legacy, Era::Modern],
             speaks: Speaks::default(),
+            fresh: false,
             broken: None,
             warm: WARM,
             own_words: Vec::new(),
@@ -344,6 +347,11 @@ impl Scenario {
     fn read(name: &str, text: &str) -> Result<Self, String> {
         let scenario: Self = toml::from_str(text).map_err(|error| format!("{name}: {error}"))?;
         Ok(Self { name: name.to_owned(), ..scenario })
+    }
+
+    /// Whether an instance is good for one run only. What was broken at the start is mended only once.
+    pub fn is_for_one_run(&self) -> bool {
+        self.server.fresh || self.server.broken.is_some()
     }
 
     /// Whether calls are under way when it happens.

@@ -153,6 +153,8 @@ pub(crate) enum SuiteFlag {
     Promises,
     /// Those that any shim or gateway could pass.
     Board,
+    /// Those of them in which the server hangs, with --policy default: minutes each.
+    Hangs,
 }
 
 /// The times of linetender's own targets.
@@ -188,6 +190,7 @@ impl From<SuiteFlag> for drills::Suite {
         match flag {
             SuiteFlag::Promises => Self::Promises,
             SuiteFlag::Board => Self::Board,
+            SuiteFlag::Hangs => Self::Hangs,
         }
     }
 }

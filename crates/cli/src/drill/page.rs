@@ -111,7 +111,7 @@ mod tests {
     #[test]
     fn a_format_of_another_day_is_refused_by_its_number() {
         let (done, [page, ..]) = drawn(FORMAT + 1);
-        assert!(done.is_err_and(|told| told.contains("its format is 2, and this linetender knows 1")));
+        assert!(done.is_err_and(|told| told.contains("its format is 3, and this linetender knows 2")));
         assert!(page.is_empty());
     }
 }

@@ -9,7 +9,7 @@ use crate::kit::{SLACK, drill, rows, run};
 fn keeps_every_promise(target: &str) {
     let (kept, results, told) = run(&["--suite", "promises", "--target", target, "--slack", SLACK]);
     assert!(kept, "{told}");
-    assert_eq!((results.format, results.targets.len()), (1, 1));
+    assert_eq!((results.format, results.targets.len()), (2, 1));
     let promises: BTreeSet<_> = rows(&results).flat_map(|row| row.promises.clone()).collect();
     assert_eq!(promises.len(), 9, "{promises:?}");
     assert!(rows(&results).count() > 80, "{told}");

@@ -14,15 +14,14 @@ pub fn markdown(results: &Results, page: &str) -> String {
     let mut text = Text::default();
     text.line("# When an MCP server dies");
     text.line(&format!(
-        "{}, {}, linetender {}, seed {}, policy {}, {} at once, bounds × {}. [The page]({page}) has the same with pictures, findings and the timeline \
+        "{}, {}, linetender {}, seed {}, policy {}, {}. [The page]({page}) has the same with pictures, findings and the timeline \
          of a death. To repeat it: `tools/scoreboard`.",
         safe(&results.date),
         safe(&results.machine),
         safe(&results.linetender),
         results.seed,
         safe(&results.policy),
-        results.jobs,
-        results.slack,
+        results.pace(),
     ));
     let sides = sides(results);
     for side in &sides {

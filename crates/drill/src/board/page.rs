@@ -168,8 +168,9 @@ fn repeat(html: &mut Html, results: &Results) {
     html.raw("<pre><code>tools/scoreboard</code></pre>");
     html.within("p", &[], |html| {
         html.text(format_args!(
-            "It installs the peers at the versions above, plays the suite <board> with seed {}, {} instances at once, and writes this page. A row’s bounds were taken times {}, for everybody. ",
-            results.seed, results.jobs, results.slack
+            "It installs the peers at the versions above, plays the suites <board> and <hangs> with seed {}, and writes this page. Instances and bounds, for everybody: {}. ",
+            results.seed,
+            results.pace()
         ));
         match results.policy.as_str() {
             "default" => html.text("linetender ran with its default times."),

@@ -75,7 +75,7 @@ impl Mix {
             let eras = &scenario.server.eras;
             // A row with one block would have the same era in every pass if chance did not say which comes first.
             let mut era = usize::try_from(dice.below(eras.len() as u64)).unwrap_or(0);
-            let most = if scenario.server.broken.is_some() { 1 } else { BLOCK };
+            let most = if scenario.is_for_one_run() { 1 } else { BLOCK };
             while left > 0 {
                 let faults = left.min(most);
                 left -= faults;

@@ -100,7 +100,7 @@ pub async fn soak(
     verdict.rows = mix
         .rows
         .iter()
-        .flat_map(|(scenario, _)| eras(scenario).into_iter().map(|era| blank(scenario, era)))
+        .flat_map(|(scenario, _)| eras(scenario).into_iter().map(|era| blank(plan, scenario, era)))
         .collect();
     let course = Course {
         plan: Arc::new(plan.clone()),
@@ -184,7 +184,7 @@ impl Verdict {
                 (Arc::clone(&course.plan), Arc::clone(&course.target), Arc::clone(&turns));
             playing.spawn(async move {
                 let _turn = turns.acquire_owned().await;
-                let mut row = blank(&scenario, block.era);
+                let mut row = blank(&plan, &scenario, block.era);
                 if !matches!(enough, Enough::Time(time) if begun.elapsed() >= time) {
                     let job = Job { target: 0, scenario, era: block.era };
                     let mut dice = Dice::new(block.seed);

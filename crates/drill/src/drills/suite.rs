@@ -9,6 +9,8 @@ pub enum Suite {
     Promises,
     /// Those that any shim or gateway could pass.
     Board,
+    /// Those of them in which the server hangs, at default times: they take minutes each, and almost no CPU.
+    Hangs,
 }
 
 /// Which scenarios of a suite: all, where nothing is named.
@@ -32,7 +34,12 @@ impl Suite {
         let mut all = Scenario::all()?;
         match self {
             Self::Promises => {}
-            Self::Board => all.retain(|scenario| scenario.fair && scenario.skip.is_none()),
+            Self::Board | Self::Hangs => {
+                let hangs = matches!(self, Self::Hangs);
+                all.retain(|scenario| {
+                    scenario.fair && scenario.skip.is_none() && scenario.unhurried == hangs
+                });
+            }
         }
         let Pick { rows, scenarios, era } = pick;
         let is_named = |scenario: &Scenario, name: &String| scenario.name.eq_ignore_ascii_case(name);
@@ -42,6 +49,7 @@ impl Suite {
         let (of, list) = match self {
             Self::Promises => ("", ""),
             Self::Board => (" in the suite board", " --suite board"),
+            Self::Hangs => (" in the suite hangs", " --suite hangs"),
         };
         let none = |what: &str| Err(format!("there is no {what}{of}: see `linetender drill list{list}`"));
         if let Some(row) = rows.iter().find(|row| !all.iter().any(|scenario| is(scenario, row))) {
