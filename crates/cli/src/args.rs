@@ -170,7 +170,15 @@ fn header(text: &str) -> Result<(String, String), String> {
 
 /// An address may hold a key, and then be in a variable.
 pub(crate) fn address(word: &str) -> Result<String, String> {
-    word.strip_prefix('$').map_or_else(|| Ok(word.to_owned()), variable_of)
+    let word = word.strip_prefix('$').map_or_else(|| Ok(word.to_owned()), variable_of)?;
+    let Some((scheme, rest)) = word.split_once("://") else { return Ok(word) };
+    match scheme.to_ascii_lowercase().as_str() {
+        "http" | "https" if rest.starts_with(['/', '?', '#']) || rest.is_empty() => {
+            Err(format!("there is no host in {word}"))
+        }
+        scheme @ ("http" | "https") => Ok(format!("{scheme}://{rest}")),
+        _ => Ok(word),
+    }
 }
 
 #[expect(clippy::disallowed_methods, reason = "the user named this variable on the command line")]

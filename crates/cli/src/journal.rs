@@ -72,7 +72,7 @@ fn print(args: &args::Journal) -> io::Result<()> {
 fn words(what: &What) -> String {
     match what {
         What::Begin { version, argv } => format!("begins ({version}): {}", short(argv)),
-        What::State { server, generation, state, cause, budget_millis, next_try } => {
+        What::State { server, generation, state, cause, budget_millis, useful_millis, next_try } => {
             let mut words = format!("{server} #{generation} {state}");
             // A death is told where it happened, and the next try where somebody has to wait for it.
             let (why, when) = match state.as_str() {
@@ -90,7 +90,11 @@ fn words(what: &What) -> String {
             if let Some(next) = when {
                 let _ = write!(words, "; next try {next}");
             }
-            format!("{words}; budget {}", crate::status::tokens(*budget_millis))
+            let _ = write!(words, "; budget {}", crate::status::tokens(*budget_millis));
+            if let Some(useful) = useful_millis {
+                let _ = write!(words, ", {} for useful lives", crate::status::tokens(*useful));
+            }
+            words
         }
         What::Gap { entries, why } => format!("{entries} entries are missing here: {why}"),
         What::End { why } => format!("ends: {why}"),

@@ -9,6 +9,7 @@ mod log;
 mod pipes;
 mod places;
 mod run;
+mod runtime;
 mod serve;
 mod status;
 mod stop;

@@ -11,7 +11,7 @@ use tokio::sync::Notify;
 
 use crate::pipes::Pipes;
 use crate::stop::Signals;
-use crate::{args, hold, log, places, stop};
+use crate::{args, hold, log, places, runtime, stop};
 
 /// What the shell says of a command that cannot be understood.
 const MISUSED: u8 = 2;
@@ -34,7 +34,7 @@ pub(crate) fn run(args: &args::Run) -> ExitCode {
             "linetender: waiting for an agent on stdin. This line belongs into an agent's configuration; see --help.",
         );
     }
-    let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+    let runtime = match runtime::build(&mut tokio::runtime::Builder::new_current_thread()) {
         Ok(runtime) => runtime,
         Err(error) => {
             log::say(format_args!("linetender: cannot start: {error}"));

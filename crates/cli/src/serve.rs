@@ -20,7 +20,7 @@ use tokio::sync::oneshot;
 
 use crate::pipes::Pipes;
 use crate::stop::Signals;
-use crate::{args, hold, log, stop};
+use crate::{args, hold, log, runtime, stop};
 use follow::Follow;
 use watch::Changes;
 
@@ -45,7 +45,7 @@ pub(crate) fn run(args: &args::Serve) -> ExitCode {
         tracing::warn!(%error, "the config file is not watched; SIGHUP reads it again");
         Changes::unseen()
     });
-    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+    let runtime = match runtime::build(&mut tokio::runtime::Builder::new_multi_thread()) {
         Ok(runtime) => runtime,
         Err(error) => {
             log::say(format_args!("linetender: cannot start: {error}"));

@@ -99,13 +99,25 @@ fn held(report: &Report, line: &LineReport) -> [Cell; COLUMNS] {
         Cell::number(age(line.since_millis)),
         Cell::number(line.generation),
         Cell::number(next.strip_prefix("in ").unwrap_or(next)),
-        Cell::number(format!("{}/{}", tokens(line.budget_millis), tokens(line.budget_most_millis))),
+        Cell::number(budget(line)),
         Cell::number(line.pid.map_or_else(|| "-".to_owned(), |pid| pid.to_string())),
         Cell::number(report.holder.pid),
         Cell::number(age(report.holder.began_millis)),
         Cell::number(line.ended_millis.map(|millis| format!("{} ago", age(millis))).unwrap_or_default()),
         Cell::plain(cause),
     ]
+}
+
+/// The bucket that is the emptier one: it is what parks a server first.
+fn budget(line: &LineReport) -> String {
+    let of = |left, most| format!("{}/{}", tokens(left), tokens(most));
+    let share = |left: u32, most: u32| f64::from(left) / f64::from(most.max(1));
+    let (left, most) = (line.useful_millis, line.useful_most_millis);
+    if most > 0 && share(left, most) < share(line.budget_millis, line.budget_most_millis) {
+        format!("{} useful", of(left, most))
+    } else {
+        of(line.budget_millis, line.budget_most_millis)
+    }
 }
 
 /// A shim whose agent has not asked for anything yet.

@@ -14,6 +14,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Instant;
 
 use agent::{Agent, LINETENDER, PATIENCE};
+use linetender_drill::webserver::{Config, Manners, Speaks, WebServer};
 use serde_json::{Value, json};
 
 /// A folder in which a file of a task's name makes that task panic.
@@ -124,6 +125,63 @@ fn s28_a_writer_that_panics_is_a_death_and_what_it_never_wrote_is_sent_again() {
 #[test]
 fn s28_a_keeper_that_panics_is_a_death() {
     assert!(is_internal(&a_line_survives("keeper", "kill")));
+}
+
+/// A server at an address, in this process.
+fn web() -> (tokio::runtime::Runtime, WebServer) {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+    let manners = Manners { speaks: Speaks::Legacy, ..Manners::default() };
+    let server = {
+        let _entered = runtime.enter();
+        WebServer::start(Config { manners, ..Config::default() }).unwrap()
+    };
+    (runtime, server)
+}
+
+/// A task of a line to an address panics: the call that finds it so is told, and the next one is served.
+fn a_line_to_an_address_survives(task: &str) -> Value {
+    let (_runtime, server) = web();
+    let faults = Faults::new(&task.replace(' ', "-"));
+    let mut shim = faults.linetender(&["run", "--no-memory", "--no-journal", "--name", "web"]);
+    let mut agent = Agent::of_command(shim.arg(server.url())).begun();
+    let served = agent.call(&json!("before"), "echo", &json!({ "n": 1 }));
+    assert!(served["result"]["isError"].is_null(), "{served}");
+    let armed = faults.arm(task);
+    let told = agent.call(&json!("under way"), "sleep", &json!({ "ms": 100 }));
+    until("it panicked", || {
+        // Calls pass the keeper by, and what an agent tells the server does not.
+        agent.say(&json!({ "jsonrpc": "2.0", "method": "notifications/roots/list_changed" }));
+        agent.call(&json!("poke"), "echo", &json!({}));
+        !armed.exists()
+    });
+    until("it is served", || agent.call(&json!("next"), "echo", &json!({}))["result"]["isError"].is_null());
+    agent.to = None;
+    assert!(agent.shim.wait().unwrap().success());
+    told
+}
+
+#[test]
+fn s28_a_keeper_of_an_address_that_panics_is_a_death() {
+    a_line_to_an_address_survives("http keeper");
+}
+
+#[test]
+fn s28_an_exchange_that_panics_ends_alone() {
+    // It may be that of a list, which is read again.
+    let told = a_line_to_an_address_survives("exchange");
+    let delivery = &told["result"]["_meta"]["linetender"]["delivery"];
+    assert!(delivery.is_null() || (*delivery == "unknown" && is_internal(&told)), "{told}");
+}
+
+#[test]
+fn s28_a_reader_of_stderr_that_panics_is_a_death() {
+    let faults = Faults::new("stderr");
+    let mut shim = faults.linetender(&["run", "--no-memory", "--no-journal", "--name", "bad"]);
+    let words = ["--", LINETENDER, "__badserver", "--era", "legacy", "--stderr", "hello"];
+    faults.arm("stderr");
+    let mut agent = Agent::of_command(shim.args(words)).begun();
+    until("it panicked", || faults.panics() > 0);
+    until("it is served", || agent.call(&json!("next"), "echo", &json!({}))["result"]["isError"].is_null());
 }
 
 #[test]
@@ -324,6 +382,11 @@ fn an_agent_begins_anew(task: &str) {
 #[test]
 fn s28_a_mux_that_panics_costs_its_agent_one_session() {
     an_agent_begins_anew("mux");
+}
+
+#[test]
+fn s28_a_front_that_panics_costs_its_agent_one_session() {
+    an_agent_begins_anew("front");
 }
 
 #[test]

@@ -74,6 +74,15 @@ pub enum Wake {
     Underway,
 }
 
+/// What a call is for.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Errand {
+    /// It runs a tool.
+    Tool,
+    /// Anything else.
+    Other,
+}
+
 /// What one call is told.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Admission {

@@ -69,7 +69,7 @@ pub use budget::Budget;
 pub use cause::{Cause, Conclusion, Detail, Leaf, Leaves, Note, NoteKind, Plan};
 pub use class::{Charge, Class, Route, Row};
 pub use delivery::{Delivery, Doubt, Evidence, Proof, Repair, Resend};
-pub use gate::{Admission, Gate, Held, NextTry, Refusal, Wake};
+pub use gate::{Admission, Errand, Gate, Held, NextTry, Refusal, Wake};
 pub use generation::Generation;
 pub use jitter::Jitter;
 pub use machine::{

@@ -26,7 +26,7 @@ use accounts::Episode;
 use crate::budget::Budget;
 use crate::cause::{Cause, Conclusion};
 use crate::class::Class;
-use crate::gate::{Admission, Gate, Held, NextTry, Refusal, Wake};
+use crate::gate::{Admission, Errand, Gate, Held, NextTry, Refusal, Wake};
 use crate::generation::Generation;
 use crate::jitter::Jitter;
 use crate::policy::{Policy, ServerState, Settings};
@@ -152,11 +152,15 @@ impl<D> Machine<D> {
         }
     }
 
-    /// A call stands before a gate that said [`Admission::Knock`]. The answer is for this call alone.
-    pub fn handle_knock(&mut self, now: Instant) -> Admission {
+    /// A call stands before a gate that said [`Admission::Knock`]. The answer is for this call alone. That a server lost its
+    /// state is for whoever relied on it: it is kept for a call that runs a tool.
+    pub fn handle_knock(&mut self, now: Instant, errand: Errand) -> Admission {
         let now = self.tick(now);
         match &mut self.state {
             State::Idle(_) => self.dial_from_idle(),
+            State::Up(live) | State::Suspect(live) if live.state_lost && errand == Errand::Other => {
+                return Admission::Go { generation: self.generation };
+            }
             State::Up(live) | State::Suspect(live) if live.state_lost => {
                 live.state_lost = false;
                 return Admission::Refuse { why: Refusal::StateLost, next: NextTry::NextCall };

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use linetender::session::{self, Agent};
 use linetender::{Line, Rig, RigChange};
+use linetender_wire::aside;
 use linetender_wire::frame::Frame;
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
@@ -137,12 +138,12 @@ impl Gateway {
                 let Some(inner) = inner.upgrade() else { return };
                 // Servers decide how long this takes, so it is done where it holds up no agent.
                 let (berths, of) = (Arc::clone(&berths), Arc::clone(&inner));
-                let made = tokio::task::spawn_blocking(move || {
+                let made = aside(move || {
                     let before = of.board.borrow().clone();
                     Board::of(&berths, &of.settings, Some(&before))
                 });
                 // One that cannot be made is made at the next change; the others go on being seen.
-                let Ok(made) = made.await else { continue };
+                let Some(made) = made.await else { continue };
                 inner.board.send_if_modified(|board| {
                     // Whoever applied another config meanwhile has made a board of other servers.
                     let differs = made.is_of_same(board) && !made.offers_what(board);

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
 use linetender_core::{
-    Admission, Declared, Delivery, Evidence, Gate, Generation, Held, Instant, Method, Proof, Record,
+    Admission, Declared, Delivery, Errand, Evidence, Gate, Generation, Held, Instant, Method, Proof, Record,
     RecordStep, Refusal, RetryBudget, Safety, ServerState,
 };
 use linetender_wire::frame::{self, Frame, Message, Outcome};
@@ -23,6 +23,7 @@ use crate::clock::Clock;
 use crate::dial::Link;
 use crate::entry::{Heed, Lost};
 use crate::error::{CallError, CallErrorKind};
+use crate::late;
 use crate::ledger::NoSeat;
 use crate::server::Server;
 use crate::status::{self, Published, Status};
@@ -144,7 +145,7 @@ impl Call<'_> {
         let (quiet, total) = self.options.deadline.limits(&policy.call);
         let time = Time { deadline: self.options.deadline, quiet, total: arrived + total };
         let mut record = Record::new(self.safety());
-        let _seat = self.seat(&record, time.of_a_try(arrived)).await?;
+        let _seat = self.seat(&record, time.of_a_turn(arrived, policy.call.hang_after)).await?;
         let mut earlier: Option<Earlier> = None;
         let mut permit = Permit::Free;
         let mut patience = None;
@@ -223,14 +224,14 @@ impl Call<'_> {
     /// A place among the calls in flight, or in the queue for one.
     async fn seat(&self, record: &Record, deadline: Instant) -> Result<Seat, CallError> {
         let seat = self.shared.turns.take(self.options.caller);
-        match tokio::time::timeout_at(self.shared.clock.at(deadline), seat).await {
-            Ok(Ok(seat)) => Ok(seat),
-            Ok(Err(Full)) => {
+        match late::before(self.shared.clock.at(deadline), seat).await {
+            Some(Ok(seat)) => Ok(seat),
+            Some(Err(Full)) => {
                 let queue = self.shared.server.policy.settings().limits.queue;
                 let cause = format!("{queue} calls wait for this server already");
                 Err(self.error(CallErrorKind::Overloaded, "before the line", cause, record))
             }
-            Err(_) => {
+            None => {
                 let record = record.step(RecordStep::Expire).unwrap_or(*record);
                 let cause = "its turn did not come in time: the calls before it are not answered".to_owned();
                 Err(self.error(CallErrorKind::TimedOut, "before the line", cause, &record))
@@ -300,16 +301,17 @@ impl Call<'_> {
         published: &mut watch::Receiver<Published>,
         until: Instant,
     ) -> Result<(), ()> {
-        match tokio::time::timeout_at(self.shared.clock.at(until), published.changed()).await {
-            Ok(Ok(())) => Ok(()),
-            Ok(Err(_)) | Err(_) => Err(()),
+        match late::before(self.shared.clock.at(until), published.changed()).await {
+            Some(Ok(())) => Ok(()),
+            Some(Err(_)) | None => Err(()),
         }
     }
 
     async fn knock(&self) -> Admission {
         let (reply, told) = oneshot::channel();
         let closed = Admission::Refuse { why: Refusal::Closed, next: linetender_core::NextTry::Never };
-        if self.shared.inbox.send(Inbox::Knock(reply)).await.is_err() {
+        let errand = if self.method == "tools/call" { Errand::Tool } else { Errand::Other };
+        if self.shared.inbox.send(Inbox::Knock(errand, reply)).await.is_err() {
             return closed;
         }
         // A tender that panicked has not answered, and the line lives on.

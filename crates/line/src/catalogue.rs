@@ -79,7 +79,7 @@ impl Kind {
     }
 
     /// What a server that has such a list names in its capabilities.
-    const fn capability(self) -> &'static str {
+    pub(crate) const fn capability(self) -> &'static str {
         match self {
             Self::Tools => "tools",
             Self::Prompts => "prompts",
@@ -153,7 +153,12 @@ impl Catalogue {
 
     /// Whether every list that the server has was read from it, to its end.
     pub(crate) fn is_whole(&self) -> bool {
-        self.generation > 0 && self.unread.is_empty() && self.kept.is_empty() && self.cut.is_empty()
+        self.generation > 0 && self.is_given() && self.cut.is_empty()
+    }
+
+    /// Whether this generation gave every list that it says it has.
+    pub(crate) fn is_given(&self) -> bool {
+        self.unread.is_empty() && self.kept.is_empty()
     }
 
     /// A whole list as the result of asking for it, if it is known.

@@ -1,5 +1,6 @@
 //! Making a generation: a turn at the dial gate, a process, a handshake.
 
+use std::ops::Range;
 use std::pin::{Pin, pin};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -14,7 +15,9 @@ use linetender_wire::seam::{self, Listener};
 use linetender_wire::stdio::{Child, Launch, Program, Reaper};
 use linetender_wire::{Redacted, Seen};
 use tokio::sync::{mpsc, oneshot, watch};
+use tokio::time::Instant;
 
+use crate::catalogue::Kind;
 use crate::clock::duration;
 use crate::dial_gate::DialGate;
 use crate::entry::{Entry, Lost, Reply};
@@ -26,12 +29,17 @@ use crate::status::{Status, Waits};
 /// How long a dial keeps its turn after its server was started. By then what a start costs this machine is mostly paid.
 const TURN: Duration = Duration::from_millis(500);
 
+/// How long to wait before an address at which nobody listened is tried again: at first, and later.
+const LISTENS: Range<Duration> = Duration::from_millis(50)..Duration::from_millis(500);
+
 /// A generation that can be talked to.
 pub(crate) struct Link {
     pub(crate) generation: Generation,
     pub(crate) ledger: Arc<Ledger>,
     pub(crate) reach: Reach,
     pub(crate) greeting: OnceLock<Greeting>,
+    /// Whether it was sent a ping, and whether it answered one.
+    pings: [AtomicBool; 2],
 }
 
 /// What a dial tells its tender.
@@ -66,13 +74,15 @@ pub(crate) struct Dial {
     pub(crate) wire: mpsc::Sender<seam::Event>,
     /// A number of its own, so that many lines do not do things in step.
     pub(crate) seed: u64,
+    /// Whether nobody listening at its address is waited for: not if the dial before met the same.
+    pub(crate) patient: bool,
     /// Whether the server is being asked a question that makes some old ones exit.
     pub(crate) probing: Arc<AtomicBool>,
 }
 
 impl Dial {
     /// Dials. Each piece of news goes to `tell` in order.
-    pub(crate) async fn run<F: Future<Output = ()>>(self, mut tell: impl FnMut(DialNews) -> F) {
+    pub(crate) async fn run<F: Future<Output = ()>>(self, tell: impl Fn(DialNews) -> F) {
         if let Some(mut before) = self.predecessor.clone() {
             if before.borrow().state != "closed" {
                 tell(DialNews::Waits(Waits::Predecessor)).await;
@@ -99,9 +109,10 @@ impl Dial {
         };
         self.ledger.open(reach.outbox().clone(), reach.has_exchanges());
         let ledger = Arc::clone(&self.ledger);
-        let link = Arc::new(Link { generation: self.generation, ledger, reach, greeting: OnceLock::new() });
+        let (generation, greeting, pings) = (self.generation, OnceLock::new(), Default::default());
+        let link = Arc::new(Link { generation, ledger, reach, greeting, pings });
         tell(DialNews::Linked(Arc::clone(&link))).await;
-        match during_turn(turn, self.shake_hands(&link)).await {
+        match during_turn(turn, self.greet(&link, &tell)).await {
             Ok(greeting) => {
                 if greeting.era == Era::Legacy {
                     link.ledger.tell(frame::notification("notifications/initialized", None));
@@ -133,6 +144,27 @@ impl Dial {
         let settings = self.server.policy.settings();
         let reaper = reaper.cloned().unwrap_or(Reaper::Find);
         Launch { program: program.clone(), reaper, close: settings.close, sizes: settings.limits }
+    }
+
+    /// Shakes hands. A server at an address that is being started does not listen yet: it is given twice as long as a call
+    /// waits for its line before that counts as a failure (H25).
+    async fn greet<Told: Future<Output = ()>>(
+        &self,
+        link: &Arc<Link>,
+        tell: &impl Fn(DialNews) -> Told,
+    ) -> Result<Greeting, Option<Seen>> {
+        let patience = Instant::now() + 2 * duration(self.server.policy.settings().call.wait_for_line);
+        let mut wait = LISTENS.start;
+        loop {
+            let shaken = self.shake_hands(link).await;
+            let refused = matches!(shaken, Err(Some(Seen::Refused { .. })));
+            if !refused || !self.patient || Instant::now() + wait >= patience {
+                return shaken;
+            }
+            tell(DialNews::Waits(Waits::Listener)).await;
+            tokio::time::sleep(wait).await;
+            wait = (wait * 2).min(LISTENS.end);
+        }
     }
 
     async fn shake_hands(&self, link: &Arc<Link>) -> Result<Greeting, Option<Seen>> {
@@ -203,13 +235,19 @@ impl Dial {
                 None => Ok(handshake.refused("not spoken here")),
             },
             // Whatever the body says, nothing was learned about the era, and another question would be refused as well.
-            Seen::WantsAuth { .. } | Seen::Throttled { .. } => Err(Some(Seen::clone(&seen))),
+            Seen::Throttled { .. } => Err(Some(Seen::clone(&seen))),
+            Seen::WantsAuth { challenge } if !challenge.is_empty() => Err(Some(Seen::clone(&seen))),
+            // Without a challenge it may be a session that is wanted, or another question.
+            Seen::WantsAuth { .. } => handshake.other().ok_or_else(|| Some(Seen::clone(&seen))),
             // An answer of no use, or one that could be about two questions.
             Seen::Unusable { words } => Ok(handshake.refused(&words.to_string())),
             other => match lost.said.as_ref().map(Frame::message) {
                 Some(Message::Response { outcome: Some((Outcome::Error, error)), .. }) => {
                     Ok(handshake.refused(error))
                 }
+                // Old servers react to a question that they do not know in any way: what is no word of the network's is
+                // asked again in the other era, once, before it is called anything.
+                _ if other.was_reached() => handshake.other().ok_or_else(|| Some(other.clone())),
                 _ => Err(Some(other.clone())),
             },
         }
@@ -219,6 +257,10 @@ impl Dial {
     /// start time and said nothing at all (a package runner may be downloading).
     async fn silence(&self, link: &Link) {
         let policy = self.server.policy.settings().dial;
+        // A server at an address is there already: nobody is downloading it.
+        if link.reach.has_exchanges() {
+            return tokio::time::sleep(duration(policy.probe_wait)).await;
+        }
         let begun = link.ledger.signs.heard_at();
         let mut waited = Duration::ZERO;
         loop {
@@ -254,6 +296,18 @@ impl Link {
         self.greeting.get().map_or(Era::Legacy, |greeting| greeting.era)
     }
 
+    /// A list that is asked for beside a ping if the ping before brought nothing, and none ever did.
+    fn list_instead(&self) -> Option<&'static str> {
+        let [sent, answered] = &self.pings;
+        let again = sent.swap(true, Ordering::Relaxed);
+        if self.era() == Era::Modern || !again || answered.load(Ordering::Relaxed) {
+            return None;
+        }
+        let greeting = serde_json::from_str::<serde_json::Value>(&self.greeting.get()?.result).ok()?;
+        let offers = |kind: &Kind| greeting["capabilities"].get(kind.capability()).is_some();
+        Kind::ALL.into_iter().find(offers).map(Kind::method)
+    }
+
     /// A sign of life: any correlated reply will do.
     pub(crate) async fn probe(self: &Arc<Self>, hello: &Hello) -> Probed {
         let answer = match self.era() {
@@ -264,9 +318,31 @@ impl Link {
             }
         };
         let Some(answer) = answer else { return Probed::Silent };
-        match answer.await {
+        // MCP demands an answer to a ping. Some servers ignore what they do not know, and answer everything else.
+        let list = self.list_instead().and_then(|method| self.ask(method, None));
+        let [_, pinged] = &self.pings;
+        let answered = match list {
+            None => {
+                let answered = answer.await;
+                pinged.store(true, Ordering::Relaxed);
+                answered
+            }
+            Some(list) => tokio::select! {
+                biased;
+                answered = answer => {
+                    pinged.store(true, Ordering::Relaxed);
+                    answered
+                }
+                listed = list => listed,
+            },
+        };
+        match answered {
             Ok(Reply::Answer(_) | Reply::Unusable(_)) => Probed::Alive,
             Ok(Reply::Lost(Lost { seen: Some(seen), .. })) if seen.is_local() => Probed::Unsent,
+            // Somebody is there, and wants to be asked less often.
+            Ok(Reply::Lost(Lost { seen: Some(seen), .. })) if matches!(*seen, Seen::Throttled { .. }) => {
+                Probed::Unsent
+            }
             Ok(Reply::Lost(Lost { seen: Some(seen), .. })) if matches!(*seen, Seen::Refused { .. }) => {
                 Probed::Refused
             }
@@ -281,7 +357,7 @@ pub(crate) enum Probed {
     Silent,
     /// Nobody listens at its address.
     Refused,
-    /// This machine could not ask, which says nothing about the server.
+    /// This machine could not ask, or was told to come back later. That says nothing about the server.
     Unsent,
 }
 

@@ -50,6 +50,7 @@ mod entry;
 mod error;
 pub mod holder;
 pub mod journal;
+mod late;
 mod ledger;
 mod line;
 mod listen;

@@ -92,6 +92,7 @@ impl Line {
             generation: 0,
             cause: None,
             budget: u32::from(policy.budget.tokens) * 1000,
+            useful: u32::from(policy.budget.useful_tokens) * 1000,
             gate: Gate::Knock,
             clock,
             waits: Waits::Nothing,

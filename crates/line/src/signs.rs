@@ -32,6 +32,8 @@ pub(crate) enum GiveUp {
 pub(crate) struct Signs {
     clock: Clock,
     heard_at: AtomicU64,
+    /// The last probe that was answered.
+    probed_at: AtomicU64,
     /// Requests of callers that were answered, and when the last one was; or when the generation began.
     answered: AtomicU64,
     answered_at: AtomicU64,
@@ -53,10 +55,12 @@ pub enum Health {
         /// How long ago it was last heard.
         since: Duration,
     },
-    /// It answers pings, but the calls that it was sent were given up unanswered.
+    /// Something is heard from it, but the calls that it was sent were given up unanswered.
     NoCallAnswered {
         /// How long ago it last answered a call; or how old it is, if it never did.
         since: Duration,
+        /// Whether it answers pings.
+        pings: bool,
     },
 }
 
@@ -66,6 +70,7 @@ impl Signs {
         Self {
             clock,
             heard_at: AtomicU64::new(now),
+            probed_at: AtomicU64::new(0),
             answered: AtomicU64::new(0),
             answered_at: AtomicU64::new(now),
             cancelled_at: AtomicU64::new(0),
@@ -78,6 +83,11 @@ impl Signs {
     /// Something came from the server. That clears what was given up before.
     pub(crate) fn heard(&self) {
         self.heard_at.store(self.clock.now().nanos(), Ordering::Relaxed);
+    }
+
+    /// It answered a probe.
+    pub(crate) fn probed(&self) {
+        self.probed_at.store(self.clock.now().nanos(), Ordering::Relaxed);
     }
 
     /// A request of a caller was answered, with what was heard last.
@@ -140,7 +150,8 @@ impl Signs {
         let given_up = Instant::from_nanos(self.unserved_at.load(Ordering::Relaxed));
         let unserved = self.unserved.load(Ordering::Relaxed) >= UNSERVED && self.heard_at() > given_up;
         let answered_at = Instant::from_nanos(self.answered_at.load(Ordering::Relaxed));
-        unserved.then(|| Health::NoCallAnswered { since: ago(answered_at) })
+        let pings = self.probed_at.load(Ordering::Relaxed) > given_up.nanos();
+        unserved.then(|| Health::NoCallAnswered { since: ago(answered_at), pings })
     }
 }
 
@@ -168,7 +179,10 @@ impl Health {
     const fn parts(self) -> (&'static str, Duration) {
         match self {
             Self::Silent { since } => ("silent", since),
-            Self::NoCallAnswered { since } => ("answers pings; no call answered", since),
+            Self::NoCallAnswered { since, pings: true } => ("answers pings; no call answered", since),
+            Self::NoCallAnswered { since, pings: false } => {
+                ("sends messages; no call and no ping answered", since)
+            }
         }
     }
 }
@@ -231,7 +245,7 @@ mod tests {
         signs.given_up(GiveUp::Cancelled, true);
         pass(1).await;
         signs.heard();
-        assert_eq!(signs.health(), health(|since| Health::NoCallAnswered { since }, 8));
+        assert_eq!(signs.health(), health(|since| Health::NoCallAnswered { since, pings: false }, 8));
         signs.answered();
         assert_eq!(signs.health(), None);
     }
@@ -242,7 +256,7 @@ mod tests {
         assert_eq!(silent.advice(Some(7)), "silent for 34 s");
         let dated = silent.dated(None);
         assert!(dated.starts_with("silent since 2") && dated.ends_with("Z (34 s)"), "{dated}");
-        let deaf = Health::NoCallAnswered { since: Duration::from_secs(90) };
+        let deaf = Health::NoCallAnswered { since: Duration::from_secs(90), pings: true };
         let words = deaf.advice(Some(7));
         assert_eq!(words, "answers pings; no call answered for 90 s; to restart it: kill -9 7");
         assert!(deaf.advice(None).ends_with("it has to be restarted where it runs"));

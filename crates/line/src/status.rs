@@ -4,8 +4,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use linetender_core::{
-    Cause, Conclusion, Detail as CauseDetail, Gate, Generation, Instant, Leaf, NextTry, NoteKind, Refusal,
-    State,
+    Budget, Cause, Conclusion, Detail as CauseDetail, Gate, Generation, Instant, Leaf, NextTry, NoteKind,
+    Refusal, State,
 };
 use linetender_wire::{Detail, Seen};
 
@@ -25,6 +25,8 @@ pub struct Status {
     pub cause: Option<Arc<Why>>,
     /// Milli-tokens left in the budget.
     pub budget: u32,
+    /// Milli-tokens left for the ends of generations that had served their callers.
+    pub useful: u32,
     /// What calls are told, from which the next try follows.
     pub(crate) gate: Gate,
     pub(crate) clock: Clock,
@@ -43,6 +45,8 @@ pub(crate) enum Waits {
     Predecessor,
     /// Others of its rig are being started, and only so many are at once.
     Turn,
+    /// Nobody listens at its address.
+    Listener,
 }
 
 impl Waits {
@@ -52,6 +56,7 @@ impl Waits {
             Self::Nothing => None,
             Self::Predecessor => Some("the server waits for the one that it replaces to end"),
             Self::Turn => Some("the server waits for its turn to start: many servers are being started"),
+            Self::Listener => Some("nobody listens at the server's address (connection refused)"),
         }
     }
 
@@ -60,6 +65,7 @@ impl Waits {
             Self::Nothing => None,
             Self::Predecessor => Some("when the server that it replaces has ended"),
             Self::Turn => Some("when its turn to start comes"),
+            Self::Listener => Some("under way"),
         }
     }
 }
@@ -90,7 +96,7 @@ impl Status {
     pub(crate) fn of(
         state: &State<Detail>,
         generation: Generation,
-        budget: u32,
+        budget: Budget,
         gate: Gate,
         clock: Clock,
         signs: Option<Arc<Signs>>,
@@ -103,7 +109,8 @@ impl Status {
             state: state.name(),
             generation: generation.number(),
             cause,
-            budget,
+            budget: budget.millis(),
+            useful: budget.useful_millis(),
             gate,
             clock,
             signs,

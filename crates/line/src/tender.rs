@@ -7,11 +7,10 @@ mod recover;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
 use linetender_core::{
-    Admission, Asked, Class, Command, Conclusion, Detail as CauseDetail, Effect, Event, Evidence, Gate,
-    Generation, Leaf, Machine, Settle, State, Walk,
+    Admission, Asked, Class, Command, Conclusion, Detail as CauseDetail, Effect, Errand, Event, Evidence,
+    Gate, Generation, Leaf, Machine, Settle, State, Walk,
 };
 use linetender_wire::handshake::{Era, Greeting};
 use linetender_wire::seam;
@@ -24,6 +23,7 @@ use crate::catalogue::{Catalogue, Reading};
 use crate::clock::Clock;
 use crate::dial::{Dial, DialNews, Link, Probed};
 use crate::dial_gate::{Counted, DialGate};
+use crate::late::{LATE, UNREAD};
 use crate::ledger::Ledger;
 use crate::line;
 use crate::reach::Reach;
@@ -33,15 +33,10 @@ use crate::wishes::Wishes;
 use lists::Lists;
 use recover::Panics;
 
-/// A timer that fires so much too late says that this process was stopped, or starved: what the server said in the
-/// meantime is not read yet. It is believed if nothing was heard after so long.
-const LATE: Duration = Duration::from_millis(50);
-const UNREAD: Duration = Duration::from_millis(500);
-
 /// What anybody may ask of the tender.
 pub(crate) enum Inbox {
     Command(Command, Option<oneshot::Sender<Asked>>),
-    Knock(oneshot::Sender<Admission>),
+    Knock(Errand, oneshot::Sender<Admission>),
     Overdue(Generation),
     /// The lists of this generation are not what the server goes by any more.
     Relist(Generation),
@@ -57,6 +52,10 @@ enum News {
     Closed(Generation, Pipe),
     /// The lists have been read, or could not be.
     Lists(Generation, Option<Box<Reading>>),
+    /// Some of the lists have been read, and another lets us wait.
+    SomeLists(Generation, Box<Reading>),
+    /// A list that could not be read is tried again.
+    ListsAgain(Generation),
 }
 
 /// What woke the tender.
@@ -81,6 +80,8 @@ struct Current {
     lists: Lists,
     /// Up to when readings are paid for: each costs a while, and a few may be owed.
     read_until: Option<tokio::time::Instant>,
+    /// How often in a row a list could not be read.
+    unread: u32,
     /// Everything that works for this generation; ends with it.
     tasks: JoinSet<()>,
     /// Whether the tender panicked while it had this: then no step of its end is sure to have been done.
@@ -114,6 +115,8 @@ struct Running {
     walk: Option<Walk>,
     current: Option<Current>,
     remembered: Option<Era>,
+    /// Whether the next dial waits for somebody to listen at the address.
+    patient: bool,
     /// The first thing that the last generation wrote that was no message.
     printed: Option<String>,
     news: (mpsc::Sender<News>, mpsc::Receiver<News>),
@@ -141,6 +144,7 @@ impl Tender {
             walk: Some(Walk::new()),
             current: None,
             remembered,
+            patient: true,
             printed: None,
             news: mpsc::channel(64),
             nudge: Arc::default(),
@@ -185,9 +189,9 @@ impl Running {
                     let _ = reply.send(asked);
                 }
             }
-            Wake::Inbox(Some(Inbox::Knock(reply))) => {
+            Wake::Inbox(Some(Inbox::Knock(errand, reply))) => {
                 self.cell("knock");
-                let admission = self.machine.handle_knock(now);
+                let admission = self.machine.handle_knock(now, errand);
                 // What it says must be published before the caller acts on it.
                 self.pump();
                 let _ = reply.send(admission);
@@ -249,19 +253,24 @@ impl Running {
                 self.waits(generation, Waits::Nothing);
                 self.event(generation, Event::Started);
             }
-            News::Dial(generation, DialNews::Linked(link)) => {
-                self.linked(generation, link);
-            }
+            News::Dial(generation, DialNews::Linked(link)) => self.linked(generation, link),
             News::Dial(generation, DialNews::Greeted) => {
+                self.patient = true;
                 self.restore(generation);
                 self.read_lists(generation);
                 self.event(generation, Event::Dialled);
             }
             News::Dial(generation, DialNews::Failed(seen)) => {
+                self.patient &= !matches!(seen, Seen::Refused { .. });
                 self.lost(generation, seen);
             }
             News::Drained(generation) => self.event(generation, Event::Drained),
-            News::Probed(generation, Probed::Alive) => self.event(generation, Event::ProbeAnswered),
+            News::Probed(generation, Probed::Alive) => {
+                if let Some(current) = self.current(generation) {
+                    current.ledger.signs.probed();
+                }
+                self.event(generation, Event::ProbeAnswered);
+            }
             News::Probed(generation, Probed::Silent) => self.event(generation, Event::ProbeFailed),
             News::Probed(generation, Probed::Refused) => self.event(generation, Event::ProbeRefused),
             News::Probed(generation, Probed::Unsent) => self.event(generation, Event::ProbeUnsent),
@@ -270,6 +279,8 @@ impl Running {
                 self.lost(generation, Seen::Closed { what, stderr });
             }
             News::Lists(generation, catalogue) => self.lists_read(generation, catalogue),
+            News::SomeLists(generation, read) => self.lists_given(generation, *read, false),
+            News::ListsAgain(generation) => self.read_lists(generation),
         }
     }
 
@@ -300,6 +311,14 @@ impl Running {
                     exit::is_told(link.as_deref(), dialing).await;
                     let _ = news.send(News::Closed(generation, pipe)).await;
                 });
+            }
+            Some(seam::Event::Left { pid }) => {
+                let server = &*self.tender.server.name;
+                tracing::warn!(
+                    server,
+                    pid,
+                    "a process that the server started belongs to another user; it stays behind"
+                );
             }
             Some(seam::Event::NoReader) => self.event(generation, Event::NoReader),
             Some(seam::Event::Gone) => self.event(generation, Event::Gone(None)),
@@ -427,7 +446,7 @@ impl Running {
         if let (State::Ending(_), Some(current)) = (state, &self.current) {
             self.printed = current.ledger.odd().1.into_iter().next();
         }
-        let (generation, budget) = (self.machine.generation(), self.machine.budget().millis());
+        let (generation, budget) = (self.machine.generation(), *self.machine.budget());
         let signs = self.current.as_ref().map(|current| Arc::clone(&current.ledger.signs));
         let printed = self.printed.as_deref();
         let mut status = Status::of(state, generation, budget, gate, self.tender.clock, signs, printed);
@@ -470,6 +489,7 @@ impl Running {
             seed: self.seed ^ generation.number(),
             wire: tell_wire,
             probing: Arc::clone(&probing),
+            patient: self.patient,
         };
         let news = self.news.0.clone();
         let mut tasks = JoinSet::new();
@@ -489,6 +509,7 @@ impl Running {
             probing,
             lists,
             read_until: None,
+            unread: 0,
             tasks,
             broken: false,
         });

@@ -177,8 +177,10 @@ impl Frame {
 
 /// An id that is one of ours.
 pub fn number(id: &str) -> Option<u64> {
-    let digits = id.strip_prefix('"').and_then(|id| id.strip_suffix('"')).unwrap_or(id);
-    // Only as we spell it: `1.0`, `+1` and `01` are somebody else's.
+    // Some servers make a string of it, some (Gson) a double.
+    let quoted = id.strip_prefix('"').and_then(|id| id.strip_suffix('"'));
+    let digits = quoted.unwrap_or_else(|| id.strip_suffix(".0").unwrap_or(id));
+    // `+1` and `01` are somebody else's.
     let ours =
         digits.bytes().all(|byte| byte.is_ascii_digit()) && (digits == "0" || !digits.starts_with('0'));
     if ours { digits.parse().ok() } else { None }

@@ -4,6 +4,7 @@
 //! [`stdio`] runs a server as a child process under a [`reaper`](stdio::reaper) of ours, and [`http`] has the parts of a
 //! client for servers elsewhere. It owns the bytes, and it says what happened to them; it decides nothing. What to do about it is the core's business, and who does it the tender's.
 
+mod aside;
 mod caught;
 mod elsewhere;
 pub mod frame;
@@ -23,6 +24,7 @@ mod tasks;
 #[doc(hidden)]
 pub mod test_hooks;
 
+pub use aside::aside;
 pub use caught::{Panicked, caught, caught_now};
 #[doc(hidden)]
 pub use elsewhere::Elsewhere;

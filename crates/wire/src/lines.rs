@@ -176,7 +176,7 @@ fn trimmed(line: &Bytes) -> Bytes {
 }
 
 /// What a message is of which only the beginning can be read, by the members of the outermost object.
-fn sniff(text: &[u8]) -> About {
+pub(crate) fn sniff(text: &[u8]) -> About {
     let text = &text[..text.len().min(SNIFF)];
     let (mut depth, mut at) = (0_u32, 0);
     let (mut id, mut asks) = (None, false);

@@ -17,7 +17,7 @@ const LEAST: Span = Span::from_millis(100);
 const LONGEST: Span = Span::from_secs(60);
 
 /// A stream that lasted as long as this was a good one: the waits begin anew.
-const STEADY: Duration = Duration::from_secs(50);
+const STEADY: Duration = Duration::from_secs(10);
 
 /// The waits of one stream.
 #[derive(Clone, Debug)]
@@ -73,6 +73,11 @@ mod tests {
             assert!(reopen.wait(Duration::from_secs(60), None) <= Duration::from_secs(2));
         }
         assert!((58..=60).contains(&an_hour(Duration::from_secs(60))));
+    }
+
+    #[test]
+    fn one_that_a_balancer_cuts_every_half_minute_is_open_most_of_the_time() {
+        assert!(an_hour(Duration::from_secs(30)) >= 112, "{}", an_hour(Duration::from_secs(30)));
     }
 
     #[test]

@@ -57,6 +57,11 @@ pub enum Event {
     Closed(Pipe),
     /// It is over, and this was seen.
     Lost(Seen),
+    /// A process that it started belongs to another user and stays behind.
+    Left {
+        /// Its number.
+        pid: i32,
+    },
     /// Nobody reads its input any more: what was not consumed is known. Only after it was told to go.
     NoReader,
     /// Nothing of it is left. Only after it was told to go.

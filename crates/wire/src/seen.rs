@@ -195,6 +195,20 @@ impl Seen {
         }
     }
 
+    /// Whether somebody answered, or began to.
+    pub const fn was_reached(&self) -> bool {
+        matches!(
+            self,
+            Self::Http { .. }
+                | Self::Broken { .. }
+                | Self::Unusable { .. }
+                | Self::NotMcp { .. }
+                | Self::WantsAuth { .. }
+                | Self::SessionLost
+                | Self::SessionNeverKnown
+        )
+    }
+
     /// Whether this machine was the reason, and not the server.
     pub const fn is_local(&self) -> bool {
         matches!(self, Self::NoProcess { .. } | Self::NoSocket { .. })

@@ -66,12 +66,21 @@ impl Agent {
     }
 
     pub(crate) fn greeted(self) -> Self {
-        let mut agent = self;
-        let hello = json!({ "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": { "name": "t", "version": "1" } });
-        let answer = agent.ask(&json!("hello"), "initialize", &hello);
+        let (agent, answer) = self.greets();
         assert_eq!(answer["result"]["serverInfo"]["name"], "badserver", "{answer}");
-        agent.say(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }));
         agent
+    }
+
+    /// Whoever answers.
+    pub(crate) fn begun(self) -> Self {
+        self.greets().0
+    }
+
+    fn greets(mut self) -> (Self, Value) {
+        let hello = json!({ "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": { "name": "t", "version": "1" } });
+        let answer = self.ask(&json!("hello"), "initialize", &hello);
+        self.say(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }));
+        (self, answer)
     }
 
     pub(crate) fn say(&mut self, message: &Value) {

@@ -27,7 +27,7 @@ pub enum Event<D> {
     ProbeFailed,
     /// A connection for the probe was refused.
     ProbeRefused,
-    /// The probe could not be sent, for want of something on this machine. That says nothing about the server.
+    /// The probe could not be sent, for want of something on this machine, or was put off. That says nothing about the server.
     ProbeUnsent,
     /// What was readable has been read.
     Drained,

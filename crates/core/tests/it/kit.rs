@@ -1,8 +1,8 @@
 //! A driver in virtual time: runs every effect at once, checks their order, and jumps the clock.
 
 use linetender_core::{
-    Admission, Asked, Cause, Class, Command, Effect, Event, Generation, Heard, Instant, Machine, Policy,
-    Settings, Span, State, Vitals, Walk,
+    Admission, Asked, Cause, Class, Command, Effect, Errand, Event, Generation, Heard, Instant, Machine,
+    Policy, Settings, Span, State, Vitals, Walk,
 };
 
 pub type Detail = &'static str;
@@ -117,7 +117,7 @@ impl Line {
 
     pub fn knock(&mut self) -> Admission {
         self.show();
-        let admission = self.machine.handle_knock(self.now);
+        let admission = self.machine.handle_knock(self.now, Errand::Tool);
         self.run();
         admission
     }

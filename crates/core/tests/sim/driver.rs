@@ -1,8 +1,8 @@
 //! What the tender and the call path do, in one thread: shows vitals, runs effects, admits and settles calls.
 
 use linetender_core::{
-    Admission, Class, Conclusion, Declared, Delivery, Detail, Effect, Event, Evidence, Gate, Generation,
-    Heard, Instant, Leaf, Leaves, Machine, Next, Phase, Plan, Record, RecordStep, Refusal, Rules,
+    Admission, Class, Conclusion, Declared, Delivery, Detail, Effect, Errand, Event, Evidence, Gate,
+    Generation, Heard, Instant, Leaf, Leaves, Machine, Next, Phase, Plan, Record, RecordStep, Refusal, Rules,
     ServerState, Settle, Span, State, Vitals,
 };
 
@@ -324,7 +324,7 @@ impl World {
         self.checked(|machine, now| {
             let _ = machine.handle_vitals(now, generation, vitals);
         })?;
-        self.checked(|machine, now| told = Some(machine.handle_knock(now)))?;
+        self.checked(|machine, now| told = Some(machine.handle_knock(now, Errand::Tool)))?;
         self.pump()?;
         let told = told.unwrap();
         self.seen.woken_by_use += u64::from(parked && matches!(told, Admission::Hold(_)));

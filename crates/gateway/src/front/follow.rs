@@ -21,6 +21,7 @@ pub(super) async fn follow(
     out: mpsc::Sender<Bytes>,
 ) {
     session.begins_reading(&tape);
+    let _reader = tape.reader();
     let event = |number: u64| format!("{}-{number}", tape.number);
     let mut turns = session.turns.subscribe();
     let mut number = from;

@@ -48,6 +48,7 @@ pub(super) async fn post(front: Arc<Front>, door: Door, headers: &HeaderMap, fra
 
 /// The answer alone, if it comes first and soon; else a stream.
 async fn answered(front: Arc<Front>, session: Arc<Session>, tape: Arc<Tape>) -> Response {
+    let _reader = tape.reader();
     let _ = tokio::time::timeout(QUIET, tape.begins()).await;
     match tape.whole() {
         Some(text) => {
@@ -79,6 +80,7 @@ async fn initialize(front: &Arc<Front>, door: Door, frame: &Frame, id: &str) -> 
     };
     // It ends when the server is up or has failed, which the line's policy bounds; or the agent hangs up.
     let end = session::EndUnlessKept::new(front, &session);
+    let _reader = tape.reader();
     tape.ends().await;
     let Some(text) = tape.whole() else {
         return reply::ended(id, Failed::cut(), &door);

@@ -293,6 +293,22 @@ impl Session {
         desk.trim();
     }
 
+    /// Takes back requests whose agent hung up so long ago and did not come back for the answer: each keeps a place at its
+    /// server, and while somebody seems to wait, a server that hangs is given time.
+    pub(super) fn give_up_unread(&self, since: Duration) {
+        let unread = self.desk().calls.unread(since);
+        for id in unread {
+            let params =
+                format!(r#"{{"requestId":{id},"reason":"its agent hung up and did not come back"}}"#);
+            let text = frame::notification("notifications/cancelled", Some(&params));
+            let Some(frame) = parsed(&text) else { continue };
+            // If there is no room now, there may be at the next look.
+            if self.to.try_send(text).is_ok() {
+                self.withdraw(&frame);
+            }
+        }
+    }
+
     /// Forgets streams that were read to their end so long ago.
     pub(super) fn forget_read(&self, since: Duration) {
         self.desk().kept.retain(|tape| tape.read_out().is_none_or(|at| at.elapsed() < since));

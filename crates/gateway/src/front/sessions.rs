@@ -12,8 +12,8 @@ use super::Front;
 use super::session::{self, Filters, Session};
 use crate::board::Door;
 
-/// How often unused sessions are looked for, at the least.
-const SWEEP: Duration = Duration::from_secs(60);
+/// How often unused sessions and streams are looked for, at the least.
+const SWEEP: Duration = Duration::from_secs(10);
 
 /// How long a stream that was read to its end is kept all the same: its last bytes may have been lost on their way.
 const RESUMED: Duration = Duration::from_secs(60);
@@ -95,7 +95,10 @@ impl Sessions {
     fn sweep(&self, front: &Front) {
         let unused: Vec<_> = {
             let table = self.table();
-            table.open.values().for_each(|session| session.forget_read(RESUMED));
+            for session in table.open.values() {
+                session.forget_read(RESUMED);
+                session.give_up_unread(RESUMED);
+            }
             let over = |session: &&Arc<Session>| {
                 session.is_idle(self.idle) || (session.is_quiet() && !session.is_current(front))
             };

@@ -1,7 +1,8 @@
 //! What was said on a stream, for whoever comes back for the rest; bounded, and honest about what is missing.
 
 use std::collections::VecDeque;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use bytes::Bytes;
 use tokio::sync::watch;
@@ -31,7 +32,13 @@ struct Kept {
     /// Up to where somebody has read, and when they came to its end.
     read: u64,
     read_out: Option<Instant>,
+    /// How many read it now, and since when nobody does.
+    readers: usize,
+    unread: Instant,
 }
+
+/// Somebody reads a stream, until this is dropped.
+pub(super) struct Reader(Arc<Tape>);
 
 /// What there is at a place of a stream.
 #[derive(Debug, Eq, PartialEq)]
@@ -46,8 +53,16 @@ pub(super) enum There {
 
 impl Tape {
     pub(super) fn new(number: u64) -> Self {
-        let kept =
-            Kept { messages: VecDeque::new(), oldest: 1, bytes: 0, over: false, read: 0, read_out: None };
+        let kept = Kept {
+            messages: VecDeque::new(),
+            oldest: 1,
+            bytes: 0,
+            over: false,
+            read: 0,
+            read_out: None,
+            readers: 0,
+            unread: Instant::now(),
+        };
         Self { number, kept: Mutex::new(kept), added: watch::Sender::new(()) }
     }
 
@@ -93,6 +108,18 @@ impl Tape {
     /// When somebody came to its end, if anybody did.
     pub(super) fn read_out(&self) -> Option<Instant> {
         self.kept().read_out
+    }
+
+    /// Somebody reads it, or waits to.
+    pub(super) fn reader(self: &Arc<Self>) -> Reader {
+        self.kept().readers += 1;
+        Reader(Arc::clone(self))
+    }
+
+    /// Whether nobody has read it for so long.
+    pub(super) fn is_unread(&self, since: Duration) -> bool {
+        let kept = self.kept();
+        kept.readers == 0 && kept.unread.elapsed() >= since
     }
 
     /// How many bytes of it are kept.
@@ -153,6 +180,14 @@ impl Tape {
             }
             None => None,
         }
+    }
+}
+
+impl Drop for Reader {
+    fn drop(&mut self) {
+        let mut kept = self.0.kept();
+        kept.readers -= 1;
+        kept.unread = Instant::now();
     }
 }
 

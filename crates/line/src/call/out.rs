@@ -1,7 +1,6 @@
 //! A call that is with its server: it waits for the answer, for its time, or for nobody.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use linetender_core::{Delivery, Extent, Instant, Record, RecordStep, Safety, Span};
 use linetender_wire::frame::Frame;
@@ -13,15 +12,9 @@ use super::options::Deadline;
 use crate::dial::Link;
 use crate::entry::{Entry, Lost, Reply};
 use crate::error::CallErrorKind;
+use crate::late;
 use crate::signs::GiveUp;
 use crate::tender::Inbox;
-
-/// A timer that fires so much too late says that this process was stopped, or starved: what came in the meantime is not
-/// read yet.
-const LATE: Span = Span::from_millis(50);
-
-/// How long an answer that may have come in the meantime is waited for. Reading what is there takes a few milliseconds.
-const UNREAD: Duration = Duration::from_secs(1);
 
 /// How one try ended.
 pub(super) enum Try {
@@ -44,6 +37,14 @@ pub(super) struct Time {
 }
 
 impl Time {
+    /// Until when a call may wait for its turn. The calls before it may take long, and that is no silence of the server's.
+    pub(super) fn of_a_turn(&self, now: Instant, longest: Span) -> Instant {
+        match self.deadline {
+            Deadline::Agent => now + longest,
+            Deadline::Policy | Deadline::Within { .. } => self.total,
+        }
+    }
+
     /// Until when one try may be quiet. An agent that owns the deadline goes on waiting, however long ago it began.
     pub(super) fn of_a_try(&self, now: Instant) -> Instant {
         match self.deadline {
@@ -98,22 +99,16 @@ impl<'a> Out<'a> {
     ) -> Try {
         let clock = self.shared.clock;
         loop {
-            let mut reply =
-                tokio::time::timeout_at(clock.at(self.until), brought(&mut answer, exchange)).await;
-            // What is readable is read before a timer is believed.
-            if reply.is_err() && clock.now() > self.until + LATE {
-                reply = tokio::time::timeout(UNREAD, brought(&mut answer, exchange)).await;
-            }
-            match reply {
-                Ok(Ok(Reply::Answer(frame))) => return Try::Answer(frame),
-                Ok(Ok(Reply::Unusable(why))) => return unusable(why),
-                Ok(Ok(Reply::Lost(lost))) => return Try::Lost(lost),
+            match late::before(clock.at(self.until), brought(&mut answer, exchange)).await {
+                Some(Ok(Reply::Answer(frame))) => return Try::Answer(frame),
+                Some(Ok(Reply::Unusable(why))) => return unusable(why),
+                Some(Ok(Reply::Lost(lost))) => return Try::Lost(lost),
                 // The ledger is gone, and its calls with it.
-                Ok(Err(_)) => {
+                Some(Err(_)) => {
                     let record = self.entry.forgotten();
                     return Try::Lost(Lost { record, seen: None, after: None, said: None });
                 }
-                Err(_) => {}
+                None => {}
             }
             let now = clock.now();
             let progress = self.entry.progress_at() + time.quiet;
@@ -147,7 +142,12 @@ impl<'a> Out<'a> {
         let id = self.entry.id;
         if matches!(record.delivery(), Some(Delivery::NotExecuted(_))) {
             // The writer skips it: the server has to be told nothing.
-            self.link.ledger.withdrawn(id);
+            if self.link.reach.has_exchanges() {
+                self.link.ledger.withdrawn(id);
+            } else {
+                // It lies before a server that does not read.
+                self.link.ledger.given_up(id, how);
+            }
             self.link.reach.drop_exchange(id);
         } else {
             self.link.ledger.given_up(id, how);

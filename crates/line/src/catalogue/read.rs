@@ -1,8 +1,11 @@
 //! Reading a server's lists: page by page, no more than so much, and compared with what was known before.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::pin::pin;
 use std::sync::Arc;
+use std::time::Duration;
 
+use linetender_wire::aside;
 use linetender_wire::frame::{Frame, Message, Outcome};
 use linetender_wire::http::headers::ParamHeaders;
 use serde_json::value::RawValue;
@@ -22,6 +25,9 @@ const BYTES: usize = 8 * 1024 * 1024;
 /// Work on more text than this is done where it holds up no other task.
 const LONG: usize = 64 * 1024;
 
+/// A list that takes longer than this is waited for, but the others are not kept back for it.
+const SLOW: Duration = Duration::from_secs(2);
+
 /// How many of the tools that are not offered are named in the log.
 const NAMED: usize = 8;
 
@@ -35,7 +41,7 @@ pub(crate) struct Reading {
 }
 
 /// One list.
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct List {
     items: Vec<Item>,
     safe: Vec<String>,
@@ -47,45 +53,80 @@ impl Reading {
     /// Reads all lists that the server says it has. A list that fails keeps what it was, and says so; if it never was
     /// anything, it stays unread: an empty list would be a lie, and the next one a change that never happened. `None` if
     /// the generation is over.
-    pub(crate) async fn of(link: &Arc<Link>, meta: Option<String>, before: Arc<Catalogue>) -> Option<Self> {
+    ///
+    /// Each list has `limit` to come. While one lets us wait, those that came are told: a list that hangs must not keep the
+    /// others from agents.
+    pub(crate) async fn of<Told: Future<Output = ()>>(
+        link: &Arc<Link>,
+        meta: Option<String>,
+        mut before: Arc<Catalogue>,
+        limit: Duration,
+        tell: impl Fn(Self) -> Told,
+    ) -> Option<Self> {
         let greeting = link.greeting.get();
         let capabilities: serde_json::Value = greeting
             .and_then(|greeting| serde_json::from_str(&greeting.result).ok())
             .map(|result: serde_json::Value| result["capabilities"].clone())
             .unwrap_or_default();
         let mut read: BTreeMap<Kind, List> = BTreeMap::new();
+        let generation = link.generation.number();
+        let headers = link.reach.has_exchanges();
+        // MCP 2026-07-28, Streamable HTTP: a tool whose annotations break the rules is not to be offered.
+        let strict = headers && meta.is_some();
+        let offered: Vec<Kind> =
+            Kind::ALL.into_iter().filter(|kind| capabilities.get(kind.capability()).is_some()).collect();
         let (mut unread, mut kept) = (BTreeSet::new(), BTreeSet::new());
-        for kind in Kind::ALL {
-            if capabilities.get(kind.capability()).is_none() {
-                continue;
-            }
-            if let Some(list) = read_list(link, kind, meta.as_deref()).await {
+        for (place, kind) in offered.iter().copied().enumerate() {
+            let mut reading = pin!(tokio::time::timeout(limit, read_list(link, kind, meta.as_deref())));
+            let list = match tokio::time::timeout(SLOW, &mut reading).await {
+                Ok(list) => list,
+                Err(_) if read.is_empty() => reading.await,
+                Err(_) => {
+                    let rest = offered[place..].iter().copied();
+                    let (old, new): (BTreeSet<_>, BTreeSet<_>) =
+                        rest.partition(|kind| before.lists.contains_key(kind));
+                    let without = (&unread | &new, &kept | &old);
+                    let (part, of) = (read.clone(), Arc::clone(&before));
+                    let long = is_long(&part);
+                    let part = move || compared(generation, part, without, &of, (headers, strict));
+                    if let Some(part) = done(long, part).await {
+                        before = Arc::new(part.catalogue.clone());
+                        tell(part).await;
+                    }
+                    reading.await
+                }
+            };
+            if let Ok(Some(list)) = list {
                 read.insert(kind, list);
                 continue;
             }
             if link.ledger.is_sealed() {
                 return None;
             }
-            tracing::warn!(list = kind.member(), "a list could not be read; the last one is kept");
             if before.lists.contains_key(&kind) {
-                kept.insert(kind)
+                tracing::warn!(
+                    list = kind.member(),
+                    "a list could not be read; the last one is kept for now"
+                );
+                kept.insert(kind);
             } else {
-                unread.insert(kind)
-            };
+                tracing::warn!(list = kind.member(), "a list could not be read; it is tried again");
+                unread.insert(kind);
+            }
         }
-        let generation = link.generation.number();
-        let headers = link.reach.has_exchanges();
-        // MCP 2026-07-28, Streamable HTTP: a tool whose annotations break the rules is not to be offered.
-        let strict = headers && meta.is_some();
-        let long = read.values().map(|list| list.bytes).sum::<usize>() > LONG;
+        let long = is_long(&read);
         let whole = move || compared(generation, read, (unread, kept), &before, (headers, strict));
-        aside(long, whole).await
+        done(long, whole).await
     }
 }
 
-/// Runs this here, or on a thread for long work.
-async fn aside<T: Send + 'static>(long: bool, work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
-    if long { tokio::task::spawn_blocking(work).await.ok() } else { Some(work()) }
+fn is_long(read: &BTreeMap<Kind, List>) -> bool {
+    read.values().map(|list| list.bytes).sum::<usize>() > LONG
+}
+
+/// Does this here, or where it holds up nobody.
+async fn done<T: Send + 'static>(long: bool, work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
+    if long { aside(work).await } else { Some(work()) }
 }
 
 /// Puts together what was read, and compares it.
@@ -165,7 +206,7 @@ async fn read_list(link: &Arc<Link>, kind: Kind, meta: Option<&str>) -> Option<L
         let params = serde_json::Value::Object(params).to_string();
         let Ok(Reply::Answer(frame)) = link.ask(kind.method(), Some(&params))?.await else { return None };
         let long = frame.text().len() > LONG;
-        (list, cursor) = aside(long, move || list.and(&frame, kind)).await??;
+        (list, cursor) = done(long, move || list.and(&frame, kind)).await??;
         if cursor.is_none() || list.cut {
             return Some(list);
         }

@@ -20,6 +20,7 @@ pub(super) struct Followed {
     line: WeakLine,
     /// The most that its budget can be.
     budget_most: u32,
+    useful_most: u32,
     last: Mutex<Last>,
 }
 
@@ -38,6 +39,7 @@ impl Followed {
             server: line.name().to_owned(),
             line: line.downgrade(),
             budget_most: u32::from(line.policy().budget.tokens) * 1000,
+            useful_most: u32::from(line.policy().budget.useful_tokens) * 1000,
             last: Mutex::new(last),
         }
     }
@@ -86,6 +88,7 @@ impl Followed {
             state: status.state.to_owned(),
             cause: status.cause.as_deref().map(Reason::from),
             budget_millis: status.budget,
+            useful_millis: Some(status.useful).filter(|left| *left < self.useful_most),
             next_try: status.next_try(),
         })
     }
@@ -104,6 +107,8 @@ impl Followed {
             ended_millis: last.cause.as_ref().map(|(_, (_, at))| millis(*at)),
             budget_millis: last.status.budget,
             budget_most_millis: self.budget_most,
+            useful_millis: last.status.useful,
+            useful_most_millis: self.useful_most,
             // What it waits for is no event: the line is asked.
             next_try: line.map_or_else(|| last.status.next_try(), |line| line.status().next_try()),
             health: last.status.health().map(|health| health.dated(pid)),

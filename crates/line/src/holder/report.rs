@@ -64,6 +64,12 @@ pub struct LineReport {
     pub budget_millis: u32,
     /// The most that it can be.
     pub budget_most_millis: u32,
+    /// The same for the ends of generations that had served their callers.
+    #[serde(default)]
+    pub useful_millis: u32,
+    /// The most that it can be.
+    #[serde(default)]
+    pub useful_most_millis: u32,
     /// When it is tried next; nothing while it serves.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_try: Option<String>,

@@ -56,6 +56,9 @@ pub enum What {
         cause: Option<Reason>,
         /// What is left of its budget, in thousandths of a token.
         budget_millis: u32,
+        /// What is left for the ends of generations that had served their callers, if it is not all.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        useful_millis: Option<u32>,
         /// When it is tried next, seen from `at`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         next_try: Option<String>,
@@ -181,6 +184,7 @@ mod tests {
             state,
             cause: Some(cause),
             budget_millis: 4000,
+            useful_millis: None,
             next_try: Some("in 90 ms".into()),
         };
         Entry::now(7, "run", what)

@@ -8,6 +8,9 @@ use linetender_wire::Redacted;
 /// How much of a line goes into the log.
 const LOGGED: usize = 1000;
 
+/// How many lines that came at once go into the log. Each costs a moment of the thread that serves calls.
+const AT_ONCE: usize = 64;
+
 /// Writes what is passed on.
 static PASS: OnceLock<fn(&[u8])> = OnceLock::new();
 
@@ -30,15 +33,22 @@ pub fn pass_stderr_to(write: fn(&[u8])) {
 }
 
 impl Stderr {
-    /// A line came, without its break.
-    pub(crate) fn hear(self, server: &str, line: &[u8]) {
-        let text = String::from_utf8_lossy(line.trim_ascii_end());
+    /// Lines came, without the last break.
+    pub(crate) fn hear(self, server: &str, lines: &[u8]) {
+        let text = String::from_utf8_lossy(lines);
+        let lines = || text.split('\n').map(str::trim_end);
         match (self, PASS.get()) {
             (Self::Off, _) => {}
-            (Self::Pass, Some(write)) => write(passed(&text).as_bytes()),
+            (Self::Pass, Some(write)) => write(lines().map(passed).collect::<String>().as_bytes()),
             (Self::Pass, None) | (Self::Log, _) => {
-                let text = Redacted::head(&text, LOGGED);
-                tracing::info!(server, text = text.as_str(), "stderr");
+                for line in lines().take(AT_ONCE) {
+                    let text = Redacted::head(line, LOGGED);
+                    tracing::info!(server, text = text.as_str(), "stderr");
+                }
+                let left_out = lines().count().saturating_sub(AT_ONCE);
+                if left_out > 0 {
+                    tracing::info!(server, lines = left_out, "stderr lines left out: too many at once");
+                }
             }
         }
     }

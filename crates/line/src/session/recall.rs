@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use linetender_wire::aside;
 use linetender_wire::frame::Members;
 use linetender_wire::handshake::{Era, Greeting};
 use tokio::sync::{broadcast, watch};
@@ -85,7 +86,7 @@ impl Keeper {
     /// A disk may be slow, and calls must not wait for it.
     async fn on_disk(&self, work: impl FnOnce(&Page) + Send + 'static) {
         let page = self.page.clone();
-        let _ = tokio::task::spawn_blocking(move || work(&page)).await;
+        let _ = aside(move || work(&page)).await;
     }
 }
 

@@ -18,6 +18,11 @@ use crate::listen::listen;
 const READ_AT_ONCE: u32 = 3;
 const READ_GAP: Duration = Duration::from_secs(1);
 
+/// A list that could not be read is tried again after this long, and then after twice as long each time, so often. After
+/// that it is read when the server says that it changed.
+const READ_AGAIN: Duration = Duration::from_secs(1);
+const READ_TRIES: u32 = 8;
+
 /// How long a server may take to answer what somebody who shares the line wants of it.
 const WISH: Duration = Duration::from_secs(5);
 
@@ -80,8 +85,12 @@ impl Running {
             }
             let meta = (link.era() == Era::Modern).then(|| server.hello.meta().to_string());
             let limit = duration(server.policy.settings().dial.handshake);
-            let read = tokio::time::timeout(limit, Reading::of(&link, meta, before)).await;
-            let _ = news.send(News::Lists(generation, read.ok().flatten().map(Box::new))).await;
+            let tell = |some: Reading| {
+                let (news, some) = (news.clone(), News::SomeLists(generation, Box::new(some)));
+                async move { drop(news.send(some).await) }
+            };
+            let read = Reading::of(&link, meta, before, limit, tell).await;
+            let _ = news.send(News::Lists(generation, read.map(Box::new))).await;
         });
     }
 
@@ -89,16 +98,44 @@ impl Running {
     pub(super) fn lists_read(&mut self, generation: Generation, read: Option<Box<Reading>>) {
         let Some(current) = self.current(generation) else { return };
         let stale = std::mem::replace(&mut current.lists, Lists::Quiet) == Lists::Stale;
+        let whole = read.as_ref().is_some_and(|read| read.catalogue.is_given());
+        if whole {
+            current.unread = 0;
+        }
         if let Some(read) = read {
-            let Reading { catalogue, changes, mirrored } = *read;
-            if let Some(link) = self.link(generation).filter(|link| link.reach.has_exchanges()) {
-                link.reach.mirror(mirrored);
-            }
-            self.new_catalogue(catalogue, changes, stale);
+            self.lists_given(generation, *read, stale);
         }
         if stale {
             self.read_lists(generation);
+        } else if !whole {
+            self.read_later(generation);
         }
+    }
+
+    /// What a generation gave of its lists.
+    pub(super) fn lists_given(&self, generation: Generation, read: Reading, stale: bool) {
+        let Reading { catalogue, changes, mirrored } = read;
+        if self.current.as_ref().is_none_or(|current| current.generation != generation) {
+            return;
+        }
+        if let Some(link) = self.link(generation).filter(|link| link.reach.has_exchanges()) {
+            link.reach.mirror(mirrored);
+        }
+        self.new_catalogue(catalogue, changes, stale);
+    }
+
+    fn read_later(&mut self, generation: Generation) {
+        let news = self.news.0.clone();
+        let Some(current) = self.current(generation) else { return };
+        if current.unread >= READ_TRIES {
+            return;
+        }
+        let wait = READ_AGAIN * (1 << current.unread);
+        current.unread += 1;
+        current.tasks.spawn(async move {
+            tokio::time::sleep(wait).await;
+            let _ = news.send(News::ListsAgain(generation)).await;
+        });
     }
 
     fn new_catalogue(&self, catalogue: Catalogue, changes: Vec<(Kind, Change)>, stale: bool) {

@@ -120,6 +120,7 @@ impl Running {
             generation: generation.number(),
             cause: Some(Arc::new(why)),
             budget: 0,
+            useful: 0,
             gate,
             clock: self.tender.clock,
             waits: Waits::Nothing,

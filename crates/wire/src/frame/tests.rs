@@ -100,7 +100,7 @@ fn our_ids_are_told_from_others() {
     assert_eq!(number("17"), Some(17));
     assert_eq!(number("\"17\""), Some(17));
     assert_eq!(number("0"), Some(0));
-    for other in ["017", "-1", "1.0", "1e3", "\"x\"", "\"\"", "", "99999999999999999999"] {
+    for other in ["017", "-1", "1.5", "\"1.0\"", "1e3", "\"x\"", "\"\"", "", "99999999999999999999"] {
         assert_eq!(number(other), None, "{other}");
     }
 }

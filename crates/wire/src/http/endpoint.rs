@@ -42,6 +42,10 @@ impl Endpoint {
         if authority.host().is_empty() || HeaderValue::from_str(authority.as_str()).is_err() {
             return Err(bad("no host in the address"));
         }
+        // What follows the host is a port, and one that is none must not become 80.
+        if authority.as_str().len() > authority.host().len() && authority.port_u16().is_none() {
+            return Err(bad("not a port in the address"));
+        }
         let path = parts.path_and_query.unwrap_or_else(|| PathAndQuery::from_static("/"));
         Ok(Self { secure, authority, path })
     }
@@ -141,6 +145,8 @@ mod tests {
             "http://u:p@h/",
             "https:///x",
             "http://a b/",
+            "http://h:99999/",
+            "http://h:/",
             "stdio:x",
         ] {
             let broken = Endpoint::new(url).unwrap_err();

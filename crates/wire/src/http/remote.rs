@@ -11,15 +11,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::HeaderMap;
-use linetender_core::{ClosePolicy, Evidence, Limits as Sizes};
+use linetender_core::{ClosePolicy, Limits as Sizes};
 use tokio::sync::{mpsc, oneshot};
-use tokio::task::{AbortHandle, JoinError, JoinSet};
+use tokio::task::{AbortHandle, JoinSet};
 
 use super::headers::ParamHeaders;
 use super::{Endpoint, Settings, Surroundings};
 use crate::frame::{self, Frame, Message};
 use crate::queue;
-use crate::seam::{Carrier, Event, Listener, Loss, Outbox, Outgoing, Seal, Work};
+use crate::seam::{Carrier, Event, Listener, Outbox, Outgoing, Seal, Work};
 use crate::seen::Seen;
 use crate::tasks::spawn_last;
 use crate::{caught, test_hooks};
@@ -204,7 +204,7 @@ impl Keeper {
             let news = tokio::select! {
                 biased;
                 order = self.ordered.recv() => News::Order(order),
-                Some(done) = self.exchanges.join_next() => News::Done(self.ended(done)),
+                Some(done) = self.exchanges.join_next() => News::Done(done.unwrap_or(Done::Stream)),
                 () = self.seal.wait(), if !sealed => {
                     sealed = true;
                     continue;
@@ -249,7 +249,12 @@ impl Keeper {
             self.greets = Some(open);
             self.stream = Some(self.exchanges.spawn(async move {
                 let _ = tokio::time::timeout(INITIALIZED, exchange).await;
-                stream::own(shared, opened).await;
+                let learning = Box::pin(session::learn(&shared));
+                let both =
+                    Box::pin(async { tokio::join!(learning, stream::own(Arc::clone(&shared), opened)) });
+                if caught(both).await.is_err() {
+                    shared.lost(Seen::Internal { task: "stream" }).await;
+                }
                 Done::Stream
             }));
             return;
@@ -279,25 +284,10 @@ impl Keeper {
             self.notices += 1;
             let exchange = exchange::run(Arc::clone(&self.shared), frame, None, None);
             self.exchanges.spawn(async move {
-                let _ = caught(tokio::time::timeout(UNATTENDED, exchange)).await;
+                let _ = tokio::time::timeout(UNATTENDED, exchange).await;
                 Done::Notice
             });
         }
-    }
-
-    /// Whose exchange is over. One that panicked brings no answer, and its call is told so.
-    fn ended(&self, done: Result<Done, JoinError>) -> Done {
-        let error = match done {
-            Ok(done) => return done,
-            Err(error) => error,
-        };
-        let id = if error.is_panic() { self.shared.id_of(error.id()) } else { None };
-        if let Some(id) = id {
-            let seen = Arc::new(Seen::Internal { task: "exchange" });
-            let loss = Loss { evidence: Evidence::Nothing, seen, after: None, said: None };
-            self.shared.listener.lost(id, loss);
-        }
-        Done::Request(id)
     }
 
     /// Carries on with what a caller began.
@@ -353,7 +343,7 @@ impl Keeper {
                 biased;
                 done = self.exchanges.join_next() => match done {
                     Some(done) => {
-                        let done = self.ended(done);
+                        let done = done.unwrap_or(Done::Stream);
                         self.done(done);
                     }
                     None => return,

@@ -16,6 +16,8 @@ use linetender_core::Span;
 
 use line::{Data, Line};
 
+use super::BYTE_ORDER_MARK;
+
 /// How much of an event that is too long is kept, to look for the id of the answer in it.
 pub const HEAD: usize = 4096;
 
@@ -174,13 +176,12 @@ impl Sse {
 
     /// Passes over a byte order mark; false while it cannot be told whether there is one.
     fn begin(&mut self) -> bool {
-        const MARK: &[u8] = b"\xef\xbb\xbf";
         if self.at != Place::Start {
             return true;
         }
-        if self.buffer.starts_with(MARK) {
-            self.buffer.advance(MARK.len());
-        } else if MARK.starts_with(&self.buffer) {
+        if self.buffer.starts_with(BYTE_ORDER_MARK) {
+            self.buffer.advance(BYTE_ORDER_MARK.len());
+        } else if BYTE_ORDER_MARK.starts_with(&self.buffer) {
             return false;
         }
         self.at = Place::Line;

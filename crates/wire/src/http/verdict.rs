@@ -101,6 +101,9 @@ pub enum Call {
     Accepted,
     /// The server answered, but nothing that can be passed on. Whether it ran is unknown.
     Unusable(Redacted),
+    /// It is the answer to another request: on this connection requests and replies are out of step. Whether ours ran is
+    /// unknown, and the connection must not be used again.
+    OutOfStep,
     /// There is no answer.
     Lost {
         /// What is known about whether it ran.

@@ -27,7 +27,9 @@ pub enum Record {
     Failed(i32),
     /// It ended.
     Exited(Exit),
-    /// Nothing of its tree is left.
+    /// A process that the server started is somebody else's, and stays behind: nobody may kill it.
+    Left(i32),
+    /// Nothing of its tree is left, but for those.
     Clear,
 }
 
@@ -45,6 +47,7 @@ impl Record {
             Self::Failed(error) => (b'F', error),
             Self::Exited(Exit::Status(status)) => (b'X', status),
             Self::Exited(Exit::Signal(signal)) => (b'G', signal),
+            Self::Left(pid) => (b'L', pid),
             Self::Clear => (b'C', 0),
         };
         let [a, b, c, d] = value.to_le_bytes();
@@ -62,6 +65,7 @@ impl Record {
             b'F' => Self::Failed(value),
             b'X' => Self::Exited(Exit::Status(value)),
             b'G' => Self::Exited(Exit::Signal(value)),
+            b'L' => Self::Left(value),
             b'C' => Self::Clear,
             _ => return None,
         })
@@ -79,6 +83,7 @@ mod tests {
             Record::Ready,
             Record::Refused(1),
             Record::Busy,
+            Record::Left(4711),
             Record::Spawned(4_000_000),
             Record::Failed(2),
             Record::Exited(Exit::Status(-1)),

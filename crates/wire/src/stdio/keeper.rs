@@ -23,6 +23,14 @@ use crate::seen::{Exit, Pipe, Seen};
 use crate::tasks::Owned;
 use crate::{caught, test_hooks};
 
+/// Why a program cannot be started that the configuration names, beside what has a kind in the standard library.
+const NOT_RUNNABLE: [rustix::io::Errno; 4] = [
+    rustix::io::Errno::NOEXEC,
+    rustix::io::Errno::LOOP,
+    rustix::io::Errno::NAMETOOLONG,
+    rustix::io::Errno::TOOBIG,
+];
+
 /// After an exit, how long its last words on stderr are waited for.
 const LAST_WORDS: Duration = Duration::from_millis(2);
 
@@ -179,6 +187,7 @@ impl<P: Platform> Keeper<P> {
                 self.lose(tree, self.not_started(errno)).await;
             }
             News::Record(Record::Exited(exit)) => self.exited(tree, exit).await,
+            News::Record(Record::Left(pid)) => drop(self.events.send(Event::Left { pid }).await),
             News::Record(Record::Clear) => tree.clear = true,
             News::ReaperGone => {
                 if tree.ordered.is_none() && tree.spoke {
@@ -308,8 +317,8 @@ impl<P: Platform> Keeper<P> {
                     reason: plain(&error),
                 }
             }
-            // ENOEXEC has no kind of its own.
-            _ if errno == rustix::io::Errno::NOEXEC.raw_os_error() => Seen::NotRunnable {
+            // These have no kind of their own.
+            _ if NOT_RUNNABLE.iter().any(|known| known.raw_os_error() == errno) => Seen::NotRunnable {
                 program: Redacted::head(&program, 200),
                 searched: Redacted::default(),
                 reason: plain(&error),

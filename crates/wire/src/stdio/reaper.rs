@@ -35,6 +35,9 @@ pub const SUBCOMMAND: &str = "__linetender-reap";
 const NAME: &CStr = c"lt-reaper";
 
 /// How long it tries to kill a tree that will not die when its parent is gone, in milliseconds. While there is a parent, it
+/// How many processes that stay behind are named.
+const LEFT_NAMED: usize = 8;
+
 /// never stops trying.
 const GIVE_UP: u32 = 10_000;
 
@@ -236,6 +239,17 @@ impl Reaper {
         if self.adopts { os::children() } else { os::family() }
     }
 
+    /// What is left, if all of it is other users': something that the server started with `sudo`, say. It cannot be killed,
+    /// and may live for ever. The server itself is waited for in any case, or there would be two.
+    fn only_others(&self) -> Option<Vec<Pid>> {
+        let below = self.below();
+        let is_others = |child: &Pid| {
+            *child != self.server
+                && rustix::process::test_kill_process(*child) == Err(rustix::io::Errno::PERM)
+        };
+        (!below.is_empty() && below.iter().all(is_others)).then_some(below)
+    }
+
     /// Kills everything below us until nothing is left, and says so.
     fn clear(&self) -> io::Result<()> {
         let mut waited = 0;
@@ -259,6 +273,12 @@ impl Reaper {
                     }
                     Err(_) => break,
                 }
+            }
+            if let Some(others) = self.only_others() {
+                for child in others.iter().take(LEFT_NAMED) {
+                    send(Record::Left(child.as_raw_nonzero().get()), &self.control)?;
+                }
+                return send(Record::Clear, &self.control);
             }
             // Between two looks: a tree takes a moment to die. The wait is short at first, then longer.
             let nap = if waited < 20 { 1 } else { 20 };

@@ -7,6 +7,7 @@ use tokio::io::{AsyncRead, AsyncReadExt as _};
 
 use crate::redact::Redacted;
 use crate::seam::Listener;
+use crate::test_hooks;
 
 /// A line that is longer is told in pieces of about this length.
 const LINE: usize = 8192;
@@ -48,25 +49,34 @@ pub(super) async fn drain(mut stderr: impl AsyncRead + Unpin, ring: Ring, listen
     let mut buffer = [0; 8192];
     let mut told = listener.wants_stderr().then(Vec::new);
     while let Ok(bytes @ 1..) = stderr.read(&mut buffer).await {
+        test_hooks::point("stderr");
         ring.push(&buffer[..bytes]);
         if let Some(line) = &mut told {
             tell(line, &buffer[..bytes], |line| listener.stderr(line));
         }
+        // A server that floods it must not keep this thread: others have their turn after each read.
+        tokio::task::yield_now().await;
     }
     if let Some(line) = told.filter(|line| !line.is_empty()) {
         listener.stderr(&line);
     }
 }
 
-/// Tells of the lines that are whole now, and keeps the beginning of the next.
+/// Tells of the lines that are whole now, all at once: a server decides how short they are. Keeps the beginning of the next.
 fn tell(line: &mut Vec<u8>, new: &[u8], mut hear: impl FnMut(&[u8])) {
-    for piece in new.split_inclusive(|byte| *byte == b'\n') {
-        let (text, whole) = piece.strip_suffix(b"\n").map_or((piece, false), |text| (text, true));
-        line.extend_from_slice(text);
-        if whole || line.len() >= LINE {
+    let rest = match new.iter().rposition(|byte| *byte == b'\n') {
+        Some(end) => {
+            line.extend_from_slice(&new[..end]);
             hear(line);
             line.clear();
+            &new[end + 1..]
         }
+        None => new,
+    };
+    line.extend_from_slice(rest);
+    if line.len() >= LINE {
+        hear(line);
+        line.clear();
     }
 }
 
@@ -75,13 +85,13 @@ mod tests {
     use super::{LINE, Ring, tell};
 
     #[test]
-    fn lines_are_told_whole_and_long_ones_in_pieces() {
+    fn lines_are_told_whole_several_at_once_and_long_ones_in_pieces() {
         let (mut line, mut told) = (Vec::new(), Vec::new());
         let long = [b"z".repeat(LINE), b"\n".to_vec()].concat();
         for new in [&b"a\nb"[..], b"c\n\nd", &long, b"e"] {
             tell(&mut line, new, |line| told.push(String::from_utf8_lossy(line).into_owned()));
         }
-        assert_eq!(told, ["a", "bc", "", &format!("d{}", "z".repeat(LINE))]);
+        assert_eq!(told, ["a", "bc\n", &format!("d{}", "z".repeat(LINE))]);
         assert_eq!(line, b"e");
     }
 

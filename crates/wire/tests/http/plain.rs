@@ -26,6 +26,8 @@ async fn an_answer_comes_back_and_its_connection_is_used_again() {
         let written = response.body.request_written().unwrap() - BODY.len() as u64;
         assert!((1..200).contains(&written), "{written} bytes beside the body");
         assert_eq!(response.body.all(100).await.unwrap(), "0");
+        assert_eq!(pool.idle(), 0, "whoever reads it may yet find it unfit");
+        drop(response);
         assert_eq!(pool.idle(), 1);
     }
     pool.clear();
@@ -63,6 +65,7 @@ async fn an_event_streams_connection_is_kept_only_on_request() {
         assert!(response.is_event_stream());
         assert!(response.body.chunk().await.unwrap().is_some());
         assert_eq!(response.body.chunk().await.unwrap(), None);
+        drop(response);
         assert_eq!(pool.idle(), kept);
     }
 }

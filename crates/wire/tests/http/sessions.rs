@@ -1,13 +1,14 @@
 //! Sessions: when a caller carries its call itself, and what a ping on a session that may be gone says of it, and of a call.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use linetender_core::{ClosePolicy, Evidence, Limits, Proof};
 use linetender_wire::http::{Approach, Endpoint, Remote, Settings, Surroundings};
 use linetender_wire::seam::{Event, Exchange, Listener, Loss, Outgoing, Refused};
 use linetender_wire::{Item, Seen, frame};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tokio::time::timeout;
 
 use crate::peer::{SOON, answer, ok, read_request, server};
@@ -64,7 +65,8 @@ fn bad_request() -> String {
     )
 }
 
-/// A server with a session, which answers a call and a ping in these words. A ping that it is to answer properly is one.
+/// A server with a session, which answers a call and a ping in these words. A ping that it is to answer properly is one, and
+/// so is the first: a server that refuses even that knows no pings.
 async fn refusing(call: String, ping: Option<String>) -> Line {
     refusing_after(call, ping, false).await
 }
@@ -80,8 +82,24 @@ async fn refusing_with(
     late: bool,
     refusal_within: Option<Duration>,
 ) -> Line {
+    begun(call, ping, late, refusal_within, false).await
+}
+
+/// A server that refuses pings on any session like this, and runs calls.
+async fn pingless(call: String, ping: String) -> Line {
+    begun(call, Some(ping), false, Some(Duration::from_secs(1)), true).await
+}
+
+async fn begun(
+    call: String,
+    ping: Option<String>,
+    late: bool,
+    refusal_within: Option<Duration>,
+    pingless: bool,
+) -> Line {
+    let pinged = watch::Sender::new(false);
     let (at, _) = server(move |_, mut stream| {
-        let (call, ping) = (call.clone(), ping.clone());
+        let (call, ping, pinged) = (call.clone(), ping.clone(), pinged.clone());
         async move {
             while let Some(request) = read_request(&mut stream).await {
                 let said = if request.starts_with("GET") {
@@ -90,14 +108,24 @@ async fn refusing_with(
                     ACCEPTED.to_owned()
                 } else if request.contains(r#""method":"initialize""#) {
                     ok(INITIALIZED).replace("\r\n\r\n", "\r\nMcp-Session-Id: s\r\n\r\n")
+                } else if request.contains(r#""method":"tools/list""#) {
+                    let id = request.rsplit_once(r#""id":"#).unwrap().1;
+                    let id: String = id.chars().take_while(char::is_ascii_digit).collect();
+                    ok(&format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{"tools":[]}}}}"#))
                 } else if request.contains(r#""method":"ping""#) {
                     let id = request.rsplit_once(r#""id":"#).unwrap().1;
                     let id: String = id.chars().take_while(char::is_ascii_digit).collect();
-                    ping.as_ref().map_or_else(
+                    let again = pinged.send_replace(true) || pingless;
+                    ping.as_ref().filter(|_| again).map_or_else(
                         || ok(&format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{}}}}"#)),
                         |ping| with_id(ping, &id),
                     )
                 } else {
+                    if request.contains("tools/call")
+                        && request.to_ascii_lowercase().contains("mcp-session-id")
+                    {
+                        let _ = pinged.subscribe().wait_for(|pinged| *pinged).await;
+                    }
                     if late {
                         tokio::time::sleep(LATE).await;
                     }
@@ -261,6 +289,56 @@ async fn h19_no_refusal_is_believed_of_a_server_that_denies_its_sessions_after_a
     let News::Lost(loss) = line.call().await else { panic!("it is no answer") };
     assert_eq!(loss.evidence, Evidence::Nothing);
     assert_eq!(line.told().await, Event::Lost(Seen::SessionNeverKnown));
+}
+
+#[tokio::test]
+async fn a_server_that_knows_no_pings_is_asked_for_a_list_and_its_refusals_prove_nothing() {
+    let absent = || status("404 Not Found", r#"{"detail":"Not Found"}"#);
+    let mut line = pingless(absent(), absent()).await;
+    let News::Lost(loss) = line.call().await else { panic!("it is no answer") };
+    assert_eq!(loss.evidence, Evidence::Nothing, "it ran, and said 404");
+    // The session was not given up: what the tender asks is answered, though it is refused.
+    line.say(request(9, "ping", None));
+    assert!(matches!(line.news().await, News::Answer));
+}
+
+#[tokio::test]
+async fn a_reply_to_another_request_is_nobodys_answer_and_ends_its_connection() {
+    let connections = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&connections);
+    let (at, _server) = server(move |_, mut stream| {
+        counted.fetch_add(1, Ordering::Relaxed);
+        async move {
+            while let Some(request) = read_request(&mut stream).await {
+                let id = request.rsplit_once(r#""id":"#).map_or("", |(_, rest)| rest);
+                let id: String = id.chars().take_while(char::is_ascii_digit).collect();
+                let other = if request.contains("tools/call") { "777".to_owned() } else { id };
+                answer(&mut stream, &ok(&format!(r#"{{"jsonrpc":"2.0","id":{other},"result":{{}}}}"#))).await;
+            }
+        }
+    })
+    .await;
+    let approach = Approach {
+        endpoint: Endpoint::new(&format!("http://{at}/mcp")).unwrap(),
+        headers: http::HeaderMap::new(),
+        around: Surroundings::bare(),
+        settings: Settings::default(),
+        sizes: Limits::default(),
+        close: ClosePolicy::default(),
+        refusal_within: None,
+        seed: 0,
+    };
+    let ((tell, news), (events, told)) = (mpsc::unbounded_channel(), mpsc::channel(100));
+    let mut line = Line { remote: Remote::launch(approach, Arc::new(Ears(tell)), events), news, told };
+    line.say(request(1, "server/discover", Some("{}")));
+    assert!(matches!(line.news().await, News::Answer));
+    line.say(request(2, "tools/call", Some(r#"{"name":"t"}"#)));
+    let News::Lost(loss) = line.news().await else { panic!("it is another's") };
+    assert_eq!(loss.evidence, Evidence::Nothing);
+    assert!(loss.seen.to_string().contains("answers another request"), "{}", loss.seen);
+    line.say(request(3, "tools/list", None));
+    assert!(matches!(line.news().await, News::Answer));
+    assert_eq!(connections.load(Ordering::Relaxed), 2, "nothing else was asked on the first");
 }
 
 #[tokio::test]

@@ -5,6 +5,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::super::tape::Tape;
 
@@ -91,6 +92,12 @@ impl Calls {
             return None;
         }
         self.open.values().next().map(|call| &call.tape)
+    }
+
+    /// Those whose stream nobody has read for so long. It looks at all of them.
+    pub(super) fn unread(&self, since: Duration) -> Vec<Box<str>> {
+        let unread = self.open.iter().filter(|(_, call)| call.tape.is_unread(since));
+        unread.map(|(id, _)| id.clone()).collect()
     }
 
     /// Takes out all of them.

@@ -116,3 +116,22 @@ async fn of_a_batch_that_is_half_taken_each_request_is_told_of() {
     assert!(tokio::time::timeout(Duration::from_secs(1), session.take(&last)).await.is_err());
     assert!(session.is_quiet());
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_call_whose_agent_hung_up_and_stays_away_is_taken_back() {
+    const RESUMED: Duration = Duration::from_secs(60);
+    let (session, mut taken) = session(16);
+    let (gone, there) = (hung_up(&session, 1).await, hung_up(&session, 2).await);
+    let _reader = there.reader();
+    let _said: Vec<_> = std::iter::from_fn(|| taken.try_recv().ok()).collect();
+    session.give_up_unread(RESUMED);
+    assert!(taken.try_recv().is_err(), "it may come back");
+    tokio::time::advance(RESUMED).await;
+    session.give_up_unread(RESUMED);
+    let said: Value = serde_json::from_slice(&taken.try_recv().unwrap()).unwrap();
+    assert_eq!(
+        (&said["method"], &said["params"]["requestId"]),
+        (&json!("notifications/cancelled"), &json!(1))
+    );
+    assert!(taken.try_recv().is_err() && gone.is_over() && !there.is_over());
+}

@@ -10,6 +10,7 @@ use tokio::time::timeout;
 
 use super::Inner;
 use super::talk::Lease;
+use crate::http::BYTE_ORDER_MARK;
 use crate::http::broken::{Broken, Chain, Phase};
 
 /// How much may follow behind an answer, and how long that may take. It should be the mark of the end, and nothing else.
@@ -20,8 +21,10 @@ const REST_WAIT: Duration = Duration::from_millis(500);
 /// a modern server takes as a cancellation.
 pub struct Body {
     incoming: Incoming,
-    /// Until the end, or for ever if the connection is not kept.
+    /// What it came on.
     lease: Option<Lease>,
+    /// It came to its end: the connection can be used again.
+    over: bool,
     /// Who takes the connection back, if anybody does.
     home: Option<Weak<Inner>>,
     received: u64,
@@ -34,10 +37,8 @@ impl Body {
             Lease::One { written, .. } => Some(*written),
             Lease::Many { .. } => None,
         };
-        let mut body = Self { incoming, lease: Some(lease), home, received: 0, written };
-        if body.incoming.is_end_stream() {
-            body.ended();
-        }
+        let mut body = Self { incoming, lease: Some(lease), over: false, home, received: 0, written };
+        body.over = body.incoming.is_end_stream();
         body
     }
 
@@ -49,7 +50,7 @@ impl Body {
         loop {
             match self.incoming.frame().await {
                 None => {
-                    self.ended();
+                    self.over = true;
                     return Ok(None);
                 }
                 Some(Ok(frame)) => match frame.into_data() {
@@ -111,9 +112,19 @@ impl Body {
     /// # Errors
     /// If it looks like JSON, and is longer than `limit` or breaks off.
     pub async fn all_if_json(&mut self, most: usize, limit: usize) -> Result<Bytes, Broken> {
-        let head = self.head(most).await;
-        let looks = matches!(head.trim_ascii_start().first(), Some(b'{' | b'['));
-        if !looks || head.len() < most {
+        let mut head = self.head(most).await;
+        let text = |head: &[u8]| {
+            head.strip_prefix(BYTE_ORDER_MARK).unwrap_or(head).trim_ascii_start().first().copied()
+        };
+        // Blanks say nothing yet.
+        while head.len() >= most && head.len() < limit && text(&head).is_none() {
+            let more = self.head(head.len().min(limit - head.len())).await;
+            if more.is_empty() {
+                break;
+            }
+            head = [head, more].concat().into();
+        }
+        if !matches!(text(&head), Some(b'{' | b'[')) || head.len() < most {
             return Ok(head);
         }
         let rest = self.all(limit.saturating_sub(head.len())).await?;
@@ -140,17 +151,24 @@ impl Body {
         self.written
     }
 
-    fn ended(&mut self) {
-        let lease = self.lease.take();
-        let home = self.home.take().and_then(|home| home.upgrade());
-        if let (Some(Lease::One { connection, .. }), Some(home)) = (lease, home) {
-            home.idle.put(connection);
-        }
+    /// Whatever it came on is not used again.
+    pub fn close(&mut self) {
+        self.home = None;
     }
 
     /// A response had begun: that its request was written is beyond doubt.
     fn broken(&self, phase: Phase, words: impl std::fmt::Display) -> Broken {
         Broken { proof: None, received: self.received, ..Broken::sent(phase, self.written, words) }
+    }
+}
+
+/// The connection goes home when whoever read the body is done with it, and not before: it may have been found unfit.
+impl Drop for Body {
+    fn drop(&mut self) {
+        let home = self.home.take().and_then(|home| home.upgrade()).filter(|_| self.over);
+        if let (Some(Lease::One { connection, .. }), Some(home)) = (self.lease.take(), home) {
+            home.idle.put(connection);
+        }
     }
 }
 

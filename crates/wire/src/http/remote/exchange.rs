@@ -8,8 +8,9 @@ use bytes::Bytes;
 use http::{HeaderMap, Method};
 use linetender_core::Evidence;
 
+use super::session::{self, Session};
 use super::shared::{Shared, Spoken};
-use super::{session, stream};
+use super::stream;
 use crate::frame::{Frame, Members, Message, Outcome};
 use crate::handshake::{Era, VERSION_IN_META};
 use crate::http::headers::{self, Ask};
@@ -17,11 +18,16 @@ use crate::http::pool::Begun;
 use crate::http::verdict::{self, Asked, Call, Exchange, HEAD_SHOWN, Line, Verdict};
 use crate::http::{Broken, Endpoint, Phase, Request, Response};
 use crate::lines::Item;
+use crate::redact::Redacted;
 use crate::seam::{Event, Loss, Ticket};
 use crate::seen::Seen;
+use crate::{caught, test_hooks};
 
 /// How much of a body that is no JSON is read, so that it can be shown.
 const GLANCE: usize = 4 * HEAD_SHOWN;
+
+/// What is seen of a connection on which replies and requests are out of step.
+const OUT_OF_STEP: &str = "the reply on this connection answers another request";
 
 /// What came back on an exchange.
 pub(super) struct Replied {
@@ -34,8 +40,19 @@ pub(super) struct Replied {
     pub(super) moved: Option<Endpoint>,
 }
 
-/// Posts a frame, and sees to it that whoever waits for it is told something.
+/// Posts a frame, and sees to it that whoever waits for it is told something, also if this code panics: it runs in the
+/// caller's own task.
 pub(super) async fn run(shared: Arc<Shared>, frame: Frame, id: Option<u64>, ticket: Option<Arc<dyn Ticket>>) {
+    let listener = Arc::clone(&shared.listener);
+    let panicked = caught(carry_out(shared, frame, id, ticket)).await.is_err();
+    if let Some(id) = id.filter(|_| panicked) {
+        let seen = Arc::new(Seen::Internal { task: "exchange" });
+        listener.lost(id, Loss { evidence: Evidence::Nothing, seen, after: None, said: None });
+    }
+}
+
+async fn carry_out(shared: Arc<Shared>, frame: Frame, id: Option<u64>, ticket: Option<Arc<dyn Ticket>>) {
+    test_hooks::point("exchange");
     let spoken = speaks(&shared, &frame);
     let asked = asked(&frame, id);
     let broken = match post(&shared, &frame, &spoken, asked, ticket).await {
@@ -150,7 +167,7 @@ pub(super) async fn read(
     let follows = response.is_event_stream() && response.status.is_success();
     let body = if follows {
         Bytes::new()
-    } else if is_json(&response.headers) {
+    } else if is_json(&response.headers) || response.is_event_stream() {
         response.body.all(shared.limits.length).await?
     } else {
         response.body.all_if_json(GLANCE, shared.limits.length).await?
@@ -164,6 +181,9 @@ pub(super) async fn read(
         body: &body,
         limits: shared.limits,
     });
+    if verdict.call == Call::OutOfStep {
+        response.body.close();
+    }
     // Whatever stands before a server that hangs may answer for it: only what reads as MCP is a sign of life. Of a stream,
     // its events are.
     if matches!(verdict.call, Call::Answer(_) | Call::Lost { said: Some(_), .. }) {
@@ -176,9 +196,24 @@ pub(super) async fn read(
 
 async fn judged(shared: &Arc<Shared>, frame: &Frame, spoken: &Spoken, asked: Asked, replied: Replied) {
     let Replied { verdict: Verdict { mut call, mut line, session }, response, took, moved } = replied;
-    if let Line::SessionDoubted { refusal } = &line {
-        let found = session::look_for(shared, spoken).await;
-        (call, line) = session::decide(&found, refusal.as_deref(), took, shared.refusal_within, call);
+    if let Line::SessionDoubted { refusal } = line {
+        let (found, refusal) = (Box::pin(session::look_for(shared, spoken)).await, refusal.as_deref());
+        (call, line) = session::decide(&found, refusal, took, shared.refusal_within, call);
+        if let Asked::Ping { id } = asked
+            && found == Session::Lives
+            && let Some(answer) = session::alive(id)
+        {
+            (call, line) = (Call::Answer(answer), Line::Fine);
+        }
+    } else if matches!(asked, Asked::Ping { .. }) && matches!((&call, &line), (Call::Answer(_), Line::Fine)) {
+        *shared.check() = session::Check::By("ping");
+    } else if line == Line::OtherEra && spoken.era == Era::Modern && !is_handshake(asked) {
+        // One request was refused in a way that modern servers do not have. That may be the fault of the request.
+        line = match Box::pin(session::look_for(shared, spoken)).await {
+            Session::Lives => Line::Fine,
+            Session::Refused { .. } | Session::Gone => Line::OtherEra,
+            Session::Silent => Line::Trouble { seen: Box::new(Seen::Unusable { words: words_of(&call) }) },
+        };
     }
     shared.granted(session);
     if !is_handshake(asked) && matches!((&call, &line), (Call::Answer(_) | Call::Stream, Line::Fine)) {
@@ -201,6 +236,10 @@ async fn judged(shared: &Arc<Shared>, frame: &Frame, spoken: &Spoken, asked: Ask
             let seen = seen(shared, &line).unwrap_or(Seen::Unusable { words });
             lose(shared, id, Evidence::Nothing, seen, &line, None);
         }
+        (Call::OutOfStep, Some(id)) => {
+            let words = Redacted::head(OUT_OF_STEP, HEAD_SHOWN);
+            lose(shared, id, Evidence::Nothing, Seen::Unusable { words }, &line, None);
+        }
         (Call::Lost { evidence, words, said }, Some(id)) => {
             let seen = seen(shared, &line).unwrap_or(Seen::Unusable { words });
             lose(shared, id, evidence, seen, &line, said);
@@ -211,6 +250,14 @@ async fn judged(shared: &Arc<Shared>, frame: &Frame, spoken: &Spoken, asked: Ask
         && let Some(event) = event(shared, &line)
     {
         shared.tell(event).await;
+    }
+}
+
+/// What came instead of an answer.
+fn words_of(call: &Call) -> Redacted {
+    match call {
+        Call::Unusable(words) | Call::Lost { words, .. } => words.clone(),
+        _ => Redacted::default(),
     }
 }
 
@@ -250,7 +297,7 @@ pub(super) fn broke(shared: &Shared, id: u64, broken: &Broken) {
 
 /// What a legacy handshake agreed on is sent with every request from now on.
 pub(super) fn greeted(shared: &Shared, frame: &Frame, answer: &Frame) {
-    let Message::Request { method, .. } = frame.message() else { return };
+    let Message::Request { method, params, .. } = frame.message() else { return };
     let Message::Response { outcome: Some((Outcome::Result, result)), .. } = answer.message() else { return };
     match method {
         "initialize" => {
@@ -265,6 +312,7 @@ pub(super) fn greeted(shared: &Shared, frame: &Frame, answer: &Frame) {
             spoken.version = version;
         }
         "server/discover" => {
+            *shared.discovered() = params.map(Into::into);
             let mut spoken = shared.spoken();
             spoken.era = Era::Modern;
             spoken.version = Some(crate::handshake::MODERN.into());

@@ -3,7 +3,10 @@
 //! These are two questions. A session is begun anew as soon as it is presumed lost. A call is sent again only if it is
 //! known not to have run, and a refusal alone does not show that: a tool may run for seconds while its session expires,
 //! and be refused at the end. So a refusal counts only if a ping on the same session is refused alike, and if it came as
-//! promptly as servers refuse what they do not run.
+//! promptly as servers refuse what they do not run. And a ping counts only if the server answers pings: some do not know
+//! them, and refuse them on a session that lives. That is found out while the session is new.
+//!
+//! A modern server has no sessions. There the question is whether it is a modern server still, and `server/discover` tells.
 
 use std::time::Duration;
 
@@ -12,7 +15,8 @@ use tokio::time::Instant;
 
 use super::exchange::{self, Replied};
 use super::shared::{Shared, Spoken};
-use crate::frame;
+use crate::frame::{self, Frame};
+use crate::handshake::Era;
 use crate::http::verdict::{Asked, Call, HEAD_SHOWN, Line, Refusal};
 use crate::redact::Redacted;
 use crate::seen::Seen;
@@ -25,6 +29,19 @@ const PROMPT: Duration = Duration::from_millis(100);
 
 /// A refusal is prompt if it took at most this many times as long as the refusal of the ping.
 const SLOWER: u32 = 4;
+
+/// What may be asked to find out whether a session lives, in this order. It changes nothing, and any server may answer it.
+const CHECKS: [&str; 2] = ["ping", "tools/list"];
+
+/// Which request shows that a session lives: one that was answered on a session of this server.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) enum Check {
+    /// Nothing was answered yet.
+    #[default]
+    Unknown,
+    /// This was.
+    By(&'static str),
+}
 
 /// What is known of a session on which a request was refused.
 #[derive(Clone, Debug, Default)]
@@ -88,14 +105,64 @@ pub(super) async fn look_for(shared: &Shared, spoken: &Spoken) -> Session {
     if let Some(found) = known.at(now) {
         return found;
     }
-    let found = tokio::time::timeout(PROOF, ping(shared, spoken)).await.unwrap_or(Session::Silent);
+    let check = *shared.check();
+    let found = match (spoken.era, check) {
+        (Era::Modern, _) => bounded(discover(shared, spoken)).await,
+        (Era::Legacy, Check::By(method)) => bounded(ask(shared, spoken, method)).await,
+        // It may be the ping that is refused.
+        (Era::Legacy, Check::Unknown) => match bounded(ask(shared, spoken, CHECKS[0])).await {
+            Session::Refused { .. } => Session::Gone,
+            found => found,
+        },
+    };
     *known = Known::Found(found.clone(), Instant::now());
     found
 }
 
-async fn ping(shared: &Shared, spoken: &Spoken) -> Session {
+/// Finds out which request shows that a session lives, while there is no doubt that this one does.
+pub(super) async fn learn(shared: &Shared) {
+    let spoken = shared.spoken().clone();
+    if spoken.era != Era::Legacy || spoken.session.is_none() {
+        return;
+    }
+    for method in CHECKS {
+        match bounded(ask(shared, &spoken, method)).await {
+            Session::Lives => return *shared.check() = Check::By(method),
+            Session::Silent => return,
+            // If all are refused, the session may be gone by now: nothing is known.
+            Session::Refused { .. } | Session::Gone => {}
+        }
+    }
+}
+
+/// The answer to a ping of the tender's that was refused on a session that lives.
+pub(super) fn alive(id: u64) -> Option<Frame> {
+    let text = frame::error_reply(&id.to_string(), r#"{"code":-32601,"message":"refused"}"#);
+    frame::parse(&text, frame::Limits { length: text.len(), depth: 8 }).ok()
+}
+
+async fn bounded(asking: impl Future<Output = Session>) -> Session {
+    tokio::time::timeout(PROOF, asking).await.unwrap_or(Session::Silent)
+}
+
+/// Whether a modern server still is one.
+async fn discover(shared: &Shared, spoken: &Spoken) -> Session {
     let id = shared.next_ping();
-    let frame = frame::request(id, "ping", None);
+    let Some(params) = shared.discovered().clone() else { return Session::Silent };
+    let frame = frame::request(id, "server/discover", Some(&params));
+    match exchange::post(shared, &frame, spoken, Asked::Discover { id }, None).await {
+        Ok(Replied { verdict, .. }) => match (verdict.line, verdict.call) {
+            (Line::OtherEra, _) => Session::Gone,
+            (_, Call::Answer(_) | Call::Stream) => Session::Lives,
+            _ => Session::Silent,
+        },
+        Err(_) => Session::Silent,
+    }
+}
+
+async fn ask(shared: &Shared, spoken: &Spoken, method: &str) -> Session {
+    let id = shared.next_ping();
+    let frame = frame::request(id, method, None);
     let Ok(replied) = exchange::post(shared, &frame, spoken, Asked::Ping { id }, None).await else {
         return Session::Silent;
     };

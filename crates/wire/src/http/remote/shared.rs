@@ -9,7 +9,7 @@ use http::HeaderMap;
 use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 
-use super::session::Known;
+use super::session::{Check, Known};
 use super::{Approach, exchange};
 use crate::frame::{self, Limits, Message};
 use crate::handshake::Era;
@@ -54,6 +54,10 @@ pub(super) struct Shared {
     pings: AtomicU64,
     /// What is known of the session. One at a time finds out.
     pub(super) session: tokio::sync::Mutex<Known>,
+    /// How that is found out.
+    check: Mutex<Check>,
+    /// With which params a modern server was discovered.
+    discovered: Mutex<Option<Box<str>>>,
 }
 
 impl Shared {
@@ -82,6 +86,8 @@ impl Shared {
             rest,
             pings: AtomicU64::new(PINGS),
             session: tokio::sync::Mutex::new(Known::default()),
+            check: Mutex::default(),
+            discovered: Mutex::default(),
         }
     }
 
@@ -121,6 +127,14 @@ impl Shared {
         lock(&self.spoken)
     }
 
+    pub(super) fn check(&self) -> MutexGuard<'_, Check> {
+        lock(&self.check)
+    }
+
+    pub(super) fn discovered(&self) -> MutexGuard<'_, Option<Box<str>>> {
+        lock(&self.discovered)
+    }
+
     /// The handshake is done with: nothing that is said from now on can overtake it.
     pub(super) fn greeted(&self) {
         self.greeted.store(true, Ordering::Release);
@@ -141,11 +155,6 @@ impl Shared {
         if let Some(id) = id {
             lock(&self.running).remove(&id);
         }
-    }
-
-    /// The call that this task's exchange was to answer.
-    pub(super) fn id_of(&self, task: tokio::task::Id) -> Option<u64> {
-        lock(&self.running).iter().find(|(_, exchange)| exchange.id() == task).map(|(id, _)| *id)
     }
 
     /// One that has not begun finds out by its ticket.

@@ -19,18 +19,23 @@ use crate::http::headers;
 use crate::http::sse::{Sse, SseItem};
 use crate::http::verdict::{Asked, Call, Line};
 use crate::http::{Body, Broken, Response};
-use crate::lines::Item;
+use crate::lines::{self, About, Item};
 use crate::redact::Redacted;
 use crate::reopen::Reopen;
 use crate::seam::Event;
 use crate::seen::Seen;
+use crate::test_hooks;
 
 /// How long the server's own stream may take to open before anything is asked. What a server wants to ask while it has no
 /// stream, it forgets, and a call that waits for the answer hangs. Some send nothing at all before their first event.
 const OPENED: Duration = Duration::from_millis(500);
 
-/// How often a stream that was to bring an answer is taken up again.
+/// How often in a row a stream that was to bring an answer is taken up again without a single new event. A server may let us
+/// poll like that for as long as the call may take.
 const RESUMES: u32 = 3;
+
+/// The least wait before that.
+const LEAST: Span = Span::from_millis(20);
 
 /// How a stream of events ended.
 enum Ended {
@@ -49,6 +54,8 @@ enum Ended {
 struct Place {
     last_id: Option<Box<str>>,
     retry: Option<Span>,
+    /// Events so far.
+    events: u64,
 }
 
 /// The events that follow a POST, up to its answer. A legacy stream that ends too early is taken up where it ended.
@@ -64,12 +71,16 @@ pub(super) async fn answers(
     let mut tries = 0;
     while spoken.era == Era::Legacy && tries < RESUMES && matches!(ended, Ended::Over | Ended::Broken(_)) {
         let Some(last_id) = place.last_id.clone() else { break };
-        let wait = place.retry.unwrap_or(Span::from_millis(100 << tries));
-        tokio::time::sleep(std::time::Duration::from_nanos(wait.nanos())).await;
+        let wait = place.retry.unwrap_or(Span::from_millis(100 << tries)).max(LEAST);
+        tokio::time::sleep(Duration::from_nanos(wait.nanos())).await;
         tries += 1;
+        let events = place.events;
         match open(shared, spoken, Some(&last_id)).await {
             Ok((Call::Stream, _, Some(response))) => {
                 ended = read(shared, Some((asked, id)), response.body, &mut place).await;
+                if place.events > events || place.last_id.as_ref() != Some(&last_id) {
+                    tries = 0;
+                }
             }
             Ok((_, Line::SessionDoubted { .. }, _)) => break,
             Ok(_) => {}
@@ -116,14 +127,27 @@ async fn read(shared: &Shared, waits: Option<(&Frame, u64)>, mut body: Body, pla
         let mut over = None;
         while let Some(item) = sse.take() {
             match item {
-                SseItem::Event(event) if hear(shared, waits, &event.data) => over = Some(Ended::Answered),
-                SseItem::Event(_) => {}
+                SseItem::Event(event) => {
+                    place.events += 1;
+                    if hear(shared, waits, &event.data) {
+                        over = Some(Ended::Answered);
+                    }
+                }
                 SseItem::TooLong { seen, .. } => over = Some(Ended::TooLong { seen }),
             }
         }
         if let Some(over) = over {
             break over;
         }
+    };
+    // A server that was cut behind its answer has answered. Half a message is none: it does not parse.
+    let ended = match ended {
+        Ended::Over | Ended::Broken(_)
+            if sse.finish().is_some_and(|event| answers_us(shared, waits, &event.data)) =>
+        {
+            Ended::Answered
+        }
+        ended => ended,
     };
     if let Some(id) = sse.last_id() {
         place.last_id = Some(id.into());
@@ -136,14 +160,33 @@ async fn read(shared: &Shared, waits: Option<(&Frame, u64)>, mut body: Body, pla
     ended
 }
 
+/// Hears an event that has no end only if it is the answer.
+fn answers_us(shared: &Shared, waits: Option<(&Frame, u64)>, data: &Bytes) -> bool {
+    let Some((_, id)) = waits else { return false };
+    let is_ours = |frame: &Frame| frame.response_number() == Some(id);
+    frame::parse_all(data, shared.limits).is_ok_and(|frames| frames.iter().any(is_ours))
+        && hear(shared, waits, data)
+}
+
 /// One event's data: a message, or several. Whether the answer was among them.
 fn hear(shared: &Shared, waits: Option<(&Frame, u64)>, data: &Bytes) -> bool {
     if data.is_empty() {
         return false;
     }
-    let Ok(frames) = frame::parse_all(data, shared.limits) else {
-        shared.listener.hear(Item::Noise(data.clone()));
-        return false;
+    let frames = match frame::parse_all(data, shared.limits) {
+        Ok(frames) => frames,
+        Err(bad) => {
+            // The answer, and nothing that can be passed on: its call must not wait for another.
+            let about = lines::sniff(data);
+            let ours = matches!(&about, About::Answer(given) if waits.is_some_and(|(_, id)| frame::number(given) == Some(id)));
+            let item = if ours {
+                Item::Unreadable { about, bad, seen: data.len() }
+            } else {
+                Item::Noise(data.clone())
+            };
+            shared.listener.hear(item);
+            return ours;
+        }
     };
     let mut answered = false;
     for frame in frames {
@@ -188,14 +231,15 @@ async fn open(
     Ok((verdict.call, verdict.line, response))
 }
 
-/// The server's own stream (legacy): opened again and again, with waits of its own, until the server has none or the
-/// session is gone. It never touches the line's budget. `opened` is told when the server first said anything about it.
+/// The server's own stream (legacy): opened again and again, with waits of its own, until the session is gone; never again
+/// if the server refuses the first. It never touches the line's budget. `opened` is told when the server first said anything about it.
 pub(super) async fn own(shared: Arc<Shared>, opened: oneshot::Sender<()>) {
     let mut reopen = Reopen::new(shared.seed);
     let mut place = Place::default();
     let mut first = true;
     let mut waits = Some(opened);
     loop {
+        test_hooks::point("stream");
         let spoken = shared.spoken().clone();
         let began = Instant::now();
         let answer = {
@@ -221,18 +265,19 @@ pub(super) async fn own(shared: Arc<Shared>, opened: oneshot::Sender<()>) {
                 read(&shared, None, response.body, &mut place).await;
             }
             Ok((_, Line::SessionDoubted { .. }, _)) => {
-                match session::look_for(&shared, &spoken).await {
+                match Box::pin(session::look_for(&shared, &spoken)).await {
                     Session::Refused { .. } | Session::Gone => {
                         shared.lost(shared.session_lost()).await;
                         return;
                     }
-                    // It has the session, and no such stream.
-                    Session::Lives => return,
+                    // It has the session, and no such stream; or something before it had a bad moment.
+                    Session::Lives if first => return,
+                    Session::Lives => {}
                     // Nobody knows: it is asked again, in its own time.
                     Session::Silent => {}
                 }
             }
-            Ok((Call::Lost { evidence: Evidence::Shown(_), .. }, _, _)) => return,
+            Ok((Call::Lost { evidence: Evidence::Shown(_), .. }, _, _)) if first => return,
             Ok(_) | Err(_) => {}
         }
         let wait = reopen.wait(began.elapsed(), place.retry);

@@ -6,17 +6,23 @@ use serde::Deserialize;
 
 use super::{Exchange, HEAD_SHOWN, VERSIONS_MOST};
 use crate::frame::{self, Bad, Frame, Limits, Message, Outcome};
+use crate::http::BYTE_ORDER_MARK;
 use crate::http::sse::{Sse, SseItem};
+use crate::lines::{self, About};
 use crate::redact::Redacted;
 
 /// What it is.
 pub(super) enum Said {
     /// An answer under our id.
     Ours(Answer),
-    /// An answer under no id, or another. It came in response to us, so it is ours; here it carries our id.
+    /// An answer under no id, or a made-up one. It came in response to us, so it is ours; here it carries our id.
     Paired(Answer),
+    /// An answer under a number that is not ours. Ids of requests are numbers, so it is the answer to another request.
+    Foreign,
     /// A page for people.
     Page,
+    /// An answer under our id that cannot be read.
+    Garbled,
     /// JSON-RPC or other JSON that is no answer.
     NoAnswer(&'static str),
     /// Nothing.
@@ -101,18 +107,56 @@ pub(super) fn is(exchange: &Exchange<'_>, kind: &[u8]) -> bool {
     })
 }
 
-/// Some servers wrap even a refusal into an event.
+/// Some servers wrap even a refusal into an event, and send notifications before it. The event that answers us, or else
+/// one that answers, or else the first.
 fn unwrapped(exchange: &Exchange<'_>) -> Bytes {
     if !is(exchange, b"text/event-stream") {
-        return exchange.body.clone();
+        let body = exchange.body;
+        return if body.starts_with(BYTE_ORDER_MARK) {
+            body.slice(BYTE_ORDER_MARK.len()..)
+        } else {
+            body.clone()
+        };
     }
     let mut sse = Sse::new(exchange.limits.length);
     sse.push(exchange.body);
-    let first = std::iter::from_fn(|| sse.take()).find_map(|item| match item {
-        SseItem::Event(event) if !event.data.is_empty() => Some(event.data),
-        _ => None,
-    });
-    first.or_else(|| sse.finish().map(|event| event.data)).unwrap_or_default()
+    let mut best: Option<(Rank, Bytes)> = None;
+    let mut look = |data: Bytes| {
+        let rank = Rank::of(&data, exchange);
+        if !data.is_empty() && best.as_ref().is_none_or(|(known, _)| rank > *known) {
+            best = Some((rank, data));
+        }
+    };
+    while let Some(item) = sse.take() {
+        if let SseItem::Event(event) = item {
+            look(event.data);
+        }
+    }
+    if let Some(event) = sse.finish() {
+        look(event.data);
+    }
+    best.map(|(_, data)| data).unwrap_or_default()
+}
+
+/// What an event is to us, the best last.
+#[derive(Eq, Ord, PartialEq, PartialOrd)]
+enum Rank {
+    Other,
+    Answers,
+    AnswersUs,
+}
+
+impl Rank {
+    fn of(data: &Bytes, exchange: &Exchange<'_>) -> Self {
+        let (frames, _) = frame::parse_some(data, exchange.limits);
+        let ours = exchange.asked.id();
+        let rank = |frame: &Frame| match frame.message() {
+            Message::Response { .. } if ours.is_some() && frame.response_number() == ours => Self::AnswersUs,
+            Message::Response { .. } => Self::Answers,
+            _ => Self::Other,
+        };
+        frames.iter().map(rank).max().unwrap_or(Self::Other)
+    }
 }
 
 fn json(body: &Bytes, exchange: &Exchange<'_>) -> Said {
@@ -122,6 +166,10 @@ fn json(body: &Bytes, exchange: &Exchange<'_>) -> Said {
     let named = ours.and_then(|id| answers().find(|frame| frame.response_number() == Some(id)));
     // Of several that do not name us nobody can say which is meant.
     let only = || answers().next().filter(|_| answers().count() == 1);
+    let garbled = || rest.as_ref().is_some_and(|(rest, _)| is_garbled(rest, ours));
+    if named.is_none() && garbled() {
+        return Said::Garbled;
+    }
     let Some(frame) = named.or_else(only) else {
         return Said::NoAnswer(match rest {
             Some((_, Bad::TooDeep { .. })) => "nested too deeply",
@@ -130,6 +178,9 @@ fn json(body: &Bytes, exchange: &Exchange<'_>) -> Said {
             _ => "no answer among the messages",
         });
     };
+    if named.is_none() && ours.is_some() && frame.response_number().is_some() {
+        return Said::Foreign;
+    }
     let Message::Response { outcome: Some((which, text)), .. } = frame.message() else {
         return Said::NoAnswer("neither a result nor an error");
     };
@@ -153,6 +204,12 @@ fn json(body: &Bytes, exchange: &Exchange<'_>) -> Said {
             }
         }
     }
+}
+
+/// Whether this text, which is no message, begins like the answer to us.
+fn is_garbled(text: &[u8], ours: Option<u64>) -> bool {
+    let about = lines::sniff(text.trim_ascii_start());
+    matches!(&about, About::Answer(id) if ours.is_some() && frame::number(id) == ours)
 }
 
 /// Our id as we spell it: some servers make a string of it.

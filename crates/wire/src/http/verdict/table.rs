@@ -38,6 +38,14 @@ pub(super) fn judge(exchange: &Exchange<'_>) -> Verdict {
 /// anything runs: -32020 to -32022 with 400, a challenge with 401. (404 with "session not found" is an answer too, until
 /// a ping confirms it.)
 fn answered_first(exchange: &Exchange<'_>, said: &Said) -> (Call, Line) {
+    if matches!(said, Said::Foreign) {
+        // Then the status is another request's too, and proves nothing.
+        return (Call::OutOfStep, FINE);
+    }
+    if matches!(said, Said::Garbled) {
+        let words = format!("HTTP {}: the answer is not JSON", exchange.status);
+        return (Call::Unusable(Redacted::head(&words, super::HEAD_SHOWN)), FINE);
+    }
     let (call, line) = post(exchange, said);
     match said {
         Said::Ours(answer) if answer.error.is_none() => (Call::Answer(answer.frame.clone()), FINE),
@@ -48,10 +56,17 @@ fn answered_first(exchange: &Exchange<'_>, said: &Said) -> (Call, Line) {
 
 fn refuses(exchange: &Exchange<'_>, said: &Said) -> bool {
     match exchange.status {
+        400 if !is_modern(exchange, said) => false,
         400 => matches!(said.code(), Some(HEADER_MISMATCH | MISSING_CAPABILITY | UNSUPPORTED_VERSION)),
         401 => exchange.asked.is_handshake() || challenge(exchange.headers).is_some(),
         _ => false,
     }
+}
+
+/// Whether the codes of the modern era mean what they mean there.
+fn is_modern(exchange: &Exchange<'_>, said: &Said) -> bool {
+    let lists = || said.code() == Some(UNSUPPORTED_VERSION) && !said.supported().is_empty();
+    exchange.era == Era::Modern || exchange.asked.is_handshake() || !matches!(said, Said::Ours(_)) || lists()
 }
 
 fn post(exchange: &Exchange<'_>, said: &Said) -> (Call, Line) {
@@ -59,7 +74,10 @@ fn post(exchange: &Exchange<'_>, said: &Said) -> (Call, Line) {
     let shown = |proof| lost(exchange, said, Evidence::Shown(proof));
     let nothing = || lost(exchange, said, Evidence::Nothing);
     // MCP 2026-07-28, Streamable HTTP, "Backward Compatibility": the body decides, before the status does.
-    match (exchange.status, said.code()) {
+    // Before that revision these codes were each server's own: under our id they are an answer, unless the error lists the
+    // versions that the server does speak.
+    let code = said.code().filter(|_| is_modern(exchange, said));
+    match (exchange.status, code) {
         (400, Some(HEADER_MISMATCH)) => {
             return (shown(Proof::HeaderMismatch), other_era(exchange).unwrap_or(Line::HeaderMismatch));
         }
@@ -133,6 +151,8 @@ fn success(exchange: &Exchange<'_>, said: &Said) -> (Call, Line) {
             };
             (Call::Answer(answer.frame.clone()), line)
         }
+        Said::Foreign => (Call::OutOfStep, FINE),
+        Said::Garbled => (unusable("the answer is not JSON"), FINE),
         Said::NoAnswer(why) => (unusable(why), not_mcp(exchange, said)),
         Said::Text => (unusable("neither JSON nor events"), not_mcp(exchange, said)),
         Said::Nothing if exchange.status == 202 => (unusable("accepted, so no answer will come"), FINE),
@@ -173,6 +193,16 @@ fn unauthorized(exchange: &Exchange<'_>, said: &Said, legacy_session: bool) -> (
     match (exchange.status, challenge) {
         (401, Some(challenge)) => {
             (lost(exchange, said, Evidence::Shown(Proof::Challenged)), Line::WantsAuth { challenge })
+        }
+        // Credentials that are too weak for one request may do for the others; a probe tells.
+        (_, Some(challenge)) if !exchange.asked.is_handshake() => {
+            let words = format!("HTTP {}: {challenge}", exchange.status);
+            let words = Redacted::head(&words, 2 * super::HEAD_SHOWN);
+            let seen = Box::new(Seen::Http {
+                status: exchange.status,
+                words: Redacted::head(&challenge, super::HEAD_SHOWN),
+            });
+            (Call::Lost { evidence: Evidence::Nothing, words, said: None }, Line::Trouble { seen })
         }
         (_, Some(challenge)) => (lost(exchange, said, Evidence::Nothing), Line::WantsAuth { challenge }),
         (401, None) if legacy_session => (ended(exchange, said), DOUBTED),

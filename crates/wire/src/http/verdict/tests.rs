@@ -26,6 +26,7 @@ enum On {
 use On::{Legacy, Modern, Session};
 
 const JSON: &str = "content-type: application/json";
+const EVENTS: &str = "content-type: text/event-stream";
 const SSE: &str = "content-type: text/event-stream";
 const HTML: &str = "content-type: text/html; charset=utf-8";
 const CHALLENGE: &str = r#"www-authenticate: Bearer resource_metadata="https://h/x""#;
@@ -57,6 +58,7 @@ fn call(call: &Call) -> String {
         }
         Call::Stream => "stream".into(),
         Call::Accepted => "accepted".into(),
+        Call::OutOfStep => "out of step".into(),
         Call::Unusable(_) => "unusable".into(),
         Call::Lost { evidence: Evidence::Nothing, .. } => "lost".into(),
         Call::Lost { evidence: Evidence::Shown(proof), .. } => format!("not executed {proof:?}"),
@@ -97,6 +99,15 @@ fn check(rows: &[Row<'_>]) {
 
 const RESULT: &str = r#"{"jsonrpc":"2.0","id":7,"result":{}}"#;
 const WRONG_ID: &str = r#"{"jsonrpc":"2.0","id":"server-error","result":{}}"#;
+const ANOTHER: &str = r#"{"jsonrpc":"2.0","id":6,"result":{"of":"another"}}"#;
+const ANOTHERS_ERROR: &str = r#"{"jsonrpc":"2.0","id":"6","error":{"code":-32001}}"#;
+const BATCH: &str =
+    r#"[{"jsonrpc":"2.0","id":6,"result":{"of":"another"}},{"jsonrpc":"2.0","id":7,"result":{}}]"#;
+const GARBLED: &str = r#"{"jsonrpc":"2.0","id":7,"result":{"x":NaN}}"#;
+const OWN_CODE: &str = r#"{"jsonrpc":"2.0","id":7,"error":{"code":-32020}}"#;
+const MARKED: &str = "\u{feff}{\"jsonrpc\":\"2.0\",\"id\":7,\"result\":{}}";
+const NOTIFIED: &str = "event: message\ndata: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/message\"}\n\n\
+    data: {\"jsonrpc\":\"2.0\",\"id\":7,\"result\":{}}\n";
 const ERROR: &str = r#"{"jsonrpc":"2.0","id":7,"error":{"code":-32603}}"#;
 const IDLESS: &str = r#"{"jsonrpc":"2.0","error":{"code":-32000,"message":"No valid session ID"},"id":null}"#;
 const NO_METHOD: &str = r#"{"jsonrpc":"2.0","id":7,"error":{"code":-32601}}"#;
@@ -113,6 +124,25 @@ fn answers_are_answers() {
         ("a batch", Legacy, ASK, 200, &[JSON], r#"[{"method":"x"},{"id":7,"result":1}]"#, "answer 1", "fine"),
         ("events", Modern, ASK, 200, &[SSE], "", "stream", "fine"),
         ("l2: wrong id", Modern, ASK, 200, &[JSON], WRONG_ID, "answer {}", "fine"),
+        ("the answer to another", Modern, ASK, 200, &[JSON], ANOTHER, "out of step", "fine"),
+        ("the answer to another, 429", Session, ASK, 429, &[JSON], ANOTHER, "out of step", "fine"),
+        ("the error of another, 404", Session, ASK, 404, &[JSON], ANOTHERS_ERROR, "out of step", "fine"),
+        ("another's among ours", Modern, ASK, 200, &[JSON], BATCH, "answer {}", "fine"),
+        ("not JSON, under our id", Session, ASK, 200, &[JSON], GARBLED, "unusable", "fine"),
+        ("not JSON, under our id, 429", Session, ASK, 429, &[JSON], GARBLED, "unusable", "fine"),
+        (
+            "-32020 of a legacy server",
+            Session,
+            ASK,
+            400,
+            &[JSON],
+            OWN_CODE,
+            r#"answer {"code":-32020}"#,
+            "ping",
+        ),
+        ("a mark before it, 429", Session, ASK, 429, &[JSON], MARKED, "answer {}", "fine"),
+        ("events before it, 429", Session, ASK, 429, &[EVENTS], NOTIFIED, "answer {}", "fine"),
+        ("events before it, 405", Session, ASK, 405, &[EVENTS], NOTIFIED, "answer {}", "fine"),
         ("d4: error without id", Legacy, ASK, 200, &[JSON], IDLESS, idless, "fine"),
         (
             "j2, H12: 500 with our id",
@@ -303,7 +333,8 @@ fn refusals_prove_that_nothing_ran() {
         ("401 plain", Modern, ASK, 401, &[], "", "lost", "auth"),
         ("401 to initialize", Legacy, INIT, 401, &[], "", "lost", "auth"),
         ("401 to initialize with an error", Legacy, INIT, 401, &[JSON], ERROR, "lost", "auth"),
-        ("i3, A04: 403 with a scope", Modern, ASK, 403, &[CHALLENGE], "", "lost", "auth by challenge"),
+        ("403 with a scope", Modern, ASK, 403, &[CHALLENGE], "", "lost", "trouble"),
+        ("i3: 403 to a handshake", Modern, DISCOVER, 403, &[CHALLENGE], "", "lost", "auth by challenge"),
         ("403 plain", Modern, ASK, 403, &[], "", "lost", "trouble"),
         ("403 with an error", Modern, ASK, 403, &[JSON], ERROR, r#"answer {"code":-32603}"#, "trouble"),
     ]);
