@@ -326,3 +326,32 @@ fn s36_answers_in_the_pipe_win_against_a_deadline_that_passed_while_the_shim_was
         assert!(answer["result"]["isError"].is_null(), "{answer}");
     }
 }
+
+#[test]
+fn a_call_that_waits_for_its_turn_has_its_hard_end() {
+    let flags =
+        ["--call-timeout", "1s", "--in-flight", "1", "--", LINETENDER, "__badserver", "--era", "legacy"];
+    let mut agent = Agent::run(LINETENDER, flags.iter()).greeted();
+    let began = std::time::Instant::now();
+    for id in 0..600 {
+        agent.send(&json!(id), "tools/call", &json!({ "name": "hang", "arguments": {} }));
+    }
+    for _ in 0..600 {
+        let told = agent.hear();
+        assert_eq!(told["result"]["isError"], true, "{told}");
+    }
+    // In turns of 257, each with a second of its own, it would take three.
+    assert!(began.elapsed().as_millis() < 2500, "{:?}", began.elapsed());
+}
+
+#[test]
+fn a_call_that_outlives_its_agents_input_is_told() {
+    let mut agent = Agent::up(&[]);
+    agent.send(&json!("slow"), "tools/call", &json!({ "name": "sleep", "arguments": { "ms": 60_000 } }));
+    agent.ask(&json!("taken"), "ping", &json!({}));
+    agent.to = None;
+    let told = agent.hear();
+    assert_eq!(told["id"], "slow", "{told}");
+    assert!(told.to_string().contains("unknown") && told.to_string().contains("closed its input"), "{told}");
+    assert!(agent.shim.wait().unwrap().success());
+}

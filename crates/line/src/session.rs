@@ -66,6 +66,9 @@ const WAITING_COSTS: usize = 4 * 1024;
 
 /// How long calls under way may still be answered after the agent stopped asking.
 const LAST_ANSWERS: Duration = Duration::from_secs(5);
+
+/// What is said of calls that take longer.
+const LEFT: &str = "the agent closed its input, and the answer did not come within 5 s";
 /// How long it may take to write what the agent is still to hear.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
@@ -303,20 +306,24 @@ impl Session {
     }
 
     /// Answers that are on their way still reach an agent that only stopped asking; then everything goes.
-    async fn end(self, why: Ended, stop: Pin<&mut impl Future<Output = ()>>) {
-        let Self { on, mut tasks, running, to_agent, open, .. } = self;
+    async fn end(mut self, why: Ended, stop: Pin<&mut impl Future<Output = ()>>) {
         if why == Ended::AgentGone {
+            let (running, tasks) = (&self.running, &mut self.tasks);
             let answered = async {
                 for task in running.values() {
                     while !task.is_finished() && tasks.join_next().await.is_some() {}
                 }
             };
-            tokio::select! {
-                _ = tokio::time::timeout(LAST_ANSWERS, answered) => {}
+            let late = tokio::select! {
+                answered = tokio::time::timeout(LAST_ANSWERS, answered) => answered.is_err(),
                 // Somebody knows that nobody will read them.
-                () = stop => {}
+                () = stop => false,
+            };
+            if late {
+                let _ = tokio::time::timeout(LAST_WORDS, self.tell_open(LEFT)).await;
             }
         }
+        let Self { on, mut tasks, running, to_agent, open, .. } = self;
         running.values().for_each(AbortHandle::abort);
         drop(to_agent);
         match (on, open) {

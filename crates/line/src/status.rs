@@ -166,6 +166,15 @@ impl Why {
                 CauseDetail::Concluded(_) => None,
             })
         });
+        // Usage texts and "please log in" go to stdout as often as not.
+        let ended = match &headline.detail {
+            CauseDetail::Seen(seen) => matches!(**seen, Seen::Exited { .. } | Seen::Closed { .. }),
+            CauseDetail::Concluded(_) => false,
+        };
+        let text = match printed.filter(|_| ended && stderr.is_none()) {
+            Some(printed) => format!("{text}; it wrote, and that is no MCP: {printed}"),
+            None => text,
+        };
         let leaves = cause.leaves().iter().map(Leaf::name).collect();
         Self { text, stderr, leaves, planned: cause.leaves().planned() }
     }

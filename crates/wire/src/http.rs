@@ -20,7 +20,7 @@ pub use connect::network;
 pub use connect::{Proxies, Surroundings, Waits};
 pub use endpoint::{Endpoint, URL_LIMIT};
 pub use pool::{Begun, Body, Pool, Request, Response, Settings};
-pub use remote::{Approach, Remote};
+pub use remote::{Approach, Pings, Remote};
 
 /// What some servers begin a text with.
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";

@@ -84,6 +84,22 @@ fn s26_a_stopped_server_is_replaced_while_its_agent_gives_up_and_tries_again() {
 }
 
 #[test]
+fn s26_a_full_pipe_protects_no_stopped_server() {
+    let mut hung = Hung::door(Era::Legacy, &[]);
+    kill("-STOP", hung.door.server());
+    // More than a pipe holds, and no call.
+    hung.door.notify("notifications/roots/list_changed", &json!({ "pad": "x".repeat(300_000) }));
+    let (start, mut number) = (Instant::now(), 0);
+    while hung.door.generations() < 2 {
+        assert!(start.elapsed() < MOST, "it lives on");
+        hung.gives_up(&format!("t{number}"), "write");
+        number += 1;
+    }
+    hung.door.works();
+    hung.ends();
+}
+
+#[test]
 fn s26_a_busy_server_is_not_touched_while_calls_behind_the_one_it_works_on_are_given_up() {
     let mut hung = Hung::door(Era::Legacy, &["--single-threaded"]);
     hung.door.begin("long", "sleep", json!({ "ms": 4000 }));

@@ -1,8 +1,8 @@
 //! Who waits, for what, how long; and the clocks of a dial.
 
 use linetender_core::{
-    Admission, Asked, Class, Command, Conclusion, Detail, Effect, Event, Gate, Heard, Instant, NextTry,
-    Refusal, ServerState, Span,
+    Admission, Asked, Class, Command, Conclusion, Detail, Effect, Errand, Event, Gate, Heard, Instant,
+    NextTry, Refusal, ServerState, Span,
 };
 
 use crate::kit::{Line, millis, secs};
@@ -192,4 +192,20 @@ fn a_timer_that_fires_late_still_does_its_work() {
 fn an_idle_line_is_about_a_kilobyte() {
     let size = size_of::<linetender_core::Machine<std::sync::Arc<str>>>();
     assert!(size <= 1024, "{size}");
+}
+
+#[test]
+fn that_the_state_was_lost_is_kept_for_a_call_that_runs_a_tool() {
+    let mut line = Line::with(|settings| settings.state = ServerState::Process);
+    line.open();
+    line.connect();
+    line.lose(Class::Exit);
+    line.until_dial();
+    line.connect();
+    for _ in 0..2 {
+        let admission = line.machine.handle_knock(line.now, Errand::Other);
+        assert!(matches!(admission, Admission::Go { .. }), "a notification, a completion: {admission:?}");
+    }
+    assert_eq!(line.call(), Admission::Refuse { why: Refusal::StateLost, next: NextTry::NextCall });
+    assert!(matches!(line.call(), Admission::Go { .. }));
 }

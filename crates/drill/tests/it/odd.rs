@@ -1,9 +1,9 @@
 //! S13–S15, S17, S24: servers that say odd things.
 
-use linetender::CallErrorKind;
+use linetender::{CallErrorKind, Deadline, Era, Eras, Line, Options, Server, Span};
 
-use crate::kit::bad;
-use crate::look::{eventually, in_time, speaks};
+use crate::kit::{bad, bad_with};
+use crate::look::{BADSERVER, eventually, in_time, policy, speaks};
 
 #[tokio::test]
 async fn s13_noise_is_skipped_and_counted() {
@@ -102,4 +102,55 @@ async fn s24_neither_null_and_glued_answers_end_their_calls() {
     bad.works().await;
     assert_eq!(bad.line.status().generation, 1);
     bad.leaves_nothing().await;
+}
+
+/// Answers lists, and ignores what it does not know. It writes down each ping.
+const PINGLESS: &str = r#"
+import json, sys
+for line in sys.stdin:
+    asked = json.loads(line)
+    if asked.get("method") == "ping":
+        open(sys.argv[1], "a").write("ping\n")
+    result = {
+        "initialize": {"protocolVersion": "2025-06-18", "capabilities": {"tools": {}}, "serverInfo": {"name": "p", "version": "1"}},
+        "tools/list": {"tools": []},
+    }.get(asked.get("method"))
+    if result is not None:
+        print(json.dumps({"jsonrpc": "2.0", "id": float(asked["id"]), "result": result}), flush=True)
+"#;
+
+/// Its ids are doubles, too, as Gson writes them.
+#[tokio::test]
+async fn a_server_that_ignores_pings_and_answers_lists_lives() {
+    let dir = crate::kit::Dir::new();
+    let pings = dir.file("pings");
+    let argv = ["python3", "-c", PINGLESS, pings.to_str().unwrap()];
+    let policy = policy(|settings| {
+        settings.probe.keepalive = Span::from_millis(100);
+        settings.probe.timeout = Span::from_millis(1000);
+    });
+    let line = Line::open(
+        Server::stdio("pingless", argv).reaper(BADSERVER).eras(Eras::Only(Era::Legacy)).policy(policy),
+    );
+    in_time(line.ready()).await.unwrap();
+    let count = || std::fs::read_to_string(&pings).unwrap_or_default().lines().count();
+    eventually(|| (count() >= 6).then_some(())).await;
+    assert_eq!(line.status().generation, 1);
+    in_time(line.close()).await;
+}
+
+#[tokio::test]
+async fn a_call_waits_for_its_turn_behind_one_that_takes_long() {
+    let policy = policy(|settings| {
+        settings.limits.in_flight = 1;
+        settings.call.limit = Span::from_millis(200);
+    });
+    let bad = bad_with(&[], |server| server.policy(policy));
+    bad.up().await;
+    let agents = || Options::default().deadline(Deadline::Agent);
+    let (first, second) = tokio::join!(
+        bad.line.request("tools/call", Some(r#"{"name":"sleep","arguments":{"ms":800}}"#), agents()),
+        bad.line.request("tools/call", Some(r#"{"name":"echo","arguments":{}}"#), agents()),
+    );
+    assert!(first.is_ok() && second.is_ok(), "{first:?} {second:?}");
 }

@@ -9,6 +9,7 @@ mod eras;
 mod floods;
 mod kit;
 mod lines;
+mod odd;
 mod proxy;
 mod refusals;
 mod secure;

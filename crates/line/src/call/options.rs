@@ -81,6 +81,17 @@ impl Deadline {
         Self::Within { quiet: span, total: span }
     }
 
+    /// What is left of it after so long.
+    pub(crate) fn shortened(self, by: Span) -> Self {
+        match self {
+            Self::Within { quiet, total } => {
+                let total = Span::from_nanos(total.nanos().saturating_sub(by.nanos()));
+                Self::Within { quiet: quiet.min(total), total }
+            }
+            Self::Policy | Self::Agent => self,
+        }
+    }
+
     /// How long the server may be quiet, and how long it may take in all.
     pub(crate) fn limits(self, policy: &CallPolicy) -> (Span, Span) {
         match self {

@@ -8,7 +8,7 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 use linetender_core::{SessionRefusal, Settings as Policy};
 use linetender_wire::Elsewhere;
 use linetender_wire::http::network::Network;
-use linetender_wire::http::{Approach, Endpoint, Settings, Surroundings};
+use linetender_wire::http::{Approach, Endpoint, Pings, Settings, Surroundings};
 use linetender_wire::{Redacted, Seen};
 
 use super::identity::put;
@@ -23,13 +23,15 @@ pub(crate) struct Http {
     settings: Settings,
     /// Another network than the system's.
     elsewhere: Option<Elsewhere<dyn Network>>,
+    /// What its generations learned of it.
+    pings: Pings,
 }
 
 impl Http {
     pub(crate) fn at(url: &str) -> Self {
         let endpoint = Endpoint::new(url).map_err(|broken| broken.seen());
         let (headers, settings) = (HeaderMap::new(), Settings::default());
-        Self { endpoint, headers, roots: Vec::new(), settings, elsewhere: None }
+        Self { endpoint, headers, roots: Vec::new(), settings, elsewhere: None, pings: Pings::default() }
     }
 
     pub(crate) fn header(&mut self, name: &str, value: &str) {
@@ -75,6 +77,7 @@ impl Http {
             None => AROUND.get_or_init(Surroundings::read),
         };
         Ok(Approach {
+            pings: self.pings.clone(),
             endpoint: self.endpoint.clone()?,
             headers: self.headers.clone(),
             around: if self.roots.is_empty() { around.clone() } else { around.trusting(self.roots.clone()) },

@@ -4,8 +4,10 @@
 //! nothing that such a line says by itself is for it, and dropping it takes it back.
 
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use bytes::Bytes;
+use linetender_core::Span;
 use linetender_wire::frame::{Frame, Message};
 use linetender_wire::handshake::{Era, Greeting};
 use tokio::sync::mpsc;
@@ -37,6 +39,8 @@ pub(super) struct Asked {
     pub(super) rounds: Option<mpsc::Sender<Round>>,
     /// Whether it stands by itself: then it is a modern request in all its words, and asks for no progress.
     pub(super) alone: bool,
+    /// How long it waited for its turn.
+    pub(super) waited: Duration,
 }
 
 /// The answer to a request, as the agent is to read it.
@@ -72,6 +76,7 @@ pub fn ask(line: &Line, frame: &Frame, of: u64) -> Option<impl Future<Output = R
         caller: Caller::Known(of),
         rounds: None,
         alone: true,
+        waited: Duration::ZERO,
     };
     Some(asked.answered())
 }
@@ -94,7 +99,10 @@ impl Asked {
     }
 
     pub(super) async fn answered(self) -> Replied {
-        let Self { line, era, id, method, params, level, promised, progress, caller, rounds, alone } = self;
+        let Self { line, era, id, method, params, level, promised, progress, caller, rounds, alone, waited } =
+            self;
+        let deadline =
+            line.deadline().shortened(Span::from_nanos(u64::try_from(waited.as_nanos()).unwrap_or(u64::MAX)));
         let ours = |text: Bytes| Replied { text: text.into(), error: None };
         // It is the first request of many agents, and then nobody knows yet whether the server can read it.
         let quoted = era == Era::Modern
@@ -110,8 +118,7 @@ impl Asked {
             _ if quoted => return ours(replies::discovered(&line, &id, &promised).await),
             _ => {}
         }
-        let options =
-            Options { deadline: line.deadline(), progress, caller, way: Way::Carried, is_modern: alone };
+        let options = Options { deadline, progress, caller, way: Way::Carried, is_modern: alone };
         let params = match level {
             Some(level) if line.era() == Some(Era::Modern) => {
                 Some(bridge::with_log_level(params.as_deref(), &level))

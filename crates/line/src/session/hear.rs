@@ -1,6 +1,7 @@
 //! What the agent says, what the server says, and what becomes of it.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use linetender_core::Generation;
@@ -8,13 +9,14 @@ use linetender_wire::frame::{self, Frame, Message};
 use linetender_wire::handshake::Era;
 use linetender_wire::{About, Item, Steady, queue, test_hooks};
 use tokio::sync::broadcast::error::RecvError;
+use tokio::time::Instant;
 
 use super::asked::{Asked, Replied};
 use super::questions::Asker;
 use super::rounds::Round;
 use super::{Open, SPARE_TASKS, Session, TOO_MANY_QUESTIONS};
 use crate::audience::UPDATED;
-use crate::call::{OnProgress, Params};
+use crate::call::{Deadline, OnProgress, Params};
 use crate::catalogue::Kind;
 use crate::clock::duration;
 use crate::ledger::FromServer;
@@ -160,7 +162,7 @@ impl Session {
         }
         // One that did not ask for progress must not get any: some agents hang up on it.
         let progress = Params::asks_for_progress(params).then(|| progress_to(&self.to_agent));
-        let asked = Asked {
+        let mut asked = Asked {
             line,
             era: open.era,
             id: id.into(),
@@ -172,9 +174,14 @@ impl Session {
             caller: open.caller,
             rounds: Some(self.rounds.0.clone()),
             alone: false,
+            waited: Duration::ZERO,
         };
-        // The calls before it have ended by then.
-        let longest = duration(asked.line.policy().call.hang_after);
+        // The calls before it have ended by then, or its own time is over.
+        let policy = asked.line.policy().call;
+        let longest = duration(match asked.line.deadline() {
+            Deadline::Agent => policy.hang_after,
+            ours => ours.limits(&policy).1,
+        });
         let length = method.len() + params.map_or(0, str::len);
         let waiting = match self.backlog.as_ref().map(|backlog| backlog.enter(length)) {
             Some(None) => return Some(asked.shed()),
@@ -184,7 +191,9 @@ impl Session {
         let task = self.tasks.spawn(Steady::new(Box::pin(async move {
             let mut turn = None;
             if let Some(waiting) = waiting {
+                let began = Instant::now();
                 turn = waiting.turn(longest).await;
+                asked.waited = began.elapsed();
                 if turn.is_none() {
                     let _ = to_agent.send(asked.late()).await;
                     return;

@@ -23,6 +23,7 @@ use crate::seam::{Carrier, Event, Listener, Outbox, Outgoing, Seal, Work};
 use crate::seen::Seen;
 use crate::tasks::spawn_last;
 use crate::{caught, test_hooks};
+pub use session::Pings;
 use shared::Shared;
 
 /// How long a server may take to hear that the handshake is done. Nothing else is said to it before.
@@ -63,6 +64,8 @@ pub struct Approach {
     pub refusal_within: Option<Duration>,
     /// Keeps streams of many lines from coming back in step.
     pub seed: u64,
+    /// What is known of how this server answers pings.
+    pub pings: Pings,
 }
 
 /// An order to the generation.

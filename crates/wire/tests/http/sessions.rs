@@ -1,11 +1,12 @@
 //! Sessions: when a caller carries its call itself, and what a ping on a session that may be gone says of it, and of a call.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use linetender_core::{ClosePolicy, Evidence, Limits, Proof};
-use linetender_wire::http::{Approach, Endpoint, Remote, Settings, Surroundings};
+use linetender_wire::http::{Approach, Endpoint, Pings, Remote, Settings, Surroundings};
 use linetender_wire::seam::{Event, Exchange, Listener, Loss, Outgoing, Refused};
 use linetender_wire::{Item, Seen, frame};
 use tokio::sync::{mpsc, watch};
@@ -145,6 +146,24 @@ async fn begun(
         close: ClosePolicy::default(),
         refusal_within,
         seed: 0,
+        pings: Pings::default(),
+    };
+    let ((tell, news), (events, told)) = (mpsc::unbounded_channel(), mpsc::channel(100));
+    Line { remote: Remote::launch(approach, Arc::new(Ears(tell)), events), news, told }
+}
+
+/// A line to a server made by hand.
+fn line_to(at: SocketAddr) -> Line {
+    let approach = Approach {
+        endpoint: Endpoint::new(&format!("http://{at}/mcp")).unwrap(),
+        headers: http::HeaderMap::new(),
+        around: Surroundings::bare(),
+        settings: Settings::default(),
+        sizes: Limits::default(),
+        close: ClosePolicy::default(),
+        refusal_within: None,
+        seed: 0,
+        pings: Pings::default(),
     };
     let ((tell, news), (events, told)) = (mpsc::unbounded_channel(), mpsc::channel(100));
     Line { remote: Remote::launch(approach, Arc::new(Ears(tell)), events), news, told }
@@ -302,6 +321,40 @@ async fn a_server_that_knows_no_pings_is_asked_for_a_list_and_its_refusals_prove
     assert!(matches!(line.news().await, News::Answer));
 }
 
+/// Events, and then the end of the connection.
+fn events(text: &str) -> String {
+    format!("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n{text}")
+}
+
+/// MCP 2025-11-25 lets a server end a stream after an event id, and its client poll for the rest.
+#[tokio::test]
+async fn a_stream_that_is_polled_is_taken_up_for_as_long_as_it_brings_something() {
+    let (at, _server) = server(|_, mut stream| async move {
+        while let Some(request) = read_request(&mut stream).await {
+            let lower = request.to_ascii_lowercase();
+            let last =
+                lower.lines().find_map(|line| line.strip_prefix("last-event-id: ")?.parse::<u32>().ok());
+            let said = match last {
+                // The answer, and the end right behind it: no empty line.
+                Some(7) => events(r#"data: {"jsonrpc":"2.0","id":2,"result":{}}"#),
+                Some(last) => events(&format!("id: {}\nretry: 1\ndata:\n\n", last + 1)),
+                None if request.starts_with("GET") => NO_STREAM.to_owned(),
+                None if request.contains("notifications/") => ACCEPTED.to_owned(),
+                None if request.contains("tools/call") => events("id: 1\nretry: 1\ndata:\n\n"),
+                None if request.contains("initialize") => ok(INITIALIZED),
+                None => status("404 Not Found", ""),
+            };
+            answer(&mut stream, &said).await;
+            if said.contains("Connection: close") {
+                return;
+            }
+        }
+    })
+    .await;
+    let mut line = line_to(at);
+    assert!(matches!(line.call().await, News::Answer), "it came after seven polls");
+}
+
 #[tokio::test]
 async fn a_reply_to_another_request_is_nobodys_answer_and_ends_its_connection() {
     let connections = Arc::new(AtomicUsize::new(0));
@@ -318,18 +371,7 @@ async fn a_reply_to_another_request_is_nobodys_answer_and_ends_its_connection() 
         }
     })
     .await;
-    let approach = Approach {
-        endpoint: Endpoint::new(&format!("http://{at}/mcp")).unwrap(),
-        headers: http::HeaderMap::new(),
-        around: Surroundings::bare(),
-        settings: Settings::default(),
-        sizes: Limits::default(),
-        close: ClosePolicy::default(),
-        refusal_within: None,
-        seed: 0,
-    };
-    let ((tell, news), (events, told)) = (mpsc::unbounded_channel(), mpsc::channel(100));
-    let mut line = Line { remote: Remote::launch(approach, Arc::new(Ears(tell)), events), news, told };
+    let mut line = line_to(at);
     line.say(request(1, "server/discover", Some("{}")));
     assert!(matches!(line.news().await, News::Answer));
     line.say(request(2, "tools/call", Some(r#"{"name":"t"}"#)));

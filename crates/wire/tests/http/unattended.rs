@@ -43,6 +43,7 @@ fn launch(at: std::net::SocketAddr) -> (Remote, mpsc::UnboundedReceiver<Item>, m
         close: ClosePolicy::default(),
         refusal_within: None,
         seed: 0,
+        pings: linetender_wire::http::Pings::default(),
     };
     let ((tell, heard), (events, told)) = (mpsc::unbounded_channel(), mpsc::channel(1000));
     (Remote::launch(approach, Arc::new(Ears(tell)), events), heard, told)

@@ -205,8 +205,11 @@ async fn judged(shared: &Arc<Shared>, frame: &Frame, spoken: &Spoken, asked: Ask
         {
             (call, line) = (Call::Answer(answer), Line::Fine);
         }
-    } else if matches!(asked, Asked::Ping { .. }) && matches!((&call, &line), (Call::Answer(_), Line::Fine)) {
-        *shared.check() = session::Check::By("ping");
+    } else if spoken.session.is_some()
+        && matches!((&call, &line), (Call::Answer(_), Line::Fine))
+        && let Message::Request { method, .. } = frame.message()
+    {
+        shared.pings.answered(method);
     } else if line == Line::OtherEra && spoken.era == Era::Modern && !is_handshake(asked) {
         // One request was refused in a way that modern servers do not have. That may be the fault of the request.
         line = match Box::pin(session::look_for(shared, spoken)).await {

@@ -8,6 +8,7 @@
 //!
 //! A modern server has no sessions. There the question is whether it is a modern server still, and `server/discover` tells.
 
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use linetender_core::{Evidence, Proof};
@@ -35,12 +36,47 @@ const CHECKS: [&str; 2] = ["ping", "tools/list"];
 
 /// Which request shows that a session lives: one that was answered on a session of this server.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) enum Check {
+enum Check {
     /// Nothing was answered yet.
     #[default]
     Unknown,
     /// This was.
     By(&'static str),
+}
+
+/// Which request shows that a session of this server lives, for all generations of its line: what one of them learned, the
+/// next one need not find out in a hurry.
+#[derive(Clone, Debug, Default)]
+pub struct Pings(Arc<Mutex<Check>>);
+
+/// It is no part of how a server is configured.
+impl PartialEq for Pings {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl Eq for Pings {}
+
+impl Pings {
+    fn check(&self) -> Check {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// This was answered on a session.
+    pub(super) fn answered(&self, method: &str) {
+        let Some(known) = CHECKS.into_iter().find(|known| *known == method) else { return };
+        let mut check = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        // A ping is the cheaper question.
+        if !matches!(*check, Check::By(better) if better == CHECKS[0]) {
+            *check = Check::By(known);
+        }
+    }
+
+    /// Pings are refused, and this is answered.
+    fn instead(&self, method: &'static str) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Check::By(method);
+    }
 }
 
 /// What is known of a session on which a request was refused.
@@ -105,7 +141,7 @@ pub(super) async fn look_for(shared: &Shared, spoken: &Spoken) -> Session {
     if let Some(found) = known.at(now) {
         return found;
     }
-    let check = *shared.check();
+    let check = shared.pings.check();
     let found = match (spoken.era, check) {
         (Era::Modern, _) => bounded(discover(shared, spoken)).await,
         (Era::Legacy, Check::By(method)) => bounded(ask(shared, spoken, method)).await,
@@ -127,7 +163,7 @@ pub(super) async fn learn(shared: &Shared) {
     }
     for method in CHECKS {
         match bounded(ask(shared, &spoken, method)).await {
-            Session::Lives => return *shared.check() = Check::By(method),
+            Session::Lives => return shared.pings.instead(method),
             Session::Silent => return,
             // If all are refused, the session may be gone by now: nothing is known.
             Session::Refused { .. } | Session::Gone => {}

@@ -9,7 +9,7 @@ use http::HeaderMap;
 use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 
-use super::session::{Check, Known};
+use super::session::{Known, Pings};
 use super::{Approach, exchange};
 use crate::frame::{self, Limits, Message};
 use crate::handshake::Era;
@@ -51,11 +51,11 @@ pub(super) struct Shared {
     greeted: AtomicBool,
     /// Where exchanges go whose calls are over.
     rest: mpsc::Sender<Work>,
-    pings: AtomicU64,
+    ping_ids: AtomicU64,
     /// What is known of the session. One at a time finds out.
     pub(super) session: tokio::sync::Mutex<Known>,
     /// How that is found out.
-    check: Mutex<Check>,
+    pub(super) pings: Pings,
     /// With which params a modern server was discovered.
     discovered: Mutex<Option<Box<str>>>,
 }
@@ -84,9 +84,9 @@ impl Shared {
             served: AtomicBool::new(false),
             greeted: AtomicBool::new(false),
             rest,
-            pings: AtomicU64::new(PINGS),
+            ping_ids: AtomicU64::new(PINGS),
             session: tokio::sync::Mutex::new(Known::default()),
-            check: Mutex::default(),
+            pings: approach.pings,
             discovered: Mutex::default(),
         }
     }
@@ -125,10 +125,6 @@ impl Shared {
 
     pub(super) fn spoken(&self) -> MutexGuard<'_, Spoken> {
         lock(&self.spoken)
-    }
-
-    pub(super) fn check(&self) -> MutexGuard<'_, Check> {
-        lock(&self.check)
     }
 
     pub(super) fn discovered(&self) -> MutexGuard<'_, Option<Box<str>>> {
@@ -173,7 +169,7 @@ impl Shared {
     }
 
     pub(super) fn next_ping(&self) -> u64 {
-        self.pings.fetch_add(1, Ordering::Relaxed)
+        self.ping_ids.fetch_add(1, Ordering::Relaxed)
     }
 
     /// Our own headers and what every request carries. Nobody's configuration can take ours away.
