@@ -36,6 +36,9 @@ pub use soak::{Enough, Soak, Verdict, soak};
 pub use suite::{Pick, Suite};
 pub use target::Target;
 
+/// How many instances are being started at once.
+static STARTS: Semaphore = Semaphore::const_new(8);
+
 /// The row whose first run is told moment by moment.
 const TOLD: &str = "S05";
 
@@ -219,7 +222,11 @@ async fn play_block(
     dice: &mut Dice,
     row: &mut Row,
 ) -> Option<Timeline> {
-    let mut stage = match Stage::set(plan, target, &job.scenario, job.era).await {
+    // However many play at once, they are not all started in one moment: whoever starts slowly would be called broken.
+    let starting = STARTS.acquire().await;
+    let set = Stage::set(plan, target, &job.scenario, job.era).await;
+    drop(starting);
+    let mut stage = match set {
         Ok(stage) => stage,
         Err(found) => {
             row.findings.push(found);

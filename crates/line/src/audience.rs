@@ -4,11 +4,12 @@
 //! question to another. What each agent asked to hear of, it hears, and nobody else.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
 use linetender_core::Generation;
 use linetender_wire::frame::{self, Frame, Message};
 use linetender_wire::handshake::{Era, SUBSCRIPTION_IN_META};
+use linetender_wire::renewed;
 
 use crate::call::without_modern_meta;
 use crate::ledger::{Agent, FromServer};
@@ -49,7 +50,13 @@ impl Audience {
     }
 
     fn seats(&self) -> MutexGuard<'_, Seats> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        // Who is there is beyond doubt; how many want what is counted again.
+        renewed(&self.0, |seats| {
+            seats.wanted.clear();
+            for uri in seats.many.values().flat_map(|seat| &seat.resources) {
+                *seats.wanted.entry(uri.clone()).or_default() += 1;
+            }
+        })
     }
 
     /// One more agent; its number.

@@ -4,8 +4,9 @@
 //! newest call of whoever has most in it makes room for an agent that has less.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
+use linetender_wire::renewed;
 use tokio::sync::oneshot;
 
 /// Who calls, among those that share the line.
@@ -64,7 +65,8 @@ impl Turns {
     }
 
     fn book(&self) -> MutexGuard<'_, Book> {
-        self.book.lock().unwrap_or_else(PoisonError::into_inner)
+        // Whoever waits is told that there is no room; seats that are out come back to a book that does not know them.
+        renewed(&self.book, |book| *book = Book::default())
     }
 
     /// Waits for a seat, in the queue if there is room.
@@ -134,7 +136,7 @@ impl Book {
     /// Who takes over a seat; without anybody, it is free.
     fn next(&mut self) -> Option<oneshot::Sender<Seat>> {
         let Some(mut row) = self.rows.pop_front() else {
-            self.taken -= 1;
+            self.taken = self.taken.saturating_sub(1);
             return None;
         };
         let next = row.calls.pop_front();

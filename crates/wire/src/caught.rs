@@ -2,6 +2,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
+use std::sync::{Mutex, MutexGuard};
 use std::task::Poll;
 
 /// Some code of ours panicked. The panic hook has reported where.
@@ -30,9 +31,34 @@ pub fn caught_now<T>(work: impl FnOnce() -> T) -> Result<T, Panicked> {
     catch_unwind(AssertUnwindSafe(work)).map_err(|_| Panicked)
 }
 
+/// What a lock guards. If a panic left it half changed, it is made anew first.
+pub fn renewed<T>(mutex: &Mutex<T>, renew: impl FnOnce(&mut T)) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(|poisoned| {
+        mutex.clear_poison();
+        let mut content = poisoned.into_inner();
+        renew(&mut content);
+        content
+    })
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{Panicked, caught, caught_now};
+    use super::{Panicked, caught, caught_now, renewed};
+    use std::sync::Mutex;
+
+    #[test]
+    fn what_a_panic_left_half_changed_is_made_anew_once() {
+        let lock = Mutex::new(1);
+        let half = || {
+            let mut content = lock.lock().unwrap();
+            *content = 2;
+            panic!("on purpose");
+        };
+        assert_eq!(caught_now(half), Err::<(), _>(Panicked));
+        assert_eq!(*renewed(&lock, |content| *content = 1), 1);
+        *renewed(&lock, |_| unreachable!("it is not poisoned any more")) = 3;
+        assert_eq!(*lock.lock().unwrap(), 3);
+    }
 
     /// With `panic = "abort"` in a profile nothing here could be supervised: this test would not return.
     #[tokio::test]

@@ -25,7 +25,7 @@ mod tasks;
 pub mod test_hooks;
 
 pub use aside::aside;
-pub use caught::{Panicked, caught, caught_now};
+pub use caught::{Panicked, caught, caught_now, renewed};
 #[doc(hidden)]
 pub use elsewhere::Elsewhere;
 pub use lines::{About, Item, Lines};

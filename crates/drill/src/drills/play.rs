@@ -191,7 +191,9 @@ impl Play<'_> {
         let mut args = Map::new();
         args.insert("message".to_owned(), nonce.as_str().into());
         let call = self.call(self.stage.server.probe(), nonce.clone(), args);
-        one(Arc::clone(&self.stage.agent), Arc::clone(&self.notes), call, HUNG).await;
+        // Where a server may take minutes to be replaced, an agent that gave up each call sooner would ask for its own trouble.
+        let patience = HUNG.max(Duration::from_millis(self.scenario.expect.back_within_ms / 4));
+        one(Arc::clone(&self.stage.agent), Arc::clone(&self.notes), call, patience).await;
         self.notes.of(&nonce)?.told.map(|(_, outcome)| outcome)
     }
 

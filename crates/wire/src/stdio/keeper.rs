@@ -157,6 +157,7 @@ impl<P: Platform> Keeper<P> {
             };
             test_hooks::point("keeper");
             self.handle(news, &mut tree).await;
+            self.measure(&tree).await;
         }
         self.finish(tree).await;
     }
@@ -342,13 +343,21 @@ impl<P: Platform> Keeper<P> {
     }
 
     /// The tree is gone, and somebody wanted it gone: what is unread is measured, and all is told.
-    async fn finish(mut self, tree: Tree<P::Stdin>) {
-        if let Stdin::Ours(stdin) = &tree.stdin
+    /// What the server did not read is known as soon as nobody can read it any more. That may be long before its whole tree is
+    /// gone, and calls wait for it.
+    async fn measure(&self, tree: &Tree<P::Stdin>) {
+        if tree.ordered.is_some()
+            && self.consumed.get().is_none()
+            && let Stdin::Ours(stdin) = &tree.stdin
             && let Some(unread) = stdin.unread()
         {
             let _ = self.consumed.set(self.accepted.load(Ordering::Acquire).saturating_sub(unread));
             let _ = self.events.send(Event::NoReader).await;
         }
+    }
+
+    async fn finish(mut self, tree: Tree<P::Stdin>) {
+        self.measure(&tree).await;
         self.platform.reaper_gone().await;
         // Nothing of ours is left either when the end is told: no task, no descriptor.
         self.reader.ended().await;

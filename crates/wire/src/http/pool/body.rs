@@ -112,23 +112,35 @@ impl Body {
     /// # Errors
     /// If it looks like JSON, and is longer than `limit` or breaks off.
     pub async fn all_if_json(&mut self, most: usize, limit: usize) -> Result<Bytes, Broken> {
-        let mut head = self.head(most).await;
-        let text = |head: &[u8]| {
-            head.strip_prefix(BYTE_ORDER_MARK).unwrap_or(head).trim_ascii_start().first().copied()
-        };
-        // Blanks say nothing yet.
-        while head.len() >= most && head.len() < limit && text(&head).is_none() {
-            let more = self.head(head.len().min(limit - head.len())).await;
-            if more.is_empty() {
-                break;
+        let mut all = BytesMut::new();
+        loop {
+            let begins =
+                all.strip_prefix(BYTE_ORDER_MARK).unwrap_or(&all).trim_ascii_start().first().copied();
+            let enough = match begins {
+                // Blanks say nothing yet.
+                None => all.len() > limit,
+                Some(b'{' | b'[') if all.len() > limit => {
+                    return Err(
+                        self.broken(Phase::TooLarge { limit }, format_args!("longer than {limit} bytes"))
+                    );
+                }
+                Some(b'{' | b'[') => false,
+                Some(_) => all.len() >= most,
+            };
+            let is_json = matches!(begins, Some(b'{' | b'['));
+            let next = if enough { Ok(None) } else { self.chunk().await };
+            match next {
+                Ok(Some(chunk)) => all.extend_from_slice(&chunk),
+                Err(broken) if is_json => return Err(broken),
+                // What is shown, not understood, may have broken off.
+                Ok(None) | Err(_) => {
+                    if !is_json {
+                        all.truncate(most);
+                    }
+                    return Ok(all.freeze());
+                }
             }
-            head = [head, more].concat().into();
         }
-        if !matches!(text(&head), Some(b'{' | b'[')) || head.len() < most {
-            return Ok(head);
-        }
-        let rest = self.all(limit.saturating_sub(head.len())).await?;
-        Ok([head, rest].concat().into())
     }
 
     /// Nobody wants the rest. If it is as short as it should be the connection is kept; else it is closed.
