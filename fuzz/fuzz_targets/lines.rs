@@ -27,7 +27,10 @@ fuzz_target!(|input: &[u8]| {
 fn look(item: &Item, all: &[u8]) {
     match item {
         Item::Frame(frame) => {
-            assert!(all.windows(frame.text().len()).any(|window| window == frame.text()), "bytes were changed");
+            assert!(
+                all.windows(frame.text().len()).any(|window| window == frame.text()),
+                "bytes were changed"
+            );
             if let Message::Request { id, .. } | Message::Response { id: Some(id), .. } = frame.message() {
                 assert_eq!(frame.with_id(id), frame.text(), "a rewrite changed another byte");
             }
