@@ -193,7 +193,8 @@ impl Session {
             if let Some(waiting) = waiting {
                 let began = Instant::now();
                 turn = waiting.turn(longest).await;
-                asked.waited = began.elapsed();
+                // A turn that came at once is no wait.
+                asked.waited = began.elapsed().saturating_sub(Duration::from_millis(50));
                 if turn.is_none() {
                     let _ = to_agent.send(asked.late()).await;
                     return;
