@@ -111,9 +111,10 @@ fn a_line_survives(task: &str, tool: &str) -> Value {
 
 #[test]
 fn s28_a_reader_that_panics_is_a_death() {
+    // It may panic over an answer to somebody else, before the server has read this call: then that is sent again.
     let told = a_line_survives("reader", "sleep");
-    assert_eq!(told["result"]["_meta"]["linetender"]["delivery"], "unknown", "{told}");
-    assert!(is_internal(&told), "{told}");
+    let delivery = &told["result"]["_meta"]["linetender"]["delivery"];
+    assert!(delivery.is_null() || (*delivery == "unknown" && is_internal(&told)), "{told}");
 }
 
 #[test]
