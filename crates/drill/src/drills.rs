@@ -24,6 +24,7 @@ use std::sync::Arc;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
+use crate::Finding;
 use crate::dice::Dice;
 use crate::results::{FORMAT, Results, Row, Timeline};
 use crate::scenario::{Era, Scenario};
@@ -235,6 +236,7 @@ async fn play_block(
         }
     };
     let (mut timeline, mut had) = (None, None);
+    let had_run_twice = row.calls.ran_twice;
     for _ in 0..runs {
         let number = row.runs;
         let mut run = play::play(&job.scenario, &mut stage, number, plan.slack, dice).await;
@@ -251,20 +253,24 @@ async fn play_block(
     if let Some(had) = had.filter(|_| runs > 1 && target.is_ours() && !job.scenario.fault.ends_target()) {
         row.findings.extend(stage.grew(had).await);
     }
-    end_block(target, job, stage, row).await;
+    end_block(target, job, stage, row, had_run_twice).await;
     timeline
 }
 
-/// The end of an instance: what it left, and what the agent had to do by itself.
-async fn end_block(target: &Target, job: &Job, stage: Stage, row: &mut Row) {
+/// The end of an instance: what it left, and what the agent had to do by itself. So many calls had run twice before it began.
+async fn end_block(target: &Target, job: &Job, stage: Stage, row: &mut Row, had_run_twice: u64) {
     let reconnects = stage.reconnects + stage.agent.reconnects();
     row.reconnects += reconnects;
     let log = stage.log();
-    let (orphans, mut findings) = stage.strike().await;
+    let (orphans, twice, findings) = stage.strike().await;
     row.orphans += orphans;
+    // Some of them came after their run was judged.
+    row.calls.ran_twice = row.calls.ran_twice.max(had_run_twice + twice.len() as u64);
     // What its own run has told need not be told twice.
-    findings.retain(|finding| !row.findings.iter().any(|known| known.ends_with(finding)));
-    row.findings.extend(findings);
+    let untold = twice.iter().map(Finding::to_string);
+    let untold = untold.filter(|found| !row.findings.iter().any(|known| known.ends_with(found)));
+    let untold: Vec<_> = untold.chain(findings).collect();
+    row.findings.extend(untold);
     if target.is_ours() && reconnects > 0 && !job.scenario.fault.ends_target() {
         row.findings.push(format!("the agent had to connect anew {reconnects} times"));
     }

@@ -88,4 +88,7 @@ for line in sys.stdin:
         server.stdin.flush()
     except BrokenPipeError:
         pass
+if how == "twice":
+    server.stdin.close()
+    server.wait()
 server.kill()

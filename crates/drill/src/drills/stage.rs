@@ -19,6 +19,7 @@ use super::target::Target;
 use crate::adapter::{Adapter, Language, Words};
 use crate::process::{self, descendants, lives, marked};
 use crate::scenario::{Era, Fault, Over, Scenario};
+use crate::{Book, Finding};
 
 /// The variable that the target and whatever inherits from it has.
 const TARGET_MARK: &str = "LINETENDER_DRILL";
@@ -215,8 +216,8 @@ impl Stage {
         Ok(())
     }
 
-    /// Ends it all; what the target left, and what else must not be.
-    pub(crate) async fn strike(mut self) -> (u32, Vec<String>) {
+    /// Ends it all; what the target left, what the book says in the end ran twice, and what else must not be.
+    pub(crate) async fn strike(mut self) -> (u32, Vec<Finding>, Vec<String>) {
         let mut findings = Vec::new();
         match &mut self.front {
             Front::Line(line) => {
@@ -252,12 +253,11 @@ impl Stage {
         if !left.is_empty() {
             findings.push(format!("{} processes outlived the target", left.len()));
         }
-        if let Some(book) = &self.server.book {
-            // Calls that were taken back, or came late, must not run twice either.
-            let twice = book.runs().into_iter().filter(|(nonce, runs)| *runs > 1 && nonce.ends_with('e'));
-            findings.extend(twice.map(|(nonce, runs)| crate::Finding::RanTwice { nonce, runs }.to_string()));
-        }
-        (u32::try_from(left.len()).unwrap_or(u32::MAX), findings)
+        // Calls that were taken back, or came late, must not run twice either.
+        let ran = self.server.book.as_ref().map(Book::runs).unwrap_or_default();
+        let twice = ran.into_iter().filter(|(nonce, runs)| *runs > 1 && nonce.ends_with('e'));
+        let twice = twice.map(|(nonce, runs)| Finding::RanTwice { nonce, runs }).collect();
+        (u32::try_from(left.len()).unwrap_or(u32::MAX), twice, findings)
     }
 
     /// Waits until nothing carries a mark any more; what still does in the end.
