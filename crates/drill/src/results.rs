@@ -262,3 +262,31 @@ impl Results {
         !self.is_empty() && self.played().all(|row| row.kept)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{Results, Row, Target};
+
+    fn results(rows: &[(&str, usize, f64)]) -> Results {
+        let row = |(row, at_once, slack): &(&str, usize, f64)| Row {
+            row: (*row).to_owned(),
+            at_once: *at_once,
+            slack: *slack,
+            ..Row::default()
+        };
+        let target =
+            Target { name: "mine".to_owned(), rows: rows.iter().map(row).collect(), ..Target::default() };
+        Results { targets: vec![target], ..Results::default() }
+    }
+
+    #[test]
+    fn rows_of_one_target_that_were_drilled_apart_stand_together() {
+        let mut all = results(&[("S05", 4, 3.0), ("S11", 4, 3.0)]);
+        all.join(results(&[("S26", 90, 3.0)])).unwrap();
+        let names: Vec<_> = all.targets.iter().map(|one| (&*one.name, one.rows.len())).collect();
+        assert_eq!(names, [("mine", 3)]);
+        assert_eq!(all.pace(), "4 at once, bounds × 3; 90 at once, bounds × 3 (S26)");
+        let other = Results { seed: 7, ..results(&[("S09", 1, 1.0)]) };
+        assert_eq!(all.join(other), Err("the seed"));
+    }
+}
