@@ -5,6 +5,7 @@ mod options;
 mod out;
 mod params;
 
+use std::future::pending;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -23,7 +24,7 @@ use crate::clock::Clock;
 use crate::dial::Link;
 use crate::entry::{Heed, Lost};
 use crate::error::{CallError, CallErrorKind};
-use crate::late;
+use crate::late::{self, Wait};
 use crate::ledger::NoSeat;
 use crate::server::Server;
 use crate::status::{self, Published, Status};
@@ -141,7 +142,7 @@ impl Call<'_> {
         let shared = self.shared;
         let policy = shared.server.policy.settings();
         shared.calls.fetch_add(1, Ordering::Relaxed);
-        let arrived = shared.clock.now();
+        let arrived = self.options.arrived.unwrap_or_else(|| shared.clock.now());
         let (quiet, total) = self.options.deadline.limits(&policy.call);
         let time = Time { deadline: self.options.deadline, quiet, total: arrived + total };
         let mut record = Record::new(self.safety());
@@ -223,7 +224,11 @@ impl Call<'_> {
 
     /// A place among the calls in flight, or in the queue for one.
     async fn seat(&self, record: &Record, deadline: Instant) -> Result<Seat, CallError> {
-        let seat = self.shared.turns.take(self.options.caller);
+        let seat = async {
+            // One that waited in its session's backlog until its end is not sent any more.
+            let is_in_time = self.shared.clock.now() < deadline;
+            if is_in_time { self.shared.turns.take(self.options.caller).await } else { pending().await }
+        };
         match late::before(self.shared.clock.at(deadline), seat).await {
             Some(Ok(seat)) => Ok(seat),
             Some(Err(Full)) => {
@@ -249,7 +254,7 @@ impl Call<'_> {
     ) -> Result<Option<Arc<Link>>, CallError> {
         let clock = self.shared.clock;
         let mut published = self.shared.published.clone();
-        let mut held: Option<Held> = None;
+        let (mut held, mut wait): (Option<Held>, _) = (None, Wait::default());
         loop {
             let (gate, link) = {
                 let now = published.borrow_and_update();
@@ -272,7 +277,7 @@ impl Call<'_> {
             match admission {
                 Admission::Go { generation } if bound == Bound::Not(generation) => {
                     let soon = clock.now() + self.shared.server.policy.settings().call.wait_for_line;
-                    if self.changed_before(&mut published, soon.min(deadline)).await.is_err() {
+                    if self.changed_before(&mut published, soon.min(deadline), &mut wait).await.is_err() {
                         return Err(self.held_too_long(record));
                     }
                 }
@@ -284,7 +289,7 @@ impl Call<'_> {
                 Admission::Hold(now_held) => {
                     held = Some(now_held);
                     let until = now_held.until.min(deadline);
-                    if self.changed_before(&mut published, until).await.is_err() {
+                    if self.changed_before(&mut published, until, &mut wait).await.is_err() {
                         return Err(self.held_too_long(record));
                     }
                 }
@@ -300,8 +305,9 @@ impl Call<'_> {
         &self,
         published: &mut watch::Receiver<Published>,
         until: Instant,
+        wait: &mut Wait,
     ) -> Result<(), ()> {
-        match late::before(self.shared.clock.at(until), published.changed()).await {
+        match wait.until(self.shared.clock.at(until), published.changed()).await {
             Some(Ok(())) => Ok(()),
             Some(Err(_)) | None => Err(()),
         }
@@ -340,7 +346,7 @@ impl Call<'_> {
                 if published.borrow_and_update().gate == (Gate::Go { generation: link.generation }) {
                     let soon =
                         self.shared.clock.now() + self.shared.server.policy.settings().call.wait_for_line;
-                    let _ = self.changed_before(&mut published, soon).await;
+                    let _ = self.changed_before(&mut published, soon, &mut Wait::default()).await;
                 }
                 // It never left us, and that generation is over: lost as a call that was still queued.
                 let record = record.step(RecordStep::Lose(Evidence::Nothing)).unwrap_or(record);

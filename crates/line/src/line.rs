@@ -7,7 +7,7 @@ use std::hash::{BuildHasher as _, RandomState};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
-use linetender_core::{Asked, Command, Delivery, Gate, Generation, RetryBudget};
+use linetender_core::{Asked, Command, Delivery, Gate, Generation, Instant, RetryBudget};
 use linetender_wire::frame;
 use linetender_wire::handshake::{Era, Greeting, Hello};
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
@@ -371,6 +371,11 @@ impl Line {
 
     pub(crate) fn audience(&self) -> &Arc<Audience> {
         &self.shared.audience
+    }
+
+    /// Now, by its clock.
+    pub(crate) fn now(&self) -> Instant {
+        self.shared.clock.now()
     }
 
     /// Whose the deadline of an agent's calls is.

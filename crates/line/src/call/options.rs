@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use linetender_core::{CallPolicy, Span};
+use linetender_core::{CallPolicy, Instant, Span};
 
 use crate::turns::Caller;
 
@@ -26,6 +26,8 @@ pub struct Options {
     pub(crate) way: Way,
     /// Whether its params are known to be a modern request's, and to ask for no progress.
     pub(crate) is_modern: bool,
+    /// When its time began, if that is not now: it waited for its turn.
+    pub(crate) arrived: Option<Instant>,
 }
 
 /// How a call comes to its server, where each has a way of its own.
@@ -79,17 +81,6 @@ impl Deadline {
     /// Ours, and this long, whatever the server says.
     pub const fn after(span: Span) -> Self {
         Self::Within { quiet: span, total: span }
-    }
-
-    /// What is left of it after so long.
-    pub(crate) fn shortened(self, by: Span) -> Self {
-        match self {
-            Self::Within { quiet, total } => {
-                let total = Span::from_nanos(total.nanos().saturating_sub(by.nanos()));
-                Self::Within { quiet: quiet.min(total), total }
-            }
-            Self::Policy | Self::Agent => self,
-        }
     }
 
     /// How long the server may be quiet, and how long it may take in all.

@@ -4,10 +4,9 @@
 //! nothing that such a line says by itself is for it, and dropping it takes it back.
 
 use std::sync::{Arc, OnceLock};
-use std::time::Duration;
 
 use bytes::Bytes;
-use linetender_core::Span;
+use linetender_core::Instant;
 use linetender_wire::frame::{Frame, Message};
 use linetender_wire::handshake::{Era, Greeting};
 use tokio::sync::mpsc;
@@ -39,8 +38,8 @@ pub(super) struct Asked {
     pub(super) rounds: Option<mpsc::Sender<Round>>,
     /// Whether it stands by itself: then it is a modern request in all its words, and asks for no progress.
     pub(super) alone: bool,
-    /// How long it waited for its turn.
-    pub(super) waited: Duration,
+    /// When the agent's session heard it.
+    pub(super) arrived: Instant,
 }
 
 /// The answer to a request, as the agent is to read it.
@@ -76,7 +75,7 @@ pub fn ask(line: &Line, frame: &Frame, of: u64) -> Option<impl Future<Output = R
         caller: Caller::Known(of),
         rounds: None,
         alone: true,
-        waited: Duration::ZERO,
+        arrived: line.now(),
     };
     Some(asked.answered())
 }
@@ -99,10 +98,8 @@ impl Asked {
     }
 
     pub(super) async fn answered(self) -> Replied {
-        let Self { line, era, id, method, params, level, promised, progress, caller, rounds, alone, waited } =
+        let Self { line, era, id, method, params, level, promised, progress, caller, rounds, alone, arrived } =
             self;
-        let deadline =
-            line.deadline().shortened(Span::from_nanos(u64::try_from(waited.as_nanos()).unwrap_or(u64::MAX)));
         let ours = |text: Bytes| Replied { text: text.into(), error: None };
         // It is the first request of many agents, and then nobody knows yet whether the server can read it.
         let quoted = era == Era::Modern
@@ -118,7 +115,8 @@ impl Asked {
             _ if quoted => return ours(replies::discovered(&line, &id, &promised).await),
             _ => {}
         }
-        let options = Options { deadline, progress, caller, way: Way::Carried, is_modern: alone };
+        let (deadline, arrived) = (line.deadline(), Some(arrived));
+        let options = Options { deadline, progress, caller, way: Way::Carried, is_modern: alone, arrived };
         let params = match level {
             Some(level) if line.era() == Some(Era::Modern) => {
                 Some(bridge::with_log_level(params.as_deref(), &level))

@@ -1,7 +1,6 @@
 //! What the agent says, what the server says, and what becomes of it.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use bytes::Bytes;
 use linetender_core::Generation;
@@ -9,7 +8,6 @@ use linetender_wire::frame::{self, Frame, Message};
 use linetender_wire::handshake::Era;
 use linetender_wire::{About, Item, Steady, queue, test_hooks};
 use tokio::sync::broadcast::error::RecvError;
-use tokio::time::Instant;
 
 use super::asked::{Asked, Replied};
 use super::questions::Asker;
@@ -162,7 +160,8 @@ impl Session {
         }
         // One that did not ask for progress must not get any: some agents hang up on it.
         let progress = Params::asks_for_progress(params).then(|| progress_to(&self.to_agent));
-        let mut asked = Asked {
+        let asked = Asked {
+            arrived: line.now(),
             line,
             era: open.era,
             id: id.into(),
@@ -174,7 +173,6 @@ impl Session {
             caller: open.caller,
             rounds: Some(self.rounds.0.clone()),
             alone: false,
-            waited: Duration::ZERO,
         };
         // The calls before it have ended by then, or its own time is over.
         let policy = asked.line.policy().call;
@@ -191,10 +189,7 @@ impl Session {
         let task = self.tasks.spawn(Steady::new(Box::pin(async move {
             let mut turn = None;
             if let Some(waiting) = waiting {
-                let began = Instant::now();
                 turn = waiting.turn(longest).await;
-                // A turn that came at once is no wait.
-                asked.waited = began.elapsed().saturating_sub(Duration::from_millis(50));
                 if turn.is_none() {
                     let _ = to_agent.send(asked.late()).await;
                     return;
