@@ -91,21 +91,17 @@ impl Sessions {
         }
     }
 
-    /// Ends what nobody uses, and what lost its server.
-    fn sweep(&self, front: &Front) {
-        let unused: Vec<_> = {
-            let table = self.table();
-            for session in table.open.values() {
-                session.forget_read(RESUMED);
-                session.give_up_unread(RESUMED);
+    /// Ends what nobody uses, and what lost its server. Agents decide how much there is to look at: the table is not held
+    /// meanwhile, and others have their turn after each session.
+    async fn sweep(&self, front: &Front) {
+        let open: Vec<_> = self.table().open.values().cloned().collect();
+        for session in open {
+            session.forget_read(RESUMED);
+            session.give_up_unread(RESUMED);
+            if session.is_idle(self.idle) || (session.is_quiet() && !session.is_current(front)) {
+                self.end(&session.id);
             }
-            let over = |session: &&Arc<Session>| {
-                session.is_idle(self.idle) || (session.is_quiet() && !session.is_current(front))
-            };
-            table.open.values().filter(over).map(|session| session.id.clone()).collect()
-        };
-        for id in &unused {
-            self.end(id);
+            tokio::task::yield_now().await;
         }
     }
 }
@@ -115,7 +111,7 @@ pub(super) async fn sweep(front: Arc<Front>) {
     let often = (front.sessions.idle / 4).clamp(Duration::from_millis(10), SWEEP);
     loop {
         tokio::time::sleep(often).await;
-        front.sessions.sweep(&front);
+        front.sessions.sweep(&front).await;
     }
 }
 

@@ -113,31 +113,28 @@ impl Body {
     /// If it looks like JSON, and is longer than `limit` or breaks off.
     pub async fn all_if_json(&mut self, most: usize, limit: usize) -> Result<Bytes, Broken> {
         let mut all = BytesMut::new();
+        // How much of it is blank, or a mark: that says nothing, and is looked at once.
+        let mut blank = 0;
         loop {
-            let begins =
-                all.strip_prefix(BYTE_ORDER_MARK).unwrap_or(&all).trim_ascii_start().first().copied();
-            let enough = match begins {
-                // Blanks say nothing yet.
-                None => all.len() > limit,
-                Some(b'{' | b'[') if all.len() > limit => {
-                    return Err(
-                        self.broken(Phase::TooLarge { limit }, format_args!("longer than {limit} bytes"))
-                    );
-                }
-                Some(b'{' | b'[') => false,
-                Some(_) => all.len() >= most,
-            };
-            let is_json = matches!(begins, Some(b'{' | b'['));
-            let next = if enough { Ok(None) } else { self.chunk().await };
+            if blank == 0 && all.starts_with(BYTE_ORDER_MARK) {
+                blank = BYTE_ORDER_MARK.len();
+            }
+            blank += all[blank..].iter().take_while(|byte| byte.is_ascii_whitespace()).count();
+            let is_json = matches!(all.get(blank), Some(b'{' | b'['));
+            if is_json && all.len() > limit {
+                return Err(self.broken(Phase::TooLarge { limit }, format_args!("longer than {limit} bytes")));
+            }
+            let is_enough = !is_json && all.len() - blank >= most;
+            let next = if is_enough || blank > limit { Ok(None) } else { self.chunk().await };
             match next {
                 Ok(Some(chunk)) => all.extend_from_slice(&chunk),
                 Err(broken) if is_json => return Err(broken),
                 // What is shown, not understood, may have broken off.
+                Ok(None) | Err(_) if is_json => return Ok(all.freeze()),
                 Ok(None) | Err(_) => {
-                    if !is_json {
-                        all.truncate(most);
-                    }
-                    return Ok(all.freeze());
+                    let mut shown = all.split_off(blank);
+                    shown.truncate(most);
+                    return Ok(shown.freeze());
                 }
             }
         }

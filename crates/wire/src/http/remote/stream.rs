@@ -34,8 +34,8 @@ const OPENED: Duration = Duration::from_millis(500);
 /// poll like that for as long as the call may take.
 const RESUMES: u32 = 3;
 
-/// The least wait before that.
-const LEAST: Span = Span::from_millis(20);
+/// The least wait before that: a server decides how often it lets us poll.
+const LEAST: Span = Span::from_millis(100);
 
 /// How a stream of events ended.
 enum Ended {
