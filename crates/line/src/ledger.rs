@@ -231,13 +231,13 @@ impl Ledger {
         self.book().sealed
     }
 
-    /// Takes out a call that nobody waits for any more, and that the server never got.
+    /// Takes out a call that nobody waits for any more, and that was never on its way to the server.
     pub(crate) fn withdrawn(&self, id: u64) {
         drop(self.remove(id));
     }
 
-    /// Takes out a call that the server has and that was given up. If the server may not be busy with an older one, the
-    /// tender has to look at it.
+    /// Takes out a call that was given up: the server has it, or does not read. If the server may not be busy with an older
+    /// one, the tender has to look at it.
     pub(crate) fn given_up(&self, id: u64, how: GiveUp) {
         let mut book = self.book();
         book.remove(id);

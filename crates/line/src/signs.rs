@@ -59,7 +59,7 @@ pub enum Health {
     NoCallAnswered {
         /// How long ago it last answered a call; or how old it is, if it never did.
         since: Duration,
-        /// Whether it answers pings.
+        /// Whether it has answered a ping since the first of them.
         pings: bool,
     },
 }
@@ -180,9 +180,7 @@ impl Health {
         match self {
             Self::Silent { since } => ("silent", since),
             Self::NoCallAnswered { since, pings: true } => ("answers pings; no call answered", since),
-            Self::NoCallAnswered { since, pings: false } => {
-                ("sends messages; no call and no ping answered", since)
-            }
+            Self::NoCallAnswered { since, pings: false } => ("sends messages; no call answered", since),
         }
     }
 }

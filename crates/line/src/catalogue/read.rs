@@ -89,7 +89,7 @@ impl Reading {
                     let (part, of) = (read.clone(), Arc::clone(&before));
                     let long = is_long(&part);
                     let part = move || compared(generation, part, without, &of, (headers, strict));
-                    if let Some(part) = done(long, part).await {
+                    if let Some(part) = worked(long, part).await {
                         before = Arc::new(part.catalogue.clone());
                         tell(part).await;
                     }
@@ -116,7 +116,7 @@ impl Reading {
         }
         let long = is_long(&read);
         let whole = move || compared(generation, read, (unread, kept), &before, (headers, strict));
-        done(long, whole).await
+        worked(long, whole).await
     }
 }
 
@@ -124,8 +124,8 @@ fn is_long(read: &BTreeMap<Kind, List>) -> bool {
     read.values().map(|list| list.bytes).sum::<usize>() > LONG
 }
 
-/// Does this here, or where it holds up nobody.
-async fn done<T: Send + 'static>(long: bool, work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
+/// Does this here, or aside if it is long.
+async fn worked<T: Send + 'static>(long: bool, work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
     if long { aside(work).await } else { Some(work()) }
 }
 
@@ -206,7 +206,7 @@ async fn read_list(link: &Arc<Link>, kind: Kind, meta: Option<&str>) -> Option<L
         let params = serde_json::Value::Object(params).to_string();
         let Ok(Reply::Answer(frame)) = link.ask(kind.method(), Some(&params))?.await else { return None };
         let long = frame.text().len() > LONG;
-        (list, cursor) = done(long, move || list.and(&frame, kind)).await??;
+        (list, cursor) = worked(long, move || list.and(&frame, kind)).await??;
         if cursor.is_none() || list.cut {
             return Some(list);
         }

@@ -342,7 +342,6 @@ impl<P: Platform> Keeper<P> {
         }
     }
 
-    /// The tree is gone, and somebody wanted it gone: what is unread is measured, and all is told.
     /// What the server did not read is known as soon as nobody can read it any more. That may be long before its whole tree is
     /// gone, and calls wait for it.
     async fn measure(&self, tree: &Tree<P::Stdin>) {
@@ -356,6 +355,7 @@ impl<P: Platform> Keeper<P> {
         }
     }
 
+    /// The tree is gone, and somebody wanted it gone: all is told.
     async fn finish(mut self, tree: Tree<P::Stdin>) {
         self.measure(&tree).await;
         self.platform.reaper_gone().await;

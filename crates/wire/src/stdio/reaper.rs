@@ -35,11 +35,11 @@ pub const SUBCOMMAND: &str = "__linetender-reap";
 const NAME: &CStr = c"lt-reaper";
 
 /// How long it tries to kill a tree that will not die when its parent is gone, in milliseconds. While there is a parent, it
-/// How many processes that stay behind are named.
-const LEFT_NAMED: usize = 8;
-
 /// never stops trying.
 const GIVE_UP: u32 = 10_000;
+
+/// How many processes that stay behind are named.
+const LEFT_NAMED: usize = 8;
 
 /// How often it tells its parent that it is still killing, in milliseconds: a reaper that says nothing is taken for stopped.
 const TELL_BUSY: u32 = 1000;

@@ -55,7 +55,9 @@ async fn carry_out(shared: Arc<Shared>, frame: Frame, id: Option<u64>, ticket: O
     test_hooks::point("exchange");
     let spoken = speaks(&shared, &frame);
     let asked = asked(&frame, id);
-    let broken = match post(&shared, &frame, &spoken, asked, ticket).await {
+    let replied = post(&shared, &frame, &spoken, asked, ticket).await;
+    test_hooks::point("exchange reply");
+    let broken = match replied {
         Ok(replied) => return judged(&shared, &frame, &spoken, asked, replied).await,
         Err(broken) => broken,
     };

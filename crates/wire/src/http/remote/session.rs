@@ -73,8 +73,8 @@ impl Pings {
         }
     }
 
-    /// Pings are refused, and this is answered.
-    fn instead(&self, method: &'static str) {
+    /// This is answered on a session that has just begun, and nothing before it in [`CHECKS`] is.
+    fn learned(&self, method: &'static str) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Check::By(method);
     }
 }
@@ -163,7 +163,7 @@ pub(super) async fn learn(shared: &Shared) {
     }
     for method in CHECKS {
         match bounded(ask(shared, &spoken, method)).await {
-            Session::Lives => return shared.pings.instead(method),
+            Session::Lives => return shared.pings.learned(method),
             Session::Silent => return,
             // If all are refused, the session may be gone by now: nothing is known.
             Session::Refused { .. } | Session::Gone => {}

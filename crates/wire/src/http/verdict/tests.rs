@@ -26,7 +26,6 @@ enum On {
 use On::{Legacy, Modern, Session};
 
 const JSON: &str = "content-type: application/json";
-const EVENTS: &str = "content-type: text/event-stream";
 const SSE: &str = "content-type: text/event-stream";
 const HTML: &str = "content-type: text/html; charset=utf-8";
 const CHALLENGE: &str = r#"www-authenticate: Bearer resource_metadata="https://h/x""#;
@@ -141,8 +140,8 @@ fn answers_are_answers() {
             "ping",
         ),
         ("a mark before it, 429", Session, ASK, 429, &[JSON], MARKED, "answer {}", "fine"),
-        ("events before it, 429", Session, ASK, 429, &[EVENTS], NOTIFIED, "answer {}", "fine"),
-        ("events before it, 405", Session, ASK, 405, &[EVENTS], NOTIFIED, "answer {}", "fine"),
+        ("events before it, 429", Session, ASK, 429, &[SSE], NOTIFIED, "answer {}", "fine"),
+        ("events before it, 405", Session, ASK, 405, &[SSE], NOTIFIED, "answer {}", "fine"),
         ("d4: error without id", Legacy, ASK, 200, &[JSON], IDLESS, idless, "fine"),
         (
             "j2, H12: 500 with our id",
