@@ -392,6 +392,23 @@ async fn a_server_that_was_gone_before_it_was_killed_still_tells_how_it_went() {
     server.gone().await;
 }
 
+/// On a machine where many servers die together each reaper is late, and a verdict cannot wait for all of them.
+#[tokio::test]
+async fn what_a_dead_server_did_not_read_is_known_without_its_reaper() {
+    let mut server = shell("echo here; exec sleep 600");
+    server.says().await;
+    let pid = server.pid().await;
+    let reaper = parent(pid);
+    kill("-STOP", reaper);
+    server.send("\"unread\"");
+    kill("-9", pid);
+    server.child.kill();
+    let known = async { while server.end().await != Event::NoReader {} };
+    tokio::time::timeout(PATIENCE, known).await.expect("before the reaper says a word");
+    kill("-CONT", reaper);
+    server.gone().await;
+}
+
 #[tokio::test]
 async fn without_a_reaper_the_group_is_what_is_watched() {
     let mut here = launch(&["/bin/sh", "-c", "sleep 600 & echo $!; exec sleep 601"]);

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderMap, Method};
-use linetender_wire::http::{Begun, Endpoint, Pool, Request, Settings, Surroundings};
+use linetender_core::{ClosePolicy, Limits};
+use linetender_wire::http::{Approach, Begun, Endpoint, Pings, Pool, Request, Settings, Surroundings};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
@@ -31,6 +32,21 @@ pub(crate) fn pool(at: SocketAddr) -> Pool {
 pub(crate) fn pool_with(at: SocketAddr, settings: Settings) -> Pool {
     let endpoint = Endpoint::new(&format!("http://{at}/mcp")).unwrap();
     Pool::new(endpoint, Surroundings::bare(), settings)
+}
+
+/// How a generation reaches a server there; `refusal_within` as in a policy.
+pub(crate) fn approach(at: SocketAddr, refusal_within: Option<Duration>) -> Approach {
+    Approach {
+        endpoint: Endpoint::new(&format!("http://{at}/mcp")).unwrap(),
+        headers: HeaderMap::new(),
+        around: Surroundings::bare(),
+        settings: Settings::default(),
+        sizes: Limits::default(),
+        close: ClosePolicy::default(),
+        refusal_within,
+        seed: 0,
+        pings: Pings::default(),
+    }
 }
 
 pub(crate) async fn listen() -> (TcpListener, SocketAddr) {

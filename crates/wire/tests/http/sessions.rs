@@ -5,14 +5,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use linetender_core::{ClosePolicy, Evidence, Limits, Proof};
-use linetender_wire::http::{Approach, Endpoint, Pings, Remote, Settings, Surroundings};
+use linetender_core::{Evidence, Proof};
+use linetender_wire::http::Remote;
 use linetender_wire::seam::{Event, Exchange, Listener, Loss, Outgoing, Refused};
 use linetender_wire::{Item, Seen, frame};
 use tokio::sync::{mpsc, watch};
 use tokio::time::timeout;
 
-use crate::peer::{SOON, answer, ok, read_request, server};
+use crate::peer::{SOON, answer, approach, ok, read_request, server};
 
 /// What the listener hears of.
 enum News {
@@ -137,35 +137,13 @@ async fn begun(
         }
     })
     .await;
-    let approach = Approach {
-        endpoint: Endpoint::new(&format!("http://{at}/mcp")).unwrap(),
-        headers: http::HeaderMap::new(),
-        around: Surroundings::bare(),
-        settings: Settings::default(),
-        sizes: Limits::default(),
-        close: ClosePolicy::default(),
-        refusal_within,
-        seed: 0,
-        pings: Pings::default(),
-    };
-    let ((tell, news), (events, told)) = (mpsc::unbounded_channel(), mpsc::channel(100));
-    Line { remote: Remote::launch(approach, Arc::new(Ears(tell)), events), news, told }
+    line_to(at, refusal_within)
 }
 
 /// A line to a server made by hand.
-fn line_to(at: SocketAddr) -> Line {
-    let approach = Approach {
-        endpoint: Endpoint::new(&format!("http://{at}/mcp")).unwrap(),
-        headers: http::HeaderMap::new(),
-        around: Surroundings::bare(),
-        settings: Settings::default(),
-        sizes: Limits::default(),
-        close: ClosePolicy::default(),
-        refusal_within: None,
-        seed: 0,
-        pings: Pings::default(),
-    };
+fn line_to(at: SocketAddr, refusal_within: Option<Duration>) -> Line {
     let ((tell, news), (events, told)) = (mpsc::unbounded_channel(), mpsc::channel(100));
+    let approach = approach(at, refusal_within);
     Line { remote: Remote::launch(approach, Arc::new(Ears(tell)), events), news, told }
 }
 
@@ -351,7 +329,7 @@ async fn a_stream_that_is_polled_is_taken_up_for_as_long_as_it_brings_something(
         }
     })
     .await;
-    let mut line = line_to(at);
+    let mut line = line_to(at, None);
     assert!(matches!(line.call().await, News::Answer), "it came after seven polls");
 }
 
@@ -371,7 +349,7 @@ async fn a_reply_to_another_request_is_nobodys_answer_and_ends_its_connection() 
         }
     })
     .await;
-    let mut line = line_to(at);
+    let mut line = line_to(at, None);
     line.say(request(1, "server/discover", Some("{}")));
     assert!(matches!(line.news().await, News::Answer));
     line.say(request(2, "tools/call", Some(r#"{"name":"t"}"#)));

@@ -4,15 +4,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use linetender_core::{ClosePolicy, Extent, Limits};
+use linetender_core::Extent;
 use linetender_wire::Item;
 use linetender_wire::frame::{self, Message};
-use linetender_wire::http::{Approach, Endpoint, Remote, Settings, Surroundings};
+use linetender_wire::http::Remote;
 use linetender_wire::seam::{Event, Listener, Loss, Outgoing, Ticket};
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 
-use crate::peer::{SOON, answer, ok, read_request, server};
+use crate::peer::{SOON, answer, approach, ok, read_request, server};
 
 struct Ears(mpsc::UnboundedSender<Item>);
 
@@ -34,17 +34,7 @@ const STRAY: &str = r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"messag
 const STREAM: &str = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n";
 
 fn launch(at: std::net::SocketAddr) -> (Remote, mpsc::UnboundedReceiver<Item>, mpsc::Receiver<Event>) {
-    let approach = Approach {
-        endpoint: Endpoint::new(&format!("http://{at}/mcp")).unwrap(),
-        headers: http::HeaderMap::new(),
-        around: Surroundings::bare(),
-        settings: Settings::default(),
-        sizes: Limits::default(),
-        close: ClosePolicy::default(),
-        refusal_within: None,
-        seed: 0,
-        pings: linetender_wire::http::Pings::default(),
-    };
+    let approach = approach(at, None);
     let ((tell, heard), (events, told)) = (mpsc::unbounded_channel(), mpsc::channel(1000));
     (Remote::launch(approach, Arc::new(Ears(tell)), events), heard, told)
 }
