@@ -3,6 +3,8 @@
 //! On a shared line nothing links a server's question to a call, so none is passed on: a wrong guess would show one agent's
 //! question to another. What each agent asked to hear of, it hears, and nobody else.
 
+mod agent;
+
 use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, MutexGuard};
 
@@ -11,14 +13,17 @@ use linetender_wire::frame::{self, Frame, Message};
 use linetender_wire::handshake::{Era, SUBSCRIPTION_IN_META};
 use linetender_wire::renewed;
 
-use crate::call::without_modern_meta;
-use crate::ledger::{Agent, FromServer};
+use crate::basics::params::without_modern_meta;
+pub(crate) use agent::{Agent, FromServer};
 
 /// The levels of log messages, from the most to the least verbose.
 const LEVELS: [&str; 8] = ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"];
 
 /// The notification that a resource changed.
 pub(crate) const UPDATED: &str = "notifications/resources/updated";
+
+/// What a server is told that asks more than an agent can answer.
+pub(crate) const TOO_MANY_QUESTIONS: &str = r#"{"code":7002,"message":"linetender: the agent has too many questions to answer","data":{"source":"linetender"}}"#;
 
 /// Everybody who listens on a line.
 #[derive(Debug, Default)]
@@ -108,7 +113,7 @@ impl Audience {
         match &self.seats().alone {
             // A modern agent knows no questions from servers.
             Some(agent) if agent.era == Era::Legacy => {
-                agent.said.try_send(said).map_err(|_| crate::session::TOO_MANY_QUESTIONS)
+                agent.said.try_send(said).map_err(|_| TOO_MANY_QUESTIONS)
             }
             _ => Err(r#"{"code":-32601,"message":"linetender: no agent behind this line can be asked"}"#),
         }
@@ -202,8 +207,7 @@ impl Seat {
 
 #[cfg(test)]
 mod tests {
-    use super::Audience;
-    use crate::ledger::Agent;
+    use super::{Agent, Audience, FromServer};
     use linetender_core::Generation;
     use linetender_wire::handshake::Era;
     use linetender_wire::{frame, queue};
@@ -213,7 +217,7 @@ mod tests {
         frame::parse(&text.to_owned().into(), frame::Limits { length: 1000, depth: 8 }).unwrap()
     }
 
-    fn agent(era: Era) -> (Agent, queue::Receiver<bytes::Bytes>, mpsc::Receiver<crate::ledger::FromServer>) {
+    fn agent(era: Era) -> (Agent, queue::Receiver<bytes::Bytes>, mpsc::Receiver<FromServer>) {
         let (direct, heard) = queue::queue(8, 10_000);
         let (said, asked) = mpsc::channel(8);
         (Agent { era, said, direct }, heard, asked)

@@ -17,8 +17,8 @@ use std::time::Duration;
 
 use tokio::sync::oneshot;
 
+pub(crate) use crate::basics::wall::{rfc3339, wall_clock};
 pub use entry::{Entry, LONGEST_LINE, Reason, VERSION, What};
-pub(crate) use entry::{rfc3339, wall_clock};
 use file::Pages;
 pub use file::Rotation;
 pub use read::{Last, last};

@@ -1,5 +1,6 @@
 //! The handle that programs hold.
 
+mod rig;
 mod weak;
 
 use std::fmt;
@@ -12,21 +13,22 @@ use linetender_wire::frame;
 use linetender_wire::handshake::{Era, Greeting, Hello};
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
 
-use crate::audience::Audience;
-use crate::call::{Answer, Call, Deadline, Options, Shared};
-use crate::catalogue::{Catalogue, Change, Kind};
-use crate::clock::{Clock, duration};
-use crate::dial::Link;
-use crate::dial_gate::DialGate;
-use crate::error::{CallError, CallErrorKind};
-use crate::ledger::Agent;
+use crate::audience::{Agent, Audience};
+use crate::basics::clock::{Clock, duration};
+use crate::basics::error::{CallError, CallErrorKind};
+use crate::basics::kind::Kind;
+use crate::call::turns::Turns;
+use crate::call::{Answer, Call, Options, Shared};
+use crate::catalogue::Catalogue;
+use crate::generation::DialGate;
+use crate::generation::Link;
+use crate::generation::Wishes;
 use crate::memory::Remembered;
-use crate::rig::Rig;
-use crate::server::{Server, ToolErrors};
-use crate::status::{Published, Status, Waits};
-use crate::tender::{Inbox, Tender};
-use crate::turns::Turns;
-use crate::wishes::Wishes;
+use crate::server::{self, Deadline, Server, ToolErrors};
+use crate::status::{Status, Waits};
+pub use crate::tender::LineEvent as Event;
+use crate::tender::{Inbox, Published, Tender};
+pub use rig::{Rig, RigChange};
 pub(crate) use weak::WeakLine;
 
 /// How many events a slow listener may lag behind.
@@ -49,16 +51,6 @@ pub(crate) enum Seeds {
     Any,
     /// A world that can be played again. All its lines have the same.
     From(u64),
-}
-
-/// Something that happened to a line.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub enum Event {
-    /// It stands somewhere else now.
-    State(Status),
-    /// One of its lists really changed.
-    Changed(Kind, Arc<Change>),
 }
 
 impl Line {
@@ -211,7 +203,7 @@ impl Line {
 
     /// Whether something raw can be a part of a message: whoever reads it could not say whose it was.
     fn check(&self, raw: &str) -> Result<(), CallError> {
-        let limits = crate::session::limits(self.shared.server.policy.settings());
+        let limits = server::limits(self.shared.server.policy.settings());
         frame::check(raw, limits).map_err(|bad| {
             let cause = format!("what was asked cannot be sent: {bad}");
             self.probe_call().error_before(CallErrorKind::Unreadable, cause)
@@ -499,7 +491,7 @@ impl Line {
 
     /// Lines of noise and answers to nothing that the present generation sent, and the first of them.
     pub fn odd(&self) -> (u64, Vec<String>) {
-        self.link(None).map(|link| link.ledger.odd()).unwrap_or_default()
+        self.link(None).map(|link| link.ear.odd()).unwrap_or_default()
     }
 
     /// The process of the present generation.

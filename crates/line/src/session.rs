@@ -30,19 +30,18 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{broadcast, mpsc};
 use tokio::task::{AbortHandle, JoinSet};
 
-use crate::clock::duration;
-use crate::ledger::{Agent as Listener, FromServer};
+use crate::audience::{Agent as Listener, FromServer};
+use crate::basics::clock::duration;
+use crate::call::turns::Caller;
+use crate::line::Rig;
 use crate::line::{Event, Line};
 use crate::memory::Page;
-use crate::rig::Rig;
-use crate::server::Server;
-use crate::turns::Caller;
+use crate::server::{Server, limits};
 pub use asked::{Replied, ask};
 use backlog::Backlog;
 use ends::{Handed, Reader, Says};
 use hear::Said;
 use questions::Questions;
-pub(crate) use replies::TOO_MANY_QUESTIONS;
 use rounds::Round;
 use subscriptions::Subscriptions;
 pub use subscriptions::listened;
@@ -152,10 +151,6 @@ fn start(on: On, limits: frame::Limits) -> Agent {
     let session = Session::new(on, to_agent);
     tokio::spawn(async move { session.run(Handed::new(said, limits), std::future::pending()).await });
     Agent { to, from }
-}
-
-pub(crate) fn limits(policy: &linetender_core::Settings) -> frame::Limits {
-    frame::Limits { length: policy.limits.message as usize, depth: policy.limits.depth.into() }
 }
 
 /// What an agent is put on.

@@ -1,7 +1,9 @@
 //! The one task that owns a line: it hears what happens, asks the core, and does what the core says, in that order.
 
 mod exit;
+mod inbox;
 mod lists;
+mod published;
 mod recover;
 
 use std::collections::VecDeque;
@@ -9,40 +11,28 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use linetender_core::{
-    Admission, Asked, Class, Command, Conclusion, Detail as CauseDetail, Effect, Errand, Event, Evidence,
-    Gate, Generation, Leaf, Machine, Settle, State, Walk,
+    Class, Command, Conclusion, Detail as CauseDetail, Effect, Event, Evidence, Gate, Generation, Leaf,
+    Machine, Settle, State, Walk,
 };
 use linetender_wire::handshake::{Era, Greeting};
 use linetender_wire::seam;
 use linetender_wire::{Detail, Pipe, Seen};
-use tokio::sync::{Notify, broadcast, mpsc, oneshot, watch};
+use tokio::sync::{Notify, broadcast, mpsc, watch};
 use tokio::task::JoinSet;
 
 use crate::audience::Audience;
+use crate::basics::clock::Clock;
+use crate::basics::late::{LATE, UNREAD};
+use crate::book::Ledger;
 use crate::catalogue::{Catalogue, Reading};
-use crate::clock::Clock;
-use crate::dial::{Dial, DialNews, Link, Probed};
-use crate::dial_gate::{Counted, DialGate};
-use crate::late::{LATE, UNREAD};
-use crate::ledger::Ledger;
-use crate::line;
-use crate::reach::Reach;
+use crate::generation::{Counted, Dial, DialGate, DialNews, Ear, Link, Probed, Reach, Wishes};
 use crate::server::Server;
-use crate::status::{Published, Status, Waits, Why};
-use crate::wishes::Wishes;
+use crate::status::{Status, Waits, Why};
+pub(crate) use inbox::Inbox;
 use lists::Lists;
+pub use published::LineEvent;
+pub(crate) use published::Published;
 use recover::Panics;
-
-/// What anybody may ask of the tender.
-pub(crate) enum Inbox {
-    Command(Command, Option<oneshot::Sender<Asked>>),
-    Knock(Errand, oneshot::Sender<Admission>),
-    Overdue(Generation),
-    /// The lists of this generation are not what the server goes by any more.
-    Relist(Generation),
-    /// Somebody shares the line and wants something of a legacy server.
-    Wish(&'static str, String),
-}
 
 /// What the tender's own tasks report.
 enum News {
@@ -73,6 +63,7 @@ enum Wake {
 struct Current {
     generation: Generation,
     ledger: Arc<Ledger>,
+    ear: Arc<Ear>,
     link: Option<Arc<Link>>,
     wire: mpsc::Receiver<seam::Event>,
     wire_open: bool,
@@ -102,7 +93,7 @@ pub(crate) struct Tender {
     pub(crate) states: watch::Sender<Status>,
     pub(crate) greetings: watch::Sender<Option<Arc<Greeting>>>,
     pub(crate) catalogue: watch::Sender<Arc<Catalogue>>,
-    pub(crate) events: broadcast::Sender<line::Event>,
+    pub(crate) events: broadcast::Sender<LineEvent>,
     /// Who hears what the server says by itself.
     pub(crate) audience: Arc<Audience>,
     pub(crate) wishes: Arc<Wishes>,
@@ -208,7 +199,7 @@ impl Running {
             Wake::TaskPanicked => self.task_panicked(),
             Wake::Nudge => {
                 if let Some(current) = &self.current
-                    && current.ledger.lists_changed.swap(false, Ordering::Acquire)
+                    && current.ear.lists_changed()
                 {
                     self.read_lists(current.generation);
                 }
@@ -444,7 +435,7 @@ impl Running {
     fn notice(&mut self, gate: Gate) {
         let state = self.machine.state();
         if let (State::Ending(_), Some(current)) = (state, &self.current) {
-            self.printed = current.ledger.odd().1.into_iter().next();
+            self.printed = current.ear.odd().1.into_iter().next();
         }
         let (generation, budget) = (self.machine.generation(), *self.machine.budget());
         let signs = self.current.as_ref().map(|current| Arc::clone(&current.ledger.signs));
@@ -469,20 +460,20 @@ impl Running {
         let link = self.current.as_ref().and_then(|current| current.link.clone());
         self.tender.publish.send_replace(Published { gate, link, status: status.clone() });
         self.tender.states.send_replace(status.clone());
-        let _ = self.tender.events.send(line::Event::State(status));
+        let _ = self.tender.events.send(LineEvent::State(status));
     }
 
     fn dial(&mut self, generation: Generation) {
         let (tell_wire, wire) = mpsc::channel(16);
-        let (audience, nudge) = (Arc::clone(&self.tender.audience), Arc::clone(&self.nudge));
-        let ledger = Ledger::new(generation, self.tender.clock, audience, nudge);
-        let server = &self.tender.server;
-        let ledger = Arc::new(ledger.with_stderr(server.stderr, &server.name));
+        let ledger = Arc::new(Ledger::new(generation, self.tender.clock, Arc::clone(&self.nudge)));
+        let (server, audience) = (&self.tender.server, Arc::clone(&self.tender.audience));
+        let ear = Ear::new(Arc::clone(&ledger), audience).with_stderr(server.stderr, &server.name);
+        let ear = Arc::new(ear);
         let probing = Arc::new(AtomicBool::new(false));
         let dial = Dial {
             generation,
             server: Arc::clone(&self.tender.server),
-            ledger: Arc::clone(&ledger),
+            ear: Arc::clone(&ear),
             gate: self.tender.dial_gate.clone(),
             predecessor: self.tender.predecessor.clone(),
             remembered: self.remembered,
@@ -503,6 +494,7 @@ impl Running {
         self.current = Some(Current {
             generation,
             ledger,
+            ear,
             link: None,
             wire,
             wire_open: true,
@@ -522,7 +514,7 @@ impl Running {
         let Some(link) = current.link.clone() else { return };
         // The machine has a timer of its own for it. An answer that comes later than this is heard, but not waited for:
         // a busy server is probed again and again.
-        let limit = 2 * crate::clock::duration(self.machine.policy().probe.timeout);
+        let limit = 2 * crate::basics::clock::duration(self.machine.policy().probe.timeout);
         current.tasks.spawn(async move {
             if let Ok(probed) = tokio::time::timeout(limit, link.probe(&hello)).await {
                 let _ = news.send(News::Probed(generation, probed)).await;

@@ -1,9 +1,8 @@
 //! One line of the journal.
 
-use std::time::SystemTime;
-
 use serde::{Deserialize, Serialize};
 
+use crate::basics::wall::{rfc3339, wall_clock};
 use crate::status::Why;
 
 /// The shape of an entry. A reader passes over what is newer than itself.
@@ -159,16 +158,6 @@ fn shorten(text: &mut String) {
         text.truncate(cut);
         text.push('…');
     }
-}
-
-/// A moment as people and programs write it.
-pub(crate) fn rfc3339(at: SystemTime) -> String {
-    humantime::format_rfc3339_millis(at).to_string()
-}
-
-#[expect(clippy::disallowed_methods, reason = "the journal is the one room that reads the wall's clock")]
-pub(crate) fn wall_clock() -> SystemTime {
-    SystemTime::now()
 }
 
 #[cfg(test)]

@@ -10,7 +10,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::draft_of;
-use crate::catalogue::{Catalogue, Kind};
+use crate::basics::kind::Kind;
+use crate::catalogue::Catalogue;
 use crate::private;
 
 /// The largest page: what offers more is asked anew each time.

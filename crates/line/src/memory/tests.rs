@@ -6,7 +6,8 @@ use linetender_wire::handshake::{Era, Greeting};
 use serde_json::value::RawValue;
 
 use super::{Memory, Remembered};
-use crate::catalogue::{Catalogue, Kind};
+use crate::basics::kind::Kind;
+use crate::catalogue::Catalogue;
 use crate::server::Server;
 
 /// A folder of the test's own, gone with it.

@@ -5,7 +5,8 @@ use linetender_wire::handshake::{Era, LEGACY, MODERN};
 use serde_json::{Value, json};
 
 use super::text::{LARGE, Text};
-use crate::call::{Answer, put_first};
+use crate::basics::params::put_first;
+use crate::call::Answer;
 
 /// Legacy revisions, newest first.
 const VERSIONS: [&str; 4] = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];
@@ -73,7 +74,7 @@ pub(super) fn with_members(params: Option<&str>, members: &str) -> String {
 
 /// Params by which a modern server knows from which level on log messages are wanted.
 pub(super) fn with_log_level(params: Option<&str>, level: &str) -> String {
-    crate::call::with_meta_member(params, &format!(r#""{META}logLevel":{}"#, frame::respell(level)))
+    crate::basics::params::with_meta_member(params, &format!(r#""{META}logLevel":{}"#, frame::respell(level)))
 }
 
 /// The params of a `logging/setLevel`.
@@ -124,7 +125,7 @@ pub(super) fn discovered(initialized: &str, name: &str) -> String {
 /// A legacy server's word about itself with a version that this agent understands: on a shared line another was agreed on.
 pub(super) fn same_era(initialized: &str, asked: Option<&str>) -> String {
     let spelt = frame::respell(&version(asked)).into_owned();
-    crate::call::respell_member(initialized, "protocolVersion", &spelt)
+    crate::basics::params::respell_member(initialized, "protocolVersion", &spelt)
         .unwrap_or_else(|| initialized.to_owned())
 }
 

@@ -12,13 +12,15 @@ use tokio::sync::broadcast::error::RecvError;
 use super::asked::{Asked, Replied};
 use super::questions::Asker;
 use super::rounds::Round;
-use super::{Open, SPARE_TASKS, Session, TOO_MANY_QUESTIONS};
+use super::{Open, SPARE_TASKS, Session};
 use crate::audience::UPDATED;
-use crate::call::{Deadline, OnProgress, Params};
-use crate::catalogue::Kind;
-use crate::clock::duration;
-use crate::ledger::FromServer;
+use crate::audience::{FromServer, TOO_MANY_QUESTIONS};
+use crate::basics::clock::duration;
+use crate::basics::kind::Kind;
+use crate::basics::params::Params;
+use crate::basics::progress::OnProgress;
 use crate::line::Event;
+use crate::server::Deadline;
 use crate::status::Status;
 
 /// Something to hear.

@@ -6,7 +6,7 @@ use linetender_wire::frame::{self, Message};
 use tokio::task::Id;
 
 use super::{Session, replies};
-use crate::error::CallError;
+use crate::basics::error::CallError;
 
 /// What the agent is told.
 const CAUSE: &str = "linetender: internal error (the task of this request panicked)";

@@ -8,9 +8,9 @@ use linetender_wire::handshake::{Era, SUBSCRIPTION_IN_META};
 use serde::{Deserialize, Serialize};
 
 use super::{Open, bridge};
-use crate::call::{with_meta_member, without_modern_meta};
-use crate::catalogue::Kind;
-use crate::wishes::RESOURCES;
+use crate::basics::kind::Kind;
+use crate::basics::params::{with_meta_member, without_modern_meta};
+use crate::generation::RESOURCES;
 
 /// The most streams that an agent may have open.
 const LISTENS: usize = 64;

@@ -7,9 +7,9 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-use crate::dial_gate::DialGate;
+use crate::audience::Agent;
+use crate::generation::DialGate;
 use crate::holder::Holder;
-use crate::ledger::Agent;
 use crate::line::{Line, Seeds};
 use crate::memory::{Memory, Remembered};
 use crate::server::Server;

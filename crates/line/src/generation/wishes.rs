@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tokio::sync::Notify;
 
-use crate::dial::Link;
+use super::link::Link;
 
 /// Standing wishes: a log level, and resources to be told about.
 #[derive(Debug, Default)]

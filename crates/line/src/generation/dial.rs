@@ -1,15 +1,14 @@
 //! Making a generation: a turn at the dial gate, a process, a handshake.
 
 use std::ops::Range;
-use std::pin::{Pin, pin};
+use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
-use std::task::{Context, Poll};
 use std::time::Duration;
 
-use linetender_core::{Delivery, Generation, Record, RecordStep, Safety};
+use linetender_core::Generation;
 use linetender_wire::frame::{self, Frame, Message, Outcome};
-use linetender_wire::handshake::{Era, Eras, Greeting, Handshake, Hello, Next};
+use linetender_wire::handshake::{Era, Eras, Greeting, Handshake, Next};
 use linetender_wire::http::Remote;
 use linetender_wire::seam::{self, Listener};
 use linetender_wire::stdio::{Child, Launch, Program, Reaper};
@@ -17,12 +16,12 @@ use linetender_wire::{Redacted, Seen};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::Instant;
 
-use crate::catalogue::Kind;
-use crate::clock::duration;
-use crate::dial_gate::DialGate;
-use crate::entry::{Entry, Lost, Reply};
-use crate::ledger::Ledger;
-use crate::reach::Reach;
+use super::dial_gate::DialGate;
+use super::ear::Ear;
+use super::link::{Asking, Link};
+use super::reach::Reach;
+use crate::basics::clock::duration;
+use crate::book::{Lost, Reply};
 use crate::server::{Server, Target};
 use crate::status::{Status, Waits};
 
@@ -31,16 +30,6 @@ const TURN: Duration = Duration::from_millis(500);
 
 /// How long to wait before an address at which nobody listened is tried again: at first, and later.
 const LISTENS: Range<Duration> = Duration::from_millis(50)..Duration::from_millis(500);
-
-/// A generation that can be talked to.
-pub(crate) struct Link {
-    pub(crate) generation: Generation,
-    pub(crate) ledger: Arc<Ledger>,
-    pub(crate) reach: Reach,
-    pub(crate) greeting: OnceLock<Greeting>,
-    /// Whether it was sent a ping, and whether it answered one.
-    pings: [AtomicBool; 2],
-}
 
 /// What a dial tells its tender.
 pub(crate) enum DialNews {
@@ -66,7 +55,7 @@ enum Heard {
 pub(crate) struct Dial {
     pub(crate) generation: Generation,
     pub(crate) server: Arc<Server>,
-    pub(crate) ledger: Arc<Ledger>,
+    pub(crate) ear: Arc<Ear>,
     pub(crate) gate: DialGate,
     /// A line to a server of the same name, which has to be closed first.
     pub(crate) predecessor: Option<watch::Receiver<Status>>,
@@ -107,10 +96,10 @@ impl Dial {
             Ok(reach) => reach,
             Err(seen) => return tell(DialNews::Failed(seen)).await,
         };
-        self.ledger.open(reach.outbox().clone(), reach.has_exchanges());
-        let ledger = Arc::clone(&self.ledger);
+        let (ear, ledger) = (Arc::clone(&self.ear), Arc::clone(&self.ear.ledger));
+        ledger.open(reach.outbox().clone(), reach.has_exchanges());
         let (generation, greeting, pings) = (self.generation, OnceLock::new(), Default::default());
-        let link = Arc::new(Link { generation, ledger, reach, greeting, pings });
+        let link = Arc::new(Link { generation, ledger, ear, reach, greeting, pings });
         tell(DialNews::Linked(Arc::clone(&link))).await;
         match during_turn(turn, self.greet(&link, &tell)).await {
             Ok(greeting) => {
@@ -127,7 +116,7 @@ impl Dial {
     }
 
     fn reach(&self) -> Result<Reach, Seen> {
-        let listener = Arc::clone(&self.ledger) as Arc<dyn Listener>;
+        let listener = Arc::clone(&self.ear) as Arc<dyn Listener>;
         match &self.server.target {
             Target::Stdio { program, reaper } => {
                 let launch = self.launch(program, reaper.as_ref());
@@ -210,8 +199,7 @@ impl Dial {
                     }
                     _ => return Err(None),
                 },
-                Heard::Reply(Ok(Reply::Unusable(_))) if link.ledger.no_server.get().is_some() => {
-                    let words = link.ledger.no_server.get().copied().unwrap_or_default();
+                Heard::Reply(Ok(Reply::Unusable(_))) if let Some(words) = link.ear.no_server() => {
                     return Err(Some(Seen::NotAServer { words: Redacted::head(words, 200) }));
                 }
                 // An answer of no use, an error without an id among them, is not a modern server's.
@@ -268,120 +256,6 @@ impl Dial {
             waited += duration(policy.probe_wait);
             if link.ledger.signs.heard_at() > begun || waited * 2 >= duration(policy.start) {
                 return;
-            }
-        }
-    }
-}
-
-impl Link {
-    /// A question of our own. `None` if the generation is over.
-    pub(crate) fn ask(self: &Arc<Self>, method: &str, params: Option<&str>) -> Option<Asking> {
-        let record = Record::new(Safety::Protocol);
-        let seat = self.ledger.register(None, record, |id| frame::request(id, method, params));
-        seat.ok().map(|(entry, answer)| Asking { link: Arc::clone(self), entry, answer })
-    }
-
-    /// The server is to stop working on a request.
-    pub(crate) fn cancel(&self, id: u64) {
-        if self.reach.hears_cancellations(self.era()) {
-            let params = format!(r#"{{"requestId":{id},"reason":"the caller gave up"}}"#);
-            // If there is no room the server does not read, and would not read this either.
-            self.ledger.tell(frame::notification("notifications/cancelled", Some(&params)));
-        }
-        self.reach.drop_exchange(id);
-    }
-
-    /// Its era, once the handshake is done.
-    pub(crate) fn era(&self) -> Era {
-        self.greeting.get().map_or(Era::Legacy, |greeting| greeting.era)
-    }
-
-    /// A list that is asked for beside a ping if the ping before brought nothing, and none ever did.
-    fn list_instead(&self) -> Option<&'static str> {
-        let [sent, answered] = &self.pings;
-        let again = sent.swap(true, Ordering::Relaxed);
-        if self.era() == Era::Modern || !again || answered.load(Ordering::Relaxed) {
-            return None;
-        }
-        let greeting = serde_json::from_str::<serde_json::Value>(&self.greeting.get()?.result).ok()?;
-        let offers = |kind: &Kind| greeting["capabilities"].get(kind.capability()).is_some();
-        Kind::ALL.into_iter().find(offers).map(Kind::method)
-    }
-
-    /// A sign of life: any correlated reply will do.
-    pub(crate) async fn probe(self: &Arc<Self>, hello: &Hello) -> Probed {
-        let answer = match self.era() {
-            Era::Legacy => self.ask("ping", None),
-            Era::Modern => {
-                let params = serde_json::json!({ "_meta": hello.meta() }).to_string();
-                self.ask("server/discover", Some(&params))
-            }
-        };
-        let Some(answer) = answer else { return Probed::Silent };
-        // MCP demands an answer to a ping. Some servers ignore what they do not know, and answer everything else.
-        let list = self.list_instead().and_then(|method| self.ask(method, None));
-        let [_, pinged] = &self.pings;
-        let answered = match list {
-            None => {
-                let answered = answer.await;
-                pinged.store(true, Ordering::Relaxed);
-                answered
-            }
-            Some(list) => tokio::select! {
-                biased;
-                answered = answer => {
-                    pinged.store(true, Ordering::Relaxed);
-                    answered
-                }
-                listed = list => listed,
-            },
-        };
-        match answered {
-            Ok(Reply::Answer(_) | Reply::Unusable(_)) => Probed::Alive,
-            Ok(Reply::Lost(Lost { seen: Some(seen), .. })) if seen.is_local() => Probed::Unsent,
-            // Somebody is there, and wants to be asked less often.
-            Ok(Reply::Lost(Lost { seen: Some(seen), .. })) if matches!(*seen, Seen::Throttled { .. }) => {
-                Probed::Unsent
-            }
-            Ok(Reply::Lost(Lost { seen: Some(seen), .. })) if matches!(*seen, Seen::Refused { .. }) => {
-                Probed::Refused
-            }
-            Ok(Reply::Lost(_)) | Err(_) => Probed::Silent,
-        }
-    }
-}
-
-/// What came of asking a server for a sign of life.
-pub(crate) enum Probed {
-    Alive,
-    Silent,
-    /// Nobody listens at its address.
-    Refused,
-    /// This machine could not ask, or was told to come back later. That says nothing about the server.
-    Unsent,
-}
-
-/// A question of our own that was asked. Whoever drops it before its answer wants none: it is taken out, and cancelled.
-pub(crate) struct Asking {
-    link: Arc<Link>,
-    entry: Arc<Entry>,
-    answer: oneshot::Receiver<Reply>,
-}
-
-impl Future for Asking {
-    type Output = Result<Reply, oneshot::error::RecvError>;
-
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        Pin::new(&mut self.answer).poll(context)
-    }
-}
-
-impl Drop for Asking {
-    fn drop(&mut self) {
-        if let Ok(record) = self.entry.withdraw(RecordStep::Cancel) {
-            self.link.ledger.withdrawn(self.entry.id);
-            if !matches!(record.delivery(), Some(Delivery::NotExecuted(_))) {
-                self.link.cancel(self.entry.id);
             }
         }
     }

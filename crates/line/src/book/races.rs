@@ -4,26 +4,26 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use linetender_core::{Delivery, Evidence, Extent, Generation, Proof, Record, RecordStep, Safety};
-use linetender_wire::seam::{Listener as _, Outbox, Outgoing};
-use linetender_wire::{Item, frame, queue};
+use linetender_wire::seam::{Outbox, Outgoing};
+use linetender_wire::{frame, queue};
 use shuttle::thread;
 
-use crate::clock::Clock;
-use crate::entry::{Heed, Reply};
-use crate::ledger::Ledger;
+use crate::basics::clock::Clock;
+use crate::book::Ledger;
+use crate::book::{Heed, Reply};
 
 const ORDERS: usize = 20_000;
 
 fn ledger() -> (Arc<Ledger>, Outbox, queue::Receiver<Outgoing>) {
-    let ledger = Arc::new(Ledger::new(Generation::new(1), Clock::start(), Arc::default(), Arc::default()));
+    let ledger = Arc::new(Ledger::new(Generation::new(1), Clock::start(), Arc::default()));
     let (outbox, frames) = Outbox::channel(8);
     ledger.open(outbox.clone(), false);
     (ledger, outbox, frames)
 }
 
-fn answer_to(id: u64) -> Item {
+fn answer_to(id: u64) -> Reply {
     let text = format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{}}}}"#).into();
-    Item::Frame(frame::parse(&text, frame::Limits { length: 100, depth: 8 }).unwrap())
+    Reply::Answer(frame::parse(&text, frame::Limits { length: 100, depth: 8 }).unwrap())
 }
 
 /// What a caller was told by its generation.
@@ -67,7 +67,7 @@ fn writer(outbox: &Outbox, frames: &mut queue::Receiver<Outgoing>, ran: &AtomicU
                 start += 11;
                 ran.fetch_add(1, Ordering::Relaxed);
                 ticket.flushed();
-                ledger.hear(answer_to(1));
+                ledger.answer(1, answer_to(1));
             }
         }
         thread::yield_now();

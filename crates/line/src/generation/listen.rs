@@ -9,9 +9,9 @@ use linetender_wire::Reopen;
 use linetender_wire::seam::Listener as _;
 use serde_json::{Map, Value, json};
 
-use crate::dial::Link;
-use crate::entry::Reply;
-use crate::wishes::Wishes;
+use super::link::Link;
+use super::wishes::Wishes;
+use crate::book::Reply;
 
 /// What of the server's lists it can tell us about, in the words of its capabilities and of the request.
 const LISTS: [(&str, &str); 3] =
@@ -37,7 +37,7 @@ pub(crate) async fn listen(link: Arc<Link>, wishes: Arc<Wishes>, meta: Value, se
         let Some(asking) = link.ask("subscriptions/listen", Some(&params)) else { return };
         // What was said in between is lost, and nobody repeats it: the lists are read again.
         if !std::mem::take(&mut first) {
-            link.ledger.gap();
+            link.ear.gap();
         }
         let ended = tokio::select! {
             biased;

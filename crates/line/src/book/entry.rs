@@ -9,8 +9,9 @@ use linetender_wire::seam::{Loss, Ticket};
 use linetender_wire::{Detail, Seen};
 use tokio::sync::oneshot;
 
-use crate::call::{OnProgress, with_token};
-use crate::sync::{Mutex, MutexGuard};
+use crate::basics::params::with_token;
+use crate::basics::progress::OnProgress;
+use crate::basics::sync::{Mutex, MutexGuard};
 
 /// What a call is told by its generation.
 #[derive(Debug)]

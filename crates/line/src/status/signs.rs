@@ -8,8 +8,8 @@ use std::time::{Duration, SystemTime};
 
 use linetender_core::Instant;
 
-use crate::clock::{Clock, duration};
-use crate::journal::{rfc3339, wall_clock};
+use crate::basics::clock::{Clock, duration};
+use crate::basics::wall::{rfc3339, wall_clock};
 
 /// How many give-ups without an answer in between say something about the server. A call that was cancelled is one, a
 /// call past its deadline two: people cancel single calls for reasons of their own.
@@ -197,7 +197,7 @@ mod tests {
     use std::time::Duration;
 
     use super::{GiveUp, Health, Signs};
-    use crate::clock::Clock;
+    use crate::basics::clock::Clock;
 
     async fn pass(secs: u64) {
         tokio::time::advance(Duration::from_secs(secs)).await;

@@ -1,0 +1,13 @@
+//! The wall's clock, for texts that people and programs read. Nothing is decided by it.
+
+use std::time::SystemTime;
+
+/// A moment as people and programs write it.
+pub(crate) fn rfc3339(at: SystemTime) -> String {
+    humantime::format_rfc3339_millis(at).to_string()
+}
+
+#[expect(clippy::disallowed_methods, reason = "the one place that reads the wall's clock")]
+pub(crate) fn wall_clock() -> SystemTime {
+    SystemTime::now()
+}
