@@ -11,10 +11,10 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use linetender::Rig;
-use linetender::journal::Rotation;
 use linetender::session::Ended;
 use linetender_gateway::config::Config;
 use linetender_gateway::{Gateway, front, stdio};
+use linetender_holder::journal::Rotation;
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 
@@ -82,7 +82,7 @@ async fn serve(args: &args::Serve, mut config: Config, follow: Follow<'_>) -> Ex
     let asked = follow::asked();
     let keep = if args.no_journal { hold::Keep::Nothing } else { hold::Keep::Journal(Rotation::default()) };
     let holder = hold::begin("serve", None, keep);
-    let gateway = Gateway::start_on(Rig::new().held_by(&holder), config);
+    let gateway = Gateway::start_on(Rig::new().followed_by(holder.clone()), config);
     let (stop, stopped) = oneshot::channel();
     let mut agents = pin!(agents(args, &gateway, stopped));
     let gone = tokio::select! {

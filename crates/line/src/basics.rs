@@ -8,4 +8,3 @@ pub(crate) mod late;
 pub(crate) mod params;
 pub(crate) mod progress;
 pub(crate) mod sync;
-pub(crate) mod wall;

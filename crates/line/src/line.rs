@@ -1,5 +1,6 @@
 //! The handle that programs hold.
 
+mod memory;
 mod rig;
 mod weak;
 
@@ -23,13 +24,13 @@ use crate::catalogue::Catalogue;
 use crate::generation::DialGate;
 use crate::generation::Link;
 use crate::generation::Wishes;
-use crate::memory::Remembered;
 use crate::server::{self, Deadline, Server, ToolErrors};
 use crate::status::{Status, Waits};
 pub use crate::tender::LineEvent as Event;
 use crate::tender::{Inbox, Published, Tender};
-pub use rig::{Rig, RigChange};
-pub(crate) use weak::WeakLine;
+pub use memory::{Memory, Page, Remembered};
+pub use rig::{Follower, Rig, RigChange};
+pub use weak::WeakLine;
 
 /// How many events a slow listener may lag behind.
 const EVENTS_KEPT: usize = 256;
@@ -375,7 +376,8 @@ impl Line {
         self.shared.server.deadline
     }
 
-    pub(crate) fn policy(&self) -> &linetender_core::Settings {
+    /// Its policy.
+    pub fn policy(&self) -> &linetender_core::Settings {
         self.shared.server.policy.settings()
     }
 

@@ -35,7 +35,6 @@ use crate::basics::clock::duration;
 use crate::call::turns::Caller;
 use crate::line::Rig;
 use crate::line::{Event, Line};
-use crate::memory::Page;
 use crate::server::{Server, limits};
 pub use asked::{Replied, ask};
 use backlog::Backlog;
@@ -268,7 +267,7 @@ impl Session {
         let (line, seat, caller) = match &self.on {
             On::Own(server, rig) => {
                 let page = rig.memory().map(|memory| memory.page(server, era, params));
-                let remembered = page.as_ref().and_then(Page::recall);
+                let remembered = page.as_ref().and_then(|page| page.recall());
                 let greeting = remembered.as_ref().map(|known| known.greeting.clone());
                 let server = introduced(server, era, params);
                 let line = rig.put(server, Some(agent), None, remembered);

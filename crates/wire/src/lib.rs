@@ -23,6 +23,7 @@ mod steady;
 mod tasks;
 #[doc(hidden)]
 pub mod test_hooks;
+pub mod wall;
 
 pub use aside::aside;
 pub use caught::{Panicked, caught, caught_now, renewed};

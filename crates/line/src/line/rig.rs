@@ -1,19 +1,25 @@
 //! The set of lines of a program, and what they share.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
+use super::memory::{Memory, Remembered};
+use super::{Line, Seeds};
 use crate::audience::Agent;
 use crate::generation::DialGate;
-use crate::holder::Holder;
-use crate::line::{Line, Seeds};
-use crate::memory::{Memory, Remembered};
 use crate::server::Server;
 use crate::status::Status;
+
+/// Whoever wants to know of every line of a rig.
+pub trait Follower: fmt::Debug + Send + Sync {
+    /// A line was put on the rig; nobody can have dialled it yet. Following it must not keep it: see [`Line::downgrade`].
+    fn follow(&self, line: &Line);
+}
 
 /// Lines that share a dial gate: no more than so many servers are started at once, and many that lost the same server do
 /// not come back in one moment. Waiting for that is neither start time nor failure. Cheap to clone.
@@ -34,9 +40,9 @@ use crate::status::Status;
 pub struct Rig {
     dial_gate: DialGate,
     lines: Arc<Mutex<Lines>>,
-    memory: Option<Arc<Memory>>,
+    memory: Option<Arc<dyn Memory>>,
     /// Who follows what happens to its lines.
-    holder: Option<Holder>,
+    follower: Option<Arc<dyn Follower>>,
     seeds: Seeds,
 }
 
@@ -79,7 +85,7 @@ impl Rig {
             dial_gate: DialGate::new(dials),
             lines: Arc::default(),
             memory: None,
-            holder: None,
+            follower: None,
             seeds: Seeds::Any,
         }
     }
@@ -95,15 +101,15 @@ impl Rig {
     /// Remembers what servers say of themselves: an agent that is alone with its server is greeted with that the next time,
     /// while the server is still starting.
     #[must_use]
-    pub fn remembering(mut self, memory: Memory) -> Self {
+    pub fn remembering(mut self, memory: impl Memory + 'static) -> Self {
         self.memory = Some(Arc::new(memory));
         self
     }
 
-    /// Lets this holder follow every line that is opened on it from now on, those of sessions too.
+    /// Lets this follow every line that is opened on it from now on, those of sessions too.
     #[must_use]
-    pub fn held_by(mut self, holder: &Holder) -> Self {
-        self.holder = Some(holder.clone());
+    pub fn followed_by(mut self, follower: impl Follower + 'static) -> Self {
+        self.follower = Some(Arc::new(follower));
         self
     }
 
@@ -198,7 +204,7 @@ impl Rig {
         self.lines.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn memory(&self) -> Option<&Memory> {
+    pub(crate) fn memory(&self) -> Option<&dyn Memory> {
         self.memory.as_deref()
     }
 
@@ -217,8 +223,8 @@ impl Rig {
             lines.of_sessions.retain(|state| state.has_changed().is_ok());
             lines.of_sessions.push(line.state());
         }
-        if let Some(holder) = &self.holder {
-            holder.follow(&line);
+        if let Some(follower) = &self.follower {
+            follower.follow(&line);
         }
         line
     }

@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime};
 use linetender_core::Instant;
 
 use crate::basics::clock::{Clock, duration};
-use crate::basics::wall::{rfc3339, wall_clock};
+use linetender_wire::wall::{rfc3339, wall_clock};
 
 /// How many give-ups without an answer in between say something about the server. A call that was cancelled is one, a
 /// call past its deadline two: people cancel single calls for reasons of their own.
@@ -162,7 +162,7 @@ impl Health {
     }
 
     /// The same with the time of day at which it began, for people who read it later.
-    pub(crate) fn dated(&self, pid: Option<i32>) -> String {
+    pub fn dated(&self, pid: Option<i32>) -> String {
         let (words, since) = self.parts();
         let at = wall_clock().checked_sub(since).unwrap_or(SystemTime::UNIX_EPOCH);
         format!("{words} since {} ({} s){}", rfc3339(at), since.as_secs(), self.remedy(pid))

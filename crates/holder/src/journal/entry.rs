@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::basics::wall::{rfc3339, wall_clock};
-use crate::status::Why;
+use linetender::Why;
+use linetender_wire::wall::{rfc3339, wall_clock};
 
 /// The shape of an entry. A reader passes over what is newer than itself.
 pub const VERSION: u32 = 1;

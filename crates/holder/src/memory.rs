@@ -13,15 +13,15 @@ use std::fs::{self, File};
 use std::hash::Hasher as _;
 use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use linetender::{Era, Server};
 use linetender_wire::frame::Members;
-use linetender_wire::handshake::Era;
 use siphasher::sip128::{Hasher128 as _, SipHasher13};
 
 use crate::private;
-use crate::server::Server;
-pub(crate) use page::{Page, Remembered};
+use page::Page;
 
 /// Where the key of the hashes is kept, beside the pages.
 const KEY: &str = "key";
@@ -47,9 +47,10 @@ impl Memory {
         };
         Ok(Self { folder, key })
     }
+}
 
-    /// The page of this server, for agents that introduce themselves like this.
-    pub(crate) fn page(&self, server: &Server, era: Era, introduction: Option<&str>) -> Page {
+impl linetender::Memory for Memory {
+    fn page(&self, server: &Server, era: Era, introduction: Option<&str>) -> Arc<dyn linetender::Page> {
         let mut hash = SipHasher13::new_with_key(&self.key);
         hash.write(env!("CARGO_PKG_VERSION").as_bytes());
         server.identify(&mut hash);
@@ -59,7 +60,7 @@ impl Memory {
             hash.write(word.as_bytes());
         }
         let name = format!("{:032x}.json", hash.finish128().as_u128());
-        Page::at(self.folder.join(name))
+        Arc::new(Page::at(self.folder.join(name)))
     }
 }
 

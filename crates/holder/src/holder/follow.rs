@@ -10,9 +10,9 @@ use tokio::time::Instant;
 
 use super::Inner;
 use super::report::LineReport;
-use crate::journal::{Reason, What, rfc3339, wall_clock};
-use crate::line::{Event, Line, WeakLine};
-use crate::status::{Status, Why};
+use crate::journal::{Reason, What};
+use linetender::{Event, Line, Status, WeakLine, Why};
+use linetender_wire::wall::{rfc3339, wall_clock};
 
 /// A line that is followed.
 pub(super) struct Followed {
@@ -55,7 +55,7 @@ impl Followed {
                         holder.write(what);
                     }
                 }
-                Ok(Event::Changed(..)) => {}
+                Ok(_) => {}
                 Err(RecvError::Lagged(entries)) => {
                     let why = format!("more happened to {} at once than could be heard", self.server);
                     holder.write(What::Gap { entries, why });
@@ -135,7 +135,7 @@ impl fmt::Debug for Followed {
 mod tests {
     use super::Followed;
     use crate::journal::What;
-    use crate::{Rig, Server};
+    use linetender::{Rig, Server};
 
     #[tokio::test]
     async fn only_a_change_is_written_down() {

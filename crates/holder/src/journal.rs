@@ -17,7 +17,6 @@ use std::time::Duration;
 
 use tokio::sync::oneshot;
 
-pub(crate) use crate::basics::wall::{rfc3339, wall_clock};
 pub use entry::{Entry, LONGEST_LINE, Reason, VERSION, What};
 use file::Pages;
 pub use file::Rotation;

@@ -3,7 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::Inner;
-use crate::journal::{Reason, rfc3339};
+use crate::journal::Reason;
+use linetender_wire::wall::rfc3339;
 
 /// The version of the document. It changes when something that was there means something else; what is new does not
 /// change it, and a reader passes over it.

@@ -16,9 +16,10 @@ use std::time::{Duration, SystemTime};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use crate::journal::{Entry, Journal, What, wall_clock};
-use crate::line::Line;
+use crate::journal::{Entry, Journal, What};
 use follow::Followed;
+use linetender::{Follower, Line, Redacted};
+use linetender_wire::wall::wall_clock;
 pub use look::{Found, Said, Silence, look};
 pub use report::{About, LineReport, REPORT_VERSION, Report};
 use socket::Listening;
@@ -53,7 +54,7 @@ impl Holder {
     }
 
     /// Writes down that it began: its version, and how it was started. Redact that.
-    pub fn begin(&self, version: &str, argv: &crate::Redacted) {
+    pub fn begin(&self, version: &str, argv: &Redacted) {
         self.0.write(What::Begin { version: version.to_owned(), argv: argv.to_string() });
     }
 
@@ -68,17 +69,6 @@ impl Holder {
         let listening = Listening::start(folder, Arc::downgrade(&self.0))?;
         self.0.lines().listening = Some(listening);
         Ok(())
-    }
-
-    /// Follows a line until it is closed.
-    pub(crate) fn follow(&self, line: &Line) {
-        let followed = Arc::new(Followed::new(line));
-        let following = Arc::clone(&followed).follow(line.events(), Arc::downgrade(&self.0));
-        let mut lines = self.0.lines();
-        // Those that ended need not be kept in mind.
-        while lines.followers.try_join_next().is_some() {}
-        lines.followed.push(followed);
-        lines.followers.spawn(following);
     }
 
     /// Where its lines stand now.
@@ -101,6 +91,19 @@ impl Holder {
         if let Some(journal) = &self.0.journal {
             journal.flush(until.saturating_duration_since(Instant::now())).await;
         }
+    }
+}
+
+impl Follower for Holder {
+    /// Follows a line until it is closed.
+    fn follow(&self, line: &Line) {
+        let followed = Arc::new(Followed::new(line));
+        let following = Arc::clone(&followed).follow(line.events(), Arc::downgrade(&self.0));
+        let mut lines = self.0.lines();
+        // Those that ended need not be kept in mind.
+        while lines.followers.try_join_next().is_some() {}
+        lines.followed.push(followed);
+        lines.followers.spawn(following);
     }
 }
 

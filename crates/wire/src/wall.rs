@@ -3,11 +3,12 @@
 use std::time::SystemTime;
 
 /// A moment as people and programs write it.
-pub(crate) fn rfc3339(at: SystemTime) -> String {
+pub fn rfc3339(at: SystemTime) -> String {
     humantime::format_rfc3339_millis(at).to_string()
 }
 
+/// The time on the wall.
 #[expect(clippy::disallowed_methods, reason = "the one place that reads the wall's clock")]
-pub(crate) fn wall_clock() -> SystemTime {
+pub fn wall_clock() -> SystemTime {
     SystemTime::now()
 }

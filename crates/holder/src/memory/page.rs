@@ -5,13 +5,11 @@ use std::fs;
 use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
-use linetender_wire::handshake::{Era, Greeting};
+use linetender::{Era, Kind, Remembered};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::draft_of;
-use crate::basics::kind::Kind;
-use crate::catalogue::Catalogue;
 use crate::private;
 
 /// The largest page: what offers more is asked anew each time.
@@ -25,15 +23,8 @@ const FAILED_STARTS: u8 = 3;
 
 /// Where a page lies.
 #[derive(Clone, Debug)]
-pub(crate) struct Page {
+pub(super) struct Page {
     path: PathBuf,
-}
-
-/// What a server said of itself, and its lists.
-#[derive(Clone, Debug)]
-pub(crate) struct Remembered {
-    pub(crate) greeting: Greeting,
-    pub(crate) catalogue: Catalogue,
 }
 
 /// The file's text.
@@ -58,45 +49,6 @@ impl Page {
         Self { path }
     }
 
-    /// What is on it. A page that cannot be read is no page.
-    pub(crate) fn recall(&self) -> Option<Remembered> {
-        let Text { era, greeting, lists, .. } = self.read()?;
-        let era = match era {
-            Spelt::Legacy => Era::Legacy,
-            Spelt::Modern => Era::Modern,
-        };
-        let result = Box::<str>::from(greeting.get());
-        Greeting::can_be(era, &result).then_some(())?;
-        Some(Remembered { greeting: Greeting { era, result }, catalogue: Catalogue::remembered(lists) })
-    }
-
-    /// Writes this on it, in place of what was there.
-    pub(crate) fn keep(&self, what: &Remembered) {
-        let era = match what.greeting.era {
-            Era::Legacy => Spelt::Legacy,
-            Era::Modern => Spelt::Modern,
-        };
-        let Ok(greeting) = RawValue::from_string(what.greeting.result.to_string()) else { return };
-        self.write(&Text { era, greeting, lists: what.catalogue.to_remember(), failed_starts: 0 });
-        self.make_room();
-    }
-
-    /// The server did not start. After a few times in a row the page goes.
-    pub(crate) fn failed(&self) {
-        let Some(text) = self.read() else { return };
-        let failed_starts = text.failed_starts.saturating_add(1);
-        if failed_starts >= FAILED_STARTS {
-            self.forget();
-        } else {
-            self.write(&Text { failed_starts, ..text });
-        }
-    }
-
-    /// The page goes.
-    pub(crate) fn forget(&self) {
-        let _ = fs::remove_file(&self.path);
-    }
-
     fn read(&self) -> Option<Text> {
         let mut text = String::new();
         private::read(&self.path).ok()?.take(MOST_BYTES + 1).read_to_string(&mut text).ok()?;
@@ -118,7 +70,7 @@ impl Page {
         if let Err(error) = written {
             // Nobody is worse off than without a memory, so nobody is woken for it; but an old page would be a wrong one.
             tracing::debug!(%error, "the memory cannot be written");
-            self.forget();
+            let _ = fs::remove_file(&self.path);
         }
     }
 
@@ -128,6 +80,45 @@ impl Page {
         for (_, path) in pages.into_iter().take(too_many) {
             let _ = fs::remove_file(path);
         }
+    }
+}
+
+impl linetender::Page for Page {
+    /// What is on it. A page that cannot be read is no page.
+    fn recall(&self) -> Option<Remembered> {
+        let Text { era, greeting, lists, .. } = self.read()?;
+        let era = match era {
+            Spelt::Legacy => Era::Legacy,
+            Spelt::Modern => Era::Modern,
+        };
+        Remembered::new(era, greeting.get(), lists)
+    }
+
+    /// Writes this on it, in place of what was there.
+    fn keep(&self, what: &Remembered) {
+        let era = match what.era() {
+            Era::Legacy => Spelt::Legacy,
+            Era::Modern => Spelt::Modern,
+        };
+        let Ok(greeting) = RawValue::from_string(what.greeting().to_owned()) else { return };
+        self.write(&Text { era, greeting, lists: what.lists(), failed_starts: 0 });
+        self.make_room();
+    }
+
+    /// The server did not start. After a few times in a row the page goes.
+    fn failed(&self) {
+        let Some(text) = self.read() else { return };
+        let failed_starts = text.failed_starts.saturating_add(1);
+        if failed_starts >= FAILED_STARTS {
+            self.forget();
+        } else {
+            self.write(&Text { failed_starts, ..text });
+        }
+    }
+
+    /// The page goes.
+    fn forget(&self) {
+        let _ = fs::remove_file(&self.path);
     }
 }
 
