@@ -6,6 +6,7 @@
 
 mod acts;
 mod asks;
+mod enter;
 mod greet;
 mod once;
 mod results;
@@ -23,6 +24,7 @@ use linetender::{Era, Kind};
 use linetender_wire::frame::{self, Frame, Message};
 
 pub(crate) use acts::request_id;
+pub(crate) use enter::{NoAgent, Way};
 pub(crate) use once::{Answer, ask};
 pub(crate) use results::error_code;
 pub(crate) use run::{LAST_ANSWERS, open};

@@ -16,7 +16,8 @@ use super::tape::Tape;
 use super::{Front, body, follow, reply, session};
 use crate::board::Door;
 use crate::failed::{Failed, Full};
-use crate::gateway::{Stay, Way};
+use crate::gateway::Stay;
+use crate::mux::Way;
 
 /// Versions that an agent may name.
 const VERSIONS: [&str; 4] = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"];

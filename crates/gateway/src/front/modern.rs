@@ -19,8 +19,8 @@ use super::who::who;
 use super::{Front, body, reply, sse};
 use crate::board::{Berth, Board, Door};
 use crate::failed::Failed;
-use crate::gateway::{Stay, Way};
-use crate::mux;
+use crate::gateway::Stay;
+use crate::mux::{self, Way};
 
 /// How long an answer may take before the response begins without it: nobody between likes a silent response.
 const QUIET: Duration = Duration::from_secs(1);

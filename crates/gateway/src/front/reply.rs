@@ -10,7 +10,7 @@ use linetender::session::Text;
 use super::body;
 use crate::board::Door;
 use crate::failed::{self, Failed, Full};
-use crate::gateway::NoAgent;
+use crate::mux::NoAgent;
 
 /// JSON.
 pub(super) fn json(status: StatusCode, text: impl Into<Bytes>) -> Response {
