@@ -398,6 +398,14 @@ impl Line {
         let _ = self.shared.inbox.try_send(Inbox::Command(Command::Open, None));
     }
 
+    /// The machine slept: one probe comes before the next call. On Linux linetender sees that by itself.
+    pub async fn slept(&self) {
+        let (reply, told) = oneshot::channel();
+        if self.shared.inbox.send(Inbox::Slept(reply)).await.is_ok() {
+            let _ = told.await;
+        }
+    }
+
     /// Tells the server something, if it is up and the generation that this is for. `false`: it does not read now.
     pub(crate) fn tell(&self, text: bytes::Bytes, only: Option<Generation>) -> bool {
         self.link(only).is_none_or(|link| link.ledger.tell(text))

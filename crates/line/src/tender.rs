@@ -16,7 +16,7 @@ use linetender_core::{
 };
 use linetender_wire::handshake::{Era, Greeting};
 use linetender_wire::seam;
-use linetender_wire::{Detail, Pipe, Seen};
+use linetender_wire::{Detail, Pipe, Seen, Slept};
 use tokio::sync::{Notify, broadcast, mpsc, watch};
 use tokio::task::JoinSet;
 
@@ -56,6 +56,8 @@ enum Wake {
     /// A task of the generation's panicked.
     TaskPanicked,
     Nudge,
+    /// The machine did.
+    Slept,
     Timer,
 }
 
@@ -122,6 +124,7 @@ struct Running {
     /// A timer that fired too late, and until when it is not believed.
     doubted: Option<(linetender_core::Instant, tokio::time::Instant)>,
     panics: Panics,
+    slept: Slept,
 }
 
 impl Tender {
@@ -145,6 +148,7 @@ impl Tender {
             seed,
             doubted: None,
             panics: Panics::default(),
+            slept: Slept::watch(),
         };
         running.supervised().await;
     }
@@ -162,6 +166,7 @@ impl Running {
             Some(news) = self.news.1.recv() => Wake::News(news),
             ask = self.tender.inbox.recv(), if !self.abandoned => Wake::Inbox(ask),
             () = self.nudge.notified() => Wake::Nudge,
+            _ = self.slept.wait() => Wake::Slept,
             () = sleep_until(timeout) => Wake::Timer,
         }
     }
@@ -186,6 +191,11 @@ impl Running {
                 // What it says must be published before the caller acts on it.
                 self.pump();
                 let _ = reply.send(admission);
+            }
+            Wake::Slept => self.slept(now),
+            Wake::Inbox(Some(Inbox::Slept(reply))) => {
+                self.slept(now);
+                let _ = reply.send(());
             }
             Wake::Inbox(Some(Inbox::Overdue(generation))) => self.event(generation, Event::Overdue),
             Wake::Inbox(Some(Inbox::Relist(generation))) => self.read_lists(generation),
@@ -228,6 +238,12 @@ impl Running {
     }
 
     /// What the machine is told, and in which state: whoever sweeps worlds wants to know which of these were reached.
+    fn slept(&mut self, now: linetender_core::Instant) {
+        self.cell("sleep");
+        self.machine.handle_sleep(now);
+        self.pump();
+    }
+
     fn cell(&self, input: &'static str) {
         tracing::trace!(target: "linetender::cell", state = self.machine.state().name(), input);
     }

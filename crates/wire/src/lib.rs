@@ -14,10 +14,13 @@ mod lines;
 #[cfg(all(target_os = "linux", not(linetender_portable)))]
 mod os;
 pub mod queue;
+#[cfg(target_os = "linux")]
+mod readable;
 mod redact;
 mod reopen;
 pub mod seam;
 mod seen;
+mod slept;
 pub mod stdio;
 mod steady;
 mod tasks;
@@ -33,4 +36,5 @@ pub use lines::{About, Item, Lines};
 pub use redact::Redacted;
 pub use reopen::Reopen;
 pub use seen::{Detail, Exit, Pipe, Seen};
+pub use slept::Slept;
 pub use steady::Steady;
