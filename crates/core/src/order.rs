@@ -37,6 +37,8 @@ pub enum Settle {
     Residue,
     /// The rest, as unknown: the proof did not come in time.
     Unknown,
+    /// None of the rest: each has an exchange of its own, and will be told by that.
+    Own,
 }
 
 /// An effect that was run out of order.
@@ -77,8 +79,10 @@ impl Walk {
             (Step::Seal, Effect::Notice(_)) => Some(Step::Notice),
             (Step::Notice, Effect::Drain { .. }) => Some(Step::Drain),
             (Step::Drain, Effect::Settle { settle: Settle::Certain, .. }) => Some(Step::SettleCertain),
-            (Step::SettleCertain, Effect::Kill { .. } | Effect::Close { .. }) => Some(Step::Fell),
-            (Step::Fell, Effect::Settle { settle: Settle::Residue | Settle::Unknown, .. }) => {
+            (Step::SettleCertain, Effect::Kill { .. } | Effect::Close { .. } | Effect::LetGo { .. }) => {
+                Some(Step::Fell)
+            }
+            (Step::Fell, Effect::Settle { settle: Settle::Residue | Settle::Unknown | Settle::Own, .. }) => {
                 Some(Step::SettleRest)
             }
             (Step::SettleRest, Effect::Forget { .. }) => Some(Step::Forget),

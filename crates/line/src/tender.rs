@@ -237,13 +237,13 @@ impl Running {
         true
     }
 
-    /// What the machine is told, and in which state: whoever sweeps worlds wants to know which of these were reached.
     fn slept(&mut self, now: linetender_core::Instant) {
         self.cell("sleep");
         self.machine.handle_sleep(now);
         self.pump();
     }
 
+    /// What the machine is told, and in which state: whoever sweeps worlds wants to know which of these were reached.
     fn cell(&self, input: &'static str) {
         tracing::trace!(target: "linetender::cell", state = self.machine.state().name(), input);
     }
@@ -354,18 +354,6 @@ impl Running {
         self.event(generation, if refused { Event::Refused } else { Event::Trouble });
     }
 
-    /// Whether the calls of the generation that is ending may still be answered: each has an exchange of its own, and
-    /// only the session is gone, or nobody answers on new ones.
-    fn runs_on(&self) -> bool {
-        let exchanges = self.current.as_ref().and_then(|current| current.link.as_ref());
-        let session = Leaf::Failed(Class::SessionLost);
-        let abandoned = CauseDetail::Concluded(Conclusion::Abandoned);
-        exchanges.is_some_and(|link| link.reach.has_exchanges())
-            && self.machine.state().cause().is_some_and(|cause| {
-                cause.headline().detail == abandoned || cause.leaves().iter().all(|leaf| leaf == session)
-            })
-    }
-
     fn current(&mut self, generation: Generation) -> Option<&mut Current> {
         self.current.as_mut().filter(|current| current.generation == generation)
     }
@@ -435,10 +423,8 @@ impl Running {
             }
             Effect::Drain { generation } => self.drain(generation),
             Effect::Settle { settle, .. } => self.settle(settle),
-            Effect::Kill { generation } => {
-                let order = if self.runs_on() { Reach::let_go } else { Reach::kill };
-                self.fell(generation, order);
-            }
+            Effect::Kill { generation } => self.fell(generation, Reach::kill),
+            Effect::LetGo { generation } => self.fell(generation, Reach::let_go),
             Effect::Close { generation } => self.fell(generation, Reach::close),
             Effect::Forget { .. } => {
                 if let Some(current) = self.current.take().filter(|current| current.broken) {
@@ -553,8 +539,7 @@ impl Running {
     fn settle(&self, settle: Settle) {
         let Some(current) = &self.current else { return };
         match settle {
-            // Each of them has an exchange of its own, and will be told by that.
-            Settle::Residue | Settle::Unknown if self.runs_on() => {}
+            Settle::Own => {}
             Settle::Certain => current.ledger.settle_queued(),
             Settle::Residue => {
                 let residue = current.link.as_ref().map(|link| link.reach.residue());

@@ -1,7 +1,8 @@
 //! A generation being laid to rest, in the one order that loses no answer and runs nothing twice.
 
 use super::effect::Effect;
-use crate::cause::Cause;
+use crate::cause::{Cause, Conclusion, Detail, Leaf};
+use crate::class::Class;
 use crate::generation::Generation;
 use crate::order::Settle;
 use crate::policy::ClosePolicy;
@@ -15,8 +16,16 @@ pub struct Ending<D> {
     pub(super) step: EndingStep,
     /// After the seal, how long a verdict may wait for proof.
     pub(super) settle_by: Instant,
-    /// How many callers the generation had answered.
+    pub(super) served: Served,
+}
+
+/// How the generation had served its callers.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub(super) struct Served {
+    /// How many it had answered.
     pub(super) answered: u64,
+    /// Whether each call has an exchange of its own.
+    pub(super) exchanges: bool,
 }
 
 /// Where the line goes when the generation is gone.
@@ -84,8 +93,8 @@ pub enum EndingStep {
 }
 
 impl<D> Ending<D> {
-    pub(super) fn new(cause: Cause<D>, after: After, settle_by: Instant, answered: u64) -> Self {
-        Self { cause, after, step: EndingStep::Seal, settle_by, answered }
+    pub(super) fn new(cause: Cause<D>, after: After, settle_by: Instant, served: Served) -> Self {
+        Self { cause, after, step: EndingStep::Seal, settle_by, served }
     }
 
     /// Whether the server has been told to die. Until then, what it dies of is its own.
@@ -154,8 +163,10 @@ impl<D> Ending<D> {
             EndingStep::Fell if self.cause.leaves().planned() => {
                 (Effect::Close { generation }, EndingStep::Falling)
             }
+            EndingStep::Fell if self.calls_run_on() => (Effect::LetGo { generation }, EndingStep::Falling),
             EndingStep::Fell => (Effect::Kill { generation }, EndingStep::Falling),
             EndingStep::SettleRest { settle, gone } => {
+                let settle = if self.calls_run_on() { Settle::Own } else { settle };
                 let next = if gone { EndingStep::Forget } else { self.fallen(now, close, false) };
                 (Effect::Settle { generation, settle }, next)
             }
@@ -165,6 +176,14 @@ impl<D> Ending<D> {
         };
         self.step = next;
         Some(effect)
+    }
+
+    /// Whether calls may still be answered: each has an exchange of its own, and only the session is gone, or nobody answers on
+    /// new ones.
+    fn calls_run_on(&self) -> bool {
+        let session = Leaf::Failed(Class::SessionLost);
+        let abandoned = matches!(self.cause.headline().detail, Detail::Concluded(Conclusion::Abandoned));
+        self.served.exchanges && (abandoned || self.cause.leaves().iter().all(|leaf| leaf == session))
     }
 
     fn fallen(&self, now: Instant, close: &ClosePolicy, stuck: bool) -> EndingStep {

@@ -256,7 +256,9 @@ fn effect(effect: &Effect) -> String {
         Effect::Settle { settle: Settle::Certain, .. } => "settle(certain)".into(),
         Effect::Settle { settle: Settle::Residue, .. } => "settle(residue)".into(),
         Effect::Settle { settle: Settle::Unknown, .. } => "settle(unknown)".into(),
+        Effect::Settle { settle: Settle::Own, .. } => "settle(own)".into(),
         Effect::Kill { .. } => "kill".into(),
+        Effect::LetGo { .. } => "let go".into(),
         Effect::Close { .. } => "close".into(),
         Effect::Forget { .. } => "forget".into(),
     }
