@@ -5,6 +5,7 @@
 
 mod agent;
 
+use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, MutexGuard};
 
@@ -13,6 +14,7 @@ use linetender_wire::frame::{self, Frame, Message};
 use linetender_wire::handshake::{Era, SUBSCRIPTION_IN_META};
 use linetender_wire::renewed;
 
+use crate::basics::code::Code;
 use crate::basics::params::without_modern_meta;
 pub(crate) use agent::{Agent, FromServer};
 
@@ -23,7 +25,9 @@ const LEVELS: [&str; 8] = ["debug", "info", "notice", "warning", "error", "criti
 pub(crate) const UPDATED: &str = "notifications/resources/updated";
 
 /// What a server is told that asks more than an agent can answer.
-pub(crate) const TOO_MANY_QUESTIONS: &str = r#"{"code":7002,"message":"linetender: the agent has too many questions to answer","data":{"source":"linetender"}}"#;
+pub(crate) fn too_many_questions() -> String {
+    Code::Overloaded.error("the agent has too many questions to answer")
+}
 
 /// Everybody who listens on a line.
 #[derive(Debug, Default)]
@@ -109,13 +113,16 @@ impl Audience {
     }
 
     /// Hands a question to the agent that the line was opened for, or says why it cannot be asked.
-    pub(crate) fn ask(&self, said: FromServer) -> Result<(), &'static str> {
+    pub(crate) fn ask(&self, said: FromServer) -> Result<(), Cow<'static, str>> {
         match &self.seats().alone {
             // A modern agent knows no questions from servers.
             Some(agent) if agent.era == Era::Legacy => {
-                agent.said.try_send(said).map_err(|_| TOO_MANY_QUESTIONS)
+                agent.said.try_send(said).map_err(|_| too_many_questions().into())
             }
-            _ => Err(r#"{"code":-32601,"message":"linetender: no agent behind this line can be asked"}"#),
+            _ => {
+                Err(r#"{"code":-32601,"message":"linetender: no agent behind this line can be asked"}"#
+                    .into())
+            }
         }
     }
 

@@ -2,6 +2,7 @@
 //! that a caller is told. Nothing here knows a line.
 
 pub(crate) mod clock;
+pub(crate) mod code;
 pub(crate) mod error;
 pub(crate) mod kind;
 pub(crate) mod late;

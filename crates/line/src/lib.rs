@@ -52,6 +52,7 @@ pub mod session;
 mod status;
 mod tender;
 
+pub use basics::code::Code;
 pub use basics::error::{CallError, CallErrorKind};
 pub use basics::kind::Kind;
 pub use call::{Answer, Options};

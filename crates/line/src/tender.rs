@@ -10,11 +10,8 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use linetender_core::{
-    Class, Command, Conclusion, Detail as CauseDetail, Effect, Event, Evidence, Gate, Generation, Leaf,
-    Machine, Settle, State, Walk,
-};
-use linetender_wire::handshake::{Era, Greeting};
+use linetender_core::{Command, Effect, Event, Evidence, Gate, Generation, Machine, Settle, State, Walk};
+use linetender_wire::handshake::{self, Era, Greeting};
 use linetender_wire::seam;
 use linetender_wire::{Detail, Pipe, Seen, Slept};
 use tokio::sync::{Notify, broadcast, mpsc, watch};
@@ -369,20 +366,11 @@ impl Running {
         }
     }
 
-    /// A server that exits when it is asked for its era is asked otherwise the next time, and that is free once.
     fn lost(&mut self, generation: Generation, seen: Seen) {
         let dialing = matches!(self.machine.state(), State::Dialing(_));
         let probing = self.current.as_ref().is_some_and(|current| current.probing.load(Ordering::Relaxed));
-        let seen = match seen {
-            Seen::Exited { exit, .. } if dialing && probing => Seen::EndedOnProbe { exit: Some(exit) },
-            Seen::Closed { .. } if dialing && probing => Seen::EndedOnProbe { exit: None },
-            other => other,
-        };
-        match seen {
-            Seen::EndedOnProbe { .. } => self.remembered = Some(Era::Legacy),
-            Seen::OtherEra => self.remembered = None,
-            _ => {}
-        }
+        let seen = if dialing && probing { seen.on_probe() } else { seen };
+        self.remembered = handshake::era_after(&seen, self.remembered);
         self.event(generation, Event::Lost(seen.cause()));
     }
 

@@ -10,6 +10,7 @@ use http::header::{ACCEPT, CONTENT_TYPE};
 use http::request::Parts;
 use http::{HeaderMap, StatusCode};
 use http_body_util::{BodyExt as _, Limited};
+use linetender::Code;
 use linetender_wire::frame::{self, Bad, Frame, Members, Message};
 use linetender_wire::handshake::VERSION_IN_META;
 use linetender_wire::http::headers::PROTOCOL_VERSION;
@@ -33,7 +34,7 @@ pub(super) fn door(front: &Front, path: Option<Path<String>>) -> Result<Door, Bo
         return Ok(Door::One(name.into()));
     }
     let words = format!("there is no server `{name}`; the servers are: {}", board.names().join(", "));
-    let failed = Failed::unroutable(7007, words, &board.names());
+    let failed = Failed::unroutable(Code::NotHere.number(), words, &board.names());
     Err(Box::new(reply::json(StatusCode::NOT_FOUND, failed.error("null"))))
 }
 

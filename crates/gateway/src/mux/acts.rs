@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use bytes::Bytes;
-use linetender::Kind;
+use linetender::{Code, Kind};
 use linetender_wire::frame::{Members, string};
 use serde_json::value::RawValue;
 
@@ -111,7 +111,10 @@ impl Unroutable {
         let (code, message) = match self {
             Self::Nobodys { what, name } => {
                 let known = servers.join(", ");
-                (7007, format!("there is no {what} `{name}` here; the servers are: {known}"))
+                (
+                    Code::NotHere.number(),
+                    format!("there is no {what} `{name}` here; the servers are: {known}"),
+                )
             }
             Self::Nameless => (-32602, format!("the params of {method} do not say what it is about")),
             Self::Unknown => {

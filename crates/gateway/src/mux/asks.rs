@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use bytes::Bytes;
+use linetender::Code;
 use linetender_wire::frame::{self, Frame, Members};
 
 use super::acts::{self, Act};
@@ -10,9 +11,6 @@ use crate::splice::Splice;
 
 /// The most questions that an agent may leave unanswered.
 const OPEN: usize = 256;
-
-/// What a server is told that asks more than an agent can answer.
-const TOO_MANY: &str = r#"{"code":7002,"message":"linetender: the agent has too many questions to answer","data":{"source":"linetender"}}"#;
 
 /// Questions that the agent has not answered, by our number.
 #[derive(Debug, Default)]
@@ -25,7 +23,10 @@ impl Asks {
     /// A server asks: the agent is asked under our number.
     pub(super) fn ask(&mut self, from: u64, id: &str, frame: &Frame) -> Act {
         if self.open.len() >= OPEN {
-            return Act::IfOpen(from, frame::error_reply(id, TOO_MANY));
+            return Act::IfOpen(
+                from,
+                frame::error_reply(id, &Code::Overloaded.error("the agent has too many questions to answer")),
+            );
         }
         self.last += 1;
         self.open.insert(self.last, (from, id.into()));

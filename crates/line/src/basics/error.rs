@@ -5,6 +5,8 @@ use std::sync::Arc;
 
 use linetender_core::{Delivery, Refusal};
 
+use super::code::Code;
+
 /// How many seconds to stay away from a server that has too much to do: its queue is short, and calls are.
 const RETRY_AFTER: u64 = 1;
 
@@ -119,17 +121,17 @@ impl CallError {
         }
     }
 
-    /// A code for JSON-RPC. Outside -32768..-32000, so that nobody takes our word for the server's.
-    pub const fn code(&self) -> i32 {
+    /// Its code for JSON-RPC.
+    pub const fn code(&self) -> Code {
         match self.kind {
-            CallErrorKind::Refused(_) => 7001,
-            CallErrorKind::Overloaded => 7002,
-            CallErrorKind::HeldTooLong => 7003,
-            CallErrorKind::TimedOut => 7004,
-            CallErrorKind::Lost => 7005,
-            CallErrorKind::BadAnswer => 7006,
-            CallErrorKind::Vanished => 7007,
-            CallErrorKind::Unreadable => 7008,
+            CallErrorKind::Refused(_) => Code::Refused,
+            CallErrorKind::Overloaded => Code::Overloaded,
+            CallErrorKind::HeldTooLong => Code::HeldTooLong,
+            CallErrorKind::TimedOut => Code::TimedOut,
+            CallErrorKind::Lost => Code::Lost,
+            CallErrorKind::BadAnswer => Code::BadAnswer,
+            CallErrorKind::Vanished => Code::Vanished,
+            CallErrorKind::Unreadable => Code::Unreadable,
         }
     }
 }

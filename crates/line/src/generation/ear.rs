@@ -3,6 +3,7 @@
 #[cfg(test)]
 mod tests;
 
+use std::borrow::Cow;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError};
 
@@ -109,7 +110,7 @@ impl Ear {
             Message::Request { id, .. } => {
                 let id = id.to_owned();
                 if let Err(why) = self.pass_on(frame) {
-                    self.ledger.tell(frame::error_reply(&id, why));
+                    self.ledger.tell(frame::error_reply(&id, &why));
                 }
             }
             Message::Notification { method: "notifications/progress", params } => self.note_progress(params),
@@ -190,7 +191,7 @@ impl Ear {
         }
     }
 
-    fn pass_on(&self, frame: Frame) -> Result<(), &'static str> {
+    fn pass_on(&self, frame: Frame) -> Result<(), Cow<'static, str>> {
         self.audience.ask(FromServer { generation: self.ledger.generation, frame })
     }
 }

@@ -1,15 +1,12 @@
 //! Between the eras: the members that one has and the other has not. Everything else passes as it was spelt.
 
 use linetender_wire::frame::{self, Members};
-use linetender_wire::handshake::{Era, LEGACY, MODERN};
+use linetender_wire::handshake::{Era, LEGACIES, LEGACY, MODERN};
 use serde_json::{Value, json};
 
 use super::text::{LARGE, Text};
 use crate::basics::params::put_first;
 use crate::call::Answer;
-
-/// Legacy revisions, newest first.
-const VERSIONS: [&str; 4] = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];
 
 /// What a modern result says of how long it is good; here: not at all, and for nobody else.
 const CACHE: &str = r#""ttlMs":0,"cacheScope":"private""#;
@@ -133,7 +130,7 @@ pub(super) fn same_era(initialized: &str, asked: Option<&str>) -> String {
 fn version(asked: Option<&str>) -> String {
     let asked = asked.and_then(|params| serde_json::from_str::<Value>(params).ok());
     let asked = asked.as_ref().and_then(|params| params["protocolVersion"].as_str());
-    asked.filter(|version| VERSIONS.contains(version)).unwrap_or(LEGACY).to_owned()
+    asked.filter(|version| LEGACIES.contains(version)).unwrap_or(LEGACY).to_owned()
 }
 
 fn info(said: &Value, name: &str) -> Value {

@@ -14,7 +14,7 @@ use super::questions::Asker;
 use super::rounds::Round;
 use super::{Open, SPARE_TASKS, Session};
 use crate::audience::UPDATED;
-use crate::audience::{FromServer, TOO_MANY_QUESTIONS};
+use crate::audience::{FromServer, too_many_questions};
 use crate::basics::clock::duration;
 use crate::basics::kind::Kind;
 use crate::basics::params::Params;
@@ -257,7 +257,7 @@ impl Session {
                 let number = open.questions.ask(Asker::Server(*generation, id.into()));
                 if number.is_none() {
                     // If it does not read either, it is not told: nothing may pile up for it.
-                    open.line.tell(frame::error_reply(id, TOO_MANY_QUESTIONS), Some(*generation));
+                    open.line.tell(frame::error_reply(id, &too_many_questions()), Some(*generation));
                 }
                 number.map(|number| frame.with_id(&number.to_string())).into_iter().collect()
             }

@@ -153,7 +153,8 @@ pub(super) fn failed(line: &Line, method: &str, id: &str, error: &CallError, era
             None => error.to_string(),
         },
     };
-    let error = serde_json::json!({ "code": error.code(), "message": message, "data": error.fields() });
+    let error =
+        serde_json::json!({ "code": error.code().number(), "message": message, "data": error.fields() });
     frame::error_reply(id, &error.to_string())
 }
 

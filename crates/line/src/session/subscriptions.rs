@@ -8,6 +8,7 @@ use linetender_wire::handshake::{Era, SUBSCRIPTION_IN_META};
 use serde::{Deserialize, Serialize};
 
 use super::{Open, bridge};
+use crate::basics::code::Code;
 use crate::basics::kind::Kind;
 use crate::basics::params::{with_meta_member, without_modern_meta};
 use crate::generation::RESOURCES;
@@ -111,10 +112,7 @@ impl Open {
             .and_then(|params| serde_json::from_str(params).ok())
             .unwrap_or(Listen { notifications: Filter::default() });
         if self.subscriptions.0.len() >= LISTENS {
-            return frame::error_reply(
-                id,
-                r#"{"code":7002,"message":"linetender: too many streams are open","data":{"source":"linetender"}}"#,
-            );
+            return frame::error_reply(id, &Code::Overloaded.error("too many streams are open"));
         }
         // What it is told first is what it will hear of: resources for which there is no room are not among them.
         notifications.resource_subscriptions.truncate(RESOURCES);
@@ -163,10 +161,8 @@ impl Open {
         if !wants {
             self.want_not(&uri);
         } else if !self.want(&uri) {
-            let message = format!("linetender: subscription limit of this server reached ({RESOURCES})");
-            let error =
-                serde_json::json!({ "code": 7002, "message": message, "data": { "source": "linetender" } });
-            return Some(frame::error_reply(id, &error.to_string()));
+            let message = format!("subscription limit of this server reached ({RESOURCES})");
+            return Some(frame::error_reply(id, &Code::Overloaded.error(&message)));
         }
         Some(frame::reply(id, "{}"))
     }
