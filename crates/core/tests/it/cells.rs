@@ -387,7 +387,7 @@ fn page() -> String {
 
 #[test]
 fn the_page_in_docs_is_up_to_date() {
-    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/state-machine.md");
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/internals/state-machine.md");
     #[expect(clippy::disallowed_methods, reason = "how a person asks for the page to be written")]
     if std::env::var_os("UPDATE_DOCS").is_some() {
         std::fs::write(&file, page()).unwrap();
