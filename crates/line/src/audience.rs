@@ -10,7 +10,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, MutexGuard};
 
 use linetender_core::Generation;
-use linetender_wire::frame::{self, Frame, Message};
+use linetender_wire::frame::{Frame, Message};
 use linetender_wire::handshake::{Era, SUBSCRIPTION_IN_META};
 use linetender_wire::renewed;
 
@@ -152,9 +152,9 @@ impl Agent {
             // What the server tagged with a listening request of ours means nothing to the agent.
             (Era::Legacy, Some(params)) if params.contains(SUBSCRIPTION_IN_META) => {
                 let text = frame.with_params(&without_modern_meta(params));
-                self.direct.try_send(frame::one_line(text)).is_ok()
+                self.direct.try_send(text.one_line().into()).is_ok()
             }
-            _ => self.direct.try_send(frame::one_line(frame.text().clone())).is_ok(),
+            _ => self.direct.try_send(frame.clone().one_line().into()).is_ok(),
         }
     }
 }
@@ -224,7 +224,7 @@ mod tests {
         frame::parse(&text.to_owned().into(), frame::Limits { length: 1000, depth: 8 }).unwrap()
     }
 
-    fn agent(era: Era) -> (Agent, queue::Receiver<bytes::Bytes>, mpsc::Receiver<FromServer>) {
+    fn agent(era: Era) -> (Agent, queue::Receiver<frame::Passed>, mpsc::Receiver<FromServer>) {
         let (direct, heard) = queue::queue(8, 10_000);
         let (said, asked) = mpsc::channel(8);
         (Agent { era, said, direct }, heard, asked)
@@ -241,7 +241,7 @@ mod tests {
         let (legacy, mut heard, mut asked) = agent(Era::Legacy);
         let audience = Audience::alone(Some(legacy));
         assert_eq!(tell(&audience, super::UPDATED, tagged), 0);
-        assert!(heard.try_recv().unwrap().ends_with(br#""params":{"_meta":{"a":1.50},"uri":"x"}}"#));
+        assert!(heard.try_recv().unwrap().text().ends_with(br#""params":{"_meta":{"a":1.50},"uri":"x"}}"#));
         assert!(asked.try_recv().is_err());
         let (modern, mut heard, mut asked) = agent(Era::Modern);
         let audience = Audience::alone(Some(modern));

@@ -119,6 +119,11 @@ impl Answer {
 
     /// The whole message with another id in place of ours.
     pub fn with_id(&self, id: &str) -> Bytes {
+        self.frame.with_id(id).into_text()
+    }
+
+    /// The same, for a room that reads it.
+    pub(crate) fn framed(&self, id: &str) -> Frame {
         self.frame.with_id(id)
     }
 

@@ -22,7 +22,6 @@ use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use bytes::Bytes;
 use linetender_wire::frame::{self, Frame};
 use linetender_wire::handshake::{Era, Eras, Greeting, Hello};
 use linetender_wire::{caught, queue};
@@ -40,6 +39,7 @@ pub use asked::{Replied, ask};
 use backlog::Backlog;
 use ends::{Handed, Reader, Says};
 use hear::Said;
+pub use linetender_wire::frame::Passed;
 use questions::Questions;
 use rounds::Round;
 use subscriptions::Subscriptions;
@@ -87,9 +87,9 @@ pub enum Ended {
 #[derive(Debug)]
 pub struct Agent {
     /// What it says: one JSON-RPC message, or a batch, at a time.
-    pub to: mpsc::Sender<Bytes>,
+    pub to: mpsc::Sender<Passed>,
     /// What it hears: one message at a time.
-    pub from: queue::Receiver<Bytes>,
+    pub from: queue::Receiver<Passed>,
 }
 
 /// Serves one agent on these pipes until it goes, or until `stop`; then the server goes too, politely.
@@ -162,7 +162,7 @@ enum On {
 
 struct Session {
     on: On,
-    to_agent: queue::Sender<Bytes>,
+    to_agent: queue::Sender<Passed>,
     tasks: JoinSet<()>,
     /// The agent's requests that are under way, by their id as it was spelt.
     running: HashMap<Box<str>, AbortHandle>,
@@ -199,7 +199,7 @@ struct Open {
 }
 
 impl Session {
-    fn new(on: On, to_agent: queue::Sender<Bytes>) -> Self {
+    fn new(on: On, to_agent: queue::Sender<Passed>) -> Self {
         let rounds = mpsc::channel(TO_AGENT);
         let (tasks, running) = (JoinSet::new(), HashMap::new());
         let (sweep_at, backlog) = (SPARE_TASKS, None);

@@ -4,11 +4,15 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use linetender_wire::frame;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::filter::Filter;
 use super::schema::policy;
+
+/// How deep a message may be nested.
+const DEPTH: usize = 128;
 
 /// linetender's config file.
 #[derive(Debug, Default, JsonSchema)]
@@ -72,6 +76,11 @@ impl Default for Gateway {
 }
 
 impl Gateway {
+    /// How large and how deep an agent's message may be.
+    pub(crate) fn limits(&self) -> frame::Limits {
+        frame::Limits { length: self.message, depth: DEPTH }
+    }
+
     /// The settings that are others there, by name.
     pub fn differing(&self, other: &Self) -> Vec<String> {
         let [own, others] = [self, other].map(|settings| serde_json::to_value(settings).unwrap_or_default());

@@ -20,9 +20,6 @@ use crate::board::Door;
 use crate::failed::Failed;
 use crate::mux::BATCH;
 
-/// How deep a message may be nested.
-const DEPTH: usize = 128;
-
 /// The first year of the modern era, as versions spell it.
 const MODERN_FROM: &str = "2026";
 
@@ -62,7 +59,7 @@ pub(super) async fn post(
         }
         Err(_) => return reply::error(StatusCode::BAD_REQUEST, "null", -32600, "the request was cut off"),
     };
-    match frame::parse_at_most(&text, frame::Limits { length: limit, depth: DEPTH }, BATCH) {
+    match frame::parse_at_most(&text, front.gateway.settings().limits(), BATCH) {
         Ok(frames) => answer(front, door, &head, &text, frames).await,
         Err(bad) => {
             let code = if bad == Bad::NotJson { -32700 } else { -32600 };

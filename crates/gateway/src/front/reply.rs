@@ -20,7 +20,7 @@ pub(super) fn json(status: StatusCode, text: impl Into<Bytes>) -> Response {
 /// An answer.
 pub(super) fn answer(status: StatusCode, text: Text) -> Response {
     match text {
-        Text::Whole(text) => json(status, text),
+        Text::Whole(text) => json(status, text.into_text()),
         Text::Pieces(pieces) => of(status, body::pieces(pieces)),
     }
 }

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use bytes::Bytes;
 use linetender::{Code, Kind};
-use linetender_wire::frame::{Members, string};
+use linetender_wire::frame::{Frame, Members, Passed, string};
 use serde_json::value::RawValue;
 
 use crate::board::{Route, View};
@@ -16,7 +16,7 @@ use crate::splice::Splice;
 #[derive(Debug, Eq, PartialEq)]
 pub(crate) enum Act {
     /// The agent hears this.
-    Tell(Bytes),
+    Tell(Passed),
     /// A server is asked this, in the agent's name.
     Ask {
         /// Which.
@@ -24,12 +24,12 @@ pub(crate) enum Act {
         /// The request's id.
         id: Box<str>,
         /// The request.
-        text: Bytes,
+        frame: Frame,
     },
     /// A server is told this.
-    Say(u64, Bytes),
+    Say(u64, Passed),
     /// The same, if the agent has anything to do with it yet.
-    IfOpen(u64, Bytes),
+    IfOpen(u64, Passed),
 }
 
 /// Why a request goes nowhere.

@@ -1,7 +1,7 @@
 //! One agent on a line: where it hears what the server says by itself.
 
 use linetender_core::Generation;
-use linetender_wire::frame::Frame;
+use linetender_wire::frame::{Frame, Passed};
 use linetender_wire::handshake::Era;
 use linetender_wire::queue;
 use tokio::sync::mpsc;
@@ -20,5 +20,5 @@ pub(crate) struct Agent {
     /// Where the server's questions go, and what it says about them; and what has to be told in other words.
     pub(crate) said: mpsc::Sender<FromServer>,
     /// Where its notifications go: straight to the agent, so that none comes after the answer it was written before.
-    pub(crate) direct: queue::Sender<bytes::Bytes>,
+    pub(crate) direct: queue::Sender<Passed>,
 }

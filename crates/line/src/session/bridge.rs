@@ -20,7 +20,7 @@ pub(super) fn answer(answer: &Answer, agent: Era, method: &str, id: &str) -> Tex
     }
     match answer.around_id(id, LARGE) {
         Some(pieces) => Text::Pieces(pieces),
-        None => answer.with_id(id).into(),
+        None => answer.framed(id).into(),
     }
 }
 

@@ -63,12 +63,16 @@ impl Subscriptions {
     }
 
     /// A resource changed: what each stream that asked for it is told, with all that the server said of it.
-    pub(super) fn updated(&self, frame: &Frame, params: &str) -> Vec<Bytes> {
-        let Ok(Resource { uri }) = serde_json::from_str(params) else { return Vec::new() };
+    pub(super) fn updated(&self, frame: &Frame, params: &str) -> impl Iterator<Item = Frame> {
+        let uri = serde_json::from_str(params).ok().map(|Resource { uri }| uri);
         let plain = without_modern_meta(params);
-        let streams = self.0.iter().filter(|(_, filter)| filter.resource_subscriptions.contains(&uri));
-        let tagged = |id| with_meta_member(Some(&plain), &format!(r#""{SUBSCRIPTION_IN_META}":{id}"#));
-        streams.map(|(id, _)| frame.with_params(&tagged(id))).collect()
+        let wants = move |filter: &Filter| {
+            uri.as_ref().is_some_and(|uri| filter.resource_subscriptions.contains(uri))
+        };
+        let tagged =
+            move |id: &str| with_meta_member(Some(&plain), &format!(r#""{SUBSCRIPTION_IN_META}":{id}"#));
+        let streams = self.0.iter().filter(move |(_, filter)| wants(filter));
+        streams.map(move |(id, _)| frame.with_params(&tagged(id)))
     }
 
     /// Nothing more will be told: each stream has its proper end, and whoever listened may listen anew.
