@@ -1,18 +1,24 @@
-//! Times and sizes as people write them.
+//! Times and sizes as people write them, in flags and in config files.
 
 use linetender::Span;
 
 /// Beginnings of the names of sizes, each 1024 times the one before.
 const STEPS: [&str; 4] = ["", "k", "m", "g"];
 
-/// `500ms`, `30s`, `5m`, `1h 30m`.
-pub(super) fn span(text: &str) -> Result<Span, String> {
+/// A time: `500ms`, `30s`, `5m`, `1h 30m`.
+///
+/// # Errors
+/// If it is none, in words.
+pub fn span(text: &str) -> Result<Span, String> {
     let time = humantime::parse_duration(text).map_err(|error| error.to_string())?;
     Ok(Span::from_nanos(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)))
 }
 
-/// `4096`, `64k`, `16MiB`.
-pub(super) fn size(text: &str) -> Result<u32, String> {
+/// A size in bytes: `4096`, `64k`, `16MiB`.
+///
+/// # Errors
+/// If it is none, in words.
+pub fn size(text: &str) -> Result<u32, String> {
     let wanted = || "a size is a number of bytes, like 4096, 64k or 16MiB".to_owned();
     let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let (number, unit) = text.split_at(digits);
@@ -25,7 +31,7 @@ pub(super) fn size(text: &str) -> Result<u32, String> {
 }
 
 /// A time, as it could have been written.
-pub(super) fn spell(span: Span) -> String {
+pub fn spell(span: Span) -> String {
     humantime::format_duration(std::time::Duration::from_nanos(span.nanos())).to_string()
 }
 
