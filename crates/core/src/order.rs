@@ -1,6 +1,6 @@
 //! The order of a death, as data.
 //!
-//! Seal, notice, drain, settle, kill or close, settle, forget, (wait,) dial. The machine hands effects out in
+//! Seal, notice, drain, settle, kill (or close, or let go), settle, forget, (wait,) dial. The machine hands effects out in
 //! this order; a driver that runs them concurrently could still finish them in another. [`Walk`] is the
 //! check: show it every effect when it is *done*, and it names the first misstep.
 
@@ -87,7 +87,7 @@ impl Walk {
             }
             (Step::SettleRest, Effect::Forget { .. }) => Some(Step::Forget),
             // A tree that would not die is killed again; a live line may be probed; news may come between.
-            (Step::SettleRest, Effect::Kill { .. })
+            (Step::SettleRest, Effect::Kill { .. } | Effect::LetGo { .. })
             | (Step::Dial, Effect::Probe { .. })
             | (Step::Dial | Step::Notice | Step::Drain | Step::SettleCertain, Effect::Notice(_))
             | (Step::Fell | Step::SettleRest | Step::Forget, Effect::Notice(_)) => Some(self.step),

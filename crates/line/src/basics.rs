@@ -1,5 +1,5 @@
 //! What every room uses: the clock and waits that end late, the kinds of lists, the members of params, progress, and the error
-//! that a caller is told. Nothing here knows a line.
+//! that a caller is told, with its code. Nothing here knows a line.
 
 pub(crate) mod clock;
 pub(crate) mod code;

@@ -10,8 +10,8 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use linetender_core::{Asked, Command, Delivery, Gate, Generation, Instant, RetryBudget};
-use linetender_wire::frame;
 use linetender_wire::handshake::{Era, Greeting, Hello};
+use linetender_wire::{Slept, frame};
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
 
 use crate::audience::{Agent, Audience};
@@ -113,6 +113,11 @@ impl Line {
             retry: std::sync::Mutex::new(RetryBudget::new(policy.retry, clock.now())),
         });
         let line = Self { shared, events: events.downgrade() };
+        let (seed, slept) = match seeds {
+            Seeds::Any => (RandomState::new().hash_one(Arc::as_ptr(&line.shared) as usize), Slept::watch()),
+            // Only that world sleeps.
+            Seeds::From(seed) => (seed, Slept::never()),
+        };
         let tender = Tender {
             server,
             clock,
@@ -127,10 +132,7 @@ impl Line {
             events,
             audience,
             wishes,
-        };
-        let seed = match seeds {
-            Seeds::Any => RandomState::new().hash_one(Arc::as_ptr(&line.shared) as usize),
-            Seeds::From(seed) => seed,
+            slept,
         };
         tokio::spawn(tender.run(seed));
         line

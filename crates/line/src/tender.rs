@@ -96,6 +96,7 @@ pub(crate) struct Tender {
     /// Who hears what the server says by itself.
     pub(crate) audience: Arc<Audience>,
     pub(crate) wishes: Arc<Wishes>,
+    pub(crate) slept: Slept,
 }
 
 struct Running {
@@ -121,7 +122,6 @@ struct Running {
     /// A timer that fired too late, and until when it is not believed.
     doubted: Option<(linetender_core::Instant, tokio::time::Instant)>,
     panics: Panics,
-    slept: Slept,
 }
 
 impl Tender {
@@ -145,7 +145,6 @@ impl Tender {
             seed,
             doubted: None,
             panics: Panics::default(),
-            slept: Slept::watch(),
         };
         running.supervised().await;
     }
@@ -163,7 +162,7 @@ impl Running {
             Some(news) = self.news.1.recv() => Wake::News(news),
             ask = self.tender.inbox.recv(), if !self.abandoned => Wake::Inbox(ask),
             () = self.nudge.notified() => Wake::Nudge,
-            _ = self.slept.wait() => Wake::Slept,
+            _ = self.tender.slept.wait() => Wake::Slept,
             () = sleep_until(timeout) => Wake::Timer,
         }
     }

@@ -18,6 +18,11 @@ impl Slept {
         Self(())
     }
 
+    /// Watches nothing.
+    pub const fn never() -> Self {
+        Self(())
+    }
+
     /// Nobody says that this machine slept.
     pub async fn wait(&mut self) -> std::time::Duration {
         std::future::pending().await

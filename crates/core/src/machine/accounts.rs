@@ -68,7 +68,7 @@ impl<D> Machine<D> {
         }
     }
 
-    /// Pays out what the generation earned, and tells how many callers it answered.
+    /// Pays out what the generation earned, and tells how it served its callers.
     fn close_books(&mut self) -> Served {
         self.accrue();
         let live = self.state.live();

@@ -24,7 +24,7 @@ pub struct Ending<D> {
 pub(super) struct Served {
     /// How many it had answered.
     pub(super) answered: u64,
-    /// Whether each call has an exchange of its own.
+    /// Whether each call has an exchange of its own. A generation that was never up had no calls.
     pub(super) exchanges: bool,
 }
 
@@ -68,7 +68,7 @@ pub enum EndingStep {
     Draining,
     /// To do.
     SettleCertain,
-    /// To do: kill or close.
+    /// To do: kill, close, or let go.
     Fell,
     /// Waiting for `NoReader` or `Gone`.
     Falling,
@@ -86,7 +86,7 @@ pub enum EndingStep {
         /// Whether it did before.
         stuck: bool,
     },
-    /// To do: it would not die; kill it again.
+    /// To do: it would not die, and is told again.
     KillAgain,
     /// To do, and then the generation is no more.
     Forget,
@@ -169,6 +169,9 @@ impl<D> Ending<D> {
                 let settle = if self.calls_run_on() { Settle::Own } else { settle };
                 let next = if gone { EndingStep::Forget } else { self.fallen(now, close, false) };
                 (Effect::Settle { generation, settle }, next)
+            }
+            EndingStep::KillAgain if self.calls_run_on() => {
+                (Effect::LetGo { generation }, self.fallen(now, close, true))
             }
             EndingStep::KillAgain => (Effect::Kill { generation }, self.fallen(now, close, true)),
             EndingStep::Forget => (Effect::Forget { generation }, EndingStep::Forget),

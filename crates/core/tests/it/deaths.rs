@@ -66,6 +66,29 @@ fn calls_with_exchanges_of_their_own_outlive_a_lost_session() {
 }
 
 #[test]
+fn whoever_has_an_exchange_of_its_own_is_left_it_however_long_the_end_takes() {
+    let mut line = held_up();
+    line.vitals.exchanges = true;
+    line.in_flight(2);
+    line.lose(Class::SessionLost);
+    line.event(Event::Drained);
+    line.pass(secs(20));
+    let after = &names(&line)[4..];
+    assert!(after.contains(&"let go") && !after.contains(&"kill"), "{after:?}");
+}
+
+#[test]
+fn a_session_that_is_lost_while_something_else_fails_takes_its_calls_along() {
+    let mut line = held_up();
+    line.vitals.exchanges = true;
+    line.in_flight(2);
+    line.command(Command::Recycle);
+    line.lose(Class::SessionLost);
+    line.event(Event::Drained);
+    assert_eq!(names(&line).last(), Some(&"kill"), "{:?}", names(&line));
+}
+
+#[test]
 fn a_planned_end_is_closed_politely() {
     let mut line = held_up();
     line.redial();

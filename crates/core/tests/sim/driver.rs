@@ -482,6 +482,7 @@ impl World {
                 Settle::Certain if queued => Evidence::Nothing,
                 Settle::Certain => continue,
                 Settle::Residue if !self.http => residue,
+                // Its own exchange breaks at this very moment.
                 Settle::Residue | Settle::Unknown | Settle::Own => Evidence::Nothing,
             };
             self.lose(call, evidence, true)?;

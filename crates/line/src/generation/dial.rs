@@ -199,7 +199,8 @@ impl Dial {
                     }
                     _ => return Err(None),
                 },
-                Heard::Reply(Ok(Reply::Unusable(_))) if let Some(words) = link.ear.no_server() => {
+                Heard::Reply(Ok(Reply::Unusable(_))) if link.ear.no_server().is_some() => {
+                    let words = link.ear.no_server().unwrap_or_default();
                     return Err(Some(Seen::NotAServer { words: Redacted::head(words, 200) }));
                 }
                 // An answer of no use, an error without an id among them, is not a modern server's.

@@ -19,7 +19,8 @@ pub trait Memory: fmt::Debug + Send + Sync {
     fn page(&self, server: &Server, era: Era, introduction: Option<&str>) -> Arc<dyn Page>;
 }
 
-/// What is known of one server. All but [`recall`](Self::recall) may block: they are called on a thread of their own.
+/// What is known of one server. [`recall`](Self::recall) is waited for when an agent is greeted; the others are called on a thread of
+/// their own, and may block.
 pub trait Page: fmt::Debug + Send + Sync {
     /// What it says.
     fn recall(&self) -> Option<Remembered>;

@@ -1,7 +1,7 @@
 use bytes::Bytes;
 use proptest::prelude::*;
 
-use super::{Bad, Limits, Message, Outcome, number, one_line, parse, parse_all, request};
+use super::{Bad, Limits, Message, Outcome, Passed, number, one_line, parse, parse_all, request};
 
 const LIMITS: Limits = Limits { length: 1 << 20, depth: 16 };
 
@@ -82,6 +82,26 @@ fn batches_and_glued_messages_are_taken_apart() {
 }
 
 #[test]
+fn an_array_in_a_batch_is_no_message() {
+    for text in
+        [r#"[[7,"ping"]]"#, r#"[[null,"notifications/x"]]"#, r#"[{"id":1,"result":1},[2,null,null,{}]]"#]
+    {
+        assert!(parse_all(&text.to_owned().into(), LIMITS).is_err(), "{text}");
+    }
+}
+
+#[test]
+fn what_is_passed_on_need_not_be_read_again_and_goes_on_one_line() {
+    let pretty = "{\n\"id\":1,\r\n\"result\":\"é\"}";
+    let [read, text] = [Passed::from(frame(pretty)), Passed::from(pretty.to_owned())];
+    assert_eq!(read.clone().one_line().text(), text.clone().one_line().text());
+    assert_eq!(read.frame().unwrap(), text.frame().unwrap());
+    let one = read.one_line().into_frame().unwrap();
+    assert_eq!(one, parse(one.text(), LIMITS).unwrap(), "its members lie where they did");
+    assert!(Passed::from(format!("[{pretty},{pretty}]")).into_frame().is_err(), "a batch is not one message");
+}
+
+#[test]
 fn a_rewrite_keeps_every_other_byte() {
     let text = r#"{ "odd":1e400 ,"id" : 1 , "result":{"z":1,"a":[ ]},"ü":"\u0000" }"#;
     let renamed = frame(text).with_id("\"agent-7\"");
@@ -130,7 +150,7 @@ proptest! {
     #[test]
     fn a_frame_with_another_part_is_what_its_text_would_be_read_as(
         order in proptest::collection::vec(0..5_usize, 0..5),
-        space in " {0,3}",
+        space in "[ \n\r]{0,3}",
         id in prop_oneof!["[1-9][0-9]{0,5}", "\"[a-zé]{0,9}\""],
         old in r#"(\{\}|\{"a":[1-9][0-9]{0,8}\})"#,
         new in r#"(\{\}|\{"bé":"[a-z]{0,20}"\})"#,
@@ -138,7 +158,10 @@ proptest! {
         let request = members(&[("id", "7"), ("method", "\"m\""), ("params", &old)], &order, &space);
         let answer = members(&[("id", "7"), ("result", &old)], &order, &space);
         let read = |frame: &super::Frame| parse(frame.text(), LIMITS).unwrap();
+        let note = members(&[("method", "\"m\""), ("params", &old)], &order, &space);
         for made in [
+            frame(&note).with_params(&new),
+            frame(&request).with_params(&new).one_line(),
             frame(&request).with_id(&id),
             frame(&request).with_params(&new),
             frame(&request).with_params(&new).with_id(&id),

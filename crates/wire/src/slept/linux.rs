@@ -17,7 +17,7 @@ const SHORTEST: Duration = Duration::from_secs(1);
 /// When the timer would be due: in the year 2242.
 const NEVER: i64 = 1 << 33;
 
-/// Watches for sleep. Where the kernel refuses such a timer, nobody is told.
+/// Watches for sleep. Where the kernel refuses such a timer, or the runtime does no I/O, nobody is told.
 #[derive(Debug)]
 pub struct Slept {
     /// How far the clocks were apart when somebody last looked.
@@ -29,9 +29,14 @@ impl Slept {
     /// Begins to watch.
     ///
     /// # Panics
-    /// Outside a tokio runtime that does I/O.
+    /// Outside a tokio runtime.
     pub fn watch() -> Self {
         Self { apart: apart(), timer: timer() }
+    }
+
+    /// Watches nothing: in a simulated world only that world sleeps.
+    pub const fn never() -> Self {
+        Self { apart: Duration::ZERO, timer: None }
     }
 
     /// Waits until the machine has slept; how long. Whoever stops waiting misses nothing.
