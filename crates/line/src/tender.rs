@@ -3,6 +3,7 @@
 mod exit;
 mod inbox;
 mod lists;
+mod log;
 mod published;
 mod recover;
 
@@ -433,11 +434,8 @@ impl Running {
         if let (State::Up(_) | State::Suspect(_), Gate::Hold { .. }) = (state, gate) {
             status.cause = status.cause.or_else(|| self.refused.clone());
         }
-        let old = self.tender.publish.borrow().status.state;
-        if old != status.state {
-            let server = &*self.tender.server.name;
-            let cause = status.cause.as_ref().map(|why| why.text.as_str());
-            tracing::info!(server, state = status.state, generation = status.generation, cause, "line");
+        if self.tender.publish.borrow().status.state != status.state {
+            log::changed(&self.tender.server.name, state, &status);
         }
         if let (State::Draining { .. }, Some(current)) = (state, &self.current) {
             current.ledger.draining.store(true, Ordering::Relaxed);
