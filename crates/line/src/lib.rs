@@ -66,3 +66,8 @@ pub use linetender_wire::stdio::{reaper, signals};
 pub use server::{Deadline, Server, Stderr, ToolErrors, pass_stderr_to};
 pub use status::signs::Health;
 pub use status::{Status, Why};
+
+/// What stands in the project's README compiles.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;
