@@ -4,7 +4,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use linetender_wire::frame::{Limits, Message};
+use linetender_wire::frame::{self, Limits, Message};
 use linetender_wire::{Item, Lines, Redacted};
 
 const LIMITS: Limits = Limits { length: 4096, depth: 16 };
@@ -32,7 +32,14 @@ fn look(item: &Item, all: &[u8]) {
                 "bytes were changed"
             );
             if let Message::Request { id, .. } | Message::Response { id: Some(id), .. } = frame.message() {
-                assert_eq!(frame.with_id(id), frame.text(), "a rewrite changed another byte");
+                assert_eq!(frame.with_id(id).text(), frame.text(), "a rewrite changed another byte");
+                let renamed = frame.with_id("\"somebody else's\"");
+                let limits = Limits { length: usize::MAX, depth: usize::MAX };
+                assert_eq!(
+                    frame::parse(renamed.text(), limits).as_ref(),
+                    Ok(&renamed),
+                    "its members lie elsewhere"
+                );
             }
             let _ = frame.payload();
         }

@@ -2,7 +2,6 @@
 
 mod look;
 mod policy;
-mod units;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -71,7 +70,7 @@ pub(crate) struct Run {
     pub(crate) no_journal: bool,
 
     /// The size at which the journal is put away, for tests.
-    #[arg(long, hide = true, value_name = "SIZE", value_parser = units::size)]
+    #[arg(long, hide = true, value_name = "SIZE", value_parser = linetender_gateway::units::size)]
     pub(crate) journal_size: Option<u32>,
 
     #[command(flatten)]
@@ -132,10 +131,15 @@ impl From<Stderr> for linetender::Stderr {
     linetender serve --config linetender.toml\n  \
     { \"mcpServers\": { \"all\": { \"type\": \"http\", \"url\": \"http://127.0.0.1:7331/mcp\" } } }")]
 pub(crate) struct Serve {
-    /// Which servers: linetender's TOML, or an agent's `mcpServers` JSON as it is. It is read again when it changes, and on
-    /// SIGHUP.
+    /// Which servers: linetender's TOML, or an agent's `mcpServers` JSON as it is. It is reloaded when it changes, and on
+    /// SIGHUP. If not said: `linetender.toml` in this folder, else in the folder `linetender` of `$XDG_CONFIG_HOME`
+    /// (`~/.config`).
     #[arg(long, value_name = "FILE")]
-    pub(crate) config: PathBuf,
+    pub(crate) config: Option<PathBuf>,
+
+    /// Reads the file, says what is wrong with it or what it has, and serves nobody.
+    #[arg(long)]
+    pub(crate) check: bool,
 
     /// Where agents connect to, instead of where the file says.
     #[arg(long, value_name = "ADDRESS")]

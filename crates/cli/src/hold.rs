@@ -4,9 +4,9 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use linetender::Redacted;
-use linetender::holder::Holder;
-use linetender::journal::{Journal, Rotation};
 use linetender::session::Ended;
+use linetender_holder::holder::Holder;
+use linetender_holder::journal::{Journal, Rotation};
 
 use crate::{args, places};
 

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::io::{self, Write as _};
 use std::process::ExitCode;
 
-use linetender::journal::{Entry, Reason, What, last};
+use linetender_holder::journal::{Entry, Reason, What, last};
 
 use crate::{args, places};
 

@@ -28,7 +28,7 @@ pub(crate) fn home() -> Option<PathBuf> {
     absolute("HOME")
 }
 
-/// What users write themselves: `~/.config`. Other programs' files, not ours.
+/// What users write themselves, for us and for other programs: `~/.config`.
 pub(crate) fn config() -> Option<PathBuf> {
     absolute("XDG_CONFIG_HOME").or_else(|| Some(home()?.join(".config")))
 }

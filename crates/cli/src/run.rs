@@ -5,8 +5,8 @@ pub(crate) mod name;
 use std::io::IsTerminal as _;
 use std::process::ExitCode;
 
-use linetender::holder::Holder;
-use linetender::{Memory, Rig, Server, session};
+use linetender::{Rig, Server, session};
+use linetender_holder::{Holder, Memory};
 use tokio::sync::Notify;
 
 use crate::pipes::Pipes;
@@ -91,7 +91,7 @@ fn memory() -> Option<Memory> {
 async fn serve(server: Server, memory: Option<Memory>, holder: &Holder) -> ExitCode {
     let (mut signals, stop) = (Signals::of(stop::SHIM), Notify::new());
     let mut signal = None;
-    let rig = memory.into_iter().fold(Rig::new().held_by(holder), Rig::remembering);
+    let rig = memory.into_iter().fold(Rig::new().followed_by(holder.clone()), Rig::remembering);
     let Pipes { input, output, gone, borrowed } = Pipes::take();
     let over = async {
         tokio::select! {

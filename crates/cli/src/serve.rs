@@ -11,10 +11,10 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use linetender::Rig;
-use linetender::journal::Rotation;
 use linetender::session::Ended;
 use linetender_gateway::config::Config;
 use linetender_gateway::{Gateway, front, stdio};
+use linetender_holder::journal::Rotation;
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 
@@ -32,15 +32,25 @@ pub(crate) fn run(args: &args::Serve) -> ExitCode {
         log::say(format_args!("linetender: cannot write the log: {error}"));
         return ExitCode::FAILURE;
     }
+    let path = match file::path(args.config.as_deref()) {
+        Ok(path) => path,
+        Err(why) => {
+            log::say(format_args!("linetender: {why}"));
+            return ExitCode::FAILURE;
+        }
+    };
     // It is watched before it is read: what changes between the two would be seen by nobody.
-    let changes = Changes::beside(&args.config);
-    let (config, text) = match read(&args.config) {
+    let changes = Changes::beside(&path);
+    let (config, text) = match read(&path) {
         Ok(read) => read,
         Err(report) => {
             log::say(format_args!("{report:?}"));
             return ExitCode::FAILURE;
         }
     };
+    if args.check {
+        return checked(&path, &config);
+    }
     let changes = changes.unwrap_or_else(|error| {
         tracing::warn!(%error, "the config file is not watched; SIGHUP reads it again");
         Changes::unseen()
@@ -52,11 +62,22 @@ pub(crate) fn run(args: &args::Serve) -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    let follow = Follow::new(args, text, changes);
+    let follow = Follow::new(args, &path, text, changes);
     let code = runtime.block_on(serve(args, config, follow));
     // Reading from stdin may still block a thread; nothing is left to wait for.
     runtime.shutdown_background();
     code
+}
+
+/// Says what a file has that can be served.
+fn checked(path: &Path, config: &Config) -> ExitCode {
+    let servers: Vec<_> = config.servers.iter().map(|entry| entry.server.name()).collect();
+    let (path, listen) = (path.display(), config.gateway.listen);
+    let many = if servers.len() == 1 { "" } else { "s" };
+    let line =
+        format!("{path}: {} server{many} ({}), listens on {listen}\n", servers.len(), servers.join(", "));
+    let written = std::io::Write::write_all(&mut std::io::stdout(), line.as_bytes());
+    if written.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
 /// What the file says, and its text.
@@ -82,7 +103,7 @@ async fn serve(args: &args::Serve, mut config: Config, follow: Follow<'_>) -> Ex
     let asked = follow::asked();
     let keep = if args.no_journal { hold::Keep::Nothing } else { hold::Keep::Journal(Rotation::default()) };
     let holder = hold::begin("serve", None, keep);
-    let gateway = Gateway::start_on(Rig::new().held_by(&holder), config);
+    let gateway = Gateway::start_on(Rig::new().followed_by(holder.clone()), config);
     let (stop, stopped) = oneshot::channel();
     let mut agents = pin!(agents(args, &gateway, stopped));
     let gone = tokio::select! {

@@ -4,7 +4,7 @@ use std::io::{self, Write as _};
 use std::process::ExitCode;
 
 use anstyle::{AnsiColor, Style};
-use linetender::holder::{Found, LineReport, Report, Said, Silence, look};
+use linetender_holder::holder::{Found, LineReport, Report, Said, Silence, look};
 
 use crate::table::{Cell, Table};
 use crate::{args, places};
@@ -183,7 +183,7 @@ fn age(millis: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::{age, table, tokens};
-    use linetender::holder::{Found, Said, Silence};
+    use linetender_holder::holder::{Found, Said, Silence};
     use serde_json::json;
 
     #[test]

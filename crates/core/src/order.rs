@@ -1,6 +1,6 @@
 //! The order of a death, as data.
 //!
-//! Seal, notice, drain, settle, kill or close, settle, forget, (wait,) dial. The machine hands effects out in
+//! Seal, notice, drain, settle, kill (or close, or let go), settle, forget, (wait,) dial. The machine hands effects out in
 //! this order; a driver that runs them concurrently could still finish them in another. [`Walk`] is the
 //! check: show it every effect when it is *done*, and it names the first misstep.
 
@@ -37,6 +37,8 @@ pub enum Settle {
     Residue,
     /// The rest, as unknown: the proof did not come in time.
     Unknown,
+    /// None of the rest: each has an exchange of its own, and will be told by that.
+    Own,
 }
 
 /// An effect that was run out of order.
@@ -77,13 +79,15 @@ impl Walk {
             (Step::Seal, Effect::Notice(_)) => Some(Step::Notice),
             (Step::Notice, Effect::Drain { .. }) => Some(Step::Drain),
             (Step::Drain, Effect::Settle { settle: Settle::Certain, .. }) => Some(Step::SettleCertain),
-            (Step::SettleCertain, Effect::Kill { .. } | Effect::Close { .. }) => Some(Step::Fell),
-            (Step::Fell, Effect::Settle { settle: Settle::Residue | Settle::Unknown, .. }) => {
+            (Step::SettleCertain, Effect::Kill { .. } | Effect::Close { .. } | Effect::LetGo { .. }) => {
+                Some(Step::Fell)
+            }
+            (Step::Fell, Effect::Settle { settle: Settle::Residue | Settle::Unknown | Settle::Own, .. }) => {
                 Some(Step::SettleRest)
             }
             (Step::SettleRest, Effect::Forget { .. }) => Some(Step::Forget),
             // A tree that would not die is killed again; a live line may be probed; news may come between.
-            (Step::SettleRest, Effect::Kill { .. })
+            (Step::SettleRest, Effect::Kill { .. } | Effect::LetGo { .. })
             | (Step::Dial, Effect::Probe { .. })
             | (Step::Dial | Step::Notice | Step::Drain | Step::SettleCertain, Effect::Notice(_))
             | (Step::Fell | Step::SettleRest | Step::Forget, Effect::Notice(_)) => Some(self.step),

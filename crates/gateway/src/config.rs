@@ -1,8 +1,8 @@
 //! What the gateway is told, from text to data.
 //!
 //! A file is read into a tree that knows where each value stands, whichever language it is written in; variables are put
-//! into its strings; what nobody knows is warned of; and the rest becomes servers and settings. So every complaint points
-//! at its place in the file, and after this nobody reads a file or the environment again.
+//! into its strings; times and sizes become numbers; an unknown key is an error (in an agent's file, a warning); and the rest becomes
+//! servers and settings. So every complaint points at its place in the file, and after this nobody reads a file or the environment again.
 
 mod build;
 mod expand;
@@ -13,6 +13,7 @@ mod schema;
 #[cfg(test)]
 mod tests;
 mod tree;
+mod units;
 mod unknown;
 
 pub use build::Entry;
@@ -22,6 +23,7 @@ pub use problem::Problem;
 pub use schema::schema;
 
 use problem::Text;
+use tree::Style;
 
 /// What some editors write before a text.
 const BYTE_ORDER_MARK: char = '\u{feff}';
@@ -33,7 +35,7 @@ pub struct Config {
     pub gateway: Settings,
     /// The servers, in the file's order.
     pub servers: Vec<Entry>,
-    /// What the file says that nobody understands.
+    /// Keys in an agent's file that look like misspelt ones of ours.
     pub warnings: Vec<Problem>,
 }
 
@@ -73,8 +75,12 @@ fn load_beside(
     // It is no part of the text, and nobody who looks for a place counts it.
     let source = Text::new(name, text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(text));
     let (mut tree, style) = tree::parse(&source)?;
-    let warnings = unknown::take_out(&mut tree, style, &source);
+    let mut warnings = unknown::take_out(&mut tree, style, &source);
+    if style == Style::Own && !warnings.is_empty() {
+        return Err(Box::new(warnings.swap_remove(0)));
+    }
     expand::expand(&mut tree, variable, &source)?;
+    units::read(&mut tree, &source)?;
     let (gateway, servers) = build::build(&tree, in_force, &source)?;
     Ok(Config { gateway, servers, warnings })
 }

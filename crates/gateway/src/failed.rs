@@ -1,6 +1,7 @@
 //! A request that ends at the gateway, and what is told of it: where, why, whether it ran, and what now.
 
 use bytes::Bytes;
+use linetender::Code;
 use linetender_wire::frame;
 use serde_json::{Map, Value, json};
 
@@ -65,7 +66,7 @@ impl Failed {
             Full::Session => "this session takes nothing more now",
         };
         let cause = format!("{much}; try again in {RETRY_AFTER} s");
-        Self::before(7002, cause, "now").with("retryAfter", RETRY_AFTER)
+        Self::before(Code::Overloaded.number(), cause, "now").with("retryAfter", RETRY_AFTER)
     }
 
     /// It cannot be said, or nobody has, what it is about.
@@ -80,12 +81,12 @@ impl Failed {
 
     /// Its server was taken away before it was handed on.
     pub(crate) fn nowhere() -> Self {
-        Self::before(7007, "the server was taken away", "never")
+        Self::before(Code::NotHere.number(), "the server was taken away", "never")
     }
 
     /// What it would have been handed to is over. The next one finds another.
     pub(crate) fn not_handed() -> Self {
-        Self::before(7005, "the session ended", "now")
+        Self::before(Code::Lost.number(), "the session ended", "now")
     }
 
     /// What it was handed to ended under it.
@@ -104,7 +105,7 @@ impl Failed {
     }
 
     fn under_way(cause: &str, next_try: &'static str) -> Self {
-        let before = Self::before(7005, cause, next_try);
+        let before = Self::before(Code::Lost.number(), cause, next_try);
         Self { phase: "under way", ran: Ran::Unknown, ..before }
     }
 

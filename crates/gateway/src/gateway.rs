@@ -7,13 +7,11 @@ use std::time::Duration;
 use linetender::session::{self, Agent};
 use linetender::{Line, Rig, RigChange};
 use linetender_wire::aside;
-use linetender_wire::frame::Frame;
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
 
-use crate::board::{Berth, Board, Door};
+use crate::board::{Berth, Board};
 use crate::config::{Config, Scope, Settings};
-use crate::mux;
 use crate::seats::Seats;
 
 /// Many servers, for many agents. Cheap to clone.
@@ -39,24 +37,6 @@ pub(crate) enum Stay {
     Session,
     /// Each of its requests stands by itself.
     Request(Who),
-}
-
-/// How an agent's requests reach a server.
-#[derive(Debug)]
-pub(crate) enum Way {
-    /// As they are: nothing of this server was hidden when the way was opened.
-    Straight(Arc<Berth>),
-    /// Through a [mux](crate::mux), which knows the filters.
-    Muxed,
-}
-
-/// Why somebody cannot be an agent here.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum NoAgent {
-    /// The door leads nowhere.
-    Nowhere,
-    /// It would take a line of its own, and there are as many as there may be.
-    Full,
 }
 
 /// What an agent is known by that is nobody from one request to the next: so much that its requests take turns as one
@@ -174,28 +154,6 @@ impl Gateway {
     /// What agents see at this moment.
     pub(crate) fn seen(&self) -> Arc<Board> {
         Arc::clone(&self.0.board.borrow())
-    }
-
-    /// A request at a door that stands by itself; `None` if it needs an agent.
-    pub(crate) fn ask(&self, door: &Door, frame: &Frame, of: Who) -> Option<mux::Answer> {
-        mux::ask(&self.seen(), door, frame, of)
-    }
-
-    /// An agent at a door, and how its requests travel.
-    pub(crate) fn agent(&self, door: &Door, stay: Stay) -> Result<(Agent, Way), NoAgent> {
-        let board = self.seen();
-        match door {
-            Door::One(name) => {
-                let berth = board.berth(name).ok_or(NoAgent::Nowhere)?;
-                if board.is_open(berth) {
-                    let agent = self.pipe(berth, stay).ok_or(NoAgent::Full)?;
-                    Ok((agent, Way::Straight(Arc::clone(berth))))
-                } else {
-                    Ok((mux::open(self.clone(), door.clone(), stay), Way::Muxed))
-                }
-            }
-            Door::All => Ok((mux::open(self.clone(), Door::All, stay), Way::Muxed)),
-        }
     }
 
     /// An agent's way to one server; `None` if it would be a line of its own, and there are as many as there may be.

@@ -14,5 +14,6 @@ mod offer;
 mod seats;
 mod splice;
 pub mod stdio;
+pub mod units;
 
 pub use gateway::Gateway;

@@ -6,6 +6,7 @@
 
 mod acts;
 mod asks;
+mod enter;
 mod greet;
 mod once;
 mod results;
@@ -20,9 +21,10 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use linetender::{Era, Kind};
-use linetender_wire::frame::{self, Frame, Message};
+use linetender_wire::frame::{self, Frame, Message, Passed};
 
 pub(crate) use acts::request_id;
+pub(crate) use enter::{NoAgent, Way};
 pub(crate) use once::{Answer, ask};
 pub(crate) use results::error_code;
 pub(crate) use run::{LAST_ANSWERS, open};
@@ -84,7 +86,7 @@ impl State {
             Message::Notification { method: "notifications/initialized", .. } => Vec::new(),
             Message::Notification { .. } => {
                 let own = view.routes.iter().filter(|route| route.is_own());
-                own.map(|route| Act::IfOpen(route.berth.number, frame.text().clone())).collect()
+                own.map(|route| Act::IfOpen(route.berth.number, frame.clone().into())).collect()
             }
             Message::Response { .. } => self.asks.answered(frame).into_iter().collect(),
         }
@@ -99,19 +101,19 @@ impl State {
         view: &View,
     ) -> Vec<Act> {
         if self.running.len() >= OPEN {
-            return vec![Act::Tell(Failed::full(Full::Requests).reply(id, method, self.is_modern()))];
+            return vec![Act::Tell(Failed::full(Full::Requests).reply(id, method, self.is_modern()).into())];
         }
         match method {
-            "ping" => vec![Act::Tell(frame::reply(id, "{}"))],
+            "ping" => vec![Act::Tell(frame::reply(id, "{}").into())],
             "initialize" => {
                 self.hello = params.map(str::to_owned);
-                vec![Act::Tell(frame::reply(id, &greet::initialized(params, view)))]
+                vec![Act::Tell(frame::reply(id, &greet::initialized(params, view)).into())]
             }
-            "server/discover" => vec![Act::Tell(frame::reply(id, &greet::discovered(view)))],
+            "server/discover" => vec![Act::Tell(frame::reply(id, &greet::discovered(view)).into())],
             "logging/setLevel" => self.set_level(id, params, view),
             "subscriptions/listen" => self.listen(id, params, view),
             _ => match Kind::ALL.into_iter().find(|kind| kind.method() == method) {
-                Some(kind) => vec![Act::Tell(frame::reply(id, &self.listed(kind, view)))],
+                Some(kind) => vec![Act::Tell(frame::reply(id, &self.listed(kind, view)).into())],
                 None => self.route(frame, id, method, params, view),
             },
         }
@@ -148,22 +150,22 @@ impl State {
                 }
                 let naming = Arc::clone(&route.naming);
                 self.running.insert(id.into(), Running { to, method: method.into(), naming });
-                vec![Act::Ask { to, id: id.into(), text: frame.with_params(&params) }]
+                vec![Act::Ask { to, id: id.into(), frame: frame.with_params(&params) }]
             }
             Err(unroutable) => {
-                vec![Act::Tell(unroutable.reply(id, method, self.is_modern(), view))]
+                vec![Act::Tell(unroutable.reply(id, method, self.is_modern(), view).into())]
             }
         }
     }
 
     fn set_level(&mut self, id: &str, params: Option<&str>, view: &View) -> Vec<Act> {
         self.level = params.map(str::to_owned);
-        let mut acts = vec![Act::Tell(frame::reply(id, "{}"))];
+        let mut acts = vec![Act::Tell(frame::reply(id, "{}").into())];
         for route in &view.routes {
             let Some(text) = self.level_request() else { break };
             let to = route.berth.number;
             // A line that would be opened for this agent alone is told when it is.
-            acts.push(if route.is_own() { Act::IfOpen(to, text) } else { Act::Say(to, text) });
+            acts.push(if route.is_own() { Act::IfOpen(to, text.into()) } else { Act::Say(to, text.into()) });
         }
         acts
     }
@@ -189,7 +191,7 @@ impl State {
             Some(running) => vec![running.to],
             None => self.listens.end(id),
         };
-        on.into_iter().map(|to| Act::IfOpen(to, frame.text().clone())).collect()
+        on.into_iter().map(|to| Act::IfOpen(to, frame.clone().into())).collect()
     }
 
     /// What a new way to a server begins with: who the agent is, and what it wanted of all servers.
@@ -224,7 +226,7 @@ impl State {
             // A server ended a stream of its own; the agent's goes on, since it may hear of others.
             return Vec::new();
         };
-        vec![Act::Tell(results::named(frame, id, &method, &naming))]
+        vec![Act::Tell(results::named(frame, &method, &naming).into())]
     }
 
     fn line_told(
@@ -234,15 +236,17 @@ impl State {
         method: &str,
         params: Option<&str>,
         view: &View,
-    ) -> Option<Bytes> {
+    ) -> Option<Passed> {
         match method {
             // The board says so, once for all.
             _ if Kind::ALL.iter().any(|kind| kind.notification() == method) => None,
             // We have said so ourselves.
             "notifications/subscriptions/acknowledged" => None,
-            "notifications/cancelled" => self.asks.taken_back(from, params?),
-            "notifications/resources/updated" => results::updated(frame, params?, &view.route(from)?.naming),
-            _ => Some(frame.text().clone()),
+            "notifications/cancelled" => self.asks.taken_back(from, params?).map(Into::into),
+            "notifications/resources/updated" => {
+                results::updated(frame, params?, &view.route(from)?.naming).map(Into::into)
+            }
+            _ => Some(frame.clone().into()),
         }
     }
 
@@ -252,7 +256,7 @@ impl State {
         let modern = self.is_modern();
         let failed = Failed::taken_away().of(Some(server));
         let gone = self.running.extract_if(|_, running| running.to == from);
-        acts.extend(gone.map(|(id, running)| Act::Tell(failed.reply(&id, &running.method, modern))));
+        acts.extend(gone.map(|(id, running)| Act::Tell(failed.reply(&id, &running.method, modern).into())));
         acts
     }
 
@@ -260,7 +264,7 @@ impl State {
     pub(crate) fn cut(&mut self) -> Vec<Act> {
         let (modern, failed) = (self.is_modern(), Failed::cut());
         let told: Vec<_> = (self.running.iter())
-            .map(|(id, running)| Act::Tell(failed.reply(id, &running.method, modern)))
+            .map(|(id, running)| Act::Tell(failed.reply(id, &running.method, modern).into()))
             .collect();
         told.into_iter().chain(self.gone()).collect()
     }
@@ -268,7 +272,8 @@ impl State {
     /// The task that carries this panicked: every open request is told.
     pub(crate) fn broken(&mut self) -> Vec<Act> {
         let (modern, failed) = (self.is_modern(), Failed::broken());
-        let told = |(id, running): (Box<str>, Running)| Act::Tell(failed.reply(&id, &running.method, modern));
+        let told =
+            |(id, running): (Box<str>, Running)| Act::Tell(failed.reply(&id, &running.method, modern).into());
         self.running.drain().map(told).collect()
     }
 
@@ -276,7 +281,7 @@ impl State {
     pub(crate) fn gone(&mut self) -> Vec<Act> {
         let cancel = |(id, running): (Box<str>, Running)| {
             let params = format!(r#"{{"requestId":{id},"reason":"the agent is gone"}}"#);
-            Act::IfOpen(running.to, frame::notification("notifications/cancelled", Some(&params)))
+            Act::IfOpen(running.to, frame::notification("notifications/cancelled", Some(&params)).into())
         };
         self.running.drain().map(cancel).collect()
     }

@@ -2,14 +2,14 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use bytes::Bytes;
 use linetender::session::Agent;
+use linetender_wire::frame::Passed;
 use tokio::sync::mpsc;
 
 /// The agents that have a line of their own. A line that is being closed counts no more: its time is bounded, and it takes
 /// nothing from anybody.
 #[derive(Debug, Default)]
-pub(crate) struct Seats(Mutex<Vec<mpsc::WeakSender<Bytes>>>);
+pub(crate) struct Seats(Mutex<Vec<mpsc::WeakSender<Passed>>>);
 
 impl Seats {
     /// Opens a line for one agent, unless there are as many as there may be.

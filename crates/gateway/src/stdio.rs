@@ -2,18 +2,15 @@
 
 use std::time::Duration;
 
-use bytes::Bytes;
 use linetender::session::{Agent, Ended};
-use linetender_wire::{About, Item, Lines, frame};
+use linetender_wire::frame::{self, Passed};
+use linetender_wire::{About, Item, Lines};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::sync::mpsc;
 
 use crate::board::Door;
 use crate::gateway::{Gateway, Stay};
 use crate::mux;
-
-/// How deep a message may be nested.
-const DEPTH: usize = 128;
 
 /// Answers of our own that wait to be written; the agent is not read while they do.
 const REFUSALS: usize = 16;
@@ -28,7 +25,7 @@ where
     W: AsyncWrite + Unpin,
 {
     let Agent { to, mut from } = mux::open(gateway.clone(), Door::All, Stay::Session);
-    let limits = frame::Limits { length: gateway.settings().message, depth: DEPTH };
+    let limits = gateway.settings().limits();
     let (refuse, mut refused) = mpsc::channel(REFUSALS);
     let read = read(input, Lines::new(limits), to, refuse);
     let write = async {
@@ -38,8 +35,8 @@ where
                 Some(text) = refused.recv() => Some(text),
             };
             let Some(text) = text else { return Ended::Broken };
-            let mut line = Vec::with_capacity(text.len() + 1);
-            line.extend_from_slice(&frame::one_line(text));
+            let mut line = Vec::with_capacity(text.text().len() + 1);
+            line.extend_from_slice(text.one_line().text());
             line.push(b'\n');
             if output.write_all(&line).await.is_err() || output.flush().await.is_err() {
                 return Ended::AgentDeaf;
@@ -61,14 +58,14 @@ where
 async fn read(
     mut input: impl AsyncRead + Unpin,
     mut lines: Lines,
-    to: mpsc::Sender<Bytes>,
-    refuse: mpsc::Sender<Bytes>,
+    to: mpsc::Sender<Passed>,
+    refuse: mpsc::Sender<Passed>,
 ) -> Ended {
     let mut open = true;
     loop {
         while let Some(item) = if open { lines.take() } else { lines.finish() } {
             let taken = match item {
-                Item::Frame(frame) => to.send(frame.text().clone()).await.is_ok(),
+                Item::Frame(frame) => to.send(frame.into()).await.is_ok(),
                 Item::Unreadable { about, bad, .. } => {
                     let id = match about {
                         About::Question(Some(id)) => id,
@@ -77,7 +74,7 @@ async fn read(
                     };
                     let error =
                         serde_json::json!({ "code": -32600, "message": format!("the message is {bad}") });
-                    refuse.send(frame::error_reply(&id, &error.to_string())).await.is_ok()
+                    refuse.send(frame::error_reply(&id, &error.to_string()).into()).await.is_ok()
                 }
                 Item::Noise(_) => true,
             };

@@ -3,22 +3,31 @@
 //! On a shared line nothing links a server's question to a call, so none is passed on: a wrong guess would show one agent's
 //! question to another. What each agent asked to hear of, it hears, and nobody else.
 
+mod agent;
+
+use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, MutexGuard};
 
 use linetender_core::Generation;
-use linetender_wire::frame::{self, Frame, Message};
+use linetender_wire::frame::{Frame, Message};
 use linetender_wire::handshake::{Era, SUBSCRIPTION_IN_META};
 use linetender_wire::renewed;
 
-use crate::call::without_modern_meta;
-use crate::ledger::{Agent, FromServer};
+use crate::basics::code::Code;
+use crate::basics::params::without_modern_meta;
+pub(crate) use agent::{Agent, FromServer};
 
 /// The levels of log messages, from the most to the least verbose.
 const LEVELS: [&str; 8] = ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"];
 
 /// The notification that a resource changed.
 pub(crate) const UPDATED: &str = "notifications/resources/updated";
+
+/// What a server is told that asks more than an agent can answer.
+pub(crate) fn too_many_questions() -> String {
+    Code::Overloaded.error("the agent has too many questions to answer")
+}
 
 /// Everybody who listens on a line.
 #[derive(Debug, Default)]
@@ -104,13 +113,16 @@ impl Audience {
     }
 
     /// Hands a question to the agent that the line was opened for, or says why it cannot be asked.
-    pub(crate) fn ask(&self, said: FromServer) -> Result<(), &'static str> {
+    pub(crate) fn ask(&self, said: FromServer) -> Result<(), Cow<'static, str>> {
         match &self.seats().alone {
             // A modern agent knows no questions from servers.
             Some(agent) if agent.era == Era::Legacy => {
-                agent.said.try_send(said).map_err(|_| crate::session::TOO_MANY_QUESTIONS)
+                agent.said.try_send(said).map_err(|_| too_many_questions().into())
             }
-            _ => Err(r#"{"code":-32601,"message":"linetender: no agent behind this line can be asked"}"#),
+            _ => {
+                Err(r#"{"code":-32601,"message":"linetender: no agent behind this line can be asked"}"#
+                    .into())
+            }
         }
     }
 
@@ -140,9 +152,9 @@ impl Agent {
             // What the server tagged with a listening request of ours means nothing to the agent.
             (Era::Legacy, Some(params)) if params.contains(SUBSCRIPTION_IN_META) => {
                 let text = frame.with_params(&without_modern_meta(params));
-                self.direct.try_send(frame::one_line(text)).is_ok()
+                self.direct.try_send(text.one_line().into()).is_ok()
             }
-            _ => self.direct.try_send(frame::one_line(frame.text().clone())).is_ok(),
+            _ => self.direct.try_send(frame.clone().one_line().into()).is_ok(),
         }
     }
 }
@@ -202,8 +214,7 @@ impl Seat {
 
 #[cfg(test)]
 mod tests {
-    use super::Audience;
-    use crate::ledger::Agent;
+    use super::{Agent, Audience, FromServer};
     use linetender_core::Generation;
     use linetender_wire::handshake::Era;
     use linetender_wire::{frame, queue};
@@ -213,7 +224,7 @@ mod tests {
         frame::parse(&text.to_owned().into(), frame::Limits { length: 1000, depth: 8 }).unwrap()
     }
 
-    fn agent(era: Era) -> (Agent, queue::Receiver<bytes::Bytes>, mpsc::Receiver<crate::ledger::FromServer>) {
+    fn agent(era: Era) -> (Agent, queue::Receiver<frame::Passed>, mpsc::Receiver<FromServer>) {
         let (direct, heard) = queue::queue(8, 10_000);
         let (said, asked) = mpsc::channel(8);
         (Agent { era, said, direct }, heard, asked)
@@ -230,7 +241,7 @@ mod tests {
         let (legacy, mut heard, mut asked) = agent(Era::Legacy);
         let audience = Audience::alone(Some(legacy));
         assert_eq!(tell(&audience, super::UPDATED, tagged), 0);
-        assert!(heard.try_recv().unwrap().ends_with(br#""params":{"_meta":{"a":1.50},"uri":"x"}}"#));
+        assert!(heard.try_recv().unwrap().text().ends_with(br#""params":{"_meta":{"a":1.50},"uri":"x"}}"#));
         assert!(asked.try_recv().is_err());
         let (modern, mut heard, mut asked) = agent(Era::Modern);
         let audience = Audience::alone(Some(modern));

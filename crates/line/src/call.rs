@@ -3,7 +3,7 @@
 mod after;
 mod options;
 mod out;
-mod params;
+pub(crate) mod turns;
 
 use std::future::pending;
 use std::sync::Arc;
@@ -19,25 +19,23 @@ use linetender_wire::handshake::{Era, Greeting};
 use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::audience::Audience;
+use crate::basics::clock::Clock;
+use crate::basics::error::{CallError, CallErrorKind};
+use crate::basics::late::{self, Wait};
+use crate::basics::params::Params;
+use crate::book::NoSeat;
+use crate::book::{Heed, Lost};
+use crate::call::turns::{Full, Seat, Turns};
 use crate::catalogue::Catalogue;
-use crate::clock::Clock;
-use crate::dial::Link;
-use crate::entry::{Heed, Lost};
-use crate::error::{CallError, CallErrorKind};
-use crate::late::{self, Wait};
-use crate::ledger::NoSeat;
+use crate::generation::Link;
+use crate::generation::Wishes;
 use crate::server::Server;
-use crate::status::{self, Published, Status};
-use crate::tender::Inbox;
-use crate::turns::{Full, Seat, Turns};
-use crate::wishes::Wishes;
+use crate::status::{self, Status};
+use crate::tender::{Inbox, Published};
 use after::{Earlier, Permit};
-pub use options::{Deadline, Options};
-pub(crate) use options::{OnProgress, Way};
+pub use options::Options;
+pub(crate) use options::Way;
 use out::{Out, Time, Try};
-pub(crate) use params::{
-    Params, put_first, respell_member, with_meta_member, with_token, without_modern_meta,
-};
 
 /// What line, tender and calls share.
 pub(crate) struct Shared {
@@ -121,6 +119,11 @@ impl Answer {
 
     /// The whole message with another id in place of ours.
     pub fn with_id(&self, id: &str) -> Bytes {
+        self.frame.with_id(id).into_text()
+    }
+
+    /// The same, for a room that reads it.
+    pub(crate) fn framed(&self, id: &str) -> Frame {
         self.frame.with_id(id)
     }
 

@@ -10,9 +10,9 @@ mod read;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
+use crate::basics::kind::Kind;
 use item::Item;
 pub(crate) use read::Reading;
 
@@ -35,20 +35,6 @@ pub struct Catalogue {
     remembered: bool,
 }
 
-/// Which list.
-#[derive(Clone, Copy, Debug, Deserialize, Eq, Ord, PartialEq, PartialOrd, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Kind {
-    /// `tools/list`.
-    Tools,
-    /// `prompts/list`.
-    Prompts,
-    /// `resources/list`.
-    Resources,
-    /// `resources/templates/list`.
-    Templates,
-}
-
 /// How one list differs from what it was.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Change {
@@ -58,59 +44,6 @@ pub struct Change {
     pub removed: Vec<String>,
     /// Names that mean something else now.
     pub changed: Vec<String>,
-}
-
-impl Kind {
-    /// All of them.
-    pub const ALL: [Self; 4] = [Self::Tools, Self::Prompts, Self::Resources, Self::Templates];
-
-    /// Whether a notification says that one of these changed.
-    pub(crate) fn changed_by(method: &str) -> bool {
-        Self::ALL.iter().any(|kind| kind.notification() == method)
-    }
-
-    /// The notification that says that it changed.
-    pub const fn notification(self) -> &'static str {
-        match self {
-            Self::Tools => "notifications/tools/list_changed",
-            Self::Prompts => "notifications/prompts/list_changed",
-            Self::Resources | Self::Templates => "notifications/resources/list_changed",
-        }
-    }
-
-    /// What a server that has such a list names in its capabilities.
-    pub(crate) const fn capability(self) -> &'static str {
-        match self {
-            Self::Tools => "tools",
-            Self::Prompts => "prompts",
-            Self::Resources | Self::Templates => "resources",
-        }
-    }
-
-    /// The list that a method asks for.
-    pub(crate) fn asked_by(method: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|kind| kind.method() == method)
-    }
-
-    /// The method that lists it.
-    pub const fn method(self) -> &'static str {
-        match self {
-            Self::Tools => "tools/list",
-            Self::Prompts => "prompts/list",
-            Self::Resources => "resources/list",
-            Self::Templates => "resources/templates/list",
-        }
-    }
-
-    /// The member of the answer that it stands in.
-    pub const fn member(self) -> &'static str {
-        match self {
-            Self::Tools => "tools",
-            Self::Prompts => "prompts",
-            Self::Resources => "resources",
-            Self::Templates => "resourceTemplates",
-        }
-    }
 }
 
 impl Catalogue {

@@ -41,45 +41,33 @@
 //! killed.
 
 mod audience;
+mod basics;
+mod book;
 mod call;
 mod catalogue;
-mod clock;
-mod dial;
-mod dial_gate;
-mod entry;
-mod error;
-pub mod holder;
-pub mod journal;
-mod late;
-mod ledger;
+mod generation;
 mod line;
-mod listen;
-mod memory;
-mod private;
-#[cfg(all(test, shuttle))]
-mod races;
-mod reach;
-mod rig;
 mod server;
 pub mod session;
-mod signs;
 mod status;
-mod sync;
 mod tender;
-mod turns;
-mod wishes;
 
-pub use call::{Answer, Deadline, Options};
-pub use catalogue::{Catalogue, Change, Kind};
-pub use error::{CallError, CallErrorKind};
-pub use line::{Event, Line};
+pub use basics::code::Code;
+pub use basics::error::{CallError, CallErrorKind};
+pub use basics::kind::Kind;
+pub use call::{Answer, Options};
+pub use catalogue::{Catalogue, Change};
+pub use line::{Event, Follower, Line, Memory, Page, Remembered, Rig, RigChange, WeakLine};
 pub use linetender_core::{Invalid, Policy, ProbePolicy, ServerState, SessionRefusal, Settings, Span};
 pub use linetender_wire::Redacted;
 pub use linetender_wire::handshake::{Era, Eras, Hello};
 pub use linetender_wire::stdio::{Env, Program};
 pub use linetender_wire::stdio::{reaper, signals};
-pub use memory::Memory;
-pub use rig::{Rig, RigChange};
-pub use server::{Server, Stderr, ToolErrors, pass_stderr_to};
-pub use signs::Health;
+pub use server::{Deadline, Server, Stderr, ToolErrors, pass_stderr_to};
+pub use status::signs::Health;
 pub use status::{Status, Why};
+
+/// What stands in the project's README compiles.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;

@@ -1,5 +1,7 @@
 //! The handle that programs hold.
 
+mod memory;
+mod rig;
 mod weak;
 
 use std::fmt;
@@ -8,26 +10,27 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use linetender_core::{Asked, Command, Delivery, Gate, Generation, Instant, RetryBudget};
-use linetender_wire::frame;
 use linetender_wire::handshake::{Era, Greeting, Hello};
+use linetender_wire::{Slept, frame};
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
 
-use crate::audience::Audience;
-use crate::call::{Answer, Call, Deadline, Options, Shared};
-use crate::catalogue::{Catalogue, Change, Kind};
-use crate::clock::{Clock, duration};
-use crate::dial::Link;
-use crate::dial_gate::DialGate;
-use crate::error::{CallError, CallErrorKind};
-use crate::ledger::Agent;
-use crate::memory::Remembered;
-use crate::rig::Rig;
-use crate::server::{Server, ToolErrors};
-use crate::status::{Published, Status, Waits};
-use crate::tender::{Inbox, Tender};
-use crate::turns::Turns;
-use crate::wishes::Wishes;
-pub(crate) use weak::WeakLine;
+use crate::audience::{Agent, Audience};
+use crate::basics::clock::{Clock, duration};
+use crate::basics::error::{CallError, CallErrorKind};
+use crate::basics::kind::Kind;
+use crate::call::turns::Turns;
+use crate::call::{Answer, Call, Options, Shared};
+use crate::catalogue::Catalogue;
+use crate::generation::DialGate;
+use crate::generation::Link;
+use crate::generation::Wishes;
+use crate::server::{self, Deadline, Server, ToolErrors};
+use crate::status::{Status, Waits};
+pub use crate::tender::LineEvent as Event;
+use crate::tender::{Inbox, Published, Tender};
+pub use memory::{Memory, Page, Remembered};
+pub use rig::{Follower, Rig, RigChange};
+pub use weak::WeakLine;
 
 /// How many events a slow listener may lag behind.
 const EVENTS_KEPT: usize = 256;
@@ -49,16 +52,6 @@ pub(crate) enum Seeds {
     Any,
     /// A world that can be played again. All its lines have the same.
     From(u64),
-}
-
-/// Something that happened to a line.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub enum Event {
-    /// It stands somewhere else now.
-    State(Status),
-    /// One of its lists really changed.
-    Changed(Kind, Arc<Change>),
 }
 
 impl Line {
@@ -120,6 +113,11 @@ impl Line {
             retry: std::sync::Mutex::new(RetryBudget::new(policy.retry, clock.now())),
         });
         let line = Self { shared, events: events.downgrade() };
+        let (seed, slept) = match seeds {
+            Seeds::Any => (RandomState::new().hash_one(Arc::as_ptr(&line.shared) as usize), Slept::watch()),
+            // Only that world sleeps.
+            Seeds::From(seed) => (seed, Slept::never()),
+        };
         let tender = Tender {
             server,
             clock,
@@ -134,10 +132,7 @@ impl Line {
             events,
             audience,
             wishes,
-        };
-        let seed = match seeds {
-            Seeds::Any => RandomState::new().hash_one(Arc::as_ptr(&line.shared) as usize),
-            Seeds::From(seed) => seed,
+            slept,
         };
         tokio::spawn(tender.run(seed));
         line
@@ -211,7 +206,7 @@ impl Line {
 
     /// Whether something raw can be a part of a message: whoever reads it could not say whose it was.
     fn check(&self, raw: &str) -> Result<(), CallError> {
-        let limits = crate::session::limits(self.shared.server.policy.settings());
+        let limits = server::limits(self.shared.server.policy.settings());
         frame::check(raw, limits).map_err(|bad| {
             let cause = format!("what was asked cannot be sent: {bad}");
             self.probe_call().error_before(CallErrorKind::Unreadable, cause)
@@ -383,7 +378,8 @@ impl Line {
         self.shared.server.deadline
     }
 
-    pub(crate) fn policy(&self) -> &linetender_core::Settings {
+    /// Its policy.
+    pub fn policy(&self) -> &linetender_core::Settings {
         self.shared.server.policy.settings()
     }
 
@@ -402,6 +398,14 @@ impl Line {
         }
         // A tender with so much to do has been asked before.
         let _ = self.shared.inbox.try_send(Inbox::Command(Command::Open, None));
+    }
+
+    /// The machine slept: one probe comes before the next call. On Linux linetender sees that by itself.
+    pub async fn slept(&self) {
+        let (reply, told) = oneshot::channel();
+        if self.shared.inbox.send(Inbox::Slept(reply)).await.is_ok() {
+            let _ = told.await;
+        }
     }
 
     /// Tells the server something, if it is up and the generation that this is for. `false`: it does not read now.
@@ -499,7 +503,7 @@ impl Line {
 
     /// Lines of noise and answers to nothing that the present generation sent, and the first of them.
     pub fn odd(&self) -> (u64, Vec<String>) {
-        self.link(None).map(|link| link.ledger.odd()).unwrap_or_default()
+        self.link(None).map(|link| link.ear.odd()).unwrap_or_default()
     }
 
     /// The process of the present generation.

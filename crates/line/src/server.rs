@@ -1,5 +1,6 @@
 //! What the user configured: a name, how to reach it, and its policy.
 
+mod deadline;
 mod http;
 mod identity;
 mod stderr;
@@ -12,12 +13,13 @@ use std::sync::Arc;
 
 use linetender_core::Policy;
 use linetender_wire::Elsewhere;
+use linetender_wire::frame;
 use linetender_wire::handshake::{Era, Eras, Hello};
 use linetender_wire::http::network::Network;
 use linetender_wire::stdio::platform::Starter;
 use linetender_wire::stdio::{Env, Program, Reaper};
 
-use crate::call::Deadline;
+pub use deadline::Deadline;
 use http::Http;
 pub use stderr::{Stderr, pass_stderr_to};
 pub use tool_errors::ToolErrors;
@@ -275,6 +277,11 @@ impl Server {
         }
         self
     }
+}
+
+/// How large and how deep a message may be.
+pub(crate) fn limits(policy: &linetender_core::Settings) -> frame::Limits {
+    frame::Limits { length: policy.limits.message as usize, depth: policy.limits.depth.into() }
 }
 
 #[expect(

@@ -22,7 +22,6 @@ use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use bytes::Bytes;
 use linetender_wire::frame::{self, Frame};
 use linetender_wire::handshake::{Era, Eras, Greeting, Hello};
 use linetender_wire::{caught, queue};
@@ -30,19 +29,18 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{broadcast, mpsc};
 use tokio::task::{AbortHandle, JoinSet};
 
-use crate::clock::duration;
-use crate::ledger::{Agent as Listener, FromServer};
+use crate::audience::{Agent as Listener, FromServer};
+use crate::basics::clock::duration;
+use crate::call::turns::Caller;
+use crate::line::Rig;
 use crate::line::{Event, Line};
-use crate::memory::Page;
-use crate::rig::Rig;
-use crate::server::Server;
-use crate::turns::Caller;
+use crate::server::{Server, limits};
 pub use asked::{Replied, ask};
 use backlog::Backlog;
 use ends::{Handed, Reader, Says};
 use hear::Said;
+pub use linetender_wire::frame::Passed;
 use questions::Questions;
-pub(crate) use replies::TOO_MANY_QUESTIONS;
 use rounds::Round;
 use subscriptions::Subscriptions;
 pub use subscriptions::listened;
@@ -89,9 +87,9 @@ pub enum Ended {
 #[derive(Debug)]
 pub struct Agent {
     /// What it says: one JSON-RPC message, or a batch, at a time.
-    pub to: mpsc::Sender<Bytes>,
+    pub to: mpsc::Sender<Passed>,
     /// What it hears: one message at a time.
-    pub from: queue::Receiver<Bytes>,
+    pub from: queue::Receiver<Passed>,
 }
 
 /// Serves one agent on these pipes until it goes, or until `stop`; then the server goes too, politely.
@@ -154,10 +152,6 @@ fn start(on: On, limits: frame::Limits) -> Agent {
     Agent { to, from }
 }
 
-pub(crate) fn limits(policy: &linetender_core::Settings) -> frame::Limits {
-    frame::Limits { length: policy.limits.message as usize, depth: policy.limits.depth.into() }
-}
-
 /// What an agent is put on.
 enum On {
     /// A line of its own, which goes with it.
@@ -168,7 +162,7 @@ enum On {
 
 struct Session {
     on: On,
-    to_agent: queue::Sender<Bytes>,
+    to_agent: queue::Sender<Passed>,
     tasks: JoinSet<()>,
     /// The agent's requests that are under way, by their id as it was spelt.
     running: HashMap<Box<str>, AbortHandle>,
@@ -205,7 +199,7 @@ struct Open {
 }
 
 impl Session {
-    fn new(on: On, to_agent: queue::Sender<Bytes>) -> Self {
+    fn new(on: On, to_agent: queue::Sender<Passed>) -> Self {
         let rounds = mpsc::channel(TO_AGENT);
         let (tasks, running) = (JoinSet::new(), HashMap::new());
         let (sweep_at, backlog) = (SPARE_TASKS, None);
@@ -273,7 +267,7 @@ impl Session {
         let (line, seat, caller) = match &self.on {
             On::Own(server, rig) => {
                 let page = rig.memory().map(|memory| memory.page(server, era, params));
-                let remembered = page.as_ref().and_then(Page::recall);
+                let remembered = page.as_ref().and_then(|page| page.recall());
                 let greeting = remembered.as_ref().map(|known| known.greeting.clone());
                 let server = introduced(server, era, params);
                 let line = rig.put(server, Some(agent), None, remembered);

@@ -1,4 +1,8 @@
-//! Where a line stands, for people and programs.
+//! Where a line stands, for people and programs, and how its server looks at this moment.
+//!
+//! In: the machine's state and the cause of an end, from the tender; what was heard and given up, from the book. Out: words.
+
+pub(crate) mod signs;
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,9 +13,8 @@ use linetender_core::{
 };
 use linetender_wire::{Detail, Seen};
 
-use crate::clock::Clock;
-use crate::dial::Link;
-use crate::signs::{Health, Signs};
+use crate::basics::clock::Clock;
+use signs::{Health, Signs};
 
 /// Where a line stands.
 #[derive(Clone, Debug)]
@@ -81,14 +84,6 @@ pub struct Why {
     pub leaves: Vec<&'static str>,
     /// Whether all of it was wanted.
     pub planned: bool,
-}
-
-/// What the tender publishes: the gate and what belongs to it.
-#[derive(Clone)]
-pub(crate) struct Published {
-    pub(crate) gate: Gate,
-    pub(crate) link: Option<Arc<Link>>,
-    pub(crate) status: Status,
 }
 
 impl Status {

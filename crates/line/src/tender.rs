@@ -1,48 +1,36 @@
 //! The one task that owns a line: it hears what happens, asks the core, and does what the core says, in that order.
 
 mod exit;
+mod inbox;
 mod lists;
+mod log;
+mod published;
 mod recover;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use linetender_core::{
-    Admission, Asked, Class, Command, Conclusion, Detail as CauseDetail, Effect, Errand, Event, Evidence,
-    Gate, Generation, Leaf, Machine, Settle, State, Walk,
-};
-use linetender_wire::handshake::{Era, Greeting};
+use linetender_core::{Command, Effect, Event, Evidence, Gate, Generation, Machine, Settle, State, Walk};
+use linetender_wire::handshake::{self, Era, Greeting};
 use linetender_wire::seam;
-use linetender_wire::{Detail, Pipe, Seen};
-use tokio::sync::{Notify, broadcast, mpsc, oneshot, watch};
+use linetender_wire::{Detail, Pipe, Seen, Slept};
+use tokio::sync::{Notify, broadcast, mpsc, watch};
 use tokio::task::JoinSet;
 
 use crate::audience::Audience;
+use crate::basics::clock::Clock;
+use crate::basics::late::{LATE, UNREAD};
+use crate::book::Ledger;
 use crate::catalogue::{Catalogue, Reading};
-use crate::clock::Clock;
-use crate::dial::{Dial, DialNews, Link, Probed};
-use crate::dial_gate::{Counted, DialGate};
-use crate::late::{LATE, UNREAD};
-use crate::ledger::Ledger;
-use crate::line;
-use crate::reach::Reach;
+use crate::generation::{Counted, Dial, DialGate, DialNews, Ear, Link, Probed, Reach, Wishes};
 use crate::server::Server;
-use crate::status::{Published, Status, Waits, Why};
-use crate::wishes::Wishes;
+use crate::status::{Status, Waits, Why};
+pub(crate) use inbox::Inbox;
 use lists::Lists;
+pub use published::LineEvent;
+pub(crate) use published::Published;
 use recover::Panics;
-
-/// What anybody may ask of the tender.
-pub(crate) enum Inbox {
-    Command(Command, Option<oneshot::Sender<Asked>>),
-    Knock(Errand, oneshot::Sender<Admission>),
-    Overdue(Generation),
-    /// The lists of this generation are not what the server goes by any more.
-    Relist(Generation),
-    /// Somebody shares the line and wants something of a legacy server.
-    Wish(&'static str, String),
-}
 
 /// What the tender's own tasks report.
 enum News {
@@ -66,6 +54,8 @@ enum Wake {
     /// A task of the generation's panicked.
     TaskPanicked,
     Nudge,
+    /// The machine did.
+    Slept,
     Timer,
 }
 
@@ -73,6 +63,7 @@ enum Wake {
 struct Current {
     generation: Generation,
     ledger: Arc<Ledger>,
+    ear: Arc<Ear>,
     link: Option<Arc<Link>>,
     wire: mpsc::Receiver<seam::Event>,
     wire_open: bool,
@@ -102,10 +93,11 @@ pub(crate) struct Tender {
     pub(crate) states: watch::Sender<Status>,
     pub(crate) greetings: watch::Sender<Option<Arc<Greeting>>>,
     pub(crate) catalogue: watch::Sender<Arc<Catalogue>>,
-    pub(crate) events: broadcast::Sender<line::Event>,
+    pub(crate) events: broadcast::Sender<LineEvent>,
     /// Who hears what the server says by itself.
     pub(crate) audience: Arc<Audience>,
     pub(crate) wishes: Arc<Wishes>,
+    pub(crate) slept: Slept,
 }
 
 struct Running {
@@ -171,6 +163,7 @@ impl Running {
             Some(news) = self.news.1.recv() => Wake::News(news),
             ask = self.tender.inbox.recv(), if !self.abandoned => Wake::Inbox(ask),
             () = self.nudge.notified() => Wake::Nudge,
+            _ = self.tender.slept.wait() => Wake::Slept,
             () = sleep_until(timeout) => Wake::Timer,
         }
     }
@@ -196,6 +189,11 @@ impl Running {
                 self.pump();
                 let _ = reply.send(admission);
             }
+            Wake::Slept => self.slept(now),
+            Wake::Inbox(Some(Inbox::Slept(reply))) => {
+                self.slept(now);
+                let _ = reply.send(());
+            }
             Wake::Inbox(Some(Inbox::Overdue(generation))) => self.event(generation, Event::Overdue),
             Wake::Inbox(Some(Inbox::Relist(generation))) => self.read_lists(generation),
             Wake::Inbox(Some(Inbox::Wish(method, params))) => self.wish(method, &params),
@@ -208,7 +206,7 @@ impl Running {
             Wake::TaskPanicked => self.task_panicked(),
             Wake::Nudge => {
                 if let Some(current) = &self.current
-                    && current.ledger.lists_changed.swap(false, Ordering::Acquire)
+                    && current.ear.lists_changed()
                 {
                     self.read_lists(current.generation);
                 }
@@ -234,6 +232,12 @@ impl Running {
         }
         self.doubted = Some((due, now + UNREAD));
         true
+    }
+
+    fn slept(&mut self, now: linetender_core::Instant) {
+        self.cell("sleep");
+        self.machine.handle_sleep(now);
+        self.pump();
     }
 
     /// What the machine is told, and in which state: whoever sweeps worlds wants to know which of these were reached.
@@ -347,18 +351,6 @@ impl Running {
         self.event(generation, if refused { Event::Refused } else { Event::Trouble });
     }
 
-    /// Whether the calls of the generation that is ending may still be answered: each has an exchange of its own, and
-    /// only the session is gone, or nobody answers on new ones.
-    fn runs_on(&self) -> bool {
-        let exchanges = self.current.as_ref().and_then(|current| current.link.as_ref());
-        let session = Leaf::Failed(Class::SessionLost);
-        let abandoned = CauseDetail::Concluded(Conclusion::Abandoned);
-        exchanges.is_some_and(|link| link.reach.has_exchanges())
-            && self.machine.state().cause().is_some_and(|cause| {
-                cause.headline().detail == abandoned || cause.leaves().iter().all(|leaf| leaf == session)
-            })
-    }
-
     fn current(&mut self, generation: Generation) -> Option<&mut Current> {
         self.current.as_mut().filter(|current| current.generation == generation)
     }
@@ -374,20 +366,11 @@ impl Running {
         }
     }
 
-    /// A server that exits when it is asked for its era is asked otherwise the next time, and that is free once.
     fn lost(&mut self, generation: Generation, seen: Seen) {
         let dialing = matches!(self.machine.state(), State::Dialing(_));
         let probing = self.current.as_ref().is_some_and(|current| current.probing.load(Ordering::Relaxed));
-        let seen = match seen {
-            Seen::Exited { exit, .. } if dialing && probing => Seen::EndedOnProbe { exit: Some(exit) },
-            Seen::Closed { .. } if dialing && probing => Seen::EndedOnProbe { exit: None },
-            other => other,
-        };
-        match seen {
-            Seen::EndedOnProbe { .. } => self.remembered = Some(Era::Legacy),
-            Seen::OtherEra => self.remembered = None,
-            _ => {}
-        }
+        let seen = if dialing && probing { seen.on_probe() } else { seen };
+        self.remembered = handshake::era_after(&seen, self.remembered);
         self.event(generation, Event::Lost(seen.cause()));
     }
 
@@ -428,10 +411,8 @@ impl Running {
             }
             Effect::Drain { generation } => self.drain(generation),
             Effect::Settle { settle, .. } => self.settle(settle),
-            Effect::Kill { generation } => {
-                let order = if self.runs_on() { Reach::let_go } else { Reach::kill };
-                self.fell(generation, order);
-            }
+            Effect::Kill { generation } => self.fell(generation, Reach::kill),
+            Effect::LetGo { generation } => self.fell(generation, Reach::let_go),
             Effect::Close { generation } => self.fell(generation, Reach::close),
             Effect::Forget { .. } => {
                 if let Some(current) = self.current.take().filter(|current| current.broken) {
@@ -444,7 +425,7 @@ impl Running {
     fn notice(&mut self, gate: Gate) {
         let state = self.machine.state();
         if let (State::Ending(_), Some(current)) = (state, &self.current) {
-            self.printed = current.ledger.odd().1.into_iter().next();
+            self.printed = current.ear.odd().1.into_iter().next();
         }
         let (generation, budget) = (self.machine.generation(), *self.machine.budget());
         let signs = self.current.as_ref().map(|current| Arc::clone(&current.ledger.signs));
@@ -453,11 +434,8 @@ impl Running {
         if let (State::Up(_) | State::Suspect(_), Gate::Hold { .. }) = (state, gate) {
             status.cause = status.cause.or_else(|| self.refused.clone());
         }
-        let old = self.tender.publish.borrow().status.state;
-        if old != status.state {
-            let server = &*self.tender.server.name;
-            let cause = status.cause.as_ref().map(|why| why.text.as_str());
-            tracing::info!(server, state = status.state, generation = status.generation, cause, "line");
+        if self.tender.publish.borrow().status.state != status.state {
+            log::changed(&self.tender.server.name, state, &status);
         }
         if let (State::Draining { .. }, Some(current)) = (state, &self.current) {
             current.ledger.draining.store(true, Ordering::Relaxed);
@@ -469,20 +447,20 @@ impl Running {
         let link = self.current.as_ref().and_then(|current| current.link.clone());
         self.tender.publish.send_replace(Published { gate, link, status: status.clone() });
         self.tender.states.send_replace(status.clone());
-        let _ = self.tender.events.send(line::Event::State(status));
+        let _ = self.tender.events.send(LineEvent::State(status));
     }
 
     fn dial(&mut self, generation: Generation) {
         let (tell_wire, wire) = mpsc::channel(16);
-        let (audience, nudge) = (Arc::clone(&self.tender.audience), Arc::clone(&self.nudge));
-        let ledger = Ledger::new(generation, self.tender.clock, audience, nudge);
-        let server = &self.tender.server;
-        let ledger = Arc::new(ledger.with_stderr(server.stderr, &server.name));
+        let ledger = Arc::new(Ledger::new(generation, self.tender.clock, Arc::clone(&self.nudge)));
+        let (server, audience) = (&self.tender.server, Arc::clone(&self.tender.audience));
+        let ear = Ear::new(Arc::clone(&ledger), audience).with_stderr(server.stderr, &server.name);
+        let ear = Arc::new(ear);
         let probing = Arc::new(AtomicBool::new(false));
         let dial = Dial {
             generation,
             server: Arc::clone(&self.tender.server),
-            ledger: Arc::clone(&ledger),
+            ear: Arc::clone(&ear),
             gate: self.tender.dial_gate.clone(),
             predecessor: self.tender.predecessor.clone(),
             remembered: self.remembered,
@@ -503,6 +481,7 @@ impl Running {
         self.current = Some(Current {
             generation,
             ledger,
+            ear,
             link: None,
             wire,
             wire_open: true,
@@ -522,7 +501,7 @@ impl Running {
         let Some(link) = current.link.clone() else { return };
         // The machine has a timer of its own for it. An answer that comes later than this is heard, but not waited for:
         // a busy server is probed again and again.
-        let limit = 2 * crate::clock::duration(self.machine.policy().probe.timeout);
+        let limit = 2 * crate::basics::clock::duration(self.machine.policy().probe.timeout);
         current.tasks.spawn(async move {
             if let Ok(probed) = tokio::time::timeout(limit, link.probe(&hello)).await {
                 let _ = news.send(News::Probed(generation, probed)).await;
@@ -545,8 +524,7 @@ impl Running {
     fn settle(&self, settle: Settle) {
         let Some(current) = &self.current else { return };
         match settle {
-            // Each of them has an exchange of its own, and will be told by that.
-            Settle::Residue | Settle::Unknown if self.runs_on() => {}
+            Settle::Own => {}
             Settle::Certain => current.ledger.settle_queued(),
             Settle::Residue => {
                 let residue = current.link.as_ref().map(|link| link.reach.residue());

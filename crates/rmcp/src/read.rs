@@ -3,13 +3,11 @@
 //! `rmcp` waits for ever for an answer that its transport could not parse, so nothing with an id may be dropped here.
 
 use bytes::Bytes;
+use linetender::Code;
 use rmcp::model::{ErrorCode, ErrorData, RequestId};
 use rmcp::service::{RoleClient, RxJsonRpcMessage, TxJsonRpcMessage};
 use serde_json::json;
 use serde_json::value::RawValue;
-
-/// As the library has it for an answer that cannot be passed on. Outside -32768..-32000: it is not the server's word.
-const BAD_ANSWER: i32 = 7006;
 
 /// How much of a parser's complaint is passed on.
 const MOST_SAID: usize = 300;
@@ -75,7 +73,7 @@ fn unread(what: &str, server: &str, delivery: &str, error: &str) -> ErrorData {
         "nextTry": "now",
     });
     ErrorData::new(
-        ErrorCode(BAD_ANSWER),
+        ErrorCode(Code::BadAnswer.number()),
         format!("{server}: {cause} (reading; {delivery}; next try: now)"),
         Some(data),
     )

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use bytes::Bytes;
-use linetender::session::{self, Agent};
+use linetender::session::{self, Agent, Passed};
 use linetender::{Line, Rig, Server};
 use rmcp::service::{RoleClient, RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
@@ -163,13 +163,13 @@ impl Transport<RoleClient> for SessionTransport {
             let text = tokio::select! {
                 Ok(room) = agent.to.reserve(), if !self.refusals.is_empty() => {
                     if let Some(refusal) = self.refusals.pop_front() {
-                        room.send(refusal);
+                        room.send(refusal.into());
                     }
                     continue;
                 }
                 text = agent.from.recv() => text?,
             };
-            match read(&text, &self.server) {
+            match read(text.text(), &self.server) {
                 Heard::Message(message) => return Some(*message),
                 Heard::Refused(refusal) => self.refuse(refusal),
                 Heard::Nothing => {}
@@ -193,14 +193,14 @@ impl Transport<RoleClient> for SessionTransport {
 /// What became of a message.
 enum Handed {
     Over,
-    Waits(mpsc::Sender<Bytes>, Bytes),
+    Waits(mpsc::Sender<Passed>, Passed),
     Gone,
 }
 
-fn hand_over(to: &mpsc::Sender<Bytes>, message: &TxJsonRpcMessage<RoleClient>) -> Handed {
+fn hand_over(to: &mpsc::Sender<Passed>, message: &TxJsonRpcMessage<RoleClient>) -> Handed {
     // What `rmcp` makes of its own models is always JSON.
     let Ok(text) = serde_json::to_vec(message) else { return Handed::Gone };
-    match to.try_send(text.into()) {
+    match to.try_send(Bytes::from(text).into()) {
         Ok(()) => Handed::Over,
         Err(TrySendError::Full(text)) => Handed::Waits(to.clone(), text),
         Err(TrySendError::Closed(_)) => Handed::Gone,

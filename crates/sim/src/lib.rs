@@ -33,5 +33,5 @@ pub use laws::Finding;
 pub use sweep::{Swept, sweep};
 pub use world::{Played, play};
 
-/// Seeds of worlds in which a law was broken once. Each is played in every run; docs/found.md says what it was.
+/// Seeds of worlds in which a law was broken once. Each is played in every run; docs/internals/found.md says what it was.
 pub const REGRESSIONS: [u64; 1] = [151];

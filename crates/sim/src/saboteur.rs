@@ -93,6 +93,7 @@ impl Saboteur {
                     self.scene.say(|| "hours pass elsewhere".to_owned());
                     web.forget_sessions();
                     net.reset();
+                    self.line.slept().await;
                 }
                 _ => self.ask_for_a_redial().await,
             }

@@ -7,6 +7,7 @@
 mod build;
 mod members;
 mod parse;
+mod passed;
 #[cfg(test)]
 mod tests;
 
@@ -14,6 +15,7 @@ pub use build::{error_reply, notification, one_line, reply, request, respell};
 pub use members::{Members, string};
 pub(crate) use parse::parse_some;
 pub use parse::{Bad, Limits, check, parse, parse_all, parse_at_most};
+pub use passed::Passed;
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -87,6 +89,11 @@ impl Frame {
         self.text.as_bytes()
     }
 
+    /// The whole text, and no more than that.
+    pub fn into_text(self) -> Bytes {
+        self.text.into_bytes()
+    }
+
     /// The same on one line; nothing in it changes its place.
     #[must_use]
     pub fn one_line(self) -> Self {
@@ -137,12 +144,10 @@ impl Frame {
 
     /// The same text with another id in place of its own. A notification has none and stays as it is.
     #[must_use]
-    pub fn with_id(&self, id: &str) -> Bytes {
+    pub fn with_id(&self, id: &str) -> Self {
         match &self.shape {
-            Shape::Request { id: old, .. } | Shape::Response { id: Some(old), .. } => {
-                build::splice(self.text(), old.range(), id.as_bytes())
-            }
-            Shape::Notification { .. } | Shape::Response { id: None, .. } => self.text().clone(),
+            Shape::Request { id: old, .. } | Shape::Response { id: Some(old), .. } => self.spliced(*old, id),
+            Shape::Notification { .. } | Shape::Response { id: None, .. } => self.clone(),
         }
     }
 
@@ -160,13 +165,40 @@ impl Frame {
 
     /// The same text with other params in place of its own.
     #[must_use]
-    pub fn with_params(&self, new: &str) -> Bytes {
+    pub fn with_params(&self, new: &str) -> Self {
         match &self.shape {
             Shape::Request { params: Some(old), .. } | Shape::Notification { params: Some(old), .. } => {
-                build::splice(self.text(), old.range(), new.as_bytes())
+                self.spliced(*old, new)
             }
-            _ => self.text().clone(),
+            _ => self.clone(),
         }
+    }
+
+    /// The same answer with something else in place of its result or error.
+    #[must_use]
+    pub fn with_outcome(&self, new: &str) -> Self {
+        match &self.shape {
+            Shape::Response { outcome: Some((_, old)), .. } => self.spliced(*old, new),
+            _ => self.clone(),
+        }
+    }
+
+    /// The same with other JSON in place of one member's value. Nothing has to be read for that: what lies behind it moves.
+    fn spliced(&self, old: Span, new: &str) -> Self {
+        let moved = |span: Span| span.moved(old, new.len());
+        let shape = match &self.shape {
+            Shape::Request { id, method, params } => {
+                Shape::Request { id: moved(*id), method: method.clone(), params: params.map(moved) }
+            }
+            Shape::Notification { method, params } => {
+                Shape::Notification { method: method.clone(), params: params.map(moved) }
+            }
+            Shape::Response { id, outcome } => Shape::Response {
+                id: id.map(moved),
+                outcome: outcome.map(|(which, span)| (which, moved(span))),
+            },
+        };
+        Self { text: build::splice(&self.text, old.range(), new), shape }
     }
 
     fn at(&self, span: Span) -> &str {
@@ -190,6 +222,19 @@ impl Span {
     /// Lengths are checked against 32 bits before.
     fn of(start: usize, end: usize) -> Self {
         Self { start: u32::try_from(start).unwrap_or(u32::MAX), end: u32::try_from(end).unwrap_or(u32::MAX) }
+    }
+
+    /// Where it lies when `old`, which is this or does not overlap it, is so long.
+    fn moved(self, old: Self, long: usize) -> Self {
+        let (start, end) = (self.start as usize, self.end as usize);
+        let (from, to) = (old.start as usize, old.end as usize);
+        if self == old {
+            Self::of(start, start + long)
+        } else if start >= to {
+            Self::of(start - to + from + long, end - to + from + long)
+        } else {
+            self
+        }
     }
 
     fn range(self) -> Range<usize> {

@@ -7,7 +7,7 @@ mod hello;
 #[cfg(test)]
 mod tests;
 
-pub use hello::{Hello, LEGACY, MODERN, SUBSCRIPTION_IN_META, VERSION_IN_META};
+pub use hello::{Hello, LEGACIES, LEGACY, MODERN, SUBSCRIPTION_IN_META, VERSION_IN_META};
 
 use crate::redact::Redacted;
 use crate::seen::Seen;
@@ -29,6 +29,16 @@ pub enum Eras {
     Auto,
     /// Only this one.
     Only(Era),
+}
+
+/// The era to try first after this end, if `before` was that until now. A server that ends when it is asked for its era is asked as
+/// a legacy one the next time; one that turns out to be of another era is asked anew.
+pub const fn era_after(seen: &Seen, before: Option<Era>) -> Option<Era> {
+    match seen {
+        Seen::EndedOnProbe { .. } => Some(Era::Legacy),
+        Seen::OtherEra => None,
+        _ => before,
+    }
 }
 
 /// What a server said of itself.

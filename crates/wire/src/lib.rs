@@ -14,15 +14,19 @@ mod lines;
 #[cfg(all(target_os = "linux", not(linetender_portable)))]
 mod os;
 pub mod queue;
+#[cfg(target_os = "linux")]
+mod readable;
 mod redact;
 mod reopen;
 pub mod seam;
 mod seen;
+mod slept;
 pub mod stdio;
 mod steady;
 mod tasks;
 #[doc(hidden)]
 pub mod test_hooks;
+pub mod wall;
 
 pub use aside::aside;
 pub use caught::{Panicked, caught, caught_now, renewed};
@@ -32,4 +36,5 @@ pub use lines::{About, Item, Lines};
 pub use redact::Redacted;
 pub use reopen::Reopen;
 pub use seen::{Detail, Exit, Pipe, Seen};
+pub use slept::Slept;
 pub use steady::Steady;

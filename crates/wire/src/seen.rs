@@ -209,6 +209,16 @@ impl Seen {
         )
     }
 
+    /// The same of a server that was just asked for its era. Some end at a question that they do not know.
+    #[must_use]
+    pub fn on_probe(self) -> Self {
+        match self {
+            Self::Exited { exit, .. } => Self::EndedOnProbe { exit: Some(exit) },
+            Self::Closed { .. } => Self::EndedOnProbe { exit: None },
+            other => other,
+        }
+    }
+
     /// Whether this machine was the reason, and not the server.
     pub const fn is_local(&self) -> bool {
         matches!(self, Self::NoProcess { .. } | Self::NoSocket { .. })

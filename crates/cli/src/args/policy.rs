@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::ValueEnum;
 use linetender::{Deadline, Era, Eras, Invalid, Policy, Server, ServerState, Settings, Span};
 
-use super::units::{size, span, spell};
+use linetender_gateway::units::{size, span, spell};
 
 const CALLS: &str = "The time of a call";
 const SERVER: &str = "The time of the server";

@@ -1,10 +1,27 @@
 //! The config file: its text, and what that says.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use linetender_gateway::config::{self, Config, Problem, Settings};
 
 use super::still::Look;
+use crate::places;
+
+/// What the file is called, where nothing else is said.
+const NAME: &str = "linetender.toml";
+
+/// The config file: the one that was named, else the first that is where one would be. Why there is none.
+pub(super) fn path(named: Option<&Path>) -> Result<PathBuf, String> {
+    if let Some(named) = named {
+        return Ok(named.to_owned());
+    }
+    let own = places::config().map(|folder| folder.join("linetender").join(NAME));
+    let usual: Vec<_> = std::iter::once(PathBuf::from(NAME)).chain(own).collect();
+    usual.iter().find(|path| path.exists()).cloned().ok_or_else(|| {
+        let looked: Vec<_> = usual.iter().map(|path| path.display().to_string()).collect();
+        format!("there is no config file: neither {}; name one with --config FILE", looked.join(" nor "))
+    })
+}
 
 /// A config file as it is now, or a sentence about why it cannot be read.
 pub(super) fn text(path: &Path) -> Result<String, String> {

@@ -1,6 +1,7 @@
 //! Keeps a gateway going by its file.
 
 use std::convert::Infallible;
+use std::path::Path;
 use std::time::Duration;
 
 use linetender_gateway::Gateway;
@@ -20,6 +21,7 @@ const AGAIN: Duration = Duration::from_secs(1);
 /// A file that a gateway goes by.
 pub(super) struct Follow<'a> {
     args: &'a args::Serve,
+    path: &'a Path,
     /// What it said when it was judged last.
     last: Result<String, String>,
     /// What it says since, if it has not been still for long enough to be judged.
@@ -29,8 +31,8 @@ pub(super) struct Follow<'a> {
 
 impl<'a> Follow<'a> {
     /// `text` is what the gateway goes by now, and `changes` are those since before it was read.
-    pub(super) fn new(args: &'a args::Serve, text: String, changes: Changes) -> Self {
-        Self { args, last: Ok(text), pending: None, changes }
+    pub(super) fn new(args: &'a args::Serve, path: &'a Path, text: String, changes: Changes) -> Self {
+        Self { args, path, last: Ok(text), pending: None, changes }
     }
 
     /// Reloads the file when it has changed and been still for a while, and at once on SIGHUP.
@@ -45,7 +47,7 @@ impl<'a> Follow<'a> {
                 // It may become readable without a change: once there is a descriptor for it, or its rights allow it.
                 () = tokio::time::sleep(AGAIN), if self.last.is_err() => false,
             };
-            let look = file::look(&self.args.config);
+            let look = file::look(self.path);
             if asked {
                 self.pending = None;
                 self.last = look.text;
@@ -89,7 +91,7 @@ impl<'a> Follow<'a> {
     /// What the file says, if it can be used.
     fn judge(&self, gateway: &Gateway) -> Option<Config> {
         let read = match &self.last {
-            Ok(text) => file::read(&self.args.config, text, Some(gateway.settings())),
+            Ok(text) => file::read(self.path, text, Some(gateway.settings())),
             Err(problem) => {
                 tracing::error!(problem, "the config cannot be used; nothing is changed");
                 return None;
@@ -98,7 +100,7 @@ impl<'a> Follow<'a> {
         // Only the headline of a problem: the file may hold secrets.
         read.inspect_err(|problem| {
             tracing::error!(
-                file = %self.args.config.display(), line = problem.line(), column = problem.column(), %problem,
+                file = %self.path.display(), line = problem.line(), column = problem.column(), %problem,
                 advice = problem.advice(), "the config cannot be used; nothing is changed"
             );
         })

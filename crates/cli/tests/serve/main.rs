@@ -18,3 +18,42 @@ fn a_broken_file_is_shown_with_its_place() {
     assert!(words.contains("NO_SUCH_VARIABLE is not set"), "{words}");
     assert!(words.contains("linetender.toml:4:"), "it says where: {words}");
 }
+
+#[test]
+fn check_says_what_a_file_has_or_what_is_wrong_and_serves_nobody() {
+    let home =
+        Home::new("check", "[gateway]\nlisten = '127.0.0.1:7441'\n[servers.a]\n{bad}\n[servers.b]\n{bad}\n");
+    let output = home.serve(&["--check"]).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success(), "{output:?}");
+    assert_eq!(said, format!("{}: 2 servers (a, b), listens on 127.0.0.1:7441\n", home.config().display()));
+    assert!(home.journal().is_empty(), "nothing was started");
+    home.write("[servers.a]\n{bad}\npolicy.call.limt = '5m'\n");
+    let output = home.serve(&["--check"]).output().unwrap();
+    let words = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(!output.status.success() && words.contains("unknown key `limt`"), "{words}");
+    assert!(words.contains("did you mean `limit`?"), "{words}");
+}
+
+#[test]
+fn without_a_name_the_file_is_where_one_would_be() {
+    let home = Home::new("places", "[servers.here]\n{bad}\n");
+    let own = home.path().join("config/linetender/linetender.toml");
+    let check = |folder: &std::path::Path| {
+        let mut command = home.linetender(&["serve", "--check"]);
+        let output =
+            command.current_dir(folder).env("XDG_CONFIG_HOME", home.path().join("config")).output().unwrap();
+        let said = if output.status.success() { output.stdout } else { output.stderr };
+        (output.status.success(), String::from_utf8_lossy(&said).into_owned())
+    };
+    let (found, said) = check(home.path());
+    assert!(
+        !found && said.contains("neither linetender.toml nor") && said.contains("--config FILE"),
+        "{said}"
+    );
+    std::fs::create_dir_all(own.parent().unwrap()).unwrap();
+    std::fs::write(&own, kit::with_servers("[servers.mine]\n{bad}\n")).unwrap();
+    assert!(check(home.path()).1.contains("1 server (mine)"), "{}", check(home.path()).1);
+    let (found, said) = check(home.config().parent().unwrap());
+    assert!(found && said.contains("1 server (here)"), "this folder comes first: {said}");
+}

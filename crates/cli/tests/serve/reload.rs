@@ -3,7 +3,7 @@
 use std::io::{BufRead as _, BufReader};
 use std::process::Stdio;
 
-use crate::kit::{Agent, Home};
+use crate::kit::{Agent, Home, LINETENDER};
 
 /// What fits into a pipe, and as much as a reader may have taken out of it unseen.
 const PIPE: usize = (64 + 8) * 1024;
@@ -23,14 +23,19 @@ fn a_file_that_changes_is_read_again() {
 
 #[test]
 fn a_change_while_it_starts_is_not_lost() {
-    let unknown: Vec<_> = (0..100).map(|number| format!("nobody_knows_{number:0>1000} = 1\n")).collect();
-    let home = Home::new("starts", &format!("{}[servers.a]\n{{bad}}\n", unknown.concat()));
+    // In an agent's file a key that is nearly one of ours is a warning.
+    let letters = || ('a'..='z').chain('A'..='Z');
+    let nearly: Vec<_> =
+        letters().flat_map(|a| letters().map(move |b| format!("\"command{a}{b}\": 1"))).collect();
+    let server =
+        format!(r#"{{ {}, "command": "{LINETENDER}", "args": ["__badserver"] }}"#, nearly.join(", "));
+    let home = Home::new("starts", &format!(r#"{{ "mcpServers": {{ "a": {server} }} }}"#));
     let mut agent = Agent::of(home.serve(&["--stdio"]).stderr(Stdio::piped()));
     // It has read the file, and comes no further than this: nobody reads what it has to say.
     let mut log = BufReader::new(agent.serves.0.stderr.take().unwrap());
     let mut line = String::new();
     log.read_line(&mut line).unwrap();
-    assert!(line.contains("nobody knows"), "{line}");
+    assert!(line.contains("unknown key `commandaa`"), "{line}");
     home.write("[servers.a]\n{bad}\n[servers.b]\n{bad}\n");
     let rest = std::thread::spawn(move || std::io::read_to_string(log));
     agent = agent.greeted();

@@ -1,7 +1,7 @@
 //! The reckoning at the end of a generation: what it earned, what its end costs, and where the line goes.
 
 use super::Machine;
-use super::ending::{After, Ending};
+use super::ending::{After, Ending, Served};
 use super::state::State;
 use crate::backoff;
 use crate::budget::Account;
@@ -26,27 +26,27 @@ pub(super) struct Episode {
 impl<D> Machine<D> {
     /// The generation ends, and this is why. If it was draining, that is a reason too.
     pub(super) fn end(&mut self, cause: Cause<D>) {
-        let answered = self.close_books();
+        let served = self.close_books();
         let cause = match core::mem::replace(&mut self.state, State::Closed) {
             State::Draining { cause: plan, .. } => plan.join(cause),
             _ => cause,
         };
-        self.lay_to_rest(cause, answered);
+        self.lay_to_rest(cause, served);
     }
 
     /// A drain is over: its calls are done, or its time is up.
     pub(super) fn end_drained(&mut self) {
-        let answered = self.close_books();
+        let served = self.close_books();
         match core::mem::replace(&mut self.state, State::Closed) {
-            State::Draining { cause, .. } => self.lay_to_rest(cause, answered),
+            State::Draining { cause, .. } => self.lay_to_rest(cause, served),
             other => self.state = other,
         }
     }
 
-    fn lay_to_rest(&mut self, cause: Cause<D>, answered: u64) {
-        let after = self.reckon(&cause, answered);
+    fn lay_to_rest(&mut self, cause: Cause<D>, served: Served) {
+        let after = self.reckon(&cause, served.answered);
         let settle_by = self.now + self.policy.close.settle;
-        self.enter(State::Ending(Ending::new(cause, after, settle_by, answered)));
+        self.enter(State::Ending(Ending::new(cause, after, settle_by, served)));
     }
 
     /// Something failed while the generation was ending. Before the server was told to die, a planned end becomes a
@@ -59,7 +59,7 @@ impl<D> Machine<D> {
                 } else {
                     ending.cause = ending.cause.join(late);
                     if ending.after != After::Closed {
-                        ending.after = self.reckon(&ending.cause, ending.answered);
+                        ending.after = self.reckon(&ending.cause, ending.served.answered);
                     }
                 }
                 self.state = State::Ending(ending);
@@ -68,17 +68,20 @@ impl<D> Machine<D> {
         }
     }
 
-    /// Pays out what the generation earned, and tells how many callers it answered.
-    fn close_books(&mut self) -> u64 {
+    /// Pays out what the generation earned, and tells how it served its callers.
+    fn close_books(&mut self) -> Served {
         self.accrue();
         let live = self.state.live();
-        let answered = live.map_or(0, |live| live.vitals.answered);
+        let served = live.map_or_else(Served::default, |live| Served {
+            answered: live.vitals.answered,
+            exchanges: live.vitals.exchanges,
+        });
         if live.is_some_and(|live| live.proven(&self.policy.probe)) {
             self.episode = Episode::default();
         } else {
             self.episode.unproven = self.episode.unproven.saturating_add(1);
         }
-        answered
+        served
     }
 
     /// Turns time up into budget, as far as there was a sign of life: silence earns nothing. Neither does a generation

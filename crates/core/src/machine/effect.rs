@@ -46,6 +46,11 @@ pub enum Effect {
         /// Whose tree.
         generation: Generation,
     },
+    /// Begin nothing more with it; what has an exchange of its own may still be answered. Report `Gone`.
+    LetGo {
+        /// What.
+        generation: Generation,
+    },
     /// Drop everything of that generation: session, subscriptions, caches. Only durable data crosses.
     Forget {
         /// Which.
@@ -65,6 +70,7 @@ impl Effect {
             | Self::Settle { generation, .. }
             | Self::Kill { generation }
             | Self::Close { generation }
+            | Self::LetGo { generation }
             | Self::Forget { generation } => Some(generation),
         }
     }

@@ -1,7 +1,8 @@
 //! A generation being laid to rest, in the one order that loses no answer and runs nothing twice.
 
 use super::effect::Effect;
-use crate::cause::Cause;
+use crate::cause::{Cause, Conclusion, Detail, Leaf};
+use crate::class::Class;
 use crate::generation::Generation;
 use crate::order::Settle;
 use crate::policy::ClosePolicy;
@@ -15,8 +16,16 @@ pub struct Ending<D> {
     pub(super) step: EndingStep,
     /// After the seal, how long a verdict may wait for proof.
     pub(super) settle_by: Instant,
-    /// How many callers the generation had answered.
+    pub(super) served: Served,
+}
+
+/// How the generation had served its callers.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub(super) struct Served {
+    /// How many it had answered.
     pub(super) answered: u64,
+    /// Whether each call has an exchange of its own. A generation that was never up had no calls.
+    pub(super) exchanges: bool,
 }
 
 /// Where the line goes when the generation is gone.
@@ -59,7 +68,7 @@ pub enum EndingStep {
     Draining,
     /// To do.
     SettleCertain,
-    /// To do: kill or close.
+    /// To do: kill, close, or let go.
     Fell,
     /// Waiting for `NoReader` or `Gone`.
     Falling,
@@ -77,15 +86,15 @@ pub enum EndingStep {
         /// Whether it did before.
         stuck: bool,
     },
-    /// To do: it would not die; kill it again.
+    /// To do: it would not die, and is told again.
     KillAgain,
     /// To do, and then the generation is no more.
     Forget,
 }
 
 impl<D> Ending<D> {
-    pub(super) fn new(cause: Cause<D>, after: After, settle_by: Instant, answered: u64) -> Self {
-        Self { cause, after, step: EndingStep::Seal, settle_by, answered }
+    pub(super) fn new(cause: Cause<D>, after: After, settle_by: Instant, served: Served) -> Self {
+        Self { cause, after, step: EndingStep::Seal, settle_by, served }
     }
 
     /// Whether the server has been told to die. Until then, what it dies of is its own.
@@ -154,10 +163,15 @@ impl<D> Ending<D> {
             EndingStep::Fell if self.cause.leaves().planned() => {
                 (Effect::Close { generation }, EndingStep::Falling)
             }
+            EndingStep::Fell if self.calls_run_on() => (Effect::LetGo { generation }, EndingStep::Falling),
             EndingStep::Fell => (Effect::Kill { generation }, EndingStep::Falling),
             EndingStep::SettleRest { settle, gone } => {
+                let settle = if self.calls_run_on() { Settle::Own } else { settle };
                 let next = if gone { EndingStep::Forget } else { self.fallen(now, close, false) };
                 (Effect::Settle { generation, settle }, next)
+            }
+            EndingStep::KillAgain if self.calls_run_on() => {
+                (Effect::LetGo { generation }, self.fallen(now, close, true))
             }
             EndingStep::KillAgain => (Effect::Kill { generation }, self.fallen(now, close, true)),
             EndingStep::Forget => (Effect::Forget { generation }, EndingStep::Forget),
@@ -165,6 +179,14 @@ impl<D> Ending<D> {
         };
         self.step = next;
         Some(effect)
+    }
+
+    /// Whether calls may still be answered: each has an exchange of its own, and only the session is gone, or nobody answers on
+    /// new ones.
+    fn calls_run_on(&self) -> bool {
+        let session = Leaf::Failed(Class::SessionLost);
+        let abandoned = matches!(self.cause.headline().detail, Detail::Concluded(Conclusion::Abandoned));
+        self.served.exchanges && (abandoned || self.cause.leaves().iter().all(|leaf| leaf == session))
     }
 
     fn fallen(&self, now: Instant, close: &ClosePolicy, stuck: bool) -> EndingStep {

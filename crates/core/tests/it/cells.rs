@@ -256,7 +256,9 @@ fn effect(effect: &Effect) -> String {
         Effect::Settle { settle: Settle::Certain, .. } => "settle(certain)".into(),
         Effect::Settle { settle: Settle::Residue, .. } => "settle(residue)".into(),
         Effect::Settle { settle: Settle::Unknown, .. } => "settle(unknown)".into(),
+        Effect::Settle { settle: Settle::Own, .. } => "settle(own)".into(),
         Effect::Kill { .. } => "kill".into(),
+        Effect::LetGo { .. } => "let go".into(),
         Effect::Close { .. } => "close".into(),
         Effect::Forget { .. } => "forget".into(),
     }
@@ -385,7 +387,7 @@ fn page() -> String {
 
 #[test]
 fn the_page_in_docs_is_up_to_date() {
-    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/state-machine.md");
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/internals/state-machine.md");
     #[expect(clippy::disallowed_methods, reason = "how a person asks for the page to be written")]
     if std::env::var_os("UPDATE_DOCS").is_some() {
         std::fs::write(&file, page()).unwrap();

@@ -25,7 +25,9 @@ fn names(line: &Line) -> Vec<&'static str> {
         Effect::Settle { settle: Settle::Certain, .. } => "settle certain",
         Effect::Settle { settle: Settle::Residue, .. } => "settle by residue",
         Effect::Settle { settle: Settle::Unknown, .. } => "settle as unknown",
+        Effect::Settle { settle: Settle::Own, .. } => "leave the rest",
         Effect::Kill { .. } => "kill",
+        Effect::LetGo { .. } => "let go",
         Effect::Close { .. } => "close",
         Effect::Forget { .. } => "forget",
     };
@@ -43,6 +45,47 @@ fn an_unplanned_death_is_sealed_told_drained_settled_killed_settled_forgotten_di
     assert_eq!(names(&line)[5..], ["settle by residue"]);
     assert_eq!(line.event(Event::Gone(None)), Heard::Taken);
     assert_eq!(names(&line)[6..], ["forget", "notice", "dial"]);
+}
+
+#[test]
+fn calls_with_exchanges_of_their_own_outlive_a_lost_session() {
+    for (exchanges, class, ends, settles) in [
+        (true, Class::SessionLost, "let go", "leave the rest"),
+        (true, Class::Exit, "kill", "settle as unknown"),
+        (false, Class::SessionLost, "kill", "settle as unknown"),
+    ] {
+        let mut line = held_up();
+        line.vitals.exchanges = exchanges;
+        line.in_flight(2);
+        line.lose(class);
+        line.event(Event::Drained);
+        assert_eq!(names(&line)[3..], ["settle certain", ends], "{class:?}");
+        line.pass(millis(31));
+        assert_eq!(names(&line)[5..6], [settles], "{class:?}");
+    }
+}
+
+#[test]
+fn whoever_has_an_exchange_of_its_own_is_left_it_however_long_the_end_takes() {
+    let mut line = held_up();
+    line.vitals.exchanges = true;
+    line.in_flight(2);
+    line.lose(Class::SessionLost);
+    line.event(Event::Drained);
+    line.pass(secs(20));
+    let after = &names(&line)[4..];
+    assert!(after.contains(&"let go") && !after.contains(&"kill"), "{after:?}");
+}
+
+#[test]
+fn a_session_that_is_lost_while_something_else_fails_takes_its_calls_along() {
+    let mut line = held_up();
+    line.vitals.exchanges = true;
+    line.in_flight(2);
+    line.command(Command::Recycle);
+    line.lose(Class::SessionLost);
+    line.event(Event::Drained);
+    assert_eq!(names(&line).last(), Some(&"kill"), "{:?}", names(&line));
 }
 
 #[test]

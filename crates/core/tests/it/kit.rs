@@ -70,7 +70,9 @@ impl Line {
                 Effect::Drain { generation } if self.obedient => {
                     self.machine.handle_event(self.now, generation, Event::Drained);
                 }
-                Effect::Kill { generation } | Effect::Close { generation } if self.obedient => {
+                Effect::Kill { generation } | Effect::Close { generation } | Effect::LetGo { generation }
+                    if self.obedient =>
+                {
                     self.machine.handle_event(self.now, generation, Event::Gone(None));
                 }
                 Effect::Probe { generation } if self.lively => {

@@ -183,7 +183,7 @@ impl World {
             }
             Effect::Drain { generation } => self.drain(generation),
             Effect::Settle { settle, .. } => return self.settle(settle),
-            Effect::Kill { generation } => {
+            Effect::Kill { generation } | Effect::LetGo { generation } => {
                 self.ledger.fell = true;
                 let stuck = self.rng.percent(2);
                 let takes = if stuck { Span::from_secs(12) } else { self.rng.millis(0, 60) };
@@ -482,7 +482,8 @@ impl World {
                 Settle::Certain if queued => Evidence::Nothing,
                 Settle::Certain => continue,
                 Settle::Residue if !self.http => residue,
-                Settle::Residue | Settle::Unknown => Evidence::Nothing,
+                // Its own exchange breaks at this very moment.
+                Settle::Residue | Settle::Unknown | Settle::Own => Evidence::Nothing,
             };
             self.lose(call, evidence, true)?;
         }

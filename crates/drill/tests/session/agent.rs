@@ -36,7 +36,7 @@ impl Raw {
     /// The next message, as it was spelt.
     pub async fn hear_text(&mut self) -> String {
         let text = in_time(self.agent.from.recv()).await.expect("the session lives");
-        String::from_utf8(text.to_vec()).unwrap()
+        String::from_utf8(text.text().to_vec()).unwrap()
     }
 
     async fn hear(&mut self) -> Value {

@@ -53,8 +53,11 @@ async fn a_list_that_hangs_keeps_no_other_back() {
         manners.full = true;
         manners.fault_on("resources/list", Fault::new("hang", json!({})));
     });
-    let line = Line::open(server(&web).eras(Eras::Only(Era::Legacy)));
-    tokio::time::timeout(Duration::from_secs(20), lists_tools(&line)).await.expect("before it is given up");
+    // It is given up when nobody looks any more.
+    let mut settings = Settings::default();
+    settings.dial.handshake = Span::from_secs(600);
+    let line = Line::open(server(&web).eras(Eras::Only(Era::Legacy)).policy(Policy::new(settings).unwrap()));
+    lists_tools(&line).await;
 }
 
 #[tokio::test]
@@ -70,6 +73,19 @@ async fn h11_a_probe_that_is_put_off_is_no_missed_one() {
         eventually(|| asked(&web, "ping") >= before + 6).await;
         assert_eq!(line.status().generation, 1, "{refused}");
     }
+}
+
+#[tokio::test]
+async fn o05_after_a_sleep_one_probe_comes_before_the_next_calls() {
+    let web = web(speaks(Era::Legacy));
+    let line = Line::open(server(&web).eras(Eras::Only(Era::Legacy)));
+    lists_tools(&line).await;
+    let before = asked(&web, "ping");
+    line.slept().await;
+    let call = || async { in_time(line.call_tool("echo", "{}")).await.unwrap() };
+    tokio::join!(call(), call(), call(), call());
+    assert_eq!(asked(&web, "ping"), before + 1);
+    assert_eq!(line.status().generation, 1);
 }
 
 #[tokio::test]

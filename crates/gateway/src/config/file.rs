@@ -4,11 +4,15 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use linetender_wire::frame;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::filter::Filter;
-use super::schema::policy;
+use super::schema::{policy, size, time};
+
+/// How deep a message may be nested.
+const DEPTH: usize = 128;
 
 /// linetender's config file.
 #[derive(Debug, Default, JsonSchema)]
@@ -23,7 +27,7 @@ pub(super) struct File {
     servers: BTreeMap<String, ServerTable>,
 }
 
-/// The gateway's own settings. Times are in milliseconds.
+/// The gateway's own settings. Times are written as `"10s"`, or in milliseconds; sizes as `"16MiB"`, or in bytes.
 #[derive(Clone, Debug, Deserialize, Eq, JsonSchema, PartialEq, Serialize)]
 #[serde(default)]
 pub struct Gateway {
@@ -35,17 +39,20 @@ pub struct Gateway {
     /// Whether what a server offers stays listed while it is down.
     pub keep_listed: bool,
     /// How long calls under way may take to end when the gateway is told to stop.
+    #[schemars(schema_with = "time")]
     pub drain: u64,
     /// The most agents with a session at once.
     pub sessions: usize,
     /// How long a session may be unused before it is forgotten.
+    #[schemars(schema_with = "time")]
     pub session_idle: u64,
     /// The most lines at once: one for each server, and one for each agent that has one of its own. Those of agents that have
     /// left count no more, though their processes may still be on their way out.
     pub lines: usize,
     /// The most connections at once.
     pub connections: usize,
-    /// The largest message that an agent may send, in bytes.
+    /// The largest message that an agent may send.
+    #[schemars(schema_with = "size")]
     pub message: usize,
     /// Names under which agents may reach the gateway, beside those of this machine itself.
     pub allowed_hosts: Vec<String>,
@@ -72,6 +79,11 @@ impl Default for Gateway {
 }
 
 impl Gateway {
+    /// How large and how deep an agent's message may be.
+    pub(crate) fn limits(&self) -> frame::Limits {
+        frame::Limits { length: self.message, depth: DEPTH }
+    }
+
     /// The settings that are others there, by name.
     pub fn differing(&self, other: &Self) -> Vec<String> {
         let [own, others] = [self, other].map(|settings| serde_json::to_value(settings).unwrap_or_default());
@@ -116,7 +128,7 @@ pub(super) struct ServerTable {
     pub(super) resources: Filter,
     /// Tools that may be run again when nobody knows whether they ran.
     pub(super) safe_tools: Vec<String>,
-    /// Every number of its line. Times are in milliseconds.
+    /// Every number of its line. Times are written as `"5m"`, or in milliseconds; sizes as `"16MiB"`, or in bytes.
     #[schemars(schema_with = "policy")]
     pub(super) policy: linetender_core::Settings,
 }

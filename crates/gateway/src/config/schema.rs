@@ -10,20 +10,98 @@ pub fn schema() -> Value {
     schema_for!(File).to_value()
 }
 
+/// What a number counts.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Unit {
+    /// Milliseconds.
+    Time,
+    /// Bytes.
+    Size,
+    /// Whatever its name says.
+    Things,
+}
+
+impl Unit {
+    /// Of a number of the policy.
+    fn of(name: &str) -> Self {
+        match name {
+            "message" | "stderr" => Self::Size,
+            "burst" | "depth" | "failures" | "in_flight" | "millis_per_answer" | "per_call" | "percent"
+            | "queue" | "reserve_per_sec" | "tokens" | "useful_answers" | "useful_tokens" => Self::Things,
+            _ => Self::Time,
+        }
+    }
+
+    /// Of a number that this is the schema of.
+    pub(super) fn in_schema(schema: &Value) -> Option<Self> {
+        match schema.get(UNIT)?.as_str()? {
+            "ms" => Some(Self::Time),
+            "bytes" => Some(Self::Size),
+            _ => None,
+        }
+    }
+}
+
+/// Where the schema says what a number counts. Editors pass over it.
+const UNIT: &str = "x-unit";
+
+fn with_unit(unit: Unit, default: &Value) -> Value {
+    let (name, pattern) = match unit {
+        Unit::Things => return json!({ "type": "integer", "minimum": 0, "default": default }),
+        Unit::Time => ("ms", "^([0-9]+(ms|s|m|h) ?)+$"),
+        Unit::Size => ("bytes", "^[0-9]+ ?([kKmMgG](i?[bB])?|[bB])?$"),
+    };
+    json!({ "type": ["integer", "string"], "minimum": 0, "pattern": pattern, UNIT: name, "default": default })
+}
+
+/// A time of the gateway's own.
+pub(super) fn time(_: &mut SchemaGenerator) -> Schema {
+    without_default(Unit::Time)
+}
+
+/// A size of the gateway's own.
+pub(super) fn size(_: &mut SchemaGenerator) -> Schema {
+    without_default(Unit::Size)
+}
+
+/// The default of a field is put in by whoever asks for its schema.
+fn without_default(unit: Unit) -> Schema {
+    let mut schema = with_unit(unit, &Value::Null);
+    if let Some(members) = schema.as_object_mut() {
+        members.remove("default");
+    }
+    Schema::try_from(schema).unwrap_or_default()
+}
+
+/// What a schema says of a member of this name.
+pub(super) fn member<'a>(schema: &'a Value, root: &'a Value, name: &str) -> Option<&'a Value> {
+    let schema = resolved(schema, root);
+    let known = schema.get("properties").and_then(|known| known.get(name));
+    known.or_else(|| schema.get("additionalProperties").filter(|others| others.is_object()))
+}
+
+/// Where a schema leads, if it leads somewhere else.
+pub(super) fn resolved<'a>(schema: &'a Value, root: &'a Value) -> &'a Value {
+    match schema.get("$ref").and_then(Value::as_str).and_then(|path| path.strip_prefix('#')) {
+        Some(path) => root.pointer(path).unwrap_or(schema),
+        None => schema,
+    }
+}
+
 /// The policy's numbers are the core's, which knows nothing of schemas: their defaults say what they are.
 pub(super) fn policy(_: &mut SchemaGenerator) -> Schema {
     let defaults = serde_json::to_value(linetender_core::Settings::default()).unwrap_or_default();
-    Schema::try_from(of(&defaults)).unwrap_or_default()
+    Schema::try_from(of("", &defaults)).unwrap_or_default()
 }
 
-fn of(default: &Value) -> Value {
+fn of(name: &str, default: &Value) -> Value {
     match default {
         Value::Object(members) => {
             let properties: serde_json::Map<_, _> =
-                members.iter().map(|(name, value)| (name.clone(), of(value))).collect();
+                members.iter().map(|(name, value)| (name.clone(), of(name, value))).collect();
             json!({ "type": "object", "properties": properties })
         }
-        Value::Number(_) => json!({ "type": "integer", "minimum": 0, "default": default }),
+        Value::Number(_) => with_unit(Unit::of(name), default),
         Value::Bool(_) => json!({ "type": "boolean", "default": default }),
         Value::String(_) | Value::Array(_) | Value::Null => json!({ "default": default }),
     }

@@ -97,15 +97,77 @@ fn a_mark_before_the_text_is_not_part_of_it() {
 }
 
 #[test]
-fn a_name_that_nobody_knows_is_ignored_with_the_one_that_was_meant() {
-    let config = read("[servers.a]\ncomand = \"x\"\ncommand = \"y\"\nfrobnicate = 1\n").unwrap();
-    let warned: Vec<_> =
-        config.warnings.iter().map(|warning| (warning.line(), warning.advice().map(str::to_owned))).collect();
-    assert_eq!(warned, [(2, Some("did you mean `command`?".into())), (4, None)]);
-    let config = read("[servers.a]\ncommand = \"y\"\npolicy.call.limt = 1\n").unwrap();
-    assert_eq!(config.warnings.len(), 1, "also deep inside");
+fn an_unknown_key_is_an_error_in_our_file_and_a_warning_in_an_agents() {
+    for (text, line, meant) in [
+        ("[servers.a]\ncomand = \"x\"\ncommand = \"y\"\n", 2, Some("did you mean `command`?")),
+        ("[servers.a]\ncommand = \"y\"\nfrobnicate = 1\n", 3, None),
+        ("[servers.a]\ncommand = \"y\"\npolicy.call.limt = 1\n", 3, Some("did you mean `limit`?")),
+        ("[servers.a]\ncommand = \"y\"\n[gatewy]\n", 3, Some("did you mean `gateway`?")),
+    ] {
+        let problem = read(text).unwrap_err();
+        assert_eq!((problem.line(), problem.advice()), (line, meant), "{problem}");
+        assert!(problem.to_string().starts_with("unknown key `"), "{problem}");
+    }
     let json = read(r#"{ "mcpServers": { "a": { "commnd": "x", "command": "y" } } }"#).unwrap();
     assert_eq!(json.warnings[0].advice(), Some("did you mean `command`?"));
+}
+
+#[test]
+fn times_and_sizes_are_written_as_people_do_or_as_numbers() {
+    let text = |limit: &str, drain: &str, message: &str| {
+        format!(
+            "[gateway]\ndrain = {drain}\nmessage = {message}\n[servers.a]\ncommand = \"x\"\npolicy.call.limit = {limit}\n\
+             policy.limits.message = {message}"
+        )
+    };
+    let spoken = read(&text("\"5m\"", "\"1m 30s\"", "\"1MiB\"")).unwrap();
+    let counted = read(&text("300000", "90000", "1048576")).unwrap();
+    assert_eq!((spoken.gateway.drain, spoken.gateway.message), (90_000, 1 << 20));
+    assert_eq!(spoken.gateway, counted.gateway);
+    assert_eq!(spoken.servers[0].server, counted.servers[0].server);
+    let late = "[servers.a]\ncommand = \"x\"\npolicy.call.limit = \"${LIMIT}\"";
+    let late = load("test", late, &|_| Some("9m".to_owned()));
+    assert_eq!(late.unwrap().servers.len(), 1, "also out of a variable");
+    for wrong in ["\"5 parsecs\"", "\"16MiB\"", "\"\""] {
+        let problem = read(&text(wrong, "1", "1000")).unwrap_err();
+        assert!(problem.line() == 6 && problem.to_string().starts_with("a time is"), "{problem}");
+    }
+    assert!(read(&text("1", "1", "\"5m\"")).is_ok(), "five mebibytes, as flags read it");
+    assert!(read(&text("1", "1", "\"5 minutes\"")).unwrap_err().to_string().contains("a size is"));
+}
+
+#[test]
+fn every_number_in_the_schema_has_its_unit() {
+    fn numbers(schema: &serde_json::Value, found: &mut Vec<(String, Option<String>)>, name: &str) {
+        let of = schema.get("type");
+        if of.is_some_and(|of| {
+            of == "integer" || of.as_array().is_some_and(|of| of.contains(&"integer".into()))
+        }) {
+            found.push((name.to_owned(), schema["x-unit"].as_str().map(str::to_owned)));
+        }
+        match schema {
+            serde_json::Value::Object(members) => {
+                members.iter().for_each(|(name, member)| numbers(member, found, name));
+            }
+            serde_json::Value::Array(items) => items.iter().for_each(|item| numbers(item, found, name)),
+            _ => {}
+        }
+    }
+    let mut found = Vec::new();
+    numbers(&super::schema(), &mut found, "");
+    let of = |unit: Option<&str>| {
+        let mut names: Vec<_> =
+            found.iter().filter(|(_, of)| of.as_deref() == unit).map(|(name, _)| &**name).collect();
+        names.sort_unstable();
+        names.dedup();
+        names.join(" ")
+    };
+    assert_eq!(of(Some("bytes")), "message stderr");
+    assert_eq!(
+        of(None),
+        "burst connections depth failures in_flight lines millis_per_answer per_call percent queue reserve_per_sec \
+         sessions tokens useful_answers useful_tokens"
+    );
 }
 
 #[test]
@@ -138,7 +200,7 @@ fn what_stands_at_a_place_is_not_told_with_it() {
     ] {
         let problem = read(text).unwrap_err().to_string();
         assert!(!problem.contains("t0ken"), "{problem}");
-        let why = ["string, expected ", "variant, expected ", "socket address"];
+        let why = ["string, expected ", "variant, expected ", "socket address", "a time is"];
         assert!(why.iter().any(|why| problem.contains(why)), "{problem}");
     }
 }

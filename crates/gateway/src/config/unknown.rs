@@ -1,9 +1,9 @@
-//! Names that nobody knows: taken out with a warning, and with the name that was probably meant.
+//! Names that are not known. In our own file they are errors, in an agent's they are taken out; with the name that was probably meant.
 
 use serde_json::Value;
 
 use super::problem::{Problem, Text};
-use super::schema::schema;
+use super::schema::{member as described, resolved, schema};
 use super::tree::{Is, Node, Style};
 
 /// How far a name may be from one that exists to be taken for it.
@@ -29,9 +29,8 @@ impl<'a> Walk<'a> {
         let schema = resolved(schema, self.root);
         let Is::Table(members) = &mut node.is else { return };
         let known = schema.get("properties").and_then(Value::as_object);
-        let others = schema.get("additionalProperties").filter(|others| others.is_object());
         members.retain_mut(|member| {
-            let of_it = known.and_then(|known| known.get(&member.name)).or(others);
+            let of_it = described(schema, self.root, &member.name);
             match (of_it, known) {
                 (Some(schema), _) => self.go(&mut member.value, schema),
                 // Nothing is said of its members, so all of them are welcome.
@@ -41,7 +40,10 @@ impl<'a> Walk<'a> {
                     // In an agent's file most of what we do not know is for somebody else.
                     if self.style == Style::Own || near.is_some() {
                         let help = near.map(|near| format!("did you mean `{near}`?"));
-                        let what = format!("nobody knows `{}`; it is ignored", member.name);
+                        let what = match self.style {
+                            Style::Own => format!("unknown key `{}`", member.name),
+                            Style::Agents => format!("unknown key `{}`; it is ignored", member.name),
+                        };
                         self.found.push(*self.source.problem(member.at.clone(), what, help));
                     }
                     return false;
@@ -49,13 +51,6 @@ impl<'a> Walk<'a> {
             }
             true
         });
-    }
-}
-
-fn resolved<'a>(schema: &'a Value, root: &'a Value) -> &'a Value {
-    match schema.get("$ref").and_then(Value::as_str).and_then(|path| path.strip_prefix('#')) {
-        Some(path) => root.pointer(path).unwrap_or(schema),
-        None => schema,
     }
 }
 

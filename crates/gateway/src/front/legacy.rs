@@ -8,6 +8,7 @@ use axum::response::Response;
 use http::header::HeaderValue;
 use http::{HeaderMap, StatusCode};
 use linetender_wire::frame::{Frame, Message, Outcome};
+use linetender_wire::handshake::LEGACIES;
 use linetender_wire::http::headers::{LAST_EVENT_ID, PROTOCOL_VERSION, SESSION_ID};
 
 use super::post::door;
@@ -16,10 +17,8 @@ use super::tape::Tape;
 use super::{Front, body, follow, reply, session};
 use crate::board::Door;
 use crate::failed::{Failed, Full};
-use crate::gateway::{Stay, Way};
-
-/// Versions that an agent may name.
-const VERSIONS: [&str; 4] = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"];
+use crate::gateway::Stay;
+use crate::mux::Way;
 
 /// How long an answer may take before the response becomes a stream that can be resumed.
 const QUIET: Duration = Duration::from_millis(500);
@@ -107,7 +106,7 @@ fn find(front: &Front, door: &Door, headers: &HeaderMap) -> Result<Arc<Session>,
         Err(Box::new(reply::json(status, failed.error("null"))))
     };
     let text = |name| headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok());
-    if text(PROTOCOL_VERSION).is_some_and(|version| !VERSIONS.contains(&version)) {
+    if text(PROTOCOL_VERSION).is_some_and(|version| !LEGACIES.contains(&version)) {
         return refuse(StatusCode::BAD_REQUEST, -32600, "this protocol version is not supported", "never");
     }
     let Some(id) = text(SESSION_ID) else {

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use http::StatusCode;
 use http::request::Parts;
 use linetender::session::{self, Agent, Replied};
-use linetender_wire::frame::{self, Frame, Message};
+use linetender_wire::frame::{self, Frame, Message, Passed};
 use serde_json::json;
 use tokio::sync::{mpsc, watch};
 
@@ -19,8 +19,8 @@ use super::who::who;
 use super::{Front, body, reply, sse};
 use crate::board::{Berth, Board, Door};
 use crate::failed::Failed;
-use crate::gateway::{Stay, Way};
-use crate::mux;
+use crate::gateway::Stay;
+use crate::mux::{self, Way};
 
 /// How long an answer may take before the response begins without it: nobody between likes a silent response.
 const QUIET: Duration = Duration::from_secs(1);
@@ -54,14 +54,14 @@ pub(super) async fn answer(front: Arc<Front>, door: Door, head: &Parts, frame: F
     };
     let listens = method == "subscriptions/listen";
     let mut exchange = Exchange { agent, way, door: door.clone(), id: id.into(), answered: false, listens };
-    if exchange.agent.to.send(frame.text().clone()).await.is_err() {
+    if exchange.agent.to.send(frame.clone().into()).await.is_err() {
         return reply::ended(id, Failed::not_handed(), &door);
     }
     let first = tokio::time::timeout(QUIET, exchange.agent.from.recv()).await.ok();
     match first {
         Some(Some(text)) if exchange.is_answer(&text) => {
             let status = status(mux::error_code(&text));
-            reply::json(status, text)
+            reply::json(status, text.into_text())
         }
         Some(None) => reply::ended(id, Failed::cut(), &door),
         Some(said @ Some(_)) => stream(front, exchange, said),
@@ -98,7 +98,7 @@ async fn late(mut answer: mux::Answer, cut: impl Future<Output = Bytes>, out: mp
     loop {
         tokio::select! {
             Replied { text, .. } = &mut answer => {
-                let _ = out.send(sse::event(None, text.whole())).await;
+                let _ = out.send(sse::event(None, text.whole().into_text())).await;
                 return;
             }
             text = &mut cut => {
@@ -115,7 +115,7 @@ async fn late(mut answer: mux::Answer, cut: impl Future<Output = Bytes>, out: mp
 }
 
 #[expect(clippy::disallowed_methods, reason = "it ends with the response that it writes")]
-fn stream(front: Arc<Front>, exchange: Exchange, first: Option<Bytes>) -> Response {
+fn stream(front: Arc<Front>, exchange: Exchange, first: Option<Passed>) -> Response {
     let (out, body) = body::stream();
     tokio::spawn(exchange.carry(front, out, first));
     reply::events(body)
@@ -124,12 +124,12 @@ fn stream(front: Arc<Front>, exchange: Exchange, first: Option<Bytes>) -> Respon
 impl Exchange {
     /// Carries what is said into the response, until its answer or until nobody reads it. What is not read lies on a tape,
     /// which is bounded: the servers, and all others, are heard whatever this agent does.
-    async fn carry(mut self, front: Arc<Front>, out: mpsc::Sender<Bytes>, first: Option<Bytes>) {
+    async fn carry(mut self, front: Arc<Front>, out: mpsc::Sender<Bytes>, first: Option<Passed>) {
         let tape = Tape::new(0);
         let (mut number, mut over) = (0, false);
         let mut board = front.gateway.board();
         if let Some(text) = first {
-            tape.push(text);
+            tape.push(text.into_text());
         }
         loop {
             let next = async {
@@ -140,9 +140,9 @@ impl Exchange {
                 said = self.agent.from.recv(), if !over => match said {
                     Some(text) if self.is_answer(&text) => {
                         over = true;
-                        tape.finish(text);
+                        tape.finish(text.into_text());
                     }
-                    Some(text) => tape.push(text),
+                    Some(text) => tape.push(text.into_text()),
                     None => {
                         over = true;
                         tape.finish(self.cut());
@@ -183,9 +183,8 @@ impl Exchange {
         }
     }
 
-    fn is_answer(&mut self, text: &Bytes) -> bool {
-        let limits = frame::Limits { length: usize::MAX, depth: usize::MAX };
-        let answer = frame::parse(text, limits).is_ok_and(
+    fn is_answer(&mut self, said: &Passed) -> bool {
+        let answer = said.frame().is_ok_and(
             |frame| matches!(frame.message(), Message::Response { id, .. } if id == Some(&*self.id)),
         );
         self.answered |= answer;
@@ -211,7 +210,8 @@ impl Drop for Exchange {
     fn drop(&mut self) {
         if !self.answered {
             let params = format!(r#"{{"requestId":{},"reason":"the agent hung up"}}"#, self.id);
-            let _ = self.agent.to.try_send(frame::notification("notifications/cancelled", Some(&params)));
+            let _ =
+                self.agent.to.try_send(frame::notification("notifications/cancelled", Some(&params)).into());
         }
     }
 }

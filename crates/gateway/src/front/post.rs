@@ -10,6 +10,7 @@ use http::header::{ACCEPT, CONTENT_TYPE};
 use http::request::Parts;
 use http::{HeaderMap, StatusCode};
 use http_body_util::{BodyExt as _, Limited};
+use linetender::Code;
 use linetender_wire::frame::{self, Bad, Frame, Members, Message};
 use linetender_wire::handshake::VERSION_IN_META;
 use linetender_wire::http::headers::PROTOCOL_VERSION;
@@ -18,9 +19,6 @@ use super::{Front, legacy, modern, reply};
 use crate::board::Door;
 use crate::failed::Failed;
 use crate::mux::BATCH;
-
-/// How deep a message may be nested.
-const DEPTH: usize = 128;
 
 /// The first year of the modern era, as versions spell it.
 const MODERN_FROM: &str = "2026";
@@ -33,7 +31,7 @@ pub(super) fn door(front: &Front, path: Option<Path<String>>) -> Result<Door, Bo
         return Ok(Door::One(name.into()));
     }
     let words = format!("there is no server `{name}`; the servers are: {}", board.names().join(", "));
-    let failed = Failed::unroutable(7007, words, &board.names());
+    let failed = Failed::unroutable(Code::NotHere.number(), words, &board.names());
     Err(Box::new(reply::json(StatusCode::NOT_FOUND, failed.error("null"))))
 }
 
@@ -61,7 +59,7 @@ pub(super) async fn post(
         }
         Err(_) => return reply::error(StatusCode::BAD_REQUEST, "null", -32600, "the request was cut off"),
     };
-    match frame::parse_at_most(&text, frame::Limits { length: limit, depth: DEPTH }, BATCH) {
+    match frame::parse_at_most(&text, front.gateway.settings().limits(), BATCH) {
         Ok(frames) => answer(front, door, &head, &text, frames).await,
         Err(bad) => {
             let code = if bad == Bad::NotJson { -32700 } else { -32600 };

@@ -10,7 +10,7 @@ use linetender::session::Text;
 use super::body;
 use crate::board::Door;
 use crate::failed::{self, Failed, Full};
-use crate::gateway::NoAgent;
+use crate::mux::NoAgent;
 
 /// JSON.
 pub(super) fn json(status: StatusCode, text: impl Into<Bytes>) -> Response {
@@ -20,7 +20,7 @@ pub(super) fn json(status: StatusCode, text: impl Into<Bytes>) -> Response {
 /// An answer.
 pub(super) fn answer(status: StatusCode, text: Text) -> Response {
     match text {
-        Text::Whole(text) => json(status, text),
+        Text::Whole(text) => json(status, text.into_text()),
         Text::Pieces(pieces) => of(status, body::pieces(pieces)),
     }
 }

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use linetender::session::Agent;
-use linetender_wire::frame::{self, Frame, Members, Message};
+use linetender_wire::frame::{self, Frame, Members, Message, Passed};
 use linetender_wire::{queue, test_hooks};
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
@@ -44,7 +44,7 @@ pub(super) struct Session {
     pub(super) door: Door,
     /// The server behind its door when it began, where that is one.
     berth: Option<u64>,
-    to: mpsc::Sender<Bytes>,
+    to: mpsc::Sender<Passed>,
     /// Where the filters of its server are seen, if nothing behind this session knows them.
     filters: Option<Filters>,
     desk: Mutex<Desk>,
@@ -77,7 +77,7 @@ impl Session {
         id: String,
         door: Door,
         berth: Option<u64>,
-        to: mpsc::Sender<Bytes>,
+        to: mpsc::Sender<Passed>,
         filters: Option<Filters>,
     ) -> Self {
         let desk = Desk {
@@ -137,7 +137,7 @@ impl Session {
                     self.hear(&reply);
                     continue;
                 }
-                room.send(frame.text().clone());
+                room.send(frame.clone().into());
                 self.withdraw(frame);
             }
             left.frames = rest;
@@ -303,7 +303,7 @@ impl Session {
             let text = frame::notification("notifications/cancelled", Some(&params));
             let Some(frame) = parsed(&text) else { continue };
             // If there is no room now, there may be at the next look.
-            if self.to.try_send(text).is_ok() {
+            if self.to.try_send(frame.clone().into()).is_ok() {
                 self.withdraw(&frame);
             }
         }
@@ -367,7 +367,7 @@ pub(super) fn parsed(text: &Bytes) -> Option<Frame> {
 }
 
 /// Hears the servers until the session is over.
-pub(super) async fn pump(session: Arc<Session>, mut from: queue::Receiver<Bytes>) {
+pub(super) async fn pump(session: Arc<Session>, mut from: queue::Receiver<Passed>) {
     let mut over = session.over.subscribe();
     let mut filters = session.filters.clone().map(|board| {
         let seen = Arc::clone(&board.borrow());
@@ -378,10 +378,10 @@ pub(super) async fn pump(session: Arc<Session>, mut from: queue::Receiver<Bytes>
             texts = filter_changes(&mut filters, &session.door) => {
                 texts.iter().filter_map(parsed).for_each(|frame| session.hear(&frame));
             }
-            text = from.recv() => match text {
-                Some(text) => {
+            said = from.recv() => match said {
+                Some(said) => {
                     test_hooks::point("front");
-                    if let Some(frame) = parsed(&text) {
+                    if let Ok(frame) = said.into_frame() {
                         session.hear(&frame);
                     }
                 }
@@ -441,7 +441,7 @@ pub(super) fn start(
     berth: Option<u64>,
     agent: Agent,
     filters: Option<Filters>,
-) -> (Arc<Session>, queue::Receiver<Bytes>) {
+) -> (Arc<Session>, queue::Receiver<Passed>) {
     let Agent { to, from } = agent;
     (Arc::new(Session::new(id, door, berth, to, filters)), from)
 }

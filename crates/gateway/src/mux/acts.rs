@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 
 use bytes::Bytes;
-use linetender::Kind;
-use linetender_wire::frame::{Members, string};
+use linetender::{Code, Kind};
+use linetender_wire::frame::{Frame, Members, Passed, string};
 use serde_json::value::RawValue;
 
 use crate::board::{Route, View};
@@ -16,7 +16,7 @@ use crate::splice::Splice;
 #[derive(Debug, Eq, PartialEq)]
 pub(crate) enum Act {
     /// The agent hears this.
-    Tell(Bytes),
+    Tell(Passed),
     /// A server is asked this, in the agent's name.
     Ask {
         /// Which.
@@ -24,12 +24,12 @@ pub(crate) enum Act {
         /// The request's id.
         id: Box<str>,
         /// The request.
-        text: Bytes,
+        frame: Frame,
     },
     /// A server is told this.
-    Say(u64, Bytes),
+    Say(u64, Passed),
     /// The same, if the agent has anything to do with it yet.
-    IfOpen(u64, Bytes),
+    IfOpen(u64, Passed),
 }
 
 /// Why a request goes nowhere.
@@ -111,7 +111,10 @@ impl Unroutable {
         let (code, message) = match self {
             Self::Nobodys { what, name } => {
                 let known = servers.join(", ");
-                (7007, format!("there is no {what} `{name}` here; the servers are: {known}"))
+                (
+                    Code::NotHere.number(),
+                    format!("there is no {what} `{name}` here; the servers are: {known}"),
+                )
             }
             Self::Nameless => (-32602, format!("the params of {method} do not say what it is about")),
             Self::Unknown => {

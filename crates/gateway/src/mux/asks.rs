@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use bytes::Bytes;
+use linetender::Code;
 use linetender_wire::frame::{self, Frame, Members};
 
 use super::acts::{self, Act};
@@ -10,9 +11,6 @@ use crate::splice::Splice;
 
 /// The most questions that an agent may leave unanswered.
 const OPEN: usize = 256;
-
-/// What a server is told that asks more than an agent can answer.
-const TOO_MANY: &str = r#"{"code":7002,"message":"linetender: the agent has too many questions to answer","data":{"source":"linetender"}}"#;
 
 /// Questions that the agent has not answered, by our number.
 #[derive(Debug, Default)]
@@ -25,17 +23,18 @@ impl Asks {
     /// A server asks: the agent is asked under our number.
     pub(super) fn ask(&mut self, from: u64, id: &str, frame: &Frame) -> Act {
         if self.open.len() >= OPEN {
-            return Act::IfOpen(from, frame::error_reply(id, TOO_MANY));
+            let error = Code::Overloaded.error("the agent has too many questions to answer");
+            return Act::IfOpen(from, frame::error_reply(id, &error).into());
         }
         self.last += 1;
         self.open.insert(self.last, (from, id.into()));
-        Act::Tell(frame.with_id(&self.last.to_string()))
+        Act::Tell(frame.with_id(&self.last.to_string()).into())
     }
 
     /// The agent answers: whoever asked is told under its own.
     pub(super) fn answered(&mut self, frame: &Frame) -> Option<Act> {
         let (from, id) = self.open.remove(&frame.response_number()?)?;
-        Some(Act::IfOpen(from, frame.with_id(&id)))
+        Some(Act::IfOpen(from, frame.with_id(&id).into()))
     }
 
     /// A server takes a question back.
@@ -54,7 +53,7 @@ impl Asks {
         let taken_back = |(number, _)| {
             let params =
                 format!(r#"{{"requestId":{number},"reason":"linetender: the server that asked is gone"}}"#);
-            Act::Tell(frame::notification("notifications/cancelled", Some(&params)))
+            Act::Tell(frame::notification("notifications/cancelled", Some(&params)).into())
         };
         gone.map(taken_back).collect()
     }

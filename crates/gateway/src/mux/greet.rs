@@ -1,12 +1,9 @@
 //! What the agent is told of us. Nobody is waited for: what a server turns out not to have, it refuses itself.
 
-use linetender_wire::handshake::{LEGACY, MODERN};
+use linetender_wire::handshake::{LEGACIES, LEGACY, MODERN};
 use serde_json::{Value, json};
 
 use crate::board::View;
-
-/// Legacy revisions that an agent may speak.
-const LEGACIES: [&str; 4] = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];
 
 /// The most that is passed on of what one server says about how to use it, in characters.
 const INSTRUCTIONS: usize = 8 * 1024;

@@ -4,7 +4,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use linetender::session::{self, Replied};
-use linetender_wire::frame::{self, Frame, Message};
+use linetender_wire::frame::{Frame, Message};
 
 use super::acts::Act;
 use super::{State, results};
@@ -26,26 +26,24 @@ pub(crate) fn ask(board: &Board, door: &Door, frame: &Frame, of: Who) -> Option<
 }
 
 fn routed(view: &View, frame: &Frame, of: Who) -> Option<Answer> {
-    let Message::Request { id, method, .. } = frame.message() else { return None };
+    let Message::Request { method, .. } = frame.message() else { return None };
     if method == "subscriptions/listen" {
         return None;
     }
-    match &mut *State::default().agent_said(frame, view) {
+    match &*State::default().agent_said(frame, view) {
         [Act::Tell(text)] => {
             view.wake();
-            let text = std::mem::take(text);
+            let text = text.clone();
             let error = results::error_code(&text);
             Some(Box::pin(std::future::ready(Replied { text: text.into(), error })))
         }
-        [Act::Ask { to, text, .. }] => {
+        [Act::Ask { to, frame, .. }] => {
             let route = view.route(*to)?;
-            let own = frame::parse(text, frame::Limits { length: usize::MAX, depth: usize::MAX }).ok()?;
-            let answer = session::ask(&route.berth.line, &own, of.0)?;
-            let (id, method, naming) =
-                (Box::<str>::from(id), Box::<str>::from(method), Arc::clone(&route.naming));
+            let answer = session::ask(&route.berth.line, frame, of.0)?;
+            let (method, naming) = (Box::<str>::from(method), Arc::clone(&route.naming));
             Some(Box::pin(async move {
                 let Replied { text, error } = answer.await;
-                Replied { text: results::named_text(text, &id, &method, &naming), error }
+                Replied { text: results::named_text(text, &method, &naming), error }
             }))
         }
         _ => None,

@@ -6,7 +6,7 @@
 
 use bytes::Bytes;
 use linetender::session::Text;
-use linetender_wire::frame::{self, Frame, Members, Message, Outcome, string};
+use linetender_wire::frame::{Frame, Members, Message, Outcome, Passed, string};
 use serde_json::value::RawValue;
 
 use crate::names::Naming;
@@ -16,13 +16,13 @@ use crate::splice::Splice;
 const URI: &str = "\"uri\"";
 
 /// An answer with the addresses that the agent knows.
-pub(super) fn named(frame: &Frame, id: &str, method: &str, naming: &Naming) -> Bytes {
+pub(super) fn named(frame: &Frame, method: &str, naming: &Naming) -> Frame {
     let Message::Response { outcome: Some((Outcome::Result, result)), .. } = frame.message() else {
-        return frame.text().clone();
+        return frame.clone();
     };
     // Most results have no address at all, and are not looked at any further.
     if *naming == Naming::Plain || !result.contains(URI) {
-        return frame.text().clone();
+        return frame.clone();
     }
     let mut splice = Splice::of(result);
     match method {
@@ -36,31 +36,31 @@ pub(super) fn named(frame: &Frame, id: &str, method: &str, naming: &Naming) -> B
         _ => {}
     }
     match splice.done() {
-        std::borrow::Cow::Borrowed(_) => frame.text().clone(),
-        std::borrow::Cow::Owned(result) => frame::reply(id, &result),
+        std::borrow::Cow::Borrowed(_) => frame.clone(),
+        std::borrow::Cow::Owned(result) => frame.with_outcome(&result),
     }
 }
 
 /// The same of a text that was not read yet. Nearly all have no address, and need not be.
-pub(super) fn named_text(text: Text, id: &str, method: &str, naming: &Naming) -> Text {
+pub(super) fn named_text(text: Text, method: &str, naming: &Naming) -> Text {
     let has_one = |piece: &Bytes| memchr::memmem::find(piece, URI.as_bytes()).is_some();
     if *naming == Naming::Plain || !text.pieces().iter().any(has_one) {
         return text;
     }
     let text = text.whole();
-    match frame::parse(&text, frame::Limits { length: usize::MAX, depth: usize::MAX }) {
-        Ok(frame) => named(&frame, id, method, naming).into(),
+    match text.frame() {
+        Ok(frame) => named(&frame, method, naming).into(),
         Err(_) => text.into(),
     }
 }
 
 /// The code of an answer that is an error.
-pub(crate) fn error_code(text: &Bytes) -> Option<i64> {
+pub(crate) fn error_code(text: &Passed) -> Option<i64> {
     #[derive(serde::Deserialize)]
     struct Error {
         code: i64,
     }
-    let frame = frame::parse(text, frame::Limits { length: usize::MAX, depth: usize::MAX }).ok()?;
+    let frame = text.frame().ok()?;
     let Message::Response { outcome: Some((Outcome::Error, error)), .. } = frame.message() else {
         return None;
     };
@@ -68,7 +68,7 @@ pub(crate) fn error_code(text: &Bytes) -> Option<i64> {
 }
 
 /// A resource changed.
-pub(super) fn updated(frame: &Frame, params: &str, naming: &Naming) -> Option<Bytes> {
+pub(super) fn updated(frame: &Frame, params: &str, naming: &Naming) -> Option<Frame> {
     let mut splice = Splice::of(params);
     put(Members::of(params)?.get("uri"), &mut splice, naming);
     Some(frame.with_params(&splice.done()))

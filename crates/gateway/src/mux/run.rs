@@ -6,9 +6,8 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
-use bytes::Bytes;
 use linetender::session::Agent;
-use linetender_wire::frame::{self, Frame, Message};
+use linetender_wire::frame::{self, Frame, Message, Passed};
 use linetender_wire::{caught, caught_now, queue, test_hooks};
 use tokio::sync::{mpsc, watch};
 
@@ -24,9 +23,6 @@ const BYTES_TO_AGENT: usize = 64 * 1024 * 1024;
 
 /// Frames that an agent may hand over before it has to wait.
 const FROM_AGENT: usize = 64;
-
-/// How deep a message may be nested.
-const DEPTH: usize = 128;
 
 /// How long calls under way may still be answered after the agent stopped asking, if the settings leave them so much.
 pub(crate) const LAST_ANSWERS: Duration = Duration::from_secs(5);
@@ -46,7 +42,7 @@ struct Mux {
     view: Arc<View>,
     board: watch::Receiver<Arc<Board>>,
     pipes: VecDeque<Pipe>,
-    to_agent: queue::Sender<Bytes>,
+    to_agent: queue::Sender<Passed>,
     limits: frame::Limits,
     /// What the agent said, until it is known what to do about it: if that panics, it still has to be answered.
     heard: Option<Frame>,
@@ -67,21 +63,21 @@ pub(crate) fn open(gateway: Gateway, door: Door, stay: Stay) -> Agent {
 }
 
 impl Mux {
-    fn new(gateway: Gateway, door: Door, stay: Stay, to_agent: queue::Sender<Bytes>) -> Self {
+    fn new(gateway: Gateway, door: Door, stay: Stay, to_agent: queue::Sender<Passed>) -> Self {
         let mut board = gateway.board();
         let view = view(&board.borrow_and_update(), &door);
-        let limits = frame::Limits { length: gateway.settings().message, depth: DEPTH };
+        let limits = gateway.settings().limits();
         let state = State::default();
         view.wake();
         let pipes = VecDeque::new();
         Self { gateway, door, stay, state, view, board, pipes, to_agent, limits, heard: None }
     }
 
-    async fn run(&mut self, mut said: mpsc::Receiver<Bytes>) {
+    async fn run(&mut self, mut said: mpsc::Receiver<Passed>) {
         loop {
             tokio::select! {
                 text = said.recv() => match text {
-                    Some(text) => self.agent_said(&text).await,
+                    Some(said) => self.agent_said(said).await,
                     None => return self.last_answers().await,
                 },
                 (to, text) = next(&mut self.pipes) => self.line_said(to, text).await,
@@ -121,7 +117,7 @@ impl Mux {
     async fn broken(&mut self) {
         let mut told = caught_now(|| self.state.broken()).unwrap_or_default();
         if let Some(Message::Request { id, method, .. }) = self.heard.as_ref().map(Frame::message) {
-            told.push(Act::Tell(Failed::broken().reply(id, method, false)));
+            told.push(Act::Tell(Failed::broken().reply(id, method, false).into()));
         }
         let tell = async {
             for act in told {
@@ -133,8 +129,13 @@ impl Mux {
         let _ = tokio::time::timeout(LAST_ANSWERS, tell).await;
     }
 
-    async fn agent_said(&mut self, text: &Bytes) {
-        match frame::parse_at_most(text, self.limits, BATCH) {
+    async fn agent_said(&mut self, said: Passed) {
+        let frames = match said {
+            // Whoever handed it over has read it, within the same limits.
+            Passed::Frame(frame) => Ok(vec![frame]),
+            Passed::Text(text) => frame::parse_at_most(&text, self.limits, BATCH),
+        };
+        match frames {
             Ok(frames) => {
                 for frame in frames {
                     self.heard = Some(frame.clone());
@@ -152,12 +153,9 @@ impl Mux {
         }
     }
 
-    async fn line_said(&mut self, from: u64, text: Option<Bytes>) {
-        let acts = if let Some(text) = text {
-            // Its own line has bounded it already.
-            frame::parse(&text, frame::Limits { length: usize::MAX, depth: usize::MAX })
-                .map(|frame| self.state.line_said(from, &frame, &self.view))
-                .unwrap_or_default()
+    async fn line_said(&mut self, from: u64, said: Option<Passed>) {
+        let acts = if let Some(said) = said {
+            said.into_frame().map(|frame| self.state.line_said(from, &frame, &self.view)).unwrap_or_default()
         } else {
             let Some(at) = self.pipes.iter().position(|pipe| pipe.to == from) else { return };
             let gone = self.pipes.remove(at);
@@ -171,8 +169,8 @@ impl Mux {
         for act in acts {
             match act {
                 Act::Tell(text) => self.tell(text).await,
-                Act::Ask { to, id, text } => {
-                    if let Err(failed) = self.hand(to, text) {
+                Act::Ask { to, id, frame } => {
+                    if let Err(failed) = self.hand(to, frame.into()) {
                         let server = self.view.route(to).map(|route| route.berth.name());
                         let refused = self.state.not_taken(&id, &failed.of(server));
                         self.tell(refused).await;
@@ -192,7 +190,7 @@ impl Mux {
     }
 
     /// Hands something to a server. One that takes nothing must not hold up the others: then why not.
-    fn hand(&mut self, to: u64, text: Bytes) -> Result<(), Failed> {
+    fn hand(&mut self, to: u64, text: Passed) -> Result<(), Failed> {
         if !self.pipes.iter().any(|pipe| pipe.to == to) {
             let route = self.view.route(to).cloned().ok_or_else(Failed::nowhere)?;
             self.open_pipe(&route)?;
@@ -209,7 +207,7 @@ impl Mux {
         let agent = self.gateway.pipe(&route.berth, self.stay).ok_or_else(|| Failed::full(Full::Lines))?;
         for text in self.state.opening(to, &server) {
             // It is new, and has room for more than these.
-            let _ = agent.to.try_send(text);
+            let _ = agent.to.try_send(text.into());
         }
         self.pipes.push_back(Pipe { to, server, agent });
         Ok(())
@@ -239,9 +237,9 @@ impl Mux {
         self.pipes.retain(|pipe| view.route(pipe.to).is_some() || state.is_busy(pipe.to));
     }
 
-    async fn tell(&self, text: Bytes) {
+    async fn tell(&self, text: impl Into<Passed>) {
         // An agent that does not read holds up itself alone.
-        let _ = self.to_agent.send(text).await;
+        let _ = self.to_agent.send(text.into()).await;
     }
 }
 
@@ -250,7 +248,7 @@ fn view(board: &Board, door: &Door) -> Arc<View> {
 }
 
 /// The next thing that any of them says, and who; each has its turn.
-async fn next(pipes: &mut VecDeque<Pipe>) -> (u64, Option<Bytes>) {
+async fn next(pipes: &mut VecDeque<Pipe>) -> (u64, Option<Passed>) {
     std::future::poll_fn(|context| {
         for _ in 0..pipes.len() {
             if let Some(pipe) = pipes.front_mut() {

@@ -92,7 +92,7 @@ impl State {
     pub(super) fn listen(&mut self, id: &str, params: Option<&str>, view: &View) -> Vec<Act> {
         if self.listens.open.len() >= LISTENS {
             let failed = Failed::full(Full::Requests);
-            return vec![Act::Tell(failed.error(id))];
+            return vec![Act::Tell(failed.error(id).into())];
         }
         let asked: Asked = params.and_then(|params| serde_json::from_str(params).ok()).unwrap_or_default();
         let mut wants = asked.notifications;
@@ -111,12 +111,12 @@ impl State {
         let agreed = json!({ "_meta": {}, "notifications": wants });
         let agreed = agreed.to_string().replacen("{}", &format!(r#"{{"{SUBSCRIPTION_IN_META}":{id}}}"#), 1);
         let told = frame::notification("notifications/subscriptions/acknowledged", Some(&agreed));
-        let mut acts = vec![Act::Tell(told)];
+        let mut acts = vec![Act::Tell(told.into())];
         let meta = asked.meta.map(|meta| meta.get().to_owned());
         for number in &numbers {
             let Some(route) = view.route(*number) else { continue };
             let uris = at.get(route.berth.name()).map(Vec::as_slice).unwrap_or_default();
-            acts.push(Act::Say(*number, listen_request(id, uris, meta.as_deref())));
+            acts.push(Act::Say(*number, listen_request(id, uris, meta.as_deref()).into()));
         }
         self.listens.open.insert(id.into(), Listen { wants, at, asked: numbers });
         acts

@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use linetender::Rig;
-use linetender_wire::frame::{self, Frame};
+use linetender_wire::frame::{self, Frame, Passed};
 use serde_json::{Value, json};
 
 use super::State;
@@ -37,8 +37,8 @@ fn legacy(view: &View) -> State {
     state
 }
 
-fn read(text: &Bytes) -> Value {
-    serde_json::from_slice(text).unwrap()
+fn read(text: &Passed) -> Value {
+    serde_json::from_slice(text.text()).unwrap()
 }
 
 fn told(acts: &[Act]) -> Value {
@@ -54,12 +54,12 @@ async fn only_the_name_of_a_call_is_changed_and_its_answer_finds_back() {
     let mut state = legacy(&view);
     let text = r#"{ "id":"x\u00e9", "jsonrpc":"2.0","extra":[1.50], "method":"tools/call","params":{"arguments":{"name":"a__t","n":1e400},"name":"b__t__u"} }"#;
     let acts = state.agent_said(&said(text), &view);
-    let [Act::Ask { to: 1, id, text: sent }] = &*acts else { panic!("{acts:?}") };
+    let [Act::Ask { to: 1, id, frame: sent }] = &*acts else { panic!("{acts:?}") };
     assert_eq!(&**id, r#""x\u00e9""#);
-    assert_eq!(*sent, text.replace(r#""b__t__u""#, r#""t__u""#), "every other byte stays");
+    assert_eq!(sent.text(), &text.replace(r#""b__t__u""#, r#""t__u""#), "every other byte stays");
     assert!(state.is_busy(1));
     let answer = r#"{"jsonrpc":"2.0","id":"x\u00e9","result":{"content":[],"n":1.50}}"#;
-    assert_eq!(state.line_said(1, &said(answer), &view), [Act::Tell(Bytes::from(answer))]);
+    assert_eq!(state.line_said(1, &said(answer), &view), [Act::Tell(said(answer).into())]);
     assert!(!state.is_busy(1));
     assert_eq!(state.line_said(1, &said(answer), &view), [], "nobody waits for it a second time");
 }
@@ -91,7 +91,8 @@ async fn addresses_that_will_be_handed_back_are_the_ones_that_the_agent_knows() 
         state.agent_said(&request(&json!(1), method, &params), &view);
         let acts =
             state.line_said(0, &said(&format!(r#"{{"jsonrpc":"2.0","id":1,"result":{result}}}"#)), &view);
-        assert_eq!(acts, [Act::Tell(format!(r#"{{"jsonrpc":"2.0","id":1,"result":{expected}}}"#).into())]);
+        let expected = said(&format!(r#"{{"jsonrpc":"2.0","id":1,"result":{expected}}}"#));
+        assert_eq!(acts, [Act::Tell(expected.into())]);
     }
     let updated = r#"{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"x:1"}}"#;
     assert_eq!(told(&state.line_said(1, &said(updated), &view))["params"]["uri"], "linetender://b/x:1");
@@ -105,7 +106,7 @@ async fn questions_of_two_servers_under_the_same_number_are_told_apart() {
     assert_eq!(told(&state.line_said(0, &said(question), &view))["id"], 1);
     assert_eq!(told(&state.line_said(1, &said(question), &view))["id"], 2);
     let acts = state.agent_said(&said(r#"{"jsonrpc":"2.0","id":2,"result":{"roots":[]}}"#), &view);
-    assert_eq!(acts, [Act::IfOpen(1, r#"{"jsonrpc":"2.0","id":1,"result":{"roots":[]}}"#.into())]);
+    assert_eq!(acts, [Act::IfOpen(1, said(r#"{"jsonrpc":"2.0","id":1,"result":{"roots":[]}}"#).into())]);
     assert_eq!(state.agent_said(&said(r#"{"jsonrpc":"2.0","id":2,"result":{}}"#), &view), [], "once");
     let back =
         r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1,"reason":"r"}}"#;
@@ -122,7 +123,7 @@ async fn a_cancellation_goes_where_its_request_went() {
     let mut state = legacy(&view);
     state.agent_said(&request(&json!(5), "tools/call", &json!({ "name": "b__t" })), &view);
     let cancel = said(r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":5}}"#);
-    assert_eq!(state.agent_said(&cancel, &view), [Act::IfOpen(1, cancel.text().clone())]);
+    assert_eq!(state.agent_said(&cancel, &view), [Act::IfOpen(1, cancel.clone().into())]);
     let unknown = said(r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":6}}"#);
     assert_eq!(state.agent_said(&unknown, &view), []);
     assert!(state.is_idle(), "nobody waits for what was taken back");
@@ -152,7 +153,7 @@ async fn a_new_way_to_a_server_begins_with_who_the_agent_is_and_what_it_wants() 
     assert!(matches!(&*level, [Act::Tell(_), Act::Say(0, _), Act::IfOpen(1, _)]), "{level:?}");
     let uri = json!({ "uri": "linetender://b/x:1" });
     state.agent_said(&request(&json!(2), "resources/subscribe", &uri), &view);
-    let first: Vec<_> = state.opening(1, "b").iter().map(read).collect();
+    let first: Vec<_> = state.opening(1, "b").into_iter().map(|text| read(&text.into())).collect();
     let methods: Vec<_> = first.iter().map(|one| one["method"].as_str().unwrap()).collect();
     assert_eq!(methods, ["initialize", "logging/setLevel", "resources/subscribe"]);
     assert_eq!(
@@ -209,7 +210,7 @@ async fn whatever_ends_here_says_where_why_and_what_now() {
         };
         ask(1);
         ask(2);
-        let refused = [Act::Tell(state.not_taken("1", &Failed::full(Full::Lines).of(Some("a"))))];
+        let refused = [Act::Tell(state.not_taken("1", &Failed::full(Full::Lines).of(Some("a"))).into())];
         for (told, delivery) in [(told(&refused), "not executed"), (told(&state.lost(0, "a")), "unknown")] {
             let data = match method {
                 "tools/call" => &told["result"]["_meta"]["linetender"],

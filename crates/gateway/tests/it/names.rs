@@ -77,7 +77,7 @@ async fn two_servers_with_the_same_resource_do_not_clash() {
     let about = json!({ "ref": { "type": "ref/prompt", "name": "zoo__greet" }, "argument": { "name": "who", "value": "w" } });
     assert_eq!(agent.ask("completion/complete", about).await["result"]["completion"]["values"][0], "world");
     let unknown = agent.ask("resources/read", json!({ "uri": "note://a" })).await;
-    assert_eq!(unknown["error"]["code"], 7007, "{unknown}");
+    assert_eq!(unknown["error"]["code"], 7009, "{unknown}");
 }
 
 #[tokio::test]

@@ -10,9 +10,9 @@ use linetender_core::{
 use linetender_wire::Seen;
 
 use super::{Answer, Call};
-use crate::dial::Link;
-use crate::entry::Lost;
-use crate::error::{CallError, CallErrorKind};
+use crate::basics::error::{CallError, CallErrorKind};
+use crate::book::Lost;
+use crate::generation::Link;
 use crate::status;
 use crate::tender::Inbox;
 

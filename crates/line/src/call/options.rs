@@ -3,9 +3,11 @@
 use std::fmt;
 use std::sync::Arc;
 
-use linetender_core::{CallPolicy, Instant, Span};
+use linetender_core::Instant;
 
-use crate::turns::Caller;
+use super::turns::Caller;
+use crate::basics::progress::OnProgress;
+use crate::server::Deadline;
 
 /// How a call is made.
 ///
@@ -40,26 +42,6 @@ pub(crate) enum Way {
     Carried,
 }
 
-/// Told of progress: the raw params of each notification, with the caller's own token.
-pub(crate) type OnProgress = Arc<dyn Fn(&str) + Send + Sync>;
-
-/// Whose the deadline is.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub enum Deadline {
-    /// Ours, by the policy: progress extends it, up to the cap.
-    #[default]
-    Policy,
-    /// Ours, and these.
-    Within {
-        /// How long the server may be quiet about it: progress begins this anew.
-        quiet: Span,
-        /// How long it may take in all, whatever the server says.
-        total: Span,
-    },
-    /// The agent's. We only look for life when it has been quiet for the policy's limit.
-    Agent,
-}
-
 impl Options {
     /// Gives it a deadline.
     #[must_use]
@@ -74,21 +56,6 @@ impl Options {
     pub fn on_progress(mut self, heard: impl Fn(&str) + Send + Sync + 'static) -> Self {
         self.progress = Some(Arc::new(heard));
         self
-    }
-}
-
-impl Deadline {
-    /// Ours, and this long, whatever the server says.
-    pub const fn after(span: Span) -> Self {
-        Self::Within { quiet: span, total: span }
-    }
-
-    /// How long the server may be quiet, and how long it may take in all.
-    pub(crate) fn limits(self, policy: &CallPolicy) -> (Span, Span) {
-        match self {
-            Self::Policy | Self::Agent => (policy.limit, policy.cap.max(policy.limit)),
-            Self::Within { quiet, total } => (quiet.min(total), total),
-        }
     }
 }
 

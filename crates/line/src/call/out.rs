@@ -8,12 +8,12 @@ use linetender_wire::seam::Exchange;
 use tokio::sync::oneshot;
 
 use super::Shared;
-use super::options::Deadline;
-use crate::dial::Link;
-use crate::entry::{Entry, Lost, Reply};
-use crate::error::CallErrorKind;
-use crate::late;
-use crate::signs::GiveUp;
+use crate::basics::error::CallErrorKind;
+use crate::basics::late;
+use crate::book::{Entry, Lost, Reply};
+use crate::generation::Link;
+use crate::server::Deadline;
+use crate::status::signs::GiveUp;
 use crate::tender::Inbox;
 
 /// How one try ended.

@@ -12,8 +12,8 @@ use serde_json::value::RawValue;
 
 use super::item::Item;
 use super::{Catalogue, Change, Kind};
-use crate::dial::Link;
-use crate::entry::Reply;
+use crate::book::Reply;
+use crate::generation::Link;
 
 /// The most pages of one list that are read.
 const PAGES: usize = 200;

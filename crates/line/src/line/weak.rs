@@ -9,20 +9,21 @@ use crate::call::Shared;
 
 /// A line, as long as somebody else holds it.
 #[derive(Clone)]
-pub(crate) struct WeakLine {
+pub struct WeakLine {
     shared: Weak<Shared>,
     events: broadcast::WeakSender<Event>,
 }
 
 impl Line {
-    pub(crate) fn downgrade(&self) -> WeakLine {
+    /// A handle that does not keep it.
+    pub fn downgrade(&self) -> WeakLine {
         WeakLine { shared: Arc::downgrade(&self.shared), events: self.events.clone() }
     }
 }
 
 impl WeakLine {
     /// The line, if it is held still. Whoever asks lets go of it at once.
-    pub(crate) fn upgrade(&self) -> Option<Line> {
+    pub fn upgrade(&self) -> Option<Line> {
         Some(Line { shared: self.shared.upgrade()?, events: self.events.clone() })
     }
 }

@@ -56,7 +56,7 @@ const ENDINGS: [&str; 6] = ["_PID", "_SESSION_ID", "_SESSION_KEY", "_WINDOW_ID",
 impl Server {
     /// Everything that makes it this server and no other: what is run, where, in which environment; or its address and
     /// what is sent along. Not its name, and not our policy.
-    pub(crate) fn identify(&self, hash: &mut impl Hasher) {
+    pub fn identify(&self, hash: &mut impl Hasher) {
         match &self.target {
             Target::Stdio { program, .. } => identify_program(program, hash),
             Target::Http(http) => http.identify(hash),

@@ -14,11 +14,13 @@ use tokio::sync::mpsc;
 use super::rounds::{self, Round};
 use super::text::Text;
 use super::{WAITING_BYTES, bridge, replies};
-use crate::call::{OnProgress, Options, Params, Way};
-use crate::catalogue::Kind;
-use crate::error::{CallError, CallErrorKind};
+use crate::basics::error::{CallError, CallErrorKind};
+use crate::basics::kind::Kind;
+use crate::basics::params::Params;
+use crate::basics::progress::OnProgress;
+use crate::call::turns::Caller;
+use crate::call::{Options, Way};
 use crate::line::Line;
-use crate::turns::Caller;
 
 /// A request, and what its session knows.
 pub(super) struct Asked {
@@ -60,7 +62,7 @@ pub struct Replied {
 pub fn ask(line: &Line, frame: &Frame, of: u64) -> Option<impl Future<Output = Replied> + Send + use<>> {
     let Message::Request { id, method, params } = frame.message() else { return None };
     let alone = !matches!(method, "ping" | "initialize" | "subscriptions/listen");
-    if !alone || Params::asks_for_progress(params) || !frame.is_within(super::limits(line.policy())) {
+    if !alone || Params::asks_for_progress(params) || !frame.is_within(crate::server::limits(line.policy())) {
         return None;
     }
     let asked = Asked {

@@ -1,14 +1,12 @@
 //! Between the eras: the members that one has and the other has not. Everything else passes as it was spelt.
 
 use linetender_wire::frame::{self, Members};
-use linetender_wire::handshake::{Era, LEGACY, MODERN};
+use linetender_wire::handshake::{Era, LEGACIES, LEGACY, MODERN};
 use serde_json::{Value, json};
 
 use super::text::{LARGE, Text};
-use crate::call::{Answer, put_first};
-
-/// Legacy revisions, newest first.
-const VERSIONS: [&str; 4] = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];
+use crate::basics::params::put_first;
+use crate::call::Answer;
 
 /// What a modern result says of how long it is good; here: not at all, and for nobody else.
 const CACHE: &str = r#""ttlMs":0,"cacheScope":"private""#;
@@ -22,7 +20,7 @@ pub(super) fn answer(answer: &Answer, agent: Era, method: &str, id: &str) -> Tex
     }
     match answer.around_id(id, LARGE) {
         Some(pieces) => Text::Pieces(pieces),
-        None => answer.with_id(id).into(),
+        None => answer.framed(id).into(),
     }
 }
 
@@ -73,7 +71,7 @@ pub(super) fn with_members(params: Option<&str>, members: &str) -> String {
 
 /// Params by which a modern server knows from which level on log messages are wanted.
 pub(super) fn with_log_level(params: Option<&str>, level: &str) -> String {
-    crate::call::with_meta_member(params, &format!(r#""{META}logLevel":{}"#, frame::respell(level)))
+    crate::basics::params::with_meta_member(params, &format!(r#""{META}logLevel":{}"#, frame::respell(level)))
 }
 
 /// The params of a `logging/setLevel`.
@@ -124,7 +122,7 @@ pub(super) fn discovered(initialized: &str, name: &str) -> String {
 /// A legacy server's word about itself with a version that this agent understands: on a shared line another was agreed on.
 pub(super) fn same_era(initialized: &str, asked: Option<&str>) -> String {
     let spelt = frame::respell(&version(asked)).into_owned();
-    crate::call::respell_member(initialized, "protocolVersion", &spelt)
+    crate::basics::params::respell_member(initialized, "protocolVersion", &spelt)
         .unwrap_or_else(|| initialized.to_owned())
 }
 
@@ -132,7 +130,7 @@ pub(super) fn same_era(initialized: &str, asked: Option<&str>) -> String {
 fn version(asked: Option<&str>) -> String {
     let asked = asked.and_then(|params| serde_json::from_str::<Value>(params).ok());
     let asked = asked.as_ref().and_then(|params| params["protocolVersion"].as_str());
-    asked.filter(|version| VERSIONS.contains(version)).unwrap_or(LEGACY).to_owned()
+    asked.filter(|version| LEGACIES.contains(version)).unwrap_or(LEGACY).to_owned()
 }
 
 fn info(said: &Value, name: &str) -> Value {

@@ -1,7 +1,7 @@
 //! Where an agent is: on two pipes, or in this very process.
 
-use bytes::Bytes;
-use linetender_wire::{Item, Lines, frame, queue};
+use linetender_wire::frame::{self, Passed};
+use linetender_wire::{Item, Lines, queue};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::sync::mpsc;
 
@@ -42,14 +42,15 @@ impl<R: AsyncRead + Unpin + Send> Says for Reader<R> {
 
 /// An agent that hands messages over, one at a time.
 pub(super) struct Handed {
-    said: mpsc::Receiver<Bytes>,
-    /// A message that was handed over is a line without its break; a batch is several messages.
+    said: mpsc::Receiver<Passed>,
+    limits: frame::Limits,
+    /// A text that was handed over is a line without its break; a batch is several messages.
     lines: Lines,
 }
 
 impl Handed {
-    pub(super) fn new(said: mpsc::Receiver<Bytes>, limits: frame::Limits) -> Self {
-        Self { said, lines: Lines::new(limits) }
+    pub(super) fn new(said: mpsc::Receiver<Passed>, limits: frame::Limits) -> Self {
+        Self { said, limits, lines: Lines::new(limits) }
     }
 }
 
@@ -59,7 +60,11 @@ impl Says for Handed {
             if let Some(item) = self.lines.take() {
                 return Some(item);
             }
-            let text = frame::one_line(self.said.recv().await?);
+            let text = match self.said.recv().await?.one_line() {
+                // It was read by whoever handed it over, who may have other limits.
+                Passed::Frame(frame) if frame.is_within(self.limits) => return Some(Item::Frame(frame)),
+                other => other.into_text(),
+            };
             let buffer = self.lines.buffer();
             buffer.extend_from_slice(&text);
             buffer.extend_from_slice(b"\n");
@@ -68,15 +73,16 @@ impl Says for Handed {
 }
 
 /// Writes what the agent is to hear, until it is deaf or there is nothing more.
-pub(super) async fn write<W: AsyncWrite + Unpin>(mut output: W, mut frames: queue::Receiver<Bytes>) {
+pub(super) async fn write<W: AsyncWrite + Unpin>(mut output: W, mut frames: queue::Receiver<Passed>) {
     while let Some(text) = frames.recv().await {
+        let text = text.text();
         let mut batch = Vec::with_capacity(text.len() + 1);
-        batch.extend_from_slice(&text);
+        batch.extend_from_slice(text);
         batch.push(b'\n');
         while batch.len() < BATCH
             && let Some(text) = frames.try_recv()
         {
-            batch.extend_from_slice(&text);
+            batch.extend_from_slice(text.text());
             batch.push(b'\n');
         }
         if output.write_all(&batch).await.is_err() || output.flush().await.is_err() {

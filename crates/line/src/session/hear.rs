@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use linetender_core::Generation;
-use linetender_wire::frame::{self, Frame, Message};
+use linetender_wire::frame::{self, Frame, Message, Passed};
 use linetender_wire::handshake::Era;
 use linetender_wire::{About, Item, Steady, queue, test_hooks};
 use tokio::sync::broadcast::error::RecvError;
@@ -12,13 +12,15 @@ use tokio::sync::broadcast::error::RecvError;
 use super::asked::{Asked, Replied};
 use super::questions::Asker;
 use super::rounds::Round;
-use super::{Open, SPARE_TASKS, Session, TOO_MANY_QUESTIONS};
+use super::{Open, SPARE_TASKS, Session};
 use crate::audience::UPDATED;
-use crate::call::{Deadline, OnProgress, Params};
-use crate::catalogue::Kind;
-use crate::clock::duration;
-use crate::ledger::FromServer;
+use crate::audience::{FromServer, too_many_questions};
+use crate::basics::clock::duration;
+use crate::basics::kind::Kind;
+use crate::basics::params::Params;
+use crate::basics::progress::OnProgress;
 use crate::line::Event;
+use crate::server::Deadline;
 use crate::status::Status;
 
 /// Something to hear.
@@ -85,9 +87,9 @@ impl Session {
         }
     }
 
-    pub(super) async fn tell(&self, text: Bytes) {
+    pub(super) async fn tell(&self, text: impl Into<Passed>) {
         // An agent that does not read its stream holds up itself alone; that its end is deaf is found by the writer.
-        let _ = self.to_agent.send(frame::one_line(text)).await;
+        let _ = self.to_agent.send(text.into().one_line()).await;
     }
 
     async fn hear_agent(&mut self, item: Item) {
@@ -191,14 +193,14 @@ impl Session {
             if let Some(waiting) = waiting {
                 turn = waiting.turn(longest).await;
                 if turn.is_none() {
-                    let _ = to_agent.send(asked.late()).await;
+                    let _ = to_agent.send(asked.late().into()).await;
                     return;
                 }
             }
             test_hooks::point("request");
             let Replied { text, .. } = asked.answered().await;
             // It has its turn until its answer has room: an agent that does not read holds up its own calls.
-            let _ = to_agent.send(frame::one_line(text.whole())).await;
+            let _ = to_agent.send(text.whole().one_line()).await;
             drop(turn);
         })));
         self.running.insert(id.into(), task);
@@ -226,7 +228,9 @@ impl Session {
     fn answer(&mut self, frame: &Frame) {
         let Some(open) = &mut self.open else { return };
         match frame.response_number().and_then(|number| open.questions.answered(number)) {
-            Some(Asker::Server(generation, id)) => self.tell_server(frame.with_id(&id), Some(generation)),
+            Some(Asker::Server(generation, id)) => {
+                self.tell_server(frame.with_id(&id).into_text(), Some(generation))
+            }
             Some(Asker::Round(answer)) => drop(answer.send(frame.clone())),
             None => {}
         }
@@ -245,7 +249,7 @@ impl Session {
     }
 
     /// What the server asks, takes back, or says to streams of the agent's, as the agent is to read it.
-    fn heard_from_server(&mut self, FromServer { generation, frame }: &FromServer) -> Vec<Bytes> {
+    fn heard_from_server(&mut self, FromServer { generation, frame }: &FromServer) -> Vec<Passed> {
         let Some(open) = &mut self.open else { return Vec::new() };
         match frame.message() {
             Message::Request { id, .. } => {
@@ -255,16 +259,16 @@ impl Session {
                 let number = open.questions.ask(Asker::Server(*generation, id.into()));
                 if number.is_none() {
                     // If it does not read either, it is not told: nothing may pile up for it.
-                    open.line.tell(frame::error_reply(id, TOO_MANY_QUESTIONS), Some(*generation));
+                    open.line.tell(frame::error_reply(id, &too_many_questions()), Some(*generation));
                 }
-                number.map(|number| frame.with_id(&number.to_string())).into_iter().collect()
+                number.map(|number| frame.with_id(&number.to_string()).into()).into_iter().collect()
             }
             Message::Notification { method: UPDATED, params: Some(params) } => {
-                open.subscriptions.updated(frame, params)
+                open.subscriptions.updated(frame, params).map(Into::into).collect()
             }
             Message::Notification { method, params: Some(params) } => {
                 let params = open.questions.taken_back(*generation, params);
-                params.map(|params| frame::notification(method, Some(&params))).into_iter().collect()
+                params.map(|params| frame::notification(method, Some(&params)).into()).into_iter().collect()
             }
             Message::Notification { .. } | Message::Response { .. } => Vec::new(),
         }
@@ -276,7 +280,7 @@ impl Session {
         let Round { method, params, answer } = round;
         // If too many are open the call is told by its sender being gone.
         if let Some(number) = open.questions.ask(Asker::Round(answer)) {
-            self.tell(frame::request(number, &method, params.as_deref()).text().clone()).await;
+            self.tell(frame::request(number, &method, params.as_deref())).await;
         }
     }
 }
@@ -295,11 +299,11 @@ fn taken_back(number: u64) -> Bytes {
 }
 
 /// Tells the agent of progress.
-fn progress_to(agent: &queue::Sender<Bytes>) -> OnProgress {
+fn progress_to(agent: &queue::Sender<Passed>) -> OnProgress {
     let agent = agent.clone();
     Arc::new(move |params| {
         let text = frame::notification("notifications/progress", Some(params));
         // An agent that reads too slowly misses some; never an answer.
-        let _ = agent.try_send(frame::one_line(text));
+        let _ = agent.try_send(frame::one_line(text).into());
     })
 }

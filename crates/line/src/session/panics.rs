@@ -6,7 +6,8 @@ use linetender_wire::frame::{self, Message};
 use tokio::task::Id;
 
 use super::{Session, replies};
-use crate::error::CallError;
+use crate::basics::code::Code;
+use crate::basics::error::CallError;
 
 /// What the agent is told.
 const CAUSE: &str = "linetender: internal error (the task of this request panicked)";
@@ -53,7 +54,7 @@ impl Session {
             replies::failed(&open.line, method.unwrap_or_default(), id, &error, open.era)
         } else {
             let data = serde_json::json!({ "source": "linetender", "delivery": "not executed" });
-            let error = serde_json::json!({ "code": 7005, "message": cause, "data": data });
+            let error = serde_json::json!({ "code": Code::Lost.number(), "message": cause, "data": data });
             frame::error_reply(id, &error.to_string())
         };
         self.tell(text).await;

@@ -6,7 +6,7 @@ use linetender_core::Generation;
 use linetender_wire::frame::Frame;
 use tokio::sync::oneshot;
 
-use crate::call::respell_member;
+use crate::basics::params::respell_member;
 
 /// The most questions that an agent may leave unanswered.
 const OPEN: usize = 256;

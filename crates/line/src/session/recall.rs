@@ -8,12 +8,11 @@ use linetender_wire::handshake::{Era, Greeting};
 use tokio::sync::{broadcast, watch};
 
 use crate::catalogue::Catalogue;
-use crate::line::{Event, Line};
-use crate::memory::{Page, Remembered};
+use crate::line::{Event, Line, Page, Remembered};
 
 /// Writes down what the server says of itself, and that it does not start. Ends with the line.
 pub(super) struct Keeper {
-    page: Page,
+    page: Arc<dyn Page>,
     /// What the agent was greeted with before the server had said anything.
     recalled: Option<Greeting>,
     greeting: watch::Receiver<Option<Arc<Greeting>>>,
@@ -29,7 +28,7 @@ enum Start {
 }
 
 impl Keeper {
-    pub(super) fn of(line: &Line, page: Page, recalled: Option<Greeting>) -> Self {
+    pub(super) fn of(line: &Line, page: Arc<dyn Page>, recalled: Option<Greeting>) -> Self {
         let (greeting, catalogue) = line.known();
         Self { page, recalled, greeting, catalogue, events: line.events() }
     }
@@ -52,7 +51,7 @@ impl Keeper {
                             if now.cause.as_ref().is_some_and(|why| !why.planned) =>
                         {
                             start = Start::Done;
-                            self.on_disk(Page::failed).await;
+                            self.on_disk(|page| page.failed()).await;
                         }
                         _ => {}
                     },
@@ -75,7 +74,7 @@ impl Keeper {
         {
             // What this agent was promised is not what this server speaks: the next one waits for the server's own word.
             tracing::info!("the server speaks another version than the last time; it is not remembered");
-            self.on_disk(Page::forget).await;
+            self.on_disk(|page| page.forget()).await;
             return false;
         }
         let what = Remembered { greeting: (*greeting).clone(), catalogue: (*catalogue).clone() };
@@ -84,9 +83,9 @@ impl Keeper {
     }
 
     /// A disk may be slow, and calls must not wait for it.
-    async fn on_disk(&self, work: impl FnOnce(&Page) + Send + 'static) {
-        let page = self.page.clone();
-        let _ = aside(move || work(&page)).await;
+    async fn on_disk(&self, work: impl FnOnce(&dyn Page) + Send + 'static) {
+        let page = Arc::clone(&self.page);
+        let _ = aside(move || work(&*page)).await;
     }
 }
 

@@ -8,17 +8,15 @@ use linetender_wire::handshake::{Era, Greeting};
 
 use super::bridge;
 
-use crate::call::{Answer, respell_member};
-use crate::catalogue::Kind;
-use crate::error::CallError;
+use crate::basics::error::CallError;
+use crate::basics::kind::Kind;
+use crate::basics::params::respell_member;
+use crate::call::Answer;
 use crate::line::Line;
 use crate::server::ToolErrors;
 
 /// What the agent was told of its server.
 type Promised = OnceLock<Arc<Greeting>>;
-
-/// What a server is told that asks more than an agent can answer.
-pub(crate) const TOO_MANY_QUESTIONS: &str = r#"{"code":7002,"message":"linetender: the agent has too many questions to answer","data":{"source":"linetender"}}"#;
 
 /// How often a server may die between coming up and being quoted.
 const TRIES: u32 = 3;
@@ -155,7 +153,8 @@ pub(super) fn failed(line: &Line, method: &str, id: &str, error: &CallError, era
             None => error.to_string(),
         },
     };
-    let error = serde_json::json!({ "code": error.code(), "message": message, "data": error.fields() });
+    let error =
+        serde_json::json!({ "code": error.code().number(), "message": message, "data": error.fields() });
     frame::error_reply(id, &error.to_string())
 }
 

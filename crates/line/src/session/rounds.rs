@@ -10,8 +10,8 @@ use serde_json::value::RawValue;
 use tokio::sync::{mpsc, oneshot};
 
 use super::bridge;
+use crate::basics::error::{CallError, CallErrorKind};
 use crate::call::{Answer, Options};
-use crate::error::{CallError, CallErrorKind};
 use crate::line::Line;
 
 /// How often a server may ask back before its call fails.

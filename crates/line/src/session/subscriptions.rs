@@ -8,9 +8,10 @@ use linetender_wire::handshake::{Era, SUBSCRIPTION_IN_META};
 use serde::{Deserialize, Serialize};
 
 use super::{Open, bridge};
-use crate::call::{with_meta_member, without_modern_meta};
-use crate::catalogue::Kind;
-use crate::wishes::RESOURCES;
+use crate::basics::code::Code;
+use crate::basics::kind::Kind;
+use crate::basics::params::{with_meta_member, without_modern_meta};
+use crate::generation::RESOURCES;
 
 /// The most streams that an agent may have open.
 const LISTENS: usize = 64;
@@ -62,12 +63,16 @@ impl Subscriptions {
     }
 
     /// A resource changed: what each stream that asked for it is told, with all that the server said of it.
-    pub(super) fn updated(&self, frame: &Frame, params: &str) -> Vec<Bytes> {
-        let Ok(Resource { uri }) = serde_json::from_str(params) else { return Vec::new() };
+    pub(super) fn updated(&self, frame: &Frame, params: &str) -> impl Iterator<Item = Frame> {
+        let uri = serde_json::from_str(params).ok().map(|Resource { uri }| uri);
         let plain = without_modern_meta(params);
-        let streams = self.0.iter().filter(|(_, filter)| filter.resource_subscriptions.contains(&uri));
-        let tagged = |id| with_meta_member(Some(&plain), &format!(r#""{SUBSCRIPTION_IN_META}":{id}"#));
-        streams.map(|(id, _)| frame.with_params(&tagged(id))).collect()
+        let wants = move |filter: &Filter| {
+            uri.as_ref().is_some_and(|uri| filter.resource_subscriptions.contains(uri))
+        };
+        let tagged =
+            move |id: &str| with_meta_member(Some(&plain), &format!(r#""{SUBSCRIPTION_IN_META}":{id}"#));
+        let streams = self.0.iter().filter(move |(_, filter)| wants(filter));
+        streams.map(move |(id, _)| frame.with_params(&tagged(id)))
     }
 
     /// Nothing more will be told: each stream has its proper end, and whoever listened may listen anew.
@@ -111,10 +116,7 @@ impl Open {
             .and_then(|params| serde_json::from_str(params).ok())
             .unwrap_or(Listen { notifications: Filter::default() });
         if self.subscriptions.0.len() >= LISTENS {
-            return frame::error_reply(
-                id,
-                r#"{"code":7002,"message":"linetender: too many streams are open","data":{"source":"linetender"}}"#,
-            );
+            return frame::error_reply(id, &Code::Overloaded.error("too many streams are open"));
         }
         // What it is told first is what it will hear of: resources for which there is no room are not among them.
         notifications.resource_subscriptions.truncate(RESOURCES);
@@ -163,10 +165,8 @@ impl Open {
         if !wants {
             self.want_not(&uri);
         } else if !self.want(&uri) {
-            let message = format!("linetender: subscription limit of this server reached ({RESOURCES})");
-            let error =
-                serde_json::json!({ "code": 7002, "message": message, "data": { "source": "linetender" } });
-            return Some(frame::error_reply(id, &error.to_string()));
+            let message = format!("subscription limit of this server reached ({RESOURCES})");
+            return Some(frame::error_reply(id, &Code::Overloaded.error(&message)));
         }
         Some(frame::reply(id, "{}"))
     }

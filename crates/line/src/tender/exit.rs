@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use crate::dial::Link;
+use crate::generation::Link;
 
 /// A process that ends closes its pipes a moment before its end can be seen: that is waited for so long.
 const EXIT_FOLLOWS: Duration = Duration::from_millis(5);

@@ -7,11 +7,11 @@ use linetender_core::Generation;
 use linetender_wire::handshake::Era;
 use tokio::time::Instant;
 
-use super::{News, Running};
-use crate::catalogue::{Catalogue, Change, Kind, Reading};
-use crate::clock::duration;
-use crate::line;
-use crate::listen::listen;
+use super::{LineEvent, News, Running};
+use crate::basics::clock::duration;
+use crate::basics::kind::Kind;
+use crate::catalogue::{Catalogue, Change, Reading};
+use crate::generation::listen;
 
 /// How often a generation's lists are read as soon as it says that they changed; if it says so more often than once in so
 /// long, that is how often they are read.
@@ -149,7 +149,7 @@ impl Running {
         };
         self.tender.catalogue.send_replace(Arc::new(catalogue));
         for (kind, change) in changes {
-            let _ = self.tender.events.send(line::Event::Changed(kind, Arc::new(change)));
+            let _ = self.tender.events.send(LineEvent::Changed(kind, Arc::new(change)));
         }
     }
 }

@@ -14,9 +14,10 @@ use linetender_core::{
 use linetender_wire::{Panicked, Seen, caught, caught_now, seam};
 use tokio::sync::mpsc;
 
+use super::Published;
 use super::{Current, Inbox, Running};
-use crate::clock::duration;
-use crate::status::{Published, Status, Waits, Why};
+use crate::basics::clock::duration;
+use crate::status::{Status, Waits, Why};
 
 /// The first rest before a new machine, and how often it doubles.
 const REST: Duration = Duration::from_secs(1);

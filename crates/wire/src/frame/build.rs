@@ -4,7 +4,8 @@ use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::ops::Range;
 
-use bytes::{BufMut as _, Bytes, BytesMut};
+use bytes::Bytes;
+use bytestring::ByteString;
 
 use super::parse::known;
 use super::{Frame, Shape, Span};
@@ -60,12 +61,13 @@ pub fn respell(text: &str) -> Cow<'_, str> {
     serde_json::to_string(text).map_or(Cow::Borrowed("\"\""), Cow::Owned)
 }
 
-pub(super) fn splice(text: &[u8], range: Range<usize>, with: &[u8]) -> Bytes {
-    let mut new = BytesMut::with_capacity(text.len() - range.len() + with.len());
-    new.put_slice(&text[..range.start]);
-    new.put_slice(with);
-    new.put_slice(&text[range.end..]);
-    new.freeze()
+pub(super) fn splice(text: &str, range: Range<usize>, with: &str) -> ByteString {
+    let mut new = String::with_capacity(text.len() - range.len() + with.len());
+    // The parser took the range from valid text, on character boundaries.
+    new.push_str(text.get(..range.start).unwrap_or_default());
+    new.push_str(with);
+    new.push_str(text.get(range.end..).unwrap_or_default());
+    new.into()
 }
 
 fn put_method(text: &mut String, method: &str, params: Option<&str>) {

@@ -254,6 +254,10 @@ fn alone(text: &ByteString) -> Option<Frame> {
 
 /// One message. `raw` is a part of `text`.
 fn envelope(text: &ByteString, raw: &str) -> Result<Frame, Bad> {
+    // Whoever reads members would also take an array of them for a message.
+    if !raw.starts_with('{') {
+        return Err(Bad::NotRpc);
+    }
     shaped(text, raw, serde_json::from_str(raw).map_err(|_| Bad::NotRpc)?)
 }
 

@@ -1,7 +1,7 @@
 use bytes::Bytes;
 use proptest::prelude::*;
 
-use super::{Bad, Limits, Message, Outcome, number, one_line, parse, parse_all, request};
+use super::{Bad, Limits, Message, Outcome, Passed, number, one_line, parse, parse_all, request};
 
 const LIMITS: Limits = Limits { length: 1 << 20, depth: 16 };
 
@@ -82,16 +82,37 @@ fn batches_and_glued_messages_are_taken_apart() {
 }
 
 #[test]
+fn an_array_in_a_batch_is_no_message() {
+    for text in
+        [r#"[[7,"ping"]]"#, r#"[[null,"notifications/x"]]"#, r#"[{"id":1,"result":1},[2,null,null,{}]]"#]
+    {
+        assert!(parse_all(&text.to_owned().into(), LIMITS).is_err(), "{text}");
+    }
+}
+
+#[test]
+fn what_is_passed_on_need_not_be_read_again_and_goes_on_one_line() {
+    let pretty = "{\n\"id\":1,\r\n\"result\":\"é\"}";
+    let [read, text] = [Passed::from(frame(pretty)), Passed::from(pretty.to_owned())];
+    assert_eq!(read.clone().one_line().text(), text.clone().one_line().text());
+    assert_eq!(read.frame().unwrap(), text.frame().unwrap());
+    let one = read.one_line().into_frame().unwrap();
+    assert_eq!(one, parse(one.text(), LIMITS).unwrap(), "its members lie where they did");
+    assert!(Passed::from(format!("[{pretty},{pretty}]")).into_frame().is_err(), "a batch is not one message");
+}
+
+#[test]
 fn a_rewrite_keeps_every_other_byte() {
     let text = r#"{ "odd":1e400 ,"id" : 1 , "result":{"z":1,"a":[ ]},"ü":"\u0000" }"#;
-    assert_eq!(frame(text).with_id("\"agent-7\""), text.replace("1 , \"result", "\"agent-7\" , \"result"));
+    let renamed = frame(text).with_id("\"agent-7\"");
+    assert_eq!(renamed.text(), &text.replace("1 , \"result", "\"agent-7\" , \"result"));
     let pieces = frame(text).around_id("\"agent-7\"").unwrap();
-    assert_eq!(pieces.concat(), frame(text).with_id("\"agent-7\""), "and without a copy it is the same");
+    assert_eq!(pieces.concat(), *renamed.text(), "and without a copy it is the same");
     let text = r#"{"params":{"old":true},"method":"m","id":1}"#;
-    assert_eq!(frame(text).with_params("{}"), r#"{"params":{},"method":"m","id":1}"#);
+    assert_eq!(frame(text).with_params("{}").text(), r#"{"params":{},"method":"m","id":1}"#);
     let note = r#"{"method":"m"}"#;
-    assert_eq!(frame(note).with_id("5"), note);
-    assert_eq!(frame(note).with_params("{}"), note);
+    assert_eq!(frame(note).with_id("5").text(), note);
+    assert_eq!(frame(note).with_params("{}").text(), note);
     assert_eq!(frame(text).payload().unwrap(), r#"{"old":true}"#);
 }
 
@@ -113,7 +134,44 @@ fn a_message_goes_on_one_line() {
     assert_eq!(one_line(plain.clone()).as_ptr(), plain.as_ptr(), "nothing to do, nothing copied");
 }
 
+/// Members in any order, with others around them, and values of any length.
+fn members(of: &[(&str, &str)], order: &[usize], space: &str) -> String {
+    let mut all: Vec<_> =
+        of.iter().map(|(name, value)| format!("{space}\"{name}\":{space}{value}")).collect();
+    all.push("\"ü\":\"é\"".to_owned());
+    for (at, with) in order.iter().enumerate() {
+        let (at, with) = (at % all.len(), with % all.len());
+        all.swap(at, with);
+    }
+    format!("{{{}}}", all.join(","))
+}
+
 proptest! {
+    #[test]
+    fn a_frame_with_another_part_is_what_its_text_would_be_read_as(
+        order in proptest::collection::vec(0..5_usize, 0..5),
+        space in "[ \n\r]{0,3}",
+        id in prop_oneof!["[1-9][0-9]{0,5}", "\"[a-zé]{0,9}\""],
+        old in r#"(\{\}|\{"a":[1-9][0-9]{0,8}\})"#,
+        new in r#"(\{\}|\{"bé":"[a-z]{0,20}"\})"#,
+    ) {
+        let request = members(&[("id", "7"), ("method", "\"m\""), ("params", &old)], &order, &space);
+        let answer = members(&[("id", "7"), ("result", &old)], &order, &space);
+        let read = |frame: &super::Frame| parse(frame.text(), LIMITS).unwrap();
+        let note = members(&[("method", "\"m\""), ("params", &old)], &order, &space);
+        for made in [
+            frame(&note).with_params(&new),
+            frame(&request).with_params(&new).one_line(),
+            frame(&request).with_id(&id),
+            frame(&request).with_params(&new),
+            frame(&request).with_params(&new).with_id(&id),
+            frame(&answer).with_id(&id),
+            frame(&answer).with_id(&id).with_outcome(&new),
+        ] {
+            prop_assert_eq!(&made, &read(&made));
+        }
+    }
+
     #[test]
     fn no_bytes_make_the_parser_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
         let _ = parse_all(&bytes.into(), LIMITS);

@@ -2,8 +2,10 @@
 
 use serde_json::{Value, json};
 
-/// The newest legacy revision.
-pub const LEGACY: &str = "2025-11-25";
+/// The legacy revisions, newest first.
+pub const LEGACIES: [&str; 4] = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];
+/// The newest of them.
+pub const LEGACY: &str = LEGACIES[0];
 /// The modern revision.
 pub const MODERN: &str = "2026-07-28";
 

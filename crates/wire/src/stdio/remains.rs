@@ -9,9 +9,11 @@ use rustix::process::{Pid, Signal};
 #[cfg(target_os = "linux")]
 use std::os::fd::OwnedFd;
 #[cfg(target_os = "linux")]
-use tokio::io::{Interest, unix::AsyncFd};
+use tokio::io::unix::AsyncFd;
 
 use super::platform;
+#[cfg(target_os = "linux")]
+use crate::readable::readable;
 
 /// How often it is killed again and looked for.
 const LOOK: Duration = Duration::from_millis(10);
@@ -76,11 +78,8 @@ impl platform::Found for Remains {
 
 /// A process to be waited for, where the kernel allows that.
 #[cfg(target_os = "linux")]
-#[expect(unsafe_code, reason = "the runtime wants to be sure that the descriptor stays what it is")]
 fn pidfd(pid: Pid) -> Option<AsyncFd<OwnedFd>> {
-    let fd = rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty()).ok()?;
-    // SAFETY: an `OwnedFd` is the same open descriptor for as long as it lives, and it lives in here.
-    unsafe { AsyncFd::register_with_interest(fd, Interest::READABLE) }.ok()
+    readable(rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty()).ok()?)
 }
 
 /// Kills a group whose leader is gone, and returns when it is empty, or as good as that.

@@ -136,7 +136,7 @@ impl One {
 
     async fn next(&mut self) -> Result<Value, String> {
         match tokio::time::timeout(HUNG, self.agent.from.recv()).await {
-            Ok(Some(text)) => serde_json::from_slice(&text).map_err(|error| error.to_string()),
+            Ok(Some(text)) => serde_json::from_slice(text.text()).map_err(|error| error.to_string()),
             Ok(None) => Err(format!("{}: the session ended", self.name)),
             Err(_) => Err(format!("{}: hung, with {:?} open", self.name, self.open)),
         }

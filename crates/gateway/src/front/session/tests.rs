@@ -1,8 +1,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
-use linetender_wire::frame::Frame;
+use linetender_wire::frame::{Frame, Passed};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
@@ -10,7 +9,7 @@ use super::{KEPT_BYTES, Session, Taken, parsed};
 use crate::board::Door;
 use crate::front::tape::{Tape, There};
 
-fn session(room: usize) -> (Session, mpsc::Receiver<Bytes>) {
+fn session(room: usize) -> (Session, mpsc::Receiver<Passed>) {
     let (to, taken) = mpsc::channel(room);
     (Session::new("s".into(), Door::All, None, to, None), taken)
 }
@@ -128,7 +127,7 @@ async fn a_call_whose_agent_hung_up_and_stays_away_is_taken_back() {
     assert!(taken.try_recv().is_err(), "it may come back");
     tokio::time::advance(RESUMED).await;
     session.give_up_unread(RESUMED);
-    let said: Value = serde_json::from_slice(&taken.try_recv().unwrap()).unwrap();
+    let said: Value = serde_json::from_slice(taken.try_recv().unwrap().text()).unwrap();
     assert_eq!(
         (&said["method"], &said["params"]["requestId"]),
         (&json!("notifications/cancelled"), &json!(1))

@@ -187,10 +187,7 @@ fn json(body: &Bytes, exchange: &Exchange<'_>) -> Said {
     let error = (which == Outcome::Error).then(|| serde_json::from_str::<Fault>(text).unwrap_or_default());
     let answer = |frame| Answer { frame, error };
     match (named, ours) {
-        (Some(frame), Some(id)) => match spelt(frame, id, exchange.limits) {
-            Some(frame) => Said::Ours(answer(frame)),
-            None => Said::NoAnswer("not JSON-RPC"),
-        },
+        (Some(frame), Some(id)) => Said::Ours(answer(spelt(frame, id))),
         (_, None) => Said::Paired(answer(frame.clone())),
         (None, Some(id)) => {
             let id = id.to_string();
@@ -213,13 +210,11 @@ fn is_garbled(text: &[u8], ours: Option<u64>) -> bool {
 }
 
 /// Our id as we spell it: some servers make a string of it.
-fn spelt(frame: &Frame, id: u64, limits: Limits) -> Option<Frame> {
+fn spelt(frame: &Frame, id: u64) -> Frame {
     let ours = id.to_string();
     match frame.message() {
-        Message::Response { id: Some(given), .. } if given != ours => {
-            frame::parse(&frame.with_id(&ours), roomy(limits)).ok()
-        }
-        _ => Some(frame.clone()),
+        Message::Response { id: Some(given), .. } if given != ours => frame.with_id(&ours),
+        _ => frame.clone(),
     }
 }
 

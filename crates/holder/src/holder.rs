@@ -1,0 +1,134 @@
+//! A process that holds lines: what becomes of each goes into the journal, and whoever asks is told where they stand.
+//!
+//! A shim is a holder of one line, a gateway of many. Holding is following: the lines belong to others, and nothing here
+//! keeps one alive or makes one wait.
+
+mod follow;
+mod look;
+mod report;
+mod socket;
+
+use std::io;
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, SystemTime};
+
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+
+use crate::journal::{Entry, Journal, What};
+use follow::Followed;
+use linetender::{Follower, Line, Redacted};
+use linetender_wire::wall::wall_clock;
+pub use look::{Found, Said, Silence, look};
+pub use report::{About, LineReport, REPORT_VERSION, Report};
+use socket::Listening;
+
+/// This process, as one that holds lines. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Holder(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    door: &'static str,
+    /// What it is to hold, for a time when it holds nothing yet.
+    serves: Option<String>,
+    began: (SystemTime, Instant),
+    journal: Option<Journal>,
+    lines: Mutex<Lines>,
+}
+
+#[derive(Debug, Default)]
+struct Lines {
+    followed: Vec<Arc<Followed>>,
+    /// One for each of them.
+    followers: JoinSet<()>,
+    listening: Option<Listening>,
+}
+
+impl Holder {
+    /// A holder that agents come to by this door (`run`, `serve`). `serves` is what it is to hold, if that is one server.
+    pub fn new(door: &'static str, serves: Option<String>, journal: Option<Journal>) -> Self {
+        let began = (wall_clock(), Instant::now());
+        Self(Arc::new(Inner { door, serves, began, journal, lines: Mutex::default() }))
+    }
+
+    /// Writes down that it began: its version, and how it was started. Redact that.
+    pub fn begin(&self, version: &str, argv: &Redacted) {
+        self.0.write(What::Begin { version: version.to_owned(), argv: argv.to_string() });
+    }
+
+    /// Tells everybody of this user who asks, at a socket in this folder, where the lines stand. It listens until the end.
+    ///
+    /// # Errors
+    /// If it cannot. Nothing else depends on it.
+    ///
+    /// # Panics
+    /// Outside a tokio runtime.
+    pub fn listen(&self, folder: &Path) -> io::Result<()> {
+        let listening = Listening::start(folder, Arc::downgrade(&self.0))?;
+        self.0.lines().listening = Some(listening);
+        Ok(())
+    }
+
+    /// Where its lines stand now.
+    pub fn report(&self) -> Report {
+        self.0.report()
+    }
+
+    /// Writes down that it ended, after all that its lines still have to say; but no later than `limit` from now.
+    pub async fn end(&self, why: &str, limit: Duration) {
+        let until = Instant::now() + limit;
+        let mut followers = {
+            let mut lines = self.0.lines();
+            lines.listening = None;
+            std::mem::take(&mut lines.followers)
+        };
+        // Half of the time is for the lines: the end is to be written even if one does not end.
+        let ended = async { while followers.join_next().await.is_some() {} };
+        let _ = tokio::time::timeout(limit / 2, ended).await;
+        self.0.write(What::End { why: why.to_owned() });
+        if let Some(journal) = &self.0.journal {
+            journal.flush(until.saturating_duration_since(Instant::now())).await;
+        }
+    }
+}
+
+impl Follower for Holder {
+    /// Follows a line until it is closed.
+    fn follow(&self, line: &Line) {
+        let followed = Arc::new(Followed::new(line));
+        let following = Arc::clone(&followed).follow(line.events(), Arc::downgrade(&self.0));
+        let mut lines = self.0.lines();
+        // Those that ended need not be kept in mind.
+        while lines.followers.try_join_next().is_some() {}
+        lines.followed.push(followed);
+        lines.followers.spawn(following);
+    }
+}
+
+impl Inner {
+    fn write(&self, what: What) {
+        if let Some(journal) = &self.journal {
+            journal.write(Entry::now(std::process::id(), self.door, what));
+        }
+    }
+
+    /// A line has ended.
+    fn let_go(&self, gone: &Arc<Followed>) {
+        self.lines().followed.retain(|followed| !Arc::ptr_eq(followed, gone));
+    }
+
+    fn report(&self) -> Report {
+        let lines: Vec<_> = self.lines().followed.clone();
+        Report {
+            version: REPORT_VERSION,
+            holder: About::of(self),
+            lines: lines.iter().map(|line| line.report()).collect(),
+        }
+    }
+
+    fn lines(&self) -> MutexGuard<'_, Lines> {
+        self.lines.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,223 @@
+//! One line of the journal.
+
+use serde::{Deserialize, Serialize};
+
+use linetender::Why;
+use linetender_wire::wall::{rfc3339, wall_clock};
+
+/// The shape of an entry. A reader passes over what is newer than itself.
+pub const VERSION: u32 = 1;
+
+/// The longest line, its line break included. One `write` of so little is not torn by another.
+pub const LONGEST_LINE: usize = 16 * 1024;
+
+/// What a line that is too long keeps of the text of its cause, or of a command.
+const SHORTENED: usize = 1024;
+
+/// Something that happened.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+pub struct Entry {
+    /// [`VERSION`].
+    pub v: u32,
+    /// When, by the wall's clock: RFC 3339, in milliseconds, UTC.
+    pub at: String,
+    /// The process that holds the line.
+    pub holder: u32,
+    /// By which door agents come to it: `run`, `serve`.
+    pub door: String,
+    /// What.
+    #[serde(flatten)]
+    pub what: What,
+}
+
+/// What happened.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[serde(tag = "what", rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum What {
+    /// The holder began.
+    Begin {
+        /// Its version.
+        version: String,
+        /// How it was started, redacted.
+        argv: String,
+    },
+    /// A line stands somewhere else now.
+    State {
+        /// Its server's name.
+        server: String,
+        /// Its newest generation.
+        generation: u64,
+        /// The state's name.
+        state: String,
+        /// Why the last generation ended.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        cause: Option<Reason>,
+        /// What is left of its budget, in thousandths of a token.
+        budget_millis: u32,
+        /// What is left for the ends of generations that had served their callers, if it is not all.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        useful_millis: Option<u32>,
+        /// When it is tried next, seen from `at`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        next_try: Option<String>,
+    },
+    /// Here entries are missing.
+    Gap {
+        /// How many.
+        entries: u64,
+        /// Why.
+        why: String,
+    },
+    /// The holder ended. One that was killed could not say so.
+    End {
+        /// Why.
+        why: String,
+    },
+}
+
+/// Why a generation ended, as it is written down.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+pub struct Reason {
+    /// The headline.
+    pub text: String,
+    /// Its leaves: `exit`, `recycle`, …
+    #[serde(default)]
+    pub leaves: Vec<String>,
+    /// The last lines of stderr.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stderr: Option<String>,
+}
+
+impl From<&Why> for Reason {
+    fn from(why: &Why) -> Self {
+        let leaves = why.leaves.iter().map(|&leaf| leaf.to_owned()).collect();
+        Self { text: why.text.clone(), leaves, stderr: why.stderr.clone() }
+    }
+}
+
+impl Entry {
+    /// Something that happens now.
+    pub fn now(holder: u32, door: &str, what: What) -> Self {
+        Self { v: VERSION, at: rfc3339(wall_clock()), holder, door: door.to_owned(), what }
+    }
+
+    /// The entry as a line, with its line break, no longer than [`LONGEST_LINE`]: stderr is cut first.
+    pub fn line(&self) -> String {
+        let whole = self.json();
+        let over = whole.len().saturating_sub(LONGEST_LINE);
+        if over == 0 {
+            return whole;
+        }
+        let mut short = self.clone();
+        short.cut_stderr(over);
+        if short.json().len() > LONGEST_LINE {
+            short.shorten();
+        }
+        short.json()
+    }
+
+    fn json(&self) -> String {
+        // It has text and numbers only: nothing in it cannot be spelt.
+        let mut line = serde_json::to_string(self).unwrap_or_default();
+        line.push('\n');
+        line
+    }
+
+    /// Takes `over` bytes away from the beginning of stderr: its end says most.
+    fn cut_stderr(&mut self, over: usize) {
+        if let What::State { cause: Some(Reason { stderr, .. }), .. } = &mut self.what {
+            *stderr = stderr.take().and_then(|text| {
+                // A byte of text takes one byte at least when it is spelt.
+                let cut = over + '…'.len_utf8();
+                let from = text.char_indices().map(|(at, _)| at).find(|at| *at >= cut)?;
+                Some(format!("…{}", &text[from..]))
+            });
+        }
+    }
+
+    /// Shortens everything that others could make long.
+    fn shorten(&mut self) {
+        match &mut self.what {
+            What::Begin { argv, .. } => shorten(argv),
+            What::State { server, cause, .. } => {
+                shorten(server);
+                if let Some(Reason { text, stderr, .. }) = cause {
+                    shorten(text);
+                    *stderr = None;
+                }
+            }
+            What::Gap { why, .. } | What::End { why } => shorten(why),
+        }
+    }
+}
+
+fn shorten(text: &mut String) {
+    if text.len() > SHORTENED {
+        let cut = (0..=SHORTENED).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
+        text.truncate(cut);
+        text.push('…');
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Entry, LONGEST_LINE, Reason, What};
+
+    fn entry(text: &str, stderr: Option<String>) -> Entry {
+        let cause = Reason { text: text.into(), leaves: vec!["exit".into()], stderr };
+        let (server, state) = ("s".into(), "ending".into());
+        let what = What::State {
+            server,
+            generation: 3,
+            state,
+            cause: Some(cause),
+            budget_millis: 4000,
+            useful_millis: None,
+            next_try: Some("in 90 ms".into()),
+        };
+        Entry::now(7, "run", what)
+    }
+
+    fn reason(line: &str) -> Reason {
+        match serde_json::from_str::<Entry>(line).unwrap().what {
+            What::State { cause: Some(reason), .. } => reason,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn an_entry_is_one_line_and_reads_as_it_was_written() {
+        let entry = entry("killed by SIGKILL", Some("one\ntwo".into()));
+        let line = entry.line();
+        assert_eq!(line.matches('\n').count(), 1);
+        assert_eq!(serde_json::from_str::<Entry>(&line).unwrap(), entry);
+    }
+
+    #[test]
+    fn a_long_entry_loses_the_beginning_of_stderr_first() {
+        // Each of these takes twice its length when it is spelt.
+        let stderr = "\"é\n".repeat(LONGEST_LINE / 3) + "the last word";
+        let line = entry("killed by SIGKILL", Some(stderr)).line();
+        assert!(line.len() <= LONGEST_LINE, "{}", line.len());
+        let reason = reason(&line);
+        assert_eq!(reason.text, "killed by SIGKILL");
+        assert!(reason.stderr.is_none_or(|rest| rest.ends_with("the last word")));
+    }
+
+    #[test]
+    fn stderr_that_is_only_a_little_too_long_keeps_its_end() {
+        let line = entry("gone", Some("x".repeat(LONGEST_LINE) + "the last word")).line();
+        assert!(line.len() <= LONGEST_LINE && line.len() > LONGEST_LINE - 64, "{}", line.len());
+        assert!(reason(&line).stderr.unwrap().ends_with("xthe last word"));
+    }
+
+    #[test]
+    fn no_text_makes_a_line_too_long() {
+        let line = entry(&"\u{7}".repeat(LONGEST_LINE), None).line();
+        assert!(line.len() <= LONGEST_LINE, "{}", line.len());
+        let argv = "y".repeat(LONGEST_LINE);
+        let line = Entry::now(7, "run", What::Begin { version: "1".into(), argv }).line();
+        assert!(line.len() <= LONGEST_LINE, "{}", line.len());
+    }
+}

@@ -1,0 +1,11 @@
+//! What every room uses: the clock and waits that end late, the kinds of lists, the members of params, progress, and the error
+//! that a caller is told, with its code. Nothing here knows a line.
+
+pub(crate) mod clock;
+pub(crate) mod code;
+pub(crate) mod error;
+pub(crate) mod kind;
+pub(crate) mod late;
+pub(crate) mod params;
+pub(crate) mod progress;
+pub(crate) mod sync;

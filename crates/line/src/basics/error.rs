@@ -1,0 +1,152 @@
+//! What a caller is told when a call fails: server, phase, cause, delivery, next try. Never less.
+
+use std::fmt;
+use std::sync::Arc;
+
+use linetender_core::{Delivery, Refusal};
+
+use super::code::Code;
+
+/// How many seconds to stay away from a server that has too much to do: its queue is short, and calls are.
+const RETRY_AFTER: u64 = 1;
+
+/// Why a call failed.
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("{server}: {cause} ({phase}; {}; next try: {next_try})", .delivery.name())]
+pub struct CallError {
+    /// What kind of failure it is.
+    pub kind: CallErrorKind,
+    /// The server's name.
+    pub server: Arc<str>,
+    /// How far the call had got.
+    pub phase: &'static str,
+    /// What happened, in words.
+    pub cause: String,
+    /// Whether it ran.
+    pub delivery: Delivery,
+    /// When the line is tried next, in words.
+    pub next_try: String,
+    /// The last lines of the server's stderr, if they explain something.
+    pub stderr: Option<String>,
+}
+
+/// What kind of failure it is.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub enum CallErrorKind {
+    /// The line takes no calls now.
+    Refused(Refusal),
+    /// Too many calls wait already.
+    Overloaded,
+    /// The line did not come up in time.
+    HeldTooLong,
+    /// The call's own time was up.
+    TimedOut,
+    /// The connection ended under it.
+    Lost,
+    /// The server answered with something that cannot be passed on.
+    BadAnswer,
+    /// The server refuses what it offered when the agent's session began.
+    Vanished,
+    /// What was asked is no JSON, or too large: nothing was sent.
+    Unreadable,
+}
+
+impl CallError {
+    /// Whether the call is known not to have run.
+    pub const fn not_executed(&self) -> bool {
+        matches!(self.delivery, Delivery::NotExecuted(_))
+    }
+
+    /// Text that a model can act on.
+    pub fn for_model(&self) -> String {
+        let server = &self.server;
+        let ran = match self.delivery {
+            Delivery::NotExecuted(_) => "The call was not executed, so it is safe to repeat it.",
+            Delivery::Unknown(_) => {
+                "It is unknown whether the call was executed: check for its effects before you repeat it."
+            }
+            Delivery::Answered if self.kind == CallErrorKind::Vanished => "The server refused the call.",
+            Delivery::Answered => "The server did process the call; repeating it would run it again.",
+        };
+        let then = match self.kind {
+            CallErrorKind::Refused(Refusal::Closed) => "The connection was closed on purpose.".to_owned(),
+            CallErrorKind::Refused(Refusal::StateLost) => {
+                "Whatever the server kept in memory is lost; set it up again.".to_owned()
+            }
+            CallErrorKind::Vanished => "A new connection will see what it offers now.".to_owned(),
+            CallErrorKind::TimedOut => "linetender is looking whether the server is still alive.".to_owned(),
+            CallErrorKind::BadAnswer => "The server is still running.".to_owned(),
+            CallErrorKind::Unreadable => "It cannot be sent as it is.".to_owned(),
+            CallErrorKind::Overloaded => {
+                format!("The server is still running; try again in {RETRY_AFTER} s.")
+            }
+            _ => format!("linetender reconnects by itself; next try: {}.", self.next_try),
+        };
+        let mut text = format!("The MCP server \"{server}\" could not answer: {}. {ran} {then}", self.cause);
+        if let Some(stderr) = &self.stderr {
+            text.push_str("\nLast lines of its stderr:\n");
+            text.push_str(stderr);
+        }
+        text
+    }
+
+    /// The five fields, for machines.
+    pub fn fields(&self) -> serde_json::Value {
+        let mut fields = serde_json::json!({
+            "source": "linetender",
+            "server": &*self.server,
+            "phase": self.phase,
+            "cause": self.cause,
+            "delivery": self.delivery.name(),
+            "nextTry": self.next_try,
+        });
+        if let Some(seconds) = self.retry_after() {
+            fields["retryAfter"] = seconds.into();
+        }
+        fields
+    }
+
+    /// After how many seconds it is worth while to try again, if that is a matter of load alone.
+    pub const fn retry_after(&self) -> Option<u64> {
+        match self.kind {
+            CallErrorKind::Overloaded => Some(RETRY_AFTER),
+            CallErrorKind::Refused(_)
+            | CallErrorKind::HeldTooLong
+            | CallErrorKind::TimedOut
+            | CallErrorKind::Lost
+            | CallErrorKind::BadAnswer
+            | CallErrorKind::Vanished
+            | CallErrorKind::Unreadable => None,
+        }
+    }
+
+    /// Its code for JSON-RPC.
+    pub const fn code(&self) -> Code {
+        match self.kind {
+            CallErrorKind::Refused(_) => Code::Refused,
+            CallErrorKind::Overloaded => Code::Overloaded,
+            CallErrorKind::HeldTooLong => Code::HeldTooLong,
+            CallErrorKind::TimedOut => Code::TimedOut,
+            CallErrorKind::Lost => Code::Lost,
+            CallErrorKind::BadAnswer => Code::BadAnswer,
+            CallErrorKind::Vanished => Code::Vanished,
+            CallErrorKind::Unreadable => Code::Unreadable,
+        }
+    }
+}
+
+impl fmt::Display for CallErrorKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Refused(refusal) => refusal.name(),
+            Self::Overloaded => "overloaded",
+            Self::HeldTooLong => "held-too-long",
+            Self::TimedOut => "timed-out",
+            Self::Lost => "lost",
+            Self::BadAnswer => "bad-answer",
+            Self::Vanished => "vanished",
+            Self::Unreadable => "unreadable",
+        })
+    }
+}

@@ -1,0 +1,197 @@
+//! One call's seat in its generation's ledger. Reader, writer, canceller and drain race for it: the first wins.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, PoisonError};
+
+use linetender_core::{Delivery, Evidence, Extent, Instant, Late, Phase, Proof, Record, RecordStep, Span};
+use linetender_wire::frame::Frame;
+use linetender_wire::seam::{Loss, Ticket};
+use linetender_wire::{Detail, Seen};
+use tokio::sync::oneshot;
+
+use crate::basics::params::with_token;
+use crate::basics::progress::OnProgress;
+use crate::basics::sync::{Mutex, MutexGuard};
+
+/// What a call is told by its generation.
+#[derive(Debug)]
+pub(crate) enum Reply {
+    /// The server's answer.
+    Answer(Frame),
+    /// The server answered, but not with something that can be passed on.
+    Unusable(String),
+    /// It was lost, and this is what is known.
+    Lost(Lost),
+}
+
+/// A call that will not be answered.
+#[derive(Debug)]
+pub(crate) struct Lost {
+    pub(crate) record: Record,
+    /// What was seen of its own end; nothing, if that is the same as why its generation ended.
+    pub(crate) seen: Option<Detail>,
+    /// When the server wants to be asked again.
+    pub(crate) after: Option<Span>,
+    /// What the server said to it, worth passing on if nothing can be mended.
+    pub(crate) said: Option<Frame>,
+}
+
+impl Lost {
+    /// Whether its session would refuse it again, executed or not: it can only go to another generation.
+    pub(crate) fn session_is_gone(&self) -> bool {
+        matches!(self.seen.as_deref(), Some(Seen::SessionLost | Seen::SessionNeverKnown))
+            || self.record.delivery() == Some(Delivery::NotExecuted(Proof::SessionRefused))
+    }
+}
+
+/// Whoever outside waits for a call, and what they want to hear of it.
+pub(crate) struct Heed {
+    /// Their progress token, as they spelt it.
+    token: Option<Box<str>>,
+    progress: Option<OnProgress>,
+}
+
+impl Heed {
+    pub(crate) fn of(token: Option<&str>, progress: Option<OnProgress>) -> Self {
+        Self { token: token.map(Into::into), progress }
+    }
+}
+
+/// A seat.
+pub(crate) struct Entry {
+    /// Its JSON-RPC id.
+    pub(crate) id: u64,
+    /// Who outside waits for it; nobody, if it is our own (handshake, lists, probes).
+    heed: Option<Heed>,
+    seat: Mutex<Seat>,
+    last: Arc<Last>,
+    /// When the server last reported progress on it.
+    progress_at: AtomicU64,
+}
+
+struct Seat {
+    record: Record,
+    reply: Option<oneshot::Sender<Reply>>,
+}
+
+impl Entry {
+    pub(crate) fn new(
+        id: u64,
+        heed: Option<Heed>,
+        record: Record,
+        last: Arc<Last>,
+    ) -> (Self, oneshot::Receiver<Reply>) {
+        let (reply, answer) = oneshot::channel();
+        let seat = Mutex::new(Seat { record, reply: Some(reply) });
+        (Self { id, heed, seat, last, progress_at: AtomicU64::new(0) }, answer)
+    }
+
+    fn seat(&self) -> MutexGuard<'_, Seat> {
+        self.seat.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// One step; whoever ends the call gives the reply.
+    fn step(&self, step: RecordStep, reply: impl FnOnce(Record) -> Option<Reply>) -> Result<Record, Late> {
+        let mut seat = self.seat();
+        let record = seat.record.step(step)?;
+        seat.record = record;
+        if let Some(reply) = reply(record)
+            && let Some(sender) = seat.reply.take()
+        {
+            // A caller that is gone does not mind.
+            let _ = sender.send(reply);
+        }
+        Ok(record)
+    }
+
+    /// The server's answer came.
+    pub(crate) fn answer(&self, reply: Reply) -> bool {
+        self.step(RecordStep::Answer, |_| Some(reply)).is_ok()
+    }
+
+    /// It is lost; what was seen of that, if its generation cannot say.
+    pub(crate) fn lose(&self, evidence: Evidence, seen: Option<Detail>) -> bool {
+        let lost = |record| Some(Reply::Lost(Lost { record, seen, after: None, said: None }));
+        self.step(RecordStep::Lose(evidence), lost).is_ok()
+    }
+
+    /// Its own exchange failed.
+    pub(crate) fn fail(&self, loss: Loss) -> bool {
+        let Loss { evidence, seen, after, said } = loss;
+        let lost = |record| Some(Reply::Lost(Lost { record, seen: Some(seen), after, said }));
+        self.step(RecordStep::Lose(evidence), lost).is_ok()
+    }
+
+    /// Nobody is left who could answer: lost, if it was anything before.
+    pub(crate) fn forgotten(&self) -> Record {
+        self.lose(Evidence::Nothing, None);
+        self.seat().record
+    }
+
+    /// Whether somebody outside waits for it.
+    pub(crate) const fn callers(&self) -> bool {
+        self.heed.is_some()
+    }
+
+    /// Its deadline passed, or its caller went away.
+    pub(crate) fn withdraw(&self, step: RecordStep) -> Result<Record, Late> {
+        self.step(step, |_| None)
+    }
+
+    /// Whether the writer has not touched it.
+    pub(crate) fn queued(&self) -> bool {
+        self.seat().record.phase() == Phase::Queued
+    }
+
+    /// The server reported progress on it: its quiet time begins anew, and whoever wants to know is told.
+    pub(crate) fn progressed(&self, now: Instant, params: &str) {
+        self.progress_at.store(now.nanos(), Ordering::Relaxed);
+        if let Some(Heed { token, progress: Some(progress) }) = &self.heed {
+            match token.as_ref().and_then(|token| with_token(params, token)) {
+                Some(params) => progress(&params),
+                None => progress(params),
+            }
+        }
+    }
+
+    pub(crate) fn progress_at(&self) -> Instant {
+        Instant::from_nanos(self.progress_at.load(Ordering::Relaxed))
+    }
+}
+
+/// Whether the last thing that was written to a server was something that is not answered.
+#[derive(Debug, Default)]
+pub(crate) struct Last(AtomicBool);
+
+impl Last {
+    pub(crate) fn was_notice(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// Something that is told and not answered.
+pub(crate) struct Notice(pub(crate) Arc<Last>);
+
+impl Ticket for Notice {
+    fn writing(&self, _: Extent) -> bool {
+        self.0.0.store(true, Ordering::Relaxed);
+        true
+    }
+
+    fn flushed(&self) {}
+}
+
+impl Ticket for Entry {
+    fn writing(&self, extent: Extent) -> bool {
+        let writes = self.step(RecordStep::Write(extent), |_| None).is_ok();
+        if writes {
+            self.last.0.store(false, Ordering::Relaxed);
+        }
+        writes
+    }
+
+    fn flushed(&self) {
+        // Too late if it was answered or withdrawn in the meantime.
+        let _ = self.step(RecordStep::Flush, |_| None);
+    }
+}

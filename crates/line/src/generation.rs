@@ -1,0 +1,20 @@
+//! Making a generation, and talking to it.
+//!
+//! In: a configured server, and a turn at the rig's dial gate. Out: a [`Link`]: a process or an address that was greeted, with a book of
+//! calls on the way down and an ear on the way up. What callers asked the server to keep doing is asked of each new one.
+
+mod dial;
+mod dial_gate;
+mod ear;
+mod link;
+mod listen;
+mod reach;
+mod wishes;
+
+pub(crate) use dial::{Dial, DialNews};
+pub(crate) use dial_gate::{Counted, DialGate};
+pub(crate) use ear::Ear;
+pub(crate) use link::{Link, Probed};
+pub(crate) use listen::listen;
+pub(crate) use reach::Reach;
+pub(crate) use wishes::{RESOURCES, Wishes};

@@ -1,0 +1,330 @@
+//! Making a generation: a turn at the dial gate, a process, a handshake.
+
+use std::ops::Range;
+use std::pin::pin;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use linetender_core::Generation;
+use linetender_wire::frame::{self, Frame, Message, Outcome};
+use linetender_wire::handshake::{Era, Eras, Greeting, Handshake, Next};
+use linetender_wire::http::Remote;
+use linetender_wire::seam::{self, Listener};
+use linetender_wire::stdio::{Child, Launch, Program, Reaper};
+use linetender_wire::{Redacted, Seen};
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio::time::Instant;
+
+use super::dial_gate::DialGate;
+use super::ear::Ear;
+use super::link::{Asking, Link};
+use super::reach::Reach;
+use crate::basics::clock::duration;
+use crate::book::{Lost, Reply};
+use crate::server::{Server, Target};
+use crate::status::{Status, Waits};
+
+/// How long a dial keeps its turn after its server was started. By then what a start costs this machine is mostly paid.
+const TURN: Duration = Duration::from_millis(500);
+
+/// How long to wait before an address at which nobody listened is tried again: at first, and later.
+const LISTENS: Range<Duration> = Duration::from_millis(50)..Duration::from_millis(500);
+
+/// What a dial tells its tender.
+pub(crate) enum DialNews {
+    /// It has to wait for this.
+    Waits(Waits),
+    /// It was its turn: the start time runs.
+    Started,
+    /// There is a process.
+    Linked(Arc<Link>),
+    /// The handshake is done.
+    Greeted,
+    /// It cannot be done.
+    Failed(Seen),
+}
+
+/// What came of a question.
+enum Heard {
+    Reply(Result<Reply, oneshot::error::RecvError>),
+    Silence,
+}
+
+/// What a dial needs.
+pub(crate) struct Dial {
+    pub(crate) generation: Generation,
+    pub(crate) server: Arc<Server>,
+    pub(crate) ear: Arc<Ear>,
+    pub(crate) gate: DialGate,
+    /// A line to a server of the same name, which has to be closed first.
+    pub(crate) predecessor: Option<watch::Receiver<Status>>,
+    pub(crate) remembered: Option<Era>,
+    pub(crate) wire: mpsc::Sender<seam::Event>,
+    /// A number of its own, so that many lines do not do things in step.
+    pub(crate) seed: u64,
+    /// Whether nobody listening at its address is waited for: not if the dial before met the same.
+    pub(crate) patient: bool,
+    /// Whether the server is being asked a question that makes some old ones exit.
+    pub(crate) probing: Arc<AtomicBool>,
+}
+
+impl Dial {
+    /// Dials. Each piece of news goes to `tell` in order.
+    pub(crate) async fn run<F: Future<Output = ()>>(self, tell: impl Fn(DialNews) -> F) {
+        if let Some(mut before) = self.predecessor.clone() {
+            if before.borrow().state != "closed" {
+                tell(DialNews::Waits(Waits::Predecessor)).await;
+            }
+            // Its tender being gone is as good.
+            let _ = before.wait_for(|status| status.state == "closed").await;
+        }
+        // Waiting for a turn is neither start time nor failure.
+        let mut coming = pin!(self.gate.turn(self.generation.number() > 1));
+        let turn = tokio::select! {
+            biased;
+            turn = &mut coming => turn,
+            () = std::future::ready(()) => {
+                tell(DialNews::Waits(Waits::Turn)).await;
+                coming.await
+            }
+        };
+        let Some(turn) = turn else { return };
+        tell(DialNews::Started).await;
+        linetender_wire::test_hooks::point("dial");
+        let reach = match self.reach() {
+            Ok(reach) => reach,
+            Err(seen) => return tell(DialNews::Failed(seen)).await,
+        };
+        let (ear, ledger) = (Arc::clone(&self.ear), Arc::clone(&self.ear.ledger));
+        ledger.open(reach.outbox().clone(), reach.has_exchanges());
+        let (generation, greeting, pings) = (self.generation, OnceLock::new(), Default::default());
+        let link = Arc::new(Link { generation, ledger, ear, reach, greeting, pings });
+        tell(DialNews::Linked(Arc::clone(&link))).await;
+        match during_turn(turn, self.greet(&link, &tell)).await {
+            Ok(greeting) => {
+                if greeting.era == Era::Legacy {
+                    link.ledger.tell(frame::notification("notifications/initialized", None));
+                }
+                let _ = link.greeting.set(greeting);
+                tell(DialNews::Greeted).await;
+            }
+            // A connection that is gone tells why by itself.
+            Err(None) => {}
+            Err(Some(seen)) => tell(DialNews::Failed(seen)).await,
+        }
+    }
+
+    fn reach(&self) -> Result<Reach, Seen> {
+        let listener = Arc::clone(&self.ear) as Arc<dyn Listener>;
+        match &self.server.target {
+            Target::Stdio { program, reaper } => {
+                let launch = self.launch(program, reaper.as_ref());
+                Child::launch(&launch, listener, self.wire.clone()).map(Reach::Process)
+            }
+            Target::Http(http) => {
+                let approach = http.approach(self.server.policy.settings(), self.seed)?;
+                Ok(Reach::Remote(Remote::launch(approach, listener, self.wire.clone())))
+            }
+        }
+    }
+
+    fn launch(&self, program: &Program, reaper: Option<&Reaper>) -> Launch {
+        let settings = self.server.policy.settings();
+        let reaper = reaper.cloned().unwrap_or(Reaper::Find);
+        Launch { program: program.clone(), reaper, close: settings.close, sizes: settings.limits }
+    }
+
+    /// Shakes hands. A server at an address that is being started does not listen yet: it is given twice as long as a call
+    /// waits for its line before that counts as a failure (H25).
+    async fn greet<Told: Future<Output = ()>>(
+        &self,
+        link: &Arc<Link>,
+        tell: &impl Fn(DialNews) -> Told,
+    ) -> Result<Greeting, Option<Seen>> {
+        let patience = Instant::now() + 2 * duration(self.server.policy.settings().call.wait_for_line);
+        let mut wait = LISTENS.start;
+        loop {
+            let shaken = self.shake_hands(link).await;
+            let refused = matches!(shaken, Err(Some(Seen::Refused { .. })));
+            if !refused || !self.patient || Instant::now() + wait >= patience {
+                return shaken;
+            }
+            tell(DialNews::Waits(Waits::Listener)).await;
+            tokio::time::sleep(wait).await;
+            wait = (wait * 2).min(LISTENS.end);
+        }
+    }
+
+    async fn shake_hands(&self, link: &Arc<Link>) -> Result<Greeting, Option<Seen>> {
+        let mut handshake = Handshake::new(self.server.hello.clone(), self.server.eras, self.remembered);
+        let mut next = handshake.ask();
+        // A silent server may answer the first question after the second was asked.
+        let mut earlier: Option<Asking> = None;
+        loop {
+            let (method, params) = match next {
+                Next::Done(greeting) => return Ok(greeting),
+                Next::Failed(seen) => return Err(Some(seen)),
+                Next::Ask { method, params } => (method, params),
+            };
+            self.probing.store(handshake.ended().is_some(), Ordering::Relaxed);
+            let mut answer = link.ask(method, Some(&params)).ok_or(None)?;
+            let heard = loop {
+                tokio::select! {
+                    biased;
+                    reply = &mut answer => break Heard::Reply(reply),
+                    reply = either(&mut earlier) => {
+                        if let Ok(Reply::Answer(frame)) = &reply
+                            && let Message::Response { outcome: Some((Outcome::Result, result)), .. } = frame.message()
+                            && Greeting::can_be(Era::Modern, result)
+                        {
+                            return Ok(Greeting { era: Era::Modern, result: result.into() });
+                        }
+                        earlier = None;
+                    }
+                    () = self.silence(link), if handshake.ended().is_some() => break Heard::Silence,
+                }
+            };
+            next = match heard {
+                Heard::Silence => {
+                    earlier = Some(answer);
+                    handshake.silent().ok_or(None)?
+                }
+                Heard::Reply(Ok(Reply::Answer(frame))) => match frame.message() {
+                    Message::Response { outcome: Some((Outcome::Result, result)), .. } => {
+                        handshake.accepted(result)
+                    }
+                    Message::Response { outcome: Some((Outcome::Error, error)), .. } => {
+                        handshake.refused(error)
+                    }
+                    _ => return Err(None),
+                },
+                Heard::Reply(Ok(Reply::Unusable(_))) if link.ear.no_server().is_some() => {
+                    let words = link.ear.no_server().unwrap_or_default();
+                    return Err(Some(Seen::NotAServer { words: Redacted::head(words, 200) }));
+                }
+                // An answer of no use, an error without an id among them, is not a modern server's.
+                Heard::Reply(Ok(Reply::Unusable(why))) => handshake.refused(&why),
+                Heard::Reply(Ok(Reply::Lost(lost))) if !link.ledger.is_sealed() => {
+                    self.lost(&mut handshake, lost)?
+                }
+                Heard::Reply(Ok(Reply::Lost(_)) | Err(_)) => return Err(None),
+            };
+        }
+    }
+
+    /// A question of the handshake had an end of its own, on a connection that may live on.
+    fn lost(&self, handshake: &mut Handshake, lost: Lost) -> Result<Next, Option<Seen>> {
+        let seen = lost.seen.ok_or(None)?;
+        match &*seen {
+            // Another era is worth a try, at once or by the next generation.
+            Seen::OtherEra => match handshake.other() {
+                Some(next) => Ok(next),
+                None if self.server.eras == Eras::Auto => Err(Some(Seen::OtherEra)),
+                None => Ok(handshake.refused("not spoken here")),
+            },
+            // Whatever the body says, nothing was learned about the era, and another question would be refused as well.
+            Seen::Throttled { .. } => Err(Some(Seen::clone(&seen))),
+            Seen::WantsAuth { challenge } if !challenge.is_empty() => Err(Some(Seen::clone(&seen))),
+            // Without a challenge it may be a session that is wanted, or another question.
+            Seen::WantsAuth { .. } => handshake.other().ok_or_else(|| Some(Seen::clone(&seen))),
+            // An answer of no use, or one that could be about two questions.
+            Seen::Unusable { words } => Ok(handshake.refused(&words.to_string())),
+            other => match lost.said.as_ref().map(Frame::message) {
+                Some(Message::Response { outcome: Some((Outcome::Error, error)), .. }) => {
+                    Ok(handshake.refused(error))
+                }
+                // Old servers react to a question that they do not know in any way: what is no word of the network's is
+                // asked again in the other era, once, before it is called anything.
+                _ if other.was_reached() => handshake.other().ok_or_else(|| Some(other.clone())),
+                _ => Err(Some(other.clone())),
+            },
+        }
+    }
+
+    /// Ends when the server has been silent for long enough to count: it talks but does not answer, or it had half of its
+    /// start time and said nothing at all (a package runner may be downloading).
+    async fn silence(&self, link: &Link) {
+        let policy = self.server.policy.settings().dial;
+        // A server at an address is there already: nobody is downloading it.
+        if link.reach.has_exchanges() {
+            return tokio::time::sleep(duration(policy.probe_wait)).await;
+        }
+        let begun = link.ledger.signs.heard_at();
+        let mut waited = Duration::ZERO;
+        loop {
+            tokio::time::sleep(duration(policy.probe_wait)).await;
+            waited += duration(policy.probe_wait);
+            if link.ledger.signs.heard_at() > begun || waited * 2 >= duration(policy.start) {
+                return;
+            }
+        }
+    }
+}
+
+/// A turn ends with the handshake, or [`TURN`] after the start: a server that never answers must not keep others waiting.
+async fn during_turn<T, R>(turn: T, handshake: impl Future<Output = R>) -> R {
+    let mut handshake = std::pin::pin!(handshake);
+    if let Ok(shaken) = tokio::time::timeout(TURN, &mut handshake).await {
+        return shaken;
+    }
+    drop(turn);
+    handshake.await
+}
+
+async fn either(earlier: &mut Option<Asking>) -> Result<Reply, oneshot::error::RecvError> {
+    match earlier {
+        Some(answer) => answer.await,
+        None => std::future::pending().await,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{DialGate, TURN, during_turn};
+    use tokio::time::Instant;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_turn_ends_while_the_handshake_goes_on() {
+        let gate = DialGate::new(4);
+        let start = Instant::now();
+        // Twelve in four places: three turns, and the thirteenth is next.
+        let twelve = async {
+            let dial = || async {
+                let turn = gate.turn(false).await;
+                during_turn(turn, std::future::pending::<()>()).await;
+            };
+            tokio::join!(
+                dial(),
+                dial(),
+                dial(),
+                dial(),
+                dial(),
+                dial(),
+                dial(),
+                dial(),
+                dial(),
+                dial(),
+                dial(),
+                dial()
+            );
+        };
+        tokio::select! {
+            () = twelve => unreachable!("nobody answers"),
+            _ = async { tokio::task::yield_now().await; gate.turn(false).await } => {}
+            () = tokio::time::sleep(TURN * 10) => panic!("the thirteenth waits for those that never answer"),
+        }
+        assert_eq!(start.elapsed(), TURN * 3);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_handshake_that_is_done_gives_its_turn_away_at_once() {
+        let gate = DialGate::new(1);
+        let start = Instant::now();
+        for _ in 0..200 {
+            let turn = gate.turn(false).await;
+            during_turn(turn, async {}).await;
+        }
+        assert_eq!(start.elapsed(), std::time::Duration::ZERO);
+    }
+}

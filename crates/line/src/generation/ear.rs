@@ -1,0 +1,269 @@
+//! What a server says, and whose it is: an answer is its call's, a question or a notification its agents'.
+
+#[cfg(test)]
+mod tests;
+
+use std::borrow::Cow;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock, PoisonError};
+
+use linetender_core::Evidence;
+use linetender_wire::frame::{self, Frame, Message, Outcome};
+use linetender_wire::seam::{Listener, Loss};
+use linetender_wire::{About, Item, Redacted, Seen};
+
+use crate::audience::{Audience, FromServer};
+use crate::basics::kind::Kind;
+use crate::basics::sync::{Mutex, MutexGuard};
+use crate::book::{Ledger, Reply};
+use crate::server::Stderr;
+
+/// How many lines of noise are kept for whoever asks why.
+const NOISE_KEPT: usize = 8;
+
+/// What a server is told whose question cannot be read.
+const UNREADABLE: &str = r#"{"code":-32700,"message":"linetender: the request cannot be read"}"#;
+
+/// How it shows that a program is no MCP server.
+const ECHO: &str = "it writes back what it reads";
+const UTF_16: &str = "it writes UTF-16, and MCP is UTF-8";
+
+/// How much of an error without an id is shown.
+const ERROR_SHOWN: usize = 400;
+
+/// The ear of one generation.
+pub(crate) struct Ear {
+    pub(crate) ledger: Arc<Ledger>,
+    audience: Arc<Audience>,
+    /// Where the server's stderr goes, and what the server is called there.
+    stderr: Option<(Stderr, Arc<str>)>,
+    /// Whether it has written anything that is a message.
+    spoke: AtomicBool,
+    /// What shows that this is no MCP server, if anything does.
+    no_server: OnceLock<&'static str>,
+    /// Lines that were no frames, and answers that nobody waited for: how many, and the first of them.
+    odd: AtomicU64,
+    noise: Mutex<Vec<String>>,
+    /// The server said that a list of its changed.
+    lists_changed: AtomicBool,
+}
+
+impl Ear {
+    pub(crate) fn new(ledger: Arc<Ledger>, audience: Arc<Audience>) -> Self {
+        Self {
+            ledger,
+            audience,
+            stderr: None,
+            spoke: AtomicBool::new(false),
+            no_server: OnceLock::new(),
+            odd: AtomicU64::new(0),
+            noise: Mutex::new(Vec::new()),
+            lists_changed: AtomicBool::new(false),
+        }
+    }
+
+    /// The same, for a server whose stderr goes somewhere.
+    pub(crate) fn with_stderr(self, stderr: Stderr, server: &Arc<str>) -> Self {
+        let stderr = (stderr != Stderr::Off).then(|| (stderr, Arc::clone(server)));
+        Self { stderr, ..self }
+    }
+
+    /// What shows that this is no MCP server, if anything does.
+    pub(crate) fn no_server(&self) -> Option<&'static str> {
+        self.no_server.get().copied()
+    }
+
+    /// Whether the server said since this was last asked that a list of its changed.
+    pub(crate) fn lists_changed(&self) -> bool {
+        self.lists_changed.swap(false, Ordering::Acquire)
+    }
+
+    /// How many lines were no frames or answered nothing, and the first of them.
+    pub(crate) fn odd(&self) -> (u64, Vec<String>) {
+        (self.odd.load(Ordering::Relaxed), self.noise().clone())
+    }
+
+    fn noise(&self) -> MutexGuard<'_, Vec<String>> {
+        self.noise.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn count_odd(&self) {
+        self.odd.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn answer(&self, id: u64, reply: Reply) {
+        if !self.ledger.answer(id, reply) {
+            self.count_odd();
+        }
+    }
+
+    fn hear_frame(&self, frame: Frame) {
+        // Only clients say these. Before anything else was heard, it is our own question that comes back (`cat`).
+        if matches!(frame.message(), Message::Request { method: "initialize" | "server/discover", .. })
+            && !self.spoke.load(Ordering::Relaxed)
+        {
+            return self.is_no_server(ECHO);
+        }
+        self.spoke.store(true, Ordering::Relaxed);
+        match frame.message() {
+            Message::Request { id, method: "ping", .. } => drop(self.ledger.tell(frame::reply(id, "{}"))),
+            Message::Request { id, .. } => {
+                let id = id.to_owned();
+                if let Err(why) = self.pass_on(frame) {
+                    self.ledger.tell(frame::error_reply(&id, &why));
+                }
+            }
+            Message::Notification { method: "notifications/progress", params } => self.note_progress(params),
+            Message::Notification { method, .. } if Kind::changed_by(method) => {
+                self.gap();
+            }
+            // It answers a listening request of ours; agents have streams of their own, and acknowledgements of those.
+            Message::Notification { method: "notifications/subscriptions/acknowledged", .. } => {}
+            // About a question of its own: the agent knows that by another number.
+            Message::Notification { method: "notifications/cancelled", .. } => {
+                if self.pass_on(frame).is_err() {
+                    self.count_odd();
+                }
+            }
+            Message::Notification { .. } => {
+                // An agent that reads too slowly misses it; what is lost here is never an answer.
+                if self.audience.tell(self.ledger.generation, &frame) > 0 {
+                    self.count_odd();
+                }
+            }
+            Message::Response { .. } => self.take_response(frame),
+        }
+    }
+
+    fn take_response(&self, frame: Frame) {
+        let Message::Response { id, outcome } = frame.message() else { return };
+        match (frame.response_number(), id) {
+            (Some(number), _) => {
+                let reply = match outcome {
+                    Some(_) => Reply::Answer(frame),
+                    None => Reply::Unusable("the answer has neither a result nor an error".into()),
+                };
+                self.answer(number, reply);
+            }
+            (None, None) => self.answer_without_id(&frame),
+            (None, Some(_)) => self.count_odd(),
+        }
+    }
+
+    /// An error without an id: about the one call in flight, if it can only be about that.
+    fn answer_without_id(&self, frame: &Frame) {
+        let Message::Response { outcome: Some((Outcome::Error, error)), .. } = frame.message() else {
+            return self.count_odd();
+        };
+        let error = Redacted::head(error, ERROR_SHOWN);
+        let text =
+            Redacted::head(&format!("the server answered without saying to what: {error}"), 2 * ERROR_SHOWN);
+        match self.ledger.only_sent() {
+            Some(id) => self.answer(id, Reply::Unusable(text.to_string())),
+            None => {
+                self.ledger.settle_all(Evidence::Nothing, Some(&Arc::new(Seen::Unusable { words: text })))
+            }
+        }
+    }
+
+    /// Progress keeps its call alive. A token that no call has belongs to one that is over: nobody wants to hear of it.
+    fn note_progress(&self, params: Option<&str>) {
+        #[derive(serde::Deserialize)]
+        struct Progress<'a> {
+            #[serde(borrow, rename = "progressToken")]
+            token: &'a serde_json::value::RawValue,
+        }
+        let progress = params.and_then(|params| Some((params, serde_json::from_str(params).ok()?)));
+        let known = progress.is_some_and(|(params, Progress { token })| {
+            frame::number(token.get()).is_some_and(|id| self.ledger.progressed(id, params))
+        });
+        if !known {
+            self.count_odd();
+        }
+    }
+
+    /// What it writes cannot be MCP: whoever waits for the handshake need not wait for its time to be up.
+    fn is_no_server(&self, why: &'static str) {
+        self.count_odd();
+        let _ = self.no_server.set(why);
+        for id in self.ledger.our_own() {
+            self.answer(id, Reply::Unusable(why.into()));
+        }
+    }
+
+    fn pass_on(&self, frame: Frame) -> Result<(), Cow<'static, str>> {
+        self.audience.ask(FromServer { generation: self.ledger.generation, frame })
+    }
+}
+
+/// Text of which nearly every other byte is zero. A banner has none.
+fn is_utf_16(line: &[u8]) -> bool {
+    let pairs = line[..line.len().min(256)].chunks_exact(2);
+    let (all, zero) = (pairs.len(), pairs.filter(|pair| pair.contains(&0)).count());
+    all >= 4 && zero * 10 >= all * 8
+}
+
+impl Listener for Ear {
+    fn lost(&self, id: u64, loss: Loss) {
+        if !self.ledger.fail(id, loss) {
+            self.count_odd();
+        }
+    }
+
+    fn gap(&self) {
+        self.lists_changed.store(true, Ordering::Release);
+        self.ledger.nudge.notify_one();
+    }
+
+    fn wants_stderr(&self) -> bool {
+        self.stderr.is_some()
+    }
+
+    fn stderr(&self, line: &[u8]) {
+        if let Some((stderr, server)) = &self.stderr {
+            stderr.hear(server, line);
+        }
+    }
+
+    fn heard(&self) {
+        self.ledger.signs.heard();
+    }
+
+    fn hear(&self, item: Item) {
+        match item {
+            Item::Frame(frame) => self.hear_frame(frame),
+            Item::Noise(noise) => {
+                self.count_odd();
+                // Before the first message: after one it has shown that it can.
+                if is_utf_16(&noise) && !self.spoke.load(Ordering::Relaxed) {
+                    self.is_no_server(UTF_16);
+                }
+                let mut kept = self.noise();
+                if kept.len() < NOISE_KEPT {
+                    let text = String::from_utf8_lossy(&noise);
+                    kept.push(Redacted::head(&text, 200).to_string());
+                }
+            }
+            Item::Unreadable { about, bad, seen } => {
+                let why = format!("the answer is {bad} ({seen} bytes had come)");
+                match about {
+                    About::Answer(id) => match frame::number(&id) {
+                        Some(id) => self.answer(id, Reply::Unusable(why)),
+                        None => self.count_odd(),
+                    },
+                    // A question of the server's own: its id is none of ours.
+                    About::Question(id) => {
+                        self.count_odd();
+                        if let Some(id) = id {
+                            self.ledger.tell(frame::error_reply(&id, UNREADABLE));
+                        }
+                    }
+                    About::Unknown => {
+                        let seen = Seen::Unusable { words: Redacted::head(&why, ERROR_SHOWN) };
+                        self.ledger.settle_all(Evidence::Nothing, Some(&Arc::new(seen)));
+                    }
+                }
+            }
+        }
+    }
+}

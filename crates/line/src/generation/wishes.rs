@@ -1,0 +1,155 @@
+//! What callers asked a server to keep doing: it is asked again of every generation.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::Notify;
+
+use super::link::Link;
+
+/// Standing wishes: a log level, and resources to be told about.
+#[derive(Debug, Default)]
+pub(crate) struct Wishes {
+    wanted: Mutex<Wanted>,
+    /// Which resources are wanted has changed: whoever listens in the modern way has to ask anew.
+    pub(crate) changed: Notify,
+    /// Wishes that were too many.
+    dropped: AtomicU64,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Wanted {
+    /// The params of the last `logging/setLevel`.
+    level: Option<String>,
+    /// The params of each `resources/subscribe` that was not taken back, by resource.
+    resources: BTreeMap<String, String>,
+}
+
+/// The most resources that are subscribed to again; a server is not asked for more than that in one go.
+pub(crate) const RESOURCES: usize = 1024;
+
+/// How long a new generation may take to answer one wish. The others do not wait for it any longer.
+const ANSWER: Duration = Duration::from_secs(5);
+
+impl Wishes {
+    fn wanted(&self) -> MutexGuard<'_, Wanted> {
+        self.wanted.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A request was answered with a result: if it is a standing wish, it is remembered.
+    pub(crate) fn granted(&self, method: &str, params: Option<&str>) {
+        let Some(params) = params else { return };
+        match method {
+            "logging/setLevel" => self.wanted().level = Some(params.to_owned()),
+            "resources/subscribe" => {
+                if let Some(uri) = uri(params) {
+                    self.want(uri, params.to_owned());
+                }
+            }
+            "resources/unsubscribe" => {
+                if let Some(uri) = uri(params) {
+                    self.want_not(&uri);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// A resource is wanted; its params, should somebody have to be asked. `None` if too many are.
+    pub(crate) fn subscribe(&self, uri: &str) -> Option<String> {
+        let params = format!(r#"{{"uri":{}}}"#, linetender_wire::frame::respell(uri));
+        self.want(uri.to_owned(), params.clone()).then_some(params)
+    }
+
+    /// Whether it is remembered.
+    fn want(&self, uri: String, params: String) -> bool {
+        let mut wanted = self.wanted();
+        if wanted.resources.len() >= RESOURCES && !wanted.resources.contains_key(&uri) {
+            drop(wanted);
+            // An agent decides how often that happens: it is said for the first, and each time there are twice as many.
+            let dropped = self.dropped.fetch_add(1, Ordering::Relaxed) + 1;
+            if dropped.is_power_of_two() {
+                tracing::warn!(
+                    limit = RESOURCES,
+                    dropped,
+                    "subscription limit reached; a restarted server is not asked for the rest"
+                );
+            }
+            return false;
+        }
+        if wanted.resources.insert(uri, params).is_none() {
+            self.changed.notify_one();
+        }
+        true
+    }
+
+    /// It is not wanted any more.
+    pub(crate) fn want_not(&self, uri: &str) {
+        if self.wanted().resources.remove(uri).is_some() {
+            self.changed.notify_one();
+        }
+    }
+
+    /// A log level is wanted.
+    pub(crate) fn set_level(&self, params: &str) {
+        self.wanted().level = Some(params.to_owned());
+    }
+
+    /// The resources that are wanted.
+    pub(crate) fn resources(&self) -> Vec<String> {
+        self.wanted().resources.keys().cloned().collect()
+    }
+
+    /// Asks a new legacy generation for all of them. What it refuses is lost with it: the next one is asked again.
+    pub(crate) async fn repeat(&self, link: &Arc<Link>) {
+        let wanted = self.wanted().clone();
+        let level = wanted.level.iter().map(|params| ("logging/setLevel", params));
+        let resources = wanted.resources.values().map(|params| ("resources/subscribe", params));
+        for (method, params) in level.chain(resources) {
+            if let Some(answer) = link.ask(method, Some(params)) {
+                // One that a server never answers must not keep the next from being asked.
+                let _ = tokio::time::timeout(ANSWER, answer).await;
+            }
+        }
+    }
+}
+
+fn uri(params: &str) -> Option<String> {
+    #[derive(serde::Deserialize)]
+    struct Resource {
+        uri: String,
+    }
+    serde_json::from_str::<Resource>(params).ok().map(|resource| resource.uri)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Wishes;
+
+    #[test]
+    fn the_last_level_and_the_open_subscriptions_are_remembered() {
+        let wishes = Wishes::default();
+        for (method, params) in [
+            ("logging/setLevel", r#"{"level":"debug"}"#),
+            ("logging/setLevel", r#"{"level":"error"}"#),
+            ("resources/subscribe", r#"{"uri":"a"}"#),
+            ("resources/subscribe", r#"{"uri":"b"}"#),
+            ("resources/unsubscribe", r#"{"uri":"a"}"#),
+            ("resources/subscribe", "not json"),
+            ("tools/call", "{}"),
+        ] {
+            wishes.granted(method, Some(params));
+        }
+        wishes.granted("logging/setLevel", None);
+        assert!((0..super::RESOURCES - 1).all(|n| wishes.subscribe(&format!("more-{n}")).is_some()));
+        assert_eq!(wishes.subscribe("one too many"), None);
+        assert!(wishes.subscribe("b").is_some(), "it is remembered already");
+        assert_eq!(wishes.dropped.load(std::sync::atomic::Ordering::Relaxed), 1);
+        (0..super::RESOURCES).for_each(|n| wishes.want_not(&format!("more-{n}")));
+        let wanted = wishes.wanted().clone();
+        assert_eq!(wanted.level.as_deref(), Some(r#"{"level":"error"}"#));
+        assert_eq!(wanted.resources.into_values().collect::<Vec<_>>(), [r#"{"uri":"b"}"#]);
+    }
+}

@@ -1,0 +1,249 @@
+//! The set of lines of a program, and what they share.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+
+use super::memory::{Memory, Remembered};
+use super::{Line, Seeds};
+use crate::audience::Agent;
+use crate::generation::DialGate;
+use crate::server::Server;
+use crate::status::Status;
+
+/// Whoever wants to know of every line of a rig.
+pub trait Follower: fmt::Debug + Send + Sync {
+    /// A line was put on the rig; nobody can have dialled it yet. Following it must not keep it: see [`Line::downgrade`].
+    fn follow(&self, line: &Line);
+}
+
+/// Lines that share a dial gate: no more than so many servers are started at once, and many that lost the same server do
+/// not come back in one moment. Waiting for that is neither start time nor failure. Cheap to clone.
+///
+/// ```no_run
+/// use linetender::{Rig, Server};
+///
+/// # async fn example() {
+/// let rig = Rig::new();
+/// let change = rig.set([Server::stdio("time", ["mcp-server-time"]), Server::stdio("git", ["mcp-server-git"])]);
+/// assert_eq!(change.added.len(), 2);
+/// let time = rig.line("time").expect("just added");
+/// # drop(time);
+/// rig.shutdown(std::time::Duration::from_secs(10)).await;
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+pub struct Rig {
+    dial_gate: DialGate,
+    lines: Arc<Mutex<Lines>>,
+    memory: Option<Arc<dyn Memory>>,
+    /// Who follows what happens to its lines.
+    follower: Option<Arc<dyn Follower>>,
+    seeds: Seeds,
+}
+
+#[derive(Debug, Default)]
+struct Lines {
+    held: BTreeMap<Arc<str>, Line>,
+    /// Lines that were taken out and are not closed yet.
+    leaving: JoinSet<()>,
+    /// Where the lines of sessions stand, which close them when they end.
+    of_sessions: Vec<watch::Receiver<Status>>,
+}
+
+/// What became of a rig's lines: names, in order.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct RigChange {
+    /// New.
+    pub added: Vec<Arc<str>>,
+    /// Closed and opened anew, because the server is another now.
+    pub replaced: Vec<Arc<str>>,
+    /// Closed.
+    pub removed: Vec<Arc<str>>,
+    /// Untouched: their generations live on.
+    pub kept: Vec<Arc<str>>,
+}
+
+impl Rig {
+    /// A rig that starts at most twice as many servers at once as there are cores.
+    pub fn new() -> Self {
+        let cores = std::thread::available_parallelism().map_or(2, std::num::NonZero::get);
+        Self::with_dials_at_once(cores * 2)
+    }
+
+    /// A rig that starts at most so many servers at once.
+    ///
+    /// Each server takes a handful of descriptors, so this raises the process's own limit of them as far as it may go;
+    /// servers get the limit that was.
+    pub fn with_dials_at_once(dials: usize) -> Self {
+        linetender_wire::stdio::raise_descriptor_limit();
+        Self {
+            dial_gate: DialGate::new(dials),
+            lines: Arc::default(),
+            memory: None,
+            follower: None,
+            seeds: Seeds::Any,
+        }
+    }
+
+    /// Everything that its lines leave to chance follows from this number.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn seeded(mut self, seed: u64) -> Self {
+        self.seeds = Seeds::From(seed);
+        self
+    }
+
+    /// Remembers what servers say of themselves: an agent that is alone with its server is greeted with that the next time,
+    /// while the server is still starting.
+    #[must_use]
+    pub fn remembering(mut self, memory: impl Memory + 'static) -> Self {
+        self.memory = Some(Arc::new(memory));
+        self
+    }
+
+    /// Lets this follow every line that is opened on it from now on, those of sessions too.
+    #[must_use]
+    pub fn followed_by(mut self, follower: impl Follower + 'static) -> Self {
+        self.follower = Some(Arc::new(follower));
+        self
+    }
+
+    /// A line to a server, dialled at once. The rig does not hold it: it ends with its last handle.
+    pub fn open(&self, server: Server) -> Line {
+        let line = self.lazy(server);
+        line.wake();
+        line
+    }
+
+    /// A line to a server, dialled when somebody needs it. The rig does not hold it.
+    pub fn lazy(&self, server: Server) -> Line {
+        self.put(server, None, None, None)
+    }
+
+    /// Holds lines to these servers, and to no others. What is new is dialled, unless it is
+    /// [lazy](Server::lazy); what is not among them any more, or is
+    /// another server under the same name, is closed when its calls have ended (or have had their time), and its
+    /// successor is not dialled before that; what is unchanged is not touched.
+    ///
+    /// # Panics
+    /// Outside a tokio runtime.
+    pub fn set(&self, servers: impl IntoIterator<Item = Server>) -> RigChange {
+        let wanted: BTreeMap<Arc<str>, Server> =
+            servers.into_iter().map(|server| (Arc::clone(&server.name), server)).collect();
+        let mut change = RigChange::default();
+        let mut lines = self.lines();
+        let gone: Vec<_> = lines.held.keys().filter(|name| !wanted.contains_key(*name)).cloned().collect();
+        for name in gone {
+            lines.take_out(&name);
+            change.removed.push(name);
+        }
+        for (name, server) in wanted {
+            match lines.held.get(&name).map(|line| line.is_to(&server)) {
+                Some(true) => change.kept.push(name),
+                before => {
+                    // Two servers of one name never live at once: they hold ports, locks, profiles.
+                    let old = lines.take_out(&name);
+                    let lazy = server.lazy;
+                    let line = self.put(server, None, old, None);
+                    if !lazy {
+                        line.wake();
+                    }
+                    lines.held.insert(Arc::clone(&name), line);
+                    let list = if before.is_some() { &mut change.replaced } else { &mut change.added };
+                    list.push(name);
+                }
+            }
+        }
+        change
+    }
+
+    /// The line of this name, if the rig holds one.
+    pub fn line(&self, name: &str) -> Option<Line> {
+        self.lines().held.get(name).cloned()
+    }
+
+    /// All lines that it holds, by name.
+    pub fn held(&self) -> Vec<Line> {
+        self.lines().held.values().cloned().collect()
+    }
+
+    /// Closes every line that it holds, all at once. Whether nothing was left when the time was up; if something was, it
+    /// is killed when the process ends.
+    pub async fn shutdown(&self, limit: Duration) -> bool {
+        let mut leaving = {
+            let mut lines = self.lines();
+            for line in std::mem::take(&mut lines.held).into_values() {
+                lines.leaving.spawn(async move { line.close().await });
+            }
+            std::mem::take(&mut lines.leaving)
+        };
+        let closed = tokio::time::timeout(limit, async { while leaving.join_next().await.is_some() {} });
+        let all = closed.await.is_ok();
+        leaving.detach_all();
+        all
+    }
+
+    /// Waits until the lines of sessions are closed, which is for those to begin. Whether none was left when the time was up.
+    pub async fn sessions_closed(&self, limit: Duration) -> bool {
+        let states = std::mem::take(&mut self.lines().of_sessions);
+        let all = async {
+            for mut state in states {
+                // If its tender is gone, so is the line.
+                let _ = state.wait_for(|now| now.state == "closed").await;
+            }
+        };
+        tokio::time::timeout(limit, all).await.is_ok()
+    }
+
+    fn lines(&self) -> MutexGuard<'_, Lines> {
+        self.lines.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn memory(&self) -> Option<&dyn Memory> {
+        self.memory.as_deref()
+    }
+
+    /// The one place where a line is put on a rig. It is followed before anybody can have dialled it.
+    pub(crate) fn put(
+        &self,
+        server: Server,
+        agent: Option<Agent>,
+        predecessor: Option<watch::Receiver<Status>>,
+        remembered: Option<Remembered>,
+    ) -> Line {
+        let of_session = agent.is_some();
+        let line = Line::on(server, self.dial_gate.clone(), agent, predecessor, remembered, self.seeds);
+        if of_session {
+            let mut lines = self.lines();
+            lines.of_sessions.retain(|state| state.has_changed().is_ok());
+            lines.of_sessions.push(line.state());
+        }
+        if let Some(follower) = &self.follower {
+            follower.follow(&line);
+        }
+        line
+    }
+}
+
+impl Lines {
+    /// Takes a line out; its calls may still end, and then it is closed. How that can be watched.
+    fn take_out(&mut self, name: &str) -> Option<watch::Receiver<Status>> {
+        // Those that are closed by now need not be kept in mind.
+        while self.leaving.try_join_next().is_some() {}
+        let line = self.held.remove(name)?;
+        let state = line.state();
+        self.leaving.spawn(async move { line.retire().await });
+        Some(state)
+    }
+}
+
+impl Default for Rig {
+    fn default() -> Self {
+        Self::new()
+    }
+}

@@ -1,0 +1,17 @@
+//! What the tender is asked.
+
+use linetender_core::{Admission, Asked, Command, Errand, Generation};
+use tokio::sync::oneshot;
+
+/// What anybody may ask of the tender.
+pub(crate) enum Inbox {
+    Command(Command, Option<oneshot::Sender<Asked>>),
+    Knock(Errand, oneshot::Sender<Admission>),
+    Overdue(Generation),
+    /// The lists of this generation are not what the server goes by any more.
+    Relist(Generation),
+    /// The machine slept. Told once every call meets the probe.
+    Slept(oneshot::Sender<()>),
+    /// Somebody shares the line and wants something of a legacy server.
+    Wish(&'static str, String),
+}

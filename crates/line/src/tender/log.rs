@@ -1,0 +1,32 @@
+//! One line of the log for each change: what happened to the server, and why. What a person should look at is a warning.
+
+use linetender_core::State;
+use linetender_wire::Detail;
+
+use crate::status::Status;
+
+/// The line stands somewhere else now.
+pub(super) fn changed(server: &str, state: &State<Detail>, now: &Status) {
+    let (generation, cause) = (now.generation, now.cause.as_ref().map(|why| why.text.as_str()));
+    let planned = now.cause.as_ref().is_none_or(|why| why.planned);
+    let next_try = now.next_try();
+    match state {
+        State::Ending(_) if !planned => tracing::warn!(server, generation, cause, "server failed"),
+        State::Ending(_) => tracing::info!(server, generation, cause, "server stopped"),
+        State::Parked { .. } => {
+            tracing::warn!(server, generation, cause, next_try, "server parked: it failed too often");
+        }
+        State::NeedsAuth { .. } => {
+            tracing::warn!(server, generation, cause, next_try, "server needs credentials")
+        }
+        State::Waiting { .. } => {
+            tracing::info!(server, generation, next_try, "waiting before the next start")
+        }
+        State::Dialing(_) => tracing::info!(server, generation, "connecting to server"),
+        State::Up(_) => tracing::info!(server, generation, "server up"),
+        State::Suspect(_) => tracing::info!(server, generation, "server is being probed"),
+        State::Draining { .. } => tracing::info!(server, generation, cause, "server drains: no new calls"),
+        State::Idle(_) => tracing::info!(server, "server idle: it starts with the next call"),
+        State::Closed => tracing::info!(server, "server closed"),
+    }
+}
