@@ -1,4 +1,4 @@
-//! What a process that holds lines does beside them: it writes a [journal](journal), answers at a socket where its lines stand
+//! What a process that holds lines does beside them: it writes a [`journal`], answers at a socket where its lines stand
 //! ([`Holder`], [`look`](holder::look)), and remembers on disk what servers said of themselves ([`Memory`]).
 //!
 //! None of it is needed to use a line, and no line waits for any of it.

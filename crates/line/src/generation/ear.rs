@@ -161,7 +161,7 @@ impl Ear {
         match self.ledger.only_sent() {
             Some(id) => self.answer(id, Reply::Unusable(text.to_string())),
             None => {
-                self.ledger.settle_all(Evidence::Nothing, Some(&Arc::new(Seen::Unusable { words: text })))
+                self.ledger.settle_all(Evidence::Nothing, Some(&Arc::new(Seen::Unusable { words: text })));
             }
         }
     }

@@ -229,7 +229,7 @@ impl Session {
         let Some(open) = &mut self.open else { return };
         match frame.response_number().and_then(|number| open.questions.answered(number)) {
             Some(Asker::Server(generation, id)) => {
-                self.tell_server(frame.with_id(&id).into_text(), Some(generation))
+                self.tell_server(frame.with_id(&id).into_text(), Some(generation));
             }
             Some(Asker::Round(answer)) => drop(answer.send(frame.clone())),
             None => {}

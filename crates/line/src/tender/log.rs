@@ -17,10 +17,10 @@ pub(super) fn changed(server: &str, state: &State<Detail>, now: &Status) {
             tracing::warn!(server, generation, cause, next_try, "server parked: it failed too often");
         }
         State::NeedsAuth { .. } => {
-            tracing::warn!(server, generation, cause, next_try, "server needs credentials")
+            tracing::warn!(server, generation, cause, next_try, "server needs credentials");
         }
         State::Waiting { .. } => {
-            tracing::info!(server, generation, next_try, "waiting before the next start")
+            tracing::info!(server, generation, next_try, "waiting before the next start");
         }
         State::Dialing(_) => tracing::info!(server, generation, "connecting to server"),
         State::Up(_) => tracing::info!(server, generation, "server up"),
