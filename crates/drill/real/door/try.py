@@ -187,6 +187,7 @@ def drill(kind: str, command: list[str], servers: list[Child]) -> None:
         for server in servers
     }
     until("all are up", lambda: sum(line["state"] == "up" for line in lines().values()) == len(servers))
+    begun = lines()
     for fault in ("kill", "stop", "restart", "flap"):
         for server in servers:
             before = lines()[server.name]["generation"]
@@ -196,6 +197,8 @@ def drill(kind: str, command: list[str], servers: list[Child]) -> None:
             until(f"{server.name} is back", lambda: server.is_back(None if same else before))
     if kind == "python":
         shown("status")
+    for name, line in lines().items():
+        assert line["generation"] > begun[name]["generation"], f"nothing happened to {name}"
     stop.touch()
     for name, agent in agents.items():
         out, err = agent.communicate(timeout=LIMIT)
@@ -205,7 +208,8 @@ def drill(kind: str, command: list[str], servers: list[Child]) -> None:
         for text in seen["texts"]:
             assert TEXT.match(text), f"nobody understands this: {text}"
         say(f"{kind:<10} {name:<11} {seen['answered']:>5} answered, {seen['failed']:>3} failed with a reason, never closed")
-        assert seen["failed"] > 0, f"nothing that happened to {name} was ever seen"
+        # Over HTTP calls wait for a server that restarts: that none was under way when it was killed is a matter of luck.
+        assert seen["failed"] > 0 or name == "remote", f"nothing that happened to {name} was ever seen"
         if kind == "python":
             TEXTS.extend(seen["texts"][:1])
 
