@@ -20,6 +20,9 @@ use crate::exact;
 
 /// Where MCP is served. The second is where the tool `redirect` points to.
 const PATHS: [&str; 2] = ["/mcp", "/moved"];
+
+/// A path at which everybody is told to come back later.
+const TOO_MUCH: &str = "/too-much";
 /// The largest request that is read.
 const LARGEST: usize = 64 << 20;
 
@@ -53,6 +56,9 @@ pub(super) async fn serve(
     }
     let message = if head.method == Method::POST { serde_json::from_slice(&read) } else { Ok(Value::Null) };
     house.tally.saw(&head.method, head.uri.path(), &head.headers, message.as_ref().unwrap_or(&Value::Null));
+    if head.uri.path() == TOO_MUCH {
+        return Ok(reply::text(429, "too much"));
+    }
     if !PATHS.contains(&head.uri.path()) {
         return Ok(reply::text(404, "nothing here"));
     }

@@ -269,6 +269,7 @@ async fn h19_h20_a_404_while_the_session_lives_or_behind_a_redirect_proves_nothi
         ("status", r#"{"nonce":"n","code":400,"run":true}"#),
         ("redirect", r#"{"nonce":"n","to":"/nowhere","run":true}"#),
         ("redirect", r#"{"nonce":"n","code":308,"to":"/nowhere","run":true}"#),
+        ("redirect", r#"{"nonce":"n","to":"/too-much","run":true}"#),
     ] {
         let error = web.call(tool, arguments).await.unwrap_err();
         speaks(&error);
