@@ -173,7 +173,7 @@ struct Session {
     open: Option<Open>,
     /// Questions that calls of the agent's have for it.
     rounds: (mpsc::Sender<Round>, mpsc::Receiver<Round>),
-    /// What the agent said last: if it is a request and its handling panics, it still has to be answered.
+    /// What the agent said, until it is handled: if it is a request and that panics, it still has to be answered.
     heard: Option<Frame>,
 }
 

@@ -51,7 +51,7 @@ async fn a_list_that_hangs_keeps_no_other_back() {
     let web = web(|manners| {
         speaks(Era::Legacy)(manners);
         manners.full = true;
-        manners.fault_on("resources/list", Fault::new("sleep", json!({ "ms": 600_000 })));
+        manners.fault_on("resources/list", Fault::new("hang", json!({})));
     });
     // It is given up when nobody looks any more.
     let mut settings = Settings::default();

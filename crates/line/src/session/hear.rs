@@ -85,6 +85,7 @@ impl Session {
                 }
             }
         }
+        self.heard = None;
     }
 
     pub(super) async fn tell(&self, text: impl Into<Passed>) {
