@@ -19,7 +19,7 @@ fuzz_target!(|input: &[u8]| {
         (other.last_id(), other.retry(), other.comments())
     );
     assert!(one.last_id().is_none_or(|id| id.len() <= ID_LIMIT && !id.contains('\0')));
-    assert!(one.retry().is_none_or(|span| (RETRY.0..=RETRY.1).contains(&span.millis())));
+    assert!(one.retry().is_none_or(|wait| (RETRY.0.into()..=RETRY.1.into()).contains(&wait.as_millis())));
 });
 
 fn read(bytes: &[u8], size: usize) -> (Vec<SseItem>, Sse) {

@@ -56,7 +56,7 @@ pub(crate) fn run(args: &args::Run) -> ExitCode {
 fn server(args: &args::Run) -> Result<Server, String> {
     let first = args.command.first().map(|word| word.to_string_lossy().into_owned()).unwrap_or_default();
     let first = args::address(&first)?;
-    let server = if first.starts_with("http://") || first.starts_with("https://") {
+    let server: Server = if first.starts_with("http://") || first.starts_with("https://") {
         if args.policy.dir.is_some() {
             return Err(
                 "--dir is for a server that is a command; one at an address runs elsewhere".to_owned()
@@ -66,7 +66,7 @@ fn server(args: &args::Run) -> Result<Server, String> {
         // Credentials are refused there, but not before it has a name.
         let host = host.rsplit('@').next().unwrap_or(host).to_owned();
         let server = Server::http(args.name.clone().unwrap_or(host), &first);
-        args.header.iter().fold(server, |server, (name, value)| server.header(name, value))
+        args.header.iter().fold(server, |server, (name, value)| server.header(name, value)).into()
     } else {
         if !args.header.is_empty() {
             return Err(
@@ -76,9 +76,10 @@ fn server(args: &args::Run) -> Result<Server, String> {
         }
         let name = args.name.clone().unwrap_or_else(|| name::of(&args.command));
         // The agent put the server's tokens into our environment: it is passed on whole.
-        Server::stdio(name, args.command.iter()).inherit_env()
+        let server = Server::stdio(name, args.command.iter()).inherit_env().stderr(args.stderr.into());
+        if let Some(dir) = &args.policy.dir { server.dir(dir) } else { server }.into()
     };
-    args.policy.apply(server.tool_errors(args.tool_errors.into()).stderr(args.stderr.into()))
+    args.policy.apply(server.tool_errors(args.tool_errors.into()))
 }
 
 /// What servers said of themselves, so that an agent need not wait for one to start.
@@ -91,6 +92,7 @@ fn memory() -> Option<Memory> {
 async fn serve(server: Server, memory: Option<Memory>, holder: &Holder) -> ExitCode {
     let (mut signals, stop) = (Signals::of(stop::SHIM), Notify::new());
     let mut signal = None;
+    linetender::raise_descriptor_limit();
     let rig = memory.into_iter().fold(Rig::new().followed_by(holder.clone()), Rig::remembering);
     let Pipes { input, output, gone, borrowed } = Pipes::take();
     let over = async {

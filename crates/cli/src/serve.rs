@@ -103,6 +103,7 @@ async fn serve(args: &args::Serve, mut config: Config, follow: Follow<'_>) -> Ex
     let asked = follow::asked();
     let keep = if args.no_journal { hold::Keep::Nothing } else { hold::Keep::Journal(Rotation::default()) };
     let holder = hold::begin("serve", None, keep);
+    linetender::raise_descriptor_limit();
     let gateway = Gateway::start_on(Rig::new().followed_by(holder.clone()), config);
     let (stop, stopped) = oneshot::channel();
     let mut agents = pin!(agents(args, &gateway, stopped));

@@ -4,6 +4,7 @@
 /// wire's detail; a class holds what decides.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 #[repr(u8)]
+#[non_exhaustive]
 pub enum Class {
     /// The pipe or stream ended or broke.
     Transport,

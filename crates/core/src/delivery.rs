@@ -17,6 +17,7 @@ pub enum Delivery {
 
 /// Why we know that a call was not executed.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+#[non_exhaustive]
 pub enum Proof {
     /// It was still queued: no byte of it was given to the transport.
     Queued,
@@ -48,6 +49,7 @@ pub enum Proof {
 
 /// Why we do not know whether a call was executed.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+#[non_exhaustive]
 pub enum Doubt {
     /// Its time was up while the server had it, or while it was being written.
     Deadline,

@@ -35,6 +35,7 @@ pub enum Gate {
 
 /// Why a call is refused.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[non_exhaustive]
 pub enum Refusal {
     /// The next dial is further away than the call would wait.
     Waiting,
@@ -150,6 +151,18 @@ fn held(held: Held, from: Instant) -> Admission {
 }
 
 impl Refusal {
+    /// Words for a refusal that has no cause of its own.
+    pub const fn words(self) -> &'static str {
+        match self {
+            Self::Waiting => "the next dial is further away than a call waits",
+            Self::Parked => "the line is parked (no attempts for now)",
+            Self::NeedsAuth => "the server needs credentials",
+            Self::Stuck => "the old process tree will not die",
+            Self::StateLost => "the server was restarted and its state was lost",
+            Self::Closed => "the line is closed",
+        }
+    }
+
     /// The word for this refusal in logs, metrics and tables.
     pub const fn name(self) -> &'static str {
         match self {

@@ -74,7 +74,7 @@ pub use generation::Generation;
 pub use jitter::Jitter;
 pub use machine::{
     After, Asked, Command, DialPhase, Dialing, Effect, Ending, EndingStep, Event, Heard, Live, Machine,
-    Origin, Pulse, Rest, State, Vitals,
+    Origin, Pulse, Rest, State, StateKind, Vitals,
 };
 pub use order::{Misstep, Settle, Step, Walk};
 pub use policy::{

@@ -19,7 +19,7 @@ pub use effect::Effect;
 pub use ending::{After, Ending, EndingStep};
 pub use input::{Asked, Command, Event, Heard, Vitals};
 pub use live::{Live, Pulse};
-pub use state::{DialPhase, Dialing, Origin, Rest, State};
+pub use state::{DialPhase, Dialing, Origin, Rest, State, StateKind};
 
 use accounts::Episode;
 

@@ -40,7 +40,7 @@ async fn run(task: &Task) -> Outcome<()> {
     let server = Server::http("conformance", &task.url);
     // Its server asks questions in the middle of a call, and those come to a session's agent.
     if task.scenario.starts_with("elicitation-") {
-        return agent::run(server, &task.version).await;
+        return agent::run(server.into(), &task.version).await;
     }
     // The era is found out, as by default.
     let server = match task.era {

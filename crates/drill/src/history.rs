@@ -4,8 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use linetender::{Event, Line};
-use tokio::sync::broadcast::error::RecvError;
+use linetender::{Event, Line, Raw, State};
 
 use crate::failure::Failure;
 
@@ -56,7 +55,8 @@ impl Recorder {
         let asked = Asked { at: self.start.elapsed(), safe, told: None };
         self.history().calls.insert(nonce.to_owned(), asked);
         let arguments = format!(r#"{{"nonce":"{nonce}"}}"#);
-        let told = line.call_tool(tool, &arguments).await.map(drop).map_err(|error| Failure::from(&error));
+        let told =
+            line.call_tool(tool, Raw(&arguments)).await.map(drop).map_err(|error| Failure::from(&error));
         let at = self.start.elapsed();
         if let Some(asked) = self.history().calls.get_mut(nonce) {
             asked.told = Some((at, told));
@@ -67,17 +67,17 @@ impl Recorder {
     pub async fn watch(&self, line: &Line) {
         let mut events = line.events();
         loop {
-            match events.recv().await {
-                Ok(Event::State(status)) => {
-                    self.history().states.push((self.start.elapsed(), status.state));
-                    if status.state == "closed" {
+            match events.next().await {
+                Some(Event::State(status)) => {
+                    self.history().states.push((self.start.elapsed(), status.state.name()));
+                    if status.state == State::Closed {
                         return;
                     }
                 }
-                Ok(Event::Changed(..)) => self.history().changes += 1,
-                Ok(_) => {}
-                Err(RecvError::Lagged(events)) => self.history().missed += events,
-                Err(RecvError::Closed) => return,
+                Some(Event::Changed(..)) => self.history().changes += 1,
+                Some(Event::Missed(events)) => self.history().missed += events,
+                Some(_) => {}
+                None => return,
             }
         }
     }

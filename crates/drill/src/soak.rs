@@ -22,7 +22,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use linetender::{Era, Eras, Line, Policy, Rig, Server, Settings};
+use linetender::{Era, Eras, Line, Policy, Rig, Server, Settings, State, StdioServer};
 
 use crate::process::{self, Own};
 use crate::{Book, Bounds, Finding, History, Recorder, check};
@@ -53,7 +53,7 @@ fn badserver_path() -> PathBuf {
     path
 }
 
-fn badserver(flags: &[&str]) -> Server {
+fn badserver(flags: &[&str]) -> StdioServer {
     let argv = [badserver_path().into_os_string()].into_iter().chain(flags.iter().map(Into::into));
     Server::stdio("bad", argv).eras(Eras::Only(Era::Legacy)).policy(no_budget())
 }
@@ -70,7 +70,7 @@ pub fn hold(count: usize) -> ExitCode {
             .map(|number| rig.open(badserver(if number == 0 { &["--escapee"] } else { &["--grandchild"] })))
             .collect();
         for line in &lines {
-            line.wait_for(|status| status.state == "up").await;
+            line.wait_for(|status| status.state == State::Up).await;
         }
         println!("ready");
         std::future::pending::<()>().await;
@@ -82,7 +82,7 @@ pub fn hold(count: usize) -> ExitCode {
 pub fn keep(argv: &[&str]) -> ExitCode {
     runtime().block_on(async {
         let line = Line::open(Server::stdio("kept", argv.iter().copied()));
-        line.wait_for(|status| status.state == "up").await;
+        line.wait_for(|status| status.state == State::Up).await;
         println!("ready");
         std::future::pending::<()>().await;
     });

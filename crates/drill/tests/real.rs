@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use linetender::{CallErrorKind, Eras, Line, Server};
+use linetender::{CallErrorKind, Eras, Line, Raw, Server, State, StdioServer};
 use look::{children, descendants, eventually, in_time, kill, lives, policy, speaks};
 
 /// A real server, and what can be asked of it.
@@ -69,7 +69,7 @@ fn servers() -> Vec<Real> {
 }
 
 impl Real {
-    fn server(&self) -> Server {
+    fn server(&self) -> StdioServer {
         let quick = policy(|settings| {
             settings.close.stdin = Duration::from_millis(500);
             settings.close.term = Duration::from_millis(500);
@@ -80,9 +80,8 @@ impl Real {
     }
 
     async fn works(&self, line: &Line) {
-        let answer = in_time(line.call_tool(self.quick.0, self.quick.1)).await;
-        let answer = answer.unwrap_or_else(|error| panic!("{}: {error}", self.name));
-        assert!(answer.error().is_none(), "{}: {:?}", self.name, answer.error());
+        let answer = in_time(line.call_tool(self.quick.0, Raw(self.quick.1))).await;
+        answer.unwrap_or_else(|error| panic!("{}: {error}", self.name));
     }
 }
 
@@ -111,7 +110,8 @@ async fn s04_s06_killed_idle_leader_or_leaf_it_is_back() {
             let generation = line.status().generation;
             kill("-9", victim);
             let next =
-                in_time(line.wait_for(|status| status.state == "up" && status.generation > generation)).await;
+                in_time(line.wait_for(|status| status.state == State::Up && status.generation > generation))
+                    .await;
             assert_eq!(next.generation, generation + 1, "{}", real.name);
             assert!(!tree.iter().any(|&pid| lives(pid)), "{}: something of the old tree lives", real.name);
             real.works(&line).await;
@@ -131,7 +131,7 @@ async fn s05_killed_in_mid_call_the_call_ends_at_once() {
         let calls: Vec<_> = (0..5)
             .map(|_| {
                 let line = line.clone();
-                tokio::task::spawn(async move { line.call_tool(tool, arguments).await })
+                tokio::task::spawn(async move { line.call_tool(tool, Raw(arguments)).await })
             })
             .collect();
         tokio::time::sleep(Duration::from_millis(300)).await;
@@ -162,7 +162,7 @@ async fn s07_a_closed_output_ends_the_call_at_once() {
         let line = Line::open(real.server());
         real.works(&line).await;
         let start = look::stopwatch();
-        let error = in_time(line.call_tool("close_output", "{}")).await.unwrap_err();
+        let error = in_time(line.call_tool("close_output", Raw("{}"))).await.unwrap_err();
         assert!(start.elapsed() < Duration::from_millis(500), "{}: {:?}", real.name, start.elapsed());
         speaks(&error);
         real.works(&line).await;
@@ -185,7 +185,7 @@ async fn s09_stopped_it_is_found_out_and_replaced() {
         let error = in_time(line.request("tools/call", Some(&params), quick)).await.unwrap_err();
         assert_eq!(error.kind, CallErrorKind::TimedOut, "{}", real.name);
         speaks(&error);
-        in_time(line.wait_for(|status| status.state == "up" && status.generation == 2)).await;
+        in_time(line.wait_for(|status| status.state == State::Up && status.generation == 2)).await;
         assert!(!tree.iter().any(|&pid| lives(pid)), "{}", real.name);
         real.works(&line).await;
         nothing_is_left(line).await;

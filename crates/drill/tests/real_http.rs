@@ -23,7 +23,7 @@ mod traffic;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use linetender::{Era, Eras, Line, Server};
+use linetender::{Era, Eras, Line, Raw, Server};
 use linetender_drill::Book;
 use look::{in_time, policy, speaks};
 use process::Process;
@@ -56,13 +56,13 @@ impl Drill {
         for _ in 0..KILLS {
             let slow = {
                 let (line, (tool, arguments)) = (line.clone(), self.slow);
-                tokio::spawn(async move { line.call_tool(tool, arguments).await })
+                tokio::spawn(async move { line.call_tool(tool, Raw(arguments)).await })
             };
             traffic.flows().await;
             self.process.kill();
             self.process.start().await;
-            let next = in_time(line.call_tool(self.quick, r#"{"message":"next"}"#)).await;
-            assert!(next.unwrap_or_else(|error| panic!("{error}")).error().is_none());
+            let next = in_time(line.call_tool(self.quick, Raw(r#"{"message":"next"}"#))).await;
+            next.unwrap_or_else(|error| panic!("{error}"));
             let lost = in_time(slow).await.unwrap().unwrap_err();
             speaks(&lost);
             assert_eq!(lost.delivery.name(), "unknown", "{lost}");

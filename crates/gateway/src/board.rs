@@ -83,7 +83,7 @@ impl Berth {
     }
 
     fn is_up(&self) -> bool {
-        matches!(self.line.status().state, "up" | "suspect" | "draining")
+        self.line.status().state.is_live()
     }
 }
 

@@ -1,7 +1,7 @@
 //! A request that ends at the gateway, and what is told of it: where, why, whether it ran, and what now.
 
 use bytes::Bytes;
-use linetender::Code;
+use linetender::{Code, Phase};
 use linetender_wire::frame;
 use serde_json::{Map, Value, json};
 
@@ -25,7 +25,7 @@ pub(crate) enum Full {
 #[derive(Debug)]
 pub(crate) struct Failed {
     code: i32,
-    phase: &'static str,
+    phase: Phase,
     cause: Box<str>,
     ran: Ran,
     next_try: &'static str,
@@ -46,7 +46,7 @@ impl Failed {
     fn before(code: i32, cause: impl Into<Box<str>>, next_try: &'static str) -> Self {
         Self {
             code,
-            phase: "before the line",
+            phase: Phase::BeforeLine,
             cause: cause.into(),
             ran: Ran::No,
             next_try,
@@ -106,7 +106,7 @@ impl Failed {
 
     fn under_way(cause: &str, next_try: &'static str) -> Self {
         let before = Self::before(Code::Lost.number(), cause, next_try);
-        Self { phase: "under way", ran: Ran::Unknown, ..before }
+        Self { phase: Phase::UnderWay, ran: Ran::Unknown, ..before }
     }
 
     /// It says this too.
@@ -162,7 +162,7 @@ impl Failed {
             Ran::Unknown => "unknown",
         };
         let mut data = json!({
-            "source": "linetender", "phase": self.phase, "cause": self.cause, "delivery": delivery,
+            "source": "linetender", "phase": self.phase.name(), "cause": self.cause, "delivery": delivery,
             "nextTry": self.next_try,
         });
         if let Some(server) = &self.server {

@@ -4,7 +4,7 @@
 
 use std::process::ExitCode;
 
-use linetender::{Era, Eras, Line, Server};
+use linetender::{Era, Eras, Line, Raw, Server};
 
 fn main() -> ExitCode {
     if let Some(done) = linetender::reaper::run_if_asked() {
@@ -22,7 +22,7 @@ fn main() -> ExitCode {
         let line = Line::open(Server::stdio("example", [command]).eras(Eras::Only(Era::Legacy)));
         let mut answered = 0;
         for _ in 0..count {
-            answered += u32::from(line.call_tool("echo", r#"{"message":"hello"}"#).await.is_ok());
+            answered += u32::from(line.call_tool("echo", Raw(r#"{"message":"hello"}"#)).await.is_ok());
         }
         line.close().await;
         answered

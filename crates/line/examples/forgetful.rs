@@ -6,7 +6,7 @@
 use std::io;
 use std::time::Duration;
 
-use linetender::{Line, Server};
+use linetender::{Line, Raw, Server};
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> io::Result<()> {
@@ -20,8 +20,8 @@ async fn main() -> io::Result<()> {
         let _ = linetender::reaper::run_if_asked();
     }
     let line = Line::open(Server::stdio("echo", ["cat"]));
-    match tokio::time::timeout(Duration::from_secs(20), line.call_tool("echo", "{}")).await {
-        Ok(Ok(answer)) => println!("{}", answer.result()),
+    match tokio::time::timeout(Duration::from_secs(20), line.call_tool("echo", Raw("{}"))).await {
+        Ok(Ok(answer)) => println!("{}", answer.text()),
         Ok(Err(error)) => println!("{error}"),
         Err(_) => println!("no answer"),
     }

@@ -4,7 +4,7 @@
 
 use std::process::ExitCode;
 
-use linetender::{Event, Line, Server};
+use linetender::{Event, Line, Server, State, StdioServer};
 
 fn main() -> ExitCode {
     // Every server runs under a reaper, and that is this program too.
@@ -26,7 +26,7 @@ fn main() -> ExitCode {
     }
 }
 
-async fn hold(server: Server) -> Result<(), linetender::CallError> {
+async fn hold(server: StdioServer) -> Result<(), linetender::CallError> {
     let line = Line::open(server);
     let tools = line.list_tools().await?;
     println!("{} tools", tools.len());
@@ -36,11 +36,11 @@ async fn hold(server: Server) -> Result<(), linetender::CallError> {
     println!("killing process {pid}");
     let _ = std::process::Command::new("kill").args(["-9", &pid.to_string()]).status();
 
-    while let Ok(event) = events.recv().await {
+    while let Some(event) = events.next().await {
         if let Event::State(status) = event {
             let why = status.cause.as_ref().map_or(String::new(), |why| format!(": {why}"));
             println!("generation {} is {}{why}", status.generation, status.state);
-            if status.state == "up" {
+            if status.state == State::Up {
                 break;
             }
         }

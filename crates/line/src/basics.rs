@@ -6,6 +6,8 @@ pub(crate) mod code;
 pub(crate) mod error;
 pub(crate) mod kind;
 pub(crate) mod late;
+pub(crate) mod next_try;
 pub(crate) mod params;
 pub(crate) mod progress;
+pub(crate) mod rpc_error;
 pub(crate) mod sync;

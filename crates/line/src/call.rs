@@ -1,28 +1,31 @@
 //! The way down: one call, from the gate to its answer.
 
 mod after;
+mod answer;
 mod options;
 mod out;
+mod progress;
 pub(crate) mod turns;
 
 use std::future::pending;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use bytes::Bytes;
 use linetender_core::{
     Admission, Declared, Delivery, Errand, Evidence, Gate, Generation, Held, Instant, Method, Proof, Record,
     RecordStep, Refusal, RetryBudget, Safety, ServerState,
 };
-use linetender_wire::frame::{self, Frame, Message, Outcome};
+use linetender_wire::frame::{self, Frame};
 use linetender_wire::handshake::{Era, Greeting};
 use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::audience::Audience;
 use crate::basics::clock::Clock;
-use crate::basics::error::{CallError, CallErrorKind};
+use crate::basics::error::{CallError, CallErrorKind, Phase};
 use crate::basics::late::{self, Wait};
+use crate::basics::next_try::NextTry;
 use crate::basics::params::Params;
+use crate::basics::rpc_error::RpcError;
 use crate::book::NoSeat;
 use crate::book::{Heed, Lost};
 use crate::call::turns::{Full, Seat, Turns};
@@ -30,12 +33,15 @@ use crate::catalogue::Catalogue;
 use crate::generation::Link;
 use crate::generation::Wishes;
 use crate::server::Server;
-use crate::status::{self, Status};
+use crate::status::Status;
 use crate::tender::{Inbox, Published};
 use after::{Earlier, Permit};
+pub use answer::Answer;
+pub(crate) use answer::Reply;
 pub use options::Options;
 pub(crate) use options::Way;
 use out::{Out, Time, Try};
+pub use progress::{Progress, ProgressStream};
 
 /// What line, tender and calls share.
 pub(crate) struct Shared {
@@ -52,13 +58,6 @@ pub(crate) struct Shared {
     pub(crate) retry: std::sync::Mutex<RetryBudget>,
     pub(crate) wishes: Arc<Wishes>,
     pub(crate) audience: Arc<Audience>,
-}
-
-/// The server's answer, as it was spelt.
-#[derive(Clone, Debug)]
-pub struct Answer {
-    frame: Frame,
-    era: Era,
 }
 
 /// One call on its way.
@@ -91,49 +90,6 @@ impl Bound {
     }
 }
 
-impl Answer {
-    pub(crate) const fn new(frame: Frame, era: Era) -> Self {
-        Self { frame, era }
-    }
-
-    /// Whether a modern server gave it.
-    pub(crate) fn is_modern(&self) -> bool {
-        self.era == Era::Modern
-    }
-
-    /// The result, raw; `null` if it is an error.
-    pub fn result(&self) -> &str {
-        match self.frame.message() {
-            Message::Response { outcome: Some((Outcome::Result, result)), .. } => result,
-            _ => "null",
-        }
-    }
-
-    /// The JSON-RPC error, raw, if it is one.
-    pub fn error(&self) -> Option<&str> {
-        match self.frame.message() {
-            Message::Response { outcome: Some((Outcome::Error, error)), .. } => Some(error),
-            _ => None,
-        }
-    }
-
-    /// The whole message with another id in place of ours.
-    pub fn with_id(&self, id: &str) -> Bytes {
-        self.frame.with_id(id).into_text()
-    }
-
-    /// The same, for a room that reads it.
-    pub(crate) fn framed(&self, id: &str) -> Frame {
-        self.frame.with_id(id)
-    }
-
-    /// The same without a copy of a message that is this long.
-    pub(crate) fn around_id(&self, id: &str, long: usize) -> Option<([Bytes; 3], Frame)> {
-        let pieces = if self.frame.text().len() < long { None } else { self.frame.around_id(id) };
-        pieces.map(|pieces| (pieces, self.frame.clone()))
-    }
-}
-
 impl Call<'_> {
     /// Waits for the line as a call would, and makes none.
     pub(crate) async fn ready(self) -> Result<(), CallError> {
@@ -142,7 +98,7 @@ impl Call<'_> {
     }
 
     /// Makes the call, however many tries that takes.
-    pub(crate) async fn run(self) -> Result<Answer, CallError> {
+    pub(crate) async fn run(self) -> Result<Reply, CallError> {
         let shared = self.shared;
         let policy = shared.server.policy.settings();
         shared.calls.fetch_add(1, Ordering::Relaxed);
@@ -168,14 +124,14 @@ impl Call<'_> {
             };
             let lost = match self.attempt(&link, record, until, time).await {
                 Try::Answer(frame) => {
-                    let answer = Answer::new(frame, link.era());
+                    let answer = Reply::new(frame, link.era());
                     if answer.error().is_none() {
                         shared.wishes.granted(self.method, self.params);
                     }
                     return Ok(answer);
                 }
                 Try::Over(kind, record, cause) => {
-                    return Err(self.error(kind, "with the server", cause, &record));
+                    return Err(self.error(kind, Phase::WithServer, cause, &record));
                 }
                 Try::Lost(lost) => lost,
             };
@@ -238,12 +194,12 @@ impl Call<'_> {
             Some(Err(Full)) => {
                 let queue = self.shared.server.policy.settings().limits.queue;
                 let cause = format!("{queue} calls wait for this server already");
-                Err(self.error(CallErrorKind::Overloaded, "before the line", cause, record))
+                Err(self.error(CallErrorKind::Overloaded, Phase::BeforeLine, cause, record))
             }
             None => {
                 let record = record.step(RecordStep::Expire).unwrap_or(*record);
                 let cause = "its turn did not come in time: the calls before it are not answered".to_owned();
-                Err(self.error(CallErrorKind::TimedOut, "before the line", cause, &record))
+                Err(self.error(CallErrorKind::TimedOut, Phase::BeforeLine, cause, &record))
             }
         }
     }
@@ -378,14 +334,25 @@ impl Call<'_> {
         self.shared.published.borrow().status.cause.as_ref().map(|why| why.text.clone())
     }
 
+    /// What a program is told: a result, or why there is none.
+    pub(crate) async fn answer(self) -> Result<Answer, CallError> {
+        let shared = self.shared;
+        let reply = self.run().await?;
+        Answer::of(reply).map_err(|reply| {
+            let rpc = RpcError::of(reply.error().unwrap_or_default());
+            let server = Arc::clone(&shared.server.name);
+            CallError::answered(server, rpc)
+        })
+    }
+
     /// Why nothing could even be tried.
     pub(crate) fn error_before(&self, kind: CallErrorKind, cause: String) -> CallError {
         let record = Record::new(Safety::Protocol);
         let record = record.step(RecordStep::Expire).unwrap_or(record);
-        self.error(kind, "before the line", cause, &record)
+        self.error(kind, Phase::BeforeLine, cause, &record)
     }
 
-    fn error(&self, kind: CallErrorKind, phase: &'static str, cause: String, record: &Record) -> CallError {
+    fn error(&self, kind: CallErrorKind, phase: Phase, cause: String, record: &Record) -> CallError {
         let (next_try, why) = {
             let now = self.shared.published.borrow();
             (now.status.next_try_by(now.gate), now.status.cause.clone())
@@ -398,20 +365,21 @@ impl Call<'_> {
             delivery: record.verdict().unwrap_or(Delivery::NotExecuted(Proof::Queued)),
             next_try,
             stderr: why.and_then(|why| why.stderr.clone()),
+            answered: None,
         }
     }
 
     fn refused(&self, why: Refusal, next: linetender_core::NextTry, record: &Record) -> CallError {
-        let words = status::refusal(why);
+        let words = why.words();
         let cause = match self.last_cause() {
             Some(cause) => format!("{words}: {cause}"),
             None => words.to_owned(),
         };
         let record = record.step(RecordStep::Cancel).unwrap_or(*record);
-        let mut error = self.error(CallErrorKind::Refused(why), "before the line", cause, &record);
+        let mut error = self.error(CallErrorKind::Refused(why), Phase::BeforeLine, cause, &record);
         // What is under way may still wait for its turn, which the error knows.
         if next != linetender_core::NextTry::Underway {
-            error.next_try = status::next_try(next, self.shared.clock);
+            error.next_try = NextTry::of(next, self.shared.clock);
         }
         error
     }
@@ -424,6 +392,6 @@ impl Call<'_> {
             None => words.to_owned(),
         };
         let record = record.step(RecordStep::Expire).unwrap_or(*record);
-        self.error(CallErrorKind::HeldTooLong, "before the line", cause, &record)
+        self.error(CallErrorKind::HeldTooLong, Phase::BeforeLine, cause, &record)
     }
 }

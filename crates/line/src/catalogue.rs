@@ -5,6 +5,7 @@
 
 mod diff;
 mod item;
+mod offered;
 mod read;
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
@@ -14,6 +15,7 @@ use serde_json::value::RawValue;
 
 use crate::basics::kind::Kind;
 use item::Item;
+pub use offered::{Prompt, Resource, ResourceTemplate, Tool};
 pub(crate) use read::Reading;
 
 /// What a server offers, as it was spelt.

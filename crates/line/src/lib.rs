@@ -9,8 +9,8 @@
 //!
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
 //! let line = Line::open(Server::stdio("everything", ["npx", "-y", "@modelcontextprotocol/server-everything"]));
-//! let result = line.call_tool("echo", r#"{"message":"hello"}"#).await?;
-//! println!("{}", result.result());
+//! let answer = line.call_tool("echo", serde_json::json!({ "message": "hello" })).await?;
+//! println!("{}", answer.text());
 //! line.close().await;
 //! # Ok(())
 //! # }
@@ -53,17 +53,24 @@ mod status;
 mod tender;
 
 pub use basics::code::Code;
-pub use basics::error::{CallError, CallErrorKind};
+pub use basics::error::{CallError, CallErrorKind, Phase};
 pub use basics::kind::Kind;
-pub use call::{Answer, Options};
-pub use catalogue::{Catalogue, Change};
-pub use line::{Event, Follower, Line, Memory, Page, Remembered, Rig, RigChange, WeakLine};
-pub use linetender_core::{Invalid, Policy, ProbePolicy, ServerState, SessionRefusal, Settings};
+pub use basics::next_try::NextTry;
+pub use basics::rpc_error::RpcError;
+pub use call::{Answer, Options, Progress, ProgressStream};
+pub use catalogue::{Catalogue, Change, Prompt, Resource, ResourceTemplate, Tool};
+pub use line::{Event, Events, Follower, Line, Memory, Page, Raw, Remembered, Rig, RigChange, WeakLine};
+pub use linetender_core::{
+    BackoffPolicy, BudgetPolicy, CallPolicy, ClosePolicy, DialPolicy, Limits, ParkPolicy, ProbePolicy,
+    RetryPolicy,
+};
+pub use linetender_core::{Class, Delivery, Doubt, Leaf, Plan, Proof, Refusal, StateKind as State};
+pub use linetender_core::{Invalid, Policy, ServerState, SessionRefusal, Settings};
 pub use linetender_wire::Redacted;
 pub use linetender_wire::handshake::{Era, Eras, Hello};
 pub use linetender_wire::stdio::{Env, Program};
-pub use linetender_wire::stdio::{reaper, signals};
-pub use server::{Deadline, Server, Stderr, ToolErrors, pass_stderr_to};
+pub use linetender_wire::stdio::{raise_descriptor_limit, reaper, signals};
+pub use server::{Deadline, HttpServer, Server, Stderr, StdioServer, ToolErrors, pass_stderr_to, way};
 pub use status::signs::Health;
 pub use status::{Status, Why};
 

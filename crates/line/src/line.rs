@@ -1,6 +1,9 @@
 //! The handle that programs hold.
 
+mod calls;
+mod events;
 mod memory;
+mod raw;
 mod rig;
 mod weak;
 
@@ -9,26 +12,28 @@ use std::hash::{BuildHasher as _, RandomState};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
-use linetender_core::{Asked, Command, Delivery, Gate, Generation, Instant, RetryBudget};
+use linetender_core::{Asked, Command, Delivery, Gate, Generation, Instant, RetryBudget, StateKind};
+use linetender_wire::Slept;
 use linetender_wire::handshake::{Era, Greeting, Hello};
-use linetender_wire::{Slept, frame};
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
 
 use crate::audience::{Agent, Audience};
 use crate::basics::clock::Clock;
-use crate::basics::error::{CallError, CallErrorKind};
+use crate::basics::error::{CallError, CallErrorKind, Phase};
 use crate::basics::kind::Kind;
 use crate::call::turns::Turns;
-use crate::call::{Answer, Call, Options, Shared};
+use crate::call::{Call, Options, Shared};
 use crate::catalogue::Catalogue;
 use crate::generation::DialGate;
 use crate::generation::Link;
 use crate::generation::Wishes;
-use crate::server::{self, Deadline, Server, ToolErrors};
+use crate::server::{Deadline, Server, ToolErrors};
 use crate::status::{Status, Waits};
 pub use crate::tender::LineEvent as Event;
 use crate::tender::{Inbox, Published, Tender};
+pub use events::Events;
 pub use memory::{Memory, Page, Remembered};
+pub use raw::Raw;
 pub use rig::{Follower, Rig, RigChange};
 pub use weak::WeakLine;
 
@@ -59,7 +64,7 @@ impl Line {
     ///
     /// # Panics
     /// Outside a tokio runtime.
-    pub fn open(server: Server) -> Self {
+    pub fn open(server: impl Into<Server>) -> Self {
         Rig::new().open(server)
     }
 
@@ -81,7 +86,7 @@ impl Line {
         let (inbox, asks) = mpsc::channel(1024);
         let status = Status {
             signs: None,
-            state: "idle",
+            state: StateKind::Idle,
             generation: 0,
             cause: None,
             budget: u32::from(policy.budget.tokens) * 1000,
@@ -143,86 +148,6 @@ impl Line {
         &self.shared.server.name
     }
 
-    /// Calls a tool. `arguments` is a raw JSON object.
-    ///
-    /// # Errors
-    /// If the server could not answer; an answer that is an error is an answer.
-    pub async fn call_tool(&self, tool: &str, arguments: &str) -> Result<Answer, CallError> {
-        self.check(arguments)?;
-        let name = frame::respell(tool);
-        let params = format!(r#"{{"name":{name},"arguments":{arguments}}}"#);
-        self.make("tools/call", Some(&params), Some(tool), Options::default()).await
-    }
-
-    /// Reads a resource.
-    ///
-    /// # Errors
-    /// If the server could not answer.
-    pub async fn read_resource(&self, uri: &str) -> Result<Answer, CallError> {
-        let params = format!(r#"{{"uri":{}}}"#, frame::respell(uri));
-        self.make("resources/read", Some(&params), None, Options::default()).await
-    }
-
-    /// Gets a prompt. `arguments` is a raw JSON object.
-    ///
-    /// # Errors
-    /// If the server could not answer.
-    pub async fn get_prompt(&self, name: &str, arguments: &str) -> Result<Answer, CallError> {
-        self.check(arguments)?;
-        let name = frame::respell(name);
-        let params = format!(r#"{{"name":{name},"arguments":{arguments}}}"#);
-        self.make("prompts/get", Some(&params), None, Options::default()).await
-    }
-
-    /// Makes any request. `params` is raw JSON. Dropping the future cancels it.
-    ///
-    /// # Errors
-    /// If the server could not answer.
-    pub async fn request(
-        &self,
-        method: &str,
-        params: Option<&str>,
-        options: Options,
-    ) -> Result<Answer, CallError> {
-        if let Some(params) = params {
-            self.check(params)?;
-        }
-        self.pass(method, params, options).await
-    }
-
-    /// Makes a request whose params were read already.
-    pub(crate) async fn pass(
-        &self,
-        method: &str,
-        params: Option<&str>,
-        options: Options,
-    ) -> Result<Answer, CallError> {
-        // Only where some tools are known to be harmless does it matter which one it is.
-        let server = &self.shared.server;
-        let matters = !server.safe_tools.is_empty() || server.policy.settings().trust_annotations;
-        let tool = (matters && method == "tools/call").then(|| params.and_then(tool_name)).flatten();
-        self.make(method, params, tool.as_deref(), options).await
-    }
-
-    /// Whether something raw can be a part of a message: whoever reads it could not say whose it was.
-    fn check(&self, raw: &str) -> Result<(), CallError> {
-        let limits = server::limits(self.shared.server.policy.settings());
-        frame::check(raw, limits).map_err(|bad| {
-            let cause = format!("what was asked cannot be sent: {bad}");
-            self.probe_call().error_before(CallErrorKind::Unreadable, cause)
-        })
-    }
-
-    async fn make(
-        &self,
-        method: &str,
-        params: Option<&str>,
-        tool: Option<&str>,
-        options: Options,
-    ) -> Result<Answer, CallError> {
-        Call { shared: &self.shared, method, params, tool, options }.run().await
-    }
-
     /// Waits for it to be up, as a call would.
     ///
     /// # Errors
@@ -244,44 +169,12 @@ impl Line {
     /// The error of a call that the server refused because it does not offer any more what it did.
     pub(crate) fn vanished(&self, cause: String) -> CallError {
         let error = self.probe_call().error_before(CallErrorKind::Vanished, cause);
-        CallError { phase: "answered", delivery: Delivery::Answered, stderr: None, ..error }
+        CallError { phase: Phase::Answered, delivery: Delivery::Answered, stderr: None, ..error }
     }
 
     /// A call that is never made: it only waits, or explains why it cannot.
     fn probe_call(&self) -> Call<'_> {
         Call { shared: &self.shared, method: "", params: None, tool: None, options: Options::default() }
-    }
-
-    /// The tools, raw, as last read. Waits for the first reading; a server that is down keeps its tools listed.
-    ///
-    /// # Errors
-    /// If the line could not come up.
-    pub async fn list_tools(&self) -> Result<Vec<String>, CallError> {
-        let catalogue = self.catalogue().await?;
-        if !catalogue.is_read(Kind::Tools) {
-            let cause = "the server did not say which tools it has".to_owned();
-            return Err(self.probe_call().error_before(CallErrorKind::BadAnswer, cause));
-        }
-        Ok(catalogue.list(Kind::Tools).map(str::to_owned).collect())
-    }
-
-    /// Everything the server offers, as last read. Waits for the first reading.
-    ///
-    /// # Errors
-    /// If the line could not come up, or its lists could not be read.
-    pub async fn catalogue(&self) -> Result<Arc<Catalogue>, CallError> {
-        let mut catalogue = self.shared.catalogue.clone();
-        if !catalogue.borrow().is_known() {
-            self.ready().await?;
-            let limit = self.shared.server.policy.settings().dial.handshake;
-            let read = tokio::time::timeout(limit, catalogue.wait_for(|catalogue| catalogue.is_known()));
-            if !matches!(read.await, Ok(Ok(_))) {
-                let cause = "the server's lists could not be read";
-                return Err(self.probe_call().error_before(CallErrorKind::HeldTooLong, cause.to_owned()));
-            }
-        }
-        let read = catalogue.borrow().clone();
-        Ok(read)
     }
 
     /// What the server offers, as last read and as it changes. Waits for nothing.
@@ -309,11 +202,11 @@ impl Line {
     }
 
     /// What happens to it from now on.
-    pub fn events(&self) -> broadcast::Receiver<Event> {
-        match self.events.upgrade() {
+    pub fn events(&self) -> Events {
+        Events::of(match self.events.upgrade() {
             Some(events) => events.subscribe(),
             None => broadcast::channel(1).1,
-        }
+        })
     }
 
     /// A new generation, because somebody says so, and its number. Many that ask at once are one dial, and all are told
@@ -324,18 +217,18 @@ impl Line {
     pub async fn redial(&self) -> Result<u64, CallError> {
         let before = self.status();
         let seen = Generation::new(before.generation);
-        let lives = matches!(before.state, "up" | "suspect" | "draining");
-        self.ask(if lives { Command::RedialIf { seen } } else { Command::Redial }).await;
+        self.ask(if before.state.is_live() { Command::RedialIf { seen } } else { Command::Redial }).await;
         // One that is being dialled is new enough for everybody.
-        let newest = before.generation + u64::from(before.state != "dialing");
+        let newest = before.generation + u64::from(before.state != StateKind::Dialing);
         let decided = self.wait_for(|now| {
-            let told = now.generation >= newest && !matches!(now.state, "dialing" | "ending");
-            told || matches!(now.state, "parked" | "needs-auth" | "closed")
+            let told =
+                now.generation >= newest && !matches!(now.state, StateKind::Dialing | StateKind::Ending);
+            told || matches!(now.state, StateKind::Parked | StateKind::NeedsAuth | StateKind::Closed)
         });
         let policy = self.shared.server.policy.settings();
         let limit = policy.dial.start + policy.dial.handshake + policy.close.worst();
         match tokio::time::timeout(limit, decided).await {
-            Ok(now) if matches!(now.state, "up" | "suspect" | "draining") => Ok(now.generation),
+            Ok(now) if now.state.is_live() => Ok(now.generation),
             Ok(now) => {
                 let why = now.cause.map_or_else(|| "the line is closed".to_owned(), |why| why.text.clone());
                 Err(self.probe_call().error_before(CallErrorKind::Lost, why))
@@ -355,7 +248,7 @@ impl Line {
                 break;
             }
         }
-        self.wait_for(|status| status.state == "closed").await;
+        self.wait_for(|status| status.state == StateKind::Closed).await;
     }
 
     /// Whether it is a line to just this server.
@@ -385,14 +278,14 @@ impl Line {
     /// Ends it once its calls have ended, or have had the time that a planned end gives them.
     pub(crate) async fn retire(&self) {
         self.ask(Command::IdleStop).await;
-        let drained = self.wait_for(|now| !matches!(now.state, "up" | "suspect" | "draining"));
+        let drained = self.wait_for(|now| !now.state.is_live());
         let _ = tokio::time::timeout(self.policy().close.drain, drained).await;
         self.close().await;
     }
 
     /// Dials it, if nobody did yet.
     pub fn wake(&self) {
-        if self.status().state != "idle" {
+        if self.status().state != StateKind::Idle {
             return;
         }
         // A tender with so much to do has been asked before.
@@ -515,13 +408,4 @@ impl fmt::Debug for Line {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Line").field("server", &self.name()).field("status", &self.status()).finish()
     }
-}
-
-/// The name of the tool that a raw `tools/call` is about.
-fn tool_name(params: &str) -> Option<String> {
-    #[derive(serde::Deserialize)]
-    struct Named {
-        name: String,
-    }
-    serde_json::from_str::<Named>(params).ok().map(|named| named.name)
 }

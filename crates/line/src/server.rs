@@ -8,6 +8,7 @@ mod tool_errors;
 
 use std::collections::HashSet;
 use std::ffi::{OsStr, OsString};
+use std::marker::PhantomData;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -20,7 +21,7 @@ use linetender_wire::stdio::platform::Starter;
 use linetender_wire::stdio::{Env, Program, Reaper};
 
 pub use deadline::Deadline;
-use http::Http;
+use http::Address;
 pub use stderr::{Stderr, pass_stderr_to};
 pub use tool_errors::ToolErrors;
 
@@ -41,9 +42,27 @@ const ALLOWED: [&str; 12] = [
     "XDG_DATA_HOME",
 ];
 
-/// A server.
+/// A server: its name, how it is reached, and its policy.
+///
+/// It begins as a [program](Self::stdio) or an [address](Self::http); what means something for one of them alone can be said
+/// to that one alone. Either becomes a `Server`, which is what lines are opened to.
+///
+/// ```
+/// use linetender::{Eras, Server};
+///
+/// let git = Server::stdio("git", ["mcp-server-git"]).env("GIT_DIR", "/srv/repo").safe_tool("git_status");
+/// let search = Server::http("search", "https://mcp.example.com/mcp").header("authorization", "Bearer …");
+/// let both: [Server; 2] = [git.into(), search.into()];
+/// # let _ = both;
+/// ```
+///
+/// ```compile_fail
+/// # use linetender::Server;
+/// Server::stdio("git", ["mcp-server-git"]).header("authorization", "a program takes no headers");
+/// ```
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Server {
+pub struct Server<W = way::Any> {
+    way: PhantomData<W>,
     pub(crate) name: Arc<str>,
     pub(crate) target: Target,
     pub(crate) policy: Policy,
@@ -60,35 +79,67 @@ pub struct Server {
     pub(crate) stderr: Stderr,
 }
 
+/// A server that is a program, and speaks over its standard input and output.
+pub type StdioServer = Server<way::Stdio>;
+
+/// A server that has an address, and speaks over HTTP.
+pub type HttpServer = Server<way::Http>;
+
+/// How a server is reached, for the compiler: see [`Server`].
+pub mod way {
+    /// In any way.
+    #[derive(Clone, Copy, Debug, Eq, PartialEq)]
+    pub enum Any {}
+
+    /// Over a program's standard input and output.
+    #[derive(Clone, Copy, Debug, Eq, PartialEq)]
+    pub enum Stdio {}
+
+    /// Over HTTP.
+    #[derive(Clone, Copy, Debug, Eq, PartialEq)]
+    pub enum Http {}
+}
+
 /// Where a server is.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) enum Target {
     Stdio { program: Program, reaper: Option<Reaper> },
-    Http(Box<Http>),
+    Http(Box<Address>),
 }
 
 impl Server {
     /// A server that is somewhere else, by its address: `http://…` or `https://…`.
     ///
     /// An address that cannot work is told when the line is dialled.
-    pub fn http(name: impl Into<Arc<str>>, url: &str) -> Self {
-        Self::to(name.into(), Target::Http(Box::new(Http::at(url))))
+    pub fn http(name: impl Into<Arc<str>>, url: &str) -> HttpServer {
+        Server::to(name.into(), Target::Http(Box::new(Address::at(url))))
     }
 
     /// A server that is a program: its arguments, never a shell. It gets the variables that a program needs to run, and
     /// those that are added with [`env`](Self::env).
-    pub fn stdio<A: Into<OsString>>(name: impl Into<Arc<str>>, argv: impl IntoIterator<Item = A>) -> Self {
+    pub fn stdio<A: Into<OsString>>(
+        name: impl Into<Arc<str>>,
+        argv: impl IntoIterator<Item = A>,
+    ) -> StdioServer {
         let allowed = ALLOWED.iter().filter_map(|name| Some((OsString::from(name), our_variable(name)?)));
         let program = Program {
             argv: argv.into_iter().map(Into::into).collect(),
             dir: None,
             env: Env::Only(allowed.collect()),
         };
-        Self::to(name.into(), Target::Stdio { program, reaper: None })
+        Server::to(name.into(), Target::Stdio { program, reaper: None })
     }
 
+    /// The same as a program, if that is what it is: a configuration may hold either.
+    pub fn to_stdio(&self) -> Option<StdioServer> {
+        matches!(self.target, Target::Stdio { .. }).then(|| self.clone().by())
+    }
+}
+
+impl<W> Server<W> {
     fn to(name: Arc<str>, target: Target) -> Self {
         Self {
+            way: PhantomData,
             name,
             target,
             policy: Policy::default(),
@@ -103,77 +154,41 @@ impl Server {
         }
     }
 
+    /// The same, reached in the way that the caller knows of.
+    fn by<V>(self) -> Server<V> {
+        let Self {
+            way: _,
+            name,
+            target,
+            policy,
+            eras,
+            prefers,
+            hello,
+            safe_tools,
+            tool_errors,
+            deadline,
+            lazy,
+            stderr,
+        } = self;
+        Server {
+            way: PhantomData,
+            name,
+            target,
+            policy,
+            eras,
+            prefers,
+            hello,
+            safe_tools,
+            tool_errors,
+            deadline,
+            lazy,
+            stderr,
+        }
+    }
+
     /// Its name.
     pub fn name(&self) -> &str {
         &self.name
-    }
-
-    /// Adds a header to everything that is sent to it, if it is somewhere else. Its value is printed nowhere.
-    #[must_use]
-    pub fn header(mut self, name: &str, value: &str) -> Self {
-        if let Target::Http(http) = &mut self.target {
-            http.header(name, value);
-        }
-        self
-    }
-
-    /// Trusts this certificate (in DER), besides those that the machine trusts.
-    #[must_use]
-    pub fn trust(mut self, certificate: impl Into<Vec<u8>>) -> Self {
-        if let Target::Http(http) = &mut self.target {
-            http.trust(certificate.into());
-        }
-        self
-    }
-
-    /// Speaks HTTP/2 to a plain `http` address, without asking first. On `https` the two sides agree by themselves.
-    #[must_use]
-    pub fn http2(mut self) -> Self {
-        if let Target::Http(http) = &mut self.target {
-            http.http2();
-        }
-        self
-    }
-
-    /// Adds a variable to its environment, if it is a program. It wins over an inherited one of the same name.
-    #[must_use]
-    pub fn env(mut self, name: impl Into<OsString>, value: impl Into<OsString>) -> Self {
-        if let Target::Stdio { program, .. } = &mut self.target {
-            let variable = (name.into(), value.into());
-            match &mut program.env {
-                Env::Only(variables) | Env::OursAnd(variables) => variables.push(variable),
-                ours @ Env::Ours => *ours = Env::OursAnd(vec![variable]),
-            }
-        }
-        self
-    }
-
-    /// Gives it the whole of our own environment, and what was or will be added with [`env`](Self::env).
-    #[must_use]
-    pub fn inherit_env(mut self) -> Self {
-        if let Target::Stdio { program, .. } = &mut self.target {
-            let given = std::mem::replace(&mut program.env, Env::Ours);
-            if let Env::Only(variables) | Env::OursAnd(variables) = given {
-                // The first ones are ours already, with the same values: only those that were added count.
-                let added: Vec<_> = variables
-                    .into_iter()
-                    .filter(|(name, value)| our_variable(name).as_ref() != Some(value))
-                    .collect();
-                if !added.is_empty() {
-                    program.env = Env::OursAnd(added);
-                }
-            }
-        }
-        self
-    }
-
-    /// Where it runs.
-    #[must_use]
-    pub fn dir(mut self, dir: impl Into<PathBuf>) -> Self {
-        if let Target::Stdio { program, .. } = &mut self.target {
-            program.dir = Some(dir.into());
-        }
-        self
     }
 
     /// Its policy.
@@ -224,18 +239,61 @@ impl Server {
         self
     }
 
-    /// Says where its stderr goes, if it is a program.
-    #[must_use]
-    pub fn stderr(mut self, stderr: Stderr) -> Self {
-        self.stderr = stderr;
-        self
-    }
-
     /// Whose the deadline of a [session](crate::session)'s calls is: the agent's, if not said. A call that a program makes
     /// by itself has [options](crate::Options) of its own.
     #[must_use]
     pub fn deadline(mut self, deadline: Deadline) -> Self {
         self.deadline = deadline;
+        self
+    }
+}
+
+impl StdioServer {
+    /// Adds a variable to its environment. It wins over an inherited one of the same name.
+    #[must_use]
+    pub fn env(mut self, name: impl Into<OsString>, value: impl Into<OsString>) -> Self {
+        if let Target::Stdio { program, .. } = &mut self.target {
+            let variable = (name.into(), value.into());
+            match &mut program.env {
+                Env::Only(variables) | Env::OursAnd(variables) => variables.push(variable),
+                ours @ Env::Ours => *ours = Env::OursAnd(vec![variable]),
+            }
+        }
+        self
+    }
+
+    /// Gives it the whole of our own environment, and what was or will be added with [`env`](Self::env).
+    #[must_use]
+    pub fn inherit_env(mut self) -> Self {
+        if let Target::Stdio { program, .. } = &mut self.target {
+            let given = std::mem::replace(&mut program.env, Env::Ours);
+            if let Env::Only(variables) | Env::OursAnd(variables) = given {
+                // The first ones are ours already, with the same values: only those that were added count.
+                let added: Vec<_> = variables
+                    .into_iter()
+                    .filter(|(name, value)| our_variable(name).as_ref() != Some(value))
+                    .collect();
+                if !added.is_empty() {
+                    program.env = Env::OursAnd(added);
+                }
+            }
+        }
+        self
+    }
+
+    /// Where it runs.
+    #[must_use]
+    pub fn dir(mut self, dir: impl Into<PathBuf>) -> Self {
+        if let Target::Stdio { program, .. } = &mut self.target {
+            program.dir = Some(dir.into());
+        }
+        self
+    }
+
+    /// Says where its stderr goes.
+    #[must_use]
+    pub fn stderr(mut self, stderr: Stderr) -> Self {
+        self.stderr = stderr;
         self
     }
 
@@ -261,6 +319,42 @@ impl Server {
         self.reaped_by(Reaper::Elsewhere(Elsewhere(starter)))
     }
 
+    fn reaped_by(mut self, by: Reaper) -> Self {
+        if let Target::Stdio { reaper, .. } = &mut self.target {
+            *reaper = Some(by);
+        }
+        self
+    }
+}
+
+impl HttpServer {
+    /// Adds a header to everything that is sent to it. Its value is printed nowhere.
+    #[must_use]
+    pub fn header(mut self, name: &str, value: &str) -> Self {
+        if let Target::Http(http) = &mut self.target {
+            http.header(name, value);
+        }
+        self
+    }
+
+    /// Trusts this certificate (in DER), besides those that the machine trusts.
+    #[must_use]
+    pub fn trust(mut self, certificate: impl Into<Vec<u8>>) -> Self {
+        if let Target::Http(http) = &mut self.target {
+            http.trust(certificate.into());
+        }
+        self
+    }
+
+    /// Speaks HTTP/2 to a plain `http` address, without asking first. On `https` the two sides agree by themselves.
+    #[must_use]
+    pub fn http2(mut self) -> Self {
+        if let Target::Http(http) = &mut self.target {
+            http.http2();
+        }
+        self
+    }
+
     /// It is on a simulated network.
     #[doc(hidden)]
     #[must_use]
@@ -270,12 +364,17 @@ impl Server {
         }
         self
     }
+}
 
-    fn reaped_by(mut self, by: Reaper) -> Self {
-        if let Target::Stdio { reaper, .. } = &mut self.target {
-            *reaper = Some(by);
-        }
-        self
+impl From<StdioServer> for Server {
+    fn from(server: StdioServer) -> Self {
+        server.by()
+    }
+}
+
+impl From<HttpServer> for Server {
+    fn from(server: HttpServer) -> Self {
+        server.by()
     }
 }
 

@@ -26,13 +26,13 @@ use linetender_wire::frame::{self, Frame};
 use linetender_wire::handshake::{Era, Eras, Greeting, Hello};
 use linetender_wire::{caught, queue};
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::sync::{broadcast, mpsc};
+use tokio::sync::mpsc;
 use tokio::task::{AbortHandle, JoinSet};
 
 use crate::audience::{Agent as Listener, FromServer};
 use crate::call::turns::Caller;
 use crate::line::Rig;
-use crate::line::{Event, Line};
+use crate::line::{Events, Line};
 use crate::server::{Server, limits};
 pub use asked::{Replied, ask};
 use backlog::Backlog;
@@ -96,7 +96,7 @@ pub struct Agent {
 /// The agent owns the deadline of its calls. Its capabilities and its name go to the server, and the server's requests
 /// come to it: it is the only agent on this line.
 pub async fn serve<R, W>(
-    server: Server,
+    server: impl Into<Server>,
     rig: &Rig,
     input: R,
     output: W,
@@ -106,6 +106,7 @@ where
     R: AsyncRead + Unpin + Send,
     W: AsyncWrite + Unpin + Send + 'static,
 {
+    let server = server.into();
     let limits = limits(server.policy.settings());
     let (to_agent, frames) = queue::queue(TO_AGENT, BYTES_TO_AGENT);
     let limits_of = server.policy.settings().limits;
@@ -119,7 +120,8 @@ where
 ///
 /// # Panics
 /// Outside a tokio runtime.
-pub fn open(server: Server, rig: &Rig) -> Agent {
+pub fn open(server: impl Into<Server>, rig: &Rig) -> Agent {
+    let server = server.into();
     let limits = limits(server.policy.settings());
     start(On::Own(Box::new(server), rig.clone()), limits)
 }
@@ -186,7 +188,7 @@ struct Open {
     /// Whose turn its calls take.
     caller: Caller,
     said: mpsc::Receiver<FromServer>,
-    events: broadcast::Receiver<Event>,
+    events: Events,
     /// Whether the line is over.
     over: bool,
     questions: Questions,

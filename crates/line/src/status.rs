@@ -8,20 +8,21 @@ use std::fmt;
 use std::sync::Arc;
 
 use linetender_core::{
-    Budget, Cause, Conclusion, Detail as CauseDetail, Gate, Generation, Instant, Leaf, NextTry, NoteKind,
-    Refusal, State,
+    Budget, Cause, Conclusion, Detail as CauseDetail, Gate, Generation, Instant, Leaf, NoteKind, State,
+    StateKind,
 };
 use linetender_wire::{Detail, Seen};
 
 use crate::basics::clock::Clock;
+use crate::basics::next_try::NextTry;
 use signs::{Health, Signs};
 
 /// Where a line stands.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Status {
-    /// The state's name: `idle`, `dialing`, `up`, `suspect`, `draining`, `ending`, `waiting`, `parked`, `needs-auth`,
-    /// `closed`.
-    pub state: &'static str,
+    /// Its state.
+    pub state: StateKind,
     /// The newest generation's number.
     pub generation: u64,
     /// Why the last generation ended, or why calls wait for this one, in words.
@@ -62,26 +63,18 @@ impl Waits {
             Self::Listener => Some("nobody listens at the server's address (connection refused)"),
         }
     }
-
-    const fn next_try(self) -> Option<&'static str> {
-        match self {
-            Self::Nothing => None,
-            Self::Predecessor => Some("when the server that it replaces has ended"),
-            Self::Turn => Some("when its turn to start comes"),
-            Self::Listener => Some("under way"),
-        }
-    }
 }
 
 /// Why a generation ended, in words.
 #[derive(Clone, Debug, Eq, PartialEq)]
+#[non_exhaustive]
 pub struct Why {
     /// The headline.
     pub text: String,
     /// The last lines of stderr.
     pub stderr: Option<String>,
-    /// The leaves: `exit`, `recycle`, …
-    pub leaves: Vec<&'static str>,
+    /// All that led to it: an exit, a timeout, a reload …
+    pub leaves: Vec<Leaf>,
     /// Whether all of it was wanted.
     pub planned: bool,
 }
@@ -101,7 +94,7 @@ impl Status {
         let signs = signs.filter(|_| matches!(state, State::Up(_) | State::Suspect(_)));
         let waits = Waits::Nothing;
         Self {
-            state: state.name(),
+            state: state.kind(),
             generation: generation.number(),
             cause,
             budget: budget.millis(),
@@ -119,20 +112,30 @@ impl Status {
         self.signs.as_ref().and_then(|signs| signs.health())
     }
 
-    /// When the line is tried next, in words that are true now; `None` while it serves.
-    pub fn next_try(&self) -> Option<String> {
+    /// When the server is tried next, as seen from now; `None` while it serves.
+    pub fn next_try(&self) -> Option<NextTry> {
         match self.gate {
             Gate::Go { .. } => None,
             gate => Some(self.next_try_by(gate)),
         }
     }
 
-    /// When the line is tried next if this is its gate, in words.
-    pub(crate) fn next_try_by(&self, gate: Gate) -> String {
-        match (gate, self.waits.next_try()) {
-            (Gate::Hold { .. } | Gate::Refuse { next: NextTry::Underway, .. }, Some(words)) => words.into(),
-            _ => next_try_of(gate, self.clock),
-        }
+    /// The same if this is the line's gate.
+    pub(crate) fn next_try_by(&self, gate: Gate) -> NextTry {
+        let under_way = match self.waits {
+            Waits::Nothing | Waits::Listener => NextTry::UnderWay,
+            Waits::Predecessor => NextTry::PredecessorGone,
+            Waits::Turn => NextTry::ItsTurn,
+        };
+        let next = match gate {
+            Gate::Go { .. } => NextTry::Now,
+            Gate::Knock => NextTry::NextCall,
+            Gate::Hold { from: Instant::ORIGIN, .. } => NextTry::UnderWay,
+            Gate::Hold { .. } if self.waits != Waits::Nothing => NextTry::UnderWay,
+            Gate::Hold { from, .. } => NextTry::of(linetender_core::NextTry::At(from), self.clock),
+            Gate::Refuse { next, .. } => NextTry::of(next, self.clock),
+        };
+        if next == NextTry::UnderWay { under_way } else { next }
     }
 }
 
@@ -170,7 +173,7 @@ impl Why {
             Some(printed) => format!("{text}; it wrote, and that is no MCP: {printed}"),
             None => text,
         };
-        let leaves = cause.leaves().iter().map(Leaf::name).collect();
+        let leaves = cause.leaves().iter().collect();
         Self { text, stderr, leaves, planned: cause.leaves().planned() }
     }
 }
@@ -209,44 +212,6 @@ fn concluded(conclusion: Conclusion, kind: NoteKind, printed: Option<&str>) -> S
 impl fmt::Display for Why {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.text)
-    }
-}
-
-/// Words for a refusal that has no cause of its own.
-pub(crate) const fn refusal(refusal: Refusal) -> &'static str {
-    match refusal {
-        Refusal::Waiting => "the next dial is further away than a call waits",
-        Refusal::Parked => "the line is parked (no attempts for now)",
-        Refusal::NeedsAuth => "the server needs credentials",
-        Refusal::Stuck => "the old process tree will not die",
-        Refusal::StateLost => "the server was restarted and its state was lost",
-        Refusal::Closed => "the line is closed",
-    }
-}
-
-/// When the line is tried next, in words.
-pub(crate) fn next_try(next: NextTry, clock: Clock) -> String {
-    match next {
-        NextTry::At(at) => match at.since(clock.now()).as_millis() {
-            0 => "now".into(),
-            millis if millis < 1000 => format!("in {millis} ms"),
-            millis => format!("in {}.{} s", millis / 1000, millis % 1000 / 100),
-        },
-        NextTry::Underway => "under way".into(),
-        NextTry::NextCall => "with the next call".into(),
-        NextTry::WhenGone => "when the old process is gone".into(),
-        NextTry::Never => "never".into(),
-    }
-}
-
-/// The same, of a gate.
-fn next_try_of(gate: Gate, clock: Clock) -> String {
-    match gate {
-        Gate::Go { .. } => "now".into(),
-        Gate::Knock => "with the next call".into(),
-        Gate::Hold { from: Instant::ORIGIN, .. } => "under way".into(),
-        Gate::Hold { from, .. } => next_try(NextTry::At(from), clock),
-        Gate::Refuse { next, .. } => next_try(next, clock),
     }
 }
 

@@ -4,7 +4,7 @@
 
 use std::process::ExitCode;
 
-use linetender::{Line, Server};
+use linetender::{Line, Server, State};
 use rmcp::ServiceExt as _;
 
 fn main() -> ExitCode {
@@ -18,7 +18,7 @@ fn main() -> ExitCode {
         return ExitCode::FAILURE;
     }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
-    match runtime.block_on(survive(Server::stdio("example", argv))) {
+    match runtime.block_on(survive(Server::stdio("example", argv).into())) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("{error}");
@@ -37,7 +37,7 @@ async fn survive(server: Server) -> Result<(), Box<dyn std::error::Error>> {
     let pid = line.pid().unwrap_or_default();
     println!("killing process {pid}");
     let _ = std::process::Command::new("kill").args(["-9", &pid.to_string()]).status();
-    line.wait_for(|status| status.generation > 1 && status.state == "up").await;
+    line.wait_for(|status| status.generation > 1 && status.state == State::Up).await;
 
     println!("{} tools again, of the same client", client.list_all_tools().await?.len());
     println!("its transport is closed: {}", client.is_transport_closed());

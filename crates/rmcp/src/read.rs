@@ -67,7 +67,7 @@ fn unread(what: &str, server: &str, delivery: &str, error: &str) -> ErrorData {
     let data = json!({
         "source": "linetender",
         "server": server,
-        "phase": "reading",
+        "phase": linetender::Phase::InLinetender.name(),
         "cause": &cause,
         "delivery": delivery,
         "nextTry": "now",

@@ -66,7 +66,7 @@ pub struct Closed {
 ///
 /// # Panics
 /// Outside a tokio runtime.
-pub fn transport(server: Server) -> SessionTransport {
+pub fn transport(server: impl Into<Server>) -> SessionTransport {
     transport_on(server, &Rig::new())
 }
 
@@ -87,7 +87,8 @@ pub fn transport(server: Server) -> SessionTransport {
 ///
 /// # Panics
 /// Outside a tokio runtime.
-pub fn transport_on(server: Server, rig: &Rig) -> SessionTransport {
+pub fn transport_on(server: impl Into<Server>, rig: &Rig) -> SessionTransport {
+    let server = server.into();
     let name = server.name().into();
     SessionTransport::of(name, session::open(server, rig))
 }

@@ -3,9 +3,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use linetender::Event;
-use tokio::sync::broadcast::Receiver;
-use tokio::sync::broadcast::error::RecvError;
+use linetender::{Event, Events, State};
 
 use crate::scene::Scene;
 
@@ -38,25 +36,27 @@ impl Log {
     }
 
     /// Writes until the line is gone.
-    pub(crate) async fn watch(self, scene: Arc<Scene>, mut events: Receiver<Event>) {
+    pub(crate) async fn watch(self, scene: Arc<Scene>, mut events: Events) {
         loop {
-            let event = events.recv().await;
+            let event = events.next().await;
             let mut log = self.lock();
             match event {
-                Ok(Event::State(status)) => {
+                Some(Event::State(status)) => {
                     scene.say(|| {
                         let cause = status.cause.as_ref().map_or("", |why| &why.text);
                         format!("line: {} {} {cause}", status.state, status.generation)
                     });
-                    log.states.push((scene.now(), status.state));
-                    if status.state == "ending" {
-                        log.causes.extend(status.cause.iter().flat_map(|why| why.leaves.iter().copied()));
+                    log.states.push((scene.now(), status.state.name()));
+                    if status.state == State::Ending {
+                        log.causes.extend(
+                            status.cause.iter().flat_map(|why| why.leaves.iter().map(|leaf| leaf.name())),
+                        );
                     }
                 }
-                Ok(Event::Changed(..)) => log.changes += 1,
-                Ok(_) => {}
-                Err(RecvError::Lagged(missed)) => log.missed += missed,
-                Err(RecvError::Closed) => return,
+                Some(Event::Changed(..)) => log.changes += 1,
+                Some(Event::Missed(missed)) => log.missed += missed,
+                Some(_) => {}
+                None => return,
             }
         }
     }

@@ -111,7 +111,7 @@ impl Saboteur {
     async fn ask_for_a_redial(&mut self) {
         self.scene.say(|| format!("{ASKERS} ask for a redial"));
         // Many that ask at once are one end, and none at all if the next generation is on its way.
-        let lives = matches!(self.line.status().state, "up" | "suspect" | "draining");
+        let lives = self.line.status().state.is_live();
         let most = self.log.ends_by("redial") + usize::from(lives);
         let ask = |line: Line| Box::pin(async move { drop(line.redial().await) }) as _;
         Crowd::new((0..ASKERS).map(|_| ask(self.line.clone())).collect(), self.rng.fork()).await;

@@ -141,13 +141,13 @@ impl World {
 
     fn server(&self) -> Server {
         let policy = Policy::new(self.settings).expect("settings that nobody would refuse");
-        let server = if let Some(road) = &self.road {
+        let server: Server = if let Some(road) = &self.road {
             self.scene.say(|| format!("{:?} {:?}", road.web.manners(), road.net.sky()));
-            Server::http("simulated", "http://simulated/mcp").across(Arc::clone(road) as _)
+            Server::http("simulated", "http://simulated/mcp").across(Arc::clone(road) as _).into()
         } else {
             self.scene.say(|| format!("{:?}", self.scene.habits()));
             let starter = Arc::new(Simulated(Arc::clone(&self.scene)));
-            Server::stdio("simulated", ["simulated"]).elsewhere(starter)
+            Server::stdio("simulated", ["simulated"]).elsewhere(starter).into()
         };
         server.policy(policy).safe_tool(LISTED)
     }

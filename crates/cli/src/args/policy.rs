@@ -112,7 +112,7 @@ enum EraFlag {
 }
 
 impl PolicyFlags {
-    /// The server with all of this.
+    /// The server with all of this but its folder, which only a command has.
     ///
     /// # Errors
     /// What does not go together, in a sentence that says what to do.
@@ -129,9 +129,6 @@ impl PolicyFlags {
                 return Err("--call-timeout must be longer than zero".to_owned());
             }
             server = server.deadline(Deadline::after(limit));
-        }
-        if let Some(dir) = &self.dir {
-            server = server.dir(dir);
         }
         Ok(self.safe_tool.iter().fold(server, Server::safe_tool))
     }
@@ -205,13 +202,13 @@ mod tests {
     }
 
     fn server(words: &str) -> Result<Server, String> {
-        flags(words).apply(Server::stdio("s", ["server"]))
+        flags(words).apply(Server::stdio("s", ["server"]).into())
     }
 
     #[test]
     fn without_flags_the_policy_is_the_librarys() {
         assert_eq!(flags("").settings(), Settings::default());
-        assert_eq!(server("").unwrap(), Server::stdio("s", ["server"]));
+        assert_eq!(server("").unwrap(), Server::stdio("s", ["server"]).into());
     }
 
     #[test]
@@ -237,16 +234,15 @@ mod tests {
     #[test]
     fn what_is_no_policy_reaches_the_server() {
         let wanted = Server::stdio("s", ["server"])
-            .dir("/x")
             .eras(Eras::Only(Era::Legacy))
             .safe_tool("a")
             .safe_tool("b")
             .deadline(Deadline::after(Duration::from_secs(9)));
-        let words = "--dir /x --era legacy --safe-tool a --safe-tool b --call-timeout 9s";
-        assert_eq!(server(words).unwrap(), wanted);
+        let words = "--era legacy --safe-tool a --safe-tool b --call-timeout 9s";
+        assert_eq!(server(words).unwrap(), wanted.into());
         assert_eq!(
             server("--era modern").unwrap(),
-            Server::stdio("s", ["server"]).eras(Eras::Only(Era::Modern))
+            Server::stdio("s", ["server"]).eras(Eras::Only(Era::Modern)).into()
         );
     }
 

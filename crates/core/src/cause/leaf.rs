@@ -7,6 +7,7 @@ use crate::class::{Class, Route};
 /// Why somebody ended a generation on purpose.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 #[repr(u8)]
+#[non_exhaustive]
 pub enum Plan {
     /// The line is closed, for good.
     Close,

@@ -1,5 +1,7 @@
 //! Where a line can be. What a state needs to know lives in it and nowhere else.
 
+use core::fmt;
+
 use super::ending::Ending;
 use super::live::Live;
 use crate::cause::Cause;
@@ -52,6 +54,61 @@ pub enum State<D> {
     },
     /// Closed on purpose. The only state without a way out.
     Closed,
+}
+
+/// Which state a connection is in.
+#[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+#[non_exhaustive]
+pub enum StateKind {
+    /// Not started: no call has needed it yet, or not for a while.
+    Idle,
+    /// The server is being started or connected to.
+    Dialing,
+    /// It serves calls.
+    Up,
+    /// It serves calls, and a health check is under way or went unanswered.
+    Suspect,
+    /// It will be replaced: calls in flight may finish, new ones wait.
+    Draining,
+    /// The server process or connection is being shut down.
+    Ending,
+    /// Waiting before the next start.
+    Waiting,
+    /// It failed too often, or cannot work as configured: retried seldom.
+    Parked,
+    /// The server wants credentials.
+    NeedsAuth,
+    /// Closed on purpose, for good.
+    Closed,
+}
+
+impl StateKind {
+    /// Its word in logs, metrics and tables.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Idle => "idle",
+            Self::Dialing => "dialing",
+            Self::Up => "up",
+            Self::Suspect => "suspect",
+            Self::Draining => "draining",
+            Self::Ending => "ending",
+            Self::Waiting => "waiting",
+            Self::Parked => "parked",
+            Self::NeedsAuth => "needs-auth",
+            Self::Closed => "closed",
+        }
+    }
+
+    /// Whether a server is there that answers calls.
+    pub const fn is_live(self) -> bool {
+        matches!(self, Self::Up | Self::Suspect | Self::Draining)
+    }
+}
+
+impl fmt::Display for StateKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
 }
 
 /// A line that was stopped because nobody needed it.
@@ -109,17 +166,22 @@ pub enum Origin {
 impl<D> State<D> {
     /// The word for this state in logs, metrics and tables.
     pub const fn name(&self) -> &'static str {
+        self.kind().name()
+    }
+
+    /// Which state it is, without what it knows.
+    pub const fn kind(&self) -> StateKind {
         match self {
-            Self::Idle(_) => "idle",
-            Self::Dialing(_) => "dialing",
-            Self::Up(_) => "up",
-            Self::Suspect(_) => "suspect",
-            Self::Draining { .. } => "draining",
-            Self::Ending(_) => "ending",
-            Self::Waiting { .. } => "waiting",
-            Self::Parked { .. } => "parked",
-            Self::NeedsAuth { .. } => "needs-auth",
-            Self::Closed => "closed",
+            Self::Idle(_) => StateKind::Idle,
+            Self::Dialing(_) => StateKind::Dialing,
+            Self::Up(_) => StateKind::Up,
+            Self::Suspect(_) => StateKind::Suspect,
+            Self::Draining { .. } => StateKind::Draining,
+            Self::Ending(_) => StateKind::Ending,
+            Self::Waiting { .. } => StateKind::Waiting,
+            Self::Parked { .. } => StateKind::Parked,
+            Self::NeedsAuth { .. } => StateKind::NeedsAuth,
+            Self::Closed => StateKind::Closed,
         }
     }
 

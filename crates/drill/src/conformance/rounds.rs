@@ -15,12 +15,8 @@ const MOST_ROUNDS: usize = 8;
 pub(super) async fn request(line: &Line, method: &str, params: Map<String, Value>) -> Outcome<Value> {
     let mut asked = params.clone();
     for _ in 0..MOST_ROUNDS {
-        let text = Value::Object(asked).to_string();
-        let answer = line.request(method, Some(&text), Options::default()).await?;
-        if let Some(error) = answer.error() {
-            return Err(format!("{method} {text} was answered with {error}").into());
-        }
-        let result: Value = serde_json::from_str(answer.result())?;
+        let answer = line.request(method, &asked, Options::default()).await?;
+        let result: Value = answer.parse()?;
         // A result that does not say what it is, is complete.
         if result["resultType"] != "input_required" {
             return Ok(result);

@@ -1,6 +1,6 @@
 //! A user who tries everything that the server offers, all at once: what belongs to one call must not show in another.
 
-use linetender::{Kind, Line};
+use linetender::{Kind, Line, Tool};
 use serde_json::{Map, Value, json};
 use tokio::task::JoinSet;
 
@@ -14,7 +14,7 @@ type Wish = (&'static str, Value);
 
 /// Uses the line as the scenario wants it, or else in every way there is.
 pub(super) async fn run(line: &Line, task: &Task) -> Outcome<()> {
-    let tools = read(line.list_tools().await?.iter())?;
+    let tools = read(line.list_tools().await?.iter().map(Tool::raw))?;
     let wishes = match &*task.scenario {
         // Its server can do nothing but list.
         "json-schema-ref-no-deref" => Vec::new(),

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use linetender::Line;
+use linetender::{CallError, Line, Tool};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
@@ -109,11 +109,11 @@ impl Agent {
         let mut args = args.clone();
         args.insert("nonce".to_owned(), nonce.as_str().into());
         match &self.door {
-            Door::Line(line) => match line.call_tool(tool, &Value::from(args).to_string()).await {
-                Ok(answer) => match answer.error() {
-                    Some(error) => Outcome::of_message(format!(r#"{{"error":{error}}}"#), own),
-                    None => Outcome::Answered(answer.result().to_owned()),
-                },
+            Door::Line(line) => match line.call_tool(tool, args).await {
+                Ok(answer) => Outcome::Answered(answer.raw().to_owned()),
+                Err(CallError { answered: Some(error), .. }) => {
+                    Outcome::of_message(format!(r#"{{"error":{}}}"#, error.raw()), own)
+                }
                 Err(error) => Outcome::Failed((&error).into()),
             },
             Door::Pipe(pipe) => {
@@ -166,7 +166,13 @@ impl Agent {
     pub(crate) async fn list(&self) -> Option<String> {
         let (id, message) = self.request("tools/list", json!({}));
         let text = match &self.door {
-            Door::Line(line) => return line.list_tools().await.ok().map(|tools| tools.join("\n")),
+            Door::Line(line) => {
+                return line
+                    .list_tools()
+                    .await
+                    .ok()
+                    .map(|tools| tools.iter().map(Tool::raw).collect::<Vec<_>>().join("\n"));
+            }
             Door::Routes(routes) => return routes.list().await,
             Door::Pipe(pipe) => pipe.ask(&id, &message).await?,
             Door::Web(web) => match web.ask(&message).await {

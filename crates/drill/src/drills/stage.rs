@@ -287,8 +287,8 @@ impl Stage {
 /// Our own line to a server.
 fn own(server: &Server, over: Over) -> linetender::Server {
     match over {
-        Over::Stdio => linetender::Server::stdio(NAME, &server.argv),
-        Over::Http => linetender::Server::http(NAME, &server.url()),
+        Over::Stdio => linetender::Server::stdio(NAME, &server.argv).into(),
+        Over::Http => linetender::Server::http(NAME, &server.url()).into(),
     }
 }
 

@@ -6,7 +6,7 @@
 use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant};
 
-use linetender::{CallErrorKind, Era, Eras, Line, Server};
+use linetender::{CallErrorKind, Era, Eras, Line, Raw, Server, State};
 
 use super::{runtime, tell};
 use crate::book::Book;
@@ -38,7 +38,7 @@ async fn drop_packets() -> Result<String, String> {
     dropped.and_then(|()| iptables(&["-F", "INPUT"]))?;
     let (legacy_took, modern_took) = (legacy_took?, modern_took?);
     for line in [&legacy, &modern] {
-        let back = async { while line.call_tool("echo", "{}").await.is_err() {} };
+        let back = async { while line.call_tool("echo", Raw("{}")).await.is_err() {} };
         tokio::time::timeout(Duration::from_secs(60), back)
             .await
             .map_err(|_| "it never came back".to_owned())?;
@@ -64,7 +64,7 @@ async fn hang(line: &Line, nonce: &str) -> Result<Duration, String> {
     line.ready().await.map_err(|error| error.to_string())?;
     let start = Instant::now();
     let arguments = format!(r#"{{"nonce":"{nonce}"}}"#);
-    let ended = tokio::time::timeout(2 * BOUND, line.call_tool("hang", &arguments)).await;
+    let ended = tokio::time::timeout(2 * BOUND, line.call_tool("hang", Raw(&arguments))).await;
     let error = match ended {
         Ok(Err(error)) => error,
         Ok(Ok(_)) => return Err(format!("{nonce}: it was answered")),
@@ -75,7 +75,7 @@ async fn hang(line: &Line, nonce: &str) -> Result<Duration, String> {
         return Err(format!("{nonce}: after {took:?}: {error}"));
     }
     // The call is told first, and then everybody else.
-    let suspect = line.wait_for(|status| status.state != "up");
+    let suspect = line.wait_for(|status| status.state != State::Up);
     match tokio::time::timeout(Duration::from_secs(1), suspect).await {
         Ok(_) => Ok(took),
         Err(_) => Err(format!("{nonce}: the line still called itself up")),

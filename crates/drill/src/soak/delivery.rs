@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use linetender::{CallError, Eras, Line, Server};
+use linetender::{CallError, Eras, Line, Raw, Server};
 
 use super::{badserver_path, no_budget, runtime};
 use crate::Book;
@@ -104,7 +104,7 @@ async fn burst(line: &Line, book: &Book, kill: u32, tally: &mut Tally) -> Result
             let nonce = format!("k{kill}c{call}");
             tokio::spawn(async move {
                 let arguments = format!(r#"{{"message":"x","nonce":"{nonce}"}}"#);
-                (nonce.clone(), line.call_tool("echo", &arguments).await)
+                (nonce.clone(), line.call_tool("echo", Raw(&arguments)).await)
             })
         })
         .collect();

@@ -4,7 +4,7 @@ use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
-use linetender::{Event, Line, Rig};
+use linetender::{Event, Line, Raw, Rig, State};
 
 use super::{badserver, badserver_path, process, runtime};
 
@@ -56,23 +56,23 @@ pub fn detect(count: usize) -> ExitCode {
 #[expect(clippy::disallowed_methods, reason = "this is a measurement")]
 async fn one(line: &Line, death: Death) -> (Duration, Duration) {
     // A call that works proves the generation and refills the budget.
-    while line.call_tool("echo", "{}").await.is_err() {}
+    while line.call_tool("echo", Raw("{}")).await.is_err() {}
     let mut events = line.events();
     let pid = line.pid();
     let start = Instant::now();
     match (death, pid) {
         (Death::Kill, Some(pid)) => process::kill(pid),
         (Death::Kill, None) => {}
-        (Death::Tool(tool), _) => drop(line.call_tool(tool, "{}").await),
+        (Death::Tool(tool), _) => drop(line.call_tool(tool, Raw("{}")).await),
     }
     let noticed = loop {
-        match events.recv().await {
-            Ok(Event::State(status)) if status.state == "ending" => break start.elapsed(),
-            Ok(_) => {}
-            Err(_) => break Duration::MAX,
+        match events.next().await {
+            Some(Event::State(status)) if status.state == State::Ending => break start.elapsed(),
+            Some(_) => {}
+            None => break Duration::MAX,
         }
     };
-    while line.call_tool("echo", "{}").await.is_err() {}
+    while line.call_tool("echo", Raw("{}")).await.is_err() {}
     (noticed, start.elapsed())
 }
 

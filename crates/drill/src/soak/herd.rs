@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
-use linetender::{Era, Eras, Line, Policy, Rig, Server, Settings};
+use linetender::{Era, Eras, HttpServer, Line, Policy, Raw, Rig, Server, Settings, State};
 
 use super::{runtime, tell};
 use crate::webserver::{Config, Ending, Sockets, WebServer};
@@ -33,7 +33,7 @@ async fn stampede(count: usize, era: Era) -> Result<String, String> {
         line.ready().await.map_err(|error| error.to_string())?;
     }
     // Each line is in the middle of a call when the server dies.
-    let calls = lines.iter().map(|line| async move { drop(line.call_tool("hang", "{}").await) });
+    let calls = lines.iter().map(|line| async move { drop(line.call_tool("hang", Raw("{}")).await) });
     let calls = join_all(calls.collect());
     let death = async {
         while server.counters().calls < count as u64 {
@@ -47,8 +47,10 @@ async fn stampede(count: usize, era: Era) -> Result<String, String> {
     // clock to say: on a busy machine it is late.
     let known = async {
         for line in &lines {
-            line.wait_for(|status| status.generation > 1 || matches!(status.state, "waiting" | "parked"))
-                .await;
+            line.wait_for(|status| {
+                status.generation > 1 || matches!(status.state, State::Waiting | State::Parked)
+            })
+            .await;
         }
     };
     let known = tokio::time::timeout(BACK, known).await;
@@ -80,7 +82,7 @@ async fn stampede(count: usize, era: Era) -> Result<String, String> {
     ))
 }
 
-fn target(server: &WebServer, era: Era) -> Server {
+fn target(server: &WebServer, era: Era) -> HttpServer {
     let settings = Settings {
         // Many can hang, and a death is found out sooner than in life.
         probe: linetender::ProbePolicy { timeout: Duration::from_millis(300), ..Default::default() },
@@ -106,7 +108,7 @@ async fn come_back(server: &WebServer, lines: &[Line]) -> usize {
         usize::try_from(counters.initializes + counters.discovers).unwrap_or(usize::MAX)
     };
     let (mut most, mut before, mut looked) = (0, handshakes(), tokio::time::Instant::now());
-    while lines.iter().any(|line| line.status().state != "up") {
+    while lines.iter().any(|line| line.status().state != State::Up) {
         tokio::time::sleep(BUCKET).await;
         let (now, took) = (handshakes(), looked.elapsed());
         looked = tokio::time::Instant::now();

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use linetender::{CallErrorKind, Line, Policy, Rig};
+use linetender::{CallErrorKind, Line, Policy, Raw, Rig, State};
 
 use super::{badserver, runtime};
 
@@ -73,10 +73,10 @@ async fn busy_beside(rig: &Rig, lines: &[Line], revive: bool) -> f64 {
 async fn crash_loop(flapper: &Line, stop: &AtomicBool, revive: bool) -> u32 {
     let mut crashes = 0;
     while !stop.load(Ordering::Relaxed) {
-        if revive && flapper.status().state == "parked" {
+        if revive && flapper.status().state == State::Parked {
             let _ = flapper.redial().await;
         }
-        if let Err(error) = flapper.call_tool("write", "{}").await {
+        if let Err(error) = flapper.call_tool("write", Raw("{}")).await {
             crashes += u32::from(error.kind == CallErrorKind::Lost);
         }
         tokio::time::sleep(CRASH_EVERY).await;
@@ -97,7 +97,7 @@ async fn busy(lines: &[Line]) -> f64 {
             let mut times = Vec::new();
             while Instant::now() < end {
                 let start = Instant::now();
-                if line.call_tool("echo", "{}").await.is_ok() {
+                if line.call_tool("echo", Raw("{}")).await.is_ok() {
                     times.push(start.elapsed());
                 }
                 tokio::time::sleep(EVERY).await;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use linetender::{CallErrorKind, Deadline, Era, Options};
+use linetender::{CallErrorKind, Deadline, Era, Options, Raw};
 
 use crate::kit::{ERAS, manners, web, web_with};
 use crate::look::{eventually, in_time, policy, speaks, stopwatch};
@@ -44,7 +44,9 @@ async fn a_failed_exchange_ends_its_call_alone_with_what_is_known() {
         let web = web(era).await;
         let other = web.line.clone();
         let busy =
-            tokio::task::spawn(async move { other.call_tool("sleep", r#"{"nonce":"s","ms":2000}"#).await });
+            tokio::task::spawn(
+                async move { other.call_tool("sleep", Raw(r#"{"nonce":"s","ms":2000}"#)).await },
+            );
         for (tool, arguments, delivery, row) in ENDS {
             let nonce = arguments.replacen('{', r#"{"nonce":"n","#, 1).replace(",}", "}");
             let start = stopwatch();
@@ -67,10 +69,10 @@ async fn a_failed_exchange_ends_its_call_alone_with_what_is_known() {
 async fn h12_an_error_status_that_carries_our_id_is_an_answer() {
     for era in ERAS {
         let web = web(era).await;
-        let answer = web.call("status", r#"{"nonce":"n","code":500,"with_id":true}"#).await.unwrap();
-        assert!(answer.error().is_some());
-        let answer = web.call("no_id_200", r#"{"nonce":"n"}"#).await.unwrap();
-        assert!(answer.error().is_some(), "an error without an id still ends its own call");
+        let answer = web.call("status", r#"{"nonce":"n","code":500,"with_id":true}"#).await.unwrap_err();
+        assert_eq!(answer.kind, CallErrorKind::ErrorAnswer);
+        let answer = web.call("no_id_200", r#"{"nonce":"n"}"#).await.unwrap_err();
+        assert_eq!(answer.kind, CallErrorKind::ErrorAnswer, "an error without an id still ends its own call");
         web.leaves_nothing().await;
     }
 }
@@ -157,7 +159,8 @@ async fn a_cancelled_call_ends_at_the_server_as_its_era_wants() {
     for era in ERAS {
         let web = web(era).await;
         let line = web.line.clone();
-        let dropped = tokio::task::spawn(async move { line.call_tool("hang", r#"{"nonce":"h"}"#).await });
+        let dropped =
+            tokio::task::spawn(async move { line.call_tool("hang", Raw(r#"{"nonce":"h"}"#)).await });
         eventually(|| web.book.runs().contains_key("h").then_some(())).await;
         // A call that was given up is followed by a probe, which may open a connection.
         let closed = || {

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use linetender::{Answer, CallError, Era, Eras, Line, Server, Status};
+use linetender::{Answer, CallError, Era, Eras, HttpServer, Line, Raw, Server, State, Status};
 use linetender_drill::Book;
 use linetender_drill::webserver::{Config, Ending, Manners, Speaks, WebServer};
 
@@ -41,7 +41,7 @@ pub async fn web(era: Era) -> Web {
     web_with(manners(era), |server| server.eras(Eras::Only(era))).await
 }
 
-pub async fn web_with(manners: Manners, change: impl FnOnce(Server) -> Server) -> Web {
+pub async fn web_with(manners: Manners, change: impl FnOnce(HttpServer) -> HttpServer) -> Web {
     let book = book();
     let config = Config { book: Some(book.path().to_owned()), manners, ..Config::default() };
     let server = WebServer::start(config).unwrap();
@@ -54,21 +54,22 @@ pub async fn web_with(manners: Manners, change: impl FnOnce(Server) -> Server) -
 
 impl Web {
     pub async fn call(&self, tool: &str, arguments: &str) -> Result<Answer, CallError> {
-        in_time(self.line.call_tool(tool, arguments)).await
+        in_time(self.line.call_tool(tool, Raw(arguments))).await
     }
 
     /// A call that must work.
     pub async fn works(&self) {
         let answer = self.call("echo", r#"{"nonce":"works"}"#).await.unwrap();
-        assert!(answer.result().contains("works"), "{}", answer.result());
+        assert!(answer.raw().contains("works"), "{}", answer.raw());
     }
 
-    pub async fn until(&self, state: &str) -> Status {
+    pub async fn until(&self, state: State) -> Status {
         in_time(self.line.wait_for(|status| status.state == state)).await
     }
 
     pub async fn back(&self, generation: u64) -> Status {
-        in_time(self.line.wait_for(|status| status.state == "up" && status.generation > generation)).await
+        in_time(self.line.wait_for(|status| status.state == State::Up && status.generation > generation))
+            .await
     }
 
     pub fn generation(&self) -> u64 {

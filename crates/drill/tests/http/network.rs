@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use linetender::{CallErrorKind, Era, Eras, Line, Server};
+use linetender::{CallErrorKind, Era, Eras, Line, Raw, Server, State};
 use linetender_drill::proxy::{Fault, Proxy};
 use linetender_drill::webserver::{Ending, Sockets};
 
@@ -29,7 +29,7 @@ async fn h01_a_refused_connection_runs_nothing_and_is_tried_again() {
             ..Default::default()
         };
         web.server = linetender_drill::webserver::WebServer::start(config).unwrap();
-        in_time(async { while web.line.call_tool("echo", "{}").await.is_err() {} }).await;
+        in_time(async { while web.line.call_tool("echo", Raw("{}")).await.is_err() {} }).await;
         assert_eq!(web.runs("n"), 0);
         web.leaves_nothing().await;
     }
@@ -45,16 +45,16 @@ async fn h25_calls_wait_while_their_server_restarts_and_none_is_lost() {
         let calls: Vec<_> = (0..10)
             .map(|number| {
                 let line = web.line.clone();
-                tokio::spawn(
-                    async move { line.call_tool("write", &format!(r#"{{"nonce":"n{number}"}}"#)).await },
-                )
+                tokio::spawn(async move {
+                    line.call_tool("write", Raw(&format!(r#"{{"nonce":"n{number}"}}"#))).await
+                })
             })
             .collect();
         // The line says what it waits for.
         let status = in_time(web.line.wait_for(|status| status.next_try().is_some())).await;
         let why = status.cause.map(|why| why.text.clone()).unwrap_or_default();
         assert!(why.contains("connect"), "{why}");
-        assert_eq!((status.state, status.generation), ("suspect", 1));
+        assert_eq!((status.state, status.generation), (State::Suspect, 1));
         let config = linetender_drill::webserver::Config {
             port,
             book: Some(web.book.path().to_owned()),
@@ -81,13 +81,15 @@ async fn h23_calls_that_are_refused_again_and_again_are_recovered_unseen() {
     };
     let server = linetender_drill::webserver::WebServer::start(config).unwrap();
     let line = Line::open(Server::http("bad", &server.url()).http2().eras(Eras::Only(Era::Modern)));
-    in_time(line.call_tool("echo", "{}")).await.unwrap();
+    in_time(line.call_tool("echo", Raw("{}"))).await.unwrap();
     let fault = linetender_drill::webserver::Fault::new("refused", serde_json::json!({})).times(40);
     server.set(|manners| manners.fault_on("tools/call", fault));
     let calls: Vec<_> = (0..10)
         .map(|number| {
             let line = line.clone();
-            tokio::spawn(async move { line.call_tool("write", &format!(r#"{{"nonce":"n{number}"}}"#)).await })
+            tokio::spawn(
+                async move { line.call_tool("write", Raw(&format!(r#"{{"nonce":"n{number}"}}"#))).await },
+            )
         })
         .collect();
     for call in calls {
@@ -104,11 +106,11 @@ async fn h01_a_name_that_is_nowhere_and_an_address_that_is_none() {
         [("http://no-such-host.invalid/mcp", false), ("stdio:nonsense", true), ("http://127.0.0.1:1/", false)]
     {
         let line = Line::open(Server::http("bad", url));
-        let error = in_time(line.call_tool("echo", "{}")).await.unwrap_err();
+        let error = in_time(line.call_tool("echo", Raw("{}"))).await.unwrap_err();
         speaks(&error);
         assert_eq!(error.delivery.name(), "not executed", "{url} {error}");
         if parked {
-            in_time(line.wait_for(|status| status.state == "parked")).await;
+            in_time(line.wait_for(|status| status.state == State::Parked)).await;
             assert_eq!(line.status().budget, 5000);
         }
         in_time(line.close()).await;
@@ -129,14 +131,14 @@ async fn h02b_a_silent_peer_is_found_out_by_the_deadline_and_replaced() {
         let proxy = Proxy::start(web.server.address()).unwrap();
         let url = format!("http://{}/mcp", proxy.addr());
         let line = Line::open(Server::http("bad", &url).policy(quick).eras(Eras::Only(era)));
-        in_time(line.call_tool("echo", "{}")).await.unwrap();
+        in_time(line.call_tool("echo", Raw("{}"))).await.unwrap();
         proxy.set(Fault::Silence).await;
-        let error = in_time(line.call_tool("write", r#"{"nonce":"n"}"#)).await.unwrap_err();
+        let error = in_time(line.call_tool("write", Raw(r#"{"nonce":"n"}"#))).await.unwrap_err();
         speaks(&error);
         assert_eq!((error.kind, error.delivery.name()), (CallErrorKind::TimedOut, "unknown"), "{error}");
         in_time(line.wait_for(|status| status.generation > 1)).await;
         proxy.set(Fault::None).await;
-        in_time(async { while line.call_tool("echo", "{}").await.is_err() {} }).await;
+        in_time(async { while line.call_tool("echo", Raw("{}")).await.is_err() {} }).await;
         in_time(line.close()).await;
         web.leaves_nothing().await;
     }
@@ -151,7 +153,7 @@ async fn h03_a_reset_in_mid_exchange_is_unknown_and_the_line_goes_on() {
         let line = Line::open(Server::http("bad", &url).eras(Eras::Only(era)));
         in_time(line.ready()).await.unwrap();
         let asking = line.clone();
-        let call = tokio::task::spawn(async move { asking.call_tool("hang", r#"{"nonce":"h"}"#).await });
+        let call = tokio::task::spawn(async move { asking.call_tool("hang", Raw(r#"{"nonce":"h"}"#)).await });
         crate::look::eventually(|| web.book.runs().contains_key("h").then_some(())).await;
         let start = stopwatch();
         proxy.set(Fault::Reset).await;
@@ -160,7 +162,7 @@ async fn h03_a_reset_in_mid_exchange_is_unknown_and_the_line_goes_on() {
         speaks(&error);
         assert_eq!((error.kind, error.delivery.name()), (CallErrorKind::Lost, "unknown"), "{error}");
         proxy.set(Fault::None).await;
-        in_time(async { while line.call_tool("echo", "{}").await.is_err() {} }).await;
+        in_time(async { while line.call_tool("echo", Raw("{}")).await.is_err() {} }).await;
         assert_eq!(web.runs("h"), 1);
         in_time(line.close()).await;
         web.leaves_nothing().await;
@@ -195,7 +197,7 @@ async fn o02_without_descriptors_nothing_is_sent_and_no_server_pays_for_it() {
         web.server.end_connections(Ending::Reset);
         let told = web.call("write", r#"{"nonce":"n"}"#).await;
         // A server that is silent for so long is given up.
-        let ended = web.line.wait_for(|now| !matches!(now.state, "up" | "suspect"));
+        let ended = web.line.wait_for(|now| !matches!(now.state, State::Up | State::Suspect));
         let ended = tokio::time::timeout(Duration::from_secs(1), ended).await;
         setrlimit(Resource::Nofile, limit).unwrap();
         assert!(ended.is_err(), "{ended:?}");
@@ -216,7 +218,7 @@ async fn o02_without_descriptors_what_is_under_way_is_answered_all_the_same() {
         web.works().await;
         let line = web.line.clone();
         let slow =
-            tokio::spawn(async move { line.call_tool("sleep", r#"{"ms":1500,"nonce":"slow"}"#).await });
+            tokio::spawn(async move { line.call_tool("sleep", Raw(r#"{"ms":1500,"nonce":"slow"}"#)).await });
         crate::look::eventually(|| web.book.runs().contains_key("slow").then_some(())).await;
         let limit = getrlimit(Resource::Nofile);
         setrlimit(Resource::Nofile, Rlimit { current: Some(3), ..limit }).unwrap();
@@ -245,10 +247,10 @@ async fn a_refused_stream_of_http2_runs_nothing_and_is_sent_again() {
     };
     let server = linetender_drill::webserver::WebServer::start(config).unwrap();
     let line = Line::open(Server::http("bad", &server.url()).http2().eras(Eras::Only(Era::Modern)));
-    in_time(line.call_tool("echo", "{}")).await.unwrap();
+    in_time(line.call_tool("echo", Raw("{}"))).await.unwrap();
     let fault = linetender_drill::webserver::Fault::new("refused", serde_json::json!({})).times(1);
     server.set(|manners| manners.fault_on("tools/call", fault));
-    in_time(line.call_tool("write", r#"{"nonce":"n"}"#)).await.unwrap();
+    in_time(line.call_tool("write", Raw(r#"{"nonce":"n"}"#))).await.unwrap();
     assert_eq!(book.runs()["n"], 1);
     server.set(|manners| manners.sockets = Sockets::Open);
     in_time(line.close()).await;

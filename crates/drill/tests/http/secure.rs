@@ -1,6 +1,6 @@
 //! H01 and H14: certificates and redirects.
 
-use linetender::{Era, Eras, Line, Server};
+use linetender::{Era, Eras, Line, Raw, Server, State};
 use linetender_drill::webserver::{Config, Fault, WebServer};
 
 use crate::kit::{ERAS, manners, web};
@@ -14,14 +14,14 @@ async fn a_trusted_certificate_works_and_an_untrusted_one_parks_the_line() {
         let certificate = server.certificate().unwrap().to_vec();
         let url = server.url();
         let line = Line::open(Server::http("bad", &url).trust(certificate).eras(Eras::Only(era)));
-        in_time(line.call_tool("echo", "{}")).await.unwrap();
+        in_time(line.call_tool("echo", Raw("{}"))).await.unwrap();
         in_time(line.close()).await;
 
         let line = Line::open(Server::http("bad", &url).eras(Eras::Only(era)));
-        let error = in_time(line.call_tool("echo", "{}")).await.unwrap_err();
+        let error = in_time(line.call_tool("echo", Raw("{}"))).await.unwrap_err();
         speaks(&error);
         assert!(error.cause.to_lowercase().contains("certificate"), "{error}");
-        let status = in_time(line.wait_for(|status| status.state == "parked")).await;
+        let status = in_time(line.wait_for(|status| status.state == State::Parked)).await;
         assert_eq!(status.budget, 5000, "that is a matter of configuration");
         in_time(line.close()).await;
     }
@@ -52,7 +52,7 @@ async fn a_header_of_the_users_is_sent_with_everything_and_shown_nowhere() {
     let configured = Server::http("bad", &server.url()).header("Authorization", "Bearer tell-nobody");
     assert!(!format!("{configured:?}").contains("tell-nobody"));
     let line = Line::open(configured);
-    in_time(line.call_tool("echo", "{}")).await.unwrap();
+    in_time(line.call_tool("echo", Raw("{}"))).await.unwrap();
     let seen = server.seen();
     assert!(seen.len() >= 3);
     assert!(seen.iter().all(|seen| seen.header("authorization") == Some("Bearer tell-nobody")));

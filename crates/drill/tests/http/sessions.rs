@@ -1,6 +1,6 @@
 //! H08, H09, H13, H15: sessions that are lost, servers that come back as something else.
 
-use linetender::{Era, Eras, ServerState};
+use linetender::{CallError, Era, Eras, Raw, ServerState, State};
 use linetender_drill::webserver::{Config, Fault, Manners, Speaks, UnknownSession, WebServer};
 
 use crate::kit::{ERAS, manners, web, web_with};
@@ -24,14 +24,15 @@ async fn h08_a_lost_session_is_renewed_once_for_all_and_nothing_runs_twice() {
             .map(|number| {
                 let line = web.line.clone();
                 tokio::task::spawn(async move {
-                    line.call_tool("write", &format!(r#"{{"nonce":"n{number}"}}"#)).await
+                    line.call_tool("write", Raw(&format!(r#"{{"nonce":"n{number}"}}"#))).await
                 })
             })
             .collect();
         let mut answered = 0;
         for call in calls {
             match in_time(call).await.unwrap() {
-                Ok(answer) => answered += u32::from(answer.error().is_none()),
+                Ok(_) => answered += 1,
+                Err(CallError { answered: Some(_), .. }) => {}
                 Err(error) => speaks(&error),
             }
         }
@@ -62,7 +63,9 @@ async fn h08_streams_that_are_open_run_on() {
     web.server.set(|manners| manners.answers = Answers::Sse);
     let line = web.line.clone();
     let slow =
-        tokio::task::spawn(async move { line.call_tool("sleep", r#"{"nonce":"slow","ms":1500}"#).await });
+        tokio::task::spawn(
+            async move { line.call_tool("sleep", Raw(r#"{"nonce":"slow","ms":1500}"#)).await },
+        );
     eventually(|| web.book.runs().contains_key("slow").then_some(())).await;
     web.server.forget_sessions();
     web.works().await;
@@ -111,13 +114,13 @@ async fn h13_a_web_page_is_no_mcp_endpoint() {
     manners.fault_on("server/discover", Fault::new("html", serde_json::json!({})));
     let server = serving(manners);
     let line = linetender::Line::open(linetender::Server::http("bad", &server.url()));
-    let error = in_time(line.call_tool("echo", "{}")).await.unwrap_err();
+    let error = in_time(line.call_tool("echo", Raw("{}"))).await.unwrap_err();
     speaks(&error);
     assert!(
         error.cause.contains("not an MCP endpoint") || error.cause.contains("no MCP endpoint"),
         "{error}"
     );
-    let status = in_time(line.wait_for(|status| status.state == "parked")).await;
+    let status = in_time(line.wait_for(|status| status.state == State::Parked)).await;
     assert_eq!(status.budget, 5000, "that is a matter of configuration");
     in_time(line.close()).await;
 }
@@ -135,8 +138,8 @@ async fn h15_a_server_that_changes_its_era_is_asked_once_more() {
         let _ = web.call("echo", r#"{"nonce":"found out"}"#).await;
         in_time(async {
             // An error of the server's own is an answer, and serves nobody.
-            while !web.line.call_tool("echo", "{}").await.is_ok_and(|answer| answer.error().is_none()) {
-                web.line.wait_for(|status| status.state == "up").await;
+            while web.line.call_tool("echo", Raw("{}")).await.is_err() {
+                web.line.wait_for(|status| status.state == State::Up).await;
             }
         })
         .await;
@@ -154,7 +157,7 @@ async fn h11_a_handshake_that_is_told_to_come_back_later_does() {
     let start = crate::look::stopwatch();
     let only = linetender::Server::http("bad", &server.url()).eras(Eras::Only(Era::Legacy));
     let line = linetender::Line::open(only);
-    in_time(line.call_tool("echo", "{}")).await.unwrap();
+    in_time(line.call_tool("echo", Raw("{}"))).await.unwrap();
     let took = start.elapsed();
     assert!((1900..4000).contains(&took.as_millis()), "{took:?}");
     in_time(line.close()).await;
@@ -168,9 +171,9 @@ async fn credentials_that_are_missing_are_said_to_be() {
     manners.fault_on("server/discover", Fault::new("status", challenge));
     let server = serving(manners);
     let line = linetender::Line::open(linetender::Server::http("bad", &server.url()));
-    let error = in_time(line.call_tool("echo", "{}")).await.unwrap_err();
+    let error = in_time(line.call_tool("echo", Raw("{}"))).await.unwrap_err();
     speaks(&error);
-    in_time(line.wait_for(|status| status.state == "needs-auth")).await;
+    in_time(line.wait_for(|status| status.state == State::NeedsAuth)).await;
     in_time(line.close()).await;
 }
 
@@ -187,7 +190,7 @@ async fn h08_nothing_crosses_to_the_new_session_of_a_stateful_server() {
             .map(|number| {
                 let line = web.line.clone();
                 tokio::task::spawn(async move {
-                    line.call_tool("write", &format!(r#"{{"nonce":"n{number}"}}"#)).await
+                    line.call_tool("write", Raw(&format!(r#"{{"nonce":"n{number}"}}"#))).await
                 })
             })
             .collect();
@@ -215,9 +218,10 @@ async fn h18_what_was_answered_under_its_id_is_never_sent_again() {
                 let nonce = format!("{with}-{code}");
                 let arguments =
                     format!(r#"{{"nonce":"{nonce}","code":{code},"{with}":true,"error":-32002,"run":true}}"#);
-                let answer =
-                    web.call("status", &arguments).await.unwrap_or_else(|error| panic!("{nonce}: {error}"));
-                assert_eq!(answer.error().is_some(), with == "with_id", "{nonce}");
+                match web.call("status", &arguments).await {
+                    Ok(_) => assert_ne!(with, "with_id", "{nonce}"),
+                    Err(error) => assert!(with == "with_id" && error.answered.is_some(), "{nonce}: {error}"),
+                }
                 assert_eq!(web.runs(&nonce), 1, "{nonce}");
             }
         }
@@ -235,7 +239,7 @@ async fn h19_a_call_that_ran_until_its_session_expired_is_not_said_to_have_not_r
         let told = web.call("deny", r#"{"nonce":"n","ms":1200}"#).await;
         match unknown {
             UnknownSession::NotFoundById => {
-                assert!(told.is_ok_and(|answer| answer.error().is_some()), "late, so it is the answer");
+                assert!(told.is_err_and(|error| error.answered.is_some()), "late, so it is the answer");
             }
             _ => assert_eq!(told.unwrap_err().delivery.name(), "unknown", "{unknown:?}"),
         }

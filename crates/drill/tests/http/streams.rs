@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use linetender::{Era, Event, Kind};
+use linetender::{Era, Event, Kind, State};
 use linetender_drill::webserver::{Answers, Streams};
 
 use crate::kit::{ERAS, manners, web, web_with};
@@ -37,7 +37,7 @@ async fn h07_a_changed_list_is_heard_of_and_told_once() {
         web.server.change_tools();
         let added = in_time(async {
             loop {
-                if let Ok(Event::Changed(Kind::Tools, change)) = events.recv().await {
+                if let Some(Event::Changed(Kind::Tools, change)) = events.next().await {
                     return change.added.clone();
                 }
             }
@@ -58,7 +58,7 @@ async fn h07_a_stream_that_is_cut_is_opened_again_and_costs_no_budget() {
         eventually(|| (streams() >= 3).then_some(())).await;
         web.works().await;
         // Each cut makes it suspect for as long as a probe takes.
-        let status = web.until("up").await;
+        let status = web.until(State::Up).await;
         assert_eq!((status.generation, status.budget), (1, 5000), "{era:?}");
         web.leaves_nothing().await;
     }
@@ -76,7 +76,8 @@ async fn h07_what_changed_while_nobody_could_be_told_is_found_out() {
         let before = eventually(|| Some(streams()).filter(|streams| *streams > 0)).await;
         tokio::time::sleep(Duration::from_millis(50)).await;
         web.server.change_tools();
-        in_time(async { while !matches!(events.recv().await, Ok(Event::Changed(Kind::Tools, _))) {} }).await;
+        in_time(async { while !matches!(events.next().await, Some(Event::Changed(Kind::Tools, _))) {} })
+            .await;
         assert!(streams() > before, "{era:?}: by the next stream");
         web.leaves_nothing().await;
     }

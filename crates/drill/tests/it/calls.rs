@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use linetender::{CallErrorKind, Deadline, Options, ServerState};
+use linetender::{CallErrorKind, Deadline, Delivery, Options, Raw, ServerState};
 
 use crate::kit::{bad, bad_with};
 use crate::look::{eventually, in_time, kill, policy, speaks, stopwatch};
@@ -14,7 +14,8 @@ async fn s12_an_answer_over_the_cap_fails_its_call_alone() {
     let bad = bad_with(&[], |server| server.policy(small));
     bad.up().await;
     let line = bad.line.clone();
-    let other = tokio::task::spawn(async move { line.call_tool("sleep", r#"{"nonce":"o","ms":300}"#).await });
+    let other =
+        tokio::task::spawn(async move { line.call_tool("sleep", Raw(r#"{"nonce":"o","ms":300}"#)).await });
     let start = stopwatch();
     let error = bad.call("big", r#"{"nonce":"a","bytes":200000}"#).await.unwrap_err();
     assert!(start.elapsed() < Duration::from_millis(500));
@@ -33,7 +34,7 @@ async fn what_cannot_be_sent_is_said_at_once_and_the_server_hears_nothing_of_it(
     bad.up().await;
     let deep = format!("{}{}", "[".repeat(200), "]".repeat(200));
     for arguments in [r#"{"nonce":"a""#, "", "{} {}", &deep] {
-        let error = in_time(bad.line.call_tool("echo", arguments)).await.unwrap_err();
+        let error = in_time(bad.line.call_tool("echo", Raw(arguments))).await.unwrap_err();
         speaks(&error);
         assert_eq!(error.kind, CallErrorKind::Unreadable, "{error}");
         assert!(error.not_executed(), "{error}");
@@ -64,7 +65,7 @@ async fn s12_an_endless_line_without_an_id_ends_all_calls_in_flight_with_the_rea
     bad.up().await;
     in_time(bad.line.list_tools()).await.unwrap();
     let line = bad.line.clone();
-    let other = tokio::task::spawn(async move { line.call_tool("hang", r#"{"nonce":"o"}"#).await });
+    let other = tokio::task::spawn(async move { line.call_tool("hang", Raw(r#"{"nonce":"o"}"#)).await });
     eventually(|| bad.book.runs().contains_key("o").then_some(())).await;
     let one = bad.call("endless_no_id", r#"{"nonce":"a","bytes":300000}"#).await.unwrap_err();
     for error in [one, in_time(other).await.unwrap().unwrap_err()] {
@@ -91,6 +92,49 @@ async fn progress_reaches_its_caller_before_the_answer_and_nobody_afterwards() {
     // What comes after the answer is counted, and heard by nobody.
     eventually(|| (bad.line.odd().0 > 0).then_some(())).await;
     assert_eq!(heard.lock().unwrap().len(), 3);
+    bad.leaves_nothing().await;
+}
+
+#[tokio::test]
+async fn progress_can_be_read_as_a_stream_that_ends_with_its_call() {
+    let bad = bad(&[]);
+    let (options, mut progress) = Options::default().progress();
+    let params =
+        serde_json::json!({ "name": "progress", "arguments": { "nonce": "a", "times": 3, "ms": 1 } });
+    let told = async {
+        let mut told = Vec::new();
+        while let Some(step) = progress.next().await {
+            assert!(step.raw.contains("progressToken"), "{}", step.raw);
+            told.push(step.progress);
+        }
+        told
+    };
+    let (answer, told) =
+        in_time(async { tokio::join!(bad.line.request("tools/call", params, options), told) }).await;
+    answer.unwrap();
+    assert_eq!(told, [Some(1.0), Some(2.0), Some(3.0)]);
+    bad.leaves_nothing().await;
+}
+
+#[tokio::test]
+async fn what_a_program_asks_is_typed_and_what_it_gets_can_be() {
+    #[derive(serde::Serialize)]
+    struct Arguments<'a> {
+        nonce: &'a str,
+    }
+    let bad = bad(&[]);
+    let answer = in_time(bad.line.call_tool("echo", Arguments { nonce: "typed" })).await.unwrap();
+    assert!(answer.text().contains("typed") && !answer.is_tool_error(), "{}", answer.raw());
+    assert!(answer.parse::<serde_json::Value>().unwrap()["content"].is_array());
+    let echo =
+        in_time(bad.line.list_tools()).await.unwrap().into_iter().find(|tool| tool.name == "echo").unwrap();
+    assert!(echo.input_schema.is_some() && echo.raw().contains("\"echo\""), "{echo:?}");
+    // Text that is meant as JSON, and was not said to be.
+    let error = in_time(bad.line.call_tool("echo", r#"{"nonce":"text"}"#)).await.unwrap_err();
+    assert_eq!((error.kind, error.not_executed()), (CallErrorKind::Unreadable, true));
+    assert!(error.cause.contains("`Raw`"), "{error}");
+    let error = in_time(bad.line.call_tool("echo", Raw("{nonce"))).await.unwrap_err();
+    assert_eq!(error.kind, CallErrorKind::Unreadable, "{error}");
     bad.leaves_nothing().await;
 }
 
@@ -147,7 +191,7 @@ fn readings(bad: &crate::kit::Bad) -> usize {
 async fn a_question_that_nobody_can_answer_is_refused_at_once() {
     let bad = bad(&[]);
     let answer = bad.call("question", r#"{"nonce":"a"}"#).await.unwrap();
-    assert!(answer.result().contains("-32601"), "{}", answer.result());
+    assert!(answer.raw().contains("-32601"), "{}", answer.raw());
     bad.leaves_nothing().await;
 }
 
@@ -157,7 +201,7 @@ async fn s21_a_dropped_call_is_cancelled_and_the_line_unharmed() {
     bad.up().await;
     let dropped = tokio::time::timeout(
         Duration::from_millis(50),
-        bad.line.call_tool("sleep", r#"{"nonce":"a","ms":200}"#),
+        bad.line.call_tool("sleep", Raw(r#"{"nonce":"a","ms":200}"#)),
     );
     assert!(dropped.await.is_err());
     bad.works().await;
@@ -172,9 +216,11 @@ async fn s21_a_dropped_call_is_cancelled_and_the_line_unharmed() {
 async fn a_tool_error_is_an_answer() {
     let bad = bad(&[]);
     let answer = bad.call("tool_error", "{}").await.unwrap();
-    assert!(answer.result().contains(r#""isError":true"#));
-    let answer = in_time(bad.line.request("no/such/method", None, Options::default())).await.unwrap();
-    assert!(answer.error().unwrap().contains("-32601"));
+    assert!(answer.raw().contains(r#""isError":true"#));
+    assert!(answer.is_tool_error());
+    let error = in_time(bad.line.request("no/such/method", (), Options::default())).await.unwrap_err();
+    assert_eq!((error.kind, error.delivery), (CallErrorKind::ErrorAnswer, Delivery::Answered));
+    assert_eq!(error.answered.unwrap().code(), Some(-32601));
     assert_eq!(bad.line.status().generation, 1);
     bad.leaves_nothing().await;
 }
@@ -240,7 +286,7 @@ async fn too_many_calls_are_refused_at_once() {
     let calls: Vec<_> = (0..10)
         .map(|_| {
             let line = bad.line.clone();
-            tokio::task::spawn(async move { line.call_tool("sleep", r#"{"nonce":"a","ms":200}"#).await })
+            tokio::task::spawn(async move { line.call_tool("sleep", Raw(r#"{"nonce":"a","ms":200}"#)).await })
         })
         .collect();
     let mut refused = 0;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use linetender::{CallErrorKind, Event, Kind, Line, Server};
+use linetender::{CallErrorKind, Event, Kind, Line, Raw, Server, State};
 
 use crate::kit::{Dir, bad, bad_with};
 use crate::look::{children, eventually, in_time, kill, lives, policy, speaks, stopwatch};
@@ -45,7 +45,7 @@ async fn s05_twenty_calls_in_flight_each_get_one_outcome_at_once() {
             let line = bad.line.clone();
             tokio::task::spawn(async move {
                 let arguments = format!(r#"{{"nonce":"n{number}"}}"#);
-                (number, line.call_tool("hang", &arguments).await)
+                (number, line.call_tool("hang", Raw(&arguments)).await)
             })
         })
         .collect();
@@ -73,13 +73,15 @@ async fn s05_what_the_dead_server_never_read_is_run_by_the_next_one_unseen() {
     let pid = bad.up().await;
     let line = bad.line.clone();
     let first =
-        tokio::task::spawn(async move { line.call_tool("sleep", r#"{"nonce":"first","ms":60000}"#).await });
+        tokio::task::spawn(
+            async move { line.call_tool("sleep", Raw(r#"{"nonce":"first","ms":60000}"#)).await },
+        );
     eventually(|| bad.book.runs().contains_key("first").then_some(())).await;
     let rest: Vec<_> = (0..10)
         .map(|number| {
             let line = bad.line.clone();
             tokio::task::spawn(async move {
-                line.call_tool("write", &format!(r#"{{"nonce":"r{number}"}}"#)).await
+                line.call_tool("write", Raw(&format!(r#"{{"nonce":"r{number}"}}"#))).await
             })
         })
         .collect();
@@ -99,7 +101,7 @@ async fn s06_a_grandchild_that_holds_the_pipes_hides_nothing() {
     let bad = bad(&["--grandchild"]);
     let pid = bad.up().await;
     let line = bad.line.clone();
-    let call = tokio::task::spawn(async move { line.call_tool("hang", r#"{"nonce":"a"}"#).await });
+    let call = tokio::task::spawn(async move { line.call_tool("hang", Raw(r#"{"nonce":"a"}"#)).await });
     eventually(|| bad.book.runs().contains_key("a").then_some(())).await;
     let start = stopwatch();
     kill("-9", pid);
@@ -170,13 +172,13 @@ async fn s10_a_server_that_never_reads_blocks_nobody() {
     let bad = bad_with(&["--single-threaded"], |server| server.policy(quick));
     bad.up().await;
     let line = bad.line.clone();
-    let hang = tokio::task::spawn(async move { line.call_tool("hang", r#"{"nonce":"a"}"#).await });
+    let hang = tokio::task::spawn(async move { line.call_tool("hang", Raw(r#"{"nonce":"a"}"#)).await });
     eventually(|| bad.book.runs().contains_key("a").then_some(())).await;
     let large = format!(r#"{{"nonce":"b","x":"{}"}}"#, "x".repeat(40_000));
     let calls: Vec<_> = (0..20)
         .map(|_| {
             let (line, large) = (bad.line.clone(), large.clone());
-            tokio::task::spawn(async move { line.call_tool("write", &large).await })
+            tokio::task::spawn(async move { line.call_tool("write", Raw(&large)).await })
         })
         .collect();
     let mut not_executed = 0;
@@ -208,11 +210,13 @@ async fn s11_a_line_of_ours_that_was_half_read_was_not_executed() {
     let pid = bad.up().await;
     let line = bad.line.clone();
     let first =
-        tokio::task::spawn(async move { line.call_tool("sleep", r#"{"nonce":"first","ms":60000}"#).await });
+        tokio::task::spawn(
+            async move { line.call_tool("sleep", Raw(r#"{"nonce":"first","ms":60000}"#)).await },
+        );
     eventually(|| bad.book.runs().contains_key("first").then_some(())).await;
     let line = bad.line.clone();
     let long = format!(r#"{{"nonce":"half","x":"{}"}}"#, "x".repeat(200_000));
-    let half = tokio::task::spawn(async move { line.call_tool("write", &long).await });
+    let half = tokio::task::spawn(async move { line.call_tool("write", Raw(&long)).await });
     // The pipe takes 64 KiB of it, and no more.
     eventually(|| (unread(pid) > 60_000).then_some(())).await;
     kill("-9", pid);
@@ -229,7 +233,7 @@ async fn s25_a_reaper_that_is_killed_while_the_line_closes_leaves_nothing_either
     let pid = bad.up().await;
     let line = bad.line.clone();
     let closing = tokio::task::spawn(async move { line.close().await });
-    bad.until("ending").await;
+    bad.until(State::Ending).await;
     assert!(lives(pid));
     kill("-9", parent(pid));
     in_time(closing).await.unwrap();
@@ -335,7 +339,7 @@ async fn s22_a_list_that_really_changed_is_told_once() {
         .await;
     }
     let mut changes = Vec::new();
-    while let Ok(event) = events.try_recv() {
+    while let Ok(Some(event)) = tokio::time::timeout(Duration::ZERO, events.next()).await {
         if let Event::Changed(kind, change) = event {
             changes.push((kind, change.added.clone(), change.removed.clone(), change.changed.clone()));
         }
@@ -421,7 +425,7 @@ async fn one_list_that_cannot_be_read_hides_no_other() {
     bad.call("flood_list_changed", r#"{"nonce":"a","times":1}"#).await.unwrap();
     in_time(async {
         loop {
-            if let Ok(Event::Changed(Kind::Tools, change)) = events.recv().await {
+            if let Some(Event::Changed(Kind::Tools, change)) = events.next().await {
                 assert_eq!(change.added, ["fresh"]);
                 return;
             }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use linetender::{CallErrorKind, Health, Policy, Settings};
+use linetender::{CallErrorKind, Health, Policy, Raw, Settings, State};
 use tokio::sync::Notify;
 
 use crate::kit::{Bad, bad_with};
@@ -24,7 +24,7 @@ fn quick(change: impl FnOnce(&mut Settings)) -> Policy {
 /// A call whose caller goes away after so long.
 async fn gives_up(bad: &Bad, tool: &str, nonce: &str, after: Duration) -> bool {
     let arguments = format!(r#"{{"nonce":"{nonce}","ms":60000}}"#);
-    tokio::time::timeout(after, bad.line.call_tool(tool, &arguments)).await.is_err()
+    tokio::time::timeout(after, bad.line.call_tool(tool, Raw(&arguments))).await.is_err()
 }
 
 #[tokio::test]
@@ -98,7 +98,7 @@ async fn s26_a_busy_server_is_not_touched_while_others_give_up_behind_its_call()
     let line = bad.line.clone();
     let told = Arc::clone(&done);
     let long = tokio::spawn(async move {
-        let answer = line.call_tool("sleep", r#"{"nonce":"long","ms":4000}"#).await;
+        let answer = line.call_tool("sleep", Raw(r#"{"nonce":"long","ms":4000}"#)).await;
         told.notify_one();
         answer
     });
@@ -128,9 +128,9 @@ async fn s26_a_byte_from_the_server_clears_it() {
     let pid = bad.up().await;
     kill("-STOP", pid);
     assert!(gives_up(&bad, "echo", "a", Duration::from_millis(100)).await);
-    bad.until("suspect").await;
+    bad.until(State::Suspect).await;
     kill("-CONT", pid);
-    bad.until("up").await;
+    bad.until(State::Up).await;
     bad.works().await;
     assert_eq!((bad.line.status().generation, bad.line.status().budget), (1, 5000));
     bad.leaves_nothing().await;
@@ -138,9 +138,8 @@ async fn s26_a_byte_from_the_server_clears_it() {
 
 #[tokio::test]
 async fn s26b_a_server_that_answers_pings_and_no_call_is_left_alone_and_told_of() {
-    let bad = bad_with(&[], |server| {
-        server.policy(quick(|settings| settings.call.limit = Duration::from_secs(1)))
-    });
+    let bad =
+        bad_with(&[], |server| server.policy(quick(|settings| settings.call.limit = Duration::from_secs(1))));
     let pid = bad.up().await;
     bad.works().await;
     let start = Instant::now();

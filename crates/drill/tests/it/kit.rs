@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use linetender::{Answer, CallError, Era, Eras, Line, Server, Status};
+use linetender::{Answer, CallError, Era, Eras, Line, Raw, Server, State, Status, StdioServer};
 use linetender_drill::Book;
 
 use crate::look::{BADSERVER, children, eventually, in_time, lives};
@@ -39,7 +39,7 @@ impl Drop for Dir {
 }
 
 /// A server with these flags; legacy, unless the flags say otherwise.
-pub fn server(flags: &[&str]) -> Server {
+pub fn server(flags: &[&str]) -> StdioServer {
     let argv = [BADSERVER].into_iter().chain(flags.iter().copied());
     Server::stdio("bad", argv).reaper(BADSERVER).eras(Eras::Only(Era::Legacy))
 }
@@ -48,7 +48,7 @@ pub fn bad(flags: &[&str]) -> Bad {
     bad_with(flags, |server| server)
 }
 
-pub fn bad_with(flags: &[&str], change: impl FnOnce(Server) -> Server) -> Bad {
+pub fn bad_with(flags: &[&str], change: impl FnOnce(StdioServer) -> StdioServer) -> Bad {
     let dir = Dir::new();
     let book = Book::at(dir.file("book"));
     let mut flags = flags.to_vec();
@@ -59,22 +59,22 @@ pub fn bad_with(flags: &[&str], change: impl FnOnce(Server) -> Server) -> Bad {
 
 impl Bad {
     pub async fn call(&self, tool: &str, arguments: &str) -> Result<Answer, CallError> {
-        in_time(self.line.call_tool(tool, arguments)).await
+        in_time(self.line.call_tool(tool, Raw(arguments))).await
     }
 
     /// A call that must work, and what it said.
     pub async fn works(&self) -> String {
         let answer = self.call("echo", r#"{"nonce":"works"}"#).await.unwrap();
-        assert!(answer.result().contains("works"), "{}", answer.result());
-        answer.result().to_owned()
+        assert!(answer.raw().contains("works"), "{}", answer.raw());
+        answer.raw().to_owned()
     }
 
-    pub async fn until(&self, state: &str) -> Status {
+    pub async fn until(&self, state: State) -> Status {
         in_time(self.line.wait_for(|status| status.state == state)).await
     }
 
     pub async fn up(&self) -> i32 {
-        self.until("up").await;
+        self.until(State::Up).await;
         self.pid().await
     }
 
@@ -84,7 +84,8 @@ impl Bad {
 
     /// Waits for a generation after this one to be up.
     pub async fn back(&self, generation: u64) -> Status {
-        in_time(self.line.wait_for(|status| status.state == "up" && status.generation > generation)).await
+        in_time(self.line.wait_for(|status| status.state == State::Up && status.generation > generation))
+            .await
     }
 
     /// Closes the line and looks for what is left.

@@ -67,7 +67,7 @@ pub fn stopwatch() -> Instant {
 /// Every error names server, phase, cause, delivery and next try.
 pub fn speaks(error: &CallError) {
     assert_eq!(&*error.server, "bad");
-    for text in [error.phase, &error.cause, error.delivery.name(), &error.next_try] {
+    for text in [error.phase.name(), &error.cause, error.delivery.name(), &error.next_try.to_string()] {
         assert!(!text.trim().is_empty(), "{error:?}");
     }
     let fields = error.fields();

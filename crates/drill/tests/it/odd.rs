@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use linetender::{CallErrorKind, Deadline, Era, Eras, Line, Options, Server};
+use linetender::{CallErrorKind, Deadline, Era, Eras, Line, Options, Raw, Server};
 
 use crate::kit::{bad, bad_with};
 use crate::look::{BADSERVER, eventually, in_time, policy, speaks};
@@ -12,7 +12,7 @@ async fn s13_noise_is_skipped_and_counted() {
     let bad = bad(&["--noise"]);
     bad.works().await;
     let answer = bad.call("noise", r#"{"nonce":"a"}"#).await.unwrap();
-    assert!(answer.result().contains("nonce"), "a message glued to log text counts");
+    assert!(answer.raw().contains("nonce"), "a message glued to log text counts");
     bad.works().await;
     let (odd, first) = bad.line.odd();
     assert!(odd >= 5, "{odd}");
@@ -51,7 +51,7 @@ async fn s15_with_several_in_flight_all_are_unknown_with_the_message() {
     bad.works().await;
     in_time(bad.line.list_tools()).await.unwrap();
     let line = bad.line.clone();
-    let other = tokio::task::spawn(async move { line.call_tool("hang", r#"{"nonce":"o"}"#).await });
+    let other = tokio::task::spawn(async move { line.call_tool("hang", Raw(r#"{"nonce":"o"}"#)).await });
     eventually(|| bad.book.runs().contains_key("o").then_some(())).await;
     let one = bad.call("no_id", r#"{"nonce":"a"}"#).await.unwrap_err();
     for error in [one, in_time(other).await.unwrap().unwrap_err()] {
@@ -71,10 +71,10 @@ async fn s15_an_error_without_an_id_after_a_cancellation_answers_nobody() {
     bad.works().await;
     in_time(bad.line.list_tools()).await.unwrap();
     let line = bad.line.clone();
-    let other = tokio::task::spawn(async move { line.call_tool("hang", r#"{"nonce":"o"}"#).await });
+    let other = tokio::task::spawn(async move { line.call_tool("hang", Raw(r#"{"nonce":"o"}"#)).await });
     eventually(|| bad.book.runs().contains_key("o").then_some(())).await;
     let line = bad.line.clone();
-    let given_up = tokio::task::spawn(async move { line.call_tool("hang", r#"{"nonce":"g"}"#).await });
+    let given_up = tokio::task::spawn(async move { line.call_tool("hang", Raw(r#"{"nonce":"g"}"#)).await });
     eventually(|| bad.book.runs().contains_key("g").then_some(())).await;
     given_up.abort();
     let error = in_time(other).await.unwrap().unwrap_err();
@@ -98,9 +98,9 @@ async fn s24_neither_null_and_glued_answers_end_their_calls() {
     let error = bad.call("neither", "{}").await.unwrap_err();
     speaks(&error);
     assert!(error.cause.contains("neither a result nor an error"), "{error}");
-    assert_eq!(bad.call("null", "{}").await.unwrap().result(), "null");
+    assert_eq!(bad.call("null", "{}").await.unwrap().raw(), "null");
     let glued = bad.call("glued", r#"{"nonce":"a"}"#).await.unwrap();
-    assert!(glued.result().contains("nonce"));
+    assert!(glued.raw().contains("nonce"));
     bad.works().await;
     assert_eq!(bad.line.status().generation, 1);
     bad.leaves_nothing().await;

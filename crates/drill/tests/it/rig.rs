@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use linetender::{Rig, Server};
+use linetender::{NextTry, Raw, Rig, Server, State, StdioServer};
 
 use crate::look::{BADSERVER, children, eventually, in_time, kill, lives, policy};
 
-fn named(name: &str, flags: &[&str]) -> Server {
+fn named(name: &str, flags: &[&str]) -> StdioServer {
     let argv = [BADSERVER].into_iter().chain(flags.iter().copied());
     Server::stdio(name, argv).reaper(BADSERVER)
 }
@@ -27,12 +27,12 @@ async fn only_what_changed_is_touched() {
     assert_eq!(names(&change.removed), ["c"]);
     assert_eq!(names(&change.added), ["d"]);
     assert!(rig.line("c").is_none());
-    in_time(rig.line("b").unwrap().call_tool("echo", "{}")).await.unwrap();
-    in_time(old.wait_for(|status| status.state == "closed")).await;
-    in_time(kept.call_tool("echo", "{}")).await.unwrap();
+    in_time(rig.line("b").unwrap().call_tool("echo", Raw("{}"))).await.unwrap();
+    in_time(old.wait_for(|status| status.state == State::Closed)).await;
+    in_time(kept.call_tool("echo", Raw("{}"))).await.unwrap();
     assert_eq!(kept.status().generation, 1);
     assert!(in_time(rig.shutdown(Duration::from_secs(20))).await);
-    assert_eq!(kept.status().state, "closed");
+    assert_eq!(kept.status().state, State::Closed);
     eventually(|| children().is_empty().then_some(())).await;
 }
 
@@ -51,7 +51,7 @@ async fn a_server_that_takes_anothers_place_is_not_started_before_that_one_is_go
     let new = rig.line("a").unwrap();
     let first = eventually(|| new.pid()).await;
     assert!(first != pid && !lives(pid), "two servers of one name lived at once");
-    in_time(new.call_tool("echo", "{}")).await.unwrap();
+    in_time(new.call_tool("echo", Raw("{}"))).await.unwrap();
     assert!(in_time(rig.shutdown(Duration::from_secs(20))).await);
 }
 
@@ -67,17 +67,17 @@ async fn g07_a_call_to_a_server_that_waits_for_its_turn_is_told_so() {
     let slow = rig.open(named("slow", &["--start-delay-ms", "60000"]));
     eventually(|| (children().len() > before).then_some(())).await;
     kill("-KILL", pid);
-    in_time(line.wait_for(|status| status.state == "dialing" && status.generation == 2)).await;
-    let told = in_time(line.call_tool("echo", "{}")).await.unwrap_err();
+    in_time(line.wait_for(|status| status.state == State::Dialing && status.generation == 2)).await;
+    let told = in_time(line.call_tool("echo", Raw("{}"))).await.unwrap_err();
     assert!(told.cause.starts_with("the server waits for its turn to start"), "{told}");
     assert!(told.cause.contains("killed"), "why it has to be started: {told}");
-    assert_eq!(told.next_try, "when its turn to start comes");
+    assert_eq!(told.next_try, NextTry::ItsTurn);
     assert!(told.not_executed());
-    assert_eq!(line.status().next_try().as_deref(), Some("when its turn to start comes"));
+    assert_eq!(line.status().next_try(), Some(NextTry::ItsTurn));
     in_time(slow.close()).await;
-    in_time(line.wait_for(|status| status.state == "up")).await;
+    in_time(line.wait_for(|status| status.state == State::Up)).await;
     assert_eq!(line.status().next_try(), None);
-    in_time(line.call_tool("echo", "{}")).await.unwrap();
+    in_time(line.call_tool("echo", Raw("{}"))).await.unwrap();
     assert!(in_time(rig.shutdown(Duration::from_secs(20))).await);
 }
 
@@ -89,11 +89,11 @@ async fn a_call_under_way_may_end_before_its_line_is_taken_out() {
     in_time(line.ready()).await.unwrap();
     let asking = line.clone();
     let call =
-        tokio::task::spawn(async move { asking.call_tool("sleep", r#"{"nonce":"s","ms":500}"#).await });
-    in_time(line.call_tool("echo", "{}")).await.unwrap();
-    rig.set([]);
+        tokio::task::spawn(async move { asking.call_tool("sleep", Raw(r#"{"nonce":"s","ms":500}"#)).await });
+    in_time(line.call_tool("echo", Raw("{}"))).await.unwrap();
+    rig.set::<Server>([]);
     in_time(call).await.unwrap().unwrap();
-    in_time(line.wait_for(|status| status.state == "closed")).await;
+    in_time(line.wait_for(|status| status.state == State::Closed)).await;
 }
 
 #[tokio::test]
@@ -134,7 +134,7 @@ async fn s32_a_healthy_server_does_not_wait_behind_twelve_that_never_answer() {
     let up = tokio::time::timeout(Duration::from_secs(6), line.ready()).await;
     assert!(up.is_ok(), "twelve silent servers kept it waiting");
     for silent in rig.held().iter().filter(|line| line.name() != "zz") {
-        assert_eq!(silent.status().state, "dialing", "{}", silent.name());
+        assert_eq!(silent.status().state, State::Dialing, "{}", silent.name());
     }
     in_time(rig.shutdown(Duration::from_secs(20))).await;
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use linetender::{CallErrorKind, Era, Eras, Line, Server};
+use linetender::{CallErrorKind, Era, Eras, Line, NextTry, Raw, Server, State};
 
 use crate::kit::{bad, bad_with};
 use crate::look::{in_time, policy, speaks, stopwatch};
@@ -11,17 +11,17 @@ use crate::look::{in_time, policy, speaks, stopwatch};
 async fn s01_a_command_that_is_not_there_parks_at_once_and_says_what_was_searched() {
     let server = Server::stdio("bad", ["linetender-no-such-command"]).reaper(crate::look::BADSERVER);
     let line = Line::open(server);
-    let status = in_time(line.wait_for(|status| status.state == "parked")).await;
+    let status = in_time(line.wait_for(|status| status.state == State::Parked)).await;
     assert_eq!(status.budget, 5000, "no budget is spent on it");
-    let error = in_time(line.call_tool("echo", "{}")).await.unwrap_err();
+    let error = in_time(line.call_tool("echo", Raw("{}"))).await.unwrap_err();
     speaks(&error);
     assert!(
         error.cause.contains("linetender-no-such-command") && error.cause.contains("PATH searched"),
         "{error}"
     );
     assert!(error.not_executed());
-    let seconds = error.next_try.trim_start_matches("in ").split('.').next().unwrap().parse::<u32>().unwrap();
-    assert!((290..=300).contains(&seconds), "{}", error.next_try);
+    let NextTry::In(wait) = error.next_try else { panic!("{}", error.next_try) };
+    assert!((290..=300).contains(&wait.as_secs()), "{}", error.next_try);
     in_time(line.close()).await;
 }
 
@@ -93,7 +93,7 @@ async fn a_modern_only_server_refuses_a_legacy_line_with_its_own_words() {
 #[tokio::test]
 async fn s16_a_crash_loop_is_parked_and_refuses_at_once() {
     let bad = bad(&["--exit", "1", "--stderr", "cannot bind"]);
-    bad.until("parked").await;
+    bad.until(State::Parked).await;
     assert_eq!(bad.line.status().generation, 6);
     let start = stopwatch();
     let error = bad.call("echo", "{}").await.unwrap_err();
@@ -109,10 +109,10 @@ async fn s16_a_crash_loop_is_parked_and_refuses_at_once() {
 async fn s33_a_folder_that_is_not_there_parks_at_once_and_is_named() {
     let server = Server::stdio("bad", [crate::look::BADSERVER]).reaper(crate::look::BADSERVER);
     let line = Line::open(server.dir("/nowhere/at/all"));
-    let error = in_time(line.call_tool("echo", "{}")).await.unwrap_err();
+    let error = in_time(line.call_tool("echo", Raw("{}"))).await.unwrap_err();
     speaks(&error);
     assert!(error.cause.contains("cannot run in /nowhere/at/all: no such file or directory"), "{error}");
-    let status = in_time(line.wait_for(|status| status.state == "parked")).await;
+    let status = in_time(line.wait_for(|status| status.state == State::Parked)).await;
     assert_eq!(status.budget, 5000, "no budget is spent on it");
     in_time(line.close()).await;
 }
@@ -126,11 +126,11 @@ async fn s33_a_program_that_is_no_mcp_server_is_named_within_a_second() {
     ] {
         let took = stopwatch();
         let line = Line::open(Server::stdio("bad", argv).reaper(crate::look::BADSERVER));
-        let error = in_time(line.call_tool("echo", "{}")).await.unwrap_err();
+        let error = in_time(line.call_tool("echo", Raw("{}"))).await.unwrap_err();
         speaks(&error);
         assert!(error.cause.contains("not an MCP server") && error.cause.contains(said), "{error}");
         assert!(took.elapsed().as_secs() < 5, "{:?}", took.elapsed());
-        let status = in_time(line.wait_for(|status| status.state == "parked")).await;
+        let status = in_time(line.wait_for(|status| status.state == State::Parked)).await;
         assert_eq!(status.budget, 5000, "no budget is spent on it");
         in_time(line.close()).await;
     }
@@ -141,7 +141,7 @@ async fn s33_what_a_banner_said_is_in_the_handshakes_error() {
     let quick = policy(|settings| settings.dial.handshake = Duration::from_millis(300));
     let banner = ["sh", "-c", "echo Usage: frobnicate FILE; exec sleep 600"];
     let line = Line::open(Server::stdio("bad", banner).reaper(crate::look::BADSERVER).policy(quick));
-    let error = in_time(line.call_tool("echo", "{}")).await.unwrap_err();
+    let error = in_time(line.call_tool("echo", Raw("{}"))).await.unwrap_err();
     speaks(&error);
     assert!(error.cause.contains("Usage: frobnicate FILE"), "{error}");
     in_time(line.close()).await;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use linetender::{CallError, Line, Server, ServerState};
+use linetender::{CallError, Line, Raw, Server, ServerState, State};
 
 use crate::kit::{bad, bad_with};
 use crate::look::{BADSERVER, eventually, in_time, kill, policy};
@@ -38,11 +38,11 @@ async fn errors_say_what_to_do() {
     let mut page = String::new();
 
     let line = Line::open(Server::stdio("bad", ["linetender-no-such-command"]).reaper(BADSERVER));
-    in_time(line.wait_for(|status| status.state == "parked")).await;
-    show(&mut page, "S01 command not found", &in_time(line.call_tool("echo", "{}")).await.unwrap_err());
+    in_time(line.wait_for(|status| status.state == State::Parked)).await;
+    show(&mut page, "S01 command not found", &in_time(line.call_tool("echo", Raw("{}"))).await.unwrap_err());
 
     let start = bad(&["--exit", "3", "--stderr", "Error: GITHUB_TOKEN=ghp_0123456789abcdef is not valid"]);
-    start.until("parked").await;
+    start.until(State::Parked).await;
     show(&mut page, "S02, S16 exits at start, parked", &start.call("echo", "{}").await.unwrap_err());
 
     let up = bad(&[]);
@@ -87,7 +87,7 @@ async fn errors_say_what_to_do() {
     let waits = bad_with(&["--start-delay-ms", "1000"], |server| server.policy(waits));
     let pid = waits.up().await;
     kill("-9", pid);
-    eventually(|| (waits.line.status().state == "dialing").then_some(())).await;
+    eventually(|| (waits.line.status().state == State::Dialing).then_some(())).await;
     show(&mut page, "not up again in time", &waits.call("echo", "{}").await.unwrap_err());
 
     insta::assert_snapshot!("texts", page);

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use linetender::{CallError, CallErrorKind, Line};
+use linetender::{CallError, CallErrorKind, Line, Raw};
 use linetender_drill::Book;
 use tokio::task::JoinSet;
 
@@ -39,9 +39,10 @@ impl Traffic {
                     }
                     let nonce = format!("{caller}-{call}");
                     let arguments = format!(r#"{{"message":"hello","nonce":"{nonce}"}}"#);
-                    let outcome = in_time(line.call_tool(tool, &arguments)).await.map(|answer| {
-                        assert!(answer.error().is_none(), "{nonce}: {:?}", answer.error());
-                    });
+                    let outcome = in_time(line.call_tool(tool, Raw(&arguments))).await.map(drop);
+                    if let Err(CallError { answered: Some(error), .. }) = &outcome {
+                        panic!("{nonce}: {error}");
+                    }
                     let failed = outcome.is_err();
                     heard.lock().unwrap().push((nonce, outcome));
                     if failed {

@@ -1,6 +1,8 @@
 //! A list that is the same is the same to the byte, whoever died in between; one that changed is told once.
 
-use linetender::{Era, Event, Kind, Line, session};
+use std::time::Duration;
+
+use linetender::{Era, Event, Kind, Line, State, session};
 use serde_json::json;
 
 use crate::agent::{META, Raw, members};
@@ -26,7 +28,7 @@ async fn list(agent: &mut Raw) -> String {
 async fn again(line: &Line) {
     let before = line.status().generation;
     kill("-9", eventually(|| line.pid()).await);
-    in_time(line.wait_for(|status| status.state == "up" && status.generation > before)).await;
+    in_time(line.wait_for(|status| status.state == State::Up && status.generation > before)).await;
     in_time(async {
         while line.catalogue().await.unwrap().generation <= before {
             tokio::task::yield_now().await;
@@ -63,7 +65,7 @@ async fn a_crash_changes_no_byte_of_a_list_and_a_change_is_told_to_each_agent_on
         again(&line).await;
         again(&line).await;
         let mut changes = Vec::new();
-        while let Ok(event) = events.try_recv() {
+        while let Ok(Some(event)) = tokio::time::timeout(Duration::ZERO, events.next()).await {
             if let Event::Changed(kind, change) = event {
                 changes.push((kind, change.added.clone(), change.removed.clone(), change.changed.clone()));
             }

@@ -71,12 +71,12 @@ impl Peer {
     /// How to reach it. Nobody says which era it speaks: that has to be found out.
     pub fn server(&self) -> Server {
         if let Some(web) = &self.web {
-            return Server::http("bad", &web.url());
+            return Server::http("bad", &web.url()).into();
         }
         let era = if self.era == Era::Legacy { "legacy" } else { "modern" };
         let (book, changing) = (self.dir.text("book"), self.dir.text("changing"));
         let argv = [BADSERVER, "--full", "--era", era, "--book", &book, "--changing", &changing];
-        Server::stdio("bad", argv).reaper(BADSERVER)
+        Server::stdio("bad", argv).reaper(BADSERVER).into()
     }
 
     /// From now on there is one more tool; the tool `list_change` says so.

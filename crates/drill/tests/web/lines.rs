@@ -1,6 +1,6 @@
 //! Lines to these servers, where the official conformance suite found something or could have.
 
-use linetender::{Era, Eras, Line, Server};
+use linetender::{Era, Eras, Line, Raw, Server, State};
 use linetender_drill::webserver::Fault;
 use serde_json::json;
 
@@ -16,7 +16,7 @@ async fn the_servers_own_stream_is_open_before_anything_is_asked() {
     for _ in 0..50 {
         let web = web(|_| {});
         let line = line(&web, Eras::Only(Era::Legacy));
-        in_time(line.call_tool("echo", "{}")).await.unwrap();
+        in_time(line.call_tool("echo", Raw("{}"))).await.unwrap();
         let seen = web.server.seen();
         let streams = seen.iter().position(|one| one.verb == "GET").unwrap();
         let asks =
@@ -35,8 +35,11 @@ async fn a_server_that_wants_credentials_is_heard_whatever_else_it_says() {
                 manners.fault_on("server/discover", Fault::new("status", refused));
             });
             let line = line(&web, eras);
-            let now = in_time(line.wait_for(|now| !matches!(now.state, "idle" | "dialing" | "ending"))).await;
-            assert_eq!((now.state, now.generation), ("needs-auth", 1), "{now:?}");
+            let now = in_time(
+                line.wait_for(|now| !matches!(now.state, State::Idle | State::Dialing | State::Ending)),
+            )
+            .await;
+            assert_eq!((now.state, now.generation), (State::NeedsAuth, 1), "{now:?}");
         }
     }
 }

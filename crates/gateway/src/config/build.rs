@@ -107,15 +107,22 @@ fn entry(Member { name, at, value }: &Member, source: &Text<'_>) -> Result<Optio
     if table.disabled {
         return Ok(None);
     }
-    let mut server = match (table.command, table.url) {
+    let stderr = match table.stderr {
+        Stderr::Off => linetender::Stderr::Off,
+        Stderr::Log => linetender::Stderr::Log,
+        Stderr::Pass => linetender::Stderr::Pass,
+    };
+    let mut server: Server = match (table.command, table.url) {
         (Some(command), None) => {
             let server = Server::stdio(&**name, std::iter::once(command).chain(table.args));
             let server = if table.inherit_env { server.inherit_env() } else { server };
-            table.env.into_iter().fold(server, |server, (name, value)| server.env(name, value))
+            let server = if let Some(dir) = table.dir { server.dir(dir) } else { server };
+            let server = server.stderr(stderr);
+            table.env.into_iter().fold(server, |server, (name, value)| server.env(name, value)).into()
         }
         (None, Some(url)) => {
             let server = Server::http(&**name, &url);
-            table.headers.iter().fold(server, |server, (name, value)| server.header(name, value))
+            table.headers.iter().fold(server, |server, (name, value)| server.header(name, value)).into()
         }
         (Some(_), Some(_)) => {
             return wrong("a server has a command or a url, not both", "take one of them out");
@@ -124,18 +131,10 @@ fn entry(Member { name, at, value }: &Member, source: &Text<'_>) -> Result<Optio
             return wrong("a server needs a command or a url", "command = \"…\" or url = \"https://…\"");
         }
     };
-    if let Some(dir) = table.dir {
-        server = server.dir(dir);
-    }
     server = server.eras(match table.era {
         Era::Auto => Eras::Auto,
         Era::Modern => Eras::Only(linetender::Era::Modern),
         Era::Legacy => Eras::Only(linetender::Era::Legacy),
-    });
-    server = server.stderr(match table.stderr {
-        Stderr::Off => linetender::Stderr::Off,
-        Stderr::Log => linetender::Stderr::Log,
-        Stderr::Pass => linetender::Stderr::Pass,
     });
     if table.lazy {
         server = server.lazy();

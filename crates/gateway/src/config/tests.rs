@@ -34,7 +34,7 @@ fn servers_come_in_the_order_they_stand() {
     assert!(!config.servers[0].tools.lets("drop_all"));
     let expected =
         Server::stdio("zebra", ["npx", "-y", "zebra"]).env("KEY", "t0ken").deadline(Deadline::Policy);
-    assert_eq!(config.servers[0].server, expected);
+    assert_eq!(config.servers[0].server, expected.into());
     let text = format!("{:?}", config.servers[1]);
     assert!(!text.contains("t0ken"), "a credential is printed nowhere: {text}");
     assert!(config.warnings.is_empty(), "{:?}", config.warnings);
@@ -53,7 +53,7 @@ fn an_agents_own_file_is_taken_as_it_is() {
     .unwrap();
     assert_eq!(names(&config), ["git", "web"]);
     let git = Server::stdio("git", ["mcp-server-git"]).dir("/tmp").deadline(Deadline::Policy);
-    assert_eq!(config.servers[0].server, git);
+    assert_eq!(config.servers[0].server, git.into());
     assert!(config.warnings.is_empty(), "what is for somebody else is none of our business");
 }
 

@@ -20,7 +20,7 @@ pub(super) async fn readyz(State(front): State<Arc<Front>>) -> Response {
     let ready = !*front.closing.borrow();
     let lines = front.gateway.lines();
     let states: Map<_, _> =
-        lines.iter().map(|line| (line.name().to_owned(), line.status().state.into())).collect();
+        lines.iter().map(|line| (line.name().to_owned(), line.status().state.name().into())).collect();
     let status = if ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
     reply::json(status, json!({ "ready": ready, "servers": states }).to_string())
 }

@@ -1,6 +1,7 @@
 //! One bad server never touches another.
 
 use crate::kit::{House, in_time, is_answered, names, text};
+use linetender::State;
 use serde_json::json;
 
 const MIXED: &str = r#"
@@ -41,7 +42,7 @@ async fn g04_a_slow_hung_or_dead_server_delays_nobody_and_appears_when_it_is_the
     })
     .await;
     assert_eq!(text(&agent.call("good__echo", json!({})).await), "{}");
-    assert_eq!(slow.status().state, "dialing", "nobody waited for it");
+    assert_eq!(slow.status().state, State::Dialing, "nobody waited for it");
     loop {
         let event = own.event().await.expect("it is told when there is more");
         if event.data["method"] == "notifications/tools/list_changed"

@@ -29,7 +29,9 @@ pub fn config(text: &str) -> Config {
     let text = text.replace("{bad}", &format!("command = '{}'", program.display()));
     let mut config = config::load("test", &text, &|_| None).unwrap();
     for entry in &mut config.servers {
-        entry.server = entry.server.clone().reaper(&program);
+        if let Some(server) = entry.server.to_stdio() {
+            entry.server = server.reaper(&program).into();
+        }
     }
     config
 }

@@ -1,6 +1,7 @@
 //! How many lines there are, and from when on.
 
 use http::Method;
+use linetender::State;
 use serde_json::json;
 
 use crate::kit::{House, in_time, is_answered, names, text};
@@ -14,13 +15,13 @@ async fn a_lazy_server_is_started_when_the_first_agent_comes() {
         lines.iter().find(|line| line.name() == name).unwrap().status().state
     };
     in_time(async {
-        while state("now") != "up" {
+        while state("now") != State::Up {
             tokio::task::yield_now().await;
         }
     })
     .await;
     assert_eq!(house.send(Method::GET, "/readyz", &[], String::new()).await.status, 200);
-    assert_eq!(state("later"), "idle", "nobody came yet");
+    assert_eq!(state("later"), State::Idle, "nobody came yet");
     in_time(async {
         loop {
             let listed = house.modern("/mcp", "tools/list", json!({})).await.json().await;
@@ -30,7 +31,7 @@ async fn a_lazy_server_is_started_when_the_first_agent_comes() {
         }
     })
     .await;
-    assert_eq!(state("later"), "up");
+    assert_eq!(state("later"), State::Up);
 }
 
 #[tokio::test]

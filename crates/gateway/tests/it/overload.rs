@@ -1,6 +1,7 @@
 //! Too much at once, and agents that do not read.
 
 use crate::kit::{Answer, House, in_time, text};
+use linetender::State;
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 
@@ -79,7 +80,7 @@ async fn o01_ten_times_too_much_is_refused_at_once_with_a_time_to_come_back() {
         agent.delete().await;
     }
     let line = &house.gateway.lines()[0];
-    assert_eq!((line.status().state, line.status().generation), ("up", 1), "nobody died of it");
+    assert_eq!((line.status().state, line.status().generation), (State::Up, 1), "nobody died of it");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -4,14 +4,12 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::SystemTime;
 
-use tokio::sync::broadcast;
-use tokio::sync::broadcast::error::RecvError;
 use tokio::time::Instant;
 
 use super::Inner;
 use super::report::LineReport;
 use crate::journal::{Reason, What};
-use linetender::{Event, Line, Status, WeakLine, Why};
+use linetender::{Event, Events, Line, State, Status, WeakLine, Why};
 use linetender_wire::wall::{rfc3339, wall_clock};
 
 /// A line that is followed.
@@ -45,22 +43,22 @@ impl Followed {
     }
 
     /// Follows it until its tender is gone.
-    pub(super) async fn follow(self: Arc<Self>, mut events: broadcast::Receiver<Event>, holder: Weak<Inner>) {
+    pub(super) async fn follow(self: Arc<Self>, mut events: Events, holder: Weak<Inner>) {
         loop {
-            let heard = events.recv().await;
+            let heard = events.next().await;
             let Some(holder) = holder.upgrade() else { return };
             match heard {
-                Ok(Event::State(status)) => {
+                Some(Event::State(status)) => {
                     if let Some(what) = self.heard(&status) {
                         holder.write(what);
                     }
                 }
-                Ok(_) => {}
-                Err(RecvError::Lagged(entries)) => {
+                Some(Event::Missed(entries)) => {
                     let why = format!("more happened to {} at once than could be heard", self.server);
                     holder.write(What::Gap { entries, why });
                 }
-                Err(RecvError::Closed) => return holder.let_go(&self),
+                Some(_) => {}
+                None => return holder.let_go(&self),
             }
         }
     }
@@ -73,7 +71,7 @@ impl Followed {
         if let Some(why) = &status.cause {
             let ended = match &last.cause {
                 // It is told again until the next generation serves; an end begins with its own state.
-                Some((_, ended)) if same || status.state != "ending" => *ended,
+                Some((_, ended)) if same || status.state != State::Ending => *ended,
                 Some(_) | None => (wall_clock(), Instant::now()),
             };
             last.cause = Some((Arc::clone(why), ended));
@@ -85,11 +83,11 @@ impl Followed {
         Some(What::State {
             server: self.server.clone(),
             generation: status.generation,
-            state: status.state.to_owned(),
+            state: status.state.to_string(),
             cause: status.cause.as_deref().map(Reason::from),
             budget_millis: status.budget,
             useful_millis: Some(status.useful).filter(|left| *left < self.useful_most),
-            next_try: status.next_try(),
+            next_try: status.next_try().map(|next| next.to_string()),
         })
     }
 
@@ -98,7 +96,7 @@ impl Followed {
         let pid = line.as_ref().and_then(Line::pid);
         LineReport {
             server: self.server.clone(),
-            state: last.status.state.to_owned(),
+            state: last.status.state.to_string(),
             generation: last.status.generation,
             since: rfc3339(last.since.0),
             since_millis: millis(last.since.1),
@@ -110,7 +108,9 @@ impl Followed {
             useful_millis: last.status.useful,
             useful_most_millis: self.useful_most,
             // What it waits for is no event: the line is asked.
-            next_try: line.map_or_else(|| last.status.next_try(), |line| line.status().next_try()),
+            next_try: line
+                .map_or_else(|| last.status.next_try(), |line| line.status().next_try())
+                .map(|next| next.to_string()),
             health: last.status.health().map(|health| health.dated(pid)),
             pid,
         }
@@ -135,7 +135,7 @@ impl fmt::Debug for Followed {
 mod tests {
     use super::Followed;
     use crate::journal::What;
-    use linetender::{Rig, Server};
+    use linetender::{Rig, Server, State};
 
     #[tokio::test]
     async fn only_a_change_is_written_down() {
@@ -143,7 +143,7 @@ mod tests {
         let followed = Followed::new(&line);
         let mut status = line.status();
         assert_eq!(followed.heard(&status), None, "it stood there before");
-        (status.state, status.generation) = ("dialing", 1);
+        (status.state, status.generation) = (State::Dialing, 1);
         assert!(matches!(followed.heard(&status), Some(What::State { generation: 1, .. })));
         status.budget -= 1;
         assert_eq!(followed.heard(&status), None);

@@ -91,7 +91,7 @@ pub struct Reason {
 
 impl From<&Why> for Reason {
     fn from(why: &Why) -> Self {
-        let leaves = why.leaves.iter().map(|&leaf| leaf.to_owned()).collect();
+        let leaves = why.leaves.iter().map(|leaf| leaf.name().to_owned()).collect();
         Self { text: why.text.clone(), leaves, stderr: why.stderr.clone() }
     }
 }

@@ -39,7 +39,7 @@ fn known() -> Remembered {
 fn what_was_kept_comes_back_to_the_byte_and_nobody_else_can_read_it() {
     use std::os::unix::fs::PermissionsExt as _;
     let folder = Folder::new("kept");
-    let server = Server::stdio("s", ["server", "--flag"]);
+    let server = Server::stdio("s", ["server", "--flag"]).into();
     let page = Memory::open(&folder.0).unwrap().page(&server, Era::Legacy, Some(HELLO));
     assert!(page.recall().is_none());
     page.keep(&known());
@@ -58,20 +58,27 @@ fn another_server_another_folder_another_secret_or_another_agent_is_another_page
     let folder = Folder::new("other");
     let memory = Memory::open(&folder.0).unwrap();
     let one = Server::stdio("s", ["server", "a"]);
-    let page = |server: &Server, era, hello: &str| format!("{:?}", memory.page(server, era, Some(hello)));
-    let first = page(&one, Era::Legacy, HELLO);
-    assert_eq!(first, page(&Server::stdio("renamed", ["server", "a"]), Era::Legacy, HELLO));
-    assert_eq!(first, page(&one, Era::Legacy, &HELLO.replace(r#""name":"a""#, r#""name":"b""#)));
+    let page = |server: Server, era, hello: &str| format!("{:?}", memory.page(&server, era, Some(hello)));
+    let first = page(one.clone().into(), Era::Legacy, HELLO);
+    assert_eq!(first, page(Server::stdio("renamed", ["server", "a"]).into(), Era::Legacy, HELLO));
+    assert_eq!(
+        first,
+        page(one.clone().into(), Era::Legacy, &HELLO.replace(r#""name":"a""#, r#""name":"b""#))
+    );
     let others = [
-        page(&Server::stdio("s", ["servera"]), Era::Legacy, HELLO),
-        page(&one.clone().dir("/"), Era::Legacy, HELLO),
-        page(&one.clone().env("TOKEN", "x"), Era::Legacy, HELLO),
-        page(&one.clone().env("TOKEN", "y"), Era::Legacy, HELLO),
-        page(&one, Era::Modern, HELLO),
-        page(&one, Era::Legacy, &HELLO.replace("2025-06-18", "2025-03-26")),
-        page(&one, Era::Legacy, &HELLO.replace("roots", "sampling")),
-        page(&Server::http("s", "http://127.0.0.1:1/mcp"), Era::Legacy, HELLO),
-        page(&Server::http("s", "http://127.0.0.1:1/mcp").header("Authorization", "x"), Era::Legacy, HELLO),
+        page(Server::stdio("s", ["servera"]).into(), Era::Legacy, HELLO),
+        page(one.clone().dir("/").into(), Era::Legacy, HELLO),
+        page(one.clone().env("TOKEN", "x").into(), Era::Legacy, HELLO),
+        page(one.clone().env("TOKEN", "y").into(), Era::Legacy, HELLO),
+        page(one.clone().into(), Era::Modern, HELLO),
+        page(one.clone().into(), Era::Legacy, &HELLO.replace("2025-06-18", "2025-03-26")),
+        page(one.clone().into(), Era::Legacy, &HELLO.replace("roots", "sampling")),
+        page(Server::http("s", "http://127.0.0.1:1/mcp").into(), Era::Legacy, HELLO),
+        page(
+            Server::http("s", "http://127.0.0.1:1/mcp").header("Authorization", "x").into(),
+            Era::Legacy,
+            HELLO,
+        ),
     ];
     for (at, other) in others.iter().enumerate() {
         assert_ne!(&first, other, "{at}");
@@ -82,7 +89,8 @@ fn another_server_another_folder_another_secret_or_another_agent_is_another_page
 #[test]
 fn a_server_that_does_not_start_three_times_is_forgotten() {
     let folder = Folder::new("failed");
-    let page = Memory::open(&folder.0).unwrap().page(&Server::stdio("s", ["x"]), Era::Legacy, Some(HELLO));
+    let page =
+        Memory::open(&folder.0).unwrap().page(&Server::stdio("s", ["x"]).into(), Era::Legacy, Some(HELLO));
     page.keep(&known());
     page.failed();
     page.failed();
@@ -98,7 +106,7 @@ fn a_server_that_does_not_start_three_times_is_forgotten() {
 #[test]
 fn what_is_broken_is_no_page_and_a_broken_key_only_forgets() {
     let folder = Folder::new("broken");
-    let server = Server::stdio("s", ["x"]);
+    let server = Server::stdio("s", ["x"]).into();
     let memory = Memory::open(&folder.0).unwrap();
     let page = memory.page(&server, Era::Legacy, Some(HELLO));
     page.keep(&known());
@@ -129,7 +137,7 @@ fn many_that_begin_at_once_go_by_one_key_and_pages_do_not_pile_up() {
     assert!(keys.iter().all(|key| *key == keys[0]));
     let memory = Memory::open(&folder.0).unwrap();
     for number in 0..300 {
-        memory.page(&Server::stdio("s", [format!("{number}")]), Era::Legacy, None).keep(&known());
+        memory.page(&Server::stdio("s", [format!("{number}")]).into(), Era::Legacy, None).keep(&known());
     }
     assert_eq!(fs::read_dir(&folder.0).unwrap().count(), 256 + 1);
 }

@@ -6,6 +6,8 @@ use std::sync::Arc;
 use linetender_core::{Delivery, Refusal};
 
 use super::code::Code;
+use super::next_try::NextTry;
+use super::rpc_error::RpcError;
 
 /// How many seconds to stay away from a server that has too much to do: its queue is short, and calls are.
 const RETRY_AFTER: u64 = 1;
@@ -13,21 +15,59 @@ const RETRY_AFTER: u64 = 1;
 /// Why a call failed.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("{server}: {cause} ({phase}; {}; next try: {next_try})", .delivery.name())]
+#[non_exhaustive]
 pub struct CallError {
     /// What kind of failure it is.
     pub kind: CallErrorKind,
     /// The server's name.
     pub server: Arc<str>,
     /// How far the call had got.
-    pub phase: &'static str,
+    pub phase: Phase,
     /// What happened, in words.
     pub cause: String,
     /// Whether it ran.
     pub delivery: Delivery,
-    /// When the line is tried next, in words.
-    pub next_try: String,
+    /// When linetender tries the server next.
+    pub next_try: NextTry,
     /// The last lines of the server's stderr, if they explain something.
     pub stderr: Option<String>,
+    /// The server's own words, if it answered with a JSON-RPC error.
+    pub answered: Option<Box<RpcError>>,
+}
+
+/// How far a call had got.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub enum Phase {
+    /// It waited for the server, or for its turn.
+    BeforeLine,
+    /// It was given to the server.
+    WithServer,
+    /// It was being read or passed on by linetender.
+    InLinetender,
+    /// Its caller went away, or linetender was stopped, while it was under way.
+    UnderWay,
+    /// The server answered.
+    Answered,
+}
+
+impl Phase {
+    /// Its words in errors and their data.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::BeforeLine => "before the line",
+            Self::WithServer => "with the server",
+            Self::InLinetender => "in linetender",
+            Self::UnderWay => "under way",
+            Self::Answered => "answered",
+        }
+    }
+}
+
+impl fmt::Display for Phase {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
 }
 
 /// What kind of failure it is.
@@ -50,9 +90,25 @@ pub enum CallErrorKind {
     Vanished,
     /// What was asked is no JSON, or too large: nothing was sent.
     Unreadable,
+    /// The server answered with a JSON-RPC error: the field `answered` of [`CallError`] has its words.
+    ErrorAnswer,
 }
 
 impl CallError {
+    /// The server answered with a JSON-RPC error.
+    pub(crate) fn answered(server: Arc<str>, error: RpcError) -> Self {
+        Self {
+            kind: CallErrorKind::ErrorAnswer,
+            server,
+            phase: Phase::Answered,
+            cause: error.to_string(),
+            delivery: Delivery::Answered,
+            next_try: NextTry::Now,
+            stderr: None,
+            answered: Some(Box::new(error)),
+        }
+    }
+
     /// Whether the call is known not to have run.
     pub const fn not_executed(&self) -> bool {
         matches!(self.delivery, Delivery::NotExecuted(_))
@@ -66,7 +122,11 @@ impl CallError {
             Delivery::Unknown(_) => {
                 "It is unknown whether the call was executed: check for its effects before you repeat it."
             }
-            Delivery::Answered if self.kind == CallErrorKind::Vanished => "The server refused the call.",
+            Delivery::Answered
+                if matches!(self.kind, CallErrorKind::Vanished | CallErrorKind::ErrorAnswer) =>
+            {
+                "The server refused the call."
+            }
             Delivery::Answered => "The server did process the call; repeating it would run it again.",
         };
         let then = match self.kind {
@@ -76,7 +136,9 @@ impl CallError {
             }
             CallErrorKind::Vanished => "A new connection will see what it offers now.".to_owned(),
             CallErrorKind::TimedOut => "linetender is looking whether the server is still alive.".to_owned(),
-            CallErrorKind::BadAnswer => "The server is still running.".to_owned(),
+            CallErrorKind::BadAnswer | CallErrorKind::ErrorAnswer => {
+                "The server is still running.".to_owned()
+            }
             CallErrorKind::Unreadable => "It cannot be sent as it is.".to_owned(),
             CallErrorKind::Overloaded => {
                 format!("The server is still running; try again in {RETRY_AFTER} s.")
@@ -96,10 +158,10 @@ impl CallError {
         let mut fields = serde_json::json!({
             "source": "linetender",
             "server": &*self.server,
-            "phase": self.phase,
+            "phase": self.phase.name(),
             "cause": self.cause,
             "delivery": self.delivery.name(),
-            "nextTry": self.next_try,
+            "nextTry": self.next_try.to_string(),
         });
         if let Some(seconds) = self.retry_after() {
             fields["retryAfter"] = seconds.into();
@@ -117,7 +179,8 @@ impl CallError {
             | CallErrorKind::Lost
             | CallErrorKind::BadAnswer
             | CallErrorKind::Vanished
-            | CallErrorKind::Unreadable => None,
+            | CallErrorKind::Unreadable
+            | CallErrorKind::ErrorAnswer => None,
         }
     }
 
@@ -132,6 +195,7 @@ impl CallError {
             CallErrorKind::BadAnswer => Code::BadAnswer,
             CallErrorKind::Vanished => Code::Vanished,
             CallErrorKind::Unreadable => Code::Unreadable,
+            CallErrorKind::ErrorAnswer => Code::BadAnswer,
         }
     }
 }
@@ -147,6 +211,7 @@ impl fmt::Display for CallErrorKind {
             Self::BadAnswer => "bad-answer",
             Self::Vanished => "vanished",
             Self::Unreadable => "unreadable",
+            Self::ErrorAnswer => "error-answer",
         })
     }
 }

@@ -5,16 +5,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use linetender_core::{
-    Declared, Delivery, Gate, Generation, Instant, Jitter, Next, NextTry, Obstacle, Proof, Record, Repair,
-    Rules,
+    Declared, Delivery, Gate, Generation, Instant, Jitter, Next, Obstacle, Proof, Record, Repair, Rules,
 };
 use linetender_wire::Seen;
 
-use super::{Answer, Call};
-use crate::basics::error::{CallError, CallErrorKind};
+use super::{Call, Reply};
+use crate::basics::error::{CallError, CallErrorKind, Phase};
+use crate::basics::next_try::NextTry;
 use crate::book::Lost;
 use crate::generation::Link;
-use crate::status;
 use crate::tender::Inbox;
 
 /// How long a throttled call waits if the server does not say.
@@ -152,9 +151,9 @@ impl Call<'_> {
     }
 
     /// Nothing more can be done: the caller is told.
-    pub(super) fn settled(&self, link: &Link, lost: Lost) -> Result<Answer, CallError> {
+    pub(super) fn settled(&self, link: &Link, lost: Lost) -> Result<Reply, CallError> {
         if let Some(said) = lost.said.filter(|_| explains_itself(&lost.record)) {
-            return Ok(Answer::new(said, link.era()));
+            return Ok(Reply::new(said, link.era()));
         }
         let why = link.ledger.ended.get();
         let cause = match (&lost.seen, why) {
@@ -162,7 +161,7 @@ impl Call<'_> {
             (None, Some(why)) => why.text.clone(),
             (None, None) => "the connection ended".to_owned(),
         };
-        let mut error = self.error(CallErrorKind::Lost, "with the server", cause, &lost.record);
+        let mut error = self.error(CallErrorKind::Lost, Phase::WithServer, cause, &lost.record);
         error.stderr = why.and_then(|why| why.stderr.clone());
         if let Some(Seen::Throttled { after, .. }) = lost.seen.as_deref() {
             self.say_when(&mut error, *after);
@@ -172,13 +171,12 @@ impl Call<'_> {
 
     /// A line that takes calls would be tried now, which is not what a server wants that asked us to wait.
     fn say_when(&self, error: &mut CallError, after: Option<Duration>) {
-        let (clock, policy) = (self.shared.clock, self.shared.server.policy.settings());
-        let most = policy.backoff.retry_after_cap;
+        let most = self.shared.server.policy.settings().backoff.retry_after_cap;
         if !matches!(self.shared.published.borrow().gate, Gate::Go { .. }) {
             return;
         }
         let wait = after.unwrap_or(THROTTLED).min(most);
-        error.next_try = status::next_try(NextTry::At(clock.now() + wait), clock);
+        error.next_try = NextTry::after(wait);
         if after > Some(most) {
             let _ = write!(error.cause, "; linetender waits {} s at most", most.as_secs());
         }

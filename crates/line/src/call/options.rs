@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use linetender_core::Instant;
 
+use super::progress::{Progress, ProgressStream};
 use super::turns::Caller;
 use crate::basics::progress::OnProgress;
 use crate::server::Deadline;
@@ -12,7 +13,9 @@ use crate::server::Deadline;
 /// How a call is made.
 ///
 /// ```
-/// use linetender::{Deadline, Options, Duration};
+/// use std::time::Duration;
+///
+/// use linetender::{Deadline, Options};
 ///
 /// let options = Options::default()
 ///     .deadline(Deadline::Within { quiet: Duration::from_secs(10), total: Duration::from_secs(60) })
@@ -48,6 +51,33 @@ impl Options {
     pub fn deadline(mut self, deadline: Deadline) -> Self {
         self.deadline = deadline;
         self
+    }
+
+    /// Asks the server for progress, and gives what comes of it as a stream, which ends with the call. A reader that is too
+    /// slow misses some of it; the answer never waits for it.
+    ///
+    /// ```no_run
+    /// # async fn example(line: linetender::Line) -> Result<(), linetender::CallError> {
+    /// use linetender::{Options, Raw};
+    ///
+    /// let (options, mut progress) = Options::default().progress();
+    /// let call = line.request("tools/call", Raw(r#"{ "name": "index", "arguments": {} }"#), options);
+    /// let told = async {
+    ///     while let Some(step) = progress.next().await {
+    ///         println!("{:?} of {:?}", step.progress, step.total);
+    ///     }
+    /// };
+    /// let (answer, ()) = tokio::join!(call, told);
+    /// # answer.map(drop)
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn progress(self) -> (Self, ProgressStream) {
+        let (heard, stream) = ProgressStream::new();
+        let options = self.on_progress(move |params| {
+            let _ = heard.try_send(Progress::of(params));
+        });
+        (options, stream)
     }
 
     /// Asks the server for progress. `heard` gets the raw params of each notification, in order, before the answer. It

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use linetender_core::Generation;
+use linetender_core::{Generation, StateKind};
 use linetender_wire::frame::{self, Frame, Message, Outcome};
 use linetender_wire::handshake::{Era, Eras, Greeting, Handshake, Next};
 use linetender_wire::http::Remote;
@@ -72,11 +72,11 @@ impl Dial {
     /// Dials. Each piece of news goes to `tell` in order.
     pub(crate) async fn run<F: Future<Output = ()>>(self, tell: impl Fn(DialNews) -> F) {
         if let Some(mut before) = self.predecessor.clone() {
-            if before.borrow().state != "closed" {
+            if before.borrow().state != StateKind::Closed {
                 tell(DialNews::Waits(Waits::Predecessor)).await;
             }
             // Its tender being gone is as good.
-            let _ = before.wait_for(|status| status.state == "closed").await;
+            let _ = before.wait_for(|status| status.state == StateKind::Closed).await;
         }
         // Waiting for a turn is neither start time nor failure.
         let mut coming = pin!(self.gate.turn(self.generation.number() > 1));

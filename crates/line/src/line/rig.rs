@@ -5,6 +5,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use linetender_core::StateKind;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
@@ -76,11 +77,7 @@ impl Rig {
     }
 
     /// A rig that starts at most so many servers at once.
-    ///
-    /// Each server takes a handful of descriptors, so this raises the process's own limit of them as far as it may go;
-    /// servers get the limit that was.
     pub fn with_dials_at_once(dials: usize) -> Self {
-        linetender_wire::stdio::raise_descriptor_limit();
         Self {
             dial_gate: DialGate::new(dials),
             lines: Arc::default(),
@@ -114,15 +111,15 @@ impl Rig {
     }
 
     /// A line to a server, dialled at once. The rig does not hold it: it ends with its last handle.
-    pub fn open(&self, server: Server) -> Line {
+    pub fn open(&self, server: impl Into<Server>) -> Line {
         let line = self.lazy(server);
         line.wake();
         line
     }
 
     /// A line to a server, dialled when somebody needs it. The rig does not hold it.
-    pub fn lazy(&self, server: Server) -> Line {
-        self.put(server, None, None, None)
+    pub fn lazy(&self, server: impl Into<Server>) -> Line {
+        self.put(server.into(), None, None, None)
     }
 
     /// Holds lines to these servers, and to no others. What is new is dialled, unless it is
@@ -132,9 +129,10 @@ impl Rig {
     ///
     /// # Panics
     /// Outside a tokio runtime.
-    pub fn set(&self, servers: impl IntoIterator<Item = Server>) -> RigChange {
+    pub fn set<S: Into<Server>>(&self, servers: impl IntoIterator<Item = S>) -> RigChange {
+        let servers = servers.into_iter().map(Into::into);
         let wanted: BTreeMap<Arc<str>, Server> =
-            servers.into_iter().map(|server| (Arc::clone(&server.name), server)).collect();
+            servers.map(|server: Server| (Arc::clone(&server.name), server)).collect();
         let mut change = RigChange::default();
         let mut lines = self.lines();
         let gone: Vec<_> = lines.held.keys().filter(|name| !wanted.contains_key(*name)).cloned().collect();
@@ -194,7 +192,7 @@ impl Rig {
         let all = async {
             for mut state in states {
                 // If its tender is gone, so is the line.
-                let _ = state.wait_for(|now| now.state == "closed").await;
+                let _ = state.wait_for(|now| now.state == StateKind::Closed).await;
             }
         };
         tokio::time::timeout(limit, all).await.is_ok()

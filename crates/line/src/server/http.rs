@@ -14,7 +14,7 @@ use super::identity::put;
 
 /// How it is reached.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub(crate) struct Http {
+pub(crate) struct Address {
     /// Where it is, or what is wrong with its address: that is told when it is dialled.
     endpoint: Result<Endpoint, Seen>,
     headers: HeaderMap,
@@ -26,7 +26,7 @@ pub(crate) struct Http {
     pings: Pings,
 }
 
-impl Http {
+impl Address {
     pub(crate) fn at(url: &str) -> Self {
         let endpoint = Endpoint::new(url).map_err(|broken| broken.seen());
         let (headers, settings) = (HeaderMap::new(), Settings::default());

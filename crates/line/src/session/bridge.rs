@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::text::{LARGE, Text};
 use crate::basics::params::put_first;
-use crate::call::Answer;
+use crate::call::Reply;
 
 /// What a modern result says of how long it is good; here: not at all, and for nobody else.
 const CACHE: &str = r#""ttlMs":0,"cacheScope":"private""#;
@@ -14,7 +14,7 @@ const CACHE: &str = r#""ttlMs":0,"cacheScope":"private""#;
 const META: &str = "io.modelcontextprotocol/";
 
 /// An answer as the agent is to read it.
-pub(super) fn answer(answer: &Answer, agent: Era, method: &str, id: &str) -> Text {
+pub(super) fn answer(answer: &Reply, agent: Era, method: &str, id: &str) -> Text {
     if agent == Era::Modern && !answer.is_modern() && answer.error().is_none() {
         return frame::reply(id, &completed(method, answer.result())).into();
     }

@@ -3,11 +3,10 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use linetender_core::Generation;
+use linetender_core::{Generation, StateKind};
 use linetender_wire::frame::{self, Frame, Message, Passed};
 use linetender_wire::handshake::Era;
 use linetender_wire::{About, Item, Steady, queue, test_hooks};
-use tokio::sync::broadcast::error::RecvError;
 
 use super::asked::{Asked, Replied};
 use super::questions::Asker;
@@ -40,11 +39,11 @@ impl Open {
     pub(super) async fn next(&mut self) -> Said {
         tokio::select! {
             Some(said) = self.said.recv() => Said::Server(said),
-            event = self.events.recv(), if !self.over => match event {
-                Ok(Event::Changed(kind, _)) => Said::Changed(kind),
-                Ok(Event::State(status)) => Said::Gone(gone(&status)),
-                Err(RecvError::Lagged(_)) => Said::Gone(gone(&self.line.status())),
-                Err(RecvError::Closed) => {
+            event = self.events.next(), if !self.over => match event {
+                Some(Event::Changed(kind, _)) => Said::Changed(kind),
+                Some(Event::State(status)) => Said::Gone(gone(&status)),
+                Some(Event::Missed(_)) => Said::Gone(gone(&self.line.status())),
+                None => {
                     self.over = true;
                     Said::Over
                 }
@@ -287,7 +286,7 @@ impl Session {
 
 /// The newest generation that nobody can answer any more.
 fn gone(status: &Status) -> Generation {
-    let lives = matches!(status.state, "dialing" | "up" | "suspect" | "draining");
+    let lives = status.state.is_live() || status.state == StateKind::Dialing;
     Generation::new(status.generation.saturating_sub(u64::from(lives)))
 }
 

@@ -7,7 +7,7 @@ use tokio::task::Id;
 
 use super::{Session, replies};
 use crate::basics::code::Code;
-use crate::basics::error::CallError;
+use crate::basics::error::{CallError, Phase};
 
 /// What the agent is told.
 const CAUSE: &str = "linetender: internal error (the task of this request panicked)";
@@ -49,7 +49,7 @@ impl Session {
         let text = if let Some(open) = &self.open {
             let error = open.line.given_up(cause.to_owned());
             let delivery = Delivery::Unknown(Doubt::Lost);
-            let error = CallError { phase: "in linetender", delivery, stderr: None, ..error };
+            let error = CallError { phase: Phase::InLinetender, delivery, stderr: None, ..error };
             // Where the method is not known, the form of a JSON-RPC error is right for all.
             replies::failed(&open.line, method.unwrap_or_default(), id, &error, open.era)
         } else {

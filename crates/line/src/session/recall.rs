@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
+use linetender_core::StateKind;
 use linetender_wire::aside;
 use linetender_wire::frame::Members;
 use linetender_wire::handshake::{Era, Greeting};
-use tokio::sync::{broadcast, watch};
+use tokio::sync::watch;
 
 use crate::catalogue::Catalogue;
-use crate::line::{Event, Line, Page, Remembered};
+use crate::line::{Event, Events, Line, Page, Remembered};
 
 /// Writes down what the server says of itself, and that it does not start. Ends with the line.
 pub(super) struct Keeper {
@@ -17,7 +18,7 @@ pub(super) struct Keeper {
     recalled: Option<Greeting>,
     greeting: watch::Receiver<Option<Arc<Greeting>>>,
     catalogue: watch::Receiver<Arc<Catalogue>>,
-    events: broadcast::Receiver<Event>,
+    events: Events,
 }
 
 /// Whether it is known how the server's start went.
@@ -42,12 +43,12 @@ impl Keeper {
                         return;
                     }
                 }
-                event = self.events.recv() => match event {
-                    Ok(Event::State(now)) => match (now.state, start) {
-                        ("up", _) => start = Start::Done,
+                event = self.events.next() => match event {
+                    Some(Event::State(now)) => match (now.state, start) {
+                        (StateKind::Up, _) => start = Start::Done,
                         // It did not come up, and nobody had wanted it to end. Once is enough: what fails to start is tried
                         // again and again, and that is still one start of ours.
-                        ("ending" | "waiting" | "parked", Start::Under)
+                        (StateKind::Ending | StateKind::Waiting | StateKind::Parked, Start::Under)
                             if now.cause.as_ref().is_some_and(|why| !why.planned) =>
                         {
                             start = Start::Done;
@@ -55,8 +56,8 @@ impl Keeper {
                         }
                         _ => {}
                     },
-                    Ok(Event::Changed(..)) | Err(broadcast::error::RecvError::Lagged(_)) => {}
-                    Err(broadcast::error::RecvError::Closed) => return,
+                    Some(Event::Changed(..) | Event::Missed(_)) => {}
+                    None => return,
                 },
             }
         }

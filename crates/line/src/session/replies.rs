@@ -11,7 +11,7 @@ use super::bridge;
 use crate::basics::error::CallError;
 use crate::basics::kind::Kind;
 use crate::basics::params::respell_member;
-use crate::call::Answer;
+use crate::call::Reply;
 use crate::line::Line;
 use crate::server::ToolErrors;
 
@@ -75,7 +75,7 @@ pub(super) fn broken(
     promised: &Promised,
     method: &str,
     id: &str,
-    answer: &Answer,
+    answer: &Reply,
     era: Era,
 ) -> Option<Bytes> {
     let said = answer.error()?;

@@ -10,8 +10,9 @@ use serde_json::value::RawValue;
 use tokio::sync::{mpsc, oneshot};
 
 use super::bridge;
-use crate::basics::error::{CallError, CallErrorKind};
-use crate::call::{Answer, Options};
+use crate::basics::error::{CallError, CallErrorKind, Phase};
+use crate::basics::next_try::NextTry;
+use crate::call::{Options, Reply};
 use crate::line::Line;
 
 /// How often a server may ask back before its call fails.
@@ -55,7 +56,7 @@ struct Needed<'a> {
 }
 
 impl Call<'_> {
-    pub(super) async fn run(&self, params: Option<String>) -> Result<Answer, CallError> {
+    pub(super) async fn run(&self, params: Option<String>) -> Result<Reply, CallError> {
         let mut now = params.clone();
         for _ in 0..ROUNDS {
             let answer = self.line.pass(self.method, now.as_deref(), self.options.clone()).await?;
@@ -75,11 +76,12 @@ impl Call<'_> {
         CallError {
             kind: CallErrorKind::BadAnswer,
             server: self.line.name().into(),
-            phase: "with the server",
+            phase: Phase::WithServer,
             cause: cause.to_owned(),
             delivery: Delivery::Answered,
-            next_try: "now".to_owned(),
+            next_try: NextTry::Now,
             stderr: None,
+            answered: None,
         }
     }
 

@@ -9,7 +9,7 @@ use crate::status::Status;
 pub(super) fn changed(server: &str, state: &State<Detail>, now: &Status) {
     let (generation, cause) = (now.generation, now.cause.as_ref().map(|why| why.text.as_str()));
     let planned = now.cause.as_ref().is_none_or(|why| why.planned);
-    let next_try = now.next_try();
+    let next_try = now.next_try().map(tracing::field::display);
     match state {
         State::Ending(_) if !planned => tracing::warn!(server, generation, cause, "server failed"),
         State::Ending(_) => tracing::info!(server, generation, cause, "server stopped"),

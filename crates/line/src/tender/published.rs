@@ -21,8 +21,10 @@ pub(crate) struct Published {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum LineEvent {
-    /// It stands somewhere else now.
+    /// Its state changed.
     State(Status),
-    /// One of its lists really changed.
+    /// One of the server's lists changed: a tool is new, gone, or means something else.
     Changed(Kind, Arc<Change>),
+    /// Whoever reads these events was too slow, and this many are lost. [`Line::status`](crate::Line::status) is the newest.
+    Missed(u64),
 }

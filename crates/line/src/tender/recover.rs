@@ -9,7 +9,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use linetender_core::{
-    Command, Evidence, Gate, Generation, Machine, NextTry, Refusal, State, Wake as MayWake, Walk,
+    Class, Command, Evidence, Gate, Generation, Leaf, Machine, NextTry, Refusal, State, StateKind,
+    Wake as MayWake, Walk,
 };
 use linetender_wire::{Panicked, Seen, caught, caught_now, seam};
 use tokio::sync::mpsc;
@@ -112,12 +113,12 @@ impl Running {
         let why = Why {
             text: TENDER.to_string(),
             stderr: None,
-            leaves: vec![linetender_core::Class::Transport.name()],
+            leaves: vec![Leaf::Failed(Class::Transport)],
             planned: false,
         };
         let status = Status {
             signs: None,
-            state: "waiting",
+            state: StateKind::Waiting,
             generation: generation.number(),
             cause: Some(Arc::new(why)),
             budget: 0,

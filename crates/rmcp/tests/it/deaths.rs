@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use linetender::{Line, Policy, Settings};
+use linetender::{Line, Policy, Settings, State};
 use rmcp::ServiceExt as _;
 use serde_json::json;
 use tokio::task::JoinSet;
@@ -122,7 +122,7 @@ async fn clients_that_share_a_line_all_outlive_its_server() {
             }
             let generation = line.status().generation;
             kill(line.pid().unwrap());
-            line.wait_for(|now| now.state == "up" && now.generation > generation).await;
+            line.wait_for(|now| now.state == State::Up && now.generation > generation).await;
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     };

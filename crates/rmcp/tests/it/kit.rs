@@ -43,7 +43,7 @@ pub fn bad(flags: &[&str]) -> Bad {
     let program = program("thousand_kills");
     let argv = [program.to_str().unwrap(), "__badserver", "--book", book.path().to_str().unwrap()];
     let server = Server::stdio("bad", argv.iter().chain(flags)).reaper(&program);
-    Bad { server, book }
+    Bad { server: server.into(), book }
 }
 
 /// A legacy one.

@@ -1,0 +1,187 @@
+//! What programs ask a server for.
+
+use std::sync::Arc;
+
+use linetender_wire::frame;
+use serde::Serialize;
+
+use super::Line;
+use crate::basics::error::{CallError, CallErrorKind};
+use crate::basics::kind::Kind;
+use crate::call::{Answer, Call, Options, Reply};
+use crate::catalogue::{Catalogue, Prompt, Resource, ResourceTemplate, Tool};
+use crate::server;
+
+impl Line {
+    /// Calls a tool. `arguments` is anything that serializes to a JSON object, or [`Raw`](crate::Raw) JSON.
+    ///
+    /// ```no_run
+    /// # async fn example(line: linetender::Line) -> Result<(), linetender::CallError> {
+    /// let answer = line.call_tool("echo", serde_json::json!({ "message": "hello" })).await?;
+    /// println!("{}", answer.text());
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// If there is no result: why, whether the call was executed, and what happens next. A tool that ran and says that it
+    /// failed is a result: see [`Answer::is_tool_error`].
+    pub async fn call_tool(&self, tool: &str, arguments: impl Serialize) -> Result<Answer, CallError> {
+        let params = self.named(tool, &self.spelt(&arguments)?)?;
+        self.call("tools/call", Some(&params), Some(tool), Options::default()).answer().await
+    }
+
+    /// Reads a resource.
+    ///
+    /// # Errors
+    /// If there is no result.
+    pub async fn read_resource(&self, uri: &str) -> Result<Answer, CallError> {
+        let params = format!(r#"{{"uri":{}}}"#, frame::respell(uri));
+        self.call("resources/read", Some(&params), None, Options::default()).answer().await
+    }
+
+    /// Gets a prompt. `arguments` is anything that serializes to a JSON object.
+    ///
+    /// # Errors
+    /// If there is no result.
+    pub async fn get_prompt(&self, name: &str, arguments: impl Serialize) -> Result<Answer, CallError> {
+        let params = self.named(name, &self.spelt(&arguments)?)?;
+        self.call("prompts/get", Some(&params), None, Options::default()).answer().await
+    }
+
+    /// Makes any request. `params` is anything that serializes; `()` is none. Dropping the future cancels it.
+    ///
+    /// # Errors
+    /// If there is no result.
+    pub async fn request(
+        &self,
+        method: &str,
+        params: impl Serialize,
+        options: Options,
+    ) -> Result<Answer, CallError> {
+        let params = self.spelt(&params)?;
+        let params = (params != "null").then_some(params);
+        let tool = self.tool_that_matters(method, params.as_deref());
+        self.call(method, params.as_deref(), tool.as_deref(), options).answer().await
+    }
+
+    /// Makes a request whose params were read already.
+    pub(crate) async fn pass(
+        &self,
+        method: &str,
+        params: Option<&str>,
+        options: Options,
+    ) -> Result<Reply, CallError> {
+        let tool = self.tool_that_matters(method, params);
+        self.call(method, params, tool.as_deref(), options).run().await
+    }
+
+    /// The name of the tool that is called: only where some are known to be harmless does it matter which one it is.
+    fn tool_that_matters(&self, method: &str, params: Option<&str>) -> Option<String> {
+        let server = &self.shared.server;
+        let matters = !server.safe_tools.is_empty() || server.policy.settings().trust_annotations;
+        (matters && method == "tools/call").then(|| params.and_then(tool_name)).flatten()
+    }
+
+    /// Something of the caller's as JSON that can be a part of a message.
+    fn spelt(&self, value: &impl Serialize) -> Result<String, CallError> {
+        let spelt = serde_json::to_string(value).map_err(|error| self.unreadable(&error.to_string()))?;
+        let limits = server::limits(self.shared.server.policy.settings());
+        frame::check(&spelt, limits).map_err(|bad| self.unreadable(&bad.to_string()))?;
+        Ok(spelt)
+    }
+
+    /// The params of a request for something by its name.
+    fn named(&self, name: &str, arguments: &str) -> Result<String, CallError> {
+        if !arguments.trim_start().starts_with('{') {
+            return Err(self
+                .unreadable("arguments must be a JSON object (JSON that is text already goes into `Raw`)"));
+        }
+        Ok(format!(r#"{{"name":{},"arguments":{arguments}}}"#, frame::respell(name)))
+    }
+
+    fn unreadable(&self, why: &str) -> CallError {
+        let cause = format!("what was asked cannot be sent: {why}");
+        self.probe_call().error_before(CallErrorKind::Unreadable, cause)
+    }
+
+    fn call<'a>(
+        &'a self,
+        method: &'a str,
+        params: Option<&'a str>,
+        tool: Option<&'a str>,
+        options: Options,
+    ) -> Call<'a> {
+        Call { shared: &self.shared, method, params, tool, options }
+    }
+
+    /// The tools, as last read. Waits for the first reading; a server that is down keeps its tools listed.
+    ///
+    /// # Errors
+    /// If the server could not be reached, or did not say which tools it has.
+    pub async fn list_tools(&self) -> Result<Vec<Tool>, CallError> {
+        Ok(self.read(Kind::Tools).await?.tools().collect())
+    }
+
+    /// The prompts, as last read. Waits for the first reading.
+    ///
+    /// # Errors
+    /// If the server could not be reached, or did not say which prompts it has.
+    pub async fn list_prompts(&self) -> Result<Vec<Prompt>, CallError> {
+        Ok(self.read(Kind::Prompts).await?.prompts().collect())
+    }
+
+    /// The resources, as last read. Waits for the first reading.
+    ///
+    /// # Errors
+    /// If the server could not be reached, or did not say which resources it has.
+    pub async fn list_resources(&self) -> Result<Vec<Resource>, CallError> {
+        Ok(self.read(Kind::Resources).await?.resources().collect())
+    }
+
+    /// The templates of resources, as last read. Waits for the first reading.
+    ///
+    /// # Errors
+    /// If the server could not be reached, or did not say which templates it has.
+    pub async fn list_resource_templates(&self) -> Result<Vec<ResourceTemplate>, CallError> {
+        Ok(self.read(Kind::Templates).await?.resource_templates().collect())
+    }
+
+    /// The catalogue, if this list of it was read.
+    async fn read(&self, kind: Kind) -> Result<Arc<Catalogue>, CallError> {
+        let catalogue = self.catalogue().await?;
+        if catalogue.is_read(kind) {
+            return Ok(catalogue);
+        }
+        let cause = format!("the server did not answer {}", kind.method());
+        Err(self.probe_call().error_before(CallErrorKind::BadAnswer, cause))
+    }
+
+    /// Everything the server offers, as last read. Waits for the first reading.
+    ///
+    /// # Errors
+    /// If the line could not come up, or its lists could not be read.
+    pub async fn catalogue(&self) -> Result<Arc<Catalogue>, CallError> {
+        let mut catalogue = self.shared.catalogue.clone();
+        if !catalogue.borrow().is_known() {
+            self.ready().await?;
+            let limit = self.shared.server.policy.settings().dial.handshake;
+            let read = tokio::time::timeout(limit, catalogue.wait_for(|catalogue| catalogue.is_known()));
+            if !matches!(read.await, Ok(Ok(_))) {
+                let cause = "the server's lists could not be read";
+                return Err(self.probe_call().error_before(CallErrorKind::HeldTooLong, cause.to_owned()));
+            }
+        }
+        let read = catalogue.borrow().clone();
+        Ok(read)
+    }
+}
+
+/// The name of the tool that a raw `tools/call` is about.
+fn tool_name(params: &str) -> Option<String> {
+    #[derive(serde::Deserialize)]
+    struct Named {
+        name: String,
+    }
+    serde_json::from_str::<Named>(params).ok().map(|named| named.name)
+}
