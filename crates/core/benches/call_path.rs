@@ -1,10 +1,11 @@
 //! What one call costs the core. `cargo bench -p linetender-core`
 
 use std::hint::black_box;
+use std::time::Duration;
 
 use linetender_core::{
     Command, Declared, Event, Evidence, Extent, Gate, Instant, Machine, Method, Policy, Record, RecordStep,
-    RetryBudget, Rules, Safety, Span, Vitals,
+    RetryBudget, Rules, Safety, Vitals,
 };
 
 fn main() {
@@ -57,7 +58,7 @@ fn vitals(bencher: divan::Bencher) {
     let mut now = Instant::ORIGIN;
     let mut answered = 0;
     bencher.bench_local(move || {
-        now = now + Span::from_millis(1);
+        now = now + Duration::from_millis(1);
         answered += 100;
         let vitals = Vitals { in_flight: 1, answered, heard_at: now, ..Vitals::default() };
         machine.handle_vitals(now, machine.generation(), vitals);

@@ -9,8 +9,10 @@
 //! Why two buckets? A server that answers a few callers between its deaths is worth restarting more often than one that
 //! answers none. So the end of such a generation is charged to a larger bucket of its own.
 
+use core::time::Duration;
+
 use crate::policy::BudgetPolicy;
-use crate::time::Span;
+use crate::time::nanos;
 
 /// One token, in milli-tokens.
 pub(crate) const TOKEN: u32 = 1000;
@@ -36,7 +38,7 @@ pub struct Budget {
 struct Bucket {
     millis: u32,
     /// Time up that has not yet made a whole milli-token.
-    unpaid: Span,
+    unpaid: Duration,
 }
 
 impl Budget {
@@ -86,19 +88,19 @@ impl Budget {
     }
 
     /// A generation that serves was up, and heard of, for so long.
-    pub fn earn_uptime(&mut self, policy: &BudgetPolicy, up: Span) {
+    pub fn earn_uptime(&mut self, policy: &BudgetPolicy, up: Duration) {
         for (account, bucket) in [(Account::Ends, &mut self.ends), (Account::Useful, &mut self.useful)] {
-            let unpaid = (bucket.unpaid + up).nanos();
-            let per_milli = policy.uptime_per_token(account).nanos() / u64::from(TOKEN);
+            let unpaid = nanos(bucket.unpaid.saturating_add(up));
+            let per_milli = nanos(policy.uptime_per_token(account)) / u64::from(TOKEN);
             bucket.earn(policy.max_millis(account), unpaid / per_milli);
-            bucket.unpaid = Span::from_nanos(unpaid % per_milli);
+            bucket.unpaid = Duration::from_nanos(unpaid % per_milli);
         }
     }
 }
 
 impl Bucket {
     const fn full(policy: &BudgetPolicy, account: Account) -> Self {
-        Self { millis: policy.max_millis(account), unpaid: Span::ZERO }
+        Self { millis: policy.max_millis(account), unpaid: Duration::ZERO }
     }
 
     fn earn(&mut self, max: u32, millis: u64) {
@@ -111,7 +113,7 @@ impl Bucket {
 mod tests {
     use super::{Account, Budget};
     use crate::policy::BudgetPolicy;
-    use crate::time::Span;
+    use core::time::Duration;
 
     fn spent(policy: &BudgetPolicy) -> Budget {
         let mut budget = Budget::full(policy);
@@ -159,14 +161,14 @@ mod tests {
     fn a_minute_up_earns_a_token_however_it_is_cut() {
         let policy = BudgetPolicy::default();
         let mut at_once = spent(&policy);
-        at_once.earn_uptime(&policy, Span::from_secs(60));
+        at_once.earn_uptime(&policy, Duration::from_secs(60));
         assert_eq!(at_once.millis(), 1000);
         let mut in_bits = spent(&policy);
         for _ in 0..60_000 {
-            in_bits.earn_uptime(&policy, Span::from_millis(1));
+            in_bits.earn_uptime(&policy, Duration::from_millis(1));
         }
         assert_eq!(in_bits.millis(), 1000);
-        at_once.earn_uptime(&policy, Span::from_secs(3600));
+        at_once.earn_uptime(&policy, Duration::from_secs(3600));
         assert_eq!(at_once.millis(), 5000);
     }
 
@@ -182,9 +184,9 @@ mod tests {
         assert_eq!((budget.millis(), budget.useful_millis()), (5000, 0));
         budget.earn_answers(&policy, 1000);
         assert_eq!(budget.useful_millis(), 0, "answers made it useful; they do not pay twice");
-        budget.earn_uptime(&policy, Span::from_secs(60));
+        budget.earn_uptime(&policy, Duration::from_secs(60));
         assert_eq!(budget.useful_millis(), 3000);
-        budget.earn_uptime(&policy, Span::from_secs(3600));
+        budget.earn_uptime(&policy, Duration::from_secs(3600));
         assert_eq!(budget.useful_millis(), 30_000);
     }
 

@@ -11,8 +11,9 @@ mod tests;
 
 pub use leaf::{Leaf, Leaves, Plan};
 
+use core::time::Duration;
+
 use crate::class::Class;
-use crate::time::Span;
 
 /// How many notes a cause keeps beside its headline; more are counted, not kept.
 const NOTES: usize = 4;
@@ -23,7 +24,7 @@ const NOTES: usize = 4;
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Cause<D> {
     leaves: Leaves,
-    retry_after: Option<Span>,
+    retry_after: Option<Duration>,
     /// The first failure, or the first plan if nothing failed.
     headline: Note<D>,
     notes: [Option<Note<D>>; NOTES],
@@ -101,7 +102,7 @@ impl<D> Cause<D> {
 
     /// The server said when to come back.
     #[must_use]
-    pub fn with_retry_after(mut self, wait: Span) -> Self {
+    pub fn with_retry_after(mut self, wait: Duration) -> Self {
         self.retry_after = self.retry_after.max(Some(wait));
         self
     }
@@ -163,7 +164,7 @@ impl<D> Cause<D> {
     }
 
     /// When the server asked us to come back.
-    pub const fn retry_after(&self) -> Option<Span> {
+    pub const fn retry_after(&self) -> Option<Duration> {
         self.retry_after
     }
 }

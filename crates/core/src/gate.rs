@@ -1,7 +1,9 @@
 //! The verdict that lets a call pass without asking the tender.
 
+use core::time::Duration;
+
 use crate::generation::Generation;
-use crate::time::{Instant, Span};
+use crate::time::Instant;
 
 /// What the machine publishes on every change. A call reads it, and mostly goes.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -14,7 +16,7 @@ pub enum Gate {
     /// A generation is on its way: wait for the next gate.
     Hold {
         /// How long a call may wait, from its own arrival.
-        patience: Span,
+        patience: Duration,
         /// When the dial will begin. A call that would not live to see it is refused at once.
         from: Instant,
     },
@@ -165,7 +167,8 @@ impl Refusal {
 mod tests {
     use super::{Admission, Gate, Held, NextTry, Refusal, Wake};
     use crate::generation::Generation;
-    use crate::time::{Instant, Span};
+    use crate::time::Instant;
+    use core::time::Duration;
 
     const NOW: Instant = Instant::from_nanos(1_000_000_000);
 
@@ -178,7 +181,7 @@ mod tests {
 
     #[test]
     fn a_call_waits_its_own_patience_and_never_in_vain() {
-        let patience = Span::from_secs(5);
+        let patience = Duration::from_secs(5);
         let gate = |from| Gate::Hold { patience, from };
         let held = Held { until: NOW + patience, waker: false };
         assert_eq!(gate(NOW).admit(NOW), Admission::Hold(held));
@@ -201,7 +204,7 @@ mod tests {
         let refused = Admission::Refuse { why: Refusal::Parked, next: NextTry::Never };
         assert_eq!(gate(Wake::Never).admit(NOW), refused);
         assert_eq!(gate(Wake::Underway).admit(NOW), refused);
-        assert_eq!(gate(Wake::From(NOW + Span::from_nanos(1))).admit(NOW), refused);
+        assert_eq!(gate(Wake::From(NOW + Duration::from_nanos(1))).admit(NOW), refused);
         assert_eq!(gate(Wake::From(NOW)).admit(NOW), Admission::Knock);
         // The one that woke it waits while others are refused, and is refused when it was in vain.
         let waker = Held { until: NOW, waker: true };

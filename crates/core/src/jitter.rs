@@ -2,7 +2,9 @@
 //!
 //! Lines that lost the same server must not come back in step; nothing here has to be unguessable.
 
-use crate::time::Span;
+use core::time::Duration;
+
+use crate::time;
 
 /// A `SplitMix64` stream.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -14,17 +16,17 @@ impl Jitter {
         Self(seed)
     }
 
-    /// Full jitter: anything from nothing to `span`.
-    pub fn up_to(&mut self, span: Span) -> Span {
-        let wide = u128::from(self.next()) * (u128::from(span.nanos()) + 1);
+    /// Full jitter: anything from nothing to `most`.
+    pub fn up_to(&mut self, most: Duration) -> Duration {
+        let wide = u128::from(self.next()) * (u128::from(time::nanos(most)) + 1);
         // The high half of a product with a 64-bit number is at most that number.
         let nanos = (wide >> 64) as u64;
-        Span::from_nanos(nanos)
+        Duration::from_nanos(nanos)
     }
 
-    /// Anything from half of `span` to all of it: for waits that people are told about.
-    pub fn around(&mut self, span: Span) -> Span {
-        let half = Span::from_nanos(span.nanos() / 2);
+    /// Anything from half of `most` to all of it: for waits that people are told about.
+    pub fn around(&mut self, most: Duration) -> Duration {
+        let half = most / 2;
         half + self.up_to(half)
     }
 
@@ -40,32 +42,32 @@ impl Jitter {
 #[cfg(test)]
 mod tests {
     use super::Jitter;
-    use crate::time::Span;
+    use core::time::Duration;
     use std::vec::Vec;
 
     #[test]
     fn full_jitter_covers_its_span_evenly_and_never_leaves_it() {
-        let span = Span::from_millis(100);
+        let span = Duration::from_millis(100);
         let mut jitter = Jitter::new(1);
         let mut tenths = [0_u32; 10];
         for _ in 0..10_000 {
             let drawn = jitter.up_to(span);
             assert!(drawn <= span);
-            tenths[usize::try_from(drawn.millis() / 10).unwrap().min(9)] += 1;
+            tenths[usize::try_from(drawn.as_millis() / 10).unwrap().min(9)] += 1;
         }
         assert!(tenths.iter().all(|n| (800..1200).contains(n)), "{tenths:?}");
-        assert_eq!(jitter.up_to(Span::ZERO), Span::ZERO);
+        assert_eq!(jitter.up_to(Duration::ZERO), Duration::ZERO);
         assert!(
-            (0..100).any(|_| jitter.up_to(Span::from_nanos(1)).nanos() == 1),
+            (0..100).any(|_| jitter.up_to(Duration::from_nanos(1)).as_nanos() == 1),
             "the end of the span is in it"
         );
     }
 
     #[test]
     fn around_stays_in_the_upper_half() {
-        let span = Span::from_millis(100);
+        let span = Duration::from_millis(100);
         let mut jitter = Jitter::new(2);
-        let drawn: Vec<_> = (0..1000).map(|_| jitter.around(span).millis()).collect();
+        let drawn: Vec<_> = (0..1000).map(|_| jitter.around(span).as_millis()).collect();
         assert!(drawn.iter().all(|millis| (50..=100).contains(millis)));
         assert!(drawn.iter().any(|&m| m < 60) && drawn.iter().any(|&m| m > 90));
     }

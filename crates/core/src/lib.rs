@@ -23,7 +23,7 @@
 //! 4. run what [`Machine::poll_effect`] returns, in that order, until it returns `None`.
 //!
 //! ```
-//! use linetender_core::{Command, Effect, Event, Gate, Instant, Machine, Policy, Span, State};
+//! use linetender_core::{Command, Effect, Event, Gate, Instant, Machine, Policy, Duration, State};
 //!
 //! let now = Instant::ORIGIN;
 //! let mut machine: Machine<&str> = Machine::new(Policy::default(), 7, now);
@@ -38,7 +38,7 @@
 //! }
 //! # let generation = first.unwrap();
 //! machine.handle_event(now, generation, Event::Started);
-//! machine.handle_event(now + Span::from_millis(5), generation, Event::Dialled);
+//! machine.handle_event(now + Duration::from_millis(5), generation, Event::Dialled);
 //! assert!(matches!(machine.state(), State::Up(_)));
 //! assert_eq!(machine.gate(), Gate::Go { generation });
 //! ```
@@ -84,4 +84,4 @@ pub use policy::{
 pub use record::{Extent, Late, Method, Phase, Record, RecordStep, Safety};
 pub use resend::{Declared, Next, Obstacle, Rules, TRIES_MOST};
 pub use retry::RetryBudget;
-pub use time::{Instant, Span};
+pub use time::Instant;

@@ -3,17 +3,19 @@
 #[cfg(test)]
 mod tests;
 
+use core::time::Duration;
+
 use crate::delivery::{Delivery, Repair, Resend};
 use crate::policy::{ServerState, Settings};
 use crate::record::{Phase, Record, Safety};
-use crate::time::Span;
+use crate::time::doubled;
 
 /// How often one call is tried, as long as each try is proven not to have been executed.
 pub const TRIES_MOST: u8 = 12;
 
 /// The wait before the second re-send; doubles up to the cap. The driver disperses it.
-const PAUSE: Span = Span::from_millis(20);
-const PAUSE_CAP: Span = Span::from_millis(500);
+const PAUSE: Duration = Duration::from_millis(20);
+const PAUSE_CAP: Duration = Duration::from_millis(500);
 
 /// What the decision depends on besides the call itself.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -67,7 +69,7 @@ pub enum Next {
         /// What has to be mended first.
         after: Option<Repair>,
         /// How long to wait first, before it is dispersed.
-        pause: Span,
+        pause: Duration,
     },
     /// The new generation's list decides: ask again when it is known.
     AskNewGeneration,
@@ -113,14 +115,14 @@ impl Record {
                 let waits = self.proven + u8::from(obstacle == Obstacle::NobodyListens);
                 self.proven += 1;
                 let pause = match waits.checked_sub(1) {
-                    None => Span::ZERO,
-                    Some(doublings) => PAUSE.doubled(doublings.into(), PAUSE_CAP),
+                    None => Duration::ZERO,
+                    Some(doublings) => doubled(PAUSE, doublings.into(), PAUSE_CAP),
                 };
                 Some(Next::Again { record: self, after: None, pause })
             }
             Resend::OnceAfter(repair) if !self.repaired => {
                 self.repaired = true;
-                Some(Next::Again { record: self, after: Some(repair), pause: Span::ZERO })
+                Some(Next::Again { record: self, after: Some(repair), pause: Duration::ZERO })
             }
             Resend::Again | Resend::OnceAfter(_) | Resend::Never => None,
         }
@@ -140,6 +142,6 @@ impl Record {
         }
         self.phase = Phase::Queued;
         self.retries += 1;
-        Some(Next::Again { record: self, after: None, pause: Span::ZERO })
+        Some(Next::Again { record: self, after: None, pause: Duration::ZERO })
     }
 }

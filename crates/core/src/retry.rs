@@ -4,8 +4,10 @@
 //! are three times the load at the worst moment. A share of the calls that really came bounds the whole, and a
 //! small reserve lets a quiet line retry too.
 
+use core::time::Duration;
+
 use crate::policy::RetryPolicy;
-use crate::time::{Instant, Span};
+use crate::time::{Instant, millis};
 
 /// One re-send, in thousandths.
 const RESEND: u64 = 1000;
@@ -42,10 +44,10 @@ impl RetryBudget {
     fn deposit(&mut self, policy: RetryPolicy, calls: u64, now: Instant) {
         let new_calls = calls.saturating_sub(self.calls);
         let by_calls = new_calls.saturating_mul(u64::from(policy.percent) * RESEND / 100);
-        let elapsed = now.since(self.paid_until).millis();
+        let elapsed = millis(now.since(self.paid_until));
         let by_time = elapsed.saturating_mul(u64::from(policy.reserve_per_sec));
         self.calls += new_calls;
-        self.paid_until = self.paid_until + Span::from_millis(elapsed);
+        self.paid_until = self.paid_until + Duration::from_millis(elapsed);
         let most = u64::from(policy.burst) * RESEND;
         self.millis = self.millis.saturating_add(by_calls).saturating_add(by_time).min(most);
     }
@@ -55,7 +57,8 @@ impl RetryBudget {
 mod tests {
     use super::RetryBudget;
     use crate::policy::RetryPolicy;
-    use crate::time::{Instant, Span};
+    use crate::time::Instant;
+    use core::time::Duration;
 
     const START: Instant = Instant::ORIGIN;
 
@@ -86,7 +89,7 @@ mod tests {
         let mut taken = 0;
         // Nine hundred microseconds at a time: the part of a millisecond must not get lost.
         for tick in 0..10_000 {
-            let now = START + Span::from_nanos(tick * 900_000);
+            let now = START + Duration::from_nanos(tick * 900_000);
             taken += u32::from(budget.withdraw(policy, 0, now));
         }
         assert_eq!(taken, 1 + 8, "the reserve to begin with, and one for each of 8.9991 s");
@@ -96,16 +99,16 @@ mod tests {
     fn no_more_than_a_burst_is_saved_up() {
         let policy = RetryPolicy::default();
         let mut budget = RetryBudget::new(policy, START);
-        assert_eq!(all(&mut budget, policy, u64::MAX, START + Span::from_secs(3600)), 10);
+        assert_eq!(all(&mut budget, policy, u64::MAX, START + Duration::from_secs(3600)), 10);
     }
 
     #[test]
     fn a_policy_of_nothing_allows_nothing() {
         let policy = RetryPolicy { percent: 0, reserve_per_sec: 0, ..RetryPolicy::default() };
         let mut budget = RetryBudget::new(policy, START);
-        assert_eq!(all(&mut budget, policy, 1000, START + Span::from_secs(60)), 0);
+        assert_eq!(all(&mut budget, policy, 1000, START + Duration::from_secs(60)), 0);
         let policy = RetryPolicy { burst: 0, ..RetryPolicy::default() };
         let mut budget = RetryBudget::new(policy, START);
-        assert_eq!(all(&mut budget, policy, 1000, START + Span::from_secs(60)), 0);
+        assert_eq!(all(&mut budget, policy, 1000, START + Duration::from_secs(60)), 0);
     }
 }

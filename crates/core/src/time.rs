@@ -5,16 +5,11 @@
 //! of its own ([`Machine::handle_sleep`](crate::Machine::handle_sleep)), so timers need no repair afterwards.
 
 use core::ops::Add;
+use core::time::Duration;
 
 /// A point in time: nanoseconds since an origin that the driver chose.
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub struct Instant(u64);
-
-/// A length of time, in nanoseconds. Serialized as whole milliseconds.
-#[derive(Clone, Copy, Debug, Default, Eq, Hash, Ord, PartialEq, PartialOrd)]
-pub struct Span(u64);
-
-const NANOS_PER_MILLI: u64 = 1_000_000;
 
 impl Instant {
     /// The driver's zero.
@@ -32,113 +27,82 @@ impl Instant {
 
     /// How long ago `earlier` was; zero if it lies ahead.
     #[must_use]
-    pub const fn since(self, earlier: Self) -> Span {
-        Span(self.0.saturating_sub(earlier.0))
+    pub const fn since(self, earlier: Self) -> Duration {
+        Duration::from_nanos(self.0.saturating_sub(earlier.0))
     }
 }
 
-impl Add<Span> for Instant {
+impl Add<Duration> for Instant {
     type Output = Self;
 
-    fn add(self, span: Span) -> Self {
-        Self(self.0.saturating_add(span.0))
+    fn add(self, length: Duration) -> Self {
+        Self(self.0.saturating_add(nanos(length)))
     }
 }
 
-impl Span {
-    /// No time at all.
-    pub const ZERO: Self = Self(0);
-
-    /// A span of `nanos` nanoseconds.
-    pub const fn from_nanos(nanos: u64) -> Self {
-        Self(nanos)
-    }
-
-    /// A span of `millis` milliseconds.
-    pub const fn from_millis(millis: u64) -> Self {
-        Self(millis.saturating_mul(NANOS_PER_MILLI))
-    }
-
-    /// A span of `secs` seconds.
-    pub const fn from_secs(secs: u64) -> Self {
-        Self::from_millis(secs.saturating_mul(1000))
-    }
-
-    /// Length in nanoseconds.
-    pub const fn nanos(self) -> u64 {
-        self.0
-    }
-
-    /// Length in whole milliseconds.
-    pub const fn millis(self) -> u64 {
-        self.0 / NANOS_PER_MILLI
-    }
-
-    /// Whether this is no time at all.
-    pub const fn is_zero(self) -> bool {
-        self.0 == 0
-    }
-
-    /// Twice this span `doublings` times over, but no more than `cap`.
-    #[must_use]
-    pub fn doubled(self, doublings: u32, cap: Self) -> Self {
-        let factor = 1_u64.checked_shl(doublings).unwrap_or(u64::MAX);
-        Self(self.0.saturating_mul(factor)).min(cap)
-    }
+/// A length of time in nanoseconds, as far as they can be counted: 584 years.
+pub(crate) fn nanos(length: Duration) -> u64 {
+    u64::try_from(length.as_nanos()).unwrap_or(u64::MAX)
 }
 
-impl Add for Span {
-    type Output = Self;
-
-    fn add(self, other: Self) -> Self {
-        Self(self.0.saturating_add(other.0))
-    }
+/// A length of time in whole milliseconds, as far as they can be counted.
+pub(crate) fn millis(length: Duration) -> u64 {
+    u64::try_from(length.as_millis()).unwrap_or(u64::MAX)
 }
 
+/// Twice this length `doublings` times over, but no more than `cap`.
+pub(crate) fn doubled(length: Duration, doublings: u32, cap: Duration) -> Duration {
+    let factor = 1_u32.checked_shl(doublings).unwrap_or(u32::MAX);
+    length.saturating_mul(factor).min(cap)
+}
+
+/// A length of time in configuration: whole milliseconds.
 #[cfg(feature = "serde")]
-impl serde::Serialize for Span {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_u64(self.millis())
-    }
-}
+pub(crate) mod as_millis {
+    use core::time::Duration;
 
-#[cfg(feature = "serde")]
-impl<'de> serde::Deserialize<'de> for Span {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        u64::deserialize(deserializer).map(Self::from_millis)
+    use serde::{Deserialize as _, Deserializer, Serializer};
+
+    pub(crate) fn serialize<S: Serializer>(length: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_u64(super::millis(*length))
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
+        u64::deserialize(deserializer).map(Duration::from_millis)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Instant, Span};
+    use core::time::Duration;
+
+    use super::{Instant, doubled, millis, nanos};
 
     #[test]
-    fn spans_convert_and_saturate() {
-        assert_eq!(Span::from_secs(2), Span::from_millis(2000));
-        assert_eq!(Span::from_millis(3).nanos(), 3_000_000);
-        assert_eq!(Span::from_nanos(3_999_999).millis(), 3);
-        assert_eq!(Span::from_secs(u64::MAX) + Span::from_millis(1), Span::from_nanos(u64::MAX));
-        assert!(Span::ZERO.is_zero() && !Span::from_nanos(1).is_zero());
+    fn lengths_convert_and_saturate() {
+        assert_eq!(nanos(Duration::from_millis(3)), 3_000_000);
+        assert_eq!(millis(Duration::from_nanos(3_999_999)), 3);
+        assert_eq!((nanos(Duration::MAX), millis(Duration::MAX)), (u64::MAX, u64::MAX));
+        assert_eq!(Instant::ORIGIN + Duration::MAX, Instant::from_nanos(u64::MAX));
     }
 
     #[test]
     fn an_instant_ahead_is_zero_ago() {
-        let later = Instant::ORIGIN + Span::from_millis(5);
+        let later = Instant::ORIGIN + Duration::from_millis(5);
         assert_eq!(later.nanos(), 5_000_000);
-        assert_eq!(later.since(Instant::ORIGIN), Span::from_millis(5));
-        assert_eq!(Instant::ORIGIN.since(later), Span::ZERO);
-        assert_eq!(Instant::from_nanos(u64::MAX) + Span::from_millis(1), Instant::from_nanos(u64::MAX));
+        assert_eq!(later.since(Instant::ORIGIN), Duration::from_millis(5));
+        assert_eq!(Instant::ORIGIN.since(later), Duration::ZERO);
+        assert_eq!(Instant::from_nanos(u64::MAX) + Duration::from_millis(1), Instant::from_nanos(u64::MAX));
     }
 
     #[test]
     fn doubling_stops_at_the_cap() {
-        let base = Span::from_millis(100);
-        let cap = Span::from_secs(30);
-        assert_eq!(base.doubled(0, cap), base);
-        assert_eq!(base.doubled(3, cap), Span::from_millis(800));
-        assert_eq!(base.doubled(9, cap), cap);
-        assert_eq!(base.doubled(64, cap), cap);
-        assert_eq!(base.doubled(u32::MAX, cap), cap);
+        let base = Duration::from_millis(100);
+        let cap = Duration::from_secs(30);
+        assert_eq!(doubled(base, 0, cap), base);
+        assert_eq!(doubled(base, 3, cap), Duration::from_millis(800));
+        assert_eq!(doubled(base, 9, cap), cap);
+        assert_eq!(doubled(base, 64, cap), cap);
+        assert_eq!(doubled(base, u32::MAX, cap), cap);
     }
 }

@@ -22,7 +22,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use linetender::{Era, Eras, Line, Policy, Rig, Server, Settings, Span};
+use linetender::{Era, Eras, Line, Policy, Rig, Server, Settings};
 
 use crate::process::{self, Own};
 use crate::{Book, Bounds, Finding, History, Recorder, check};
@@ -41,8 +41,8 @@ fn no_budget() -> Policy {
     let mut settings = Settings::default();
     settings.budget.millis_per_answer = 5000;
     settings.budget.tokens = 50;
-    settings.backoff.base = Span::from_millis(1);
-    settings.backoff.cap = Span::from_millis(5);
+    settings.backoff.base = Duration::from_millis(1);
+    settings.backoff.cap = Duration::from_millis(5);
     Policy::new(settings).unwrap_or_default()
 }
 

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use linetender::{CallErrorKind, Eras, Line, Server, Span};
+use linetender::{CallErrorKind, Eras, Line, Server};
 use look::{children, descendants, eventually, in_time, kill, lives, policy, speaks};
 
 /// A real server, and what can be asked of it.
@@ -71,10 +71,10 @@ fn servers() -> Vec<Real> {
 impl Real {
     fn server(&self) -> Server {
         let quick = policy(|settings| {
-            settings.close.stdin = Span::from_millis(500);
-            settings.close.term = Span::from_millis(500);
-            settings.probe.timeout = Span::from_millis(300);
-            settings.call.limit = Span::from_secs(15);
+            settings.close.stdin = Duration::from_millis(500);
+            settings.close.term = Duration::from_millis(500);
+            settings.probe.timeout = Duration::from_millis(300);
+            settings.call.limit = Duration::from_secs(15);
         });
         Server::stdio("bad", &self.argv).reaper(look::BADSERVER).eras(Eras::Auto).policy(quick)
     }
@@ -180,7 +180,7 @@ async fn s09_stopped_it_is_found_out_and_replaced() {
             kill("-STOP", pid);
         }
         let quick =
-            linetender::Options::default().deadline(linetender::Deadline::after(Span::from_millis(300)));
+            linetender::Options::default().deadline(linetender::Deadline::after(Duration::from_millis(300)));
         let params = format!(r#"{{"name":"{}","arguments":{}}}"#, real.quick.0, real.quick.1);
         let error = in_time(line.request("tools/call", Some(&params), quick)).await.unwrap_err();
         assert_eq!(error.kind, CallErrorKind::TimedOut, "{}", real.name);

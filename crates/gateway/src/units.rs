@@ -1,6 +1,6 @@
 //! Times and sizes as people write them, in flags and in config files.
 
-use linetender::Span;
+use std::time::Duration;
 
 /// Beginnings of the names of sizes, each 1024 times the one before.
 const STEPS: [&str; 4] = ["", "k", "m", "g"];
@@ -9,9 +9,8 @@ const STEPS: [&str; 4] = ["", "k", "m", "g"];
 ///
 /// # Errors
 /// If it is none, in words.
-pub fn span(text: &str) -> Result<Span, String> {
-    let time = humantime::parse_duration(text).map_err(|error| error.to_string())?;
-    Ok(Span::from_nanos(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)))
+pub fn time(text: &str) -> Result<Duration, String> {
+    humantime::parse_duration(text).map_err(|error| error.to_string())
 }
 
 /// A size in bytes: `4096`, `64k`, `16MiB`.
@@ -31,24 +30,24 @@ pub fn size(text: &str) -> Result<u32, String> {
 }
 
 /// A time, as it could have been written.
-pub fn spell(span: Span) -> String {
-    humantime::format_duration(std::time::Duration::from_nanos(span.nanos())).to_string()
+pub fn spell(time: Duration) -> String {
+    humantime::format_duration(time).to_string()
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{size, span, spell};
-    use linetender::Span;
+    use super::{size, spell, time};
+    use std::time::Duration;
 
     #[test]
     fn times_are_read_as_people_write_them() {
         for (text, millis) in [("500ms", 500), ("30s", 30_000), ("5m", 300_000), ("1h 30m", 5_400_000)] {
-            assert_eq!(span(text), Ok(Span::from_millis(millis)), "{text}");
-            assert_eq!(span(&spell(Span::from_millis(millis))), span(text));
+            assert_eq!(time(text), Ok(Duration::from_millis(millis)), "{text}");
+            assert_eq!(time(&spell(Duration::from_millis(millis))), time(text));
         }
-        assert_eq!(span("0s"), Ok(Span::ZERO), "whether that is allowed is for the policy to say");
+        assert_eq!(time("0s"), Ok(Duration::ZERO), "whether that is allowed is for the policy to say");
         for text in ["30", "", "-1s", "soon", "5 parsecs"] {
-            assert!(span(text).is_err(), "{text}");
+            assert!(time(text).is_err(), "{text}");
         }
     }
 

@@ -128,8 +128,9 @@ impl Answer {
     }
 
     /// The same without a copy of a message that is this long.
-    pub(crate) fn around_id(&self, id: &str, long: usize) -> Option<[Bytes; 3]> {
-        if self.frame.text().len() < long { None } else { self.frame.around_id(id) }
+    pub(crate) fn around_id(&self, id: &str, long: usize) -> Option<([Bytes; 3], Frame)> {
+        let pieces = if self.frame.text().len() < long { None } else { self.frame.around_id(id) };
+        pieces.map(|pieces| (pieces, self.frame.clone()))
     }
 }
 

@@ -58,7 +58,7 @@ pub use basics::kind::Kind;
 pub use call::{Answer, Options};
 pub use catalogue::{Catalogue, Change};
 pub use line::{Event, Follower, Line, Memory, Page, Remembered, Rig, RigChange, WeakLine};
-pub use linetender_core::{Invalid, Policy, ProbePolicy, ServerState, SessionRefusal, Settings, Span};
+pub use linetender_core::{Invalid, Policy, ProbePolicy, ServerState, SessionRefusal, Settings};
 pub use linetender_wire::Redacted;
 pub use linetender_wire::handshake::{Era, Eras, Hello};
 pub use linetender_wire::stdio::{Env, Program};

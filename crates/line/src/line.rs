@@ -15,7 +15,7 @@ use linetender_wire::{Slept, frame};
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
 
 use crate::audience::{Agent, Audience};
-use crate::basics::clock::{Clock, duration};
+use crate::basics::clock::Clock;
 use crate::basics::error::{CallError, CallErrorKind};
 use crate::basics::kind::Kind;
 use crate::call::turns::Turns;
@@ -273,7 +273,7 @@ impl Line {
         let mut catalogue = self.shared.catalogue.clone();
         if !catalogue.borrow().is_known() {
             self.ready().await?;
-            let limit = duration(self.shared.server.policy.settings().dial.handshake);
+            let limit = self.shared.server.policy.settings().dial.handshake;
             let read = tokio::time::timeout(limit, catalogue.wait_for(|catalogue| catalogue.is_known()));
             if !matches!(read.await, Ok(Ok(_))) {
                 let cause = "the server's lists could not be read";
@@ -333,8 +333,7 @@ impl Line {
             told || matches!(now.state, "parked" | "needs-auth" | "closed")
         });
         let policy = self.shared.server.policy.settings();
-        let limit =
-            duration(policy.dial.start) + duration(policy.dial.handshake) + duration(policy.close.worst());
+        let limit = policy.dial.start + policy.dial.handshake + policy.close.worst();
         match tokio::time::timeout(limit, decided).await {
             Ok(now) if matches!(now.state, "up" | "suspect" | "draining") => Ok(now.generation),
             Ok(now) => {
@@ -387,7 +386,7 @@ impl Line {
     pub(crate) async fn retire(&self) {
         self.ask(Command::IdleStop).await;
         let drained = self.wait_for(|now| !matches!(now.state, "up" | "suspect" | "draining"));
-        let _ = tokio::time::timeout(duration(self.policy().close.drain), drained).await;
+        let _ = tokio::time::timeout(self.policy().close.drain, drained).await;
         self.close().await;
     }
 

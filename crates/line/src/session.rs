@@ -30,7 +30,6 @@ use tokio::sync::{broadcast, mpsc};
 use tokio::task::{AbortHandle, JoinSet};
 
 use crate::audience::{Agent as Listener, FromServer};
-use crate::basics::clock::duration;
 use crate::call::turns::Caller;
 use crate::line::Rig;
 use crate::line::{Event, Line};
@@ -173,7 +172,7 @@ struct Session {
     open: Option<Open>,
     /// Questions that calls of the agent's have for it.
     rounds: (mpsc::Sender<Round>, mpsc::Receiver<Round>),
-    /// What the agent said last: if it is a request and its handling panics, it still has to be answered.
+    /// What the agent said, until it is handled: if it is a request and that panics, it still has to be answered.
     heard: Option<Frame>,
 }
 
@@ -323,7 +322,7 @@ impl Session {
         match (on, open) {
             // A tree that will not die is left to its reaper.
             (On::Own(..), Some(open)) => {
-                let limit = duration(open.line.policy().close.worst()) + LAST_WORDS;
+                let limit = open.line.policy().close.worst() + LAST_WORDS;
                 let _ = tokio::time::timeout(limit, open.line.close()).await;
             }
             (On::Shared(line, _), Some(Open { seat: Some(seat), .. })) => {

@@ -227,7 +227,7 @@ pub(crate) const fn refusal(refusal: Refusal) -> &'static str {
 /// When the line is tried next, in words.
 pub(crate) fn next_try(next: NextTry, clock: Clock) -> String {
     match next {
-        NextTry::At(at) => match at.since(clock.now()).millis() {
+        NextTry::At(at) => match at.since(clock.now()).as_millis() {
             0 => "now".into(),
             millis if millis < 1000 => format!("in {millis} ms"),
             millis => format!("in {}.{} s", millis / 1000, millis % 1000 / 100),

@@ -501,7 +501,7 @@ impl Running {
         let Some(link) = current.link.clone() else { return };
         // The machine has a timer of its own for it. An answer that comes later than this is heard, but not waited for:
         // a busy server is probed again and again.
-        let limit = 2 * crate::basics::clock::duration(self.machine.policy().probe.timeout);
+        let limit = 2 * self.machine.policy().probe.timeout;
         current.tasks.spawn(async move {
             if let Ok(probed) = tokio::time::timeout(limit, link.probe(&hello)).await {
                 let _ = news.send(News::Probed(generation, probed)).await;

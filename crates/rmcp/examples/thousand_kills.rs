@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use linetender::{Era, Eras, Policy, Server, Settings, Span};
+use linetender::{Era, Eras, Policy, Server, Settings};
 use linetender_drill::Book;
 use rmcp::ServiceExt as _;
 use rmcp::model::{CallToolRequestParams, CallToolResult};
@@ -107,8 +107,8 @@ fn no_budget() -> Result<Policy, Failure> {
     let mut settings = Settings::default();
     settings.budget.millis_per_answer = 5000;
     settings.budget.tokens = 50;
-    settings.backoff.base = Span::from_millis(1);
-    settings.backoff.cap = Span::from_millis(5);
+    settings.backoff.base = Duration::from_millis(1);
+    settings.backoff.cap = Duration::from_millis(5);
     Policy::new(settings).map_err(|error| format!("{error:?}").into())
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use linetender::{CallError, Deadline, Line, Options, Span};
+use linetender::{CallError, Deadline, Line, Options};
 use tokio::time::{sleep, timeout};
 
 use crate::mcp::{LISTED, LOOK, WRITE};
@@ -102,8 +102,8 @@ impl Call {
     pub(crate) fn any(rng: &mut Rng) -> Self {
         let tool = rng.pick(&[WRITE, WRITE, LOOK, LISTED]);
         let within = |rng: &mut Rng| {
-            let total = Span::from_millis(rng.pick(&[30, 200, 2000, 20_000]) + rng.below(100));
-            let quiet = if rng.percent(50) { total } else { Span::from_millis(total.millis() / 2 + 1) };
+            let total = Duration::from_millis(rng.pick(&[30, 200, 2000, 20_000]) + rng.below(100));
+            let quiet = if rng.percent(50) { total } else { total / 2 + Duration::from_millis(1) };
             Deadline::Within { quiet, total }
         };
         let (deadline, leaves) = match rng.below(100) {
@@ -118,12 +118,12 @@ impl Call {
 
     /// One that has to be answered, once everything is well.
     pub(crate) const fn last() -> Self {
-        Self { tool: WRITE, deadline: Deadline::after(Span::from_secs(30)), leaves: None, padding: 0 }
+        Self { tool: WRITE, deadline: Deadline::after(Duration::from_secs(30)), leaves: None, padding: 0 }
     }
 
     fn bound(&self) -> Duration {
         let own = match self.deadline {
-            Deadline::Within { total, .. } => Duration::from_nanos(total.nanos()),
+            Deadline::Within { total, .. } => total,
             Deadline::Policy | Deadline::Agent => CAP,
         };
         self.leaves.map_or(own, |leaves| leaves.min(own)) + SLACK

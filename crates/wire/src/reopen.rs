@@ -5,16 +5,16 @@
 
 use std::time::Duration;
 
-use linetender_core::{Jitter, Span};
+use linetender_core::Jitter;
 
 /// The longest first wait; doubles.
-const FIRST: Span = Span::from_secs(2);
+const FIRST: Duration = Duration::from_secs(2);
 
 /// The least wait.
-const LEAST: Span = Span::from_millis(100);
+const LEAST: Duration = Duration::from_millis(100);
 
 /// The longest wait.
-const LONGEST: Span = Span::from_secs(60);
+const LONGEST: Duration = Duration::from_secs(60);
 
 /// A stream that lasted as long as this was a good one: the waits begin anew.
 const STEADY: Duration = Duration::from_secs(10);
@@ -33,22 +33,21 @@ impl Reopen {
     }
 
     /// It lasted so long, and is over: how long to wait. No less than the server asked for, within reason.
-    pub fn wait(&mut self, lasted: Duration, asked: Option<Span>) -> Duration {
+    pub fn wait(&mut self, lasted: Duration, asked: Option<Duration>) -> Duration {
         if lasted >= STEADY {
             self.step = 0;
         }
-        let longest = FIRST.nanos().saturating_mul(1 << self.step.min(16)).min(LONGEST.nanos());
+        let longest = FIRST.saturating_mul(1 << self.step.min(16)).min(LONGEST);
         self.step = self.step.saturating_add(1);
         // Full jitter: the streams of five hundred lines end in the same moment, and must not come back in one.
-        let wait = self.jitter.up_to(Span::from_nanos(longest)).max(LEAST);
-        Duration::from_nanos(wait.max(asked.unwrap_or(Span::ZERO).min(LONGEST)).nanos())
+        let wait = self.jitter.up_to(longest).max(LEAST);
+        wait.max(asked.unwrap_or(Duration::ZERO).min(LONGEST))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::Reopen;
-    use linetender_core::Span;
     use std::time::Duration;
 
     /// How often a stream is opened within an hour, if each lasts so long.
@@ -83,7 +82,7 @@ mod tests {
     #[test]
     fn a_servers_wish_is_honoured_within_reason() {
         let mut reopen = Reopen::new(7);
-        assert!(reopen.wait(Duration::ZERO, Some(Span::from_secs(5))) >= Duration::from_secs(5));
-        assert!(reopen.wait(Duration::ZERO, Some(Span::from_secs(5000))) <= Duration::from_secs(60));
+        assert!(reopen.wait(Duration::ZERO, Some(Duration::from_secs(5))) >= Duration::from_secs(5));
+        assert!(reopen.wait(Duration::ZERO, Some(Duration::from_secs(5000))) <= Duration::from_secs(60));
     }
 }

@@ -9,7 +9,9 @@ pub use exchange::Exchange;
 pub(crate) use exchange::{Carrier, Work};
 pub use outbox::{Outbox, Outgoing, Refused, Seal, Ticket};
 
-use linetender_core::{Evidence, Span};
+use std::time::Duration;
+
+use linetender_core::Evidence;
 
 use crate::frame::Frame;
 use crate::lines::Item;
@@ -41,7 +43,7 @@ pub struct Loss {
     /// What was seen.
     pub seen: Detail,
     /// When it may be tried again, in the server's words.
-    pub after: Option<Span>,
+    pub after: Option<Duration>,
     /// What the server said to it, for its id: worth passing on if nothing can be mended.
     pub said: Option<Frame>,
 }

@@ -2,8 +2,9 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
-use linetender_core::{Cause, Class, Span};
+use linetender_core::{Cause, Class};
 
 use crate::redact::Redacted;
 
@@ -129,7 +130,7 @@ pub enum Seen {
         /// The HTTP status that said so.
         status: u16,
         /// When.
-        after: Option<Span>,
+        after: Option<Duration>,
     },
     /// It does not speak the era that it was remembered for.
     OtherEra,
@@ -279,7 +280,7 @@ impl fmt::Display for Seen {
                 write!(f, "the server asked us to come back later (HTTP {status})")
             }
             Self::Throttled { status, after: Some(after) } => {
-                let seconds = after.millis().div_ceil(1000);
+                let seconds = after.as_millis().div_ceil(1000);
                 write!(f, "the server asked us to come back in {seconds} s (HTTP {status})")
             }
             Self::OtherEra => f.write_str("the server does not speak the era it was asked in"),
@@ -327,7 +328,8 @@ const fn signal_name(signal: i32) -> Option<&'static str> {
 mod tests {
     use super::{Exit, Pipe, Seen};
     use crate::redact::Redacted;
-    use linetender_core::{Class, Leaf, Span};
+    use linetender_core::{Class, Leaf};
+    use std::time::Duration;
 
     fn text(text: &str) -> Redacted {
         Redacted::head(text, 100)
@@ -490,7 +492,7 @@ mod tests {
                 "the server asked us to come back later (HTTP 503)",
             ),
             (
-                Seen::Throttled { status: 429, after: Some(Span::from_millis(1500)) },
+                Seen::Throttled { status: 429, after: Some(Duration::from_millis(1500)) },
                 Class::Overload,
                 "the server asked us to come back in 2 s (HTTP 429)",
             ),

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use linetender_core::{ClosePolicy, Extent, Limits, Span};
+use linetender_core::{ClosePolicy, Extent, Limits};
 use linetender_wire::seam::{Event, Listener, Loss, Outgoing, Refused, Ticket};
 use linetender_wire::stdio::{Child, Env, Launch, Program, Reaper};
 use linetender_wire::{Exit, Item, Pipe, Seen, frame};
@@ -39,8 +39,8 @@ fn launch(argv: &[&str]) -> Launch {
         program: Program { argv: argv.iter().map(Into::into).collect(), dir: None, env: Env::Ours },
         reaper: Reaper::Binary(PathBuf::from(env!("CARGO_BIN_EXE_linetender-reaper"))),
         close: ClosePolicy {
-            stdin: Span::from_millis(300),
-            term: Span::from_millis(300),
+            stdin: Duration::from_millis(300),
+            term: Duration::from_millis(300),
             ..ClosePolicy::default()
         },
         sizes: Limits::default(),
@@ -528,7 +528,7 @@ async fn a_reaper_that_is_still_killing_is_left_to_it() {
     let (dir, reaper) = stand_in("busy", &script);
     let mut slow = launch(&["cat"]);
     slow.reaper = Reaper::Binary(reaper);
-    slow.close.kill = Span::from_millis(700);
+    slow.close.kill = Duration::from_millis(700);
     let mut server = start(&slow);
     server.says().await;
     server.child.kill();

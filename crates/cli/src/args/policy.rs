@@ -1,11 +1,12 @@
 //! The flags for those fields of a server's policy that people need, and what they come to.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::ValueEnum;
-use linetender::{Deadline, Era, Eras, Invalid, Policy, Server, ServerState, Settings, Span};
+use linetender::{Deadline, Era, Eras, Invalid, Policy, Server, ServerState, Settings};
 
-use linetender_gateway::units::{size, span, spell};
+use linetender_gateway::units::{size, spell, time};
 
 const CALLS: &str = "The time of a call";
 const SERVER: &str = "The time of the server";
@@ -39,36 +40,36 @@ pub(crate) struct PolicyFlags {
     policy: Option<Settings>,
 
     /// Ends each call after this long, whatever the server says [default: the agent decides]
-    #[arg(long, value_name = "TIME", value_parser = span, help_heading = CALLS)]
-    call_timeout: Option<Span>,
+    #[arg(long, value_name = "TIME", value_parser = time, help_heading = CALLS)]
+    call_timeout: Option<Duration>,
 
     /// Looks whether the server lives when a call has been quiet for this long
-    #[arg(long, value_name = "TIME", value_parser = span, default_value = "5m", help_heading = CALLS)]
-    quiet_limit: Span,
+    #[arg(long, value_name = "TIME", value_parser = time, default_value = "5m", help_heading = CALLS)]
+    quiet_limit: Duration,
 
     /// Gives up on a server that has calls to answer and is silent, to our probes too, for this long
-    #[arg(long, value_name = "TIME", value_parser = span, default_value = "30m", help_heading = CALLS)]
-    hang_after: Span,
+    #[arg(long, value_name = "TIME", value_parser = time, default_value = "30m", help_heading = CALLS)]
+    hang_after: Duration,
 
     /// Gives up on a server that is silent, to our probes too, for this long after its callers gave up on it
-    #[arg(long, value_name = "TIME", value_parser = span, default_value = "60s", help_heading = CALLS)]
-    abandoned_after: Span,
+    #[arg(long, value_name = "TIME", value_parser = time, default_value = "60s", help_heading = CALLS)]
+    abandoned_after: Duration,
 
     /// Lets a call wait this long for a server that is coming back
-    #[arg(long, value_name = "TIME", value_parser = span, default_value = "5s", help_heading = CALLS)]
-    wait: Span,
+    #[arg(long, value_name = "TIME", value_parser = time, default_value = "5s", help_heading = CALLS)]
+    wait: Duration,
 
     /// Gives the server this long to say its first word
-    #[arg(long, value_name = "TIME", value_parser = span, default_value = "60s", help_heading = SERVER)]
-    start_timeout: Span,
+    #[arg(long, value_name = "TIME", value_parser = time, default_value = "60s", help_heading = SERVER)]
+    start_timeout: Duration,
 
     /// Gives it this long from there to the end of the handshake
-    #[arg(long, value_name = "TIME", value_parser = span, default_value = "30s", help_heading = SERVER)]
-    handshake_timeout: Span,
+    #[arg(long, value_name = "TIME", value_parser = time, default_value = "30s", help_heading = SERVER)]
+    handshake_timeout: Duration,
 
     /// Looks for life when the server has been idle for this long
-    #[arg(long, value_name = "TIME", value_parser = span, default_value = "30s", help_heading = SERVER)]
-    keepalive: Span,
+    #[arg(long, value_name = "TIME", value_parser = time, default_value = "30s", help_heading = SERVER)]
+    keepalive: Duration,
 
     /// A tool that may be run again when it is unknown whether it ran; can be given more than once [default: none]
     #[arg(long, value_name = "TOOL", help_heading = AGAIN)]
@@ -124,7 +125,7 @@ impl PolicyFlags {
         };
         let mut server = server.policy(policy).eras(eras);
         if let Some(limit) = self.call_timeout {
-            if limit == Span::ZERO {
+            if limit == Duration::ZERO {
                 return Err("--call-timeout must be longer than zero".to_owned());
             }
             server = server.deadline(Deadline::after(limit));
@@ -161,7 +162,7 @@ impl PolicyFlags {
     /// What is wrong, in the words of the flags.
     fn sentence(&self, invalid: Invalid) -> String {
         let flag = match invalid.setting {
-            "call.hang_after" if self.hang_after < self.quiet_limit && self.hang_after != Span::ZERO => {
+            "call.hang_after" if self.hang_after < self.quiet_limit && self.hang_after != Duration::ZERO => {
                 let (hang, quiet) = (spell(self.hang_after), spell(self.quiet_limit));
                 return format!(
                     "--hang-after {hang} is shorter than --quiet-limit {quiet}: raise the first or lower the second"
@@ -192,7 +193,8 @@ mod tests {
     use super::super::{Args, Command};
     use super::{PolicyFlags, Settings};
     use clap::{CommandFactory as _, Parser as _};
-    use linetender::{Deadline, Era, Eras, Server, ServerState, Span};
+    use linetender::{Deadline, Era, Eras, Server, ServerState};
+    use std::time::Duration;
 
     fn flags(words: &str) -> PolicyFlags {
         let line = format!("linetender run {words} -- server");
@@ -215,14 +217,14 @@ mod tests {
     #[test]
     fn each_flag_reaches_its_field() {
         let mut wanted = Settings::default();
-        wanted.call.limit = Span::from_secs(20 * 60);
+        wanted.call.limit = Duration::from_secs(20 * 60);
         wanted.call.cap = wanted.call.limit;
-        wanted.call.hang_after = Span::from_secs(7200);
-        wanted.call.abandoned_after = Span::from_secs(20);
-        wanted.call.wait_for_line = Span::from_millis(500);
-        wanted.dial.start = Span::from_secs(1);
-        wanted.dial.handshake = Span::from_secs(2);
-        wanted.probe.keepalive = Span::from_secs(3);
+        wanted.call.hang_after = Duration::from_secs(7200);
+        wanted.call.abandoned_after = Duration::from_secs(20);
+        wanted.call.wait_for_line = Duration::from_millis(500);
+        wanted.dial.start = Duration::from_secs(1);
+        wanted.dial.handshake = Duration::from_secs(2);
+        wanted.probe.keepalive = Duration::from_secs(3);
         wanted.limits.message = 1 << 20;
         wanted.limits.in_flight = 7;
         wanted.trust_annotations = true;
@@ -239,7 +241,7 @@ mod tests {
             .eras(Eras::Only(Era::Legacy))
             .safe_tool("a")
             .safe_tool("b")
-            .deadline(Deadline::after(Span::from_secs(9)));
+            .deadline(Deadline::after(Duration::from_secs(9)));
         let words = "--dir /x --era legacy --safe-tool a --safe-tool b --call-timeout 9s";
         assert_eq!(server(words).unwrap(), wanted);
         assert_eq!(

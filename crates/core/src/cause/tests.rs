@@ -1,9 +1,9 @@
+use core::time::Duration;
 use std::vec;
 use std::vec::Vec;
 
 use super::{Cause, Conclusion, Detail, Leaf, Leaves, NOTES, NoteKind, Plan};
 use crate::class::{Class, Route};
-use crate::time::Span;
 
 fn every_leaf() -> Vec<Leaf> {
     let plans = Plan::ALL.into_iter().map(Leaf::Planned);
@@ -107,11 +107,14 @@ fn notes_are_capped_and_the_rest_counted() {
 
 #[test]
 fn the_longest_retry_after_wins() {
-    let short = Cause::failed(Class::Overload, ()).with_retry_after(Span::from_secs(1));
-    let long = Cause::failed(Class::Overload, ()).with_retry_after(Span::from_secs(3));
-    assert_eq!(long.clone().with_retry_after(Span::from_secs(2)).retry_after(), Some(Span::from_secs(3)));
-    assert_eq!(short.clone().join(long.clone()).retry_after(), Some(Span::from_secs(3)));
-    assert_eq!(long.join(short).retry_after(), Some(Span::from_secs(3)));
+    let short = Cause::failed(Class::Overload, ()).with_retry_after(Duration::from_secs(1));
+    let long = Cause::failed(Class::Overload, ()).with_retry_after(Duration::from_secs(3));
+    assert_eq!(
+        long.clone().with_retry_after(Duration::from_secs(2)).retry_after(),
+        Some(Duration::from_secs(3))
+    );
+    assert_eq!(short.clone().join(long.clone()).retry_after(), Some(Duration::from_secs(3)));
+    assert_eq!(long.join(short).retry_after(), Some(Duration::from_secs(3)));
 }
 
 #[test]

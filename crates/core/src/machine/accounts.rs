@@ -1,5 +1,7 @@
 //! The reckoning at the end of a generation: what it earned, what its end costs, and where the line goes.
 
+use core::time::Duration;
+
 use super::Machine;
 use super::ending::{After, Ending, Served};
 use super::state::State;
@@ -7,7 +9,7 @@ use crate::backoff;
 use crate::budget::Account;
 use crate::cause::{Cause, Leaf, Leaves, Plan};
 use crate::class::{Charge, Class, Route};
-use crate::time::{Instant, Span};
+use crate::time::{Instant, doubled};
 
 /// What is remembered from one proven generation to the next. A handshake does not end an episode: only
 /// service does.
@@ -103,13 +105,13 @@ impl<D> Machine<D> {
         let charged = self.charges(leaves, answered > 0);
         let account = self.policy.budget.account(answered);
         let paid = !charged || self.budget.take(account);
-        let asked = cause.retry_after().unwrap_or(Span::ZERO).min(self.policy.backoff.retry_after_cap);
+        let asked = cause.retry_after().unwrap_or(Duration::ZERO).min(self.policy.backoff.retry_after_cap);
         match leaves.route() {
             Route::NeedsAuth => After::NeedsAuth { next_probe_at: now + self.policy.park.probe_cap },
             // The same dial would fail the same way: not worth a fast probe.
             Route::Park => self.park(self.policy.park.probe_cap, asked),
             Route::Wait if !paid => {
-                let probe = self.policy.park.probe.doubled(self.episode.parks, self.policy.park.probe_cap);
+                let probe = doubled(self.policy.park.probe, self.episode.parks, self.policy.park.probe_cap);
                 let probe = self.jitter.around(probe);
                 self.park(probe, asked)
             }
@@ -162,8 +164,8 @@ impl<D> Machine<D> {
         now.max(self.dialled_at + self.policy.dial.gap)
     }
 
-    fn park(&mut self, probe: Span, asked: Span) -> After {
-        let wake = self.policy.park.wake.doubled(self.episode.wakes, self.policy.park.wake_cap);
+    fn park(&mut self, probe: Duration, asked: Duration) -> After {
+        let wake = doubled(self.policy.park.wake, self.episode.wakes, self.policy.park.wake_cap);
         self.episode.parks = self.episode.parks.saturating_add(1);
         After::Park { next_probe_at: self.now + probe.max(asked), wake_from: self.now + wake.max(asked) }
     }

@@ -1,5 +1,7 @@
 //! A generation being laid to rest, in the one order that loses no answer and runs nothing twice.
 
+use core::time::Duration;
+
 use super::effect::Effect;
 use crate::cause::{Cause, Conclusion, Detail, Leaf};
 use crate::class::Class;
@@ -191,11 +193,8 @@ impl<D> Ending<D> {
 
     fn fallen(&self, now: Instant, close: &ClosePolicy, stuck: bool) -> EndingStep {
         // The first time a planned end gets its whole ladder; a second kill has no ladder to climb.
-        let ladder = if self.cause.leaves().planned() && !stuck {
-            close.stdin + close.term
-        } else {
-            crate::Span::ZERO
-        };
+        let ladder =
+            if self.cause.leaves().planned() && !stuck { close.stdin + close.term } else { Duration::ZERO };
         EndingStep::Fallen { stuck_at: now + ladder + close.kill, stuck }
     }
 

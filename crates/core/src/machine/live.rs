@@ -4,10 +4,12 @@
 //! or given up, or after the machine slept; and an unanswered probe ends a line only when nobody waits for an answer
 //! that the server may still be busy with, or when the call that it would have to be busy with was given up long ago.
 
+use core::time::Duration;
+
 use super::input::Vitals;
 use super::refused::Listens;
 use crate::policy::{ProbePolicy, Settings};
-use crate::time::{Instant, Span};
+use crate::time::{Instant, nanos};
 
 /// A generation that serves.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -102,13 +104,11 @@ impl Live {
         self.pulse
     }
 
-    pub(super) const fn timeout(&self, probe: &ProbePolicy) -> Instant {
+    pub(super) fn timeout(&self, probe: &ProbePolicy) -> Instant {
         match self.pulse {
             Pulse::Resting { check_at } => check_at,
             // The driver takes the effect at once; should it not, the probe still counts as missed in time.
-            Pulse::Asking { since } => {
-                Instant::from_nanos(since.nanos().saturating_add(probe.timeout.nanos()))
-            }
+            Pulse::Asking { since } => since + probe.timeout,
             Pulse::Listening { until, .. } | Pulse::Pausing { until, .. } => until,
         }
     }
@@ -129,7 +129,7 @@ impl Live {
         let worst = policy.probe.worst();
         let patience = policy.call.abandoned_after.max(worst);
         let end = self.vitals.abandoned_at? + patience;
-        Some((Instant::from_nanos(end.nanos().saturating_sub(worst.nanos())), end))
+        Some((Instant::from_nanos(end.nanos().saturating_sub(nanos(worst))), end))
     }
 
     /// Whether a probe may begin now. The last ones before the end of an abandoned generation are timed to end there,
@@ -142,7 +142,7 @@ impl Live {
     }
 
     /// The server is alive: whatever was suspected is forgotten.
-    pub(super) fn rest(&mut self, now: Instant, keepalive: Span) {
+    pub(super) fn rest(&mut self, now: Instant, keepalive: Duration) {
         self.pulse = Pulse::Resting { check_at: now + keepalive };
         self.missed = 0;
         self.listens = Listens::Presumed;

@@ -3,16 +3,18 @@
 //! Calls wait, and the tender alone tries, one connection at a time, until somebody listens again. That need not be a
 //! death: over HTTP a server that keeps no sessions is the same one after its restart.
 
+use core::time::Duration;
+
 use super::Machine;
 use super::live::Pulse;
 use super::state::State;
 use crate::cause::{Cause, Conclusion};
 use crate::class::Class;
-use crate::time::{Instant, Span};
+use crate::time::{Instant, doubled};
 
 /// The wait after the first attempt that was refused; doubles up to the cap.
-const WAIT: Span = Span::from_millis(20);
-const WAIT_CAP: Span = Span::from_millis(500);
+const WAIT: Duration = Duration::from_millis(20);
+const WAIT_CAP: Duration = Duration::from_millis(500);
 
 /// Whether somebody listens at a generation's address.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -71,7 +73,7 @@ impl<D> Machine<D> {
         }
         live.unchecked = false;
         live.listens = Listens::Refused { since, attempts: attempts.saturating_add(1) };
-        let wait = jitter.around(WAIT.doubled(attempts.into(), WAIT_CAP));
+        let wait = jitter.around(doubled(WAIT, attempts.into(), WAIT_CAP));
         live.pulse = Pulse::Resting { check_at: now + wait };
         self.jitter = jitter;
         self.suspect();

@@ -1,9 +1,9 @@
 //! The rules that settings must keep.
 
 use core::fmt;
+use core::time::Duration;
 
 use super::settings::Settings;
-use crate::time::Span;
 
 /// A setting that breaks a rule.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -23,7 +23,7 @@ impl fmt::Display for Invalid {
 impl core::error::Error for Invalid {}
 
 /// A year: beyond it a number is a slip of the pen, and far below where arithmetic could saturate.
-const LONGEST: Span = Span::from_secs(31_536_000);
+const LONGEST: Duration = Duration::from_secs(31_536_000);
 
 pub(super) fn check(s: &Settings) -> Result<(), Invalid> {
     for (setting, span) in spans(s) {
@@ -41,9 +41,9 @@ pub(super) fn check(s: &Settings) -> Result<(), Invalid> {
     rule(s.park.probe_cap >= s.park.probe, "park.probe_cap", "no shorter than park.probe")?;
     rule(s.park.wake_cap >= s.park.wake, "park.wake_cap", "no shorter than park.wake")?;
     // Integer arithmetic in milli-tokens needs at least a nanosecond each; and configuration counts milliseconds.
-    let whole = s.budget.uptime_per_token >= Span::from_millis(1);
+    let whole = s.budget.uptime_per_token >= Duration::from_millis(1);
     rule(whole, "budget.uptime_per_token", "at least a millisecond")?;
-    let whole = s.budget.useful_uptime_per_token >= Span::from_millis(1);
+    let whole = s.budget.useful_uptime_per_token >= Duration::from_millis(1);
     rule(whole, "budget.useful_uptime_per_token", "at least a millisecond")?;
     // More than one re-send per call is a storm, whatever the budget is called.
     rule(s.retry.percent <= 100, "retry.percent", "at most 100")
@@ -53,7 +53,7 @@ fn rule(kept: bool, setting: &'static str, must: &'static str) -> Result<(), Inv
     if kept { Ok(()) } else { Err(Invalid { setting, must }) }
 }
 
-fn spans(s: &Settings) -> [(&'static str, Span); 28] {
+fn spans(s: &Settings) -> [(&'static str, Duration); 28] {
     [
         ("dial.start", s.dial.start),
         ("dial.handshake", s.dial.handshake),
@@ -104,7 +104,7 @@ fn counts(s: &Settings) -> [(&'static str, u32); 9] {
 mod tests {
     use super::{LONGEST, Settings, counts, spans};
     use crate::policy::Policy;
-    use crate::time::Span;
+    use core::time::Duration;
     use std::string::ToString as _;
 
     fn refused(change: impl FnOnce(&mut Settings)) -> &'static str {
@@ -127,8 +127,8 @@ mod tests {
 
     #[test]
     fn no_span_is_zero_or_endless_and_no_count_is_zero() {
-        assert_eq!(refused(|s| s.probe.keepalive = Span::ZERO), "probe.keepalive");
-        assert_eq!(refused(|s| s.close.settle = LONGEST + Span::from_nanos(1)), "close.settle");
+        assert_eq!(refused(|s| s.probe.keepalive = Duration::ZERO), "probe.keepalive");
+        assert_eq!(refused(|s| s.close.settle = LONGEST + Duration::from_nanos(1)), "close.settle");
         assert_eq!(refused(|s| s.budget.tokens = 0), "budget.tokens");
         assert_eq!(refused(|s| s.limits.queue = 0), "limits.queue");
         let mut year = Settings::default();
@@ -140,7 +140,7 @@ mod tests {
 
     #[test]
     fn a_cap_is_never_below_what_it_caps() {
-        let short = Span::from_nanos(1);
+        let short = Duration::from_nanos(1);
         assert_eq!(refused(|s| s.call.cap = short), "call.cap");
         assert_eq!(refused(|s| s.call.hang_after = short), "call.hang_after");
         assert_eq!(refused(|s| s.backoff.cap = short), "backoff.cap");
@@ -154,8 +154,8 @@ mod tests {
         equal.backoff.useful_cap = equal.backoff.useful_base;
         equal.park.probe_cap = equal.park.probe;
         equal.park.wake_cap = equal.park.wake;
-        equal.budget.uptime_per_token = Span::from_millis(1);
-        equal.budget.useful_uptime_per_token = Span::from_millis(1);
+        equal.budget.uptime_per_token = Duration::from_millis(1);
+        equal.budget.useful_uptime_per_token = Duration::from_millis(1);
         equal.retry.percent = 100;
         assert!(Policy::new(equal).is_ok());
     }
@@ -163,10 +163,10 @@ mod tests {
     #[test]
     fn a_budget_cannot_divide_by_zero_nor_a_retry_multiply() {
         assert_eq!(
-            refused(|s| s.budget.uptime_per_token = Span::from_nanos(999_999)),
+            refused(|s| s.budget.uptime_per_token = Duration::from_nanos(999_999)),
             "budget.uptime_per_token"
         );
-        let short = Span::from_nanos(999_999);
+        let short = Duration::from_nanos(999_999);
         assert_eq!(refused(|s| s.budget.useful_uptime_per_token = short), "budget.useful_uptime_per_token");
         assert_eq!(refused(|s| s.retry.percent = 101), "retry.percent");
     }

@@ -1,20 +1,32 @@
 //! The numbers and their defaults.
 
-use crate::budget::{Account, TOKEN};
-use crate::time::Span;
+use core::time::Duration;
 
-/// Declares a group of settings: its fields, each with a doc comment and its default.
+use crate::budget::{Account, TOKEN};
+
+/// Declares a group of settings: its fields, each with a doc comment and its default. Times stand before everything else,
+/// and are serialized as whole milliseconds.
 macro_rules! settings {
-    ($(#[$meta:meta])* $name:ident { $($(#[$doc:meta])* $field:ident: $kind:ty = $default:expr,)* }) => {
+    ($(#[$meta:meta])* $name:ident {
+        $($(#[$doc_of_time:meta])* $time:ident: Duration = $length:expr,)*
+        $(; $($(#[$doc:meta])* $field:ident: $kind:ty = $default:expr,)*)?
+    }) => {
         $(#[$meta])*
         #[derive(Clone, Copy, Debug, Eq, PartialEq)]
         #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
         #[cfg_attr(feature = "serde", serde(default, deny_unknown_fields))]
-        pub struct $name { $($(#[$doc])* pub $field: $kind,)* }
+        pub struct $name {
+            $(
+                $(#[$doc_of_time])*
+                #[cfg_attr(feature = "serde", serde(with = "crate::time::as_millis"))]
+                pub $time: Duration,
+            )*
+            $($($(#[$doc])* pub $field: $kind,)*)?
+        }
 
         impl Default for $name {
             fn default() -> Self {
-                Self { $($field: $default,)* }
+                Self { $($time: $length,)* $($($field: $default,)*)? }
             }
         }
     };
@@ -23,6 +35,7 @@ macro_rules! settings {
 settings! {
     /// Everything about one server's line that a person may set.
     Settings {
+        ;
         /// What the server keeps in its process.
         state: ServerState = ServerState::None,
         /// What a refused session says about the call that was refused (HTTP).
@@ -54,13 +67,13 @@ settings! {
     /// Starting a generation.
     DialPolicy {
         /// From the dial until the server's first byte: package runners download.
-        start: Span = Span::from_secs(60),
+        start: Duration = Duration::from_secs(60),
         /// From the first byte to the end of the handshake.
-        handshake: Span = Span::from_secs(30),
+        handshake: Duration = Duration::from_secs(30),
         /// How long a silent server is asked for its era before the other is tried on the same pipe.
-        probe_wait: Span = Span::from_secs(2),
+        probe_wait: Duration = Duration::from_secs(2),
         /// The least time between two dials on a free path, so that it cannot spin.
-        gap: Span = Span::from_millis(100),
+        gap: Duration = Duration::from_millis(100),
     }
 }
 
@@ -68,18 +81,18 @@ settings! {
     /// A call's time.
     CallPolicy {
         /// A call's deadline, extended by progress; where the agent owns the deadline, a quiet limit.
-        limit: Span = Span::from_secs(300),
+        limit: Duration = Duration::from_secs(300),
         /// What progress can extend a deadline to.
-        cap: Span = Span::from_secs(600),
+        cap: Duration = Duration::from_secs(600),
         /// With calls in flight and probes unanswered, silence for this long is a hang.
-        hang_after: Span = Span::from_secs(1800),
+        hang_after: Duration = Duration::from_secs(1800),
         /// After the first give-up of a call that no older one is waited for with, silence for this long, to probes
         /// too, is a hang. Never shorter than the probes take.
-        abandoned_after: Span = Span::from_secs(60),
+        abandoned_after: Duration = Duration::from_secs(60),
         /// How long a call waits for a generation that is being dialled.
-        wait_for_line: Span = Span::from_secs(5),
+        wait_for_line: Duration = Duration::from_secs(5),
         /// HTTP: a refusal of the session that comes later than this after a request proves nothing about the call.
-        refusal_within: Span = Span::from_secs(1),
+        refusal_within: Duration = Duration::from_secs(1),
     }
 }
 
@@ -87,9 +100,10 @@ settings! {
     /// Looking for life.
     ProbePolicy {
         /// How long an idle line may be quiet before it is probed.
-        keepalive: Span = Span::from_secs(30),
+        keepalive: Duration = Duration::from_secs(30),
         /// How long a probe waits for any correlated reply.
-        timeout: Span = Span::from_secs(5),
+        timeout: Duration = Duration::from_secs(5),
+        ;
         /// How many unanswered probes in a row end an idle line.
         failures: u8 = 2,
     }
@@ -98,19 +112,20 @@ settings! {
 settings! {
     /// What failures cost and what service earns.
     BudgetPolicy {
+        /// Time up that earns a token, in a generation that has answered a caller.
+        uptime_per_token: Duration = Duration::from_secs(60),
+        /// Time up that earns a token there.
+        useful_uptime_per_token: Duration = Duration::from_secs(20),
+        ;
         /// The most tokens a line can have. Every unplanned end takes one.
         tokens: u16 = 5,
         /// Milli-tokens earned per answered request of a caller.
         millis_per_answer: u32 = 100,
-        /// Time up that earns a token, in a generation that has answered a caller.
-        uptime_per_token: Span = Span::from_secs(60),
         /// A generation that answered this many callers was useful: its end is charged to the bucket of useful ones,
         /// unless its answers alone earned a token.
         useful_answers: u16 = 3,
         /// The most tokens in the bucket of useful generations.
         useful_tokens: u16 = 30,
-        /// Time up that earns a token there.
-        useful_uptime_per_token: Span = Span::from_secs(20),
     }
 }
 
@@ -118,15 +133,15 @@ settings! {
     /// The wait before a dial: none for the first missing token, then doubling, with full jitter.
     BackoffPolicy {
         /// The longest wait for the second missing token.
-        base: Span = Span::from_millis(100),
+        base: Duration = Duration::from_millis(100),
         /// The longest wait of all.
-        cap: Span = Span::from_secs(30),
+        cap: Duration = Duration::from_secs(30),
         /// After a useful generation, the longest wait for the second token missing from the bucket of those.
-        useful_base: Span = Span::from_millis(50),
+        useful_base: Duration = Duration::from_millis(50),
         /// After a useful generation, the longest wait of all.
-        useful_cap: Span = Span::from_secs(1),
+        useful_cap: Duration = Duration::from_secs(1),
         /// The longest that a server's own Retry-After is believed.
-        retry_after_cap: Span = Span::from_secs(30),
+        retry_after_cap: Duration = Duration::from_secs(30),
     }
 }
 
@@ -134,13 +149,13 @@ settings! {
     /// Life without a budget: slow probes, and waking by use.
     ParkPolicy {
         /// The first probe of a parked line; doubles.
-        probe: Span = Span::from_secs(30),
+        probe: Duration = Duration::from_secs(30),
         /// The slowest probe; also that of a line which cannot work as configured or needs credentials.
-        probe_cap: Span = Span::from_secs(300),
+        probe_cap: Duration = Duration::from_secs(300),
         /// How soon a call may wake a parked line; doubles with each wake that failed.
-        wake: Span = Span::from_secs(5),
+        wake: Duration = Duration::from_secs(5),
         /// The longest that use is kept from waking it.
-        wake_cap: Span = Span::from_secs(60),
+        wake_cap: Duration = Duration::from_secs(60),
     }
 }
 
@@ -148,21 +163,22 @@ settings! {
     /// Ending a generation.
     ClosePolicy {
         /// How long a planned end waits for calls in flight.
-        drain: Span = Span::from_secs(30),
+        drain: Duration = Duration::from_secs(30),
         /// After the seal, how long a verdict may wait for proof.
-        settle: Span = Span::from_millis(30),
+        settle: Duration = Duration::from_millis(30),
         /// After stdin was closed, how long until SIGTERM.
-        stdin: Span = Span::from_secs(2),
+        stdin: Duration = Duration::from_secs(2),
         /// After SIGTERM, how long until SIGKILL.
-        term: Span = Span::from_secs(2),
+        term: Duration = Duration::from_secs(2),
         /// After SIGKILL, how long until the tree is called stuck and killed again.
-        kill: Span = Span::from_secs(5),
+        kill: Duration = Duration::from_secs(5),
     }
 }
 
 settings! {
     /// Sending calls of unknown outcome again, where that is allowed at all.
     RetryPolicy {
+        ;
         /// Re-sends earned per hundred calls.
         percent: u8 = 10,
         /// Re-sends earned per second whatever the traffic, so that a quiet line may retry too.
@@ -177,6 +193,7 @@ settings! {
 settings! {
     /// Sizes and counts.
     Limits {
+        ;
         /// The longest message, in bytes.
         message: u32 = 16 * 1024 * 1024,
         /// The deepest nesting of a message.
@@ -222,7 +239,7 @@ impl BudgetPolicy {
         }
     }
 
-    pub(crate) const fn uptime_per_token(&self, account: Account) -> Span {
+    pub(crate) const fn uptime_per_token(&self, account: Account) -> Duration {
         match account {
             Account::Ends => self.uptime_per_token,
             Account::Useful => self.useful_uptime_per_token,
@@ -243,7 +260,7 @@ impl BudgetPolicy {
 
 impl BackoffPolicy {
     /// The wait for the second missing token of a bucket, and the longest.
-    pub(crate) const fn steps(&self, account: Account) -> (Span, Span) {
+    pub(crate) const fn steps(&self, account: Account) -> (Duration, Duration) {
         match account {
             Account::Ends => (self.base, self.cap),
             Account::Useful => (self.useful_base, self.useful_cap),
@@ -253,15 +270,14 @@ impl BackoffPolicy {
 
 impl ClosePolicy {
     /// How long the whole ladder takes, if the server goes only at its end.
-    pub const fn worst(&self) -> Span {
-        let rungs = self.stdin.nanos().saturating_add(self.term.nanos());
-        Span::from_nanos(rungs.saturating_add(self.kill.nanos()))
+    pub const fn worst(&self) -> Duration {
+        self.stdin.saturating_add(self.term).saturating_add(self.kill)
     }
 }
 
 impl ProbePolicy {
     /// How long it takes to find out that an idle line is dead, from the first probe on.
-    pub(crate) const fn worst(&self) -> Span {
-        Span::from_nanos(self.timeout.nanos().saturating_mul(self.failures as u64))
+    pub(crate) const fn worst(&self) -> Duration {
+        self.timeout.saturating_mul(self.failures as u32)
     }
 }

@@ -1,3 +1,4 @@
+use core::time::Duration;
 use std::cell::Cell;
 use std::vec;
 use std::vec::Vec;
@@ -6,7 +7,6 @@ use super::{Declared, Next, Obstacle, Rules};
 use crate::delivery::{Delivery, Doubt, Evidence, Proof, Repair};
 use crate::policy::{ServerState, Settings};
 use crate::record::{Extent, Phase, Record, RecordStep, Safety};
-use crate::time::Span;
 
 const UNKNOWN: Delivery = Delivery::Unknown(Doubt::Lost);
 
@@ -93,7 +93,7 @@ fn each_proof_has_its_row() {
         let Some(Next::Again { mut record, after: mended, pause }) = first else {
             panic!("{proof:?}: {first:?}")
         };
-        assert_eq!((mended, record.phase(), pause), (after, Phase::Queued, Span::ZERO), "{proof:?}");
+        assert_eq!((mended, record.phase(), pause), (after, Phase::Queued, Duration::ZERO), "{proof:?}");
         if after.is_none() {
             record = tried_again(record, proof);
         }
@@ -107,7 +107,7 @@ fn tried_again(mut record: Record, proof: Proof) -> Record {
     for millis in [20, 40, 80, 160, 320, 500, 500, 500, 500, 500] {
         let next = lost_with(record, proof).next(rules(), untouched);
         let Some(Next::Again { record: again, after: None, pause }) = next else { panic!("{next:?}") };
-        assert_eq!(pause, Span::from_millis(millis), "{proof:?}");
+        assert_eq!(pause, Duration::from_millis(millis), "{proof:?}");
         record = again;
     }
     record
@@ -117,9 +117,9 @@ fn tried_again(mut record: Record, proof: Proof) -> Record {
 fn what_kept_a_call_from_its_server_decides_when_it_is_tried_again() {
     let lost = lost_with(Record::new(Safety::Unsafe), Proof::NoByteWritten);
     let with = |obstacle| lost.next(rules().kept_by(obstacle), untouched);
-    assert!(matches!(with(Obstacle::Passing), Some(Next::Again { pause: Span::ZERO, .. })));
+    assert!(matches!(with(Obstacle::Passing), Some(Next::Again { pause: Duration::ZERO, .. })));
     let Some(Next::Again { pause, .. }) = with(Obstacle::NobodyListens) else { panic!() };
-    assert_eq!(pause, Span::from_millis(20));
+    assert_eq!(pause, Duration::from_millis(20));
     assert_eq!(
         with(Obstacle::Lasting),
         Some(Next::Settle(Delivery::NotExecuted(Proof::NoByteWritten))),

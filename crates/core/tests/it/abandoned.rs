@@ -1,6 +1,8 @@
 //! A hung server whose callers give up and try again (S26), and the busy one that must not be taken for it.
 
-use linetender_core::{Class, Conclusion, Detail, Effect, Event, Instant, Span};
+use std::time::Duration;
+
+use linetender_core::{Class, Conclusion, Detail, Effect, Event, Instant};
 
 use crate::kit::{Line, millis, secs};
 
@@ -11,7 +13,13 @@ fn probes(line: &Line) -> Vec<Instant> {
 
 /// The agent calls, gives up after `patience`, and calls again `pause` later, until the line ends or `most` has passed.
 /// Returns how long after the first give-up the line ended.
-fn keeps_trying(line: &mut Line, patience: Span, pause: Span, cancels: bool, most: Span) -> Option<Span> {
+fn keeps_trying(
+    line: &mut Line,
+    patience: Duration,
+    pause: Duration,
+    cancels: bool,
+    most: Duration,
+) -> Option<Duration> {
     line.obedient = false;
     let mut first = None;
     let end = line.now + most;

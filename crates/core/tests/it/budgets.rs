@@ -1,13 +1,15 @@
 //! Who parks and who does not, and how a parked line comes back.
 
-use linetender_core::{Admission, Asked, Class, Command, Event, Held, NextTry, Refusal, Span};
+use std::time::Duration;
+
+use linetender_core::{Admission, Asked, Class, Command, Event, Held, NextTry, Refusal};
 
 use crate::kit::{Line, millis, secs};
 
-const DAY: Span = Span::from_secs(24 * 3600);
+const DAY: Duration = Duration::from_secs(24 * 3600);
 
 /// Lives so long, answers so many callers, and dies, for ever. How many lives until it parks?
-fn lives_until_parked(life: Span, answers: u64, class: Class, at_most: u32) -> Option<u32> {
+fn lives_until_parked(life: Duration, answers: u64, class: Class, at_most: u32) -> Option<u32> {
     let mut line = Line::up();
     line.lively = true;
     for lives in 1..=at_most {
@@ -61,7 +63,7 @@ fn five_drops_in_a_month_do_not_park() {
     let mut line = Line::up();
     line.lively = true;
     for _ in 0..5 {
-        line.pass(Span::from_secs(6 * DAY.millis() / 1000));
+        line.pass(6 * DAY);
         assert_eq!(line.name(), "up", "idle, but alive: it answers its probes");
         line.lose(Class::Transport);
         line.until_dial();
@@ -100,12 +102,12 @@ fn a_server_that_dies_on_every_fourth_call_parks_after_thirty() {
 #[test]
 fn a_useful_life_is_charged_to_a_bucket_of_its_own_and_waits_less_than_a_second() {
     let mut line = Line::up();
-    let mut longest = Span::ZERO;
+    let mut longest = Duration::ZERO;
     for life in 1..=30 {
         line.answer(3);
         line.lose(Class::Exit);
         let waited = line.until_dial();
-        assert!(life > 1 || waited == Span::ZERO, "the first is free");
+        assert!(life > 1 || waited == Duration::ZERO, "the first is free");
         longest = longest.max(waited);
         line.connect();
         assert_eq!((line.tokens(), line.machine.budget().useful_millis()), (5000, 30_000 - 1000 * life));
@@ -231,7 +233,7 @@ fn credentials_are_asked_for_at_once_and_looked_for_now_and_then() {
 #[test]
 fn backoff_grows_with_the_tokens_missing() {
     // Full jitter: look at the longest wait of many lines that lost the same server.
-    let mut longest = [Span::ZERO; 5];
+    let mut longest = [Duration::ZERO; 5];
     for seed in 0..200 {
         let mut line = Line::new();
         line.machine = linetender_core::Machine::new(linetender_core::Policy::default(), seed, line.now);
@@ -242,7 +244,7 @@ fn backoff_grows_with_the_tokens_missing() {
         }
     }
     for (wait, ceiling) in longest.iter().zip([0, 100, 200, 400, 800]) {
-        assert!(*wait <= millis(ceiling) && wait.millis() >= ceiling * 9 / 10, "{longest:?}");
+        assert!(*wait <= millis(ceiling) && *wait >= millis(ceiling * 9 / 10), "{longest:?}");
     }
 }
 

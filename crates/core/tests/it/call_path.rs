@@ -3,10 +3,11 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::hint::black_box;
+use std::time::Duration;
 
 use linetender_core::{
     Declared, Evidence, Extent, Generation, Instant, Method, Next, Policy, Record, RecordStep, RetryBudget,
-    Rules, Safety, Span, Vitals,
+    Rules, Safety, Vitals,
 };
 
 use crate::kit::Line;
@@ -54,7 +55,7 @@ fn a_call_is_admitted_sent_answered_lost_and_sent_again_without_an_allocation() 
     let mut budget = RetryBudget::new(policy.settings().retry, Instant::ORIGIN);
     let count = allocations(|| {
         for call in 0..1000_u64 {
-            let now = Instant::ORIGIN + Span::from_millis(call);
+            let now = Instant::ORIGIN + Duration::from_millis(call);
             black_box(gate.admit(now));
             let extent = Extent { start: call * 100, len: 100 };
             let record = Record::new(Safety::of(Method::CallTool, true, false));
@@ -76,7 +77,7 @@ fn a_call_is_admitted_sent_answered_lost_and_sent_again_without_an_allocation() 
     let vitals = Vitals { in_flight: 1, answered: 7, heard_at: line.now, ..Vitals::default() };
     let count = allocations(|| {
         line.machine.handle_vitals(line.now, generation, vitals);
-        line.machine.handle_timeout(line.now + Span::from_secs(31));
+        line.machine.handle_timeout(line.now + Duration::from_secs(31));
         while black_box(line.machine.poll_effect()).is_some() {}
     });
     assert_eq!(count, 0);

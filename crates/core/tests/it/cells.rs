@@ -224,7 +224,7 @@ fn stale(line: &mut Line, event: Event<Detail>) -> String {
 fn knock(line: &mut Line) -> String {
     match line.knock() {
         Admission::Go { .. } => "go".into(),
-        Admission::Hold(held) => format!("hold {} ms", held.until.since(line.now).millis()),
+        Admission::Hold(held) => format!("hold {} ms", held.until.since(line.now).as_millis()),
         Admission::Knock => "knock again".into(),
         Admission::Refuse { why, .. } => format!("refuse: {}", why.name()),
     }

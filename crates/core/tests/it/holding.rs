@@ -1,13 +1,15 @@
 //! Who waits, for what, how long; and the clocks of a dial.
 
+use std::time::Duration;
+
 use linetender_core::{
     Admission, Asked, Class, Command, Conclusion, Detail, Effect, Errand, Event, Gate, Heard, Instant,
-    NextTry, Refusal, ServerState, Span,
+    NextTry, Refusal, ServerState,
 };
 
 use crate::kit::{Line, millis, secs};
 
-fn held(line: &mut Line) -> Span {
+fn held(line: &mut Line) -> Duration {
     match line.call() {
         Admission::Hold(held) => held.until.since(line.now),
         other => panic!("{other:?}"),

@@ -1,8 +1,10 @@
 //! A driver in virtual time: runs every effect at once, checks their order, and jumps the clock.
 
+use std::time::Duration;
+
 use linetender_core::{
     Admission, Asked, Cause, Class, Command, Effect, Errand, Event, Generation, Heard, Instant, Machine,
-    Policy, Settings, Span, State, Vitals, Walk,
+    Policy, Settings, State, Vitals, Walk,
 };
 
 pub type Detail = &'static str;
@@ -21,12 +23,12 @@ pub struct Line {
     pub lively: bool,
 }
 
-pub fn secs(secs: u64) -> Span {
-    Span::from_secs(secs)
+pub fn secs(secs: u64) -> Duration {
+    Duration::from_secs(secs)
 }
 
-pub fn millis(millis: u64) -> Span {
-    Span::from_millis(millis)
+pub fn millis(millis: u64) -> Duration {
+    Duration::from_millis(millis)
 }
 
 impl Line {
@@ -195,7 +197,7 @@ impl Line {
     }
 
     /// Lets time pass, timer by timer.
-    pub fn pass(&mut self, span: Span) {
+    pub fn pass(&mut self, span: Duration) {
         let end = self.now + span;
         while self.machine.poll_timeout().is_some_and(|at| at <= end) {
             self.jump();
@@ -209,13 +211,13 @@ impl Line {
     }
 
     /// The same line some time later.
-    pub fn later(mut self, span: Span) -> Self {
+    pub fn later(mut self, span: Duration) -> Self {
         self.pass(span);
         self
     }
 
     /// Waits for the dial that must come by itself, and tells how long that took.
-    pub fn until_dial(&mut self) -> Span {
+    pub fn until_dial(&mut self) -> Duration {
         let since = self.now;
         while self.name() != "dialing" {
             self.jump();

@@ -1,6 +1,8 @@
 //! The defaults are those of the fault catalogue, and configuration can reach every number.
 
-use linetender_core::{Policy, ServerState, Span};
+use std::time::Duration;
+
+use linetender_core::{Policy, ServerState};
 
 #[test]
 fn the_defaults_are_those_of_the_catalogue() {
@@ -30,13 +32,13 @@ fn the_defaults_are_those_of_the_catalogue() {
         (policy.close.term, 2),
     ];
     for (span, expected) in secs {
-        assert_eq!(span, Span::from_secs(expected));
+        assert_eq!(span, Duration::from_secs(expected));
     }
-    assert_eq!(policy.backoff.base, Span::from_millis(100));
-    assert_eq!(policy.close.settle, Span::from_millis(30));
+    assert_eq!(policy.backoff.base, Duration::from_millis(100));
+    assert_eq!(policy.close.settle, Duration::from_millis(30));
     assert_eq!((policy.budget.tokens, policy.budget.millis_per_answer, policy.probe.failures), (5, 100, 2));
     assert_eq!((policy.budget.useful_answers, policy.budget.useful_tokens), (3, 30));
-    assert_eq!(policy.backoff.useful_base, Span::from_millis(50));
+    assert_eq!(policy.backoff.useful_base, Duration::from_millis(50));
     assert_eq!((policy.retry.percent, policy.retry.reserve_per_sec), (10, 1));
     let limits = policy.limits;
     assert_eq!((limits.message, limits.depth, limits.stderr), (16 << 20, 128, 64 << 10));
@@ -45,7 +47,8 @@ fn the_defaults_are_those_of_the_catalogue() {
 
 #[cfg(feature = "serde")]
 mod from_config {
-    use linetender_core::{Policy, ServerState, Span};
+    use linetender_core::{Policy, ServerState};
+    use std::time::Duration;
 
     #[test]
     fn what_is_not_written_keeps_its_default() {
@@ -53,7 +56,7 @@ mod from_config {
         let policy = *serde_json::from_str::<Policy>(text).unwrap().settings();
         let default = *Policy::default().settings();
         assert_eq!(policy.state, ServerState::Process);
-        assert_eq!(policy.probe.keepalive, Span::from_secs(10));
+        assert_eq!(policy.probe.keepalive, Duration::from_secs(10));
         assert_eq!(policy.probe.timeout, default.probe.timeout);
         assert_eq!(policy.budget, default.budget);
     }
@@ -61,7 +64,7 @@ mod from_config {
     #[test]
     fn a_policy_survives_the_round_trip() {
         let mut settings = linetender_core::Settings::default();
-        settings.park.wake = Span::from_millis(4_321);
+        settings.park.wake = Duration::from_millis(4_321);
         let policy = Policy::new(settings).unwrap();
         let text = serde_json::to_string(&policy).unwrap();
         assert!(text.contains(r#""wake":4321"#), "{text}");

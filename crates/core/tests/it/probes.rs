@@ -315,7 +315,7 @@ fn after_sleep_lines_look_by_themselves_but_not_all_at_once() {
         line.machine.handle_sleep(line.now);
         let wait = line.machine.poll_timeout().unwrap().since(line.now);
         assert!(wait <= secs(30));
-        at.push(wait.millis() / 3000);
+        at.push(wait.as_millis() / 3000);
     }
     for tenth in 0..10 {
         let lines = at.iter().filter(|&&t| t == tenth).count();

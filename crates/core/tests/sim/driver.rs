@@ -1,9 +1,11 @@
 //! What the tender and the call path do, in one thread: shows vitals, runs effects, admits and settles calls.
 
+use std::time::Duration;
+
 use linetender_core::{
     Admission, Class, Conclusion, Declared, Delivery, Detail, Effect, Errand, Event, Evidence, Gate,
     Generation, Heard, Instant, Leaf, Leaves, Machine, Next, Phase, Plan, Record, RecordStep, Refusal, Rules,
-    ServerState, Settle, Span, State, Vitals,
+    ServerState, Settle, State, Vitals,
 };
 
 use crate::call::{Outcome, Place};
@@ -48,7 +50,7 @@ impl World {
     /// A server that says nothing, to probes neither, after its oldest call was given up, is replaced in time.
     pub fn no_hang_outlives_its_bound(&self) -> Result<(), String> {
         let Some(at) = self.abandoned_at() else { return Ok(()) };
-        let (probes, keepalive) = (Span::from_secs(10), self.policy.probe.keepalive);
+        let (probes, keepalive) = (Duration::from_secs(10), self.policy.probe.keepalive);
         // After sleep a line looks by itself within a keepalive interval; and probes may have been under way.
         let until = (at + self.policy.call.abandoned_after).max(self.slept_at + keepalive) + probes + probes;
         if matches!(self.machine.state(), State::Up(_) | State::Suspect(_)) && until < self.now {
@@ -104,7 +106,7 @@ impl World {
                 self.era_probed = false;
             }
             self.paid = 0;
-            self.seen.up = self.seen.up + up.map_or(Span::ZERO, |at| self.now.since(at));
+            self.seen.up += up.map_or(Duration::ZERO, |at| self.now.since(at));
             self.no_killing_while_busy(leaves)?;
             let concluded = self.machine.state().cause().map(|cause| &cause.headline().detail);
             let abandoned = matches!(concluded, Some(Detail::Concluded(Conclusion::Abandoned)));
@@ -140,7 +142,7 @@ impl World {
         let silent = leaves.has(Leaf::Failed(Class::Silent));
         let vitals = self.vitals();
         let long = self.now.since(self.ledger.heard_at) >= self.policy.call.hang_after;
-        let bound = if self.http { Span::ZERO } else { self.policy.call.abandoned_after };
+        let bound = if self.http { Duration::ZERO } else { self.policy.call.abandoned_after };
         let abandoned = vitals.abandoned_at.is_some_and(|at| at + bound <= self.now);
         if silent && vitals.busy() && !long && !abandoned {
             return Err(format!("killed for silence while busy: {vitals:?}"));
@@ -186,7 +188,7 @@ impl World {
             Effect::Kill { generation } | Effect::LetGo { generation } => {
                 self.ledger.fell = true;
                 let stuck = self.rng.percent(2);
-                let takes = if stuck { Span::from_secs(12) } else { self.rng.millis(0, 60) };
+                let takes = if stuck { Duration::from_secs(12) } else { self.rng.millis(0, 60) };
                 self.seen.stuck += u64::from(stuck);
                 self.put(takes, Happening::Felled(generation));
             }
@@ -358,7 +360,7 @@ impl World {
         self.calls[call].tries += 1;
         self.ledger.queued.push_back(call);
         self.ledger.registered.push(Try { call, number: self.calls[call].tries });
-        self.put(Span::from_nanos(100_000), Happening::Write(generation));
+        self.put(Duration::from_micros(100), Happening::Write(generation));
         Ok(())
     }
 
@@ -495,7 +497,7 @@ impl World {
         self.lose(call, evidence, false)?;
         let generation = self.ledger.generation;
         if trouble {
-            self.put(Span::ZERO, Happening::Tell(generation, Event::Trouble));
+            self.put(Duration::ZERO, Happening::Tell(generation, Event::Trouble));
         }
         Ok(())
     }
@@ -543,7 +545,7 @@ impl World {
                 Ok(())
             }
             Some(Next::Bind(record)) => {
-                self.send_again(call, record, Span::ZERO);
+                self.send_again(call, record, Duration::ZERO);
                 Ok(())
             }
             Some(Next::Again { record, after, pause }) => {
@@ -560,7 +562,7 @@ impl World {
         }
     }
 
-    fn send_again(&mut self, call: usize, record: Record, after: Span) {
+    fn send_again(&mut self, call: usize, record: Record, after: Duration) {
         self.calls[call].record = record;
         self.calls[call].place = Place::Away;
         self.put(after, Happening::Arrive(call));

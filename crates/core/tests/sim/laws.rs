@@ -1,6 +1,8 @@
 //! What must be true of every history.
 
-use linetender_core::{Class, DialPhase, Generation, Leaf, Leaves, Machine, Settings, Span, State};
+use std::time::Duration;
+
+use linetender_core::{Class, DialPhase, Generation, Leaf, Leaves, Machine, Settings, State};
 
 use crate::call::{Call, Truths};
 use crate::server::Try;
@@ -38,8 +40,8 @@ pub struct Seen {
     pub calls: u64,
     pub charged: u64,
     pub answered_by_server: u64,
-    pub up: Span,
-    pub elapsed: Span,
+    pub up: Duration,
+    pub elapsed: Duration,
 }
 
 impl Seen {
@@ -169,7 +171,7 @@ pub fn calls(calls: &[Call], truths: &Truths) -> Result<(), String> {
 pub fn totals(policy: &Settings, seen: &Seen) -> Result<(), String> {
     let retry = policy.retry;
     let allowed = seen.calls * u64::from(retry.percent) / 100
-        + seen.elapsed.millis() / 1000 * u64::from(retry.reserve_per_sec)
+        + millis(seen.elapsed) / 1000 * u64::from(retry.reserve_per_sec)
         + u64::from(retry.burst)
         + 1;
     if seen.retried_unknown > allowed {
@@ -178,9 +180,9 @@ pub fn totals(policy: &Settings, seen: &Seen) -> Result<(), String> {
     // Tokens come from service to callers and from time up, and from nothing else.
     let earned = u64::from(policy.budget.tokens) * 1000
         + u64::from(policy.budget.useful_tokens) * 1000
-        + seen.up.millis() * 1000 / policy.budget.useful_uptime_per_token.millis()
+        + millis(seen.up) * 1000 / millis(policy.budget.useful_uptime_per_token)
         + seen.answered_by_server * u64::from(policy.budget.millis_per_answer)
-        + seen.up.millis() * 1000 / policy.budget.uptime_per_token.millis()
+        + millis(seen.up) * 1000 / millis(policy.budget.uptime_per_token)
         + 1;
     if seen.charged > earned {
         return Err(format!("{} milli-tokens were charged and only {earned} earned", seen.charged));
@@ -203,4 +205,8 @@ pub fn nothing_changed(
             after.state()
         ))
     }
+}
+
+pub(crate) fn millis(length: Duration) -> u64 {
+    u64::try_from(length.as_millis()).unwrap()
 }

@@ -1,6 +1,6 @@
 //! A seeded stream of choices.
 
-use linetender_core::Span;
+use std::time::Duration;
 
 pub struct Rng(u64);
 
@@ -25,8 +25,8 @@ impl Rng {
         self.below(100) < percent
     }
 
-    pub fn millis(&mut self, from: u64, to: u64) -> Span {
-        Span::from_nanos((from * 1_000_000) + self.below((to - from).max(1) * 1_000_000))
+    pub fn millis(&mut self, from: u64, to: u64) -> Duration {
+        Duration::from_nanos((from * 1_000_000) + self.below((to - from).max(1) * 1_000_000))
     }
 
     pub fn pick<T: Copy>(&mut self, of: &[T]) -> T {

@@ -1,8 +1,9 @@
 //! A server process: what it reads, what it runs, what it answers, how it ends.
 
 use std::collections::VecDeque;
+use std::time::Duration;
 
-use linetender_core::{Class, Extent, Span};
+use linetender_core::{Class, Extent};
 
 use crate::rng::Rng;
 
@@ -21,9 +22,9 @@ pub enum Fate {
     /// Ends before the handshake is done.
     StillBorn(Class),
     /// Serves; ends after so long, or after so many calls, or never, for this reason.
-    Serves { ends_after: Option<Span>, ends_on_call: usize, class: Class },
+    Serves { ends_after: Option<Duration>, ends_on_call: usize, class: Class },
     /// Serves, then neither reads nor answers any more, for so long.
-    Hangs { after: Span, for_: Span },
+    Hangs { after: Duration, for_: Duration },
 }
 
 /// How the world treats its servers.

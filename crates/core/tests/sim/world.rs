@@ -1,10 +1,11 @@
 //! A world: its clock, its agenda, and what happens in it.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
 
 use linetender_core::{
     Cause, Class, Command, Event, Evidence, Gate, Generation, Held, Instant, Machine, Method, Plan, Policy,
-    Proof, RecordStep, RetryBudget, Safety, ServerState, Settings, Span, State, Walk,
+    Proof, RecordStep, RetryBudget, Safety, ServerState, Settings, State, Walk,
 };
 
 use crate::call::{Call, Place, Truths};
@@ -149,7 +150,7 @@ impl World {
     /// Plays the world to its end, and judges it.
     pub fn play(mut self, calls: u32) -> Result<Seen, String> {
         self.plan(calls);
-        self.run_until(START + Span::from_secs(600))?;
+        self.run_until(START + Duration::from_secs(600))?;
         self.heal()?;
         let last = self.calls.len() - 1;
         let told = self.calls[last].outcome;
@@ -159,8 +160,8 @@ impl World {
                 self.machine.state()
             ));
         }
-        self.put(Span::ZERO, Happening::Order(Command::Close));
-        self.run_until(self.now + Span::from_secs(700))?;
+        self.put(Duration::ZERO, Happening::Order(Command::Close));
+        self.run_until(self.now + Duration::from_secs(700))?;
         if !matches!(self.machine.state(), State::Closed) {
             return Err(format!("closing ended in {:?}", self.machine.state()));
         }
@@ -211,7 +212,7 @@ impl World {
         }
     }
 
-    fn add_call(&mut self, at: Span, limit: Span) {
+    fn add_call(&mut self, at: Duration, limit: Duration) {
         let method = if self.rng.percent(20) { Method::ReadResource } else { Method::CallTool };
         let listed = self.rng.percent(10);
         let safety = Safety::of(method, self.policy.trust_annotations, listed);
@@ -220,7 +221,7 @@ impl World {
         self.put(at, Happening::Arrive(call));
         self.put(at + limit, Happening::Deadline(call));
         if self.rng.percent(10) {
-            let left = self.rng.millis(0, limit.millis().max(1));
+            let left = self.rng.millis(0, crate::laws::millis(limit).max(1));
             self.put(at + left, Happening::Cancel(call));
         }
     }
@@ -233,24 +234,24 @@ impl World {
             self.servers.iter().filter(|(_, server)| server.alive).map(|(at, _)| *at).collect();
         for generation in servers {
             if matches!(self.servers[&generation].fate, Fate::Hangs { .. }) {
-                self.put(Span::ZERO, Happening::Hang(generation, false));
+                self.put(Duration::ZERO, Happening::Hang(generation, false));
             }
         }
         for call in 0..40 {
-            self.add_call_unhurried(Span::from_secs(call * 20));
+            self.add_call_unhurried(Duration::from_secs(call * 20));
         }
-        self.run_until(self.now + Span::from_secs(1000))
+        self.run_until(self.now + Duration::from_secs(1000))
     }
 
-    fn add_call_unhurried(&mut self, at: Span) {
+    fn add_call_unhurried(&mut self, at: Duration) {
         let call = self.calls.len();
-        let limit = Span::from_secs(60);
+        let limit = Duration::from_secs(60);
         self.calls.push(Call::new(Safety::Unsafe, self.now + at + limit));
         self.put(at, Happening::Arrive(call));
         self.put(at + limit, Happening::Deadline(call));
     }
 
-    pub fn put(&mut self, after: Span, happening: Happening) {
+    pub fn put(&mut self, after: Duration, happening: Happening) {
         self.entries += 1;
         self.agenda.insert((self.now + after, self.entries), happening);
     }
@@ -262,7 +263,7 @@ impl World {
             let ((at, _), happening) = entry.remove_entry();
             self.now = at;
             if self.trace {
-                println!("{:>12} {happening:?}", self.now.since(START).nanos() / 1000);
+                println!("{:>12} {happening:?}", self.now.since(START).as_micros());
             }
             self.happen(happening)?;
             laws::way_out(&self.machine)?;
@@ -303,7 +304,7 @@ impl World {
             Happening::Hang(generation, hung) => {
                 if let Some(server) = self.servers.get_mut(&generation) {
                     server.hung = hung;
-                    self.put(Span::ZERO, Happening::Read(generation));
+                    self.put(Duration::ZERO, Happening::Read(generation));
                 }
             }
             Happening::Felled(generation) => self.felled(generation),
@@ -444,14 +445,14 @@ impl World {
         }
         if unread {
             let later = self.rng.millis(0, 8);
-            self.put(later + Span::from_nanos(1000), Happening::Read(generation));
+            self.put(later + Duration::from_micros(1), Happening::Read(generation));
         }
     }
 
     fn emit(&mut self, generation: Generation, a_try: Try) {
         let Some(server) = self.servers.get_mut(&generation) else { return };
         if server.hung {
-            self.put(Span::from_secs(1), Happening::Emit(generation, a_try));
+            self.put(Duration::from_secs(1), Happening::Emit(generation, a_try));
         } else if server.alive {
             server.answers.push_back(a_try);
             let later = self.rng.millis(0, 3);
@@ -479,7 +480,7 @@ impl World {
         server.alive = false;
         server.read = survivor;
         if survivor {
-            self.put(Span::ZERO, Happening::Read(generation));
+            self.put(Duration::ZERO, Happening::Read(generation));
         }
         let noticed = self.rng.millis(0, 8);
         if self.rng.percent(25) {
@@ -505,7 +506,7 @@ impl World {
         let Some(server) = self.servers.get_mut(&generation) else { return };
         (server.alive, server.read) = (false, false);
         if self.rng.percent(70) {
-            self.put(Span::ZERO, Happening::Tell(generation, Event::NoReader));
+            self.put(Duration::ZERO, Happening::Tell(generation, Event::NoReader));
         }
         let note = self.rng.percent(20).then_some("close: lock not held");
         let later = self.rng.millis(0, 20);
@@ -533,14 +534,14 @@ impl World {
             }
             Fate::Serves { ends_after, .. } => {
                 self.put(start, tell(Event::FirstByte));
-                self.put(start + Span::from_millis(5), tell(Event::Dialled));
+                self.put(start + Duration::from_millis(5), tell(Event::Dialled));
                 if let Some(life) = ends_after {
-                    self.put(start + Span::from_millis(5) + life, Happening::Crash(generation));
+                    self.put(start + Duration::from_millis(5) + life, Happening::Crash(generation));
                 }
             }
             Fate::Hangs { after, for_ } => {
                 self.put(start, tell(Event::FirstByte));
-                self.put(start + Span::from_millis(5), tell(Event::Dialled));
+                self.put(start + Duration::from_millis(5), tell(Event::Dialled));
                 self.put(start + after, Happening::Hang(generation, true));
                 self.put(start + after + for_, Happening::Hang(generation, false));
             }

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
-use linetender::{Era, Eras, Line, Policy, Rig, Server, Settings, Span};
+use linetender::{Era, Eras, Line, Policy, Rig, Server, Settings};
 
 use super::{runtime, tell};
 use crate::webserver::{Config, Ending, Sockets, WebServer};
@@ -83,7 +83,7 @@ async fn stampede(count: usize, era: Era) -> Result<String, String> {
 fn target(server: &WebServer, era: Era) -> Server {
     let settings = Settings {
         // Many can hang, and a death is found out sooner than in life.
-        probe: linetender::ProbePolicy { timeout: Span::from_millis(300), ..Default::default() },
+        probe: linetender::ProbePolicy { timeout: Duration::from_millis(300), ..Default::default() },
         ..Settings::default()
     };
     let policy = Policy::new(settings).unwrap_or_default();

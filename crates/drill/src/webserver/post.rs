@@ -82,6 +82,7 @@ impl Asked {
             Some((tool, arguments)) if tool == "sleep" => {
                 tokio::time::sleep(Duration::from_millis(arguments["ms"].as_u64().unwrap_or(0))).await;
             }
+            Some((tool, _)) if tool == "hang" => std::future::pending().await,
             Some((tool, arguments)) => {
                 let call = Call::new(self.clone(), Era::Legacy, tool, arguments);
                 if let Some(answer) = faults::run(&call).await {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use linetender::{CallErrorKind, Deadline, Era, Options, Span};
+use linetender::{CallErrorKind, Deadline, Era, Options};
 
 use crate::kit::{ERAS, manners, web, web_with};
 use crate::look::{eventually, in_time, policy, speaks, stopwatch};
@@ -96,7 +96,7 @@ async fn h11_a_throttled_call_waits_as_long_as_it_was_told_and_runs_once() {
                 Fault::new("status", serde_json::json!({ "code": 429, "retry_after": 20 })),
             );
         });
-        let options = Options::default().deadline(Deadline::after(Span::from_secs(5)));
+        let options = Options::default().deadline(Deadline::after(Duration::from_secs(5)));
         let params = r#"{"name":"write","arguments":{"nonce":"m"}}"#;
         let start = stopwatch();
         let error = in_time(web.line.request("tools/call", Some(params), options)).await.unwrap_err();
@@ -125,8 +125,8 @@ async fn h10_a_header_that_the_server_wants_otherwise_is_mended_unseen() {
 async fn h16_slow_and_endless_bodies_end_by_deadline_or_cap() {
     let small = policy(|settings| {
         settings.limits.message = 1_000_000;
-        settings.call.limit = Span::from_secs(2);
-        settings.call.cap = Span::from_secs(2);
+        settings.call.limit = Duration::from_secs(2);
+        settings.call.cap = Duration::from_secs(2);
     });
     for era in ERAS {
         let web = web_with(manners(era), |server| server.policy(small)).await;

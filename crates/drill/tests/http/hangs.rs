@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use linetender::{Era, Eras, Policy, Span};
+use linetender::{Era, Eras, Policy};
 use linetender_drill::webserver::Fault;
 use serde_json::json;
 
@@ -11,8 +11,8 @@ use crate::look::{eventually, in_time, policy};
 
 fn quick() -> Policy {
     policy(|settings| {
-        settings.probe.timeout = Span::from_millis(300);
-        settings.call.abandoned_after = Span::from_secs(600);
+        settings.probe.timeout = Duration::from_millis(300);
+        settings.call.abandoned_after = Duration::from_secs(600);
     })
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use linetender::{CallErrorKind, Era, Eras, Line, Server, Span};
+use linetender::{CallErrorKind, Era, Eras, Line, Server};
 use linetender_drill::proxy::{Fault, Proxy};
 use linetender_drill::webserver::{Ending, Sockets};
 
@@ -118,10 +118,10 @@ async fn h01_a_name_that_is_nowhere_and_an_address_that_is_none() {
 #[tokio::test]
 async fn h02b_a_silent_peer_is_found_out_by_the_deadline_and_replaced() {
     let quick = policy(|settings| {
-        settings.call.limit = Span::from_millis(300);
-        settings.call.cap = Span::from_millis(300);
-        settings.probe.timeout = Span::from_millis(200);
-        settings.dial.start = Span::from_secs(2);
+        settings.call.limit = Duration::from_millis(300);
+        settings.call.cap = Duration::from_millis(300);
+        settings.probe.timeout = Duration::from_millis(200);
+        settings.dial.start = Duration::from_secs(2);
     });
     for era in ERAS {
         let web = web_with(manners(era), |server| server.policy(quick).eras(Eras::Only(era))).await;
@@ -185,7 +185,7 @@ async fn h04_a_connection_that_went_stale_in_the_pool_is_not_noticed() {
 
 #[tokio::test]
 async fn o02_without_descriptors_nothing_is_sent_and_no_server_pays_for_it() {
-    let quick = policy(|settings| settings.probe.timeout = Span::from_millis(100));
+    let quick = policy(|settings| settings.probe.timeout = Duration::from_millis(100));
     for era in ERAS {
         let web = web_with(manners(era), |server| server.policy(quick).eras(Eras::Only(era))).await;
         web.works().await;

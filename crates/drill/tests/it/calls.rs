@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use linetender::{CallErrorKind, Deadline, Options, ServerState, Span};
+use linetender::{CallErrorKind, Deadline, Options, ServerState};
 
 use crate::kit::{bad, bad_with};
 use crate::look::{eventually, in_time, kill, policy, speaks, stopwatch};
@@ -99,7 +99,8 @@ async fn progress_keeps_a_call_alive_up_to_its_total_time() {
     let bad = bad(&[]);
     bad.up().await;
     let within = |quiet, total| {
-        let deadline = Deadline::Within { quiet: Span::from_millis(quiet), total: Span::from_millis(total) };
+        let deadline =
+            Deadline::Within { quiet: Duration::from_millis(quiet), total: Duration::from_millis(total) };
         Options::default().deadline(deadline).on_progress(|_| {})
     };
     let params = r#"{"name":"progress","arguments":{"nonce":"a","times":10,"ms":100}}"#;
@@ -218,7 +219,7 @@ async fn a_stateful_server_says_once_that_its_state_is_lost() {
 async fn a_deadline_of_ones_own_is_kept() {
     let bad = bad(&[]);
     bad.up().await;
-    let options = Options::default().deadline(Deadline::after(Span::from_millis(100)));
+    let options = Options::default().deadline(Deadline::after(Duration::from_millis(100)));
     let start = stopwatch();
     let params = r#"{"name":"hang","arguments":{"nonce":"a"}}"#;
     let error = in_time(bad.line.request("tools/call", Some(params), options)).await.unwrap_err();

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use linetender::{CallErrorKind, Event, Kind, Line, Server, Span};
+use linetender::{CallErrorKind, Event, Kind, Line, Server};
 
 use crate::kit::{Dir, bad, bad_with};
 use crate::look::{children, eventually, in_time, kill, lives, policy, speaks, stopwatch};
@@ -135,8 +135,8 @@ async fn s08_a_closed_input_is_noticed_by_the_next_call_which_works_all_the_same
 #[tokio::test]
 async fn s09_a_stopped_server_is_found_out_and_replaced() {
     let quick = policy(|settings| {
-        settings.call.limit = Span::from_millis(200);
-        settings.probe.timeout = Span::from_millis(100);
+        settings.call.limit = Duration::from_millis(200);
+        settings.probe.timeout = Duration::from_millis(100);
     });
     let bad = bad_with(&[], |server| server.policy(quick));
     let pid = bad.up().await;
@@ -154,8 +154,8 @@ async fn s09_a_stopped_server_is_found_out_and_replaced() {
 #[tokio::test]
 async fn s09_a_busy_server_is_left_alone() {
     let quick = policy(|settings| {
-        settings.probe.timeout = Span::from_millis(50);
-        settings.probe.keepalive = Span::from_millis(50);
+        settings.probe.timeout = Duration::from_millis(50);
+        settings.probe.keepalive = Duration::from_millis(50);
     });
     let bad = bad_with(&["--single-threaded"], |server| server.policy(quick));
     bad.up().await;
@@ -166,7 +166,7 @@ async fn s09_a_busy_server_is_left_alone() {
 
 #[tokio::test]
 async fn s10_a_server_that_never_reads_blocks_nobody() {
-    let quick = policy(|settings| settings.call.limit = Span::from_millis(300));
+    let quick = policy(|settings| settings.call.limit = Duration::from_millis(300));
     let bad = bad_with(&["--single-threaded"], |server| server.policy(quick));
     bad.up().await;
     let line = bad.line.clone();
@@ -224,7 +224,7 @@ async fn s11_a_line_of_ours_that_was_half_read_was_not_executed() {
 
 #[tokio::test]
 async fn s25_a_reaper_that_is_killed_while_the_line_closes_leaves_nothing_either() {
-    let slow = policy(|settings| settings.close.stdin = Span::from_secs(60));
+    let slow = policy(|settings| settings.close.stdin = Duration::from_secs(60));
     let bad = bad_with(&["--ignore-eof"], |server| server.policy(slow));
     let pid = bad.up().await;
     let line = bad.line.clone();
@@ -264,8 +264,8 @@ async fn a_redial_that_fails_says_why() {
 #[tokio::test]
 async fn s18_a_server_that_ignores_end_of_file_and_term_is_killed_and_that_is_free() {
     let quick = policy(|settings| {
-        settings.close.stdin = Span::from_millis(100);
-        settings.close.term = Span::from_millis(100);
+        settings.close.stdin = Duration::from_millis(100);
+        settings.close.term = Duration::from_millis(100);
     });
     let bad = bad_with(&["--ignore-eof"], |server| server.policy(quick));
     bad.up().await;
@@ -389,7 +389,7 @@ async fn s25_a_child_of_the_server_in_its_own_session_goes_with_a_killed_reaper(
 
 #[tokio::test]
 async fn a_stopped_reaper_does_not_keep_a_line_from_coming_back() {
-    let quick = policy(|settings| settings.close.kill = Span::from_millis(300));
+    let quick = policy(|settings| settings.close.kill = Duration::from_millis(300));
     let bad = bad_with(&[], |server| server.policy(quick));
     let pid = bad.up().await;
     kill("-STOP", parent(pid));

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use linetender::{CallErrorKind, Health, Policy, Settings, Span};
+use linetender::{CallErrorKind, Health, Policy, Settings};
 use tokio::sync::Notify;
 
 use crate::kit::{Bad, bad_with};
@@ -14,9 +14,9 @@ const ABANDONED: Duration = Duration::from_millis(1200);
 
 fn quick(change: impl FnOnce(&mut Settings)) -> Policy {
     let mut settings = Settings::default();
-    settings.probe.timeout = Span::from_millis(200);
-    settings.probe.keepalive = Span::from_millis(400);
-    settings.call.abandoned_after = Span::from_millis(1200);
+    settings.probe.timeout = Duration::from_millis(200);
+    settings.probe.keepalive = Duration::from_millis(400);
+    settings.call.abandoned_after = Duration::from_millis(1200);
     change(&mut settings);
     Policy::new(settings).unwrap()
 }
@@ -55,8 +55,9 @@ async fn s26_a_stopped_server_is_replaced_however_often_its_callers_try_again() 
 
 #[tokio::test]
 async fn s26_calls_past_their_deadline_count_while_others_wait() {
-    let bad =
-        bad_with(&[], |server| server.policy(quick(|settings| settings.call.limit = Span::from_millis(700))));
+    let bad = bad_with(&[], |server| {
+        server.policy(quick(|settings| settings.call.limit = Duration::from_millis(700)))
+    });
     let pid = bad.up().await;
     kill("-STOP", pid);
     let start = Instant::now();
@@ -138,7 +139,7 @@ async fn s26_a_byte_from_the_server_clears_it() {
 #[tokio::test]
 async fn s26b_a_server_that_answers_pings_and_no_call_is_left_alone_and_told_of() {
     let bad = bad_with(&[], |server| {
-        server.policy(quick(|settings| settings.call.limit = Span::from_millis(1000)))
+        server.policy(quick(|settings| settings.call.limit = Duration::from_secs(1)))
     });
     let pid = bad.up().await;
     bad.works().await;

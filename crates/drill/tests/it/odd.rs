@@ -1,6 +1,8 @@
 //! S13–S15, S17, S24: servers that say odd things.
 
-use linetender::{CallErrorKind, Deadline, Era, Eras, Line, Options, Server, Span};
+use std::time::Duration;
+
+use linetender::{CallErrorKind, Deadline, Era, Eras, Line, Options, Server};
 
 use crate::kit::{bad, bad_with};
 use crate::look::{BADSERVER, eventually, in_time, policy, speaks};
@@ -126,8 +128,8 @@ async fn a_server_that_ignores_pings_and_answers_lists_lives() {
     let pings = dir.file("pings");
     let argv = ["python3", "-c", PINGLESS, pings.to_str().unwrap()];
     let policy = policy(|settings| {
-        settings.probe.keepalive = Span::from_millis(100);
-        settings.probe.timeout = Span::from_millis(1000);
+        settings.probe.keepalive = Duration::from_millis(100);
+        settings.probe.timeout = Duration::from_secs(1);
     });
     let line = Line::open(
         Server::stdio("pingless", argv).reaper(BADSERVER).eras(Eras::Only(Era::Legacy)).policy(policy),
@@ -143,7 +145,7 @@ async fn a_server_that_ignores_pings_and_answers_lists_lives() {
 async fn a_call_waits_for_its_turn_behind_one_that_takes_long() {
     let policy = policy(|settings| {
         settings.limits.in_flight = 1;
-        settings.call.limit = Span::from_millis(200);
+        settings.call.limit = Duration::from_millis(200);
     });
     let bad = bad_with(&[], |server| server.policy(policy));
     bad.up().await;

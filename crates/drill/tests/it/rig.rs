@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use linetender::{Rig, Server, Span};
+use linetender::{Rig, Server};
 
 use crate::look::{BADSERVER, children, eventually, in_time, kill, lives, policy};
 
@@ -39,8 +39,8 @@ async fn only_what_changed_is_touched() {
 #[tokio::test]
 async fn a_server_that_takes_anothers_place_is_not_started_before_that_one_is_gone() {
     let quick = policy(|settings| {
-        settings.close.stdin = Span::from_millis(300);
-        settings.close.term = Span::from_millis(300);
+        settings.close.stdin = Duration::from_millis(300);
+        settings.close.term = Duration::from_millis(300);
     });
     let rig = Rig::new();
     rig.set([named("a", &["--ignore-eof"]).policy(quick)]);
@@ -57,7 +57,7 @@ async fn a_server_that_takes_anothers_place_is_not_started_before_that_one_is_go
 
 #[tokio::test]
 async fn g07_a_call_to_a_server_that_waits_for_its_turn_is_told_so() {
-    let impatient = policy(|settings| settings.call.wait_for_line = Span::from_millis(50));
+    let impatient = policy(|settings| settings.call.wait_for_line = Duration::from_millis(50));
     let rig = Rig::with_dials_at_once(1);
     let line = rig.open(named("a", &[]).policy(impatient));
     in_time(line.ready()).await.unwrap();

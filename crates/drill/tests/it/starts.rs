@@ -1,6 +1,8 @@
 //! S01–S03: servers that do not start, or take their time; and the eras.
 
-use linetender::{CallErrorKind, Era, Eras, Line, Server, Span};
+use std::time::Duration;
+
+use linetender::{CallErrorKind, Era, Eras, Line, Server};
 
 use crate::kit::{bad, bad_with};
 use crate::look::{in_time, policy, speaks, stopwatch};
@@ -44,7 +46,7 @@ async fn s03_a_slow_first_start_is_waited_for() {
 
 #[tokio::test]
 async fn a_start_that_takes_too_long_is_ended() {
-    let quick = policy(|settings| settings.dial.start = Span::from_millis(200));
+    let quick = policy(|settings| settings.dial.start = Duration::from_millis(200));
     let bad = bad_with(&["--deaf"], |server| server.policy(quick));
     let error = bad.call("echo", "{}").await.unwrap_err();
     speaks(&error);
@@ -71,8 +73,8 @@ async fn either_era_is_found_and_remembered() {
 #[tokio::test]
 async fn a_server_that_is_silent_when_asked_for_its_era_is_asked_otherwise() {
     let quick = policy(|settings| {
-        settings.dial.start = Span::from_millis(800);
-        settings.dial.probe_wait = Span::from_millis(100);
+        settings.dial.start = Duration::from_millis(800);
+        settings.dial.probe_wait = Duration::from_millis(100);
     });
     let bad = bad_with(&["--era", "silent-on-discover"], |server| server.eras(Eras::Auto).policy(quick));
     bad.works().await;
@@ -136,7 +138,7 @@ async fn s33_a_program_that_is_no_mcp_server_is_named_within_a_second() {
 
 #[tokio::test]
 async fn s33_what_a_banner_said_is_in_the_handshakes_error() {
-    let quick = policy(|settings| settings.dial.handshake = Span::from_millis(300));
+    let quick = policy(|settings| settings.dial.handshake = Duration::from_millis(300));
     let banner = ["sh", "-c", "echo Usage: frobnicate FILE; exec sleep 600"];
     let line = Line::open(Server::stdio("bad", banner).reaper(crate::look::BADSERVER).policy(quick));
     let error = in_time(line.call_tool("echo", "{}")).await.unwrap_err();

@@ -1,6 +1,8 @@
 //! What a person and a model read, for each row. Read them aloud: would you know what to do?
 
-use linetender::{CallError, Line, Server, ServerState, Span};
+use std::time::Duration;
+
+use linetender::{CallError, Line, Server, ServerState};
 
 use crate::kit::{bad, bad_with};
 use crate::look::{BADSERVER, eventually, in_time, kill, policy};
@@ -57,7 +59,7 @@ async fn errors_say_what_to_do() {
     }
 
     let slow = policy(|settings| {
-        settings.call.limit = Span::from_millis(200);
+        settings.call.limit = Duration::from_millis(200);
         settings.limits.message = 100_000;
     });
     let slow = bad_with(&[], |server| server.policy(slow));
@@ -81,7 +83,7 @@ async fn errors_say_what_to_do() {
     in_time(closed.line.close()).await;
     show(&mut page, "closed on purpose", &closed.call("echo", "{}").await.unwrap_err());
 
-    let waits = policy(|settings| settings.call.wait_for_line = Span::from_millis(50));
+    let waits = policy(|settings| settings.call.wait_for_line = Duration::from_millis(50));
     let waits = bad_with(&["--start-delay-ms", "1000"], |server| server.policy(waits));
     let pid = waits.up().await;
     kill("-9", pid);

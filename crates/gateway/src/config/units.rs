@@ -29,9 +29,9 @@ fn read_as(node: &mut Node, of: &Value, root: &Value, source: &Text<'_>) -> Resu
         Is::Text(text) => {
             let read = match Unit::in_schema(of) {
                 // What stands there may be a secret, so it is not repeated.
-                Some(Unit::Time) => {
-                    units::span(text).map(linetender::Span::millis).map_err(|_| TIME.to_owned())
-                }
+                Some(Unit::Time) => units::time(text)
+                    .map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX))
+                    .map_err(|_| TIME.to_owned()),
                 Some(Unit::Size) => units::size(text).map(u64::from),
                 Some(Unit::Things) | None => return Ok(()),
             };

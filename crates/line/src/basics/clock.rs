@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use linetender_core::{Instant, Span};
+use linetender_core::Instant;
 
 /// Turns the runtime's time into the core's, and back.
 #[derive(Clone, Copy, Debug)]
@@ -21,8 +21,4 @@ impl Clock {
     pub(crate) fn at(&self, instant: Instant) -> tokio::time::Instant {
         self.0 + Duration::from_nanos(instant.nanos())
     }
-}
-
-pub(crate) const fn duration(span: Span) -> Duration {
-    Duration::from_nanos(span.nanos())
 }

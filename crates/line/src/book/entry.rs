@@ -2,8 +2,9 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError};
+use std::time::Duration;
 
-use linetender_core::{Delivery, Evidence, Extent, Instant, Late, Phase, Proof, Record, RecordStep, Span};
+use linetender_core::{Delivery, Evidence, Extent, Instant, Late, Phase, Proof, Record, RecordStep};
 use linetender_wire::frame::Frame;
 use linetender_wire::seam::{Loss, Ticket};
 use linetender_wire::{Detail, Seen};
@@ -31,7 +32,7 @@ pub(crate) struct Lost {
     /// What was seen of its own end; nothing, if that is the same as why its generation ended.
     pub(crate) seen: Option<Detail>,
     /// When the server wants to be asked again.
-    pub(crate) after: Option<Span>,
+    pub(crate) after: Option<Duration>,
     /// What the server said to it, worth passing on if nothing can be mended.
     pub(crate) said: Option<Frame>,
 }

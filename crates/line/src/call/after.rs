@@ -2,10 +2,11 @@
 
 use std::fmt::Write as _;
 use std::sync::Arc;
+use std::time::Duration;
 
 use linetender_core::{
     Declared, Delivery, Gate, Generation, Instant, Jitter, Next, NextTry, Obstacle, Proof, Record, Repair,
-    Rules, Span,
+    Rules,
 };
 use linetender_wire::Seen;
 
@@ -17,7 +18,7 @@ use crate::status;
 use crate::tender::Inbox;
 
 /// How long a throttled call waits if the server does not say.
-const THROTTLED: Span = Span::from_secs(1);
+const THROTTLED: Duration = Duration::from_secs(1);
 
 /// A call that is tried again, and what became of its last try.
 pub(super) struct Earlier {
@@ -92,7 +93,7 @@ impl Call<'_> {
     }
 
     /// Waits before a re-send, dispersed so that many calls do not come back in step; whether there is time for that.
-    async fn paused(&self, pause: Span, deadline: Instant) -> bool {
+    async fn paused(&self, pause: Duration, deadline: Instant) -> bool {
         if pause.is_zero() {
             return true;
         }
@@ -170,7 +171,7 @@ impl Call<'_> {
     }
 
     /// A line that takes calls would be tried now, which is not what a server wants that asked us to wait.
-    fn say_when(&self, error: &mut CallError, after: Option<Span>) {
+    fn say_when(&self, error: &mut CallError, after: Option<Duration>) {
         let (clock, policy) = (self.shared.clock, self.shared.server.policy.settings());
         let most = policy.backoff.retry_after_cap;
         if !matches!(self.shared.published.borrow().gate, Gate::Go { .. }) {
@@ -179,7 +180,7 @@ impl Call<'_> {
         let wait = after.unwrap_or(THROTTLED).min(most);
         error.next_try = status::next_try(NextTry::At(clock.now() + wait), clock);
         if after > Some(most) {
-            let _ = write!(error.cause, "; linetender waits {} s at most", most.millis() / 1000);
+            let _ = write!(error.cause, "; linetender waits {} s at most", most.as_secs());
         }
     }
 }

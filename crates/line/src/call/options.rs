@@ -12,10 +12,10 @@ use crate::server::Deadline;
 /// How a call is made.
 ///
 /// ```
-/// use linetender::{Deadline, Options, Span};
+/// use linetender::{Deadline, Options, Duration};
 ///
 /// let options = Options::default()
-///     .deadline(Deadline::Within { quiet: Span::from_secs(10), total: Span::from_secs(60) })
+///     .deadline(Deadline::Within { quiet: Duration::from_secs(10), total: Duration::from_secs(60) })
 ///     .on_progress(|params| println!("{params}"));
 /// # let _ = options;
 /// ```

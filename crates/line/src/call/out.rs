@@ -1,8 +1,9 @@
 //! A call that is with its server: it waits for the answer, for its time, or for nobody.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use linetender_core::{Delivery, Extent, Instant, Record, RecordStep, Safety, Span};
+use linetender_core::{Delivery, Extent, Instant, Record, RecordStep, Safety};
 use linetender_wire::frame::Frame;
 use linetender_wire::seam::Exchange;
 use tokio::sync::oneshot;
@@ -31,14 +32,14 @@ pub(super) enum Try {
 pub(super) struct Time {
     pub(super) deadline: Deadline,
     /// How long the server may be quiet about it.
-    pub(super) quiet: Span,
+    pub(super) quiet: Duration,
     /// When it is over, whatever the server says.
     pub(super) total: Instant,
 }
 
 impl Time {
     /// Until when a call may wait for its turn. The calls before it may take long, and that is no silence of the server's.
-    pub(super) fn of_a_turn(&self, now: Instant, longest: Span) -> Instant {
+    pub(super) fn of_a_turn(&self, now: Instant, longest: Duration) -> Instant {
         match self.deadline {
             Deadline::Agent => now + longest,
             Deadline::Policy | Deadline::Within { .. } => self.total,
@@ -123,7 +124,7 @@ impl<'a> Out<'a> {
                 let mut cause = if now >= time.total && progress > now {
                     "its time was up, although the server still reported progress".to_owned()
                 } else {
-                    format!("no answer within {} ms", time.quiet.millis())
+                    format!("no answer within {} ms", time.quiet.as_millis())
                 };
                 if let Some(health) = self.link.ledger.signs.health() {
                     cause = format!("{cause}; {}", health.advice(self.link.reach.pid()));

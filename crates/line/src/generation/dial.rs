@@ -20,7 +20,6 @@ use super::dial_gate::DialGate;
 use super::ear::Ear;
 use super::link::{Asking, Link};
 use super::reach::Reach;
-use crate::basics::clock::duration;
 use crate::book::{Lost, Reply};
 use crate::server::{Server, Target};
 use crate::status::{Status, Waits};
@@ -142,7 +141,7 @@ impl Dial {
         link: &Arc<Link>,
         tell: &impl Fn(DialNews) -> Told,
     ) -> Result<Greeting, Option<Seen>> {
-        let patience = Instant::now() + 2 * duration(self.server.policy.settings().call.wait_for_line);
+        let patience = Instant::now() + 2 * self.server.policy.settings().call.wait_for_line;
         let mut wait = LISTENS.start;
         loop {
             let shaken = self.shake_hands(link).await;
@@ -248,14 +247,14 @@ impl Dial {
         let policy = self.server.policy.settings().dial;
         // A server at an address is there already: nobody is downloading it.
         if link.reach.has_exchanges() {
-            return tokio::time::sleep(duration(policy.probe_wait)).await;
+            return tokio::time::sleep(policy.probe_wait).await;
         }
         let begun = link.ledger.signs.heard_at();
         let mut waited = Duration::ZERO;
         loop {
-            tokio::time::sleep(duration(policy.probe_wait)).await;
-            waited += duration(policy.probe_wait);
-            if link.ledger.signs.heard_at() > begun || waited * 2 >= duration(policy.start) {
+            tokio::time::sleep(policy.probe_wait).await;
+            waited += policy.probe_wait;
+            if link.ledger.signs.heard_at() > begun || waited * 2 >= policy.start {
                 return;
             }
         }

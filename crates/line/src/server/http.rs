@@ -2,7 +2,6 @@
 
 use std::hash::Hasher;
 use std::sync::OnceLock;
-use std::time::Duration;
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 use linetender_core::{SessionRefusal, Settings as Policy};
@@ -85,7 +84,7 @@ impl Http {
             sizes: policy.limits,
             close: policy.close,
             refusal_within: match policy.session_refusal {
-                SessionRefusal::Proof => Some(Duration::from_nanos(policy.call.refusal_within.nanos())),
+                SessionRefusal::Proof => Some(policy.call.refusal_within),
                 SessionRefusal::Unknown => None,
             },
             seed,

@@ -19,7 +19,7 @@ pub(super) fn answer(answer: &Answer, agent: Era, method: &str, id: &str) -> Tex
         return frame::reply(id, &completed(method, answer.result())).into();
     }
     match answer.around_id(id, LARGE) {
-        Some(pieces) => Text::Pieces(pieces),
+        Some((pieces, ours)) => Text::Pieces { pieces, ours },
         None => answer.framed(id).into(),
     }
 }

@@ -15,7 +15,6 @@ use super::rounds::Round;
 use super::{Open, SPARE_TASKS, Session};
 use crate::audience::UPDATED;
 use crate::audience::{FromServer, too_many_questions};
-use crate::basics::clock::duration;
 use crate::basics::kind::Kind;
 use crate::basics::params::Params;
 use crate::basics::progress::OnProgress;
@@ -85,6 +84,7 @@ impl Session {
                 }
             }
         }
+        self.heard = None;
     }
 
     pub(super) async fn tell(&self, text: impl Into<Passed>) {
@@ -178,10 +178,10 @@ impl Session {
         };
         // The calls before it have ended by then, or its own time is over.
         let policy = asked.line.policy().call;
-        let longest = duration(match asked.line.deadline() {
+        let longest = match asked.line.deadline() {
             Deadline::Agent => policy.hang_after,
             ours => ours.limits(&policy).1,
-        });
+        };
         let length = method.len() + params.map_or(0, str::len);
         let waiting = match self.backlog.as_ref().map(|backlog| backlog.enter(length)) {
             Some(None) => return Some(asked.shed()),

@@ -3,7 +3,7 @@
 //! A large one is not copied for the sake of a few digits: what stands before and behind them is passed on as it lies.
 
 use bytes::Bytes;
-use linetender_wire::frame::Passed;
+use linetender_wire::frame::{Frame, Passed};
 
 /// From how many bytes on a copy costs more than two pieces more to write.
 pub(super) const LARGE: usize = 64 * 1024;
@@ -13,8 +13,13 @@ pub(super) const LARGE: usize = 64 * 1024;
 pub enum Text {
     /// In one piece.
     Whole(Passed),
-    /// What stands before the id, the id, and what stands behind it.
-    Pieces([Bytes; 3]),
+    /// A large one.
+    Pieces {
+        /// What stands before the id, the agent's id, and what stands behind it.
+        pieces: [Bytes; 3],
+        /// The same with an id of ours: whoever wants it in one piece need not read it again.
+        ours: Frame,
+    },
 }
 
 impl Text {
@@ -22,7 +27,10 @@ impl Text {
     pub fn whole(self) -> Passed {
         match self {
             Self::Whole(text) => text,
-            Self::Pieces(pieces) => Bytes::from(pieces.concat()).into(),
+            Self::Pieces { pieces: [_, id, _], ours } => {
+                // It was a text before it was cut.
+                ours.with_id(str::from_utf8(&id).unwrap_or("null")).into()
+            }
         }
     }
 
@@ -30,7 +38,7 @@ impl Text {
     pub fn pieces(&self) -> &[Bytes] {
         match self {
             Self::Whole(text) => std::slice::from_ref(text.text()),
-            Self::Pieces(pieces) => pieces,
+            Self::Pieces { pieces, .. } => pieces,
         }
     }
 }

@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime};
 
 use linetender_core::Instant;
 
-use crate::basics::clock::{Clock, duration};
+use crate::basics::clock::Clock;
 use linetender_wire::wall::{rfc3339, wall_clock};
 
 /// How many give-ups without an answer in between say something about the server. A call that was cancelled is one, a
@@ -142,7 +142,7 @@ impl Signs {
     /// What is wrong with the server, if anything is.
     pub(crate) fn health(&self) -> Option<Health> {
         let now = self.clock.now();
-        let ago = |at: Instant| duration(now.since(at));
+        let ago = |at: Instant| now.since(at);
         let silent = ago(self.heard_at());
         if self.abandoned_at().is_some() && silent >= QUIET {
             return Some(Health::Silent { since: silent });

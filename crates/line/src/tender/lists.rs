@@ -8,7 +8,6 @@ use linetender_wire::handshake::Era;
 use tokio::time::Instant;
 
 use super::{LineEvent, News, Running};
-use crate::basics::clock::duration;
 use crate::basics::kind::Kind;
 use crate::catalogue::{Catalogue, Change, Reading};
 use crate::generation::listen;
@@ -84,7 +83,7 @@ impl Running {
                 tokio::time::sleep(wait).await;
             }
             let meta = (link.era() == Era::Modern).then(|| server.hello.meta().to_string());
-            let limit = duration(server.policy.settings().dial.handshake);
+            let limit = server.policy.settings().dial.handshake;
             let tell = |some: Reading| {
                 let (news, some) = (news.clone(), News::SomeLists(generation, Box::new(some)));
                 async move { drop(news.send(some).await) }

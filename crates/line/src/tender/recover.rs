@@ -9,14 +9,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use linetender_core::{
-    Command, Evidence, Gate, Generation, Machine, NextTry, Refusal, Span, State, Wake as MayWake, Walk,
+    Command, Evidence, Gate, Generation, Machine, NextTry, Refusal, State, Wake as MayWake, Walk,
 };
 use linetender_wire::{Panicked, Seen, caught, caught_now, seam};
 use tokio::sync::mpsc;
 
 use super::Published;
 use super::{Current, Inbox, Running};
-use crate::basics::clock::duration;
 use crate::status::{Status, Waits, Why};
 
 /// The first rest before a new machine, and how often it doubles.
@@ -81,10 +80,11 @@ impl Running {
     /// Gives the machine up for a new one.
     async fn start_over(&mut self, generation: Generation) {
         let rest = self.panics.rest();
-        let until = self.tender.clock.now() + Span::from_millis(u64::try_from(rest.as_millis()).unwrap_or(0));
+        let until =
+            self.tender.clock.now() + Duration::from_millis(u64::try_from(rest.as_millis()).unwrap_or(0));
         let published = caught_now(|| self.publish_rest(generation, until));
         if let Some(current) = self.current.take() {
-            let patience = duration(self.tender.server.policy.settings().close.worst());
+            let patience = self.tender.server.policy.settings().close.worst();
             // A tree that will not die is left to its reaper.
             let _ = tokio::time::timeout(patience, take_down(current)).await;
         }

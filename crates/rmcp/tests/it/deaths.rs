@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use linetender::{Line, Policy, Settings, Span};
+use linetender::{Line, Policy, Settings};
 use rmcp::ServiceExt as _;
 use serde_json::json;
 use tokio::task::JoinSet;
@@ -14,8 +14,8 @@ fn generous(bad: &mut Bad) {
     let mut settings = Settings::default();
     settings.budget.millis_per_answer = 5000;
     settings.budget.tokens = 50;
-    settings.backoff.base = Span::from_millis(1);
-    settings.backoff.cap = Span::from_millis(5);
+    settings.backoff.base = Duration::from_millis(1);
+    settings.backoff.cap = Duration::from_millis(5);
     bad.server = bad.server.clone().policy(Policy::new(settings).unwrap());
 }
 

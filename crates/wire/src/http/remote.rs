@@ -93,7 +93,7 @@ impl Remote {
         let sizes = approach.sizes;
         let (outbox, frames, seal) = Outbox::new(sizes.queue.into());
         let (orders, ordered) = mpsc::channel(4);
-        let close = Duration::from_nanos(approach.close.stdin.nanos());
+        let close = approach.close.stdin;
         let (rest, rests) = mpsc::channel(RESTS);
         let shared = Arc::new(Shared::new(approach, listener, events, rest));
         let carrier: Arc<dyn Carrier> = Arc::<Shared>::clone(&shared);

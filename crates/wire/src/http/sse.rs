@@ -11,8 +11,9 @@ mod line;
 #[cfg(test)]
 mod tests;
 
+use std::time::Duration;
+
 use bytes::{Buf as _, Bytes, BytesMut};
-use linetender_core::Span;
 
 use line::{Data, Line};
 
@@ -62,7 +63,7 @@ pub struct Sse {
     at: Place,
     event: Pending,
     last_id: Option<Box<str>>,
-    retry: Option<Span>,
+    retry: Option<Duration>,
     comments: u64,
 }
 
@@ -160,7 +161,7 @@ impl Sse {
     }
 
     /// How long the server wants us to wait before we come back, kept within [`RETRY`].
-    pub const fn retry(&self) -> Option<Span> {
+    pub const fn retry(&self) -> Option<Duration> {
         self.retry
     }
 
@@ -243,7 +244,7 @@ impl Sse {
             }
             Line::Id(id) => self.event.id = Some(id),
             Line::Name(name) => self.event.name = Some(name),
-            Line::Retry(millis) => self.retry = Some(Span::from_millis(millis.clamp(RETRY.0, RETRY.1))),
+            Line::Retry(millis) => self.retry = Some(Duration::from_millis(millis.clamp(RETRY.0, RETRY.1))),
             Line::Ignored => {}
         }
         None

@@ -11,8 +11,10 @@ mod table;
 #[cfg(test)]
 mod tests;
 
+use std::time::Duration;
+
 use http::HeaderMap;
-use linetender_core::{Evidence, Span};
+use linetender_core::Evidence;
 
 use super::headers::SessionId;
 use crate::frame::{Frame, Limits};
@@ -149,7 +151,7 @@ pub enum Line {
         /// The status that said so.
         status: u16,
         /// When; for the caller to clamp.
-        after: Option<Span>,
+        after: Option<Duration>,
     },
     /// It wants credentials.
     WantsAuth {

@@ -367,8 +367,8 @@ impl<P: Platform> Keeper<P> {
     }
 }
 
-fn rung(patience: linetender_core::Span, next: Rung) -> (Pin<Box<Sleep>>, Rung) {
-    (Box::pin(tokio::time::sleep(Duration::from_nanos(patience.nanos()))), next)
+fn rung(patience: Duration, next: Rung) -> (Pin<Box<Sleep>>, Rung) {
+    (Box::pin(tokio::time::sleep(patience)), next)
 }
 
 async fn due(rung: &mut Option<(Pin<Box<Sleep>>, Rung)>) {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::Method;
-use linetender_core::{Evidence, Span};
+use linetender_core::Evidence;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
@@ -35,7 +35,7 @@ const OPENED: Duration = Duration::from_millis(500);
 const RESUMES: u32 = 3;
 
 /// The least wait before that: a server decides how often it lets us poll.
-const LEAST: Span = Span::from_millis(100);
+const LEAST: Duration = Duration::from_millis(100);
 
 /// How a stream of events ended.
 enum Ended {
@@ -53,7 +53,7 @@ enum Ended {
 #[derive(Default)]
 struct Place {
     last_id: Option<Box<str>>,
-    retry: Option<Span>,
+    retry: Option<Duration>,
     /// Events so far.
     events: u64,
 }
@@ -71,8 +71,8 @@ pub(super) async fn answers(
     let mut tries = 0;
     while spoken.era == Era::Legacy && tries < RESUMES && matches!(ended, Ended::Over | Ended::Broken(_)) {
         let Some(last_id) = place.last_id.clone() else { break };
-        let wait = place.retry.unwrap_or(Span::from_millis(100 << tries)).max(LEAST);
-        tokio::time::sleep(Duration::from_nanos(wait.nanos())).await;
+        let wait = place.retry.unwrap_or(Duration::from_millis(100 << tries)).max(LEAST);
+        tokio::time::sleep(wait).await;
         tries += 1;
         let events = place.events;
         match open(shared, spoken, Some(&last_id)).await {

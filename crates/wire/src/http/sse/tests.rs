@@ -1,5 +1,6 @@
+use std::time::Duration;
+
 use bytes::Bytes;
-use linetender_core::Span;
 use proptest::prelude::*;
 
 use super::{HEAD, ID_LIMIT, Sse, SseEvent, SseItem};
@@ -83,7 +84,7 @@ fn retry_is_kept_within_reason() {
         ("retry: 1.5\n\n", None),
         ("retry:\n\n", None),
     ] {
-        assert_eq!(read(text.as_bytes(), 100, 100).1.retry(), millis.map(Span::from_millis), "{text:?}");
+        assert_eq!(read(text.as_bytes(), 100, 100).1.retry(), millis.map(Duration::from_millis), "{text:?}");
     }
 }
 

@@ -1,27 +1,28 @@
 //! `Retry-After`, in seconds or as a date.
 
+use std::time::Duration;
+
 use http::HeaderMap;
 use http::header::{DATE, RETRY_AFTER};
-use linetender_core::Span;
 
 /// How long to wait. A date is read against the server's own clock, which it sends along: ours may be wrong, and is not
 /// asked.
-pub(super) fn after(headers: &HeaderMap) -> Option<Span> {
+pub(super) fn after(headers: &HeaderMap) -> Option<Duration> {
     let value = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
     if !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_digit()) {
         // More digits than fit are a long time.
-        return Some(Span::from_secs(value.parse::<u32>().unwrap_or(u32::MAX).into()));
+        return Some(Duration::from_secs(value.parse::<u32>().unwrap_or(u32::MAX).into()));
     }
     let then = httpdate::parse_http_date(value).ok()?;
     let now = httpdate::parse_http_date(headers.get(DATE)?.to_str().ok()?).ok()?;
-    Some(Span::from_secs(then.duration_since(now).map_or(0, |wait| wait.as_secs())))
+    Some(Duration::from_secs(then.duration_since(now).map_or(0, |wait| wait.as_secs())))
 }
 
 #[cfg(test)]
 mod tests {
     use super::after;
     use http::header::{DATE, HeaderMap, RETRY_AFTER};
-    use linetender_core::Span;
+    use std::time::Duration;
 
     #[test]
     fn seconds_and_dates_are_understood_and_nonsense_is_not() {
@@ -39,7 +40,7 @@ mod tests {
         ] {
             let mut headers = HeaderMap::from_iter([(RETRY_AFTER, value.parse().unwrap())]);
             headers.extend(now.map(|now| (DATE, now.parse().unwrap())));
-            assert_eq!(after(&headers), seconds.map(Span::from_secs), "{value}");
+            assert_eq!(after(&headers), seconds.map(Duration::from_secs), "{value}");
         }
         assert_eq!(after(&HeaderMap::new()), None);
     }

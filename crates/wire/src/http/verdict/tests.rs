@@ -72,7 +72,7 @@ fn line(line: &Line) -> String {
         Line::SessionGone => "gone".into(),
         Line::SessionDoubted { refusal: Some(_) } => "ping proves".into(),
         Line::SessionDoubted { refusal: None } => "ping".into(),
-        Line::Throttled { after, .. } => format!("later {:?}", after.map(|after| after.millis() / 1000)),
+        Line::Throttled { after, .. } => format!("later {:?}", after.map(|after| after.as_secs())),
         Line::WantsAuth { challenge } if challenge.is_empty() => "auth".into(),
         Line::WantsAuth { .. } => "auth by challenge".into(),
         Line::NotMcp { .. } => "not mcp".into(),
