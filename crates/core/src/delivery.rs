@@ -43,8 +43,6 @@ pub enum Proof {
     TooLarge,
     /// 429.
     Throttled,
-    /// Fleet: nobody received it, or the receiver is not the owner.
-    NotOwner,
 }
 
 /// Why we do not know whether a call was executed.
@@ -101,7 +99,7 @@ pub enum Repair {
 
 impl Proof {
     /// Every proof.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 12] = [
         Self::Queued,
         Self::Residue,
         Self::NoByteWritten,
@@ -114,18 +112,13 @@ impl Proof {
         Self::MethodNotAllowed,
         Self::TooLarge,
         Self::Throttled,
-        Self::NotOwner,
     ];
 
     /// The re-send table.
     pub const fn resend(self) -> Resend {
         match self {
             Self::Queued => Resend::Bind,
-            Self::Residue
-            | Self::NoByteWritten
-            | Self::RefusedStream
-            | Self::SessionRefused
-            | Self::NotOwner => Resend::Again,
+            Self::Residue | Self::NoByteWritten | Self::RefusedStream | Self::SessionRefused => Resend::Again,
             Self::Challenged => Resend::OnceAfter(Repair::Token),
             Self::HeaderMismatch => Resend::OnceAfter(Repair::Relist),
             Self::VersionRefused => Resend::OnceAfter(Repair::Version),

@@ -182,7 +182,7 @@ async fn s09_stopped_it_is_found_out_and_replaced() {
         let quick =
             linetender::Options::default().deadline(linetender::Deadline::after(Duration::from_millis(300)));
         let params = format!(r#"{{"name":"{}","arguments":{}}}"#, real.quick.0, real.quick.1);
-        let error = in_time(line.request("tools/call", Some(&params), quick)).await.unwrap_err();
+        let error = in_time(line.request("tools/call", Raw(&params), quick)).await.unwrap_err();
         assert_eq!(error.kind, CallErrorKind::TimedOut, "{}", real.name);
         speaks(&error);
         in_time(line.wait_for(|status| status.state == State::Up && status.generation == 2)).await;

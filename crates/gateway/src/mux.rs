@@ -25,7 +25,7 @@ use linetender_wire::frame::{self, Frame, Message, Passed};
 
 pub(crate) use acts::request_id;
 pub(crate) use enter::{NoAgent, Way};
-pub(crate) use once::{Answer, ask};
+pub(crate) use once::{Answer, Said, ask};
 pub(crate) use results::error_code;
 pub(crate) use run::{LAST_ANSWERS, open};
 pub(crate) use screen::{filter_changes, filtered, screened};

@@ -22,3 +22,8 @@ mod private;
 
 pub use holder::Holder;
 pub use memory::Memory;
+
+/// What stands in the crate's README compiles.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

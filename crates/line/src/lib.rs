@@ -1,8 +1,8 @@
-//! Lines to MCP servers that come back by themselves.
+//! Supervised connections to MCP servers: they notice when a server crashes or hangs, and restart it.
 //!
-//! A [`Line`] is a supervised connection to one server, for the life of the process. It notices when the server dies,
-//! ends the calls that were under way with an error that says why, starts the server again, and never runs a call twice
-//! without permission.
+//! A [`Line`] is a connection to one server, for the life of the process. When the server dies, the line ends the calls
+//! that were under way with an error that says why, starts the server again, and never runs a call twice without
+//! permission.
 //!
 //! ```no_run
 //! use linetender::{Line, Server};
@@ -68,7 +68,6 @@ pub use linetender_core::{Class, Delivery, Doubt, Leaf, Plan, Proof, Refusal, St
 pub use linetender_core::{Invalid, Policy, ServerState, SessionRefusal, Settings};
 pub use linetender_wire::Redacted;
 pub use linetender_wire::handshake::{Era, Eras, Hello};
-pub use linetender_wire::stdio::{Env, Program};
 pub use linetender_wire::stdio::{raise_descriptor_limit, reaper, signals};
 pub use server::{Deadline, HttpServer, Server, Stderr, StdioServer, ToolErrors, pass_stderr_to, way};
 pub use status::signs::Health;
@@ -78,3 +77,8 @@ pub use status::{Status, Why};
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]
 struct Readme;
+
+/// So does what stands in the crate's.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct CrateReadme;

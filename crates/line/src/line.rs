@@ -240,6 +240,12 @@ impl Line {
         }
     }
 
+    /// Replaces the server by a fresh one, once its calls in flight have ended or have had the time that a planned end gives
+    /// them. Calls made in the meantime wait for the fresh one. Returns at once.
+    pub async fn recycle(&self) {
+        self.ask(Command::Recycle).await;
+    }
+
     /// Ends it. Nothing of the server is left when this returns.
     pub async fn close(&self) {
         for _ in 0..CLOSE_ASKED {

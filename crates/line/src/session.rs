@@ -22,7 +22,7 @@ use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use linetender_wire::frame::{self, Frame};
+use linetender_wire::frame;
 use linetender_wire::handshake::{Era, Eras, Greeting, Hello};
 use linetender_wire::{caught, queue};
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -34,15 +34,19 @@ use crate::call::turns::Caller;
 use crate::line::Rig;
 use crate::line::{Events, Line};
 use crate::server::{Server, limits};
-pub use asked::{Replied, ask};
+#[doc(hidden)] // for linetender's gateway
+pub use asked::{Alone, Replied, ask};
 use backlog::Backlog;
 use ends::{Handed, Reader, Says};
 use hear::Said;
-pub use linetender_wire::frame::Passed;
+pub use linetender_wire::frame::{Bad, Frame, Passed};
+pub use linetender_wire::queue::Receiver;
 use questions::Questions;
 use rounds::Round;
 use subscriptions::Subscriptions;
+#[doc(hidden)] // for linetender's gateway
 pub use subscriptions::listened;
+#[doc(hidden)] // for linetender's gateway
 pub use text::Text;
 
 /// Frames that wait to be read by the agent, and how much they may weigh.
@@ -140,6 +144,7 @@ pub fn join(line: &Line) -> Agent {
 ///
 /// # Panics
 /// Outside a tokio runtime.
+#[doc(hidden)]
 pub fn join_as(line: &Line, of: u64) -> Agent {
     start(On::Shared(line.clone(), Some(of)), limits(line.policy()))
 }

@@ -44,3 +44,8 @@ mod read;
 mod transport;
 
 pub use transport::{Closed, SessionTransport, shared, transport, transport_on};
+
+/// What stands in the crate's README compiles.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

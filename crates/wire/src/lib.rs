@@ -1,4 +1,4 @@
-//! Frames, and how they travel.
+//! JSON-RPC frames and how they travel, for linetender alone: this crate has **no stable interface**.
 //!
 //! A generation is something that takes frames, yields frames, and ends with a cause. This crate makes such things:
 //! [`stdio`] runs a server as a child process under a [`reaper`](stdio::reaper) of ours, and [`http`] has the parts of a

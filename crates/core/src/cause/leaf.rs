@@ -15,8 +15,6 @@ pub enum Plan {
     Redial,
     /// It was old enough (lifetime, memory).
     Recycle,
-    /// Its configuration changed.
-    Reload,
     /// Nobody used it.
     IdleStop,
     /// Its credentials changed.
@@ -41,8 +39,7 @@ const CLASSES: u32 = 16;
 
 impl Plan {
     /// Every plan.
-    pub const ALL: [Self; 6] =
-        [Self::Close, Self::Redial, Self::Recycle, Self::Reload, Self::IdleStop, Self::Credentials];
+    pub const ALL: [Self; 5] = [Self::Close, Self::Redial, Self::Recycle, Self::IdleStop, Self::Credentials];
 
     /// The word for this plan in logs, metrics and tables.
     pub const fn name(self) -> &'static str {
@@ -50,7 +47,6 @@ impl Plan {
             Self::Close => "close",
             Self::Redial => "redial",
             Self::Recycle => "recycle",
-            Self::Reload => "reload",
             Self::IdleStop => "idle-stop",
             Self::Credentials => "credentials",
         }

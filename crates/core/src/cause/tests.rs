@@ -71,8 +71,8 @@ fn the_first_failure_stays_the_headline() {
 
 #[test]
 fn two_plans_keep_the_first_as_headline() {
-    let cause: Cause<()> = Cause::planned(Plan::Reload).join(Cause::planned(Plan::Close));
-    assert_eq!(cause.headline().kind, NoteKind::Leaf(Leaf::Planned(Plan::Reload)));
+    let cause: Cause<()> = Cause::planned(Plan::IdleStop).join(Cause::planned(Plan::Close));
+    assert_eq!(cause.headline().kind, NoteKind::Leaf(Leaf::Planned(Plan::IdleStop)));
     assert_eq!(cause.headline().detail, Detail::Concluded(Conclusion::Asked));
     assert!(cause.leaves().has(Leaf::Planned(Plan::Close)));
 }

@@ -33,11 +33,9 @@ impl<D> Machine<D> {
         match command {
             Command::Open | Command::Redial => self.dial_from_idle(),
             Command::Close => self.enter(State::Closed),
-            Command::RedialIf { .. }
-            | Command::Recycle
-            | Command::Reload
-            | Command::Credentials
-            | Command::IdleStop => return Asked::Joined,
+            Command::RedialIf { .. } | Command::Recycle | Command::Credentials | Command::IdleStop => {
+                return Asked::Joined;
+            }
         }
         Asked::Started
     }
@@ -46,7 +44,7 @@ impl<D> Machine<D> {
     fn command_between(&mut self, now: Instant, command: Command) -> Asked {
         let waiting = matches!(self.state, State::Waiting { .. });
         match command {
-            Command::Redial | Command::Reload | Command::Credentials => self.dial_spaced(now),
+            Command::Redial | Command::Credentials => self.dial_spaced(now),
             Command::Open if !waiting => self.dial_spaced(now),
             Command::Open | Command::RedialIf { .. } | Command::Recycle => Asked::Joined,
             Command::IdleStop => self.stop_waiting(),
@@ -94,7 +92,6 @@ impl<D> Machine<D> {
 
     fn command_dialing(&mut self, command: Command) -> Asked {
         match command {
-            Command::Reload => self.end(Cause::planned(Plan::Reload)),
             Command::Credentials => self.end(Cause::planned(Plan::Credentials)),
             Command::Close => self.end(Cause::planned(Plan::Close)),
             Command::Open | Command::RedialIf { .. } | Command::Redial | Command::Recycle => {
@@ -130,7 +127,6 @@ impl<D> Machine<D> {
             // It was to stay down, and somebody needs it after all.
             Command::Open => Plan::Redial,
             Command::Recycle => Plan::Recycle,
-            Command::Reload => Plan::Reload,
             Command::Credentials => Plan::Credentials,
             Command::IdleStop => Plan::IdleStop,
         };
@@ -153,13 +149,12 @@ impl<D> Machine<D> {
             (Command::Redial, After::Dial { at }) if at <= soon => return Asked::Joined,
             (Command::Redial, _) => After::Dial { at: soon },
             (Command::Open, After::Idle { not_before }) => After::Dial { at: not_before },
-            (
-                Command::Open | Command::Reload | Command::Credentials,
-                After::Park { .. } | After::NeedsAuth { .. },
-            ) => After::Dial { at: soon },
+            (Command::Open | Command::Credentials, After::Park { .. } | After::NeedsAuth { .. }) => {
+                After::Dial { at: soon }
+            }
             (Command::IdleStop, After::Dial { at }) => After::Idle { not_before: at },
             (Command::IdleStop, After::Park { .. } | After::NeedsAuth { .. }) => return Asked::Declined,
-            (Command::Open | Command::Reload | Command::Credentials, _)
+            (Command::Open | Command::Credentials, _)
             | (Command::RedialIf { .. } | Command::Recycle | Command::IdleStop, _) => return Asked::Joined,
         };
         Asked::Started

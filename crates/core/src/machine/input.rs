@@ -52,8 +52,6 @@ pub enum Command {
     Redial,
     /// A new generation once calls in flight have ended: this one is old enough.
     Recycle,
-    /// The same, because the configuration changed.
-    Reload,
     /// The same, because the credentials changed.
     Credentials,
     /// No generation until somebody needs one.
@@ -92,7 +90,6 @@ impl Command {
             Self::RedialIf { .. } => "redial-if",
             Self::Redial => "redial",
             Self::Recycle => "recycle",
-            Self::Reload => "reload",
             Self::Credentials => "credentials",
             Self::IdleStop => "idle-stop",
             Self::Close => "close",
@@ -159,7 +156,6 @@ impl Command {
             Self::Open => None,
             Self::RedialIf { .. } | Self::Redial => Some(Plan::Redial),
             Self::Recycle => Some(Plan::Recycle),
-            Self::Reload => Some(Plan::Reload),
             Self::Credentials => Some(Plan::Credentials),
             Self::IdleStop => Some(Plan::IdleStop),
             Self::Close => Some(Plan::Close),

@@ -74,11 +74,9 @@ fn each_proof_has_its_row() {
     for proof in Proof::ALL {
         let (again, after) = match proof {
             Proof::Queued => continue,
-            Proof::Residue
-            | Proof::NoByteWritten
-            | Proof::RefusedStream
-            | Proof::SessionRefused
-            | Proof::NotOwner => once(None),
+            Proof::Residue | Proof::NoByteWritten | Proof::RefusedStream | Proof::SessionRefused => {
+                once(None)
+            }
             Proof::Challenged => once(Some(Repair::Token)),
             Proof::HeaderMismatch => once(Some(Repair::Relist)),
             Proof::VersionRefused => once(Some(Repair::Version)),

@@ -358,8 +358,8 @@ fn use_cannot_hammer_a_parked_line() {
 }
 
 #[test]
-fn a_parked_line_revives_by_command_by_config_and_by_credentials() {
-    for command in [Command::Open, Command::Reload, Command::Credentials] {
+fn a_parked_line_revives_by_command_and_by_credentials() {
+    for command in [Command::Open, Command::Credentials] {
         let mut line = parked();
         line.pass(secs(1));
         assert_eq!(line.command(command), Asked::Started, "{command:?}");

@@ -72,13 +72,12 @@ const STATES: [Variant; 39] = [
     ("closed", || after(Line::new(), |line| line.command(Command::Close))),
 ];
 
-const INPUTS: [Input; 45] = [
+const INPUTS: [Input; 44] = [
     ("open", |line| asked(line, Command::Open)),
     ("redial", |line| asked(line, Command::Redial)),
     ("redial if this one", |line| asked(line, Command::RedialIf { seen: line.generation() })),
     ("redial if an older one", |line| asked(line, Command::RedialIf { seen: older(line) })),
     ("recycle", |line| asked(line, Command::Recycle)),
-    ("reload", |line| asked(line, Command::Reload)),
     ("credentials", |line| asked(line, Command::Credentials)),
     ("idle stop", |line| asked(line, Command::IdleStop)),
     ("close", |line| asked(line, Command::Close)),

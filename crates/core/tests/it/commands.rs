@@ -14,11 +14,11 @@ fn commands_for_a_dial_under_way() {
         assert_eq!(line.redial(), Asked::Joined);
         assert_eq!(line.dials(), 1);
     }
-    for (command, plan) in [(Command::Reload, Plan::Reload), (Command::Credentials, Plan::Credentials)] {
+    {
         let mut line = Line::new();
         line.open();
-        assert_eq!(line.command(command), Asked::Started, "what it dials with is out of date");
-        assert!(line.cause().leaves().has(Leaf::Planned(plan)));
+        assert_eq!(line.command(Command::Credentials), Asked::Started, "what it dials with is out of date");
+        assert!(line.cause().leaves().has(Leaf::Planned(Plan::Credentials)));
         line.until_dial();
         assert_eq!(line.tokens(), 5000);
     }
@@ -48,9 +48,9 @@ fn commands_for_a_line_that_waits() {
     assert_eq!((line.command(Command::IdleStop), line.name()), (Asked::Started, "idle"));
     line.call();
     assert_eq!(line.machine.poll_timeout(), Some(until), "use cannot cut the wait short");
-    for dials in [Command::Reload, Command::Credentials] {
+    {
         let mut line = waiting();
-        assert_eq!((line.command(dials), line.name()), (Asked::Started, "dialing"));
+        assert_eq!((line.command(Command::Credentials), line.name()), (Asked::Started, "dialing"));
         assert!(line.machine.state().cause().is_some(), "why the last one ended is not forgotten");
     }
     let mut line = waiting();
@@ -61,7 +61,7 @@ fn commands_for_a_line_that_waits() {
 
 #[test]
 fn commands_for_an_idle_line() {
-    for nothing in [Command::Recycle, Command::Reload, Command::Credentials, Command::IdleStop] {
+    for nothing in [Command::Recycle, Command::Credentials, Command::IdleStop] {
         let mut line = Line::new();
         assert_eq!((line.command(nothing), line.name()), (Asked::Joined, "idle"));
     }
@@ -85,8 +85,8 @@ fn commands_for_a_draining_line() {
 
     let mut line = draining();
     assert_eq!(line.command(Command::Open), Asked::Joined, "somebody needs it after all");
-    assert_eq!((line.command(Command::Reload), line.name()), (Asked::Joined, "draining"));
-    assert!(line.cause().leaves().has(Leaf::Planned(Plan::Reload)));
+    assert_eq!((line.command(Command::Credentials), line.name()), (Asked::Joined, "draining"));
+    assert!(line.cause().leaves().has(Leaf::Planned(Plan::Credentials)));
     let State::Draining { until, .. } = *line.machine.state() else { panic!() };
     assert_eq!(until, line.now + secs(30), "a second plan does not prolong the first");
     assert_eq!(line.command(Command::IdleStop), Asked::Joined);
@@ -128,7 +128,7 @@ fn commands_while_a_generation_ends() {
         line.event(Event::Gone(None));
         line
     };
-    for joined in [Command::Open, Command::Reload, Command::Credentials, Command::Recycle] {
+    for joined in [Command::Open, Command::Credentials, Command::Recycle] {
         assert_eq!(ending(Class::Exit).command(joined), Asked::Joined);
     }
     let mut line = ending(Class::Exit);
@@ -140,7 +140,7 @@ fn commands_while_a_generation_ends() {
         let mut line = ending(class);
         let seen = line.generation();
         assert_eq!(line.redial_if(seen), Asked::Joined, "the budget has decided");
-        for wakes in [Command::Open, Command::Reload, Command::Credentials] {
+        for wakes in [Command::Open, Command::Credentials] {
             let mut line = ending(class);
             assert_eq!(line.command(wakes), Asked::Started);
             assert_eq!(finish(line).name(), "dialing");
@@ -164,7 +164,7 @@ fn commands_while_a_generation_ends() {
     line.pass(secs(1));
     line.obedient = false;
     line.command(Command::IdleStop);
-    assert_eq!(line.command(Command::Reload), Asked::Joined);
+    assert_eq!(line.command(Command::Credentials), Asked::Joined);
     assert_eq!(line.command(Command::Open), Asked::Started);
     assert_eq!(finish(line).name(), "dialing");
 }

@@ -133,7 +133,7 @@ fn a_draining_line_takes_no_new_calls_and_ends_when_the_old_ones_have() {
 fn a_drain_is_bounded() {
     let mut line = Line::up();
     line.in_flight(1);
-    line.command(Command::Reload);
+    line.command(Command::Recycle);
     for event in [Event::Trouble, Event::Overdue] {
         assert_eq!(line.event(event), Heard::Taken);
     }

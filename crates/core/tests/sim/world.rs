@@ -198,7 +198,6 @@ impl World {
                 Command::RedialIf { seen },
                 Command::Redial,
                 Command::Recycle,
-                Command::Reload,
                 Command::Credentials,
                 Command::IdleStop,
                 Command::Open,

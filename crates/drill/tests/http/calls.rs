@@ -101,7 +101,7 @@ async fn h11_a_throttled_call_waits_as_long_as_it_was_told_and_runs_once() {
         let options = Options::default().deadline(Deadline::after(Duration::from_secs(5)));
         let params = r#"{"name":"write","arguments":{"nonce":"m"}}"#;
         let start = stopwatch();
-        let error = in_time(web.line.request("tools/call", Some(params), options)).await.unwrap_err();
+        let error = in_time(web.line.request("tools/call", Raw(params), options)).await.unwrap_err();
         assert!(start.elapsed() < Duration::from_secs(2));
         speaks(&error);
         assert_eq!(error.delivery.name(), "not executed", "{error}");
@@ -205,7 +205,7 @@ async fn progress_comes_on_the_calls_own_stream() {
         let (tell, mut heard) = tokio::sync::mpsc::unbounded_channel();
         let options = Options::default().on_progress(move |params| tell.send(params.to_owned()).unwrap());
         let params = r#"{"name":"progress","arguments":{"nonce":"p","n":3,"ms":1}}"#;
-        in_time(web.line.request("tools/call", Some(params), options)).await.unwrap();
+        in_time(web.line.request("tools/call", Raw(params), options)).await.unwrap();
         let mut told = 0;
         while heard.try_recv().is_ok() {
             told += 1;

@@ -39,7 +39,7 @@ async fn what_cannot_be_sent_is_said_at_once_and_the_server_hears_nothing_of_it(
         assert_eq!(error.kind, CallErrorKind::Unreadable, "{error}");
         assert!(error.not_executed(), "{error}");
         let params = format!(r#"{{"name":"echo","arguments":{arguments}}}"#);
-        let error = in_time(bad.line.request("tools/call", Some(&params), Options::default())).await;
+        let error = in_time(bad.line.request("tools/call", Raw(&params), Options::default())).await;
         assert_eq!(error.unwrap_err().kind, CallErrorKind::Unreadable);
     }
     bad.works().await;
@@ -85,7 +85,7 @@ async fn progress_reaches_its_caller_before_the_answer_and_nobody_afterwards() {
     let options = Options::default().on_progress(move |params| hears.lock().unwrap().push(params.to_owned()));
     let params =
         r#"{"name":"progress","arguments":{"nonce":"a","times":3,"ms":1},"_meta":{"progressToken":"mine"}}"#;
-    in_time(bad.line.request("tools/call", Some(params), options)).await.unwrap();
+    in_time(bad.line.request("tools/call", Raw(params), options)).await.unwrap();
     let told = heard.lock().unwrap().clone();
     assert_eq!(told.len(), 3, "{told:?}");
     assert!(told.iter().all(|params| params.contains(r#""progressToken":"mine""#)), "{told:?}");
@@ -110,7 +110,7 @@ async fn progress_can_be_read_as_a_stream_that_ends_with_its_call() {
         told
     };
     let (answer, told) =
-        in_time(async { tokio::join!(bad.line.request("tools/call", params, options), told) }).await;
+        in_time(async { tokio::join!(bad.line.call_tool_with("progress", arguments, options), told) }).await;
     answer.unwrap();
     assert_eq!(told, [Some(1.0), Some(2.0), Some(3.0)]);
     bad.leaves_nothing().await;
@@ -148,8 +148,8 @@ async fn progress_keeps_a_call_alive_up_to_its_total_time() {
         Options::default().deadline(deadline).on_progress(|_| {})
     };
     let params = r#"{"name":"progress","arguments":{"nonce":"a","times":10,"ms":100}}"#;
-    in_time(bad.line.request("tools/call", Some(params), within(500, 20_000))).await.unwrap();
-    let error = in_time(bad.line.request("tools/call", Some(params), within(500, 600))).await.unwrap_err();
+    in_time(bad.line.request("tools/call", Raw(params), within(500, 20_000))).await.unwrap();
+    let error = in_time(bad.line.request("tools/call", Raw(params), within(500, 600))).await.unwrap_err();
     speaks(&error);
     assert_eq!((error.kind, error.delivery.name()), (CallErrorKind::TimedOut, "unknown"));
     assert!(error.cause.contains("still reported progress"), "{error}");
@@ -213,6 +213,22 @@ async fn s21_a_dropped_call_is_cancelled_and_the_line_unharmed() {
 }
 
 #[tokio::test]
+async fn a_recycled_server_answers_what_it_has_and_the_next_one_the_rest() {
+    let bad = bad(&[]);
+    bad.up().await;
+    let line = bad.line.clone();
+    let under_way =
+        tokio::task::spawn(async move { line.call_tool("sleep", Raw(r#"{"nonce":"s","ms":300}"#)).await });
+    eventually(|| (bad.book.runs().get("s") == Some(&1)).then_some(())).await;
+    in_time(bad.line.recycle()).await;
+    bad.works().await;
+    assert_eq!(bad.line.status().generation, 2);
+    assert!(in_time(under_way).await.unwrap().is_ok(), "it was given its time");
+    assert_eq!(bad.line.status().budget, 5000, "and nothing was charged");
+    bad.leaves_nothing().await;
+}
+
+#[tokio::test]
 async fn a_tool_error_is_an_answer() {
     let bad = bad(&[]);
     let answer = bad.call("tool_error", "{}").await.unwrap();
@@ -268,7 +284,7 @@ async fn a_deadline_of_ones_own_is_kept() {
     let options = Options::default().deadline(Deadline::after(Duration::from_millis(100)));
     let start = stopwatch();
     let params = r#"{"name":"hang","arguments":{"nonce":"a"}}"#;
-    let error = in_time(bad.line.request("tools/call", Some(params), options)).await.unwrap_err();
+    let error = in_time(bad.line.request("tools/call", Raw(params), options)).await.unwrap_err();
     assert!(start.elapsed() < Duration::from_secs(2));
     speaks(&error);
     assert_eq!(error.kind, CallErrorKind::TimedOut);

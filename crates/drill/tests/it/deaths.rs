@@ -355,7 +355,7 @@ async fn a_log_level_and_subscriptions_outlive_their_generation() {
     for (method, params) in
         [("logging/setLevel", r#"{"level":"debug"}"#), ("resources/subscribe", r#"{"uri":"a"}"#)]
     {
-        in_time(bad.line.request(method, Some(params), linetender::Options::default())).await.unwrap();
+        in_time(bad.line.request(method, Raw(params), linetender::Options::default())).await.unwrap();
     }
     kill("-9", pid);
     bad.back(1).await;

@@ -151,8 +151,8 @@ async fn a_call_waits_for_its_turn_behind_one_that_takes_long() {
     bad.up().await;
     let agents = || Options::default().deadline(Deadline::Agent);
     let (first, second) = tokio::join!(
-        bad.line.request("tools/call", Some(r#"{"name":"sleep","arguments":{"ms":800}}"#), agents()),
-        bad.line.request("tools/call", Some(r#"{"name":"echo","arguments":{}}"#), agents()),
+        bad.line.request("tools/call", Raw(r#"{"name":"sleep","arguments":{"ms":800}}"#), agents()),
+        bad.line.request("tools/call", Raw(r#"{"name":"echo","arguments":{}}"#), agents()),
     );
     assert!(first.is_ok() && second.is_ok(), "{first:?} {second:?}");
 }

@@ -79,10 +79,15 @@ struct Waits {
 /// An answer for which nobody has to be kept: whoever hangs up drops it, which takes it back.
 #[expect(clippy::disallowed_methods, reason = "it ends with the response that it writes")]
 async fn alone(mut answer: mux::Answer, waits: impl FnOnce() -> Waits) -> Response {
-    if let Ok(Replied { text, error }) = tokio::time::timeout(QUIET, &mut answer).await {
-        return reply::answer(status(error), text);
-    }
+    let first = match tokio::time::timeout(QUIET, answer.next()).await {
+        Ok(mux::Said::Answer(Replied { text, error })) => return reply::answer(status(error), text),
+        Ok(mux::Said::Progress(step)) => Some(step),
+        Err(_) => None,
+    };
     let (out, body) = body::stream();
+    if let Some(step) = first {
+        let _ = out.try_send(sse::event(None, step));
+    }
     let Waits { front, door, id } = waits();
     let cut = async move {
         front.is_cut().await;
@@ -97,10 +102,14 @@ async fn late(mut answer: mux::Answer, cut: impl Future<Output = Bytes>, out: mp
     let mut cut = pin!(cut);
     loop {
         tokio::select! {
-            Replied { text, .. } = &mut answer => {
-                let _ = out.send(sse::event(None, text.whole().into_text())).await;
-                return;
-            }
+            said = answer.next() => match said {
+                // Whoever reads too slowly misses some.
+                mux::Said::Progress(step) => drop(out.try_send(sse::event(None, step))),
+                mux::Said::Answer(Replied { text, .. }) => {
+                    let _ = out.send(sse::event(None, text.whole().into_text())).await;
+                    return;
+                }
+            },
             text = &mut cut => {
                 let _ = out.send(sse::event(None, text)).await;
                 return;
@@ -238,6 +247,7 @@ fn status(error: Option<i64>) -> StatusCode {
 mod tests {
     use super::late;
     use crate::front::sse::KEEPALIVE;
+    use crate::mux;
     use bytes::Bytes;
     use linetender::session::Replied;
     use tokio::sync::{mpsc, oneshot};
@@ -245,11 +255,12 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn o06_a_call_whose_stream_nobody_reads_still_ends_in_its_time() {
         let (over, ended) = oneshot::channel();
-        let answer = Box::pin(async move {
+        let answer = async move {
             tokio::time::sleep(KEEPALIVE * 10).await;
             let _ = over.send(());
             Replied { text: Bytes::from_static(b"{}").into(), error: None }
-        });
+        };
+        let answer = mux::Answer::new(answer, None);
         // Room for less than is said in the meantime.
         let (out, mut unread) = mpsc::channel(2);
         let mut tasks = tokio::task::JoinSet::new();

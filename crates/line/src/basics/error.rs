@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use linetender_core::{Delivery, Refusal};
 
@@ -9,8 +10,8 @@ use super::code::Code;
 use super::next_try::NextTry;
 use super::rpc_error::RpcError;
 
-/// How many seconds to stay away from a server that has too much to do: its queue is short, and calls are.
-const RETRY_AFTER: u64 = 1;
+/// How long to stay away from a server that has too much to do: its queue is short, and calls are.
+const RETRY_AFTER: Duration = Duration::from_secs(1);
 
 /// Why a call failed.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -141,7 +142,7 @@ impl CallError {
             }
             CallErrorKind::Unreadable => "It cannot be sent as it is.".to_owned(),
             CallErrorKind::Overloaded => {
-                format!("The server is still running; try again in {RETRY_AFTER} s.")
+                format!("The server is still running; try again in {} s.", RETRY_AFTER.as_secs())
             }
             _ => format!("linetender reconnects by itself; next try: {}.", self.next_try),
         };
@@ -163,14 +164,14 @@ impl CallError {
             "delivery": self.delivery.name(),
             "nextTry": self.next_try.to_string(),
         });
-        if let Some(seconds) = self.retry_after() {
-            fields["retryAfter"] = seconds.into();
+        if let Some(wait) = self.retry_after() {
+            fields["retryAfter"] = wait.as_secs().into();
         }
         fields
     }
 
-    /// After how many seconds it is worth while to try again, if that is a matter of load alone.
-    pub const fn retry_after(&self) -> Option<u64> {
+    /// After how long a retry is worth while, if that is a matter of load alone.
+    pub const fn retry_after(&self) -> Option<Duration> {
         match self.kind {
             CallErrorKind::Overloaded => Some(RETRY_AFTER),
             CallErrorKind::Refused(_)

@@ -58,10 +58,10 @@ impl Options {
     ///
     /// ```no_run
     /// # async fn example(line: linetender::Line) -> Result<(), linetender::CallError> {
-    /// use linetender::{Options, Raw};
+    /// use linetender::Options;
     ///
     /// let (options, mut progress) = Options::default().progress();
-    /// let call = line.request("tools/call", Raw(r#"{ "name": "index", "arguments": {} }"#), options);
+    /// let call = line.call_tool_with("index", serde_json::json!({ "folder": "src" }), options);
     /// let told = async {
     ///     while let Some(step) = progress.next().await {
     ///         println!("{:?} of {:?}", step.progress, step.total);

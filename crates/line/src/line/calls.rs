@@ -12,6 +12,11 @@ use crate::call::{Answer, Call, Options, Reply};
 use crate::catalogue::{Catalogue, Prompt, Resource, ResourceTemplate, Tool};
 use crate::server;
 
+/// What is said to somebody who passes JSON as a string.
+const NO_OBJECT: &str = "arguments must be a JSON object (JSON that is text already goes into `Raw`)";
+const NOT_STRUCTURED: &str =
+    "params must be a JSON object or array (JSON that is text already goes into `Raw`)";
+
 impl Line {
     /// Calls a tool. `arguments` is anything that serializes to a JSON object, or [`Raw`](crate::Raw) JSON.
     ///
@@ -27,8 +32,21 @@ impl Line {
     /// If there is no result: why, whether the call was executed, and what happens next. A tool that ran and says that it
     /// failed is a result: see [`Answer::is_tool_error`].
     pub async fn call_tool(&self, tool: &str, arguments: impl Serialize) -> Result<Answer, CallError> {
+        self.call_tool_with(tool, arguments, Options::default()).await
+    }
+
+    /// Calls a tool with a deadline of its own, or to hear of its progress.
+    ///
+    /// # Errors
+    /// If there is no result.
+    pub async fn call_tool_with(
+        &self,
+        tool: &str,
+        arguments: impl Serialize,
+        options: Options,
+    ) -> Result<Answer, CallError> {
         let params = self.named(tool, &self.spelt(&arguments)?)?;
-        self.call("tools/call", Some(&params), Some(tool), Options::default()).answer().await
+        self.call("tools/call", Some(&params), Some(tool), options).answer().await
     }
 
     /// Reads a resource.
@@ -60,7 +78,11 @@ impl Line {
         options: Options,
     ) -> Result<Answer, CallError> {
         let params = self.spelt(&params)?;
-        let params = (params != "null").then_some(params);
+        let params = match params.as_bytes() {
+            b"null" => None,
+            [b'{' | b'[', ..] => Some(params),
+            _ => return Err(self.unreadable(NOT_STRUCTURED)),
+        };
         let tool = self.tool_that_matters(method, params.as_deref());
         self.call(method, params.as_deref(), tool.as_deref(), options).answer().await
     }
@@ -93,9 +115,8 @@ impl Line {
 
     /// The params of a request for something by its name.
     fn named(&self, name: &str, arguments: &str) -> Result<String, CallError> {
-        if !arguments.trim_start().starts_with('{') {
-            return Err(self
-                .unreadable("arguments must be a JSON object (JSON that is text already goes into `Raw`)"));
+        if !arguments.starts_with('{') {
+            return Err(self.unreadable(NO_OBJECT));
         }
         Ok(format!(r#"{{"name":{},"arguments":{arguments}}}"#, frame::respell(name)))
     }

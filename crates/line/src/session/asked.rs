@@ -7,10 +7,12 @@ use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use linetender_core::Instant;
-use linetender_wire::frame::{Frame, Message};
+use linetender_wire::frame::{Frame, Message, Passed};
 use linetender_wire::handshake::{Era, Greeting};
+use linetender_wire::queue::{self, Receiver};
 use tokio::sync::mpsc;
 
+use super::hear::progress_to;
 use super::rounds::{self, Round};
 use super::text::Text;
 use super::{WAITING_BYTES, bridge, replies};
@@ -38,8 +40,8 @@ pub(super) struct Asked {
     pub(super) caller: Caller,
     /// Where a modern server's questions to a legacy agent go.
     pub(super) rounds: Option<mpsc::Sender<Round>>,
-    /// Whether it stands by itself: then it is a modern request in all its words, and asks for no progress.
-    pub(super) alone: bool,
+    /// Whether its params are a modern request's in all its words, and ask for no progress.
+    pub(super) is_plain: bool,
     /// When the agent's session heard it.
     pub(super) arrived: Instant,
 }
@@ -53,18 +55,39 @@ pub struct Replied {
     pub error: Option<i64>,
 }
 
+/// Progress of one request that waits to be read, and how much it may weigh.
+const STEPS: usize = 64;
+const BYTES_OF_STEPS: usize = 1024 * 1024;
+
+/// A request that stands by itself, under way.
+#[derive(Debug)]
+pub struct Alone<F> {
+    /// The answer. It goes as far as this is polled; dropping it takes the request back.
+    pub reply: F,
+    /// What the agent is to hear before that: notifications of progress, if it asked for them. Whoever reads them too slowly
+    /// misses some.
+    pub progress: Option<Receiver<Passed>>,
+}
+
 /// A modern agent's request that stands by itself, on a line that it shares; whoever lets it in has seen that its `_meta` says
-/// what it must. `None` if it needs a session: because more than
-/// its answer may come of it, or because it is none, or larger than the line's limits.
+/// what it must. `None` if it needs a session: because more than its answer and progress may come of it, or because it is no
+/// request, or larger than the line's limits.
 ///
-/// `of` is whatever its agent is known by: requests of the same take turns as those of one agent. It goes as far as the future
-/// is polled; dropping that takes it back.
-pub fn ask(line: &Line, frame: &Frame, of: u64) -> Option<impl Future<Output = Replied> + Send + use<>> {
+/// `of` is whatever its agent is known by: requests of the same take turns as those of one agent.
+pub fn ask(
+    line: &Line,
+    frame: &Frame,
+    of: u64,
+) -> Option<Alone<impl Future<Output = Replied> + Send + use<>>> {
     let Message::Request { id, method, params } = frame.message() else { return None };
     let alone = !matches!(method, "ping" | "initialize" | "subscriptions/listen");
-    if !alone || Params::asks_for_progress(params) || !frame.is_within(crate::server::limits(line.policy())) {
+    if !alone || !frame.is_within(crate::server::limits(line.policy())) {
         return None;
     }
+    let (heard, progress) = Params::asks_for_progress(params)
+        .then(|| queue::queue(STEPS, BYTES_OF_STEPS))
+        .map(|(to, steps)| (progress_to(&to), steps))
+        .unzip();
     let asked = Asked {
         line: line.clone(),
         era: Era::Modern,
@@ -73,13 +96,13 @@ pub fn ask(line: &Line, frame: &Frame, of: u64) -> Option<impl Future<Output = R
         params: params.map(str::to_owned),
         level: None,
         promised: Arc::default(),
-        progress: None,
+        is_plain: heard.is_none(),
+        progress: heard,
         caller: Caller::Known(of),
         rounds: None,
-        alone: true,
         arrived: line.now(),
     };
-    Some(asked.answered())
+    Some(Alone { reply: asked.answered(), progress })
 }
 
 impl Asked {
@@ -100,8 +123,20 @@ impl Asked {
     }
 
     pub(super) async fn answered(self) -> Replied {
-        let Self { line, era, id, method, params, level, promised, progress, caller, rounds, alone, arrived } =
-            self;
+        let Self {
+            line,
+            era,
+            id,
+            method,
+            params,
+            level,
+            promised,
+            progress,
+            caller,
+            rounds,
+            is_plain,
+            arrived,
+        } = self;
         let ours = |text: Bytes| Replied { text: text.into(), error: None };
         // It is the first request of many agents, and then nobody knows yet whether the server can read it.
         let quoted = era == Era::Modern
@@ -118,7 +153,7 @@ impl Asked {
             _ => {}
         }
         let (deadline, arrived) = (line.deadline(), Some(arrived));
-        let options = Options { deadline, progress, caller, way: Way::Carried, is_modern: alone, arrived };
+        let options = Options { deadline, progress, caller, way: Way::Carried, is_modern: is_plain, arrived };
         let params = match level {
             Some(level) if line.era() == Some(Era::Modern) => {
                 Some(bridge::with_log_level(params.as_deref(), &level))

@@ -173,7 +173,7 @@ impl Session {
             progress,
             caller: open.caller,
             rounds: Some(self.rounds.0.clone()),
-            alone: false,
+            is_plain: false,
         };
         // The calls before it have ended by then, or its own time is over.
         let policy = asked.line.policy().call;
@@ -298,7 +298,7 @@ fn taken_back(number: u64) -> Bytes {
 }
 
 /// Tells the agent of progress.
-fn progress_to(agent: &queue::Sender<Passed>) -> OnProgress {
+pub(super) fn progress_to(agent: &queue::Sender<Passed>) -> OnProgress {
     let agent = agent.clone();
     Arc::new(move |params| {
         let text = frame::notification("notifications/progress", Some(params));
