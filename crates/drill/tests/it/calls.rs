@@ -99,8 +99,7 @@ async fn progress_reaches_its_caller_before_the_answer_and_nobody_afterwards() {
 async fn progress_can_be_read_as_a_stream_that_ends_with_its_call() {
     let bad = bad(&[]);
     let (options, mut progress) = Options::default().progress();
-    let params =
-        serde_json::json!({ "name": "progress", "arguments": { "nonce": "a", "times": 3, "ms": 1 } });
+    let arguments = serde_json::json!({ "nonce": "a", "times": 3, "ms": 1 });
     let told = async {
         let mut told = Vec::new();
         while let Some(step) = progress.next().await {
