@@ -75,5 +75,5 @@ fn a_program_that_does_not_understand_that_it_is_a_reaper_starts_nothing() {
     let found = Dir::new();
     std::os::unix::fs::symlink(program("calls"), found.0.join("linetender-reaper")).unwrap();
     let told = told(&[], &found.0, true);
-    assert!(told.contains("this process was itself started as a reaper"), "{told}");
+    assert!(told.contains("this process was started as a reaper"), "{told}");
 }

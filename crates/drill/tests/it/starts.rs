@@ -109,7 +109,10 @@ async fn s33_a_folder_that_is_not_there_parks_at_once_and_is_named() {
     let line = Line::open(server.dir("/nowhere/at/all"));
     let error = in_time(line.call_tool("echo", "{}")).await.unwrap_err();
     speaks(&error);
-    assert!(error.cause.contains("cannot run in /nowhere/at/all: no such file or directory"), "{error}");
+    assert!(
+        error.cause.contains("cannot enter the working directory /nowhere/at/all: no such file or directory"),
+        "{error}"
+    );
     let status = in_time(line.wait_for(|status| status.state == "parked")).await;
     assert_eq!(status.budget, 5000, "no budget is spent on it");
     in_time(line.close()).await;
