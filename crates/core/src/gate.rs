@@ -20,7 +20,7 @@ pub enum Gate {
     },
     /// The tender has to hear of this call first: knock, and do what it answers.
     Knock,
-    /// Not now.
+    /// Refuse the call.
     Refuse {
         /// Why.
         why: Refusal,
@@ -51,11 +51,11 @@ pub enum Refusal {
 /// When a line that refuses is tried next.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum NextTry {
-    /// Then.
+    /// At this time.
     At(Instant),
     /// It is being tried right now.
     Underway,
-    /// The next call will do.
+    /// With the next call.
     NextCall,
     /// As soon as the old process tree is gone. Nobody can say when.
     WhenGone,
@@ -70,7 +70,7 @@ pub enum Wake {
     Never,
     /// From this time on the next call may knock.
     From(Instant),
-    /// Somebody woke it just now.
+    /// Another call just woke it.
     Underway,
 }
 

@@ -5,7 +5,7 @@ use linetender::Span;
 /// Beginnings of the names of sizes, each 1024 times the one before.
 const STEPS: [&str; 4] = ["", "k", "m", "g"];
 
-/// A time: `500ms`, `30s`, `5m`, `1h 30m`.
+/// Parses a duration: `500ms`, `30s`, `5m`, `1h 30m`.
 ///
 /// # Errors
 /// If it is none, in words.
@@ -14,12 +14,12 @@ pub fn span(text: &str) -> Result<Span, String> {
     Ok(Span::from_nanos(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)))
 }
 
-/// A size in bytes: `4096`, `64k`, `16MiB`.
+/// Parses a size in bytes: `4096`, `64k`, `16MiB`.
 ///
 /// # Errors
 /// If it is none, in words.
 pub fn size(text: &str) -> Result<u32, String> {
-    let wanted = || "a size is a number of bytes, like 4096, 64k or 16MiB".to_owned();
+    let wanted = || "expected a size in bytes, such as 4096, 64k or 16MiB".to_owned();
     let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let (number, unit) = text.split_at(digits);
     let unit = unit.trim().to_ascii_lowercase();
@@ -27,10 +27,10 @@ pub fn size(text: &str) -> Result<u32, String> {
     let step = STEPS.iter().position(|step| *step == unit).ok_or_else(wanted)?;
     let number: u32 = number.parse().map_err(|_| wanted())?;
     let factor = 1024_u32.pow(u32::try_from(step).unwrap_or_default());
-    number.checked_mul(factor).ok_or_else(|| "that is 4 GiB or more".to_owned())
+    number.checked_mul(factor).ok_or_else(|| "too large: the limit is 4 GiB".to_owned())
 }
 
-/// A time, as it could have been written.
+/// Formats a duration so that [`span`] can parse it.
 pub fn spell(span: Span) -> String {
     humantime::format_duration(std::time::Duration::from_nanos(span.nanos())).to_string()
 }
