@@ -57,7 +57,7 @@ impl Followed {
                 }
                 Ok(_) => {}
                 Err(RecvError::Lagged(entries)) => {
-                    let why = format!("more happened to {} at once than could be heard", self.server);
+                    let why = format!("too many events of {} at once", self.server);
                     holder.write(What::Gap { entries, why });
                 }
                 Err(RecvError::Closed) => return holder.let_go(&self),
