@@ -68,11 +68,11 @@ fn what_cannot_be_meant_is_refused_with_a_sentence() {
         ),
         (
             &["--dir", "/tmp", "https://example.com/mcp"],
-            "linetender: --dir is for a server that is a command; one at an address runs elsewhere\n",
+            "linetender: --dir applies to a command, not to a URL\n",
         ),
         (
             &["--header", "A: b", "server"],
-            "linetender: --header is for a server at an address; a command gets what it needs from the environment\n",
+            "linetender: --header applies to a URL, not to a command; pass settings in the environment\n",
         ),
     ] {
         let output = home.run(&[&["run"], words].concat());
@@ -103,7 +103,7 @@ fn a_misspelt_flag_is_refused_and_not_taken_for_the_command() {
     For more information, try '--help'.
     ");
     insta::assert_snapshot!(refused(&["journal", "--last", "0"]), @r"
-    error: invalid value '0' for '--last <N>': at least 1 entry has to be asked for
+    error: invalid value '0' for '--last <N>': must be at least 1
 
     For more information, try '--help'.
     ");
