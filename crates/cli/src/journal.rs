@@ -94,7 +94,7 @@ fn words(what: &What) -> String {
             words
         }
         What::Gap { entries, why } => format!("{entries} entries missing: {why}"),
-        What::End { why } => format!("stopped: {why}"),
+        What::End { why } => format!("exited: {why}"),
         other => format!("{other:?}"),
     }
 }

@@ -3,6 +3,7 @@
 pub(crate) mod name;
 
 use std::io::IsTerminal as _;
+use std::path::Path;
 use std::process::ExitCode;
 
 use linetender::{Rig, Server, session};
@@ -26,7 +27,8 @@ pub(crate) fn run(args: &args::Run) -> ExitCode {
         }
     };
     if let Err(error) = log::start(args.log.as_deref()) {
-        log::say(format_args!("linetender: cannot write the log: {error}"));
+        let file = args.log.as_deref().unwrap_or(Path::new("stderr")).display();
+        log::say(format_args!("linetender: cannot open the log {file}: {error}"));
         return ExitCode::FAILURE;
     }
     if std::io::stdin().is_terminal() {

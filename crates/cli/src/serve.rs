@@ -29,7 +29,8 @@ const LAST: Duration = Duration::from_secs(10);
 
 pub(crate) fn run(args: &args::Serve) -> ExitCode {
     if let Err(error) = log::start(args.log.as_deref()) {
-        log::say(format_args!("linetender: cannot write the log: {error}"));
+        let file = args.log.as_deref().unwrap_or(Path::new("stderr")).display();
+        log::say(format_args!("linetender: cannot open the log {file}: {error}"));
         return ExitCode::FAILURE;
     }
     let path = match file::path(args.config.as_deref()) {

@@ -10,7 +10,8 @@ const STEPS: [&str; 4] = ["", "k", "m", "g"];
 /// # Errors
 /// If it is none, in words.
 pub fn span(text: &str) -> Result<Span, String> {
-    let time = humantime::parse_duration(text).map_err(|error| error.to_string())?;
+    let time = humantime::parse_duration(text)
+        .map_err(|error| format!("expected a duration such as 500ms, 30s, 5m or 1h 30m ({error})"))?;
     Ok(Span::from_nanos(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)))
 }
 

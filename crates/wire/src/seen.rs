@@ -259,12 +259,12 @@ impl fmt::Display for Seen {
             Self::Unreachable { words, .. } | Self::Refused { words } | Self::NoSuchHost { words } => {
                 write!(f, "the server is unreachable: {words}")
             }
-            Self::Broken { words } => write!(f, "the HTTP request to the server failed: {words}"),
+            Self::Broken { words } => write!(f, "HTTP transport error: {words}"),
             Self::Http { status, words } if words.is_empty() => {
                 write!(f, "the server returned HTTP {status}")
             }
             Self::Http { status, words } => write!(f, "the server returned HTTP {status}: {words}"),
-            Self::Unusable { words } => write!(f, "invalid response from the server: {words}"),
+            Self::Unusable { words } => write!(f, "unexpected response from the server: {words}"),
             Self::SessionLost => f.write_str("the server no longer recognizes the MCP session"),
             Self::SessionNeverKnown => f.write_str(
                 "the server does not recognize the MCP session it has just created: behind a load balancer, check session \
@@ -451,7 +451,7 @@ mod tests {
             (
                 Seen::Broken { words: text("response: connection reset") },
                 Class::Transport,
-                "the HTTP request to the server failed: response: connection reset",
+                "HTTP transport error: response: connection reset",
             ),
             (
                 Seen::Refused { words: text("connect: refused") },
@@ -472,7 +472,7 @@ mod tests {
             (
                 Seen::Unusable { words: text("no JSON") },
                 Class::Protocol,
-                "invalid response from the server: no JSON",
+                "unexpected response from the server: no JSON",
             ),
             (Seen::SessionLost, Class::SessionLost, "the server no longer recognizes the MCP session"),
             (

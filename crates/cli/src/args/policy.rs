@@ -82,7 +82,7 @@ pub(crate) struct PolicyFlags {
     #[arg(long, help_heading = AGAIN)]
     stateful: bool,
 
-    /// MCP protocol generation to use with the server
+    /// MCP protocol era to use with the server
     #[arg(long, value_enum, default_value = "auto", help_heading = REACH)]
     era: EraFlag,
 

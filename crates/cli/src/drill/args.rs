@@ -68,7 +68,7 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "NAME")]
     pub(super) scenario: Vec<String>,
 
-    /// Only agents of this MCP protocol generation
+    /// Only agents of this MCP protocol era
     #[arg(long, value_name = "ERA", value_enum)]
     pub(super) era: Option<EraFlag>,
 

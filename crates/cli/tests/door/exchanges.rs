@@ -42,8 +42,8 @@ fn ends(rows: &[(&str, Value, &str, &str)]) {
 #[test]
 fn h03_a_reset_after_the_call_ran_leaves_it_unknown() {
     ends(&[
-        ("reset_after_run", json!({}), "unknown", "the HTTP request to the server failed: response"),
-        ("close_before", json!({}), "unknown", "the HTTP request to the server failed: response"),
+        ("reset_after_run", json!({}), "unknown", "HTTP transport error: response"),
+        ("close_before", json!({}), "unknown", "HTTP transport error: response"),
         ("reset_after_run", json!({}), "unknown", ""),
     ]);
 }

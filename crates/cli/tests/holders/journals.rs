@@ -143,7 +143,7 @@ fn the_journal_reads_as_a_story_and_can_be_asked_for_one_server() {
     let whole = read(&["journal"]);
     assert!(whole.contains("bad #1 ending: ") && whole.contains("SIGKILL"), "{whole}");
     assert!(whole.contains("(stderr: with [redacted])"), "{whole}");
-    assert!(whole.contains("started (") && whole.contains("stopped: the agent disconnected"), "{whole}");
+    assert!(whole.contains("started (") && whole.contains("exited: the agent disconnected"), "{whole}");
     assert!(!whole.contains("sk-1234567890abcdefghij"), "{whole}");
     assert!(read(&["journal", "--server", "bad", "--last", "2"]).lines().count() == 2);
     assert!(read(&["journal", "--server", "good"]).starts_with("No entries for server good"));

@@ -110,7 +110,7 @@ pub(super) struct ServerTable {
     pub(super) url: Option<String>,
     /// HTTP headers for every request to the URL.
     pub(super) headers: BTreeMap<String, String>,
-    /// MCP protocol generation of the server.
+    /// MCP protocol era of the server.
     pub(super) era: Era,
     /// Share one connection among all agents, or open one per agent session.
     pub(super) scope: Scope,
@@ -146,7 +146,7 @@ pub(super) enum Stderr {
     Pass,
 }
 
-/// MCP protocol generation of a server.
+/// MCP protocol era of a server.
 #[derive(Clone, Copy, Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Era {
