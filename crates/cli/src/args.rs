@@ -11,9 +11,19 @@ use clap::{Parser, Subcommand, ValueEnum};
 pub(crate) use look::{Journal, Status};
 pub(crate) use policy::PolicyFlags;
 
-/// Keeps an agent's MCP servers alive.
+/// Keeps an agent's MCP servers alive: detects failures, restarts or reconnects, and never runs a tool twice unasked.
 #[derive(Debug, Parser)]
-#[command(name = "linetender", version, arg_required_else_help = true)]
+#[command(
+    name = "linetender",
+    version,
+    arg_required_else_help = true,
+    after_help = "Examples:\n  \
+    linetender run -- npx -y @modelcontextprotocol/server-everything   supervise one server, for one agent\n  \
+    linetender wrap ~/.cursor/mcp.json                                 do that for every server in an agent's config\n  \
+    linetender serve --config linetender.toml                          one gateway for many agents and servers\n  \
+    linetender status                                                  what is running, what is down, and why\n  \
+    linetender journal --server github                                 what happened to a server"
+)]
 pub(crate) struct Args {
     #[command(subcommand)]
     pub(crate) command: Command,
@@ -30,54 +40,54 @@ pub(crate) enum Command {
     Drill(crate::drill::Drill),
 }
 
-/// Runs an MCP server, or reaches one at its address, and brings it back when it dies.
+/// Supervise one MCP server: start a command or connect to a URL, and restart or reconnect on failure.
 ///
-/// Put this before the command in your agent's configuration. The agent's connection stays open whatever happens to the
-/// server; a call that the server could not answer ends with an error that says why, and whether it may have run.
+/// Put it in front of the server's command in the agent's config. The agent's connection stays open while the server
+/// fails and restarts. A failed call ends with an error that states the cause and whether the call may have been executed.
 #[derive(Debug, clap::Args)]
-#[command(after_help = ["Example, in an agent's mcpServers:\n  \
+#[command(after_help = ["Example, in an agent's mcpServers config:\n  \
     { \"command\": \"linetender\", \"args\": [\"run\", \"--\", \"npx\", \"-y\", \"@modelcontextprotocol/server-everything\"] }\n\n\
-    A server somewhere else, for an agent that speaks stdio:\n  \
+    A remote server (Streamable HTTP), for an agent that speaks stdio:\n  \
     { \"command\": \"linetender\", \"args\": [\"run\", \"https://example.com/mcp\"] }\n\n", policy::EXAMPLES].concat())]
 pub(crate) struct Run {
-    /// What the server is called in messages; its command, if not said.
+    /// Server name in errors, log, status and journal [default: derived from the command or URL]
     #[arg(long, value_name = "NAME", allow_hyphen_values = true)]
     pub(crate) name: Option<String>,
 
-    /// Writes what happens to this file instead of stderr.
+    /// Write the log to this file instead of stderr
     #[arg(long, value_name = "FILE")]
     pub(crate) log: Option<PathBuf>,
 
-    /// A header for everything that is sent to a server at an address; can be given more than once. A value `$NAME`
-    /// or `Bearer $NAME` is taken from that variable, so that no secret stands in a list of processes.
+    /// HTTP header for every request to a URL; repeatable. `$NAME` and `Bearer $NAME` read the environment variable,
+    /// which keeps secrets out of the process list
     #[arg(long, value_name = "NAME: VALUE", value_parser = header)]
     pub(crate) header: Vec<(String, String)>,
 
-    /// Waits for the server before the agent is greeted, instead of greeting it with what the server said the last time.
+    /// Wait for the server before answering initialize, instead of answering from the cache of its last run
     #[arg(long)]
     pub(crate) no_memory: bool,
 
-    /// How the agent is told that a tool call failed: as a result that the model reads, or as a JSON-RPC error.
+    /// Report a failed tool call as a tool result with isError (which models read) or as a JSON-RPC error
     #[arg(long, value_name = "FORM", value_enum, default_value_t)]
     pub(crate) tool_errors: ToolErrors,
 
-    /// Where the server's stderr goes: to ours, into the log, or nowhere. Its last lines are in errors in any case.
+    /// Where the server's stderr goes: to linetender's stderr, into the log, or nowhere. Errors quote its last lines in any case
     #[arg(long, value_name = "WHERE", value_enum, default_value_t)]
     pub(crate) stderr: Stderr,
 
-    /// Writes nothing into the journal.
+    /// Do not write to the journal
     #[arg(long)]
     pub(crate) no_journal: bool,
 
-    /// The size at which the journal is put away, for tests.
+    /// Rotate the journal at this size; for tests
     #[arg(long, hide = true, value_name = "SIZE", value_parser = linetender_gateway::units::size)]
     pub(crate) journal_size: Option<u32>,
 
     #[command(flatten)]
     pub(crate) policy: PolicyFlags,
 
-    /// The server's command and its arguments, or its address (`$NAME`: in that variable). All that follows belongs to it. A `--`
-    /// before it is needed only if it begins with a dash.
+    /// Server command with its arguments, or server URL (`$NAME` reads an environment variable). Everything after it
+    /// belongs to the server. Put `--` before it if it starts with a dash
     #[arg(trailing_var_arg = true, required = true, value_name = "COMMAND")]
     pub(crate) command: Vec<OsString>,
 }
@@ -118,49 +128,51 @@ impl From<Stderr> for linetender::Stderr {
     }
 }
 
-/// Serves many MCP servers to many agents at one address, and keeps them alive.
+/// Gateway: serve many MCP servers to many agents at one URL, with supervision and config reload.
 ///
-/// One process per server instead of one per agent. Agents connect to `/mcp` for all servers (a tool is called
-/// `server__tool` there) or to `/mcp/NAME` for one.
+/// Runs one process per server instead of one per agent. Agents connect to `/mcp` for all servers (tools are named
+/// `server__tool`) or to `/mcp/NAME` for one server.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example, linetender.toml:\n  \
     [servers.everything]\n  \
     command = \"npx\"\n  \
     args = [\"-y\", \"@modelcontextprotocol/server-everything\"]\n\n\
-    and an agent that is given its address:\n  \
+    Start the gateway, and point an agent at its URL:\n  \
     linetender serve --config linetender.toml\n  \
-    { \"mcpServers\": { \"all\": { \"type\": \"http\", \"url\": \"http://127.0.0.1:7331/mcp\" } } }")]
+    { \"mcpServers\": { \"all\": { \"type\": \"http\", \"url\": \"http://127.0.0.1:7331/mcp\" } } }\n\n\
+    Validate a config without serving it:\n  \
+    linetender serve --check --config linetender.toml")]
 pub(crate) struct Serve {
-    /// Which servers: linetender's TOML, or an agent's `mcpServers` JSON as it is. It is reloaded when it changes, and on
-    /// SIGHUP. If not said: `linetender.toml` in this folder, else in the folder `linetender` of `$XDG_CONFIG_HOME`
-    /// (`~/.config`).
+    /// Config file: linetender's TOML, or an agent's `mcpServers` JSON. Reloaded when it changes and on SIGHUP [default:
+    /// `linetender.toml` in the working directory, else in `$XDG_CONFIG_HOME/linetender` (`~/.config/linetender`)]
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
 
-    /// Reads the file, says what is wrong with it or what it has, and serves nobody.
+    /// Validate the config file, print what it contains or its first error, and exit
     #[arg(long)]
     pub(crate) check: bool,
 
-    /// Where agents connect to, instead of where the file says.
+    /// Listen on this address and port instead of the one in the config file
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) listen: Option<std::net::SocketAddr>,
 
-    /// Writes nothing into the journal.
+    /// Do not write to the journal
     #[arg(long)]
     pub(crate) no_journal: bool,
 
-    /// Serves a single agent on stdin and stdout instead.
+    /// Serve a single agent on stdin and stdout instead of HTTP
     #[arg(long, conflicts_with = "listen")]
     pub(crate) stdio: bool,
 
-    /// Writes what happens to this file instead of stderr.
+    /// Write the log to this file instead of stderr
     #[arg(long, value_name = "FILE")]
     pub(crate) log: Option<PathBuf>,
 }
 
 /// `Name: value`, `Name: $VARIABLE`, or `Name: Scheme $VARIABLE`.
 fn header(text: &str) -> Result<(String, String), String> {
-    let (name, value) = text.split_once(':').ok_or("a header is NAME: VALUE")?;
+    let (name, value) =
+        text.split_once(':').ok_or("expected NAME: VALUE, such as 'Authorization: Bearer $TOKEN'")?;
     let value = value.trim();
     let value = match (value.strip_prefix('$'), value.split_once(" $")) {
         (Some(variable), _) => variable_of(variable)?,
@@ -178,7 +190,7 @@ pub(crate) fn address(word: &str) -> Result<String, String> {
     let Some((scheme, rest)) = word.split_once("://") else { return Ok(word) };
     match scheme.to_ascii_lowercase().as_str() {
         "http" | "https" if rest.starts_with(['/', '?', '#']) || rest.is_empty() => {
-            Err(format!("there is no host in {word}"))
+            Err(format!("no host in the URL {word}"))
         }
         scheme @ ("http" | "https") => Ok(format!("{scheme}://{rest}")),
         _ => Ok(word),
@@ -187,5 +199,5 @@ pub(crate) fn address(word: &str) -> Result<String, String> {
 
 #[expect(clippy::disallowed_methods, reason = "the user named this variable on the command line")]
 fn variable_of(name: &str) -> Result<String, String> {
-    std::env::var(name).map_err(|_| format!("the variable {name} is not set"))
+    std::env::var(name).map_err(|_| format!("environment variable {name} is not set"))
 }

@@ -97,7 +97,7 @@ fn seed() -> u64 {
 }
 
 fn ourselves() -> Result<PathBuf, String> {
-    std::env::current_exe().map_err(|error| format!("cannot find myself: {error}"))
+    std::env::current_exe().map_err(|error| format!("cannot find the linetender executable: {error}"))
 }
 
 fn runtime() -> Result<tokio::runtime::Runtime, String> {

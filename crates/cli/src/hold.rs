@@ -38,11 +38,11 @@ pub(crate) fn begin(door: &'static str, server: Option<&str>, keep: Keep) -> Hol
     let journal = match (keep, places::journal()) {
         (Keep::Nothing, _) => None,
         (Keep::Journal(_), None) => {
-            tracing::warn!("no journal: neither HOME nor XDG_STATE_HOME says where");
+            tracing::warn!("journal disabled: neither HOME nor XDG_STATE_HOME is set");
             None
         }
         (Keep::Journal(rotation), Some(path)) => Journal::with_rotation(path, rotation)
-            .inspect_err(|error| tracing::warn!(%error, "no journal"))
+            .inspect_err(|error| tracing::warn!(%error, "journal disabled"))
             .ok(),
     };
     let holder = Holder::new(door, server.map(str::to_owned), journal);
@@ -54,7 +54,7 @@ pub(crate) fn begin(door: &'static str, server: Option<&str>, keep: Keep) -> Hol
         Err(error) => Ok(Some((error, folder.display().to_string()))),
     });
     if let Ok(Some((error, folder))) = heard {
-        tracing::warn!(%error, folder, "`linetender status` will not see this process");
+        tracing::warn!(%error, folder, "status socket unavailable: `linetender status` will not list this process");
     }
     holder
 }
@@ -62,9 +62,9 @@ pub(crate) fn begin(door: &'static str, server: Option<&str>, keep: Keep) -> Hol
 /// What is written down of a session's end.
 pub(crate) const fn why(ended: Ended) -> &'static str {
     match ended {
-        Ended::AgentGone => "the agent went",
-        Ended::AgentDeaf => "the agent could not be written to",
-        Ended::Stopped => "it was told to stop",
+        Ended::AgentGone => "the agent disconnected",
+        Ended::AgentDeaf => "writing to the agent failed",
+        Ended::Stopped => "stopped by a signal",
         Ended::Broken => "internal error",
     }
 }
@@ -74,7 +74,9 @@ pub(crate) fn code(ended: Ended) -> ExitCode {
     match ended {
         Ended::AgentGone | Ended::AgentDeaf | Ended::Stopped => ExitCode::SUCCESS,
         Ended::Broken => {
-            crate::log::say("linetender: stopped by an internal error; open requests were answered with it");
+            crate::log::say(
+                "linetender: stopped by an internal error; pending requests were answered with an error",
+            );
             ExitCode::FAILURE
         }
     }

@@ -38,7 +38,7 @@ fn print(args: &args::Journal) -> io::Result<()> {
                 entries.extend(read.entries);
                 unread += read.unread;
             }
-            Err(error) => eprintln!("linetender: {} cannot be read: {error}", path.display()),
+            Err(error) => eprintln!("linetender: cannot read {}: {error}", path.display()),
         }
     }
     // Times of one length and one zone sort as they are spelt.
@@ -52,18 +52,15 @@ fn print(args: &args::Journal) -> io::Result<()> {
         }
     }
     if let (true, false, Some(server)) = (entries.is_empty(), args.json, &args.server) {
-        writeln!(out, "There are no entries of {server}. Without --server, all are shown.")?;
+        writeln!(out, "No entries for server {server}. Omit --server to show all servers.")?;
     } else if entries.is_empty() && !args.json {
-        writeln!(
-            out,
-            "Nothing has been written yet. A server that runs behind `linetender run -- COMMAND` leaves its traces here:"
-        )?;
+        writeln!(out, "The journal is empty. `linetender run` and `linetender serve` write to:")?;
         for path in places {
             writeln!(out, "  {}", path.display())?;
         }
     }
     if unread > 0 {
-        eprintln!("linetender: {unread} lines could not be read");
+        eprintln!("linetender: {unread} journal lines are not readable");
     }
     Ok(())
 }
@@ -71,7 +68,7 @@ fn print(args: &args::Journal) -> io::Result<()> {
 /// An entry as a person reads it.
 fn words(what: &What) -> String {
     match what {
-        What::Begin { version, argv } => format!("begins ({version}): {}", short(argv)),
+        What::Begin { version, argv } => format!("started ({version}): {}", short(argv)),
         What::State { server, generation, state, cause, budget_millis, useful_millis, next_try } => {
             let mut words = format!("{server} #{generation} {state}");
             // A death is told where it happened, and the next try where somebody has to wait for it.
@@ -84,20 +81,20 @@ fn words(what: &What) -> String {
             if let Some(Reason { text, stderr, .. }) = why {
                 let _ = write!(words, ": {text}");
                 if let Some(line) = stderr.as_deref().and_then(|stderr| stderr.trim_end().lines().last()) {
-                    let _ = write!(words, " (it said: {})", short(line));
+                    let _ = write!(words, " (stderr: {})", short(line));
                 }
             }
             if let Some(next) = when {
                 let _ = write!(words, "; next try {next}");
             }
-            let _ = write!(words, "; budget {}", crate::status::tokens(*budget_millis));
+            let _ = write!(words, "; retries left {}", crate::status::tokens(*budget_millis));
             if let Some(useful) = useful_millis {
-                let _ = write!(words, ", {} for useful lives", crate::status::tokens(*useful));
+                let _ = write!(words, ", {} after service", crate::status::tokens(*useful));
             }
             words
         }
-        What::Gap { entries, why } => format!("{entries} entries are missing here: {why}"),
-        What::End { why } => format!("ends: {why}"),
+        What::Gap { entries, why } => format!("{entries} entries missing: {why}"),
+        What::End { why } => format!("exited: {why}"),
         other => format!("{other:?}"),
     }
 }

@@ -3,6 +3,7 @@
 pub(crate) mod name;
 
 use std::io::IsTerminal as _;
+use std::path::Path;
 use std::process::ExitCode;
 
 use linetender::{Rig, Server, session};
@@ -26,12 +27,13 @@ pub(crate) fn run(args: &args::Run) -> ExitCode {
         }
     };
     if let Err(error) = log::start(args.log.as_deref()) {
-        log::say(format_args!("linetender: cannot write the log: {error}"));
+        let file = args.log.as_deref().unwrap_or(Path::new("stderr")).display();
+        log::say(format_args!("linetender: cannot open the log {file}: {error}"));
         return ExitCode::FAILURE;
     }
     if std::io::stdin().is_terminal() {
         log::say(
-            "linetender: waiting for an agent on stdin. This line belongs into an agent's configuration; see --help.",
+            "linetender: waiting for an agent on stdin. Put this command into an agent's config; see `linetender run --help`.",
         );
     }
     let runtime = match runtime::build(&mut tokio::runtime::Builder::new_current_thread()) {
@@ -58,9 +60,7 @@ fn server(args: &args::Run) -> Result<Server, String> {
     let first = args::address(&first)?;
     let server: Server = if first.starts_with("http://") || first.starts_with("https://") {
         if args.policy.dir.is_some() {
-            return Err(
-                "--dir is for a server that is a command; one at an address runs elsewhere".to_owned()
-            );
+            return Err("--dir applies to a command, not to a URL".to_owned());
         }
         let host = first.split('/').nth(2).unwrap_or_default();
         // Credentials are refused there, but not before it has a name.
@@ -70,8 +70,7 @@ fn server(args: &args::Run) -> Result<Server, String> {
     } else {
         if !args.header.is_empty() {
             return Err(
-                "--header is for a server at an address; a command gets what it needs from the environment"
-                    .to_owned(),
+                "--header applies to a URL, not to a command; pass settings in the environment".to_owned()
             );
         }
         let name = args.name.clone().unwrap_or_else(|| name::of(&args.command));
@@ -85,7 +84,7 @@ fn server(args: &args::Run) -> Result<Server, String> {
 /// What servers said of themselves, so that an agent need not wait for one to start.
 fn memory() -> Option<Memory> {
     let folder = places::cache()?.join("servers");
-    Memory::open(folder).inspect_err(|error| tracing::warn!(%error, "nothing is remembered")).ok()
+    Memory::open(folder).inspect_err(|error| tracing::warn!(%error, "server cache disabled")).ok()
 }
 
 /// Serves the agent until it goes, or a signal says so.
@@ -110,12 +109,13 @@ async fn serve(server: Server, memory: Option<Memory>, holder: &Holder) -> ExitC
     };
     let (why, code) = tokio::select! {
         ended = serve => {
-            tracing::info!(?ended, "session");
-            (hold::why(ended), hold::code(ended))
+            let why = hold::why(ended);
+            tracing::info!(reason = why, "session ended");
+            (why, hold::code(ended))
         }
         () = asked_twice => {
-            tracing::warn!("stopped at once");
-            ("it was told to stop at once", ExitCode::SUCCESS)
+            tracing::warn!("second signal: exiting without waiting for the server");
+            ("stopped by a second signal", ExitCode::SUCCESS)
         }
     };
     holder.end(why, hold::LAST_ENTRY).await;

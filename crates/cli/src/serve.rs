@@ -29,7 +29,8 @@ const LAST: Duration = Duration::from_secs(10);
 
 pub(crate) fn run(args: &args::Serve) -> ExitCode {
     if let Err(error) = log::start(args.log.as_deref()) {
-        log::say(format_args!("linetender: cannot write the log: {error}"));
+        let file = args.log.as_deref().unwrap_or(Path::new("stderr")).display();
+        log::say(format_args!("linetender: cannot open the log {file}: {error}"));
         return ExitCode::FAILURE;
     }
     let path = match file::path(args.config.as_deref()) {
@@ -52,7 +53,7 @@ pub(crate) fn run(args: &args::Serve) -> ExitCode {
         return checked(&path, &config);
     }
     let changes = changes.unwrap_or_else(|error| {
-        tracing::warn!(%error, "the config file is not watched; SIGHUP reads it again");
+        tracing::warn!(%error, "cannot watch the config file; send SIGHUP to reload it");
         Changes::unseen()
     });
     let runtime = match runtime::build(&mut tokio::runtime::Builder::new_multi_thread()) {
@@ -75,7 +76,7 @@ fn checked(path: &Path, config: &Config) -> ExitCode {
     let (path, listen) = (path.display(), config.gateway.listen);
     let many = if servers.len() == 1 { "" } else { "s" };
     let line =
-        format!("{path}: {} server{many} ({}), listens on {listen}\n", servers.len(), servers.join(", "));
+        format!("{path}: OK, {} server{many} ({}), listens on {listen}\n", servers.len(), servers.join(", "));
     let written = std::io::Write::write_all(&mut std::io::stdout(), line.as_bytes());
     if written.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
@@ -123,22 +124,22 @@ async fn serve(args: &args::Serve, mut config: Config, follow: Follow<'_>) -> Ex
         let over = if let Some(over) = gone {
             over
         } else {
-            tracing::info!("told to stop");
+            tracing::info!("stopping on a signal");
             let _ = stop.send(());
             agents.await
         };
         if gateway.shutdown(LAST).await {
             return over;
         }
-        tracing::warn!("some servers did not end in time; their reapers clean up");
+        tracing::warn!("some servers did not exit in time; killing them");
         Over { code: ExitCode::FAILURE, ..over }
     };
     let Over { code, why } = tokio::select! {
         over = end => over,
         // Whoever asks again does not want to wait: the reapers clean up.
         () = asked_twice => {
-            tracing::warn!("stopped at once");
-            Over { code: ExitCode::FAILURE, why: "it was told to stop at once" }
+            tracing::warn!("second signal: exiting without waiting for the servers");
+            Over { code: ExitCode::FAILURE, why: "stopped by a second signal" }
         }
     };
     holder.end(why, hold::LAST_ENTRY).await;
@@ -158,7 +159,7 @@ async fn agents(args: &args::Serve, gateway: &Gateway, stop: oneshot::Receiver<(
             () = gone.for_good() => Ended::AgentGone,
         };
         drop(borrowed);
-        tracing::info!(?ended, "session");
+        tracing::info!(reason = hold::why(ended), "session ended");
         return Over { code: hold::code(ended), why: hold::why(ended) };
     }
     let listen = gateway.settings().listen;
@@ -166,19 +167,19 @@ async fn agents(args: &args::Serve, gateway: &Gateway, stop: oneshot::Receiver<(
         Ok(listener) => listener,
         Err(error) => {
             log::say(format_args!("linetender: cannot listen on {listen}: {error}"));
-            return Over { code: ExitCode::FAILURE, why: "it could not listen" };
+            return Over { code: ExitCode::FAILURE, why: "could not listen" };
         }
     };
     let at = listener.local_addr().unwrap_or(listen);
     tracing::info!(address = %format_args!("http://{at}/mcp"), "serving");
     match front::serve(gateway, listener, stopped).await {
         Ok(served) => {
-            tracing::info!(?served, "stopped");
-            Over { code: ExitCode::SUCCESS, why: "it was told to stop" }
+            tracing::info!(?served, "gateway stopped");
+            Over { code: ExitCode::SUCCESS, why: "stopped by a signal" }
         }
         Err(error) => {
-            log::say(format_args!("linetender: cannot serve any more: {error}"));
-            Over { code: ExitCode::FAILURE, why: "it could not serve any more" }
+            log::say(format_args!("linetender: the listener failed: {error}"));
+            Over { code: ExitCode::FAILURE, why: "the listener failed" }
         }
     }
 }

@@ -18,12 +18,12 @@ const HEAD: [&str; COLUMNS] = [
     "FOR",
     "STARTS",
     "NEXT TRY",
-    "BUDGET",
+    "RETRIES",
     "PID",
     "LINETENDER",
     "UPTIME",
     "LAST END",
-    "LAST CAUSE",
+    "LAST ERROR",
 ];
 const COLUMNS: usize = 11;
 
@@ -65,7 +65,10 @@ fn print_table(found: &[Found]) -> io::Result<()> {
     // Colours are for people: not for files, pipes, or those who do not want any.
     let mut out = anstream::stdout().lock();
     if found.is_empty() {
-        return writeln!(out, "Nothing runs. To keep a server alive: linetender run -- COMMAND");
+        return writeln!(
+            out,
+            "No linetender process is running. To supervise a server: linetender run -- COMMAND"
+        );
     }
     let table = table(found);
     let width = terminal_size::terminal_size_of(io::stdout()).map(|(width, _)| usize::from(width.0));
@@ -114,7 +117,7 @@ fn budget(line: &LineReport) -> String {
     let share = |left: u32, most: u32| f64::from(left) / f64::from(most.max(1));
     let (left, most) = (line.useful_millis, line.useful_most_millis);
     if most > 0 && share(left, most) < share(line.budget_millis, line.budget_most_millis) {
-        format!("{} useful", of(left, most))
+        format!("{} served", of(left, most))
     } else {
         of(line.budget_millis, line.budget_most_millis)
     }
@@ -125,15 +128,17 @@ fn nothing_held(report: &Report) -> [Cell; COLUMNS] {
     let mut cells = blank(report.holder.serves.as_deref().unwrap_or("-"), report.holder.pid);
     cells[1] = Cell::styled("idle", style("idle"));
     cells[UPTIME] = Cell::number(age(report.holder.began_millis));
-    cells[CAUSE] = Cell::plain("its agent has not asked for anything yet");
+    cells[CAUSE] = Cell::plain("no request from the agent yet");
     cells
 }
 
 fn silent(pid: u32, silence: Silence) -> [Cell; COLUMNS] {
     let (state, words) = match silence {
-        Silence::Stopped => ("stopped", format!("its process is stopped; to go on: kill -CONT {pid}")),
-        Silence::NoAnswer => ("silent", "it does not answer".to_owned()),
-        Silence::NotUnderstood => ("unknown", "it is of another version of linetender".to_owned()),
+        Silence::Stopped => {
+            ("stopped", format!("process is stopped (SIGSTOP); to resume it: kill -CONT {pid}"))
+        }
+        Silence::NoAnswer => ("silent", "no answer within 1 s".to_owned()),
+        Silence::NotUnderstood => ("unknown", "runs another version of linetender".to_owned()),
     };
     let mut cells = blank("-", pid);
     cells[1] = Cell::styled(state, style(state));
@@ -196,7 +201,7 @@ mod tests {
                   "cause": { "text": "the server process was killed by signal 9 (SIGKILL)", "leaves": ["exit"], "planned": false },
                   "ended": "-", "ended_millis": 62_000, "budget_millis": 4000, "budget_most_millis": 5000, "pid": 4001 },
                 { "server": "search", "state": "parked", "generation": 7, "since": "-", "since_millis": 5000,
-                  "cause": { "text": "the server answered HTTP 502", "leaves": ["transport"], "planned": false },
+                  "cause": { "text": "the server returned HTTP 502", "leaves": ["transport"], "planned": false },
                   "ended": "-", "ended_millis": 5000, "budget_millis": 0, "budget_most_millis": 5000, "next_try": "in 22.0 s" },
             ],
         });

@@ -28,7 +28,7 @@ pub(crate) fn insist(kinds: impl IntoIterator<Item = SignalKind> + Send + 'stati
             tokio::time::sleep(GRACE).await;
             signal
         });
-        log::say("linetender: did not stop in time after a second signal; exiting at once");
+        log::say("linetender: shutdown timed out after a second signal; exiting");
         log::flush();
         #[expect(clippy::disallowed_methods, reason = "the runtime is stuck, so main cannot return")]
         std::process::exit(i32::from(signal) + 128);

@@ -52,11 +52,11 @@ struct Outcome {
 impl Outcome {
     fn say_left(&self) {
         for (name, why) in &self.left {
-            show::say(&format!("left alone: {name}: {why}"));
+            show::say(&format!("skipped: {name}: {why}"));
         }
         for name in &self.perhaps {
             show::say(&format!(
-                "{name} may keep state in its process, as a browser or a shell does: if so, put --stateful before its command"
+                "{name} may keep state in memory, like a browser or a shell: if so, add --stateful before its command"
             ));
         }
     }
@@ -80,7 +80,7 @@ pub(crate) fn wrap(args: &Wrap) -> ExitCode {
         // server which another has.
         Err(Error::NoServers(_)) if files.found => 0,
         Err(error @ (Error::Yaml(_) | Error::Unknown { .. })) if files.found && args.all => {
-            show::say(&format!("left alone: {error}"));
+            show::say(&format!("skipped: {error}"));
             0
         }
         Err(error) => {
@@ -145,7 +145,7 @@ fn change(args: &Wrap, file: &Path) -> Result<u8, Error> {
     show::difference(&path, config.text(), &outcome.text);
     outcome.say_left();
     if args.check {
-        show::say(&format!("would change: {}; nothing written", outcome.names.join(", ")));
+        show::say(&format!("would change: {} (--check: nothing written)", outcome.names.join(", ")));
         return Ok(WOULD_CHANGE);
     }
     if args.undo {
@@ -173,7 +173,7 @@ fn undone(args: &Wrap, format: Format, config: &Config, entries: &[Entry<'_>]) -
     let backup = backup.as_ref().map(Config::text);
     let undone = undo::undo(format, config.text(), entries, backup, |name| args.wants(name));
     if !undone.kept.is_empty() {
-        show::say(&format!("still through linetender, as before it was wrapped: {}", undone.kept.join(", ")));
+        show::say(&format!("already used linetender before wrap, kept: {}", undone.kept.join(", ")));
     }
     Ok(Outcome { text: undone.text, names: undone.names, left: undone.left, perhaps: Vec::new() })
 }
@@ -193,17 +193,17 @@ fn write(
     config.replace(&outcome.text)?;
     show::say(&format!("wrapped: {}", outcome.names.join(", ")));
     show::say(&format!(
-        "as it was: {}; back to that: linetender wrap '{}' --undo",
+        "backup: {}; to revert: linetender wrap '{}' --undo",
         backup.display(),
         named.display()
     ));
     if shared::is_in_repository(&config.path) && shared::has_values(entries) {
         show::say(&format!(
-            "{} holds the values of the file, keys among them, and stands in a repository: do not commit it",
+            "{} contains secrets of the config and lies in a git repository: do not commit it",
             backup.display()
         ));
     }
-    show::say("restart the agent to use it");
+    show::say("restart the agent to apply the change");
     Ok(())
 }
 
@@ -216,12 +216,12 @@ fn put_back(config: &Config, outcome: &Outcome) -> Result<(), Error> {
             std::fs::remove_file(&backup.path).map_err(Error::io("remove", &backup.path))?;
         }
         Some(backup) => show::say(&format!(
-            "the file had been changed since, and those changes are kept; as it was before: {}",
+            "the file was edited after wrap, and the edits are kept; original: {}",
             backup.path.display()
         )),
         None => {}
     }
-    show::say("restart the agent to use it");
+    show::say("restart the agent to apply the change");
     Ok(())
 }
 

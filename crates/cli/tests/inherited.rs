@@ -71,8 +71,11 @@ fn cause(agent: &mut Agent) -> String {
 fn s33_a_folder_that_is_not_there_and_a_program_that_is_no_server_are_named() {
     let mut agent = started_by(&["env"], &["--dir", "/nowhere/at/all", "--", "cat"]);
     let said = cause(&mut agent);
-    assert!(said.contains("cannot run in /nowhere/at/all: no such file or directory"), "{said}");
+    assert!(
+        said.contains("cannot enter the working directory /nowhere/at/all: no such file or directory"),
+        "{said}"
+    );
     let mut agent = started_by(&["env"], &["--", "cat"]);
     let said = cause(&mut agent);
-    assert!(said.contains("not an MCP server: it writes back what it reads"), "{said}");
+    assert!(said.contains("not an MCP server: it echoes its input"), "{said}");
 }

@@ -95,7 +95,7 @@ fn s27_a_fifo_without_a_reader_is_written_once_somebody_reads_it() {
 fn s27_the_last_words_of_a_misused_command_are_written() {
     let output = Command::new(LINETENDER).args(["run", "--header", "A: b", "--", "true"]).output().unwrap();
     assert_eq!(output.status.code(), Some(2));
-    assert!(String::from_utf8_lossy(&output.stderr).contains("--header is for a server at an address"));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("--header applies to a URL"));
 }
 
 /// A shim whose server says this on stderr, and where it goes. What the shim wrote to its stderr until it ended.

@@ -101,7 +101,7 @@ fn a_line_survives(task: &str, tool: &str) -> Value {
     let armed = faults.arm(task);
     let told = agent.call(&json!("under way"), tool, &json!({ "ms": 100 }));
     assert!(!armed.exists(), "the {task} never panicked");
-    until("it is in the log", || faults.said(&format!("internal error (its {task} panicked)")));
+    until("it is in the log", || faults.said(&format!("internal error in linetender ({task} panicked)")));
     let served = agent.call(&json!("next"), "echo", &json!({ "n": 1 }));
     assert!(served["result"]["isError"].is_null(), "{served}");
     agent.to = None;

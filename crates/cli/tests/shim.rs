@@ -38,7 +38,7 @@ fn a_server_that_dies_on_every_call_never_closes_the_agents_pipe() {
         let text = result["content"][0]["text"].as_str().unwrap();
         assert!(text.contains("SIGKILL"), "{text}");
         // In the end the budget is spent: that is said too, and at once.
-        if text.contains("the line is parked") {
+        if text.contains("the server is down") {
             assert_eq!(result["_meta"]["linetender"]["delivery"], "not executed");
             parked += 1;
         } else {
@@ -359,6 +359,9 @@ fn a_call_that_outlives_its_agents_input_is_told() {
     agent.to = None;
     let told = agent.hear();
     assert_eq!(told["id"], "slow", "{told}");
-    assert!(told.to_string().contains("unknown") && told.to_string().contains("closed its input"), "{told}");
+    assert!(
+        told.to_string().contains("unknown") && told.to_string().contains("the agent disconnected"),
+        "{told}"
+    );
     assert!(agent.shim.wait().unwrap().success());
 }

@@ -127,7 +127,7 @@ fn one_server_at_a_time_there_and_back() {
 
     let (code, _, said) = home.wrap(&["mcp.json", "--only", "c"]);
     assert_eq!(code, 2);
-    assert!(said.contains("no server is called c in") && said.contains("there are: a, b"), "{said}");
+    assert!(said.contains("no server named c in") && said.contains("servers there: a, b"), "{said}");
 }
 
 #[test]
@@ -137,7 +137,7 @@ fn changes_made_since_survive_the_undo_and_an_old_backup_is_kept() {
     assert_eq!(home.wrap(&["mcp.json"]).0, 0);
     fs::write(&file, fs::read_to_string(&file).unwrap().replace("// mine", "// ours")).unwrap();
     let (code, _, said) = home.wrap(&["mcp.json", "--undo"]);
-    assert_eq!((code, said.contains("those changes are kept")), (0, true), "{said}");
+    assert_eq!((code, said.contains("the edits are kept")), (0, true), "{said}");
     let ours = CONFIG.replace("// mine", "// ours");
     assert_eq!(fs::read_to_string(&file).unwrap(), ours);
 
@@ -164,7 +164,7 @@ fn a_backup_from_before_is_not_taken_for_what_was_wrapped_by_hand() {
     assert_eq!(fs::read_to_string(home.0.join("mcp.json.before-linetender.2")).unwrap(), hand);
     let (code, _, said) = home.wrap(&["mcp.json", "--undo"]);
     assert_eq!((code, fs::read_to_string(&file).unwrap()), (0, hand), "{said}");
-    assert!(said.contains("still through linetender, as before it was wrapped: a\n"), "{said}");
+    assert!(said.contains("already used linetender before wrap, kept: a\n"), "{said}");
 }
 
 /// The second wrap adds to the first, also where a flag was added in between.
@@ -241,7 +241,7 @@ fn what_cannot_be_read_is_not_touched_and_the_message_points_there() {
     let cases: [(&str, &[u8], &str); 7] = [
         ("comma.json", b"{\n  \"mcpServers\": {\n    \"a\" {}\n  }\n}", "comma.json:3:9: expected colon"),
         ("codex.toml", b"[mcp_servers.a]\ncommand = \n", "codex.toml:2:"),
-        ("latin.json", b"{ \"mcpServers\": { \"\xe9\": {} } }", "is not UTF-8 text (first at byte 19)"),
+        ("latin.json", b"{ \"mcpServers\": { \"\xe9\": {} } }", "is not UTF-8 (first invalid byte: 19)"),
         ("goose.yaml", b"extensions: {}", "is YAML"),
         ("package.json", b"{ \"name\": \"x\" }", "no MCP servers in"),
         ("large.json", &large, "is larger than 16 MiB"),
@@ -262,7 +262,7 @@ fn what_cannot_be_read_is_not_touched_and_the_message_points_there() {
 #[test]
 fn the_usual_places_are_listed() {
     let home = Home::new("list");
-    assert!(home.wrap(&[]).1.starts_with("no configuration of a known agent found"));
+    assert!(home.wrap(&[]).1.starts_with("no agent config found"));
     home.file(".cursor/mcp.json", CONFIG);
     home.file(".codex/config.toml", "[mcp_servers.a]\ncommand = \"x\"\n");
     home.file(".config/goose/config.yaml", "");
@@ -296,7 +296,7 @@ fn an_agent_by_its_name_and_all_that_are_here() {
     assert_eq!((code, wrapped(&cursor), wrapped(&codex)), (0, true, false), "{said}");
     let (code, diff, said) = home.wrap(&["--all", "--check"]);
     assert_eq!((code, diff.contains("config.toml")), (1, true), "{said}");
-    assert!(said.contains("left alone") && said.contains("config.yaml is YAML"), "{said}");
+    assert!(said.contains("skipped") && said.contains("config.yaml is YAML"), "{said}");
     assert_eq!(home.wrap(&["--all", "--only", "b", "--check"]).0, 0, "wrapped already, or not there");
     assert_eq!(home.wrap(&["--all"]).0, 0);
     assert!(wrapped(&cursor) && wrapped(&codex));
@@ -308,9 +308,8 @@ fn an_agent_by_its_name_and_all_that_are_here() {
         assert_eq!(code, 2, "{words:?}: {said}");
         said
     };
-    assert_eq!(told(&["claude"]), "linetender: claude could be Claude Code or Claude Desktop: say which\n");
-    let none =
-        "linetender: no configuration of Claude Code found; `linetender wrap` lists those that are here\n";
+    assert_eq!(told(&["claude"]), "linetender: claude is ambiguous: Claude Code or Claude Desktop\n");
+    let none = "linetender: no config of Claude Code found; run `linetender wrap` to list the configs of this user\n";
     assert_eq!(told(&["claude-code"]), none);
     assert!(told(&["goose"]).contains("is YAML"));
     assert!(told(&["nobody"]).contains("cannot find nobody"));
@@ -344,7 +343,11 @@ fn a_backup_with_keys_in_a_repository_is_named() {
     home.file("project/plain.json", config(""));
     for (file, warned) in [("project/.mcp.json", true), ("project/plain.json", false)] {
         let (code, _, said) = home.wrap(&[file]);
-        assert_eq!((code, said.contains("stands in a repository: do not commit it")), (0, warned), "{said}");
+        assert_eq!(
+            (code, said.contains("lies in a git repository: do not commit it")),
+            (0, warned),
+            "{said}"
+        );
         assert!(!said.contains("hush"), "{said}");
     }
 }
@@ -361,7 +364,7 @@ fn servers_that_keep_state_are_told_so() {
     let file = home.file("mcp.json", config.to_string());
     let (code, _, said) = home.wrap(&["mcp.json"]);
     assert_eq!(code, 0, "{said}");
-    assert!(said.contains("shell may keep state in its process") && !said.contains("web may keep"), "{said}");
+    assert!(said.contains("shell may keep state in memory") && !said.contains("web may keep"), "{said}");
     let now: Value = serde_json::from_str(&fs::read_to_string(&file).unwrap()).unwrap();
     let args = |name: &str| now["mcpServers"][name]["args"].clone();
     assert_eq!(args("web"), json!(["run", "--name", "web", "--stateful", "npx", "@playwright/mcp@latest"]));
@@ -453,7 +456,10 @@ fn a_bearer_token_and_an_address_come_from_variables() {
 
     let refused = run(&[token]).wait_with_output().unwrap();
     assert!(!refused.status.success());
-    assert_eq!(String::from_utf8(refused.stderr).unwrap(), "linetender: the variable PLACE is not set\n");
+    assert_eq!(
+        String::from_utf8(refused.stderr).unwrap(),
+        "linetender: environment variable PLACE is not set\n"
+    );
 }
 
 /// The head of the first request that arrives.

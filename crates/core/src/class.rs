@@ -1,36 +1,36 @@
 //! What kinds of failure there are, and what each kind costs.
 
-/// What kind of failure ended a generation. The particulars (an exit status, an error number, a body) are the
+/// Failure class of a generation's end. The particulars (an exit status, an error number, a body) are the
 /// wire's detail; a class holds what decides.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 #[repr(u8)]
 #[non_exhaustive]
 pub enum Class {
-    /// The pipe or stream ended or broke.
+    /// Transport error: the pipe or stream closed or broke.
     Transport,
-    /// The process ended by itself.
+    /// The server process exited or was killed.
     Exit,
-    /// It did not start, or did not shake hands, in time or at all.
+    /// Start or handshake timeout, or the handshake was rejected.
     Handshake,
-    /// What it said cannot be MCP: no frame end in sight, nonsense where an answer had to be.
+    /// Protocol error: unterminated frame, or an invalid response.
     Protocol,
-    /// It answers no probe.
+    /// Health checks unanswered.
     Silent,
-    /// The server no longer knows our session.
+    /// The server no longer recognizes the session.
     SessionLost,
-    /// It wants credentials that we do not have.
+    /// Authentication required.
     Auth,
-    /// It cannot work as configured: no such command, bad address, bad certificate, not an MCP endpoint.
+    /// Configuration error: no such command, bad URL, bad certificate, not an MCP endpoint.
     Config,
-    /// It asked us to come back later.
+    /// Overload: the server asked to retry later.
     Overload,
-    /// It ended because we probed for its era; the other era is tried next.
+    /// The server failed on protocol version detection; the other era is tried next.
     EraProbe,
     /// This machine ran out of something (descriptors, processes). Not the server's fault.
     Local,
 }
 
-/// Whether a failure takes a token from the line's budget.
+/// Whether a failure costs a token of the restart budget.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Charge {
     /// Each time.
@@ -43,7 +43,7 @@ pub enum Charge {
     AfterTheFirst,
 }
 
-/// Where a line goes after a failure.
+/// Next state of a line after a failure.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Route {
     /// Waits out the backoff, then dials; parks when the budget is spent.
@@ -54,12 +54,12 @@ pub enum Route {
     NeedsAuth,
 }
 
-/// A class's line in the policy table.
+/// Row of the policy table for a class.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Row {
-    /// Does it cost a token?
+    /// Whether it costs a token.
     pub charge: Charge,
-    /// Where does the line go?
+    /// Next state.
     pub route: Route,
 }
 

@@ -4,14 +4,14 @@
 //! that is safe. So there are three verdicts, not two: a call is answered, proven not executed, or unknown;
 //! and only the table below says which of them may be sent again.
 
-/// The verdict on a call.
+/// Whether a failed call was executed.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub enum Delivery {
-    /// There is a proof that the server did not run it.
+    /// Proven: the server did not execute it.
     NotExecuted(Proof),
-    /// It may have run.
+    /// It may have been executed.
     Unknown(Doubt),
-    /// The server answered, be it with an error.
+    /// The server sent a response, possibly an error.
     Answered,
 }
 

@@ -22,7 +22,7 @@ pub enum Gate {
     },
     /// The tender has to hear of this call first: knock, and do what it answers.
     Knock,
-    /// Not now.
+    /// Refuse the call.
     Refuse {
         /// Why.
         why: Refusal,
@@ -54,11 +54,11 @@ pub enum Refusal {
 /// When a line that refuses is tried next.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum NextTry {
-    /// Then.
+    /// At this time.
     At(Instant),
     /// It is being tried right now.
     Underway,
-    /// The next call will do.
+    /// With the next call.
     NextCall,
     /// As soon as the old process tree is gone. Nobody can say when.
     WhenGone,
@@ -73,7 +73,7 @@ pub enum Wake {
     Never,
     /// From this time on the next call may knock.
     From(Instant),
-    /// Somebody woke it just now.
+    /// Another call just woke it.
     Underway,
 }
 
@@ -154,12 +154,12 @@ impl Refusal {
     /// Words for a refusal that has no cause of its own.
     pub const fn words(self) -> &'static str {
         match self {
-            Self::Waiting => "the next dial is further away than a call waits",
-            Self::Parked => "the line is parked (no attempts for now)",
-            Self::NeedsAuth => "the server needs credentials",
-            Self::Stuck => "the old process tree will not die",
+            Self::Waiting => "the server is down, and the next restart is later than this call may wait",
+            Self::Parked => "the server is down",
+            Self::NeedsAuth => "waiting for credentials",
+            Self::Stuck => "the previous server process cannot be killed",
             Self::StateLost => "the server was restarted and its state was lost",
-            Self::Closed => "the line is closed",
+            Self::Closed => "the connection is closed",
         }
     }
 

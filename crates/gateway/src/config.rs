@@ -28,18 +28,18 @@ use tree::Style;
 /// What some editors write before a text.
 const BYTE_ORDER_MARK: char = '\u{feff}';
 
-/// A file, read: servers in the order they stand in it, and the gateway's own settings.
+/// A parsed config file.
 #[derive(Debug)]
 pub struct Config {
-    /// The gateway's own settings.
+    /// Settings of the gateway.
     pub gateway: Settings,
-    /// The servers, in the file's order.
+    /// Servers in file order.
     pub servers: Vec<Entry>,
-    /// Keys in an agent's file that look like misspelt ones of ours.
+    /// Warnings: likely misspelt keys in an agent's file.
     pub warnings: Vec<Problem>,
 }
 
-/// Reads a config: TOML of ours, or the `mcpServers` JSON of an agent as it is. Which of the two, the text itself says.
+/// Parses a config: linetender's TOML or an agent's `mcpServers` JSON, detected from the text.
 /// `variable` is asked for what the file names as `${NAME}`.
 ///
 /// # Errors
@@ -52,7 +52,7 @@ pub fn load(
     load_beside(None, name, text, variable)
 }
 
-/// The same for a gateway that runs already, and whose own settings stay as they are: the servers have to go with those too.
+/// Parses a config for a reload: servers must also be valid with the `[gateway]` settings in force.
 /// What the file says of them takes effect at the next start ([`Settings::differing`] says which).
 ///
 /// # Errors

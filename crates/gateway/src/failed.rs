@@ -46,7 +46,7 @@ impl Failed {
     fn before(code: i32, cause: impl Into<Box<str>>, next_try: &'static str) -> Self {
         Self {
             code,
-            phase: Phase::BeforeLine,
+            phase: Phase::BeforeSending,
             cause: cause.into(),
             ran: Ran::No,
             next_try,
@@ -58,14 +58,14 @@ impl Failed {
     /// There is too much of something, and nothing was handed on.
     pub(crate) fn full(full: Full) -> Self {
         let much = match full {
-            Full::Requests => "too many requests are open",
+            Full::Requests => "too many requests are in progress",
             Full::Lines => {
-                "there are as many lines as there may be, and this agent would need one of its own"
+                "server connection limit reached (gateway.lines), and this agent needs a connection of its own"
             }
-            Full::Sessions => "there are as many sessions as there may be",
-            Full::Session => "this session takes nothing more now",
+            Full::Sessions => "session limit reached (gateway.sessions)",
+            Full::Session => "the queue of this session is full",
         };
-        let cause = format!("{much}; try again in {RETRY_AFTER} s");
+        let cause = format!("{much}; retry in {RETRY_AFTER} s");
         Self::before(Code::Overloaded.number(), cause, "now").with("retryAfter", RETRY_AFTER)
     }
 
@@ -81,7 +81,7 @@ impl Failed {
 
     /// Its server was taken away before it was handed on.
     pub(crate) fn nowhere() -> Self {
-        Self::before(Code::NotHere.number(), "the server was taken away", "never")
+        Self::before(Code::NotHere.number(), "the server was removed from the config", "never")
     }
 
     /// What it would have been handed to is over. The next one finds another.
@@ -91,12 +91,12 @@ impl Failed {
 
     /// What it was handed to ended under it.
     pub(crate) fn cut() -> Self {
-        Self::under_way("the session ended under it", "now")
+        Self::under_way("the session ended while the request was running", "now")
     }
 
     /// Its server was taken away under it.
     pub(crate) fn taken_away() -> Self {
-        Self::under_way("the server was taken away while it worked on this", "never")
+        Self::under_way("the server was removed from the config while the request was running", "never")
     }
 
     /// The task that carried it panicked.
@@ -106,7 +106,7 @@ impl Failed {
 
     fn under_way(cause: &str, next_try: &'static str) -> Self {
         let before = Self::before(Code::Lost.number(), cause, next_try);
-        Self { phase: Phase::UnderWay, ran: Ran::Unknown, ..before }
+        Self { phase: Phase::AtServer, ran: Ran::Unknown, ..before }
     }
 
     /// It says this too.
@@ -136,7 +136,7 @@ impl Failed {
         let then = match self.ran {
             Ran::No => "The call was not executed.",
             Ran::Unknown => {
-                "It is unknown whether the call was executed: check for its effects before you repeat it."
+                "It is unknown whether the call was executed: check for side effects before retrying it."
             }
         };
         let text = format!("{}. {then}", self.words());

@@ -51,16 +51,16 @@ pub(crate) struct Front {
     cut: watch::Sender<bool>,
 }
 
-/// Why serving ended.
+/// How serving ended.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Served {
-    /// Everything that was under way was finished.
+    /// All pending requests finished.
     Finished,
-    /// Some of it was not, when the time was up.
+    /// The drain timeout expired with requests pending.
     Cut,
 }
 
-/// Serves agents on this socket until `stop`, and then for no longer than the settings' drain.
+/// Serves agents on this listener until `stop`, then drains within `Settings::drain`.
 ///
 /// # Errors
 /// None at present: a socket that does not accept is asked again.

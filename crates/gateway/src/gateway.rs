@@ -14,7 +14,7 @@ use crate::board::{Berth, Board};
 use crate::config::{Config, Scope, Settings};
 use crate::seats::Seats;
 
-/// Many servers, for many agents. Cheap to clone.
+/// The gateway: many servers, many agents. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Gateway(Arc<Inner>);
 
@@ -45,7 +45,7 @@ pub(crate) enum Stay {
 pub(crate) struct Who(pub(crate) u64);
 
 impl Gateway {
-    /// Holds lines to these servers, and dials them.
+    /// Starts the gateway and connects to its servers.
     ///
     /// # Panics
     /// Outside a tokio runtime.
@@ -53,7 +53,7 @@ impl Gateway {
         Self::start_on(Rig::new(), config)
     }
 
-    /// The same, with its lines on this rig, which may be held by somebody who follows them.
+    /// Starts the gateway with its lines on this rig, for example one that a holder follows.
     ///
     /// # Panics
     /// Outside a tokio runtime.
@@ -137,12 +137,12 @@ impl Gateway {
         tasks
     }
 
-    /// The settings it was started with.
+    /// Settings that the gateway was started with.
     pub fn settings(&self) -> &Settings {
         &self.0.settings
     }
 
-    /// Its lines, by name.
+    /// Its lines (server connections).
     pub fn lines(&self) -> Vec<Line> {
         self.0.rig.held()
     }

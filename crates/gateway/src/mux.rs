@@ -280,7 +280,7 @@ impl State {
     /// The agent is gone, and wants no answers any more.
     pub(crate) fn gone(&mut self) -> Vec<Act> {
         let cancel = |(id, running): (Box<str>, Running)| {
-            let params = format!(r#"{{"requestId":{id},"reason":"the agent is gone"}}"#);
+            let params = format!(r#"{{"requestId":{id},"reason":"the agent disconnected"}}"#);
             Act::IfOpen(running.to, frame::notification("notifications/cancelled", Some(&params)).into())
         };
         self.running.drain().map(cancel).collect()

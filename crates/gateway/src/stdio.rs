@@ -18,7 +18,7 @@ const REFUSALS: usize = 16;
 /// How long it may take to write what the agent is still to hear.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
-/// Serves all servers to one agent on these pipes, until it goes or `stop`.
+/// Serves all servers to one agent on these pipes until the agent disconnects or `stop`.
 pub async fn serve<R, W>(gateway: &Gateway, input: R, mut output: W, stop: impl Future<Output = ()>) -> Ended
 where
     R: AsyncRead + Unpin,

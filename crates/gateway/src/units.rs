@@ -5,20 +5,21 @@ use std::time::Duration;
 /// Beginnings of the names of sizes, each 1024 times the one before.
 const STEPS: [&str; 4] = ["", "k", "m", "g"];
 
-/// A time: `500ms`, `30s`, `5m`, `1h 30m`.
+/// Parses a duration: `500ms`, `30s`, `5m`, `1h 30m`.
 ///
 /// # Errors
 /// If it is none, in words.
 pub fn time(text: &str) -> Result<Duration, String> {
-    humantime::parse_duration(text).map_err(|error| error.to_string())
+    humantime::parse_duration(text)
+        .map_err(|error| format!("expected a duration such as 500ms, 30s, 5m or 1h 30m ({error})"))
 }
 
-/// A size in bytes: `4096`, `64k`, `16MiB`.
+/// Parses a size in bytes: `4096`, `64k`, `16MiB`.
 ///
 /// # Errors
 /// If it is none, in words.
 pub fn size(text: &str) -> Result<u32, String> {
-    let wanted = || "a size is a number of bytes, like 4096, 64k or 16MiB".to_owned();
+    let wanted = || "expected a size in bytes, such as 4096, 64k or 16MiB".to_owned();
     let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let (number, unit) = text.split_at(digits);
     let unit = unit.trim().to_ascii_lowercase();
@@ -26,10 +27,10 @@ pub fn size(text: &str) -> Result<u32, String> {
     let step = STEPS.iter().position(|step| *step == unit).ok_or_else(wanted)?;
     let number: u32 = number.parse().map_err(|_| wanted())?;
     let factor = 1024_u32.pow(u32::try_from(step).unwrap_or_default());
-    number.checked_mul(factor).ok_or_else(|| "that is 4 GiB or more".to_owned())
+    number.checked_mul(factor).ok_or_else(|| "too large: the limit is 4 GiB".to_owned())
 }
 
-/// A time, as it could have been written.
+/// Formats a duration so that [`time`] can parse it.
 pub fn spell(time: Duration) -> String {
     humantime::format_duration(time).to_string()
 }

@@ -24,7 +24,7 @@ pub use look::{Found, Said, Silence, look};
 pub use report::{About, LineReport, REPORT_VERSION, Report};
 use socket::Listening;
 
-/// This process, as one that holds lines. Cheap to clone.
+/// Journal and status socket of a process that holds lines. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Holder(Arc<Inner>);
 
@@ -47,18 +47,18 @@ struct Lines {
 }
 
 impl Holder {
-    /// A holder that agents come to by this door (`run`, `serve`). `serves` is what it is to hold, if that is one server.
+    /// Creates a holder. `door` is how agents connect (`run`, `serve`); `serves` names the server, if it is a single one.
     pub fn new(door: &'static str, serves: Option<String>, journal: Option<Journal>) -> Self {
         let began = (wall_clock(), Instant::now());
         Self(Arc::new(Inner { door, serves, began, journal, lines: Mutex::default() }))
     }
 
-    /// Writes down that it began: its version, and how it was started. Redact that.
+    /// Writes the `begin` entry to the journal: version and redacted command line.
     pub fn begin(&self, version: &str, argv: &Redacted) {
         self.0.write(What::Begin { version: version.to_owned(), argv: argv.to_string() });
     }
 
-    /// Tells everybody of this user who asks, at a socket in this folder, where the lines stand. It listens until the end.
+    /// Listens on a status socket in this folder, for this user only, until the process ends.
     ///
     /// # Errors
     /// If it cannot. Nothing else depends on it.
@@ -71,12 +71,12 @@ impl Holder {
         Ok(())
     }
 
-    /// Where its lines stand now.
+    /// Current status of all lines.
     pub fn report(&self) -> Report {
         self.0.report()
     }
 
-    /// Writes down that it ended, after all that its lines still have to say; but no later than `limit` from now.
+    /// Flushes pending entries and writes the `end` entry, within `limit`.
     pub async fn end(&self, why: &str, limit: Duration) {
         let until = Instant::now() + limit;
         let mut followers = {

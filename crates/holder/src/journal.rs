@@ -25,7 +25,7 @@ pub use read::{Last, last};
 /// Entries that wait to be written.
 const QUEUE: usize = 256;
 
-/// A journal that can be written. Cheap to clone; its thread ends with the last clone.
+/// Journal writer. Cheap to clone; its thread ends with the last clone.
 #[derive(Clone, Debug)]
 pub struct Journal {
     queue: SyncSender<Order>,
@@ -50,7 +50,7 @@ enum Health {
 }
 
 impl Journal {
-    /// A journal in this file. The file is made with the first entry: whether it can be written is found out then.
+    /// Opens a journal. The file is created with the first entry; write errors show up then.
     ///
     /// # Errors
     /// If this machine gives us no thread.
@@ -58,7 +58,7 @@ impl Journal {
         Self::with_rotation(path, Rotation::default())
     }
 
-    /// The same, put away at another size.
+    /// Opens a journal with its own rotation settings.
     ///
     /// # Errors
     /// If this machine gives us no thread.
@@ -74,14 +74,14 @@ impl Journal {
         Ok(Self { queue, missed })
     }
 
-    /// Writes an entry, soon. Never waits.
+    /// Queues an entry. Never blocks.
     pub fn write(&self, entry: Entry) {
         if let Err(TrySendError::Full(_)) = self.queue.try_send(Order::Write(Box::new(entry))) {
             self.missed.fetch_add(1, Ordering::Relaxed);
         }
     }
 
-    /// Waits until everything so far is written, but no longer than this. Whether it was.
+    /// Flushes queued entries within `limit`; `false` on timeout.
     pub async fn flush(&self, limit: Duration) -> bool {
         let (tell, told) = oneshot::channel();
         self.queue.try_send(Order::Tell(tell)).is_ok()
@@ -112,7 +112,7 @@ impl Writer {
             Err(error) => match &mut self.health {
                 Health::Fails { missed, .. } => *missed += 1,
                 Health::Writes => {
-                    tracing::warn!(%error, "the journal cannot be written; the line goes on without it");
+                    tracing::warn!(%error, "cannot write the journal; continuing without it");
                     self.health = Health::Fails { missed: 1, why: error.to_string() };
                 }
             },
@@ -122,15 +122,15 @@ impl Writer {
     /// Says what is missing before this entry.
     fn fill_gap(&mut self, next: &Entry) -> io::Result<()> {
         if let Health::Fails { missed, why } = &self.health {
-            let why = format!("the journal could not be written: {why}");
+            let why = format!("journal write failed: {why}");
             self.pages.append(&gap(next, *missed, why).line())?;
-            tracing::info!(missed, "the journal is written again");
+            tracing::info!(missed, "journal writable again");
             self.health = Health::Writes;
         }
         match self.missed.swap(0, Ordering::Relaxed) {
             0 => Ok(()),
             missed => {
-                let why = "more happened at once than could be written".to_owned();
+                let why = "events arrived faster than they could be written".to_owned();
                 self.pages.append(&gap(next, missed, why).line()).inspect_err(|_| {
                     self.missed.fetch_add(missed, Ordering::Relaxed);
                 })

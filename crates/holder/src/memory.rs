@@ -26,7 +26,7 @@ use page::Page;
 /// Where the key of the hashes is kept, beside the pages.
 const KEY: &str = "key";
 
-/// What is remembered of servers, in a folder of its own that only its user can read.
+/// On-disk cache of server handshakes and lists, readable by its user only.
 #[derive(Clone, Debug)]
 pub struct Memory {
     folder: PathBuf,
@@ -34,7 +34,7 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// Opens the memory in this folder, or begins one.
+    /// Opens or creates the cache in this folder.
     ///
     /// # Errors
     /// If the folder or the key in it can be neither read nor made, or belong to somebody else.

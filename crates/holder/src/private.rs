@@ -25,7 +25,7 @@ pub(crate) fn read(path: &Path) -> io::Result<File> {
     let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
     let about = file.metadata()?;
     ours(about.uid())?;
-    if about.is_file() { Ok(file) } else { Err(io::Error::other("it is not a file")) }
+    if about.is_file() { Ok(file) } else { Err(io::Error::other("not a regular file")) }
 }
 
 /// A new file, that was not there before.
@@ -37,6 +37,6 @@ fn ours(owner: u32) -> io::Result<()> {
     if owner == rustix::process::geteuid().as_raw() {
         Ok(())
     } else {
-        Err(io::Error::new(io::ErrorKind::PermissionDenied, "it belongs to somebody else"))
+        Err(io::Error::new(io::ErrorKind::PermissionDenied, "owned by another user"))
     }
 }

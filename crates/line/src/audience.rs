@@ -26,7 +26,7 @@ pub(crate) const UPDATED: &str = "notifications/resources/updated";
 
 /// What a server is told that asks more than an agent can answer.
 pub(crate) fn too_many_questions() -> String {
-    Code::Overloaded.error("the agent has too many questions to answer")
+    Code::Overloaded.error("too many requests to the agent are pending")
 }
 
 /// Everybody who listens on a line.
@@ -119,10 +119,8 @@ impl Audience {
             Some(agent) if agent.era == Era::Legacy => {
                 agent.said.try_send(said).map_err(|_| too_many_questions().into())
             }
-            _ => {
-                Err(r#"{"code":-32601,"message":"linetender: no agent behind this line can be asked"}"#
-                    .into())
-            }
+            _ => Err(r#"{"code":-32601,"message":"linetender: no connected agent can answer this request"}"#
+                .into()),
         }
     }
 

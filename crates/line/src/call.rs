@@ -131,7 +131,7 @@ impl Call<'_> {
                     return Ok(answer);
                 }
                 Try::Over(kind, record, cause) => {
-                    return Err(self.error(kind, Phase::WithServer, cause, &record));
+                    return Err(self.error(kind, Phase::AtServer, cause, &record));
                 }
                 Try::Lost(lost) => lost,
             };
@@ -193,13 +193,13 @@ impl Call<'_> {
             Some(Ok(seat)) => Ok(seat),
             Some(Err(Full)) => {
                 let queue = self.shared.server.policy.settings().limits.queue;
-                let cause = format!("{queue} calls wait for this server already");
-                Err(self.error(CallErrorKind::Overloaded, Phase::BeforeLine, cause, record))
+                let cause = format!("{queue} calls are already queued for this server");
+                Err(self.error(CallErrorKind::Overloaded, Phase::BeforeSending, cause, record))
             }
             None => {
                 let record = record.step(RecordStep::Expire).unwrap_or(*record);
-                let cause = "its turn did not come in time: the calls before it are not answered".to_owned();
-                Err(self.error(CallErrorKind::TimedOut, Phase::BeforeLine, cause, &record))
+                let cause = "timed out in the queue: earlier calls are still unanswered".to_owned();
+                Err(self.error(CallErrorKind::TimedOut, Phase::BeforeSending, cause, &record))
             }
         }
     }
@@ -317,7 +317,7 @@ impl Call<'_> {
                 return Try::Over(
                     CallErrorKind::Overloaded,
                     record,
-                    "the server does not read its input".into(),
+                    "the server is not reading its input (back-pressure)".into(),
                 );
             }
         };
@@ -349,7 +349,7 @@ impl Call<'_> {
     pub(crate) fn error_before(&self, kind: CallErrorKind, cause: String) -> CallError {
         let record = Record::new(Safety::Protocol);
         let record = record.step(RecordStep::Expire).unwrap_or(record);
-        self.error(kind, Phase::BeforeLine, cause, &record)
+        self.error(kind, Phase::BeforeSending, cause, &record)
     }
 
     fn error(&self, kind: CallErrorKind, phase: Phase, cause: String, record: &Record) -> CallError {
@@ -372,11 +372,11 @@ impl Call<'_> {
     fn refused(&self, why: Refusal, next: linetender_core::NextTry, record: &Record) -> CallError {
         let words = why.words();
         let cause = match self.last_cause() {
-            Some(cause) => format!("{words}: {cause}"),
+            Some(cause) => format!("{words}; last error: {cause}"),
             None => words.to_owned(),
         };
         let record = record.step(RecordStep::Cancel).unwrap_or(*record);
-        let mut error = self.error(CallErrorKind::Refused(why), Phase::BeforeLine, cause, &record);
+        let mut error = self.error(CallErrorKind::Refused(why), Phase::BeforeSending, cause, &record);
         // What is under way may still wait for its turn, which the error knows.
         if next != linetender_core::NextTry::Underway {
             error.next_try = NextTry::of(next, self.shared.clock);
@@ -386,12 +386,12 @@ impl Call<'_> {
 
     fn held_too_long(&self, record: &Record) -> CallError {
         let waits = self.shared.published.borrow().status.waits;
-        let words = waits.cause().unwrap_or("the line did not come up in time");
+        let words = waits.cause().unwrap_or("the server was not ready in time");
         let cause = match self.last_cause() {
-            Some(cause) => format!("{words}; before that, {cause}"),
+            Some(cause) => format!("{words}; last error: {cause}"),
             None => words.to_owned(),
         };
         let record = record.step(RecordStep::Expire).unwrap_or(*record);
-        self.error(CallErrorKind::HeldTooLong, Phase::BeforeLine, cause, &record)
+        self.error(CallErrorKind::HeldTooLong, Phase::BeforeSending, cause, &record)
     }
 }

@@ -230,11 +230,12 @@ impl Line {
         match tokio::time::timeout(limit, decided).await {
             Ok(now) if now.state.is_live() => Ok(now.generation),
             Ok(now) => {
-                let why = now.cause.map_or_else(|| "the line is closed".to_owned(), |why| why.text.clone());
+                let why =
+                    now.cause.map_or_else(|| "the connection is closed".to_owned(), |why| why.text.clone());
                 Err(self.probe_call().error_before(CallErrorKind::Lost, why))
             }
             Err(_) => {
-                let cause = "the new generation did not come up in time".to_owned();
+                let cause = "the server was not ready in time after the reconnect".to_owned();
                 Err(self.probe_call().error_before(CallErrorKind::HeldTooLong, cause))
             }
         }

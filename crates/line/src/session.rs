@@ -69,7 +69,7 @@ const WAITING_COSTS: usize = 4 * 1024;
 const LAST_ANSWERS: Duration = Duration::from_secs(5);
 
 /// What is said of calls that take longer.
-const LEFT: &str = "the agent closed its input, and the answer did not come within 5 s";
+const LEFT: &str = "the agent disconnected, and no response arrived within 5 s";
 /// How long it may take to write what the agent is still to hear.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 

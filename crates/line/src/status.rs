@@ -58,9 +58,9 @@ impl Waits {
     pub(crate) const fn cause(self) -> Option<&'static str> {
         match self {
             Self::Nothing => None,
-            Self::Predecessor => Some("the server waits for the one that it replaces to end"),
-            Self::Turn => Some("the server waits for its turn to start: many servers are being started"),
-            Self::Listener => Some("nobody listens at the server's address (connection refused)"),
+            Self::Predecessor => Some("waiting for the replaced server process to exit"),
+            Self::Turn => Some("waiting for a start slot: many servers are starting"),
+            Self::Listener => Some("connection refused at the server's address"),
         }
     }
 }
@@ -170,7 +170,7 @@ impl Why {
             CauseDetail::Concluded(_) => false,
         };
         let text = match printed.filter(|_| ended && stderr.is_none()) {
-            Some(printed) => format!("{text}; it wrote, and that is no MCP: {printed}"),
+            Some(printed) => format!("{text}; its stdout was not MCP: {printed}"),
             None => text,
         };
         let leaves = cause.leaves().iter().collect();
@@ -189,23 +189,23 @@ fn exit_of(cause: &Cause<Detail>) -> Option<String> {
 fn concluded(conclusion: Conclusion, kind: NoteKind, printed: Option<&str>) -> String {
     match conclusion {
         Conclusion::Asked => match kind {
-            NoteKind::Leaf(leaf) => format!("it was ended on purpose ({})", leaf.name()),
-            NoteKind::Teardown => "it was ended on purpose".into(),
+            NoteKind::Leaf(leaf) => format!("stopped by linetender ({})", leaf.name()),
+            NoteKind::Teardown => "stopped by linetender".into(),
         },
-        Conclusion::StartTimeout => "the server said nothing within the start limit".into(),
+        Conclusion::StartTimeout => "the server sent nothing within the start timeout".into(),
         Conclusion::HandshakeTimeout => match printed {
             Some(printed) => {
                 format!(
-                    "the server did not finish the handshake in time; it wrote, and that is no MCP: {printed}"
+                    "the server did not complete the handshake in time; its stdout was not MCP: {printed}"
                 )
             }
-            None => "the server did not finish the handshake in time".into(),
+            None => "the server did not complete the handshake in time".into(),
         },
-        Conclusion::ProbesUnanswered => "the server answered no probe".into(),
+        Conclusion::ProbesUnanswered => "the server did not answer health checks".into(),
         Conclusion::Abandoned => {
-            "the server hangs: calls were given up, and it answered no probe since".into()
+            "the server hangs: callers gave up, and it has not answered health checks since".into()
         }
-        Conclusion::Hung => "the server was silent for as long as the hang limit".into(),
+        Conclusion::Hung => "the server hangs: it sent nothing within the hang timeout".into(),
     }
 }
 

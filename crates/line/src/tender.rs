@@ -321,7 +321,7 @@ impl Running {
                 tracing::warn!(
                     server,
                     pid,
-                    "a process that the server started belongs to another user; it stays behind"
+                    "cannot kill a child process of the server: it belongs to another user"
                 );
             }
             Some(seam::Event::NoReader) => self.event(generation, Event::NoReader),

@@ -67,7 +67,7 @@ fn a_reaper_on_path_serves_a_program_that_cannot_ask() {
     std::os::unix::fs::symlink(program("calls"), found.0.join("linetender-reaper")).unwrap();
     // The server runs: it is `cat`, and that is what the call is told.
     let told = told(&[], &found.0, false);
-    assert!(told.contains("not an MCP server: it writes back what it reads"), "{told}");
+    assert!(told.contains("not an MCP server: it echoes its input"), "{told}");
 }
 
 #[test]
@@ -75,5 +75,5 @@ fn a_program_that_does_not_understand_that_it_is_a_reaper_starts_nothing() {
     let found = Dir::new();
     std::os::unix::fs::symlink(program("calls"), found.0.join("linetender-reaper")).unwrap();
     let told = told(&[], &found.0, true);
-    assert!(told.contains("this process was itself started as a reaper"), "{told}");
+    assert!(told.contains("this process was started as a reaper"), "{told}");
 }

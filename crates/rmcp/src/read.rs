@@ -43,7 +43,7 @@ pub(crate) fn read(text: &[u8], server: &str) -> Heard {
     let id: Option<RequestId> = id.and_then(|id| serde_json::from_str(id.get()).ok());
     match (id, envelope.and_then(|envelope| envelope.method)) {
         (Some(id), None) => {
-            let error = unread("answer", server, "answered", &error);
+            let error = unread("response", server, "answered", &error);
             Heard::Message(Box::new(RxJsonRpcMessage::<RoleClient>::error(error, Some(id))))
         }
         (Some(id), Some(method)) => {
@@ -54,7 +54,7 @@ pub(crate) fn read(text: &[u8], server: &str) -> Heard {
         }
         (None, method) => {
             let method = method.map_or("", RawValue::get);
-            tracing::debug!(server, method, error, "dropped a message that rmcp cannot read");
+            tracing::debug!(server, method, error, "dropped a message that rmcp cannot parse");
             Heard::Nothing
         }
     }
@@ -63,7 +63,7 @@ pub(crate) fn read(text: &[u8], server: &str) -> Heard {
 /// Names the five things that every error names.
 fn unread(what: &str, server: &str, delivery: &str, error: &str) -> ErrorData {
     let why: String = error.chars().take(MOST_SAID).collect();
-    let cause = format!("rmcp cannot read the server's {what}: {why}");
+    let cause = format!("rmcp cannot parse the server's {what}: {why}");
     let data = json!({
         "source": "linetender",
         "server": server,
@@ -113,7 +113,10 @@ mod tests {
             let JsonRpcMessage::Error(told) = *message else { panic!("{message:?}") };
             assert_eq!(told.id, Some(RequestId::Number(7)));
             assert!(!(-32768..=-32000).contains(&told.error.code.0));
-            assert!(told.error.message.contains("clock: rmcp cannot read the server's answer: "), "{told:?}");
+            assert!(
+                told.error.message.contains("clock: rmcp cannot parse the server's response: "),
+                "{told:?}"
+            );
             let data = told.error.data.unwrap();
             assert_eq!((&data["source"], &data["delivery"]), (&"linetender".into(), &"answered".into()));
         }

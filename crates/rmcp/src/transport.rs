@@ -20,7 +20,7 @@ const GONE: Duration = Duration::from_secs(15);
 /// Refusals that wait for room. A session lets no more questions than that be open.
 const REFUSALS: usize = 256;
 
-/// An agent's session as a transport of `rmcp`. Made by [`transport`], [`transport_on`] or [`shared`].
+/// An `rmcp` client transport that survives server restarts. Created by [`transport`], [`transport_on`] or [`shared`].
 ///
 /// It ends when the client closes it, and never by itself.
 #[derive(Debug)]
@@ -37,14 +37,14 @@ enum Ends {
     Closed,
 }
 
-/// The client closed its transport, so this message went nowhere.
+/// The transport is closed; the message was not sent.
 #[derive(Debug, thiserror::Error)]
 #[error("the session with {server} was closed by its client")]
 pub struct Closed {
     server: Box<str>,
 }
 
-/// A client alone with its server, which is started when the client says hello and ends with it.
+/// Transport for one client with its own server, which starts with `initialize` and stops with the client.
 ///
 /// The client's name and capabilities go to the server, and the server's questions (sampling, elicitation, roots) come to
 /// the client's handler.
@@ -70,7 +70,7 @@ pub fn transport(server: impl Into<Server>) -> SessionTransport {
     transport_on(server, &Rig::new())
 }
 
-/// The same for one of many servers: those on one [`Rig`] are not all started at once.
+/// Like [`transport`], on a shared [`Rig`], which limits how many servers start at once.
 ///
 /// ```no_run
 /// use linetender::{Rig, Server};
@@ -93,7 +93,7 @@ pub fn transport_on(server: impl Into<Server>, rig: &Rig) -> SessionTransport {
     SessionTransport::of(name, session::open(server, rig))
 }
 
-/// One of many clients on one line: they share the server, and it lives on when one of them goes.
+/// Transport for one of several clients that share a server; the server keeps running when one of them disconnects.
 ///
 /// Such a line declares no sampling, elicitation or roots to its server: nothing would say whose question it is.
 ///
@@ -184,7 +184,7 @@ impl Transport<RoleClient> for SessionTransport {
             // Nobody reads the last answers, so the session need not wait for them. It holds its end until it is over.
             drop(from);
             if tokio::time::timeout(GONE, to.closed()).await.is_err() {
-                tracing::warn!(server = &*self.server, "a client closed, and its server is not gone yet");
+                tracing::warn!(server = &*self.server, "client closed; its server is still shutting down");
             }
         }
         Ok(())

@@ -11,135 +11,135 @@ use crate::redact::Redacted;
 /// The detail of a cause, cheap to clone: it goes into the state, the journal and every failed call.
 pub type Detail = Arc<Seen>;
 
-/// What was seen.
+/// Observed cause of the end of a connection.
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum Seen {
-    /// The program cannot be run.
+    /// The program cannot be started.
     NotRunnable {
         /// As configured.
         program: Redacted,
         /// Where it was looked for, if it was looked for.
         searched: Redacted,
-        /// The system's words.
+        /// Error of the operating system.
         reason: String,
     },
-    /// The folder that it is to run in cannot be entered.
+    /// The working directory cannot be entered.
     NoDir {
         /// As configured.
         dir: Redacted,
         /// The system's words.
         reason: String,
     },
-    /// There is no program that can be the reaper of its process, or it cannot work here.
+    /// No usable reaper program.
     NoReaper {
-        /// What is missing, and how to mend it.
+        /// What is missing and how to fix it.
         reason: String,
     },
-    /// The program runs, but what it writes cannot be MCP.
+    /// The program runs, but its output cannot be MCP.
     NotAServer {
         /// What it writes.
         words: Redacted,
     },
-    /// This machine could not start a process.
+    /// This machine cannot start a process (resource limits).
     NoProcess {
         /// The system's words.
         reason: String,
     },
-    /// This machine could not open a connection: it has no descriptors or memory left.
+    /// This machine cannot open a connection: out of descriptors or memory.
     NoSocket {
         /// The system's words.
         reason: String,
     },
-    /// The process ended.
+    /// The server process exited or was killed.
     Exited {
         /// How.
         exit: Exit,
         /// The end of what it wrote to stderr.
         stderr: Redacted,
     },
-    /// It closed its output and lives on, or a pipe broke.
+    /// The server closed a pipe but kept running, or the pipe broke.
     Closed {
         /// Which.
         what: Pipe,
         /// The end of what it wrote to stderr.
         stderr: Redacted,
     },
-    /// Our reaper of its process tree was killed.
+    /// linetender's reaper of the process tree was killed.
     ReaperDied,
-    /// It answered the handshake with an error, or with something else that is no handshake.
+    /// The handshake failed: an error, or an invalid result.
     Handshake {
         /// What it said.
         said: Redacted,
     },
-    /// It ended when it was asked for its era.
+    /// The server exited or disconnected on protocol version detection.
     EndedOnProbe {
         /// How.
         exit: Option<Exit>,
     },
-    /// It could not be reached.
+    /// The server is unreachable.
     Unreachable {
         /// How.
         words: Redacted,
-        /// It cannot be reached as it is configured: a bad address, a bad certificate, a redirect elsewhere.
+        /// A configuration error: bad URL, bad certificate, redirect to another origin.
         config: bool,
     },
-    /// It was reached, and then an exchange with it broke: while the request was written, or before all of its response came.
+    /// The HTTP exchange failed after the connection was up: while writing the request or reading the response.
     Broken {
         /// Where and how.
         words: Redacted,
     },
-    /// Its address refused a connection: nobody listens there now.
+    /// Connection refused.
     Refused {
         /// Which address.
         words: Redacted,
     },
-    /// There is no host of its name.
+    /// Unknown host name.
     NoSuchHost {
         /// Which name.
         words: Redacted,
     },
-    /// It answered with a status that is no answer.
+    /// Unexpected HTTP status.
     Http {
         /// The status.
         status: u16,
         /// What it said.
         words: Redacted,
     },
-    /// What it answered cannot be MCP, though the endpoint may be one.
+    /// The response is not valid MCP, although the endpoint may be.
     Unusable {
         /// What came instead.
         words: Redacted,
     },
-    /// It no longer knows our session.
+    /// The server no longer recognizes the session.
     SessionLost,
-    /// It did not know our session when it was first used.
+    /// The server did not recognize the session on its first use.
     SessionNeverKnown,
-    /// What is there is no MCP endpoint.
+    /// The URL is not an MCP endpoint.
     NotMcp {
         /// The beginning of what it answered.
         head: Redacted,
     },
-    /// It wants credentials.
+    /// Authentication required.
     WantsAuth {
         /// What kind, in its words.
         challenge: Redacted,
     },
-    /// It asked us to come back later.
+    /// The server asked to retry later.
     Throttled {
         /// The HTTP status that said so.
         status: u16,
         /// When.
         after: Option<Duration>,
     },
-    /// It does not speak the era that it was remembered for.
+    /// The server does not support the cached protocol version.
     OtherEra,
-    /// A task of ours panicked, so nobody looks after the generation any more.
+    /// A linetender task panicked.
     Internal {
         /// Which.
         task: &'static str,
     },
-    /// Something went wrong while it was taken down.
+    /// An error during shutdown.
     Teardown {
         /// What.
         what: String,
@@ -196,7 +196,7 @@ impl Seen {
         }
     }
 
-    /// Whether somebody answered, or began to.
+    /// Whether the server was reached.
     pub const fn was_reached(&self) -> bool {
         matches!(
             self,
@@ -210,7 +210,7 @@ impl Seen {
         )
     }
 
-    /// The same of a server that was just asked for its era. Some end at a question that they do not know.
+    /// The same cause for a server that was just probed with `server/discover`, on which some exit.
     #[must_use]
     pub fn on_probe(self) -> Self {
         match self {
@@ -243,48 +243,48 @@ impl fmt::Display for Seen {
             Self::NotRunnable { program, searched, reason } => {
                 write!(f, "cannot run {program}: {reason} (PATH searched: {searched})")
             }
-            Self::NoDir { dir, reason } => write!(f, "cannot run in {dir}: {reason}"),
-            Self::NoReaper { reason } => write!(f, "no reaper for the server process: {reason}"),
+            Self::NoDir { dir, reason } => write!(f, "cannot enter the working directory {dir}: {reason}"),
+            Self::NoReaper { reason } => write!(f, "cannot start the reaper of the server process: {reason}"),
             Self::NotAServer { words } => write!(f, "the program is not an MCP server: {words}"),
-            Self::NoProcess { reason } => write!(f, "this machine could not start a process: {reason}"),
-            Self::NoSocket { reason } => write!(f, "this machine could not open a connection: {reason}"),
+            Self::NoProcess { reason } => write!(f, "this machine cannot start a process: {reason}"),
+            Self::NoSocket { reason } => write!(f, "this machine cannot open a connection: {reason}"),
             Self::Exited { exit, .. } => write!(f, "the server process {exit}"),
-            Self::Closed { what: Pipe::Stdin, .. } => f.write_str("the server closed its input"),
-            Self::Closed { what: Pipe::Stdout, .. } => f.write_str("the server closed its output"),
-            Self::ReaperDied => f.write_str("linetender's reaper of the server process was killed"),
-            Self::Handshake { said } => write!(f, "the server refused the handshake: {said}"),
+            Self::Closed { what: Pipe::Stdin, .. } => f.write_str("the server closed its stdin"),
+            Self::Closed { what: Pipe::Stdout, .. } => f.write_str("the server closed its stdout"),
+            Self::ReaperDied => f.write_str("linetender's reaper process for this server was killed"),
+            Self::Handshake { said } => write!(f, "the server rejected the MCP handshake: {said}"),
             Self::EndedOnProbe { exit: Some(exit) } => {
-                write!(f, "the server process {exit} when asked for its era")
+                write!(f, "the server process {exit} during protocol version detection (server/discover)")
             }
-            Self::EndedOnProbe { exit: None } => f.write_str("the server hung up when asked for its era"),
+            Self::EndedOnProbe { exit: None } => f.write_str("the server closed the connection during protocol version detection (server/discover)"),
             Self::Unreachable { words, .. } | Self::Refused { words } | Self::NoSuchHost { words } => {
-                write!(f, "the server cannot be reached: {words}")
+                write!(f, "the server is unreachable: {words}")
             }
-            Self::Broken { words } => write!(f, "the exchange with the server broke: {words}"),
+            Self::Broken { words } => write!(f, "HTTP transport error: {words}"),
             Self::Http { status, words } if words.is_empty() => {
-                write!(f, "the server answered HTTP {status}")
+                write!(f, "the server returned HTTP {status}")
             }
-            Self::Http { status, words } => write!(f, "the server answered HTTP {status}: {words}"),
-            Self::Unusable { words } => write!(f, "the server's answer cannot be used: {words}"),
-            Self::SessionLost => f.write_str("the server no longer knows our session"),
+            Self::Http { status, words } => write!(f, "the server returned HTTP {status}: {words}"),
+            Self::Unusable { words } => write!(f, "unexpected response from the server: {words}"),
+            Self::SessionLost => f.write_str("the server no longer recognizes the MCP session"),
             Self::SessionNeverKnown => f.write_str(
-                "the server does not know the session that it has just begun: behind a load balancer this looks like \
-                 missing session affinity",
+                "the server does not recognize the MCP session it has just created: behind a load balancer, check session \
+                 affinity (sticky sessions)",
             ),
-            Self::NotMcp { head } => write!(f, "not an MCP endpoint; it answered: {head}"),
+            Self::NotMcp { head } => write!(f, "not an MCP endpoint; it returned: {head}"),
             Self::WantsAuth { challenge } if challenge.is_empty() => {
-                f.write_str("the server wants credentials")
+                f.write_str("the server requires authentication")
             }
-            Self::WantsAuth { challenge } => write!(f, "the server wants credentials: {challenge}"),
+            Self::WantsAuth { challenge } => write!(f, "the server requires authentication: {challenge}"),
             Self::Throttled { status, after: None } => {
-                write!(f, "the server asked us to come back later (HTTP {status})")
+                write!(f, "the server asked to retry later (HTTP {status})")
             }
             Self::Throttled { status, after: Some(after) } => {
                 let seconds = after.as_millis().div_ceil(1000);
-                write!(f, "the server asked us to come back in {seconds} s (HTTP {status})")
+                write!(f, "the server asked to retry in {seconds} s (HTTP {status})")
             }
-            Self::OtherEra => f.write_str("the server does not speak the era it was asked in"),
-            Self::Internal { task } => write!(f, "linetender: internal error (its {task} panicked)"),
+            Self::OtherEra => f.write_str("the server does not support the protocol version that it was detected with"),
+            Self::Internal { task } => write!(f, "internal error in linetender ({task} panicked)"),
             Self::Teardown { what } => f.write_str(what),
         }
     }
@@ -295,7 +295,7 @@ impl fmt::Display for Exit {
         match *self {
             // A shell tells of a child's signal by this number; so does an image's init.
             Self::Status(status @ 129..=192) => match signal_name(status - 128) {
-                Some(name) => write!(f, "exited with status {status} (how a shell reports {name})"),
+                Some(name) => write!(f, "exited with status {status} ({name}, as a shell reports it)"),
                 None => write!(f, "exited with status {status}"),
             },
             Self::Status(status) => write!(f, "exited with status {status}"),
@@ -361,12 +361,12 @@ mod tests {
             (
                 Seen::NoDir { dir: text("/nowhere"), reason: "no such file".into() },
                 Class::Config,
-                "cannot run in /nowhere: no such file",
+                "cannot enter the working directory /nowhere: no such file",
             ),
             (
                 Seen::NoReaper { reason: "none on PATH".into() },
                 Class::Config,
-                "no reaper for the server process: none on PATH",
+                "cannot start the reaper of the server process: none on PATH",
             ),
             (
                 Seen::NotAServer { words: text("it repeats its input") },
@@ -376,17 +376,17 @@ mod tests {
             (
                 Seen::Exited { exit: Exit::Status(137), stderr: stderr() },
                 Class::Exit,
-                "the server process exited with status 137 (how a shell reports SIGKILL)",
+                "the server process exited with status 137 (SIGKILL, as a shell reports it)",
             ),
             (
                 Seen::NoSocket { reason: "too many files".into() },
                 Class::Local,
-                "this machine could not open a connection: too many files",
+                "this machine cannot open a connection: too many files",
             ),
             (
                 Seen::NoProcess { reason: "too many files".into() },
                 Class::Local,
-                "this machine could not start a process: too many files",
+                "this machine cannot start a process: too many files",
             ),
             (
                 Seen::Exited { exit: Exit::Status(3), stderr: stderr() },
@@ -406,20 +406,28 @@ mod tests {
             (
                 Seen::Closed { what: Pipe::Stdin, stderr: stderr() },
                 Class::Transport,
-                "the server closed its input",
+                "the server closed its stdin",
             ),
             (
                 Seen::Closed { what: Pipe::Stdout, stderr: stderr() },
                 Class::Transport,
-                "the server closed its output",
+                "the server closed its stdout",
             ),
-            (Seen::ReaperDied, Class::Exit, "linetender's reaper of the server process was killed"),
-            (Seen::Handshake { said: text("no") }, Class::Handshake, "the server refused the handshake: no"),
-            (Seen::EndedOnProbe { exit: None }, Class::EraProbe, "the server hung up when asked for its era"),
+            (Seen::ReaperDied, Class::Exit, "linetender's reaper process for this server was killed"),
+            (
+                Seen::Handshake { said: text("no") },
+                Class::Handshake,
+                "the server rejected the MCP handshake: no",
+            ),
+            (
+                Seen::EndedOnProbe { exit: None },
+                Class::EraProbe,
+                "the server closed the connection during protocol version detection (server/discover)",
+            ),
             (
                 Seen::EndedOnProbe { exit: Some(Exit::Status(1)) },
                 Class::EraProbe,
-                "the server process exited with status 1 when asked for its era",
+                "the server process exited with status 1 during protocol version detection (server/discover)",
             ),
             (Seen::Teardown { what: "kill: no".into() }, Class::Transport, "kill: no"),
         ] {
@@ -435,73 +443,77 @@ mod tests {
             (
                 Seen::Unreachable { words: text("connect: refused"), config: false },
                 Class::Transport,
-                "the server cannot be reached: connect: refused",
+                "the server is unreachable: connect: refused",
             ),
             (
                 Seen::Unreachable { words: text("TLS: bad"), config: true },
                 Class::Config,
-                "the server cannot be reached: TLS: bad",
+                "the server is unreachable: TLS: bad",
             ),
             (
                 Seen::Broken { words: text("response: connection reset") },
                 Class::Transport,
-                "the exchange with the server broke: response: connection reset",
+                "HTTP transport error: response: connection reset",
             ),
             (
                 Seen::Refused { words: text("connect: refused") },
                 Class::Transport,
-                "the server cannot be reached: connect: refused",
+                "the server is unreachable: connect: refused",
             ),
             (
                 Seen::NoSuchHost { words: text("name lookup: no") },
                 Class::Transport,
-                "the server cannot be reached: name lookup: no",
+                "the server is unreachable: name lookup: no",
             ),
-            (Seen::Http { status: 502, words: text("") }, Class::Transport, "the server answered HTTP 502"),
+            (Seen::Http { status: 502, words: text("") }, Class::Transport, "the server returned HTTP 502"),
             (
                 Seen::Http { status: 500, words: text("oops") },
                 Class::Transport,
-                "the server answered HTTP 500: oops",
+                "the server returned HTTP 500: oops",
             ),
             (
                 Seen::Unusable { words: text("no JSON") },
                 Class::Protocol,
-                "the server's answer cannot be used: no JSON",
+                "unexpected response from the server: no JSON",
             ),
-            (Seen::SessionLost, Class::SessionLost, "the server no longer knows our session"),
+            (Seen::SessionLost, Class::SessionLost, "the server no longer recognizes the MCP session"),
             (
                 Seen::SessionNeverKnown,
                 Class::SessionLost,
-                "the server does not know the session that it has just begun: behind a load balancer this looks like \
-                 missing session affinity",
+                "the server does not recognize the MCP session it has just created: behind a load balancer, check session \
+                 affinity (sticky sessions)",
             ),
             (
                 Seen::NotMcp { head: text("<html>") },
                 Class::Config,
-                "not an MCP endpoint; it answered: <html>",
+                "not an MCP endpoint; it returned: <html>",
             ),
-            (Seen::WantsAuth { challenge: text("") }, Class::Auth, "the server wants credentials"),
+            (Seen::WantsAuth { challenge: text("") }, Class::Auth, "the server requires authentication"),
             (
                 Seen::WantsAuth { challenge: text("Negotiate") },
                 Class::Auth,
-                "the server wants credentials: Negotiate",
+                "the server requires authentication: Negotiate",
             ),
             (
                 Seen::Throttled { status: 503, after: None },
                 Class::Overload,
-                "the server asked us to come back later (HTTP 503)",
+                "the server asked to retry later (HTTP 503)",
             ),
             (
                 Seen::Throttled { status: 429, after: Some(Duration::from_millis(1500)) },
                 Class::Overload,
-                "the server asked us to come back in 2 s (HTTP 429)",
+                "the server asked to retry in 2 s (HTTP 429)",
             ),
             (
                 Seen::Internal { task: "reader" },
                 Class::Transport,
-                "linetender: internal error (its reader panicked)",
+                "internal error in linetender (reader panicked)",
             ),
-            (Seen::OtherEra, Class::EraProbe, "the server does not speak the era it was asked in"),
+            (
+                Seen::OtherEra,
+                Class::EraProbe,
+                "the server does not support the protocol version that it was detected with",
+            ),
         ] {
             assert_eq!(seen.to_string(), words);
             assert!(seen.stderr().is_none());

@@ -436,7 +436,10 @@ async fn a_program_that_is_no_reaper_is_named_and_nothing_is_called_killed() {
     wrong.reaper = Reaper::Binary("/bin/false".into());
     let mut server = start(&wrong);
     let Event::Lost(seen @ Seen::NoReaper { .. }) = server.end().await else { panic!() };
-    assert!(seen.to_string().contains("/bin/false exited with status 1 before it became a reaper"), "{seen}");
+    assert!(
+        seen.to_string().contains("/bin/false exited with status 1 instead of becoming a reaper"),
+        "{seen}"
+    );
     server.child.kill();
     server.gone().await;
 
@@ -445,7 +448,7 @@ async fn a_program_that_is_no_reaper_is_named_and_nothing_is_called_killed() {
     let Err(seen) = Child::launch(&wrong, Arc::new(Ears::default()), tell) else { panic!() };
     assert_eq!(
         seen.to_string(),
-        "no reaper for the server process: cannot run /nowhere/linetender-reaper: no such file or directory"
+        "cannot start the reaper of the server process: cannot run /nowhere/linetender-reaper: no such file or directory"
     );
 }
 
@@ -455,8 +458,11 @@ async fn a_folder_that_is_not_there_is_named_at_once() {
         let mut nowhere = launch(&["cat"]);
         nowhere.reaper = reaper;
         for (dir, said) in [
-            ("/nowhere/at/all", "cannot run in /nowhere/at/all: no such file or directory"),
-            ("/etc/passwd", "cannot run in /etc/passwd: not a directory"),
+            (
+                "/nowhere/at/all",
+                "cannot enter the working directory /nowhere/at/all: no such file or directory",
+            ),
+            ("/etc/passwd", "cannot enter the working directory /etc/passwd: not a directory"),
         ] {
             nowhere.program.dir = Some(dir.into());
             let (tell, _events) = mpsc::channel(16);

@@ -1,40 +1,58 @@
 //! The commands that only look.
 
-/// Lists this user's running shims, and where their lines stand.
+/// What the words of `status` and `journal` mean.
+const STATES: &str = "\
+States:
+  up          serving
+  idle        not started; starts on the next call
+  dialing     starting or connecting
+  suspect     up, with a health check in progress
+  draining    finishing pending calls before a shutdown
+  ending      shutting down, or cleaning up after a failure
+  waiting     backing off before the next restart
+  parked      failed too often, or cannot start as configured; retried at long intervals and by calls
+  needs-auth  the server requires authentication
+  closed      stopped for good
+
+RETRIES (in the journal: retries left) counts down with each failure and recovers while the server answers calls;
+at 0 the server is parked.";
+
+/// List running linetender processes of this user: each server's state, next retry and last error
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:\n  \
+#[command(after_help = ["Examples:\n  \
     linetender status\n  \
-    linetender status --json | jq '.holders[].report.lines[]? | select(.state != \"up\")'")]
+    watch -n 2 linetender status\n  \
+    linetender status --json | jq '.holders[].report.lines[]? | select(.state != \"up\")'\n\n", STATES].concat())]
 pub(crate) struct Status {
-    /// Prints a JSON document instead of a table.
+    /// Print a JSON document instead of a table
     #[arg(long)]
     pub(crate) json: bool,
 }
 
-/// Prints what happened to this user's lines.
+/// Print the journal: starts, failures and restarts of this user's servers
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:\n  \
+#[command(after_help = ["Examples:\n  \
     linetender journal\n  \
     linetender journal --server github --last 100\n  \
-    linetender journal --json | jq 'select(.state == \"parked\")'")]
+    linetender journal --json | jq 'select(.state == \"parked\")'\n\n", STATES].concat())]
 pub(crate) struct Journal {
-    /// Only of the server of this name.
+    /// Show only this server
     #[arg(long, value_name = "NAME")]
     pub(crate) server: Option<String>,
 
-    /// So many entries, up to the newest.
+    /// Show the last N entries
     #[arg(long, value_name = "N", default_value_t = 30, value_parser = at_least_one)]
     pub(crate) last: usize,
 
-    /// Prints the entries as they were written, one JSON document on each line.
+    /// Print the raw entries, one JSON object per line
     #[arg(long)]
     pub(crate) json: bool,
 }
 
 fn at_least_one(text: &str) -> Result<usize, String> {
     match text.parse() {
-        Ok(0) => Err("at least 1 entry has to be asked for".to_owned()),
+        Ok(0) => Err("must be at least 1".to_owned()),
         Ok(number) => Ok(number),
-        Err(_) => Err("a whole number is needed".to_owned()),
+        Err(_) => Err("expected a whole number".to_owned()),
     }
 }

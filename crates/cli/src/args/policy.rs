@@ -8,94 +8,94 @@ use linetender::{Deadline, Era, Eras, Invalid, Policy, Server, ServerState, Sett
 
 use linetender_gateway::units::{size, spell, time};
 
-const CALLS: &str = "The time of a call";
-const SERVER: &str = "The time of the server";
-const AGAIN: &str = "What may be done twice";
-const REACH: &str = "The server";
-const SIZES: &str = "Sizes";
+const CALLS: &str = "Call timeouts";
+const SERVER: &str = "Server timeouts";
+const AGAIN: &str = "Retries";
+const REACH: &str = "Server";
+const SIZES: &str = "Limits";
 
 /// What each flag looks like in use.
 pub(super) const EXAMPLES: &str = "\
 Examples of the flags:
-  --call-timeout 2m                 no call takes longer, also if the agent would wait
-  --quiet-limit 10m --hang-after 2h tools that think for long without a word
-  --abandoned-after 20s             a server that often hangs, and never works long without a word
-  --wait 20s                        a server that takes its time to come back
-  --start-timeout 5m                a first start that downloads packages
-  --handshake-timeout 1m            a server that logs in somewhere before it speaks
-  --keepalive 10s                   notice sooner that an idle server hangs
-  --safe-tool search --safe-tool get_page
-  --trust-annotations               this server says truly which tools only read
-  --stateful                        a browser, a shell: tell the agent when its state is lost
-  --era legacy                      a server that does not stand being asked for its era
-  --dir /home/me/project            a server that works where it is started
-  --max-message 64MiB               screenshots and large files
-  --in-flight 1                     a server that can do one thing at a time";
+  --call-timeout 2m                       hard limit for every call, even if the agent would wait longer
+  --quiet-limit 10m --hang-after 2h       tools that run for a long time without progress messages
+  --abandoned-after 20s                   restart a server sooner that tends to hang
+  --wait 20s                              a server that restarts slowly
+  --start-timeout 5m                      a first start that downloads packages
+  --handshake-timeout 1m                  a server that logs in before it answers initialize
+  --keepalive 10s                         detect a hanging idle server sooner
+  --safe-tool search --safe-tool get_page tools that may be executed twice
+  --trust-annotations                     believe readOnlyHint and idempotentHint of this server
+  --stateful                              a browser or a shell: report lost state after a restart
+  --era legacy                            a server that fails on server/discover
+  --dir /home/me/project                  start the server in this directory
+  --max-message 64MiB                     screenshots and large files
+  --in-flight 1                           a server that handles one request at a time";
 
 /// What of a server's policy can be set.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct PolicyFlags {
-    /// A file with every number of the policy, in TOML, instead of the flags below; for drills.
+    /// Read every policy setting from this TOML file instead of the flags below; for drills
     #[arg(long, hide = true, value_name = "FILE", value_parser = from_file)]
     policy: Option<Settings>,
 
-    /// Ends each call after this long, whatever the server says [default: the agent decides]
+    /// Time out every call after this long, even with progress [default: the agent decides]
     #[arg(long, value_name = "TIME", value_parser = time, help_heading = CALLS)]
     call_timeout: Option<Duration>,
 
-    /// Looks whether the server lives when a call has been quiet for this long
+    /// Send a health check when a call has had no progress for this long
     #[arg(long, value_name = "TIME", value_parser = time, default_value = "5m", help_heading = CALLS)]
     quiet_limit: Duration,
 
-    /// Gives up on a server that has calls to answer and is silent, to our probes too, for this long
+    /// Restart a server that has calls pending and sends nothing, not even health check replies, for this long
     #[arg(long, value_name = "TIME", value_parser = time, default_value = "30m", help_heading = CALLS)]
     hang_after: Duration,
 
-    /// Gives up on a server that is silent, to our probes too, for this long after its callers gave up on it
+    /// Restart a server that sends nothing, not even health check replies, for this long after its callers gave up
     #[arg(long, value_name = "TIME", value_parser = time, default_value = "60s", help_heading = CALLS)]
     abandoned_after: Duration,
 
-    /// Lets a call wait this long for a server that is coming back
+    /// Hold a call this long while the server restarts
     #[arg(long, value_name = "TIME", value_parser = time, default_value = "5s", help_heading = CALLS)]
     wait: Duration,
 
-    /// Gives the server this long to say its first word
+    /// Time out a start if the server sends nothing for this long
     #[arg(long, value_name = "TIME", value_parser = time, default_value = "60s", help_heading = SERVER)]
     start_timeout: Duration,
 
-    /// Gives it this long from there to the end of the handshake
+    /// Time out the MCP handshake this long after the server's first output
     #[arg(long, value_name = "TIME", value_parser = time, default_value = "30s", help_heading = SERVER)]
     handshake_timeout: Duration,
 
-    /// Looks for life when the server has been idle for this long
+    /// Send a health check when the server has been idle for this long
     #[arg(long, value_name = "TIME", value_parser = time, default_value = "30s", help_heading = SERVER)]
     keepalive: Duration,
 
-    /// A tool that may be run again when it is unknown whether it ran; can be given more than once [default: none]
+    /// Retry this tool even if it may already have been executed; repeatable [default: none]
     #[arg(long, value_name = "TOOL", help_heading = AGAIN)]
     safe_tool: Vec<String>,
 
-    /// Believes the server which of its tools only read, or can be run twice [default: no]
+    /// Retry tools that the server declares read-only or idempotent [default: no]
     #[arg(long, help_heading = AGAIN)]
     trust_annotations: bool,
 
-    /// The server keeps something in its process: nothing is sent again to the next one, and the agent is told [default: no]
+    /// The server keeps state in memory: never retry across a restart, and report the lost state to the agent [default: no]
     #[arg(long, help_heading = AGAIN)]
     stateful: bool,
 
-    /// Which era of MCP to speak with the server
+    /// MCP protocol era to use with the server
     #[arg(long, value_enum, default_value = "auto", help_heading = REACH)]
     era: EraFlag,
 
-    /// Where to start the server [default: here]
+    /// Working directory of the server [default: the current one]
     #[arg(long, value_name = "FOLDER", help_heading = REACH)]
     pub(crate) dir: Option<PathBuf>,
 
-    /// The longest message in either direction
+    /// Maximum message size in either direction
     #[arg(long, value_name = "SIZE", value_parser = size, default_value = "16MiB", help_heading = SIZES)]
     max_message: u32,
 
-    /// The most calls that the server is given at once
+    /// Maximum number of concurrent calls; more are queued
     #[arg(long, value_name = "N", default_value = "128", help_heading = SIZES)]
     in_flight: u16,
 }
@@ -103,11 +103,11 @@ pub(crate) struct PolicyFlags {
 /// An era, or none in particular.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
 enum EraFlag {
-    /// Found out, the agent's own first.
+    /// Detect it, trying the agent's first
     Auto,
-    /// 2026-07-28 and later.
+    /// 2026-07-28 and later (stateless)
     Modern,
-    /// 2025-11-25 and before.
+    /// 2025-11-25 and earlier (sessions)
     Legacy,
 }
 

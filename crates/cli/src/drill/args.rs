@@ -9,28 +9,28 @@ use super::number;
 
 const TARGETS: &str = "\
 Targets: `line` (the library, in this process), `shim` (linetender run), `gateway` (linetender serve), or the \
-path of an adapter file, which describes anything that stands between an agent and a server:
+path of an adapter file, which describes any other shim or gateway:
 
   name = \"my gateway\"
 
-  # In front of a server that is a command. Without a url, the agent speaks on its pipes.
+  # In front of a stdio server. Without url, the agent connects over stdio.
   [stdio]
   command = [\"my-gateway\", \"--port\", \"{port}\", \"--\", \"{server...}\"]
   url = \"http://127.0.0.1:{port}/mcp\"
 
-  # In front of a server at an address. Leave out what it cannot do.
+  # In front of an HTTP server. Omit the section that the gateway does not support.
   [http]
   command = [\"my-gateway\", \"--port\", \"{port}\", \"{server_url}\"]
   url = \"http://127.0.0.1:{port}/mcp\"
 
   linetender drill run --suite board --target my-gateway.toml
 
-docs/drill.md has the whole format, and how rows are judged.";
+docs/drill.md describes the format and how rows are judged.";
 
-/// Proves that nothing hangs, nothing runs twice and everything comes back: against linetender, or against your own gateway.
+/// Fault injection: test linetender or your own gateway for hangs, duplicate execution and failed recovery.
 ///
-/// A server that misbehaves on purpose and writes down what it really did stands behind the target, an agent that never
-/// helps stands before it, and a fault happens between them.
+/// Runs the target between a faulty server, which records what it executed, and a scripted agent, injects a fault, and
+/// compares both sides.
 #[derive(Debug, clap::Args)]
 #[command(after_help = TARGETS)]
 pub(crate) struct Drill {
@@ -46,65 +46,65 @@ pub(crate) enum DrillCommand {
     Page(super::page::Page),
 }
 
-/// Plays scenarios against targets, and prints what came of each.
+/// Run fault scenarios against targets and print the results.
 ///
-/// The exit code says whether every target kept every row.
+/// Exits with 0 if every target passed every row, else with 1.
 #[derive(Debug, clap::Args)]
 #[command(after_help = ["Examples:\n  \
-    linetender drill run                                     all promises, all three doors of linetender\n  \
-    linetender drill run --row S05 --target shim --times 20  one row, twenty times on one instance\n  \
+    linetender drill run                                     all scenarios: library, shim and gateway\n  \
+    linetender drill run --row S05 --target shim --times 20  one row, 20 times\n  \
     linetender drill run --suite board --target mine.toml    your own gateway\n  \
-    linetender drill run --json - --report-only              for a program\n\n", TARGETS].concat())]
+    linetender drill run --json - --report-only              JSON on stdout, exit code 0\n\n", TARGETS].concat())]
 pub(crate) struct RunArgs {
-    /// Which scenarios.
+    /// Set of scenarios
     #[arg(long, value_name = "SUITE", value_enum, default_value_t)]
     pub(super) suite: SuiteFlag,
 
-    /// Of the suite, only this row of the fault catalogue with all its scenarios, or this scenario; can be given more than once.
+    /// Only this row of the fault catalogue (all its scenarios), or this scenario; repeatable
     #[arg(long, value_name = "ROW")]
     pub(super) row: Vec<String>,
 
-    /// Of the suite, only the scenario of exactly this name; can be given more than once.
+    /// Only the scenario with exactly this name; repeatable
     #[arg(long, value_name = "NAME")]
     pub(super) scenario: Vec<String>,
 
-    /// Only with agents of this era.
+    /// Only agents of this MCP protocol era
     #[arg(long, value_name = "ERA", value_enum)]
     pub(super) era: Option<EraFlag>,
 
-    /// Who is drilled; can be given more than once.
+    /// System under test; repeatable
     #[arg(long, value_name = "TARGET", default_values = ["line", "shim", "gateway"])]
     pub(super) target: Vec<String>,
 
-    /// How often each scenario is played, on one instance.
+    /// Repeat each scenario N times on one instance
     #[arg(long, value_name = "N", default_value = "1", value_parser = clap::value_parser!(u32).range(1..))]
     pub(super) times: u32,
 
     #[command(flatten)]
     pub(super) how: How,
 
-    /// Succeeds whatever came of it: for boards.
+    /// Exit with 0 even if a scenario fails
     #[arg(long)]
     pub(super) report_only: bool,
 }
 
-/// Draws faults from a written-down mix, thousands of them, and ends with a verdict.
+/// Inject thousands of random faults from a fixed mix and print a verdict
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
     linetender drill soak --target shim --faults 10000\n  \
     linetender drill soak --target gateway --hours 8 --seed 7\n  \
     linetender drill soak --target line --faults 10000 --policy default\n  \
-    linetender drill soak --json verdicts.json               all three doors, one after the other")]
+    linetender drill soak --json verdicts.json               library, shim and gateway, one after the other")]
 pub(crate) struct SoakArgs {
-    /// Who is drilled; can be given more than once.
+    /// System under test; repeatable
     #[arg(long, value_name = "TARGET", default_values = ["line", "shim", "gateway"])]
     pub(super) target: Vec<String>,
 
-    /// How many faults.
+    /// Number of faults
     #[arg(long, value_name = "N", default_value = "10000", conflicts_with = "hours", value_parser = clap::value_parser!(u32).range(1..))]
     pub(super) faults: u32,
 
-    /// How long, instead.
+    /// Run for this many hours instead
     #[arg(long, value_name = "HOURS", value_parser = number::above_zero)]
     pub(super) hours: Option<f64>,
 
@@ -115,32 +115,32 @@ pub(crate) struct SoakArgs {
 /// How it is done.
 #[derive(Debug, clap::Args)]
 pub(crate) struct How {
-    /// What chance begins with; by the clock, if not said.
+    /// Random seed [default: from the clock]
     #[arg(long, value_name = "N")]
     pub(super) seed: Option<u64>,
 
-    /// How many times longer than a row says things may take, for machines that are busy: 1 if not said, and 20 in a soak, which
-    /// keeps its machine busy. Figures are as measured.
+    /// Multiply all time limits, for a busy machine [default: 1, in a soak 20]. Measurements are not scaled
     #[arg(long, value_name = "FACTOR", value_parser = number::above_zero)]
     pub(super) slack: Option<f64>,
 
-    /// How many instances at once. One, if figures are to be compared.
+    /// Number of parallel instances; use 1 to compare measurements
     #[arg(long, value_name = "N", default_value = "4", value_parser = clap::value_parser!(u16).range(1..))]
     pub(super) jobs: u16,
 
-    /// Writes what came of it to this file, for programs; `-` is stdout.
+    /// Write the results as JSON to this file; `-` is stdout
     #[arg(long, value_name = "FILE")]
     pub(super) json: Option<PathBuf>,
 
-    /// The times of linetender's own targets.
+    /// Timeouts of linetender's own targets
     #[arg(long, value_name = "POLICY", value_enum, default_value_t)]
     pub(super) policy: PolicyFlag,
 }
 
-/// Lists the scenarios: their rows, what happens in them, which promises they are about, and which are not played.
+/// List the scenarios: row, fault, promises tested, and which are skipped.
 #[derive(Debug, clap::Args)]
+#[command(after_help = "Example:\n  linetender drill list --suite board")]
 pub(crate) struct ListArgs {
-    /// Which scenarios.
+    /// Set of scenarios
     #[arg(long, value_name = "SUITE", value_enum, default_value_t)]
     pub(super) suite: SuiteFlag,
 }
@@ -148,31 +148,31 @@ pub(crate) struct ListArgs {
 /// Which scenarios.
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]
 pub(crate) enum SuiteFlag {
-    /// All of them.
+    /// All scenarios
     #[default]
     Promises,
-    /// Those that any shim or gateway could pass.
+    /// Scenarios that any shim or gateway could pass
     Board,
-    /// Those of them in which the server hangs, with --policy default: minutes each.
+    /// Scenarios of the board in which the server hangs; with --policy default, minutes each
     Hangs,
 }
 
 /// The times of linetender's own targets.
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]
 pub(crate) enum PolicyFlag {
-    /// A tenth of the defaults.
+    /// A tenth of the default timeouts
     #[default]
     Drill,
-    /// As they come.
+    /// The default timeouts
     Default,
 }
 
 /// Which era an agent speaks.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(crate) enum EraFlag {
-    /// 2025-11-25 and before.
+    /// 2025-11-25 and earlier (sessions)
     Legacy,
-    /// 2026-07-28.
+    /// 2026-07-28 (stateless)
     Modern,
 }
 

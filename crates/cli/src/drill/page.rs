@@ -6,30 +6,30 @@ use std::process::ExitCode;
 use linetender_drill::board;
 use linetender_drill::results::{FORMAT, Results};
 
-/// Draws the results of `drill run --json` as a page, or as Markdown.
+/// Render the results of `drill run --json` as an HTML page or as Markdown.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  \
     linetender drill run --suite board --target shim --json shim.json\n  \
     linetender drill run --suite board --target mine.toml --json mine.json\n  \
     linetender drill page shim.json mine.json --out page.html")]
 pub(crate) struct Page {
-    /// What `drill run --json` wrote; several, if they were played in the same way.
+    /// Results files of `drill run --json`; several, if they were run with the same settings
     #[arg(value_name = "RESULTS", required = true)]
     results: Vec<PathBuf>,
 
-    /// Where the page goes: one file that asks nobody for anything.
+    /// Write the HTML page to this file (self-contained)
     #[arg(long, value_name = "FILE", required_unless_present_any = ["markdown", "rounded"])]
     out: Option<PathBuf>,
 
-    /// Where the same tables go as Markdown.
+    /// Write the same tables as Markdown to this file
     #[arg(long, value_name = "FILE")]
     markdown: Option<PathBuf>,
 
-    /// What the Markdown calls the page.
+    /// Link from the Markdown to the page
     #[arg(long, value_name = "LINK", default_value = "scoreboard/index.html")]
     link: String,
 
-    /// Where the results go once more, with fewer digits, to be kept beside the page.
+    /// Write the results with rounded figures to this file
     #[arg(long, value_name = "FILE")]
     rounded: Option<PathBuf>,
 }
@@ -58,7 +58,7 @@ fn joined(paths: &[PathBuf]) -> Result<Results, String> {
         match &mut all {
             None => all = Some(results),
             Some(all) => all.join(results).map_err(|what| {
-                format!("{} was not played like the first: {what} is another", path.display())
+                format!("{} does not match the first results file: different {what}", path.display())
             })?,
         }
     }
@@ -71,7 +71,7 @@ fn read(path: &Path) -> Result<Results, String> {
     let results: Results = serde_json::from_str(&text).map_err(|error| cannot(&error))?;
     match results.format {
         FORMAT => Ok(results),
-        other => Err(cannot(&format_args!("its format is {other}, and this linetender knows {FORMAT}"))),
+        other => Err(cannot(&format_args!("results format {other} is not supported, expected {FORMAT}"))),
     }
 }
 
@@ -111,7 +111,7 @@ mod tests {
     #[test]
     fn a_format_of_another_day_is_refused_by_its_number() {
         let (done, [page, ..]) = drawn(FORMAT + 1);
-        assert!(done.is_err_and(|told| told.contains("its format is 3, and this linetender knows 2")));
+        assert!(done.is_err_and(|told| told.contains("results format 3 is not supported, expected 2")));
         assert!(page.is_empty());
     }
 }

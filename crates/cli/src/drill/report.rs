@@ -49,7 +49,7 @@ pub(super) fn print(results: &Results, to_stderr: bool) {
         text.push('\n');
     }
     if results.is_empty() {
-        let _ = writeln!(text, "{}nothing was played{}", bad().render(), bad().render_reset());
+        let _ = writeln!(text, "{}no scenario was run{}", bad().render(), bad().render_reset());
     }
     let _ = writeln!(text, "seed {}, policy {}, {}", results.seed, results.policy, results.machine);
     say(&text, to_stderr);

@@ -153,7 +153,7 @@ fn tell(to: BorrowedFd<'_>, lost: u64) -> u64 {
     if lost == 0 {
         return 0;
     }
-    let notice = format!("linetender: {lost} log messages dropped: the log could not be written\n");
+    let notice = format!("linetender: {lost} log messages dropped: writing the log failed or was too slow\n");
     if write_all(to, notice.as_bytes()).is_ok() { 0 } else { lost }
 }
 

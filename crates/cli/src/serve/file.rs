@@ -19,13 +19,13 @@ pub(super) fn path(named: Option<&Path>) -> Result<PathBuf, String> {
     let usual: Vec<_> = std::iter::once(PathBuf::from(NAME)).chain(own).collect();
     usual.iter().find(|path| path.exists()).cloned().ok_or_else(|| {
         let looked: Vec<_> = usual.iter().map(|path| path.display().to_string()).collect();
-        format!("there is no config file: neither {}; name one with --config FILE", looked.join(" nor "))
+        format!("no config file found (looked for {}); pass one with --config FILE", looked.join(", "))
     })
 }
 
 /// A config file as it is now, or a sentence about why it cannot be read.
 pub(super) fn text(path: &Path) -> Result<String, String> {
-    std::fs::read_to_string(path).map_err(|error| format!("{} cannot be read: {error}", path.display()))
+    std::fs::read_to_string(path).map_err(|error| format!("cannot read {}: {error}", path.display()))
 }
 
 /// A config file as it is now, and when it was written.

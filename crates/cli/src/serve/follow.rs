@@ -83,7 +83,10 @@ impl<'a> Follow<'a> {
         if removed.is_empty() {
             return self.apply(gateway, config);
         }
-        tracing::info!(?removed, "the config lacks servers that run; it is applied if it stays so for 3 s");
+        tracing::info!(
+            ?removed,
+            "config file removes running servers; applying it in 3 s unless it changes again"
+        );
         self.last = before;
         self.pending = Some(pending.removing(config));
     }
@@ -93,7 +96,7 @@ impl<'a> Follow<'a> {
         let read = match &self.last {
             Ok(text) => file::read(self.path, text, Some(gateway.settings())),
             Err(problem) => {
-                tracing::error!(problem, "the config cannot be used; nothing is changed");
+                tracing::error!(problem, "config reload failed; keeping the current config");
                 return None;
             }
         };
@@ -101,7 +104,7 @@ impl<'a> Follow<'a> {
         read.inspect_err(|problem| {
             tracing::error!(
                 file = %self.path.display(), line = problem.line(), column = problem.column(), %problem,
-                advice = problem.advice(), "the config cannot be used; nothing is changed"
+                advice = problem.advice(), "config reload failed; keeping the current config"
             );
         })
         .ok()
@@ -115,7 +118,7 @@ impl<'a> Follow<'a> {
         }
         let settings = in_force.differing(&config.gateway);
         if !settings.is_empty() {
-            tracing::warn!(?settings, "these settings of [gateway] take effect at the next start");
+            tracing::warn!(?settings, "[gateway] settings changed; restart linetender to apply them");
         }
         let change = gateway.apply(config);
         tracing::info!(

@@ -2,50 +2,50 @@
 
 use std::path::PathBuf;
 
-/// Puts linetender before every server in an agent's configuration, and takes it away again.
+/// Rewrite an agent's config so that its servers run through linetender; --undo reverts it.
 ///
-/// Rewrites JSON (comments and formatting stay) and Codex's TOML, shows the difference, and keeps the file as it was beside
-/// it, as FILE.before-linetender. Without FILE, lists the configurations that this user has.
+/// Edits JSON (comments and formatting are kept) and Codex's TOML, prints a diff, and saves the original as
+/// FILE.before-linetender. Without FILE, lists the agent configs of this user.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
-    linetender wrap                              which agents are here, and what to type\n  \
-    linetender wrap ~/.cursor/mcp.json --check   what would change; nothing is written\n  \
-    linetender wrap ~/.cursor/mcp.json           does it\n  \
-    linetender wrap ~/.claude.json --only github only this server\n  \
-    linetender wrap ~/.cursor/mcp.json --undo    puts it back\n  \
-    linetender wrap cursor                       every configuration of this agent that is here\n  \
-    linetender wrap --all --check                every one that the list shows\n\n\
+    linetender wrap                              list agent configs, and what to type next\n  \
+    linetender wrap ~/.cursor/mcp.json --check   print the diff; write nothing\n  \
+    linetender wrap ~/.cursor/mcp.json           rewrite the file\n  \
+    linetender wrap ~/.claude.json --only github wrap only this server\n  \
+    linetender wrap ~/.cursor/mcp.json --undo    revert it\n  \
+    linetender wrap cursor                       rewrite every config of this agent\n  \
+    linetender wrap --all --check                print the diff for every config in the list\n\n\
     Exit codes:\n  \
-    0  done, or nothing to do\n  \
-    1  with --check: something would change\n  \
-    2  failed, or something could not be undone; the message says what was written")]
+    0  success, or nothing to do\n  \
+    1  --check: the file would change\n  \
+    2  failure, or --undo was incomplete; the message says what was written")]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag that a user types")]
 pub(crate) struct Wrap {
-    /// The agent's configuration (a link is followed), or the agent's name: `cursor`, `claude-desktop`, `vscode`.
+    /// Config file of the agent (symlinks are followed), or the agent's name: `cursor`, `claude-desktop`, `vscode`
     #[arg(value_name = "FILE|AGENT", group = "which")]
     pub(crate) file: Option<PathBuf>,
 
-    /// Every configuration that the list shows.
+    /// Every config in the list that `linetender wrap` prints
     #[arg(long, group = "which")]
     pub(crate) all: bool,
 
-    /// Shows what would change, and writes nothing.
+    /// Print the diff and write nothing
     #[arg(long, requires = "which")]
     pub(crate) check: bool,
 
-    /// Puts the file back: byte for byte if nobody has changed it since, else server by server.
+    /// Revert the file: byte for byte if it is unchanged since, else server by server
     #[arg(long, requires = "which")]
     pub(crate) undo: bool,
 
-    /// Only the server of this name; can be given more than once.
+    /// Only this server; repeatable
     #[arg(long, value_name = "NAME", requires = "which", allow_hyphen_values = true)]
     pub(crate) only: Vec<String>,
 
-    /// All but the server of this name; can be given more than once.
+    /// All servers except this one; repeatable
     #[arg(long, value_name = "NAME", requires = "which", allow_hyphen_values = true)]
     pub(crate) except: Vec<String>,
 
-    /// The list as JSON, for programs.
+    /// Print the list as JSON
     #[arg(long, conflicts_with = "which")]
     pub(crate) json: bool,
 }

@@ -9,32 +9,32 @@ pub(super) enum Error {
     Io { what: &'static str, path: PathBuf, source: io::Error },
     #[error("{} is not a file", .0.display())]
     NotAFile(PathBuf),
-    #[error("{} is larger than {} MiB: not touched", .0.display(), super::file::LARGEST >> 20)]
+    #[error("{} is larger than {} MiB: file not changed", .0.display(), super::file::LARGEST >> 20)]
     TooLarge(PathBuf),
-    #[error("{} is not UTF-8 text (first at byte {at}): not touched", path.display())]
+    #[error("{} is not UTF-8 (first invalid byte: {at}): file not changed", path.display())]
     NotText { path: PathBuf, at: usize },
-    #[error("{} is YAML, which linetender cannot rewrite: put `linetender run --` before each server's command by hand", .0.display())]
+    #[error("{} is YAML, which wrap does not support: add `linetender run --` before each server's command by hand", .0.display())]
     Yaml(PathBuf),
-    #[error("{}:{syntax}: not touched", path.display())]
+    #[error("{}:{syntax}: file not changed", path.display())]
     Syntax { path: PathBuf, syntax: Syntax },
     #[error(
         "no MCP servers in {}: looked for mcpServers, servers, mcp.servers, context_servers, mcp, and [mcp_servers.NAME] in TOML",
         .0.display()
     )]
     NoServers(PathBuf),
-    #[error("{} has more than {} servers: not touched", .0.display(), super::entry::MOST)]
+    #[error("{} has more than {} servers: file not changed", .0.display(), super::entry::MOST)]
     TooMany(PathBuf),
-    #[error("no server is called {name} in {}; there are: {known}", path.display())]
+    #[error("no server named {name} in {}; servers there: {known}", path.display())]
     Unknown { name: String, path: PathBuf, known: String },
-    #[error("no configuration of {0} found; `linetender wrap` lists those that are here")]
+    #[error("no config of {0} found; run `linetender wrap` to list the configs of this user")]
     NoneOf(String),
-    #[error("{word} could be {agents}: say which")]
+    #[error("{word} is ambiguous: {agents}")]
     Several { word: String, agents: String },
-    #[error("{} has been changed by another program in this moment: nothing written, try again", .0.display())]
+    #[error("{} was changed by another program meanwhile: nothing written, run it again", .0.display())]
     Changed(PathBuf),
-    #[error("what would be written to {} does not parse ({syntax}): nothing written; please report this", path.display())]
+    #[error("the new content of {} would not parse ({syntax}): nothing written; please report this bug", path.display())]
     Broken { path: PathBuf, syntax: Syntax },
-    #[error("{} has too many backups beside it ({}): delete those that nobody needs", .0.display(), super::file::MOST_BACKUPS)]
+    #[error("{} has too many backups next to it ({}): delete old ones", .0.display(), super::file::MOST_BACKUPS)]
     Backups(PathBuf),
 }
 

@@ -123,7 +123,7 @@ fn own_like(file: &File, like: &fs::Metadata) -> io::Result<()> {
     }
     fchown(file, Some(like.uid()), Some(like.gid())).map_err(|error| {
         let (uid, gid) = (like.uid(), like.gid());
-        io::Error::new(error.kind(), format!("it cannot be given the owner {uid} and group {gid}: {error}"))
+        io::Error::new(error.kind(), format!("cannot set its owner {uid} and group {gid}: {error}"))
     })
 }
 

@@ -36,33 +36,31 @@ pub(super) struct Address<'t> {
 /// Why an entry is left as it is.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Why {
-    #[error("it has neither a command nor an address")]
+    #[error("neither command nor url")]
     Nothing,
-    #[error("it has {0} in a form that linetender does not know")]
+    #[error("unsupported form of {0}")]
     Odd(&'static str),
-    #[error("it has both {0} and {1}")]
+    #[error("both {0} and {1} are set")]
     Both(&'static str, &'static str),
-    #[error("it speaks the old SSE transport (2024-11-05), which linetender does not")]
+    #[error("the HTTP+SSE transport (2024-11-05) is not supported")]
     Sse,
-    #[error("its type is {0:?}, which linetender does not know")]
+    #[error("unknown type {0:?}")]
     Type(String),
-    #[error("its address is not http:// or https://")]
+    #[error("the URL is not http:// or https://")]
     Scheme,
-    #[error("it signs in by `{0}`, which linetender cannot do yet")]
+    #[error("sign-in with `{0}` is not supported yet")]
     SignsIn(&'static str),
     #[error(
-        "nothing in it looks like a key, so it may sign you in (OAuth), which linetender cannot do yet; if it does not, name it with --only"
+        "no API key found, so it may need OAuth, which is not supported yet; if it needs no sign-in, pass --only with its name"
     )]
     MaySignIn,
-    #[error(
-        "its address holds a user and a password, which linetender refuses; put them into a header, `Authorization: Basic …`"
-    )]
+    #[error("the URL contains a user and a password; use a header instead, `Authorization: Basic …`")]
     Password,
-    #[error("its header {0:?} cannot be passed on")]
+    #[error("header {0:?} cannot be sent")]
     Header(String),
-    #[error("its `{0}` is spread over dotted keys or a table of its own; write it as `{0} = {{ … }}`")]
+    #[error("`{0}` uses dotted keys or its own table; write it inline as `{0} = {{ … }}`")]
     Spread(&'static str),
-    #[error("it has been changed since, and no longer says what it was: change it by hand")]
+    #[error("it was edited after wrap, and its original cannot be restored: edit it by hand")]
     Changed,
 }
 
@@ -83,7 +81,7 @@ fn verdict<'t>(entry: &Entry<'t>, named: bool) -> Result<Verdict<'t>, Why> {
     let url = address(entry)?;
     match (kind.and_then(|kind| kind.value.text()), call, url) {
         (Some("sse"), _, Some(_)) => Err(Why::Sse),
-        (_, Some(_), Some(_)) => Err(Why::Both("a command", "an address")),
+        (_, Some(_), Some(_)) => Err(Why::Both("command", "url")),
         (None | Some("stdio" | "local"), Some(call), None) if call.is_wrapped(entry.name()) => {
             Ok(Verdict::Wrapped(call))
         }
@@ -112,20 +110,19 @@ fn call<'t>(entry: &Entry<'t>) -> Result<Option<Call<'t>>, Why> {
     let Some(member) = entry.node.get("command") else { return Ok(None) };
     let (command, args) = match (&member.value.value, entry.dialect) {
         (Value::List(words), Dialect::Opencode) => {
-            let program =
-                words.first().filter(|word| word.text().is_some()).ok_or(Why::Odd("its command"))?;
+            let program = words.first().filter(|word| word.text().is_some()).ok_or(Why::Odd("command"))?;
             return Ok(Some(Call::Whole { list: &member.value, program }));
         }
         (Value::Text(_), Dialect::Plain | Dialect::Codex) => (member, entry.node.get("args")),
         // Zed, until 2025: `"command": { "path": "npx", "args": [] }`.
         (Value::Table(_), Dialect::Plain) => {
             let path = member.value.get("path").filter(|path| path.value.text().is_some());
-            (path.ok_or(Why::Odd("its command"))?, member.value.get("args"))
+            (path.ok_or(Why::Odd("command"))?, member.value.get("args"))
         }
-        _ => return Err(Why::Odd("its command")),
+        _ => return Err(Why::Odd("command")),
     };
     match args.map(|args| &args.value) {
-        Some(args) if args.list().is_none() => Err(Why::Odd("its args")),
+        Some(args) if args.list().is_none() => Err(Why::Odd("args")),
         args => Ok(Some(Call::Split { command, args })),
     }
 }
@@ -134,8 +131,8 @@ fn call<'t>(entry: &Entry<'t>) -> Result<Option<Call<'t>>, Why> {
 fn address<'t>(entry: &Entry<'t>) -> Result<Option<&'t Member>, Why> {
     let mut found = ["url", "httpUrl", "serverUrl"].iter().filter_map(|key| entry.node.get(key));
     match (found.next(), found.next()) {
-        (Some(_), Some(_)) => Err(Why::Both("one address", "another")),
-        (Some(url), None) if url.value.text().is_none() => Err(Why::Odd("its address")),
+        (Some(_), Some(_)) => Err(Why::Both("url", "another URL key")),
+        (Some(url), None) if url.value.text().is_none() => Err(Why::Odd("url")),
         (found, _) => Ok(found),
     }
 }

@@ -47,7 +47,7 @@ fn row(place: &Place) -> Row {
     };
     row.problem = match count(&place.path, &mut row) {
         Ok(()) => None,
-        Err(Error::Yaml(_)) => Some("YAML, which linetender cannot rewrite".to_owned()),
+        Err(Error::Yaml(_)) => Some("YAML: not supported".to_owned()),
         Err(error) => Some(error.to_string()),
     };
     row
@@ -77,7 +77,7 @@ fn as_json(rows: &[Row]) -> String {
 
 fn as_text(rows: &[Row]) -> String {
     if rows.is_empty() {
-        return "no configuration of a known agent found; name one: linetender wrap FILE\n".to_owned();
+        return "no agent config found; pass one: linetender wrap FILE\n".to_owned();
     }
     let agents = rows.iter().map(|row| row.agent.len()).max().unwrap_or_default();
     let files = rows.iter().map(|row| row.file.chars().count()).max().unwrap_or_default();
@@ -92,8 +92,8 @@ fn as_text(rows: &[Row]) -> String {
         lines.push(format!("{:agents$}  {:files$}  {state}\n", row.agent, row.file));
     }
     if let Some(row) = rows.iter().find(|row| row.to_wrap > 0) {
-        lines.push(format!("\nwhat would change:  linetender wrap '{}' --check\n", row.file));
-        lines.push(format!("do it:              linetender wrap '{}'\n", row.file));
+        lines.push(format!("\nto see the diff:  linetender wrap '{}' --check\n", row.file));
+        lines.push(format!("to apply it:      linetender wrap '{}'\n", row.file));
     }
     lines.concat()
 }

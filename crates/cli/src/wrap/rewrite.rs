@@ -52,7 +52,7 @@ pub(super) fn address(
     let env = entry.dialect.env();
     // What we would write is there already, and means nothing beside an address.
     if let Some(key) = ["args", env, "env_vars"].into_iter().find(|key| entry.node.get(key).is_some()) {
-        return Err(Why::Both("an address", key));
+        return Err(Why::Both("url", key));
     }
     let (mut edits, mut words) = (Vec::new(), run(entry.name()));
     headers(address, env, &mut edits, &mut words)?;
@@ -103,7 +103,7 @@ fn headers(
     words: &mut Vec<String>,
 ) -> Result<(), Why> {
     let Some(member) = address.headers else { return Ok(()) };
-    let headers = member.value.table().ok_or(Why::Odd("its headers"))?;
+    let headers = member.value.table().ok_or(Why::Odd("headers"))?;
     if member.style == Style::TomlDotted {
         return Err(Why::Spread("http_headers"));
     }

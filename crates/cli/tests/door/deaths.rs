@@ -144,7 +144,7 @@ fn s07_a_closed_output_ends_calls_at_once_and_the_server_with_them() {
         let server = door.server();
         let failure = door.fails("a", "close_stdout", json!({}));
         assert!(door.took("a") < AT_ONCE, "{:?}", door.took("a"));
-        assert!(failure.cause.contains("closed its output"), "{failure}");
+        assert!(failure.cause.contains("closed its stdout"), "{failure}");
         assert_eq!(door.failed("other").delivery, "unknown");
         door.works();
         assert!(!lives(server));

@@ -42,8 +42,8 @@ fn ends(rows: &[(&str, Value, &str, &str)]) {
 #[test]
 fn h03_a_reset_after_the_call_ran_leaves_it_unknown() {
     ends(&[
-        ("reset_after_run", json!({}), "unknown", "the exchange with the server broke: response"),
-        ("close_before", json!({}), "unknown", "the exchange with the server broke: response"),
+        ("reset_after_run", json!({}), "unknown", "HTTP transport error: response"),
+        ("close_before", json!({}), "unknown", "HTTP transport error: response"),
         ("reset_after_run", json!({}), "unknown", ""),
     ]);
 }
@@ -100,7 +100,7 @@ fn h11_a_throttled_call_waits_as_long_as_it_was_told_and_runs_once() {
         // It says so again: the answer would be the same.
         web.fault("status", json!({ "code": 429, "retry_after": 1 }), Some(2));
         let failure = door.fails("b", "write", json!({}));
-        assert!(failure.not_executed() && failure.cause.contains("come back in 1 s"), "{failure}");
+        assert!(failure.not_executed() && failure.cause.contains("retry in 1 s"), "{failure}");
         assert!(
             failure.next_try.starts_with("in "),
             "what it says of the next try agrees with that: {failure}"
@@ -112,9 +112,9 @@ fn h11_a_throttled_call_waits_as_long_as_it_was_told_and_runs_once() {
 
 #[test]
 fn h11_a_server_that_is_unavailable_leaves_its_call_unknown_and_is_not_given_up() {
-    let long = "come back in 99999 s (HTTP 503); linetender waits 30 s at most";
+    let long = "retry in 99999 s (HTTP 503); linetender waits at most 30 s";
     ends(&[
-        ("status", json!({ "code": 503, "retry_after": 1 }), "unknown", "come back in 1 s"),
+        ("status", json!({ "code": 503, "retry_after": 1 }), "unknown", "retry in 1 s"),
         ("status", json!({ "code": 503, "retry_after": 99_999 }), "unknown", long),
     ]);
 }

@@ -49,7 +49,7 @@ def answers():
             fields = {
                 "source": "linetender",
                 "server": "bad",
-                "phase": "with the server",
+                "phase": "at the server",
                 "cause": "it died",
                 "delivery": "not executed",
                 "nextTry": "never",

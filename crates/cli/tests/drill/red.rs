@@ -110,7 +110,7 @@ fn what_a_soak_finds_can_be_played_again_by_its_command() {
 #[test]
 fn where_nothing_was_played_nothing_was_kept() {
     let (kept, results, told) = run(&["--row", "G01", "--target", "line"]);
-    assert!(!kept && results.is_empty() && told.contains("nothing was played"), "{told}");
+    assert!(!kept && results.is_empty() && told.contains("no scenario was run"), "{told}");
     let dir = Dir::new();
     let adapter =
         dir.write("x.toml", "name = 'x'\n[http]\ncommand = ['true']\nurl = 'http://127.0.0.1:{port}'\n");

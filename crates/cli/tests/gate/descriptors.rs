@@ -47,16 +47,16 @@ async fn o02_without_descriptors_it_waits_and_no_server_pays_for_it() {
     allow(serving.pid(), 3);
     let idle = TcpStream::connect(gate.web.address).await.unwrap();
     eventually("no more descriptors", async || {
-        gate.log().contains("no connection can be accepted").then_some(())
+        gate.log().contains("cannot accept connections").then_some(())
     })
     .await;
     let before = processor(serving.pid());
     kill("-9", server);
     let answer = under_way.last().await;
     assert!(text(&answer).contains("3000"), "what runs goes on: {answer}");
-    assert!(gate.log().contains("could not start a process: Too many open files"), "{}", gate.log());
+    assert!(gate.log().contains("cannot start a process: Too many open files"), "{}", gate.log());
     // Others have hung up meanwhile, and it is so still.
-    for told in ["the config cannot be used", "no connection can be accepted"] {
+    for told in ["config reload failed", "cannot accept connections"] {
         assert!(gate.log().matches(told).count() <= 1, "it does not say one thing for ever: {}", gate.log());
     }
     let used = processor(serving.pid()).saturating_sub(before);

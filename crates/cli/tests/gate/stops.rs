@@ -124,7 +124,11 @@ async fn g02_what_does_not_end_is_cut_when_the_time_is_up() {
             last = event.data;
         }
         let data = &last["error"]["data"];
-        assert_eq!((&data["phase"], &data["delivery"]), (&json!("under way"), &json!("unknown")), "{last}");
+        assert_eq!(
+            (&data["phase"], &data["delivery"]),
+            (&json!("at the server"), &json!("unknown")),
+            "{last}"
+        );
     }
     let cut = begun.elapsed();
     serving.ended().await;

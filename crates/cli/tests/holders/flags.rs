@@ -13,7 +13,7 @@ fn a_call_timeout_ends_a_call_that_the_agent_would_wait_for() {
     let mut shim = home.shim(&["--call-timeout", "300ms"], &[]);
     let answer = shim.call("sleep", &json!({ "ms": 60_000 }));
     let text = answer["result"]["content"][0]["text"].as_str().unwrap();
-    assert!(text.contains("no answer within 300 ms"), "{text}");
+    assert!(text.contains("no response within 300 ms"), "{text}");
     assert_eq!(answer["result"]["_meta"]["linetender"]["delivery"], "unknown");
     shim.echo();
 }
@@ -68,11 +68,11 @@ fn what_cannot_be_meant_is_refused_with_a_sentence() {
         ),
         (
             &["--dir", "/tmp", "https://example.com/mcp"],
-            "linetender: --dir is for a server that is a command; one at an address runs elsewhere\n",
+            "linetender: --dir applies to a command, not to a URL\n",
         ),
         (
             &["--header", "A: b", "server"],
-            "linetender: --header is for a server at an address; a command gets what it needs from the environment\n",
+            "linetender: --header applies to a URL, not to a command; pass settings in the environment\n",
         ),
     ] {
         let output = home.run(&[&["run"], words].concat());
@@ -103,7 +103,7 @@ fn a_misspelt_flag_is_refused_and_not_taken_for_the_command() {
     For more information, try '--help'.
     ");
     insta::assert_snapshot!(refused(&["journal", "--last", "0"]), @r"
-    error: invalid value '0' for '--last <N>': at least 1 entry has to be asked for
+    error: invalid value '0' for '--last <N>': must be at least 1
 
     For more information, try '--help'.
     ");

@@ -42,7 +42,7 @@ fn a_killed_server_is_written_down_with_its_signal_and_what_it_cost() {
     assert!(ending["next_try"].is_string(), "{ending}");
     assert_eq!(ending["door"], "run");
     assert_eq!(ending["server"], "bad");
-    assert_eq!(entries.last().unwrap()["why"], "the agent went");
+    assert_eq!(entries.last().unwrap()["why"], "the agent disconnected");
 }
 
 #[test]
@@ -91,7 +91,7 @@ fn a_full_disk_is_said_once_and_hurts_nobody() {
     std::fs::remove_file(&journal).unwrap();
     shim.kill_server();
     let said = shim.leave();
-    assert_eq!(said.matches("the journal cannot be written").count(), 1, "{said}");
+    assert_eq!(said.matches("cannot write the journal").count(), 1, "{said}");
     assert!(said.contains("No space left on device"), "{said}");
     let journal = home.journal();
     assert_eq!(journal[0]["what"], "gap", "{:?}", journal[0]);
@@ -107,8 +107,8 @@ fn a_place_that_cannot_be_written_hurts_nobody() {
     let mut shim = home.shim(&[], &[]);
     shim.kill_server();
     let said = shim.leave();
-    assert_eq!(said.matches("the journal cannot be written").count(), 1, "{said}");
-    assert_eq!(said.matches("will not see this process").count(), 1, "{said}");
+    assert_eq!(said.matches("cannot write the journal").count(), 1, "{said}");
+    assert_eq!(said.matches("will not list this process").count(), 1, "{said}");
 }
 
 #[test]
@@ -119,7 +119,7 @@ fn one_that_is_told_to_stop_still_writes_its_end() {
     assert_eq!(shim.process.wait().unwrap().code(), Some(128 + 15));
     let journal = home.journal();
     let end = journal.last().unwrap();
-    assert_eq!((&end["what"], &end["why"]), (&json!("end"), &json!("it was told to stop")));
+    assert_eq!((&end["what"], &end["why"]), (&json!("end"), &json!("stopped by a signal")));
 }
 
 #[test]
@@ -130,7 +130,7 @@ fn who_wants_no_journal_has_none() {
     shim.leave();
     assert!(!home.state().join("journal.jsonl").exists());
     let output = home.run(&["journal"]);
-    assert!(String::from_utf8_lossy(&output.stdout).starts_with("Nothing has been written yet."));
+    assert!(String::from_utf8_lossy(&output.stdout).starts_with("The journal is empty."));
 }
 
 #[test]
@@ -142,11 +142,11 @@ fn the_journal_reads_as_a_story_and_can_be_asked_for_one_server() {
     let read = |words: &[&str]| String::from_utf8(home.run(words).stdout).unwrap();
     let whole = read(&["journal"]);
     assert!(whole.contains("bad #1 ending: ") && whole.contains("SIGKILL"), "{whole}");
-    assert!(whole.contains("(it said: with [redacted])"), "{whole}");
-    assert!(whole.contains("begins (") && whole.contains("ends: the agent went"), "{whole}");
+    assert!(whole.contains("(stderr: with [redacted])"), "{whole}");
+    assert!(whole.contains("started (") && whole.contains("exited: the agent disconnected"), "{whole}");
     assert!(!whole.contains("sk-1234567890abcdefghij"), "{whole}");
     assert!(read(&["journal", "--server", "bad", "--last", "2"]).lines().count() == 2);
-    assert!(read(&["journal", "--server", "good"]).starts_with("There are no entries of good"));
+    assert!(read(&["journal", "--server", "good"]).starts_with("No entries for server good"));
 }
 
 #[test]

@@ -25,7 +25,7 @@ fn with_nothing_running_it_says_so_and_what_to_type() {
     let output = home.run(&["status"]);
     assert!(output.status.success());
     let text = String::from_utf8(output.stdout).unwrap();
-    assert_eq!(text, "Nothing runs. To keep a server alive: linetender run -- COMMAND\n");
+    assert_eq!(text, "No linetender process is running. To supervise a server: linetender run -- COMMAND\n");
     assert_eq!(home.status(), json!({ "version": 1, "holders": [] }));
 }
 
@@ -94,7 +94,7 @@ fn a_stopped_shim_is_shown_as_stopped_and_not_waited_for() {
         }
     }
     let table = String::from_utf8(home.run(&["status"]).stdout).unwrap();
-    assert!(table.contains("its process is stopped"), "{table}");
+    assert!(table.contains("process is stopped"), "{table}");
     stopped.signal("-CONT");
     assert_eq!(
         home.status()["holders"].as_array().unwrap().iter().filter(|one| one["silent"].is_null()).count(),
@@ -108,7 +108,7 @@ fn a_shim_without_an_agent_yet_is_listed_by_its_servers_name() {
     let shim = Shim::start(home.linetender(&[]), &[], &[]);
     until("it is listed", || pids(&home.status()) == [u64::from(shim.pid())]);
     let table = String::from_utf8(home.run(&["status"]).stdout).unwrap();
-    assert!(table.contains("bad") && table.contains("its agent has not asked for anything yet"), "{table}");
+    assert!(table.contains("bad") && table.contains("no request from the agent yet"), "{table}");
 }
 
 #[test]
@@ -161,7 +161,7 @@ fn what_is_said_at_the_socket_hurts_nobody() {
     odd.read_to_string(&mut answer).unwrap();
     assert_eq!(
         serde_json::from_str::<Value>(&answer).unwrap(),
-        json!({ "version": 1, "error": "not understood" })
+        json!({ "version": 1, "error": "unknown request" })
     );
     until("those who only sit there have gone", || home.status()["holders"][0]["report"].is_object());
     shim.echo();

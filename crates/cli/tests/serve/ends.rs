@@ -17,7 +17,7 @@ fn told_to_stop_it_ends_well() {
     agent.serves.signal("-TERM");
     let status = agent.serves.ended();
     assert!(status.success(), "{status}");
-    assert_eq!(home.journal().last().unwrap()["why"], "it was told to stop");
+    assert_eq!(home.journal().last().unwrap()["why"], "stopped by a signal");
 }
 
 /// A server that stays when it is told to go, for longer than anybody waits for it.
@@ -36,14 +36,14 @@ fn told_twice_it_does_not_wait_for_its_servers() {
     agent.wait_for("a__echo", "{}");
     agent.serves.signal("-TERM");
     // Its agent has been told; now it waits for the server.
-    home.wait_for_log("session ended=Stopped");
+    home.wait_for_log("session ended reason=\"stopped by a signal\"");
     assert!(processes(&mark) > 0);
     let told = Instant::now();
     agent.serves.signal("-TERM");
     let status = agent.serves.ended();
     assert!(!status.success(), "{status}");
     assert!(told.elapsed() < AT_ONCE, "{:?}", told.elapsed());
-    assert_eq!(home.journal().last().unwrap()["why"], "it was told to stop at once");
+    assert_eq!(home.journal().last().unwrap()["why"], "stopped by a second signal");
     until("an end of its server", || (processes(&mark) == 0).then_some(()));
 }
 
@@ -64,7 +64,7 @@ fn told_twice_it_does_not_wait_for_what_is_under_way() {
     under_way.read_exact(&mut answer).unwrap();
     assert_eq!(&answer, b"HTTP/1.1 100");
     serves.signal("-INT");
-    home.wait_for_log("told to stop");
+    home.wait_for_log("stopping on a signal");
     let told = Instant::now();
     serves.signal("-TERM");
     let status = serves.ended();
@@ -108,7 +108,7 @@ fn an_agent_that_is_gone_is_not_waited_for() {
     let ended = agent.vanishes();
     assert!(begun.elapsed() < Duration::from_secs(3), "{:?}", begun.elapsed());
     assert!(ended.success(), "{ended}");
-    assert_eq!(home.journal().last().unwrap()["why"], "the agent went");
+    assert_eq!(home.journal().last().unwrap()["why"], "the agent disconnected");
 }
 
 #[test]

@@ -28,5 +28,5 @@ fn a_server_that_was_killed_is_written_down_with_its_cause() {
     assert!(of("a", "up").iter().any(|up| up["generation"] == 2), "{journal:?}");
     assert_eq!(journal[0]["what"], "begin");
     let last = journal.last().unwrap();
-    assert_eq!((&last["what"], &last["why"]), (&json!("end"), &json!("the agent went")));
+    assert_eq!((&last["what"], &last["why"]), (&json!("end"), &json!("the agent disconnected")));
 }

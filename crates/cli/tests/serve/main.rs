@@ -26,7 +26,10 @@ fn check_says_what_a_file_has_or_what_is_wrong_and_serves_nobody() {
     let output = home.serve(&["--check"]).output().unwrap();
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(output.status.success(), "{output:?}");
-    assert_eq!(said, format!("{}: 2 servers (a, b), listens on 127.0.0.1:7441\n", home.config().display()));
+    assert_eq!(
+        said,
+        format!("{}: OK, 2 servers (a, b), listens on 127.0.0.1:7441\n", home.config().display())
+    );
     assert!(home.journal().is_empty(), "nothing was started");
     home.write("[servers.a]\n{bad}\npolicy.call.limt = '5m'\n");
     let output = home.serve(&["--check"]).output().unwrap();
@@ -48,7 +51,7 @@ fn without_a_name_the_file_is_where_one_would_be() {
     };
     let (found, said) = check(home.path());
     assert!(
-        !found && said.contains("neither linetender.toml nor") && said.contains("--config FILE"),
+        !found && said.contains("looked for linetender.toml, ") && said.contains("--config FILE"),
         "{said}"
     );
     std::fs::create_dir_all(own.parent().unwrap()).unwrap();

@@ -13,12 +13,12 @@ fn a_file_that_changes_is_read_again() {
     let home = Home::new("reload", "[servers.a]\n{bad}\n");
     let mut agent = home.agent();
     agent.wait_for("a__echo", "{}");
-    agent.wait_for("b__echo", "the servers are: a");
+    agent.wait_for("b__echo", "configured servers: a");
     home.write("[servers.a]\n{bad}\n[servers.b]\n{bad}\n");
     agent.wait_for("b__echo", "{}");
     home.write("[servers.a]\n{bad}\n[servers.c]\n{bad}\n");
     agent.wait_for("c__echo", "{}");
-    agent.wait_for("b__echo", "the servers are: a, c");
+    agent.wait_for("b__echo", "configured servers: a, c");
 }
 
 #[test]
@@ -59,7 +59,7 @@ fn a_broken_file_changes_nothing_and_the_log_says_where_it_is_broken() {
     };
     let before = processes();
     home.write("[servers.a]\n{bad}\n[servers.c]\n{bad}\nscope = 'nobodys'\n");
-    let said = home.wait_for_log("the config cannot be used; nothing is changed");
+    let said = home.wait_for_log("config reload failed; keeping the current config");
     let place = format!("file={} line=7 column=9 problem=", home.config().display());
     assert!(said.contains(&place), "{said}");
     assert!(said.contains("unknown variant, expected `shared` or `session`"), "{said}");
@@ -67,11 +67,11 @@ fn a_broken_file_changes_nothing_and_the_log_says_where_it_is_broken() {
     assert_eq!(before.each_ref().map(|(generation, _)| generation), [1, 1]);
     agent.wait_for("a__echo", "{}");
     agent.wait_for("b__echo", "{}");
-    agent.wait_for("c__echo", "the servers are: a, b");
+    agent.wait_for("c__echo", "configured servers: a, b");
     home.write("[servers.a]\n{bad}\n[servers.c]\n{bad}\n");
     agent.wait_for("c__echo", "{}");
-    agent.wait_for("b__echo", "the servers are: a, c");
-    assert_eq!(home.log().matches("cannot be used").count(), 1, "{}", home.log());
+    agent.wait_for("b__echo", "configured servers: a, c");
+    assert_eq!(home.log().matches("config reload failed").count(), 1, "{}", home.log());
 }
 
 #[test]
@@ -85,7 +85,7 @@ fn g06_a_config_written_in_two_steps_ends_no_server() {
     let before = processes();
     home.write(half);
     // It was still for long enough to be read, and the second half is yet to come.
-    let said = home.wait_for_log("lacks servers that run");
+    let said = home.wait_for_log("config file removes running servers");
     assert!(said.contains(r#"removed=["z"]"#), "{said}");
     home.write(&format!("{whole}[servers.c]\n{{bad}}\n"));
     home.wait_for_log(r#"added=["c"] replaced=[] removed=[] kept=["a", "z"]"#);
@@ -93,12 +93,12 @@ fn g06_a_config_written_in_two_steps_ends_no_server() {
     agent.wait_for("z__echo", "{}");
     // A removal that stays is one, and SIGHUP does not wait for it.
     home.write(half);
-    agent.wait_for("z__echo", "the servers are: a");
+    agent.wait_for("z__echo", "configured servers: a");
     home.write(whole);
     agent.wait_for("z__echo", "{}");
     home.write(half);
     agent.serves.signal("-HUP");
-    agent.wait_for("z__echo", "the servers are: a");
+    agent.wait_for("z__echo", "configured servers: a");
     home.wait_for_count("config reloaded", 4);
 }
 
@@ -129,12 +129,12 @@ fn settings_that_wait_for_the_next_start_are_told_and_the_old_ones_hold() {
     let dots = "[gateway]\nseparator = '.'\nlisten = '127.0.0.1:1'\n[servers.a]\n{bad}\n";
     // Tools of both would begin with `a__b__` for as long as this runs.
     home.write(&format!("{dots}[servers.a__b]\n{{bad}}\n"));
-    let said = home.wait_for_log("nothing is changed");
-    assert!(said.contains("the names of `a` and `a__b` could be taken for each other"), "{said}");
+    let said = home.wait_for_log("keeping the current config");
+    assert!(said.contains("server names `a` and `a__b` are ambiguous"), "{said}");
     assert!(said.contains("line=7 "), "{said}");
     home.write(&format!("{dots}[servers.b]\n{{bad}}\n"));
     agent.wait_for("b__echo", "{}");
     agent.wait_for("a__echo", "{}");
-    let said = home.wait_for_log("take effect at the next start");
+    let said = home.wait_for_log("restart linetender to apply them");
     assert!(said.contains(r#"settings=["separator"]"#), "nor does it listen at all: {said}");
 }

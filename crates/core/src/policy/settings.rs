@@ -33,201 +33,201 @@ macro_rules! settings {
 }
 
 settings! {
-    /// Everything about one server's line that a person may set.
+    /// All settings of one server: timeouts, retries, budgets and limits.
     Settings {
         ;
-        /// What the server keeps in its process.
+        /// Whether the server keeps state in its process.
         state: ServerState = ServerState::None,
-        /// What a refused session says about the call that was refused (HTTP).
+        /// HTTP: whether a rejected session proves that the call was not executed.
         session_refusal: SessionRefusal = SessionRefusal::Proof,
-        /// Whether the user believes this server's tool annotations.
+        /// Trust `readOnlyHint` and `idempotentHint` of this server's tools.
         trust_annotations: bool = false,
-        /// Starting a generation.
+        /// Start and handshake timeouts.
         dial: DialPolicy = DialPolicy::default(),
-        /// A call's time.
+        /// Call timeouts.
         call: CallPolicy = CallPolicy::default(),
-        /// Looking for life.
+        /// Health checks.
         probe: ProbePolicy = ProbePolicy::default(),
-        /// What failures cost and what service earns.
+        /// Restart budget: what failures cost and what service earns back.
         budget: BudgetPolicy = BudgetPolicy::default(),
-        /// The wait before a dial.
+        /// Backoff between restarts.
         backoff: BackoffPolicy = BackoffPolicy::default(),
-        /// Life without a budget.
+        /// Retry intervals after the budget is spent.
         park: ParkPolicy = ParkPolicy::default(),
-        /// Ending a generation.
+        /// Shutdown timeouts.
         close: ClosePolicy = ClosePolicy::default(),
-        /// Sending calls of unknown outcome again.
+        /// Limits for retries of calls with unknown outcome.
         retry: RetryPolicy = RetryPolicy::default(),
-        /// Sizes and counts.
+        /// Size and concurrency limits.
         limits: Limits = Limits::default(),
     }
 }
 
 settings! {
-    /// Starting a generation.
+    /// Start and handshake timeouts.
     DialPolicy {
-        /// From the dial until the server's first byte: package runners download.
+        /// Start timeout: from the start until the server's first byte. Package runners may have to download first.
         start: Duration = Duration::from_secs(60),
-        /// From the first byte to the end of the handshake.
+        /// Handshake timeout: from the first byte to the end of the MCP handshake.
         handshake: Duration = Duration::from_secs(30),
-        /// How long a silent server is asked for its era before the other is tried on the same pipe.
+        /// Protocol detection: how long to wait for `server/discover` before `initialize` is tried on the same pipe.
         probe_wait: Duration = Duration::from_secs(2),
-        /// The least time between two dials on a free path, so that it cannot spin.
+        /// Minimum interval between two restarts that cost no budget, so that they cannot spin.
         gap: Duration = Duration::from_millis(100),
     }
 }
 
 settings! {
-    /// A call's time.
+    /// Call timeouts.
     CallPolicy {
-        /// A call's deadline, extended by progress; where the agent owns the deadline, a quiet limit.
+        /// Call timeout, extended by progress; where the agent sets the deadline, idle time before a health check.
         limit: Duration = Duration::from_secs(300),
-        /// What progress can extend a deadline to.
+        /// Maximum call timeout that progress can extend to.
         cap: Duration = Duration::from_secs(600),
-        /// With calls in flight and probes unanswered, silence for this long is a hang.
+        /// With calls in flight and health checks unanswered, silence for this long is a hang.
         hang_after: Duration = Duration::from_secs(1800),
-        /// After the first give-up of a call that no older one is waited for with, silence for this long, to probes
-        /// too, is a hang. Never shorter than the probes take.
+        /// After a caller gave up on the oldest pending call, silence for this long (health checks unanswered too) is
+        /// a hang. Never shorter than the health checks take.
         abandoned_after: Duration = Duration::from_secs(60),
-        /// How long a call waits for a generation that is being dialled.
+        /// How long a call waits for a server that is starting or restarting.
         wait_for_line: Duration = Duration::from_secs(5),
-        /// HTTP: a refusal of the session that comes later than this after a request proves nothing about the call.
+        /// HTTP: a rejected session proves nothing about the call if the rejection came later than this.
         refusal_within: Duration = Duration::from_secs(1),
     }
 }
 
 settings! {
-    /// Looking for life.
+    /// Health checks.
     ProbePolicy {
-        /// How long an idle line may be quiet before it is probed.
+        /// Keepalive interval: idle time before a health check.
         keepalive: Duration = Duration::from_secs(30),
-        /// How long a probe waits for any correlated reply.
+        /// Timeout of one health check.
         timeout: Duration = Duration::from_secs(5),
         ;
-        /// How many unanswered probes in a row end an idle line.
+        /// Consecutive failed health checks after which an idle connection is closed.
         failures: u8 = 2,
     }
 }
 
 settings! {
-    /// What failures cost and what service earns.
+    /// Restart budget: what failures cost and what service earns back.
     BudgetPolicy {
-        /// Time up that earns a token, in a generation that has answered a caller.
+        /// Uptime that earns one token, once a request has been answered.
         uptime_per_token: Duration = Duration::from_secs(60),
-        /// Time up that earns a token there.
+        /// Uptime that earns one token in that bucket.
         useful_uptime_per_token: Duration = Duration::from_secs(20),
         ;
-        /// The most tokens a line can have. Every unplanned end takes one.
+        /// Size of the budget. Every unplanned end of a connection takes one token.
         tokens: u16 = 5,
-        /// Milli-tokens earned per answered request of a caller.
+        /// Milli-tokens earned per answered request.
         millis_per_answer: u32 = 100,
-        /// A generation that answered this many callers was useful: its end is charged to the bucket of useful ones,
-        /// unless its answers alone earned a token.
+        /// A connection that answered this many requests was useful: its end is charged to a second bucket, unless its
+        /// answers alone earned a token.
         useful_answers: u16 = 3,
-        /// The most tokens in the bucket of useful generations.
+        /// Size of the bucket for useful connections.
         useful_tokens: u16 = 30,
     }
 }
 
 settings! {
-    /// The wait before a dial: none for the first missing token, then doubling, with full jitter.
+    /// Backoff between restarts: none for the first missing token, then doubling, with full jitter.
     BackoffPolicy {
-        /// The longest wait for the second missing token.
+        /// Upper bound of the first backoff (second missing token).
         base: Duration = Duration::from_millis(100),
-        /// The longest wait of all.
+        /// Maximum backoff.
         cap: Duration = Duration::from_secs(30),
-        /// After a useful generation, the longest wait for the second token missing from the bucket of those.
+        /// Upper bound of the first backoff after a useful connection.
         useful_base: Duration = Duration::from_millis(50),
-        /// After a useful generation, the longest wait of all.
+        /// Maximum backoff after a useful connection.
         useful_cap: Duration = Duration::from_secs(1),
-        /// The longest that a server's own Retry-After is believed.
+        /// Maximum Retry-After that is honoured.
         retry_after_cap: Duration = Duration::from_secs(30),
     }
 }
 
 settings! {
-    /// Life without a budget: slow probes, and waking by use.
+    /// Retry intervals after the budget is spent (parked).
     ParkPolicy {
-        /// The first probe of a parked line; doubles.
+        /// First automatic retry interval of a parked server; doubles.
         probe: Duration = Duration::from_secs(30),
-        /// The slowest probe; also that of a line which cannot work as configured or needs credentials.
+        /// Maximum automatic retry interval; also used after configuration errors and for missing credentials.
         probe_cap: Duration = Duration::from_secs(300),
-        /// How soon a call may wake a parked line; doubles with each wake that failed.
+        /// Minimum interval between retries triggered by calls; doubles with each failure.
         wake: Duration = Duration::from_secs(5),
-        /// The longest that use is kept from waking it.
+        /// Maximum interval between retries triggered by calls.
         wake_cap: Duration = Duration::from_secs(60),
     }
 }
 
 settings! {
-    /// Ending a generation.
+    /// Shutdown timeouts.
     ClosePolicy {
-        /// How long a planned end waits for calls in flight.
+        /// Drain timeout: how long a planned shutdown waits for calls in flight.
         drain: Duration = Duration::from_secs(30),
-        /// After the seal, how long a verdict may wait for proof.
+        /// After a connection ended, how long to wait for proof of which calls were not executed.
         settle: Duration = Duration::from_millis(30),
-        /// After stdin was closed, how long until SIGTERM.
+        /// From closing stdin to SIGTERM.
         stdin: Duration = Duration::from_secs(2),
-        /// After SIGTERM, how long until SIGKILL.
+        /// From SIGTERM to SIGKILL.
         term: Duration = Duration::from_secs(2),
-        /// After SIGKILL, how long until the tree is called stuck and killed again.
+        /// From SIGKILL until the process tree is reported as stuck and killed again.
         kill: Duration = Duration::from_secs(5),
     }
 }
 
 settings! {
-    /// Sending calls of unknown outcome again, where that is allowed at all.
+    /// Limits for retries of calls with unknown outcome, where retries are allowed at all.
     RetryPolicy {
         ;
-        /// Re-sends earned per hundred calls.
+        /// Retries earned per hundred calls.
         percent: u8 = 10,
-        /// Re-sends earned per second whatever the traffic, so that a quiet line may retry too.
+        /// Retries earned per second regardless of traffic.
         reserve_per_sec: u8 = 1,
-        /// The most re-sends that can be saved up.
+        /// Maximum number of retries saved up.
         burst: u16 = 10,
-        /// The most re-sends of one call of unknown outcome.
+        /// Maximum number of retries of one call with unknown outcome.
         per_call: u8 = 2,
     }
 }
 
 settings! {
-    /// Sizes and counts.
+    /// Size and concurrency limits.
     Limits {
         ;
-        /// The longest message, in bytes.
+        /// Maximum message size, in bytes.
         message: u32 = 16 * 1024 * 1024,
-        /// The deepest nesting of a message.
+        /// Maximum nesting depth of a message.
         depth: u16 = 128,
-        /// Calls in flight at once.
+        /// Maximum number of concurrent calls.
         in_flight: u16 = 128,
-        /// Calls that wait their turn.
+        /// Maximum number of queued calls.
         queue: u16 = 256,
-        /// How much of stderr is kept, in bytes.
+        /// Bytes of stderr to keep.
         stderr: u32 = 64 * 1024,
     }
 }
 
-/// What a server keeps in its process.
+/// Whether a server keeps state in its process.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "lowercase"))]
 pub enum ServerState {
-    /// Nothing a caller would miss: a fresh process is as good as the old one.
+    /// Stateless: a new process is as good as the old one.
     #[default]
     None,
-    /// A browser, a login, a working directory: nothing may cross from one generation to the next unseen.
+    /// Stateful (a browser, a login, a working directory): no retry across a restart, and the loss of state is reported.
     Process,
 }
 
-/// What a refused session says about the call that was refused.
+/// Whether a rejected session proves that the call was not executed.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "lowercase"))]
 pub enum SessionRefusal {
-    /// A prompt refusal that a ping confirms proves that the call was not executed: it is sent again.
+    /// A prompt rejection that a ping confirms proves it: the call is retried.
     #[default]
     Proof,
-    /// It proves nothing: for servers that run a call, and deny its session right after.
+    /// It proves nothing: for servers that execute a call and reject its session afterwards.
     Unknown,
 }
 

@@ -26,7 +26,7 @@ LIMIT = 90  # seconds; an agent that takes longer hangs
 STDERR = "fatal: the disk is full"  # what the server says before it dies
 WORKS = "it works"  # what its other tool answers
 END = 4000  # characters of what it wrote
-PARTS = {"what happened": "could not answer", "whether it ran": "was executed", "next try": "next try", "stderr": STDERR}
+PARTS = {"what happened": "The call to the MCP server", "whether it ran": "was executed", "next try": "next try", "stderr": STDERR}
 
 SITUATIONS = {
     "result": "killed in mid-call, told as a result",

@@ -21,8 +21,8 @@ LIMIT = 60
 
 # What a person has to find in a failed call's text.
 TEXT = re.compile(
-    r'The MCP server "[^"]+" could not answer: .+\. '
-    r"(The call was not executed|It is unknown whether the call was executed|The server did process the call).+"
+    r'The call to the MCP server "[^"]+" failed: .+\. '
+    r"(The call was not executed|It is unknown whether the call was executed|The server processed the call).+"
 )
 
 

@@ -204,7 +204,7 @@ async fn o02_without_descriptors_nothing_is_sent_and_no_server_pays_for_it() {
         let error = told.unwrap_err();
         speaks(&error);
         assert_eq!(error.delivery.name(), "not executed", "{error}");
-        assert!(error.cause.contains("this machine could not open a connection: Too many open"), "{error}");
+        assert!(error.cause.contains("this machine cannot open a connection: Too many open"), "{error}");
         web.call("echo", "{}").await.unwrap();
         assert_eq!((web.generation(), web.line.status().budget, web.runs("n")), (1, budget, 0));
         web.leaves_nothing().await;

@@ -119,7 +119,7 @@ async fn s07_a_closed_output_ends_calls_at_once() {
     let error = bad.call("close_stdout", r#"{"nonce":"a"}"#).await.unwrap_err();
     assert!(start.elapsed() < Duration::from_millis(500));
     speaks(&error);
-    assert!(error.cause.contains("closed its output"), "{error}");
+    assert!(error.cause.contains("closed its stdout"), "{error}");
     bad.works().await;
     bad.leaves_nothing().await;
 }

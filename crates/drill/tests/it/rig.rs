@@ -69,7 +69,7 @@ async fn g07_a_call_to_a_server_that_waits_for_its_turn_is_told_so() {
     kill("-KILL", pid);
     in_time(line.wait_for(|status| status.state == State::Dialing && status.generation == 2)).await;
     let told = in_time(line.call_tool("echo", Raw("{}"))).await.unwrap_err();
-    assert!(told.cause.starts_with("the server waits for its turn to start"), "{told}");
+    assert!(told.cause.starts_with("waiting for a start slot"), "{told}");
     assert!(told.cause.contains("killed"), "why it has to be started: {told}");
     assert_eq!(told.next_try, NextTry::ItsTurn);
     assert!(told.not_executed());

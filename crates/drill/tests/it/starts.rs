@@ -50,7 +50,7 @@ async fn a_start_that_takes_too_long_is_ended() {
     let bad = bad_with(&["--deaf"], |server| server.policy(quick));
     let error = bad.call("echo", "{}").await.unwrap_err();
     speaks(&error);
-    assert!(error.cause.contains("within the start limit") || error.cause.contains("in time"), "{error}");
+    assert!(error.cause.contains("within the start timeout") || error.cause.contains("in time"), "{error}");
     bad.leaves_nothing().await;
 }
 
@@ -111,7 +111,10 @@ async fn s33_a_folder_that_is_not_there_parks_at_once_and_is_named() {
     let line = Line::open(server.dir("/nowhere/at/all"));
     let error = in_time(line.call_tool("echo", Raw("{}"))).await.unwrap_err();
     speaks(&error);
-    assert!(error.cause.contains("cannot run in /nowhere/at/all: no such file or directory"), "{error}");
+    assert!(
+        error.cause.contains("cannot enter the working directory /nowhere/at/all: no such file or directory"),
+        "{error}"
+    );
     let status = in_time(line.wait_for(|status| status.state == State::Parked)).await;
     assert_eq!(status.budget, 5000, "no budget is spent on it");
     in_time(line.close()).await;
@@ -120,10 +123,9 @@ async fn s33_a_folder_that_is_not_there_parks_at_once_and_is_named() {
 #[tokio::test]
 async fn s33_a_program_that_is_no_mcp_server_is_named_within_a_second() {
     let utf_16 = r#"printf '{\0"\0j\0s\0o\0n\0r\0p\0c\0"\0}\0\n\0'; exec sleep 600"#;
-    for (argv, said) in [
-        (&["cat"][..], "it writes back what it reads"),
-        (&["sh", "-c", utf_16], "it writes UTF-16, and MCP is UTF-8"),
-    ] {
+    for (argv, said) in
+        [(&["cat"][..], "it echoes its input"), (&["sh", "-c", utf_16], "it writes UTF-16, and MCP is UTF-8")]
+    {
         let took = stopwatch();
         let line = Line::open(Server::stdio("bad", argv).reaper(crate::look::BADSERVER));
         let error = in_time(line.call_tool("echo", Raw("{}"))).await.unwrap_err();

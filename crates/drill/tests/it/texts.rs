@@ -11,16 +11,19 @@ use crate::look::{BADSERVER, eventually, in_time, kill, policy};
 fn steady(text: &str) -> String {
     let mut text = text.to_owned();
     // What stands between these is shown as three dots.
-    for (from, to) in
-        [("PATH searched: ", ")"), ("next try: ", ")"), ("next try: in ", "s."), ("bytes (", " bytes had")]
-    {
+    for (from, to) in [
+        ("PATH searched: ", ")"),
+        ("next try: ", ")"),
+        ("next try: in ", "s."),
+        ("bytes (", " bytes received"),
+    ] {
         if let Some(at) = text.find(from).map(|at| at + from.len())
             && let Some(end) = text[at..].find(to)
         {
             text.replace_range(at..at + end, "…");
         }
     }
-    for when in ["now.", "under way.", "in …s.", "with the next call."] {
+    for when in ["now.", "under way.", "in …s.", "on the next call."] {
         text = text.replace(&format!("next try: {when}"), "next try: ….");
     }
     text

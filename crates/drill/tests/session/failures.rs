@@ -30,7 +30,7 @@ async fn a_model_and_a_program_read_the_same_of_a_death_in_either_form() {
         assert!(!(-32768..=-32000).contains(&code), "{error}");
         let texts = [&result["result"]["content"][0]["text"], &error["error"]["message"]];
         for text in texts.map(|text| text.as_str().unwrap()) {
-            assert!(text.contains("\"bad\" could not answer"), "{text}");
+            assert!(text.contains("\"bad\" failed"), "{text}");
             assert!(text.contains("unknown whether the call was executed"), "{text}");
         }
         for fields in [&result["result"]["_meta"]["linetender"], &error["error"]["data"]] {

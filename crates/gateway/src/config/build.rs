@@ -10,23 +10,23 @@ use super::problem::{Problem, Text};
 use super::tree::{Is, Member, Node};
 use crate::names;
 
-/// A server, and how the gateway shows it.
+/// A configured server and its filters.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Entry {
-    /// The server itself.
+    /// The server.
     pub server: Server,
-    /// Whether agents share it.
+    /// Whether agents share its connection.
     pub scope: Scope,
-    /// Which of its tools are shown.
+    /// Filter for tools.
     pub tools: Filter,
-    /// Which of its prompts are shown.
+    /// Filter for prompts.
     pub prompts: Filter,
-    /// Which of its resources are shown.
+    /// Filter for resources.
     pub resources: Filter,
 }
 
 impl Entry {
-    /// Whether all of it is shown.
+    /// Whether nothing is filtered.
     pub fn is_open(&self) -> bool {
         self.tools.is_open() && self.prompts.is_open() && self.resources.is_open()
     }
@@ -48,7 +48,7 @@ pub(super) fn build(
         at.map_or(0..0, |at| at.at.clone())
     };
     if gateway.separator.is_empty() {
-        return Err(source.problem(place("separator"), "the separator has to be some text", None));
+        return Err(source.problem(place("separator"), "separator must not be empty", None));
     }
     let both: Vec<&Gateway> = in_force.into_iter().chain([&gateway]).collect();
     let (mut servers, mut names): (Vec<Entry>, Vec<&Member>) = (Vec::new(), Vec::new());
@@ -61,13 +61,14 @@ pub(super) fn build(
     }
     if servers.is_empty() {
         let at = tree.get("servers").map_or(0..0, |at| at.at.clone());
-        let help = "[servers.NAME] with a command or a url, or an agent's mcpServers";
-        return Err(source.problem(at, "there is no server in the file", Some(help.to_owned())));
+        let help = "add [servers.NAME] with a command or a url, or use an agent's mcpServers file";
+        return Err(source.problem(at, "no servers configured", Some(help.to_owned())));
     }
     let lines = both.iter().map(|settings| settings.lines).min().unwrap_or(gateway.lines);
     if servers.len() > lines {
-        let what = format!("there are {} servers, and {lines} lines are allowed", servers.len());
-        let help = (lines < gateway.lines).then(|| "more are from the next start on".to_owned());
+        let what = format!("{} servers configured, but gateway.lines allows only {lines}", servers.len());
+        let help =
+            (lines < gateway.lines).then(|| "the higher limit takes effect after a restart".to_owned());
         return Err(source.problem(place("lines"), what, help));
     }
     Ok((gateway, servers))
@@ -83,9 +84,9 @@ fn is_apart(
     let Some(other) = others.iter().find(|other| clash(&other.name, &server.name, separator)) else {
         return Ok(());
     };
-    let what = format!("the names of `{}` and `{}` could be taken for each other", other.name, server.name);
+    let what = format!("server names `{}` and `{}` are ambiguous", other.name, server.name);
     let begin = format!("{}{separator}", names::prefix(&server.name));
-    let help = format!("tools of both would begin with `{begin}`: rename one of them");
+    let help = format!("tools of both would start with `{begin}`: rename one server");
     Err(source.problem(server.at.clone(), what, Some(help)))
 }
 
@@ -98,10 +99,13 @@ fn clash(one: &str, other: &str, separator: &str) -> bool {
 fn entry(Member { name, at, value }: &Member, source: &Text<'_>) -> Result<Option<Entry>, Box<Problem>> {
     let wrong = |what: &str, help: &str| Err(source.problem(at.clone(), what, Some(help.to_owned())));
     if name.is_empty() || name.contains('/') {
-        return wrong("a server's name is part of its address", "it cannot be empty or contain a slash");
+        return wrong(
+            "invalid server name",
+            "it is part of the server's URL: it must not be empty or contain a slash",
+        );
     }
     if !matches!(value.is, Is::Table(_)) {
-        return wrong("a server is a table", "with a command or a url");
+        return wrong("a server must be a table", "give it a command or a url");
     }
     let table: ServerTable = read(value, source)?;
     if table.disabled {
@@ -125,10 +129,10 @@ fn entry(Member { name, at, value }: &Member, source: &Text<'_>) -> Result<Optio
             table.headers.iter().fold(server, |server, (name, value)| server.header(name, value)).into()
         }
         (Some(_), Some(_)) => {
-            return wrong("a server has a command or a url, not both", "take one of them out");
+            return wrong("command and url are mutually exclusive", "remove one of them");
         }
         (None, None) => {
-            return wrong("a server needs a command or a url", "command = \"…\" or url = \"https://…\"");
+            return wrong("a server needs a command or a url", "add command = \"…\" or url = \"https://…\"");
         }
     };
     server = server.eras(match table.era {

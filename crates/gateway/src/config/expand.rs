@@ -12,7 +12,7 @@ pub(super) fn expand(
     match &mut node.is {
         Is::Text(text) if text.contains("${") => {
             *text = expanded(text, variable).map_err(|wrong| {
-                let help = "write ${NAME:-default} where it may be missing, and $${ for a plain ${";
+                let help = "set it, or write ${NAME:-default}; $${ is a literal ${";
                 source.problem(node.at.clone(), wrong, Some(help.to_owned()))
             })?;
         }
@@ -43,7 +43,7 @@ fn expanded(text: &str, variable: &dyn Fn(&str) -> Option<String>) -> Result<Str
             continue;
         }
         made.push_str(before);
-        let (inside, after) = behind.split_once('}').ok_or("a ${ without its }")?;
+        let (inside, after) = behind.split_once('}').ok_or("unclosed ${: the } is missing")?;
         let (name, default) = match inside.split_once(":-") {
             Some((name, default)) => (name, Some(default)),
             None => (inside, None),
@@ -53,7 +53,7 @@ fn expanded(text: &str, variable: &dyn Fn(&str) -> Option<String>) -> Result<Str
         match (variable(name).filter(|value| default.is_none() || !value.is_empty()), default) {
             (Some(value), _) => made.push_str(&value),
             (None, Some(default)) => made.push_str(default),
-            (None, None) => return Err(format!("the variable {name} is not set")),
+            (None, None) => return Err(format!("environment variable {name} is not set")),
         }
         rest = after;
     }
@@ -83,7 +83,7 @@ mod tests {
         assert_eq!(with("${NO:-a:-b}/${EMPTY:-c}/${EMPTY}").unwrap(), "a:-b/c/");
         assert_eq!(with("${env:TOKEN}").unwrap(), with("${TOKEN}").unwrap());
         assert_eq!(with("$${TOKEN} $5 $").unwrap(), "${TOKEN} $5 $");
-        assert_eq!(with("${NO}").unwrap_err(), "the variable NO is not set");
+        assert_eq!(with("${NO}").unwrap_err(), "environment variable NO is not set");
         assert!(with("${NO").is_err());
     }
 }

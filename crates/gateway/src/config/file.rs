@@ -19,44 +19,44 @@ const DEPTH: usize = 128;
 #[schemars(title = "linetender")]
 #[expect(dead_code, reason = "the schema is made from it; a file is read piece by piece, for the places")]
 pub(super) struct File {
-    /// The gateway itself.
+    /// Settings of the gateway.
     #[schemars(default)]
     gateway: Gateway,
-    /// The servers behind it, by name.
+    /// Servers by name.
     #[schemars(default)]
     servers: BTreeMap<String, ServerTable>,
 }
 
-/// The gateway's own settings. Times are written as `"10s"`, or in milliseconds; sizes as `"16MiB"`, or in bytes.
+/// Settings of the gateway. Durations: `"10s"`, or milliseconds; sizes: `"16MiB"`, or bytes.
 #[derive(Clone, Debug, Deserialize, Eq, JsonSchema, PartialEq, Serialize)]
 #[serde(default)]
 pub struct Gateway {
-    /// Where agents connect to.
+    /// Address and port that the gateway listens on.
     #[schemars(with = "String")]
     pub listen: SocketAddr,
-    /// What stands between a server's name and a tool's.
+    /// Separator between server name and tool name at `/mcp`.
     pub separator: String,
-    /// Whether what a server offers stays listed while it is down.
+    /// Keep the tools, prompts and resources of a server listed while it is down.
     pub keep_listed: bool,
-    /// How long calls under way may take to end when the gateway is told to stop.
+    /// Drain timeout: how long pending calls may take to finish at shutdown.
     #[schemars(schema_with = "time")]
     pub drain: u64,
-    /// The most agents with a session at once.
+    /// Maximum number of concurrent agent sessions.
     pub sessions: usize,
-    /// How long a session may be unused before it is forgotten.
+    /// Idle timeout of a session; after it the session is evicted.
     #[schemars(schema_with = "time")]
     pub session_idle: u64,
-    /// The most lines at once: one for each server, and one for each agent that has one of its own. Those of agents that have
-    /// left count no more, though their processes may still be on their way out.
+    /// Maximum number of server connections: one per server, plus one per agent session for `scope = "session"`.
+    /// Connections of disconnected agents do not count, even while their processes are still exiting.
     pub lines: usize,
-    /// The most connections at once.
+    /// Maximum number of concurrent TCP connections from agents.
     pub connections: usize,
-    /// The largest message that an agent may send.
+    /// Maximum size of a message from an agent.
     #[schemars(schema_with = "size")]
     pub message: usize,
-    /// Names under which agents may reach the gateway, beside those of this machine itself.
+    /// Additional host names allowed in the Host header; localhost and IP addresses always are.
     pub allowed_hosts: Vec<String>,
-    /// Web pages that may talk to it, beside those of this machine itself: `https://example.com`.
+    /// Additional origins allowed in the Origin header, such as `https://example.com`; local ones always are.
     pub allowed_origins: Vec<String>,
 }
 
@@ -84,7 +84,7 @@ impl Gateway {
         frame::Limits { length: self.message, depth: DEPTH }
     }
 
-    /// The settings that are others there, by name.
+    /// Names of the settings that differ.
     pub fn differing(&self, other: &Self) -> Vec<String> {
         let [own, others] = [self, other].map(|settings| serde_json::to_value(settings).unwrap_or_default());
         let own = own.as_object().into_iter().flatten();
@@ -92,80 +92,80 @@ impl Gateway {
     }
 }
 
-/// One server: a command, or an address.
+/// One server: a command or a URL.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 pub(super) struct ServerTable {
-    /// The program to run.
+    /// Program to start.
     pub(super) command: Option<String>,
-    /// Its arguments.
+    /// Arguments of the program.
     pub(super) args: Vec<String>,
-    /// Variables for it, beside the few that every program needs.
+    /// Environment variables of the server process, in addition to a minimal set (`PATH`, `HOME`, …).
     pub(super) env: BTreeMap<String, String>,
-    /// Gives it the whole of our own environment.
+    /// Pass linetender's whole environment to the server process.
     pub(super) inherit_env: bool,
-    /// Where it runs.
+    /// Working directory of the server process.
     pub(super) dir: Option<PathBuf>,
-    /// Its address, if it is somewhere else: `http://…` or `https://…`.
+    /// URL of a remote server (Streamable HTTP): `http://…` or `https://…`.
     pub(super) url: Option<String>,
-    /// Headers for everything that is sent to its address.
+    /// HTTP headers for every request to the URL.
     pub(super) headers: BTreeMap<String, String>,
-    /// Which era of MCP it speaks.
+    /// MCP protocol era of the server.
     pub(super) era: Era,
-    /// Whether agents share it.
+    /// Share one connection among all agents, or open one per agent session.
     pub(super) scope: Scope,
-    /// Whether it is started when the first agent comes, instead of with the gateway.
+    /// Start the server on first use instead of with the gateway.
     pub(super) lazy: bool,
-    /// Where its stderr goes.
+    /// Destination of the server's stderr.
     pub(super) stderr: Stderr,
-    /// Whether it is left out.
+    /// Ignore this server.
     pub(super) disabled: bool,
-    /// Which of its tools are shown and may be called.
+    /// Filter for tools: which are listed and callable.
     pub(super) tools: Filter,
-    /// Which of its prompts are shown.
+    /// Filter for prompts: which are listed.
     pub(super) prompts: Filter,
-    /// Which of its resources are shown and may be read, by their addresses.
+    /// Filter for resources, by URI: which are listed and readable.
     pub(super) resources: Filter,
-    /// Tools that may be run again when nobody knows whether they ran.
+    /// Tools that may be retried even if they may already have been executed.
     pub(super) safe_tools: Vec<String>,
-    /// Every number of its line. Times are written as `"5m"`, or in milliseconds; sizes as `"16MiB"`, or in bytes.
+    /// Timeouts, retries and limits for this server. Durations: `"5m"`, or milliseconds; sizes: `"16MiB"`, or bytes.
     #[schemars(schema_with = "policy")]
     pub(super) policy: linetender_core::Settings,
 }
 
-/// Where a server's stderr goes. Its last lines are in errors in any case.
+/// Destination of a server's stderr. Errors quote its last lines in any case.
 #[derive(Clone, Copy, Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Stderr {
-    /// Nowhere.
+    /// Discard it.
     #[default]
     Off,
-    /// Into the log, redacted and cut.
+    /// Write it to the log, redacted and truncated.
     Log,
-    /// To the gateway's stderr.
+    /// Pass it to the gateway's stderr.
     Pass,
 }
 
-/// Which era of MCP a server speaks.
+/// MCP protocol era of a server.
 #[derive(Clone, Copy, Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Era {
-    /// It is asked.
+    /// Detect it.
     #[default]
     Auto,
-    /// 2026-07-28 and later.
+    /// 2026-07-28 and later (stateless).
     Modern,
-    /// Up to 2025-11-25.
+    /// 2025-11-25 and earlier (sessions).
     Legacy,
 }
 
-/// Whether agents share a server.
+/// Whether agents share a server connection.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, JsonSchema, PartialEq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Scope {
-    /// One line for all.
+    /// One connection for all agents.
     #[default]
     Shared,
-    /// A line for each agent that has a session: for servers that keep something per client, or ask their client questions.
+    /// One connection per agent session: for servers with per-client state, or that send requests to their client.
     Session,
 }

@@ -3,24 +3,24 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What is let through: everything that `include` names (all, if it names nothing) and `exclude` does not.
+/// Filter by name: everything that matches `include` (default: all) and does not match `exclude`.
 #[derive(Clone, Debug, Default, Deserialize, Eq, JsonSchema, PartialEq, Serialize)]
 #[serde(default)]
 pub struct Filter {
-    /// Names that are shown; `*` stands for any text. Everything, if none is given.
+    /// Names to show; `*` matches any text [default: all].
     pub include: Vec<String>,
-    /// Names that are not shown, also if they are included.
+    /// Names to hide, even if they match `include`.
     pub exclude: Vec<String>,
 }
 
 impl Filter {
-    /// Whether a name is let through.
+    /// Whether a name passes the filter.
     pub fn lets(&self, name: &str) -> bool {
         let among = |patterns: &[String]| patterns.iter().any(|pattern| matches(pattern, name));
         (self.include.is_empty() || among(&self.include)) && !among(&self.exclude)
     }
 
-    /// Whether it lets everything through.
+    /// Whether every name passes the filter.
     pub fn is_open(&self) -> bool {
         self.include.is_empty() && self.exclude.is_empty()
     }

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use miette::{Diagnostic, NamedSource, SourceSpan};
 
-/// Something is wrong at a place in a file.
+/// A config error with its position in the file.
 #[derive(Debug, Diagnostic, thiserror::Error)]
 #[error("{what}")]
 pub struct Problem {
@@ -20,17 +20,17 @@ pub struct Problem {
 }
 
 impl Problem {
-    /// The line it stands on, from one: for logs, which must not show the file's secrets.
+    /// Line number, from 1: for logs, which must not quote the file (secrets).
     pub const fn line(&self) -> usize {
         self.line
     }
 
-    /// The character of that line at which it begins, from one.
+    /// Column, from 1, in characters.
     pub const fn column(&self) -> usize {
         self.column
     }
 
-    /// What would help.
+    /// Advice on how to fix it.
     pub fn advice(&self) -> Option<&str> {
         self.help.as_deref()
     }

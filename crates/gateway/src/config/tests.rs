@@ -130,10 +130,10 @@ fn times_and_sizes_are_written_as_people_do_or_as_numbers() {
     assert_eq!(late.unwrap().servers.len(), 1, "also out of a variable");
     for wrong in ["\"5 parsecs\"", "\"16MiB\"", "\"\""] {
         let problem = read(&text(wrong, "1", "1000")).unwrap_err();
-        assert!(problem.line() == 6 && problem.to_string().starts_with("a time is"), "{problem}");
+        assert!(problem.line() == 6 && problem.to_string().starts_with("expected a duration"), "{problem}");
     }
     assert!(read(&text("1", "1", "\"5m\"")).is_ok(), "five mebibytes, as flags read it");
-    assert!(read(&text("1", "1", "\"5 minutes\"")).unwrap_err().to_string().contains("a size is"));
+    assert!(read(&text("1", "1", "\"5 minutes\"")).unwrap_err().to_string().contains("expected a size"));
 }
 
 #[test]
@@ -178,7 +178,7 @@ fn what_is_wrong_is_told_with_its_place() {
         ("[servers.a]\ncommand = \"x\"\nscope = \"al\"", 3, "unknown variant"),
         ("[servers.a\n", 1, ""),
         ("{ \"mcpServers\": {\n \"a\": { \"command\": \"x\" \"args\": [] } } }", 2, ""),
-        ("[servers.a]\nurl = \"http://x\"\ncommand = \"y\"", 1, "not both"),
+        ("[servers.a]\nurl = \"http://x\"\ncommand = \"y\"", 1, "mutually exclusive"),
         ("\n[servers.a]\n", 2, "needs a command"),
         ("[gateway]\nlisten = \"nowhere\"\n[servers.a]\ncommand = \"x\"", 2, "socket address"),
         ("[servers.a]\ncommand = \"x\"\npolicy.probe.keepalive = 0", 3, "keepalive"),
@@ -200,7 +200,7 @@ fn what_stands_at_a_place_is_not_told_with_it() {
     ] {
         let problem = read(text).unwrap_err().to_string();
         assert!(!problem.contains("t0ken"), "{problem}");
-        let why = ["string, expected ", "variant, expected ", "socket address", "a time is"];
+        let why = ["string, expected ", "variant, expected ", "socket address", "expected a duration"];
         assert!(why.iter().any(|why| problem.contains(why)), "{problem}");
     }
 }
@@ -236,15 +236,18 @@ fn servers_have_to_go_with_the_settings_in_force_and_with_those_of_the_file() {
     let again = |text: &str| load_again(&in_force, "test", text, &|_| None);
     let dashes = "[gateway]\nseparator = '-'\n[servers.a]\ncommand = 'x'\n";
     for (more, words) in [
-        ("[servers.a__b]\ncommand = 'x'\n", "could be taken for each other"),
-        ("[servers.a-b]\ncommand = 'x'\n", "could be taken for each other"),
-        ("[servers.b]\ncommand = 'x'\n[servers.c]\ncommand = 'x'\n", "there are 3 servers, and 2 lines are"),
+        ("[servers.a__b]\ncommand = 'x'\n", "are ambiguous"),
+        ("[servers.a-b]\ncommand = 'x'\n", "are ambiguous"),
+        (
+            "[servers.b]\ncommand = 'x'\n[servers.c]\ncommand = 'x'\n",
+            "3 servers configured, but gateway.lines allows only 2",
+        ),
     ] {
         let problem = again(&format!("{dashes}{more}")).unwrap_err();
         assert!(problem.to_string().contains(words), "{more}: {problem}");
     }
     let few = "[gateway]\nlines = 1\n[servers.a]\ncommand = 'x'\n[servers.b]\ncommand = 'x'\n";
-    assert!(again(few).unwrap_err().to_string().contains("1 lines"), "it could not be started again");
+    assert!(again(few).unwrap_err().to_string().contains("allows only 1"), "it could not be started again");
     let config = again(&format!("{dashes}[servers.b]\ncommand = 'x'\n")).unwrap();
     assert_eq!(in_force.differing(&config.gateway), ["lines", "separator"]);
     assert_eq!(in_force.differing(&in_force), [""; 0]);

@@ -102,7 +102,7 @@ fn json(source: &Text<'_>) -> Result<(Node, Style), Box<Problem>> {
             source.problem(at.start..at.end, error.kind().to_string(), None)
         })?;
     let Some(value) = parsed.value else {
-        return Err(source.problem(0..0, "the file says nothing", None));
+        return Err(source.problem(0..0, "the file is empty", None));
     };
     let mut node = of_json(value);
     let mut style = Style::Own;

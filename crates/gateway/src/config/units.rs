@@ -8,7 +8,8 @@ use super::tree::{Is, Node};
 use crate::units;
 
 /// What is said of a time that is none.
-const TIME: &str = "a time is a number of milliseconds, or written like \"250ms\", \"30s\" or \"1h 30m\"";
+const TIME: &str =
+    "expected a duration: a number of milliseconds, or text such as \"250ms\", \"30s\" or \"1h 30m\"";
 
 /// Makes numbers of all of them.
 pub(super) fn read(tree: &mut Node, source: &Text<'_>) -> Result<(), Box<Problem>> {

@@ -42,7 +42,7 @@ impl<'a> Walk<'a> {
                         let help = near.map(|near| format!("did you mean `{near}`?"));
                         let what = match self.style {
                             Style::Own => format!("unknown key `{}`", member.name),
-                            Style::Agents => format!("unknown key `{}`; it is ignored", member.name),
+                            Style::Agents => format!("unknown key `{}` ignored", member.name),
                         };
                         self.found.push(*self.source.problem(member.at.clone(), what, help));
                     }

@@ -77,7 +77,7 @@ impl Bounded {
                 Err(error) => {
                     // It may be so for hours, and one line says it all.
                     if !self.told.swap(true, Ordering::Relaxed) {
-                        tracing::warn!(%error, "no connection can be accepted for now");
+                        tracing::warn!(%error, "cannot accept connections; retrying");
                     }
                     tokio::time::sleep(BREATH).await;
                 }

@@ -41,12 +41,12 @@ pub(super) fn admit<'a>(
     let capabilities = meta.and_then(|meta| meta.get(CAPABILITIES));
     let capabilities = capabilities.is_some_and(|value| value.get().starts_with('{'));
     let Some(version) = version.filter(|_| capabilities) else {
-        return bad(-32602, &format!("{VERSION_IN_META} and {CAPABILITIES} have to be in _meta"));
+        return bad(-32602, &format!("_meta must contain {VERSION_IN_META} and {CAPABILITIES}"));
     };
     // MCP 2026-07-28, Streamable HTTP, "Server Validation": headers MUST say what the body says.
     agree(headers, &PROTOCOL_VERSION, Some(&version), id)?;
     if version != MODERN {
-        let failed = Failed::refused(UNSUPPORTED_VERSION, "this version is not supported", "never")
+        let failed = Failed::refused(UNSUPPORTED_VERSION, "unsupported protocol version", "never")
             .with("supported", [MODERN].as_slice())
             .with("requested", &*version);
         return Err(Box::new(reply::json(StatusCode::BAD_REQUEST, failed.error(id))));
@@ -62,7 +62,7 @@ pub(super) fn admit<'a>(
         agree(headers, &NAME, name.as_deref(), id)?;
     }
     if REMOVED.contains(&method) {
-        let words = format!("{method} is not of this version");
+        let words = format!("{method} does not exist in this protocol version");
         return Err(Box::new(reply::error(StatusCode::NOT_FOUND, id, NO_METHOD, &words)));
     }
     Ok(client)
@@ -73,6 +73,6 @@ fn agree(headers: &HeaderMap, name: &HeaderName, said: Option<&str>, id: &str) -
     if header.as_deref() == said && headers.get_all(name).iter().count() <= 1 {
         return Ok(());
     }
-    let words = format!("the header {name} does not say what the body says");
+    let words = format!("header {name} does not match the request body");
     Err(Box::new(reply::error(StatusCode::BAD_REQUEST, id, HEADER_MISMATCH, &words)))
 }

@@ -53,7 +53,7 @@ pub(super) async fn follow(
 
 /// What an agent is told that did not read its stream.
 fn missed(count: u64) -> Bytes {
-    let data = format!("{count} messages are lost: this stream was not read in time");
+    let data = format!("{count} messages dropped: this stream was not read fast enough (back-pressure)");
     let params = json!({ "level": "warning", "logger": "linetender", "data": data });
     frame::notification("notifications/message", Some(&params.to_string()))
 }

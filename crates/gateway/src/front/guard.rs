@@ -41,11 +41,11 @@ impl Guard {
         // HTTP/2 has no Host, but an authority.
         let host = text(HOST).or_else(|| uri.authority().map(http::uri::Authority::as_str)).unwrap_or("");
         if !self.is_ours(host) {
-            return Some("this is not a name of this gateway (allowed_hosts)");
+            return Some("Host header not allowed (gateway.allowed_hosts)");
         }
         match text(ORIGIN) {
             Some(origin) if !self.is_welcome(origin) => {
-                Some("this page may not talk to this gateway (allowed_origins)")
+                Some("Origin header not allowed (gateway.allowed_origins)")
             }
             _ => None,
         }

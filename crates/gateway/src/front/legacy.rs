@@ -107,20 +107,20 @@ fn find(front: &Front, door: &Door, headers: &HeaderMap) -> Result<Arc<Session>,
     };
     let text = |name| headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok());
     if text(PROTOCOL_VERSION).is_some_and(|version| !LEGACIES.contains(&version)) {
-        return refuse(StatusCode::BAD_REQUEST, -32600, "this protocol version is not supported", "never");
+        return refuse(StatusCode::BAD_REQUEST, -32600, "unsupported protocol version", "never");
     }
     let Some(id) = text(SESSION_ID) else {
         return refuse(
             StatusCode::BAD_REQUEST,
             -32600,
-            "a session begins with initialize; this names none",
+            "Mcp-Session-Id header missing: send initialize first",
             "never",
         );
     };
     match front.sessions.find(id).filter(|session| session.door == *door) {
         Some(session) if session.is_current(front) => Ok(session),
         _ => {
-            let words = "there is no such session (any more); begin a new one with initialize";
+            let words = "session not found or expired: send initialize to start a new one";
             refuse(StatusCode::NOT_FOUND, -32001, words, "now")
         }
     }
@@ -138,7 +138,7 @@ pub(super) async fn get(
     };
     let headers = request.headers();
     if headers.get(SESSION_ID).is_none() {
-        return reply::not_allowed("there is no stream without a session");
+        return reply::not_allowed("Mcp-Session-Id header missing: a stream needs a session");
     }
     let session = match find(&front, &door, headers) {
         Ok(session) => session,
@@ -147,7 +147,7 @@ pub(super) async fn get(
     let last = headers.get(LAST_EVENT_ID).and_then(|value| value.to_str().ok());
     if let Some(last) = last {
         let Some((tape, number)) = session.resume(last) else {
-            let words = "this event is not known (any more)";
+            let words = "unknown or expired Last-Event-ID";
             return reply::error(StatusCode::BAD_REQUEST, "null", -32600, words);
         };
         let turn = session.turn_of(&tape);
@@ -168,7 +168,7 @@ pub(super) async fn delete(
         Err(nowhere) => return *nowhere,
     };
     if request.headers().get(SESSION_ID).is_none() {
-        return reply::not_allowed("there is no session to end");
+        return reply::not_allowed("Mcp-Session-Id header missing: no session to end");
     }
     match find(&front, &door, request.headers()) {
         Ok(session) => {

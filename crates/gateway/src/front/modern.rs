@@ -207,7 +207,7 @@ impl Exchange {
     /// The proper end of a stream, and how much of it was lost because nobody read it.
     fn goodbye(&self, missed: Option<u64>) -> Bytes {
         let missed = missed.map(|count| {
-            let data = json!({ "source": "linetender", "missed": count, "cause": "this stream was not read in time" });
+            let data = json!({ "source": "linetender", "missed": count, "cause": "this stream was not read fast enough (back-pressure)" });
             format!(r#""linetender":{data}"#)
         });
         session::listened(&self.id, missed.as_deref())
@@ -218,7 +218,7 @@ impl Drop for Exchange {
     // MCP 2026-07-28, "Cancellation": closing the response stream MUST be treated as cancellation.
     fn drop(&mut self) {
         if !self.answered {
-            let params = format!(r#"{{"requestId":{},"reason":"the agent hung up"}}"#, self.id);
+            let params = format!(r#"{{"requestId":{},"reason":"the agent disconnected"}}"#, self.id);
             let _ =
                 self.agent.to.try_send(frame::notification("notifications/cancelled", Some(&params)).into());
         }

@@ -30,7 +30,7 @@ pub(super) fn door(front: &Front, path: Option<Path<String>>) -> Result<Door, Bo
     if board.berth(&name).is_some() {
         return Ok(Door::One(name.into()));
     }
-    let words = format!("there is no server `{name}`; the servers are: {}", board.names().join(", "));
+    let words = format!("no server named `{name}`; configured servers: {}", board.names().join(", "));
     let failed = Failed::unroutable(Code::NotHere.number(), words, &board.names());
     Err(Box::new(reply::json(StatusCode::NOT_FOUND, failed.error("null"))))
 }
@@ -54,10 +54,12 @@ pub(super) async fn post(
     let text = match Limited::new(body, limit).collect().await {
         Ok(body) => body.to_bytes(),
         Err(error) if error.is::<http_body_util::LengthLimitError>() => {
-            let words = format!("a message may have {limit} bytes");
+            let words = format!("the message is longer than {limit} bytes");
             return reply::error(StatusCode::PAYLOAD_TOO_LARGE, "null", -32600, &words);
         }
-        Err(_) => return reply::error(StatusCode::BAD_REQUEST, "null", -32600, "the request was cut off"),
+        Err(_) => {
+            return reply::error(StatusCode::BAD_REQUEST, "null", -32600, "the request body ended early");
+        }
     };
     match frame::parse_at_most(&text, front.gateway.settings().limits(), BATCH) {
         Ok(frames) => answer(front, door, &head, &text, frames).await,
@@ -82,7 +84,12 @@ async fn answer(
             Some(frame) => modern::answer(front, door, head, frame).await,
             None => reply::accepted(),
         },
-        (true, ..) => reply::error(StatusCode::BAD_REQUEST, "null", -32600, "there are no batches any more"),
+        (true, ..) => reply::error(
+            StatusCode::BAD_REQUEST,
+            "null",
+            -32600,
+            "batches are not supported in this protocol version",
+        ),
         (false, ..) => legacy::post(front, door, &head.headers, frames).await,
     }
 }
@@ -115,13 +122,13 @@ pub(super) fn version(params: Option<&str>) -> Option<Cow<'_, str>> {
 fn unacceptable(headers: &HeaderMap) -> Option<Response> {
     let of = |name| headers.get(name).and_then(|value: &http::HeaderValue| value.to_str().ok()).unwrap_or("");
     if !of(CONTENT_TYPE).to_ascii_lowercase().starts_with("application/json") {
-        let words = "a message is application/json";
+        let words = "Content-Type must be application/json";
         return Some(reply::error(StatusCode::UNSUPPORTED_MEDIA_TYPE, "null", -32600, words));
     }
     let accept = of(ACCEPT);
     let takes = |kind: &str| accept.contains(kind) || accept.contains("*/*");
     if !takes("application/json") || !takes("text/event-stream") {
-        let words = "both application/json and text/event-stream have to be accepted";
+        let words = "Accept must include application/json and text/event-stream";
         return Some(reply::error(StatusCode::NOT_ACCEPTABLE, "null", -32600, words));
     }
     None

@@ -299,7 +299,7 @@ impl Session {
         let unread = self.desk().calls.unread(since);
         for id in unread {
             let params =
-                format!(r#"{{"requestId":{id},"reason":"its agent hung up and did not come back"}}"#);
+                format!(r#"{{"requestId":{id},"reason":"the agent disconnected and did not resume"}}"#);
             let text = frame::notification("notifications/cancelled", Some(&params));
             let Some(frame) = parsed(&text) else { continue };
             // If there is no room now, there may be at the next look.

@@ -111,14 +111,11 @@ impl Unroutable {
         let (code, message) = match self {
             Self::Nobodys { what, name } => {
                 let known = servers.join(", ");
-                (
-                    Code::NotHere.number(),
-                    format!("there is no {what} `{name}` here; the servers are: {known}"),
-                )
+                (Code::NotHere.number(), format!("no {what} named `{name}`; configured servers: {known}"))
             }
-            Self::Nameless => (-32602, format!("the params of {method} do not say what it is about")),
+            Self::Nameless => (-32602, format!("the params of {method} do not name a target")),
             Self::Unknown => {
-                (-32601, format!("{method} cannot be sent to several servers; use the address of one"))
+                (-32601, format!("{method} cannot be routed at /mcp; use /mcp/NAME of one server"))
             }
         };
         Failed::unroutable(code, message, &servers).reply(id, method, modern)

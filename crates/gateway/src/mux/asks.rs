@@ -23,7 +23,7 @@ impl Asks {
     /// A server asks: the agent is asked under our number.
     pub(super) fn ask(&mut self, from: u64, id: &str, frame: &Frame) -> Act {
         if self.open.len() >= OPEN {
-            let error = Code::Overloaded.error("the agent has too many questions to answer");
+            let error = Code::Overloaded.error("too many requests to the agent are pending");
             return Act::IfOpen(from, frame::error_reply(id, &error).into());
         }
         self.last += 1;
@@ -51,8 +51,9 @@ impl Asks {
     pub(super) fn forget(&mut self, from: u64) -> Vec<Act> {
         let gone = self.open.extract_if(|_, (of, _)| *of == from);
         let taken_back = |(number, _)| {
-            let params =
-                format!(r#"{{"requestId":{number},"reason":"linetender: the server that asked is gone"}}"#);
+            let params = format!(
+                r#"{{"requestId":{number},"reason":"linetender: the server that sent this request is gone"}}"#
+            );
             Act::Tell(frame::notification("notifications/cancelled", Some(&params)).into())
         };
         gone.map(taken_back).collect()

@@ -70,7 +70,7 @@ async fn a_call_that_is_never_answered_ends_when_the_policy_says_so() {
     for told in [legacy, modern] {
         let fields = &told["result"]["_meta"]["linetender"];
         assert_eq!(fields["delivery"], "unknown", "{told}");
-        assert!(text(&told).contains("no answer within 300 ms"), "{told}");
+        assert!(text(&told).contains("no response within 300 ms"), "{told}");
     }
 }
 

@@ -47,7 +47,7 @@ async fn as_many_lines_as_agreed_on_and_whoever_would_need_one_more_is_told() {
     let third = house.agent("/mcp").await;
     let told = third.call("own__echo", json!({})).await;
     assert_eq!(told["result"]["_meta"]["linetender"]["delivery"], "not executed", "{told}");
-    assert!(text(&told).contains("as many lines as there may be"), "{told}");
+    assert!(text(&told).contains("server connection limit reached"), "{told}");
     assert_eq!(first.delete().await, 200);
     in_time(async { while third.call("own__echo", json!({})).await["result"].get("isError").is_some() {} })
         .await;

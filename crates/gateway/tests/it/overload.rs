@@ -34,7 +34,7 @@ fn is_shed(answer: &Value) -> bool {
     if shed {
         let why = &result["_meta"]["linetender"];
         assert_eq!((&why["delivery"], &why["retryAfter"]), (&json!("not executed"), &json!(1)), "{answer}");
-        assert!(text(answer).contains("try again in 1 s"), "{answer}");
+        assert!(text(answer).contains("retry in 1 s"), "{answer}");
     }
     shed
 }

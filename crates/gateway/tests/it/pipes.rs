@@ -57,7 +57,7 @@ async fn told_to_stop_it_still_answers_what_it_can_and_tells_of_the_rest() {
         let fields = &told[&2]["result"]["_meta"]["linetender"];
         assert_eq!(
             (&fields["phase"], &fields["delivery"]),
-            (&json!("under way"), &json!("unknown")),
+            (&json!("at the server"), &json!("unknown")),
             "{told:?}"
         );
     }

@@ -31,7 +31,8 @@ async fn what_is_unchanged_keeps_its_generation_and_agents_find_the_rest() {
         assert_eq!(text(&agent.call(&format!("{server}__echo"), json!({})).await), "{}", "{server}");
     }
     assert!(
-        text(&agent.call("goes__echo", json!({})).await).contains("the servers are: stays, changes, comes")
+        text(&agent.call("goes__echo", json!({})).await)
+            .contains("configured servers: stays, changes, comes")
     );
     assert_eq!((stays.pid(), stays.status().generation), (pid, 1));
     in_time(async {

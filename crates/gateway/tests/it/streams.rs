@@ -209,7 +209,7 @@ async fn o06_an_agent_that_does_not_read_is_bounded_and_told_what_it_missed() {
     assert_eq!(late.event().await.unwrap().data, Value::Null, "where it begins");
     let told = late.event().await.unwrap().data;
     assert_eq!(told["method"], "notifications/message", "{told}");
-    assert!(told["params"]["data"].as_str().unwrap().contains("messages are lost"), "{told}");
+    assert!(told["params"]["data"].as_str().unwrap().contains("messages dropped"), "{told}");
     assert_eq!(
         late.event().await.unwrap().data["method"],
         "notifications/resources/updated",

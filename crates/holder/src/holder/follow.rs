@@ -54,7 +54,7 @@ impl Followed {
                     }
                 }
                 Some(Event::Missed(entries)) => {
-                    let why = format!("more happened to {} at once than could be heard", self.server);
+                    let why = format!("too many events of {} at once", self.server);
                     holder.write(What::Gap { entries, why });
                 }
                 Some(_) => {}

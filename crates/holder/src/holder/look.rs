@@ -23,35 +23,35 @@ const ANSWER: u64 = 4 * 1024 * 1024;
 /// The most holders that are asked.
 const MOST_HOLDERS: usize = 1024;
 
-/// A holder that was found.
+/// One linetender process with a status socket.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Found {
-    /// Its process.
+    /// Process id.
     pub pid: u32,
-    /// What it said.
+    /// Its answer.
     #[serde(flatten)]
     pub said: Said,
 }
 
-/// What a holder said, or why it did not.
+/// Answer of a process, or why there is none.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Said {
-    /// Where its lines stand.
+    /// Its status report.
     Report(Report),
-    /// Nothing.
+    /// No usable answer.
     Silent(Silence),
 }
 
-/// Why a holder said nothing.
+/// Why a process gave no usable answer.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Silence {
-    /// Its process is stopped.
+    /// The process is stopped (SIGSTOP).
     Stopped,
-    /// It did not answer in time.
+    /// No answer within the timeout.
     NoAnswer,
-    /// It answered with something else: it is of another version.
+    /// The answer is of another version.
     NotUnderstood,
 }
 

@@ -10,74 +10,74 @@ use linetender_wire::wall::rfc3339;
 /// change it, and a reader passes over it.
 pub const REPORT_VERSION: u32 = 1;
 
-/// Where all lines of a holder stand.
+/// Status report of one linetender process.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 pub struct Report {
     /// [`REPORT_VERSION`].
     pub version: u32,
-    /// Who says so.
+    /// The process that reports.
     pub holder: About,
-    /// Its lines.
+    /// Its lines, one per server connection.
     pub lines: Vec<LineReport>,
 }
 
-/// A holder.
+/// The process that reports.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 pub struct About {
-    /// Its process.
+    /// Process id.
     pub pid: u32,
-    /// By which door agents come to it: `run`, `serve`.
+    /// How agents connect: `run` or `serve`.
     pub door: String,
-    /// Its version.
+    /// Version of linetender.
     pub version: String,
-    /// The one server that it is to hold, if it is one.
+    /// Name of the server, if it is a single one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub serves: Option<String>,
-    /// When it began: RFC 3339.
+    /// Start time (RFC 3339).
     pub began: String,
-    /// How long ago that was.
+    /// Milliseconds since then.
     pub began_millis: u64,
 }
 
-/// A line.
+/// Status of one line (the supervised connection to one server).
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 pub struct LineReport {
-    /// Its server's name.
+    /// Server name.
     pub server: String,
-    /// The state's name.
+    /// State, as `Status::state`.
     pub state: String,
-    /// Its newest generation.
+    /// Number of the newest generation (connection attempt).
     pub generation: u64,
-    /// Since when it stands there: RFC 3339.
+    /// Time of the last state change (RFC 3339).
     pub since: String,
-    /// How long ago that was.
+    /// Milliseconds since then.
     pub since_millis: u64,
-    /// Why a generation of it last ended.
+    /// Cause of the last end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cause: Option<Reason>,
-    /// When that was: RFC 3339.
+    /// Time of the last end (RFC 3339).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended: Option<String>,
-    /// How long ago that was.
+    /// Milliseconds since then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended_millis: Option<u64>,
-    /// What is left of its budget, in thousandths of a token.
+    /// Restart budget left, in milli-tokens.
     pub budget_millis: u32,
-    /// The most that it can be.
+    /// Size of the restart budget, in milli-tokens.
     pub budget_most_millis: u32,
-    /// The same for the ends of generations that had served their callers.
+    /// Budget left for connections that had served requests, in milli-tokens.
     #[serde(default)]
     pub useful_millis: u32,
-    /// The most that it can be.
+    /// Size of that budget, in milli-tokens.
     #[serde(default)]
     pub useful_most_millis: u32,
-    /// When it is tried next; nothing while it serves.
+    /// Next automatic retry, in words; absent while it serves.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_try: Option<String>,
-    /// What is wrong with a server that is up, in words: nothing heard from it, or no call answered.
+    /// Health problem of a server that is up: silent, or no call answered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub health: Option<String>,
-    /// The server's process, if it is one of this machine.
+    /// Process id of a local server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pid: Option<i32>,
 }

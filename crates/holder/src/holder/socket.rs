@@ -120,7 +120,7 @@ async fn talk(mut asker: UnixStream, holder: &Weak<Inner>) -> io::Result<()> {
     let asked = serde_json::from_str(&question).map(|Question { ask }| ask);
     let answer = match (asked.as_deref(), holder.upgrade()) {
         (Ok(STATUS), Some(holder)) => serde_json::to_string(&holder.report())?,
-        _ => serde_json::to_string(&Refusal { version: REPORT_VERSION, error: "not understood" })?,
+        _ => serde_json::to_string(&Refusal { version: REPORT_VERSION, error: "unknown request" })?,
     };
     to.write_all(format!("{answer}\n").as_bytes()).await?;
     to.shutdown().await

@@ -5,83 +5,83 @@ use serde::{Deserialize, Serialize};
 use linetender::Why;
 use linetender_wire::wall::{rfc3339, wall_clock};
 
-/// The shape of an entry. A reader passes over what is newer than itself.
+/// Version of the entry format. Readers skip newer entries.
 pub const VERSION: u32 = 1;
 
-/// The longest line, its line break included. One `write` of so little is not torn by another.
+/// Maximum length of a line, newline included: short enough for an atomic append.
 pub const LONGEST_LINE: usize = 16 * 1024;
 
 /// What a line that is too long keeps of the text of its cause, or of a command.
 const SHORTENED: usize = 1024;
 
-/// Something that happened.
+/// One journal entry.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 pub struct Entry {
     /// [`VERSION`].
     pub v: u32,
-    /// When, by the wall's clock: RFC 3339, in milliseconds, UTC.
+    /// Wall-clock time: RFC 3339, milliseconds, UTC.
     pub at: String,
-    /// The process that holds the line.
+    /// Process id of linetender.
     pub holder: u32,
-    /// By which door agents come to it: `run`, `serve`.
+    /// How agents connect: `run` or `serve`.
     pub door: String,
-    /// What.
+    /// The event.
     #[serde(flatten)]
     pub what: What,
 }
 
-/// What happened.
+/// A journal event.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[serde(tag = "what", rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum What {
-    /// The holder began.
+    /// linetender started.
     Begin {
-        /// Its version.
+        /// Version of linetender.
         version: String,
-        /// How it was started, redacted.
+        /// Command line, redacted.
         argv: String,
     },
-    /// A line stands somewhere else now.
+    /// A line changed its state.
     State {
-        /// Its server's name.
+        /// Server name.
         server: String,
-        /// Its newest generation.
+        /// Number of the newest generation (connection attempt).
         generation: u64,
-        /// The state's name.
+        /// New state.
         state: String,
-        /// Why the last generation ended.
+        /// Cause of the last end.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         cause: Option<Reason>,
-        /// What is left of its budget, in thousandths of a token.
+        /// Restart budget left, in milli-tokens.
         budget_millis: u32,
-        /// What is left for the ends of generations that had served their callers, if it is not all.
+        /// Budget left for connections that had served requests, in milli-tokens; absent if full.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         useful_millis: Option<u32>,
-        /// When it is tried next, seen from `at`.
+        /// Next automatic retry, relative to `at`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         next_try: Option<String>,
     },
-    /// Here entries are missing.
+    /// Entries are missing here.
     Gap {
-        /// How many.
+        /// Number of missing entries.
         entries: u64,
-        /// Why.
+        /// Reason.
         why: String,
     },
-    /// The holder ended. One that was killed could not say so.
+    /// linetender ended. Missing after SIGKILL.
     End {
-        /// Why.
+        /// Reason.
         why: String,
     },
 }
 
-/// Why a generation ended, as it is written down.
+/// Cause of an end.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct Reason {
-    /// The headline.
+    /// Headline.
     pub text: String,
-    /// Its leaves: `exit`, `recycle`, …
+    /// Kinds of causes: `exit`, `recycle`, …
     #[serde(default)]
     pub leaves: Vec<String>,
     /// The last lines of stderr.
@@ -97,7 +97,7 @@ impl From<&Why> for Reason {
 }
 
 impl Entry {
-    /// Something that happens now.
+    /// An entry with the current time.
     pub fn now(holder: u32, door: &str, what: What) -> Self {
         Self { v: VERSION, at: rfc3339(wall_clock()), holder, door: door.to_owned(), what }
     }

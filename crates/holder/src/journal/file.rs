@@ -13,14 +13,14 @@ use rustix::fs::{FlockOperation, flock};
 
 use crate::private;
 
-/// When the file is put away, and how many of those are kept.
+/// Rotation settings.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Rotation {
-    /// A file of so many bytes is put away.
+    /// Rotate at this size, in bytes.
     pub bytes: u64,
-    /// So many are kept beside the one that is written.
+    /// Number of rotated files to keep.
     pub kept: u32,
-    /// What a file may grow to while whoever puts it away is not done; then nothing more is written.
+    /// Maximum size while a rotation by another process is stuck; beyond it nothing is written.
     pub most: u64,
 }
 
@@ -55,7 +55,7 @@ impl Pages {
                 return Ok(());
             }
         }
-        Err(io::Error::other("the file is put away faster than it can be written"))
+        Err(io::Error::other("the journal is rotated faster than it can be written"))
     }
 
     /// The file to write, put away first if it is large.
@@ -65,7 +65,9 @@ impl Pages {
             self.put_away()?;
             file = open(&self.path)?;
             if file.metadata()?.len() >= self.rotation.most {
-                return Err(io::Error::other("it is full, and whoever puts it away has stopped"));
+                return Err(io::Error::other(
+                    "the journal is full, and the process that rotates it has stopped",
+                ));
             }
         }
         Ok(file)

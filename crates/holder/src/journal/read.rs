@@ -12,12 +12,12 @@ use super::{Entry, LONGEST_LINE};
 /// The most files that are looked for. A number may be missing for a moment, while files are put away.
 const MOST_PAGES: u32 = 64;
 
-/// The end of a journal.
+/// The last entries of a journal.
 #[derive(Debug, Default)]
 pub struct Last {
     /// The entries, oldest first: each as it was written, and what it says.
     pub entries: VecDeque<(String, Entry)>,
-    /// Lines that could not be read: torn by a full disk, or of a later version.
+    /// Number of unreadable lines: torn by a full disk, or of a newer version.
     pub unread: u64,
 }
 

@@ -59,7 +59,7 @@ impl Page {
     fn write(&self, text: &Text) {
         let written = serde_json::to_vec(text).map_err(io::Error::from).and_then(|text| {
             if text.len() as u64 > MOST_BYTES {
-                return Err(io::Error::new(io::ErrorKind::FileTooLarge, "it offers too much"));
+                return Err(io::Error::new(io::ErrorKind::FileTooLarge, "too large to cache"));
             }
             let draft = draft_of(&self.path);
             let renamed = private::create(&draft)
@@ -69,7 +69,7 @@ impl Page {
         });
         if let Err(error) = written {
             // Nobody is worse off than without a memory, so nobody is woken for it; but an old page would be a wrong one.
-            tracing::debug!(%error, "the memory cannot be written");
+            tracing::debug!(%error, "cannot write the server cache");
             let _ = fs::remove_file(&self.path);
         }
     }

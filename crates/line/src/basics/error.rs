@@ -40,14 +40,12 @@ pub struct CallError {
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum Phase {
-    /// It waited for the server, or for its turn.
-    BeforeLine,
-    /// It was given to the server.
-    WithServer,
-    /// It was being read or passed on by linetender.
+    /// It was not sent yet: it waited for the server, or in a queue.
+    BeforeSending,
+    /// It was sent, or may have been.
+    AtServer,
+    /// linetender itself failed while it handled the call.
     InLinetender,
-    /// Its caller went away, or linetender was stopped, while it was under way.
-    UnderWay,
     /// The server answered.
     Answered,
 }
@@ -56,10 +54,9 @@ impl Phase {
     /// Its words in errors and their data.
     pub const fn name(self) -> &'static str {
         match self {
-            Self::BeforeLine => "before the line",
-            Self::WithServer => "with the server",
+            Self::BeforeSending => "before sending",
+            Self::AtServer => "at the server",
             Self::InLinetender => "in linetender",
-            Self::UnderWay => "under way",
             Self::Answered => "answered",
         }
     }
@@ -119,36 +116,41 @@ impl CallError {
     pub fn for_model(&self) -> String {
         let server = &self.server;
         let ran = match self.delivery {
-            Delivery::NotExecuted(_) => "The call was not executed, so it is safe to repeat it.",
+            Delivery::NotExecuted(_) => "The call was not executed; retrying it is safe.",
             Delivery::Unknown(_) => {
-                "It is unknown whether the call was executed: check for its effects before you repeat it."
+                "It is unknown whether the call was executed: check for side effects before retrying it."
             }
             Delivery::Answered
                 if matches!(self.kind, CallErrorKind::Vanished | CallErrorKind::ErrorAnswer) =>
             {
                 "The server refused the call."
             }
-            Delivery::Answered => "The server did process the call; repeating it would run it again.",
+            Delivery::Answered => "The server processed the call; a retry would execute it again.",
         };
         let then = match self.kind {
-            CallErrorKind::Refused(Refusal::Closed) => "The connection was closed on purpose.".to_owned(),
-            CallErrorKind::Refused(Refusal::StateLost) => {
-                "Whatever the server kept in memory is lost; set it up again.".to_owned()
+            CallErrorKind::Refused(Refusal::Closed) => {
+                "The connection was closed on request and will not be reopened.".to_owned()
             }
-            CallErrorKind::Vanished => "A new connection will see what it offers now.".to_owned(),
-            CallErrorKind::TimedOut => "linetender is looking whether the server is still alive.".to_owned(),
+            CallErrorKind::Refused(Refusal::StateLost) => {
+                "Everything the server held in memory is gone: set it up again.".to_owned()
+            }
+            CallErrorKind::Vanished => "Reconnect to see what the server offers now.".to_owned(),
+            CallErrorKind::TimedOut => "linetender is checking whether the server is still alive.".to_owned(),
             CallErrorKind::BadAnswer | CallErrorKind::ErrorAnswer => {
                 "The server is still running.".to_owned()
             }
-            CallErrorKind::Unreadable => "It cannot be sent as it is.".to_owned(),
+            CallErrorKind::Unreadable => "Fix the request before sending it again.".to_owned(),
             CallErrorKind::Overloaded => {
-                format!("The server is still running; try again in {} s.", RETRY_AFTER.as_secs())
+                format!("The server is still running; retry in {} s.", RETRY_AFTER.as_secs())
             }
-            _ => format!("linetender reconnects by itself; next try: {}.", self.next_try),
+            _ => format!("linetender reconnects automatically; next try: {}.", self.next_try),
         };
-        let mut text = format!("The MCP server \"{server}\" could not answer: {}. {ran} {then}", self.cause);
+        let mut text = format!(
+            "The call to the MCP server \"{server}\" failed: {}. {ran} {then}",
+            self.cause.trim_end_matches('.')
+        );
         if let Some(stderr) = &self.stderr {
-            text.push_str("\nLast lines of its stderr:\n");
+            text.push_str("\nLast lines of the server's stderr:\n");
             text.push_str(stderr);
         }
         text

@@ -52,10 +52,10 @@ impl fmt::Display for NextTry {
                 millis => write!(f, "in {}.{} s", millis / 1000, millis % 1000 / 100),
             },
             Self::UnderWay => f.write_str("under way"),
-            Self::NextCall => f.write_str("with the next call"),
-            Self::OldProcessGone => f.write_str("when the old process is gone"),
-            Self::PredecessorGone => f.write_str("when the server that it replaces has ended"),
-            Self::ItsTurn => f.write_str("when its turn to start comes"),
+            Self::NextCall => f.write_str("on the next call"),
+            Self::OldProcessGone => f.write_str("when the old process has exited"),
+            Self::PredecessorGone => f.write_str("when the replaced server has exited"),
+            Self::ItsTurn => f.write_str("when a start slot is free"),
             Self::Never => f.write_str("never"),
         }
     }

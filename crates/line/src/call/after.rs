@@ -159,9 +159,9 @@ impl Call<'_> {
         let cause = match (&lost.seen, why) {
             (Some(seen), _) => seen.to_string(),
             (None, Some(why)) => why.text.clone(),
-            (None, None) => "the connection ended".to_owned(),
+            (None, None) => "the connection closed".to_owned(),
         };
-        let mut error = self.error(CallErrorKind::Lost, Phase::WithServer, cause, &lost.record);
+        let mut error = self.error(CallErrorKind::Lost, Phase::AtServer, cause, &lost.record);
         error.stderr = why.and_then(|why| why.stderr.clone());
         if let Some(Seen::Throttled { after, .. }) = lost.seen.as_deref() {
             self.say_when(&mut error, *after);
@@ -178,7 +178,7 @@ impl Call<'_> {
         let wait = after.unwrap_or(THROTTLED).min(most);
         error.next_try = NextTry::after(wait);
         if after > Some(most) {
-            let _ = write!(error.cause, "; linetender waits {} s at most", most.as_secs());
+            let _ = write!(error.cause, "; linetender waits at most {} s", most.as_secs());
         }
     }
 }

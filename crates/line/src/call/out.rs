@@ -122,9 +122,9 @@ impl<'a> Out<'a> {
                 self.leave(&record, GiveUp::Expired);
                 self.overdue();
                 let mut cause = if now >= time.total && progress > now {
-                    "its time was up, although the server still reported progress".to_owned()
+                    "timed out, although the server still reported progress".to_owned()
                 } else {
-                    format!("no answer within {} ms", time.quiet.as_millis())
+                    format!("no response within {} ms", time.quiet.as_millis())
                 };
                 if let Some(health) = self.link.ledger.signs.health() {
                     cause = format!("{cause}; {}", health.advice(self.link.reach.pid()));

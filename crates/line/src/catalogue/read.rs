@@ -104,13 +104,10 @@ impl Reading {
                 return None;
             }
             if before.lists.contains_key(&kind) {
-                tracing::warn!(
-                    list = kind.member(),
-                    "a list could not be read; the last one is kept for now"
-                );
+                tracing::warn!(list = kind.member(), "list refresh failed; keeping the previous list");
                 kept.insert(kind);
             } else {
-                tracing::warn!(list = kind.member(), "a list could not be read; it is tried again");
+                tracing::warn!(list = kind.member(), "list refresh failed; retrying");
                 unread.insert(kind);
             }
         }
@@ -143,12 +140,7 @@ fn compared(
     }
     let cut: BTreeSet<Kind> = read.iter().filter(|(_, list)| list.cut).map(|(kind, _)| *kind).collect();
     for kind in &cut {
-        tracing::warn!(
-            list = kind.member(),
-            entries = ENTRIES,
-            bytes = BYTES,
-            "a list is too long; the rest is not read"
-        );
+        tracing::warn!(list = kind.member(), entries = ENTRIES, bytes = BYTES, "list truncated: too long");
     }
     // What is kept is shown, but it is not this generation's word: nothing is safe because of it.
     let safe: HashSet<String> =
@@ -180,14 +172,14 @@ fn mirror(tools: &mut List, strict: bool) -> HashMap<String, ParamHeaders> {
         Err(invalid) if strict => {
             refused += 1;
             if refused <= NAMED {
-                tracing::warn!(tool = %tool.name, %invalid, "a tool is not offered: its headers break the rules");
+                tracing::warn!(tool = %tool.name, %invalid, "tool hidden: invalid x-mcp-header annotation");
             }
             false
         }
         Err(_) => true,
     });
     if refused > NAMED {
-        tracing::warn!(tools = refused, "so many tools are not offered: their headers break the rules");
+        tracing::warn!(tools = refused, "tools hidden: invalid x-mcp-header annotations");
     }
     mirrored
 }

@@ -220,7 +220,7 @@ impl Dial {
             Seen::OtherEra => match handshake.other() {
                 Some(next) => Ok(next),
                 None if self.server.eras == Eras::Auto => Err(Some(Seen::OtherEra)),
-                None => Ok(handshake.refused("not spoken here")),
+                None => Ok(handshake.refused("the configured protocol version is not supported")),
             },
             // Whatever the body says, nothing was learned about the era, and another question would be refused as well.
             Seen::Throttled { .. } => Err(Some(Seen::clone(&seen))),

@@ -22,10 +22,10 @@ use crate::server::Stderr;
 const NOISE_KEPT: usize = 8;
 
 /// What a server is told whose question cannot be read.
-const UNREADABLE: &str = r#"{"code":-32700,"message":"linetender: the request cannot be read"}"#;
+const UNREADABLE: &str = r#"{"code":-32700,"message":"linetender: the request cannot be parsed"}"#;
 
 /// How it shows that a program is no MCP server.
-const ECHO: &str = "it writes back what it reads";
+const ECHO: &str = "it echoes its input";
 const UTF_16: &str = "it writes UTF-16, and MCP is UTF-8";
 
 /// How much of an error without an id is shown.
@@ -141,7 +141,7 @@ impl Ear {
             (Some(number), _) => {
                 let reply = match outcome {
                     Some(_) => Reply::Answer(frame),
-                    None => Reply::Unusable("the answer has neither a result nor an error".into()),
+                    None => Reply::Unusable("the response has neither a result nor an error".into()),
                 };
                 self.answer(number, reply);
             }
@@ -156,8 +156,10 @@ impl Ear {
             return self.count_odd();
         };
         let error = Redacted::head(error, ERROR_SHOWN);
-        let text =
-            Redacted::head(&format!("the server answered without saying to what: {error}"), 2 * ERROR_SHOWN);
+        let text = Redacted::head(
+            &format!("the server sent an error without a request id: {error}"),
+            2 * ERROR_SHOWN,
+        );
         match self.ledger.only_sent() {
             Some(id) => self.answer(id, Reply::Unusable(text.to_string())),
             None => {
@@ -245,7 +247,7 @@ impl Listener for Ear {
                 }
             }
             Item::Unreadable { about, bad, seen } => {
-                let why = format!("the answer is {bad} ({seen} bytes had come)");
+                let why = format!("the response is {bad} ({seen} bytes received)");
                 match about {
                     About::Answer(id) => match frame::number(&id) {
                         Some(id) => self.answer(id, Reply::Unusable(why)),

@@ -38,7 +38,7 @@ impl Link {
     /// The server is to stop working on a request.
     pub(crate) fn cancel(&self, id: u64) {
         if self.reach.hears_cancellations(self.era()) {
-            let params = format!(r#"{{"requestId":{id},"reason":"the caller gave up"}}"#);
+            let params = format!(r#"{{"requestId":{id},"reason":"cancelled or timed out"}}"#);
             // If there is no room the server does not read, and would not read this either.
             self.ledger.tell(frame::notification("notifications/cancelled", Some(&params)));
         }

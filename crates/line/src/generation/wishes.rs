@@ -74,7 +74,7 @@ impl Wishes {
                 tracing::warn!(
                     limit = RESOURCES,
                     dropped,
-                    "subscription limit reached; a restarted server is not asked for the rest"
+                    "subscription limit reached; the rest is not renewed after a restart"
                 );
             }
             return false;

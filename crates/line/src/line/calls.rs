@@ -122,7 +122,7 @@ impl Line {
     }
 
     fn unreadable(&self, why: &str) -> CallError {
-        let cause = format!("what was asked cannot be sent: {why}");
+        let cause = format!("the request cannot be sent: {why}");
         self.probe_call().error_before(CallErrorKind::Unreadable, cause)
     }
 

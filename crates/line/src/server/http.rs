@@ -41,7 +41,7 @@ impl Address {
             value.set_sensitive(true);
             self.headers.append(name, value);
         } else {
-            let words = Redacted::head(&format!("the header {name:?} cannot be sent"), 200);
+            let words = Redacted::head(&format!("header {name:?} has an invalid name or value"), 200);
             self.endpoint = Err(Seen::Unreachable { words, config: true });
         }
     }

@@ -47,7 +47,7 @@ impl Stderr {
                 }
                 let left_out = lines().count().saturating_sub(AT_ONCE);
                 if left_out > 0 {
-                    tracing::info!(server, lines = left_out, "stderr lines left out: too many at once");
+                    tracing::info!(server, lines = left_out, "stderr lines dropped: too many at once");
                 }
             }
         }

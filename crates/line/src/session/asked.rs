@@ -108,13 +108,13 @@ pub fn ask(
 impl Asked {
     /// Its agent has sent more than can wait.
     pub(super) fn shed(&self) -> Bytes {
-        let cause = format!("requests of {} MiB wait for this server already", WAITING_BYTES >> 20);
+        let cause = format!("{} MiB of requests are already queued for this server", WAITING_BYTES >> 20);
         self.refused(&self.line.refused_before(CallErrorKind::Overloaded, cause))
     }
 
     /// Its turn did not come.
     pub(super) fn late(&self) -> Bytes {
-        let cause = "its turn did not come in time: the calls before it are not answered".to_owned();
+        let cause = "timed out in the queue: earlier calls are still unanswered".to_owned();
         self.refused(&self.line.refused_before(CallErrorKind::TimedOut, cause))
     }
 

@@ -293,7 +293,9 @@ fn gone(status: &Status) -> Generation {
 /// The agent need not answer this question: whoever asked it is gone.
 // MCP 2025-11-25, "Cancellation": either side may take back a request that it issued.
 fn taken_back(number: u64) -> Bytes {
-    let params = format!(r#"{{"requestId":{number},"reason":"linetender: the server that asked is gone"}}"#);
+    let params = format!(
+        r#"{{"requestId":{number},"reason":"linetender: the server that sent this request is gone"}}"#
+    );
     frame::notification("notifications/cancelled", Some(&params))
 }
 

@@ -10,7 +10,7 @@ use crate::basics::code::Code;
 use crate::basics::error::{CallError, Phase};
 
 /// What the agent is told.
-const CAUSE: &str = "linetender: internal error (the task of this request panicked)";
+const CAUSE: &str = "internal error in linetender (the task of this request panicked)";
 
 impl Session {
     /// The task of a request panicked: nobody else will answer it.

@@ -74,7 +74,7 @@ impl Keeper {
             .is_some_and(|recalled| recalled.era != greeting.era || version(&recalled) != version(&greeting))
         {
             // What this agent was promised is not what this server speaks: the next one waits for the server's own word.
-            tracing::info!("the server speaks another version than the last time; it is not remembered");
+            tracing::info!("protocol version changed; discarding the cached handshake");
             self.on_disk(|page| page.forget()).await;
             return false;
         }

@@ -86,8 +86,9 @@ pub(super) fn broken(
         return None;
     }
     let said = linetender_wire::Redacted::head(said, 200);
-    let cause =
-        format!("it no longer offers {capability}, as it did when this session began (it says: {said})");
+    let cause = format!(
+        "the server no longer offers {capability}, which it did when this session began (its error: {said})"
+    );
     Some(failed(line, method, id, &line.vanished(cause), era))
 }
 
@@ -137,8 +138,10 @@ async fn greeting(line: &Line, id: &str) -> Result<Arc<Greeting>, Bytes> {
             return Ok(greeting);
         }
     }
-    let cause =
-        line.status().cause.map_or_else(|| "it dies as soon as it is up".to_owned(), |why| why.text.clone());
+    let cause = line
+        .status()
+        .cause
+        .map_or_else(|| "the server exits as soon as it is up".to_owned(), |why| why.text.clone());
     let error = line.given_up(cause);
     Err(failed(line, "initialize", id, &error, Era::Legacy))
 }
@@ -149,7 +152,7 @@ pub(super) fn failed(line: &Line, method: &str, id: &str, error: &CallError, era
         ("tools/call", ToolErrors::Result) => return frame::reply(id, &failed_result(error, era)),
         ("tools/call", ToolErrors::Error) => error.for_model(),
         _ => match &error.stderr {
-            Some(stderr) => format!("{error}\nLast lines of its stderr:\n{stderr}"),
+            Some(stderr) => format!("{error}\nLast lines of the server's stderr:\n{stderr}"),
             None => error.to_string(),
         },
     };

@@ -65,10 +65,12 @@ impl Call<'_> {
             }
             match self.gather(answer.result()).await {
                 Some(members) => now = Some(bridge::with_members(params.as_deref(), &members)),
-                None => return Err(self.unanswered("the agent did not answer what the server had to ask")),
+                None => {
+                    return Err(self.unanswered("the agent did not answer the server's request for input"));
+                }
             }
         }
-        Err(self.unanswered("the server asks without end"))
+        Err(self.unanswered("the server keeps requesting input: too many rounds"))
     }
 
     /// A legacy agent could make nothing of a result that is a question, so its call fails with a reason.
@@ -76,7 +78,7 @@ impl Call<'_> {
         CallError {
             kind: CallErrorKind::BadAnswer,
             server: self.line.name().into(),
-            phase: Phase::WithServer,
+            phase: Phase::AtServer,
             cause: cause.to_owned(),
             delivery: Delivery::Answered,
             next_try: NextTry::Now,

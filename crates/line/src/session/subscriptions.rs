@@ -116,7 +116,10 @@ impl Open {
             .and_then(|params| serde_json::from_str(params).ok())
             .unwrap_or(Listen { notifications: Filter::default() });
         if self.subscriptions.0.len() >= LISTENS {
-            return frame::error_reply(id, &Code::Overloaded.error("too many streams are open"));
+            return frame::error_reply(
+                id,
+                &Code::Overloaded.error("too many streams are open: close one first"),
+            );
         }
         // What it is told first is what it will hear of: resources for which there is no room are not among them.
         notifications.resource_subscriptions.truncate(RESOURCES);

@@ -172,7 +172,7 @@ impl Health {
         match (self, pid) {
             (Self::Silent { .. }, _) => String::new(),
             (Self::NoCallAnswered { .. }, Some(pid)) => format!("; to restart it: kill -9 {pid}"),
-            (Self::NoCallAnswered { .. }, None) => "; it has to be restarted where it runs".to_owned(),
+            (Self::NoCallAnswered { .. }, None) => "; restart it on its host".to_owned(),
         }
     }
 

@@ -14,19 +14,25 @@ pub(super) fn changed(server: &str, state: &State<Detail>, now: &Status) {
         State::Ending(_) if !planned => tracing::warn!(server, generation, cause, "server failed"),
         State::Ending(_) => tracing::info!(server, generation, cause, "server stopped"),
         State::Parked { .. } => {
-            tracing::warn!(server, generation, cause, next_try, "server parked: it failed too often");
+            tracing::warn!(server, generation, cause, next_try, "server down: retrying at long intervals");
         }
         State::NeedsAuth { .. } => {
-            tracing::warn!(server, generation, cause, next_try, "server needs credentials");
+            tracing::warn!(
+                server,
+                generation,
+                cause,
+                next_try,
+                "server requires authentication: set its credentials (HTTP headers)"
+            );
         }
         State::Waiting { .. } => {
-            tracing::info!(server, generation, next_try, "waiting before the next start");
+            tracing::info!(server, generation, next_try, "backing off before the next restart");
         }
         State::Dialing(_) => tracing::info!(server, generation, "connecting to server"),
         State::Up(_) => tracing::info!(server, generation, "server up"),
-        State::Suspect(_) => tracing::info!(server, generation, "server is being probed"),
-        State::Draining { .. } => tracing::info!(server, generation, cause, "server drains: no new calls"),
-        State::Idle(_) => tracing::info!(server, "server idle: it starts with the next call"),
+        State::Suspect(_) => tracing::info!(server, generation, "checking server health"),
+        State::Draining { .. } => tracing::info!(server, generation, cause, "draining server: no new calls"),
+        State::Idle(_) => tracing::info!(server, "server idle: starts on the next call"),
         State::Closed => tracing::info!(server, "server closed"),
     }
 }

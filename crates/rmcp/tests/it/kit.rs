@@ -97,7 +97,7 @@ pub fn text(result: &CallToolResult) -> String {
 /// A failed call says what happened to a model, and to a program; its delivery is told.
 pub fn our_words(result: &CallToolResult) -> String {
     assert_eq!(result.is_error, Some(true), "{result:?}");
-    assert!(text(result).contains("The MCP server \"bad\" could not answer: "), "{result:?}");
+    assert!(text(result).contains("The call to the MCP server \"bad\" failed: "), "{result:?}");
     let fields = serde_json::to_value(result).unwrap()["_meta"]["linetender"].clone();
     for field in ["source", "server", "phase", "cause", "delivery", "nextTry"] {
         assert!(fields[field].as_str().is_some_and(|text| !text.is_empty()), "{field}: {fields}");

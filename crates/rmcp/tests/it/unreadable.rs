@@ -35,7 +35,7 @@ async fn what_rmcp_cannot_read_is_never_silence() {
         let error = call(&client, tool, json!({})).await.unwrap_err();
         let ServiceError::McpError(error) = error else { panic!("{tool}: {error}") };
         assert!(!(-32768..=-32000).contains(&error.code.0), "{error:?}");
-        assert!(error.message.contains("odd: rmcp cannot read the server's answer"), "{error:?}");
+        assert!(error.message.contains("odd: rmcp cannot parse the server's response"), "{error:?}");
         assert_eq!(error.data.unwrap()["source"], "linetender");
     }
     assert_eq!(says(&client, "note", json!({})).await, "noted");

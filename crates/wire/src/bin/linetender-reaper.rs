@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 fn main() -> ExitCode {
     linetender_wire::stdio::reaper::run_if_asked().unwrap_or_else(|| {
-        eprintln!("linetender-reaper is started by linetender, to watch over one server; there is nothing to do by hand");
+        eprintln!("linetender-reaper is started by linetender to supervise one server process; it is not meant to be run by hand");
         ExitCode::FAILURE
     })
 }

@@ -136,7 +136,7 @@ impl Phase {
     pub const fn name(self) -> &'static str {
         match self {
             Self::Url => "address",
-            Self::Dns { .. } => "name lookup",
+            Self::Dns { .. } => "DNS lookup",
             Self::Machine => "this machine",
             Self::Connect | Self::Refused => "connect",
             Self::Proxy { .. } => "proxy",
@@ -154,7 +154,7 @@ impl fmt::Display for Broken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.phase.name(), self.words)?;
         match self.phase {
-            Phase::Body | Phase::TooLarge { .. } => write!(f, " ({} bytes had come)", self.received),
+            Phase::Body | Phase::TooLarge { .. } => write!(f, " ({} bytes received)", self.received),
             _ => Ok(()),
         }
     }

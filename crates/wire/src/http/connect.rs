@@ -99,7 +99,7 @@ pub(super) async fn connect(
     let (host, port) = match &proxy {
         None => (to.host().to_owned(), to.port()),
         Some(proxy) if proxy.uri().scheme().is_some_and(|scheme| *scheme != Scheme::HTTP) => {
-            return Err(Broken::unsent(Phase::Proxy { config: true }, "only http proxies can be used"));
+            return Err(Broken::unsent(Phase::Proxy { config: true }, "only http:// proxies are supported"));
         }
         Some(proxy) => {
             let host = proxy.uri().host().unwrap_or_default();
@@ -157,5 +157,5 @@ async fn bounded<T>(
 ) -> Result<T, Broken> {
     timeout(wait, work)
         .await
-        .unwrap_or_else(|_| Err(Broken::unsent(phase, format_args!("not done in {wait:?}"))))
+        .unwrap_or_else(|_| Err(Broken::unsent(phase, format_args!("timed out after {wait:?}"))))
 }

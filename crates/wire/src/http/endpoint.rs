@@ -26,25 +26,25 @@ impl Endpoint {
     pub fn new(url: &str) -> Result<Self, Broken> {
         let bad = |words: &str| Broken::unsent(Phase::Url, format_args!("{words}: {url}"));
         if url.len() > URL_LIMIT {
-            return Err(Broken::unsent(Phase::Url, "the address is too long"));
+            return Err(Broken::unsent(Phase::Url, "the URL is too long"));
         }
-        let uri: Uri = url.parse().map_err(|_| bad("not an address"))?;
+        let uri: Uri = url.parse().map_err(|_| bad("not a URL"))?;
         let parts = uri.into_parts();
         let secure = match parts.scheme.as_ref().map(Scheme::as_str) {
             Some("http") => false,
             Some("https") => true,
-            _ => return Err(bad("not an http or https address")),
+            _ => return Err(bad("not an http:// or https:// URL")),
         };
-        let authority = parts.authority.ok_or_else(|| bad("no host in the address"))?;
+        let authority = parts.authority.ok_or_else(|| bad("no host in the URL"))?;
         if authority.as_str().contains('@') {
-            return Err(bad("credentials in an address end up in logs; use a header"));
+            return Err(bad("credentials in a URL end up in logs; use a header instead"));
         }
         if authority.host().is_empty() || HeaderValue::from_str(authority.as_str()).is_err() {
-            return Err(bad("no host in the address"));
+            return Err(bad("no host in the URL"));
         }
         // What follows the host is a port, and one that is none must not become 80.
         if authority.as_str().len() > authority.host().len() && authority.port_u16().is_none() {
-            return Err(bad("not a port in the address"));
+            return Err(bad("invalid port in the URL"));
         }
         let path = parts.path_and_query.unwrap_or_else(|| PathAndQuery::from_static("/"));
         Ok(Self { secure, authority, path })

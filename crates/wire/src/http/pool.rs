@@ -222,7 +222,7 @@ impl Pool {
                 }
             }
         }
-        let words = format_args!("more than {} redirects, the last to {to}", Self::REDIRECTS_MOST);
+        let words = format_args!("more than {} redirects; the last one to {to}", Self::REDIRECTS_MOST);
         Err(Broken::sent(Phase::Redirect, None, words))
     }
 }
@@ -231,7 +231,7 @@ impl Inner {
     async fn once(self: &Arc<Self>, to: &Endpoint, request: &Request) -> Result<Response, Broken> {
         let line = self.line().await?;
         if !request.begun.begin(request.body.len()) {
-            return Err(Broken::unsent(Phase::Withdrawn, "its caller withdrew it"));
+            return Err(Broken::unsent(Phase::Withdrawn, "cancelled by the caller before it was sent"));
         }
         let (response, lease, took) = line.send(self, to, request).await?;
         let (head, incoming) = response.into_parts();
@@ -351,7 +351,7 @@ fn usable(response: Response) -> Result<Response, Broken> {
     match coded {
         None => Ok(response),
         Some(coding) => {
-            let words = format!("the body is encoded ({coding:?}), which was not asked for");
+            let words = format!("unexpected Content-Encoding {coding:?} (linetender requests identity)");
             Err(Broken::sent(Phase::Head, response.body.request_written(), words))
         }
     }

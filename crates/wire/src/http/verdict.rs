@@ -224,7 +224,10 @@ impl Line {
             Self::NotMcp { head } => Seen::NotMcp { head: head.clone() },
             Self::OtherEra => Seen::OtherEra,
             Self::OtherVersion { supported } => Seen::Handshake {
-                said: Redacted::head(&format!("it speaks only {}", supported.join(", ")), HEAD_SHOWN),
+                said: Redacted::head(
+                    &format!("supported protocol versions: {}", supported.join(", ")),
+                    HEAD_SHOWN,
+                ),
             },
         })
     }

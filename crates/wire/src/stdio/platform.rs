@@ -144,14 +144,14 @@ impl Platform for System {
         if matches!(process.try_wait(), Ok(None)) && tokio::time::timeout(ENDS, process.wait()).await.is_err()
         {
             let _ = process.start_kill();
-            return Some(format!("{program} runs, but not as a reaper"));
+            return Some(format!("{program} started, but not as a reaper"));
         }
         let exit = process.wait().await.map_or(Exit::Status(0), exit_of);
         if matches!(exit, Exit::Signal(9 | 15)) {
             return None;
         }
         Some(format!(
-            "{program} {exit} before it became a reaper: does it call `reaper::run_if_asked` first in `main`?"
+            "{program} {exit} instead of becoming a reaper: call `reaper::run_if_asked` first in its `main`"
         ))
     }
 

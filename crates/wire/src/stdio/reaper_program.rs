@@ -67,7 +67,7 @@ pub(super) fn check_mark() -> Result<(), Seen> {
     )]
     let marked = std::env::var_os(MARKER).is_some();
     if marked && SAID.load(Ordering::Relaxed) != ABLE {
-        let reason = "this process was itself started as a reaper and did not become one; \
+        let reason = "this process was started as a reaper and did not become one; \
                       call `linetender::reaper::run_if_asked()` first in `main`";
         return Err(Seen::NoReaper { reason: reason.into() });
     }
@@ -77,13 +77,13 @@ pub(super) fn check_mark() -> Result<(), Seen> {
 const fn missing(said: u8) -> &'static str {
     match said {
         TOO_LATE => {
-            "`linetender::reaper::run_if_asked()` was called inside an async runtime or on another thread than the main \
-             one; call it first in a plain `fn main`, name a reaper with `Server::reaper`, or put `linetender` on PATH"
+            "`linetender::reaper::run_if_asked()` was called inside an async runtime or outside the main thread; \
+             call it first in a plain `fn main`, set `Server::reaper`, or put `linetender` on PATH"
         }
         ABLE => "the path of this program is unknown (no /proc?), and no `linetender` is on PATH",
         _ => {
             "add `if let Some(done) = linetender::reaper::run_if_asked() { return done; }` first in `main`, \
-             name a reaper with `Server::reaper`, or put `linetender` on PATH"
+             set `Server::reaper`, or put `linetender` on PATH"
         }
     }
 }

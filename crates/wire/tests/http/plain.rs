@@ -224,7 +224,7 @@ async fn half_a_body_says_how_much_had_come() {
     let pool = pool(at);
     let broken = pool.send(&post()).await.unwrap().body.all(1000).await.unwrap_err();
     assert_eq!((broken.phase, broken.received, broken.proof), (Phase::Body, 6, None));
-    assert!(broken.to_string().contains("6 bytes had come"), "{broken}");
+    assert!(broken.to_string().contains("6 bytes received"), "{broken}");
     assert_eq!(pool.idle(), 0);
 }
 

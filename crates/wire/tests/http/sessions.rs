@@ -246,7 +246,7 @@ async fn h19_a_refusal_without_our_id_on_a_session_that_lives_proves_nothing() {
         assert_eq!(loss.evidence, Evidence::Nothing);
         let seen = loss.seen.to_string();
         assert!(
-            seen.contains(words) && seen.contains("a ping on the same session was then answered"),
+            seen.contains(words) && seen.contains("a ping on the same session succeeded afterwards"),
             "{seen}"
         );
     }
@@ -355,7 +355,7 @@ async fn a_reply_to_another_request_is_nobodys_answer_and_ends_its_connection() 
     line.say(request(2, "tools/call", Some(r#"{"name":"t"}"#)));
     let News::Lost(loss) = line.news().await else { panic!("it is another's") };
     assert_eq!(loss.evidence, Evidence::Nothing);
-    assert!(loss.seen.to_string().contains("answers another request"), "{}", loss.seen);
+    assert!(loss.seen.to_string().contains("carries the id of another request"), "{}", loss.seen);
     line.say(request(3, "tools/list", None));
     assert!(matches!(line.news().await, News::Answer));
     assert_eq!(connections.load(Ordering::Relaxed), 2, "nothing else was asked on the first");

@@ -28,5 +28,5 @@ impl Tls {
 
 #[expect(clippy::unused_async, reason = "stands in for one that waits")]
 pub(super) async fn secure(_: Shared, to: &Endpoint, _: &Tls) -> Result<(Shared, bool), Broken> {
-    Err(Broken::unsent(Phase::Url, format_args!("{to} needs TLS, and this was built without it")))
+    Err(Broken::unsent(Phase::Url, format_args!("{to} needs TLS, and this build has no TLS support")))
 }

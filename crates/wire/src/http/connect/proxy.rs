@@ -30,9 +30,11 @@ pub(super) async fn tunnel(
     let head = head(stream).await.map_err(failed)?;
     match status(&head) {
         Some(200..=299) => Ok(()),
-        Some(407) => Err(Broken::unsent(Phase::Proxy { config: true }, "the proxy wants credentials (407)")),
-        Some(status) => Err(failed(format!("the proxy answered CONNECT with {status}"))),
-        None => Err(failed("the proxy does not speak HTTP".to_owned())),
+        Some(407) => {
+            Err(Broken::unsent(Phase::Proxy { config: true }, "the proxy requires authentication (HTTP 407)"))
+        }
+        Some(status) => Err(failed(format!("the proxy returned HTTP {status} to CONNECT"))),
+        None => Err(failed("the proxy sent no HTTP response".to_owned())),
     }
 }
 
@@ -41,9 +43,9 @@ async fn head(stream: &mut Shared) -> Result<Vec<u8>, String> {
     let mut head = Vec::with_capacity(256);
     while !head.ends_with(b"\r\n\r\n") {
         if head.len() >= HEAD_LIMIT {
-            return Err(format!("the proxy's answer is longer than {HEAD_LIMIT} bytes"));
+            return Err(format!("the proxy's response header is longer than {HEAD_LIMIT} bytes"));
         }
-        let byte = stream.read_u8().await.map_err(|error| format!("no answer to CONNECT: {error}"))?;
+        let byte = stream.read_u8().await.map_err(|error| format!("no response to CONNECT: {error}"))?;
         head.push(byte);
     }
     Ok(head)

@@ -70,7 +70,7 @@ pub(super) async fn run(
             Some(Err(error)) => return Err(Broken::unsent(Phase::Connect, error)),
             Some(Ok((address, attempt))) => match attempt {
                 Ok(Ok(stream)) if !is_itself(&stream) => return Ok((address, stream)),
-                Ok(Ok(_)) => failed.refused(format!("{address}: nobody listens there")),
+                Ok(Ok(_)) => failed.refused(format!("{address}: connection refused")),
                 Ok(Err(error)) if is_of_this_machine(&error) => {
                     return Err(Broken::unsent(Phase::Machine, error));
                 }
@@ -78,7 +78,7 @@ pub(super) async fn run(
                     failed.refused(format!("{address}: {error}"));
                 }
                 Ok(Err(error)) => failed = Failed::Otherwise(format!("{address}: {error}")),
-                Err(_) => failed = Failed::Otherwise(format!("{address}: no answer in {each:?}")),
+                Err(_) => failed = Failed::Otherwise(format!("{address}: connect timeout after {each:?}")),
             },
         }
     }

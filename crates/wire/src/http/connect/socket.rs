@@ -43,10 +43,16 @@ pub(super) async fn connect(host: &str, port: u16, waits: Waits, winner: &Winner
     let mut addresses = look_up(host, port, waits.dns).await?;
     race::order(&mut addresses, winner.get());
     if addresses.is_empty() {
-        return Err(Broken::unsent(Phase::Connect, format_args!("{host} has no address")));
+        return Err(Broken::unsent(Phase::Connect, format_args!("{host} resolves to no address")));
     }
     let late = || {
-        Broken::unsent(Phase::Connect, format_args!("no address of {host} answered in {:?}", waits.connect))
+        Broken::unsent(
+            Phase::Connect,
+            format_args!(
+                "connect timeout: no address of {host} accepted a connection within {:?}",
+                waits.connect
+            ),
+        )
     };
     let racing = race::run(addresses, waits.each);
     let (address, stream) = timeout(waits.connect, racing).await.unwrap_or_else(|_| Err(late()))?;
@@ -56,7 +62,7 @@ pub(super) async fn connect(host: &str, port: u16, waits: Waits, winner: &Winner
 }
 
 async fn look_up(host: &str, port: u16, wait: Duration) -> Result<Vec<SocketAddr>, Broken> {
-    let late = || io::Error::new(io::ErrorKind::TimedOut, format!("no answer in {wait:?}"));
+    let late = || io::Error::new(io::ErrorKind::TimedOut, format!("timed out after {wait:?}"));
     match timeout(wait, tokio::net::lookup_host((host, port))).await.unwrap_or_else(|_| Err(late())) {
         Ok(addresses) => Ok(addresses.take(ADDRESSES_MOST).collect()),
         Err(error) if is_of_this_machine(&error) => Err(Broken::unsent(Phase::Machine, error)),

@@ -67,7 +67,7 @@ pub(super) async fn secure(
     tls: &Tls,
 ) -> Result<(TlsStream<Shared>, bool), Broken> {
     let name = ServerName::try_from(to.host().to_owned()).map_err(|_| {
-        Broken::unsent(Phase::Url, format_args!("{} is no name for a certificate", to.host()))
+        Broken::unsent(Phase::Url, format_args!("{} is not a valid TLS server name", to.host()))
     })?;
     let stream = TlsConnector::from(Arc::clone(&tls.config))
         .connect(name, stream)

@@ -34,22 +34,22 @@ struct Mirror {
 #[non_exhaustive]
 pub enum Invalid {
     /// Its schema cannot be read.
-    #[error("its input schema is not JSON, or nested too deeply")]
+    #[error("the input schema is not JSON, or nested too deeply")]
     Schema,
     /// An annotation is no header name.
-    #[error("its header annotation {name:?} is no header name", name = .0.as_str())]
+    #[error("x-mcp-header {name:?} is not a valid header name", name = .0.as_str())]
     Name(Redacted),
     /// Two annotations name the same header.
-    #[error("two of its header annotations are {name:?}", name = .0.as_str())]
+    #[error("x-mcp-header {name:?} is used twice", name = .0.as_str())]
     Twice(Redacted),
     /// An annotation stands on something that is no string, integer or boolean.
-    #[error("its header annotation {name:?} is on a parameter that is no string, integer or boolean", name = .0.as_str())]
+    #[error("x-mcp-header {name:?} is on a parameter that is not a string, integer or boolean", name = .0.as_str())]
     Type(Redacted),
     /// An annotation stands where no argument can be found for sure.
-    #[error("its header annotation {name:?} is not on a plain property", name = .0.as_str())]
+    #[error("x-mcp-header {name:?} is not on a plain property", name = .0.as_str())]
     Place(Redacted),
     /// There are too many.
-    #[error("it has more than {PARAMS_MOST} header annotations")]
+    #[error("more than {PARAMS_MOST} x-mcp-header annotations")]
     TooMany,
 }
 

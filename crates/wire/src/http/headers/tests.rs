@@ -185,7 +185,7 @@ fn a_tool_whose_annotations_break_the_rules_is_told_apart() {
     }
     assert!(matches!(ParamHeaders::of(r#"{"type":"string","x-mcp-header":"A"}"#), Err(Invalid::Place(_))));
     let twice = r#"{"properties":{"a":{"type":"string","x-mcp-header":"A"},"b":{"type":"string","x-mcp-header":"a"}}}"#;
-    assert_eq!(ParamHeaders::of(twice).unwrap_err().to_string(), r#"two of its header annotations are "a""#);
+    assert_eq!(ParamHeaders::of(twice).unwrap_err().to_string(), r#"x-mcp-header "a" is used twice"#);
     assert_eq!(ParamHeaders::of("{\"x-mcp-header\""), Err(Invalid::Schema));
 }
 

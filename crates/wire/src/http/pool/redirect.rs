@@ -25,17 +25,17 @@ pub(super) fn of(from: &Endpoint, status: StatusCode, headers: &HeaderMap) -> Re
     let shown = Redacted::head(&String::from_utf8_lossy(location.as_bytes()), 200);
     let refused = |why: &str| Redirect::Refused(format!("{} to {shown}: {why}", status.as_u16()));
     let Some(to) = location.to_str().ok().and_then(|location| from.join(location)) else {
-        return refused("not an address");
+        return refused("not a URL");
     };
     if from.is_secure() && !to.is_secure() {
-        return refused("it would leave https");
+        return refused("refused: it leads from https to http");
     }
     if !from.same_origin(&to) {
-        return refused("another origin; if that is where the server is, configure it");
+        return refused("refused: it leads to another origin; if the server moved, configure its new URL");
     }
     match status {
         StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT => Redirect::To(to),
-        _ => refused("it does not keep the method"),
+        _ => refused("refused: this status turns a POST into a GET"),
     }
 }
 

@@ -27,7 +27,7 @@ use crate::{caught, test_hooks};
 const GLANCE: usize = 4 * HEAD_SHOWN;
 
 /// What is seen of a connection on which replies and requests are out of step.
-const OUT_OF_STEP: &str = "the reply on this connection answers another request";
+const OUT_OF_STEP: &str = "the response carries the id of another request";
 
 /// What came back on an exchange.
 pub(super) struct Replied {

@@ -233,7 +233,7 @@ pub(super) fn decide(
             (Call::Lost { evidence: Evidence::Shown(Proof::SessionRefused), words, said }, line)
         }
         Call::Answer(said) if proven => {
-            let words = Redacted::head("the server answered that it does not know the session", HEAD_SHOWN);
+            let words = Redacted::head("the server returned \"session not found\"", HEAD_SHOWN);
             let evidence = Evidence::Shown(Proof::SessionRefused);
             (Call::Lost { evidence, words, said: Some(said) }, line)
         }
@@ -241,8 +241,8 @@ pub(super) fn decide(
             let after = match (found, refusal) {
                 // H26: what is behind one address does not share its sessions.
                 (Session::Lives, Some(Refusal { status: 404, .. })) => {
-                    "a ping on the same session was then answered: behind a load balancer this looks like missing \
-                     session affinity"
+                    "a ping on the same session succeeded afterwards: behind a load balancer, check session affinity \
+                     (sticky sessions)"
                 }
                 _ => found.words(),
             };
@@ -257,9 +257,9 @@ impl Session {
     /// What a ping made of it, for the error of a call whose outcome is unknown.
     const fn words(&self) -> &'static str {
         match self {
-            Self::Refused { .. } | Self::Gone => "a ping then showed that the session is gone",
-            Self::Lives => "a ping on the same session was then answered",
-            Self::Silent => "a ping then told nothing",
+            Self::Refused { .. } | Self::Gone => "a ping confirmed that the session is gone",
+            Self::Lives => "a ping on the same session succeeded afterwards",
+            Self::Silent => "a ping afterwards got no usable response",
         }
     }
 }
@@ -267,8 +267,8 @@ impl Session {
 /// What came, and that a ping did not make it any clearer.
 fn unclear(call: &Call) -> Redacted {
     let words = match call {
-        Call::Lost { words, .. } => format!("{words}; a ping then told nothing"),
-        _ => "the session was refused; a ping then told nothing".to_owned(),
+        Call::Lost { words, .. } => format!("{words}; a ping afterwards got no usable response"),
+        _ => "the session was rejected; a ping afterwards got no usable response".to_owned(),
     };
     Redacted::head(&words, HEAD_SHOWN)
 }

@@ -98,11 +98,11 @@ pub(super) async fn answers(
             return;
         }
         Ended::Over if tries > 0 => {
-            format!("the stream ended without the answer, and {tries} more tries brought none")
+            format!("the stream ended without a response, and {tries} attempts to resume it failed")
         }
-        Ended::Over => "the stream ended without the answer".to_owned(),
+        Ended::Over => "the stream ended without a response".to_owned(),
         Ended::TooLong { seen } => {
-            format!("the answer is longer than {} bytes ({seen} bytes had come)", shared.limits.length)
+            format!("the response is longer than {} bytes ({seen} bytes received)", shared.limits.length)
         }
     };
     let seen = Seen::Unusable { words: Redacted::head(&words, 200) };

@@ -175,7 +175,7 @@ fn json(body: &Bytes, exchange: &Exchange<'_>) -> Said {
             Some((_, Bad::TooDeep { .. })) => "nested too deeply",
             Some((_, Bad::TooLong { .. })) => "too long",
             _ if frames.is_empty() => "not JSON-RPC",
-            _ => "no answer among the messages",
+            _ => "no response among the messages",
         });
     };
     if named.is_none() && ours.is_some() && frame.response_number().is_some() {

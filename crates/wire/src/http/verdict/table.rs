@@ -43,7 +43,7 @@ fn answered_first(exchange: &Exchange<'_>, said: &Said) -> (Call, Line) {
         return (Call::OutOfStep, FINE);
     }
     if matches!(said, Said::Garbled) {
-        let words = format!("HTTP {}: the answer is not JSON", exchange.status);
+        let words = format!("HTTP {}: the body is not JSON", exchange.status);
         return (Call::Unusable(Redacted::head(&words, super::HEAD_SHOWN)), FINE);
     }
     let (call, line) = post(exchange, said);
@@ -152,10 +152,10 @@ fn success(exchange: &Exchange<'_>, said: &Said) -> (Call, Line) {
             (Call::Answer(answer.frame.clone()), line)
         }
         Said::Foreign => (Call::OutOfStep, FINE),
-        Said::Garbled => (unusable("the answer is not JSON"), FINE),
+        Said::Garbled => (unusable("the body is not JSON"), FINE),
         Said::NoAnswer(why) => (unusable(why), not_mcp(exchange, said)),
-        Said::Text => (unusable("neither JSON nor events"), not_mcp(exchange, said)),
-        Said::Nothing if exchange.status == 202 => (unusable("accepted, so no answer will come"), FINE),
+        Said::Text => (unusable("neither JSON nor an event stream"), not_mcp(exchange, said)),
+        Said::Nothing if exchange.status == 202 => (unusable("accepted without a response"), FINE),
         Said::Nothing => (unusable("an empty body"), trouble(exchange, said)),
     }
 }
@@ -169,7 +169,7 @@ fn stream(exchange: &Exchange<'_>, said: &Said) -> (Call, Line) {
     let gone = exchange.era == Era::Legacy && exchange.session;
     match exchange.status {
         200..=299 if said::is(exchange, b"text/event-stream") => (Call::Stream, FINE),
-        200..=299 => (Call::Unusable(Redacted::head("no events", super::HEAD_SHOWN)), FINE),
+        200..=299 => (Call::Unusable(Redacted::head("not an event stream", super::HEAD_SHOWN)), FINE),
         401 | 403 => unauthorized(exchange, said, gone),
         // A server without a GET route says 404 too, so that alone is no proof.
         400 | 404 if gone => (lost(exchange, said, Evidence::Nothing), DOUBTED),

@@ -360,5 +360,5 @@ fn a_refusal_keeps_what_the_server_said_and_shows_no_secret() {
     assert_eq!(said.unwrap().response_number(), Some(7));
     let verdict = verdict(Session, ASK, 502, &[HTML], PAGE);
     let seen = verdict.line.seen().unwrap();
-    assert_eq!(seen.to_string(), format!("the server answered HTTP 502: {PAGE}"));
+    assert_eq!(seen.to_string(), format!("the server returned HTTP 502: {PAGE}"));
 }
