@@ -14,7 +14,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Instant;
 
 use agent::{Agent, LINETENDER, PATIENCE};
-use linetender_drill::webserver::{Config, Manners, Speaks, WebServer};
+use linetender_badserver::webserver::{Config, Manners, Speaks, WebServer};
 use serde_json::{Value, json};
 
 /// A folder in which a file of a task's name makes that task panic.

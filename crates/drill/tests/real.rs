@@ -5,7 +5,7 @@
 #![allow(clippy::disallowed_methods, reason = "a test owns its tasks, and measures with a real clock")]
 #![allow(unreachable_pub, reason = "nobody can reach into a test")]
 
-#[path = "it/look.rs"]
+#[path = "../../line/tests/it/look.rs"]
 mod look;
 
 use std::path::{Path, PathBuf};
@@ -76,7 +76,7 @@ impl Real {
             settings.probe.timeout = Span::from_millis(300);
             settings.call.limit = Span::from_secs(15);
         });
-        Server::stdio("bad", &self.argv).reaper(look::BADSERVER).eras(Eras::Auto).policy(quick)
+        Server::stdio("bad", &self.argv).reaper(look::badserver()).eras(Eras::Auto).policy(quick)
     }
 
     async fn works(&self, line: &Line) {

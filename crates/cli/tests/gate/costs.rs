@@ -1,8 +1,8 @@
 //! What the gateway costs: in small what `tools/measure-serve` measures at length. No figure is judged here, only that there
 //! are some, and of what they are said to be.
 
+use linetender_badserver::webserver::{Config, WebServer};
 use linetender_drill::gates::{self, Era, Plan};
-use linetender_drill::webserver::{Config, WebServer};
 use serde_json::Value;
 
 use crate::agent::LINETENDER;

@@ -5,7 +5,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use http::Method;
-use linetender_drill::Book;
+use linetender_badserver::Book;
 use serde_json::Value;
 
 use crate::agent::{LINETENDER, PATIENCE};

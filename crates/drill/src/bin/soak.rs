@@ -27,6 +27,9 @@ fn main() -> ExitCode {
     if let Some(done) = linetender::reaper::run_if_asked() {
         return done;
     }
+    if let Some(done) = linetender_badserver::run_if_asked() {
+        return done;
+    }
     let args: Vec<_> = std::env::args().skip(1).collect();
     let args: Vec<_> = args.iter().map(String::as_str).collect();
     match args[..] {

@@ -4,7 +4,7 @@ use super::gate::{Gate, Measured};
 use super::speech::Era;
 use super::table::Table;
 use super::{Load, pipe, process, relay};
-use crate::webserver::{Config, Speaks, WebServer};
+use linetender_badserver::webserver::{Config, Speaks, WebServer};
 use tokio::task::JoinSet;
 
 const LOAD: Load = Load { bytes: 100, in_flight: 3, calls: 9 };

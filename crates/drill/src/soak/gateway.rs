@@ -326,7 +326,7 @@ impl Soak {
             ("KiB (and some are allowed)", before.kib + GROWN, after.kib),
         ] {
             if after > before {
-                self.finds(crate::Finding::Leak { what, before, after }.to_string());
+                self.finds(linetender_badserver::Finding::Leak { what, before, after }.to_string());
             }
         }
         let Self { house, serve, world, saboteur, mut verdict, .. } = self;

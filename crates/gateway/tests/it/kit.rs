@@ -1,8 +1,7 @@
 //! A gateway on a socket.
 
-use std::path::PathBuf;
-
 use linetender::Kind;
+use linetender_badserver::program;
 use linetender_gateway::Gateway;
 use linetender_gateway::config::{self, Config};
 use linetender_gateway::front::{self, Served};
@@ -15,21 +14,13 @@ pub use crate::caller::{Answer, in_time, is_answered, names, text};
 
 use crate::caller::Caller;
 
-/// The example that is a badserver too, and its reaper: it is built with the tests and lies beside them.
-fn program() -> PathBuf {
-    let tests = std::env::current_exe().unwrap();
-    let path = tests.parent().unwrap().with_file_name("examples").join("embed");
-    assert!(path.exists(), "{} is missing: build the examples", path.display());
-    path
-}
-
 /// A config with badservers in it: `{bad}` stands for the command.
 pub fn config(text: &str) -> Config {
     let program = program();
     let text = text.replace("{bad}", &format!("command = '{}'", program.display()));
     let mut config = config::load("test", &text, &|_| None).unwrap();
     for entry in &mut config.servers {
-        entry.server = entry.server.clone().reaper(&program);
+        entry.server = entry.server.clone().reaper(program);
     }
     config
 }

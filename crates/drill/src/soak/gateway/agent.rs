@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use http::Method;
 use linetender::Era;
+use linetender_badserver::Failure;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -16,7 +17,6 @@ use tokio::task::JoinSet;
 use super::house::{Kind, Server};
 use super::notes::Notes;
 use super::ways::Way;
-use crate::Failure;
 use crate::client::{self, Reply};
 use crate::dice::Dice;
 

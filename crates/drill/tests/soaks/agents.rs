@@ -1,0 +1,12 @@
+//! Several agents on one line: each hears what is its own.
+
+use std::process::Command;
+
+const SOAK: &str = env!("CARGO_BIN_EXE_soak");
+
+/// A few seconds of it; `soak agents 60` is the same for longer.
+#[test]
+fn fifty_agents_on_one_line_never_hear_what_is_anothers() {
+    let done = Command::new(SOAK).args(["agents", "4"]).output().unwrap();
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stdout));
+}
