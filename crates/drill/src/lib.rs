@@ -2,18 +2,17 @@
 //! (`linetender-badserver`).
 //!
 //! [`drills`] plays them, and says what came of it ([`results`]); the [`board`] says it to people. [`soak`] does to lines at
-//! length what a scenario does once, [`gates`] and [`doors`] measure. [`conformance`] is a client for the official suite, whose
-//! servers behave.
+//! length what a scenario does once, [`bench`] measures. [`conformance`] is a client for the official suite, whose servers
+//! behave.
 
 pub mod adapter;
+pub mod bench;
 pub mod board;
 mod client;
 pub mod conformance;
 mod dice;
-pub mod doors;
 pub mod drills;
 pub mod figures;
-pub mod gates;
 mod real;
 mod recorder;
 pub mod results;

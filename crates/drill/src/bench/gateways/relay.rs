@@ -1,4 +1,4 @@
-//! A gate that only hands bytes on: what is the least that anything between an agent and a server over HTTP can cost, if it
+//! An endpoint that only hands bytes on: what is the least that anything between an agent and a server over HTTP can cost, if it
 //! ends one connection and begins another.
 
 use std::error::Error;
@@ -22,7 +22,7 @@ struct Relay {
     client: Client<HttpConnector, Incoming>,
 }
 
-/// A gate that only hands bytes on to this address. It prints its own, and serves until its socket breaks.
+/// An endpoint that only hands bytes on to this address. It prints its own, and serves until its socket breaks.
 ///
 /// # Errors
 /// If it cannot listen, or not any more.

@@ -1,6 +1,6 @@
 //! That the measuring client measures what it says: real servers, and calls that fail are no figures.
 
-use super::gate::{Gate, Measured};
+use super::endpoint::{Endpoint, Measured};
 use super::speech::Era;
 use super::table::Table;
 use super::{Load, pipe, process, relay};
@@ -19,8 +19,8 @@ async fn both_eras_are_measured_directly_and_through_the_relay() {
         relay.spawn(served);
         for url in [web.url(), through] {
             let before = web.counters().calls;
-            let mut gate = Gate::open(&format!("gate={url}"), era).await.unwrap();
-            let measured = gate.measure(LOAD).await.unwrap();
+            let mut endpoint = Endpoint::open(&format!("endpoint={url}"), era).await.unwrap();
+            let measured = endpoint.measure(LOAD).await.unwrap();
             assert_eq!(web.counters().calls - before, 9, "{era:?}: as many calls as were asked for");
             assert!(
                 measured.p50 > 0.0 && measured.p50 <= measured.p99 && measured.rate > 0.0,
@@ -34,10 +34,10 @@ async fn both_eras_are_measured_directly_and_through_the_relay() {
 #[tokio::test]
 async fn a_call_that_fails_is_no_measurement() {
     let web = WebServer::start(Config::default()).unwrap();
-    let mut gate = Gate::open(&format!("gate:no__={}", web.url()), Era::Modern).await.unwrap();
-    let failed = gate.measure(LOAD).await.unwrap_err();
-    assert!(failed.starts_with("gate: a call failed"), "{failed}");
-    assert!(Gate::open("gate=http://127.0.0.1:1/mcp", Era::Legacy).await.is_err());
+    let mut endpoint = Endpoint::open(&format!("endpoint:no__={}", web.url()), Era::Modern).await.unwrap();
+    let failed = endpoint.measure(LOAD).await.unwrap_err();
+    assert!(failed.starts_with("endpoint: a call failed"), "{failed}");
+    assert!(Endpoint::open("endpoint=http://127.0.0.1:1/mcp", Era::Legacy).await.is_err());
 }
 
 #[test]
@@ -58,7 +58,7 @@ fn the_last_gate_is_held_against_the_others() {
         // What all have in common is in none of the differences.
         table.push([10.0, 30.0, 40.0].map(|p50| measured(p50 + noise)).into());
     }
-    let [_, relay, serve] = &table.rows()[..] else { panic!("three gates") };
+    let [_, relay, serve] = &table.rows()[..] else { panic!("three endpoints") };
     let share = serve.adds_to_second.unwrap();
     assert_eq!((relay.p50, relay.adds.median, serve.adds.between), (31.0, 20.0, (30.0, 30.0)));
     assert_eq!((share.median, share.between, relay.adds_to_second.is_none()), (1.5, (1.5, 1.5), true));
@@ -70,7 +70,7 @@ fn the_last_gate_is_held_against_the_others() {
     let columns = |line: &str| line.matches('|').count();
     assert_eq!(head.lines().map(columns).collect::<Vec<_>>(), [columns(line); 2], "{head}");
     assert!(head.contains("adds, to what relay adds | serve to it"), "{head}");
-    assert_eq!(table.to_json()["gates"][2]["adds_to_second"]["median"], 1.5);
+    assert_eq!(table.to_json()["endpoints"][2]["adds_to_second"]["median"], 1.5);
 }
 
 #[test]

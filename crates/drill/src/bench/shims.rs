@@ -1,6 +1,6 @@
-//! Doors measured from the agent's side: any program that speaks MCP on its pipes, whatever stands behind it.
+//! Shims measured from the agent's side: any program that speaks MCP on its pipes, the server itself included.
 //!
-//! A door is a command line, so that a server itself, a shim of ours and a shim of somebody else's are measured by one
+//! A shim is a command line, so that a server itself, a shim of ours and a shim of somebody else's are measured by one
 //! client in one run, alternately.
 
 mod program;
@@ -12,40 +12,40 @@ use std::time::Duration;
 use crate::figures::{interval, median, share};
 use program::Program;
 
-/// A door: what it is called, and how it is started.
-struct Door {
+/// A shim: what it is called, and how it is started.
+struct Shim {
     name: String,
     command: Vec<String>,
 }
 
-impl Door {
+impl Shim {
     /// `NAME=COMMAND AND ITS WORDS`.
     fn of(text: &str) -> Result<Self, String> {
-        let (name, command) = text.split_once('=').ok_or(format!("a door is NAME=COMMAND, not {text}"))?;
+        let (name, command) = text.split_once('=').ok_or(format!("a shim is NAME=COMMAND, not {text}"))?;
         Ok(Self { name: name.to_owned(), command: command.split_whitespace().map(str::to_owned).collect() })
     }
 }
 
-fn doors(words: &[&str]) -> Result<Vec<Door>, String> {
+fn shims(words: &[&str]) -> Result<Vec<Shim>, String> {
     if words.is_empty() {
-        Err("which doors?".into())
+        Err("which shims?".into())
     } else {
-        words.iter().map(|word| Door::of(word)).collect()
+        words.iter().map(|word| Shim::of(word)).collect()
     }
 }
 
-/// One call after the other through each door in turn, that many times; and what each adds to the first.
+/// One call after the other through each shim in turn, that many times; and what each adds to the first.
 pub fn latency(rounds: usize, calls: usize, words: &[&str]) -> ExitCode {
-    tell(doors(words).and_then(|doors| {
+    tell(shims(words).and_then(|shims| {
         let mut open = Vec::new();
-        for door in &doors {
-            open.push(Program::start(&door.command)?.greeted()?.0);
+        for shim in &shims {
+            open.push(Program::start(&shim.command)?.greeted()?.0);
         }
-        let mut times: Vec<Vec<f64>> = vec![Vec::new(); doors.len()];
+        let mut times: Vec<Vec<f64>> = vec![Vec::new(); shims.len()];
         // The first round warms up and is thrown away; every other one goes the other way round.
         for round in 0..=rounds {
             let order: Vec<usize> =
-                if round % 2 == 0 { (0..doors.len()).collect() } else { (0..doors.len()).rev().collect() };
+                if round % 2 == 0 { (0..shims.len()).collect() } else { (0..shims.len()).rev().collect() };
             for at in order {
                 let each = (0..calls).map(|_| open[at].call().map(micros)).collect::<Result<Vec<_>, _>>()?;
                 if round > 0 {
@@ -54,15 +54,15 @@ pub fn latency(rounds: usize, calls: usize, words: &[&str]) -> ExitCode {
             }
         }
         let mut table = format!("{calls} calls a measurement, {rounds} alternations; microseconds\n");
-        let _ = writeln!(table, "{:<16} {:>9} {:>12} {:>20}", "door", "p50", "adds to p50", "95 % interval");
-        for (at, door) in doors.iter().enumerate() {
+        let _ = writeln!(table, "{:<16} {:>9} {:>12} {:>20}", "shim", "p50", "adds to p50", "95 % interval");
+        for (at, shim) in shims.iter().enumerate() {
             let added: Vec<f64> = times[at].iter().zip(&times[0]).map(|(mine, base)| mine - base).collect();
             let (low, high) = interval(&added);
             let between = format!("{low:.1} … {high:.1}");
             let _ = writeln!(
                 table,
                 "{:<16} {:>9.1} {:>12.1} {between:>20}",
-                door.name,
+                shim.name,
                 median(&times[at]),
                 median(&added)
             );
@@ -71,16 +71,16 @@ pub fn latency(rounds: usize, calls: usize, words: &[&str]) -> ExitCode {
     }))
 }
 
-/// Each door is started in turn, that many times: how long until it has answered `initialize`; and what it takes up at rest.
+/// Each shim is started in turn, that many times: how long until it has answered `initialize`; and what it takes up at rest.
 pub fn starts(count: usize, words: &[&str]) -> ExitCode {
-    tell(doors(words).and_then(|doors| {
-        let mut times: Vec<Vec<f64>> = vec![Vec::new(); doors.len()];
-        let mut rest = vec![(0, 0); doors.len()];
+    tell(shims(words).and_then(|shims| {
+        let mut times: Vec<Vec<f64>> = vec![Vec::new(); shims.len()];
+        let mut rest = vec![(0, 0); shims.len()];
         for round in 0..count {
-            for (at, door) in doors.iter().enumerate() {
-                let (mut program, took) = Program::start(&door.command)?.greeted()?;
+            for (at, shim) in shims.iter().enumerate() {
+                let (mut program, took) = Program::start(&shim.command)?.greeted()?;
                 times[at].push(micros(took) / 1000.0);
-                // The server has to be there before its door is at rest; then the next start finds what it is to find.
+                // The server has to be there before its shim is at rest; then the next start finds what it is to find.
                 if round == 0 || round + 1 == count {
                     program.call()?;
                     rest[at] = program.at_rest();
@@ -93,14 +93,14 @@ pub fn starts(count: usize, words: &[&str]) -> ExitCode {
         let _ = writeln!(
             table,
             "{:<16} {:>8} {:>8} {:>8} {:>10} {:>8}",
-            "door", "p50", "p99", "most", "RSS KiB", "threads"
+            "shim", "p50", "p99", "most", "RSS KiB", "threads"
         );
-        for (at, door) in doors.iter().enumerate() {
+        for (at, shim) in shims.iter().enumerate() {
             let (kib, threads) = rest[at];
             let _ = writeln!(
                 table,
                 "{:<16} {:>8.2} {:>8.2} {:>8.2} {kib:>10} {threads:>8}",
-                door.name,
+                shim.name,
                 median(&times[at]),
                 share(&times[at], 0.99),
                 share(&times[at], 1.0),
@@ -110,16 +110,16 @@ pub fn starts(count: usize, words: &[&str]) -> ExitCode {
     }))
 }
 
-/// So many of each door at once, as an agent starts its servers: how long until the last has answered a call.
+/// So many of each shim at once, as an agent starts its servers: how long until the last has answered a call.
 pub fn at_once(count: usize, words: &[&str]) -> ExitCode {
-    tell(doors(words).and_then(|doors| {
+    tell(shims(words).and_then(|shims| {
         let mut table = format!("{count} at once; milliseconds\n");
-        let _ = writeln!(table, "{:<16} {:>14} {:>14}", "door", "all greeted", "all answered");
-        for door in &doors {
+        let _ = writeln!(table, "{:<16} {:>14} {:>14}", "shim", "all greeted", "all answered");
+        for shim in &shims {
             let start = now();
             let mut programs = Vec::new();
             for _ in 0..count {
-                programs.push(Program::start(&door.command)?.hello()?);
+                programs.push(Program::start(&shim.command)?.hello()?);
             }
             let mut open = Vec::new();
             for program in programs {
@@ -132,7 +132,7 @@ pub fn at_once(count: usize, words: &[&str]) -> ExitCode {
             let _ = writeln!(
                 table,
                 "{:<16} {:>14.1} {:>14.1}",
-                door.name,
+                shim.name,
                 micros(greeted) / 1000.0,
                 micros(start.elapsed()) / 1000.0
             );
@@ -162,7 +162,7 @@ fn tell(done: Result<String, String>) -> ExitCode {
             ExitCode::SUCCESS
         }
         Err(error) => {
-            eprintln!("doors: {error}");
+            eprintln!("bench-shims: {error}");
             ExitCode::FAILURE
         }
     }

@@ -36,7 +36,7 @@ impl Era {
                 0,
                 "initialize",
                 &format!(
-                    r#""protocolVersion":"{LEGACY}","capabilities":{{}},"clientInfo":{{"name":"gates","version":"1"}}"#
+                    r#""protocolVersion":"{LEGACY}","capabilities":{{}},"clientInfo":{{"name":"bench-gateways","version":"1"}}"#
                 ),
             ),
             Self::Modern => self.request(0, "server/discover", ""),
@@ -59,7 +59,7 @@ impl Era {
             Self::Modern => {
                 let comma = if params.is_empty() { "" } else { "," };
                 format!(
-                    r#"{comma}"_meta":{{"io.modelcontextprotocol/protocolVersion":"{MODERN}","io.modelcontextprotocol/clientCapabilities":{{}},"io.modelcontextprotocol/clientInfo":{{"name":"gates","version":"1"}}}}"#
+                    r#"{comma}"_meta":{{"io.modelcontextprotocol/protocolVersion":"{MODERN}","io.modelcontextprotocol/clientCapabilities":{{}},"io.modelcontextprotocol/clientInfo":{{"name":"bench-gateways","version":"1"}}}}"#
                 )
             }
         };

@@ -1,26 +1,26 @@
-//! Gates measured from the agents' side; what can be measured is printed without arguments.
+//! Endpoints measured from the agents' side; what can be measured is printed without arguments.
 
 use std::fs::OpenOptions;
 use std::io::Write as _;
 use std::process::ExitCode;
 
-use linetender_drill::gates::{self, Era, Plan, Table};
+use linetender_drill::bench::gateways::{self, Era, Plan, Table};
 use serde_json::{Value, json};
 
 const USAGE: &str = "\
-A gate is NAME=URL, or NAME=COMMAND for a server on pipes, and has badserver's tool `big`. Where that has a prefix: NAME:PREFIX=URL;
+An endpoint is NAME=URL, or NAME=COMMAND for a server on pipes, and has badserver's tool `big`. Where that has a prefix: NAME:PREFIX=URL;
 where the processor time of its process is to be told: NAME@PID=URL.
 
-gates calls ERA GATE… [--rounds 20] [--sizes 100,10000,1000000] [--in-flight 1,16,64]
+bench-gateways calls ERA ENDPOINT… [--rounds 20] [--sizes 100,10000,1000000] [--in-flight 1,16,64]
                           what each adds to the first, called alternately; the last is held against all others
-gates idle PID URL [--agents 1000]
-                          what the process of the gate at this address takes up for agents that only listen
-gates relay URL           be a gate that only hands bytes on
+bench-gateways idle PID URL [--agents 1000]
+                          what the process of the endpoint at this address takes up for agents that only listen
+bench-gateways relay URL  be an endpoint that only hands bytes on
 
 Figures are lines of a Markdown table. With --json FILE they are also added to a file, an object a line; with --title TEXT both say
 what they are of.
 
-example: gates calls modern direct=http://127.0.0.1:1/mcp relay=http://127.0.0.1:2/mcp serve=http://127.0.0.1:3/mcp/web
+example: bench-gateways calls modern direct=http://127.0.0.1:1/mcp relay=http://127.0.0.1:2/mcp serve=http://127.0.0.1:3/mcp/web
 ";
 
 const OPTIONS: [&str; 6] = ["--rounds", "--sizes", "--in-flight", "--agents", "--json", "--title"];
@@ -44,21 +44,22 @@ fn main() -> ExitCode {
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("gates: {error}");
+            eprintln!("bench-gateways: {error}");
             ExitCode::FAILURE
         }
     }
 }
 
 fn calls(era: &str, words: &Words<'_>) -> Result<(), String> {
-    let mut plan = Plan::new(Era::of(era)?, words.plain.iter().map(|&gate| gate.to_owned()).collect());
+    let mut plan =
+        Plan::new(Era::of(era)?, words.plain.iter().map(|&endpoint| endpoint.to_owned()).collect());
     plan.rounds = words.number("--rounds", plan.rounds)?;
     plan.sizes = words.numbers("--sizes", plan.sizes)?;
     plan.in_flight = words.numbers("--in-flight", plan.in_flight)?;
     let title = words.option("--title").map_or_else(|| format!("{era} agents"), str::to_owned);
-    println!("\n### {title}\n\n{} alternations\n\n{}", plan.rounds, Table::head(&plan.gates));
+    println!("\n### {title}\n\n{} alternations\n\n{}", plan.rounds, Table::head(&plan.endpoints));
     let mut unwritten = Ok(());
-    run(gates::calls(&plan, |table| {
+    run(gateways::calls(&plan, |table| {
         print!("{table}");
         if unwritten.is_ok() {
             unwritten = words.note(json!({ "title": title, "era": era }), table.to_json());
@@ -73,7 +74,7 @@ fn idle(pid: &str, url: &str, words: &Words<'_>) -> Result<(), String> {
     let agents = words.number("--agents", 1000)?;
     let mut at_rest = Err(String::new());
     run(async {
-        at_rest = gates::idle(pid, agents, url).await;
+        at_rest = gateways::idle(pid, agents, url).await;
         Ok(())
     })?;
     let at_rest = at_rest?;
@@ -83,7 +84,7 @@ fn idle(pid: &str, url: &str, words: &Words<'_>) -> Result<(), String> {
 
 fn relay(url: &str) -> Result<(), String> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
-    runtime.map_err(|error| error.to_string())?.block_on(gates::relay(url))
+    runtime.map_err(|error| error.to_string())?.block_on(gateways::relay(url))
 }
 
 /// On one thread: the client has to leave room for what it measures.

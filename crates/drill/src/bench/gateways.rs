@@ -1,9 +1,9 @@
-//! Gates measured from the agents' side: anything that speaks Streamable HTTP, whatever stands behind it.
+//! Endpoints measured from the agents' side: anything that speaks Streamable HTTP, whatever stands behind it.
 //!
-//! A gate is an address, so that a server itself, a relay of bytes, a gateway of ours and one of somebody else's are measured
+//! An endpoint is an address, so that a server itself, a relay of bytes, a gateway of ours and one of somebody else's are measured
 //! by one client in one run, alternately. A server on pipes is a command: it has no address of its own.
 
-mod gate;
+mod endpoint;
 mod http;
 mod idle;
 mod pipe;
@@ -16,7 +16,7 @@ mod tests;
 
 use std::time::{Duration, Instant};
 
-use gate::Gate;
+use endpoint::Endpoint;
 pub use idle::idle;
 pub use relay::relay;
 pub use speech::Era;
@@ -25,12 +25,12 @@ pub use table::{Row, Table};
 /// From how many bytes on an answer is large.
 const LARGE: usize = 100_000;
 
-/// What is measured of gates that are called.
+/// What is measured of endpoints that are called.
 #[derive(Clone, Debug)]
 pub struct Plan {
     /// The era of the agents.
     pub era: Era,
-    /// How often each gate has its turn.
+    /// How often each endpoint has its turn.
     pub rounds: usize,
     /// How many bytes an answer has.
     pub sizes: Vec<usize>,
@@ -38,9 +38,9 @@ pub struct Plan {
     pub in_flight: Vec<usize>,
     /// How many calls one measurement has; of large answers an eighth.
     pub calls: usize,
-    /// The gates: `NAME=URL`, or `NAME=COMMAND`; `NAME:PREFIX=…` if tools have a prefix there, `NAME@PID=…` if the
+    /// The endpoints: `NAME=URL`, or `NAME=COMMAND`; `NAME:PREFIX=…` if tools have a prefix there, `NAME@PID=…` if the
     /// processor time of a process is to be told too. The first is what the others add to, the last what is held against them.
-    pub gates: Vec<String>,
+    pub endpoints: Vec<String>,
 }
 
 /// What one measurement is.
@@ -56,9 +56,9 @@ pub struct Load {
 
 impl Plan {
     /// All that is of interest, often enough to be sure of it.
-    pub fn new(era: Era, gates: Vec<String>) -> Self {
+    pub fn new(era: Era, endpoints: Vec<String>) -> Self {
         let (sizes, in_flight) = (vec![100, 10_000, 1_000_000], vec![1, 16, 64]);
-        Self { era, rounds: 20, sizes, in_flight, calls: 512, gates }
+        Self { era, rounds: 20, sizes, in_flight, calls: 512, endpoints }
     }
 }
 
@@ -70,35 +70,35 @@ impl Load {
     }
 }
 
-/// Calls through each gate in turn, so many times. Each table is handed over as soon as it is there.
+/// Calls through each endpoint in turn, so many times. Each table is handed over as soon as it is there.
 ///
 /// # Errors
-/// If a gate is none, or a call fails.
+/// If an endpoint is none, or a call fails.
 pub async fn calls(plan: &Plan, mut told: impl FnMut(&Table)) -> Result<(), String> {
-    let mut gates = Vec::new();
-    for text in &plan.gates {
-        gates.push(Gate::open(text, plan.era).await?);
+    let mut endpoints = Vec::new();
+    for text in &plan.endpoints {
+        endpoints.push(Endpoint::open(text, plan.era).await?);
     }
-    if gates.is_empty() {
-        return Err("which gates?".into());
+    if endpoints.is_empty() {
+        return Err("which endpoints?".into());
     }
     for &bytes in &plan.sizes {
         for &in_flight in &plan.in_flight {
             let load = Load::new(bytes, in_flight, plan.calls);
-            told(&alternately(&mut gates, load, plan.rounds).await?);
+            told(&alternately(&mut endpoints, load, plan.rounds).await?);
         }
     }
     Ok(())
 }
 
 /// The first round warms up and is thrown away; every other one goes the other way round.
-async fn alternately(gates: &mut [Gate], load: Load, rounds: usize) -> Result<Table, String> {
-    let mut table = Table::new(load, gates.iter().map(|gate| gate.name.clone()).collect());
+async fn alternately(endpoints: &mut [Endpoint], load: Load, rounds: usize) -> Result<Table, String> {
+    let mut table = Table::new(load, endpoints.iter().map(|endpoint| endpoint.name.clone()).collect());
     for round in 0..=rounds.max(1) {
-        let mut row = vec![None; gates.len()];
-        for step in 0..gates.len() {
-            let at = if round % 2 == 0 { step } else { gates.len() - 1 - step };
-            row[at] = Some(gates[at].measure(load).await?);
+        let mut row = vec![None; endpoints.len()];
+        for step in 0..endpoints.len() {
+            let at = if round % 2 == 0 { step } else { endpoints.len() - 1 - step };
+            row[at] = Some(endpoints[at].measure(load).await?);
         }
         if round > 0 {
             table.push(row.into_iter().flatten().collect());

@@ -1,14 +1,14 @@
-//! What the measurements of several gates come to, beside each other.
+//! What the measurements of several endpoints come to, beside each other.
 
 use std::fmt;
 
 use serde_json::{Value, json};
 
 use super::Load;
-use super::gate::Measured;
+use super::endpoint::Measured;
 use crate::figures::{interval, median};
 
-/// Rounds in which each gate had its turn. The first gate is what the others add to, the last what is held against them.
+/// Rounds in which each endpoint had its turn. The first endpoint is what the others add to, the last what is held against them.
 #[derive(Debug)]
 pub struct Table {
     load: Load,
@@ -16,10 +16,10 @@ pub struct Table {
     rounds: Vec<Vec<Measured>>,
 }
 
-/// One gate's figures; times in microseconds. Everything that compares was compared in each round, and is the median of that.
+/// One endpoint's figures; times in microseconds. Everything that compares was compared in each round, and is the median of that.
 #[derive(Debug)]
 pub struct Row {
-    /// The gate.
+    /// The endpoint.
     pub name: String,
     /// The median of the rounds' medians, and of their 99th percentiles.
     pub p50: f64,
@@ -27,11 +27,11 @@ pub struct Row {
     pub p99: f64,
     /// Calls in a second.
     pub rate: f64,
-    /// What it adds to the first gate's median.
+    /// What it adds to the first endpoint's median.
     pub adds: Spread,
     /// That, beside what the second one adds: mostly the least that is possible.
     pub adds_to_second: Option<Spread>,
-    /// The last gate's median beside this one's.
+    /// The last endpoint's median beside this one's.
     pub last_to_this: Spread,
     /// What its process needed of the processor for one call.
     pub processor: Option<f64>,
@@ -56,18 +56,19 @@ impl Table {
     }
 
     /// The head of the Markdown table that its lines are lines of.
-    pub fn head(gates: &[String]) -> String {
-        let name = |gate: Option<&String>| {
-            let name = gate.map_or("", |gate| gate.split(['=', ':', '@']).next().unwrap_or_default());
+    pub fn head(endpoints: &[String]) -> String {
+        let name = |endpoint: Option<&String>| {
+            let name =
+                endpoint.map_or("", |endpoint| endpoint.split(['=', ':', '@']).next().unwrap_or_default());
             name.to_owned()
         };
-        let (first, second, last) = (name(gates.first()), name(gates.get(1)), name(gates.last()));
+        let (first, second, last) = (name(endpoints.first()), name(endpoints.get(1)), name(endpoints.last()));
         format!(
-            "| bytes | in flight | gate | p50 µs | p99 µs | calls/s | adds to {first} µs | adds, to what {second} adds | {last} to it, p50 | processor µs |\n|---|---|---|---|---|---|---|---|---|---|"
+            "| bytes | in flight | endpoint | p50 µs | p99 µs | calls/s | adds to {first} µs | adds, to what {second} adds | {last} to it, p50 | processor µs |\n|---|---|---|---|---|---|---|---|---|---|"
         )
     }
 
-    /// The gates, in order.
+    /// The endpoints, in order.
     pub fn rows(&self) -> Vec<Row> {
         let last = self.names.len() - 1;
         let added = |round: &[Measured], at: usize| round[at].p50 - round[0].p50;
@@ -91,9 +92,9 @@ impl Table {
     /// The same for programs.
     pub fn to_json(&self) -> Value {
         let Load { bytes, in_flight, calls } = self.load;
-        let gates: Vec<_> = self.rows().iter().map(Row::to_json).collect();
+        let endpoints: Vec<_> = self.rows().iter().map(Row::to_json).collect();
         json!({
-            "bytes": bytes, "in_flight": in_flight, "calls": calls, "rounds": self.rounds.len(), "gates": gates,
+            "bytes": bytes, "in_flight": in_flight, "calls": calls, "rounds": self.rounds.len(), "endpoints": endpoints,
         })
     }
 
@@ -111,7 +112,7 @@ impl Table {
 impl Row {
     fn to_json(&self) -> Value {
         json!({
-            "gate": self.name,
+            "endpoint": self.name,
             "p50_us": self.p50,
             "p99_us": self.p99,
             "calls_per_second": self.rate,

@@ -1,4 +1,4 @@
-//! An agent on the pipes of a server of its own: what a gate before such a server is to be measured against.
+//! An agent on the pipes of a server of its own: what an endpoint before such a server is to be measured against.
 
 use std::collections::HashMap;
 use std::process::Stdio;
@@ -28,7 +28,7 @@ pub(super) struct Pipe {
 impl Pipe {
     pub(super) async fn open(command: &str, era: Era) -> Result<Self, String> {
         let mut words = command.split_whitespace();
-        let program = words.next().ok_or("a gate without an address or a command")?;
+        let program = words.next().ok_or("an endpoint without an address or a command")?;
         let mut child = Command::new(program)
             .args(words)
             .stdin(Stdio::piped())

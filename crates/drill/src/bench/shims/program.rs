@@ -1,4 +1,4 @@
-//! A door that was opened: its process and both of its pipes.
+//! A shim that was opened: its process and both of its pipes.
 
 use std::io::{BufRead as _, BufReader, Read, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::now;
 
-const HELLO: &str = r#"{"jsonrpc":"2.0","id":"hello","method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"doors","version":"1"}}}"#;
+const HELLO: &str = r#"{"jsonrpc":"2.0","id":"hello","method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"bench-shims","version":"1"}}}"#;
 const WELCOME: &str = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
 
 pub(super) struct Program {
@@ -22,7 +22,7 @@ pub(super) struct Program {
 
 impl Program {
     pub(super) fn start(command: &[String]) -> Result<Self, String> {
-        let (program, words) = command.split_first().ok_or("a door without a command")?;
+        let (program, words) = command.split_first().ok_or("a shim without a command")?;
         let started = now();
         let mut child = Command::new(program)
             .args(words)
@@ -101,7 +101,7 @@ impl Program {
         loop {
             self.line.clear();
             if self.from.read_line(&mut self.line).map_err(|error| error.to_string())? == 0 {
-                return Err("the door closed".into());
+                return Err("the shim closed its output".into());
             }
             // Nearly always it is spelt like this; if not, it is looked at properly.
             if self.line.contains(&here) || self.answers(id) {

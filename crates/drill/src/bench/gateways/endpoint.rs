@@ -1,4 +1,4 @@
-//! A gate that is measured: an address, or a command for a server on pipes; and so many callers at once before it.
+//! An endpoint that is measured: an address, or a command for a server on pipes; and so many callers at once before it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -27,12 +27,12 @@ pub(super) struct Measured {
     pub(super) p50: f64,
     pub(super) p99: f64,
     pub(super) rate: f64,
-    /// What the gate's process needed of the processor for one call, if it is known which that is.
+    /// What the endpoint's process needed of the processor for one call, if it is known which that is.
     pub(super) processor: Option<f64>,
 }
 
-/// A gate that was opened.
-pub(super) struct Gate {
+/// An endpoint that was opened.
+pub(super) struct Endpoint {
     pub(super) name: String,
     /// What its tool is called there.
     tool: String,
@@ -65,10 +65,10 @@ enum Caller {
     Pipe(Arc<Pipe>),
 }
 
-impl Gate {
+impl Endpoint {
     /// `NAME=URL`, `NAME=COMMAND AND ITS WORDS`; `NAME:PREFIX@PID=…` if tools have a prefix there, and if its process is known.
     pub(super) async fn open(text: &str, era: Era) -> Result<Self, String> {
-        let (name, to) = text.split_once('=').ok_or(format!("a gate is NAME=URL, not {text}"))?;
+        let (name, to) = text.split_once('=').ok_or(format!("an endpoint is NAME=URL, not {text}"))?;
         let (name, pid) = match name.split_once('@') {
             Some((name, pid)) => (name, Some(pid.parse().map_err(|_| format!("{pid} is no process"))?)),
             None => (name, None),

@@ -1,4 +1,4 @@
-//! Agents that are connected and have nothing to say: what the process of a gate takes up for them.
+//! Agents that are connected and have nothing to say: what the process of an endpoint takes up for them.
 
 use std::fmt;
 use std::time::Duration;
