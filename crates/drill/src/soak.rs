@@ -1,4 +1,6 @@
 //! Crash cycles at length, with a judge; and measurements of how fast a death is noticed.
+//!
+//! They are run by `linetender drill soak NAME`, and this program is also started as a holder of lines, as a server and as its reaper.
 
 mod agents;
 mod blackhole;

@@ -7,7 +7,7 @@
 //! | row | not here, because |
 //! |---|---|
 //! | S19, S20 | an agent cannot ask for a planned end or a redial: library and gateway only. What is free over HTTP is H08 |
-//! | H02a | needs a network namespace, and twenty seconds: `drill/tests/soaks/http.rs` |
+//! | H02a | needs a network namespace, and twenty seconds: `cli/tests/soaks/http.rs` |
 //! | H02b, the redial | two probes of an idle line, five seconds each: `line/tests/http/network.rs` |
 //! | H10, -32022 | this line speaks one modern version; a server that refuses it is one of the other era: H15 |
 //! | H16, drip | ends by a call's own time, which is the agent's: it takes the call back |

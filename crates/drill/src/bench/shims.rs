@@ -162,7 +162,7 @@ fn tell(done: Result<String, String>) -> ExitCode {
             ExitCode::SUCCESS
         }
         Err(error) => {
-            eprintln!("bench-shims: {error}");
+            eprintln!("linetender: {error}");
             ExitCode::FAILURE
         }
     }

@@ -17,18 +17,6 @@ const MODERN: &str = "2026-07-28";
 pub(super) const INITIALIZED: &str = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
 
 impl Era {
-    /// By its name.
-    ///
-    /// # Errors
-    /// If it is none.
-    pub fn of(text: &str) -> Result<Self, String> {
-        match text {
-            "legacy" => Ok(Self::Legacy),
-            "modern" => Ok(Self::Modern),
-            other => Err(format!("an era is legacy or modern, not {other}")),
-        }
-    }
-
     /// The first request.
     pub(super) fn hello(self) -> String {
         match self {

@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-const SOAK: &str = env!("CARGO_BIN_EXE_soak");
+use crate::{LINETENDER, soak};
 
 #[test]
 fn h02a_dropped_packets_end_the_calls_on_them_within_twenty_seconds() {
@@ -14,7 +14,8 @@ fn h02a_dropped_packets_end_the_calls_on_them_within_twenty_seconds() {
         return;
     }
     let up = ip(&["netns", "exec", &name, "ip", "link", "set", "lo", "up"]);
-    let done = Command::new("ip").args(["netns", "exec", &name, SOAK, "blackhole"]).output();
+    let done =
+        Command::new("ip").args(["netns", "exec", &name, LINETENDER, "drill", "soak", "blackhole"]).output();
     ip(&["netns", "del", &name]);
     assert!(up);
     let done = done.unwrap();
@@ -23,6 +24,6 @@ fn h02a_dropped_packets_end_the_calls_on_them_within_twenty_seconds() {
 
 #[test]
 fn five_hundred_lines_do_not_come_back_in_one_moment() {
-    let done = Command::new(SOAK).args(["herd", "500"]).output().unwrap();
+    let done = soak(&["herd", "500"]).output().unwrap();
     assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stdout));
 }

@@ -209,8 +209,8 @@ async fn s18_deaf_to_end_of_file_and_term_it_is_killed() {
 #[tokio::test]
 async fn s23_a_killed_holder_leaves_nothing() {
     for real in servers() {
-        let mut shim = Command::new(env!("CARGO_BIN_EXE_soak"))
-            .arg("keep")
+        let mut shim = Command::new(env!("CARGO_BIN_EXE_linetender"))
+            .args(["drill", "soak", "keep"])
             .args(&real.argv)
             .stdout(Stdio::piped())
             .spawn()

@@ -1,9 +1,10 @@
 //! S23: the process that holds the lines is killed.
 
 use std::io::BufRead as _;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 use crate::look::{descendants, eventually, kill, lives, stopwatch};
+use crate::soak;
 
 /// How often: a person's soak does it a hundred times.
 const TIMES: u32 = 5;
@@ -11,8 +12,7 @@ const TIMES: u32 = 5;
 #[tokio::test]
 async fn s23_nothing_outlives_a_killed_holder() {
     for _ in 0..TIMES {
-        let soak = env!("CARGO_BIN_EXE_soak");
-        let mut holder = Command::new(soak).args(["hold", "5"]).stdout(Stdio::piped()).spawn().unwrap();
+        let mut holder = soak(&["hold", "5"]).stdout(Stdio::piped()).spawn().unwrap();
         let mut ready = String::new();
         std::io::BufReader::new(holder.stdout.take().unwrap()).read_line(&mut ready).unwrap();
         assert_eq!(ready, "ready\n");
@@ -30,8 +30,7 @@ async fn s23_nothing_outlives_a_killed_holder() {
 
 #[test]
 fn crash_cycles_leave_no_trace() {
-    let soak = env!("CARGO_BIN_EXE_soak");
-    let done = Command::new(soak).args(["cycles", "300"]).output().unwrap();
+    let done = soak(&["cycles", "300"]).output().unwrap();
     let said = String::from_utf8_lossy(&done.stdout);
     assert!(done.status.success(), "{said}");
     println!("{said}");

@@ -9,3 +9,13 @@ mod holders;
 mod http;
 #[path = "../../../line/tests/it/look.rs"]
 mod look;
+
+use std::process::Command;
+
+const LINETENDER: &str = env!("CARGO_BIN_EXE_linetender");
+
+fn soak(words: &[&str]) -> Command {
+    let mut command = Command::new(LINETENDER);
+    command.args(["drill", "soak"]).args(words);
+    command
+}
