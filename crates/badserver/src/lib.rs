@@ -3,8 +3,9 @@
 //! [`stdio`] is an MCP server on pipes in either era: the binary `badserver`. Each of its tools is a fault
 //! ([`stdio::TOOLS`]); faults at start are flags. It writes down what it read and what it ran, so that a verdict can be held
 //! against the truth ([`check`]). [`webserver`] is the same over HTTP, and [`proxy`] breaks what lies between.
-//! Tests start the binary of their own build with [`program`].
+//! Tests start the binary of their own build with [`program`]. [`agent`] is who stands on the other side, over HTTP.
 
+pub mod agent;
 mod arguments;
 mod book;
 mod checker;

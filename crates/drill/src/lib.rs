@@ -8,7 +8,6 @@
 pub mod adapter;
 pub mod bench;
 pub mod board;
-mod client;
 pub mod conformance;
 mod dice;
 pub mod drills;

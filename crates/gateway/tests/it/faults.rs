@@ -60,7 +60,7 @@ async fn g04_a_slow_hung_or_dead_server_delays_nobody_and_appears_when_it_is_the
 
 #[tokio::test]
 async fn a_call_that_is_never_answered_ends_when_the_policy_says_so() {
-    let house = House::up("[servers.a]\n{bad}\nargs = []\npolicy = { call = { limit = 300 } }").await;
+    let house = House::up("[servers.a]\n{bad}\npolicy = { call = { limit = 300 } }").await;
     let agent = house.agent("/mcp").await;
     let modern = house.modern("/mcp/a", "tools/call", json!({ "name": "hang", "arguments": {} }));
     let (legacy, modern) =
@@ -74,7 +74,7 @@ async fn a_call_that_is_never_answered_ends_when_the_policy_says_so() {
 
 #[tokio::test]
 async fn a_server_that_dies_keeps_its_tools_listed_and_the_others_undisturbed() {
-    let house = House::up("[servers.a]\n{bad}\nargs = []\n[servers.b]\n{bad}\nargs = []").await;
+    let house = House::up("[servers.a]\n{bad}\n[servers.b]\n{bad}").await;
     let agent = house.agent("/mcp").await;
     let before = agent.ask("tools/list", json!({})).await;
     let (killed, slept) = tokio::join!(
@@ -91,7 +91,7 @@ async fn a_server_that_dies_keeps_its_tools_listed_and_the_others_undisturbed() 
 
 #[tokio::test]
 async fn a_server_that_is_down_is_not_listed_where_that_is_wanted() {
-    let text = "[gateway]\nkeep_listed = false\n[servers.a]\n{bad}\nargs = []\n[servers.b]\n{bad}\nargs = []";
+    let text = "[gateway]\nkeep_listed = false\n[servers.a]\n{bad}\n[servers.b]\n{bad}";
     let house = House::up(text).await;
     let tools = async |path: &str| {
         let listed = house.modern(path, "tools/list", json!({})).await.json().await;
@@ -123,7 +123,7 @@ async fn many_agents_share_one_process_unless_each_is_to_have_its_own() {
 
 #[tokio::test]
 async fn as_many_sessions_as_agreed_on_and_unused_ones_are_forgotten() {
-    let text = "[gateway]\nsessions = 2\nsession_idle = 300\n[servers.a]\n{bad}\nargs = []";
+    let text = "[gateway]\nsessions = 2\nsession_idle = 300\n[servers.a]\n{bad}";
     let house = House::up(text).await;
     let hello = json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": { "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": { "name": "t", "version": "1" } } });
     let agents = [house.agent("/mcp").await, house.agent("/mcp").await];

@@ -1,6 +1,7 @@
 //! A gateway on a socket.
 
 use linetender::Kind;
+use linetender_badserver::agent::Caller;
 use linetender_badserver::program;
 use linetender_gateway::Gateway;
 use linetender_gateway::config::{self, Config};
@@ -10,9 +11,7 @@ use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
-pub use crate::caller::{Answer, in_time, is_answered, names, text};
-
-use crate::caller::Caller;
+pub use linetender_badserver::agent::{Answer, in_time, is_answered, names, text};
 
 /// A config with badservers in it: `{bad}` stands for the command.
 pub fn config(text: &str) -> Config {

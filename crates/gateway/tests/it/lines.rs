@@ -7,7 +7,7 @@ use crate::kit::{House, in_time, is_answered, names, text};
 
 #[tokio::test]
 async fn a_lazy_server_is_started_when_the_first_agent_comes() {
-    let text = "[servers.now]\n{bad}\nargs = []\n[servers.later]\n{bad}\nlazy = true\nargs = []";
+    let text = "[servers.now]\n{bad}\n[servers.later]\n{bad}\nlazy = true";
     let house = House::open(text).await;
     let state = |name: &str| {
         let lines = house.gateway.lines();
@@ -60,7 +60,7 @@ async fn s32_a_healthy_server_does_not_wait_behind_those_that_never_answer() {
         .map(|n| format!("[servers.a{n}]\ncommand = 'sleep'\nargs = ['600']\n"))
         .collect::<Vec<_>>()
         .concat();
-    let house = House::open(&format!("{silent}[servers.zz]\n{{bad}}\nargs = []")).await;
+    let house = House::open(&format!("{silent}[servers.zz]\n{{bad}}")).await;
     let lines = house.gateway.lines();
     let healthy = lines.iter().find(|line| line.name() == "zz").unwrap();
     let up = tokio::time::timeout(std::time::Duration::from_secs(6), healthy.ready()).await;

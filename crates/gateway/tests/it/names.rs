@@ -35,7 +35,7 @@ async fn all_servers_are_at_one_address_in_the_files_order() {
 
 #[tokio::test]
 async fn what_servers_say_about_their_use_is_passed_on_under_their_names() {
-    let text = "[servers.a]\n{bad}\nargs = ['--era', 'legacy', '--instructions', 'be kind']\n[servers.b]\n{bad}\nargs = []\n[servers.c]\n{bad}\nargs = ['--instructions', 'be quick']";
+    let text = "[servers.a]\n{bad}\nargs = ['--era', 'legacy', '--instructions', 'be kind']\n[servers.b]\n{bad}\n[servers.c]\n{bad}\nargs = ['--instructions', 'be quick']";
     let house = House::up(text).await;
     let agent = house.agent("/mcp").await;
     assert_eq!(agent.hello["result"]["instructions"], "# a\nbe kind\n\n# c\nbe quick");

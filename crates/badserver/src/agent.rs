@@ -1,15 +1,20 @@
-//! Agents on a socket that do everything by hand.
+//! Agents on a socket that do everything by hand: [`Caller`] for tests, which panics where it is not answered, and what it
+//! stands on ([`send`], [`post`]) for whoever has to go on.
+
+#![allow(clippy::missing_panics_doc, reason = "what a test does not find, or not in time, is a panic")]
+
+mod reply;
 
 use std::net::SocketAddr;
+use std::ops::Deref;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{HeaderMap, Method, Request, StatusCode};
-use http_body_util::{BodyExt as _, Full};
-use hyper::body::Incoming;
-use hyper_util::rt::TokioIo;
+use http::{Method, StatusCode};
 use serde_json::{Value, json};
 use tokio::net::{TcpSocket, TcpStream};
+
+pub use reply::{Asks, Reply, post, send, send_on};
 
 /// Longer than anything here may take, on any machine.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -17,17 +22,20 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// Whoever talks to this address.
 #[derive(Clone, Copy, Debug)]
 pub struct Caller {
+    /// The address.
     pub address: SocketAddr,
     /// How much its sockets take before it reads, if not as much as the system likes.
     window: Option<u32>,
 }
 
 impl Caller {
+    /// Somebody who talks to this address.
     pub const fn at(address: SocketAddr) -> Self {
         Self { address, window: None }
     }
 
     /// One whose sockets take little before it reads.
+    #[must_use]
     pub const fn narrow(self) -> Self {
         Self { window: Some(64 * 1024), ..self }
     }
@@ -46,30 +54,18 @@ impl Caller {
     }
 
     /// The same, where nobody may be there.
+    ///
+    /// # Errors
+    /// If nobody is there, or the connection breaks before there is a reply.
     pub async fn try_send(
         &self,
         method: Method,
         path: &str,
         headers: &[(&str, &str)],
         body: String,
-    ) -> Result<Answer, Box<dyn std::error::Error + Send + Sync>> {
-        let stream = self.connect().await?;
-        let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await?;
-        tokio::spawn(connection);
-        let mut request = Request::builder()
-            .method(method)
-            .uri(path)
-            .header("content-type", "application/json")
-            .header("accept", "application/json, text/event-stream");
-        if !headers.iter().any(|(name, _)| *name == "host") {
-            request = request.header("host", self.address.to_string());
-        }
-        for (name, value) in headers {
-            request = request.header(*name, *value);
-        }
-        let request = request.body(Full::new(Bytes::from(body)))?;
-        let (head, body) = in_time(sender.send_request(request)).await?.into_parts();
-        Ok(Answer { status: head.status, headers: head.headers, body, read: String::new() })
+    ) -> Result<Answer, String> {
+        let stream = self.connect().await.map_err(|error| error.to_string())?;
+        in_time(reply::send_on(stream, method, path, headers, body)).await.map(Answer)
     }
 
     /// A legacy agent.
@@ -104,28 +100,37 @@ impl Caller {
         self.send(Method::POST, path, headers, body.to_string()).await
     }
 }
+
+/// A legacy agent that was greeted.
+#[derive(Debug)]
 pub struct Agent<'a> {
     web: &'a Caller,
     path: String,
+    /// Its session.
     pub session: String,
+    /// The answer to its greeting.
     pub hello: Value,
 }
 
 impl Agent<'_> {
+    /// Posts a message in its session.
     pub async fn post(&self, message: &Value) -> Answer {
         self.web
             .send(Method::POST, &self.path, &[("mcp-session-id", &self.session)], message.to_string())
             .await
     }
 
+    /// Asks, with this id.
     pub async fn request(&self, id: u64, method: &str, params: Value) -> Answer {
         self.post(&json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params })).await
     }
 
+    /// Asks; the answer.
     pub async fn ask(&self, method: &str, params: Value) -> Value {
         self.request(7, method, params).await.last().await
     }
 
+    /// Calls a tool; the answer.
     pub async fn call(&self, tool: &str, arguments: Value) -> Value {
         self.ask("tools/call", json!({ "name": tool, "arguments": arguments })).await
     }
@@ -137,6 +142,7 @@ impl Agent<'_> {
         self.web.send(Method::GET, &self.path, &headers, String::new()).await
     }
 
+    /// Ends its session.
     pub async fn delete(&self) -> StatusCode {
         self.web
             .send(Method::DELETE, &self.path, &[("mcp-session-id", &self.session)], String::new())
@@ -145,30 +151,37 @@ impl Agent<'_> {
     }
 }
 
-pub struct Answer {
-    pub status: StatusCode,
-    pub headers: HeaderMap,
-    body: Incoming,
-    read: String,
-}
+/// What came back; whatever is missing of it is a panic.
+#[derive(Debug)]
+pub struct Answer(Reply);
 
 /// An event of a stream.
 #[derive(Debug)]
 pub struct Event {
+    /// Its id.
     pub id: Option<String>,
+    /// Its message; null, if it has none.
     pub data: Value,
 }
 
+impl Deref for Answer {
+    type Target = Reply;
+
+    fn deref(&self) -> &Reply {
+        &self.0
+    }
+}
+
 impl Answer {
-    pub fn is_stream(&self) -> bool {
-        self.headers.get("content-type").is_some_and(|kind| kind == "text/event-stream")
-    }
-
     /// The whole body, if it came.
+    ///
+    /// # Errors
+    /// If it is cut off.
     pub async fn body(self) -> Result<Bytes, hyper::Error> {
-        Ok(in_time(self.body.collect()).await?.to_bytes())
+        in_time(self.0.collect()).await
     }
 
+    /// The whole body.
     pub async fn json(self) -> Value {
         let body = self.body().await.unwrap();
         serde_json::from_slice(&body).unwrap_or_else(|_| panic!("{body:?}"))
@@ -176,27 +189,8 @@ impl Answer {
 
     /// The next event; `None` when the stream is over. Comments say nothing.
     pub async fn event(&mut self) -> Option<Event> {
-        loop {
-            if let Some((event, rest)) = self.read.split_once("\n\n") {
-                let field = |name: &str| {
-                    event
-                        .lines()
-                        .find_map(|line| line.strip_prefix(name))
-                        .map(|value| value.trim().to_owned())
-                };
-                let found = field("data:").map(|data| Event {
-                    id: field("id:"),
-                    data: serde_json::from_str(&data).unwrap_or_default(),
-                });
-                self.read = self.read.split_off(self.read.len() - rest.len());
-                match found {
-                    Some(found) => return Some(found),
-                    None => continue,
-                }
-            }
-            let frame = in_time(self.body.frame()).await?.unwrap();
-            self.read.push_str(std::str::from_utf8(frame.data_ref().unwrap()).unwrap());
-        }
+        let (id, data) = in_time(self.0.next_event()).await.unwrap()?;
+        Some(Event { id, data: serde_json::from_slice(&data).unwrap_or_default() })
     }
 
     /// The last message, however it came.
@@ -217,10 +211,12 @@ pub fn is_answered(answer: &Value) -> bool {
     answer["result"]["content"].is_array() && answer["result"].get("isError").is_none()
 }
 
+/// The text of a tool's answer.
 pub fn text(answer: &Value) -> &str {
     answer["result"]["content"][0]["text"].as_str().unwrap_or_else(|| panic!("{answer}"))
 }
 
+/// What a list names.
 pub fn names(answer: &Value, list: &str) -> Vec<String> {
     let of = |one: &Value| {
         ["name", "uri", "uriTemplate"].iter().rev().find_map(|name| one[name].as_str()).unwrap().to_owned()
@@ -228,6 +224,7 @@ pub fn names(answer: &Value, list: &str) -> Vec<String> {
     answer["result"][list].as_array().unwrap_or_else(|| panic!("{answer}")).iter().map(of).collect()
 }
 
+/// What comes of it, in time.
 pub async fn in_time<F: Future>(what: F) -> F::Output {
     tokio::time::timeout(PATIENCE, what).await.expect("it should not take so long")
 }
