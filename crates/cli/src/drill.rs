@@ -1,11 +1,13 @@
 //! `linetender drill`: proves the promises, against us and against anybody else.
 
 mod args;
+mod bench;
 mod list;
 mod number;
 mod page;
 mod progress;
 mod report;
+mod soaks;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -29,9 +31,10 @@ const HOUR: f64 = 3600.0;
 pub(crate) fn drill(drill: &Drill) -> ExitCode {
     let done = match &drill.command {
         DrillCommand::Run(args) => run(args),
-        DrillCommand::Soak(args) => soak(args),
+        DrillCommand::Soak(args) => args.named.as_ref().map_or_else(|| soak(args), soaks::Named::run),
         DrillCommand::List(args) => list::list(args),
         DrillCommand::Page(args) => page::page(args),
+        DrillCommand::Bench(bench) => bench.run(),
     };
     done.unwrap_or_else(|sentence| {
         eprintln!("linetender: {sentence}");

@@ -20,10 +20,6 @@ use std::process::ExitCode;
 
 use clap::Parser as _;
 
-/// The hidden subcommand by which this binary is a badserver.
-#[cfg(feature = "drill")]
-const BADSERVER: &str = "__badserver";
-
 fn main() -> ExitCode {
     // Every server runs under a reaper, and that is this binary too.
     if let Some(done) = linetender::reaper::run_if_asked() {
@@ -31,8 +27,9 @@ fn main() -> ExitCode {
     }
     // Whoever started us may ignore or block signals; and a full `ulimit -f` must be an error, not a death.
     linetender::signals::own();
+    // The servers that misbehave on purpose, for drills.
     #[cfg(feature = "drill")]
-    if let Some(done) = badserver_if_asked() {
+    if let Some(done) = linetender_badserver::run_if_asked() {
         return done;
     }
     let _flush = log::Flush;
@@ -45,11 +42,4 @@ fn main() -> ExitCode {
         #[cfg(feature = "drill")]
         args::Command::Drill(drill) => drill::drill(&drill),
     }
-}
-
-/// The servers that misbehave on purpose, for drills.
-#[cfg(feature = "drill")]
-fn badserver_if_asked() -> Option<ExitCode> {
-    let mut words = std::env::args().skip(1);
-    (words.next().as_deref() == Some(BADSERVER)).then(|| linetender_drill::badserver::main(words))
 }

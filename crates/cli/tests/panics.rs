@@ -7,14 +7,13 @@
 
 mod agent;
 
-use std::io::{Read as _, Write as _};
-use std::net::TcpStream;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::Instant;
 
 use agent::{Agent, LINETENDER, PATIENCE};
-use linetender_drill::webserver::{Config, Manners, Speaks, WebServer};
+use linetender_badserver::agent::Caller;
+use linetender_badserver::webserver::{Config, Manners, Speaks, WebServer};
 use serde_json::{Value, json};
 
 /// A folder in which a file of a task's name makes that task panic.
@@ -347,32 +346,23 @@ fn listens(faults: &Faults) -> (Gateway, String) {
     (gateway, at)
 }
 
-/// One request on a connection of its own: its head and its body.
-fn http(at: &str, method: &str, path: &str, session: Option<&str>, body: &str) -> (String, String) {
-    let mut to = TcpStream::connect(at).unwrap();
-    to.set_read_timeout(Some(PATIENCE)).unwrap();
-    let session = session.map(|id| format!("Mcp-Session-Id: {id}\r\n")).unwrap_or_default();
-    write!(
-        to,
-        "{method} {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nConnection: close\r\n\
-         Accept: application/json, text/event-stream\r\n{session}Content-Length: {}\r\n\r\n{body}",
-        body.len()
-    )
-    .unwrap();
-    let mut answer = String::new();
-    to.read_to_string(&mut answer).unwrap();
-    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
-    (head.to_owned(), body.to_owned())
+fn block_on<T>(work: impl Future<Output = T>) -> T {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(work)
+}
+
+/// One request on a connection of its own: its status and its body.
+fn http(at: &str, method: &str, path: &str, session: Option<&str>, body: &str) -> (u16, String) {
+    let (method, headers) = (method.parse().unwrap(), session.map(|id| ("mcp-session-id", id)));
+    block_on(async {
+        let caller = Caller::at(at.parse().unwrap());
+        let answer = caller.send(method, path, headers.as_slice(), body.to_owned()).await;
+        let status = answer.status.as_u16();
+        (status, String::from_utf8(answer.body().await.unwrap().into()).unwrap())
+    })
 }
 
 fn begin(at: &str) -> String {
-    let hello = json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": { "protocolVersion": "2025-06-18",
-        "capabilities": {}, "clientInfo": { "name": "t", "version": "1" } } });
-    let (head, _) = http(at, "POST", "/mcp", None, &hello.to_string());
-    let id = head.lines().find_map(|line| {
-        line.split_once(": ").filter(|(name, _)| name.eq_ignore_ascii_case("mcp-session-id"))
-    });
-    id.unwrap_or_else(|| panic!("{head}")).1.to_owned()
+    block_on(async { Caller::at(at.parse().unwrap()).agent("/mcp").await.session })
 }
 
 fn tool(id: &str, name: &str) -> String {
@@ -396,12 +386,12 @@ fn an_agent_begins_anew(task: &str) {
     let slow = slow.join().unwrap();
     assert!(slow.1.contains("unknown"), "{slow:?}");
     let (gone, _) = http(&at, "POST", "/mcp", Some(&session), &tool("gone", "a__echo"));
-    assert!(gone.starts_with("HTTP/1.1 404"), "{gone}");
+    assert_eq!(gone, 404);
     // The server hangs in the call of an agent that is gone, so only what needs no server is asked.
     let session = begin(&at);
     let ping = json!({ "jsonrpc": "2.0", "id": "p", "method": "ping" }).to_string();
-    let (head, body) = http(&at, "POST", "/mcp", Some(&session), &ping);
-    assert!(head.starts_with("HTTP/1.1 200") && body.contains(r#""result""#), "{head} {body}");
+    let (status, body) = http(&at, "POST", "/mcp", Some(&session), &ping);
+    assert!(status == 200 && body.contains(r#""result""#), "{status} {body}");
 }
 
 #[test]

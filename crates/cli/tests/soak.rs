@@ -1,4 +1,4 @@
-//! The gateway's soak, as short as CI can bear. The long one is `soak gateway 300`.
+//! The gateway's soak, as short as CI can bear. The long one is `linetender drill soak gateway 300`.
 
 use std::path::PathBuf;
 use std::time::Duration;

@@ -12,12 +12,11 @@ use std::sync::Arc;
 
 use figures::{Figures, each};
 use linetender::{Era, Eras, Line, Raw, Server};
+use linetender_badserver::AS_SERVER;
 use rmcp::ServiceExt as _;
 use rmcp::model::CallToolRequestParams;
 use rmcp::service::{RoleClient, RunningService};
 use rmcp::transport::TokioChildProcess;
-
-const BADSERVER: &str = env!("CARGO_BIN_EXE_badserver");
 
 /// Calls of one measurement.
 const CALLS: usize = 3000;
@@ -26,6 +25,9 @@ type Bare = Arc<RunningService<RoleClient, ()>>;
 
 fn main() -> ExitCode {
     if let Some(done) = linetender::reaper::run_if_asked() {
+        return done;
+    }
+    if let Some(done) = linetender_badserver::run_if_asked() {
         return done;
     }
     let alternations = std::env::args().skip(1).find_map(|word| word.parse().ok()).unwrap_or(24);
@@ -39,9 +41,13 @@ fn main() -> ExitCode {
 }
 
 async fn run(alternations: usize) {
-    let line = Line::open(Server::stdio("bad", [BADSERVER]).eras(Eras::Only(Era::Legacy)));
+    let this = std::env::current_exe().expect("a path");
+    let argv = [this.as_os_str(), AS_SERVER.as_ref()];
+    let line = Line::open(Server::stdio("bad", argv).eras(Eras::Only(Era::Legacy)));
     line.ready().await.expect("a line");
-    let transport = TokioChildProcess::new(tokio::process::Command::new(BADSERVER)).expect("a child");
+    let mut command = tokio::process::Command::new(&this);
+    command.arg(AS_SERVER);
+    let transport = TokioChildProcess::new(command).expect("a child");
     let bare: Bare = Arc::new(().serve(transport).await.expect("a client"));
 
     println!("{CALLS} calls a measurement, {alternations} alternations; a ratio below 1 is in our favour");

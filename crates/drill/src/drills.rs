@@ -21,10 +21,10 @@ mod target;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use linetender_badserver::Finding;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
-use crate::Finding;
 use crate::dice::Dice;
 use crate::results::{FORMAT, Results, Row, Timeline};
 use crate::scenario::{Era, Scenario};

@@ -1,37 +1,21 @@
-//! Servers that misbehave on purpose, and a book of what they really did.
+//! The drill: anything that stands before a server, put through [scenarios](scenario) by servers that misbehave on purpose
+//! (`linetender-badserver`).
 //!
-//! `badserver` is an MCP server over stdio in either era. Each of its tools is a fault ([`badserver::TOOLS`]); faults at
-//! start are flags. It writes down what it read and what it ran, so that a verdict can be held against the truth.
-//! [`webserver`] is the same over HTTP, and [`proxy`] breaks what lies between. [`conformance`] is a client for the
-//! official suite, whose servers behave. [`drills`] puts anything that stands before a server through [scenarios](scenario),
-//! and says what came of it ([`results`]); the [`board`] says it to people.
+//! [`drills`] plays them, and says what came of it ([`results`]); the [`board`] says it to people. [`soak`] does to lines at
+//! length what a scenario does once, [`bench`] measures. [`conformance`] is a client for the official suite, whose servers
+//! behave.
 
 pub mod adapter;
-mod arguments;
-pub mod badserver;
+pub mod bench;
 pub mod board;
-mod book;
-mod checker;
-mod client;
 pub mod conformance;
 mod dice;
-pub mod doors;
 pub mod drills;
-mod exact;
-mod failure;
 pub mod figures;
-pub mod gates;
-mod history;
-mod offers;
-mod process;
-pub mod proxy;
 mod real;
+mod recorder;
 pub mod results;
 pub mod scenario;
 pub mod soak;
-pub mod webserver;
 
-pub use book::Book;
-pub use checker::{Bounds, Finding, check, check_runs};
-pub use failure::Failure;
-pub use history::{Asked, History, Recorder};
+pub use recorder::Recorder;

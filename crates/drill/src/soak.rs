@@ -1,4 +1,6 @@
 //! Crash cycles at length, with a judge; and measurements of how fast a death is noticed.
+//!
+//! They are run by `linetender drill soak NAME`, and this program is also started as a holder of lines, as a server and as its reaper.
 
 mod agents;
 mod blackhole;
@@ -18,14 +20,15 @@ pub use herd::herd;
 pub use killed::killed;
 pub use neighbour::neighbour;
 
-use std::path::PathBuf;
+use std::ffi::OsString;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use linetender::{Era, Eras, Line, Policy, Rig, Server, Settings, State, StdioServer};
+use linetender_badserver::process::{self, Own};
+use linetender_badserver::{AS_SERVER, Book, Bounds, Finding, History, check};
 
-use crate::process::{self, Own};
-use crate::{Book, Bounds, Finding, History, Recorder, check};
+use crate::Recorder;
 
 /// How long any call may take before it counts as hung.
 const HUNG: Duration = Duration::from_secs(20);
@@ -46,16 +49,14 @@ fn no_budget() -> Policy {
     Policy::new(settings).unwrap_or_default()
 }
 
-/// It lies beside this program.
-fn badserver_path() -> PathBuf {
-    let mut path = std::env::current_exe().unwrap_or_default();
-    path.set_file_name("badserver");
-    path
+/// This program, as a server.
+fn badserver_argv(flags: &[&str]) -> Vec<OsString> {
+    let this = std::env::current_exe().unwrap_or_default().into_os_string();
+    [this, AS_SERVER.into()].into_iter().chain(flags.iter().map(Into::into)).collect()
 }
 
 fn badserver(flags: &[&str]) -> StdioServer {
-    let argv = [badserver_path().into_os_string()].into_iter().chain(flags.iter().map(Into::into));
-    Server::stdio("bad", argv).eras(Eras::Only(Era::Legacy)).policy(no_budget())
+    Server::stdio("bad", badserver_argv(flags)).eras(Eras::Only(Era::Legacy)).policy(no_budget())
 }
 
 fn runtime() -> tokio::runtime::Runtime {

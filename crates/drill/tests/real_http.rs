@@ -11,7 +11,7 @@
 #![allow(unreachable_pub, reason = "nobody can reach into a test")]
 #![allow(dead_code, reason = "what several tests share is not all used by each")]
 
-#[path = "it/look.rs"]
+#[path = "../../line/tests/it/look.rs"]
 mod look;
 #[path = "peer/process.rs"]
 mod process;
@@ -24,7 +24,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use linetender::{Era, Eras, Line, Raw, Server};
-use linetender_drill::Book;
+use linetender_badserver::Book;
 use look::{in_time, policy, speaks};
 use process::Process;
 use traffic::Traffic;
@@ -99,7 +99,7 @@ fn book(name: &str) -> Book {
 
 fn badserver(name: &str, era: Era, flags: &[&str]) -> Drill {
     let book = book(name);
-    let mut argv = vec![look::BADSERVER, "--http", "{port}", "--book", book.path().to_str().unwrap()];
+    let mut argv = vec![look::badserver(), "--http", "{port}", "--book", book.path().to_str().unwrap()];
     argv.extend(flags);
     let process = Process::new(&argv, &[]);
     Drill { process, eras: Eras::Only(era), quick: "write", slow: ("hang", "{}"), book: Some(book) }

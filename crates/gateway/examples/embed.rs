@@ -9,12 +9,7 @@ fn main() -> ExitCode {
     if let Some(done) = linetender::reaper::run_if_asked() {
         return done;
     }
-    let mut words = std::env::args().skip(1).peekable();
-    // The tests need a server that misbehaves, and it lies beside them.
-    if words.next_if(|word| word == "__badserver").is_some() {
-        return linetender_drill::badserver::main(words);
-    }
-    let Some(file) = words.next() else {
+    let Some(file) = std::env::args().nth(1) else {
         eprintln!("which file?");
         return ExitCode::FAILURE;
     };

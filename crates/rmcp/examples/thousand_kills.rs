@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use linetender::{Era, Eras, Policy, Server, Settings};
-use linetender_drill::Book;
+use linetender_badserver::{AS_SERVER, Book};
 use rmcp::ServiceExt as _;
 use rmcp::model::{CallToolRequestParams, CallToolResult};
 use rmcp::service::{Peer, RoleClient, RunningService, ServiceError};
@@ -33,9 +33,11 @@ fn main() -> ExitCode {
     if let Some(done) = linetender::reaper::run_if_asked() {
         return done;
     }
+    if let Some(done) = linetender_badserver::run_if_asked() {
+        return done;
+    }
     let args: Vec<_> = std::env::args().skip(1).collect();
     let done = match args.iter().map(String::as_str).collect::<Vec<_>>()[..] {
-        ["__badserver", ..] => return linetender_drill::badserver::main(args.into_iter().skip(1)),
         [count, mode @ ("bare" | "linetender")] => count.parse().map_err(Failure::from).and_then(|count| {
             let runtime =
                 tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
@@ -84,13 +86,8 @@ async fn run(count: u32, mode: &str) -> Result<String, Failure> {
 /// The one place where the two differ.
 async fn connect(mode: &str, book: &Book) -> Result<RunningService<RoleClient, ()>, Failure> {
     let program = std::env::current_exe()?;
-    let argv = [
-        "__badserver".as_ref(),
-        "--era".as_ref(),
-        "legacy".as_ref(),
-        "--book".as_ref(),
-        book.path().as_os_str(),
-    ];
+    let argv =
+        [AS_SERVER.as_ref(), "--era".as_ref(), "legacy".as_ref(), "--book".as_ref(), book.path().as_os_str()];
     Ok(if mode == "bare" {
         let mut command = tokio::process::Command::new(program);
         command.args(argv);
@@ -172,7 +169,7 @@ fn servers() -> Vec<i32> {
             look.extend(listed.split_ascii_whitespace().filter_map(|pid| pid.parse::<i32>().ok()));
         }
         let command = std::fs::read(format!("/proc/{of}/cmdline")).unwrap_or_default();
-        if command.split(|byte| *byte == 0).nth(1) == Some(b"__badserver") {
+        if command.split(|byte| *byte == 0).nth(1) == Some(AS_SERVER.as_bytes()) {
             found.push(of);
         }
     }

@@ -5,8 +5,8 @@ use std::fmt;
 use std::time::Duration;
 
 use linetender::{CallErrorKind, ServerState, Settings};
+use linetender_badserver::{Bounds, Failure, History};
 use linetender_core::{Delivery, Doubt, Proof};
-use linetender_drill::{Bounds, Failure, History};
 
 use crate::book::{Book, Deed};
 use crate::caller::{Asked, CAP, LIMIT, Told};
@@ -37,7 +37,7 @@ pub(crate) struct Evidence {
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Finding {
     /// The checker's word.
-    Checked(linetender_drill::Finding),
+    Checked(linetender_badserver::Finding),
     /// A server saw what must never be.
     Wrong(String),
     /// A call took longer than its own time.
@@ -112,7 +112,8 @@ pub(crate) fn judge(evidence: &Evidence) -> Vec<Finding> {
             false => 0,
         },
     };
-    let checked = linetender_drill::check_runs(&history(evidence), |nonce| evidence.book.runs(nonce), bounds);
+    let checked =
+        linetender_badserver::check_runs(&history(evidence), |nonce| evidence.book.runs(nonce), bounds);
     let mut findings: Vec<_> = checked.into_iter().map(Finding::Checked).collect();
     findings.extend(evidence.book.wrongs.iter().cloned().map(Finding::Wrong));
     for (nonce, asked) in &evidence.calls {
@@ -150,7 +151,7 @@ fn storm(evidence: &Evidence) -> Option<Finding> {
     dials.iter().find_map(|from| {
         let within = |times: &[Duration]| times.iter().filter(|at| second(*from).contains(*at)).count();
         let (dials, earned) = (within(&dials), within(&answers) / ANSWERS_PER_DIAL);
-        (dials > DIALS + earned).then_some(Finding::Checked(linetender_drill::Finding::Storm { dials }))
+        (dials > DIALS + earned).then_some(Finding::Checked(linetender_badserver::Finding::Storm { dials }))
     })
 }
 
@@ -218,7 +219,7 @@ fn history(evidence: &Evidence) -> History {
     let safe = |tool: &str| tool == LISTED || tool == LOOK && evidence.settings.trust_annotations;
     let told = |told: &Told| match told {
         Told::Answer => Ok(()),
-        Told::Error(error) => Err(Failure::from(error)),
+        Told::Error(error) => Err(Failure::of_fields(&error.fields())),
         // It is told nothing, and that is what it wanted.
         Told::Left => Err(Failure {
             server: "simulated".into(),
@@ -230,7 +231,7 @@ fn history(evidence: &Evidence) -> History {
     };
     let calls = evidence.calls.iter().map(|(nonce, asked)| {
         let told = asked.told.as_ref().map(|(at, how)| (*at, told(how)));
-        (nonce.clone(), linetender_drill::Asked { at: asked.at, safe: safe(asked.tool), told })
+        (nonce.clone(), linetender_badserver::Asked { at: asked.at, safe: safe(asked.tool), told })
     });
     History {
         calls: calls.collect(),

@@ -44,6 +44,7 @@ pub(crate) enum DrillCommand {
     Soak(SoakArgs),
     List(ListArgs),
     Page(super::page::Page),
+    Bench(super::bench::Bench),
 }
 
 /// Run fault scenarios against targets and print the results.
@@ -88,14 +89,21 @@ pub(crate) struct RunArgs {
     pub(super) report_only: bool,
 }
 
-/// Inject thousands of random faults from a fixed mix and print a verdict
+/// Inject thousands of random faults from a fixed mix and print a verdict, or run one long test
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:\n  \
+#[command(
+    args_conflicts_with_subcommands = true,
+    after_help = "Examples:\n  \
     linetender drill soak --target shim --faults 10000\n  \
     linetender drill soak --target gateway --hours 8 --seed 7\n  \
     linetender drill soak --target line --faults 10000 --policy default\n  \
-    linetender drill soak --json verdicts.json               library, shim and gateway, one after the other")]
+    linetender drill soak --json verdicts.json               library, shim and gateway, one after the other\n  \
+    linetender drill soak cycles 10000                       a server killed during calls"
+)]
 pub(crate) struct SoakArgs {
+    #[command(subcommand)]
+    pub(super) named: Option<super::soaks::Named>,
+
     /// System under test; repeatable
     #[arg(long, value_name = "TARGET", default_values = ["line", "shim", "gateway"])]
     pub(super) target: Vec<String>,

@@ -50,7 +50,7 @@ fn h03_a_reset_after_the_call_ran_leaves_it_unknown() {
 
 #[test]
 fn h03_a_network_that_resets_everything_leaves_calls_unknown_and_the_door_open() {
-    use linetender_drill::proxy::Fault;
+    use linetender_badserver::proxy::Fault;
     in_both_eras(|era| {
         let web = Web::start(era);
         let (network, url) = web.network();

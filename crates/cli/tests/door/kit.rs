@@ -5,7 +5,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use linetender::Era;
-use linetender_drill::{Asked, Book, Failure, History};
+use linetender_badserver::{Asked, Book, Failure, History};
 use serde_json::{Value, json};
 
 use crate::agent::{Agent, LINETENDER};

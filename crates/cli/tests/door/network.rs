@@ -1,8 +1,8 @@
 //! H01, H04, H14: what lies between, and who is at the other end.
 
 use linetender::Era;
-use linetender_drill::proxy::Fault;
-use linetender_drill::webserver::{Config, WebServer};
+use linetender_badserver::proxy::Fault;
+use linetender_badserver::webserver::{Config, WebServer};
 use serde_json::json;
 
 use crate::kit::{Door, in_both_eras};

@@ -1,7 +1,7 @@
 //! H08, H09, H13, H15: sessions that are lost, servers that come back as something else.
 
 use linetender::Era;
-use linetender_drill::webserver::{Answers, Config, Fault, Speaks, UnknownSession};
+use linetender_badserver::webserver::{Answers, Config, Fault, Speaks, UnknownSession};
 use serde_json::json;
 
 use crate::kit::in_both_eras;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use linetender::Era;
-use linetender_drill::webserver::{Answers, Config, Seen, Streams};
+use linetender_badserver::webserver::{Answers, Config, Seen, Streams};
 use serde_json::json;
 
 use crate::kit::in_both_eras;

@@ -1,6 +1,6 @@
 //! What the agent was told: the server's own word, or ours in its place.
 
-use linetender_drill::Failure;
+use linetender_badserver::Failure;
 use serde_json::Value;
 
 /// The server's word, whatever it says; or what we say of a call that it could not answer.

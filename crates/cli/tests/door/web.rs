@@ -1,9 +1,9 @@
 //! A server at an address, in the test's own process, and doors in front of it.
 
 use linetender::Era;
-use linetender_drill::Book;
-use linetender_drill::proxy::{Fault as Network, Proxy};
-use linetender_drill::webserver::{Config, Ending, Fault, Manners, Speaks, WebServer};
+use linetender_badserver::Book;
+use linetender_badserver::proxy::{Fault as Network, Proxy};
+use linetender_badserver::webserver::{Config, Ending, Fault, Manners, Speaks, WebServer};
 use serde_json::Value;
 use tokio::runtime::{Builder, Runtime};
 

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
+use linetender_badserver::agent::{in_time, text};
 use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit};
 use serde_json::json;
 use tokio::net::TcpStream;
 
-use crate::caller::{in_time, text};
 use crate::kit::{Gate, eventually};
 use crate::look::kill;
 

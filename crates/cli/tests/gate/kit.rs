@@ -5,11 +5,11 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use http::Method;
-use linetender_drill::Book;
+use linetender_badserver::Book;
+use linetender_badserver::agent::Caller;
 use serde_json::Value;
 
 use crate::agent::{LINETENDER, PATIENCE};
-use crate::caller::Caller;
 use crate::look::{Dir, marked, unique};
 
 /// The variable that everything has which a gateway has started.

@@ -7,8 +7,6 @@
 
 #[path = "../agent/mod.rs"]
 mod agent;
-#[path = "../../../gateway/tests/it/caller.rs"]
-mod caller;
 mod costs;
 mod descriptors;
 mod kit;

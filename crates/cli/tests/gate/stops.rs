@@ -4,11 +4,11 @@ use std::cell::Cell;
 use std::time::{Duration, Instant};
 
 use http::Method;
+use linetender_badserver::agent::{Caller, is_answered, text};
 use serde_json::{Value, json};
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 
-use crate::caller::{Caller, is_answered, text};
 use crate::kit::{Gate, eventually};
 use crate::look::{kill, unique};
 

@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
+use linetender_badserver::process::{self, lives, parent};
+use linetender_badserver::webserver::{self, Ending, Sockets, WebServer};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use super::agent::HUNG;
 use super::stage::Stage;
-use crate::process::{self, lives, parent};
 use crate::scenario::{Fault, Scenario};
-use crate::webserver::{self, Ending, Sockets, WebServer};
 
 /// How often is looked whether a killed process is dead.
 const LOOK: Duration = Duration::from_micros(200);

@@ -14,6 +14,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use linetender::{CallError, Line, Tool};
+use linetender_badserver::Failure;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
@@ -114,7 +115,7 @@ impl Agent {
                 Err(CallError { answered: Some(error), .. }) => {
                     Outcome::of_message(format!(r#"{{"error":{}}}"#, error.raw()), own)
                 }
-                Err(error) => Outcome::Failed((&error).into()),
+                Err(error) => Outcome::Failed(Failure::of_fields(&error.fields())),
             },
             Door::Pipe(pipe) => {
                 let message = self.tool_call(tool, nonce, &args);

@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
+use linetender_badserver::{Asked, Book, Bounds, Finding, History, check};
+
 use super::agent::{Made, Outcome};
 use super::play::Run;
 use crate::results::{Calls, Row};
 use crate::scenario::{Kind, Load, Scenario, Told};
-use crate::{Asked, Book, Bounds, Finding, History, check};
 
 /// The most findings of a row that are kept: one is enough to fail.
 const FINDINGS: usize = 20;
@@ -111,9 +112,9 @@ mod tests {
     use super::super::agent::{Made, Outcome};
     use super::super::play::Run;
     use super::judge;
-    use crate::Book;
     use crate::results::{Calls, Row};
     use crate::scenario::Scenario;
+    use linetender_badserver::Book;
 
     /// What three calls of the only load of a scenario, and the next call, come to if all of them fail; the book says that
     /// the first ran.

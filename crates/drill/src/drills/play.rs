@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use linetender_badserver::process::unread;
 use serde_json::{Map, Value};
 use tokio::task::JoinSet;
 
@@ -11,7 +12,6 @@ use super::act::{self, Done};
 use super::agent::{Agent, Call, HUNG, Made, Notes, Outcome};
 use super::stage::Stage;
 use crate::dice::Dice;
-use crate::process::unread;
 use crate::results::{Event, Provable};
 use crate::scenario::{Enough, Expect, Fault, Load, Scenario, Told, Tries, Until};
 
@@ -250,7 +250,8 @@ impl Play<'_> {
     /// Until this is so of every call from there on.
     async fn until(&self, first: usize, so: impl Fn(&Made, bool) -> bool) {
         loop {
-            let runs = self.stage.server.book.as_ref().map(crate::Book::runs).unwrap_or_default();
+            let runs =
+                self.stage.server.book.as_ref().map(linetender_badserver::Book::runs).unwrap_or_default();
             let all = self.nonces[first..].iter().all(|(_, nonce)| {
                 self.notes.of(nonce).is_none_or(|made| so(&made, runs.contains_key(nonce)))
             });

@@ -2,11 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
+use linetender_badserver::webserver::{self, Ending, Speaks, WebServer};
+use linetender_badserver::{AS_SERVER, Book};
+
 use super::{Plan, ports};
-use crate::Book;
 use crate::real;
 use crate::scenario::{Broken, Era, Kind, Over, Scenario};
-use crate::webserver::{self, Ending, Speaks, WebServer};
 
 /// The variable by which every process of a server is found, whoever started it.
 pub(crate) const SERVER_MARK: &str = "LINETENDER_DRILL_SERVER";
@@ -52,7 +53,7 @@ impl Server {
             (Over::Http, _) => Vec::new(),
             (Over::Stdio, Kind::Bad) => {
                 let program = plan.linetender.display().to_string();
-                let mut argv = own(&[&program, "__badserver", "--era", speaks.word(), "--book", &book_text]);
+                let mut argv = own(&[&program, AS_SERVER, "--era", speaks.word(), "--book", &book_text]);
                 argv.extend(flags.clone());
                 argv
             }

@@ -8,6 +8,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use linetender_badserver::process::Own;
 use serde::{Serialize, Serializer};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
@@ -17,7 +18,6 @@ use super::mix::{Block, Mix};
 use super::{Job, Plan, Target, blank, play_block, skipped};
 use crate::dice::Dice;
 use crate::figures::share;
-use crate::process::Own;
 use crate::results::{Calls, Provable, Row};
 use crate::scenario::Scenario;
 
@@ -250,7 +250,7 @@ impl Verdict {
         }
         for (what, (before, after)) in OWN.into_iter().zip(self.own) {
             if after > before {
-                self.findings.push(crate::Finding::Leak { what, before, after }.to_string());
+                self.findings.push(linetender_badserver::Finding::Leak { what, before, after }.to_string());
             }
         }
     }

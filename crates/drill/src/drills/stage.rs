@@ -8,6 +8,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use linetender::{Eras, Line};
+use linetender_badserver::process::{self, descendants, lives, marked};
+use linetender_badserver::{Book, Finding};
 use rustix::process::Signal;
 use tokio::process::{Child, Command};
 
@@ -17,9 +19,7 @@ use super::ports;
 use super::server::Server;
 use super::target::Target;
 use crate::adapter::{Adapter, Language, Words};
-use crate::process::{self, descendants, lives, marked};
 use crate::scenario::{Era, Fault, Over, Scenario};
-use crate::{Book, Finding};
 
 /// The variable that the target and whatever inherits from it has.
 const TARGET_MARK: &str = "LINETENDER_DRILL";
@@ -174,7 +174,7 @@ impl Stage {
             if begun.elapsed() > LETS_GO {
                 let what = ["descriptors", "processes"][grown];
                 let (before, after) = (before[grown], after[grown]);
-                return Some(crate::Finding::Leak { what, before, after }.to_string());
+                return Some(linetender_badserver::Finding::Leak { what, before, after }.to_string());
             }
             tokio::time::sleep(LOOK * 10).await;
         }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{Fault, Over, ROWS, Scenario, files};
+use super::{Fault, Kind, Over, ROWS, Scenario, files};
 
 fn all() -> Vec<Scenario> {
     Scenario::all().unwrap()
@@ -73,5 +73,22 @@ fn every_promise_that_a_drill_can_show_is_shown() {
         let word = format!("P{promise}");
         let shown = all().iter().filter(|s| s.skip.is_none() && s.promises.contains(&word)).count();
         assert!(shown >= 2, "{word} is shown by {shown} scenarios");
+    }
+}
+
+#[test]
+fn what_scenarios_pass_to_a_tool_is_declared() {
+    for scenario in all().iter().filter(|scenario| scenario.server.kind == Kind::Bad) {
+        for load in &scenario.load {
+            let schema = linetender_badserver::schema(&load.tool);
+            for (name, value) in &load.args {
+                let kind = match value {
+                    serde_json::Value::Bool(_) => "boolean",
+                    serde_json::Value::String(_) => "string",
+                    _ => "integer",
+                };
+                assert_eq!(schema["properties"][name]["type"], kind, "{}: {name}", scenario.name);
+            }
+        }
     }
 }

@@ -10,10 +10,10 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use linetender::{Era, Eras, Rig};
+use linetender_badserver::{Book, Finding};
 use tokio::task::JoinSet;
 
 use super::{HUNG, badserver, no_budget, process, runtime, tell};
-use crate::{Book, Finding};
 use one::{Life, Told};
 
 const AGENTS: u64 = 50;

@@ -7,10 +7,10 @@ use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant};
 
 use linetender::{CallErrorKind, Era, Eras, Line, Raw, Server, State};
+use linetender_badserver::Book;
+use linetender_badserver::webserver::{Answers, Config, WebServer};
 
 use super::{runtime, tell};
-use crate::book::Book;
-use crate::webserver::{Answers, Config, WebServer};
 
 /// How long a call may stay on a connection behind which nothing is.
 const BOUND: Duration = Duration::from_secs(20);

@@ -7,10 +7,10 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use linetender::{CallError, Eras, Line, Raw, Server};
+use linetender_badserver::Book;
+use linetender_badserver::process;
 
-use super::{badserver_path, no_budget, runtime};
-use crate::Book;
-use crate::process;
+use super::{badserver_argv, no_budget, runtime};
 
 /// Calls that are under way when the server is killed.
 const BURST: u32 = 20;
@@ -43,8 +43,7 @@ pub fn delivery(count: u32) -> ExitCode {
 fn victims() -> Vec<Victim> {
     let bad = |flags: &'static [&'static str]| -> Argv {
         Box::new(move |book| {
-            let mut argv = vec![badserver_path().into_os_string()];
-            argv.extend(flags.iter().map(Into::into));
+            let mut argv = badserver_argv(flags);
             argv.extend(["--book".into(), book.as_os_str().to_owned()]);
             argv
         })

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use linetender::{Event, Line, Raw, Rig, State};
 
-use super::{badserver, badserver_path, process, runtime};
+use super::{badserver, badserver_argv, process, runtime};
 
 /// How a server is made to die.
 #[derive(Clone, Copy)]
@@ -80,9 +80,10 @@ async fn one(line: &Line, death: Death) -> (Duration, Duration) {
 #[expect(clippy::disallowed_methods, reason = "this is a measurement")]
 fn start_bare(flags: &[&str]) -> Duration {
     let start = Instant::now();
-    let mut command = Command::new(badserver_path());
+    let argv = badserver_argv(flags);
+    let mut command = Command::new(&argv[0]);
     let spawned =
-        command.args(flags).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn();
+        command.args(&argv[1..]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn();
     let Ok(mut server) = spawned else { return Duration::MAX };
     if let (Some(mut to), Some(from)) = (server.stdin.take(), server.stdout.take()) {
         let mut from = BufReader::new(from);

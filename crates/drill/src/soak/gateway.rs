@@ -80,9 +80,8 @@ pub struct Options {
 }
 
 impl Options {
-    /// As `soak gateway SECONDS [SEED]` has it: the binary lies beside this one.
-    pub fn new(seconds: u64, seed: u64) -> Self {
-        let linetender = std::env::current_exe().unwrap_or_default().with_file_name("linetender");
+    /// For so long, with as many agents as the figures in docs/measurements.md were taken with.
+    pub fn new(linetender: PathBuf, seconds: u64, seed: u64) -> Self {
         Self { linetender, time: Duration::from_secs(seconds), seed, agents: 64, strict: true }
     }
 }
@@ -326,7 +325,7 @@ impl Soak {
             ("KiB (and some are allowed)", before.kib + GROWN, after.kib),
         ] {
             if after > before {
-                self.finds(crate::Finding::Leak { what, before, after }.to_string());
+                self.finds(linetender_badserver::Finding::Leak { what, before, after }.to_string());
             }
         }
         let Self { house, serve, world, saboteur, mut verdict, .. } = self;

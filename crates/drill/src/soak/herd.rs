@@ -4,9 +4,9 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use linetender::{Era, Eras, HttpServer, Line, Policy, Raw, Rig, Server, Settings, State};
+use linetender_badserver::webserver::{Config, Ending, Sockets, WebServer};
 
 use super::{runtime, tell};
-use crate::webserver::{Config, Ending, Sockets, WebServer};
 
 /// In how much time no more than so many may come.
 const BUCKET: Duration = Duration::from_millis(100);

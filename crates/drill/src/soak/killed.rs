@@ -34,7 +34,9 @@ pub fn killed(count: usize) -> ExitCode {
 fn one() -> Result<Duration, String> {
     let words = |error: std::io::Error| error.to_string();
     let this = std::env::current_exe().map_err(words)?;
-    let mut holder = Command::new(this).args(["hold", "20"]).stdout(Stdio::piped()).spawn().map_err(words)?;
+    let mut holder = Command::new(this);
+    holder.args(["drill", "soak", "hold", "20"]);
+    let mut holder = holder.stdout(Stdio::piped()).spawn().map_err(words)?;
     let mut ready = String::new();
     let said = holder.stdout.take().ok_or("no output")?;
     BufReader::new(said).read_line(&mut ready).map_err(words)?;

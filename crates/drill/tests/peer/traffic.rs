@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use linetender::{CallError, CallErrorKind, Line, Raw};
-use linetender_drill::Book;
+use linetender_badserver::Book;
 use tokio::task::JoinSet;
 
 use crate::look::{eventually, in_time, speaks};

@@ -7,19 +7,17 @@ use linetender_gateway::front::Served;
 use serde_json::{Value, json};
 use std::collections::VecDeque;
 
-const ONE: &str = r#"
+const ONE: &str = "
 [servers.bad]
 {bad}
-args = ["__badserver"]
-"#;
+";
 
 /// Twelve at once: four with the server, eight that wait.
-const NARROW: &str = r#"
+const NARROW: &str = "
 [servers.bad]
 {bad}
-args = ["__badserver"]
 policy = { limits = { in_flight = 4, queue = 8 } }
-"#;
+";
 
 /// At either address.
 const SLEEPS: [(&str, &str); 2] = [("/mcp", "bad__sleep"), ("/mcp/bad", "sleep")];
@@ -92,10 +90,7 @@ async fn first<F: Future<Output = Value> + Unpin>(all: &mut VecDeque<F>) -> (usi
 
 #[tokio::test]
 async fn whatever_fails_says_which_server_when_why_whether_it_ran_and_when_to_try_again() {
-    let house = House::open(
-        "[servers.dead]\n{bad}\nargs = ['__badserver', '--exit', '3']\n[servers.bad]\n{bad}\nargs = ['__badserver']",
-    )
-    .await;
+    let house = House::open("[servers.dead]\n{bad}\nargs = ['--exit', '3']\n[servers.bad]\n{bad}").await;
     for (path, tool, prompt, server) in [
         ("/mcp", "dead__echo", "dead__any", "dead"),
         ("/mcp/dead", "echo", "any", "dead"),
@@ -166,7 +161,7 @@ async fn g03_a_server_that_is_taken_away_answers_what_stands_by_itself_too() {
     };
     let reload = async {
         run(&peer, 2).await;
-        house.gateway.apply(config("[servers.other]\n{bad}\nargs = ['__badserver']"));
+        house.gateway.apply(config("[servers.other]\n{bad}"));
     };
     let (one, two, ()) = tokio::join!(sleeps(SLEEPS[0]), sleeps(SLEEPS[1]), reload);
     for answer in [one, two] {

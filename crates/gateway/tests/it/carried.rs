@@ -2,7 +2,7 @@
 //! connection that it was on.
 
 use crate::kit::{House, in_time, text};
-use linetender_drill::webserver::{Answers, Config, Manners, Speaks, WebServer};
+use linetender_badserver::webserver::{Answers, Config, Manners, Speaks, WebServer};
 use serde_json::json;
 
 fn web(speaks: Speaks, answers: Answers) -> WebServer {

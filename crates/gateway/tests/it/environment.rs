@@ -4,10 +4,9 @@ use crate::kit::House;
 
 #[tokio::test]
 async fn a_server_that_inherits_our_environment_gets_its_own_variables_too() {
-    let house = House::up(
-        "[servers.a]\n{bad}\nargs = ['__badserver']\ninherit_env = true\nenv = { TOKEN = 't0ken', HOME = '/explicit' }",
-    )
-    .await;
+    let house =
+        House::up("[servers.a]\n{bad}\ninherit_env = true\nenv = { TOKEN = 't0ken', HOME = '/explicit' }")
+            .await;
     let lines = house.gateway.lines();
     let pid = lines[0].pid().expect("it is up");
     let environ = std::fs::read(format!("/proc/{pid}/environ")).unwrap();

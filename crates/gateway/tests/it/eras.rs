@@ -7,10 +7,10 @@ use serde_json::json;
 const BOTH: &str = r#"
 [servers.old]
 {bad}
-args = ["__badserver", "--era", "legacy"]
+args = ["--era", "legacy"]
 [servers.new]
 {bad}
-args = ["__badserver", "--era", "modern"]
+args = ["--era", "modern"]
 "#;
 
 #[tokio::test]

@@ -7,16 +7,16 @@ use serde_json::json;
 const MIXED: &str = r#"
 [servers.good]
 {bad}
-args = ["__badserver", "--era", "legacy"]
+args = ["--era", "legacy"]
 [servers.slow]
 {bad}
-args = ["__badserver", "--start-delay-ms", "3000"]
+args = ["--start-delay-ms", "3000"]
 [servers.hung]
 {bad}
-args = ["__badserver", "--deaf"]
+args = ["--deaf"]
 [servers.dead]
 {bad}
-args = ["__badserver", "--exit", "3", "--stderr", "no licence"]
+args = ["--exit", "3", "--stderr", "no licence"]
 [servers.missing]
 command = "/does/not/exist"
 "#;
@@ -61,8 +61,7 @@ async fn g04_a_slow_hung_or_dead_server_delays_nobody_and_appears_when_it_is_the
 
 #[tokio::test]
 async fn a_call_that_is_never_answered_ends_when_the_policy_says_so() {
-    let house =
-        House::up("[servers.a]\n{bad}\nargs = ['__badserver']\npolicy = { call = { limit = 300 } }").await;
+    let house = House::up("[servers.a]\n{bad}\npolicy = { call = { limit = 300 } }").await;
     let agent = house.agent("/mcp").await;
     let modern = house.modern("/mcp/a", "tools/call", json!({ "name": "hang", "arguments": {} }));
     let (legacy, modern) =
@@ -76,9 +75,7 @@ async fn a_call_that_is_never_answered_ends_when_the_policy_says_so() {
 
 #[tokio::test]
 async fn a_server_that_dies_keeps_its_tools_listed_and_the_others_undisturbed() {
-    let house =
-        House::up("[servers.a]\n{bad}\nargs = ['__badserver']\n[servers.b]\n{bad}\nargs = ['__badserver']")
-            .await;
+    let house = House::up("[servers.a]\n{bad}\n[servers.b]\n{bad}").await;
     let agent = house.agent("/mcp").await;
     let before = agent.ask("tools/list", json!({})).await;
     let (killed, slept) = tokio::join!(
@@ -95,7 +92,7 @@ async fn a_server_that_dies_keeps_its_tools_listed_and_the_others_undisturbed() 
 
 #[tokio::test]
 async fn a_server_that_is_down_is_not_listed_where_that_is_wanted() {
-    let text = "[gateway]\nkeep_listed = false\n[servers.a]\n{bad}\nargs = ['__badserver']\n[servers.b]\n{bad}\nargs = ['__badserver']";
+    let text = "[gateway]\nkeep_listed = false\n[servers.a]\n{bad}\n[servers.b]\n{bad}";
     let house = House::up(text).await;
     let tools = async |path: &str| {
         let listed = house.modern(path, "tools/list", json!({})).await.json().await;
@@ -113,7 +110,7 @@ async fn a_server_that_is_down_is_not_listed_where_that_is_wanted() {
 
 #[tokio::test]
 async fn many_agents_share_one_process_unless_each_is_to_have_its_own() {
-    let text = "[servers.shared]\n{bad}\nargs=['__badserver','--era','legacy']\n[servers.own]\n{bad}\nscope='session'\nargs=['__badserver','--era','legacy','--die-on-call','2']";
+    let text = "[servers.shared]\n{bad}\nargs=['--era','legacy']\n[servers.own]\n{bad}\nscope='session'\nargs=['--era','legacy','--die-on-call','2']";
     let house = House::up(text).await;
     let pid = house.gateway.lines().iter().find(|line| line.name() == "shared").unwrap().pid();
     let agents = [house.agent("/mcp").await, house.agent("/mcp").await];
@@ -127,7 +124,7 @@ async fn many_agents_share_one_process_unless_each_is_to_have_its_own() {
 
 #[tokio::test]
 async fn as_many_sessions_as_agreed_on_and_unused_ones_are_forgotten() {
-    let text = "[gateway]\nsessions = 2\nsession_idle = 300\n[servers.a]\n{bad}\nargs = ['__badserver']";
+    let text = "[gateway]\nsessions = 2\nsession_idle = 300\n[servers.a]\n{bad}";
     let house = House::up(text).await;
     let hello = json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": { "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": { "name": "t", "version": "1" } } });
     let agents = [house.agent("/mcp").await, house.agent("/mcp").await];
@@ -145,7 +142,7 @@ async fn as_many_sessions_as_agreed_on_and_unused_ones_are_forgotten() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_agent_ever_hears_what_is_meant_for_another() {
-    let text = "[servers.a]\n{bad}\nargs=['__badserver','--era','legacy']\n[servers.b]\n{bad}\nargs=['__badserver','--era','modern']";
+    let text = "[servers.a]\n{bad}\nargs=['--era','legacy']\n[servers.b]\n{bad}\nargs=['--era','modern']";
     let house = House::up(text).await;
     let one = async |number: u64| {
         let agent = house.agent("/mcp").await;

@@ -9,7 +9,7 @@ use crate::kit::{House, is_answered};
 const HOUSE: &str = r#"
 [servers.a]
 {bad}
-args = ["__badserver", "--single-threaded"]
+args = ["--single-threaded"]
 policy = { probe = { keepalive = 400, timeout = 200 }, call = { abandoned_after = 1500 } }
 "#;
 

@@ -1,8 +1,8 @@
 //! A gateway on a socket.
 
-use std::path::PathBuf;
-
 use linetender::Kind;
+use linetender_badserver::agent::Caller;
+use linetender_badserver::program;
 use linetender_gateway::Gateway;
 use linetender_gateway::config::{self, Config};
 use linetender_gateway::front::{self, Served};
@@ -11,17 +11,7 @@ use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
-pub use crate::caller::{Answer, in_time, is_answered, names, text};
-
-use crate::caller::Caller;
-
-/// The example that is a badserver too, and its reaper: it is built with the tests and lies beside them.
-fn program() -> PathBuf {
-    let tests = std::env::current_exe().unwrap();
-    let path = tests.parent().unwrap().with_file_name("examples").join("embed");
-    assert!(path.exists(), "{} is missing: build the examples", path.display());
-    path
-}
+pub use linetender_badserver::agent::{Answer, in_time, is_answered, names, text};
 
 /// A config with badservers in it: `{bad}` stands for the command.
 pub fn config(text: &str) -> Config {
@@ -30,7 +20,7 @@ pub fn config(text: &str) -> Config {
     let mut config = config::load("test", &text, &|_| None).unwrap();
     for entry in &mut config.servers {
         if let Some(server) = entry.server.to_stdio() {
-            entry.server = server.reaper(&program).into();
+            entry.server = server.reaper(program).into();
         }
     }
     config

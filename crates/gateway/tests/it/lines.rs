@@ -8,7 +8,7 @@ use crate::kit::{House, in_time, is_answered, names, text};
 
 #[tokio::test]
 async fn a_lazy_server_is_started_when_the_first_agent_comes() {
-    let text = "[servers.now]\n{bad}\nargs = ['__badserver']\n[servers.later]\n{bad}\nlazy = true\nargs = ['__badserver']";
+    let text = "[servers.now]\n{bad}\n[servers.later]\n{bad}\nlazy = true";
     let house = House::open(text).await;
     let state = |name: &str| {
         let lines = house.gateway.lines();
@@ -36,7 +36,7 @@ async fn a_lazy_server_is_started_when_the_first_agent_comes() {
 
 #[tokio::test]
 async fn as_many_lines_as_agreed_on_and_whoever_would_need_one_more_is_told() {
-    let text_of = "[gateway]\nlines = 3\n[servers.own]\n{bad}\nscope = 'session'\nargs = ['__badserver', '--era', 'legacy']";
+    let text_of = "[gateway]\nlines = 3\n[servers.own]\n{bad}\nscope = 'session'\nargs = ['--era', 'legacy']";
     let house = House::up(text_of).await;
     let (first, second) = (house.agent("/mcp/own").await, house.agent("/mcp").await);
     assert!(is_answered(&second.call("own__echo", json!({})).await));
@@ -61,7 +61,7 @@ async fn s32_a_healthy_server_does_not_wait_behind_those_that_never_answer() {
         .map(|n| format!("[servers.a{n}]\ncommand = 'sleep'\nargs = ['600']\n"))
         .collect::<Vec<_>>()
         .concat();
-    let house = House::open(&format!("{silent}[servers.zz]\n{{bad}}\nargs = ['__badserver']")).await;
+    let house = House::open(&format!("{silent}[servers.zz]\n{{bad}}")).await;
     let lines = house.gateway.lines();
     let healthy = lines.iter().find(|line| line.name() == "zz").unwrap();
     let up = tokio::time::timeout(std::time::Duration::from_secs(6), healthy.ready()).await;

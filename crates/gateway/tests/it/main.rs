@@ -4,7 +4,6 @@
 #![allow(unreachable_pub, reason = "nobody can reach into a test")]
 
 mod alone;
-mod caller;
 mod carried;
 mod corners;
 mod environment;

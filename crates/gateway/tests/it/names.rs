@@ -6,11 +6,11 @@ use serde_json::json;
 const TWO: &str = r#"
 [servers.zoo]
 {bad}
-args = ["__badserver", "--era", "legacy", "--full"]
+args = ["--era", "legacy", "--full"]
 tools.exclude = ["kill*"]
 [servers.ark]
 {bad}
-args = ["__badserver", "--full"]
+args = ["--full"]
 "#;
 
 #[tokio::test]
@@ -35,7 +35,7 @@ async fn all_servers_are_at_one_address_in_the_files_order() {
 
 #[tokio::test]
 async fn what_servers_say_about_their_use_is_passed_on_under_their_names() {
-    let text = "[servers.a]\n{bad}\nargs = ['__badserver', '--era', 'legacy', '--instructions', 'be kind']\n[servers.b]\n{bad}\nargs = ['__badserver']\n[servers.c]\n{bad}\nargs = ['__badserver', '--instructions', 'be quick']";
+    let text = "[servers.a]\n{bad}\nargs = ['--era', 'legacy', '--instructions', 'be kind']\n[servers.b]\n{bad}\n[servers.c]\n{bad}\nargs = ['--instructions', 'be quick']";
     let house = House::up(text).await;
     let agent = house.agent("/mcp").await;
     assert_eq!(agent.hello["result"]["instructions"], "# a\nbe kind\n\n# c\nbe quick");

@@ -9,14 +9,14 @@ use std::time::{Duration, Instant};
 const NARROW: &str = r#"
 [servers.bad]
 {bad}
-args = ["__badserver", "--era", "legacy", "--full"]
+args = ["--era", "legacy", "--full"]
 policy = { limits = { in_flight = 4, queue = 8 } }
 "#;
 
 const ONE: &str = r#"
 [servers.bad]
 {bad}
-args = ["__badserver", "--era", "legacy", "--full"]
+args = ["--era", "legacy", "--full"]
 "#;
 
 /// So many calls of a tool in one message.
@@ -186,10 +186,10 @@ async fn x01_a_server_with_too_many_tools_is_listed_up_to_the_limit_and_delays_n
         r#"
 [servers.bad]
 {bad}
-args = ["__badserver", "--era", "legacy", "--full"]
+args = ["--era", "legacy", "--full"]
 [servers.many]
 {bad}
-args = ["__badserver", "--era", "legacy", "--full", "--more-tools", "30000", "--restless"]
+args = ["--era", "legacy", "--full", "--more-tools", "30000", "--restless"]
 "#,
     )
     .await;

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use linetender::Era;
-use linetender_drill::Book;
-use linetender_drill::webserver::{Config, Manners, Speaks, WebServer};
+use linetender_badserver::Book;
+use linetender_badserver::webserver::{Config, Manners, Speaks, WebServer};
 
 /// How a server is reached.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -51,7 +51,7 @@ impl Peer {
             let (book, changing) = (self.dir.join("book"), self.dir.join("changing"));
             let (book, changing) = (book.display(), changing.display());
             format!(
-                "{{bad}}\nargs = ['__badserver', '--full', '--era', '{era}', '--book', '{book}', '--changing', '{changing}']"
+                "{{bad}}\nargs = ['--full', '--era', '{era}', '--book', '{book}', '--changing', '{changing}']"
             )
         };
         format!("[servers.{name}]\n{reach}\n{more}\n")

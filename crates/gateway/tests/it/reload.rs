@@ -5,8 +5,9 @@ use std::cell::Cell;
 use crate::kit::{House, config, in_time, is_answered, names, text};
 use serde_json::json;
 
-const BEFORE: &str = "[servers.stays]\n{bad}\nargs = ['__badserver']\n[servers.goes]\n{bad}\nargs = ['__badserver']\n[servers.changes]\n{bad}\nargs = ['__badserver']";
-const AFTER: &str = "[servers.stays]\n{bad}\nargs = ['__badserver']\n[servers.changes]\n{bad}\nargs = ['__badserver', '--noise']\n[servers.comes]\n{bad}\nargs = ['__badserver']";
+const BEFORE: &str = "[servers.stays]\n{bad}\n[servers.goes]\n{bad}\n[servers.changes]\n{bad}";
+const AFTER: &str =
+    "[servers.stays]\n{bad}\n[servers.changes]\n{bad}\nargs = ['--noise']\n[servers.comes]\n{bad}";
 
 /// Far less than the policy leaves calls that are under way.
 const DRAINED: std::time::Duration = std::time::Duration::from_secs(10);
@@ -117,11 +118,11 @@ async fn g03_a_server_in_use_that_is_taken_away_or_changed_answers_what_it_has_b
 
 /// A config with two servers that stay, and one that is there, another, or not there.
 fn round(number: u32) -> String {
-    let stays = "[servers.a]\n{bad}\nargs = ['__badserver']\n[servers.b]\n{bad}\nargs = ['__badserver', '--era', 'legacy']\n";
+    let stays = "[servers.a]\n{bad}\n[servers.b]\n{bad}\nargs = ['--era', 'legacy']\n";
     match number % 3 {
         0 => stays.to_owned(),
-        1 => format!("{stays}[servers.c]\n{{bad}}\nargs = ['__badserver']\n"),
-        _ => format!("[servers.c]\n{{bad}}\nargs = ['__badserver', '--noise']\n{stays}"),
+        1 => format!("{stays}[servers.c]\n{{bad}}\n"),
+        _ => format!("[servers.c]\n{{bad}}\nargs = ['--noise']\n{stays}"),
     }
 }
 
@@ -203,8 +204,8 @@ async fn g05_a_changed_filter_replaces_no_process_and_agents_are_told() {
     let mark = format!("G05-{}", std::process::id());
     let with = |filter: &str| {
         format!(
-            "[servers.s]\n{{bad}}\nargs = ['__badserver']\nscope = 'session'\nenv = {{ MARK = '{mark}' }}\n{filter}\n\
-             [servers.shared]\n{{bad}}\nargs = ['__badserver']\nenv = {{ MARK = '{mark}' }}\n{filter}"
+            "[servers.s]\n{{bad}}\nscope = 'session'\nenv = {{ MARK = '{mark}' }}\n{filter}\n\
+             [servers.shared]\n{{bad}}\nenv = {{ MARK = '{mark}' }}\n{filter}"
         )
     };
     let (open, hides) = (with(""), with("tools = { exclude = ['sleep'] }"));

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 const ONE: &str = r#"
 [servers.bad]
 {bad}
-args = ["__badserver", "--era", "legacy", "--full"]
+args = ["--era", "legacy", "--full"]
 "#;
 
 fn progress(token: &str) -> Value {

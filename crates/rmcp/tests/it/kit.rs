@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use linetender::{Era, Eras, Server};
-use linetender_drill::Book;
+use linetender_badserver::Book;
 use rmcp::ServiceExt as _;
 use rmcp::model::{CallToolRequestParams, CallToolResult};
 use rmcp::service::{Peer, RoleClient, RunningService, ServiceError};
@@ -26,10 +26,10 @@ impl Drop for Bad {
     }
 }
 
-/// The example that is a badserver too, and its reaper: it is built with the tests and lies beside them.
-pub fn program(example: &str) -> PathBuf {
+/// An example: it is built with the tests and lies beside them.
+pub fn example(name: &str) -> PathBuf {
     let tests = std::env::current_exe().unwrap();
-    let path = tests.parent().unwrap().with_file_name("examples").join(example);
+    let path = tests.parent().unwrap().with_file_name("examples").join(name);
     assert!(path.exists(), "{} is missing: build the examples", path.display());
     path
 }
@@ -40,9 +40,9 @@ pub fn bad(flags: &[&str]) -> Bad {
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);
     let book =
         Book::at(std::env::temp_dir().join(format!("linetender-rmcp-{}-{number}", std::process::id())));
-    let program = program("thousand_kills");
-    let argv = [program.to_str().unwrap(), "__badserver", "--book", book.path().to_str().unwrap()];
-    let server = Server::stdio("bad", argv.iter().chain(flags)).reaper(&program);
+    let program = linetender_badserver::program();
+    let argv = [program.to_str().unwrap(), "--book", book.path().to_str().unwrap()];
+    let server = Server::stdio("bad", argv.iter().chain(flags)).reaper(program);
     Bad { server: server.into(), book }
 }
 

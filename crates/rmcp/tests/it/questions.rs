@@ -10,7 +10,7 @@ use rmcp::service::{RequestContext, RoleClient};
 use rmcp::{ClientHandler, ServiceExt as _};
 use serde_json::{Value, json};
 
-use crate::kit::{call, in_time, legacy, program, says};
+use crate::kit::{call, example, in_time, legacy, says};
 
 #[derive(Clone)]
 struct Obliging;
@@ -51,7 +51,7 @@ async fn a_server_that_asks_for_roots_is_told() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_real_server_elicits() {
-    let server = Server::stdio("asks", [program("asks")]).reaper(program("thousand_kills"));
+    let server = Server::stdio("asks", [example("asks")]).reaper(linetender_badserver::program());
     let client = in_time(Obliging.serve(linetender_rmcp::transport(server))).await.unwrap();
     assert_eq!(in_time(client.list_all_tools()).await.unwrap()[0].name, "ask");
     let told = says(&client, "ask", json!({})).await;

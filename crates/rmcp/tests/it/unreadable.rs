@@ -5,7 +5,7 @@ use rmcp::ServiceExt as _;
 use rmcp::service::ServiceError;
 use serde_json::json;
 
-use crate::kit::{call, in_time, program, says};
+use crate::kit::{call, in_time, says};
 
 /// Answers with a number that no float can hold, unless the tool is another.
 const SERVER: &str = r#"
@@ -29,7 +29,7 @@ done
 #[tokio::test(flavor = "multi_thread")]
 async fn what_rmcp_cannot_read_is_never_silence() {
     let server = Server::stdio("odd", ["sh", "-c", SERVER]).eras(Eras::Only(Era::Legacy));
-    let server = server.reaper(program("thousand_kills"));
+    let server = server.reaper(linetender_badserver::program());
     let client = in_time(().serve(linetender_rmcp::transport(server))).await.unwrap();
     for tool in ["number", "code"] {
         let error = call(&client, tool, json!({})).await.unwrap_err();

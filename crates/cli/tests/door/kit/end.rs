@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
-use linetender_drill::{Bounds, check};
+use linetender_badserver::{Bounds, check};
 
 use super::Door;
 use crate::agent::PATIENCE;

@@ -5,11 +5,11 @@
 use std::net::SocketAddr;
 
 use http::Method;
+use linetender_badserver::agent::{self, Reply};
 use serde_json::{Map, Value};
 
 use super::Outcome;
 use super::web::address;
-use crate::client::{self, Reply};
 
 /// Where the routes are.
 pub(crate) struct Routes {
@@ -49,9 +49,9 @@ impl Routes {
     /// The status and the body, if there is one; nothing if the connection ended before.
     async fn exchange(&self, method: Method, route: &str, body: String) -> Option<(u16, Option<String>)> {
         let path = format!("{}/{route}", self.base);
-        let mut reply: Reply = client::send(self.to, method, &path, &[], body).await.ok()?;
+        let mut reply: Reply = agent::send(self.to, method, &path, &[], body).await.ok()?;
         let text = reply.next_text().await.ok()?;
-        Some((reply.status, text.map(|text| String::from_utf8_lossy(&text).into_owned())))
+        Some((reply.status.as_u16(), text.map(|text| String::from_utf8_lossy(&text).into_owned())))
     }
 }
 

@@ -1,8 +1,8 @@
 //! What an agent made of the answer to a call, whoever gave it.
 
+use linetender_badserver::Failure;
 use serde_json::Value;
 
-use crate::Failure;
 use crate::scenario::Told;
 
 /// The outcome of a call.

@@ -3,11 +3,10 @@
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use http::Method;
+use linetender_badserver::agent::{self, Asks, Reply};
 use serde_json::Value;
 use tokio::sync::Mutex;
 
-use crate::client::{self, Reply};
 use crate::scenario::Era;
 
 /// Where to, and what it gave us.
@@ -78,34 +77,28 @@ impl Web {
         if reply.status == 404 && session.is_some() {
             return (Heard::NoSession, None);
         }
-        let given = reply.session.take();
+        let given = reply.session().map(str::to_owned);
         loop {
             match reply.next_text().await {
                 Ok(Some(text)) => {
                     let text = String::from_utf8_lossy(&text).into_owned();
-                    if is_answer(&text, message, reply.status) {
+                    if is_answer(&text, message, reply.status.as_u16()) {
                         return (Heard::Message(text), given);
                     }
                 }
                 Ok(None) if reply.status == 200 => return (Heard::Closed, given),
-                Ok(None) => return (Heard::Status(reply.status), given),
+                Ok(None) => return (Heard::Status(reply.status.as_u16()), given),
                 Err(_) => return (Heard::Closed, given),
             }
         }
     }
 
     async fn post(&self, message: &Value, session: Option<&str>) -> Result<Reply, String> {
-        let of = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-        let (method, name) = (of(&message["method"]), of(&message["params"]["name"]));
-        let mut headers = Vec::new();
-        match self.era {
-            Era::Legacy => headers.extend(session.map(|id| ("mcp-session-id", id))),
-            Era::Modern => {
-                headers.extend([("mcp-protocol-version", "2026-07-28"), ("mcp-method", method.as_str())]);
-                headers.extend((method == "tools/call").then_some(("mcp-name", name.as_str())));
-            }
-        }
-        client::send(self.to, Method::POST, &self.path, &headers, message.to_string()).await
+        let asks = match self.era {
+            Era::Legacy => Asks::Legacy(session),
+            Era::Modern => Asks::Modern,
+        };
+        agent::post(self.to, &self.path, asks, message).await
     }
 }
 

@@ -9,6 +9,8 @@ use std::time::Duration;
 
 use http::Method;
 use linetender::Era;
+use linetender_badserver::Failure;
+use linetender_badserver::agent::{self, Asks, Reply};
 use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -16,8 +18,6 @@ use tokio::task::JoinSet;
 use super::house::{Kind, Server};
 use super::notes::Notes;
 use super::ways::Way;
-use crate::Failure;
-use crate::client::{self, Reply};
 use crate::dice::Dice;
 
 /// No call may take longer: its own limit, the wait for a line, and what a busy machine adds.
@@ -106,7 +106,7 @@ impl Agent {
         };
         let mut reply = self.post(&hello).await?;
         let answer = reply.next().await?.unwrap_or_default();
-        self.session = reply.session.take();
+        self.session = reply.session().map(str::to_owned);
         // At the address of one server the greeting is that server's, and it may be down.
         let down = answer["error"]["data"]["source"] == "linetender" && self.door.is_some();
         if answer.get("result").is_none() && !down {
@@ -123,7 +123,7 @@ impl Agent {
         let says_so = self.dice.below(4) > 0;
         if let Some(session) = self.session.take().filter(|_| says_so) {
             let (path, headers) = (self.path(), [("mcp-session-id", session.as_str())]);
-            let gone = client::send(self.world.gateway, Method::DELETE, &path, &headers, String::new());
+            let gone = agent::send(self.world.gateway, Method::DELETE, &path, &headers, String::new());
             match tokio::time::timeout(HUNG, gone).await {
                 Ok(Ok(reply)) if reply.status == 200 => {}
                 Ok(Ok(reply)) => self
@@ -146,17 +146,11 @@ impl Agent {
     }
 
     pub(super) async fn post(&self, message: &Value) -> Result<Reply, String> {
-        let of = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-        let (method, name) = (of(&message["method"]), of(&message["params"]["name"]));
-        let mut headers = Vec::new();
-        match self.era {
-            Era::Legacy => headers.extend(self.session.as_deref().map(|id| ("mcp-session-id", id))),
-            Era::Modern => {
-                headers.extend([("mcp-protocol-version", "2026-07-28"), ("mcp-method", method.as_str())]);
-                headers.extend((method == "tools/call").then_some(("mcp-name", name.as_str())));
-            }
-        }
-        client::send(self.world.gateway, Method::POST, &self.path(), &headers, message.to_string()).await
+        let asks = match self.era {
+            Era::Legacy => Asks::Legacy(self.session.as_deref()),
+            Era::Modern => Asks::Modern,
+        };
+        agent::post(self.world.gateway, &self.path(), asks, message).await
     }
 
     async fn one_call(&mut self) {
@@ -231,7 +225,7 @@ fn judged(answer: &Value, nonce: &str) -> Result<Result<(), Failure>, String> {
 /// Hears a session's own stream; whatever belongs to a call must not be on it.
 async fn listen(world: World, path: String, session: String, late: Duration) {
     let headers = [("mcp-session-id", session.as_str())];
-    let opened = client::send(world.gateway, Method::GET, &path, &headers, String::new()).await;
+    let opened = agent::send(world.gateway, Method::GET, &path, &headers, String::new()).await;
     tokio::time::sleep(late).await;
     let mut stream = match opened {
         Ok(stream) if stream.status == 200 => stream,

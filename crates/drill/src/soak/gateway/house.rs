@@ -4,9 +4,10 @@ use std::fmt::Write as _;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::Book;
+use linetender_badserver::webserver::{Answers, Config, Manners, Speaks, WebServer};
+use linetender_badserver::{AS_SERVER, Book};
+
 use crate::real;
-use crate::webserver::{Answers, Config, Manners, Speaks, WebServer};
 
 /// The variable by which every process of a server is found. Its value is the run's mark and the server's name.
 pub(super) const MARK: &str = "LINETENDER_SOAK";
@@ -77,7 +78,7 @@ impl House {
             ("pipe-crowded", false, "'--era', 'both', '--grandchild'"),
         ] {
             let book = house.book(name);
-            let args = format!("'__badserver', {flags}, '--book', '{}'", book.path().display());
+            let args = format!("'{AS_SERVER}', {flags}, '--book', '{}'", book.path().display());
             house.process(name, Kind::Bad, calm, Some(book), &program, &args);
         }
         house.web("calm-web", true, Speaks::Both, Answers::Json)?;

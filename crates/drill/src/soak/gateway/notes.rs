@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::{Asked, Failure, History};
+use linetender_badserver::{Asked, Failure, History};
 
 /// The most findings that are kept: one is enough to fail, and a broken run has thousands.
 const FINDINGS: usize = 20;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use linetender::Era;
+use linetender_badserver::webserver::{self, Ending, Sockets};
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::task::JoinSet;
 
@@ -14,7 +15,6 @@ use super::mix::{Act, Fault, On, draw};
 use super::serve::Serve;
 use super::ways::Way;
 use crate::dice::Dice;
-use crate::webserver::{self, Ending, Sockets};
 
 /// The saboteur.
 pub(super) struct Saboteur {

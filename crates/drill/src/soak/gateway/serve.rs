@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
+use linetender_badserver::process::{descendants, lives};
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::house::{House, MARK};
-use crate::process::{descendants, lives};
 
 /// How long it may take to listen.
 const START: Duration = Duration::from_secs(20);

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use linetender_badserver::{Book, Bounds, Finding, History, check};
 use serde_json::json;
 
 use super::agent::HUNG;
@@ -9,7 +10,6 @@ use super::house::Server;
 use super::notes::Pages;
 use super::serve::Has;
 use crate::figures::{median, share};
-use crate::{Book, Bounds, Finding, History, check};
 
 /// What a run came to.
 #[derive(Debug, Default)]

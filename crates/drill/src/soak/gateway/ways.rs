@@ -87,7 +87,7 @@ impl Way {
                 });
                 let takes_back = async {
                     tokio::time::sleep(moment).await;
-                    agent.post(&cancel).await.and_then(|reply| match reply.status {
+                    agent.post(&cancel).await.and_then(|reply| match reply.status.as_u16() {
                         202 => Ok(()),
                         status => Err(format!("taking it back was answered with {status}")),
                     })

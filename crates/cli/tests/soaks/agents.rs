@@ -1,0 +1,10 @@
+//! Several agents on one line: each hears what is its own.
+
+use crate::soak;
+
+/// A few seconds of it; `drill soak agents 60` is the same for longer.
+#[test]
+fn fifty_agents_on_one_line_never_hear_what_is_anothers() {
+    let done = soak(&["agents", "4"]).output().unwrap();
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stdout));
+}

@@ -1,0 +1,14 @@
+//! The stdio rows of the fault catalogue, against real processes. Each test is named by its row.
+
+#![allow(clippy::disallowed_methods, reason = "a test owns its tasks, and measures with a real clock")]
+#![allow(unreachable_pub, reason = "nobody can reach into a test")]
+
+mod calls;
+mod deaths;
+mod hangs;
+mod kit;
+mod look;
+mod odd;
+mod rig;
+mod starts;
+mod texts;
