@@ -31,7 +31,7 @@ pub fn assert_full(answer: &Value) -> Failure {
     let ran: &[&str] = match failure.delivery.as_str() {
         "not executed" => &["not executed"],
         "unknown" => &["unknown"],
-        "answered" => &["did process the call", "answered"],
+        "answered" => &["processed the call", "answered"],
         other => panic!("no such delivery: {other}"),
     };
     assert!(ran.iter().any(|words| text.contains(words)), "{text}");

@@ -257,6 +257,6 @@ mod tests {
         let deaf = Health::NoCallAnswered { since: Duration::from_secs(90), pings: true };
         let words = deaf.advice(Some(7));
         assert_eq!(words, "answers pings; no call answered for 90 s; to restart it: kill -9 7");
-        assert!(deaf.advice(None).ends_with("it has to be restarted where it runs"));
+        assert!(deaf.advice(None).ends_with("; restart it on its host"));
     }
 }
