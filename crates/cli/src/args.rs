@@ -141,7 +141,10 @@ impl From<Stderr> for linetender::Stderr {
     linetender serve --config linetender.toml\n  \
     { \"mcpServers\": { \"all\": { \"type\": \"http\", \"url\": \"http://127.0.0.1:7331/mcp\" } } }\n\n\
     Validate a config without serving it:\n  \
-    linetender serve --check --config linetender.toml")]
+    linetender serve --check --config linetender.toml\n\n\
+    Completion and checks in an editor (the file's first line is then `#:schema linetender.schema.json`):\n  \
+    linetender serve --schema > linetender.schema.json")]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub(crate) struct Serve {
     /// Config file: linetender's TOML, or an agent's `mcpServers` JSON. Reloaded when it changes and on SIGHUP [default:
     /// `linetender.toml` in the working directory, else in `$XDG_CONFIG_HOME/linetender` (`~/.config/linetender`)]
@@ -151,6 +154,10 @@ pub(crate) struct Serve {
     /// Validate the config file, print what it contains or its first error, and exit
     #[arg(long)]
     pub(crate) check: bool,
+
+    /// Print the JSON schema of the config file, for editors, and exit
+    #[arg(long)]
+    pub(crate) schema: bool,
 
     /// Listen on this address and port instead of the one in the config file
     #[arg(long, value_name = "ADDRESS")]

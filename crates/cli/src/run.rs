@@ -1,6 +1,7 @@
 //! `linetender run -- COMMAND`: one server behind, one agent in front.
 
 pub(crate) mod name;
+mod target;
 
 use std::io::IsTerminal as _;
 use std::path::Path;
@@ -67,6 +68,8 @@ fn server(args: &args::Run) -> Result<Server, String> {
         let host = host.rsplit('@').next().unwrap_or(host).to_owned();
         let server = Server::http(args.name.clone().unwrap_or(host), &first);
         args.header.iter().fold(server, |server, (name, value)| server.header(name, value)).into()
+    } else if let Some(sentence) = target::refusal(&first) {
+        return Err(sentence);
     } else {
         if !args.header.is_empty() {
             return Err(

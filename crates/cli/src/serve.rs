@@ -5,6 +5,7 @@ mod follow;
 mod still;
 mod watch;
 
+use std::net::SocketAddr;
 use std::path::Path;
 use std::pin::pin;
 use std::process::ExitCode;
@@ -28,6 +29,9 @@ use watch::Changes;
 const LAST: Duration = Duration::from_secs(10);
 
 pub(crate) fn run(args: &args::Serve) -> ExitCode {
+    if args.schema {
+        return printed(&format!("{:#}\n", linetender_gateway::config::schema()));
+    }
     if let Err(error) = log::start(args.log.as_deref()) {
         let file = args.log.as_deref().unwrap_or(Path::new("stderr")).display();
         log::say(format_args!("linetender: cannot open the log {file}: {error}"));
@@ -63,6 +67,7 @@ pub(crate) fn run(args: &args::Serve) -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
+    tracing::info!(config = %path.display(), servers = config.servers.len(), "starting");
     let follow = Follow::new(args, &path, text, changes);
     let code = runtime.block_on(serve(args, config, follow));
     // Reading from stdin may still block a thread; nothing is left to wait for.
@@ -77,7 +82,11 @@ fn checked(path: &Path, config: &Config) -> ExitCode {
     let many = if servers.len() == 1 { "" } else { "s" };
     let line =
         format!("{path}: OK, {} server{many} ({}), listens on {listen}\n", servers.len(), servers.join(", "));
-    let written = std::io::Write::write_all(&mut std::io::stdout(), line.as_bytes());
+    printed(&line)
+}
+
+fn printed(text: &str) -> ExitCode {
+    let written = std::io::Write::write_all(&mut std::io::stdout(), text.as_bytes());
     if written.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
@@ -98,6 +107,14 @@ async fn serve(args: &args::Serve, mut config: Config, follow: Follow<'_>) -> Ex
     if let Some(listen) = args.listen {
         config.gateway.listen = listen;
     }
+    // Before a server is started in vain.
+    let front = match Front::open(args, config.gateway.listen).await {
+        Ok(front) => front,
+        Err(sentence) => {
+            log::say(format_args!("linetender: {sentence}"));
+            return ExitCode::FAILURE;
+        }
+    };
     // Before anybody can know that it runs.
     let mut stops = Signals::of(stop::GATEWAY);
     stop::insist(stop::GATEWAY);
@@ -107,7 +124,7 @@ async fn serve(args: &args::Serve, mut config: Config, follow: Follow<'_>) -> Ex
     linetender::raise_descriptor_limit();
     let gateway = Gateway::start_on(Rig::new().followed_by(holder.clone()), config);
     let (stop, stopped) = oneshot::channel();
-    let mut agents = pin!(agents(args, &gateway, stopped));
+    let mut agents = pin!(agents(front, &gateway, stopped));
     let gone = tokio::select! {
         over = &mut agents => Some(over),
         _ = stops.next() => None,
@@ -146,12 +163,29 @@ async fn serve(args: &args::Serve, mut config: Config, follow: Follow<'_>) -> Ex
     code
 }
 
+/// Where agents come in.
+enum Front {
+    Stdio,
+    Http(TcpListener),
+}
+
+impl Front {
+    async fn open(args: &args::Serve, listen: SocketAddr) -> Result<Self, String> {
+        if args.stdio {
+            return Ok(Self::Stdio);
+        }
+        let listener =
+            TcpListener::bind(listen).await.map_err(|error| format!("cannot listen on {listen}: {error}"))?;
+        Ok(Self::Http(listener))
+    }
+}
+
 /// Serves agents until they are gone, or until somebody wants it to stop.
-async fn agents(args: &args::Serve, gateway: &Gateway, stop: oneshot::Receiver<()>) -> Over {
+async fn agents(front: Front, gateway: &Gateway, stop: oneshot::Receiver<()>) -> Over {
     let stopped = async {
         let _ = stop.await;
     };
-    if args.stdio {
+    let Front::Http(listener) = front else {
         let Pipes { input, output, gone, borrowed } = Pipes::take();
         let ended = tokio::select! {
             ended = stdio::serve(gateway, input, output, stopped) => ended,
@@ -161,16 +195,8 @@ async fn agents(args: &args::Serve, gateway: &Gateway, stop: oneshot::Receiver<(
         drop(borrowed);
         tracing::info!(reason = hold::why(ended), "session ended");
         return Over { code: hold::code(ended), why: hold::why(ended) };
-    }
-    let listen = gateway.settings().listen;
-    let listener = match TcpListener::bind(listen).await {
-        Ok(listener) => listener,
-        Err(error) => {
-            log::say(format_args!("linetender: cannot listen on {listen}: {error}"));
-            return Over { code: ExitCode::FAILURE, why: "could not listen" };
-        }
     };
-    let at = listener.local_addr().unwrap_or(listen);
+    let at = listener.local_addr().unwrap_or(gateway.settings().listen);
     tracing::info!(address = %format_args!("http://{at}/mcp"), "serving");
     match front::serve(gateway, listener, stopped).await {
         Ok(served) => {

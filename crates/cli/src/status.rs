@@ -4,7 +4,7 @@ use std::io::{self, Write as _};
 use std::process::ExitCode;
 
 use anstyle::{AnsiColor, Style};
-use linetender_holder::holder::{Found, LineReport, Report, Said, Silence, look};
+use linetender_holder::holder::{Found, LineReport, Reply, Report, Silence, look};
 
 use crate::table::{Cell, Table};
 use crate::{args, places};
@@ -77,15 +77,15 @@ fn print_table(found: &[Found]) -> io::Result<()> {
 
 fn table(found: &[Found]) -> Table<COLUMNS> {
     let mut table = Table::new(HEAD);
-    for Found { pid, said } in found {
-        match said {
-            Said::Report(report) if report.lines.is_empty() => table.row(nothing_held(report)),
-            Said::Report(report) => {
+    for Found { pid, reply } in found {
+        match reply {
+            Reply::Report(report) if report.lines.is_empty() => table.row(nothing_held(report)),
+            Reply::Report(report) => {
                 for line in &report.lines {
                     table.row(held(report, line));
                 }
             }
-            Said::Silent(silence) => table.row(silent(*pid, *silence)),
+            Reply::Silent(silence) => table.row(silent(*pid, *silence)),
         }
     }
     table
@@ -188,7 +188,7 @@ fn age(millis: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::{age, table, tokens};
-    use linetender_holder::holder::{Found, Said, Silence};
+    use linetender_holder::holder::{Found, Reply, Silence};
     use serde_json::json;
 
     #[test]
@@ -205,9 +205,9 @@ mod tests {
                   "ended": "-", "ended_millis": 5000, "budget_millis": 0, "budget_most_millis": 5000, "next_try": "in 22.0 s" },
             ],
         });
-        let report = Said::Report(serde_json::from_value(report).unwrap());
+        let report = Reply::Report(serde_json::from_value(report).unwrap());
         let found =
-            [Found { pid: 4000, said: report }, Found { pid: 4002, said: Said::Silent(Silence::Stopped) }];
+            [Found { pid: 4000, reply: report }, Found { pid: 4002, reply: Reply::Silent(Silence::Stopped) }];
         insta::assert_snapshot!(anstream::adapter::strip_str(&table(&found).fitted(None)).to_string());
     }
 

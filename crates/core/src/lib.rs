@@ -73,8 +73,8 @@ pub use gate::{Admission, Errand, Gate, Held, NextTry, Refusal, Wake};
 pub use generation::Generation;
 pub use jitter::Jitter;
 pub use machine::{
-    After, Asked, Command, DialPhase, Dialing, Effect, Ending, EndingStep, Event, Heard, Live, Machine,
-    Origin, Pulse, Rest, State, StateKind, Vitals,
+    After, Command, CommandOutcome, DialPhase, Dialing, Effect, Ending, EndingStep, Event, Heard, Live,
+    Machine, Origin, Pulse, Rest, State, StateKind, Vitals,
 };
 pub use order::{Misstep, Settle, Step, Walk};
 pub use policy::{

@@ -17,7 +17,7 @@ mod state;
 
 pub use effect::Effect;
 pub use ending::{After, Ending, EndingStep};
-pub use input::{Asked, Command, Event, Heard, Vitals};
+pub use input::{Command, CommandOutcome, Event, Heard, Vitals};
 pub use live::{Live, Pulse};
 pub use state::{DialPhase, Dialing, Origin, Rest, State, StateKind};
 

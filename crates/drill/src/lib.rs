@@ -2,7 +2,7 @@
 //! (`linetender-badserver`).
 //!
 //! [`drills`] plays them, and says what came of it ([`results`]); the [`board`] says it to people. [`soak`] does to lines at
-//! length what a scenario does once, [`bench`] measures. [`conformance`] is a client for the official suite, whose servers
+//! length what a scenario does once, [`mod@bench`] measures. [`conformance`] is a client for the official suite, whose servers
 //! behave.
 
 pub mod adapter;

@@ -8,6 +8,7 @@ mod build;
 mod expand;
 mod file;
 mod filter;
+mod named;
 mod problem;
 mod schema;
 #[cfg(test)]

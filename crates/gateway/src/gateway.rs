@@ -1,4 +1,4 @@
-//! The servers behind, the board before them, and the one task that keeps it true.
+//! The servers behind, the listing before them, and the one task that keeps it true.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,9 +10,9 @@ use linetender_wire::aside;
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
 
-use crate::board::{Berth, Board};
 use crate::config::{Config, Scope, Settings};
-use crate::seats::Seats;
+use crate::line_limit::LineLimit;
+use crate::listing::{Berth, Listing};
 
 /// The gateway: many servers, many agents. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -22,10 +22,10 @@ pub struct Gateway(Arc<Inner>);
 struct Inner {
     rig: Rig,
     settings: Settings,
-    board: watch::Sender<Arc<Board>>,
+    listing: watch::Sender<Arc<Listing>>,
     last: AtomicU64,
     /// Agents with lines of their own.
-    seats: Seats,
+    line_limit: LineLimit,
     /// Watches the lines that there are now.
     keeper: Mutex<JoinSet<()>>,
 }
@@ -58,13 +58,13 @@ impl Gateway {
     /// # Panics
     /// Outside a tokio runtime.
     pub fn start_on(rig: Rig, config: Config) -> Self {
-        let board = watch::Sender::new(Arc::new(Board::of(&[], &config.gateway, None)));
+        let listing = watch::Sender::new(Arc::new(Listing::of(&[], &config.gateway, None)));
         let gateway = Self(Arc::new(Inner {
             rig,
             settings: config.gateway.clone(),
-            board,
+            listing,
             last: AtomicU64::new(0),
-            seats: Seats::default(),
+            line_limit: LineLimit::default(),
             keeper: Mutex::default(),
         }));
         gateway.apply(config);
@@ -79,10 +79,10 @@ impl Gateway {
     /// Outside a tokio runtime.
     pub fn apply(&self, config: Config) -> RigChange {
         let inner = &self.0;
-        // Whoever applies at the same time waits: the board and the rig have to agree.
+        // Whoever applies at the same time waits: the listing and the rig have to agree.
         let mut keeper = inner.keeper.lock().unwrap_or_else(PoisonError::into_inner);
         let change = inner.rig.set(config.servers.iter().map(|entry| entry.server.clone()));
-        let before = inner.board.borrow().clone();
+        let before = inner.listing.borrow().clone();
         let berths: Vec<_> = config
             .servers
             .into_iter()
@@ -98,12 +98,12 @@ impl Gateway {
                 Some(Arc::new(Berth { number, entry, line }))
             })
             .collect();
-        inner.board.send_replace(Arc::new(Board::of(&berths, &inner.settings, Some(&before))));
+        inner.listing.send_replace(Arc::new(Listing::of(&berths, &inner.settings, Some(&before))));
         *keeper = self.keep(berths);
         change
     }
 
-    /// Makes the board anew when what a server offers has changed, or whether it is there.
+    /// Makes the listing anew when what a server offers has changed, or whether it is there.
     fn keep(&self, berths: Vec<Arc<Berth>>) -> JoinSet<()> {
         let mut tasks = JoinSet::new();
         let changed = Arc::new(Notify::new());
@@ -119,16 +119,16 @@ impl Gateway {
                 // Servers decide how long this takes, so it is done where it holds up no agent.
                 let (berths, of) = (Arc::clone(&berths), Arc::clone(&inner));
                 let made = aside(move || {
-                    let before = of.board.borrow().clone();
-                    Board::of(&berths, &of.settings, Some(&before))
+                    let before = of.listing.borrow().clone();
+                    Listing::of(&berths, &of.settings, Some(&before))
                 });
                 // One that cannot be made is made at the next change; the others go on being seen.
                 let Some(made) = made.await else { continue };
-                inner.board.send_if_modified(|board| {
-                    // Whoever applied another config meanwhile has made a board of other servers.
-                    let differs = made.is_of_same(board) && !made.offers_what(board);
+                inner.listing.send_if_modified(|listing| {
+                    // Whoever applied another config meanwhile has made a listing of other servers.
+                    let differs = made.is_of_same(listing) && !made.offers_what(listing);
                     if differs {
-                        *board = Arc::new(made);
+                        *listing = Arc::new(made);
                     }
                     differs
                 });
@@ -147,22 +147,22 @@ impl Gateway {
         self.0.rig.held()
     }
 
-    pub(crate) fn board(&self) -> watch::Receiver<Arc<Board>> {
-        self.0.board.subscribe()
+    pub(crate) fn listing(&self) -> watch::Receiver<Arc<Listing>> {
+        self.0.listing.subscribe()
     }
 
     /// What agents see at this moment.
-    pub(crate) fn seen(&self) -> Arc<Board> {
-        Arc::clone(&self.0.board.borrow())
+    pub(crate) fn seen(&self) -> Arc<Listing> {
+        Arc::clone(&self.0.listing.borrow())
     }
 
     /// An agent's way to one server; `None` if it would be a line of its own, and there are as many as there may be.
     pub(crate) fn pipe(&self, berth: &Berth, stay: Stay) -> Option<Agent> {
         match (berth.entry.scope, stay) {
             (Scope::Session, Stay::Session) => {
-                let shared = self.0.board.borrow().all.routes.len();
+                let shared = self.0.listing.borrow().all.routes.len();
                 let left = self.0.settings.lines.saturating_sub(shared);
-                self.0.seats.take(left, || session::open(berth.entry.server.clone(), &self.0.rig))
+                self.0.line_limit.take(left, || session::open(berth.entry.server.clone(), &self.0.rig))
             }
             // Who is nobody from one request to the next cannot have anything of its own.
             (_, Stay::Request(Who(of))) => Some(session::join_as(&berth.line, of)),

@@ -3,15 +3,15 @@
 //! One process per server instead of one per agent, at one address: [`config`] says which servers, [`Gateway`] holds their
 //! lines, an agent's mux says which of them a message is for, and the fronts carry it in and out.
 
-mod board;
 pub mod config;
 mod failed;
 pub mod front;
 mod gateway;
+mod line_limit;
+mod listing;
 mod mux;
 mod names;
 mod offer;
-mod seats;
 mod splice;
 pub mod stdio;
 pub mod units;

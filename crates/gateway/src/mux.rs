@@ -25,13 +25,13 @@ use linetender_wire::frame::{self, Frame, Message, Passed};
 
 pub(crate) use acts::request_id;
 pub(crate) use enter::{NoAgent, Way};
-pub(crate) use once::{Answer, Said, ask};
+pub(crate) use once::{Answer, Part, ask};
 pub(crate) use results::error_code;
 pub(crate) use run::{LAST_ANSWERS, open};
 pub(crate) use screen::{filter_changes, filtered, screened};
 
-use crate::board::View;
 use crate::failed::{Failed, Full};
+use crate::listing::View;
 use crate::names::Naming;
 use acts::Act;
 use asks::Asks;
@@ -238,7 +238,7 @@ impl State {
         view: &View,
     ) -> Option<Passed> {
         match method {
-            // The board says so, once for all.
+            // The listing says so, once for all.
             _ if Kind::ALL.iter().any(|kind| kind.notification() == method) => None,
             // We have said so ourselves.
             "notifications/subscriptions/acknowledged" => None,
@@ -318,7 +318,7 @@ impl State {
                 None => {}
             }
         }
-        // Its only server was taken away, and with it the door.
+        // Its only server was taken away, and with it the endpoint.
         if now.routes.is_empty() && !before.routes.is_empty() && before.is_of_one() {
             texts.extend(self.listens.end_all());
         }

@@ -8,8 +8,8 @@ use linetender_wire::{About, Item, Lines};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::sync::mpsc;
 
-use crate::board::Door;
 use crate::gateway::{Gateway, Stay};
+use crate::listing::Endpoint;
 use crate::mux;
 
 /// Answers of our own that wait to be written; the agent is not read while they do.
@@ -24,7 +24,7 @@ where
     R: AsyncRead + Unpin,
     W: AsyncWrite + Unpin,
 {
-    let Agent { to, mut from } = mux::open(gateway.clone(), Door::All, Stay::Session);
+    let Agent { to, mut from } = mux::open(gateway.clone(), Endpoint::All, Stay::Session);
     let limits = gateway.settings().limits();
     let (refuse, mut refused) = mpsc::channel(REFUSALS);
     let read = read(input, Lines::new(limits), to, refuse);

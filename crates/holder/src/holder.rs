@@ -20,7 +20,7 @@ use crate::journal::{Entry, Journal, What};
 use follow::Followed;
 use linetender::{Follower, Line, Redacted};
 use linetender_wire::wall::wall_clock;
-pub use look::{Found, Said, Silence, look};
+pub use look::{Found, Reply, Silence, look};
 pub use report::{About, LineReport, REPORT_VERSION, Report};
 use socket::Listening;
 

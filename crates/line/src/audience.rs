@@ -31,13 +31,13 @@ pub(crate) fn too_many_questions() -> String {
 
 /// Everybody who listens on a line.
 #[derive(Debug, Default)]
-pub(crate) struct Audience(Mutex<Seats>);
+pub(crate) struct Audience(Mutex<Listeners>);
 
 #[derive(Debug, Default)]
-struct Seats {
+struct Listeners {
     /// The one agent that the line was opened for.
     alone: Option<Agent>,
-    many: HashMap<u64, Seat>,
+    many: HashMap<u64, Listener>,
     /// How many of them want to hear of a resource. Agents decide how many resources that are.
     wanted: HashMap<String, usize>,
     last: u64,
@@ -45,7 +45,7 @@ struct Seats {
 
 /// One of several.
 #[derive(Debug)]
-struct Seat {
+struct Listener {
     agent: Agent,
     /// Resources it wants to hear of.
     resources: HashSet<String>,
@@ -55,66 +55,67 @@ struct Seat {
 
 impl Audience {
     pub(crate) fn alone(agent: Option<Agent>) -> Self {
-        Self(Mutex::new(Seats { alone: agent, ..Seats::default() }))
+        Self(Mutex::new(Listeners { alone: agent, ..Listeners::default() }))
     }
 
-    fn seats(&self) -> MutexGuard<'_, Seats> {
+    fn listeners(&self) -> MutexGuard<'_, Listeners> {
         // Who is there is beyond doubt; how many want what is counted again.
-        renewed(&self.0, |seats| {
-            seats.wanted.clear();
-            for uri in seats.many.values().flat_map(|seat| &seat.resources) {
-                *seats.wanted.entry(uri.clone()).or_default() += 1;
+        renewed(&self.0, |listeners| {
+            listeners.wanted.clear();
+            for uri in listeners.many.values().flat_map(|listener| &listener.resources) {
+                *listeners.wanted.entry(uri.clone()).or_default() += 1;
             }
         })
     }
 
     /// One more agent; its number.
     pub(crate) fn join(&self, agent: Agent) -> u64 {
-        let mut seats = self.seats();
-        seats.last += 1;
-        let number = seats.last;
-        seats.many.insert(number, Seat { agent, resources: HashSet::new(), level: None });
+        let mut listeners = self.listeners();
+        listeners.last += 1;
+        let number = listeners.last;
+        listeners.many.insert(number, Listener { agent, resources: HashSet::new(), level: None });
         number
     }
 
     /// It is gone. The resources that nobody wants to hear of any more.
     pub(crate) fn leave(&self, number: u64) -> Vec<String> {
-        let mut seats = self.seats();
-        let Some(gone) = seats.many.remove(&number) else { return Vec::new() };
-        gone.resources.into_iter().filter(|uri| seats.is_last(uri)).collect()
+        let mut listeners = self.listeners();
+        let Some(gone) = listeners.many.remove(&number) else { return Vec::new() };
+        gone.resources.into_iter().filter(|uri| listeners.is_last(uri)).collect()
     }
 
     /// It wants to hear of a resource; whether it is the first.
     pub(crate) fn subscribe(&self, number: u64, uri: &str) -> bool {
-        let mut seats = self.seats();
-        let new = seats.many.get_mut(&number).is_some_and(|seat| seat.resources.insert(uri.to_owned()));
+        let mut listeners = self.listeners();
+        let new =
+            listeners.many.get_mut(&number).is_some_and(|listener| listener.resources.insert(uri.to_owned()));
         if !new {
             return false;
         }
-        let wanted = seats.wanted.entry(uri.to_owned()).or_default();
+        let wanted = listeners.wanted.entry(uri.to_owned()).or_default();
         *wanted += 1;
         *wanted == 1
     }
 
     /// It does not any more; whether it was the last.
     pub(crate) fn unsubscribe(&self, number: u64, uri: &str) -> bool {
-        let mut seats = self.seats();
-        let had = seats.many.get_mut(&number).is_some_and(|seat| seat.resources.remove(uri));
-        had && seats.is_last(uri)
+        let mut listeners = self.listeners();
+        let had = listeners.many.get_mut(&number).is_some_and(|listener| listener.resources.remove(uri));
+        had && listeners.is_last(uri)
     }
 
     /// It wants to see log messages from this level on. The most verbose that anybody wants.
     pub(crate) fn level(&self, number: u64, level: &str) -> Option<&'static str> {
-        let mut seats = self.seats();
+        let mut listeners = self.listeners();
         let place = LEVELS.iter().position(|known| *known == level)?;
-        seats.many.get_mut(&number)?.level = Some(place);
-        let verbose = seats.many.values().filter_map(|seat| seat.level).min()?;
+        listeners.many.get_mut(&number)?.level = Some(place);
+        let verbose = listeners.many.values().filter_map(|listener| listener.level).min()?;
         LEVELS.get(verbose).copied()
     }
 
     /// Hands a question to the agent that the line was opened for, or says why it cannot be asked.
     pub(crate) fn ask(&self, said: FromServer) -> Result<(), Cow<'static, str>> {
-        match &self.seats().alone {
+        match &self.listeners().alone {
             // A modern agent knows no questions from servers.
             Some(agent) if agent.era == Era::Legacy => {
                 agent.said.try_send(said).map_err(|_| too_many_questions().into())
@@ -128,14 +129,14 @@ impl Audience {
     pub(crate) fn tell(&self, generation: Generation, frame: &Frame) -> usize {
         let Message::Notification { method, params } = frame.message() else { return 0 };
         let missed = |agent: &&Agent| !agent.is_told(generation, frame, method, params);
-        let seats = self.seats();
-        if let Some(agent) = &seats.alone {
+        let listeners = self.listeners();
+        if let Some(agent) = &listeners.alone {
             return usize::from(missed(&agent));
         }
         // Read once, however many agents there are.
         let about = About::of(method, params);
-        let listeners = seats.many.values().filter(|seat| seat.wants(&about));
-        listeners.map(|seat| &seat.agent).filter(missed).count()
+        let wanting = listeners.many.values().filter(|listener| listener.wants(&about));
+        wanting.map(|listener| &listener.agent).filter(missed).count()
     }
 }
 
@@ -157,7 +158,7 @@ impl Agent {
     }
 }
 
-impl Seats {
+impl Listeners {
     /// One agent less wants to hear of a resource; whether it was the last.
     fn is_last(&mut self, uri: &str) -> bool {
         let Some(wanted) = self.wanted.get_mut(uri) else { return false };
@@ -200,7 +201,7 @@ impl About {
     }
 }
 
-impl Seat {
+impl Listener {
     fn wants(&self, about: &About) -> bool {
         match about {
             About::Resource(uri) => self.resources.contains(uri),

@@ -28,7 +28,7 @@ use crate::basics::params::Params;
 use crate::basics::rpc_error::RpcError;
 use crate::book::NoSeat;
 use crate::book::{Heed, Lost};
-use crate::call::turns::{Full, Seat, Turns};
+use crate::call::turns::{Full, Slot, Turns};
 use crate::catalogue::Catalogue;
 use crate::generation::Link;
 use crate::generation::Wishes;
@@ -106,7 +106,7 @@ impl Call<'_> {
         let (quiet, total) = self.options.deadline.limits(&policy.call);
         let time = Time { deadline: self.options.deadline, quiet, total: arrived + total };
         let mut record = Record::new(self.safety());
-        let _seat = self.seat(&record, time.of_a_turn(arrived, policy.call.hang_after)).await?;
+        let _slot = self.slot(&record, time.of_a_turn(arrived, policy.call.hang_after)).await?;
         let mut earlier: Option<Earlier> = None;
         let mut permit = Permit::Free;
         let mut patience = None;
@@ -183,14 +183,14 @@ impl Call<'_> {
     }
 
     /// A place among the calls in flight, or in the queue for one.
-    async fn seat(&self, record: &Record, deadline: Instant) -> Result<Seat, CallError> {
-        let seat = async {
+    async fn slot(&self, record: &Record, deadline: Instant) -> Result<Slot, CallError> {
+        let slot = async {
             // One that waited in its session's backlog until its end is not sent any more.
             let is_in_time = self.shared.clock.now() < deadline;
             if is_in_time { self.shared.turns.take(self.options.caller).await } else { pending().await }
         };
-        match late::before(self.shared.clock.at(deadline), seat).await {
-            Some(Ok(seat)) => Ok(seat),
+        match late::before(self.shared.clock.at(deadline), slot).await {
+            Some(Ok(slot)) => Ok(slot),
             Some(Err(Full)) => {
                 let queue = self.shared.server.policy.settings().limits.queue;
                 let cause = format!("{queue} calls are already queued for this server");

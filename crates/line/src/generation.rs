@@ -1,10 +1,10 @@
 //! Making a generation, and talking to it.
 //!
-//! In: a configured server, and a turn at the rig's dial gate. Out: a [`Link`]: a process or an address that was greeted, with a book of
+//! In: a configured server, and a turn at the rig's dial limit. Out: a [`Link`]: a process or an address that was greeted, with a book of
 //! calls on the way down and an ear on the way up. What callers asked the server to keep doing is asked of each new one.
 
 mod dial;
-mod dial_gate;
+mod dial_limit;
 mod ear;
 mod link;
 mod listen;
@@ -12,7 +12,7 @@ mod reach;
 mod wishes;
 
 pub(crate) use dial::{Dial, DialNews};
-pub(crate) use dial_gate::{Counted, DialGate};
+pub(crate) use dial_limit::{Counted, DialLimit};
 pub(crate) use ear::Ear;
 pub(crate) use link::{Link, Probed};
 pub(crate) use listen::listen;

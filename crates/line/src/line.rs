@@ -12,7 +12,7 @@ use std::hash::{BuildHasher as _, RandomState};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
-use linetender_core::{Asked, Command, Delivery, Gate, Generation, Instant, RetryBudget, StateKind};
+use linetender_core::{Command, CommandOutcome, Delivery, Gate, Generation, Instant, RetryBudget, StateKind};
 use linetender_wire::Slept;
 use linetender_wire::handshake::{Era, Greeting, Hello};
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
@@ -24,7 +24,7 @@ use crate::basics::kind::Kind;
 use crate::call::turns::Turns;
 use crate::call::{Call, Options, Shared};
 use crate::catalogue::Catalogue;
-use crate::generation::DialGate;
+use crate::generation::DialLimit;
 use crate::generation::Link;
 use crate::generation::Wishes;
 use crate::server::{Deadline, Server, ToolErrors};
@@ -74,7 +74,7 @@ impl Line {
     )]
     pub(crate) fn on(
         server: Server,
-        dial_gate: DialGate,
+        dial_limit: DialLimit,
         agent: Option<Agent>,
         predecessor: Option<watch::Receiver<Status>>,
         remembered: Option<Remembered>,
@@ -126,8 +126,8 @@ impl Line {
         let tender = Tender {
             server,
             clock,
-            counted: dial_gate.count(),
-            dial_gate,
+            counted: dial_limit.count(),
+            dial_limit,
             predecessor,
             inbox: asks,
             publish,
@@ -347,10 +347,10 @@ impl Line {
     /// What the server last said about how to use it, if it said anything.
     pub fn instructions(&self) -> Option<String> {
         #[derive(serde::Deserialize)]
-        struct Said {
+        struct Initialized {
             instructions: Option<String>,
         }
-        serde_json::from_str::<Said>(&self.greeting()?.result).ok()?.instructions
+        serde_json::from_str::<Initialized>(&self.greeting()?.result).ok()?.instructions
     }
 
     /// The era in which it last spoke.
@@ -394,7 +394,7 @@ impl Line {
         }
     }
 
-    async fn ask(&self, command: Command) -> Option<Asked> {
+    async fn ask(&self, command: Command) -> Option<CommandOutcome> {
         let (reply, asked) = oneshot::channel();
         self.shared.inbox.send(Inbox::Command(command, Some(reply))).await.ok()?;
         asked.await.ok()

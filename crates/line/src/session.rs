@@ -4,7 +4,6 @@
 //! die as often as it likes, or come back as one of the other era: each call gets its answer, or an error that says what
 //! happened. The shim, a gateway's front and an SDK's transport are all this one thing with another pipe.
 
-mod asked;
 mod backlog;
 mod bridge;
 mod ends;
@@ -13,6 +12,7 @@ mod panics;
 mod questions;
 mod recall;
 mod replies;
+mod request;
 mod rounds;
 mod subscriptions;
 mod text;
@@ -29,19 +29,19 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::mpsc;
 use tokio::task::{AbortHandle, JoinSet};
 
-use crate::audience::{Agent as Listener, FromServer};
+use crate::audience::{Agent as Ear, FromServer};
 use crate::call::turns::Caller;
 use crate::line::Rig;
 use crate::line::{Events, Line};
 use crate::server::{Server, limits};
-#[doc(hidden)] // for linetender's gateway
-pub use asked::{Alone, Replied, ask};
 use backlog::Backlog;
 use ends::{Handed, Reader, Says};
-use hear::Said;
+use hear::Heard;
 pub use linetender_wire::frame::{Bad, Frame, Passed};
 pub use linetender_wire::queue::Receiver;
 use questions::Questions;
+#[doc(hidden)] // for linetender's gateway
+pub use request::{Alone, Replied, ask};
 use rounds::Round;
 use subscriptions::Subscriptions;
 #[doc(hidden)] // for linetender's gateway
@@ -189,7 +189,7 @@ struct Open {
     /// The agent's era.
     era: Era,
     /// Its number among those who share the line.
-    seat: Option<u64>,
+    listener: Option<u64>,
     /// Whose turn its calls take.
     caller: Caller,
     said: mpsc::Receiver<FromServer>,
@@ -242,13 +242,13 @@ impl Session {
             };
             let said = tokio::select! {
                 item = agent.next(), if self.tasks.len() < most_tasks => match item {
-                    Some(item) => Said::Agent(item),
+                    Some(item) => Heard::Agent(item),
                     None => break Ended::AgentGone,
                 },
                 said = said => said,
-                Some(round) = self.rounds.1.recv() => Said::Round(round),
+                Some(round) = self.rounds.1.recv() => Heard::Round(round),
                 Some(done) = self.tasks.join_next() => match done {
-                    Err(error) if error.is_panic() => Said::Panicked(error.id()),
+                    Err(error) if error.is_panic() => Heard::Panicked(error.id()),
                     _ => continue,
                 },
                 () = self.to_agent.closed() => break Ended::AgentDeaf,
@@ -269,8 +269,8 @@ impl Session {
         }
         let era = if method == "initialize" { Era::Legacy } else { Era::Modern };
         let (tell, said) = mpsc::channel(TO_AGENT);
-        let agent = Listener { era, said: tell, direct: self.to_agent.clone() };
-        let (line, seat, caller) = match &self.on {
+        let agent = Ear { era, said: tell, direct: self.to_agent.clone() };
+        let (line, listener, caller) = match &self.on {
             On::Own(server, rig) => {
                 let page = rig.memory().map(|memory| memory.page(server, era, params));
                 let remembered = page.as_ref().and_then(|page| page.recall());
@@ -284,15 +284,15 @@ impl Session {
                 (line, None, Caller::Owner)
             }
             On::Shared(line, of) => {
-                let seat = line.audience().join(agent);
-                (line.clone(), Some(seat), of.map_or(Caller::Seat(seat), Caller::Known))
+                let listener = line.audience().join(agent);
+                (line.clone(), Some(listener), of.map_or(Caller::Listener(listener), Caller::Known))
             }
         };
         let events = line.events();
         self.open = Some(Open {
             line: line.clone(),
             era,
-            seat,
+            listener,
             caller,
             said,
             events,
@@ -332,8 +332,8 @@ impl Session {
                 let limit = open.line.policy().close.worst() + LAST_WORDS;
                 let _ = tokio::time::timeout(limit, open.line.close()).await;
             }
-            (On::Shared(line, _), Some(Open { seat: Some(seat), .. })) => {
-                for uri in line.audience().leave(seat) {
+            (On::Shared(line, _), Some(Open { listener: Some(listener), .. })) => {
+                for uri in line.audience().leave(listener) {
                     line.unsubscribe(&uri);
                 }
             }

@@ -23,7 +23,7 @@ use crate::basics::clock::Clock;
 use crate::basics::late::{LATE, UNREAD};
 use crate::book::Ledger;
 use crate::catalogue::{Catalogue, Reading};
-use crate::generation::{Counted, Dial, DialGate, DialNews, Ear, Link, Probed, Reach, Wishes};
+use crate::generation::{Counted, Dial, DialLimit, DialNews, Ear, Link, Probed, Reach, Wishes};
 use crate::server::Server;
 use crate::status::{Status, Waits, Why};
 pub(crate) use inbox::Inbox;
@@ -82,7 +82,7 @@ struct Current {
 pub(crate) struct Tender {
     pub(crate) server: Arc<Server>,
     pub(crate) clock: Clock,
-    pub(crate) dial_gate: DialGate,
+    pub(crate) dial_limit: DialLimit,
     /// One of the lines that share it.
     #[expect(dead_code, reason = "counts as long as it lives")]
     pub(crate) counted: Counted,
@@ -461,7 +461,7 @@ impl Running {
             generation,
             server: Arc::clone(&self.tender.server),
             ear: Arc::clone(&ear),
-            gate: self.tender.dial_gate.clone(),
+            gate: self.tender.dial_limit.clone(),
             predecessor: self.tender.predecessor.clone(),
             remembered: self.remembered,
             seed: self.seed ^ generation.number(),

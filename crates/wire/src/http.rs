@@ -9,10 +9,10 @@ mod connect;
 mod cookies;
 mod endpoint;
 pub mod headers;
+pub mod meaning;
 mod pool;
 mod remote;
 pub mod sse;
-pub mod verdict;
 
 pub use broken::{Broken, Phase};
 #[doc(hidden)]

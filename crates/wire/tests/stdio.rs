@@ -392,7 +392,7 @@ async fn a_server_that_was_gone_before_it_was_killed_still_tells_how_it_went() {
     server.gone().await;
 }
 
-/// On a machine where many servers die together each reaper is late, and a verdict cannot wait for all of them.
+/// On a machine where many servers die together each reaper is late, and a meaning cannot wait for all of them.
 #[tokio::test]
 async fn what_a_dead_server_did_not_read_is_known_without_its_reaper() {
     let mut server = shell("echo here; exec sleep 600");

@@ -193,6 +193,8 @@ mod tests {
     use linetender::{Deadline, Era, Eras, Server, ServerState};
     use std::time::Duration;
 
+    const TABLE: &str = include_str!("../../../../docs/serve.md");
+
     fn flags(words: &str) -> PolicyFlags {
         let line = format!("linetender run {words} -- server");
         let Command::Run(run) = Args::try_parse_from(line.split_whitespace()).unwrap().command else {
@@ -229,6 +231,54 @@ mod tests {
         let times = "--quiet-limit 20m --hang-after 2h --abandoned-after 20s --wait 500ms --start-timeout 1s --handshake-timeout 2s";
         let rest = "--keepalive 3s --max-message 1m --in-flight 7 --trust-annotations --stateful";
         assert_eq!(flags(&format!("{times} {rest}")).settings(), wanted);
+    }
+
+    /// The flags that set something of a server, as opposed to where our own things go.
+    fn of_the_server(run: &clap::Command) -> impl Iterator<Item = &clap::Arg> {
+        let headings = [super::CALLS, super::SERVER, super::AGAIN, super::REACH, super::SIZES];
+        run.get_arguments().filter(move |argument| {
+            argument.get_help_heading().is_some_and(|heading| headings.contains(&heading))
+        })
+    }
+
+    #[test]
+    fn a_flag_and_a_key_in_the_file_of_the_same_name_mean_the_same() {
+        let command = Args::command();
+        let schema = linetender_gateway::config::schema();
+        let known = &schema["$defs"]["ServerTable"]["properties"];
+        for argument in of_the_server(command.find_subcommand("run").unwrap()) {
+            let (flag, key) = match argument.get_long().unwrap() {
+                "safe-tool" => ("safe-tool", "safe_tools".to_owned()),
+                flag => (flag, flag.replace('-', "_")),
+            };
+            assert!(known[&key].is_object(), "--{flag}: no {key} in the file");
+            let row =
+                |line: &str| line.contains(&format!("`--{flag}")) && line.contains(&format!("`{key} = "));
+            assert!(TABLE.lines().any(row), "--{flag}: not in the table of docs/serve.md");
+            let (word, value) = match flag {
+                "safe-tool" => ("a", "[\"a\"]"),
+                "trust-annotations" | "stateful" => ("", "true"),
+                "era" => ("legacy", "\"legacy\""),
+                "dir" => ("/tmp", "\"/tmp\""),
+                "in-flight" => ("7", "7"),
+                "max-message" => ("1m", "\"1m\""),
+                "hang-after" => ("40m", "\"40m\""),
+                _ => ("23m", "\"23m\""),
+            };
+            let words = format!("--{flag} {word}");
+            let mut shim = Server::stdio("s", ["server"]);
+            if flag == "dir" {
+                shim = shim.dir(word);
+            }
+            let mut shim = flags(&words).apply(shim.into()).unwrap();
+            if flag != "call-timeout" {
+                // Who owns the deadline is what `run` and `serve` differ in.
+                shim = shim.deadline(Deadline::Policy);
+            }
+            let text = format!("[servers.s]\ncommand = \"server\"\n{key} = {value}\n");
+            let config = linetender_gateway::config::load("test", &text, &|_| None).unwrap();
+            assert_eq!(config.servers[0].server, shim, "{words} and {key} = {value}");
+        }
     }
 
     #[test]
@@ -273,12 +323,8 @@ mod tests {
         let run = command.find_subcommand_mut("run").unwrap();
         let help = run.render_help().to_string();
         let examples = help.split_once("Examples of the flags:").unwrap().1;
-        let headings = [super::CALLS, super::SERVER, super::AGAIN, super::REACH, super::SIZES];
-        let arguments = run.get_arguments().filter(|argument| {
-            argument.get_help_heading().is_some_and(|heading| headings.contains(&heading))
-        });
         let mut seen = 0;
-        for argument in arguments {
+        for argument in of_the_server(run) {
             let flag = format!("--{}", argument.get_long().unwrap());
             assert!(examples.contains(&flag), "{flag} has no example");
             let said = argument.get_help().is_some_and(|help| help.to_string().contains("[default: "));

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use super::edit::Edit;
 use super::entry::{self, Entry};
-use super::judge::{Call, Verdict, judge};
+use super::judge::{Call, Decision, judge};
 use super::ours::Run;
 use super::plan::{self, Choice, Format, Plan};
 use super::tree::Node;
@@ -19,8 +19,8 @@ pub(super) struct Before<'t> {
 /// The entries that go through us.
 pub(super) fn wrapped<'e, 't>(entries: &'e [Entry<'t>]) -> impl Iterator<Item = (&'e Entry<'t>, Call<'t>)> {
     entries.iter().filter_map(|entry| match judge(entry, true) {
-        Verdict::Wrapped(call) => Some((entry, call)),
-        Verdict::Command(_) | Verdict::Address(_) | Verdict::Left(_) => None,
+        Decision::Wrapped(call) => Some((entry, call)),
+        Decision::Command(_) | Decision::Address(_) | Decision::Left(_) => None,
     })
 }
 
@@ -78,7 +78,7 @@ impl<'t> Before<'t> {
     }
 
     pub(super) fn had_wrapped(&self, now: &Entry<'_>) -> bool {
-        self.entry(now).is_some_and(|entry| matches!(judge(entry, true), Verdict::Wrapped(_)))
+        self.entry(now).is_some_and(|entry| matches!(judge(entry, true), Decision::Wrapped(_)))
     }
 
     /// If our stretch of this entry still stands there as we wrote it, its old bytes in that place.

@@ -5,7 +5,7 @@ use super::tree::{Member, Node, Value};
 use super::{credential, ours, url};
 
 #[derive(Debug)]
-pub(super) enum Verdict<'t> {
+pub(super) enum Decision<'t> {
     Command(Call<'t>),
     Address(Address<'t>),
     Wrapped(Call<'t>),
@@ -68,14 +68,14 @@ pub(super) enum Why {
 const SIGN_IN: [&str; 6] = ["oauth", "auth", "headersHelper", "authProviderType", "oauth_resource", "scopes"];
 
 /// `named`: the user asked for this one by its name.
-pub(super) fn judge<'t>(entry: &Entry<'t>, named: bool) -> Verdict<'t> {
-    match verdict(entry, named) {
-        Ok(verdict) => verdict,
-        Err(why) => Verdict::Left(why),
+pub(super) fn judge<'t>(entry: &Entry<'t>, named: bool) -> Decision<'t> {
+    match decision(entry, named) {
+        Ok(decision) => decision,
+        Err(why) => Decision::Left(why),
     }
 }
 
-fn verdict<'t>(entry: &Entry<'t>, named: bool) -> Result<Verdict<'t>, Why> {
+fn decision<'t>(entry: &Entry<'t>, named: bool) -> Result<Decision<'t>, Why> {
     let call = call(entry)?;
     let kind = entry.node.get("type").or_else(|| entry.node.get("transport"));
     let url = address(entry)?;
@@ -83,9 +83,9 @@ fn verdict<'t>(entry: &Entry<'t>, named: bool) -> Result<Verdict<'t>, Why> {
         (Some("sse"), _, Some(_)) => Err(Why::Sse),
         (_, Some(_), Some(_)) => Err(Why::Both("command", "url")),
         (None | Some("stdio" | "local"), Some(call), None) if call.is_wrapped(entry.name()) => {
-            Ok(Verdict::Wrapped(call))
+            Ok(Decision::Wrapped(call))
         }
-        (None | Some("stdio" | "local"), Some(call), None) => Ok(Verdict::Command(call)),
+        (None | Some("stdio" | "local"), Some(call), None) => Ok(Decision::Command(call)),
         (
             None | Some("http" | "streamable-http" | "streamableHttp" | "streamable_http" | "remote"),
             None,
@@ -99,7 +99,7 @@ fn verdict<'t>(entry: &Entry<'t>, named: bool) -> Result<Verdict<'t>, Why> {
                 env_headers: entry.node.get("env_http_headers"),
             };
             passable(entry, &address, named)?;
-            Ok(Verdict::Address(address))
+            Ok(Decision::Address(address))
         }
         (Some(other), _, _) => Err(Why::Type(other.to_owned())),
         (None, None, None) => Err(Why::Nothing),

@@ -9,7 +9,7 @@ use super::agents::{self, Place};
 use super::entry;
 use super::error::Error;
 use super::file::Config;
-use super::judge::{Verdict, judge};
+use super::judge::{Decision, judge};
 use super::plan::Format;
 
 /// One configuration. Programs read this: members are added, never changed.
@@ -61,9 +61,9 @@ fn count(path: &Path, row: &mut Row) -> Result<(), Error> {
     for entry in entry::find(&root).unwrap_or_default() {
         row.servers += 1;
         match judge(&entry, false) {
-            Verdict::Wrapped(_) => row.wrapped += 1,
-            Verdict::Command(_) | Verdict::Address(_) => row.to_wrap += 1,
-            Verdict::Left(_) => {}
+            Decision::Wrapped(_) => row.wrapped += 1,
+            Decision::Command(_) | Decision::Address(_) => row.to_wrap += 1,
+            Decision::Left(_) => {}
         }
     }
     Ok(())

@@ -5,7 +5,7 @@ use std::path::Path;
 use super::edit::{Edit, apply};
 use super::entry::Entry;
 use super::error::{Error, Syntax};
-use super::judge::{Verdict, Why, judge};
+use super::judge::{Decision, Why, judge};
 use super::stateful::{self, Keeps};
 use super::tree::Node;
 use super::{json, rewrite, toml};
@@ -64,15 +64,15 @@ pub(super) fn wrap(text: &str, entries: &[Entry<'_>], choose: impl Fn(&Entry<'_>
     for entry in entries {
         let Choice::Wrap { program, named } = choose(entry) else { continue };
         let edits = match judge(entry, named) {
-            Verdict::Command(call) => {
+            Decision::Command(call) => {
                 if stateful::keeps(entry, call) == Keeps::Perhaps {
                     plan.perhaps.push(entry.name().to_owned());
                 }
                 Ok(rewrite::command(text, entry, call, &program))
             }
-            Verdict::Address(address) => rewrite::address(text, entry, &address, &program),
-            Verdict::Wrapped(_) => continue,
-            Verdict::Left(why) => Err(why),
+            Decision::Address(address) => rewrite::address(text, entry, &address, &program),
+            Decision::Wrapped(_) => continue,
+            Decision::Left(why) => Err(why),
         };
         match edits {
             Ok(edits) => plan.changes.push(Change { path: entry.path.clone(), edits }),

@@ -2,7 +2,7 @@
 
 use super::entry::{self, Entry};
 use super::error::Syntax;
-use super::judge::{Verdict, judge};
+use super::judge::{Decision, judge};
 use super::plan::{self, Choice, Format, Plan};
 use super::undo::{Undone, undo};
 
@@ -42,5 +42,5 @@ fn undone(format: Format, text: &str, backup: Option<&str>) -> Undone {
 fn count(format: Format, text: &str) -> usize {
     let root = format.parse(text).unwrap();
     let entries = entry::find(&root).unwrap_or_default();
-    entries.iter().filter(|entry| matches!(judge(entry, false), Verdict::Wrapped(_))).count()
+    entries.iter().filter(|entry| matches!(judge(entry, false), Decision::Wrapped(_))).count()
 }

@@ -2,7 +2,7 @@
 
 use super::edit::{Edit, cut, quote, rename};
 use super::entry::Entry;
-use super::judge::{Call, Verdict, Why, judge};
+use super::judge::{Call, Decision, Why, judge};
 use super::ours::{Run, Target};
 use super::tree::{Node, Style};
 
@@ -68,7 +68,7 @@ fn address(
     }
     let was = original.map(|original| judge(original, true));
     let (key, kind) = match &was {
-        Some(Verdict::Address(was)) => (was.url.key.as_str(), was.kind.and_then(|kind| kind.value.text())),
+        Some(Decision::Address(was)) => (was.url.key.as_str(), was.kind.and_then(|kind| kind.value.text())),
         _ => ("url", None),
     };
     edits.push(rename(command, key));

@@ -2,21 +2,21 @@
 
 use super::Machine;
 use super::ending::After;
-use super::input::{Asked, Command};
+use super::input::{Command, CommandOutcome};
 use super::state::{Origin, Rest, State};
 use crate::cause::{Cause, Plan};
 use crate::time::Instant;
 
 impl<D> Machine<D> {
     /// Somebody wants something. Any task may ask, through the owner; only the owner acts.
-    pub fn handle_command(&mut self, now: Instant, command: Command) -> Asked {
+    pub fn handle_command(&mut self, now: Instant, command: Command) -> CommandOutcome {
         let now = self.tick(now);
         match (&self.state, command) {
-            (State::Closed, _) => Asked::Closed,
+            (State::Closed, _) => CommandOutcome::Closed,
             // Of many that saw the same generation fail, the first has been heard already; and where none lives, the
             // budget has decided what comes next.
             (state, Command::RedialIf { seen }) if seen < self.generation || state.live().is_none() => {
-                Asked::Joined
+                CommandOutcome::Joined
             }
             (State::Idle(_), _) => self.command_idle(command),
             (State::Waiting { .. } | State::Parked { .. } | State::NeedsAuth { .. }, _) => {
@@ -29,39 +29,39 @@ impl<D> Machine<D> {
         }
     }
 
-    fn command_idle(&mut self, command: Command) -> Asked {
+    fn command_idle(&mut self, command: Command) -> CommandOutcome {
         match command {
             Command::Open | Command::Redial => self.dial_from_idle(),
             Command::Close => self.enter(State::Closed),
             Command::RedialIf { .. } | Command::Recycle | Command::Credentials | Command::IdleStop => {
-                return Asked::Joined;
+                return CommandOutcome::Joined;
             }
         }
-        Asked::Started
+        CommandOutcome::Started
     }
 
     /// Waiting, parked, without credentials: nothing is alive, and somebody may know better than the timer.
-    fn command_between(&mut self, now: Instant, command: Command) -> Asked {
+    fn command_between(&mut self, now: Instant, command: Command) -> CommandOutcome {
         let waiting = matches!(self.state, State::Waiting { .. });
         match command {
             Command::Redial | Command::Credentials => self.dial_spaced(now),
             Command::Open if !waiting => self.dial_spaced(now),
-            Command::Open | Command::RedialIf { .. } | Command::Recycle => Asked::Joined,
+            Command::Open | Command::RedialIf { .. } | Command::Recycle => CommandOutcome::Joined,
             Command::IdleStop => self.stop_waiting(),
             Command::Close => {
                 self.enter(State::Closed);
-                Asked::Started
+                CommandOutcome::Started
             }
         }
     }
 
     /// A dial that somebody asked for: at once, but no two closer than the gap.
-    fn dial_spaced(&mut self, now: Instant) -> Asked {
+    fn dial_spaced(&mut self, now: Instant) -> CommandOutcome {
         let at = self.spaced(now);
         match core::mem::replace(&mut self.state, State::Idle(None)) {
             State::Waiting { until, last } if until <= at => {
                 self.state = State::Waiting { until, last };
-                return Asked::Joined;
+                return CommandOutcome::Joined;
             }
             State::Waiting { last, .. }
             | State::Parked { cause: last, .. }
@@ -73,37 +73,37 @@ impl<D> Machine<D> {
         if at <= now {
             self.dial(Origin::Again);
         }
-        Asked::Started
+        CommandOutcome::Started
     }
 
     /// Nobody needs a line that waits: it need not dial by itself.
-    fn stop_waiting(&mut self) -> Asked {
+    fn stop_waiting(&mut self) -> CommandOutcome {
         match core::mem::replace(&mut self.state, State::Idle(None)) {
             State::Waiting { until, last } => {
                 self.enter(State::Idle(Some(Rest { not_before: until, last })));
-                Asked::Started
+                CommandOutcome::Started
             }
             other => {
                 self.state = other;
-                Asked::Declined
+                CommandOutcome::Declined
             }
         }
     }
 
-    fn command_dialing(&mut self, command: Command) -> Asked {
+    fn command_dialing(&mut self, command: Command) -> CommandOutcome {
         match command {
             Command::Credentials => self.end(Cause::planned(Plan::Credentials)),
             Command::Close => self.end(Cause::planned(Plan::Close)),
             Command::Open | Command::RedialIf { .. } | Command::Redial | Command::Recycle => {
-                return Asked::Joined;
+                return CommandOutcome::Joined;
             }
-            Command::IdleStop => return Asked::Declined,
+            Command::IdleStop => return CommandOutcome::Declined,
         }
-        Asked::Started
+        CommandOutcome::Started
     }
 
-    fn command_live(&mut self, now: Instant, command: Command) -> Asked {
-        let Some(plan) = command.plan() else { return Asked::Joined };
+    fn command_live(&mut self, now: Instant, command: Command) -> CommandOutcome {
+        let Some(plan) = command.plan() else { return CommandOutcome::Joined };
         let cause = Cause::planned(plan);
         let until = now + self.policy.close.drain;
         match (&self.state, plan) {
@@ -115,14 +115,14 @@ impl<D> Machine<D> {
             }
             _ => self.end(cause),
         }
-        Asked::Started
+        CommandOutcome::Started
     }
 
-    fn command_draining(&mut self, command: Command) -> Asked {
+    fn command_draining(&mut self, command: Command) -> CommandOutcome {
         let plan = match command {
             Command::Redial | Command::RedialIf { .. } | Command::Close => {
                 self.end(Cause::planned(if command == Command::Close { Plan::Close } else { Plan::Redial }));
-                return Asked::Started;
+                return CommandOutcome::Started;
             }
             // It was to stay down, and somebody needs it after all.
             Command::Open => Plan::Redial,
@@ -136,27 +136,31 @@ impl<D> Machine<D> {
             }
             other => other,
         };
-        Asked::Joined
+        CommandOutcome::Joined
     }
 
     /// The end itself cannot be hurried, but what comes after it can be changed.
-    fn command_ending(&mut self, now: Instant, command: Command) -> Asked {
+    fn command_ending(&mut self, now: Instant, command: Command) -> CommandOutcome {
         let soon = self.spaced(now);
-        let State::Ending(ending) = &mut self.state else { return Asked::Joined };
+        let State::Ending(ending) = &mut self.state else { return CommandOutcome::Joined };
         ending.after = match (command, ending.after) {
-            (_, After::Closed) => return Asked::Closed,
+            (_, After::Closed) => return CommandOutcome::Closed,
             (Command::Close, _) => After::Closed,
-            (Command::Redial, After::Dial { at }) if at <= soon => return Asked::Joined,
+            (Command::Redial, After::Dial { at }) if at <= soon => return CommandOutcome::Joined,
             (Command::Redial, _) => After::Dial { at: soon },
             (Command::Open, After::Idle { not_before }) => After::Dial { at: not_before },
             (Command::Open | Command::Credentials, After::Park { .. } | After::NeedsAuth { .. }) => {
                 After::Dial { at: soon }
             }
             (Command::IdleStop, After::Dial { at }) => After::Idle { not_before: at },
-            (Command::IdleStop, After::Park { .. } | After::NeedsAuth { .. }) => return Asked::Declined,
+            (Command::IdleStop, After::Park { .. } | After::NeedsAuth { .. }) => {
+                return CommandOutcome::Declined;
+            }
             (Command::Open | Command::Credentials, _)
-            | (Command::RedialIf { .. } | Command::Recycle | Command::IdleStop, _) => return Asked::Joined,
+            | (Command::RedialIf { .. } | Command::Recycle | Command::IdleStop, _) => {
+                return CommandOutcome::Joined;
+            }
         };
-        Asked::Started
+        CommandOutcome::Started
     }
 }

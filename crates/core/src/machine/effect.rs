@@ -9,7 +9,7 @@ use crate::order::Settle;
 pub enum Effect {
     /// Publish the gate and the state: one log line, one metric, one journal entry.
     Notice(Gate),
-    /// Begin to dial. The wait for the rig's dial gate is neither start time nor failure.
+    /// Begin to dial. The wait for the rig's dial limit is neither start time nor failure.
     Dial {
         /// The new generation.
         generation: Generation,

@@ -7,7 +7,7 @@ use crate::time::Instant;
 /// Something that happened to a generation.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Event<D> {
-    /// It passed the rig's dial gate: its start time runs from now.
+    /// It passed the rig's dial limit: its start time runs from now.
     Started,
     /// Its first byte arrived: the handshake's time runs from now.
     FirstByte,
@@ -110,7 +110,7 @@ pub enum Heard {
 
 /// What became of a command.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Asked {
+pub enum CommandOutcome {
     /// It set something in motion.
     Started,
     /// What it wants is under way already, or done.

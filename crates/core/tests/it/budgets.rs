@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use linetender_core::{Admission, Asked, Class, Command, Event, Held, NextTry, Refusal};
+use linetender_core::{Admission, Class, Command, CommandOutcome, Event, Held, NextTry, Refusal};
 
 use crate::kit::{Line, millis, secs};
 
@@ -224,7 +224,7 @@ fn credentials_are_asked_for_at_once_and_looked_for_now_and_then() {
     assert_eq!(line.until_dial(), secs(300));
     assert_eq!(line.call(), Admission::Refuse { why: Refusal::NeedsAuth, next: NextTry::Underway });
     line.lose(Class::Auth);
-    assert_eq!(line.command(Command::Credentials), Asked::Started);
+    assert_eq!(line.command(Command::Credentials), CommandOutcome::Started);
     assert_eq!(line.name(), "waiting", "the last dial was a moment ago");
     assert!(line.until_dial() <= millis(100));
     line.connect();
@@ -362,13 +362,13 @@ fn a_parked_line_revives_by_command_and_by_credentials() {
     for command in [Command::Open, Command::Credentials] {
         let mut line = parked();
         line.pass(secs(1));
-        assert_eq!(line.command(command), Asked::Started, "{command:?}");
+        assert_eq!(line.command(command), CommandOutcome::Started, "{command:?}");
         assert_eq!(line.name(), "dialing");
         assert!(matches!(line.call(), Admission::Hold(_)), "somebody wanted it: calls may wait");
     }
     let mut line = parked();
     line.pass(secs(1));
-    assert_eq!(line.redial(), Asked::Started, "an explicit reconnect always works");
+    assert_eq!(line.redial(), CommandOutcome::Started, "an explicit reconnect always works");
     assert_eq!(line.name(), "dialing");
 }
 

@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use linetender_core::{
-    Admission, Asked, Cause, Class, Command, Effect, Event, Gate, Generation, Heard, Machine, Plan, Settle,
-    State, Vitals,
+    Admission, Cause, Class, Command, CommandOutcome, Effect, Event, Gate, Generation, Heard, Machine, Plan,
+    Settle, State, Vitals,
 };
 
 use crate::kit::{Detail, Line, secs};
@@ -193,10 +193,10 @@ fn older(line: &Line) -> Generation {
 
 fn asked(line: &mut Line, command: Command) -> String {
     match line.command(command) {
-        Asked::Started => "started".into(),
-        Asked::Joined => "joined".into(),
-        Asked::Declined => "declined".into(),
-        Asked::Closed => "closed".into(),
+        CommandOutcome::Started => "started".into(),
+        CommandOutcome::Joined => "joined".into(),
+        CommandOutcome::Declined => "declined".into(),
+        CommandOutcome::Closed => "closed".into(),
     }
 }
 
@@ -286,7 +286,7 @@ fn cell(state: fn() -> Line, input: fn(&mut Line) -> String) -> Cell {
     Cell { from, to: line.name(), said, effects, tokens, useful: useful(&line) - before }
 }
 
-/// Closed is on purpose; an idle line waits for a knock; a line at the dial gate for its turn.
+/// Closed is on purpose; an idle line waits for a knock; a line at the dial limit for its turn.
 fn way_out(machine: &Machine<Detail>) -> bool {
     matches!(machine.state(), State::Closed | State::Idle(_))
         || matches!(machine.state(), State::Dialing(dialing) if dialing.phase == linetender_core::DialPhase::AtGate)

@@ -1,6 +1,6 @@
 //! What each command does in states where it is easily overlooked.
 
-use linetender_core::{Asked, Cause, Class, Command, Event, Leaf, Plan, State};
+use linetender_core::{Cause, Class, Command, CommandOutcome, Event, Leaf, Plan, State};
 
 use crate::kit::{Line, millis, secs};
 
@@ -9,15 +9,19 @@ fn commands_for_a_dial_under_way() {
     for joined in [Command::Open, Command::Recycle] {
         let mut line = Line::new();
         line.open();
-        assert_eq!(line.command(Command::IdleStop), Asked::Declined, "somebody needs it");
-        assert_eq!(line.command(joined), Asked::Joined);
-        assert_eq!(line.redial(), Asked::Joined);
+        assert_eq!(line.command(Command::IdleStop), CommandOutcome::Declined, "somebody needs it");
+        assert_eq!(line.command(joined), CommandOutcome::Joined);
+        assert_eq!(line.redial(), CommandOutcome::Joined);
         assert_eq!(line.dials(), 1);
     }
     {
         let mut line = Line::new();
         line.open();
-        assert_eq!(line.command(Command::Credentials), Asked::Started, "what it dials with is out of date");
+        assert_eq!(
+            line.command(Command::Credentials),
+            CommandOutcome::Started,
+            "what it dials with is out of date"
+        );
         assert!(line.cause().leaves().has(Leaf::Planned(Plan::Credentials)));
         line.until_dial();
         assert_eq!(line.tokens(), 5000);
@@ -40,35 +44,35 @@ fn commands_for_a_line_that_waits() {
     };
     for joined in [Command::Open, Command::Recycle] {
         let mut line = waiting();
-        assert_eq!((line.command(joined), line.name()), (Asked::Joined, "waiting"));
-        assert_eq!(line.redial_if(line.generation()), Asked::Joined);
+        assert_eq!((line.command(joined), line.name()), (CommandOutcome::Joined, "waiting"));
+        assert_eq!(line.redial_if(line.generation()), CommandOutcome::Joined);
     }
     let mut line = waiting();
     let until = line.machine.poll_timeout().unwrap();
-    assert_eq!((line.command(Command::IdleStop), line.name()), (Asked::Started, "idle"));
+    assert_eq!((line.command(Command::IdleStop), line.name()), (CommandOutcome::Started, "idle"));
     line.call();
     assert_eq!(line.machine.poll_timeout(), Some(until), "use cannot cut the wait short");
     {
         let mut line = waiting();
-        assert_eq!((line.command(Command::Credentials), line.name()), (Asked::Started, "dialing"));
+        assert_eq!((line.command(Command::Credentials), line.name()), (CommandOutcome::Started, "dialing"));
         assert!(line.machine.state().cause().is_some(), "why the last one ended is not forgotten");
     }
     let mut line = waiting();
-    assert_eq!((line.redial(), line.name()), (Asked::Started, "dialing"));
+    assert_eq!((line.redial(), line.name()), (CommandOutcome::Started, "dialing"));
     let mut line = waiting();
-    assert_eq!((line.command(Command::Close), line.name()), (Asked::Started, "closed"));
+    assert_eq!((line.command(Command::Close), line.name()), (CommandOutcome::Started, "closed"));
 }
 
 #[test]
 fn commands_for_an_idle_line() {
     for nothing in [Command::Recycle, Command::Credentials, Command::IdleStop] {
         let mut line = Line::new();
-        assert_eq!((line.command(nothing), line.name()), (Asked::Joined, "idle"));
+        assert_eq!((line.command(nothing), line.name()), (CommandOutcome::Joined, "idle"));
     }
     let mut line = Line::new();
-    assert_eq!((line.redial(), line.name()), (Asked::Started, "dialing"));
+    assert_eq!((line.redial(), line.name()), (CommandOutcome::Started, "dialing"));
     let mut line = Line::new();
-    assert_eq!((line.command(Command::Close), line.name()), (Asked::Started, "closed"));
+    assert_eq!((line.command(Command::Close), line.name()), (CommandOutcome::Started, "closed"));
 }
 
 #[test]
@@ -84,17 +88,17 @@ fn commands_for_a_draining_line() {
     assert_eq!(line.name(), "idle");
 
     let mut line = draining();
-    assert_eq!(line.command(Command::Open), Asked::Joined, "somebody needs it after all");
-    assert_eq!((line.command(Command::Credentials), line.name()), (Asked::Joined, "draining"));
+    assert_eq!(line.command(Command::Open), CommandOutcome::Joined, "somebody needs it after all");
+    assert_eq!((line.command(Command::Credentials), line.name()), (CommandOutcome::Joined, "draining"));
     assert!(line.cause().leaves().has(Leaf::Planned(Plan::Credentials)));
     let State::Draining { until, .. } = *line.machine.state() else { panic!() };
     assert_eq!(until, line.now + secs(30), "a second plan does not prolong the first");
-    assert_eq!(line.command(Command::IdleStop), Asked::Joined);
+    assert_eq!(line.command(Command::IdleStop), CommandOutcome::Joined);
     line.in_flight(0);
     line.until_dial();
 
     let mut line = draining();
-    assert_eq!(line.redial(), Asked::Started);
+    assert_eq!(line.redial(), CommandOutcome::Started);
     assert!(
         line.until_dial() <= millis(100),
         "whoever asks for a redial does not want the line to stay down"
@@ -108,9 +112,9 @@ fn commands_for_a_draining_line() {
 #[test]
 fn commands_for_a_line_that_is_up() {
     let mut line = Line::up();
-    assert_eq!((line.command(Command::Open), line.name()), (Asked::Joined, "up"));
+    assert_eq!((line.command(Command::Open), line.name()), (CommandOutcome::Joined, "up"));
     line.in_flight(3);
-    assert_eq!(line.redial_if(line.generation()), Asked::Started);
+    assert_eq!(line.redial_if(line.generation()), CommandOutcome::Started);
     assert_ne!(line.name(), "draining", "a redial does not wait for a call that may hang");
 }
 
@@ -129,24 +133,24 @@ fn commands_while_a_generation_ends() {
         line
     };
     for joined in [Command::Open, Command::Credentials, Command::Recycle] {
-        assert_eq!(ending(Class::Exit).command(joined), Asked::Joined);
+        assert_eq!(ending(Class::Exit).command(joined), CommandOutcome::Joined);
     }
     let mut line = ending(Class::Exit);
-    assert_eq!(line.command(Command::IdleStop), Asked::Started);
+    assert_eq!(line.command(Command::IdleStop), CommandOutcome::Started);
     assert_eq!(finish(line).name(), "idle");
     for class in [Class::Config, Class::Auth] {
-        assert_eq!(ending(class).command(Command::Recycle), Asked::Joined);
-        assert_eq!(ending(class).command(Command::IdleStop), Asked::Declined);
+        assert_eq!(ending(class).command(Command::Recycle), CommandOutcome::Joined);
+        assert_eq!(ending(class).command(Command::IdleStop), CommandOutcome::Declined);
         let mut line = ending(class);
         let seen = line.generation();
-        assert_eq!(line.redial_if(seen), Asked::Joined, "the budget has decided");
+        assert_eq!(line.redial_if(seen), CommandOutcome::Joined, "the budget has decided");
         for wakes in [Command::Open, Command::Credentials] {
             let mut line = ending(class);
-            assert_eq!(line.command(wakes), Asked::Started);
+            assert_eq!(line.command(wakes), CommandOutcome::Started);
             assert_eq!(finish(line).name(), "dialing");
         }
         let mut line = ending(class);
-        assert_eq!(line.redial(), Asked::Started);
+        assert_eq!(line.redial(), CommandOutcome::Started);
         assert_eq!(finish(line).name(), "dialing");
     }
     // A dial that is further away than it need be is brought forward.
@@ -154,17 +158,17 @@ fn commands_while_a_generation_ends() {
     line.pass(secs(1));
     line.obedient = false;
     line.event(Event::Lost(Cause::failed(Class::Overload, "503").with_retry_after(secs(9))));
-    assert_eq!(line.redial(), Asked::Started);
+    assert_eq!(line.redial(), CommandOutcome::Started);
     assert_eq!(finish(line).name(), "dialing");
     let mut line = ending(Class::Exit);
-    assert_eq!(line.command(Command::Close), Asked::Started);
+    assert_eq!(line.command(Command::Close), CommandOutcome::Started);
     assert_eq!(finish(line).name(), "closed");
     let mut line = Line::up();
     line.answer(1);
     line.pass(secs(1));
     line.obedient = false;
     line.command(Command::IdleStop);
-    assert_eq!(line.command(Command::Credentials), Asked::Joined);
-    assert_eq!(line.command(Command::Open), Asked::Started);
+    assert_eq!(line.command(Command::Credentials), CommandOutcome::Joined);
+    assert_eq!(line.command(Command::Open), CommandOutcome::Started);
     assert_eq!(finish(line).name(), "dialing");
 }

@@ -1,8 +1,8 @@
 //! The order of a death, and what may not happen out of order.
 
 use linetender_core::{
-    Admission, Asked, Cause, Class, Command, Effect, Event, Gate, Generation, Heard, NextTry, Plan, Refusal,
-    Settle, Walk,
+    Admission, Cause, Class, Command, CommandOutcome, Effect, Event, Gate, Generation, Heard, NextTry, Plan,
+    Refusal, Settle, Walk,
 };
 
 use crate::kit::{Line, millis, secs};
@@ -225,15 +225,15 @@ fn a_dial_that_fails_dies_in_the_same_order() {
 #[test]
 fn closing_ends_the_generation_and_nothing_wakes_the_line_again() {
     let mut line = held_up();
-    assert_eq!(line.command(Command::Close), Asked::Started);
-    assert_eq!(line.command(Command::Close), Asked::Closed);
-    assert_eq!(line.redial(), Asked::Closed);
+    assert_eq!(line.command(Command::Close), CommandOutcome::Started);
+    assert_eq!(line.command(Command::Close), CommandOutcome::Closed);
+    assert_eq!(line.redial(), CommandOutcome::Closed);
     line.event(Event::Drained);
     line.event(Event::Gone(None));
     assert_eq!(line.name(), "closed");
     assert_eq!(line.machine.poll_timeout(), None);
     assert_eq!(line.call(), Admission::Refuse { why: Refusal::Closed, next: NextTry::Never });
-    assert_eq!(line.command(Command::Open), Asked::Closed);
+    assert_eq!(line.command(Command::Open), CommandOutcome::Closed);
 }
 
 #[test]

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use linetender_core::{
-    Admission, Asked, Class, Command, Conclusion, Detail, Effect, Errand, Event, Gate, Heard, Instant,
-    NextTry, Refusal, ServerState,
+    Admission, Class, Command, CommandOutcome, Conclusion, Detail, Effect, Errand, Event, Gate, Heard,
+    Instant, NextTry, Refusal, ServerState,
 };
 
 use crate::kit::{Line, millis, secs};
@@ -48,7 +48,7 @@ fn a_call_is_not_kept_waiting_for_a_dial_it_would_not_live_to_see() {
 }
 
 #[test]
-fn waiting_for_the_dial_gate_is_neither_start_time_nor_failure() {
+fn waiting_for_the_dial_limit_is_neither_start_time_nor_failure() {
     let mut line = Line::new();
     line.open();
     assert_eq!(line.machine.poll_timeout(), None);
@@ -118,7 +118,7 @@ fn a_stateful_server_that_never_came_up_lost_nothing() {
 fn a_draining_line_takes_no_new_calls_and_ends_when_the_old_ones_have() {
     let mut line = Line::up();
     line.in_flight(2);
-    assert_eq!(line.command(Command::Recycle), Asked::Started);
+    assert_eq!(line.command(Command::Recycle), CommandOutcome::Started);
     assert_eq!(line.name(), "draining");
     assert_eq!(held(&mut line), secs(5));
     line.in_flight(1);

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use linetender_core::{
-    Admission, Asked, Cause, Class, Command, Effect, Errand, Event, Generation, Heard, Instant, Machine,
-    Policy, Settings, State, Vitals, Walk,
+    Admission, Cause, Class, Command, CommandOutcome, Effect, Errand, Event, Generation, Heard, Instant,
+    Machine, Policy, Settings, State, Vitals, Walk,
 };
 
 pub type Detail = &'static str;
@@ -60,7 +60,7 @@ impl Line {
     }
 
     pub fn open(&mut self) {
-        assert_eq!(self.command(Command::Open), Asked::Started);
+        assert_eq!(self.command(Command::Open), CommandOutcome::Started);
     }
 
     /// Runs what the machine wants run; a death that is not held up is over at once.
@@ -96,14 +96,14 @@ impl Line {
         self.machine.state().name()
     }
 
-    pub fn command(&mut self, command: Command) -> Asked {
+    pub fn command(&mut self, command: Command) -> CommandOutcome {
         self.show();
         let asked = self.machine.handle_command(self.now, command);
         self.run();
         asked
     }
 
-    pub fn redial(&mut self) -> Asked {
+    pub fn redial(&mut self) -> CommandOutcome {
         self.command(Command::Redial)
     }
 
@@ -148,7 +148,7 @@ impl Line {
     }
 
     /// Somebody who saw this generation fail asks for another.
-    pub fn redial_if(&mut self, seen: Generation) -> Asked {
+    pub fn redial_if(&mut self, seen: Generation) -> CommandOutcome {
         self.command(Command::RedialIf { seen })
     }
 

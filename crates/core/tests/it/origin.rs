@@ -5,7 +5,8 @@
 //! 3. nemo-agent-toolkit 1935: one owner of the transport.
 
 use linetender_core::{
-    Admission, Asked, Cause, Class, Command, Detail, Effect, Event, Gate, Heard, Leaf, NoteKind, Plan, State,
+    Admission, Cause, Class, Command, CommandOutcome, Detail, Effect, Event, Gate, Heard, Leaf, NoteKind,
+    Plan, State,
 };
 
 use crate::kit::{Line, millis, secs};
@@ -49,7 +50,7 @@ fn a_thousand_planned_teardowns_keep_the_full_budget() {
     for _ in 0..1000 {
         line.answer(1);
         line.pass(secs(1));
-        assert_eq!(line.command(Command::Recycle), Asked::Started);
+        assert_eq!(line.command(Command::Recycle), CommandOutcome::Started);
         line.until_dial();
         line.connect();
     }
@@ -210,12 +211,12 @@ fn reconnects_asked_from_many_tasks_are_one_dial_run_by_the_owner() {
     line.pass(secs(1));
     let seen = line.generation();
     let asked: Vec<_> = (0..50).map(|_| line.redial_if(seen)).collect();
-    assert_eq!(asked.iter().filter(|&&asked| asked == Asked::Started).count(), 1);
-    assert_eq!(asked.iter().filter(|&&asked| asked == Asked::Joined).count(), 49);
+    assert_eq!(asked.iter().filter(|&&asked| asked == CommandOutcome::Started).count(), 1);
+    assert_eq!(asked.iter().filter(|&&asked| asked == CommandOutcome::Joined).count(), 49);
     assert_eq!(line.dials(), 2);
     line.connect();
     // The slow ones, who saw the old generation fail, do not tear down the fresh one.
-    assert_eq!(line.redial_if(seen), Asked::Joined);
+    assert_eq!(line.redial_if(seen), CommandOutcome::Joined);
     assert_eq!(line.name(), "up");
     assert_eq!(line.dials(), 2);
 }
@@ -229,8 +230,8 @@ fn redials_asked_while_a_generation_ends_are_not_heard_twice() {
     line.lose(Class::Exit);
     line.effects.clear();
     for _ in 0..50 {
-        assert_eq!(line.redial_if(seen), Asked::Joined);
-        assert_eq!(line.redial(), Asked::Joined, "the dial comes as soon as it can");
+        assert_eq!(line.redial_if(seen), CommandOutcome::Joined);
+        assert_eq!(line.redial(), CommandOutcome::Joined, "the dial comes as soon as it can");
     }
     assert_eq!(line.effects.len(), 0, "nothing changed, so nobody is told");
     line.event(Event::Drained);
@@ -253,7 +254,7 @@ fn callers_that_ask_for_a_redial_on_every_death_cannot_outrun_the_budget() {
         lives += 1;
         assert!(lives < 20);
     }
-    assert_eq!(line.redial_if(line.generation()), Asked::Joined);
+    assert_eq!(line.redial_if(line.generation()), CommandOutcome::Joined);
     assert_eq!(line.name(), "parked");
 }
 
@@ -303,7 +304,7 @@ fn fifty_callers_of_one_death_are_one_dial() {
     line.in_flight(50);
     line.lose(Class::Exit);
     for _ in 0..50 {
-        assert_eq!(line.redial_if(seen), Asked::Joined);
+        assert_eq!(line.redial_if(seen), CommandOutcome::Joined);
         assert!(matches!(line.call(), Admission::Hold(_)));
     }
     assert_eq!(line.dials(), 2);

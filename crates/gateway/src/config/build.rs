@@ -1,11 +1,14 @@
 //! From a tree to servers.
 
+use std::time::Duration;
+
 use linetender::{Deadline, Eras, Policy, Server};
 use serde::de::DeserializeOwned;
 use serde_path_to_error::Segment;
 
 use super::file::{Era, Gateway, Scope, ServerTable, Stderr};
 use super::filter::Filter;
+use super::named;
 use super::problem::{Problem, Text};
 use super::tree::{Is, Member, Node};
 use crate::names;
@@ -111,6 +114,17 @@ fn entry(Member { name, at, value }: &Member, source: &Text<'_>) -> Result<Optio
     if table.disabled {
         return Ok(None);
     }
+    named::once(value, source)?;
+    let settings = named::settings(&table);
+    let deadline = match table.call_timeout {
+        Some(0) => {
+            let place = value.get("call_timeout").map_or(at, |node| &node.at).clone();
+            return Err(source.problem(place, "call_timeout must be longer than zero", None));
+        }
+        Some(millis) => Deadline::after(Duration::from_millis(millis)),
+        // Many agents share a server here, and the one that gave up long ago may never say so: the deadline is ours.
+        None => Deadline::Policy,
+    };
     let stderr = match table.stderr {
         Stderr::Off => linetender::Stderr::Off,
         Stderr::Log => linetender::Stderr::Log,
@@ -144,13 +158,12 @@ fn entry(Member { name, at, value }: &Member, source: &Text<'_>) -> Result<Optio
         server = server.lazy();
     }
     server = table.safe_tools.into_iter().fold(server, Server::safe_tool);
-    let policy = Policy::new(table.policy).map_err(|invalid| {
-        let place = value.get("policy").map_or(at, |policy| &policy.at).clone();
+    let policy = Policy::new(settings).map_err(|invalid| {
+        let place = named::place(value, invalid.setting).map_or(at, |node| &node.at).clone();
         source.problem(place, invalid.to_string(), None)
     })?;
-    // Many agents share a server here, and the one that gave up long ago may never say so: the deadline is ours.
     Ok(Some(Entry {
-        server: server.policy(policy).deadline(Deadline::Policy),
+        server: server.policy(policy).deadline(deadline),
         scope: table.scope,
         tools: table.tools,
         prompts: table.prompts,

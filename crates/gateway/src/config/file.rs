@@ -128,7 +128,40 @@ pub(super) struct ServerTable {
     pub(super) resources: Filter,
     /// Tools that may be retried even if they may already have been executed.
     pub(super) safe_tools: Vec<String>,
-    /// Timeouts, retries and limits for this server. Durations: `"5m"`, or milliseconds; sizes: `"16MiB"`, or bytes.
+    /// Retry tools that the server declares read-only or idempotent.
+    pub(super) trust_annotations: Option<bool>,
+    /// The server keeps state in memory: never retry across a restart, and report the lost state to the agent.
+    pub(super) stateful: Option<bool>,
+    /// Time limit of each call, whatever the server sends. Without it a call ends after `quiet_limit`.
+    #[schemars(schema_with = "time")]
+    pub(super) call_timeout: Option<u64>,
+    /// End a call when the server has sent neither a response nor progress for this long.
+    #[schemars(schema_with = "time")]
+    pub(super) quiet_limit: Option<u64>,
+    /// Restart a server that has been silent for this long with calls in flight, health checks included.
+    #[schemars(schema_with = "time")]
+    pub(super) hang_after: Option<u64>,
+    /// Restart a server that stays silent for this long after an agent cancelled its call.
+    #[schemars(schema_with = "time")]
+    pub(super) abandoned_after: Option<u64>,
+    /// How long a call waits for a server that is restarting.
+    #[schemars(schema_with = "time")]
+    pub(super) wait: Option<u64>,
+    /// Time out a start if the server sends nothing for this long.
+    #[schemars(schema_with = "time")]
+    pub(super) start_timeout: Option<u64>,
+    /// Time out the MCP handshake this long after the server's first output.
+    #[schemars(schema_with = "time")]
+    pub(super) handshake_timeout: Option<u64>,
+    /// Send a health check when the server has been idle for this long.
+    #[schemars(schema_with = "time")]
+    pub(super) keepalive: Option<u64>,
+    /// Maximum message size in either direction.
+    #[schemars(schema_with = "size")]
+    pub(super) max_message: Option<u32>,
+    /// Maximum number of concurrent calls; more are queued.
+    pub(super) in_flight: Option<u16>,
+    /// All timeouts, retries and limits, also those that have no name of their own above. Durations: `"5m"`, or milliseconds; sizes: `"16MiB"`, or bytes.
     #[schemars(schema_with = "policy")]
     pub(super) policy: linetender_core::Settings,
 }

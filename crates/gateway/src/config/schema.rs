@@ -5,9 +5,38 @@ use serde_json::{Value, json};
 
 use super::file::File;
 
+/// What the schema calls itself. The number changes with the version, as the keys may.
+const ID: &str = concat!("urn:linetender:config:", env!("CARGO_PKG_VERSION"));
+
 /// The schema of a config file.
 pub fn schema() -> Value {
-    schema_for!(File).to_value()
+    let mut schema = schema_for!(File).to_value();
+    if let Some(members) = schema.as_object_mut() {
+        members.insert("$id".to_owned(), ID.into());
+    }
+    without_null(&mut schema);
+    schema
+}
+
+/// What may be left out is left out: TOML has no null, and an editor should not offer one.
+fn without_null(schema: &mut Value) {
+    match schema {
+        Value::Object(members) => {
+            if members.get("default") == Some(&Value::Null) {
+                members.remove("default");
+            }
+            if let Some(Value::Array(types)) = members.get_mut("type") {
+                types.retain(|name| name != "null");
+                if let [one] = types.as_slice() {
+                    let one = one.clone();
+                    members.insert("type".to_owned(), one);
+                }
+            }
+            members.values_mut().for_each(without_null);
+        }
+        Value::Array(items) => items.iter_mut().for_each(without_null),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
 }
 
 /// What a number counts.

@@ -162,7 +162,7 @@ fn every_number_in_the_schema_has_its_unit() {
         names.dedup();
         names.join(" ")
     };
-    assert_eq!(of(Some("bytes")), "message stderr");
+    assert_eq!(of(Some("bytes")), "max_message message stderr");
     assert_eq!(
         of(None),
         "burst connections depth failures in_flight lines millis_per_answer per_call percent queue reserve_per_sec \
@@ -182,6 +182,10 @@ fn what_is_wrong_is_told_with_its_place() {
         ("\n[servers.a]\n", 2, "needs a command"),
         ("[gateway]\nlisten = \"nowhere\"\n[servers.a]\ncommand = \"x\"", 2, "socket address"),
         ("[servers.a]\ncommand = \"x\"\npolicy.probe.keepalive = 0", 3, "keepalive"),
+        ("[servers.a]\ncommand = \"x\"\nkeepalive = 0", 3, "keepalive"),
+        ("[servers.a]\ncommand = \"x\"\ncall_timeout = 0", 3, "call_timeout must be longer than zero"),
+        ("[servers.a]\ncommand = \"x\"\npolicy.call.wait_for_line = 1\nwait = 1", 4, "are the same setting"),
+        ("[servers.a]\ncommand = \"x\"\nwait = \"soon\"", 3, ""),
         ("", 1, "no server"),
     ] {
         let problem = read(text).unwrap_err();

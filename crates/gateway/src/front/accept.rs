@@ -1,4 +1,4 @@
-//! No more connections at once than were agreed on: who comes later waits at the door.
+//! No more connections at once than were agreed on: who comes later waits at the endpoint.
 
 use std::io;
 use std::net::SocketAddr;
@@ -63,7 +63,7 @@ impl Bounded {
     pub(super) async fn accept(&self) -> (Connection, SocketAddr) {
         loop {
             let Ok(place) = Arc::clone(&self.room).acquire_owned().await else {
-                // The semaphore is never closed; a door that lets nobody in is what that would mean.
+                // The semaphore is never closed; an endpoint that lets nobody in is what that would mean.
                 return std::future::pending().await;
             };
             match self.listener.accept().await {

@@ -11,26 +11,31 @@ use linetender_wire::frame::{Frame, Message, Outcome};
 use linetender_wire::handshake::LEGACIES;
 use linetender_wire::http::headers::{LAST_EVENT_ID, PROTOCOL_VERSION, SESSION_ID};
 
-use super::post::door;
+use super::post::endpoint;
 use super::session::{Session, Taken};
 use super::tape::Tape;
 use super::{Front, body, follow, reply, session};
-use crate::board::Door;
 use crate::failed::{Failed, Full};
 use crate::gateway::Stay;
+use crate::listing::Endpoint;
 use crate::mux::Way;
 
 /// How long an answer may take before the response becomes a stream that can be resumed.
 const QUIET: Duration = Duration::from_millis(500);
 
 /// Answers a POST.
-pub(super) async fn post(front: Arc<Front>, door: Door, headers: &HeaderMap, frames: Vec<Frame>) -> Response {
+pub(super) async fn post(
+    front: Arc<Front>,
+    endpoint: Endpoint,
+    headers: &HeaderMap,
+    frames: Vec<Frame>,
+) -> Response {
     if let [frame] = &*frames
         && let Message::Request { id, method: "initialize", .. } = frame.message()
     {
-        return initialize(&front, door, frame, id).await;
+        return initialize(&front, endpoint, frame, id).await;
     }
-    let session = match find(&front, &door, headers) {
+    let session = match find(&front, &endpoint, headers) {
         Ok(session) => session,
         Err(refused) => return *refused,
     };
@@ -40,7 +45,7 @@ pub(super) async fn post(front: Arc<Front>, door: Door, headers: &HeaderMap, fra
     });
     match (session.take(&frames).await, id) {
         (Taken::Noted, _) => reply::accepted(),
-        (Taken::Full, id) => reply::busy(id.as_deref().unwrap_or("null"), Full::Session, &door),
+        (Taken::Full, id) => reply::busy(id.as_deref().unwrap_or("null"), Full::Session, &endpoint),
         (Taken::Tape(tape), _) => answered(front, session, tape).await,
     }
 }
@@ -60,29 +65,29 @@ async fn answered(front: Arc<Front>, session: Arc<Session>, tape: Arc<Tape>) -> 
     }
 }
 
-async fn initialize(front: &Arc<Front>, door: Door, frame: &Frame, id: &str) -> Response {
-    let berth = match &door {
-        Door::All => None,
-        Door::One(name) => front.gateway.seen().berth(name).map(|berth| berth.number),
+async fn initialize(front: &Arc<Front>, endpoint: Endpoint, frame: &Frame, id: &str) -> Response {
+    let berth = match &endpoint {
+        Endpoint::All => None,
+        Endpoint::One(name) => front.gateway.seen().berth(name).map(|berth| berth.number),
     };
-    let (agent, way) = match front.gateway.agent(&door, Stay::Session) {
+    let (agent, way) = match front.gateway.agent(&endpoint, Stay::Session) {
         Ok(opened) => opened,
-        Err(no_agent) => return reply::no_agent(id, no_agent, &door),
+        Err(no_agent) => return reply::no_agent(id, no_agent, &endpoint),
     };
-    let filters = matches!(way, Way::Straight(_)).then(|| front.gateway.board());
-    let Some(session) = front.sessions.open(door.clone(), berth, agent, filters) else {
-        return reply::busy(id, Full::Sessions, &door);
+    let filters = matches!(way, Way::Straight(_)).then(|| front.gateway.listing());
+    let Some(session) = front.sessions.open(endpoint.clone(), berth, agent, filters) else {
+        return reply::busy(id, Full::Sessions, &endpoint);
     };
     let Taken::Tape(tape) = session.take(std::slice::from_ref(frame)).await else {
         front.sessions.end(&session.id);
-        return reply::busy(id, Full::Session, &door);
+        return reply::busy(id, Full::Session, &endpoint);
     };
     // It ends when the server is up or has failed, which the line's policy bounds; or the agent hangs up.
     let end = session::EndUnlessKept::new(front, &session);
     let _reader = tape.reader();
     tape.ends().await;
     let Some(text) = tape.whole() else {
-        return reply::ended(id, Failed::cut(), &door);
+        return reply::ended(id, Failed::cut(), &endpoint);
     };
     session.forget(&tape);
     let greeted = session::parsed(&text).is_some_and(|frame| {
@@ -100,9 +105,9 @@ async fn initialize(front: &Arc<Front>, door: Door, frame: &Frame, id: &str) -> 
 
 /// The session that a request belongs to.
 // MCP 2025-11-25, "Session Management": 400 without one, 404 for one that is no more.
-fn find(front: &Front, door: &Door, headers: &HeaderMap) -> Result<Arc<Session>, Box<Response>> {
+fn find(front: &Front, endpoint: &Endpoint, headers: &HeaderMap) -> Result<Arc<Session>, Box<Response>> {
     let refuse = |status, code, words: &str, next_try| {
-        let failed = Failed::refused(code, words, next_try).of(door.server());
+        let failed = Failed::refused(code, words, next_try).of(endpoint.server());
         Err(Box::new(reply::json(status, failed.error("null"))))
     };
     let text = |name| headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok());
@@ -117,7 +122,7 @@ fn find(front: &Front, door: &Door, headers: &HeaderMap) -> Result<Arc<Session>,
             "never",
         );
     };
-    match front.sessions.find(id).filter(|session| session.door == *door) {
+    match front.sessions.find(id).filter(|session| session.endpoint == *endpoint) {
         Some(session) if session.is_current(front) => Ok(session),
         _ => {
             let words = "session not found or expired: send initialize to start a new one";
@@ -132,15 +137,15 @@ pub(super) async fn get(
     path: Option<Path<String>>,
     request: Request,
 ) -> Response {
-    let door = match door(&front, path) {
-        Ok(door) => door,
+    let endpoint = match endpoint(&front, path) {
+        Ok(endpoint) => endpoint,
         Err(nowhere) => return *nowhere,
     };
     let headers = request.headers();
     if headers.get(SESSION_ID).is_none() {
         return reply::not_allowed("Mcp-Session-Id header missing: a stream needs a session");
     }
-    let session = match find(&front, &door, headers) {
+    let session = match find(&front, &endpoint, headers) {
         Ok(session) => session,
         Err(refused) => return *refused,
     };
@@ -163,14 +168,14 @@ pub(super) async fn delete(
     path: Option<Path<String>>,
     request: Request,
 ) -> Response {
-    let door = match door(&front, path) {
-        Ok(door) => door,
+    let endpoint = match endpoint(&front, path) {
+        Ok(endpoint) => endpoint,
         Err(nowhere) => return *nowhere,
     };
     if request.headers().get(SESSION_ID).is_none() {
         return reply::not_allowed("Mcp-Session-Id header missing: no session to end");
     }
-    match find(&front, &door, request.headers()) {
+    match find(&front, &endpoint, request.headers()) {
         Ok(session) => {
             front.sessions.end(&session.id);
             reply::json(StatusCode::OK, "{}")

@@ -17,9 +17,9 @@ use super::admit::{HEADER_MISMATCH, MISSING_CAPABILITY, NO_METHOD, UNSUPPORTED_V
 use super::tape::{Tape, There};
 use super::who::who;
 use super::{Front, body, reply, sse};
-use crate::board::{Berth, Board, Door};
 use crate::failed::Failed;
 use crate::gateway::Stay;
+use crate::listing::{Berth, Endpoint, Listing};
 use crate::mux::{self, Way};
 
 /// How long an answer may take before the response begins without it: nobody between likes a silent response.
@@ -29,14 +29,14 @@ const QUIET: Duration = Duration::from_secs(1);
 struct Exchange {
     agent: Agent,
     way: Way,
-    door: Door,
+    endpoint: Endpoint,
     id: Box<str>,
     answered: bool,
     listens: bool,
 }
 
 /// Answers one message.
-pub(super) async fn answer(front: Arc<Front>, door: Door, head: &Parts, frame: Frame) -> Response {
+pub(super) async fn answer(front: Arc<Front>, endpoint: Endpoint, head: &Parts, frame: Frame) -> Response {
     let Message::Request { id, method, params } = frame.message() else {
         // Nothing that a modern agent could tell us by itself concerns anybody.
         return reply::accepted();
@@ -45,17 +45,18 @@ pub(super) async fn answer(front: Arc<Front>, door: Door, head: &Parts, frame: F
         Ok(client) => who(head, client),
         Err(refused) => return *refused,
     };
-    if let Some(answer) = front.gateway.ask(&door, &frame, who) {
-        return alone(answer, || Waits { front, door, id: id.into() }).await;
+    if let Some(answer) = front.gateway.ask(&endpoint, &frame, who) {
+        return alone(answer, || Waits { front, endpoint, id: id.into() }).await;
     }
-    let (agent, way) = match front.gateway.agent(&door, Stay::Request(who)) {
+    let (agent, way) = match front.gateway.agent(&endpoint, Stay::Request(who)) {
         Ok(opened) => opened,
-        Err(no_agent) => return reply::no_agent(id, no_agent, &door),
+        Err(no_agent) => return reply::no_agent(id, no_agent, &endpoint),
     };
     let listens = method == "subscriptions/listen";
-    let mut exchange = Exchange { agent, way, door: door.clone(), id: id.into(), answered: false, listens };
+    let mut exchange =
+        Exchange { agent, way, endpoint: endpoint.clone(), id: id.into(), answered: false, listens };
     if exchange.agent.to.send(frame.clone().into()).await.is_err() {
-        return reply::ended(id, Failed::not_handed(), &door);
+        return reply::ended(id, Failed::not_handed(), &endpoint);
     }
     let first = tokio::time::timeout(QUIET, exchange.agent.from.recv()).await.ok();
     match first {
@@ -63,7 +64,7 @@ pub(super) async fn answer(front: Arc<Front>, door: Door, head: &Parts, frame: F
             let status = status(mux::error_code(&text));
             reply::json(status, text.into_text())
         }
-        Some(None) => reply::ended(id, Failed::cut(), &door),
+        Some(None) => reply::ended(id, Failed::cut(), &endpoint),
         Some(said @ Some(_)) => stream(front, exchange, said),
         None => stream(front, exchange, None),
     }
@@ -72,7 +73,7 @@ pub(super) async fn answer(front: Arc<Front>, door: Door, head: &Parts, frame: F
 /// Whose an answer is that takes its time.
 struct Waits {
     front: Arc<Front>,
-    door: Door,
+    endpoint: Endpoint,
     id: Box<str>,
 }
 
@@ -80,18 +81,18 @@ struct Waits {
 #[expect(clippy::disallowed_methods, reason = "it ends with the response that it writes")]
 async fn alone(mut answer: mux::Answer, waits: impl FnOnce() -> Waits) -> Response {
     let first = match tokio::time::timeout(QUIET, answer.next()).await {
-        Ok(mux::Said::Answer(Replied { text, error })) => return reply::answer(status(error), text),
-        Ok(mux::Said::Progress(step)) => Some(step),
+        Ok(mux::Part::Answer(Replied { text, error })) => return reply::answer(status(error), text),
+        Ok(mux::Part::Progress(step)) => Some(step),
         Err(_) => None,
     };
     let (out, body) = body::stream();
     if let Some(step) = first {
         let _ = out.try_send(sse::event(None, step));
     }
-    let Waits { front, door, id } = waits();
+    let Waits { front, endpoint, id } = waits();
     let cut = async move {
         front.is_cut().await;
-        Failed::cut().of(door.server()).error(&id)
+        Failed::cut().of(endpoint.server()).error(&id)
     };
     tokio::spawn(late(answer, cut, out));
     reply::events(body)
@@ -104,8 +105,8 @@ async fn late(mut answer: mux::Answer, cut: impl Future<Output = Bytes>, out: mp
         tokio::select! {
             said = answer.next() => match said {
                 // Whoever reads too slowly misses some.
-                mux::Said::Progress(step) => drop(out.try_send(sse::event(None, step))),
-                mux::Said::Answer(Replied { text, .. }) => {
+                mux::Part::Progress(step) => drop(out.try_send(sse::event(None, step))),
+                mux::Part::Answer(Replied { text, .. }) => {
                     let _ = out.send(sse::event(None, text.whole().into_text())).await;
                     return;
                 }
@@ -136,7 +137,7 @@ impl Exchange {
     async fn carry(mut self, front: Arc<Front>, out: mpsc::Sender<Bytes>, first: Option<Passed>) {
         let tape = Tape::new(0);
         let (mut number, mut over) = (0, false);
-        let mut board = front.gateway.board();
+        let mut listing = front.gateway.listing();
         if let Some(text) = first {
             tape.push(text.into_text());
         }
@@ -184,7 +185,7 @@ impl Exchange {
                     return;
                 }
                 // Its server does not know the filters: whoever listens anew does so through what knows them.
-                () = filters_changed(&mut board, &self.way), if self.listens => {
+                () = filters_changed(&mut listing, &self.way), if self.listens => {
                     let _ = out.send(sse::event(None, self.goodbye(None))).await;
                     return;
                 }
@@ -201,7 +202,7 @@ impl Exchange {
     }
 
     fn cut(&self) -> Bytes {
-        Failed::cut().of(self.door.server()).error(&self.id)
+        Failed::cut().of(self.endpoint.server()).error(&self.id)
     }
 
     /// The proper end of a stream, and how much of it was lost because nobody read it.
@@ -226,10 +227,10 @@ impl Drop for Exchange {
 }
 
 /// Waits until other filters hold for the server that a straight way leads to.
-async fn filters_changed(board: &mut watch::Receiver<Arc<Board>>, way: &Way) {
+async fn filters_changed(listing: &mut watch::Receiver<Arc<Listing>>, way: &Way) {
     let Way::Straight(then) = way else { return std::future::pending().await };
     let differ = |now: &Arc<Berth>| now.number == then.number && !Arc::ptr_eq(now, then);
-    if board.wait_for(|board| board.berth(then.name()).is_some_and(differ)).await.is_err() {
+    if listing.wait_for(|listing| listing.berth(then.name()).is_some_and(differ)).await.is_err() {
         std::future::pending::<()>().await;
     }
 }

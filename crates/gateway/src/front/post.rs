@@ -16,22 +16,22 @@ use linetender_wire::handshake::VERSION_IN_META;
 use linetender_wire::http::headers::PROTOCOL_VERSION;
 
 use super::{Front, legacy, modern, reply};
-use crate::board::Door;
 use crate::failed::Failed;
+use crate::listing::Endpoint;
 use crate::mux::BATCH;
 
 /// The first year of the modern era, as versions spell it.
 const MODERN_FROM: &str = "2026";
 
-/// The door that a path leads to, or the answer that there is none.
-pub(super) fn door(front: &Front, path: Option<Path<String>>) -> Result<Door, Box<Response>> {
-    let Some(Path(name)) = path else { return Ok(Door::All) };
-    let board = front.gateway.seen();
-    if board.berth(&name).is_some() {
-        return Ok(Door::One(name.into()));
+/// The endpoint that a path leads to, or the answer that there is none.
+pub(super) fn endpoint(front: &Front, path: Option<Path<String>>) -> Result<Endpoint, Box<Response>> {
+    let Some(Path(name)) = path else { return Ok(Endpoint::All) };
+    let listing = front.gateway.seen();
+    if listing.berth(&name).is_some() {
+        return Ok(Endpoint::One(name.into()));
     }
-    let words = format!("no server named `{name}`; configured servers: {}", board.names().join(", "));
-    let failed = Failed::unroutable(Code::NotHere.number(), words, &board.names());
+    let words = format!("no server named `{name}`; configured servers: {}", listing.names().join(", "));
+    let failed = Failed::unroutable(Code::NotHere.number(), words, &listing.names());
     Err(Box::new(reply::json(StatusCode::NOT_FOUND, failed.error("null"))))
 }
 
@@ -41,8 +41,8 @@ pub(super) async fn post(
     path: Option<Path<String>>,
     request: Request,
 ) -> Response {
-    let door = match door(&front, path) {
-        Ok(door) => door,
+    let endpoint = match endpoint(&front, path) {
+        Ok(endpoint) => endpoint,
         Err(nowhere) => return *nowhere,
     };
     front.pulse.beat();
@@ -62,7 +62,7 @@ pub(super) async fn post(
         }
     };
     match frame::parse_at_most(&text, front.gateway.settings().limits(), BATCH) {
-        Ok(frames) => answer(front, door, &head, &text, frames).await,
+        Ok(frames) => answer(front, endpoint, &head, &text, frames).await,
         Err(bad) => {
             let code = if bad == Bad::NotJson { -32700 } else { -32600 };
             reply::error(StatusCode::BAD_REQUEST, "null", code, &format!("the message is {bad}"))
@@ -72,7 +72,7 @@ pub(super) async fn post(
 
 async fn answer(
     front: Arc<Front>,
-    door: Door,
+    endpoint: Endpoint,
     head: &Parts,
     text: &Bytes,
     mut frames: Vec<Frame>,
@@ -81,7 +81,7 @@ async fn answer(
     let modern = frames.iter().any(|frame| is_modern(frame, &head.headers));
     match (modern, frames.len(), is_batch) {
         (true, 1, false) => match frames.pop() {
-            Some(frame) => modern::answer(front, door, head, frame).await,
+            Some(frame) => modern::answer(front, endpoint, head, frame).await,
             None => reply::accepted(),
         },
         (true, ..) => reply::error(
@@ -90,7 +90,7 @@ async fn answer(
             -32600,
             "batches are not supported in this protocol version",
         ),
-        (false, ..) => legacy::post(front, door, &head.headers, frames).await,
+        (false, ..) => legacy::post(front, endpoint, &head.headers, frames).await,
     }
 }
 

@@ -8,8 +8,8 @@ use http::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, HeaderValue, RETRY_AFTER}
 use linetender::session::Text;
 
 use super::body;
-use crate::board::Door;
 use crate::failed::{self, Failed, Full};
+use crate::listing::Endpoint;
 use crate::mux::NoAgent;
 
 /// JSON.
@@ -45,23 +45,23 @@ pub(super) fn accepted() -> Response {
 }
 
 /// There is no room now.
-pub(super) fn busy(id: &str, full: Full, door: &Door) -> Response {
-    let text = Failed::full(full).of(door.server()).error(id);
+pub(super) fn busy(id: &str, full: Full, endpoint: &Endpoint) -> Response {
+    let text = Failed::full(full).of(endpoint.server()).error(id);
     let mut response = json(StatusCode::SERVICE_UNAVAILABLE, text);
     response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(failed::RETRY_AFTER));
     response
 }
 
 /// What it was handed to is over.
-pub(super) fn ended(id: &str, failed: Failed, door: &Door) -> Response {
-    json(StatusCode::INTERNAL_SERVER_ERROR, failed.of(door.server()).error(id))
+pub(super) fn ended(id: &str, failed: Failed, endpoint: &Endpoint) -> Response {
+    json(StatusCode::INTERNAL_SERVER_ERROR, failed.of(endpoint.server()).error(id))
 }
 
 /// Nobody can be an agent here, or not now.
-pub(super) fn no_agent(id: &str, why: NoAgent, door: &Door) -> Response {
+pub(super) fn no_agent(id: &str, why: NoAgent, endpoint: &Endpoint) -> Response {
     match why {
-        NoAgent::Nowhere => json(StatusCode::NOT_FOUND, Failed::nowhere().of(door.server()).error(id)),
-        NoAgent::Full => busy(id, Full::Lines, door),
+        NoAgent::Nowhere => json(StatusCode::NOT_FOUND, Failed::nowhere().of(endpoint.server()).error(id)),
+        NoAgent::Full => busy(id, Full::Lines, endpoint),
     }
 }
 

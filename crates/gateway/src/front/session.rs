@@ -17,8 +17,8 @@ use tokio::time::Instant;
 
 use super::Front;
 use super::tape::Tape;
-use crate::board::{Board, Door};
 use crate::failed::{Failed, Full};
+use crate::listing::{Endpoint, Listing};
 use crate::mux::{self, request_id};
 use calls::{Answered, Calls};
 
@@ -36,13 +36,13 @@ const HAND_OVER: Duration = Duration::from_secs(5);
 const OWN: u64 = 0;
 
 /// Where a server's filters are seen as they are now.
-pub(super) type Filters = watch::Receiver<Arc<Board>>;
+pub(super) type Filters = watch::Receiver<Arc<Listing>>;
 
 /// A session.
 pub(super) struct Session {
     pub(super) id: String,
-    pub(super) door: Door,
-    /// The server behind its door when it began, where that is one.
+    pub(super) endpoint: Endpoint,
+    /// The server behind its endpoint when it began, where that is one.
     berth: Option<u64>,
     to: mpsc::Sender<Passed>,
     /// Where the filters of its server are seen, if nothing behind this session knows them.
@@ -75,7 +75,7 @@ pub(super) enum Taken {
 impl Session {
     pub(super) fn new(
         id: String,
-        door: Door,
+        endpoint: Endpoint,
         berth: Option<u64>,
         to: mpsc::Sender<Passed>,
         filters: Option<Filters>,
@@ -89,7 +89,7 @@ impl Session {
             readers: 0,
         };
         let (over, turns) = (watch::Sender::new(false), watch::Sender::new(0));
-        Self { id, door, berth, to, filters, desk: Mutex::new(desk), over, turns }
+        Self { id, endpoint, berth, to, filters, desk: Mutex::new(desk), over, turns }
     }
 
     fn desk(&self) -> MutexGuard<'_, Desk> {
@@ -98,9 +98,9 @@ impl Session {
 
     /// Whether its server is still the one that it began with.
     pub(super) fn is_current(&self, front: &Front) -> bool {
-        match &self.door {
-            Door::All => true,
-            Door::One(name) => front.gateway.seen().berth(name).map(|berth| berth.number) == self.berth,
+        match &self.endpoint {
+            Endpoint::All => true,
+            Endpoint::One(name) => front.gateway.seen().berth(name).map(|berth| berth.number) == self.berth,
         }
     }
 
@@ -151,8 +151,8 @@ impl Session {
 
     /// The answer to a request that a filter of its server concerns.
     fn screened(&self, frame: &Frame) -> Option<Frame> {
-        let board = self.filters.as_ref()?.borrow();
-        parsed(&mux::screened(frame, mux::filtered(&board, &self.door)?)?)
+        let listing = self.filters.as_ref()?.borrow();
+        parsed(&mux::screened(frame, mux::filtered(&listing, &self.endpoint)?)?)
     }
 
     /// A stream for the answers to these, if any needs one; nothing, if the session is over.
@@ -266,7 +266,7 @@ impl Session {
         self.over.send_replace(true);
         let mut desk = self.desk();
         desk.own.end();
-        let cut = Failed::cut().of(self.door.server());
+        let cut = Failed::cut().of(self.endpoint.server());
         let calls = desk.calls.drain();
         for (id, tape) in &calls {
             tape.push(cut.error(id));
@@ -323,7 +323,7 @@ struct Unhanded<'a> {
 
 impl Drop for Unhanded<'_> {
     fn drop(&mut self) {
-        let full = Failed::full(Full::Session).of(self.session.door.server());
+        let full = Failed::full(Full::Session).of(self.session.endpoint.server());
         for frame in self.frames {
             if let Message::Request { id, .. } = frame.message()
                 && let Some(refused) = parsed(&full.error(id))
@@ -369,13 +369,13 @@ pub(super) fn parsed(text: &Bytes) -> Option<Frame> {
 /// Hears the servers until the session is over.
 pub(super) async fn pump(session: Arc<Session>, mut from: queue::Receiver<Passed>) {
     let mut over = session.over.subscribe();
-    let mut filters = session.filters.clone().map(|board| {
-        let seen = Arc::clone(&board.borrow());
-        (seen, board)
+    let mut filters = session.filters.clone().map(|listing| {
+        let seen = Arc::clone(&listing.borrow());
+        (seen, listing)
     });
     loop {
         tokio::select! {
-            texts = filter_changes(&mut filters, &session.door) => {
+            texts = filter_changes(&mut filters, &session.endpoint) => {
                 texts.iter().filter_map(parsed).for_each(|frame| session.hear(&frame));
             }
             said = from.recv() => match said {
@@ -394,14 +394,14 @@ pub(super) async fn pump(session: Arc<Session>, mut from: queue::Receiver<Passed
 
 /// Waits until a filter changes what is listed, and returns what the agent is told then. Cancel-safe: what was seen last is
 /// kept by the caller, beside where the next is seen.
-async fn filter_changes(filters: &mut Option<(Arc<Board>, Filters)>, door: &Door) -> Vec<Bytes> {
-    let Some((seen, board)) = filters else { return std::future::pending().await };
+async fn filter_changes(filters: &mut Option<(Arc<Listing>, Filters)>, endpoint: &Endpoint) -> Vec<Bytes> {
+    let Some((seen, listing)) = filters else { return std::future::pending().await };
     loop {
-        if board.changed().await.is_err() {
+        if listing.changed().await.is_err() {
             return std::future::pending().await;
         }
-        let now = Arc::clone(&board.borrow_and_update());
-        let texts = mux::filter_changes(seen, &now, door);
+        let now = Arc::clone(&listing.borrow_and_update());
+        let texts = mux::filter_changes(seen, &now, endpoint);
         *seen = now;
         if !texts.is_empty() {
             return texts;
@@ -437,11 +437,11 @@ impl Drop for EndUnlessKept<'_> {
 /// An agent as a session.
 pub(super) fn start(
     id: String,
-    door: Door,
+    endpoint: Endpoint,
     berth: Option<u64>,
     agent: Agent,
     filters: Option<Filters>,
 ) -> (Arc<Session>, queue::Receiver<Passed>) {
     let Agent { to, from } = agent;
-    (Arc::new(Session::new(id, door, berth, to, filters)), from)
+    (Arc::new(Session::new(id, endpoint, berth, to, filters)), from)
 }

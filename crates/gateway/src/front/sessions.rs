@@ -10,7 +10,7 @@ use tokio::task::JoinSet;
 
 use super::Front;
 use super::session::{self, Filters, Session};
-use crate::board::Door;
+use crate::listing::Endpoint;
 
 /// How often unused sessions and streams are looked for, at the least.
 const SWEEP: Duration = Duration::from_secs(10);
@@ -44,7 +44,7 @@ impl Sessions {
     /// A session for an agent; none, if there are as many as there may be.
     pub(super) fn open(
         &self,
-        door: Door,
+        endpoint: Endpoint,
         berth: Option<u64>,
         agent: Agent,
         filters: Option<Filters>,
@@ -55,7 +55,7 @@ impl Sessions {
         if table.open.len() >= self.most {
             return None;
         }
-        let (session, from) = session::start(id.clone(), door, berth, agent, filters);
+        let (session, from) = session::start(id.clone(), endpoint, berth, agent, filters);
         let pumped = Arc::clone(&session);
         table.pumps.spawn(async move {
             if caught(session::pump(Arc::clone(&pumped), from)).await.is_err() {

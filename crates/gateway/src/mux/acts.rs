@@ -7,8 +7,8 @@ use linetender::{Code, Kind};
 use linetender_wire::frame::{Frame, Members, Passed, string};
 use serde_json::value::RawValue;
 
-use crate::board::{Route, View};
 use crate::failed::Failed;
+use crate::listing::{Route, View};
 use crate::names::Naming;
 use crate::splice::Splice;
 

@@ -6,8 +6,8 @@ use linetender::session::Agent;
 use linetender_wire::frame::Frame;
 
 use super::{Answer, ask, open};
-use crate::board::{Berth, Door};
 use crate::gateway::{Gateway, Stay, Who};
+use crate::listing::{Berth, Endpoint};
 
 /// How an agent's requests reach a server.
 #[derive(Debug)]
@@ -21,32 +21,32 @@ pub(crate) enum Way {
 /// Why somebody cannot be an agent here.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum NoAgent {
-    /// The door leads nowhere.
+    /// The endpoint leads nowhere.
     Nowhere,
     /// It would take a line of its own, and there are as many as there may be.
     Full,
 }
 
 impl Gateway {
-    /// A request at a door that stands by itself; `None` if it needs an agent.
-    pub(crate) fn ask(&self, door: &Door, frame: &Frame, of: Who) -> Option<Answer> {
-        ask(&self.seen(), door, frame, of)
+    /// A request at an endpoint that stands by itself; `None` if it needs an agent.
+    pub(crate) fn ask(&self, endpoint: &Endpoint, frame: &Frame, of: Who) -> Option<Answer> {
+        ask(&self.seen(), endpoint, frame, of)
     }
 
-    /// An agent at a door, and how its requests travel.
-    pub(crate) fn agent(&self, door: &Door, stay: Stay) -> Result<(Agent, Way), NoAgent> {
-        let board = self.seen();
-        match door {
-            Door::One(name) => {
-                let berth = board.berth(name).ok_or(NoAgent::Nowhere)?;
-                if board.is_open(berth) {
+    /// An agent at an endpoint, and how its requests travel.
+    pub(crate) fn agent(&self, endpoint: &Endpoint, stay: Stay) -> Result<(Agent, Way), NoAgent> {
+        let listing = self.seen();
+        match endpoint {
+            Endpoint::One(name) => {
+                let berth = listing.berth(name).ok_or(NoAgent::Nowhere)?;
+                if listing.is_open(berth) {
                     let agent = self.pipe(berth, stay).ok_or(NoAgent::Full)?;
                     Ok((agent, Way::Straight(Arc::clone(berth))))
                 } else {
-                    Ok((open(self.clone(), door.clone(), stay), Way::Muxed))
+                    Ok((open(self.clone(), endpoint.clone(), stay), Way::Muxed))
                 }
             }
-            Door::All => Ok((open(self.clone(), Door::All, stay), Way::Muxed)),
+            Endpoint::All => Ok((open(self.clone(), Endpoint::All, stay), Way::Muxed)),
         }
     }
 }

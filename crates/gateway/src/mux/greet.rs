@@ -3,7 +3,7 @@
 use linetender_wire::handshake::{LEGACIES, LEGACY, MODERN};
 use serde_json::{Value, json};
 
-use crate::board::View;
+use crate::listing::View;
 
 /// The most that is passed on of what one server says about how to use it, in characters.
 const INSTRUCTIONS: usize = 8 * 1024;

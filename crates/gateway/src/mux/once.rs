@@ -9,8 +9,8 @@ use linetender_wire::frame::{Frame, Message, Passed};
 
 use super::acts::Act;
 use super::{State, results};
-use crate::board::{Board, Door, View};
 use crate::gateway::Who;
+use crate::listing::{Endpoint, Listing, View};
 
 /// An answer on its way, and the progress that comes before it. Dropping it takes the request back.
 pub(crate) struct Answer {
@@ -22,7 +22,7 @@ pub(crate) struct Answer {
 
 /// What comes of a request that stands by itself.
 #[derive(Debug)]
-pub(crate) enum Said {
+pub(crate) enum Part {
     Progress(Bytes),
     Answer(Replied),
 }
@@ -36,33 +36,33 @@ impl Answer {
     }
 
     /// What comes next. The answer is the last of it.
-    pub(crate) async fn next(&mut self) -> Said {
+    pub(crate) async fn next(&mut self) -> Part {
         let Self { reply, progress, replied } = self;
-        let Some(progress) = progress else { return Said::Answer(reply.await) };
+        let Some(progress) = progress else { return Part::Answer(reply.await) };
         let replied = if let Some(replied) = replied.take() {
             replied
         } else {
             tokio::select! {
                 biased;
-                Some(step) = progress.recv() => return Said::Progress(step.into_text()),
+                Some(step) = progress.recv() => return Part::Progress(step.into_text()),
                 replied = reply => replied,
             }
         };
         match progress.try_recv() {
             Some(step) => {
                 self.replied = Some(replied);
-                Said::Progress(step.into_text())
+                Part::Progress(step.into_text())
             }
-            None => Said::Answer(replied),
+            None => Part::Answer(replied),
         }
     }
 }
 
-/// Asks whoever is behind this door. `None` if it needs an agent: because more than its answer may come of it.
-pub(crate) fn ask(board: &Board, door: &Door, frame: &Frame, of: Who) -> Option<Answer> {
-    let view = board.view(door)?;
-    match (door, &*view.routes) {
-        (Door::One(_), [route]) if board.is_open(&route.berth) => {
+/// Asks whoever is behind this endpoint. `None` if it needs an agent: because more than its answer may come of it.
+pub(crate) fn ask(listing: &Listing, endpoint: &Endpoint, frame: &Frame, of: Who) -> Option<Answer> {
+    let view = listing.view(endpoint)?;
+    match (endpoint, &*view.routes) {
+        (Endpoint::One(_), [route]) if listing.is_open(&route.berth) => {
             let Alone { reply, progress } = session::ask(&route.berth.line, frame, of.0)?;
             Some(Answer::new(reply, progress))
         }

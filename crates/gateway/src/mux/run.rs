@@ -13,9 +13,9 @@ use tokio::sync::{mpsc, watch};
 
 use super::acts::Act;
 use super::{BATCH, State};
-use crate::board::{Board, Door, Route, View};
 use crate::failed::{Failed, Full};
 use crate::gateway::{Gateway, Stay};
+use crate::listing::{Endpoint, Listing, Route, View};
 
 /// Frames that wait to be read by the agent, and how much they may weigh.
 const TO_AGENT: usize = 1024;
@@ -36,11 +36,11 @@ struct Pipe {
 
 struct Mux {
     gateway: Gateway,
-    door: Door,
+    endpoint: Endpoint,
     stay: Stay,
     state: State,
     view: Arc<View>,
-    board: watch::Receiver<Arc<Board>>,
+    listing: watch::Receiver<Arc<Listing>>,
     pipes: VecDeque<Pipe>,
     to_agent: queue::Sender<Passed>,
     limits: frame::Limits,
@@ -48,12 +48,12 @@ struct Mux {
     heard: Option<Frame>,
 }
 
-/// An agent at this door, in this process.
+/// An agent at this endpoint, in this process.
 #[expect(clippy::disallowed_methods, reason = "it ends with the agent's end, which its owner holds")]
-pub(crate) fn open(gateway: Gateway, door: Door, stay: Stay) -> Agent {
+pub(crate) fn open(gateway: Gateway, endpoint: Endpoint, stay: Stay) -> Agent {
     let (to_agent, from) = queue::queue(TO_AGENT, BYTES_TO_AGENT);
     let (to, said) = mpsc::channel(FROM_AGENT);
-    let mut mux = Mux::new(gateway, door, stay, to_agent);
+    let mut mux = Mux::new(gateway, endpoint, stay, to_agent);
     tokio::spawn(async move {
         if caught(mux.run(said)).await.is_err() {
             mux.broken().await;
@@ -63,14 +63,14 @@ pub(crate) fn open(gateway: Gateway, door: Door, stay: Stay) -> Agent {
 }
 
 impl Mux {
-    fn new(gateway: Gateway, door: Door, stay: Stay, to_agent: queue::Sender<Passed>) -> Self {
-        let mut board = gateway.board();
-        let view = view(&board.borrow_and_update(), &door);
+    fn new(gateway: Gateway, endpoint: Endpoint, stay: Stay, to_agent: queue::Sender<Passed>) -> Self {
+        let mut listing = gateway.listing();
+        let view = view(&listing.borrow_and_update(), &endpoint);
         let limits = gateway.settings().limits();
         let state = State::default();
         view.wake();
         let pipes = VecDeque::new();
-        Self { gateway, door, stay, state, view, board, pipes, to_agent, limits, heard: None }
+        Self { gateway, endpoint, stay, state, view, listing, pipes, to_agent, limits, heard: None }
     }
 
     async fn run(&mut self, mut said: mpsc::Receiver<Passed>) {
@@ -81,7 +81,7 @@ impl Mux {
                     None => return self.last_answers().await,
                 },
                 (to, text) = next(&mut self.pipes) => self.line_said(to, text).await,
-                changed = self.board.changed() => match changed {
+                changed = self.listing.changed() => match changed {
                     Ok(()) => self.changed().await,
                     Err(_) => return,
                 },
@@ -215,7 +215,7 @@ impl Mux {
 
     /// Servers have come, gone or changed, or what they offer has.
     async fn changed(&mut self) {
-        let now = view(&self.board.borrow_and_update(), &self.door);
+        let now = view(&self.listing.borrow_and_update(), &self.endpoint);
         let before = std::mem::replace(&mut self.view, now);
         let texts = self.state.changed(&before, &self.view);
         for text in texts {
@@ -243,8 +243,8 @@ impl Mux {
     }
 }
 
-fn view(board: &Board, door: &Door) -> Arc<View> {
-    board.view(door).cloned().unwrap_or_default()
+fn view(listing: &Listing, endpoint: &Endpoint) -> Arc<View> {
+    listing.view(endpoint).cloned().unwrap_or_default()
 }
 
 /// The next thing that any of them says, and who; each has its turn.

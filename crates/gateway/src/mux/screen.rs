@@ -8,7 +8,7 @@ use linetender::Kind;
 use linetender_wire::frame::{self, Frame, Message};
 
 use super::{State, acts};
-use crate::board::{Board, Door, View};
+use crate::listing::{Endpoint, Listing, View};
 
 /// What a legacy agent gets instead of its server's answer: a filtered list, or an error for something hidden. `None` if
 /// the message may be handed to the server as it is.
@@ -21,16 +21,16 @@ pub(crate) fn screened(frame: &Frame, view: &View) -> Option<Bytes> {
     Some(refused.reply(id, method, false, view))
 }
 
-/// What is seen at this door, if a filter holds there.
-pub(crate) fn filtered<'b>(board: &'b Board, door: &Door) -> Option<&'b std::sync::Arc<View>> {
-    let view = board.view(door)?;
-    view.routes.iter().any(|route| !board.is_open(&route.berth)).then_some(view)
+/// What is seen at this endpoint, if a filter holds there.
+pub(crate) fn filtered<'b>(listing: &'b Listing, endpoint: &Endpoint) -> Option<&'b std::sync::Arc<View>> {
+    let view = listing.view(endpoint)?;
+    view.routes.iter().any(|route| !listing.is_open(&route.berth)).then_some(view)
 }
 
 /// The notifications for a legacy agent whose lists changed because a filter did. Other changes its server reports.
-pub(crate) fn filter_changes(before: &Board, now: &Board, door: &Door) -> Vec<Bytes> {
-    let (Some(old), Some(new)) = (before.view(door), now.view(door)) else { return Vec::new() };
-    if filtered(before, door).is_none() && filtered(now, door).is_none() {
+pub(crate) fn filter_changes(before: &Listing, now: &Listing, endpoint: &Endpoint) -> Vec<Bytes> {
+    let (Some(old), Some(new)) = (before.view(endpoint), now.view(endpoint)) else { return Vec::new() };
+    if filtered(before, endpoint).is_none() && filtered(now, endpoint).is_none() {
         return Vec::new();
     }
     // A filtered list comes from the shared line, which may not have been started yet.

@@ -11,8 +11,8 @@ use serde_json::json;
 
 use super::State;
 use super::acts::Act;
-use crate::board::View;
 use crate::failed::{Failed, Full};
+use crate::listing::View;
 
 /// The most streams that an agent may have open.
 const LISTENS: usize = 64;
@@ -52,7 +52,7 @@ struct Filter {
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Asked {
+struct ListenParams {
     notifications: Filter,
     #[serde(rename = "_meta")]
     meta: Option<Box<serde_json::value::RawValue>>,
@@ -94,7 +94,8 @@ impl State {
             let failed = Failed::full(Full::Requests);
             return vec![Act::Tell(failed.error(id).into())];
         }
-        let asked: Asked = params.and_then(|params| serde_json::from_str(params).ok()).unwrap_or_default();
+        let asked: ListenParams =
+            params.and_then(|params| serde_json::from_str(params).ok()).unwrap_or_default();
         let mut wants = asked.notifications;
         wants.resource_subscriptions.truncate(RESOURCES);
         let (mut at, mut numbers) = (BTreeMap::<String, Vec<String>>::new(), Vec::new());

@@ -7,9 +7,9 @@ use serde_json::{Value, json};
 
 use super::State;
 use super::acts::Act;
-use crate::board::{Berth, Board, View};
 use crate::config::{Settings, load};
 use crate::failed::{Failed, Full};
+use crate::listing::{Berth, Listing, View};
 
 /// Two servers that are never dialled: what a message leads to needs neither.
 fn view() -> Arc<View> {
@@ -20,7 +20,7 @@ fn view() -> Arc<View> {
         Arc::new(Berth { number, entry, line })
     });
     let berths: Vec<_> = berths.collect();
-    Arc::clone(&Board::of(&berths, &Settings::default(), None).all)
+    Arc::clone(&Listing::of(&berths, &Settings::default(), None).all)
 }
 
 fn said(text: &str) -> Frame {

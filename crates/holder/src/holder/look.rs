@@ -30,13 +30,13 @@ pub struct Found {
     pub pid: u32,
     /// Its answer.
     #[serde(flatten)]
-    pub said: Said,
+    pub reply: Reply,
 }
 
 /// Answer of a process, or why there is none.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Said {
+pub enum Reply {
     /// Its status report.
     Report(Report),
     /// No usable answer.
@@ -56,7 +56,7 @@ pub enum Silence {
 }
 
 /// What came of asking.
-enum Asked {
+enum Lookup {
     Found(Found),
     /// Nobody listens there.
     Nobody,
@@ -70,8 +70,8 @@ pub async fn look(folders: &[PathBuf]) -> Vec<Found> {
     for (pid, path) in sockets {
         asking.spawn(async move {
             match ask(pid, &path).await {
-                Asked::Found(found) => Some(found),
-                Asked::Nobody => {
+                Lookup::Found(found) => Some(found),
+                Lookup::Nobody => {
                     // The number may have a new owner by now, who may be about to listen.
                     if !lives(pid) {
                         let _ = fs::remove_file(&path);
@@ -106,20 +106,20 @@ fn sockets(folder: &Path) -> impl Iterator<Item = (u32, PathBuf)> + use<> {
     })
 }
 
-async fn ask(pid: u32, path: &Path) -> Asked {
+async fn ask(pid: u32, path: &Path) -> Lookup {
     let answer = match tokio::time::timeout(PATIENCE, exchange(path)).await {
         Ok(Ok(answer)) => answer,
-        Ok(Err(error)) if nobody(&error) => return Asked::Nobody,
+        Ok(Err(error)) if nobody(&error) => return Lookup::Nobody,
         Ok(Err(_)) | Err(_) => {
             let why = if is_stopped(pid) { Silence::Stopped } else { Silence::NoAnswer };
-            return Asked::Found(Found { pid, said: Said::Silent(why) });
+            return Lookup::Found(Found { pid, reply: Reply::Silent(why) });
         }
     };
-    let said = match serde_json::from_slice::<Report>(&answer) {
-        Ok(report) if report.version == REPORT_VERSION => Said::Report(report),
-        _ => Said::Silent(Silence::NotUnderstood),
+    let reply = match serde_json::from_slice::<Report>(&answer) {
+        Ok(report) if report.version == REPORT_VERSION => Reply::Report(report),
+        _ => Reply::Silent(Silence::NotUnderstood),
     };
-    Asked::Found(Found { pid, said })
+    Lookup::Found(Found { pid, reply })
 }
 
 async fn exchange(path: &Path) -> io::Result<Vec<u8>> {

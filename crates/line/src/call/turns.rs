@@ -16,7 +16,7 @@ pub(crate) enum Caller {
     #[default]
     Owner,
     /// An agent that has a session, by its number.
-    Seat(u64),
+    Listener(u64),
     /// An agent that has none, by what whoever let it in knows it by.
     Known(u64),
 }
@@ -31,7 +31,7 @@ pub(crate) struct Turns {
 
 /// A place among the calls in flight. Dropped, it is the next one's.
 #[derive(Debug)]
-pub(crate) struct Seat(Arc<Turns>);
+pub(crate) struct Slot(Arc<Turns>);
 
 /// There is no room, not even to wait.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -49,7 +49,7 @@ struct Book {
 #[derive(Debug)]
 struct Row {
     caller: Caller,
-    calls: VecDeque<(u64, oneshot::Sender<Seat>)>,
+    calls: VecDeque<(u64, oneshot::Sender<Slot>)>,
 }
 
 /// A place in the queue. Dropped, it is nobody's.
@@ -65,27 +65,27 @@ impl Turns {
     }
 
     fn book(&self) -> MutexGuard<'_, Book> {
-        // Whoever waits is told that there is no room; seats that are out come back to a book that does not know them.
+        // Whoever waits is told that there is no room; slots that are out come back to a book that does not know them.
         renewed(&self.book, |book| *book = Book::default())
     }
 
-    /// Waits for a seat, in the queue if there is room.
-    pub(crate) async fn take(self: &Arc<Self>, caller: Caller) -> Result<Seat, Full> {
-        let (number, seat) = {
+    /// Waits for a slot, in the queue if there is room.
+    pub(crate) async fn take(self: &Arc<Self>, caller: Caller) -> Result<Slot, Full> {
+        let (number, slot) = {
             let mut book = self.book();
             if book.taken < self.in_flight {
                 book.taken += 1;
-                return Ok(Seat(Arc::clone(self)));
+                return Ok(Slot(Arc::clone(self)));
             }
             book.enter(caller, self.queue)?
         };
         let _ticket = Ticket { turns: self, caller, number };
         // Whoever is pushed out loses its sender.
-        seat.await.map_err(|_| Full)
+        slot.await.map_err(|_| Full)
     }
 }
 
-impl Drop for Seat {
+impl Drop for Slot {
     fn drop(&mut self) {
         // It is sent when the book is closed again: nobody may be there any more, and then it is dropped once more.
         let next = self.0.book().next();
@@ -102,7 +102,7 @@ impl Drop for Ticket<'_> {
 }
 
 impl Book {
-    fn enter(&mut self, caller: Caller, queue: usize) -> Result<(u64, oneshot::Receiver<Seat>), Full> {
+    fn enter(&mut self, caller: Caller, queue: usize) -> Result<(u64, oneshot::Receiver<Slot>), Full> {
         if self.waiting >= queue {
             let own = self.rows.iter().find(|row| row.caller == caller).map_or(0, |row| row.calls.len());
             let longest = self.rows.iter_mut().max_by_key(|row| row.calls.len()).ok_or(Full)?;
@@ -133,8 +133,8 @@ impl Book {
         }
     }
 
-    /// Who takes over a seat; without anybody, it is free.
-    fn next(&mut self) -> Option<oneshot::Sender<Seat>> {
+    /// Who takes over a slot; without anybody, it is free.
+    fn next(&mut self) -> Option<oneshot::Sender<Slot>> {
         let Some(mut row) = self.rows.pop_front() else {
             self.taken = self.taken.saturating_sub(1);
             return None;
@@ -150,12 +150,12 @@ impl Book {
 
 #[cfg(test)]
 mod tests {
-    use super::Caller::{self, Known, Owner, Seat};
+    use super::Caller::{self, Known, Listener, Owner};
     use super::{Full, Turns};
     use std::pin::pin;
     use std::sync::Arc;
 
-    /// Everybody who was told, in order, as seats come free one after the other.
+    /// Everybody who was told, in order, as slots come free one after the other.
     async fn order(turns: &Arc<Turns>, callers: &[Caller]) -> Vec<Result<Caller, Caller>> {
         let first = turns.take(Owner).await.unwrap();
         let (tell, mut told) = tokio::sync::mpsc::unbounded_channel();
@@ -163,8 +163,8 @@ mod tests {
         for caller in callers.iter().copied() {
             let (turns, tell) = (Arc::clone(turns), tell.clone());
             tasks.spawn(async move {
-                let seat = turns.take(caller).await;
-                let _ = tell.send(seat.as_ref().map(|_| caller).map_err(|_| caller));
+                let slot = turns.take(caller).await;
+                let _ = tell.send(slot.as_ref().map(|_| caller).map_err(|_| caller));
             });
             tokio::task::yield_now().await;
         }
@@ -178,14 +178,14 @@ mod tests {
 
     #[tokio::test]
     async fn agents_take_turns_whoever_asks_more() {
-        let (a, b) = (Seat(1), Known(1));
+        let (a, b) = (Listener(1), Known(1));
         let order = order(&Turns::new(1, 8), &[a, a, a, b, b]).await;
         assert_eq!(order, [Ok(a), Ok(b), Ok(a), Ok(b), Ok(a)]);
     }
 
     #[tokio::test]
     async fn a_full_queue_makes_room_for_whoever_has_less_in_it() {
-        let (a, b) = (Seat(1), Known(1));
+        let (a, b) = (Listener(1), Known(1));
         let order = order(&Turns::new(1, 3), &[a, a, a, a, b, b]).await;
         assert_eq!(order, [Err(a), Err(a), Err(b), Ok(a), Ok(b), Ok(a)]);
     }
@@ -193,15 +193,15 @@ mod tests {
     #[tokio::test]
     async fn who_gives_up_leaves_no_place_behind() {
         let turns = Turns::new(1, 1);
-        let seat = turns.take(Owner).await.unwrap();
+        let slot = turns.take(Owner).await.unwrap();
         {
-            let mut gone = pin!(turns.take(Seat(1)));
+            let mut gone = pin!(turns.take(Listener(1)));
             assert!(is_pending(&mut gone).await);
-            assert_eq!(turns.take(Seat(1)).await.err(), Some(Full));
+            assert_eq!(turns.take(Listener(1)).await.err(), Some(Full));
         }
-        let mut waits = pin!(turns.take(Seat(1)));
+        let mut waits = pin!(turns.take(Listener(1)));
         assert!(is_pending(&mut waits).await, "there is room again");
-        drop(seat);
+        drop(slot);
         drop(waits.await.unwrap());
         let book = turns.book();
         assert_eq!((book.taken, book.waiting, book.rows.len()), (0, 0, 0));
@@ -210,11 +210,11 @@ mod tests {
     #[tokio::test]
     async fn a_seat_that_comes_to_nobody_is_free() {
         let turns = Turns::new(1, 1);
-        let seat = turns.take(Owner).await.unwrap();
+        let slot = turns.take(Owner).await.unwrap();
         {
-            let mut gone = pin!(turns.take(Seat(1)));
+            let mut gone = pin!(turns.take(Listener(1)));
             assert!(is_pending(&mut gone).await);
-            drop(seat);
+            drop(slot);
         }
         assert_eq!(turns.book().taken, 0);
         drop(turns.take(Owner).await.unwrap());

@@ -1,4 +1,4 @@
-//! Making a generation: a turn at the dial gate, a process, a handshake.
+//! Making a generation: a turn at the dial limit, a process, a handshake.
 
 use std::ops::Range;
 use std::pin::pin;
@@ -16,7 +16,7 @@ use linetender_wire::{Redacted, Seen};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::Instant;
 
-use super::dial_gate::DialGate;
+use super::dial_limit::DialLimit;
 use super::ear::Ear;
 use super::link::{Asking, Link};
 use super::reach::Reach;
@@ -55,7 +55,7 @@ pub(crate) struct Dial {
     pub(crate) generation: Generation,
     pub(crate) server: Arc<Server>,
     pub(crate) ear: Arc<Ear>,
-    pub(crate) gate: DialGate,
+    pub(crate) gate: DialLimit,
     /// A line to a server of the same name, which has to be closed first.
     pub(crate) predecessor: Option<watch::Receiver<Status>>,
     pub(crate) remembered: Option<Era>,
@@ -280,12 +280,12 @@ async fn either(earlier: &mut Option<Asking>) -> Result<Reply, oneshot::error::R
 
 #[cfg(test)]
 mod tests {
-    use super::{DialGate, TURN, during_turn};
+    use super::{DialLimit, TURN, during_turn};
     use tokio::time::Instant;
 
     #[tokio::test(start_paused = true)]
     async fn a_turn_ends_while_the_handshake_goes_on() {
-        let gate = DialGate::new(4);
+        let gate = DialLimit::new(4);
         let start = Instant::now();
         // Twelve in four places: three turns, and the thirteenth is next.
         let twelve = async {
@@ -318,7 +318,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_handshake_that_is_done_gives_its_turn_away_at_once() {
-        let gate = DialGate::new(1);
+        let gate = DialLimit::new(1);
         let start = Instant::now();
         for _ in 0..200 {
             let turn = gate.turn(false).await;

@@ -12,7 +12,7 @@ use tokio::task::JoinSet;
 use super::memory::{Memory, Remembered};
 use super::{Line, Seeds};
 use crate::audience::Agent;
-use crate::generation::DialGate;
+use crate::generation::DialLimit;
 use crate::server::Server;
 use crate::status::Status;
 
@@ -22,7 +22,7 @@ pub trait Follower: fmt::Debug + Send + Sync {
     fn follow(&self, line: &Line);
 }
 
-/// Lines that share a dial gate: no more than so many servers are started at once, and many that lost the same server do
+/// Lines that share a dial limit: no more than so many servers are started at once, and many that lost the same server do
 /// not come back in one moment. Waiting for that is neither start time nor failure. Cheap to clone.
 ///
 /// ```no_run
@@ -39,7 +39,7 @@ pub trait Follower: fmt::Debug + Send + Sync {
 /// ```
 #[derive(Clone, Debug)]
 pub struct Rig {
-    dial_gate: DialGate,
+    dial_limit: DialLimit,
     lines: Arc<Mutex<Lines>>,
     memory: Option<Arc<dyn Memory>>,
     /// Who follows what happens to its lines.
@@ -79,7 +79,7 @@ impl Rig {
     /// A rig that starts at most so many servers at once.
     pub fn with_dials_at_once(dials: usize) -> Self {
         Self {
-            dial_gate: DialGate::new(dials),
+            dial_limit: DialLimit::new(dials),
             lines: Arc::default(),
             memory: None,
             follower: None,
@@ -215,7 +215,7 @@ impl Rig {
         remembered: Option<Remembered>,
     ) -> Line {
         let of_session = agent.is_some();
-        let line = Line::on(server, self.dial_gate.clone(), agent, predecessor, remembered, self.seeds);
+        let line = Line::on(server, self.dial_limit.clone(), agent, predecessor, remembered, self.seeds);
         if of_session {
             let mut lines = self.lines();
             lines.of_sessions.retain(|state| state.has_changed().is_ok());

@@ -8,8 +8,8 @@ use linetender_wire::frame::{self, Frame, Message, Passed};
 use linetender_wire::handshake::Era;
 use linetender_wire::{About, Item, Steady, queue, test_hooks};
 
-use super::asked::{Asked, Replied};
 use super::questions::Asker;
+use super::request::{Replied, Request};
 use super::rounds::Round;
 use super::{Open, SPARE_TASKS, Session};
 use crate::audience::UPDATED;
@@ -22,7 +22,7 @@ use crate::server::Deadline;
 use crate::status::Status;
 
 /// Something to hear.
-pub(super) enum Said {
+pub(super) enum Heard {
     Agent(Item),
     Server(FromServer),
     Changed(Kind),
@@ -36,16 +36,16 @@ pub(super) enum Said {
 }
 
 impl Open {
-    pub(super) async fn next(&mut self) -> Said {
+    pub(super) async fn next(&mut self) -> Heard {
         tokio::select! {
-            Some(said) = self.said.recv() => Said::Server(said),
+            Some(said) = self.said.recv() => Heard::Server(said),
             event = self.events.next(), if !self.over => match event {
-                Some(Event::Changed(kind, _)) => Said::Changed(kind),
-                Some(Event::State(status)) => Said::Gone(gone(&status)),
-                Some(Event::Missed(_)) => Said::Gone(gone(&self.line.status())),
+                Some(Event::Changed(kind, _)) => Heard::Changed(kind),
+                Some(Event::State(status)) => Heard::Gone(gone(&status)),
+                Some(Event::Missed(_)) => Heard::Gone(gone(&self.line.status())),
                 None => {
                     self.over = true;
-                    Said::Over
+                    Heard::Over
                 }
             },
             else => std::future::pending().await,
@@ -54,29 +54,29 @@ impl Open {
 }
 
 impl Session {
-    pub(super) async fn hear(&mut self, said: Said) {
-        if let Said::Agent(Item::Frame(frame)) = &said {
+    pub(super) async fn hear(&mut self, said: Heard) {
+        if let Heard::Agent(Item::Frame(frame)) = &said {
             self.heard = Some(frame.clone());
         }
         test_hooks::point("session");
         match said {
-            Said::Agent(item) => self.hear_agent(item).await,
-            Said::Server(said) => {
+            Heard::Agent(item) => self.hear_agent(item).await,
+            Heard::Server(said) => {
                 for text in self.heard_from_server(&said) {
                     self.tell(text).await;
                 }
             }
-            Said::Changed(kind) => self.changed(kind).await,
-            Said::Round(round) => self.ask(round).await,
-            Said::Gone(generation) => {
+            Heard::Changed(kind) => self.changed(kind).await,
+            Heard::Round(round) => self.ask(round).await,
+            Heard::Gone(generation) => {
                 let open = self.open.as_mut();
                 let numbers = open.map(|open| open.questions.orphaned(generation)).unwrap_or_default();
                 for number in numbers {
                     self.tell(taken_back(number)).await;
                 }
             }
-            Said::Panicked(task) => self.request_panicked(task).await,
-            Said::Over => {
+            Heard::Panicked(task) => self.request_panicked(task).await,
+            Heard::Over => {
                 let ends = self.open.as_mut().map(|open| open.subscriptions.end()).unwrap_or_default();
                 for text in ends {
                     self.tell(text).await;
@@ -108,7 +108,8 @@ impl Session {
             Message::Notification { method: "notifications/initialized", .. } => {}
             Message::Notification { method: "notifications/cancelled", params } => self.cancel(params),
             // On a shared line nobody's notification speaks for all.
-            Message::Notification { .. } if self.open.as_ref().is_some_and(|open| open.seat.is_some()) => {}
+            Message::Notification { .. }
+                if self.open.as_ref().is_some_and(|open| open.listener.is_some()) => {}
             // MCP 2026-07-28 has neither; a modern server could only refuse it.
             Message::Notification {
                 method: "notifications/roots/list_changed" | "notifications/progress",
@@ -161,7 +162,7 @@ impl Session {
         }
         // One that did not ask for progress must not get any: some agents hang up on it.
         let progress = Params::asks_for_progress(params).then(|| progress_to(&self.to_agent));
-        let asked = Asked {
+        let asked = Request {
             arrived: line.now(),
             line,
             era: open.era,

@@ -142,18 +142,18 @@ impl Open {
 
     /// Whether there is room for it.
     fn want(&self, uri: &str) -> bool {
-        let first = self.seat.is_none_or(|seat| self.line.audience().subscribe(seat, uri));
+        let first = self.listener.is_none_or(|listener| self.line.audience().subscribe(listener, uri));
         if !first || self.line.subscribe(uri) {
             return true;
         }
-        if let Some(seat) = self.seat {
-            self.line.audience().unsubscribe(seat, uri);
+        if let Some(listener) = self.listener {
+            self.line.audience().unsubscribe(listener, uri);
         }
         false
     }
 
     fn want_not(&self, uri: &str) {
-        let last = self.seat.is_none_or(|seat| self.line.audience().unsubscribe(seat, uri));
+        let last = self.listener.is_none_or(|listener| self.line.audience().unsubscribe(listener, uri));
         if last {
             self.line.unsubscribe(uri);
         }
@@ -161,7 +161,7 @@ impl Open {
 
     /// A legacy agent that is alone with a legacy server asks it itself.
     fn subscribe(&self, id: &str, wants: bool, params: Option<&str>) -> Option<Bytes> {
-        if self.seat.is_none() && self.line.era() != Some(Era::Modern) {
+        if self.listener.is_none() && self.line.era() != Some(Era::Modern) {
             return None;
         }
         let Resource { uri } = serde_json::from_str(params?).ok()?;
@@ -176,11 +176,11 @@ impl Open {
 
     fn set_level(&mut self, id: &str, params: Option<&str>) -> Option<Bytes> {
         let Level { level } = serde_json::from_str(params?).ok()?;
-        match self.seat {
+        match self.listener {
             // What a modern server logs belongs to one request, and on a shared line nobody could say to whose.
             Some(_) if self.line.era() == Some(Era::Modern) => Some(frame::reply(id, "{}")),
-            Some(seat) => {
-                let verbose = self.line.audience().level(seat, &level);
+            Some(listener) => {
+                let verbose = self.line.audience().level(listener, &level);
                 if let (Some(verbose), Some(Era::Legacy)) = (verbose, self.line.era()) {
                     self.line.wish_level(&bridge::level(verbose));
                 }

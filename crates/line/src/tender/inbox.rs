@@ -1,11 +1,11 @@
 //! What the tender is asked.
 
-use linetender_core::{Admission, Asked, Command, Errand, Generation};
+use linetender_core::{Admission, Command, CommandOutcome, Errand, Generation};
 use tokio::sync::oneshot;
 
 /// What anybody may ask of the tender.
 pub(crate) enum Inbox {
-    Command(Command, Option<oneshot::Sender<Asked>>),
+    Command(Command, Option<oneshot::Sender<CommandOutcome>>),
     Knock(Errand, oneshot::Sender<Admission>),
     Overdue(Generation),
     /// The lists of this generation are not what the server goes by any more.

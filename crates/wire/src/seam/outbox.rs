@@ -16,13 +16,13 @@ const BYTES: usize = 64 * 1024 * 1024;
 
 /// A frame for the writer: one line, without its break.
 pub struct Outgoing {
-    said: Said,
+    payload: Payload,
     /// Whose it is, if anybody waits for the answer.
     pub ticket: Option<Arc<dyn Ticket>>,
 }
 
 /// Only some ways down need to know what a text says. What we have spelt ourselves is not read again for that.
-enum Said {
+enum Payload {
     Text(Bytes),
     Frame(Frame),
 }
@@ -30,19 +30,19 @@ enum Said {
 impl Outgoing {
     /// Somebody's words.
     pub fn text(text: Bytes, ticket: Option<Arc<dyn Ticket>>) -> Self {
-        Self { said: Said::Text(frame::one_line(text)), ticket }
+        Self { payload: Payload::Text(frame::one_line(text)), ticket }
     }
 
     /// Words whose meaning is known.
     pub fn frame(frame: Frame, ticket: Option<Arc<dyn Ticket>>) -> Self {
-        Self { said: Said::Frame(frame.one_line()), ticket }
+        Self { payload: Payload::Frame(frame.one_line()), ticket }
     }
 
     /// What is written.
     pub fn bytes(&self) -> &Bytes {
-        match &self.said {
-            Said::Text(text) => text,
-            Said::Frame(frame) => frame.text(),
+        match &self.payload {
+            Payload::Text(text) => text,
+            Payload::Frame(frame) => frame.text(),
         }
     }
 
@@ -56,10 +56,10 @@ impl Outgoing {
     /// # Errors
     /// If it means nothing.
     pub(crate) fn read(self, depth: usize) -> Result<(Frame, Option<Arc<dyn Ticket>>), Self> {
-        let frame = match self.said {
-            Said::Frame(frame) => frame,
+        let frame = match self.payload {
+            Payload::Frame(frame) => frame,
             // It is our own spelling of what was within the limits, and may have become longer.
-            Said::Text(ref text) => match frame::parse(text, Limits { length: usize::MAX >> 1, depth }) {
+            Payload::Text(ref text) => match frame::parse(text, Limits { length: usize::MAX >> 1, depth }) {
                 Ok(frame) => frame,
                 Err(_) => return Err(self),
             },

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::super::entry;
-use super::super::judge::{Verdict, Why, judge};
+use super::super::judge::{Decision, Why, judge};
 use super::{Format, plan, wrapped};
 
 fn config(entry: &Value) -> String {
@@ -55,8 +55,8 @@ fn a_password_in_the_address_is_left_alone_and_said() {
     let text = config(&json!({ "url": "https://me:hush@a.example/mcp?key=k", "headers": { "X-Key": "k" } }));
     let root = Format::Json.parse(&text).unwrap();
     for named in [false, true] {
-        let verdict = judge(&entry::find(&root).unwrap()[0], named);
-        assert!(matches!(verdict, Verdict::Left(Why::Password)), "{verdict:?}");
+        let decision = judge(&entry::find(&root).unwrap()[0], named);
+        assert!(matches!(decision, Decision::Left(Why::Password)), "{decision:?}");
     }
 }
 

@@ -6,12 +6,12 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
 use super::{KEPT_BYTES, Session, Taken, parsed};
-use crate::board::Door;
 use crate::front::tape::{Tape, There};
+use crate::listing::Endpoint;
 
 fn session(room: usize) -> (Session, mpsc::Receiver<Passed>) {
     let (to, taken) = mpsc::channel(room);
-    (Session::new("s".into(), Door::All, None, to, None), taken)
+    (Session::new("s".into(), Endpoint::All, None, to, None), taken)
 }
 
 fn frame(message: &Value) -> Frame {

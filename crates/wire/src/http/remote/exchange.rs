@@ -14,8 +14,8 @@ use super::stream;
 use crate::frame::{Frame, Members, Message, Outcome};
 use crate::handshake::{Era, VERSION_IN_META};
 use crate::http::headers::{self, Ask};
+use crate::http::meaning::{self, Call, Exchange, HEAD_SHOWN, Line, Meaning, Purpose};
 use crate::http::pool::Begun;
-use crate::http::verdict::{self, Asked, Call, Exchange, HEAD_SHOWN, Line, Verdict};
 use crate::http::{Broken, Endpoint, Phase, Request, Response};
 use crate::lines::Item;
 use crate::redact::Redacted;
@@ -31,7 +31,7 @@ const OUT_OF_STEP: &str = "the response carries the id of another request";
 
 /// What came back on an exchange.
 pub(super) struct Replied {
-    pub(super) verdict: Verdict,
+    pub(super) meaning: Meaning,
     /// What follows, if events do.
     pub(super) response: Option<Response>,
     /// How long after the request's last byte it came.
@@ -109,20 +109,20 @@ fn speaks(shared: &Shared, frame: &Frame) -> Spoken {
     }
 }
 
-fn asked(frame: &Frame, id: Option<u64>) -> Asked {
+fn asked(frame: &Frame, id: Option<u64>) -> Purpose {
     match (frame.message(), id) {
         (Message::Request { method, .. }, Some(id)) => match method {
-            "initialize" => Asked::Initialize { id },
-            "server/discover" => Asked::Discover { id },
-            "ping" => Asked::Ping { id },
-            _ => Asked::Request { id },
+            "initialize" => Purpose::Initialize { id },
+            "server/discover" => Purpose::Discover { id },
+            "ping" => Purpose::Ping { id },
+            _ => Purpose::Request { id },
         },
-        _ => Asked::Notification,
+        _ => Purpose::Notification,
     }
 }
 
-const fn is_handshake(asked: Asked) -> bool {
-    matches!(asked, Asked::Initialize { .. } | Asked::Discover { .. })
+const fn is_handshake(asked: Purpose) -> bool {
+    matches!(asked, Purpose::Initialize { .. } | Purpose::Discover { .. })
 }
 
 /// Sends it, and judges what comes back.
@@ -130,7 +130,7 @@ pub(super) async fn post(
     shared: &Shared,
     frame: &Frame,
     spoken: &Spoken,
-    asked: Asked,
+    asked: Purpose,
     ticket: Option<Arc<dyn Ticket>>,
 ) -> Result<Replied, Broken> {
     let (method, params) = match frame.message() {
@@ -161,7 +161,7 @@ pub(super) async fn post(
 pub(super) async fn read(
     shared: &Shared,
     spoken: &Spoken,
-    asked: Asked,
+    asked: Purpose,
     mut response: Response,
 ) -> Result<Replied, Broken> {
     shared.begun().await;
@@ -174,7 +174,7 @@ pub(super) async fn read(
     } else {
         response.body.all_if_json(GLANCE, shared.limits.length).await?
     };
-    let verdict = verdict::judge(&Exchange {
+    let meaning = meaning::judge(&Exchange {
         era: spoken.era,
         session: spoken.session.is_some(),
         asked,
@@ -183,25 +183,25 @@ pub(super) async fn read(
         body: &body,
         limits: shared.limits,
     });
-    if verdict.call == Call::OutOfStep {
+    if meaning.call == Call::OutOfStep {
         response.body.close();
     }
     // Whatever stands before a server that hangs may answer for it: only what reads as MCP is a sign of life. Of a stream,
     // its events are.
-    if matches!(verdict.call, Call::Answer(_) | Call::Lost { said: Some(_), .. }) {
+    if matches!(meaning.call, Call::Answer(_) | Call::Lost { said: Some(_), .. }) {
         shared.listener.heard();
     }
     let (took, moved) = (response.took, response.moved.take());
-    let verdict = if moved.is_some() { verdict.after_redirect() } else { verdict };
-    Ok(Replied { verdict, response: follows.then_some(response), took, moved })
+    let meaning = if moved.is_some() { meaning.after_redirect() } else { meaning };
+    Ok(Replied { meaning, response: follows.then_some(response), took, moved })
 }
 
-async fn judged(shared: &Arc<Shared>, frame: &Frame, spoken: &Spoken, asked: Asked, replied: Replied) {
-    let Replied { verdict: Verdict { mut call, mut line, session }, response, took, moved } = replied;
+async fn judged(shared: &Arc<Shared>, frame: &Frame, spoken: &Spoken, asked: Purpose, replied: Replied) {
+    let Replied { meaning: Meaning { mut call, mut line, session }, response, took, moved } = replied;
     if let Line::SessionDoubted { refusal } = line {
         let (found, refusal) = (Box::pin(session::look_for(shared, spoken)).await, refusal.as_deref());
         (call, line) = session::decide(&found, refusal, took, shared.refusal_within, call);
-        if let Asked::Ping { id } = asked
+        if let Purpose::Ping { id } = asked
             && found == Session::Lives
             && let Some(answer) = session::alive(id)
         {

@@ -18,7 +18,7 @@ use super::exchange::{self, Replied};
 use super::shared::{Shared, Spoken};
 use crate::frame::{self, Frame};
 use crate::handshake::Era;
-use crate::http::verdict::{Asked, Call, HEAD_SHOWN, Line, Refusal};
+use crate::http::meaning::{Call, HEAD_SHOWN, Line, Purpose, Refusal};
 use crate::redact::Redacted;
 use crate::seen::Seen;
 
@@ -186,8 +186,8 @@ async fn discover(shared: &Shared, spoken: &Spoken) -> Session {
     let id = shared.next_ping();
     let Some(params) = shared.discovered().clone() else { return Session::Silent };
     let frame = frame::request(id, "server/discover", Some(&params));
-    match exchange::post(shared, &frame, spoken, Asked::Discover { id }, None).await {
-        Ok(Replied { verdict, .. }) => match (verdict.line, verdict.call) {
+    match exchange::post(shared, &frame, spoken, Purpose::Discover { id }, None).await {
+        Ok(Replied { meaning, .. }) => match (meaning.line, meaning.call) {
             (Line::OtherEra, _) => Session::Gone,
             (_, Call::Answer(_) | Call::Stream) => Session::Lives,
             _ => Session::Silent,
@@ -199,11 +199,11 @@ async fn discover(shared: &Shared, spoken: &Spoken) -> Session {
 async fn ask(shared: &Shared, spoken: &Spoken, method: &str) -> Session {
     let id = shared.next_ping();
     let frame = frame::request(id, method, None);
-    let Ok(replied) = exchange::post(shared, &frame, spoken, Asked::Ping { id }, None).await else {
+    let Ok(replied) = exchange::post(shared, &frame, spoken, Purpose::Ping { id }, None).await else {
         return Session::Silent;
     };
-    let Replied { verdict, took, .. } = replied;
-    match (verdict.line, verdict.call) {
+    let Replied { meaning, took, .. } = replied;
+    match (meaning.line, meaning.call) {
         (Line::SessionDoubted { refusal: Some(refusal) }, _) => Session::Refused { refusal: *refusal, took },
         (Line::SessionDoubted { refusal: None }, _) => Session::Gone,
         (Line::Fine, Call::Answer(_) | Call::Stream) => Session::Lives,

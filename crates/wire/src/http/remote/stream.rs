@@ -16,8 +16,8 @@ use super::shared::{Shared, Spoken};
 use crate::frame::{self, Frame, Message};
 use crate::handshake::Era;
 use crate::http::headers;
+use crate::http::meaning::{Call, Line, Purpose};
 use crate::http::sse::{Sse, SseItem};
-use crate::http::verdict::{Asked, Call, Line};
 use crate::http::{Body, Broken, Response};
 use crate::lines::{self, About, Item};
 use crate::redact::Redacted;
@@ -227,8 +227,8 @@ async fn open(
     let ours = headers::stream_headers(spoken.version.as_deref(), spoken.session.as_ref(), last_id);
     let request = exchange::request(shared, Method::GET, ours, Bytes::new(), None);
     let response = shared.pool.send(&request).await?;
-    let Replied { verdict, response, .. } = exchange::read(shared, spoken, Asked::Stream, response).await?;
-    Ok((verdict.call, verdict.line, response))
+    let Replied { meaning, response, .. } = exchange::read(shared, spoken, Purpose::Stream, response).await?;
+    Ok((meaning.call, meaning.line, response))
 }
 
 /// The server's own stream (legacy): opened again and again, with waits of its own, until the session is gone; never again

@@ -1,4 +1,4 @@
-//! The rig's dial gate: how many dials at once, and how close together.
+//! The rig's dial limit: how many dials at once, and how close together.
 //!
 //! Lines that lost the same server come back at the same time, whatever their own backoff says: five hundred draws from a
 //! tenth of a second are still five hundred dials in it. So dials that repeat one are given out one after the other, at a
@@ -22,7 +22,7 @@ const HERD: usize = 20;
 
 /// The gate. Cheap to clone.
 #[derive(Clone, Debug)]
-pub(crate) struct DialGate(Arc<Inner>);
+pub(crate) struct DialLimit(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
@@ -39,7 +39,7 @@ struct Inner {
 #[derive(Debug)]
 pub(crate) struct Counted(Arc<Inner>);
 
-impl DialGate {
+impl DialLimit {
     pub(crate) fn new(at_once: usize) -> Self {
         let at_once = at_once.clamp(1, Semaphore::MAX_PERMITS);
         let semaphore = Arc::new(Semaphore::new(at_once));
@@ -79,13 +79,13 @@ impl Drop for Counted {
 
 #[cfg(test)]
 mod tests {
-    use super::DialGate;
+    use super::DialLimit;
     use std::time::Duration;
     use tokio::time::Instant;
 
     #[tokio::test(start_paused = true)]
     async fn five_hundred_lines_come_back_few_at_a_time_and_one_alone_at_once() {
-        let gate = DialGate::new(4);
+        let gate = DialLimit::new(4);
         let _alone = gate.count();
         let start = Instant::now();
         for _ in 0..100 {

@@ -12,7 +12,7 @@ use crate::lines::{self, About};
 use crate::redact::Redacted;
 
 /// What it is.
-pub(super) enum Said {
+pub(super) enum Body {
     /// An answer under our id.
     Ours(Answer),
     /// An answer under no id, or a made-up one. It came in response to us, so it is ours; here it carries our id.
@@ -48,7 +48,7 @@ pub(super) struct Fault {
     data: Option<serde_json::Value>,
 }
 
-impl Said {
+impl Body {
     pub(super) fn read(exchange: &Exchange<'_>) -> Self {
         let body = unwrapped(exchange);
         match body.trim_ascii_start().first() {
@@ -159,7 +159,7 @@ impl Rank {
     }
 }
 
-fn json(body: &Bytes, exchange: &Exchange<'_>) -> Said {
+fn json(body: &Bytes, exchange: &Exchange<'_>) -> Body {
     let (frames, rest) = frame::parse_some(body, exchange.limits);
     let ours = exchange.asked.id();
     let answers = || frames.iter().filter(|frame| matches!(frame.message(), Message::Response { .. }));
@@ -168,10 +168,10 @@ fn json(body: &Bytes, exchange: &Exchange<'_>) -> Said {
     let only = || answers().next().filter(|_| answers().count() == 1);
     let garbled = || rest.as_ref().is_some_and(|(rest, _)| is_garbled(rest, ours));
     if named.is_none() && garbled() {
-        return Said::Garbled;
+        return Body::Garbled;
     }
     let Some(frame) = named.or_else(only) else {
-        return Said::NoAnswer(match rest {
+        return Body::NoAnswer(match rest {
             Some((_, Bad::TooDeep { .. })) => "nested too deeply",
             Some((_, Bad::TooLong { .. })) => "too long",
             _ if frames.is_empty() => "not JSON-RPC",
@@ -179,16 +179,16 @@ fn json(body: &Bytes, exchange: &Exchange<'_>) -> Said {
         });
     };
     if named.is_none() && ours.is_some() && frame.response_number().is_some() {
-        return Said::Foreign;
+        return Body::Foreign;
     }
     let Message::Response { outcome: Some((which, text)), .. } = frame.message() else {
-        return Said::NoAnswer("neither a result nor an error");
+        return Body::NoAnswer("neither a result nor an error");
     };
     let error = (which == Outcome::Error).then(|| serde_json::from_str::<Fault>(text).unwrap_or_default());
     let answer = |frame| Answer { frame, error };
     match (named, ours) {
-        (Some(frame), Some(id)) => Said::Ours(answer(spelt(frame, id))),
-        (_, None) => Said::Paired(answer(frame.clone())),
+        (Some(frame), Some(id)) => Body::Ours(answer(spelt(frame, id))),
+        (_, None) => Body::Paired(answer(frame.clone())),
         (None, Some(id)) => {
             let id = id.to_string();
             let text = match which {
@@ -196,8 +196,8 @@ fn json(body: &Bytes, exchange: &Exchange<'_>) -> Said {
                 Outcome::Result => frame::reply(&id, text),
             };
             match frame::parse(&text, roomy(exchange.limits)) {
-                Ok(frame) => Said::Paired(answer(frame)),
-                Err(_) => Said::NoAnswer("not JSON-RPC"),
+                Ok(frame) => Body::Paired(answer(frame)),
+                Err(_) => Body::NoAnswer("not JSON-RPC"),
             }
         }
     }

@@ -2,7 +2,7 @@
 //!
 //! The input is a byte for era and question, two for the status, a header value, a zero byte, and the body.
 //!
-//! `RUSTC_BOOTSTRAP=1 cargo fuzz run verdict -- -max_total_time=60`
+//! `RUSTC_BOOTSTRAP=1 cargo fuzz run meaning -- -max_total_time=60`
 #![no_main]
 
 use bytes::Bytes;
@@ -10,7 +10,7 @@ use http::{HeaderMap, HeaderValue};
 use libfuzzer_sys::fuzz_target;
 use linetender_wire::frame::Limits;
 use linetender_wire::handshake::Era;
-use linetender_wire::http::verdict::{Asked, Call, Exchange, judge};
+use linetender_wire::http::meaning::{Asked, Call, Exchange, judge};
 
 const LIMITS: Limits = Limits { length: 4096, depth: 16 };
 
@@ -43,8 +43,8 @@ fuzz_target!(|input: &[u8]| {
         body: &body,
         limits: LIMITS,
     };
-    let verdict = judge(&exchange);
-    match &verdict.call {
+    let meaning = judge(&exchange);
+    match &meaning.call {
         Call::Answer(frame) => assert_eq!(frame.response_number(), asked.id()),
         Call::Lost { evidence, said, words } => {
             let may_prove = matches!(status, 400 | 401 | 405 | 413 | 429);
@@ -57,5 +57,5 @@ fuzz_target!(|input: &[u8]| {
         Call::Unusable(_) => assert!((200..300).contains(&status) || asked.id().is_some()),
         Call::OutOfStep => assert!(asked.id().is_some()),
     }
-    let _ = verdict.line.seen().map(|seen| seen.to_string());
+    let _ = meaning.line.seen().map(|seen| seen.to_string());
 });

@@ -3,7 +3,7 @@
 use linetender_core::Evidence;
 
 use super::On::{Legacy, Modern, Session};
-use super::{ASK, CHALLENGE, Call, ERROR, HTML, JSON, Line, PAGE, RESULT, call, check, line, verdict};
+use super::{ASK, CHALLENGE, Call, ERROR, HTML, JSON, Line, PAGE, RESULT, call, check, line, meaning};
 
 const STATUSES: [u16; 14] = [400, 401, 403, 404, 405, 406, 409, 413, 418, 429, 500, 502, 503, 504];
 
@@ -12,8 +12,8 @@ fn a_result_under_our_id_is_the_answer_whatever_its_status() {
     for status in STATUSES {
         for on in [Modern, Legacy, Session] {
             for headers in [&[JSON] as &[_], &[], &[JSON, CHALLENGE], &[JSON, "retry-after: 1"]] {
-                let verdict = verdict(on, ASK, status, headers, RESULT);
-                let got = (call(&verdict.call), line(&verdict.line));
+                let meaning = meaning(on, ASK, status, headers, RESULT);
+                let got = (call(&meaning.call), line(&meaning.line));
                 assert_eq!(got, ("answer {}".to_owned(), "fine".to_owned()), "{status} {on:?} {headers:?}");
             }
         }
@@ -24,8 +24,8 @@ fn a_result_under_our_id_is_the_answer_whatever_its_status() {
 fn an_error_under_our_id_is_the_answer_whatever_its_status() {
     for status in STATUSES {
         for on in [Modern, Legacy, Session] {
-            let verdict = verdict(on, ASK, status, &[JSON], ERROR);
-            assert_eq!(call(&verdict.call), r#"answer {"code":-32603}"#, "{status} {on:?}");
+            let meaning = meaning(on, ASK, status, &[JSON], ERROR);
+            assert_eq!(call(&meaning.call), r#"answer {"code":-32603}"#, "{status} {on:?}");
         }
     }
 }
@@ -83,8 +83,8 @@ fn after_a_redirect_nothing_proves_that_a_call_was_not_executed() {
         (413, &[]),
         (429, &["retry-after: 1"]),
     ] {
-        let verdict = verdict(Session, ASK, status, headers, PAGE).after_redirect();
-        assert!(matches!(verdict.call, Call::Lost { evidence: Evidence::Nothing, .. }), "{status}");
-        assert!(!matches!(verdict.line, Line::SessionDoubted { refusal: Some(_) }), "{status}");
+        let meaning = meaning(Session, ASK, status, headers, PAGE).after_redirect();
+        assert!(matches!(meaning.call, Call::Lost { evidence: Evidence::Nothing, .. }), "{status}");
+        assert!(!matches!(meaning.line, Line::SessionDoubted { refusal: Some(_) }), "{status}");
     }
 }

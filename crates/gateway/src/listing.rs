@@ -40,7 +40,7 @@ pub(crate) struct Route {
 
 /// Everything that can be seen.
 #[derive(Debug)]
-pub(crate) struct Board {
+pub(crate) struct Listing {
     /// All servers at one address.
     pub(crate) all: Arc<View>,
     /// Each at its own.
@@ -50,14 +50,14 @@ pub(crate) struct Board {
 
 /// Which address.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub(crate) enum Door {
+pub(crate) enum Endpoint {
     /// All servers, with prefixes.
     All,
     /// One, as it is.
     One(Arc<str>),
 }
 
-impl Door {
+impl Endpoint {
     /// The server behind it, if it is one.
     pub(crate) fn server(&self) -> Option<&str> {
         match self {
@@ -87,8 +87,8 @@ impl Berth {
     }
 }
 
-impl Board {
-    /// As it is now. What is unchanged is taken from the board before: servers decide how long their lists are, and how
+impl Listing {
+    /// As it is now. What is unchanged is taken from the listing before: servers decide how long their lists are, and how
     /// often they change.
     pub(crate) fn of(berths: &[Arc<Berth>], settings: &Settings, before: Option<&Self>) -> Self {
         let prefixed = berths.iter().map(|berth| Route {
@@ -115,11 +115,11 @@ impl Board {
         self.each.iter().find(of).map(|view| &**view)
     }
 
-    /// What is behind a door; `None` if it leads nowhere.
-    pub(crate) fn view(&self, door: &Door) -> Option<&Arc<View>> {
-        match door {
-            Door::All => Some(&self.all),
-            Door::One(name) => {
+    /// What is behind an endpoint; `None` if it leads nowhere.
+    pub(crate) fn view(&self, endpoint: &Endpoint) -> Option<&Arc<View>> {
+        match endpoint {
+            Endpoint::All => Some(&self.all),
+            Endpoint::One(name) => {
                 self.each.iter().find(|view| view.routes.iter().any(|route| route.berth.name() == &**name))
             }
         }
@@ -145,7 +145,7 @@ impl Board {
         self.all.routes.iter().map(|route| &route.berth).find(|berth| berth.name() == name)
     }
 
-    /// Whether an agent at this server's own door sees just what the server says: then nothing needs to be looked at. A line lists
+    /// Whether an agent at this server's own endpoint sees just what the server says: then nothing needs to be looked at. A line lists
     /// what its server had while that is down.
     pub(crate) fn is_open(&self, berth: &Berth) -> bool {
         self.keep_listed && berth.entry.is_open()

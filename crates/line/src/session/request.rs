@@ -25,7 +25,7 @@ use crate::call::{Options, Way};
 use crate::line::Line;
 
 /// A request, and what its session knows.
-pub(super) struct Asked {
+pub(super) struct Request {
     pub(super) line: Line,
     /// The agent's era.
     pub(super) era: Era,
@@ -88,7 +88,7 @@ pub fn ask(
         .then(|| queue::queue(STEPS, BYTES_OF_STEPS))
         .map(|(to, steps)| (progress_to(&to), steps))
         .unzip();
-    let asked = Asked {
+    let asked = Request {
         line: line.clone(),
         era: Era::Modern,
         id: id.into(),
@@ -105,7 +105,7 @@ pub fn ask(
     Some(Alone { reply: asked.answered(), progress })
 }
 
-impl Asked {
+impl Request {
     /// Its agent has sent more than can wait.
     pub(super) fn shed(&self) -> Bytes {
         let cause = format!("{} MiB of requests are already queued for this server", WAITING_BYTES >> 20);

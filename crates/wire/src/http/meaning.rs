@@ -5,8 +5,8 @@
 //! whether *this* call ran is another question than whether the session lives. So the two are judged side by side,
 //! without I/O and without a clock.
 
+mod body;
 mod retry;
-mod said;
 mod table;
 #[cfg(test)]
 mod tests;
@@ -39,7 +39,7 @@ pub struct Exchange<'a> {
     /// A legacy session was attached.
     pub session: bool,
     /// What was asked.
-    pub asked: Asked,
+    pub asked: Purpose,
     /// The status.
     pub status: u16,
     /// All headers; `content-type`, `retry-after`, `date`, `www-authenticate` and `mcp-session-id` are looked at.
@@ -52,7 +52,7 @@ pub struct Exchange<'a> {
 
 /// What was asked.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Asked {
+pub enum Purpose {
     /// A request of a caller.
     Request {
         /// Our id of it.
@@ -83,7 +83,7 @@ pub enum Asked {
 
 /// What a response means.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Verdict {
+pub struct Meaning {
     /// For the call.
     pub call: Call,
     /// For the line.
@@ -175,11 +175,11 @@ pub enum Line {
 }
 
 /// Judges a response.
-pub fn judge(exchange: &Exchange<'_>) -> Verdict {
+pub fn judge(exchange: &Exchange<'_>) -> Meaning {
     table::judge(exchange)
 }
 
-impl Verdict {
+impl Meaning {
     /// The same for a request that was redirected: whoever redirected it may have run it, whatever is said further on.
     #[must_use]
     pub fn after_redirect(mut self) -> Self {
@@ -193,7 +193,7 @@ impl Verdict {
     }
 }
 
-impl Asked {
+impl Purpose {
     /// Our id, if an answer is awaited.
     pub const fn id(self) -> Option<u64> {
         match self {

@@ -7,14 +7,14 @@ use bytes::Bytes;
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 use linetender_core::{Evidence, Proof};
 
-use super::{Asked, Call, Exchange, Line, Verdict, judge};
+use super::{Call, Exchange, Line, Meaning, Purpose, judge};
 use crate::frame::Limits;
 use crate::handshake::Era;
 
-const ASK: Asked = Asked::Request { id: 7 };
-const INIT: Asked = Asked::Initialize { id: 7 };
-const DISCOVER: Asked = Asked::Discover { id: 7 };
-const PING: Asked = Asked::Ping { id: 7 };
+const ASK: Purpose = Purpose::Request { id: 7 };
+const INIT: Purpose = Purpose::Initialize { id: 7 };
+const DISCOVER: Purpose = Purpose::Discover { id: 7 };
+const PING: Purpose = Purpose::Ping { id: 7 };
 
 /// In which era, and with a session or without.
 #[derive(Clone, Copy, Debug)]
@@ -30,7 +30,7 @@ const SSE: &str = "content-type: text/event-stream";
 const HTML: &str = "content-type: text/html; charset=utf-8";
 const CHALLENGE: &str = r#"www-authenticate: Bearer resource_metadata="https://h/x""#;
 
-fn verdict(on: On, asked: Asked, status: u16, headers: &[&str], body: &str) -> Verdict {
+fn meaning(on: On, asked: Purpose, status: u16, headers: &[&str], body: &str) -> Meaning {
     let (era, session) = match on {
         Modern => (Era::Modern, false),
         Legacy => (Era::Legacy, false),
@@ -82,12 +82,12 @@ fn line(line: &Line) -> String {
     }
 }
 
-type Row<'a> = (&'a str, On, Asked, u16, &'a [&'a str], &'a str, &'a str, &'a str);
+type Row<'a> = (&'a str, On, Purpose, u16, &'a [&'a str], &'a str, &'a str, &'a str);
 
 fn check(rows: &[Row<'_>]) {
     for &(name, on, asked, status, headers, body, expected_call, expected_line) in rows {
-        let verdict = verdict(on, asked, status, headers, body);
-        let got = (call(&verdict.call), line(&verdict.line));
+        let meaning = meaning(on, asked, status, headers, body);
+        let got = (call(&meaning.call), line(&meaning.line));
         assert_eq!(
             got,
             (expected_call.to_owned(), expected_line.to_owned()),
@@ -177,8 +177,8 @@ fn answers_are_answers() {
             "fine",
         ),
         ("409 with an error", Modern, ASK, 409, &[JSON], ERROR, r#"answer {"code":-32603}"#, "trouble"),
-        ("202 to a notification", Session, Asked::Notification, 202, &[], "", "accepted", "fine"),
-        ("200 to a notification", Modern, Asked::Notification, 200, &[JSON], "{}", "accepted", "fine"),
+        ("202 to a notification", Session, Purpose::Notification, 202, &[], "", "accepted", "fine"),
+        ("200 to a notification", Modern, Purpose::Notification, 200, &[JSON], "{}", "accepted", "fine"),
     ]);
 }
 
@@ -231,7 +231,7 @@ fn a_session_that_may_be_lost_is_pinged_and_proves_nothing_by_itself() {
         ),
         ("404 html", Session, ASK, 404, &[HTML], PAGE, "lost", "ping proves"),
         ("404 to a ping", Session, PING, 404, &[], "", "lost", "ping proves"),
-        ("404 to a notification", Session, Asked::Notification, 404, &[], "", "lost", "ping proves"),
+        ("404 to a notification", Session, Purpose::Notification, 404, &[], "", "lost", "ping proves"),
         (
             "404 + -32601 under our id",
             Session,
@@ -244,7 +244,16 @@ fn a_session_that_may_be_lost_is_pinged_and_proves_nothing_by_itself() {
         ),
         ("c, d4: 400 without id", Session, ASK, 400, &[JSON], IDLESS, "lost", "ping proves"),
         ("400 text", Session, ASK, 400, &[], "Invalid session", "lost", "ping proves"),
-        ("400 to a notification", Session, Asked::Notification, 400, &[JSON], IDLESS, "lost", "ping proves"),
+        (
+            "400 to a notification",
+            Session,
+            Purpose::Notification,
+            400,
+            &[JSON],
+            IDLESS,
+            "lost",
+            "ping proves",
+        ),
         ("400 under our id", Session, ASK, 400, &[JSON], ERROR, r#"answer {"code":-32603}"#, "ping"),
         (
             "400 without such a method",
@@ -342,7 +351,7 @@ fn refusals_prove_that_nothing_ran() {
 #[test]
 fn a_session_is_taken_from_initialize_only_and_only_if_it_can_be_sent_back() {
     let with = |asked, id: &str| {
-        verdict(Legacy, asked, 200, &[JSON, &format!("mcp-session-id: {id}")], RESULT).session
+        meaning(Legacy, asked, 200, &[JSON, &format!("mcp-session-id: {id}")], RESULT).session
     };
     assert_eq!(with(INIT, "abc").unwrap().as_str(), "abc");
     assert_eq!(with(INIT, "a b"), None);
@@ -352,13 +361,13 @@ fn a_session_is_taken_from_initialize_only_and_only_if_it_can_be_sent_back() {
 #[test]
 fn a_refusal_keeps_what_the_server_said_and_shows_no_secret() {
     let body = r#"{"id":null,"error":{"code":-32021,"message":"need token sk-1234567890abcdef"}}"#;
-    let Call::Lost { evidence, words, said } = verdict(Modern, ASK, 400, &[JSON], body).call else {
+    let Call::Lost { evidence, words, said } = meaning(Modern, ASK, 400, &[JSON], body).call else {
         panic!()
     };
     assert_eq!(evidence, Evidence::Shown(Proof::MissingCapability));
     assert_eq!(words.as_str(), "HTTP 400: need token [redacted] (-32021)");
     assert_eq!(said.unwrap().response_number(), Some(7));
-    let verdict = verdict(Session, ASK, 502, &[HTML], PAGE);
-    let seen = verdict.line.seen().unwrap();
+    let meaning = meaning(Session, ASK, 502, &[HTML], PAGE);
+    let seen = meaning.line.seen().unwrap();
     assert_eq!(seen.to_string(), format!("the server returned HTTP 502: {PAGE}"));
 }

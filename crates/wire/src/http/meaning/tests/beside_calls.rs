@@ -2,7 +2,7 @@
 
 use super::On::{Legacy, Modern, Session};
 use super::{
-    ASK, Asked, CHALLENGE, DISCOVER, ERROR, HTML, IDLESS, INIT, JSON, NO_METHOD, PAGE, RESULT, SSE, check,
+    ASK, CHALLENGE, DISCOVER, ERROR, HTML, IDLESS, INIT, JSON, NO_METHOD, PAGE, Purpose, RESULT, SSE, check,
 };
 
 #[test]
@@ -103,7 +103,7 @@ fn handshakes_find_the_era_and_what_is_no_server() {
 
 #[test]
 fn streams_and_goodbyes_leave_the_line_alone() {
-    let (get, delete) = (Asked::Stream, Asked::Delete);
+    let (get, delete) = (Purpose::Stream, Purpose::Delete);
     check(&[
         ("GET", Session, get, 200, &[SSE], "", "stream", "fine"),
         ("H17: empty GET", Session, get, 200, &[], "", "unusable", "fine"),

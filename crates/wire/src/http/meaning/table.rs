@@ -3,8 +3,8 @@
 use http::header::{HeaderMap, WWW_AUTHENTICATE};
 use linetender_core::{Evidence, Proof};
 
-use super::said::{self, Said};
-use super::{Asked, CHALLENGE_LIMIT, Call, Exchange, Line, Refusal, Verdict, retry};
+use super::body::{self, Body};
+use super::{CHALLENGE_LIMIT, Call, Exchange, Line, Meaning, Purpose, Refusal, retry};
 use crate::handshake::Era;
 use crate::http::headers::{SESSION_ID, SessionId};
 use crate::redact::Redacted;
@@ -24,37 +24,37 @@ const SESSION_CODES: [i64; 4] = [-32600, 32600, -32001, -32015];
 const FINE: Line = Line::Fine;
 const DOUBTED: Line = Line::SessionDoubted { refusal: None };
 
-pub(super) fn judge(exchange: &Exchange<'_>) -> Verdict {
-    let said = Said::read(exchange);
+pub(super) fn judge(exchange: &Exchange<'_>) -> Meaning {
+    let said = Body::read(exchange);
     let (call, line) = match exchange.asked {
-        Asked::Stream => stream(exchange, &said),
-        Asked::Delete => delete(exchange, &said),
+        Purpose::Stream => stream(exchange, &said),
+        Purpose::Delete => delete(exchange, &said),
         _ => answered_first(exchange, &said),
     };
-    Verdict { call, line, session: session(exchange) }
+    Meaning { call, line, session: session(exchange) }
 }
 
 /// A result under our id is the answer, whatever its status. So is an error, except for refusals that are sent before
 /// anything runs: -32020 to -32022 with 400, a challenge with 401. (404 with "session not found" is an answer too, until
 /// a ping confirms it.)
-fn answered_first(exchange: &Exchange<'_>, said: &Said) -> (Call, Line) {
-    if matches!(said, Said::Foreign) {
+fn answered_first(exchange: &Exchange<'_>, said: &Body) -> (Call, Line) {
+    if matches!(said, Body::Foreign) {
         // Then the status is another request's too, and proves nothing.
         return (Call::OutOfStep, FINE);
     }
-    if matches!(said, Said::Garbled) {
+    if matches!(said, Body::Garbled) {
         let words = format!("HTTP {}: the body is not JSON", exchange.status);
         return (Call::Unusable(Redacted::head(&words, super::HEAD_SHOWN)), FINE);
     }
     let (call, line) = post(exchange, said);
     match said {
-        Said::Ours(answer) if answer.error.is_none() => (Call::Answer(answer.frame.clone()), FINE),
-        Said::Ours(answer) if !refuses(exchange, said) => (Call::Answer(answer.frame.clone()), line),
+        Body::Ours(answer) if answer.error.is_none() => (Call::Answer(answer.frame.clone()), FINE),
+        Body::Ours(answer) if !refuses(exchange, said) => (Call::Answer(answer.frame.clone()), line),
         _ => (call, line),
     }
 }
 
-fn refuses(exchange: &Exchange<'_>, said: &Said) -> bool {
+fn refuses(exchange: &Exchange<'_>, said: &Body) -> bool {
     match exchange.status {
         400 if !is_modern(exchange, said) => false,
         400 => matches!(said.code(), Some(HEADER_MISMATCH | MISSING_CAPABILITY | UNSUPPORTED_VERSION)),
@@ -64,12 +64,12 @@ fn refuses(exchange: &Exchange<'_>, said: &Said) -> bool {
 }
 
 /// Whether the codes of the modern era mean what they mean there.
-fn is_modern(exchange: &Exchange<'_>, said: &Said) -> bool {
+fn is_modern(exchange: &Exchange<'_>, said: &Body) -> bool {
     let lists = || said.code() == Some(UNSUPPORTED_VERSION) && !said.supported().is_empty();
-    exchange.era == Era::Modern || exchange.asked.is_handshake() || !matches!(said, Said::Ours(_)) || lists()
+    exchange.era == Era::Modern || exchange.asked.is_handshake() || !matches!(said, Body::Ours(_)) || lists()
 }
 
-fn post(exchange: &Exchange<'_>, said: &Said) -> (Call, Line) {
+fn post(exchange: &Exchange<'_>, said: &Body) -> (Call, Line) {
     let legacy_session = exchange.era == Era::Legacy && exchange.session;
     let shown = |proof| lost(exchange, said, Evidence::Shown(proof));
     let nothing = || lost(exchange, said, Evidence::Nothing);
@@ -93,16 +93,16 @@ fn post(exchange: &Exchange<'_>, said: &Said) -> (Call, Line) {
     match exchange.status {
         200..=299 => success(exchange, said),
         400 if legacy_session => match said {
-            Said::Ours(answer) if said.code() == Some(METHOD_NOT_FOUND) => {
+            Body::Ours(answer) if said.code() == Some(METHOD_NOT_FOUND) => {
                 (Call::Answer(answer.frame.clone()), FINE)
             }
             // About this request, or about all: a server that became a modern one finds fault with every request.
-            Said::Ours(answer) => (Call::Answer(answer.frame.clone()), DOUBTED),
+            Body::Ours(answer) => (Call::Answer(answer.frame.clone()), DOUBTED),
             _ => (nothing(), doubted(exchange, said)),
         },
         // A modern server answers by the id it was asked with. One that does not may be a legacy one by now.
-        400 if exchange.era == Era::Modern && matches!(said, Said::Paired(_)) => match exchange.asked {
-            Asked::Discover { .. } => (ended(exchange, said), Line::OtherEra),
+        400 if exchange.era == Era::Modern && matches!(said, Body::Paired(_)) => match exchange.asked {
+            Purpose::Discover { .. } => (ended(exchange, said), Line::OtherEra),
             _ => (nothing(), Line::OtherEra),
         },
         401 | 403 => unauthorized(exchange, said, legacy_session),
@@ -110,10 +110,10 @@ fn post(exchange: &Exchange<'_>, said: &Said) -> (Call, Line) {
             (ended(exchange, said), probed(exchange).unwrap_or(FINE))
         }
         404 if legacy_session => match said {
-            Said::Ours(_) if said.code() == Some(SESSION_NOT_FOUND) => {
+            Body::Ours(_) if said.code() == Some(SESSION_NOT_FOUND) => {
                 (ended(exchange, said), doubted(exchange, said))
             }
-            Said::Ours(_) => (ended(exchange, said), DOUBTED),
+            Body::Ours(_) => (ended(exchange, said), DOUBTED),
             _ => (nothing(), doubted(exchange, said)),
         },
         405 => (shown(Proof::MethodNotAllowed), absent(exchange, said)),
@@ -128,8 +128,8 @@ fn post(exchange: &Exchange<'_>, said: &Said) -> (Call, Line) {
     }
 }
 
-fn success(exchange: &Exchange<'_>, said: &Said) -> (Call, Line) {
-    if said::is(exchange, b"text/event-stream") && exchange.asked != Asked::Notification {
+fn success(exchange: &Exchange<'_>, said: &Body) -> (Call, Line) {
+    if body::is(exchange, b"text/event-stream") && exchange.asked != Purpose::Notification {
         return (Call::Stream, FINE);
     }
     let unusable = |why: &str| {
@@ -137,9 +137,9 @@ fn success(exchange: &Exchange<'_>, said: &Said) -> (Call, Line) {
         Call::Unusable(Redacted::head(&words, super::HEAD_SHOWN))
     };
     match said {
-        Said::Page => (unusable("a web page"), Line::NotMcp { head: said::head(exchange) }),
-        _ if exchange.asked == Asked::Notification => (Call::Accepted, FINE),
-        Said::Ours(answer) | Said::Paired(answer) => {
+        Body::Page => (unusable("a web page"), Line::NotMcp { head: body::head(exchange) }),
+        _ if exchange.asked == Purpose::Notification => (Call::Accepted, FINE),
+        Body::Ours(answer) | Body::Paired(answer) => {
             let presumed = exchange.era == Era::Legacy && exchange.session && is_session_code(said);
             let version = said.code() == Some(UNSUPPORTED_VERSION) && exchange.era == Era::Modern;
             let line = if presumed {
@@ -151,12 +151,12 @@ fn success(exchange: &Exchange<'_>, said: &Said) -> (Call, Line) {
             };
             (Call::Answer(answer.frame.clone()), line)
         }
-        Said::Foreign => (Call::OutOfStep, FINE),
-        Said::Garbled => (unusable("the body is not JSON"), FINE),
-        Said::NoAnswer(why) => (unusable(why), not_mcp(exchange, said)),
-        Said::Text => (unusable("neither JSON nor an event stream"), not_mcp(exchange, said)),
-        Said::Nothing if exchange.status == 202 => (unusable("accepted without a response"), FINE),
-        Said::Nothing => (unusable("an empty body"), trouble(exchange, said)),
+        Body::Foreign => (Call::OutOfStep, FINE),
+        Body::Garbled => (unusable("the body is not JSON"), FINE),
+        Body::NoAnswer(why) => (unusable(why), not_mcp(exchange, said)),
+        Body::Text => (unusable("neither JSON nor an event stream"), not_mcp(exchange, said)),
+        Body::Nothing if exchange.status == 202 => (unusable("accepted without a response"), FINE),
+        Body::Nothing => (unusable("an empty body"), trouble(exchange, said)),
     }
 }
 
@@ -165,10 +165,10 @@ fn throttled(exchange: &Exchange<'_>) -> Line {
 }
 
 /// A GET is refused by servers that have no stream of their own: that says nothing about the line.
-fn stream(exchange: &Exchange<'_>, said: &Said) -> (Call, Line) {
+fn stream(exchange: &Exchange<'_>, said: &Body) -> (Call, Line) {
     let gone = exchange.era == Era::Legacy && exchange.session;
     match exchange.status {
-        200..=299 if said::is(exchange, b"text/event-stream") => (Call::Stream, FINE),
+        200..=299 if body::is(exchange, b"text/event-stream") => (Call::Stream, FINE),
         200..=299 => (Call::Unusable(Redacted::head("not an event stream", super::HEAD_SHOWN)), FINE),
         401 | 403 => unauthorized(exchange, said, gone),
         // A server without a GET route says 404 too, so that alone is no proof.
@@ -181,14 +181,14 @@ fn stream(exchange: &Exchange<'_>, said: &Said) -> (Call, Line) {
 }
 
 /// Whatever a server says to the end of a session, it is over for us.
-fn delete(exchange: &Exchange<'_>, said: &Said) -> (Call, Line) {
+fn delete(exchange: &Exchange<'_>, said: &Body) -> (Call, Line) {
     match exchange.status {
         200..=299 | 404 => (Call::Accepted, FINE),
         _ => (lost(exchange, said, Evidence::Nothing), FINE),
     }
 }
 
-fn unauthorized(exchange: &Exchange<'_>, said: &Said, legacy_session: bool) -> (Call, Line) {
+fn unauthorized(exchange: &Exchange<'_>, said: &Body, legacy_session: bool) -> (Call, Line) {
     let challenge = challenge(exchange.headers);
     match (exchange.status, challenge) {
         (401, Some(challenge)) => {
@@ -220,7 +220,7 @@ fn unauthorized(exchange: &Exchange<'_>, said: &Said, legacy_session: bool) -> (
 }
 
 /// An answer if there is one, under whatever id; else the call is lost.
-fn ended(exchange: &Exchange<'_>, said: &Said) -> Call {
+fn ended(exchange: &Exchange<'_>, said: &Body) -> Call {
     match said.answer() {
         Some(answer) if exchange.asked.id().is_some() => Call::Answer(answer.frame.clone()),
         _ => lost(exchange, said, Evidence::Nothing),
@@ -228,14 +228,14 @@ fn ended(exchange: &Exchange<'_>, said: &Said) -> Call {
 }
 
 /// An answer only under our own id: behind a 5xx a proxy may speak, and it knows nothing of the call.
-fn answered(said: &Said, lost: impl FnOnce() -> Call) -> Call {
+fn answered(said: &Body, lost: impl FnOnce() -> Call) -> Call {
     match said {
-        Said::Ours(answer) => Call::Answer(answer.frame.clone()),
+        Body::Ours(answer) => Call::Answer(answer.frame.clone()),
         _ => lost(),
     }
 }
 
-fn lost(exchange: &Exchange<'_>, said: &Said, evidence: Evidence) -> Call {
+fn lost(exchange: &Exchange<'_>, said: &Body, evidence: Evidence) -> Call {
     let frame = said.answer().filter(|_| exchange.asked.id().is_some()).map(|answer| answer.frame.clone());
     let words = said.words(exchange);
     let words = if words.is_empty() {
@@ -247,11 +247,11 @@ fn lost(exchange: &Exchange<'_>, said: &Said, evidence: Evidence) -> Call {
 }
 
 /// "Not here", said to a handshake, is a matter of era or address; later it is trouble.
-fn absent(exchange: &Exchange<'_>, said: &Said) -> Line {
+fn absent(exchange: &Exchange<'_>, said: &Body) -> Line {
     match (exchange.asked, exchange.era) {
-        (Asked::Discover { .. }, _) => Line::OtherEra,
-        (Asked::Initialize { .. }, _) if said.answer().is_some() => other_era_by_code(said).unwrap_or(FINE),
-        (Asked::Initialize { .. }, _) => Line::NotMcp { head: shown(exchange) },
+        (Purpose::Discover { .. }, _) => Line::OtherEra,
+        (Purpose::Initialize { .. }, _) if said.answer().is_some() => other_era_by_code(said).unwrap_or(FINE),
+        (Purpose::Initialize { .. }, _) => Line::NotMcp { head: shown(exchange) },
         // A modern server says what it lacks in JSON-RPC: whoever does not is another one by now.
         (_, Era::Modern) if said.answer().is_none() => Line::OtherEra,
         _ if said.answer().is_some() => FINE,
@@ -259,7 +259,7 @@ fn absent(exchange: &Exchange<'_>, said: &Said) -> Line {
     }
 }
 
-fn not_mcp(exchange: &Exchange<'_>, said: &Said) -> Line {
+fn not_mcp(exchange: &Exchange<'_>, said: &Body) -> Line {
     if exchange.asked.is_handshake() {
         Line::NotMcp { head: shown(exchange) }
     } else {
@@ -269,47 +269,47 @@ fn not_mcp(exchange: &Exchange<'_>, said: &Said) -> Line {
 
 /// The body's beginning, or at least the status.
 fn shown(exchange: &Exchange<'_>) -> Redacted {
-    let head = said::head(exchange);
+    let head = body::head(exchange);
     if head.is_empty() { Redacted::head(&format!("HTTP {}", exchange.status), 100) } else { head }
 }
 
 /// An error to `server/discover` that is not one of the three modern ones means legacy.
 fn probed(exchange: &Exchange<'_>) -> Option<Line> {
     match exchange.asked {
-        Asked::Discover { .. } => Some(Line::OtherEra),
-        Asked::Initialize { .. } if exchange.status == 404 => Some(Line::OtherEra),
+        Purpose::Discover { .. } => Some(Line::OtherEra),
+        Purpose::Initialize { .. } if exchange.status == 404 => Some(Line::OtherEra),
         _ => None,
     }
 }
 
 /// A modern error to something legacy is from a server that only speaks modern, be it by now.
 fn other_era(exchange: &Exchange<'_>) -> Option<Line> {
-    let legacy = exchange.era == Era::Legacy || matches!(exchange.asked, Asked::Initialize { .. });
+    let legacy = exchange.era == Era::Legacy || matches!(exchange.asked, Purpose::Initialize { .. });
     legacy.then_some(Line::OtherEra)
 }
 
-fn other_era_by_code(said: &Said) -> Option<Line> {
+fn other_era_by_code(said: &Body) -> Option<Line> {
     (said.code() == Some(METHOD_NOT_FOUND)).then_some(Line::OtherEra)
 }
 
 /// Whether "method not found" is about the method. On a legacy session a 404 is about the session, unless it answers
 /// us by our id.
-fn answers_a_method(exchange: &Exchange<'_>, said: &Said) -> bool {
-    exchange.era == Era::Modern || !exchange.session || matches!(said, Said::Ours(_))
+fn answers_a_method(exchange: &Exchange<'_>, said: &Body) -> bool {
+    exchange.era == Era::Modern || !exchange.session || matches!(said, Body::Ours(_))
 }
 
 /// A refusal of a request on a legacy session: whether it was the session that was refused, a ping tells.
-fn doubted(exchange: &Exchange<'_>, said: &Said) -> Line {
+fn doubted(exchange: &Exchange<'_>, said: &Body) -> Line {
     let code = said.code();
-    let body = if code.is_some() { Redacted::default() } else { said::head(exchange) };
+    let body = if code.is_some() { Redacted::default() } else { body::head(exchange) };
     Line::SessionDoubted { refusal: Some(Box::new(Refusal { status: exchange.status, code, body })) }
 }
 
-fn is_session_code(said: &Said) -> bool {
+fn is_session_code(said: &Body) -> bool {
     said.code().is_some_and(|code| SESSION_CODES.contains(&code))
 }
 
-fn trouble(exchange: &Exchange<'_>, said: &Said) -> Line {
+fn trouble(exchange: &Exchange<'_>, said: &Body) -> Line {
     Line::Trouble { seen: Box::new(Seen::Http { status: exchange.status, words: said.words(exchange) }) }
 }
 
@@ -322,6 +322,6 @@ fn challenge(headers: &HeaderMap) -> Option<Box<str>> {
 
 fn session(exchange: &Exchange<'_>) -> Option<SessionId> {
     let granted =
-        matches!(exchange.asked, Asked::Initialize { .. }) && (200..=299).contains(&exchange.status);
+        matches!(exchange.asked, Purpose::Initialize { .. }) && (200..=299).contains(&exchange.status);
     exchange.headers.get(SESSION_ID).filter(|_| granted).and_then(SessionId::of)
 }

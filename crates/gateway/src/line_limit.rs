@@ -9,9 +9,9 @@ use tokio::sync::mpsc;
 /// The agents that have a line of their own. A line that is being closed counts no more: its time is bounded, and it takes
 /// nothing from anybody.
 #[derive(Debug, Default)]
-pub(crate) struct Seats(Mutex<Vec<mpsc::WeakSender<Passed>>>);
+pub(crate) struct LineLimit(Mutex<Vec<mpsc::WeakSender<Passed>>>);
 
-impl Seats {
+impl LineLimit {
     /// Opens a line for one agent, unless there are as many as there may be.
     pub(crate) fn take(&self, most: usize, open: impl FnOnce() -> Agent) -> Option<Agent> {
         // Held while it is opened: whoever comes at the same time is counted too.

@@ -1,0 +1,84 @@
+//! Settings of a server under the names of `linetender run`'s flags: `wait = "5s"` in the file is `--wait 5s` on the command line.
+//! The same numbers have longer names in `policy`, which has all of them.
+
+use std::time::Duration;
+
+use linetender_core::{ServerState, Settings};
+
+use super::file::ServerTable;
+use super::problem::{Problem, Text};
+use super::tree::Node;
+
+/// Each short name, and where `policy` keeps the same number.
+const NAMED: [(&str, &str); 11] = [
+    ("quiet_limit", "call.limit"),
+    ("hang_after", "call.hang_after"),
+    ("abandoned_after", "call.abandoned_after"),
+    ("wait", "call.wait_for_line"),
+    ("start_timeout", "dial.start"),
+    ("handshake_timeout", "dial.handshake"),
+    ("keepalive", "probe.keepalive"),
+    ("trust_annotations", "trust_annotations"),
+    ("stateful", "state"),
+    ("max_message", "limits.message"),
+    ("in_flight", "limits.in_flight"),
+];
+
+/// Refuses a number that was given twice.
+pub(super) fn once(server: &Node, source: &Text<'_>) -> Result<(), Box<Problem>> {
+    for (short, long) in NAMED {
+        if let Some(node) = server.get(short)
+            && in_policy(server, long).is_some()
+        {
+            let what = format!("`{short}` and `policy.{long}` are the same setting");
+            return Err(source.problem(node.at.clone(), what, Some("remove one of them".to_owned())));
+        }
+    }
+    Ok(())
+}
+
+/// Where the file sets this number of the policy, under either name.
+pub(super) fn place<'a>(server: &'a Node, setting: &str) -> Option<&'a Node> {
+    let short = NAMED.iter().find(|(_, long)| *long == setting).and_then(|(short, _)| server.get(short));
+    short.or_else(|| in_policy(server, setting)).or_else(|| server.get("policy"))
+}
+
+fn in_policy<'a>(server: &'a Node, path: &str) -> Option<&'a Node> {
+    path.split('.').try_fold(server.get("policy")?, |node, name| node.get(name))
+}
+
+/// The server's policy with what has a short name.
+pub(super) fn settings(table: &ServerTable) -> Settings {
+    let mut settings = table.policy;
+    let time = |millis: Option<u64>, place: &mut Duration| {
+        if let Some(millis) = millis {
+            *place = Duration::from_millis(millis);
+        }
+    };
+    time(table.quiet_limit, &mut settings.call.limit);
+    if table.quiet_limit.is_some() {
+        // With a limit that was asked for, the cap must not stand in the way.
+        settings.call.cap = settings.call.cap.max(settings.call.limit);
+    }
+    time(table.hang_after, &mut settings.call.hang_after);
+    time(table.abandoned_after, &mut settings.call.abandoned_after);
+    time(table.wait, &mut settings.call.wait_for_line);
+    time(table.start_timeout, &mut settings.dial.start);
+    time(table.handshake_timeout, &mut settings.dial.handshake);
+    time(table.keepalive, &mut settings.probe.keepalive);
+    if let Some(trust) = table.trust_annotations {
+        settings.trust_annotations = trust;
+    }
+    match table.stateful {
+        Some(true) => settings.state = ServerState::Process,
+        Some(false) => settings.state = ServerState::default(),
+        None => {}
+    }
+    if let Some(bytes) = table.max_message {
+        settings.limits.message = bytes;
+    }
+    if let Some(calls) = table.in_flight {
+        settings.limits.in_flight = calls;
+    }
+    settings
+}
