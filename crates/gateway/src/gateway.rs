@@ -179,7 +179,7 @@ impl Gateway {
 }
 
 async fn watch_line(line: Line, keep_listed: bool, changed: Arc<Notify>) {
-    let (mut catalogues, mut states) = (line.catalogues(), line.state());
+    let (mut catalogues, mut states) = (line.catalogues(), line.statuses());
     // The line ends when the rig lets go of it, not when we do.
     drop(line);
     // What was read before anybody watched counts too.

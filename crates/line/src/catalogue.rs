@@ -39,6 +39,7 @@ pub struct Catalogue {
 
 /// How one list differs from what it was.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
+#[non_exhaustive]
 pub struct Change {
     /// New names.
     pub added: Vec<String>,

@@ -188,13 +188,13 @@ impl Line {
     }
 
     /// Where it stands, as something that can be watched.
-    pub fn state(&self) -> watch::Receiver<Status> {
+    pub fn statuses(&self) -> watch::Receiver<Status> {
         self.shared.state.clone()
     }
 
     /// Waits until it stands where `wanted` says, and tells where that is.
     pub async fn wait_for(&self, mut wanted: impl FnMut(&Status) -> bool) -> Status {
-        match self.state().wait_for(|now| wanted(now)).await {
+        match self.statuses().wait_for(|now| wanted(now)).await {
             Ok(now) => now.clone(),
             // The tender is gone, so this is the last word.
             Err(_) => self.status(),
@@ -401,6 +401,7 @@ impl Line {
     }
 
     /// Lines of noise and answers to nothing that the present generation sent, and the first of them.
+    #[doc(hidden)]
     pub fn odd(&self) -> (u64, Vec<String>) {
         self.link(None).map(|link| link.ear.odd()).unwrap_or_default()
     }

@@ -1,4 +1,4 @@
-//! When a stream that ended is opened again. A stream is no call and no line: it costs no budget, and has waits of its own.
+//! When a server's own stream that ended is opened again, and whether something was missed meanwhile. A stream is no call and no line: it costs no budget, and has waits of its own.
 //!
 //! A server or a proxy may end streams politely, at once, for ever. So it is not how a stream ended that shortens the
 //! wait, but how long it lasted.
@@ -24,12 +24,28 @@ const STEADY: Duration = Duration::from_secs(10);
 pub struct Reopen {
     jitter: Jitter,
     step: u32,
+    was_open: bool,
 }
 
 impl Reopen {
     /// Nothing was opened yet. The seed keeps many streams from coming back in step.
     pub const fn new(seed: u64) -> Self {
-        Self { jitter: Jitter::new(seed), step: 0 }
+        Self { jitter: Jitter::new(seed), step: 0, was_open: false }
+    }
+
+    /// It is open. Whether it was open before: what the server said in between is lost, and lists are read again to be sure.
+    pub const fn opened(&mut self) -> bool {
+        std::mem::replace(&mut self.was_open, true)
+    }
+
+    /// Whether it was ever open.
+    pub const fn was_open(&self) -> bool {
+        self.was_open
+    }
+
+    /// It is opened anew because something else is wanted of it: nothing is missed.
+    pub const fn anew(&mut self) {
+        self.was_open = false;
     }
 
     /// It lasted so long, and is over: how long to wait. No less than the server asked for, within reason.

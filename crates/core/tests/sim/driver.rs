@@ -194,7 +194,8 @@ impl World {
             }
             Effect::Close { generation } => {
                 self.ledger.fell = true;
-                let takes = self.rng.millis(0, 4000);
+                let longest = if self.rng.percent(30) { 20 } else { 4000 };
+                let takes = self.rng.millis(0, longest);
                 self.put(takes, Happening::Felled(generation));
             }
             Effect::Forget { generation } => {

@@ -519,8 +519,15 @@ impl World {
         self.servers.insert(generation, Server::new(fate, declares_safe));
         self.ledger = Ledger::new(generation, self.now);
         let turn = self.rng.millis(0, 20);
-        let start = turn + self.rng.millis(1, 900);
+        let quick = self.rng.percent(20);
+        let start = turn + self.rng.millis(1, if quick { 20 } else { 900 });
         self.put(turn, Happening::Tell(generation, Event::Started));
+        if quick && self.rng.percent(30) {
+            // Somebody wants another one as soon as it is up: a free end, and right behind its dial.
+            let order =
+                self.rng.pick(&[Command::Recycle, Command::Redial, Command::RedialIf { seen: generation }]);
+            self.put(start + Duration::from_millis(6), Happening::Order(order));
+        }
         let tell = |event| Happening::Tell(generation, event);
         match fate {
             Fate::Mute => {}

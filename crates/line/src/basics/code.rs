@@ -27,7 +27,7 @@ pub enum Code {
 
 impl Code {
     /// All of them.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: &'static [Self] = &[
         Self::Refused,
         Self::Overloaded,
         Self::HeldTooLong,

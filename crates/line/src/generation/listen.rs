@@ -21,7 +21,6 @@ const LISTS: [(&str, &str); 3] =
 pub(crate) async fn listen(link: Arc<Link>, wishes: Arc<Wishes>, meta: Value, seed: u64) {
     let lists = lists(&link);
     let mut reopen = Reopen::new(seed);
-    let mut first = true;
     loop {
         let mut wanted = lists.clone();
         let resources = wishes.resources();
@@ -35,8 +34,7 @@ pub(crate) async fn listen(link: Arc<Link>, wishes: Arc<Wishes>, meta: Value, se
         let params = json!({ "_meta": meta, "notifications": wanted }).to_string();
         let opened = tokio::time::Instant::now();
         let Some(asking) = link.ask("subscriptions/listen", Some(&params)) else { return };
-        // What was said in between is lost, and nobody repeats it: the lists are read again.
-        if !std::mem::take(&mut first) {
+        if reopen.opened() {
             link.ear.gap();
         }
         let ended = tokio::select! {
@@ -44,7 +42,7 @@ pub(crate) async fn listen(link: Arc<Link>, wishes: Arc<Wishes>, meta: Value, se
             ended = asking => ended,
             // Somebody wants to hear of something else: it is asked anew, with all of it.
             () = wishes.changed.notified() => {
-                first = true;
+                reopen.anew();
                 continue;
             }
         };

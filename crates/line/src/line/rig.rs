@@ -58,6 +58,7 @@ struct Lines {
 
 /// What became of a rig's lines: names, in order.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
+#[non_exhaustive]
 pub struct RigChange {
     /// New.
     pub added: Vec<Arc<str>>,
@@ -219,7 +220,7 @@ impl Rig {
         if of_session {
             let mut lines = self.lines();
             lines.of_sessions.retain(|state| state.has_changed().is_ok());
-            lines.of_sessions.push(line.state());
+            lines.of_sessions.push(line.statuses());
         }
         if let Some(follower) = &self.follower {
             follower.follow(&line);
@@ -234,7 +235,7 @@ impl Lines {
         // Those that are closed by now need not be kept in mind.
         while self.leaving.try_join_next().is_some() {}
         let line = self.held.remove(name)?;
-        let state = line.state();
+        let state = line.statuses();
         self.leaving.spawn(async move { line.retire().await });
         Some(state)
     }

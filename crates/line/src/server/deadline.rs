@@ -6,6 +6,7 @@ use linetender_core::CallPolicy;
 
 /// Whose the deadline is.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+#[non_exhaustive]
 pub enum Deadline {
     /// Ours, by the policy: progress extends it, up to the cap.
     #[default]

@@ -16,6 +16,7 @@ static PASS: OnceLock<fn(&[u8])> = OnceLock::new();
 
 /// Where a server's stderr goes, line by line.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+#[non_exhaustive]
 pub enum Stderr {
     /// Nowhere. Its last lines are still in the error of a call that it could not answer.
     #[default]

@@ -4,6 +4,7 @@
 ///
 /// Everything but a tool call fails with a JSON-RPC error, whatever is chosen here.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+#[non_exhaustive]
 pub enum ToolErrors {
     /// As a result with `isError`, for the model to read: every agent that was tried shows it to its model, and goes on.
     #[default]

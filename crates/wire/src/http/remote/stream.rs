@@ -236,7 +236,6 @@ async fn open(
 pub(super) async fn own(shared: Arc<Shared>, opened: oneshot::Sender<()>) {
     let mut reopen = Reopen::new(shared.seed);
     let mut place = Place::default();
-    let mut first = true;
     let mut waits = Some(opened);
     loop {
         test_hooks::point("stream");
@@ -258,8 +257,7 @@ pub(super) async fn own(shared: Arc<Shared>, opened: oneshot::Sender<()>) {
         };
         match answer {
             Ok((Call::Stream, _, Some(response))) => {
-                // What was said in between is lost, unless the server repeats it; lists are read again to be sure.
-                if !std::mem::take(&mut first) {
+                if reopen.opened() {
                     shared.listener.gap();
                 }
                 read(&shared, None, response.body, &mut place).await;
@@ -271,13 +269,13 @@ pub(super) async fn own(shared: Arc<Shared>, opened: oneshot::Sender<()>) {
                         return;
                     }
                     // It has the session, and no such stream; or something before it had a bad moment.
-                    Session::Lives if first => return,
+                    Session::Lives if !reopen.was_open() => return,
                     Session::Lives => {}
                     // Nobody knows: it is asked again, in its own time.
                     Session::Silent => {}
                 }
             }
-            Ok((Call::Lost { evidence: Evidence::Shown(_), .. }, _, _)) if first => return,
+            Ok((Call::Lost { evidence: Evidence::Shown(_), .. }, _, _)) if !reopen.was_open() => return,
             Ok(_) | Err(_) => {}
         }
         let wait = reopen.wait(began.elapsed(), place.retry);
