@@ -124,7 +124,7 @@ impl Call {
     fn bound(&self) -> Duration {
         let own = match self.deadline {
             Deadline::Within { total, .. } => total,
-            Deadline::Policy | Deadline::Agent => CAP,
+            _ => CAP,
         };
         self.leaves.map_or(own, |leaves| leaves.min(own)) + SLACK
     }
