@@ -200,6 +200,18 @@ impl Target {
     }
 }
 
+impl Row {
+    /// Whether no instance of the target could be started for it.
+    pub fn could_not_start(&self) -> bool {
+        self.skipped.is_none() && self.runs == 0
+    }
+
+    /// What was found when it was started.
+    pub fn why_not_started(&self) -> &str {
+        self.findings.first().map_or("no reason was written down", String::as_str)
+    }
+}
+
 impl Results {
     /// Adds targets and rows that were drilled apart, if that was done in the same way.
     ///

@@ -16,6 +16,8 @@ pub(super) struct Side<'a> {
     /// The same in words.
     pub(super) words: &'static str,
     pub(super) digests: Vec<Digest<'a>>,
+    /// Those that could not be started even once, and why. They are not compared.
+    pub(super) unstarted: Vec<(&'a Target, &'a str)>,
     /// Which rows the sums are of.
     pub(super) summed: Summed,
 }
@@ -44,7 +46,7 @@ pub(super) struct Digest<'a> {
 /// The sides on which anything was played.
 pub(super) fn sides(results: &Results) -> Vec<Side<'_>> {
     let side = |(over, words)| Side::of(results, over, words);
-    WAYS.map(side).into_iter().filter(|side| !side.digests.is_empty()).collect()
+    WAYS.map(side).into_iter().filter(|side| !side.digests.is_empty() || !side.unstarted.is_empty()).collect()
 }
 
 /// What makes two rows of a side the same.
@@ -59,6 +61,10 @@ impl<'a> Side<'a> {
         };
         let mut all: Vec<_> = results.targets.iter().map(|target| (target, played(target))).collect();
         all.retain(|(_, rows)| !rows.is_empty());
+        let unstarted = all
+            .extract_if(.., |(_, rows)| rows.iter().all(|row| row.could_not_start()))
+            .map(|(target, rows)| (target, rows.first().map_or("", |row| row.why_not_started())))
+            .collect();
         let has = |rows: &[&Row], wanted| rows.iter().any(|row| key(row) == wanted);
         let common: Vec<_> = match all.split_first() {
             Some(((_, first), others)) => {
@@ -72,7 +78,7 @@ impl<'a> Side<'a> {
             rows.retain(|row| summed == Summed::Own || common.contains(&key(row)));
             Digest::of(target, rows)
         };
-        Self { over, words, digests: all.into_iter().map(digest).collect(), summed }
+        Self { over, words, digests: all.into_iter().map(digest).collect(), unstarted, summed }
     }
 }
 

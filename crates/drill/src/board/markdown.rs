@@ -6,7 +6,7 @@ use super::better::better;
 use super::digest::{Side, sides};
 use super::html::hidden;
 use super::matrix::{Verdict, matrix};
-use super::tables::{self, Line, MEANINGS, Mark, Table};
+use super::tables::{self, AUTHORS, Line, MEANINGS, Mark, Table};
 use crate::results::Results;
 
 /// The results as Markdown. `page` is where the page lies beside it.
@@ -24,10 +24,25 @@ pub fn markdown(results: &Results, page: &str) -> String {
         results.pace(),
     ));
     let sides = sides(results);
+    for sentence in sides.iter().filter_map(tables::conclusion) {
+        text.line(&safe(&sentence));
+    }
+    text.line(&format!(
+        "{AUTHORS} [How a row is judged](drill.md#how-a-row-is-judged), [the peers and their settings](peers.md), [all \
+         results](scoreboard/results.json)."
+    ));
     for side in &sides {
         text.line(&format!("## In front of {}", side.words));
         text.line(&tables::summed(side));
         text.table(&tables::headline(side));
+        for (target, why) in &side.unstarted {
+            text.line(&format!(
+                "{} {} could not start: {}",
+                safe(&target.name),
+                safe(&target.version),
+                safe(why)
+            ));
+        }
         text.line("What callers were told:");
         text.table(&tables::told(side));
         text.line("How long it took:");
@@ -36,7 +51,7 @@ pub fn markdown(results: &Results, page: &str) -> String {
     text.line("## What the words mean");
     text.line(&MEANINGS.map(|(word, meaning)| format!("- **{word}**: {meaning}")).join("\n"));
     text.line("## Row by row");
-    text.line("✓ kept · ✗ broken · – does not concern it");
+    text.line("✓ kept · ✗ broken · – does not concern it · ∅ could not start");
     for side in &sides {
         text.matrix(side);
     }
@@ -118,6 +133,7 @@ fn sign(verdict: &Verdict) -> &'static str {
     match verdict {
         Verdict::Kept(_) => "✓",
         Verdict::Broken(_) => "✗",
+        Verdict::NotStarted(_) => "∅",
         Verdict::Skipped(_) => "–",
         Verdict::Absent => "",
     }

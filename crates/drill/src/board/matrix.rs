@@ -17,6 +17,8 @@ pub(super) struct Played<'a> {
 pub(super) enum Verdict<'a> {
     Kept(&'a Row),
     Broken(&'a Row),
+    /// It did not come up, so nothing was tried.
+    NotStarted(&'a str),
     Skipped(&'a str),
     /// It was not asked to.
     Absent,
@@ -49,6 +51,7 @@ impl<'a> Verdict<'a> {
     fn of(row: &'a Row) -> Self {
         match &row.skipped {
             Some(why) => Self::Skipped(why),
+            None if row.could_not_start() => Self::NotStarted(row.why_not_started()),
             None if row.kept => Self::Kept(row),
             None => Self::Broken(row),
         }
@@ -58,7 +61,7 @@ impl<'a> Verdict<'a> {
     pub(super) fn played(&self) -> Option<&'a Row> {
         match self {
             Self::Kept(row) | Self::Broken(row) => Some(row),
-            Self::Skipped(_) | Self::Absent => None,
+            Self::NotStarted(_) | Self::Skipped(_) | Self::Absent => None,
         }
     }
 

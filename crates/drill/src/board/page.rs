@@ -7,7 +7,7 @@ use super::better::better;
 use super::charts::{stacks, strips, timelines};
 use super::digest::{Side, servers, sides};
 use super::html::Html;
-use super::tables::{self, MEANINGS};
+use super::tables::{self, AUTHORS, MEANINGS};
 use super::words::count;
 use crate::results::Results;
 use grid::table;
@@ -26,7 +26,7 @@ pub fn page(results: &Results) -> String {
     let sides = sides(results);
     let mut html = Html::default();
     html.raw(HEAD).raw(STYLE).raw("</style></head><body>");
-    html.within("header", &[], |html| lead(html, results));
+    html.within("header", &[], |html| lead(html, results, &sides));
     html.within("main", &[], |html| {
         section(html, "Who did how well", |html| headline(html, &sides));
         section(html, "How long until it works again", |html| recovery(html, &sides));
@@ -50,7 +50,7 @@ fn section(html: &mut Html, title: &'static str, body: impl FnOnce(&mut Html)) {
     });
 }
 
-fn lead(html: &mut Html, results: &Results) {
+fn lead(html: &mut Html, results: &Results, sides: &[Side]) {
     let played =
         || results.targets.iter().flat_map(|target| &target.rows).filter(|row| row.skipped.is_none());
     let calls: u64 = played().map(|row| row.calls.made).sum();
@@ -65,6 +65,14 @@ fn lead(html: &mut Html, results: &Results) {
             count(calls),
         ));
     });
+    for sentence in sides.iter().filter_map(tables::conclusion) {
+        html.put("p", &[("class", &"lead")], sentence);
+    }
+    html.within("p", &[], |html| {
+        html.text(AUTHORS);
+        html.raw(" <a href=\"../drill.md#how-a-row-is-judged\">How a row is judged</a> · <a href=\"../peers.md\">The peers and \
+            their settings</a> · <a href=\"results.json\">All results</a>");
+    });
     html.within("p", &[("class", &"facts")], |html| {
         html.text(format_args!("{} · {} · linetender {}", results.date, results.machine, results.linetender));
     });
@@ -75,6 +83,10 @@ fn headline(html: &mut Html, sides: &[Side]) {
         html.put("h3", &[], format_args!("In front of {}", side.words));
         table(html, &tables::headline(side), "numbers");
         html.put("p", &[("class", &"note")], tables::summed(side));
+        for (target, why) in &side.unstarted {
+            let sentence = format_args!("{} {} could not start: {why}", target.name, target.version);
+            html.put("p", &[("class", &"note")], sentence);
+        }
     }
     html.raw("<p class=\"note\"><b class=\"best\">Bold</b> is the best of its column, whoever it is; ");
     html.raw("<b class=\"broken\">marked</b> is what must not be.</p>");

@@ -93,6 +93,34 @@ pub(super) const MEANINGS: [(&str, &str); 8] = [
     ("rows kept", "rows of the fault catalogue in which nothing happened that must not."),
 ];
 
+/// Whose work this is: a reader should know who chose the questions.
+pub(super) const AUTHORS: &str = "linetender’s own authors made this comparison: they chose the faults, the bounds and each \
+    target’s settings, and wrote the judge.";
+
+/// A side in one sentence, if there is anybody to compare with.
+pub(super) fn conclusion(side: &Side) -> Option<String> {
+    if side.summed == Summed::Own {
+        return None;
+    }
+    let (ours, others): (Vec<_>, Vec<_>) = side.digests.iter().partition(|own| own.target.ours);
+    let (least, most) = (ours.iter().map(|own| own.kept()).min()?, ours.iter().map(|own| own.kept()).max()?);
+    let best = others.iter().max_by_key(|own| own.kept())?;
+    let fewest = others.iter().min_by(|one, other| one.lost().total_cmp(&other.lost()))?;
+    let worst = ours.iter().map(|own| own.lost()).max_by(f64::total_cmp)?;
+    let kept = if least == most { format!("{most}") } else { format!("{least} to {most}") };
+    Some(format!(
+        "In front of {}, linetender kept {kept} of {} rows, and of the others {} kept the most: {}. Of the calls that could have \
+         been answered linetender lost at most {}, the others at least {} ({}).",
+        side.words,
+        best.played.len(),
+        best.target.name,
+        best.kept(),
+        percent(worst),
+        percent(fewest.lost()),
+        fewest.target.name,
+    ))
+}
+
 /// Which rows a side's sums are of.
 pub(super) fn summed(side: &Side) -> String {
     match side.summed {

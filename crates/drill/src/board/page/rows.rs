@@ -8,7 +8,7 @@ use super::grid::scroll;
 use crate::results::Row;
 
 pub(super) fn rows(html: &mut Html, sides: &[Side]) {
-    html.raw("<p>A cross opens: it says what was found. A dash is a row that does not concern a target, and says why.</p>");
+    html.raw("<p>A cross opens: it says what was found. A dash is a row that does not concern a target, ∅ one for which it could not be started; both say why.</p>");
     for side in sides {
         html.put("h3", &[], format_args!("In front of {}", side.words));
         scroll(html, &format!("Rows in front of {}", side.words), |html| {
@@ -60,6 +60,17 @@ fn cell(html: &mut Html, verdict: &Verdict) {
         }
         Verdict::Broken(row) => {
             html.within("details", &[("class", &"found"), ("name", &"found")], |html| findings(html, row));
+        }
+        Verdict::NotStarted(why) => {
+            html.put(
+                "span",
+                &[
+                    ("class", &"skipped"),
+                    ("title", why),
+                    ("aria-label", &format_args!("could not start: {why}")),
+                ],
+                "∅",
+            );
         }
         Verdict::Skipped(why) => {
             html.put(
