@@ -10,7 +10,7 @@ use http::{HeaderMap, HeaderValue};
 use libfuzzer_sys::fuzz_target;
 use linetender_wire::frame::Limits;
 use linetender_wire::handshake::Era;
-use linetender_wire::http::meaning::{Asked, Call, Exchange, judge};
+use linetender_wire::http::meaning::{Purpose, Call, Exchange, judge};
 
 const LIMITS: Limits = Limits { length: 4096, depth: 16 };
 
@@ -24,13 +24,13 @@ fuzz_target!(|input: &[u8]| {
         headers.insert(names[usize::from(kind >> 5) % names.len()], value);
     }
     let asked = match kind & 7 {
-        0 | 1 => Asked::Request { id: 7 },
-        2 => Asked::Initialize { id: 7 },
-        3 => Asked::Discover { id: 7 },
-        4 => Asked::Ping { id: 7 },
-        5 => Asked::Notification,
-        6 => Asked::Stream,
-        _ => Asked::Delete,
+        0 | 1 => Purpose::Request { id: 7 },
+        2 => Purpose::Initialize { id: 7 },
+        3 => Purpose::Discover { id: 7 },
+        4 => Purpose::Ping { id: 7 },
+        5 => Purpose::Notification,
+        6 => Purpose::Stream,
+        _ => Purpose::Delete,
     };
     let era = if kind & 8 == 0 { Era::Legacy } else { Era::Modern };
     let status = u16::from_be_bytes([*high, *low]);
@@ -52,7 +52,7 @@ fuzz_target!(|input: &[u8]| {
             assert!(said.as_ref().is_none_or(|said| said.response_number() == asked.id()));
             assert!(words.as_str().len() < 4096);
         }
-        Call::Stream | Call::Accepted => assert!((200..300).contains(&status) || asked == Asked::Delete),
+        Call::Stream | Call::Accepted => assert!((200..300).contains(&status) || asked == Purpose::Delete),
         // What answers us and cannot be read may have any status; so may what answers somebody else.
         Call::Unusable(_) => assert!((200..300).contains(&status) || asked.id().is_some()),
         Call::OutOfStep => assert!(asked.id().is_some()),
