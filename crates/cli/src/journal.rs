@@ -87,7 +87,7 @@ fn words(what: &What) -> String {
             if let Some(next) = when {
                 let _ = write!(words, "; next try {next}");
             }
-            let _ = write!(words, "; retries left {}", crate::status::tokens(*budget_millis));
+            let _ = write!(words, "; restarts left {}", crate::status::tokens(*budget_millis));
             if let Some(useful) = useful_millis {
                 let _ = write!(words, ", {} after service", crate::status::tokens(*useful));
             }

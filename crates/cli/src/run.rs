@@ -68,7 +68,7 @@ fn server(args: &args::Run) -> Result<Server, String> {
         let host = host.rsplit('@').next().unwrap_or(host).to_owned();
         let server = Server::http(args.name.clone().unwrap_or(host), &first);
         args.header.iter().fold(server, |server, (name, value)| server.header(name, value)).into()
-    } else if let Some(sentence) = target::refusal(&first) {
+    } else if let Some(sentence) = target::refusal(&first, args.policy.dir.as_deref()) {
         return Err(sentence);
     } else {
         if !args.header.is_empty() {

@@ -18,7 +18,7 @@ const HEAD: [&str; COLUMNS] = [
     "FOR",
     "STARTS",
     "NEXT TRY",
-    "RETRIES",
+    "RESTARTS",
     "PID",
     "LINETENDER",
     "UPTIME",
@@ -117,7 +117,7 @@ fn budget(line: &LineReport) -> String {
     let share = |left: u32, most: u32| f64::from(left) / f64::from(most.max(1));
     let (left, most) = (line.useful_millis, line.useful_most_millis);
     if most > 0 && share(left, most) < share(line.budget_millis, line.budget_most_millis) {
-        format!("{} served", of(left, most))
+        format!("{} after service", of(left, most))
     } else {
         of(line.budget_millis, line.budget_most_millis)
     }

@@ -23,7 +23,9 @@
 //! 4. run what [`Machine::poll_effect`] returns, in that order, until it returns `None`.
 //!
 //! ```
-//! use linetender_core::{Command, Effect, Event, Gate, Instant, Machine, Policy, Duration, State};
+//! use core::time::Duration;
+//!
+//! use linetender_core::{Command, Effect, Event, Gate, Instant, Machine, Policy, State};
 //!
 //! let now = Instant::ORIGIN;
 //! let mut machine: Machine<&str> = Machine::new(Policy::default(), 7, now);

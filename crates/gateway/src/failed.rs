@@ -101,7 +101,8 @@ impl Failed {
 
     /// The task that carried it panicked.
     pub(crate) fn broken() -> Self {
-        Self::under_way("internal error (the task of this agent panicked)", "now")
+        let broken = Self::under_way("internal error (the task of this agent panicked)", "now");
+        Self { phase: Phase::InLinetender, ..broken }
     }
 
     fn under_way(cause: &str, next_try: &'static str) -> Self {

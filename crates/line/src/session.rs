@@ -29,7 +29,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::mpsc;
 use tokio::task::{AbortHandle, JoinSet};
 
-use crate::audience::{Agent as Ear, FromServer};
+use crate::audience::{Agent as Hearer, FromServer};
 use crate::call::turns::Caller;
 use crate::line::Rig;
 use crate::line::{Events, Line};
@@ -269,7 +269,7 @@ impl Session {
         }
         let era = if method == "initialize" { Era::Legacy } else { Era::Modern };
         let (tell, said) = mpsc::channel(TO_AGENT);
-        let agent = Ear { era, said: tell, direct: self.to_agent.clone() };
+        let agent = Hearer { era, said: tell, direct: self.to_agent.clone() };
         let (line, listener, caller) = match &self.on {
             On::Own(server, rig) => {
                 let page = rig.memory().map(|memory| memory.page(server, era, params));

@@ -461,7 +461,7 @@ impl Running {
             generation,
             server: Arc::clone(&self.tender.server),
             ear: Arc::clone(&ear),
-            gate: self.tender.dial_limit.clone(),
+            limit: self.tender.dial_limit.clone(),
             predecessor: self.tender.predecessor.clone(),
             remembered: self.remembered,
             seed: self.seed ^ generation.number(),

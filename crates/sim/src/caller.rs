@@ -65,7 +65,7 @@ impl Calls {
             "x".repeat(call.padding)
         );
         let options = Options::default().deadline(call.deadline);
-        let asking = line.request("tools/call", Some(&params), options);
+        let asking = line.request("tools/call", linetender::Raw(&params), options);
         let told = match call.leaves {
             None => Ok(asking.await),
             Some(patience) => timeout(patience, asking).await,

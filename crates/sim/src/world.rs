@@ -97,7 +97,8 @@ impl World {
     fn new(seed: u64, trace: bool) -> Self {
         let mut rng = Rng::new(seed);
         let habits = Habits::new(&mut rng);
-        let mut settings = Settings { trust_annotations: rng.percent(50), ..Settings::default() };
+        let mut settings = Settings::default();
+        settings.trust_annotations = rng.percent(50);
         if rng.percent(15) {
             settings.state = ServerState::Process;
         }

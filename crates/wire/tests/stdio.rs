@@ -34,15 +34,17 @@ struct Server {
     ears: Arc<Ears>,
 }
 
+fn quick() -> ClosePolicy {
+    let mut close = ClosePolicy::default();
+    (close.stdin, close.term) = (Duration::from_millis(300), Duration::from_millis(300));
+    close
+}
+
 fn launch(argv: &[&str]) -> Launch {
     Launch {
         program: Program { argv: argv.iter().map(Into::into).collect(), dir: None, env: Env::Ours },
         reaper: Reaper::Binary(PathBuf::from(env!("CARGO_BIN_EXE_linetender-reaper"))),
-        close: ClosePolicy {
-            stdin: Duration::from_millis(300),
-            term: Duration::from_millis(300),
-            ..ClosePolicy::default()
-        },
+        close: quick(),
         sizes: Limits::default(),
     }
 }

@@ -14,8 +14,8 @@ States:
   needs-auth  the server requires authentication
   closed      stopped for good
 
-RETRIES (in the journal: retries left) counts down with each failure and recovers while the server answers calls;
-at 0 the server is parked.";
+RESTARTS (in the journal: restarts left) counts down with each failure and recovers while the server answers calls;
+with 0 left, the next failure parks the server.";
 
 /// List running linetender processes of this user: each server's state, next retry and last error
 #[derive(Debug, clap::Args)]

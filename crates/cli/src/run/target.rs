@@ -5,8 +5,9 @@
 
 use std::path::Path;
 
-/// Why this word cannot be started, if that is certain.
-pub(super) fn refusal(word: &str) -> Option<String> {
+/// Why this word cannot be started in this folder, if that is certain.
+pub(super) fn refusal(word: &str, dir: Option<&Path>) -> Option<String> {
+    let there = dir.map_or_else(|| word.into(), |dir| dir.join(word));
     if word.is_empty() {
         return Some("the server's command is empty".to_owned());
     }
@@ -19,12 +20,10 @@ pub(super) fn refusal(word: &str) -> Option<String> {
         Some((scheme, _)) if word[scheme.len()..].starts_with("://") => {
             Some(format!("{scheme}:// is not supported: linetender connects to http:// and https:// URLs"))
         }
-        Some((host, rest)) if is_port(rest) && !host.contains('/') && !Path::new(word).exists() => {
+        Some((host, rest)) if is_port(rest) && !host.contains('/') && !there.exists() => {
             Some(format!("{word} is not a program; for a URL write http://{word}"))
         }
-        _ if word.contains('/') && Path::new(word).is_dir() => {
-            Some(format!("{word} is a folder, not a program"))
-        }
+        _ if word.contains('/') && there.is_dir() => Some(format!("{word} is a folder, not a program")),
         _ => None,
     }
 }
@@ -52,7 +51,7 @@ mod tests {
             ),
             ("/tmp", "/tmp is a folder, not a program"),
         ] {
-            assert_eq!(refusal(word).as_deref(), Some(words), "{word}");
+            assert_eq!(refusal(word, None).as_deref(), Some(words), "{word}");
         }
     }
 
@@ -67,7 +66,9 @@ mod tests {
             "tmp",
             "é://x".trim_end_matches("://x"),
         ] {
-            assert_eq!(refusal(word), None, "{word}");
+            assert_eq!(refusal(word, None), None, "{word}");
         }
+        assert_eq!(refusal("./tmp", Some("/".as_ref())).as_deref(), Some("./tmp is a folder, not a program"));
+        assert_eq!(refusal("./tmp", Some("/tmp".as_ref())), None, "where it is started there is none");
     }
 }

@@ -15,6 +15,7 @@ macro_rules! settings {
         #[derive(Clone, Copy, Debug, Eq, PartialEq)]
         #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
         #[cfg_attr(feature = "serde", serde(default, deny_unknown_fields))]
+        #[non_exhaustive]
         pub struct $name {
             $(
                 $(#[$doc_of_time])*

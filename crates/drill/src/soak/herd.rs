@@ -83,11 +83,9 @@ async fn stampede(count: usize, era: Era) -> Result<String, String> {
 }
 
 fn target(server: &WebServer, era: Era) -> HttpServer {
-    let settings = Settings {
-        // Many can hang, and a death is found out sooner than in life.
-        probe: linetender::ProbePolicy { timeout: Duration::from_millis(300), ..Default::default() },
-        ..Settings::default()
-    };
+    let mut settings = Settings::default();
+    // Many can hang, and a death is found out sooner than in life.
+    settings.probe.timeout = Duration::from_millis(300);
     let policy = Policy::new(settings).unwrap_or_default();
     Server::http("herd", &server.url()).eras(Eras::Only(era)).policy(policy)
 }

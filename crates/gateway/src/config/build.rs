@@ -121,7 +121,12 @@ fn entry(Member { name, at, value }: &Member, source: &Text<'_>) -> Result<Optio
             let place = value.get("call_timeout").map_or(at, |node| &node.at).clone();
             return Err(source.problem(place, "call_timeout must be longer than zero", None));
         }
-        Some(millis) => Deadline::after(Duration::from_millis(millis)),
+        Some(millis) => {
+            let total = Duration::from_millis(millis);
+            // A limit on silence holds beside it if it was asked for.
+            let quiet = table.quiet_limit.map_or(total, Duration::from_millis);
+            Deadline::Within { quiet: quiet.min(total), total }
+        }
         // Many agents share a server here, and the one that gave up long ago may never say so: the deadline is ours.
         None => Deadline::Policy,
     };
@@ -159,8 +164,8 @@ fn entry(Member { name, at, value }: &Member, source: &Text<'_>) -> Result<Optio
     }
     server = table.safe_tools.into_iter().fold(server, Server::safe_tool);
     let policy = Policy::new(settings).map_err(|invalid| {
-        let place = named::place(value, invalid.setting).map_or(at, |node| &node.at).clone();
-        source.problem(place, invalid.to_string(), None)
+        let (what, place) = named::wrong(value, &invalid);
+        source.problem(place.map_or(at, |node| &node.at).clone(), what, None)
     })?;
     Ok(Some(Entry {
         server: server.policy(policy).deadline(deadline),

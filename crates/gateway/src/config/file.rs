@@ -132,7 +132,8 @@ pub(super) struct ServerTable {
     pub(super) trust_annotations: Option<bool>,
     /// The server keeps state in memory: never retry across a restart, and report the lost state to the agent.
     pub(super) stateful: Option<bool>,
-    /// Time limit of each call, whatever the server sends. Without it a call ends after `quiet_limit`.
+    /// Time limit of each call, whatever the server sends. Without it, or if `quiet_limit` is set too, a call ends after
+    /// `quiet_limit` of silence.
     #[schemars(schema_with = "time")]
     pub(super) call_timeout: Option<u64>,
     /// End a call when the server has sent neither a response nor progress for this long.

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use linetender_core::{ServerState, Settings};
+use linetender_core::{Invalid, ServerState, Settings};
 
 use super::file::ServerTable;
 use super::problem::{Problem, Text};
@@ -37,10 +37,21 @@ pub(super) fn once(server: &Node, source: &Text<'_>) -> Result<(), Box<Problem>>
     Ok(())
 }
 
-/// Where the file sets this number of the policy, under either name.
-pub(super) fn place<'a>(server: &'a Node, setting: &str) -> Option<&'a Node> {
-    let short = NAMED.iter().find(|(_, long)| *long == setting).and_then(|(short, _)| server.get(short));
-    short.or_else(|| in_policy(server, setting)).or_else(|| server.get("policy"))
+/// What is wrong, in the names that the file uses, and where: the number itself, or the one that it does not go with.
+pub(super) fn wrong<'a>(server: &'a Node, invalid: &Invalid) -> (String, Option<&'a Node>) {
+    let mut place = in_policy(server, invalid.setting);
+    let (mut setting, mut must) = (invalid.setting, invalid.must.to_owned());
+    for (short, long) in NAMED {
+        let Some(node) = server.get(short) else { continue };
+        if setting == long {
+            setting = short;
+            place = Some(node);
+        } else if must.contains(long) {
+            must = must.replace(long, short);
+            place = place.or(Some(node));
+        }
+    }
+    (format!("{setting} must be {must}"), place.or_else(|| server.get("policy")))
 }
 
 fn in_policy<'a>(server: &'a Node, path: &str) -> Option<&'a Node> {

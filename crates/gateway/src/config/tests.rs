@@ -186,6 +186,16 @@ fn what_is_wrong_is_told_with_its_place() {
         ("[servers.a]\ncommand = \"x\"\ncall_timeout = 0", 3, "call_timeout must be longer than zero"),
         ("[servers.a]\ncommand = \"x\"\npolicy.call.wait_for_line = 1\nwait = 1", 4, "are the same setting"),
         ("[servers.a]\ncommand = \"x\"\nwait = \"soon\"", 3, ""),
+        (
+            "[servers.a]\ncommand = \"x\"\nquiet_limit = \"2h\"",
+            3,
+            "call.hang_after must be no shorter than quiet_limit",
+        ),
+        (
+            "[servers.a]\ncommand = \"x\"\nhang_after = \"1s\"",
+            3,
+            "hang_after must be no shorter than call.limit",
+        ),
         ("", 1, "no server"),
     ] {
         let problem = read(text).unwrap_err();

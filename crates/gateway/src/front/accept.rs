@@ -1,4 +1,4 @@
-//! No more connections at once than were agreed on: who comes later waits at the endpoint.
+//! No more connections at once than were agreed on: who comes later waits in the listener.
 
 use std::io;
 use std::net::SocketAddr;

@@ -1,4 +1,4 @@
-//! Connections, from the endpoint to their end.
+//! Connections, from the listener to their end.
 
 use std::convert::Infallible;
 use std::sync::Arc;

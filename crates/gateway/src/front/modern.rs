@@ -102,24 +102,26 @@ async fn alone(mut answer: mux::Answer, waits: impl FnOnce() -> Waits) -> Respon
 async fn late(mut answer: mux::Answer, cut: impl Future<Output = Bytes>, out: mpsc::Sender<Bytes>) {
     let mut cut = pin!(cut);
     loop {
-        tokio::select! {
-            said = answer.next() => match said {
-                // Whoever reads too slowly misses some.
-                mux::Part::Progress(step) => drop(out.try_send(sse::event(None, step))),
-                mux::Part::Answer(Replied { text, .. }) => {
-                    let _ = out.send(sse::event(None, text.whole().into_text())).await;
-                    return;
-                }
-            },
+        // Progress waits where it is bounded until there is room for it; the call goes by its own time all the same.
+        let room = tokio::select! {
+            room = out.reserve() => room,
+            never = answer.go_on() => match never {},
             text = &mut cut => {
                 let _ = out.send(sse::event(None, text)).await;
                 return;
             }
+        };
+        let Ok(room) = room else { return };
+        tokio::select! {
+            part = answer.next() => match part {
+                mux::Part::Progress(step) => room.send(sse::event(None, step)),
+                mux::Part::Answer(Replied { text, .. }) => {
+                    return room.send(sse::event(None, text.whole().into_text()));
+                }
+            },
+            text = &mut cut => return room.send(sse::event(None, text)),
             () = out.closed() => return,
-            () = tokio::time::sleep(sse::KEEPALIVE) => {
-                // Without room for it nobody reads; the call goes by its own time all the same.
-                let _ = out.try_send(sse::COMMENT);
-            }
+            () = tokio::time::sleep(sse::KEEPALIVE) => room.send(sse::COMMENT),
         }
     }
 }

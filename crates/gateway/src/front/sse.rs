@@ -11,7 +11,7 @@ const RETRY: &str = "1000";
 /// How often something is said on a stream that has nothing to say.
 pub(super) const KEEPALIVE: Duration = Duration::from_secs(15);
 
-/// Part when there is nothing to say, so that nobody between takes the stream for dead.
+/// Sent when there is nothing to say, so that nobody between takes the stream for dead.
 pub(super) const COMMENT: Bytes = Bytes::from_static(b":\n\n");
 
 /// A message.

@@ -1,5 +1,6 @@
 //! A request that stands by itself: what it would come to in a mux of its own, without one.
 
+use std::convert::Infallible;
 use std::pin::Pin;
 use std::sync::Arc;
 
@@ -38,23 +39,32 @@ impl Answer {
     /// What comes next. The answer is the last of it.
     pub(crate) async fn next(&mut self) -> Part {
         let Self { reply, progress, replied } = self;
-        let Some(progress) = progress else { return Part::Answer(reply.await) };
-        let replied = if let Some(replied) = replied.take() {
-            replied
-        } else {
-            tokio::select! {
+        let replied = match (replied.take(), &mut *progress) {
+            (Some(replied), _) => replied,
+            (None, None) => reply.await,
+            (None, Some(progress)) => tokio::select! {
                 biased;
                 Some(step) = progress.recv() => return Part::Progress(step.into_text()),
                 replied = reply => replied,
-            }
+            },
         };
-        match progress.try_recv() {
+        match progress.as_mut().and_then(session::Receiver::try_recv) {
             Some(step) => {
                 self.replied = Some(replied);
                 Part::Progress(step.into_text())
             }
             None => Part::Answer(replied),
         }
+    }
+}
+
+impl Answer {
+    /// Goes on with the request although nobody takes what comes of it now. Never ends.
+    pub(crate) async fn go_on(&mut self) -> Infallible {
+        if self.replied.is_none() {
+            self.replied = Some((&mut self.reply).await);
+        }
+        std::future::pending().await
     }
 }
 

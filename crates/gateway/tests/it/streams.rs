@@ -42,6 +42,22 @@ async fn progress_comes_on_the_stream_of_its_own_request() {
 }
 
 #[tokio::test]
+async fn a_burst_of_progress_reaches_a_modern_agent_whole_and_before_the_answer() {
+    let house = House::up(ONE).await;
+    for (path, name) in [("/mcp", "bad__progress"), ("/mcp/bad", "progress")] {
+        let params =
+            json!({ "name": name, "arguments": { "times": 500, "ms": 0 }, "_meta": { "progressToken": 7 } });
+        let mut answer = house.modern(path, "tools/call", params).await;
+        for step in 1..=500 {
+            let event = answer.event().await.unwrap().data;
+            assert_eq!(event["params"]["progress"], step, "{event}");
+        }
+        let last = answer.event().await.unwrap().data;
+        assert!(last["result"].is_object(), "{last}");
+    }
+}
+
+#[tokio::test]
 async fn a_stream_that_was_cut_is_resumed_behind_the_last_event() {
     let house = House::up(ONE).await;
     let agent = house.agent("/mcp/bad").await;
@@ -229,7 +245,7 @@ async fn a_modern_call_that_takes_its_time_is_answered_on_a_stream() {
 }
 
 #[tokio::test]
-async fn hanging_up_on_a_modern_request_without_progress_takes_it_back_too() {
+async fn hanging_up_on_a_modern_request_takes_it_back_too_with_and_without_progress() {
     let book = std::env::temp_dir().join(format!("linetender-gateway-{}-hang-up-2", std::process::id()));
     let text = ONE.replace("\"--full\"", &format!("\"--book\", \"{}\"", book.display()));
     let house = House::up(&text).await;
@@ -241,16 +257,24 @@ async fn hanging_up_on_a_modern_request_without_progress_takes_it_back_too() {
             }
         })
     };
-    let hang = |name: &str| json!({ "name": name, "arguments": {} });
+    let hang = |name: &str, token: bool| {
+        let meta = if token { json!({ "progressToken": 1 }) } else { json!({}) };
+        json!({ "name": name, "arguments": {}, "_meta": meta })
+    };
     // One hangs up before the response has begun, one on the stream that it became.
-    for (path, name, times) in [("/mcp", "bad__hang", 1), ("/mcp/bad", "hang", 3)] {
-        tokio::select! {
-            _ = house.modern(path, "tools/call", hang(name)) => panic!("it never answers"),
-            () = told("read -", times) => {}
+    let mut times = 0;
+    for (path, name) in [("/mcp", "bad__hang"), ("/mcp/bad", "hang")] {
+        for token in [false, true] {
+            times += 1;
+            tokio::select! {
+                _ = house.modern(path, "tools/call", hang(name, token)) => panic!("it never answers"),
+                () = told("read -", times) => {}
+            }
+            told("cancelled:", times).await;
+            times += 1;
+            drop(house.modern(path, "tools/call", hang(name, token)).await);
+            told("cancelled:", times).await;
         }
-        told("cancelled:", times).await;
-        drop(house.modern(path, "tools/call", hang(name)).await);
-        told("cancelled:", times + 1).await;
     }
     let _ = std::fs::remove_file(book);
 }

@@ -23,6 +23,8 @@ pub enum Code {
     Unreadable = 7008,
     /// There is no server, tool, prompt or resource of this name here.
     NotHere = 7009,
+    /// The server answered with a JSON-RPC error. Sessions pass that on as it is; only programs see this.
+    ErrorAnswer = 7010,
 }
 
 impl Code {
@@ -37,6 +39,7 @@ impl Code {
         Self::Vanished,
         Self::Unreadable,
         Self::NotHere,
+        Self::ErrorAnswer,
     ];
 
     /// As a number.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use linetender_core::{Delivery, Refusal};
+use linetender_wire::Redacted;
 
 use super::code::Code;
 use super::next_try::NextTry;
@@ -13,9 +14,11 @@ use super::rpc_error::RpcError;
 /// How long to stay away from a server that has too much to do: its queue is short, and calls are.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 
+/// How much of a server's own words stands in a cause; all of them are in the field `answered`.
+const SHOWN: usize = 1000;
+
 /// Why a call failed.
-#[derive(Clone, Debug, thiserror::Error)]
-#[error("{server}: {cause} ({phase}; {}; next try: {next_try})", .delivery.name())]
+#[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct CallError {
     /// What kind of failure it is.
@@ -99,7 +102,7 @@ impl CallError {
             kind: CallErrorKind::ErrorAnswer,
             server,
             phase: Phase::Answered,
-            cause: error.to_string(),
+            cause: Redacted::head(&format!("the server answered with an error: {error}"), SHOWN).to_string(),
             delivery: Delivery::Answered,
             next_try: NextTry::Now,
             stderr: None,
@@ -120,10 +123,9 @@ impl CallError {
             Delivery::Unknown(_) => {
                 "It is unknown whether the call was executed: check for side effects before retrying it."
             }
-            Delivery::Answered
-                if matches!(self.kind, CallErrorKind::Vanished | CallErrorKind::ErrorAnswer) =>
-            {
-                "The server refused the call."
+            Delivery::Answered if self.kind == CallErrorKind::Vanished => "The server refused the call.",
+            Delivery::Answered if self.kind == CallErrorKind::ErrorAnswer => {
+                "It may have executed a part of the call."
             }
             Delivery::Answered => "The server processed the call; a retry would execute it again.",
         };
@@ -198,7 +200,20 @@ impl CallError {
             CallErrorKind::BadAnswer => Code::BadAnswer,
             CallErrorKind::Vanished => Code::Vanished,
             CallErrorKind::Unreadable => Code::Unreadable,
-            CallErrorKind::ErrorAnswer => Code::BadAnswer,
+            CallErrorKind::ErrorAnswer => Code::ErrorAnswer,
+        }
+    }
+}
+
+impl std::error::Error for CallError {}
+
+impl fmt::Display for CallError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { server, cause, phase, delivery, next_try, .. } = self;
+        match phase {
+            // The server is well, and has said all there is to say.
+            Phase::Answered => write!(f, "{server}: {cause}"),
+            _ => write!(f, "{server}: {cause} ({phase}; {}; next try: {next_try})", delivery.name()),
         }
     }
 }

@@ -4,6 +4,7 @@ use bytes::Bytes;
 use linetender_wire::frame::{Frame, Message, Outcome};
 use linetender_wire::handshake::Era;
 use serde::Deserialize;
+use serde_json::value::RawValue;
 
 /// A result, as the server spelt it.
 ///
@@ -27,21 +28,22 @@ use serde::Deserialize;
 pub struct Answer(Reply);
 
 /// The members of a tool's result that are looked at here.
+/// Each is read by itself: a server that spells one of them oddly has said the others all the same.
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct ToolResult<'a> {
-    is_error: bool,
     #[serde(borrow)]
-    content: Vec<Content<'a>>,
+    is_error: Option<&'a RawValue>,
     #[serde(borrow)]
-    structured_content: Option<&'a serde_json::value::RawValue>,
+    content: Option<&'a RawValue>,
+    #[serde(borrow)]
+    structured_content: Option<&'a RawValue>,
 }
 
-#[derive(Default, Deserialize)]
-#[serde(default)]
+#[derive(Deserialize)]
 struct Content<'a> {
     #[serde(borrow)]
-    text: Option<std::borrow::Cow<'a, str>>,
+    text: std::borrow::Cow<'a, str>,
 }
 
 impl Answer {
@@ -69,19 +71,25 @@ impl Answer {
     /// If there is none, or it does not have that form.
     pub fn parse_structured<'a, T: Deserialize<'a>>(&'a self) -> Result<T, serde_json::Error> {
         let result: ToolResult<'a> = self.parse()?;
-        serde_json::from_str(result.structured_content.map_or("null", |content| content.get()))
+        let none = || serde::de::Error::custom("the result has no structuredContent");
+        serde_json::from_str(result.structured_content.ok_or_else(none)?.get())
     }
 
     /// Whether it is the result of a tool that ran and failed (`isError`).
     pub fn is_tool_error(&self) -> bool {
-        self.parse::<ToolResult<'_>>().is_ok_and(|result| result.is_error)
+        let is_error = self.parse::<ToolResult<'_>>().ok().and_then(|result| result.is_error);
+        is_error.is_some_and(|is_error| is_error.get() == "true")
     }
 
     /// The text of a tool's result: its text contents, one per line. Pictures, sounds and resources are left out.
     pub fn text(&self) -> String {
         let result: ToolResult<'_> = self.parse().unwrap_or_default();
-        let texts: Vec<_> = result.content.into_iter().filter_map(|content| content.text).collect();
-        texts.join("\n")
+        let items =
+            result.content.and_then(|content| serde_json::from_str::<Vec<&RawValue>>(content.get()).ok());
+        let text = |item: &RawValue| {
+            serde_json::from_str::<Content<'_>>(item.get()).ok().map(|item| item.text.into_owned())
+        };
+        items.into_iter().flatten().filter_map(text).collect::<Vec<_>>().join("\n")
     }
 }
 
@@ -127,5 +135,38 @@ impl Reply {
     pub(crate) fn around_id(&self, id: &str, long: usize) -> Option<([Bytes; 3], Frame)> {
         let pieces = if self.frame.text().len() < long { None } else { self.frame.around_id(id) };
         pieces.map(|pieces| (pieces, self.frame.clone()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Answer, Reply};
+    use linetender_wire::frame::{Limits, parse};
+    use linetender_wire::handshake::Era;
+
+    fn answer(result: &str) -> Answer {
+        let text = format!(r#"{{"jsonrpc":"2.0","id":1,"result":{result}}}"#);
+        let frame = parse(&text.into(), Limits { length: 1000, depth: 16 }).unwrap();
+        Answer::of(Reply::new(frame, Era::Legacy)).unwrap()
+    }
+
+    #[test]
+    fn what_is_spelt_oddly_hides_nothing_else() {
+        for odd in ["null", "7", r#"[{"type":"text","text":7}]"#, "[]"] {
+            let answer = answer(&format!(r#"{{"isError":true,"content":{odd}}}"#));
+            assert!(answer.is_tool_error() && answer.text().is_empty(), "{odd}");
+        }
+        assert!(!answer(r#"{"isError":"no"}"#).is_tool_error());
+        let some = answer(r#"{"content":[{"text":"a"},7,{"type":"image"},{"text":"\u0062"}]}"#);
+        assert_eq!(some.text(), "a\nb");
+    }
+
+    #[test]
+    fn structured_content_that_is_not_there_is_an_error() {
+        assert!(answer(r#"{"content":[]}"#).parse_structured::<Option<u8>>().is_err());
+        assert_eq!(
+            answer(r#"{"structuredContent":{"a":1}}"#).parse_structured::<serde_json::Value>().unwrap()["a"],
+            1
+        );
     }
 }

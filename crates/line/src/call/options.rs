@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use linetender_core::Instant;
+use tokio::sync::mpsc;
 
 use super::progress::{Progress, ProgressStream};
 use super::turns::Caller;
@@ -26,6 +27,8 @@ use crate::server::Deadline;
 pub struct Options {
     pub(crate) deadline: Deadline,
     pub(crate) progress: Option<OnProgress>,
+    /// Held by the call: its progress ends with it.
+    pub(crate) stream: Option<Arc<mpsc::Sender<Progress>>>,
     /// Who calls, among agents that share the line: they take turns.
     pub(crate) caller: Caller,
     pub(crate) way: Way,
@@ -74,9 +77,15 @@ impl Options {
     #[must_use]
     pub fn progress(self) -> (Self, ProgressStream) {
         let (heard, stream) = ProgressStream::new();
-        let options = self.on_progress(move |params| {
-            let _ = heard.try_send(Progress::of(params));
+        let heard = Arc::new(heard);
+        // The call is not the last to know it: what it left in a queue of the server's may be there for long.
+        let while_it_lasts = Arc::downgrade(&heard);
+        let mut options = self.on_progress(move |params| {
+            if let Some(heard) = while_it_lasts.upgrade() {
+                let _ = heard.try_send(Progress::of(params));
+            }
         });
+        options.stream = Some(heard);
         (options, stream)
     }
 

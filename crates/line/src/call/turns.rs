@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_seat_that_comes_to_nobody_is_free() {
+    async fn a_slot_that_comes_to_nobody_is_free() {
         let turns = Turns::new(1, 1);
         let slot = turns.take(Owner).await.unwrap();
         {

@@ -55,7 +55,7 @@ pub(crate) struct Dial {
     pub(crate) generation: Generation,
     pub(crate) server: Arc<Server>,
     pub(crate) ear: Arc<Ear>,
-    pub(crate) gate: DialLimit,
+    pub(crate) limit: DialLimit,
     /// A line to a server of the same name, which has to be closed first.
     pub(crate) predecessor: Option<watch::Receiver<Status>>,
     pub(crate) remembered: Option<Era>,
@@ -79,7 +79,7 @@ impl Dial {
             let _ = before.wait_for(|status| status.state == StateKind::Closed).await;
         }
         // Waiting for a turn is neither start time nor failure.
-        let mut coming = pin!(self.gate.turn(self.generation.number() > 1));
+        let mut coming = pin!(self.limit.turn(self.generation.number() > 1));
         let turn = tokio::select! {
             biased;
             turn = &mut coming => turn,
@@ -285,12 +285,12 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_turn_ends_while_the_handshake_goes_on() {
-        let gate = DialLimit::new(4);
+        let limit = DialLimit::new(4);
         let start = Instant::now();
         // Twelve in four places: three turns, and the thirteenth is next.
         let twelve = async {
             let dial = || async {
-                let turn = gate.turn(false).await;
+                let turn = limit.turn(false).await;
                 during_turn(turn, std::future::pending::<()>()).await;
             };
             tokio::join!(
@@ -310,7 +310,7 @@ mod tests {
         };
         tokio::select! {
             () = twelve => unreachable!("nobody answers"),
-            _ = async { tokio::task::yield_now().await; gate.turn(false).await } => {}
+            _ = async { tokio::task::yield_now().await; limit.turn(false).await } => {}
             () = tokio::time::sleep(TURN * 10) => panic!("the thirteenth waits for those that never answer"),
         }
         assert_eq!(start.elapsed(), TURN * 3);
@@ -318,10 +318,10 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_handshake_that_is_done_gives_its_turn_away_at_once() {
-        let gate = DialLimit::new(1);
+        let limit = DialLimit::new(1);
         let start = Instant::now();
         for _ in 0..200 {
-            let turn = gate.turn(false).await;
+            let turn = limit.turn(false).await;
             during_turn(turn, async {}).await;
         }
         assert_eq!(start.elapsed(), std::time::Duration::ZERO);

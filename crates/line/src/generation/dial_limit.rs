@@ -20,7 +20,7 @@ const SHARE: usize = 25;
 /// Fewer lines than this are no herd.
 const HERD: usize = 20;
 
-/// The gate. Cheap to clone.
+/// How many lines may dial at once. Cheap to clone.
 #[derive(Clone, Debug)]
 pub(crate) struct DialLimit(Arc<Inner>);
 
@@ -85,17 +85,17 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn five_hundred_lines_come_back_few_at_a_time_and_one_alone_at_once() {
-        let gate = DialLimit::new(4);
-        let _alone = gate.count();
+        let limit = DialLimit::new(4);
+        let _alone = limit.count();
         let start = Instant::now();
         for _ in 0..100 {
-            drop(gate.turn(true).await);
+            drop(limit.turn(true).await);
         }
         assert_eq!(start.elapsed(), Duration::ZERO, "however often it comes back");
-        let _lines: Vec<_> = (1..500).map(|_| gate.count()).collect();
+        let _lines: Vec<_> = (1..500).map(|_| limit.count()).collect();
         let mut turns = Vec::new();
         for _ in 0..500 {
-            drop(gate.turn(true).await);
+            drop(limit.turn(true).await);
             turns.push(start.elapsed());
         }
         let busiest = turns
@@ -106,7 +106,7 @@ mod tests {
         assert!(turns.last().unwrap() < &Duration::from_secs(4));
         let start = Instant::now();
         for _ in 0..10 {
-            drop(gate.turn(false).await);
+            drop(limit.turn(false).await);
         }
         assert_eq!(start.elapsed(), Duration::ZERO, "a first dial waits for no slot");
     }

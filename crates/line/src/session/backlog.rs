@@ -61,7 +61,6 @@ impl Drop for Waiting {
 mod tests {
     use super::super::{WAITING_BYTES, WAITING_COSTS};
     use super::Backlog;
-    use linetender_core::Limits;
     use std::sync::atomic::Ordering;
     use std::time::Duration;
 
@@ -69,8 +68,9 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn what_waits_is_bounded_by_what_it_weighs_and_has_its_turn_in_order() {
-        let backlog =
-            Backlog::new(Limits { in_flight: 1, queue: 0, ..linetender_core::Settings::default().limits });
+        let mut limits = linetender_core::Settings::default().limits;
+        (limits.in_flight, limits.queue) = (1, 0);
+        let backlog = Backlog::new(limits);
         let first = backlog.enter(0).unwrap().turn(LIMIT).await;
         assert!(backlog.enter(0).unwrap().turn(LIMIT).await.is_none(), "its turn did not come in time");
         assert_eq!(backlog.weighs.load(Ordering::Relaxed), 0, "what has its turn does not wait");

@@ -56,7 +56,7 @@ pub struct Replied {
 }
 
 /// Progress of one request that waits to be read, and how much it may weigh.
-const STEPS: usize = 64;
+const STEPS: usize = 1024;
 const BYTES_OF_STEPS: usize = 1024 * 1024;
 
 /// A request that stands by itself, under way.
@@ -153,7 +153,15 @@ impl Request {
             _ => {}
         }
         let (deadline, arrived) = (line.deadline(), Some(arrived));
-        let options = Options { deadline, progress, caller, way: Way::Carried, is_modern: is_plain, arrived };
+        let options = Options {
+            deadline,
+            progress,
+            caller,
+            way: Way::Carried,
+            is_modern: is_plain,
+            arrived,
+            ..Options::default()
+        };
         let params = match level {
             Some(level) if line.era() == Some(Era::Modern) => {
                 Some(bridge::with_log_level(params.as_deref(), &level))

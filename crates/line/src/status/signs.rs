@@ -188,7 +188,7 @@ impl Health {
 impl fmt::Display for Health {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (words, since) = self.parts();
-        write!(f, "{words} for {} s", since.as_secs())
+        write!(f, "{words} for {} s", since.as_secs().max(1))
     }
 }
 

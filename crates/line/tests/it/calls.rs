@@ -116,6 +116,28 @@ async fn progress_can_be_read_as_a_stream_that_ends_with_its_call() {
 }
 
 #[tokio::test]
+async fn a_stream_of_progress_ends_with_its_call_although_the_call_was_never_written() {
+    let bad = bad(&[]);
+    let pid = bad.up().await;
+    kill("-STOP", pid);
+    let full = serde_json::json!({ "nonce": "full", "more": "x".repeat(1_000_000) });
+    let within = |millis| Options::default().deadline(Deadline::after(Duration::from_millis(millis)));
+    let (options, mut progress) = within(200).progress();
+    let calls = async {
+        let full = bad.line.call_tool_with("echo", full, within(10_000));
+        let queued = bad.line.call_tool_with("echo", serde_json::json!({ "nonce": "a" }), options);
+        tokio::select! {
+            biased;
+            told = full => panic!("it cannot be written: {told:?}"),
+            told = queued => assert!(told.unwrap_err().not_executed()),
+        }
+    };
+    let progress = async { while progress.next().await.is_some() {} };
+    in_time(Box::pin(async { tokio::join!(calls, progress) })).await;
+    kill("-9", pid);
+}
+
+#[tokio::test]
 async fn what_a_program_asks_is_typed_and_what_it_gets_can_be() {
     #[derive(serde::Serialize)]
     struct Arguments<'a> {
