@@ -112,7 +112,7 @@ fn web(stage: &mut Stage) -> Result<&mut WebServer, String> {
 /// A call that is answered.
 async fn serve(stage: &Stage, nonce: &str) -> Result<(), String> {
     let line = stage.line().ok_or("only the library can be asked for that")?;
-    let answer = line.call_tool("write", &json!({ "nonce": nonce }).to_string()).await;
+    let answer = line.call_tool("write", json!({ "nonce": nonce })).await;
     answer.map(drop).map_err(|error| format!("after a planned end a call failed: {error}"))
 }
 
