@@ -13,7 +13,7 @@ pub(super) fn refusal(word: &str, dir: Option<&Path>) -> Option<String> {
     }
     let scheme = word.split_once(':').map(|(scheme, rest)| (scheme.to_ascii_lowercase(), rest));
     match scheme {
-        Some((scheme, rest)) if scheme == "http" || scheme == "https" => {
+        Some((scheme, rest)) if (scheme == "http" || scheme == "https") && !there.exists() => {
             let rest = rest.trim_start_matches('/');
             Some(format!("{word} is not a URL; did you mean {scheme}://{rest}?"))
         }

@@ -1,8 +1,6 @@
 //! From a tree to servers.
 
-use std::time::Duration;
-
-use linetender::{Deadline, Eras, Policy, Server};
+use linetender::{Eras, Policy, Server};
 use serde::de::DeserializeOwned;
 use serde_path_to_error::Segment;
 
@@ -115,21 +113,8 @@ fn entry(Member { name, at, value }: &Member, source: &Text<'_>) -> Result<Optio
         return Ok(None);
     }
     named::once(value, source)?;
-    let settings = named::settings(&table);
-    let deadline = match table.call_timeout {
-        Some(0) => {
-            let place = value.get("call_timeout").map_or(at, |node| &node.at).clone();
-            return Err(source.problem(place, "call_timeout must be longer than zero", None));
-        }
-        Some(millis) => {
-            let total = Duration::from_millis(millis);
-            // A limit on silence holds beside it if it was asked for.
-            let quiet = table.quiet_limit.map_or(total, Duration::from_millis);
-            Deadline::Within { quiet: quiet.min(total), total }
-        }
-        // Many agents share a server here, and the one that gave up long ago may never say so: the deadline is ours.
-        None => Deadline::Policy,
-    };
+    let settings = named::settings(&table, value);
+    let deadline = named::deadline(&table, value, source)?;
     let stderr = match table.stderr {
         Stderr::Off => linetender::Stderr::Off,
         Stderr::Log => linetender::Stderr::Log,

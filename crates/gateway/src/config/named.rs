@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use linetender::Deadline;
 use linetender_core::{Invalid, ServerState, Settings};
 
 use super::file::ServerTable;
@@ -23,6 +24,9 @@ const NAMED: [(&str, &str); 11] = [
     ("max_message", "limits.message"),
     ("in_flight", "limits.in_flight"),
 ];
+
+/// As long as any time of a policy may be.
+const LONGEST: Duration = Duration::from_secs(366 * 24 * 3600);
 
 /// Refuses a number that was given twice.
 pub(super) fn once(server: &Node, source: &Text<'_>) -> Result<(), Box<Problem>> {
@@ -58,8 +62,33 @@ fn in_policy<'a>(server: &'a Node, path: &str) -> Option<&'a Node> {
     path.split('.').try_fold(server.get("policy")?, |node, name| node.get(name))
 }
 
+/// How long a call may take in all, if the file says so.
+pub(super) fn deadline(
+    table: &ServerTable,
+    server: &Node,
+    source: &Text<'_>,
+) -> Result<Deadline, Box<Problem>> {
+    let (Some(millis), Some(node)) = (table.call_timeout, server.get("call_timeout")) else {
+        // Many agents share a server here, and the one that gave up long ago may never say so: the deadline is ours.
+        return Ok(Deadline::Policy);
+    };
+    let must = match Duration::from_millis(millis) {
+        Duration::ZERO => "longer than zero",
+        total if total > LONGEST => "at most a year",
+        total => {
+            // Limits of the policy hold beside it if they were asked for.
+            let call = &settings(table, server).call;
+            let total = if in_policy(server, "call.cap").is_some() { total.min(call.cap) } else { total };
+            let is_quiet = table.quiet_limit.is_some() || in_policy(server, "call.limit").is_some();
+            let quiet = if is_quiet { total.min(call.limit) } else { total };
+            return Ok(Deadline::Within { quiet, total });
+        }
+    };
+    Err(source.problem(node.at.clone(), format!("call_timeout must be {must}"), None))
+}
+
 /// The server's policy with what has a short name.
-pub(super) fn settings(table: &ServerTable) -> Settings {
+pub(super) fn settings(table: &ServerTable, server: &Node) -> Settings {
     let mut settings = table.policy;
     let time = |millis: Option<u64>, place: &mut Duration| {
         if let Some(millis) = millis {
@@ -67,8 +96,8 @@ pub(super) fn settings(table: &ServerTable) -> Settings {
         }
     };
     time(table.quiet_limit, &mut settings.call.limit);
-    if table.quiet_limit.is_some() {
-        // With a limit that was asked for, the cap must not stand in the way.
+    if table.quiet_limit.is_some() && in_policy(server, "call.cap").is_none() {
+        // With a limit that was asked for, a cap that was not must not stand in the way.
         settings.call.cap = settings.call.cap.max(settings.call.limit);
     }
     time(table.hang_after, &mut settings.call.hang_after);

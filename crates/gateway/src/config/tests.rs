@@ -171,6 +171,30 @@ fn every_number_in_the_schema_has_its_unit() {
 }
 
 #[test]
+fn a_call_timeout_leaves_the_limits_that_were_asked_for() {
+    let deadline = |more: &str| {
+        let text = format!("[servers.a]\ncommand = \"x\"\ncall_timeout = \"10s\"\n{more}");
+        read(&text).unwrap().servers[0].server.clone()
+    };
+    let server = |quiet: u64, total: u64, change: fn(&mut linetender::Settings)| {
+        let mut settings = linetender::Settings::default();
+        change(&mut settings);
+        let [quiet, total] = [quiet, total].map(std::time::Duration::from_secs);
+        let policy = linetender::Policy::new(settings).unwrap();
+        Server::stdio("a", ["x"])
+            .stderr(linetender::Stderr::Off)
+            .policy(policy)
+            .deadline(Deadline::Within { quiet, total })
+            .into()
+    };
+    assert_eq!(deadline(""), server(10, 10, |_| {}));
+    let limited =
+        |settings: &mut linetender::Settings| settings.call.limit = std::time::Duration::from_secs(1);
+    assert_eq!(deadline("quiet_limit = \"1s\""), server(1, 10, limited));
+    assert_eq!(deadline("policy.call.limit = \"1s\""), server(1, 10, limited));
+}
+
+#[test]
 fn what_is_wrong_is_told_with_its_place() {
     for (text, line, words) in [
         ("[servers.a]\ncommand = \"x\"\nargs = [\"ok\",\n \"${MISSING}\"]", 4, "MISSING is not set"),
@@ -183,6 +207,12 @@ fn what_is_wrong_is_told_with_its_place() {
         ("[gateway]\nlisten = \"nowhere\"\n[servers.a]\ncommand = \"x\"", 2, "socket address"),
         ("[servers.a]\ncommand = \"x\"\npolicy.probe.keepalive = 0", 3, "keepalive"),
         ("[servers.a]\ncommand = \"x\"\nkeepalive = 0", 3, "keepalive"),
+        ("[servers.a]\ncommand = \"x\"\ncall_timeout = \"9999999h\"", 3, "at most a year"),
+        (
+            "[servers.a]\ncommand = \"x\"\nquiet_limit = \"3s\"\npolicy.call.cap = \"1s\"",
+            4,
+            "call.cap must be",
+        ),
         ("[servers.a]\ncommand = \"x\"\ncall_timeout = 0", 3, "call_timeout must be longer than zero"),
         ("[servers.a]\ncommand = \"x\"\npolicy.call.wait_for_line = 1\nwait = 1", 4, "are the same setting"),
         ("[servers.a]\ncommand = \"x\"\nwait = \"soon\"", 3, ""),

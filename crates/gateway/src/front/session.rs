@@ -355,7 +355,8 @@ impl Desk {
 
 /// The progress token in a request's params, as it was spelt.
 fn token(params: &str) -> Option<&str> {
-    if !params.contains("progressToken") {
+    // Names may be spelt with escapes, which hardly any are.
+    if !params.contains("progressToken") && !params.contains(r"\u") {
         return None;
     }
     Some(Members::of(Members::of(params)?.get("_meta")?.get())?.get("progressToken")?.get())

@@ -145,6 +145,7 @@ impl CallError {
             CallErrorKind::Overloaded => {
                 format!("The server is still running; retry in {} s.", RETRY_AFTER.as_secs())
             }
+            _ if self.next_try == NextTry::Never => "linetender does not connect to it again.".to_owned(),
             _ => format!("linetender reconnects automatically; next try: {}.", self.next_try),
         };
         let mut text = format!(
