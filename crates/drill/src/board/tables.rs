@@ -110,13 +110,13 @@ pub(super) fn conclusion(side: &Side) -> Option<String> {
     let kept = if least == most { format!("{most}") } else { format!("{least} to {most}") };
     Some(format!(
         "In front of {}, linetender kept {kept} of {} rows, and of the others {} kept the most: {}. Of the calls that could have \
-         been answered linetender lost at most {}, the others at least {} ({}).",
+         been answered linetender lost {}, and the best of the others {} ({}).",
         side.words,
         best.played.len(),
         best.target.name,
         best.kept(),
-        percent(worst),
-        percent(fewest.lost()),
+        if worst == 0.0 { "none".to_owned() } else { format!("at most {}", percent(worst)) },
+        if fewest.lost() == 0.0 { "none".to_owned() } else { percent(fewest.lost()) },
         fewest.target.name,
     ))
 }
