@@ -115,9 +115,12 @@ pub struct Agent<'a> {
 impl Agent<'_> {
     /// Posts a message in its session.
     pub async fn post(&self, message: &Value) -> Answer {
-        self.web
-            .send(Method::POST, &self.path, &[("mcp-session-id", &self.session)], message.to_string())
-            .await
+        self.post_text(message.to_string()).await
+    }
+
+    /// Posts a text in its session, spelt as it is.
+    pub async fn post_text(&self, text: String) -> Answer {
+        self.web.send(Method::POST, &self.path, &[("mcp-session-id", &self.session)], text).await
     }
 
     /// Asks, with this id.

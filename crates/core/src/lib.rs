@@ -80,8 +80,8 @@ pub use machine::{
 };
 pub use order::{Misstep, Settle, Step, Walk};
 pub use policy::{
-    BackoffPolicy, BudgetPolicy, CallPolicy, ClosePolicy, DialPolicy, Invalid, Limits, ParkPolicy, Policy,
-    ProbePolicy, RetryPolicy, ServerState, SessionRefusal, Settings,
+    BackoffPolicy, BudgetPolicy, CallPolicy, ClosePolicy, DialPolicy, Invalid, LONGEST, Limits, ParkPolicy,
+    Policy, ProbePolicy, RetryPolicy, ServerState, SessionRefusal, Settings,
 };
 pub use record::{Extent, Late, Method, Phase, Record, RecordStep, Safety};
 pub use resend::{Declared, Next, Obstacle, Rules, TRIES_MOST};

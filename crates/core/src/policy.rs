@@ -6,7 +6,7 @@
 mod check;
 mod settings;
 
-pub use check::Invalid;
+pub use check::{Invalid, LONGEST};
 pub use settings::{
     BackoffPolicy, BudgetPolicy, CallPolicy, ClosePolicy, DialPolicy, Limits, ParkPolicy, ProbePolicy,
     RetryPolicy, ServerState, SessionRefusal, Settings,

@@ -80,6 +80,9 @@ fn load_beside(
     if style == Style::Own && !warnings.is_empty() {
         return Err(Box::new(warnings.swap_remove(0)));
     }
+    if style == Style::Agents {
+        warnings.extend(named::leave_to_others(&mut tree, &source));
+    }
     expand::expand(&mut tree, variable, &source)?;
     units::read(&mut tree, &source)?;
     let (gateway, servers) = build::build(&tree, in_force, &source)?;

@@ -68,6 +68,11 @@ mod tests {
         ] {
             assert_eq!(refusal(word, None), None, "{word}");
         }
+        let folder = std::env::temp_dir().join(format!("linetender-target-{}", std::process::id()));
+        std::fs::create_dir_all(folder.join("http:")).unwrap();
+        std::fs::write(folder.join("http:/x"), "").unwrap();
+        assert_eq!(refusal("http:/x", Some(&folder)), None, "there is one of this name");
+        std::fs::remove_dir_all(folder).unwrap();
         assert_eq!(refusal("./tmp", Some("/".as_ref())).as_deref(), Some("./tmp is a folder, not a program"));
         assert_eq!(refusal("./tmp", Some("/tmp".as_ref())), None, "where it is started there is none");
     }

@@ -20,6 +20,20 @@ fn told_to_stop_it_ends_well() {
     assert_eq!(home.journal().last().unwrap()["why"], "stopped by a signal");
 }
 
+#[test]
+fn a_port_that_is_taken_starts_no_server() {
+    let home = Home::new("taken", "");
+    let mark = home.path().join("started");
+    home.write(&format!("[servers.a]\ncommand = \"touch\"\nargs = [\"{}\"]\n", mark.display()));
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let ended = home.serve(&["--listen", &address]).stdin(Stdio::null()).output().unwrap();
+    let told = String::from_utf8(ended.stderr).unwrap();
+    assert!(!ended.status.success() && told.contains(&format!("cannot listen on {address}")), "{told}");
+    assert!(told.contains("starting config="), "it says which file it has read: {told}");
+    assert!(!mark.exists(), "a server was started in vain");
+}
+
 /// A server that stays when it is told to go, for longer than anybody waits for it.
 const STUBBORN: &str =
     "{bad} --ignore-eof --changing {mark}\npolicy.close = { stdin = 60000, term = 60000 }\n";

@@ -22,8 +22,8 @@ impl fmt::Display for Invalid {
 
 impl core::error::Error for Invalid {}
 
-/// A year: beyond it a number is a slip of the pen, and far below where arithmetic could saturate.
-const LONGEST: Duration = Duration::from_secs(31_536_000);
+/// The longest time that can be set, a year: beyond it a number is a slip of the pen, and far below where arithmetic could saturate.
+pub const LONGEST: Duration = Duration::from_secs(31_536_000);
 
 pub(super) fn check(s: &Settings) -> Result<(), Invalid> {
     for (setting, span) in spans(s) {

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use linetender::Deadline;
-use linetender_core::{Invalid, ServerState, Settings};
+use linetender_core::{Invalid, LONGEST, ServerState, Settings};
 
 use super::file::ServerTable;
 use super::problem::{Problem, Text};
@@ -25,8 +25,24 @@ const NAMED: [(&str, &str); 11] = [
     ("in_flight", "limits.in_flight"),
 ];
 
-/// As long as any time of a policy may be.
-const LONGEST: Duration = Duration::from_secs(366 * 24 * 3600);
+/// The one short name that no policy has.
+const CALL_TIMEOUT: &str = "call_timeout";
+
+/// Takes the short names out of an agent's file, where they may be another program's: there `policy` has these settings.
+pub(super) fn leave_to_others(tree: &mut Node, source: &Text<'_>) -> Vec<Problem> {
+    let mut found = Vec::new();
+    for server in tree.servers_mut() {
+        server.retain(|member| {
+            let ours = member.name == CALL_TIMEOUT || NAMED.iter().any(|(short, _)| *short == member.name);
+            if ours {
+                let what = format!("key `{}` ignored: it is read in linetender's own file only", member.name);
+                found.push(*source.problem(member.at.clone(), what, Some("use `policy`".to_owned())));
+            }
+            !ours
+        });
+    }
+    found
+}
 
 /// Refuses a number that was given twice.
 pub(super) fn once(server: &Node, source: &Text<'_>) -> Result<(), Box<Problem>> {
@@ -44,18 +60,15 @@ pub(super) fn once(server: &Node, source: &Text<'_>) -> Result<(), Box<Problem>>
 /// What is wrong, in the names that the file uses, and where: the number itself, or the one that it does not go with.
 pub(super) fn wrong<'a>(server: &'a Node, invalid: &Invalid) -> (String, Option<&'a Node>) {
     let mut place = in_policy(server, invalid.setting);
-    let (mut setting, mut must) = (invalid.setting, invalid.must.to_owned());
+    let mut what = invalid.to_string();
     for (short, long) in NAMED {
-        let Some(node) = server.get(short) else { continue };
-        if setting == long {
-            setting = short;
-            place = Some(node);
-        } else if must.contains(long) {
-            must = must.replace(long, short);
-            place = place.or(Some(node));
+        // Who wrote the long name reads the long name.
+        if what.contains(long) && in_policy(server, long).is_none() {
+            what = what.replace(long, short);
+            place = place.or_else(|| server.get(short));
         }
     }
-    (format!("{setting} must be {must}"), place.or_else(|| server.get("policy")))
+    (what, place.or_else(|| server.get("policy")))
 }
 
 fn in_policy<'a>(server: &'a Node, path: &str) -> Option<&'a Node> {
@@ -68,7 +81,7 @@ pub(super) fn deadline(
     server: &Node,
     source: &Text<'_>,
 ) -> Result<Deadline, Box<Problem>> {
-    let (Some(millis), Some(node)) = (table.call_timeout, server.get("call_timeout")) else {
+    let (Some(millis), Some(node)) = (table.call_timeout, server.get(CALL_TIMEOUT)) else {
         // Many agents share a server here, and the one that gave up long ago may never say so: the deadline is ours.
         return Ok(Deadline::Policy);
     };

@@ -171,6 +171,26 @@ fn every_number_in_the_schema_has_its_unit() {
 }
 
 #[test]
+fn in_an_agents_file_short_names_are_another_programs() {
+    let text = r#"{ "mcpServers": { "a": { "command": "x", "wait": true, "keepalive": [], "call_timeout": "1s" } } }"#;
+    let config = read(text).unwrap();
+    let plain = Server::stdio("a", ["x"]).stderr(linetender::Stderr::Off).deadline(Deadline::Policy);
+    assert_eq!(config.servers[0].server, plain.into());
+    let told: Vec<_> = config.warnings.iter().map(ToString::to_string).collect();
+    assert_eq!(told.len(), 3, "{told:?}");
+    assert!(told[0].contains("`wait` ignored"), "{told:?}");
+}
+
+#[test]
+fn who_writes_a_long_name_reads_a_long_name() {
+    let text =
+        "[servers.a]\ncommand = \"x\"\npolicy.call = { limit = \"2h\", cap = \"3h\" }\nhang_after = \"1h\"";
+    let problem = read(text).unwrap_err();
+    assert_eq!(problem.to_string(), "hang_after must be no shorter than call.limit");
+    assert_eq!(problem.line(), 4);
+}
+
+#[test]
 fn a_call_timeout_leaves_the_limits_that_were_asked_for() {
     let deadline = |more: &str| {
         let text = format!("[servers.a]\ncommand = \"x\"\ncall_timeout = \"10s\"\n{more}");
@@ -219,12 +239,12 @@ fn what_is_wrong_is_told_with_its_place() {
         (
             "[servers.a]\ncommand = \"x\"\nquiet_limit = \"2h\"",
             3,
-            "call.hang_after must be no shorter than quiet_limit",
+            "hang_after must be no shorter than quiet_limit",
         ),
         (
             "[servers.a]\ncommand = \"x\"\nhang_after = \"1s\"",
             3,
-            "hang_after must be no shorter than call.limit",
+            "hang_after must be no shorter than quiet_limit",
         ),
         ("", 1, "no server"),
     ] {

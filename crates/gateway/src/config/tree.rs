@@ -203,6 +203,20 @@ impl Node {
         }
     }
 
+    /// The members of each server.
+    pub(super) fn servers_mut(&mut self) -> impl Iterator<Item = &mut Vec<Member>> {
+        let all = self.members_mut().into_iter().flatten().filter(|member| member.name == "servers");
+        let servers = all.filter_map(|member| member.value.members_mut()).flatten();
+        servers.filter_map(|member| member.value.members_mut())
+    }
+
+    fn members_mut(&mut self) -> Option<&mut Vec<Member>> {
+        match &mut self.is {
+            Is::Table(members) => Some(members),
+            Is::Null | Is::Bool(_) | Is::Number(_) | Is::Text(_) | Is::List(_) => None,
+        }
+    }
+
     /// Without its places.
     pub(super) fn value(&self) -> Value {
         match &self.is {

@@ -42,6 +42,23 @@ async fn progress_comes_on_the_stream_of_its_own_request() {
 }
 
 #[tokio::test]
+async fn a_progress_token_may_be_spelt_with_escapes() {
+    let house = House::up(ONE).await;
+    for (path, name) in [("/mcp", "bad__progress"), ("/mcp/bad", "progress")] {
+        let agent = house.agent(path).await;
+        let call = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {
+            "name": name, "arguments": { "times": 3, "ms": 1 }, "_meta": { "progressToken": "e" } } });
+        let mut answer =
+            agent.post_text(call.to_string().replace("progressToken", r"progress\u0054oken")).await;
+        let mut told = 0;
+        while let Some(event) = answer.event().await {
+            told += u32::from(event.data["method"] == "notifications/progress");
+        }
+        assert_eq!(told, 3, "{path}");
+    }
+}
+
+#[tokio::test]
 async fn a_burst_of_progress_reaches_a_modern_agent_whole_and_before_the_answer() {
     let house = House::up(ONE).await;
     for (path, name) in [("/mcp", "bad__progress"), ("/mcp/bad", "progress")] {

@@ -1,7 +1,7 @@
 //! What came back: the server's own message for sessions, and a result for programs.
 
 use bytes::Bytes;
-use linetender_wire::frame::{Frame, Message, Outcome};
+use linetender_wire::frame::{Frame, Members, Message, Outcome};
 use linetender_wire::handshake::Era;
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -27,25 +27,6 @@ use serde_json::value::RawValue;
 #[derive(Clone, Debug)]
 pub struct Answer(Reply);
 
-/// The members of a tool's result that are looked at here.
-/// Each is read by itself: a server that spells one of them oddly has said the others all the same.
-#[derive(Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct ToolResult<'a> {
-    #[serde(borrow)]
-    is_error: Option<&'a RawValue>,
-    #[serde(borrow)]
-    content: Option<&'a RawValue>,
-    #[serde(borrow)]
-    structured_content: Option<&'a RawValue>,
-}
-
-#[derive(Deserialize)]
-struct Content<'a> {
-    #[serde(borrow)]
-    text: std::borrow::Cow<'a, str>,
-}
-
 impl Answer {
     /// The reply, if it is a result; else the raw JSON-RPC error.
     pub(crate) fn of(reply: Reply) -> Result<Self, Reply> {
@@ -70,26 +51,23 @@ impl Answer {
     /// # Errors
     /// If there is none, or it does not have that form.
     pub fn parse_structured<'a, T: Deserialize<'a>>(&'a self) -> Result<T, serde_json::Error> {
-        let result: ToolResult<'a> = self.parse()?;
+        let content = Members::of(self.raw()).and_then(|result| result.get("structuredContent"));
         let none = || serde::de::Error::custom("the result has no structuredContent");
-        serde_json::from_str(result.structured_content.ok_or_else(none)?.get())
+        serde_json::from_str(content.ok_or_else(none)?.get())
     }
 
     /// Whether it is the result of a tool that ran and failed (`isError`).
     pub fn is_tool_error(&self) -> bool {
-        let is_error = self.parse::<ToolResult<'_>>().ok().and_then(|result| result.is_error);
+        let is_error = Members::of(self.raw()).and_then(|result| result.get("isError"));
         is_error.is_some_and(|is_error| is_error.get() == "true")
     }
 
     /// The text of a tool's result: its text contents, one per line. Pictures, sounds and resources are left out.
     pub fn text(&self) -> String {
-        let result: ToolResult<'_> = self.parse().unwrap_or_default();
-        let items =
-            result.content.and_then(|content| serde_json::from_str::<Vec<&RawValue>>(content.get()).ok());
-        let text = |item: &RawValue| {
-            serde_json::from_str::<Content<'_>>(item.get()).ok().map(|item| item.text.into_owned())
-        };
-        items.into_iter().flatten().filter_map(text).collect::<Vec<_>>().join("\n")
+        let content = Members::of(self.raw()).and_then(|result| result.get("content"));
+        let items = content.and_then(|content| serde_json::from_str::<Vec<&RawValue>>(content.get()).ok());
+        let texts = items.iter().flatten().filter_map(|item| Members::of(item.get())?.string("text"));
+        texts.collect::<Vec<_>>().join("\n")
     }
 }
 
@@ -157,6 +135,7 @@ mod tests {
             assert!(answer.is_tool_error() && answer.text().is_empty(), "{odd}");
         }
         assert!(!answer(r#"{"isError":"no"}"#).is_tool_error());
+        assert!(answer(r#"{"content":[],"content":[],"isErr\u006fr":true}"#).is_tool_error());
         let some = answer(r#"{"content":[{"text":"a"},7,{"type":"image"},{"text":"\u0062"}]}"#);
         assert_eq!(some.text(), "a\nb");
     }
