@@ -163,7 +163,7 @@ async fn s07_a_closed_output_ends_the_call_at_once() {
         real.works(&line).await;
         let start = look::stopwatch();
         let error = in_time(line.call_tool("close_output", Raw("{}"))).await.unwrap_err();
-        assert!(start.elapsed() < Duration::from_millis(500), "{}: {:?}", real.name, start.elapsed());
+        assert!(start.elapsed() < Duration::from_secs(2), "{}: {:?}", real.name, start.elapsed());
         speaks(&error);
         real.works(&line).await;
         nothing_is_left(line).await;

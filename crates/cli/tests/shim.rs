@@ -261,7 +261,7 @@ fn it_is_gone_as_soon_as_its_agent_and_its_server_are() {
     let start = std::time::Instant::now();
     agent.to = None;
     assert!(agent.shim.wait().unwrap().success());
-    assert!(start.elapsed() < std::time::Duration::from_millis(700), "{:?}", start.elapsed());
+    assert!(start.elapsed() < std::time::Duration::from_secs(2), "{:?}", start.elapsed());
 }
 
 #[test]

@@ -97,7 +97,7 @@ fn s16_a_crash_loop_is_parked_refuses_at_once_with_the_last_stderr_and_wakes_by_
     for call in 0..20 {
         let nonce = format!("refused-{call}");
         assert!(door.fails(&nonce, "write", serde_json::json!({})).not_executed());
-        assert!(door.took(&nonce) < Duration::from_millis(500), "{:?}", door.took(&nonce));
+        assert!(door.took(&nonce) < Duration::from_secs(2), "{:?}", door.took(&nonce));
     }
     assert!(starts(&door) <= before + 1, "it is not hammered");
     fix(&door);

@@ -67,7 +67,7 @@ async fn g01_killed_under_load_it_leaves_nothing_and_nothing_is_sent_again() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn g02_told_to_stop_it_takes_nobody_new_and_ends_its_streams_well() {
-    let gate = Gate::new(TWO);
+    let gate = Gate::new(&TWO.replace("1500", "10000"));
     let mut serving = gate.serves().await;
     let agent = gate.web.agent("/mcp").await;
     let mut own = agent.stream(None).await;
@@ -100,7 +100,7 @@ async fn g02_told_to_stop_it_takes_nobody_new_and_ends_its_streams_well() {
     tokio::join!(shut, served);
     let status = serving.ended().await;
     assert!(status.success(), "{status}");
-    assert!(begun.elapsed() < Duration::from_millis(1500), "before its time was up: {:?}", begun.elapsed());
+    assert!(begun.elapsed() < Duration::from_secs(10), "before its time was up: {:?}", begun.elapsed());
     gate.is_gone().await;
     assert!(gate.log().contains("Finished"), "{}", gate.log());
 }

@@ -158,7 +158,7 @@ async fn h03_a_reset_in_mid_exchange_is_unknown_and_the_line_goes_on() {
         let start = stopwatch();
         proxy.set(Fault::Reset).await;
         let error = in_time(call).await.unwrap().unwrap_err();
-        assert!(start.elapsed() < Duration::from_millis(500));
+        assert!(start.elapsed() < Duration::from_secs(2));
         speaks(&error);
         assert_eq!((error.kind, error.delivery.name()), (CallErrorKind::Lost, "unknown"), "{error}");
         proxy.set(Fault::None).await;

@@ -18,7 +18,7 @@ async fn s12_an_answer_over_the_cap_fails_its_call_alone() {
         tokio::task::spawn(async move { line.call_tool("sleep", Raw(r#"{"nonce":"o","ms":300}"#)).await });
     let start = stopwatch();
     let error = bad.call("big", r#"{"nonce":"a","bytes":200000}"#).await.unwrap_err();
-    assert!(start.elapsed() < Duration::from_millis(500));
+    assert!(start.elapsed() < Duration::from_secs(2));
     speaks(&error);
     assert_eq!(error.kind, CallErrorKind::BadAnswer);
     assert!(error.cause.contains("longer than 100000 bytes"), "{error}");

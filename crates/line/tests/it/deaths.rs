@@ -60,7 +60,7 @@ async fn s05_twenty_calls_in_flight_each_get_one_outcome_at_once() {
         assert!(error.cause.contains("SIGKILL"), "{error}");
     }
     let took = start.elapsed();
-    assert!(took < Duration::from_millis(500), "{took:?}");
+    assert!(took < Duration::from_secs(2), "{took:?}");
     bad.works().await;
     assert!(bad.book.runs().values().all(|runs| *runs == 1));
     bad.leaves_nothing().await;
@@ -106,7 +106,7 @@ async fn s06_a_grandchild_that_holds_the_pipes_hides_nothing() {
     let start = stopwatch();
     kill("-9", pid);
     assert_eq!(in_time(call).await.unwrap().unwrap_err().delivery.name(), "unknown");
-    assert!(start.elapsed() < Duration::from_millis(500));
+    assert!(start.elapsed() < Duration::from_secs(2));
     bad.works().await;
     bad.leaves_nothing().await;
 }
@@ -117,7 +117,7 @@ async fn s07_a_closed_output_ends_calls_at_once() {
     bad.up().await;
     let start = stopwatch();
     let error = bad.call("close_stdout", r#"{"nonce":"a"}"#).await.unwrap_err();
-    assert!(start.elapsed() < Duration::from_millis(500));
+    assert!(start.elapsed() < Duration::from_secs(2));
     speaks(&error);
     assert!(error.cause.contains("closed its stdout"), "{error}");
     bad.works().await;

@@ -152,10 +152,18 @@ mod tests {
         }
         let answers = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let there = answers.local_addr().unwrap();
-        let began = Instant::now();
-        let (winner, _) = run(vec![at, there], Duration::from_secs(4)).await.unwrap();
-        assert_eq!(winner, there);
-        assert!(began.elapsed() < Duration::from_millis(500), "{:?}", began.elapsed());
+        // On a busy machine any one attempt can be late; an address that is waited for makes all of them late.
+        let mut took = Vec::new();
+        for _ in 0..5 {
+            let began = Instant::now();
+            let (winner, _) = run(vec![at, there], Duration::from_secs(4)).await.unwrap();
+            assert_eq!(winner, there);
+            took.push(began.elapsed());
+            if began.elapsed() < Duration::from_millis(300) {
+                return;
+            }
+        }
+        panic!("{took:?}");
     }
 
     #[tokio::test]
