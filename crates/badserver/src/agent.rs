@@ -7,6 +7,7 @@ mod reply;
 
 use std::net::SocketAddr;
 use std::ops::Deref;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -130,7 +131,9 @@ impl Agent<'_> {
 
     /// Asks; the answer.
     pub async fn ask(&self, method: &str, params: Value) -> Value {
-        self.request(7, method, params).await.last().await
+        // No other request of its session has this id.
+        static LAST: AtomicU64 = AtomicU64::new(1_000_000);
+        self.request(LAST.fetch_add(1, Ordering::Relaxed), method, params).await.last().await
     }
 
     /// Calls a tool; the answer.

@@ -43,9 +43,6 @@ const OPEN: usize = 1024;
 /// The most messages in one batch (MCP 2025-03-26). No agent has use for more: it may have no more requests open.
 pub(crate) const BATCH: usize = OPEN;
 
-/// What the ids of our own requests to a line begin with. Their answers are for nobody.
-const OURS: &str = "\"linetender:";
-
 /// What an agent has said so far, and what it waits for.
 #[derive(Debug, Default)]
 pub(crate) struct State {
@@ -58,7 +55,33 @@ pub(crate) struct State {
     running: HashMap<Box<str>, Running>,
     asks: Asks,
     listens: Listens,
+    own: OwnIds,
+}
+
+/// The ids of our own requests to a line, whose answers are for nobody. An agent chooses its ids itself, so ours begin with
+/// something that it cannot know.
+#[derive(Debug, Default)]
+struct OwnIds {
+    /// Empty until there is one.
+    begin: String,
     last: u64,
+}
+
+impl OwnIds {
+    fn next(&mut self) -> String {
+        if self.begin.is_empty() {
+            // If the system has no random bytes, a guess does no more than it did to whoever guessed: its request has no answer.
+            let mut key = [0; 16];
+            let _ = getrandom::fill(&mut key);
+            self.begin = format!("\"linetender:{:032x}:", u128::from_be_bytes(key));
+        }
+        self.last += 1;
+        format!("{}{}\"", self.begin, self.last)
+    }
+
+    fn is_one(&self, id: &str) -> bool {
+        !self.begin.is_empty() && id.starts_with(&self.begin)
+    }
 }
 
 /// A request that is under way.
@@ -177,9 +200,8 @@ impl State {
 
     /// A request of our own.
     fn own_request(&mut self, method: &str, params: &str) -> Bytes {
-        self.last += 1;
         let method = frame::respell(method);
-        let id = format!("{OURS}{}\"", self.last);
+        let id = self.own.next();
         format!(r#"{{"jsonrpc":"2.0","id":{id},"method":{method},"params":{params}}}"#).into()
     }
 
@@ -219,7 +241,7 @@ impl State {
     }
 
     fn line_answered(&mut self, id: &str, frame: &Frame) -> Vec<Act> {
-        if id.starts_with(OURS) {
+        if self.own.is_one(id) {
             return Vec::new();
         }
         let Some(Running { method, naming, .. }) = self.running.remove(id) else {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use linetender::{Catalogue, Kind};
-use linetender_wire::frame::{Members, string};
+use linetender_wire::frame::{sole, string};
 
 use crate::config::Entry;
 use crate::names::Naming;
@@ -104,7 +104,8 @@ fn shown(kind: Kind, entry: &Entry, naming: &Naming, text: &str) -> Option<Strin
         Kind::Resources => "uri",
         Kind::Templates => "uriTemplate",
     };
-    let value = Members::of(text)?.get(member)?;
+    // What one reader takes for something hidden and another does not is not shown.
+    let value = sole(text, member).ok()??;
     let own = string(value)?;
     if !lets(kind, entry, &own) {
         return None;
@@ -134,7 +135,10 @@ mod tests {
             shown(Kind::Tools, entry, &naming, tool).unwrap(),
             r#"{ "x":1.50, "name" : "a__echo", "inputSchema":{"name":"echo"} }"#
         );
-        assert_eq!(shown(Kind::Tools, entry, &naming, r#"{"name":"nope"}"#), None);
+        for hidden in [r#"{"name":"nope"}"#, r#"{"name":"a","Name":"nope"}"#, r#"{"name":"a","name":"nope"}"#]
+        {
+            assert_eq!(shown(Kind::Tools, entry, &naming, hidden), None, "{hidden}");
+        }
         let resource = r#"{"name":"n","uri":"file:///x"}"#;
         assert_eq!(
             shown(Kind::Resources, entry, &naming, resource).unwrap(),

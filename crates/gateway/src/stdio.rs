@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
+use bytes::Bytes;
 use linetender::session::{Agent, Ended};
-use linetender_wire::frame::{self, Passed};
+use linetender_wire::frame::{self, Frame, Message, Passed, Routing};
 use linetender_wire::{About, Item, Lines};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::sync::mpsc;
@@ -65,7 +66,10 @@ async fn read(
     loop {
         while let Some(item) = if open { lines.take() } else { lines.finish() } {
             let taken = match item {
-                Item::Frame(frame) => to.send(frame.into()).await.is_ok(),
+                Item::Frame(frame) => match ambiguous(&frame) {
+                    Some(refusal) => refuse.send(refusal.into()).await.is_ok(),
+                    None => to.send(frame.into()).await.is_ok(),
+                },
                 Item::Unreadable { about, bad, .. } => {
                     let id = match about {
                         About::Question(Some(id)) => id,
@@ -87,4 +91,16 @@ async fn read(
         }
         open = matches!(input.read_buf(lines.buffer()).await, Ok(1..));
     }
+}
+
+/// The answer to a message in which two readers would read two different requests.
+fn ambiguous(frame: &Frame) -> Option<Bytes> {
+    let (id, method, params) = match frame.message() {
+        Message::Request { id, method, params } => (id, method, params),
+        Message::Notification { method, params } => ("null", method, params),
+        Message::Response { .. } => return None,
+    };
+    let ambiguous = Routing::of(method, params).err()?;
+    let error = serde_json::json!({ "code": -32600, "message": format!("the params are {ambiguous}") });
+    Some(frame::error_reply(id, &error.to_string()))
 }

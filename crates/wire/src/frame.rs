@@ -4,10 +4,12 @@
 //! where in it the few members lie that we look at; `params`, `result` and `error` stay raw. A rewrite splices one
 //! range and keeps every other byte and the order.
 
+mod alike;
 mod build;
 mod members;
 mod parse;
 mod passed;
+mod routing;
 #[cfg(test)]
 mod tests;
 
@@ -16,6 +18,7 @@ pub use members::{Members, string};
 pub(crate) use parse::parse_some;
 pub use parse::{Bad, Limits, check, parse, parse_all, parse_at_most};
 pub use passed::Passed;
+pub use routing::{Ambiguous, Meta, Routing, sole};
 
 use std::borrow::Cow;
 use std::ops::Range;

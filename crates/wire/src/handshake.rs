@@ -7,7 +7,10 @@ mod hello;
 #[cfg(test)]
 mod tests;
 
-pub use hello::{Hello, LEGACIES, LEGACY, MODERN, SUBSCRIPTION_IN_META, VERSION_IN_META};
+pub use hello::{
+    CAPABILITIES_IN_META, CLIENT_IN_META, Hello, LEGACIES, LEGACY, MODERN, SUBSCRIPTION_IN_META,
+    VERSION_IN_META,
+};
 
 use crate::redact::Redacted;
 use crate::seen::Seen;

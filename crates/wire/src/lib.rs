@@ -32,7 +32,7 @@ pub use aside::aside;
 pub use caught::{Panicked, caught, caught_now, renewed};
 #[doc(hidden)]
 pub use elsewhere::Elsewhere;
-pub use lines::{About, Item, Lines};
+pub use lines::{About, Item, Lines, about};
 pub use redact::Redacted;
 pub use reopen::Reopen;
 pub use seen::{Detail, Exit, Pipe, Seen};

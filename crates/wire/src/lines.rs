@@ -115,7 +115,7 @@ impl Lines {
         }
         let item = if begins_like_a_message(&self.buffer) {
             let bad = Bad::TooLong { limit: self.limits.length };
-            Item::Unreadable { about: sniff(&self.buffer), bad, seen: self.buffer.len() }
+            Item::Unreadable { about: about(&self.buffer), bad, seen: self.buffer.len() }
         } else {
             Item::Noise(Bytes::copy_from_slice(&self.buffer[..SNIFF.min(self.buffer.len())]))
         };
@@ -143,7 +143,7 @@ impl Lines {
         let Some((rest, bad)) = rest else { return };
         let rest = trimmed(&rest);
         // An answer that cannot be read is still an answer: whoever waits for it must not wait for ever.
-        let about = if rest.starts_with(b"{") { sniff(&rest) } else { About::Unknown };
+        let about = if rest.starts_with(b"{") { about(&rest) } else { About::Unknown };
         match bad {
             Bad::NotJson | Bad::NotRpc if about == About::Unknown => self.noise(rest),
             _ => self.ready.push_back(Item::Unreadable { about, bad, seen: rest.len() }),
@@ -176,7 +176,7 @@ fn trimmed(line: &Bytes) -> Bytes {
 }
 
 /// What a message is of which only the beginning can be read, by the members of the outermost object.
-pub(crate) fn sniff(text: &[u8]) -> About {
+pub fn about(text: &[u8]) -> About {
     let text = &text[..text.len().min(SNIFF)];
     let (mut depth, mut at) = (0_u32, 0);
     let (mut id, mut asks) = (None, false);
@@ -237,7 +237,7 @@ fn value_of(rest: &[u8]) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{About, Bad, Item, Lines, sniff};
+    use super::{About, Bad, Item, Lines, about};
     use crate::frame::Limits;
 
     const LIMITS: Limits = Limits { length: 100, depth: 8 };
@@ -341,11 +341,11 @@ mod tests {
     #[test]
     fn only_the_outermost_id_is_sniffed() {
         let answer = |id: &str| About::Answer(id.to_owned());
-        assert_eq!(sniff(br#"{"result":{"id":3,"x":[{"id":4}]},"id" : 5,"#), answer("5"));
-        assert_eq!(sniff(br#"{"result":{"id":3}"#), About::Unknown);
-        assert_eq!(sniff(br#"{"x":"\"id\":9","id":"s\"1","#), answer(r#""s\"1""#));
-        assert_eq!(sniff(br#"{"id":12"#), About::Unknown, "it may go on");
-        assert_eq!(sniff(br#"{"id":nope,"#), About::Unknown);
-        assert_eq!(sniff(br#"{"result":"method","id":1,"#), answer("1"), "a value is no name");
+        assert_eq!(about(br#"{"result":{"id":3,"x":[{"id":4}]},"id" : 5,"#), answer("5"));
+        assert_eq!(about(br#"{"result":{"id":3}"#), About::Unknown);
+        assert_eq!(about(br#"{"x":"\"id\":9","id":"s\"1","#), answer(r#""s\"1""#));
+        assert_eq!(about(br#"{"id":12"#), About::Unknown, "it may go on");
+        assert_eq!(about(br#"{"id":nope,"#), About::Unknown);
+        assert_eq!(about(br#"{"result":"method","id":1,"#), answer("1"), "a value is no name");
     }
 }

@@ -29,6 +29,7 @@ pub const TOOLS: &[(&str, &str)] = &[
     ("twice", "answers twice"),
     ("string_id", "answers with its id as a string"),
     ("no_id", "answers with an error without an id"),
+    ("spoof", "answers with members beside its own that a reader who folds case takes for another answer"),
     ("neither", "answers with neither a result nor an error"),
     ("null", "answers with a null result"),
     ("glued", "answers glued to a notification on one line"),
@@ -128,6 +129,14 @@ pub(super) fn run(name: &str, call: &Call) -> Option<ExitCode> {
         }
         "string_id" => answer(&Value::String(id.to_string()), &call.arguments),
         "no_id" => say(&json!({ "jsonrpc": "2.0", "error": { "code": -32700, "message": "parse error" } })),
+        "spoof" => say_raw(&format!(
+            concat!(
+                r#"{{"jsonrpc":"2.0","id":{0},"result":{{"content":[]}},"#,
+                r#""ID":77,"Result":{{"spoof":true}},"extra":1.50}}"#,
+                "\n"
+            ),
+            id
+        )),
         "neither" => say(&json!({ "jsonrpc": "2.0", "id": id })),
         "null" => answer(id, &Value::Null),
         "glued" => {

@@ -2,19 +2,13 @@
 
 use axum::response::Response;
 use http::{HeaderMap, HeaderName, StatusCode};
-use linetender_wire::frame::Members;
-use linetender_wire::handshake::{MODERN, VERSION_IN_META};
+use linetender_wire::frame::{Routing, string};
+use linetender_wire::handshake::{CAPABILITIES_IN_META, MODERN, VERSION_IN_META};
 use linetender_wire::http::headers::{METHOD, NAME, PROTOCOL_VERSION, decode};
 use serde_json::value::RawValue;
 
 use super::reply;
 use crate::failed::Failed;
-
-/// What a request has to say of its client.
-const CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
-
-/// What it may say of who that is.
-const CLIENT: &str = "io.modelcontextprotocol/clientInfo";
 
 /// Methods that the modern era has no more.
 const REMOVED: [&str; 5] =
@@ -30,18 +24,14 @@ pub(super) fn admit<'a>(
     headers: &HeaderMap,
     id: &str,
     method: &str,
-    params: Option<&'a str>,
+    routing: &Routing<'a>,
 ) -> Result<Option<&'a str>, Box<Response>> {
     let bad = |code, words: &str| Err(Box::new(reply::error(StatusCode::BAD_REQUEST, id, code, words)));
     // MCP 2026-07-28, "Request Metadata": both MUST be there.
-    let params = params.and_then(Members::of);
-    let meta = params.as_ref().and_then(|params| Members::of(params.get("_meta")?.get()));
-    let version = meta.as_ref().and_then(|meta| meta.string(VERSION_IN_META));
-    let client = meta.as_ref().and_then(|meta| meta.get(CLIENT)).map(RawValue::get);
-    let capabilities = meta.and_then(|meta| meta.get(CAPABILITIES));
-    let capabilities = capabilities.is_some_and(|value| value.get().starts_with('{'));
+    let version = routing.meta.version.and_then(string);
+    let capabilities = routing.meta.capabilities.is_some_and(|value| value.get().starts_with('{'));
     let Some(version) = version.filter(|_| capabilities) else {
-        return bad(-32602, &format!("_meta must contain {VERSION_IN_META} and {CAPABILITIES}"));
+        return bad(-32602, &format!("_meta must contain {VERSION_IN_META} and {CAPABILITIES_IN_META}"));
     };
     // MCP 2026-07-28, Streamable HTTP, "Server Validation": headers MUST say what the body says.
     agree(headers, &PROTOCOL_VERSION, Some(&version), id)?;
@@ -53,19 +43,18 @@ pub(super) fn admit<'a>(
     }
     agree(headers, &METHOD, Some(method), id)?;
     let named = match method {
-        "tools/call" | "prompts/get" => Some("name"),
-        "resources/read" => Some("uri"),
+        "tools/call" | "prompts/get" => Some(routing.name),
+        "resources/read" => Some(routing.uri),
         _ => None,
     };
-    if let Some(member) = named {
-        let name = params.and_then(|params| params.string(member));
-        agree(headers, &NAME, name.as_deref(), id)?;
+    if let Some(named) = named {
+        agree(headers, &NAME, named.and_then(string).as_deref(), id)?;
     }
     if REMOVED.contains(&method) {
         let words = format!("{method} does not exist in this protocol version");
         return Err(Box::new(reply::error(StatusCode::NOT_FOUND, id, NO_METHOD, &words)));
     }
-    Ok(client)
+    Ok(routing.meta.client.map(RawValue::get))
 }
 
 fn agree(headers: &HeaderMap, name: &HeaderName, said: Option<&str>, id: &str) -> Result<(), Box<Response>> {

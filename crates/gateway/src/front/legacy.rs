@@ -46,8 +46,15 @@ pub(super) async fn post(
     match (session.take(&frames).await, id) {
         (Taken::Noted, _) => reply::accepted(),
         (Taken::Full, id) => reply::busy(id.as_deref().unwrap_or("null"), Full::Session, &endpoint),
+        (Taken::IdInUse(id), _) => in_use(&id),
         (Taken::Tape(tape), _) => answered(front, session, tape).await,
     }
+}
+
+// MCP, "Requests": the id MUST NOT have been previously used by the requestor within the same session.
+fn in_use(id: &str) -> Response {
+    let words = "a request with this id is still pending in this session";
+    reply::error(StatusCode::BAD_REQUEST, id, -32600, words)
 }
 
 /// The answer alone, if it comes first and soon; else a stream.

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use http::StatusCode;
 use http::request::Parts;
 use linetender::session::{self, Agent, Replied};
-use linetender_wire::frame::{self, Frame, Message, Passed};
+use linetender_wire::frame::{self, Frame, Message, Passed, Routing};
 use serde_json::json;
 use tokio::sync::{mpsc, watch};
 
@@ -36,16 +36,22 @@ struct Exchange {
 }
 
 /// Answers one message.
-pub(super) async fn answer(front: Arc<Front>, endpoint: Endpoint, head: &Parts, frame: Frame) -> Response {
-    let Message::Request { id, method, params } = frame.message() else {
+pub(super) async fn answer(
+    front: Arc<Front>,
+    endpoint: Endpoint,
+    head: &Parts,
+    frame: &Frame,
+    routing: &Routing<'_>,
+) -> Response {
+    let Message::Request { id, method, .. } = frame.message() else {
         // Nothing that a modern agent could tell us by itself concerns anybody.
         return reply::accepted();
     };
-    let who = match admit(&head.headers, id, method, params) {
+    let who = match admit(&head.headers, id, method, routing) {
         Ok(client) => who(head, client),
         Err(refused) => return *refused,
     };
-    if let Some(answer) = front.gateway.ask(&endpoint, &frame, who) {
+    if let Some(answer) = front.gateway.ask(&endpoint, frame, who) {
         return alone(answer, || Waits { front, endpoint, id: id.into() }).await;
     }
     let (agent, way) = match front.gateway.agent(&endpoint, Stay::Request(who)) {

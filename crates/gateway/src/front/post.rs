@@ -1,6 +1,5 @@
 //! A POST: what it says, in which era, and for which servers.
 
-use std::borrow::Cow;
 use std::sync::Arc;
 
 use axum::extract::{Path, Request, State};
@@ -11,8 +10,8 @@ use http::request::Parts;
 use http::{HeaderMap, StatusCode};
 use http_body_util::{BodyExt as _, Limited};
 use linetender::Code;
-use linetender_wire::frame::{self, Bad, Frame, Members, Message};
-use linetender_wire::handshake::VERSION_IN_META;
+use linetender_wire::About;
+use linetender_wire::frame::{self, Bad, Frame, Message, Routing, string};
 use linetender_wire::http::headers::PROTOCOL_VERSION;
 
 use super::{Front, legacy, modern, reply};
@@ -65,7 +64,11 @@ pub(super) async fn post(
         Ok(frames) => answer(front, endpoint, &head, &text, frames).await,
         Err(bad) => {
             let code = if bad == Bad::NotJson { -32700 } else { -32600 };
-            reply::error(StatusCode::BAD_REQUEST, "null", code, &format!("the message is {bad}"))
+            let id = match (bad, linetender_wire::about(&text)) {
+                (Bad::TooDeep { .. }, About::Question(Some(id))) => id,
+                _ => "null".to_owned(),
+            };
+            reply::error(StatusCode::BAD_REQUEST, &id, code, &format!("the message is {bad}"))
         }
     }
 }
@@ -75,47 +78,50 @@ async fn answer(
     endpoint: Endpoint,
     head: &Parts,
     text: &Bytes,
-    mut frames: Vec<Frame>,
+    frames: Vec<Frame>,
 ) -> Response {
     let is_batch = text.trim_ascii_start().starts_with(b"[");
-    let modern = frames.iter().any(|frame| is_modern(frame, &head.headers));
-    match (modern, frames.len(), is_batch) {
-        (true, 1, false) => match frames.pop() {
-            Some(frame) => modern::answer(front, endpoint, head, frame).await,
-            None => reply::accepted(),
-        },
-        (true, ..) => reply::error(
-            StatusCode::BAD_REQUEST,
-            "null",
-            -32600,
-            "batches are not supported in this protocol version",
-        ),
-        (false, ..) => legacy::post(front, endpoint, &head.headers, frames).await,
+    let mut modern = false;
+    for frame in &frames {
+        let routing = match read(frame) {
+            Ok(routing) => routing,
+            Err(refused) => return *refused,
+        };
+        modern |= is_modern(frame, &routing, &head.headers);
+        if modern && frames.len() == 1 && !is_batch {
+            return modern::answer(front, endpoint, head, frame, &routing).await;
+        }
     }
+    if modern {
+        let words = "batches are not supported in this protocol version";
+        return reply::error(StatusCode::BAD_REQUEST, "null", -32600, words);
+    }
+    legacy::post(front, endpoint, &head.headers, frames).await
+}
+
+/// What decides where a message goes; or the answer that two readers would decide differently.
+fn read(frame: &Frame) -> Result<Routing<'_>, Box<Response>> {
+    let (id, method, params) = match frame.message() {
+        Message::Request { id, method, params } => (id, method, params),
+        Message::Notification { method, params } => ("null", method, params),
+        Message::Response { .. } => return Ok(Routing::default()),
+    };
+    Routing::of(method, params).map_err(|ambiguous| {
+        let words = format!("the params are {ambiguous}");
+        Box::new(reply::error(StatusCode::BAD_REQUEST, id, -32600, &words))
+    })
 }
 
 /// Whether a message belongs to the modern era: by its own word, or by its header's.
-fn is_modern(frame: &Frame, headers: &HeaderMap) -> bool {
+fn is_modern(frame: &Frame, routing: &Routing<'_>, headers: &HeaderMap) -> bool {
     let header = headers.get(PROTOCOL_VERSION).and_then(|value| value.to_str().ok());
     let newer = header.is_some_and(|version| version >= MODERN_FROM);
+    let says = || routing.meta.version.and_then(string).is_some();
     match frame.message() {
-        Message::Request { method: "initialize", params, .. } => version(params).is_some(),
-        // Where a header says so, nobody needs to look any further.
-        Message::Request { method, params, .. } => {
-            newer || method == "server/discover" || version(params).is_some()
-        }
+        Message::Request { method: "initialize", .. } => says(),
+        Message::Request { method, .. } => newer || method == "server/discover" || says(),
         Message::Notification { .. } | Message::Response { .. } => newer,
     }
-}
-
-/// The version in a request's `_meta`.
-pub(super) fn version(params: Option<&str>) -> Option<Cow<'_, str>> {
-    let meta = Members::of(params?)?.get("_meta")?.get();
-    // Most legacy requests have no such thing in it.
-    if !meta.contains(VERSION_IN_META) {
-        return None;
-    }
-    Members::of(meta)?.string(VERSION_IN_META)
 }
 
 // MCP, Streamable HTTP: the client MUST accept both JSON and event streams.

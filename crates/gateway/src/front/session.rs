@@ -4,7 +4,7 @@ mod calls;
 #[cfg(test)]
 mod tests;
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -70,6 +70,8 @@ pub(super) enum Taken {
     Tape(Arc<Tape>),
     /// There was no room.
     Full,
+    /// A request has the id of another one that is not answered yet.
+    IdInUse(Box<str>),
 }
 
 impl Session {
@@ -123,7 +125,7 @@ impl Session {
     /// Hands what the agent said to its servers. What cannot be handed over is told of on the stream of the rest.
     pub(super) async fn take(&self, frames: &[Frame]) -> Taken {
         let taken = self.expect(frames);
-        if matches!(taken, Taken::Full) {
+        if matches!(taken, Taken::Full | Taken::IdInUse(_)) {
             return taken;
         }
         let mut left = Unhanded { session: self, frames };
@@ -162,9 +164,15 @@ impl Session {
         if *self.over.borrow() {
             return Taken::Full;
         }
-        let requests =
-            frames.iter().filter(|frame| matches!(frame.message(), Message::Request { .. })).count();
-        if desk.calls.len() + requests > CALLS {
+        let mut ids = HashSet::new();
+        for frame in frames {
+            let Message::Request { id, .. } = frame.message() else { continue };
+            // Two requests with one id would have one answer, and the other none or the wrong one.
+            if desk.calls.is_open(id) || !ids.insert(id) {
+                return Taken::IdInUse(id.into());
+            }
+        }
+        if desk.calls.len() + ids.len() > CALLS {
             return Taken::Full;
         }
         desk.used = Instant::now();
@@ -175,10 +183,7 @@ impl Session {
                 desk.last += 1;
                 Arc::new(Tape::new(desk.last))
             });
-            // Two requests with one id have one answer; whoever waits for the first is not left waiting.
-            if let Some(old) = desk.calls.expect(id, params.and_then(token), tape) {
-                old.end();
-            }
+            desk.calls.expect(id, params.and_then(token), tape);
         }
         tape.map_or(Taken::Noted, Taken::Tape)
     }

@@ -10,6 +10,7 @@ mod environment;
 mod eras;
 mod faults;
 mod hangs;
+mod hostile;
 mod kit;
 mod lines;
 mod names;

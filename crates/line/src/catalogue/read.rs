@@ -22,6 +22,9 @@ const PAGES: usize = 200;
 const ENTRIES: usize = 20_000;
 const BYTES: usize = 8 * 1024 * 1024;
 
+/// The longest name of an entry, in bytes. Names are in logs, errors and headers; what is longer is left out.
+const NAME: usize = 8 * 1024;
+
 /// Work on more text than this is done where it holds up no other task.
 const LONG: usize = 64 * 1024;
 
@@ -140,7 +143,12 @@ fn compared(
     }
     let cut: BTreeSet<Kind> = read.iter().filter(|(_, list)| list.cut).map(|(kind, _)| *kind).collect();
     for kind in &cut {
-        tracing::warn!(list = kind.member(), entries = ENTRIES, bytes = BYTES, "list truncated: too long");
+        tracing::warn!(
+            list = kind.member(),
+            entries = ENTRIES,
+            bytes = BYTES,
+            "list truncated: too many entries, too long, or with overlong names"
+        );
     }
     // What is kept is shown, but it is not this generation's word: nothing is safe because of it.
     let safe: HashSet<String> =
@@ -223,6 +231,10 @@ impl List {
             }
             self.bytes = bytes;
             let (item, safe) = Item::of(entry);
+            if item.name.len() > NAME {
+                self.cut = true;
+                continue;
+            }
             if safe && kind == Kind::Tools {
                 self.safe.push(item.name.clone());
             }

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError};
 
 use linetender_core::Evidence;
-use linetender_wire::frame::{self, Frame, Message, Outcome};
+use linetender_wire::frame::{self, Frame, Message, Outcome, Routing};
 use linetender_wire::seam::{Listener, Loss};
 use linetender_wire::{About, Item, Redacted, Seen};
 
@@ -170,13 +170,8 @@ impl Ear {
 
     /// Progress keeps its call alive. A token that no call has belongs to one that is over: nobody wants to hear of it.
     fn note_progress(&self, params: Option<&str>) {
-        #[derive(serde::Deserialize)]
-        struct Progress<'a> {
-            #[serde(borrow, rename = "progressToken")]
-            token: &'a serde_json::value::RawValue,
-        }
-        let progress = params.and_then(|params| Some((params, serde_json::from_str(params).ok()?)));
-        let known = progress.is_some_and(|(params, Progress { token })| {
+        let token = Routing::of("notifications/progress", params).ok().and_then(|routing| routing.token);
+        let known = token.zip(params).is_some_and(|(token, params)| {
             frame::number(token.get()).is_some_and(|id| self.ledger.progressed(id, params))
         });
         if !known {

@@ -1,8 +1,9 @@
 //! What programs ask a server for.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
-use linetender_wire::frame;
+use linetender_wire::frame::{self, Routing, string};
 use serde::Serialize;
 
 use super::Line;
@@ -198,11 +199,8 @@ impl Line {
     }
 }
 
-/// The name of the tool that a raw `tools/call` is about.
+/// The name of the tool that a raw `tools/call` is about. Where the server may read another, none: what is known of a tool
+/// permits that it is called again.
 fn tool_name(params: &str) -> Option<String> {
-    #[derive(serde::Deserialize)]
-    struct Named {
-        name: String,
-    }
-    serde_json::from_str::<Named>(params).ok().map(|named| named.name)
+    Routing::of("tools/call", Some(params)).ok()?.name.and_then(string).map(Cow::into_owned)
 }

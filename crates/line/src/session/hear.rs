@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use linetender_core::{Generation, StateKind};
-use linetender_wire::frame::{self, Frame, Message, Passed};
+use linetender_wire::frame::{self, Frame, Message, Passed, Routing};
 use linetender_wire::handshake::Era;
 use linetender_wire::{About, Item, Steady, queue, test_hooks};
 
@@ -209,13 +209,8 @@ impl Session {
 
     /// The agent wants no answer any more: dropping the call tells the server.
     fn cancel(&mut self, params: Option<&str>) {
-        #[derive(serde::Deserialize)]
-        struct Cancelled<'a> {
-            #[serde(borrow, rename = "requestId")]
-            id: &'a serde_json::value::RawValue,
-        }
-        let cancelled: Option<Cancelled<'_>> = params.and_then(|params| serde_json::from_str(params).ok());
-        let Some(Cancelled { id }) = cancelled else { return };
+        let routing = Routing::of("notifications/cancelled", params).ok();
+        let Some(id) = routing.and_then(|routing| routing.request_id) else { return };
         if let Some(task) = self.running.remove(id.get()) {
             task.abort();
         }

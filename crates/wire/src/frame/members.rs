@@ -15,7 +15,9 @@ struct Name<'a>(Cow<'a, [u8]>);
 impl<'a> Members<'a> {
     /// `None` if it is no object.
     pub fn of(text: &'a str) -> Option<Self> {
-        serde_json::from_str(text).ok()
+        let mut members = Vec::new();
+        each(text, |name, value| members.push((Name(name), value)))?;
+        Some(Self(members))
     }
 
     /// Of two of the same name the last counts, as everywhere.
@@ -34,26 +36,27 @@ impl<'a> Members<'a> {
     }
 }
 
-impl<'de> serde::Deserialize<'de> for Members<'de> {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Visitor;
-        impl<'de> serde::de::Visitor<'de> for Visitor {
-            type Value = Members<'de>;
+/// Hands over the members of an object as they are read, with their names as bytes: half of a surrogate pair can be one.
+/// `None` if it is no object; some of it may have been handed over before that was clear.
+pub(super) fn each<'a>(text: &'a str, found: impl FnMut(Cow<'a, [u8]>, &'a RawValue)) -> Option<()> {
+    struct Visitor<F>(F);
+    impl<'de, F: FnMut(Cow<'de, [u8]>, &'de RawValue)> serde::de::Visitor<'de> for Visitor<F> {
+        type Value = ();
 
-            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                f.write_str("an object")
-            }
-
-            fn visit_map<A: serde::de::MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-                let mut members = Vec::new();
-                while let Some(member) = map.next_entry::<Name<'de>, &'de RawValue>()? {
-                    members.push(member);
-                }
-                Ok(Members(members))
-            }
+        fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            f.write_str("an object")
         }
-        deserializer.deserialize_map(Visitor)
+
+        fn visit_map<A: serde::de::MapAccess<'de>>(mut self, mut map: A) -> Result<(), A::Error> {
+            while let Some((Name(name), value)) = map.next_entry::<Name<'de>, &'de RawValue>()? {
+                (self.0)(name, value);
+            }
+            Ok(())
+        }
     }
+    let mut reader = serde_json::Deserializer::from_str(text);
+    serde::Deserializer::deserialize_map(&mut reader, Visitor(found)).ok()?;
+    reader.end().ok()
 }
 
 impl<'de> serde::Deserialize<'de> for Name<'de> {

@@ -4,9 +4,10 @@ use std::borrow::Cow;
 
 use bytes::Bytes;
 use bytestring::ByteString;
-use serde::Deserialize;
 use serde_json::value::RawValue;
 
+use super::alike::{ENVELOPE, alike};
+use super::members::{Members, each as each_member, string};
 use super::{Frame, Outcome, Shape, Span};
 
 /// How long and how deep a message may be.
@@ -40,6 +41,9 @@ pub enum Bad {
         /// The limit.
         limit: usize,
     },
+    /// Two readers may read two different messages in it.
+    #[error("ambiguous: two of its members have the same name, or names that differ only in case")]
+    Ambiguous,
     /// It is a batch of too many messages.
     #[error("a batch of more than {limit} messages")]
     TooMany {
@@ -49,25 +53,42 @@ pub enum Bad {
 }
 
 /// The members we look at. Everything else is passed over and kept.
-#[derive(Deserialize)]
+#[derive(Default)]
 struct Envelope<'a> {
-    #[serde(borrow, default)]
     id: Option<&'a RawValue>,
-    #[serde(borrow, default)]
-    method: Option<Cow<'a, str>>,
-    #[serde(borrow, default)]
+    method: Option<&'a RawValue>,
     params: Option<&'a RawValue>,
-    // A `null` result is a result.
-    #[serde(borrow, default, deserialize_with = "present")]
     result: Option<&'a RawValue>,
-    #[serde(borrow, default)]
     error: Option<&'a RawValue>,
+    /// A member that is there twice.
+    doubled: bool,
+    /// A member that another reader may take for one of these.
+    variant: bool,
 }
 
-fn present<'de: 'a, 'a, D: serde::Deserializer<'de>>(
-    deserializer: D,
-) -> Result<Option<&'a RawValue>, D::Error> {
-    <&'a RawValue>::deserialize(deserializer).map(Some)
+impl<'a> Envelope<'a> {
+    /// `None` if it is no object.
+    fn of(text: &'a str) -> Option<Self> {
+        let mut read = Self::default();
+        let mut version = None;
+        each_member(text, |name, value| {
+            let Some((known, exact)) = alike(&name, &ENVELOPE) else { return };
+            if !exact {
+                read.variant = true;
+                return;
+            }
+            let place = match known {
+                "id" => &mut read.id,
+                "method" => &mut read.method,
+                "params" => &mut read.params,
+                "result" => &mut read.result,
+                "error" => &mut read.error,
+                _ => &mut version,
+            };
+            read.doubled |= place.replace(value).is_some();
+        })?;
+        Some(read)
+    }
 }
 
 /// Whether a text is one value that can be a part of a message.
@@ -249,7 +270,7 @@ fn behind_string(text: &[u8], mut at: usize) -> usize {
 /// The one message that nearly every text is, read in one pass. Anything else is looked at more closely.
 fn alone(text: &ByteString) -> Option<Frame> {
     let raw = text.trim_matches([' ', '\t', '\r', '\n']);
-    if raw.starts_with('{') { shaped(text, raw, serde_json::from_str(raw).ok()?).ok() } else { None }
+    if raw.starts_with('{') { shaped(text, raw, Envelope::of(raw)?).ok() } else { None }
 }
 
 /// One message. `raw` is a part of `text`.
@@ -258,34 +279,67 @@ fn envelope(text: &ByteString, raw: &str) -> Result<Frame, Bad> {
     if !raw.starts_with('{') {
         return Err(Bad::NotRpc);
     }
-    shaped(text, raw, serde_json::from_str(raw).map_err(|_| Bad::NotRpc)?)
+    shaped(text, raw, Envelope::of(raw).ok_or(Bad::NotRpc)?)
 }
 
 fn shaped(text: &ByteString, raw: &str, envelope: Envelope<'_>) -> Result<Frame, Bad> {
     let text = text.slice_ref(raw);
     let of = |value: &RawValue| span(raw.as_bytes(), value.get());
-    let id = match envelope.id.map(RawValue::get) {
-        // JSON-RPC 2.0, section 4: an id is a string or a number.
-        Some(id) if !id.starts_with(['"', '-', '0', '1', '2', '3', '4', '5', '6', '7', '8', '9']) => {
-            return Err(Bad::NotRpc);
+    let said = |value: &&RawValue| value.get() != "null";
+    if envelope.doubled {
+        return Err(Bad::Ambiguous);
+    }
+    let error = envelope.error.filter(said);
+    let params = envelope.params.filter(said).map(of);
+    let Some(method) = envelope.method.filter(said) else {
+        // What nobody else could misread is passed on as it came.
+        if envelope.variant || (error.is_some() && envelope.result.is_some()) {
+            return plain_response(raw, error.is_some());
         }
-        _ => envelope.id.map(of),
+        let id = id(envelope.id.filter(said))?.map(of);
+        let outcome = match (envelope.result, error) {
+            (_, Some(error)) => Some((Outcome::Error, of(error))),
+            (Some(result), None) => Some((Outcome::Result, of(result))),
+            (None, None) if id.is_none() => return Err(Bad::NotRpc),
+            (None, None) => None,
+        };
+        return Ok(Frame { text, shape: Shape::Response { id, outcome } });
     };
-    let params = envelope.params.map(of);
-    let shape = match (envelope.method, id) {
-        (Some(method), Some(id)) => Shape::Request { id, method: known(method), params },
-        (Some(method), None) => Shape::Notification { method: known(method), params },
-        (None, id) => {
-            let outcome = match (envelope.result, envelope.error) {
-                (_, Some(error)) => Some((Outcome::Error, of(error))),
-                (Some(result), None) => Some((Outcome::Result, of(result))),
-                (None, None) if id.is_none() => return Err(Bad::NotRpc),
-                (None, None) => None,
-            };
-            Shape::Response { id, outcome }
-        }
+    if envelope.variant || envelope.result.is_some() || error.is_some() {
+        return Err(Bad::Ambiguous);
+    }
+    let method = known(string(method).ok_or(Bad::NotRpc)?);
+    let shape = match id(envelope.id)? {
+        Some(id) => Shape::Request { id: of(id), method, params },
+        None => Shape::Notification { method, params },
     };
     Ok(Frame { text, shape })
+}
+
+// JSON-RPC 2.0, section 4: an id is a string or a number. MCP has no null among them.
+fn id(value: Option<&RawValue>) -> Result<Option<&RawValue>, Bad> {
+    let is_one =
+        |id: &RawValue| id.get().starts_with(['"', '-', '0', '1', '2', '3', '4', '5', '6', '7', '8', '9']);
+    match value {
+        Some(id) if !is_one(id) => Err(Bad::NotRpc),
+        id => Ok(id),
+    }
+}
+
+/// A response without what another reader might take for one of its members, and with one outcome.
+fn plain_response(raw: &str, is_error: bool) -> Result<Frame, Bad> {
+    let mut kept = Vec::new();
+    for (name, value) in Members::of(raw).ok_or(Bad::NotRpc)?.all() {
+        // A name that is no text cannot be spelt again, and nobody could read it.
+        let Some(name) = name else { continue };
+        match alike(name.as_bytes(), &ENVELOPE) {
+            Some((_, false)) => {}
+            Some(("result", true)) if is_error => {}
+            _ => kept.push(format!("{}:{}", super::respell(&name), value.get())),
+        }
+    }
+    let text = ByteString::from(format!("{{{}}}", kept.join(",")));
+    shaped(&text, &text, Envelope::of(&text).ok_or(Bad::NotRpc)?)
 }
 
 /// Where `part`, which was borrowed from `whole`, lies in it.

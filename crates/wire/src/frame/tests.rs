@@ -194,3 +194,39 @@ proptest! {
         );
     }
 }
+
+#[test]
+fn x03_a_response_has_nothing_that_another_reader_takes_for_its_id_or_its_outcome() {
+    for (text, read) in [
+        (
+            r#"{"jsonrpc":"2.0","id":5,"result":{"ID":1,"a":1.50},"ID":77,"Result":{"spoof":1},"x":1.0}"#,
+            r#"{"jsonrpc":"2.0","id":5,"result":{"ID":1,"a":1.50},"x":1.0}"#,
+        ),
+        (r#"{"id":5,"re\u017fult":0,"result":1}"#, r#"{"id":5,"result":1}"#),
+        (r#"{"id":5,"result":1,"error":{"code":1}}"#, r#"{"id":5,"error":{"code":1}}"#),
+        // Sloppy, and read alike by everybody.
+        (r#"{"id":5,"result":1,"error":null}"#, r#"{"id":5,"result":1,"error":null}"#),
+        (r#"{"id":5, "result":1,"extra":{}}"#, r#"{"id":5, "result":1,"extra":{}}"#),
+    ] {
+        let read_frame = frame(text);
+        assert_eq!(read_frame.text(), read, "{text}");
+        assert_eq!(read_frame, frame(read), "{text}");
+    }
+}
+
+#[test]
+fn x03_what_two_readers_read_as_two_messages_is_refused() {
+    for text in [
+        r#"{"id":1,"id":2,"method":"ping"}"#,
+        r#"{"id":1,"method":"ping","method":"tools/list"}"#,
+        r#"{"id":1,"method":"ping","Method":"tools/list"}"#,
+        r#"{"id":1,"method":"ping","ID":2}"#,
+        r#"{"id":1,"method":"tools/call","params":{},"PARAM\u017f":{}}"#,
+        r#"{"id":1,"method":"ping","result":{}}"#,
+        r#"{"method":"notifications/x","error":{}}"#,
+        r#"{"id":1,"result":1,"result":2}"#,
+    ] {
+        assert_eq!(bad(text), Bad::Ambiguous, "{text}");
+    }
+    assert_eq!(bad(r#"{"id":null,"method":"ping"}"#), Bad::NotRpc);
+}

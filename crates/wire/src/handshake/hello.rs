@@ -12,6 +12,12 @@ pub const MODERN: &str = "2026-07-28";
 /// Where in its `_meta` a modern request says its version.
 pub const VERSION_IN_META: &str = "io.modelcontextprotocol/protocolVersion";
 
+/// Where a modern request says what its sender is able to do.
+pub const CAPABILITIES_IN_META: &str = "io.modelcontextprotocol/clientCapabilities";
+
+/// Where it says who that is.
+pub const CLIENT_IN_META: &str = "io.modelcontextprotocol/clientInfo";
+
 /// The member of `_meta` by which a notification finds its listening request.
 pub const SUBSCRIPTION_IN_META: &str = "io.modelcontextprotocol/subscriptionId";
 
@@ -58,8 +64,8 @@ impl Hello {
         };
         json!({
             VERSION_IN_META: MODERN,
-            "io.modelcontextprotocol/clientCapabilities": if capabilities.is_object() { capabilities } else { json!({}) },
-            "io.modelcontextprotocol/clientInfo": info,
+            CAPABILITIES_IN_META: if capabilities.is_object() { capabilities } else { json!({}) },
+            CLIENT_IN_META: info,
         })
     }
 }

@@ -205,7 +205,7 @@ fn json(body: &Bytes, exchange: &Exchange<'_>) -> Body {
 
 /// Whether this text, which is no message, begins like the answer to us.
 fn is_garbled(text: &[u8], ours: Option<u64>) -> bool {
-    let about = lines::sniff(text.trim_ascii_start());
+    let about = lines::about(text.trim_ascii_start());
     matches!(&about, About::Answer(id) if ours.is_some() && frame::number(id) == ours)
 }
 

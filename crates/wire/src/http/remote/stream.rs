@@ -177,7 +177,7 @@ fn hear(shared: &Shared, waits: Option<(&Frame, u64)>, data: &Bytes) -> bool {
         Ok(frames) => frames,
         Err(bad) => {
             // The answer, and nothing that can be passed on: its call must not wait for another.
-            let about = lines::sniff(data);
+            let about = lines::about(data);
             let ours = matches!(&about, About::Answer(given) if waits.is_some_and(|(_, id)| frame::number(given) == Some(id)));
             let item = if ours {
                 Item::Unreadable { about, bad, seen: data.len() }

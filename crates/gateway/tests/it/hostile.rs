@@ -1,0 +1,124 @@
+//! Agents and servers that mean harm.
+
+use http::{Method, StatusCode};
+use linetender_badserver::Book;
+use serde_json::{Value, json};
+
+use crate::kit::{House, in_time, is_answered};
+
+/// A server of which one tool is hidden, at an address of its own and beside another.
+fn filtered(book: &Book) -> String {
+    let book = book.path().display();
+    format!(
+        "[servers.bad]\n{{bad}}\nargs = ['--full', '--book', '{book}']\ntools.exclude = ['write']\n\
+         [servers.other]\n{{bad}}\nargs = ['--full']\n"
+    )
+}
+
+const META: &str = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}"#;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn x03_a_filter_is_not_talked_past_by_names_that_other_readers_take_for_the_same() {
+    let book = Book::at(std::env::temp_dir().join(format!("linetender-hostile-{}", std::process::id())));
+    let house = House::up(&filtered(&book)).await;
+    for (path, allowed) in [("/mcp", "bad__echo"), ("/mcp/bad", "echo")] {
+        let agent = house.agent(path).await;
+        for (number, second) in
+            ["name", "Name", "NAME", r"n\u0061me", r"Nam\u0065", r"name\u0000"].into_iter().enumerate()
+        {
+            let nonce = format!("{path}{number}");
+            for named in [
+                format!(r#""name":"{allowed}","{second}":"write""#),
+                format!(r#""{second}":"write","name":"{allowed}""#),
+            ] {
+                let params = format!(r#"{named},"arguments":{{"nonce":"{nonce}"}}"#);
+                let legacy =
+                    format!(r#"{{"jsonrpc":"2.0","id":9,"method":"tools/call","params":{{{params}}}}}"#);
+                let answer = agent.post_text(legacy).await;
+                assert_eq!(answer.status, StatusCode::BAD_REQUEST, "{params}");
+                let error = answer.json().await;
+                assert_eq!(error["id"], 9, "{error}");
+                assert!(error["error"]["message"].as_str().unwrap().contains("ambiguous"), "{error}");
+                let modern = format!(
+                    r#"{{"jsonrpc":"2.0","id":9,"method":"tools/call","params":{{{params},{META}}}}}"#
+                );
+                let headers = [
+                    ("mcp-protocol-version", "2026-07-28"),
+                    ("mcp-method", "tools/call"),
+                    ("mcp-name", allowed),
+                ];
+                let answer = house.send(Method::POST, path, &headers, modern).await;
+                assert_eq!(answer.status, StatusCode::BAD_REQUEST, "{params}");
+            }
+        }
+        // What a tool is given is nobody's business.
+        let nonce = format!("{path}-fine");
+        let call = agent.call(allowed, json!({ "nonce": nonce, "Name": "write", "NAME": 1 })).await;
+        assert!(is_answered(&call), "{call}");
+    }
+    let runs = book.runs();
+    let _ = std::fs::remove_file(book.path());
+    assert_eq!(runs.keys().filter(|nonce| !nonce.ends_with("-fine")).count(), 0, "{runs:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn x03_an_answer_is_read_alike_by_every_reader() {
+    let house = House::up("[servers.bad]\n{bad}\nargs = ['--full', '--era', 'legacy']\n").await;
+    for (path, tool) in [("/mcp", "bad__spoof"), ("/mcp/bad", "spoof")] {
+        let body =
+            house.agent(path).await.request(5, "tools/call", json!({ "name": tool })).await.body().await;
+        let body = String::from_utf8(body.unwrap().to_vec()).unwrap();
+        assert_eq!(body, r#"{"jsonrpc":"2.0","id":5,"result":{"content":[]},"extra":1.50}"#);
+        let modern = house.modern(path, "tools/call", json!({ "name": tool })).await.body().await;
+        let modern = String::from_utf8(modern.unwrap().to_vec()).unwrap();
+        assert!(!modern.contains("77"), "{modern}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn x03_a_doubled_token_does_not_put_progress_into_somebody_elses_stream() {
+    let house = House::up("[servers.bad]\n{bad}\nargs = ['--full', '--era', 'legacy']\n").await;
+    let agent = house.agent("/mcp/bad").await;
+    for tokens in [r#""progressToken":1,"progressToken":"x""#, r#""progressToken":"x","ProgressToken":1"#] {
+        let call = format!(
+            r#"{{"jsonrpc":"2.0","id":9,"method":"tools/call","params":{{"name":"progress","_meta":{{{tokens}}}}}}}"#
+        );
+        assert_eq!(agent.post_text(call).await.status, StatusCode::BAD_REQUEST, "{tokens}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn x06_an_id_that_looks_like_ours_is_an_id_like_any_other() {
+    let house = House::up("[servers.bad]\n{bad}\nargs = ['--full', '--era', 'legacy']\n").await;
+    for (path, tool) in [("/mcp", "bad__echo"), ("/mcp/bad", "echo")] {
+        let agent = house.agent(path).await;
+        for id in ["linetender:x", "linetender:1", "linetender:2"] {
+            let call =
+                json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": { "name": tool } });
+            let answer = in_time(agent.post(&call)).await.last().await;
+            assert_eq!((&answer["id"], is_answered(&answer)), (&json!(id), true), "{answer}");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_id_that_is_in_use_is_refused_and_the_first_request_is_answered() {
+    let house = House::up("[servers.bad]\n{bad}\nargs = ['--full', '--era', 'legacy']\n").await;
+    for (path, tool) in [("/mcp", "bad__sleep"), ("/mcp/bad", "sleep")] {
+        let agent = house.agent(path).await;
+        let params = |ms: u64, say: &str| json!({ "name": tool, "arguments": { "ms": ms, "say": say } });
+        let mut first = agent.request(3, "tools/call", params(900, "first")).await;
+        first.event().await.expect("it has begun");
+        let second = agent.request(3, "tools/call", params(0, "second")).await;
+        assert_eq!(second.status, StatusCode::BAD_REQUEST);
+        assert_eq!(second.json().await["id"], 3);
+        let ping = json!({ "jsonrpc": "2.0", "id": 4, "method": "ping" });
+        let twice = agent.post(&Value::Array(vec![ping.clone(), ping])).await;
+        assert_eq!(twice.status, StatusCode::BAD_REQUEST);
+        let answer = first.last().await;
+        assert!(answer.to_string().contains("first"), "{answer}");
+        // It is free again.
+        let third = agent.request(3, "tools/call", params(0, "third")).await.last().await;
+        assert!(third.to_string().contains("third"), "{third}");
+    }
+}

@@ -1,0 +1,156 @@
+//! What a message's params say that decides where it goes: read once, at the door.
+
+use serde_json::value::RawValue;
+
+use super::alike::alike;
+use super::members;
+use crate::handshake::{CAPABILITIES_IN_META, CLIENT_IN_META, SUBSCRIPTION_IN_META, VERSION_IN_META};
+
+/// The members that decide, as they were spelt.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Routing<'a> {
+    /// The tool or prompt.
+    pub name: Option<&'a RawValue>,
+    /// The resource.
+    pub uri: Option<&'a RawValue>,
+    /// What a completion is about.
+    pub reference: Option<&'a RawValue>,
+    /// The request that a cancellation is about.
+    pub request_id: Option<&'a RawValue>,
+    /// The token of a progress notification.
+    pub token: Option<&'a RawValue>,
+    /// What a request says of itself.
+    pub meta: Meta<'a>,
+}
+
+/// The same of `_meta`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Meta<'a> {
+    /// By which its sender wants to hear of progress.
+    pub token: Option<&'a RawValue>,
+    /// The protocol's version.
+    pub version: Option<&'a RawValue>,
+    /// Who sent it.
+    pub client: Option<&'a RawValue>,
+    /// What its sender is able to do.
+    pub capabilities: Option<&'a RawValue>,
+}
+
+/// Two members of one object that somebody might take for the same, so that two readers read two messages.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
+#[error("ambiguous: more than one member reads as `{0}`")]
+pub struct Ambiguous(pub &'static str);
+
+const TOKEN: &str = "progressToken";
+const META: [&str; 5] = [TOKEN, VERSION_IN_META, CLIENT_IN_META, CAPABILITIES_IN_META, SUBSCRIPTION_IN_META];
+const REFERENCE: [&str; 3] = ["type", "name", "uri"];
+
+impl<'a> Routing<'a> {
+    /// Reads the params of a method. What is no object says nothing. Payload (`arguments`, contents, whatever decides nothing)
+    /// is not looked into.
+    ///
+    /// # Errors
+    /// If another reader might read something else.
+    pub fn of(method: &str, params: Option<&'a str>) -> Result<Self, Ambiguous> {
+        let mut read = Self::default();
+        let Some(params) = params else { return Ok(read) };
+        let mut meta = None;
+        each(params, deciding(method), |name, value| match name {
+            "name" => read.name = Some(value),
+            "uri" => read.uri = Some(value),
+            "ref" => read.reference = Some(value),
+            "requestId" => read.request_id = Some(value),
+            TOKEN => read.token = Some(value),
+            _ => meta = Some(value),
+        })?;
+        if let Some(reference) = read.reference {
+            each(reference.get(), &REFERENCE, |_, _| {})?;
+        }
+        if let Some(meta) = meta {
+            each(meta.get(), &META, |name, value| match name {
+                TOKEN => read.meta.token = Some(value),
+                VERSION_IN_META => read.meta.version = Some(value),
+                CLIENT_IN_META => read.meta.client = Some(value),
+                CAPABILITIES_IN_META => read.meta.capabilities = Some(value),
+                _ => {}
+            })?;
+        }
+        Ok(read)
+    }
+}
+
+/// The members of a method's params that decide something.
+fn deciding(method: &str) -> &'static [&'static str] {
+    match method {
+        "tools/call" | "prompts/get" => &["_meta", "name"],
+        "resources/read" | "resources/subscribe" | "resources/unsubscribe" => &["_meta", "uri"],
+        "completion/complete" => &["_meta", "ref"],
+        "notifications/cancelled" => &["_meta", "requestId"],
+        "notifications/progress" => &["_meta", TOKEN],
+        "notifications/resources/updated" => &["_meta", "uri"],
+        _ => &["_meta"],
+    }
+}
+
+/// The one member of an object that anybody might take for this.
+///
+/// # Errors
+/// If there are more.
+pub fn sole<'a>(object: &'a str, name: &'static str) -> Result<Option<&'a RawValue>, Ambiguous> {
+    let mut sole = None;
+    each(object, &[name], |_, value| sole = Some(value))?;
+    Ok(sole)
+}
+
+/// Hands over each member that has one of these names. What is no object has none.
+fn each<'a>(
+    object: &'a str,
+    names: &[&'static str],
+    mut found: impl FnMut(&'static str, &'a RawValue),
+) -> Result<(), Ambiguous> {
+    let (mut seen, mut ambiguous) = (0_u32, None);
+    members::each(object, |name, value| {
+        let Some((known, exact)) = alike(&name, names) else { return };
+        let bit = names.iter().position(|name| *name == known).map_or(0, |at| 1 << at);
+        if !exact || seen & bit != 0 {
+            ambiguous = Some(Ambiguous(known));
+        }
+        seen |= bit;
+        found(known, value);
+    });
+    ambiguous.map_or(Ok(()), Err)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Ambiguous, Routing};
+
+    #[test]
+    fn x03_what_decides_is_said_once_and_payload_is_not_looked_into() {
+        let call =
+            |params| Routing::of("tools/call", Some(params)).map(|read| read.name.map(|name| name.get()));
+        assert_eq!(call(r#"{"name":"a","arguments":{"Name":1,"name":2,"NAME":3}}"#), Ok(Some(r#""a""#)));
+        assert_eq!(call(r#"{"n\u0061me":"a"}"#), Ok(Some(r#""a""#)));
+        assert_eq!(call(r#"{"name":"a","uri":1,"Uri":2}"#), Ok(Some(r#""a""#)), "no resource is read");
+        assert_eq!(call("[1]"), Ok(None));
+        for params in [
+            r#"{"name":"a","name":"b"}"#,
+            r#"{"name":"a","n\u0061me":"b"}"#,
+            r#"{"name":"a","Name":"b"}"#,
+            r#"{"NAME":"b"}"#,
+            r#"{"name":"a","name\u0000":"b"}"#,
+        ] {
+            assert_eq!(call(params), Err(Ambiguous("name")), "{params}");
+        }
+        for (method, params, twice) in [
+            ("x", r#"{"_meta":{},"_Meta":{}}"#, "_meta"),
+            ("x", r#"{"_meta":{"progressToken":1,"progressToken":2}}"#, "progressToken"),
+            ("x", r#"{"_meta":{"progre\u017fsToken":1}}"#, "progressToken"),
+            ("resources/read", r#"{"uri":"a","URI":"b"}"#, "uri"),
+            ("completion/complete", r#"{"ref":{"name":"a","Name":"b"}}"#, "name"),
+            ("notifications/cancelled", r#"{"requestId":1,"requestid":2}"#, "requestId"),
+        ] {
+            assert_eq!(Routing::of(method, Some(params)).err(), Some(Ambiguous(twice)), "{params}");
+        }
+    }
+}
