@@ -6,7 +6,7 @@ use linetender_wire::frame;
 use serde_json::{Map, Value, json};
 
 /// After how many seconds whoever was refused for load may come back.
-pub(crate) const RETRY_AFTER: u64 = 1;
+const RETRY_AFTER: u64 = 1;
 
 /// What there is too much of.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -19,6 +19,16 @@ pub(crate) enum Full {
     Sessions,
     /// What a session was given, and has not taken yet.
     Session,
+}
+
+impl Full {
+    /// In how many seconds there may be room again. Sessions and lines are agents' own: nobody knows when one of them ends.
+    pub(crate) fn retry_after(self) -> Option<u64> {
+        match self {
+            Self::Requests | Self::Session => Some(RETRY_AFTER),
+            Self::Lines | Self::Sessions => None,
+        }
+    }
 }
 
 /// It.
@@ -62,11 +72,14 @@ impl Failed {
             Full::Lines => {
                 "server connection limit reached (gateway.lines), and this agent needs a connection of its own"
             }
-            Full::Sessions => "session limit reached (gateway.sessions)",
+            Full::Sessions => "all sessions (gateway.sessions) have requests or streams in progress",
             Full::Session => "the queue of this session is full",
         };
-        let cause = format!("{much}; retry in {RETRY_AFTER} s");
-        Self::before(Code::Overloaded.number(), cause, "now").with("retryAfter", RETRY_AFTER)
+        let failed = |cause| Self::before(Code::Overloaded.number(), cause, "now");
+        match full.retry_after() {
+            Some(seconds) => failed(format!("{much}; retry in {seconds} s")).with("retryAfter", seconds),
+            None => failed(much.to_owned()),
+        }
     }
 
     /// It cannot be said, or nobody has, what it is about.

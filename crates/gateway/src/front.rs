@@ -32,6 +32,7 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
+use crate::budget::Budget;
 use crate::gateway::Gateway;
 use pulse::Pulse;
 use sessions::Sessions;
@@ -44,6 +45,8 @@ const LAST_WORDS: Duration = Duration::from_millis(1500);
 pub(crate) struct Front {
     gateway: Gateway,
     sessions: Sessions,
+    /// What everything that agents make us keep draws on.
+    budget: Budget,
     pulse: Pulse,
     /// Whether it is about to end: streams that would never end by themselves do so now.
     closing: watch::Receiver<bool>,
@@ -71,9 +74,12 @@ pub async fn serve(
 ) -> io::Result<Served> {
     let settings = gateway.settings();
     let (close, closing) = watch::channel(false);
+    let budget = Budget::new(settings.budget());
+    let idle = Duration::from_millis(settings.session_idle);
     let front = Arc::new(Front {
         gateway: gateway.clone(),
-        sessions: Sessions::new(settings.sessions, Duration::from_millis(settings.session_idle)),
+        sessions: Sessions::new(settings.sessions, idle, budget.clone()),
+        budget,
         pulse: Pulse::default(),
         closing,
         cut: watch::Sender::new(false),

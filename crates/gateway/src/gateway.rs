@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use linetender::session::{self, Agent};
+use linetender::session::{self, Agent, Who};
 use linetender::{Line, Rig, RigChange};
 use linetender_wire::aside;
 use tokio::sync::{Notify, watch};
@@ -34,15 +34,10 @@ struct Inner {
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Stay {
     /// It has a session: what is kept for it alone can be.
-    Session,
+    Session(Who),
     /// Each of its requests stands by itself.
     Request(Who),
 }
-
-/// What an agent is known by that is nobody from one request to the next: so much that its requests take turns as one
-/// agent's, and no more.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) struct Who(pub(crate) u64);
 
 impl Gateway {
     /// Starts the gateway and connects to its servers.
@@ -159,14 +154,15 @@ impl Gateway {
     /// An agent's way to one server; `None` if it would be a line of its own, and there are as many as there may be.
     pub(crate) fn pipe(&self, berth: &Berth, stay: Stay) -> Option<Agent> {
         match (berth.entry.scope, stay) {
-            (Scope::Session, Stay::Session) => {
+            (Scope::Session, Stay::Session(_)) => {
                 let shared = self.0.listing.borrow().all.routes.len();
                 let left = self.0.settings.lines.saturating_sub(shared);
                 self.0.line_limit.take(left, || session::open(berth.entry.server.clone(), &self.0.rig))
             }
             // Who is nobody from one request to the next cannot have anything of its own.
-            (_, Stay::Request(Who(of))) => Some(session::join_as(&berth.line, of)),
-            (Scope::Shared, Stay::Session) => Some(session::join(&berth.line)),
+            (_, Stay::Request(of)) | (Scope::Shared, Stay::Session(of)) => {
+                Some(session::join_as(&berth.line, of))
+            }
         }
     }
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use linetender::session::{Agent, Ended};
+use linetender::session::{Agent, Ended, Who};
 use linetender_wire::frame::{self, Frame, Message, Passed, Routing};
 use linetender_wire::{About, Item, Lines};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
@@ -25,7 +25,7 @@ where
     R: AsyncRead + Unpin,
     W: AsyncWrite + Unpin,
 {
-    let Agent { to, mut from } = mux::open(gateway.clone(), Endpoint::All, Stay::Session);
+    let Agent { to, mut from } = mux::open(gateway.clone(), Endpoint::All, Stay::Session(Who::default()));
     let limits = gateway.settings().limits();
     let (refuse, mut refused) = mpsc::channel(REFUSALS);
     let read = read(input, Lines::new(limits), to, refuse);

@@ -31,6 +31,7 @@ use tokio::task::{AbortHandle, JoinSet};
 
 use crate::audience::{Agent as Hearer, FromServer};
 use crate::call::turns::Caller;
+pub use crate::call::turns::Who;
 use crate::line::Rig;
 use crate::line::{Events, Line};
 use crate::server::{Server, limits};
@@ -140,12 +141,12 @@ pub fn join(line: &Line) -> Agent {
     start(On::Shared(line.clone(), None), limits(line.policy()))
 }
 
-/// The same for one that does not stay: its calls take turns with those of all that are known by the same number.
+/// The same for one of whom more is known: its calls take turns with those of all that are known as the same.
 ///
 /// # Panics
 /// Outside a tokio runtime.
 #[doc(hidden)]
-pub fn join_as(line: &Line, of: u64) -> Agent {
+pub fn join_as(line: &Line, of: Who) -> Agent {
     start(On::Shared(line.clone(), Some(of)), limits(line.policy()))
 }
 
@@ -162,8 +163,8 @@ fn start(on: On, limits: frame::Limits) -> Agent {
 enum On {
     /// A line of its own, which goes with it.
     Own(Box<Server>, Rig),
-    /// A line that it shares; and what it is known by, if it does not stay.
-    Shared(Line, Option<u64>),
+    /// A line that it shares; and whose it is, if that is known.
+    Shared(Line, Option<Who>),
 }
 
 struct Session {

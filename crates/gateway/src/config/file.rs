@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::filter::Filter;
 use super::schema::{policy, size, time};
+use crate::budget::of_this_machine;
 
 /// How deep a message may be nested.
 const DEPTH: usize = 128;
@@ -51,6 +52,10 @@ pub struct Gateway {
     pub lines: usize,
     /// Maximum number of concurrent TCP connections from agents.
     pub connections: usize,
+    /// Memory for unfinished requests, unread responses and resumable streams of all agents together. `0`: a quarter of the
+    /// memory of the machine or of the control group, whichever is less.
+    #[schemars(schema_with = "size")]
+    pub memory: usize,
     /// Maximum size of a message from an agent.
     #[schemars(schema_with = "size")]
     pub message: usize,
@@ -71,6 +76,7 @@ impl Default for Gateway {
             session_idle: 30 * 60 * 1000,
             lines: 512,
             connections: 4096,
+            memory: 0,
             message: 16 * 1024 * 1024,
             allowed_hosts: Vec::new(),
             allowed_origins: Vec::new(),
@@ -82,6 +88,11 @@ impl Gateway {
     /// How large and how deep an agent's message may be.
     pub(crate) fn limits(&self) -> frame::Limits {
         frame::Limits { length: self.message, depth: DEPTH }
+    }
+
+    /// The budget for what agents make the gateway keep, in bytes.
+    pub(crate) fn budget(&self) -> usize {
+        if self.memory == 0 { of_this_machine() } else { self.memory }
     }
 
     /// Names of the settings that differ.

@@ -162,7 +162,7 @@ fn every_number_in_the_schema_has_its_unit() {
         names.dedup();
         names.join(" ")
     };
-    assert_eq!(of(Some("bytes")), "max_message message stderr");
+    assert_eq!(of(Some("bytes")), "max_message memory message stderr");
     assert_eq!(
         of(None),
         "burst connections depth failures in_flight lines millis_per_answer per_call percent queue reserve_per_sec \

@@ -6,6 +6,7 @@ use std::time::Duration;
 use axum::extract::{Path, Request, State};
 use axum::response::Response;
 use http::header::HeaderValue;
+use http::request::Parts;
 use http::{HeaderMap, StatusCode};
 use linetender_wire::frame::{Frame, Message, Outcome};
 use linetender_wire::handshake::LEGACIES;
@@ -14,6 +15,7 @@ use linetender_wire::http::headers::{LAST_EVENT_ID, PROTOCOL_VERSION, SESSION_ID
 use super::post::endpoint;
 use super::session::{Session, Taken};
 use super::tape::Tape;
+use super::who::whose_session;
 use super::{Front, body, follow, reply, session};
 use crate::failed::{Failed, Full};
 use crate::gateway::Stay;
@@ -27,15 +29,15 @@ const QUIET: Duration = Duration::from_millis(500);
 pub(super) async fn post(
     front: Arc<Front>,
     endpoint: Endpoint,
-    headers: &HeaderMap,
+    head: &Parts,
     frames: Vec<Frame>,
 ) -> Response {
     if let [frame] = &*frames
         && let Message::Request { id, method: "initialize", .. } = frame.message()
     {
-        return initialize(&front, endpoint, frame, id).await;
+        return initialize(&front, endpoint, head, frame, id).await;
     }
-    let session = match find(&front, &endpoint, headers) {
+    let session = match find(&front, &endpoint, &head.headers) {
         Ok(session) => session,
         Err(refused) => return *refused,
     };
@@ -72,17 +74,24 @@ async fn answered(front: Arc<Front>, session: Arc<Session>, tape: Arc<Tape>) -> 
     }
 }
 
-async fn initialize(front: &Arc<Front>, endpoint: Endpoint, frame: &Frame, id: &str) -> Response {
+async fn initialize(
+    front: &Arc<Front>,
+    endpoint: Endpoint,
+    head: &Parts,
+    frame: &Frame,
+    id: &str,
+) -> Response {
+    let who = whose_session(head, front.sessions.next_number());
     let berth = match &endpoint {
         Endpoint::All => None,
         Endpoint::One(name) => front.gateway.seen().berth(name).map(|berth| berth.number),
     };
-    let (agent, way) = match front.gateway.agent(&endpoint, Stay::Session) {
+    let (agent, way) = match front.gateway.agent(&endpoint, Stay::Session(who)) {
         Ok(opened) => opened,
         Err(no_agent) => return reply::no_agent(id, no_agent, &endpoint),
     };
     let filters = matches!(way, Way::Straight(_)).then(|| front.gateway.listing());
-    let Some(session) = front.sessions.open(endpoint.clone(), berth, agent, filters) else {
+    let Some(session) = front.sessions.open(endpoint.clone(), berth, agent, filters, who) else {
         return reply::busy(id, Full::Sessions, &endpoint);
     };
     let Taken::Tape(tape) = session.take(std::slice::from_ref(frame)).await else {

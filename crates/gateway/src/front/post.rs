@@ -96,7 +96,7 @@ async fn answer(
         let words = "batches are not supported in this protocol version";
         return reply::error(StatusCode::BAD_REQUEST, "null", -32600, words);
     }
-    legacy::post(front, endpoint, &head.headers, frames).await
+    legacy::post(front, endpoint, head, frames).await
 }
 
 /// What decides where a message goes; or the answer that two readers would decide differently.

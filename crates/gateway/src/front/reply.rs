@@ -8,7 +8,7 @@ use http::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, HeaderValue, RETRY_AFTER}
 use linetender::session::Text;
 
 use super::body;
-use crate::failed::{self, Failed, Full};
+use crate::failed::{Failed, Full};
 use crate::listing::Endpoint;
 use crate::mux::NoAgent;
 
@@ -48,7 +48,9 @@ pub(super) fn accepted() -> Response {
 pub(super) fn busy(id: &str, full: Full, endpoint: &Endpoint) -> Response {
     let text = Failed::full(full).of(endpoint.server()).error(id);
     let mut response = json(StatusCode::SERVICE_UNAVAILABLE, text);
-    response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(failed::RETRY_AFTER));
+    if let Some(seconds) = full.retry_after() {
+        response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(seconds));
+    }
     response
 }
 

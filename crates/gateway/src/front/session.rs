@@ -17,6 +17,7 @@ use tokio::time::Instant;
 
 use super::Front;
 use super::tape::Tape;
+use crate::budget::{self, Budget, Owner};
 use crate::failed::{Failed, Full};
 use crate::listing::{Endpoint, Listing};
 use crate::mux::{self, request_id};
@@ -42,6 +43,9 @@ pub(super) type Filters = watch::Receiver<Arc<Listing>>;
 pub(super) struct Session {
     pub(super) id: String,
     pub(super) endpoint: Endpoint,
+    /// Whose it is, and what its streams draw on.
+    pub(super) owner: Owner,
+    budget: Budget,
     /// The server behind its endpoint when it began, where that is one.
     berth: Option<u64>,
     to: mpsc::Sender<Passed>,
@@ -59,7 +63,17 @@ struct Desk {
     kept: VecDeque<Arc<Tape>>,
     last: u64,
     used: Instant,
+    /// Requests and streams of it that there ever were. The first is its greeting.
+    uses: u64,
     readers: usize,
+}
+
+/// A session that nothing is under way in.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Idle {
+    pub(super) since: Instant,
+    /// Whether it was ever used, but for its greeting.
+    pub(super) used: bool,
 }
 
 /// What became of what an agent said.
@@ -81,17 +95,21 @@ impl Session {
         berth: Option<u64>,
         to: mpsc::Sender<Passed>,
         filters: Option<Filters>,
+        (budget, principal): (&Budget, u64),
     ) -> Self {
+        let owner = Owner { principal, group: budget::next_group() };
         let desk = Desk {
             calls: Calls::default(),
-            own: Arc::new(Tape::new(OWN)),
+            own: Tape::drawing_on(OWN, budget, owner),
             kept: VecDeque::new(),
             last: OWN,
             used: Instant::now(),
+            uses: 0,
             readers: 0,
         };
         let (over, turns) = (watch::Sender::new(false), watch::Sender::new(0));
-        Self { id, endpoint, berth, to, filters, desk: Mutex::new(desk), over, turns }
+        let (budget, desk) = (budget.clone(), Mutex::new(desk));
+        Self { id, endpoint, owner, budget, berth, to, filters, desk, over, turns }
     }
 
     fn desk(&self) -> MutexGuard<'_, Desk> {
@@ -115,6 +133,13 @@ impl Session {
     pub(super) fn is_idle(&self, limit: Duration) -> bool {
         let desk = self.desk();
         desk.readers == 0 && desk.calls.is_empty() && desk.used.elapsed() >= limit
+    }
+
+    /// Since when nobody uses it, if nobody does.
+    pub(super) fn idle_since(&self) -> Option<Idle> {
+        let desk = self.desk();
+        let idle = desk.readers == 0 && desk.calls.is_empty();
+        idle.then(|| Idle { since: desk.used, used: desk.uses > 1 })
     }
 
     /// Whether nothing of it is under way.
@@ -181,8 +206,9 @@ impl Session {
             let Message::Request { id, params, .. } = frame.message() else { continue };
             let tape = tape.get_or_insert_with(|| {
                 desk.last += 1;
-                Arc::new(Tape::new(desk.last))
+                Tape::drawing_on(desk.last, &self.budget, self.owner)
             });
+            desk.uses += 1;
             desk.calls.expect(id, params.and_then(token), tape);
         }
         tape.map_or(Taken::Noted, Taken::Tape)
@@ -284,6 +310,7 @@ impl Session {
     pub(super) fn begins_reading(&self, tape: &Arc<Tape>) {
         let mut desk = self.desk();
         desk.readers += 1;
+        desk.uses += 1;
         desk.used = Instant::now();
         if tape.number != OWN && !desk.kept.iter().any(|kept| Arc::ptr_eq(kept, tape)) {
             desk.kept.push_back(Arc::clone(tape));
@@ -447,7 +474,8 @@ pub(super) fn start(
     berth: Option<u64>,
     agent: Agent,
     filters: Option<Filters>,
+    drawing: (&Budget, u64),
 ) -> (Arc<Session>, queue::Receiver<Passed>) {
     let Agent { to, from } = agent;
-    (Arc::new(Session::new(id, endpoint, berth, to, filters)), from)
+    (Arc::new(Session::new(id, endpoint, berth, to, filters, drawing)), from)
 }

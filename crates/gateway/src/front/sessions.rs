@@ -1,15 +1,18 @@
 //! All legacy sessions: found by an id that cannot be guessed, no more than so many, forgotten when unused.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use linetender::session::Agent;
+use linetender::session::{Agent, Who};
 use linetender_wire::caught;
 use tokio::task::JoinSet;
+use tokio::time::Instant;
 
 use super::Front;
 use super::session::{self, Filters, Session};
+use crate::budget::Budget;
 use crate::listing::Endpoint;
 
 /// How often unused sessions and streams are looked for, at the least.
@@ -18,11 +21,17 @@ const SWEEP: Duration = Duration::from_secs(10);
 /// How long a stream that was read to its end is kept all the same: its last bytes may have been lost on their way.
 const RESUMED: Duration = Duration::from_secs(60);
 
+/// How often it is told that sessions give way.
+const TOLD: Duration = Duration::from_secs(10);
+
 /// The sessions.
 pub(super) struct Sessions {
     table: Mutex<Table>,
     most: usize,
     idle: Duration,
+    budget: Budget,
+    last: AtomicU64,
+    evicted: Evicted,
 }
 
 #[derive(Default)]
@@ -32,30 +41,79 @@ struct Table {
     pumps: JoinSet<()>,
 }
 
+/// How many sessions gave way to others, told once in a while: an agent decides how often it happens.
+#[derive(Debug, Default)]
+struct Evicted {
+    count: AtomicU64,
+    told: Mutex<Option<Instant>>,
+}
+
+impl Evicted {
+    fn count(&self) {
+        self.count.fetch_add(1, Ordering::Relaxed);
+        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        if told.is_none_or(|at| at.elapsed() >= TOLD) {
+            *told = Some(Instant::now());
+            let sessions = self.count.swap(0, Ordering::Relaxed);
+            tracing::warn!(sessions, "session limit reached (gateway.sessions): idle sessions evicted");
+        }
+    }
+}
+
+impl Table {
+    /// The session that makes room: the oldest that was never used since its greeting; else, of whoever has most sessions, the
+    /// one that was idle longest. Never one that has calls or streams.
+    fn gives_way(&self) -> Option<Arc<Session>> {
+        let mut idle = Vec::new();
+        let mut held: HashMap<u64, usize> = HashMap::new();
+        for session in self.open.values() {
+            *held.entry(session.owner.principal).or_default() += 1;
+            idle.extend(session.idle_since().map(|since| (since, session)));
+        }
+        let unused = idle.iter().filter(|(idle, _)| !idle.used).min_by_key(|(idle, _)| idle.since);
+        let used = || {
+            let most = |session: &Session| held.get(&session.owner.principal).copied();
+            idle.iter().max_by_key(|(idle, session)| (most(session), std::cmp::Reverse(idle.since)))
+        };
+        unused.or_else(used).map(|(_, session)| Arc::clone(session))
+    }
+}
+
 impl Sessions {
-    pub(super) fn new(most: usize, idle: Duration) -> Self {
-        Self { table: Mutex::default(), most, idle }
+    pub(super) fn new(most: usize, idle: Duration, budget: Budget) -> Self {
+        let (last, evicted) = (AtomicU64::new(0), Evicted::default());
+        Self { table: Mutex::default(), most, idle, budget, last, evicted }
     }
 
     fn table(&self) -> MutexGuard<'_, Table> {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A session for an agent; none, if there are as many as there may be.
+    /// A number that no other session has.
+    pub(super) fn next_number(&self) -> u64 {
+        self.last.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// A session for an agent. If there are as many as there may be, one that nobody uses gives way; none, if all are used.
     pub(super) fn open(
         &self,
         endpoint: Endpoint,
         berth: Option<u64>,
         agent: Agent,
         filters: Option<Filters>,
+        who: Who,
     ) -> Option<Arc<Session>> {
         let id = unguessable()?;
         let mut table = self.table();
         while table.pumps.try_join_next().is_some() {}
         if table.open.len() >= self.most {
-            return None;
+            let gives_way = table.gives_way()?;
+            table.open.remove(&gives_way.id);
+            gives_way.end();
+            self.evicted.count();
         }
-        let (session, from) = session::start(id.clone(), endpoint, berth, agent, filters);
+        let (session, from) =
+            session::start(id.clone(), endpoint, berth, agent, filters, (&self.budget, who.principal));
         let pumped = Arc::clone(&session);
         table.pumps.spawn(async move {
             if caught(session::pump(Arc::clone(&pumped), from)).await.is_err() {

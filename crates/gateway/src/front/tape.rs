@@ -1,12 +1,14 @@
 //! What was said on a stream, for whoever comes back for the rest; bounded, and honest about what is missing.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use bytes::Bytes;
 use tokio::sync::watch;
 use tokio::time::Instant;
+
+use crate::budget::{Budget, Class, GiveWay, Held, Owner};
 
 /// The most messages that are kept of a stream, and what they may weigh. The newest is always kept.
 const MESSAGES: usize = 1024;
@@ -18,6 +20,8 @@ pub(super) struct Tape {
     /// Its number in its session.
     pub(super) number: u64,
     kept: Mutex<Kept>,
+    /// What it draws on for what it keeps.
+    held: Mutex<Option<Held>>,
     /// Says that something was added.
     added: watch::Sender<()>,
 }
@@ -63,7 +67,52 @@ impl Tape {
             readers: 0,
             unread: Instant::now(),
         };
-        Self { number, kept: Mutex::new(kept), added: watch::Sender::new(()) }
+        Self { number, kept: Mutex::new(kept), held: Mutex::new(None), added: watch::Sender::new(()) }
+    }
+
+    /// The same, drawing on a budget for what it keeps.
+    pub(super) fn drawing_on(number: u64, budget: &Budget, owner: Owner) -> Arc<Self> {
+        let tape = Arc::new(Self::new(number));
+        let holder: Weak<Self> = Arc::downgrade(&tape);
+        *tape.held() = Some(budget.hold(Class::Tape, owner, holder));
+        tape
+    }
+
+    fn held(&self) -> MutexGuard<'_, Option<Held>> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Puts in what is said, with room for it. The newest is always kept: it may be an answer. Whoever has to give way for it is
+    /// locked meanwhile, so of this tape no more than its own account is.
+    fn put(&self, message: Bytes, last: bool) {
+        let bytes = message.len();
+        let refused = self.held().as_mut().is_some_and(|held| held.grow(bytes).is_err());
+        if refused {
+            let left = self.let_go();
+            if let Some(held) = &mut *self.held() {
+                held.anew(left);
+                held.force(bytes);
+            }
+        }
+        let mut kept = self.kept();
+        let gone = kept.push(message);
+        kept.over |= last;
+        drop(kept);
+        if gone > 0
+            && let Some(held) = &mut *self.held()
+        {
+            held.shrink(gone);
+        }
+        self.added.send_replace(());
+    }
+
+    /// Lets go of what it keeps, but for the newest message of a stream that somebody reads or that goes on; how many bytes are
+    /// left.
+    fn let_go(&self) -> usize {
+        let mut kept = self.kept();
+        let unread = kept.over && kept.readers == 0;
+        kept.drop_oldest(usize::from(!unread));
+        kept.bytes
     }
 
     fn kept(&self) -> MutexGuard<'_, Kept> {
@@ -71,17 +120,12 @@ impl Tape {
     }
 
     pub(super) fn push(&self, message: Bytes) {
-        self.kept().push(message);
-        self.added.send_replace(());
+        self.put(message, false);
     }
 
     /// The last message, and the end, in one.
     pub(super) fn finish(&self, message: Bytes) {
-        let mut kept = self.kept();
-        kept.push(message);
-        kept.over = true;
-        drop(kept);
-        self.added.send_replace(());
+        self.put(message, true);
     }
 
     pub(super) fn end(&self) {
@@ -191,14 +235,41 @@ impl Drop for Reader {
     }
 }
 
+impl GiveWay for Tape {
+    fn give_way(&self) {
+        let left = self.let_go();
+        // If its account is in use, something is being put in, and that finds out.
+        if let Ok(mut held) = self.held.try_lock()
+            && let Some(held) = &mut *held
+        {
+            held.anew(left);
+        }
+    }
+}
+
 impl Kept {
-    fn push(&mut self, message: Bytes) {
+    /// One more message; how many bytes of others went for it.
+    fn push(&mut self, message: Bytes) -> usize {
         self.bytes += message.len();
         self.messages.push_back(message);
+        let mut gone = 0;
         while self.messages.len() > MESSAGES || (self.bytes > BYTES && self.messages.len() > 1) {
-            let gone = self.messages.pop_front().map_or(0, |gone| gone.len());
-            self.bytes -= gone;
-            self.oldest += 1;
+            gone += self.drop_first();
+        }
+        gone
+    }
+
+    fn drop_first(&mut self) -> usize {
+        let gone = self.messages.pop_front().map_or(0, |gone| gone.len());
+        self.bytes -= gone;
+        self.oldest += 1;
+        gone
+    }
+
+    /// Leaves so many of the newest.
+    fn drop_oldest(&mut self, leaves: usize) {
+        while self.messages.len() > leaves {
+            self.drop_first();
         }
     }
 }

@@ -1,16 +1,14 @@
-//! Whose a modern request is. It has no session, so nobody can say for certain; but agents take turns, and one that asks for
-//! everything at once must not be as many agents as it has requests.
+//! Whose a request is: agents take turns, and one that asks for everything at once must not be as many as it has requests.
 //!
-//! So it is known by where it comes from, what it shows for itself and what it calls itself. Two that agree in all of that
-//! are taken for one and share its turns, which is less than each would like and never less than one agent's part.
+//! Its principal is what the machine knows of where it comes from. Which of that principal's agents it is, only it can say: by
+//! its session, or by what it calls itself and shows for itself. Whoever has many names divides its own share with them.
 
-use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::hash::{DefaultHasher, Hash, Hasher as _};
 use std::net::IpAddr;
 
 use http::header::AUTHORIZATION;
 use http::request::Parts;
-
-use crate::gateway::Who;
+use linetender::session::Who;
 
 /// Where a connection comes from. Its port is another for each connection, and says nothing.
 #[derive(Clone, Copy, Debug)]
@@ -18,11 +16,24 @@ pub(super) struct From(pub(super) IpAddr);
 
 /// Whose this request is; `client` is what it says of itself, as it was spelt.
 pub(super) fn who(head: &Parts, client: Option<&str>) -> Who {
-    let from = head.extensions.get::<From>().map(|From(address)| *address);
     // Kept as a number alone: what it shows for itself is a secret.
+    let shown = head.headers.get(AUTHORIZATION).map(http::HeaderValue::as_bytes);
+    Who { principal: principal(head), agent: number((shown, client)) }
+}
+
+/// Whose this session is.
+pub(super) fn whose_session(head: &Parts, session: u64) -> Who {
+    Who { principal: principal(head), agent: number(("session", session)) }
+}
+
+fn principal(head: &Parts) -> u64 {
+    number(head.extensions.get::<From>().map(|From(address)| *address))
+}
+
+fn number(of: impl Hash) -> u64 {
     let mut hasher = DefaultHasher::new();
-    (from, head.headers.get(AUTHORIZATION).map(http::HeaderValue::as_bytes), client).hash(&mut hasher);
-    Who(hasher.finish())
+    of.hash(&mut hasher);
+    hasher.finish()
 }
 
 #[cfg(test)]
@@ -51,5 +62,9 @@ mod tests {
         for other in others {
             assert_ne!(one, other);
         }
+        // What an agent says of itself makes it nobody else.
+        assert_eq!(one.principal, others[0].principal);
+        assert_eq!(one.principal, others[3].principal);
+        assert_ne!(one.principal, others[2].principal);
     }
 }

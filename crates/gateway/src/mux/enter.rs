@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use linetender::session::Agent;
+use linetender::session::{Agent, Who};
 use linetender_wire::frame::Frame;
 
 use super::{Answer, ask, open};
-use crate::gateway::{Gateway, Stay, Who};
+use crate::gateway::{Gateway, Stay};
 use crate::listing::{Berth, Endpoint};
 
 /// How an agent's requests reach a server.

@@ -5,12 +5,11 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use linetender::session::{self, Alone, Replied};
+use linetender::session::{self, Alone, Replied, Who};
 use linetender_wire::frame::{Frame, Message, Passed};
 
 use super::acts::Act;
 use super::{State, results};
-use crate::gateway::Who;
 use crate::listing::{Endpoint, Listing, View};
 
 /// An answer on its way, and the progress that comes before it. Dropping it takes the request back.
@@ -73,7 +72,7 @@ pub(crate) fn ask(listing: &Listing, endpoint: &Endpoint, frame: &Frame, of: Who
     let view = listing.view(endpoint)?;
     match (endpoint, &*view.routes) {
         (Endpoint::One(_), [route]) if listing.is_open(&route.berth) => {
-            let Alone { reply, progress } = session::ask(&route.berth.line, frame, of.0)?;
+            let Alone { reply, progress } = session::ask(&route.berth.line, frame, of)?;
             Some(Answer::new(reply, progress))
         }
         _ => routed(view, frame, of),
@@ -94,7 +93,7 @@ fn routed(view: &View, frame: &Frame, of: Who) -> Option<Answer> {
         }
         [Act::Ask { to, frame, .. }] => {
             let route = view.route(*to)?;
-            let Alone { reply, progress } = session::ask(&route.berth.line, frame, of.0)?;
+            let Alone { reply, progress } = session::ask(&route.berth.line, frame, of)?;
             let (method, naming) = (Box::<str>::from(method), Arc::clone(&route.naming));
             let named = async move {
                 let Replied { text, error } = reply.await;

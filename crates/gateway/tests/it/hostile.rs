@@ -122,3 +122,57 @@ async fn an_id_that_is_in_use_is_refused_and_the_first_request_is_answered() {
         assert!(third.to_string().contains("third"), "{third}");
     }
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn o07_sessions_that_were_never_used_make_room_and_used_ones_stay() {
+    let house = House::up("[gateway]\nsessions = 8\n[servers.bad]\n{bad}\nargs = ['--full']\n").await;
+    let used = house.agent("/mcp").await;
+    assert!(is_answered(&used.call("bad__echo", json!({})).await));
+    let unused = house.agent("/mcp").await;
+    // A crash-looping agent: far more sessions than there may be, and none is refused.
+    for _ in 0..40 {
+        house.agent("/mcp").await;
+    }
+    assert!(is_answered(&used.call("bad__echo", json!({})).await), "it was used, and stays");
+    let evicted = unused.request(1, "ping", json!({})).await;
+    assert_eq!(evicted.status, StatusCode::NOT_FOUND, "its agent begins anew");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn o07_the_longest_idle_session_makes_room_and_one_with_a_stream_never_does() {
+    let house = House::up("[gateway]\nsessions = 3\n[servers.bad]\n{bad}\nargs = ['--full']\n").await;
+    let [reads, oldest, newer] =
+        [house.agent("/mcp").await, house.agent("/mcp").await, house.agent("/mcp").await];
+    let mut stream = reads.stream(None).await;
+    stream.event().await.unwrap();
+    for agent in [&oldest, &newer] {
+        agent.ask("ping", json!({})).await;
+    }
+    let next = house.agent("/mcp").await;
+    next.ask("ping", json!({})).await;
+    assert_eq!(oldest.request(1, "ping", json!({})).await.status, StatusCode::NOT_FOUND);
+    // With everything in use nobody is let in, and no time is promised.
+    let mut streams = Vec::new();
+    for agent in [&newer, &next] {
+        let mut stream = agent.stream(None).await;
+        stream.event().await.unwrap();
+        streams.push(stream);
+    }
+    let hello = json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": { "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": { "name": "t", "version": "1" } } });
+    let refused = house.send(Method::POST, "/mcp", &[], hello.to_string()).await;
+    assert_eq!((refused.status, refused.headers.get("retry-after")), (StatusCode::SERVICE_UNAVAILABLE, None));
+    assert!(refused.json().await.to_string().contains("gateway.sessions"));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn x07_slow_calls_of_one_agent_leave_slots_for_another() {
+    let text = "[servers.bad]\n{bad}\nargs = ['--full', '--era', 'legacy']\npolicy = { limits = { in_flight = 8 } }\n";
+    let house = House::up(text).await;
+    let greedy = house.agent("/mcp/bad").await;
+    let hang =
+        |id: u64| json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": { "name": "hang" } });
+    let mut hung = greedy.post(&(0..20).map(hang).collect()).await;
+    hung.event().await.expect("it has begun");
+    let victim = house.agent("/mcp/bad").await;
+    assert!(is_answered(&in_time(victim.call("echo", json!({}))).await));
+}

@@ -20,7 +20,7 @@ use crate::basics::error::{CallError, CallErrorKind};
 use crate::basics::kind::Kind;
 use crate::basics::params::Params;
 use crate::basics::progress::OnProgress;
-use crate::call::turns::Caller;
+use crate::call::turns::{Caller, Who};
 use crate::call::{Options, Way};
 use crate::line::Line;
 
@@ -73,11 +73,11 @@ pub struct Alone<F> {
 /// what it must. `None` if it needs a session: because more than its answer and progress may come of it, or because it is no
 /// request, or larger than the line's limits.
 ///
-/// `of` is whatever its agent is known by: requests of the same take turns as those of one agent.
+/// `of` is whose it is: requests of the same take turns as those of one agent.
 pub fn ask(
     line: &Line,
     frame: &Frame,
-    of: u64,
+    of: Who,
 ) -> Option<Alone<impl Future<Output = Replied> + Send + use<>>> {
     let Message::Request { id, method, params } = frame.message() else { return None };
     let alone = !matches!(method, "ping" | "initialize" | "subscriptions/listen");

@@ -1,3 +1,4 @@
+use crate::budget::Budget;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,7 +12,7 @@ use crate::listing::Endpoint;
 
 fn session(room: usize) -> (Session, mpsc::Receiver<Passed>) {
     let (to, taken) = mpsc::channel(room);
-    (Session::new("s".into(), Endpoint::All, None, to, None), taken)
+    (Session::new("s".into(), Endpoint::All, None, to, None, (&Budget::new(usize::MAX), 0)), taken)
 }
 
 fn frame(message: &Value) -> Frame {
