@@ -14,6 +14,7 @@ mod serve;
 mod status;
 mod stop;
 mod table;
+mod watchdog;
 mod wrap;
 
 use std::process::ExitCode;

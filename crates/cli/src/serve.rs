@@ -21,7 +21,7 @@ use tokio::sync::oneshot;
 
 use crate::pipes::Pipes;
 use crate::stop::Signals;
-use crate::{args, hold, log, runtime, stop};
+use crate::{args, hold, log, runtime, stop, watchdog};
 use follow::Follow;
 use watch::Changes;
 
@@ -128,8 +128,10 @@ async fn serve(args: &args::Serve, mut config: Config, follow: Follow<'_>) -> Ex
     let gone = tokio::select! {
         over = &mut agents => Some(over),
         _ = stops.next() => None,
+        never = watchdog::run() => match never {},
         never = follow.keep_up(&gateway, asked) => match never {},
     };
+    watchdog::ends();
     // If they left by themselves, nobody has asked yet.
     let still_to_ask = if gone.is_some() { 2 } else { 1 };
     let asked_twice = async {

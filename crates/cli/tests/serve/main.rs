@@ -6,6 +6,7 @@ mod ends;
 mod journal;
 mod kit;
 mod reload;
+mod watchdog;
 
 use kit::Home;
 
