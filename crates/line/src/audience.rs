@@ -4,6 +4,7 @@
 //! question to another. What each agent asked to hear of, it hears, and nobody else.
 
 mod agent;
+mod users;
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -17,6 +18,7 @@ use linetender_wire::renewed;
 use crate::basics::code::Code;
 use crate::basics::params::without_modern_meta;
 pub(crate) use agent::{Agent, FromServer};
+use users::Users;
 
 /// The levels of log messages, from the most to the least verbose.
 const LEVELS: [&str; 8] = ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"];
@@ -31,7 +33,10 @@ pub(crate) fn too_many_questions() -> String {
 
 /// Everybody who listens on a line.
 #[derive(Debug, Default)]
-pub(crate) struct Audience(Mutex<Listeners>);
+pub(crate) struct Audience {
+    listeners: Mutex<Listeners>,
+    users: Users,
+}
 
 #[derive(Debug, Default)]
 struct Listeners {
@@ -47,6 +52,8 @@ struct Listeners {
 #[derive(Debug)]
 struct Listener {
     agent: Agent,
+    /// Whom it acts for.
+    principal: u64,
     /// Resources it wants to hear of.
     resources: HashSet<String>,
     /// The least urgent log message it wants to see, as a place in [`LEVELS`].
@@ -55,12 +62,13 @@ struct Listener {
 
 impl Audience {
     pub(crate) fn alone(agent: Option<Agent>) -> Self {
-        Self(Mutex::new(Listeners { alone: agent, ..Listeners::default() }))
+        let listeners = Mutex::new(Listeners { alone: agent, ..Listeners::default() });
+        Self { listeners, users: Users::default() }
     }
 
     fn listeners(&self) -> MutexGuard<'_, Listeners> {
         // Who is there is beyond doubt; how many want what is counted again.
-        renewed(&self.0, |listeners| {
+        renewed(&self.listeners, |listeners| {
             listeners.wanted.clear();
             for uri in listeners.many.values().flat_map(|listener| &listener.resources) {
                 *listeners.wanted.entry(uri.clone()).or_default() += 1;
@@ -69,11 +77,11 @@ impl Audience {
     }
 
     /// One more agent; its number.
-    pub(crate) fn join(&self, agent: Agent) -> u64 {
+    pub(crate) fn join(&self, agent: Agent, principal: u64) -> u64 {
         let mut listeners = self.listeners();
         listeners.last += 1;
         let number = listeners.last;
-        listeners.many.insert(number, Listener { agent, resources: HashSet::new(), level: None });
+        listeners.many.insert(number, Listener { agent, principal, resources: HashSet::new(), level: None });
         number
     }
 
@@ -113,6 +121,16 @@ impl Audience {
         LEVELS.get(verbose).copied()
     }
 
+    /// A generation is sent a call of this principal's.
+    pub(crate) fn used_by(&self, generation: Generation, principal: u64) {
+        self.users.note(generation, principal);
+    }
+
+    /// Whether this principal may see what a generation wrote by itself: it may quote whoever's calls it was sent.
+    pub(crate) fn may_see(&self, generation: Generation, principal: u64) -> bool {
+        !self.users.has_others(generation, principal)
+    }
+
     /// Hands a question to the agent that the line was opened for, or says why it cannot be asked.
     pub(crate) fn ask(&self, said: FromServer) -> Result<(), Cow<'static, str>> {
         match &self.listeners().alone {
@@ -135,7 +153,11 @@ impl Audience {
         }
         // Read once, however many agents there are.
         let about = About::of(method, params);
-        let wanting = listeners.many.values().filter(|listener| listener.wants(&about));
+        // A log message may quote anybody's call. Of a resource only its address is told.
+        let hears = |listener: &&Listener| {
+            !matches!(about, About::Message(_)) || !self.users.has_others(generation, listener.principal)
+        };
+        let wanting = listeners.many.values().filter(|listener| listener.wants(&about)).filter(hears);
         wanting.map(|listener| &listener.agent).filter(missed).count()
     }
 }
@@ -252,7 +274,7 @@ mod tests {
     fn each_hears_what_it_asked_for_and_nobody_elses() {
         let audience = Audience::default();
         let ((to_a, mut a, _a), (to_b, mut b, _b)) = (agent(Era::Legacy), agent(Era::Legacy));
-        let (a_number, b_number) = (audience.join(to_a), audience.join(to_b));
+        let (a_number, b_number) = (audience.join(to_a, 0), audience.join(to_b, 0));
         assert!(audience.subscribe(a_number, "x"), "the first");
         assert!(!audience.subscribe(b_number, "x"));
         assert!(audience.subscribe(b_number, "y"));

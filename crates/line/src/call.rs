@@ -33,7 +33,7 @@ use crate::catalogue::Catalogue;
 use crate::generation::Link;
 use crate::generation::Wishes;
 use crate::server::Server;
-use crate::status::Status;
+use crate::status::{Status, Why};
 use crate::tender::{Inbox, Published};
 use after::{Earlier, Permit};
 pub use answer::Answer;
@@ -41,6 +41,9 @@ pub(crate) use answer::Reply;
 pub use options::Options;
 pub(crate) use options::Way;
 use out::{Out, Time, Try};
+
+/// Instead of stderr that may quote somebody else's call.
+const WITHHELD: &str = "(not shown: calls of other users were sent to this server process; `linetender journal` shows it to the operator)";
 pub use progress::{Progress, ProgressStream};
 
 /// What line, tender and calls share.
@@ -292,6 +295,7 @@ impl Call<'_> {
         let progress = self.options.progress.clone();
         let heed = Heed::of(params.token(), progress);
         let frame = |id| self.frame(id, link, &params);
+        self.shared.audience.used_by(link.generation, self.options.caller.principal());
         let seat = match self.options.way {
             Way::Handed => {
                 link.ledger.register(Some(heed), record, frame).map(|(entry, answer)| (entry, answer, None))
@@ -353,10 +357,11 @@ impl Call<'_> {
     }
 
     fn error(&self, kind: CallErrorKind, phase: Phase, cause: String, record: &Record) -> CallError {
-        let (next_try, why) = {
+        let (next_try, why, ended) = {
             let now = self.shared.published.borrow();
-            (now.status.next_try_by(now.gate), now.status.cause.clone())
+            (now.status.next_try_by(now.gate), now.status.cause.clone(), now.status.last_ended())
         };
+        let stderr = why.and_then(|why| self.stderr_of(ended, &why));
         CallError {
             kind,
             server: Arc::clone(&self.shared.server.name),
@@ -364,9 +369,15 @@ impl Call<'_> {
             cause,
             delivery: record.verdict().unwrap_or(Delivery::NotExecuted(Proof::Queued)),
             next_try,
-            stderr: why.and_then(|why| why.stderr.clone()),
+            stderr,
             answered: None,
         }
+    }
+
+    /// The last lines of what an ended generation wrote to stderr, if this caller may see them.
+    fn stderr_of(&self, ended: Generation, why: &Why) -> Option<String> {
+        let may = self.shared.audience.may_see(ended, self.options.caller.principal());
+        why.stderr.as_ref().map(|stderr| if may { stderr.clone() } else { WITHHELD.to_owned() })
     }
 
     fn refused(&self, why: Refusal, next: linetender_core::NextTry, record: &Record) -> CallError {

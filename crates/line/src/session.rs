@@ -285,7 +285,7 @@ impl Session {
                 (line, None, Caller::Owner)
             }
             On::Shared(line, of) => {
-                let listener = line.audience().join(agent);
+                let listener = line.audience().join(agent, of.map_or(0, |who| who.principal));
                 (line.clone(), Some(listener), of.map_or(Caller::Listener(listener), Caller::Known))
             }
         };

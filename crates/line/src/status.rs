@@ -80,6 +80,12 @@ pub struct Why {
 }
 
 impl Status {
+    /// The newest generation that is over.
+    pub(crate) fn last_ended(&self) -> Generation {
+        let lives = self.state.is_live() || self.state == StateKind::Dialing;
+        Generation::new(self.generation.saturating_sub(u64::from(lives)))
+    }
+
     /// `printed` is the first thing that the last generation wrote that was no message.
     pub(crate) fn of(
         state: &State<Detail>,

@@ -162,7 +162,7 @@ impl Call<'_> {
             (None, None) => "the connection closed".to_owned(),
         };
         let mut error = self.error(CallErrorKind::Lost, Phase::AtServer, cause, &lost.record);
-        error.stderr = why.and_then(|why| why.stderr.clone());
+        error.stderr = why.and_then(|why| self.stderr_of(link.generation, why));
         if let Some(Seen::Throttled { after, .. }) = lost.seen.as_deref() {
             self.say_when(&mut error, *after);
         }

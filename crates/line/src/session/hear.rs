@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use linetender_core::{Generation, StateKind};
+use linetender_core::Generation;
 use linetender_wire::frame::{self, Frame, Message, Passed, Routing};
 use linetender_wire::handshake::Era;
 use linetender_wire::{About, Item, Steady, queue, test_hooks};
@@ -19,7 +19,6 @@ use crate::basics::params::Params;
 use crate::basics::progress::OnProgress;
 use crate::line::Event;
 use crate::server::Deadline;
-use crate::status::Status;
 
 /// Something to hear.
 pub(super) enum Heard {
@@ -41,8 +40,8 @@ impl Open {
             Some(said) = self.said.recv() => Heard::Server(said),
             event = self.events.next(), if !self.over => match event {
                 Some(Event::Changed(kind, _)) => Heard::Changed(kind),
-                Some(Event::State(status)) => Heard::Gone(gone(&status)),
-                Some(Event::Missed(_)) => Heard::Gone(gone(&self.line.status())),
+                Some(Event::State(status)) => Heard::Gone(status.last_ended()),
+                Some(Event::Missed(_)) => Heard::Gone(self.line.status().last_ended()),
                 None => {
                     self.over = true;
                     Heard::Over
@@ -278,12 +277,6 @@ impl Session {
             self.tell(frame::request(number, &method, params.as_deref())).await;
         }
     }
-}
-
-/// The newest generation that nobody can answer any more.
-fn gone(status: &Status) -> Generation {
-    let lives = status.state.is_live() || status.state == StateKind::Dialing;
-    Generation::new(status.generation.saturating_sub(u64::from(lives)))
 }
 
 /// The agent need not answer this question: whoever asked it is gone.

@@ -66,3 +66,28 @@ async fn what_one_agent_cancels_goes_on_for_the_others() {
     assert!(one.heard.is_empty(), "{:?}", one.heard);
     line.close().await;
 }
+
+#[tokio::test]
+async fn x08_what_a_server_writes_by_itself_is_not_shown_to_other_principals() {
+    for (principals, shown) in [([1, 1], true), ([1, 2], false)] {
+        let peer = Peer::start(Way::Pipe, Era::Legacy);
+        let line = Line::open(peer.server());
+        let [mut a, mut b] = principals.map(|principal| {
+            let who = session::Who { principal, agent: 7 };
+            Raw::new(session::join_as(&line, who), "2025-11-25")
+        });
+        for agent in [&mut a, &mut b] {
+            agent.greet().await;
+            agent.result("logging/setLevel", json!({ "level": "debug" })).await;
+        }
+        a.call("echo", json!({ "nonce": "a" })).await;
+        b.call("flood_stderr", json!({ "bytes": 2000 })).await;
+        a.call("log", json!({ "level": "error" })).await;
+        b.call("echo", json!({})).await;
+        assert_eq!(b.count("notifications/message") > 0, shown, "{:?}", b.heard);
+        let id = b.ask("tools/call", json!({ "name": "exit", "arguments": { "status": 3 } })).await;
+        let text = b.answer(id).await.to_string();
+        assert_eq!((text.contains("eeee"), text.contains("linetender journal")), (shown, !shown), "{text}");
+        line.close().await;
+    }
+}
