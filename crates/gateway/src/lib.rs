@@ -12,6 +12,7 @@ mod listing;
 mod mux;
 mod names;
 mod offer;
+mod peer;
 mod splice;
 pub mod stdio;
 pub mod units;

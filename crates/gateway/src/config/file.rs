@@ -9,7 +9,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::filter::Filter;
-use super::schema::{policy, size, time};
+use super::listen::{Listen, LocalUser, Socket, refusal};
+use super::schema::{policy, size, time, users};
 
 /// How deep a message may be nested.
 const DEPTH: usize = 128;
@@ -31,9 +32,21 @@ pub(super) struct File {
 #[derive(Clone, Debug, Deserialize, Eq, JsonSchema, PartialEq, Serialize)]
 #[serde(default)]
 pub struct Gateway {
-    /// Address and port that the gateway listens on.
+    /// Address and port that the gateway listens on, or `"off"` (the Unix socket alone). Any address but loopback needs
+    /// `insecure = true`.
     #[schemars(with = "String")]
-    pub listen: SocketAddr,
+    pub listen: Listen,
+    /// Unix socket that the gateway listens on as well (absolute path, mode 0600), or `"off"`. Without it:
+    /// `gateway.sock` in the runtime folder (`$XDG_RUNTIME_DIR/linetender`).
+    #[schemars(with = "Option<String>")]
+    pub socket: Option<Socket>,
+    /// Users of this machine who may connect, by name or uid. Without it: only the user that the gateway runs as (root is
+    /// no exception).
+    #[schemars(schema_with = "users")]
+    pub local_users: Option<Vec<LocalUser>>,
+    /// Admit everybody who can reach the address, without authentication: other users of this machine, and other machines
+    /// if `listen` is not loopback.
+    pub insecure: bool,
     /// Separator between server name and tool name at `/mcp`.
     pub separator: String,
     /// Keep the tools, prompts and resources of a server listed while it is down.
@@ -49,21 +62,25 @@ pub struct Gateway {
     /// Maximum number of server connections: one per server, plus one per agent session for `scope = "session"`.
     /// Connections of disconnected agents do not count, even while their processes are still exiting.
     pub lines: usize,
-    /// Maximum number of concurrent TCP connections from agents.
+    /// Maximum number of concurrent connections from agents.
     pub connections: usize,
     /// Maximum size of a message from an agent.
     #[schemars(schema_with = "size")]
     pub message: usize,
     /// Additional host names allowed in the Host header; localhost and IP addresses always are.
     pub allowed_hosts: Vec<String>,
-    /// Additional origins allowed in the Origin header, such as `https://example.com`; local ones always are.
+    /// Web pages that may call the gateway: origins allowed in the Origin header, such as `https://example.com` or
+    /// `http://localhost:*` (any port). Without it: none but the gateway's own.
     pub allowed_origins: Vec<String>,
 }
 
 impl Default for Gateway {
     fn default() -> Self {
         Self {
-            listen: SocketAddr::from(([127, 0, 0, 1], 7331)),
+            listen: SocketAddr::from(([127, 0, 0, 1], 7331)).into(),
+            socket: None,
+            local_users: None,
+            insecure: false,
             separator: "__".to_owned(),
             keep_listed: true,
             drain: 10_000,
@@ -82,6 +99,11 @@ impl Gateway {
     /// How large and how deep an agent's message may be.
     pub(crate) fn limits(&self) -> frame::Limits {
         frame::Limits { length: self.message, depth: DEPTH }
+    }
+
+    /// Why the gateway must not listen as these settings say, if that is so: a sentence for whoever starts it.
+    pub fn refusal(&self) -> Option<String> {
+        refusal(self.listen, self.insecure, self.local_users.as_deref())
     }
 
     /// Names of the settings that differ.

@@ -5,7 +5,7 @@ use linetender_badserver::agent::Caller;
 use linetender_badserver::program;
 use linetender_gateway::Gateway;
 use linetender_gateway::config::{self, Config};
-use linetender_gateway::front::{self, Served};
+use linetender_gateway::front::{self, Doors, Served};
 use serde_json::json;
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
@@ -62,8 +62,9 @@ impl House {
         let gateway = Gateway::start(config(text));
         let (stop, stopped) = oneshot::channel::<()>();
         let of = gateway.clone();
+        let doors = Doors::over(gateway.settings(), listener).unwrap();
         let served = tokio::spawn(async move {
-            front::serve(&of, listener, async {
+            front::serve(&of, doors, async {
                 let _ = stopped.await;
             })
             .await
