@@ -36,7 +36,12 @@ pub struct House {
 impl House {
     /// Serves these servers; each is waited for if it has lists to be read.
     pub async fn up(text: &str) -> Self {
-        let house = Self::open(text).await;
+        Self::up_at("127.0.0.1:0", text).await
+    }
+
+    /// The same at this address.
+    pub async fn up_at(at: &str, text: &str) -> Self {
+        let house = Self::open_at(at, text).await;
         for line in house.gateway.lines() {
             let catalogue = in_time(line.catalogue()).await.unwrap();
             // The board is made after the line has read its lists, and is what agents see.
@@ -56,8 +61,21 @@ impl House {
         }
     }
 
+    /// Serves these servers, which have read their lists; whether we may see them or not.
+    pub async fn up_but_unseen(text: &str) -> Self {
+        let house = Self::open(text).await;
+        for line in house.gateway.lines() {
+            in_time(line.catalogue()).await.unwrap();
+        }
+        house
+    }
+
     pub async fn open(text: &str) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        Self::open_at("127.0.0.1:0", text).await
+    }
+
+    async fn open_at(at: &str, text: &str) -> Self {
+        let listener = TcpListener::bind(at).await.unwrap();
         let address = listener.local_addr().unwrap();
         let gateway = Gateway::start(config(text));
         let (stop, stopped) = oneshot::channel::<()>();

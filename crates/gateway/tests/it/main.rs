@@ -13,6 +13,7 @@ mod hangs;
 mod kit;
 mod lines;
 mod names;
+mod neighbours;
 mod overload;
 mod peer;
 mod pipes;
