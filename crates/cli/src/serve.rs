@@ -121,7 +121,7 @@ struct Over {
 
 async fn serve(args: &args::Serve, config: Config, follow: Follow<'_>) -> ExitCode {
     // Before a server is started in vain.
-    let front = match Front::open(args, &config.gateway).await {
+    let front = match Front::open(args, &config.gateway) {
         Ok(front) => front,
         Err(sentence) => {
             log::say(format_args!("linetender: {sentence}"));
@@ -183,12 +183,12 @@ enum Front {
 }
 
 impl Front {
-    async fn open(args: &args::Serve, settings: &Settings) -> Result<Self, CannotOpen> {
+    fn open(args: &args::Serve, settings: &Settings) -> Result<Self, CannotOpen> {
         if args.stdio {
             return Ok(Self::Stdio);
         }
         let usual = places::runtime().map(|folder| folder.join(SOCKET));
-        Doors::open(settings, usual.as_deref()).await.map(Self::Http)
+        Doors::open(settings, usual.as_deref()).map(Self::Http)
     }
 }
 

@@ -26,7 +26,7 @@ async fn serve(file: &str) -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    let doors = match front::Doors::open(&config.gateway, None).await {
+    let doors = match front::Doors::open(&config.gateway, None) {
         Ok(doors) => doors,
         Err(error) => {
             eprintln!("{error}");

@@ -4,13 +4,16 @@ use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpSocket};
 
 use super::accept::{Door, Listener};
 use super::caller::Admission;
 use super::socket::Socket;
 use crate::config::Settings;
 use crate::peer::{Owners, Users};
+
+/// Connections that wait to be accepted. With the usual 128, whoever connects a hundred times keeps others waiting for a second.
+const BACKLOG: u32 = 4096;
 
 /// Listeners that are open: an address, a Unix socket, or both.
 #[derive(Debug)]
@@ -40,16 +43,14 @@ impl Doors {
     ///
     /// # Panics
     /// Outside a tokio runtime.
-    pub async fn open(settings: &Settings, usual_socket: Option<&Path>) -> Result<Self, CannotOpen> {
+    pub fn open(settings: &Settings, usual_socket: Option<&Path>) -> Result<Self, CannotOpen> {
         if let Some(refusal) = settings.refusal() {
             return Err(CannotOpen(refusal));
         }
         let tcp = match settings.listen.address() {
             None => None,
             Some(address) => Some(
-                TcpListener::bind(address)
-                    .await
-                    .map_err(|error| CannotOpen(format!("cannot listen on {address}: {error}")))?,
+                bind(address).map_err(|error| CannotOpen(format!("cannot listen on {address}: {error}")))?,
             ),
         };
         let socket = match &settings.socket {
@@ -128,6 +129,14 @@ impl Doors {
     pub fn socket(&self) -> Option<&Path> {
         self.socket.as_deref()
     }
+}
+
+fn bind(address: SocketAddr) -> io::Result<TcpListener> {
+    let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
+    // As the standard library does: a gateway that starts again takes its port back at once.
+    socket.set_reuseaddr(true)?;
+    socket.bind(address)?;
+    socket.listen(BACKLOG)
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "it is mapped over an error")]

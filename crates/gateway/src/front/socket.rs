@@ -13,7 +13,7 @@ use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 use tokio::net::{UnixListener, UnixStream};
 
 /// Connections that wait to be accepted.
-const BACKLOG: i32 = 1024;
+const BACKLOG: i32 = 4096;
 
 /// A socket that is listened to. Its file goes when this is dropped.
 #[derive(Debug)]

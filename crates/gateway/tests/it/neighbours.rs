@@ -160,7 +160,7 @@ async fn x04_the_socket_serves_its_user_and_no_page() {
     for (users, admitted) in [(String::new(), true), (format!("local_users = [{}]", us + 1), false)] {
         let text = format!("[gateway]\nlisten = 'off'\nsocket = '{}'\n{users}\n{ONE}", path.display());
         let config = config(&text);
-        let doors = Doors::open(&config.gateway, None).await.unwrap();
+        let doors = Doors::open(&config.gateway, None).unwrap();
         assert_eq!((doors.address(), doors.socket()), (None, Some(&*path)));
         assert_eq!(std::fs::symlink_metadata(&path).unwrap().mode() & 0o7777, 0o600);
         let gateway = Gateway::start(config);
@@ -191,7 +191,7 @@ async fn g08_an_address_that_others_can_reach_is_refused_before_anything_is_star
     for listen in ["0.0.0.0:0", "[::]:0", "192.0.2.1:0"] {
         let mut settings = config(ONE).gateway;
         settings.listen = listen.parse().unwrap();
-        let refused = Doors::open(&settings, None).await.unwrap_err().to_string();
+        let refused = Doors::open(&settings, None).unwrap_err().to_string();
         for choice in ["127.0.0.1", "listen = \"off\"", "insecure = true"] {
             assert!(refused.contains(choice), "{refused}");
         }
