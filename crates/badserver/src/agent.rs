@@ -42,7 +42,7 @@ impl Caller {
     }
 
     async fn connect(&self) -> std::io::Result<TcpStream> {
-        let socket = TcpSocket::new_v4()?;
+        let socket = if self.address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
         if let Some(window) = self.window {
             socket.set_recv_buffer_size(window)?;
         }

@@ -48,7 +48,9 @@ pub(crate) enum Command {
 #[command(after_help = ["Example, in an agent's mcpServers config:\n  \
     { \"command\": \"linetender\", \"args\": [\"run\", \"--\", \"npx\", \"-y\", \"@modelcontextprotocol/server-everything\"] }\n\n\
     A remote server (Streamable HTTP), for an agent that speaks stdio:\n  \
-    { \"command\": \"linetender\", \"args\": [\"run\", \"https://example.com/mcp\"] }\n\n", policy::EXAMPLES].concat())]
+    { \"command\": \"linetender\", \"args\": [\"run\", \"https://example.com/mcp\"] }\n\n\
+    A gateway (`linetender serve`) on its Unix socket; behind another colon, one of its servers:\n  \
+    { \"command\": \"linetender\", \"args\": [\"run\", \"unix:/run/user/1000/linetender/gateway.sock:/mcp/git\"] }\n\n", policy::EXAMPLES].concat())]
 pub(crate) struct Run {
     /// Server name in errors, log, status and journal [default: derived from the command or URL]
     #[arg(long, value_name = "NAME", allow_hyphen_values = true)]
@@ -86,8 +88,8 @@ pub(crate) struct Run {
     #[command(flatten)]
     pub(crate) policy: PolicyFlags,
 
-    /// Server command with its arguments, or server URL (`$NAME` reads an environment variable). Everything after it
-    /// belongs to the server. Put `--` before it if it starts with a dash
+    /// Server command with its arguments, server URL (`$NAME` reads an environment variable), or `unix:` and the path of a
+    /// socket. Everything after it belongs to the server. Put `--` before it if it starts with a dash
     #[arg(trailing_var_arg = true, required = true, value_name = "COMMAND")]
     pub(crate) command: Vec<OsString>,
 }
@@ -159,9 +161,13 @@ pub(crate) struct Serve {
     #[arg(long)]
     pub(crate) schema: bool,
 
-    /// Listen on this address and port instead of the one in the config file
+    /// Listen on this address and port instead of the one in the config file; `off`: on the Unix socket alone
     #[arg(long, value_name = "ADDRESS")]
-    pub(crate) listen: Option<std::net::SocketAddr>,
+    pub(crate) listen: Option<linetender_gateway::config::Listen>,
+
+    /// Admit everybody who can reach the address, without authentication (`insecure = true` in the config file)
+    #[arg(long, conflicts_with = "stdio")]
+    pub(crate) insecure: bool,
 
     /// Do not write to the journal
     #[arg(long)]

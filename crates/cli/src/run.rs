@@ -59,11 +59,13 @@ pub(crate) fn run(args: &args::Run) -> ExitCode {
 fn server(args: &args::Run) -> Result<Server, String> {
     let first = args.command.first().map(|word| word.to_string_lossy().into_owned()).unwrap_or_default();
     let first = args::address(&first)?;
-    let server: Server = if first.starts_with("http://") || first.starts_with("https://") {
+    let is_socket = first.starts_with("unix:/");
+    let server: Server = if is_socket || first.starts_with("http://") || first.starts_with("https://") {
         if args.policy.dir.is_some() {
             return Err("--dir applies to a command, not to a URL".to_owned());
         }
-        let host = first.split('/').nth(2).unwrap_or_default();
+        let host =
+            if is_socket { name::of_socket(&first) } else { first.split('/').nth(2).unwrap_or_default() };
         // Credentials are refused there, but not before it has a name.
         let host = host.rsplit('@').next().unwrap_or(host).to_owned();
         let server = Server::http(args.name.clone().unwrap_or(host), &first);

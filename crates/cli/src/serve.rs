@@ -5,7 +5,6 @@ mod follow;
 mod still;
 mod watch;
 
-use std::net::SocketAddr;
 use std::path::Path;
 use std::pin::pin;
 use std::process::ExitCode;
@@ -13,17 +12,20 @@ use std::time::Duration;
 
 use linetender::Rig;
 use linetender::session::Ended;
-use linetender_gateway::config::Config;
+use linetender_gateway::config::{Config, Settings};
+use linetender_gateway::front::{CannotOpen, Doors};
 use linetender_gateway::{Gateway, front, stdio};
 use linetender_holder::journal::Rotation;
-use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 
 use crate::pipes::Pipes;
 use crate::stop::Signals;
-use crate::{args, hold, log, runtime, stop, watchdog};
+use crate::{args, hold, log, places, runtime, stop, watchdog};
 use follow::Follow;
 use watch::Changes;
+
+/// What the Unix socket is called in the place of sockets, where nothing else is said.
+const SOCKET: &str = "gateway.sock";
 
 /// How long servers may take to end.
 const LAST: Duration = Duration::from_secs(10);
@@ -53,8 +55,9 @@ pub(crate) fn run(args: &args::Serve) -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
+    let config = overridden(args, config);
     if args.check {
-        return checked(&path, &config);
+        return checked(args, &path, &config);
     }
     let changes = changes.unwrap_or_else(|error| {
         tracing::warn!(%error, "cannot watch the config file; send SIGHUP to reload it");
@@ -75,8 +78,21 @@ pub(crate) fn run(args: &args::Serve) -> ExitCode {
     code
 }
 
+/// What was said on the command line comes before what the file says.
+fn overridden(args: &args::Serve, mut config: Config) -> Config {
+    if let Some(listen) = args.listen {
+        config.gateway.listen = listen;
+    }
+    config.gateway.insecure |= args.insecure;
+    config
+}
+
 /// Says what a file has that can be served.
-fn checked(path: &Path, config: &Config) -> ExitCode {
+fn checked(args: &args::Serve, path: &Path, config: &Config) -> ExitCode {
+    if let Some(refusal) = config.gateway.refusal().filter(|_| !args.stdio) {
+        log::say(format_args!("linetender: {refusal}"));
+        return ExitCode::FAILURE;
+    }
     let servers: Vec<_> = config.servers.iter().map(|entry| entry.server.name()).collect();
     let (path, listen) = (path.display(), config.gateway.listen);
     let many = if servers.len() == 1 { "" } else { "s" };
@@ -103,12 +119,9 @@ struct Over {
     why: &'static str,
 }
 
-async fn serve(args: &args::Serve, mut config: Config, follow: Follow<'_>) -> ExitCode {
-    if let Some(listen) = args.listen {
-        config.gateway.listen = listen;
-    }
+async fn serve(args: &args::Serve, config: Config, follow: Follow<'_>) -> ExitCode {
     // Before a server is started in vain.
-    let front = match Front::open(args, config.gateway.listen).await {
+    let front = match Front::open(args, &config.gateway) {
         Ok(front) => front,
         Err(sentence) => {
             log::say(format_args!("linetender: {sentence}"));
@@ -168,17 +181,16 @@ async fn serve(args: &args::Serve, mut config: Config, follow: Follow<'_>) -> Ex
 /// Where agents come in.
 enum Front {
     Stdio,
-    Http(TcpListener),
+    Http(Doors),
 }
 
 impl Front {
-    async fn open(args: &args::Serve, listen: SocketAddr) -> Result<Self, String> {
+    fn open(args: &args::Serve, settings: &Settings) -> Result<Self, CannotOpen> {
         if args.stdio {
             return Ok(Self::Stdio);
         }
-        let listener =
-            TcpListener::bind(listen).await.map_err(|error| format!("cannot listen on {listen}: {error}"))?;
-        Ok(Self::Http(listener))
+        let usual = places::runtime().map(|folder| folder.join(SOCKET));
+        Doors::open(settings, usual.as_deref()).map(Self::Http)
     }
 }
 
@@ -187,7 +199,7 @@ async fn agents(front: Front, gateway: &Gateway, stop: oneshot::Receiver<()>) ->
     let stopped = async {
         let _ = stop.await;
     };
-    let Front::Http(listener) = front else {
+    let Front::Http(doors) = front else {
         let Pipes { input, output, gone, borrowed } = Pipes::take();
         let ended = tokio::select! {
             ended = stdio::serve(gateway, input, output, stopped) => ended,
@@ -198,9 +210,13 @@ async fn agents(front: Front, gateway: &Gateway, stop: oneshot::Receiver<()>) ->
         tracing::info!(reason = hold::why(ended), "session ended");
         return Over { code: hold::code(ended), why: hold::why(ended) };
     };
-    let at = listener.local_addr().unwrap_or(gateway.settings().listen);
-    tracing::info!(address = %format_args!("http://{at}/mcp"), "serving");
-    match front::serve(gateway, listener, stopped).await {
+    if let Some(path) = doors.socket() {
+        tracing::info!(socket = %path.display(), "serving");
+    }
+    if let Some(at) = doors.address() {
+        tracing::info!(address = %format_args!("http://{at}/mcp"), "serving");
+    }
+    match front::serve(gateway, doors, stopped).await {
         Ok(served) => {
             tracing::info!(?served, "gateway stopped");
             Over { code: ExitCode::SUCCESS, why: "stopped by a signal" }

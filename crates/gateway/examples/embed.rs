@@ -26,15 +26,15 @@ async fn serve(file: &str) -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    let listener = match tokio::net::TcpListener::bind(config.gateway.listen).await {
-        Ok(listener) => listener,
+    let doors = match front::Doors::open(&config.gateway, None) {
+        Ok(doors) => doors,
         Err(error) => {
             eprintln!("{error}");
             return ExitCode::FAILURE;
         }
     };
     let gateway = Gateway::start(config);
-    match front::serve(&gateway, listener, std::future::pending()).await {
+    match front::serve(&gateway, doors, std::future::pending()).await {
         Ok(_) => ExitCode::SUCCESS,
         Err(_) => ExitCode::FAILURE,
     }

@@ -8,6 +8,7 @@ mod build;
 mod expand;
 mod file;
 mod filter;
+mod listen;
 mod named;
 mod problem;
 mod schema;
@@ -20,6 +21,7 @@ mod unknown;
 pub use build::Entry;
 pub use file::{Gateway as Settings, Scope};
 pub use filter::Filter;
+pub use listen::{Listen, LocalUser, Socket};
 pub use problem::Problem;
 pub use schema::schema;
 

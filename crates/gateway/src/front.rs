@@ -4,22 +4,31 @@
 //! the library behind, so nothing here knows of lines or of deaths.
 
 mod accept;
+mod activity;
 mod admit;
 mod body;
+mod caller;
 mod connections;
+mod doors;
 mod follow;
 mod guard;
 mod health;
 mod legacy;
 mod modern;
+mod places;
 mod post;
 mod pulse;
 mod reply;
+mod sent;
 mod session;
 mod sessions;
+mod socket;
 mod sse;
 mod tape;
+mod upload;
 mod who;
+
+pub use doors::{CannotOpen, Doors};
 
 use std::io;
 use std::pin::pin;
@@ -28,7 +37,6 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::routing::{get, post as posted};
-use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
@@ -63,13 +71,13 @@ pub enum Served {
     Cut,
 }
 
-/// Serves agents on this listener until `stop`, then drains within `Settings::drain`.
+/// Serves agents at these doors until `stop`, then drains within `Settings::drain`.
 ///
 /// # Errors
 /// None at present: a socket that does not accept is asked again.
 pub async fn serve(
     gateway: &Gateway,
-    listener: TcpListener,
+    doors: Doors,
     stop: impl Future<Output = ()> + Send + 'static,
 ) -> io::Result<Served> {
     let settings = gateway.settings();
@@ -89,7 +97,7 @@ pub async fn serve(
     let beating = Arc::clone(&front);
     tasks.spawn(async move { beating.pulse.run().await });
     let drain = Duration::from_millis(settings.drain);
-    let listener = accept::Bounded::new(listener, settings.connections);
+    let places = places::Places::new(settings.connections);
     let mut stopped = front.closing.clone();
     tasks.spawn(async move {
         stop.await;
@@ -100,7 +108,7 @@ pub async fn serve(
         tokio::time::sleep(drain).await;
     };
     let entrance = connections::Entrance::new(guard::Guard::new(settings), router(Arc::clone(&front)));
-    let mut serving = pin!(connections::serve(listener, entrance, front.closing.clone()));
+    let mut serving = pin!(connections::serve(doors.doors, places, entrance, front.closing.clone()));
     let served = tokio::select! {
         () = &mut serving => Served::Finished,
         () = late => Served::Cut,

@@ -13,6 +13,7 @@ mod listing;
 mod mux;
 mod names;
 mod offer;
+mod peer;
 mod splice;
 pub mod stdio;
 pub mod units;

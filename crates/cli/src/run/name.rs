@@ -27,6 +27,15 @@ pub(super) fn of(command: &[OsString]) -> String {
     Redacted::head(&stem(package(&words)), LONGEST).to_string()
 }
 
+/// Of a server at `unix:/run/x.sock:/mcp/NAME`: its name there, else the socket's.
+pub(super) fn of_socket(url: &str) -> &str {
+    let (socket, path) =
+        url.split_once(":/").and_then(|(_, rest)| rest.split_once(":/")).unwrap_or((url, ""));
+    let named = path.strip_prefix("mcp/").filter(|name| !name.is_empty());
+    let stem = || Path::new(socket).file_stem().and_then(|stem| stem.to_str());
+    named.or_else(stem).unwrap_or("gateway")
+}
+
 /// The word of a command that says what is run: a program, or the package or image that a known runner is given.
 pub(crate) fn package<'a>(words: &[&'a str]) -> &'a str {
     let Some((&program, rest)) = words.split_first() else { return "" };
@@ -71,6 +80,17 @@ fn stem(word: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::of;
+
+    #[test]
+    fn a_socket_is_called_after_the_server_behind_it() {
+        for (url, name) in [
+            ("unix:/run/gateway.sock", "gateway"),
+            ("unix:/run/gateway.sock:/mcp", "gateway"),
+            ("unix:/run/gateway.sock:/mcp/git", "git"),
+        ] {
+            assert_eq!(super::of_socket(url), name);
+        }
+    }
 
     #[test]
     fn a_server_is_called_what_people_would_call_it_and_never_by_a_secret() {

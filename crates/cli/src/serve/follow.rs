@@ -116,6 +116,7 @@ impl<'a> Follow<'a> {
         if self.args.stdio || self.args.listen.is_some() {
             config.gateway.listen = in_force.listen;
         }
+        config.gateway.insecure |= self.args.insecure;
         let settings = in_force.differing(&config.gateway);
         if !settings.is_empty() {
             tracing::warn!(?settings, "[gateway] settings changed; restart linetender to apply them");

@@ -62,15 +62,26 @@ impl Home {
 
     /// A gateway that listens, and where.
     pub(crate) fn listens(&self) -> (Serves, String) {
+        self.listens_beside("log")
+    }
+
+    /// The same, with a log of this name.
+    pub(crate) fn listens_beside(&self, log: &str) -> (Serves, String) {
         let mut serve = self.serve(&["--listen", "127.0.0.1:0", "--log"]);
-        let serves = Serves(serve.arg(self.0.join("log")).stdin(Stdio::null()).spawn().unwrap());
-        let said = self.wait_for_log("serving address=http://");
+        let serves = Serves(serve.arg(self.0.join(log)).stdin(Stdio::null()).spawn().unwrap());
+        let said = until("an address", || {
+            self.log_of(log).lines().find(|line| line.contains("serving address=http://")).map(str::to_owned)
+        });
         let address = said.split("http://").nth(1).unwrap().trim_end_matches("/mcp");
         (serves, address.to_owned())
     }
 
     pub(crate) fn log(&self) -> String {
-        std::fs::read_to_string(self.0.join("log")).unwrap_or_default()
+        self.log_of("log")
+    }
+
+    pub(crate) fn log_of(&self, name: &str) -> String {
+        std::fs::read_to_string(self.0.join(name)).unwrap_or_default()
     }
 
     /// Everything that was written down, oldest first.

@@ -2,6 +2,7 @@
 
 #![allow(clippy::disallowed_methods, reason = "a test waits for a real process")]
 
+mod doors;
 mod ends;
 mod journal;
 mod kit;

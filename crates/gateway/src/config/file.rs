@@ -9,7 +9,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::filter::Filter;
-use super::schema::{policy, size, time};
+use super::listen::{Listen, LocalUser, Socket, refusal};
+use super::schema::{policy, size, time, users};
 use crate::budget::of_this_machine;
 
 /// How deep a message may be nested.
@@ -32,9 +33,21 @@ pub(super) struct File {
 #[derive(Clone, Debug, Deserialize, Eq, JsonSchema, PartialEq, Serialize)]
 #[serde(default)]
 pub struct Gateway {
-    /// Address and port that the gateway listens on.
+    /// Address and port that the gateway listens on, or `"off"` (the Unix socket alone). Any address but loopback needs
+    /// `insecure = true`.
     #[schemars(with = "String")]
-    pub listen: SocketAddr,
+    pub listen: Listen,
+    /// Unix socket that the gateway listens on as well (absolute path, mode 0600), or `"off"`. Without it:
+    /// `gateway.sock` in the runtime folder (`$XDG_RUNTIME_DIR/linetender`).
+    #[schemars(with = "Option<String>")]
+    pub socket: Option<Socket>,
+    /// Users of this machine who may connect, by name or uid. Without it: only the user that the gateway runs as (root is
+    /// no exception).
+    #[schemars(schema_with = "users")]
+    pub local_users: Option<Vec<LocalUser>>,
+    /// Admit everybody who can reach the address, without authentication: other users of this machine, and other machines
+    /// if `listen` is not loopback.
+    pub insecure: bool,
     /// Separator between server name and tool name at `/mcp`.
     pub separator: String,
     /// Keep the tools, prompts and resources of a server listed while it is down.
@@ -50,7 +63,7 @@ pub struct Gateway {
     /// Maximum number of server connections: one per server, plus one per agent session for `scope = "session"`.
     /// Connections of disconnected agents do not count, even while their processes are still exiting.
     pub lines: usize,
-    /// Maximum number of concurrent TCP connections from agents.
+    /// Maximum number of concurrent connections from agents.
     pub connections: usize,
     /// Memory for unfinished requests, unread responses and resumable streams of all agents together. `0`: a quarter of the
     /// memory of the machine or of the control group, whichever is less.
@@ -61,14 +74,18 @@ pub struct Gateway {
     pub message: usize,
     /// Additional host names allowed in the Host header; localhost and IP addresses always are.
     pub allowed_hosts: Vec<String>,
-    /// Additional origins allowed in the Origin header, such as `https://example.com`; local ones always are.
+    /// Web pages that may call the gateway: origins allowed in the Origin header, such as `https://example.com` or
+    /// `http://localhost:*` (any port). Without it: none but the gateway's own.
     pub allowed_origins: Vec<String>,
 }
 
 impl Default for Gateway {
     fn default() -> Self {
         Self {
-            listen: SocketAddr::from(([127, 0, 0, 1], 7331)),
+            listen: SocketAddr::from(([127, 0, 0, 1], 7331)).into(),
+            socket: None,
+            local_users: None,
+            insecure: false,
             separator: "__".to_owned(),
             keep_listed: true,
             drain: 10_000,
@@ -93,6 +110,11 @@ impl Gateway {
     /// The budget for what agents make the gateway keep, in bytes.
     pub(crate) fn budget(&self) -> usize {
         if self.memory == 0 { of_this_machine() } else { self.memory }
+    }
+
+    /// Why the gateway must not listen as these settings say, if that is so: a sentence for whoever starts it.
+    pub fn refusal(&self) -> Option<String> {
+        refusal(self.listen, self.insecure, self.local_users.as_deref())
     }
 
     /// Names of the settings that differ.

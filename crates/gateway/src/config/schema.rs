@@ -93,6 +93,12 @@ pub(super) fn size(_: &mut SchemaGenerator) -> Schema {
     without_default(Unit::Size)
 }
 
+/// Users, by name or by uid.
+pub(super) fn users(_: &mut SchemaGenerator) -> Schema {
+    let items = json!({ "type": ["integer", "string"], "minimum": 0 });
+    Schema::try_from(json!({ "type": "array", "items": items })).unwrap_or_default()
+}
+
 /// The default of a field is put in by whoever asks for its schema.
 fn without_default(unit: Unit) -> Schema {
     let mut schema = with_unit(unit, &Value::Null);

@@ -29,7 +29,7 @@ fn servers_come_in_the_order_they_stand() {
     )
     .unwrap();
     assert_eq!(names(&config), ["zebra", "ape"]);
-    assert_eq!(config.gateway.listen.port(), 9000);
+    assert_eq!(config.gateway.listen.address().unwrap().port(), 9000);
     assert_eq!(config.servers[0].scope, Scope::Session);
     assert!(!config.servers[0].tools.lets("drop_all"));
     let expected =
@@ -165,7 +165,7 @@ fn every_number_in_the_schema_has_its_unit() {
     assert_eq!(of(Some("bytes")), "max_message memory message stderr");
     assert_eq!(
         of(None),
-        "burst connections depth failures in_flight lines millis_per_answer per_call percent queue reserve_per_sec \
+        "burst connections depth failures in_flight items lines millis_per_answer per_call percent queue reserve_per_sec \
          sessions tokens useful_answers useful_tokens"
     );
 }
@@ -224,7 +224,11 @@ fn what_is_wrong_is_told_with_its_place() {
         ("{ \"mcpServers\": {\n \"a\": { \"command\": \"x\" \"args\": [] } } }", 2, ""),
         ("[servers.a]\nurl = \"http://x\"\ncommand = \"y\"", 1, "mutually exclusive"),
         ("\n[servers.a]\n", 2, "needs a command"),
-        ("[gateway]\nlisten = \"nowhere\"\n[servers.a]\ncommand = \"x\"", 2, "socket address"),
+        (
+            "[gateway]\nlisten = \"nowhere\"\n[servers.a]\ncommand = \"x\"",
+            2,
+            "expected an IP address with a port",
+        ),
         ("[servers.a]\ncommand = \"x\"\npolicy.probe.keepalive = 0", 3, "keepalive"),
         ("[servers.a]\ncommand = \"x\"\nkeepalive = 0", 3, "keepalive"),
         ("[servers.a]\ncommand = \"x\"\ncall_timeout = \"9999999h\"", 3, "at most a year"),
@@ -264,7 +268,8 @@ fn what_stands_at_a_place_is_not_told_with_it() {
     ] {
         let problem = read(text).unwrap_err().to_string();
         assert!(!problem.contains("t0ken"), "{problem}");
-        let why = ["string, expected ", "variant, expected ", "socket address", "expected a duration"];
+        let why =
+            ["string, expected ", "variant, expected ", "expected an IP address", "expected a duration"];
         assert!(why.iter().any(|why| problem.contains(why)), "{problem}");
     }
 }

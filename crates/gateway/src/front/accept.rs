@@ -1,7 +1,7 @@
-//! No more connections at once than were agreed on: who comes later waits in the listener.
+//! Listeners, and what they let in: each connection with its caller, its place and its activity.
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::IpAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,69 +9,83 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::net::{TcpListener, TcpStream, UnixStream};
+
+use super::activity::Activity;
+use super::caller::Admission;
+use super::places::{Place, Places};
+use super::socket::Socket;
 
 /// How long to wait when the machine has no descriptors left: nothing that runs is harmed, and nothing spins.
 const BREATH: Duration = Duration::from_millis(100);
 
-/// A socket that lets in so many.
-pub(super) struct Bounded {
-    listener: TcpListener,
-    room: Arc<Semaphore>,
+/// Where agents come in.
+#[derive(Debug)]
+pub(super) enum Listener {
+    Tcp(TcpListener),
+    Unix(Socket),
+}
+
+/// A listener, and whom it admits.
+#[derive(Debug)]
+pub(super) struct Door {
+    listener: Listener,
+    admission: Admission,
     /// Whether it was told that nobody can be let in.
     told: AtomicBool,
 }
 
 /// A connection that has its place.
 pub(super) struct Connection {
-    stream: TcpStream,
-    stirs: Stirs,
-    _place: OwnedSemaphorePermit,
+    stream: Stream,
+    activity: Arc<Activity>,
+    _place: Place,
 }
 
-/// Whether anything went through a connection, in either direction, since somebody looked.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Stirs(Arc<AtomicBool>);
+enum Stream {
+    Tcp(TcpStream, IpAddr),
+    Unix(UnixStream),
+}
 
-impl Stirs {
-    pub(super) fn since_last(&self) -> bool {
-        self.0.swap(false, Ordering::Relaxed)
-    }
-
-    fn if_ready<T>(&self, went: Poll<T>) -> Poll<T> {
-        if went.is_ready() {
-            self.0.store(true, Ordering::Relaxed);
-        }
-        went
-    }
+/// By which kind of door a connection came.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum By {
+    /// From this address. A browser can come this way.
+    Tcp(IpAddr),
+    /// From a program that can open the socket.
+    Unix,
 }
 
 impl Connection {
-    pub(super) fn stirs(&self) -> Stirs {
-        self.stirs.clone()
+    pub(super) fn activity(&self) -> Arc<Activity> {
+        Arc::clone(&self.activity)
+    }
+
+    pub(super) const fn by(&self) -> By {
+        match self.stream {
+            Stream::Tcp(_, from) => By::Tcp(from),
+            Stream::Unix(_) => By::Unix,
+        }
     }
 }
 
-impl Bounded {
-    pub(super) fn new(listener: TcpListener, connections: usize) -> Self {
-        let room = Arc::new(Semaphore::new(connections.clamp(1, Semaphore::MAX_PERMITS)));
-        Self { listener, room, told: AtomicBool::new(false) }
+impl Door {
+    pub(super) fn new(listener: Listener, admission: Admission) -> Self {
+        Self { listener, admission, told: AtomicBool::new(false) }
     }
 
-    /// The next one, as soon as there is room.
-    pub(super) async fn accept(&self) -> (Connection, SocketAddr) {
+    /// The next connection, as soon as there is a place for it.
+    pub(super) async fn accept(&self, places: &Places) -> Connection {
         loop {
-            let Ok(place) = Arc::clone(&self.room).acquire_owned().await else {
-                // The semaphore is never closed; an endpoint that lets nobody in is what that would mean.
-                return std::future::pending().await;
+            let accepted = match &self.listener {
+                Listener::Tcp(listener) => self.over_tcp(listener).await,
+                Listener::Unix(socket) => self.over_unix(socket).await,
             };
-            match self.listener.accept().await {
-                Ok((stream, from)) => {
+            match accepted {
+                Ok((stream, activity)) => {
                     self.told.store(false, Ordering::Relaxed);
-                    // A small answer must not wait for the acknowledgement of the one before it.
-                    let _ = stream.set_nodelay(true);
-                    return (Connection { stream, stirs: Stirs::default(), _place: place }, from);
+                    let place = places.take(&activity).await;
+                    return Connection { stream, activity, _place: place };
                 }
                 Err(error) if is_of_the_peer(&error) => {}
                 Err(error) => {
@@ -83,6 +97,20 @@ impl Bounded {
                 }
             }
         }
+    }
+
+    async fn over_tcp(&self, listener: &TcpListener) -> io::Result<(Stream, Arc<Activity>)> {
+        let (stream, from) = listener.accept().await?;
+        // A small answer must not wait for the acknowledgement of the one before it.
+        let _ = stream.set_nodelay(true);
+        let caller = self.admission.over_tcp(stream.local_addr().ok(), from).await;
+        Ok((Stream::Tcp(stream, from.ip()), Activity::new(caller)))
+    }
+
+    async fn over_unix(&self, socket: &Socket) -> io::Result<(Stream, Arc<Activity>)> {
+        let stream = socket.accept().await?;
+        let caller = self.admission.over_unix(stream.peer_cred().ok().map(|peer| peer.uid()));
+        Ok((Stream::Unix(stream), Activity::new(caller)))
     }
 }
 
@@ -98,8 +126,15 @@ impl AsyncRead for Connection {
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        let read = Pin::new(&mut self.stream).poll_read(context, buffer);
-        self.stirs.if_ready(read)
+        let before = buffer.filled().len();
+        let read = match &mut self.stream {
+            Stream::Tcp(stream, _) => Pin::new(stream).poll_read(context, buffer),
+            Stream::Unix(stream) => Pin::new(stream).poll_read(context, buffer),
+        };
+        if let Some(came) = buffer.filled().get(before..).filter(|came| !came.is_empty()) {
+            self.activity.came(came);
+        }
+        read
     }
 }
 
@@ -109,16 +144,24 @@ impl AsyncWrite for Connection {
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        let written = Pin::new(&mut self.stream).poll_write(context, bytes);
-        self.stirs.if_ready(written)
+        match &mut self.stream {
+            Stream::Tcp(stream, _) => Pin::new(stream).poll_write(context, bytes),
+            Stream::Unix(stream) => Pin::new(stream).poll_write(context, bytes),
+        }
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(context)
+        match &mut self.stream {
+            Stream::Tcp(stream, _) => Pin::new(stream).poll_flush(context),
+            Stream::Unix(stream) => Pin::new(stream).poll_flush(context),
+        }
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(context)
+        match &mut self.stream {
+            Stream::Tcp(stream, _) => Pin::new(stream).poll_shutdown(context),
+            Stream::Unix(stream) => Pin::new(stream).poll_shutdown(context),
+        }
     }
 
     fn poll_write_vectored(
@@ -126,11 +169,13 @@ impl AsyncWrite for Connection {
         context: &mut Context<'_>,
         slices: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        let written = Pin::new(&mut self.stream).poll_write_vectored(context, slices);
-        self.stirs.if_ready(written)
+        match &mut self.stream {
+            Stream::Tcp(stream, _) => Pin::new(stream).poll_write_vectored(context, slices),
+            Stream::Unix(stream) => Pin::new(stream).poll_write_vectored(context, slices),
+        }
     }
 
     fn is_write_vectored(&self) -> bool {
-        self.stream.is_write_vectored()
+        true
     }
 }

@@ -1,29 +1,46 @@
 //! Connections, from the listener to their end.
 
 use std::convert::Infallible;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
 use axum::response::Response;
-use http::Request;
+use http::header::CONNECTION;
+use http::{HeaderValue, Request, Version};
 use hyper::body::Incoming;
 use hyper::service::{Service as _, service_fn};
-use hyper_util::rt::{TokioExecutor, TokioIo};
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use hyper_util::service::TowerToHyperService;
 use linetender_wire::Steady;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-use super::accept::{Bounded, Connection};
+use super::accept::{By, Connection, Door};
+use super::activity::{Activity, Watch};
 use super::guard::Guard;
+use super::places::Places;
+use super::sent::Sent;
 use super::who::From;
 
-/// How long nothing may go through a connection before its place is somebody else's, and at most twice that. This is for those
-/// who ask nothing: a stream says something every few seconds, and a greeting, which does not, is over when its server is up or has
-/// failed to start. That is a minute unless a policy has it otherwise.
-const IDLE: Duration = Duration::from_secs(300);
+/// What is read of a connection before it is understood: the longest header, and no more than one piece of a body.
+const BUFFER: usize = 64 * 1024;
+
+/// The longest header over HTTP/2, unpacked.
+const HEADERS: u32 = 64 * 1024;
+
+/// Requests at once on one HTTP/2 connection.
+const STREAMS: u32 = 128;
+
+/// What may come on an HTTP/2 stream, and on all streams of a connection, before somebody reads it.
+const STREAM_WINDOW: u32 = 64 * 1024;
+const CONNECTION_WINDOW: u32 = 1024 * 1024;
+
+/// How often an HTTP/2 peer is pinged, and how long it may take to answer. One in the middle of a header cannot.
+const PING: Duration = Duration::from_secs(15);
+const PONG: Duration = Duration::from_secs(15);
 
 /// What every request has to pass.
 #[derive(Clone)]
@@ -41,112 +58,114 @@ impl Entrance {
     fn pass(
         &self,
         mut request: Request<Incoming>,
-        from: From,
-    ) -> impl Future<Output = Result<Response, Infallible>> + use<> {
-        let passes = if let Some(refused) = self.guard.refused(&request) {
+        by: By,
+        activity: &Arc<Activity>,
+    ) -> impl Future<Output = Result<Response<Sent>, Infallible>> + use<> {
+        let in_flight = activity.request();
+        let caller = activity.caller();
+        let is_http1 = request.version() < Version::HTTP_2;
+        let refused = self.guard.refused(&request, by, caller);
+        let passes = if let Some(mut refused) = refused {
+            if is_http1 {
+                // Whoever is refused once is refused again, and what is left of its request is not read.
+                refused.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+            }
             Err(refused)
         } else {
-            request.extensions_mut().insert(from);
+            if let By::Tcp(from) = by {
+                request.extensions_mut().insert(From(from));
+            }
+            request.extensions_mut().insert(caller);
+            request.extensions_mut().insert(Arc::clone(activity));
             Ok(self.router.call(request))
         };
         async move {
-            match passes {
-                Ok(routed) => routed.await,
-                Err(refused) => Ok(refused),
-            }
+            let response = match passes {
+                Ok(routed) => routed.await?,
+                Err(refused) => refused,
+            };
+            Ok(response.map(|body| Sent::new(body, in_flight)))
         }
     }
 }
 
 /// Serves whoever comes until it is about to end; then those who are there, until what they asked for is answered.
-pub(super) async fn serve(listener: Bounded, entrance: Entrance, closing: watch::Receiver<bool>) {
+pub(super) async fn serve(
+    doors: Vec<Door>,
+    places: Places,
+    entrance: Entrance,
+    closing: watch::Receiver<bool>,
+) {
+    let mut serving = JoinSet::new();
+    for door in doors {
+        serving.spawn(at(door, places.clone(), entrance.clone(), closing.clone()));
+    }
+    while serving.join_next().await.is_some() {}
+}
+
+/// The same at one door.
+async fn at(door: Door, places: Places, entrance: Entrance, closing: watch::Receiver<bool>) {
     let mut about_to_end = closing.clone();
     let mut connections = JoinSet::new();
-    loop {
-        tokio::select! {
-            (connection, from) = listener.accept() => {
-                connections.spawn(one(connection, entrance.clone(), From(from.ip()), closing.clone()));
+    {
+        // It is not begun anew when a connection ends: one that waits for its place would be lost.
+        let mut accepting = pin!(door.accept(&places));
+        loop {
+            tokio::select! {
+                connection = &mut accepting => {
+                    accepting.set(door.accept(&places));
+                    connections.spawn(one(connection, entrance.clone(), closing.clone()));
+                }
+                Some(_) = connections.join_next() => {}
+                _ = about_to_end.wait_for(|closing| *closing) => break,
             }
-            Some(_) = connections.join_next() => {}
-            _ = about_to_end.wait_for(|closing| *closing) => break,
         }
     }
-    drop(listener);
+    drop(door);
     while connections.join_next().await.is_some() {}
 }
 
 /// One connection. How it ends is its agent's business.
-async fn one(connection: Connection, entrance: Entrance, from: From, mut closing: watch::Receiver<bool>) {
-    let stirs = connection.stirs();
-    let server = auto::Builder::new(TokioExecutor::new());
-    let service = service_fn(move |request| entrance.pass(request, from));
+async fn one(connection: Connection, entrance: Entrance, mut closing: watch::Receiver<bool>) {
+    let (activity, by) = (connection.activity(), connection.by());
+    let server = server();
+    let service = {
+        let activity = Arc::clone(&activity);
+        service_fn(move |request| entrance.pass(request, by, &activity))
+    };
     let served = server.serve_connection(TokioIo::new(connection), service);
     // A handler that reads its request wakes the connection that it runs in.
     let mut served = Steady::new(Box::pin(served));
-    loop {
-        tokio::select! {
-            _ = &mut served => return,
-            _ = closing.wait_for(|closing| *closing) => break,
-            () = tokio::time::sleep(IDLE) => {
-                if !stirs.since_last() {
-                    return;
-                }
-            }
+    tokio::select! {
+        biased;
+        _ = &mut served => return,
+        overdue = Watch::new(&activity) => {
+            tracing::debug!(?overdue, "closing a connection");
+            return;
         }
+        () = activity.gives_way() => return,
+        _ = closing.wait_for(|closing| *closing) => {}
     }
     served.get_mut().as_mut().graceful_shutdown();
     let _ = served.await;
 }
 
-#[cfg(test)]
-mod tests {
-    use std::net::SocketAddr;
-
-    use axum::Router;
-    use axum::routing::get;
-    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-    use tokio::net::{TcpListener, TcpStream};
-    use tokio::sync::watch;
-    use tokio::task::JoinSet;
-
-    use super::{Bounded, Entrance, Guard, IDLE, serve};
-    use crate::config::Settings;
-
-    /// A house with one place. It stands for as long as what is returned.
-    async fn house() -> (JoinSet<()>, watch::Sender<bool>, SocketAddr) {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let at = listener.local_addr().unwrap();
-        let (closing, closes) = watch::channel(false);
-        let router = Router::new().route("/", get(async || "here"));
-        let mut tasks = JoinSet::new();
-        let entrance = Entrance::new(Guard::new(&Settings::default()), router);
-        tasks.spawn(serve(Bounded::new(listener, 1), entrance, closes));
-        (tasks, closing, at)
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn whoever_asks_now_and_then_keeps_a_place() {
-        let (_tasks, _closing, at) = house().await;
-        let mut asks = TcpStream::connect(at).await.unwrap();
-        for _ in 0..4 {
-            tokio::time::sleep(IDLE * 3 / 4).await;
-            asks.write_all(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n").await.unwrap();
-            let mut answer = Vec::new();
-            while !answer.ends_with(b"here") {
-                assert!(asks.read_buf(&mut answer).await.unwrap() > 0, "it was hung up on");
-            }
-        }
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn whoever_asks_nothing_does_not_keep_a_place_for_ever() {
-        let (_tasks, _closing, at) = house().await;
-        let mut silent = TcpStream::connect(at).await.unwrap();
-        let mut asks = TcpStream::connect(at).await.unwrap();
-        asks.write_all(b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").await.unwrap();
-        let mut answer = String::new();
-        asks.read_to_string(&mut answer).await.unwrap();
-        assert!(answer.ends_with("here"), "{answer}");
-        assert_eq!(silent.read(&mut [0]).await.unwrap(), 0, "it was hung up on");
-    }
+fn server() -> auto::Builder<TokioExecutor> {
+    let mut server = auto::Builder::new(TokioExecutor::new());
+    // Not hyper's own limit on the time of a header: that ends connections between two requests as well.
+    server.http1().timer(TokioTimer::new()).header_read_timeout(None).max_buf_size(BUFFER);
+    server
+        .http2()
+        .timer(TokioTimer::new())
+        .max_concurrent_streams(STREAMS)
+        .initial_stream_window_size(STREAM_WINDOW)
+        .initial_connection_window_size(CONNECTION_WINDOW)
+        .max_header_list_size(HEADERS)
+        .max_send_buf_size(BUFFER)
+        .keep_alive_interval(PING)
+        .keep_alive_timeout(PONG);
+    server
 }
+
+#[cfg(test)]
+mod tests;

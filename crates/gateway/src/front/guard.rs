@@ -2,12 +2,14 @@
 // MCP, Streamable HTTP, "Security": servers MUST validate the Origin header.
 
 use std::collections::HashSet;
-use std::net::IpAddr;
+use std::net::{Ipv4Addr, Ipv6Addr};
 
 use axum::response::Response;
-use http::header::{HOST, ORIGIN};
+use http::header::{HOST, HeaderName, ORIGIN};
 use http::{HeaderMap, Request, StatusCode, Uri};
 
+use super::accept::By;
+use super::caller::Caller;
 use super::reply;
 use crate::config::Settings;
 
@@ -25,50 +27,112 @@ impl Guard {
     }
 
     /// The answer to a request that is not let in.
-    pub(super) fn refused<B>(&self, request: &Request<B>) -> Option<Response> {
-        // A service manager may be so old as to name no host. A page always names one.
-        let nameless = request.headers().get(HOST).is_none() && request.uri().authority().is_none();
-        if nameless && matches!(request.uri().path(), "/healthz" | "/readyz") {
-            return None;
+    pub(super) fn refused<B>(&self, request: &Request<B>, by: By, caller: Caller) -> Option<Response> {
+        let health = matches!(request.uri().path(), "/healthz" | "/readyz");
+        let why = match by {
+            // A service manager may be so old as to name no host. A page always names one.
+            By::Tcp(_) if health && is_nameless(request) => None,
+            By::Tcp(_) => self.refuses(request.uri(), request.headers()),
+            // No name led to a socket, and no browser opens one.
+            By::Unix if request.headers().contains_key(ORIGIN) => Some(Why::Origin),
+            By::Unix => None,
+        };
+        match why {
+            Some(why) => Some(reply::error(why.status(), "null", -32600, why.words())),
+            // Health is for everybody on this machine.
+            None if health => None,
+            None => caller.refused(),
         }
-        let why = self.refuses(request.uri(), request.headers())?;
-        Some(reply::error(StatusCode::FORBIDDEN, "null", -32600, why))
     }
 
     /// Why a request is not let in.
-    fn refuses(&self, uri: &Uri, headers: &HeaderMap) -> Option<&'static str> {
-        let text = |name| headers.get(name).map(|value: &http::HeaderValue| value.to_str().unwrap_or(""));
-        // HTTP/2 has no Host, but an authority.
-        let host = text(HOST).or_else(|| uri.authority().map(http::uri::Authority::as_str)).unwrap_or("");
-        if !self.is_ours(host) {
-            return Some("Host header not allowed (gateway.allowed_hosts)");
+    fn refuses(&self, uri: &Uri, headers: &HeaderMap) -> Option<Why> {
+        let Ok(host) = only(headers, &HOST) else { return Some(Why::Ambiguous) };
+        // HTTP/2 has no Host, but an authority; a request to a proxy has both. Whoever reads one must not see another host than
+        // whoever reads the other.
+        let authority = uri.authority().map(http::uri::Authority::as_str);
+        let host = match (host, authority) {
+            (Some(host), Some(authority)) if !is_same_host(host, authority) => return Some(Why::Ambiguous),
+            (Some(host), _) | (None, Some(host)) => host.to_ascii_lowercase(),
+            (None, None) => String::new(),
+        };
+        if !self.is_ours(&host) {
+            return Some(Why::Host);
         }
-        match text(ORIGIN) {
-            Some(origin) if !self.is_welcome(origin) => {
-                Some("Origin header not allowed (gateway.allowed_origins)")
-            }
-            _ => None,
+        match only(headers, &ORIGIN) {
+            Err(Doubled) => Some(Why::Ambiguous),
+            Ok(Some(origin)) if !self.is_welcome(&origin.to_ascii_lowercase(), &host) => Some(Why::Origin),
+            Ok(_) => None,
         }
     }
 
     /// A name that has to be looked up can be made to point anywhere; an address cannot.
     fn is_ours(&self, host: &str) -> bool {
-        let host = host.to_ascii_lowercase();
-        let name = name_of(&host);
-        name == "localhost"
-            || address(name).is_some()
-            || self.hosts.contains(&host)
-            || self.hosts.contains(name)
+        let name = name_of(host);
+        name == "localhost" || is_address(name) || self.hosts.contains(host) || self.hosts.contains(name)
     }
 
-    fn is_welcome(&self, origin: &str) -> bool {
-        let origin = origin.to_ascii_lowercase();
-        let host = origin.split_once("://").map_or("", |(_, host)| host);
-        let name = name_of(host);
-        self.origins.contains(&origin)
-            || name == "localhost"
-            || address(name).is_some_and(|address| address.is_loopback())
+    /// A page of our own, or one that was named. Any other on this machine is somebody's: a page of a development server runs
+    /// code that nobody here has read.
+    fn is_welcome(&self, origin: &str, host: &str) -> bool {
+        if self.origins.contains(origin) {
+            return true;
+        }
+        let Some((scheme, rest)) = origin.split_once("://") else { return false };
+        let of_any_port = format!("{scheme}://{}:*", name_of(rest));
+        let is_whole = !rest.contains(['/', '@', ' ']);
+        is_whole && (self.origins.contains(&of_any_port) || (scheme == "http" && is_same_host(rest, host)))
     }
+}
+
+/// Why a request is not let in.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Why {
+    /// It names two hosts or two origins.
+    Ambiguous,
+    Host,
+    Origin,
+}
+
+impl Why {
+    const fn status(self) -> StatusCode {
+        match self {
+            Self::Ambiguous => StatusCode::BAD_REQUEST,
+            Self::Host | Self::Origin => StatusCode::FORBIDDEN,
+        }
+    }
+
+    const fn words(self) -> &'static str {
+        match self {
+            Self::Ambiguous => "the request names more than one host or origin",
+            Self::Host => "Host header not allowed (gateway.allowed_hosts)",
+            Self::Origin => "Origin header not allowed (gateway.allowed_origins)",
+        }
+    }
+}
+
+/// A header that may be there once is there twice.
+struct Doubled;
+
+/// The one value of a header; one that is no text is nobody's name.
+fn only<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<Option<&'a str>, Doubled> {
+    let mut values = headers.get_all(name).iter();
+    match (values.next(), values.next()) {
+        (_, Some(_)) => Err(Doubled),
+        (first, None) => Ok(first.map(|value| value.to_str().unwrap_or(""))),
+    }
+}
+
+fn is_nameless<B>(request: &Request<B>) -> bool {
+    !request.headers().contains_key(HOST)
+        && request.uri().authority().is_none()
+        && !request.headers().contains_key(ORIGIN)
+}
+
+/// Whether both name the same host and port. 80 is the port of a host without one.
+fn is_same_host(one: &str, other: &str) -> bool {
+    let plain = |host: &'_ str| host.strip_suffix(":80").unwrap_or(host).to_ascii_lowercase();
+    plain(one) == plain(other)
 }
 
 /// A host without its port.
@@ -79,15 +143,33 @@ fn name_of(host: &str) -> &str {
     }
 }
 
-fn address(name: &str) -> Option<IpAddr> {
-    name.trim_start_matches('[').trim_end_matches(']').parse().ok()
+/// An address as it is written in a URL.
+fn is_address(name: &str) -> bool {
+    match name.strip_prefix('[') {
+        Some(rest) => rest.strip_suffix(']').is_some_and(|inner| inner.parse::<Ipv6Addr>().is_ok()),
+        None => name.parse::<Ipv4Addr>().is_ok(),
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::Guard;
+    use std::net::{IpAddr, Ipv4Addr};
+
+    use super::{By, Caller, Guard};
     use crate::config::Settings;
-    use http::{HeaderMap, Request, Uri};
+    use http::Request;
+
+    const HERE: By = By::Tcp(IpAddr::V4(Ipv4Addr::LOCALHOST));
+
+    /// The status that a request gets, or 200.
+    fn status(guard: &Guard, target: &str, headers: &[(&str, &str)]) -> u16 {
+        let mut request = Request::get(target);
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let refused = guard.refused(&request.body(()).unwrap(), HERE, Caller::User(1));
+        refused.map_or(200, |refused| refused.status().as_u16())
+    }
 
     #[test]
     fn only_names_of_this_machine_and_those_that_were_named_get_in() {
@@ -98,25 +180,73 @@ mod tests {
         };
         let guard = Guard::new(&settings);
         for (host, origin, is) in [
-            ("localhost:7331", None, true),
-            ("127.0.0.1", None, true),
-            ("[::1]:7331", Some("http://localhost:1234"), true),
-            ("192.168.1.5:7331", None, true),
-            ("MCP.example.com:7331", Some("https://app.example.com"), true),
-            ("evil.example.com", None, false),
-            ("localhost.evil.com:80", None, false),
-            ("", None, false),
-            ("localhost", Some("http://evil.example.com"), false),
-            ("localhost", Some("null"), false),
-            ("localhost", Some("http://192.168.1.9"), false),
+            ("localhost:7331", None, 200),
+            ("127.0.0.1", None, 200),
+            ("[::1]:7331", None, 200),
+            ("192.168.1.5:7331", None, 200),
+            ("MCP.example.com:7331", Some("https://app.example.com"), 200),
+            ("localhost:7331", Some("HTTPS://App.example.com"), 200),
+            ("evil.example.com", None, 403),
+            ("localhost.evil.com:80", None, 403),
+            ("[::1", None, 403),
+            ("::1", None, 403),
+            ("evil@localhost", None, 403),
+            ("localhost:evil", None, 403),
+            ("", None, 403),
+            ("localhost", Some("http://evil.example.com"), 403),
+            ("localhost", Some("null"), 403),
+            ("localhost", Some(""), 403),
+            ("localhost", Some("http://192.168.1.9"), 403),
         ] {
-            let mut headers = HeaderMap::new();
-            headers.insert("host", host.parse().unwrap());
-            if let Some(origin) = origin {
-                headers.insert("origin", origin.parse().unwrap());
-            }
-            let refused = guard.refuses(&Uri::from_static("/mcp"), &headers);
-            assert_eq!(refused.is_none(), is, "{host} {origin:?}: {refused:?}");
+            let mut headers = vec![("host", host)];
+            headers.extend(origin.map(|origin| ("origin", origin)));
+            assert_eq!(status(&guard, "/mcp", &headers), is, "{host} {origin:?}");
+        }
+    }
+
+    #[test]
+    fn x04_a_page_on_this_machine_is_trusted_only_if_it_was_named() {
+        let guard = Guard::new(&Settings::default());
+        let named = Settings { allowed_origins: vec!["http://localhost:*".into()], ..Settings::default() };
+        let named = Guard::new(&named);
+        for (origin, usually, if_named) in [
+            ("http://localhost:3000", 403, 200),
+            ("http://localhost", 403, 200),
+            ("http://127.0.0.1:3000", 403, 403),
+            ("https://localhost:3000", 403, 403),
+            ("http://localhost.evil.com", 403, 403),
+            ("http://localhost@evil.com", 403, 403),
+            ("http://evil.com/://localhost", 403, 403),
+            ("http://localhost/x:1", 403, 403),
+            // A page of the gateway's own, which is what some programs send that are none.
+            ("http://localhost:7331", 200, 200),
+        ] {
+            let headers = [("host", "localhost:7331"), ("origin", origin)];
+            assert_eq!(status(&guard, "/mcp", &headers), usually, "{origin}");
+            assert_eq!(status(&named, "/mcp", &headers), if_named, "{origin}");
+        }
+    }
+
+    #[test]
+    fn x04_a_request_that_names_two_hosts_or_two_origins_is_nobodys() {
+        let guard = Guard::new(&Settings::default());
+        for (target, headers, is) in [
+            ("/mcp", &[("host", "localhost"), ("host", "evil.com")] as &[_], 400),
+            ("/mcp", &[("host", "evil.com"), ("host", "localhost")], 400),
+            ("/mcp", &[("host", "localhost"), ("host", "localhost")], 400),
+            ("http://evil.com/mcp", &[("host", "localhost")], 400),
+            ("http://localhost/mcp", &[("host", "evil.com")], 400),
+            ("http://evil.com/readyz", &[("host", "localhost")], 400),
+            ("http://localhost/mcp", &[("host", "LOCALHOST:80")], 200),
+            ("http://localhost:7331/mcp", &[], 200),
+            ("http://evil.com/mcp", &[], 403),
+            (
+                "/mcp",
+                &[("host", "localhost"), ("origin", "http://localhost"), ("origin", "http://evil.com")],
+                400,
+            ),
+        ] {
+            assert_eq!(status(&guard, target, headers), is, "{target} {headers:?}");
         }
     }
 
@@ -124,17 +254,44 @@ mod tests {
     fn a_service_manager_may_name_no_host_and_nobody_else() {
         let guard = Guard::new(&Settings::default());
         for (path, host, is) in [
-            ("/readyz", None, true),
-            ("/healthz", None, true),
-            ("/mcp", None, false),
-            ("/readyz", Some("evil.example.com"), false),
-            ("/readyz", Some(""), false),
+            ("/readyz", None, 200),
+            ("/healthz", None, 200),
+            ("/mcp", None, 403),
+            ("/readyz", Some("evil.example.com"), 403),
+            ("/readyz", Some(""), 403),
         ] {
-            let mut request = Request::get(path);
-            if let Some(host) = host {
-                request = request.header("host", host);
-            }
-            assert_eq!(guard.refused(&request.body(()).unwrap()).is_none(), is, "{path} {host:?}");
+            let headers: Vec<_> = host.into_iter().map(|host| ("host", host)).collect();
+            assert_eq!(status(&guard, path, &headers), is, "{path} {host:?}");
         }
+    }
+
+    #[test]
+    fn x04_strangers_may_ask_for_health_and_for_nothing_else() {
+        let guard = Guard::new(&Settings::default());
+        let of = |path: &str, by, caller| {
+            let request = Request::get(path).header("host", "localhost").body(()).unwrap();
+            guard.refused(&request, by, caller).map_or(200, |refused| refused.status().as_u16())
+        };
+        for by in [HERE, By::Unix] {
+            for (path, caller, is) in [
+                ("/mcp", Caller::User(1), 200),
+                ("/mcp", Caller::Stranger(Some(2)), 403),
+                ("/mcp/a", Caller::Stranger(None), 403),
+                ("/healthz", Caller::Stranger(None), 200),
+                ("/readyz", Caller::Stranger(Some(2)), 200),
+            ] {
+                assert_eq!(of(path, by, caller), is, "{path} {caller:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn x04_at_the_socket_a_host_says_nothing_and_a_page_is_refused() {
+        let guard = Guard::new(&Settings { allowed_origins: vec!["http://a".into()], ..Settings::default() });
+        let of = |name: &str, value: &str| {
+            let request = Request::get("/mcp").header(name, value).body(()).unwrap();
+            guard.refused(&request, By::Unix, Caller::User(1)).is_none()
+        };
+        assert!(of("host", "whatever") && !of("origin", "http://a"));
     }
 }

@@ -5,15 +5,16 @@ use std::sync::Arc;
 use axum::extract::{Path, Request, State};
 use axum::response::Response;
 use bytes::Bytes;
-use http::header::{ACCEPT, CONTENT_TYPE};
+use http::header::{ACCEPT, CONNECTION, CONTENT_TYPE};
 use http::request::Parts;
-use http::{HeaderMap, StatusCode};
-use http_body_util::{BodyExt as _, Limited};
+use http::{HeaderMap, HeaderValue, StatusCode, Version};
 use linetender::Code;
 use linetender_wire::About;
 use linetender_wire::frame::{self, Bad, Frame, Message, Routing, string};
 use linetender_wire::http::headers::PROTOCOL_VERSION;
 
+use super::activity::{Activity, Receiving};
+use super::upload::{self, Cut, PAUSE};
 use super::{Front, legacy, modern, reply};
 use crate::failed::Failed;
 use crate::listing::Endpoint;
@@ -50,15 +51,14 @@ pub(super) async fn post(
         return refused;
     }
     let limit = front.gateway.settings().message;
-    let text = match Limited::new(body, limit).collect().await {
-        Ok(body) => body.to_bytes(),
-        Err(error) if error.is::<http_body_util::LengthLimitError>() => {
-            let words = format!("the message is longer than {limit} bytes");
-            return reply::error(StatusCode::PAYLOAD_TOO_LARGE, "null", -32600, &words);
-        }
-        Err(_) => {
-            return reply::error(StatusCode::BAD_REQUEST, "null", -32600, "the request body ended early");
-        }
+    let read = {
+        // Nothing was done for it yet: its place may be somebody else's.
+        let _receiving = head.extensions.get::<Arc<Activity>>().map(Receiving::of);
+        upload::whole(body, limit).await
+    };
+    let text = match read {
+        Ok(text) => text,
+        Err(cut) => return unread(cut, limit, head.version),
     };
     match frame::parse_at_most(&text, front.gateway.settings().limits(), BATCH) {
         Ok(frames) => answer(front, endpoint, &head, &text, frames).await,
@@ -71,6 +71,26 @@ pub(super) async fn post(
             reply::error(StatusCode::BAD_REQUEST, &id, code, &format!("the message is {bad}"))
         }
     }
+}
+
+/// The answer to a request whose body is not there.
+fn unread(cut: Cut, limit: usize, version: Version) -> Response {
+    let (status, words) = match cut {
+        Cut::TooLong => (StatusCode::PAYLOAD_TOO_LARGE, format!("the message is longer than {limit} bytes")),
+        Cut::Early => (StatusCode::BAD_REQUEST, "the request body ended early".to_owned()),
+        Cut::Late => (
+            StatusCode::REQUEST_TIMEOUT,
+            format!(
+                "the request body did not arrive in time: nothing came for {PAUSE:?}, or less than 64 KiB/s"
+            ),
+        ),
+    };
+    let mut response = reply::error(status, "null", -32600, &words);
+    if version < Version::HTTP_2 {
+        // What is left of the body is not read.
+        response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+    }
+    response
 }
 
 async fn answer(

@@ -5,7 +5,7 @@ use linetender_badserver::agent::Caller;
 use linetender_badserver::program;
 use linetender_gateway::Gateway;
 use linetender_gateway::config::{self, Config};
-use linetender_gateway::front::{self, Served};
+use linetender_gateway::front::{self, Doors, Served};
 use serde_json::json;
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
@@ -36,7 +36,12 @@ pub struct House {
 impl House {
     /// Serves these servers; each is waited for if it has lists to be read.
     pub async fn up(text: &str) -> Self {
-        let house = Self::open(text).await;
+        Self::up_at("127.0.0.1:0", text).await
+    }
+
+    /// The same at this address.
+    pub async fn up_at(at: &str, text: &str) -> Self {
+        let house = Self::open_at(at, text).await;
         for line in house.gateway.lines() {
             let catalogue = in_time(line.catalogue()).await.unwrap();
             // The board is made after the line has read its lists, and is what agents see.
@@ -56,14 +61,28 @@ impl House {
         }
     }
 
+    /// Serves these servers, which have read their lists; whether we may see them or not.
+    pub async fn up_but_unseen(text: &str) -> Self {
+        let house = Self::open(text).await;
+        for line in house.gateway.lines() {
+            in_time(line.catalogue()).await.unwrap();
+        }
+        house
+    }
+
     pub async fn open(text: &str) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        Self::open_at("127.0.0.1:0", text).await
+    }
+
+    async fn open_at(at: &str, text: &str) -> Self {
+        let listener = TcpListener::bind(at).await.unwrap();
         let address = listener.local_addr().unwrap();
         let gateway = Gateway::start(config(text));
         let (stop, stopped) = oneshot::channel::<()>();
         let of = gateway.clone();
+        let doors = Doors::over(gateway.settings(), listener).unwrap();
         let served = tokio::spawn(async move {
-            front::serve(&of, listener, async {
+            front::serve(&of, doors, async {
                 let _ = stopped.await;
             })
             .await

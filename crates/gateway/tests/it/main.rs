@@ -14,6 +14,7 @@ mod hostile;
 mod kit;
 mod lines;
 mod names;
+mod neighbours;
 mod overload;
 mod peer;
 mod pipes;

@@ -14,6 +14,7 @@ mod tls;
 #[cfg(not(feature = "tls"))]
 #[path = "connect/no_tls.rs"]
 mod tls;
+mod unix;
 
 pub use around::{Proxies, Surroundings};
 pub(super) use counted::{Counted, Written};
@@ -95,6 +96,11 @@ pub(super) async fn connect(
     if let Some(network) = around.elsewhere() {
         return connect_elsewhere(network, to, waits, http2_only).await;
     }
+    if let Some(path) = to.socket() {
+        let unix = Arc::new(unix::connect(path, waits.connect).await?);
+        let (io, written) = Counted::new(Box::new(unix::Shared(Arc::clone(&unix))) as Box<dyn Stream>);
+        return Ok(Connected { io, tcp: unix, written, speaks: plainly(http2_only) });
+    }
     let proxy = around.proxy_for(&to.absolute_form());
     let (host, port) = match &proxy {
         None => (to.host().to_owned(), to.port()),
@@ -119,10 +125,8 @@ pub(super) async fn connect(
         (Box::new(stream), if http2 { Speaks::Http2 } else { Speaks::Http1 { target: Target::Origin } })
     } else if proxy.is_some() {
         (Box::new(stream), Speaks::Http1 { target: Target::Absolute { auth } })
-    } else if http2_only {
-        (Box::new(stream), Speaks::Http2)
     } else {
-        (Box::new(stream), Speaks::Http1 { target: Target::Origin })
+        (Box::new(stream), plainly(http2_only))
     };
     let (io, written) = Counted::new(io);
     Ok(Connected { io, tcp, written, speaks })
@@ -146,8 +150,12 @@ async fn connect_elsewhere(
     let stream = bounded(waits.connect, Phase::Connect, connecting).await?;
     let tcp = stream.look();
     let (io, written) = Counted::new(Box::new(stream) as Box<dyn Stream>);
-    let speaks = if http2_only { Speaks::Http2 } else { Speaks::Http1 { target: Target::Origin } };
-    Ok(Connected { io, tcp, written, speaks })
+    Ok(Connected { io, tcp, written, speaks: plainly(http2_only) })
+}
+
+/// What is spoken to the server itself where nobody negotiates.
+const fn plainly(http2_only: bool) -> Speaks {
+    if http2_only { Speaks::Http2 } else { Speaks::Http1 { target: Target::Origin } }
 }
 
 async fn bounded<T>(

@@ -1,6 +1,8 @@
 //! Where a server is: an address that was looked at once, so that nothing later can fail on its spelling.
 
 use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
 
 use http::uri::{Authority, PathAndQuery, Scheme};
 use http::{HeaderValue, Uri};
@@ -10,20 +12,32 @@ use super::broken::{Broken, Phase};
 /// The longest address that is taken, from a person or from a redirect.
 pub const URL_LIMIT: usize = 8192;
 
+/// What the address of a Unix socket begins with.
+const UNIX: &str = "unix:";
+
+/// The longest path that a socket can have.
+const SOCKET_LIMIT: usize = 107;
+
 /// The address of an MCP endpoint.
 #[derive(Clone, Eq, PartialEq)]
 pub struct Endpoint {
+    /// The Unix socket where it is reached.
+    socket: Option<Arc<Path>>,
     secure: bool,
     authority: Authority,
     path: PathAndQuery,
 }
 
 impl Endpoint {
-    /// Reads `http://…` or `https://…`.
+    /// Reads `http://…`, `https://…`, or `unix:/path/to/socket` and, behind another colon, the path of the request (`/mcp`
+    /// if there is none).
     ///
     /// # Errors
     /// If it is something else, or holds a user and password.
     pub fn new(url: &str) -> Result<Self, Broken> {
+        if let Some(rest) = url.strip_prefix(UNIX) {
+            return Self::at_socket(rest, url);
+        }
         let bad = |words: &str| Broken::unsent(Phase::Url, format_args!("{words}: {url}"));
         if url.len() > URL_LIMIT {
             return Err(Broken::unsent(Phase::Url, "the URL is too long"));
@@ -47,7 +61,28 @@ impl Endpoint {
             return Err(bad("invalid port in the URL"));
         }
         let path = parts.path_and_query.unwrap_or_else(|| PathAndQuery::from_static("/"));
-        Ok(Self { secure, authority, path })
+        Ok(Self { socket: None, secure, authority, path })
+    }
+
+    fn at_socket(rest: &str, url: &str) -> Result<Self, Broken> {
+        let bad = |words: &str| Broken::unsent(Phase::Url, format_args!("{words}: {url}"));
+        // `unix:///run/x.sock` is how others write it.
+        let rest = rest.strip_prefix("//").unwrap_or(rest);
+        let (socket, path) = match rest.find(":/") {
+            Some(at) => (&rest[..at], &rest[at + 1..]),
+            None => (rest, "/mcp"),
+        };
+        if !socket.starts_with('/') || socket.len() > SOCKET_LIMIT {
+            return Err(bad("expected unix: and the absolute path of a socket (107 bytes at most)"));
+        }
+        let path = path.parse().map_err(|_| bad("not the path of a request"))?;
+        let authority = Authority::from_static("localhost");
+        Ok(Self { socket: Some(Path::new(socket).into()), secure: false, authority, path })
+    }
+
+    /// The Unix socket where it is reached, if that is not by name and port.
+    pub fn socket(&self) -> Option<&Path> {
+        self.socket.as_deref()
     }
 
     /// Whether it is `https`.
@@ -69,6 +104,7 @@ impl Endpoint {
     /// Scheme, host and port are the same.
     pub fn same_origin(&self, other: &Self) -> bool {
         self.secure == other.secure
+            && self.socket == other.socket
             && self.port() == other.port()
             && self.host().eq_ignore_ascii_case(other.host())
     }
@@ -101,6 +137,14 @@ impl Endpoint {
 
     /// Where a redirect leads.
     pub(super) fn join(&self, location: &str) -> Option<Self> {
+        if self.socket.is_some() {
+            // Nothing but another path leads to the same socket.
+            let path = location
+                .strip_prefix('/')
+                .filter(|rest| !rest.starts_with('/'))
+                .and(location.parse().ok())?;
+            return Some(Self { path, ..self.clone() });
+        }
         let scheme = if self.secure { "https" } else { "http" };
         let authority = &self.authority;
         let whole = if location.starts_with("//") {
@@ -119,6 +163,9 @@ impl Endpoint {
 
 impl fmt::Display for Endpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(socket) = &self.socket {
+            return write!(f, "{UNIX}{}:{}", socket.display(), self.path);
+        }
         let scheme = if self.secure { "https" } else { "http" };
         write!(f, "{scheme}://{}{}", self.authority, self.path)
     }
@@ -166,6 +213,29 @@ mod tests {
         }
         let (one, other) = (Endpoint::new("https://H/a").unwrap(), Endpoint::new("https://h:443/b").unwrap());
         assert!(one.same_origin(&other) && !one.same_origin(&Endpoint::new("http://h:443/").unwrap()));
+    }
+
+    #[test]
+    fn a_unix_socket_has_a_path_and_a_request_has_another() {
+        for (url, socket, path) in [
+            ("unix:/run/x.sock", "/run/x.sock", "/mcp"),
+            ("unix:///run/x.sock", "/run/x.sock", "/mcp"),
+            ("unix:/run/x.sock:/mcp/git", "/run/x.sock", "/mcp/git"),
+            ("unix:/run/a:b.sock:/mcp", "/run/a:b.sock", "/mcp"),
+        ] {
+            let endpoint = Endpoint::new(url).unwrap();
+            assert_eq!((endpoint.socket().unwrap().to_str().unwrap(), endpoint.path()), (socket, path));
+            assert_eq!(endpoint.host_header(), "localhost");
+            assert_eq!(Endpoint::new(&endpoint.to_string()).unwrap(), endpoint);
+            assert!(!endpoint.same_origin(&Endpoint::new("http://localhost/").unwrap()));
+            assert_eq!(endpoint.join("/x").unwrap().to_string(), format!("unix:{socket}:/x"));
+            assert!(endpoint.join("http://localhost/x").is_none() && endpoint.join("//h/x").is_none());
+        }
+        for url in
+            ["unix:", "unix:x.sock", "unix://host/x", "unix:/x:/a b", &format!("unix:/{}", "x".repeat(107))]
+        {
+            assert!(Endpoint::new(url).is_err_and(|broken| broken.is_config()), "{url}");
+        }
     }
 
     #[test]

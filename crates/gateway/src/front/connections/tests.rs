@@ -1,0 +1,205 @@
+//! Peers who are slow, idle or deaf, over real sockets and in virtual time.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use axum::Router;
+use axum::routing::{get, post};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+
+use super::{Entrance, Guard, serve};
+use crate::config::Settings;
+use crate::front::activity::{HEAD, IDLE, UNREAD};
+use crate::front::doors::Doors;
+use crate::front::places::Places;
+use crate::front::upload;
+
+/// How large an answer is that no socket takes whole.
+const LARGE: usize = 64 * 1024 * 1024;
+
+/// A house with so many places. It stands for as long as what is returned.
+async fn house(places: usize) -> (JoinSet<()>, watch::Sender<bool>, SocketAddr) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let at = listener.local_addr().unwrap();
+    let (closing, closes) = watch::channel(false);
+    let router = Router::new()
+        .route("/", get(async || "here"))
+        .route("/large", get(async || vec![b'x'; LARGE]))
+        .route("/never", get(std::future::pending::<String>))
+        .route(
+            "/",
+            post(async |request: axum::extract::Request| {
+                let read = upload::whole(request.into_body(), 1024 * 1024).await;
+                read.map_or_else(|cut| format!("{cut:?}"), |body| format!("{} bytes", body.len()))
+            }),
+        );
+    let mut tasks = JoinSet::new();
+    let settings = Settings::default();
+    let entrance = Entrance::new(Guard::new(&settings), router);
+    let doors = Doors::over(&settings, listener).unwrap().doors;
+    tasks.spawn(serve(doors, Places::new(places), entrance, closes));
+    (tasks, closing, at)
+}
+
+async fn asks(stream: &mut TcpStream) -> bool {
+    if stream.write_all(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n").await.is_err() {
+        return false;
+    }
+    let mut answer = Vec::new();
+    while !answer.ends_with(b"here") {
+        if !matches!(stream.read_buf(&mut answer).await, Ok(read) if read > 0) {
+            return false;
+        }
+    }
+    true
+}
+
+async fn is_hung_up_on(stream: &mut TcpStream) {
+    let read = stream.read(&mut [0]).await;
+    assert!(matches!(read, Ok(0) | Err(_)), "it was not hung up on");
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_asks_now_and_then_keeps_a_place() {
+    let (_tasks, _closing, at) = house(1).await;
+    let mut agent = TcpStream::connect(at).await.unwrap();
+    for _ in 0..4 {
+        tokio::time::sleep(IDLE * 3 / 4).await;
+        assert!(asks(&mut agent).await, "it was hung up on");
+    }
+    let begun = Instant::now();
+    is_hung_up_on(&mut agent).await;
+    assert!(begun.elapsed() >= IDLE, "{:?}", begun.elapsed());
+}
+
+#[tokio::test(start_paused = true)]
+async fn o08_idle_connections_give_way_at_once() {
+    let (_tasks, _closing, at) = house(4).await;
+    let begun = Instant::now();
+    let mut idle = Vec::new();
+    for _ in 0..4 {
+        idle.push(TcpStream::connect(at).await.unwrap());
+    }
+    for _ in 0..8 {
+        assert!(asks(&mut TcpStream::connect(at).await.unwrap()).await);
+    }
+    assert!(begun.elapsed() < HEAD, "{:?}", begun.elapsed());
+    is_hung_up_on(&mut idle[0]).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn o08_a_call_under_way_keeps_its_place() {
+    let (_tasks, _closing, at) = house(2).await;
+    let mut waits = TcpStream::connect(at).await.unwrap();
+    waits.write_all(b"GET /never HTTP/1.1\r\nHost: localhost\r\n\r\n").await.unwrap();
+    for _ in 0..8 {
+        assert!(asks(&mut TcpStream::connect(at).await.unwrap()).await);
+    }
+    let read = tokio::time::timeout(IDLE * 5, waits.read(&mut [0])).await;
+    assert!(read.is_err(), "nobody hung up on it");
+}
+
+#[tokio::test(start_paused = true)]
+async fn o08_a_header_that_drips_is_cut() {
+    for begins in ["GET / HTTP/1.1\r\nHost: localhost\r\nX: ", "P", "PRI * HTTP/2.0\r\n"] {
+        let (_tasks, _closing, at) = house(2).await;
+        let mut drips = TcpStream::connect(at).await.unwrap();
+        let begun = Instant::now();
+        drips.write_all(begins.as_bytes()).await.unwrap();
+        let dripping = async {
+            loop {
+                tokio::time::sleep(HEAD / 20).await;
+                if begins.len() > 30 && drips.write_all(b"a").await.is_err() {
+                    return;
+                }
+                if matches!(tokio::time::timeout(HEAD / 20, drips.read(&mut [0])).await, Ok(Ok(0) | Err(_))) {
+                    return;
+                }
+            }
+        };
+        tokio::time::timeout(HEAD * 3, dripping).await.unwrap_or_else(|_| panic!("it drips on: {begins}"));
+        assert!(begun.elapsed() >= HEAD, "{:?}", begun.elapsed());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn o08_a_body_that_does_not_come_is_cut_and_gives_way() {
+    const BEGIN: &[u8] = b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\n\r\n{";
+    let (_tasks, _closing, at) = house(1).await;
+    let mut slow = TcpStream::connect(at).await.unwrap();
+    slow.write_all(BEGIN).await.unwrap();
+    let mut answer = String::new();
+    slow.read_to_string(&mut answer).await.unwrap();
+    assert!(answer.ends_with("Late"), "{answer}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn o08_an_answer_that_nobody_reads_is_cut_and_a_slow_reader_is_not() {
+    let (_tasks, _closing, at) = house(2).await;
+    let mut deaf = TcpStream::connect(at).await.unwrap();
+    deaf.write_all(b"GET /large HTTP/1.1\r\nHost: localhost\r\n\r\n").await.unwrap();
+    let mut slow = TcpStream::connect(at).await.unwrap();
+    slow.write_all(b"GET /large HTTP/1.1\r\nHost: localhost\r\n\r\n").await.unwrap();
+    let (mut read, mut piece) = (0, vec![0; LARGE / 8]);
+    while read < LARGE {
+        let some = slow.read_exact(&mut piece[..(LARGE / 8).min(LARGE - read)]).await.unwrap();
+        read += some;
+        tokio::time::sleep(UNREAD / 2).await;
+    }
+    // What its socket holds is all it gets.
+    let mut all = Vec::new();
+    let _ = deaf.read_to_end(&mut all).await;
+    assert!(all.len() < LARGE, "it was cut");
+}
+
+#[tokio::test(start_paused = true)]
+async fn o08_a_stream_of_http2_that_is_not_read_ends_its_connection() {
+    let (_tasks, _closing, at) = house(2).await;
+    let mut peer = TcpStream::connect(at).await.unwrap();
+    // The preface, no settings, and a GET of /large (HPACK: indexed :method GET, :scheme http; literal :path, :authority).
+    let mut request = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0".to_vec();
+    let mut block = vec![0x82, 0x86, 0x04, 6];
+    block.extend_from_slice(b"/large\x01\x09localhost");
+    request.extend_from_slice(&[0, 0, u8::try_from(block.len()).unwrap(), 1, 5, 0, 0, 0, 1]);
+    request.extend_from_slice(&block);
+    peer.write_all(&request).await.unwrap();
+    let (begun, mut got) = (Instant::now(), Vec::new());
+    // It answers pings, and grants no more than the first window.
+    let ends = async {
+        let mut buffer = vec![0; 64 * 1024];
+        while let Ok(read @ 1..) = peer.read(&mut buffer).await {
+            got.extend_from_slice(&buffer[..read]);
+            while let Some(frame) = next_frame(&mut got) {
+                if frame[3] == 6 && frame[4] == 0 {
+                    let mut pong = frame.clone();
+                    pong[4] = 1;
+                    peer.write_all(&pong).await.unwrap();
+                }
+            }
+        }
+    };
+    tokio::time::timeout(UNREAD * 3, ends).await.expect("it is kept for ever");
+    assert!(begun.elapsed() >= UNREAD, "{:?}", begun.elapsed());
+}
+
+fn next_frame(got: &mut Vec<u8>) -> Option<Vec<u8>> {
+    let length = usize::from(*got.get(1)?) << 8 | usize::from(*got.get(2)?);
+    (got.len() >= 9 + length).then(|| got.drain(..9 + length).collect())
+}
+
+#[tokio::test(start_paused = true)]
+async fn o08_an_http2_peer_that_answers_no_pings_is_gone() {
+    let (_tasks, _closing, at) = house(2).await;
+    let mut peer = TcpStream::connect(at).await.unwrap();
+    // A header block that does not end.
+    let mut request = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0".to_vec();
+    request.extend_from_slice(&[0, 0, 1, 1, 0, 0, 0, 0, 1, 0x82]);
+    peer.write_all(&request).await.unwrap();
+    let mut all = Vec::new();
+    let ended = tokio::time::timeout(Duration::from_secs(60), peer.read_to_end(&mut all)).await;
+    assert!(ended.is_ok(), "it is kept");
+}
