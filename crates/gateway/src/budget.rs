@@ -3,8 +3,8 @@
 //!
 //! Each of these has a bound of its own, and many agents within their bounds are still more than a machine has. So all of them
 //! draw on this. Within the budget that is one atomic addition. Beyond it somebody gives way: first what is kept for
-//! convenience, then what nobody reads, then what has not all come; of those the largest, by whom it is for, then by
-//! connection. What is small never gives way, and a call that a server has is nobody's victim.
+//! convenience, then what nobody reads, then what has not all come; of those what does not move, then the largest, by whom it
+//! is for and then by connection. What is small never gives way, and a call that a server has is nobody's victim.
 
 mod limit;
 
@@ -19,6 +19,9 @@ pub(crate) use limit::of_this_machine;
 
 /// What weighs less is counted, and is not worth looking for.
 const SMALL: usize = 64 * 1024;
+
+/// What has not moved for so long gives way before what does, however small it is.
+const STALLED: Duration = Duration::from_millis(500);
 
 /// How often it is told that something gave way.
 const TOLD: Duration = Duration::from_secs(10);
@@ -83,6 +86,7 @@ struct Entry {
     class: Class,
     owner: Owner,
     bytes: usize,
+    moved: Instant,
     gone: Arc<AtomicBool>,
     holder: Weak<dyn GiveWay>,
 }
@@ -149,6 +153,12 @@ impl Book {
                 break;
             }
             let of = |entry: &&Entry| entry.class == candidate;
+            let stalled =
+                |entry: &&Entry| of(entry) && entry.owner != owner && entry.moved.elapsed() >= STALLED;
+            let stalled = self.large.iter().filter(|(_, entry)| stalled(entry));
+            if let Some((number, _)) = stalled.max_by_key(|(_, entry)| entry.bytes) {
+                return Some(*number);
+            }
             let mut principals: HashMap<u64, usize> = HashMap::new();
             let mut groups: HashMap<Owner, usize> = HashMap::new();
             for entry in self.large.values().filter(of) {
@@ -158,9 +168,10 @@ impl Book {
             let largest = groups.iter().max_by_key(|(of, bytes)| (principals[&of.principal], **bytes));
             let Some((&largest, &bytes)) = largest else { continue };
             // Among equals nobody gives way to somebody who has as much.
-            let mine = (principals.get(&owner.principal).copied().unwrap_or_default(), own);
-            let theirs = (principals[&largest.principal], bytes);
-            if candidate == class && (largest == owner || theirs <= mine) {
+            let mine = principals.get(&owner.principal).copied().unwrap_or_default();
+            let theirs = principals[&largest.principal];
+            let has_less = own == 0 || (mine, own) < (theirs, bytes);
+            if candidate == class && (largest == owner || !has_less) {
                 return None;
             }
             let entries = self.large.iter().filter(|(_, entry)| of(entry) && entry.owner == largest);
@@ -201,11 +212,11 @@ impl Held {
         self.note(bytes)
     }
 
-    /// So many more, whether there is room or not: somebody else was told to make it, or will be.
+    /// So many more, whether there is room or not: whoever else has most of what may give way makes it.
     pub(crate) fn force(&mut self, bytes: usize) {
         let used = self.budget.0.used.fetch_add(bytes, Ordering::Relaxed) + bytes;
         if used > self.budget.0.limit {
-            let _ = self.budget.make_room(self.class, self.owner, self.bytes + bytes);
+            let _ = self.budget.make_room(self.class, self.owner, 0);
         }
         if self.note(bytes).is_err() {
             // It was told to give way, and keeps this alone.
@@ -223,6 +234,7 @@ impl Held {
 
     /// So many less.
     pub(crate) fn shrink(&mut self, bytes: usize) {
+        let bytes = bytes.min(self.bytes);
         let Some((number, _)) = &self.large else {
             self.bytes -= bytes;
             self.budget.0.used.fetch_sub(bytes, Ordering::Relaxed);
@@ -230,10 +242,15 @@ impl Held {
         };
         let mut book = self.budget.book();
         if let Some(entry) = book.large.get_mut(number) {
-            entry.bytes -= bytes;
+            (entry.bytes, entry.moved) = (entry.bytes - bytes, Instant::now());
             self.bytes -= bytes;
             self.budget.0.used.fetch_sub(bytes, Ordering::Relaxed);
         }
+    }
+
+    /// How many there are.
+    pub(crate) fn bytes(&self) -> usize {
+        if self.is_gone() { 0 } else { self.bytes }
     }
 
     /// It is of this class from now on.
@@ -262,10 +279,13 @@ impl Held {
                 let (number, gone) = (book.last, Arc::<AtomicBool>::default());
                 self.large = Some((number, Arc::clone(&gone)));
                 let (class, owner, holder) = (self.class, self.owner, self.holder.clone());
-                book.large.insert(number, Entry { class, owner, bytes: grown, gone, holder });
+                book.large.insert(
+                    number,
+                    Entry { class, owner, bytes: grown, moved: Instant::now(), gone, holder },
+                );
             }
             Some((number, _)) => match self.budget.book().large.get_mut(number) {
-                Some(entry) => entry.bytes = grown,
+                Some(entry) => (entry.bytes, entry.moved) = (grown, Instant::now()),
                 None => {
                     self.budget.0.used.fetch_sub(bytes, Ordering::Relaxed);
                     return Err(OverBudget);

@@ -107,7 +107,11 @@ pub async fn serve(
         let _ = stopped.wait_for(|closing| *closing).await;
         tokio::time::sleep(drain).await;
     };
-    let entrance = connections::Entrance::new(guard::Guard::new(settings), router(Arc::clone(&front)));
+    let entrance = connections::Entrance::new(
+        guard::Guard::new(settings),
+        router(Arc::clone(&front)),
+        front.budget.clone(),
+    );
     let mut serving = pin!(connections::serve(doors.doors, places, entrance, front.closing.clone()));
     let served = tokio::select! {
         () = &mut serving => Served::Finished,

@@ -4,7 +4,7 @@
 //! read, or nothing at all. So each has a deadline, and a connection whose end would cost nobody an answer can give way.
 
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -12,6 +12,8 @@ use tokio::sync::Notify;
 use tokio::time::{Instant, Sleep};
 
 use super::caller::Caller;
+use super::who::number;
+use crate::budget::{self, GiveWay, Owner};
 
 /// Deadline of a request's header, from its first byte to its last.
 pub(super) const HEAD: Duration = Duration::from_secs(10);
@@ -32,6 +34,10 @@ const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 #[derive(Debug)]
 pub(super) struct Activity {
     caller: Caller,
+    /// Whose bytes it makes us keep.
+    owner: Owner,
+    /// Which of its caller's agents it is, as its first request said. Whoever has many names has a connection for each.
+    agent: OnceLock<u64>,
     state: Mutex<State>,
     gives_way: Notify,
 }
@@ -101,7 +107,9 @@ impl Activity {
             unread: Vec::new(),
             last: 0,
         };
-        Arc::new(Self { caller, state: Mutex::new(state), gives_way: Notify::new() })
+        let owner = Owner { principal: number(caller), group: budget::next_group() };
+        let (agent, gives_way) = (OnceLock::new(), Notify::new());
+        Arc::new(Self { caller, owner, agent, state: Mutex::new(state), gives_way })
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -110,6 +118,15 @@ impl Activity {
 
     pub(super) const fn caller(&self) -> Caller {
         self.caller
+    }
+
+    pub(super) const fn owner(&self) -> Owner {
+        self.owner
+    }
+
+    /// Its agent: what the first request on it said, whatever later ones say.
+    pub(super) fn agent(&self, said: u64) -> u64 {
+        *self.agent.get_or_init(|| said)
     }
 
     /// These bytes came.
@@ -179,6 +196,13 @@ impl Activity {
     /// Waits until its place is wanted.
     pub(super) async fn gives_way(&self) {
         self.gives_way.notified().await;
+    }
+}
+
+impl GiveWay for Activity {
+    /// What it does not read is in the way.
+    fn give_way(&self) {
+        Self::give_way(self);
     }
 }
 

@@ -10,8 +10,8 @@ use bytes::Bytes;
 use http_body::{Frame, SizeHint};
 use tokio::sync::mpsc;
 
-/// Pieces that may wait to be written to the socket.
-const PIECES: usize = 8;
+/// Pieces that may wait to be written to the socket, behind the one that is. Each may be a whole message.
+const PIECES: usize = 1;
 
 struct Stream(mpsc::Receiver<Bytes>);
 

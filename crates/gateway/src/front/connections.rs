@@ -2,7 +2,7 @@
 
 use std::convert::Infallible;
 use std::pin::pin;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use axum::Router;
@@ -23,7 +23,7 @@ use super::activity::{Activity, Watch};
 use super::guard::Guard;
 use super::places::Places;
 use super::sent::Sent;
-use super::who::From;
+use crate::budget::{Budget, Class};
 
 /// What is read of a connection before it is understood: the longest header, and no more than one piece of a body.
 const BUFFER: usize = 64 * 1024;
@@ -47,11 +47,12 @@ const PONG: Duration = Duration::from_secs(15);
 pub(super) struct Entrance {
     guard: Arc<Guard>,
     router: TowerToHyperService<Router>,
+    budget: Budget,
 }
 
 impl Entrance {
-    pub(super) fn new(guard: Guard, router: Router) -> Self {
-        Self { guard: Arc::new(guard), router: TowerToHyperService::new(router) }
+    pub(super) fn new(guard: Guard, router: Router, budget: Budget) -> Self {
+        Self { guard: Arc::new(guard), router: TowerToHyperService::new(router), budget }
     }
 
     /// Lets a request in, or not. It knows where it comes from.
@@ -62,6 +63,8 @@ impl Entrance {
         activity: &Arc<Activity>,
     ) -> impl Future<Output = Result<Response<Sent>, Infallible>> + use<> {
         let in_flight = activity.request();
+        let holder: Weak<Activity> = Arc::downgrade(activity);
+        let held = self.budget.hold(Class::Answer, activity.owner(), holder);
         let caller = activity.caller();
         let is_http1 = request.version() < Version::HTTP_2;
         let refused = self.guard.refused(&request, by, caller);
@@ -72,9 +75,6 @@ impl Entrance {
             }
             Err(refused)
         } else {
-            if let By::Tcp(from) = by {
-                request.extensions_mut().insert(From(from));
-            }
             request.extensions_mut().insert(caller);
             request.extensions_mut().insert(Arc::clone(activity));
             Ok(self.router.call(request))
@@ -84,7 +84,7 @@ impl Entrance {
                 Ok(routed) => routed.await?,
                 Err(refused) => refused,
             };
-            Ok(response.map(|body| Sent::new(body, in_flight)))
+            Ok(response.map(|body| Sent::new(body, in_flight, held)))
         }
     }
 }

@@ -16,6 +16,7 @@ use linetender_wire::http::headers::PROTOCOL_VERSION;
 use super::activity::{Activity, Receiving};
 use super::upload::{self, Cut, PAUSE};
 use super::{Front, legacy, modern, reply};
+use crate::budget::Owner;
 use crate::failed::Failed;
 use crate::listing::Endpoint;
 use crate::mux::BATCH;
@@ -53,11 +54,14 @@ pub(super) async fn post(
     let limit = front.gateway.settings().message;
     let read = {
         // Nothing was done for it yet: its place may be somebody else's.
-        let _receiving = head.extensions.get::<Arc<Activity>>().map(Receiving::of);
-        upload::whole(body, limit).await
+        let connection = head.extensions.get::<Arc<Activity>>();
+        let _receiving = connection.map(Receiving::of);
+        let owner = connection.map_or_else(Owner::default, |connection| connection.owner());
+        upload::whole(body, limit, &front.budget, owner).await
     };
-    let text = match read {
-        Ok(text) => text,
+    // Its room is given back when it is answered.
+    let (text, _held) = match read {
+        Ok(read) => read,
         Err(cut) => return unread(cut, limit, head.version),
     };
     match frame::parse_at_most(&text, front.gateway.settings().limits(), BATCH) {
@@ -78,6 +82,11 @@ fn unread(cut: Cut, limit: usize, version: Version) -> Response {
     let (status, words) = match cut {
         Cut::TooLong => (StatusCode::PAYLOAD_TOO_LARGE, format!("the message is longer than {limit} bytes")),
         Cut::Early => (StatusCode::BAD_REQUEST, "the request body ended early".to_owned()),
+        Cut::OverBudget => (
+            StatusCode::SERVICE_UNAVAILABLE,
+            "the gateway's memory budget (gateway.memory) is used up by requests and responses in progress"
+                .to_owned(),
+        ),
         Cut::Late => (
             StatusCode::REQUEST_TIMEOUT,
             format!(

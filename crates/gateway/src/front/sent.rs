@@ -8,6 +8,7 @@ use bytes::Bytes;
 use http_body::{Frame, SizeHint};
 
 use super::activity::InFlight;
+use crate::budget::Held;
 
 /// The largest piece. HTTP/2 takes a piece whole as soon as its peer has room for a byte of it.
 const PIECE: usize = 64 * 1024;
@@ -17,16 +18,21 @@ pub(super) struct Sent {
     body: Body,
     rest: Bytes,
     request: InFlight,
+    /// What of it is not taken yet.
+    held: Held,
 }
 
 impl Sent {
-    pub(super) fn new(body: Body, request: InFlight) -> Self {
-        Self { body, rest: Bytes::new(), request }
+    pub(super) fn new(body: Body, request: InFlight, mut held: Held) -> Self {
+        // An answer is never refused for want of room: what others do not read makes way for it.
+        held.force(usize::try_from(http_body::Body::size_hint(&body).lower()).unwrap_or(usize::MAX));
+        Self { body, rest: Bytes::new(), request, held }
     }
 
     fn piece(&mut self) -> Frame<Bytes> {
         let length = self.rest.len().min(PIECE);
         self.request.offers();
+        self.held.shrink(length);
         Frame::data(self.rest.split_to(length))
     }
 }
@@ -47,6 +53,10 @@ impl http_body::Body for Sent {
         let Some(Ok(frame)) = frame else { return Poll::Ready(frame) };
         Poll::Ready(Some(Ok(match frame.into_data() {
             Ok(data) => {
+                // Pieces of a stream were not known before.
+                let known = usize::try_from(self.body.size_hint().lower()).unwrap_or(usize::MAX);
+                let counted = self.held.bytes().saturating_sub(known);
+                self.held.force(data.len().saturating_sub(counted));
                 self.rest = data;
                 self.piece()
             }

@@ -1,11 +1,15 @@
 //! The body of a request, which has to come in time.
 
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use axum::body::Body;
 use bytes::{Bytes, BytesMut};
 use http_body_util::BodyExt as _;
+use tokio::sync::Notify;
 use tokio::time::{Instant, timeout_at};
+
+use crate::budget::{Budget, Class, GiveWay, Held, Owner};
 
 /// How long a body may pause.
 pub(super) const PAUSE: Duration = Duration::from_secs(10);
@@ -23,10 +27,39 @@ pub(super) enum Cut {
     Early,
     /// It did not come in time.
     Late,
+    /// There is no room for it.
+    OverBudget,
 }
 
-/// The whole body.
-pub(super) async fn whole(mut body: Body, most: usize) -> Result<Bytes, Cut> {
+/// A body on its way. It can be told to give way.
+#[derive(Debug, Default)]
+pub(super) struct Upload(Notify);
+
+impl GiveWay for Upload {
+    fn give_way(&self) {
+        self.0.notify_one();
+    }
+}
+
+/// The whole body, and the room that it takes.
+pub(super) async fn whole(
+    body: Body,
+    most: usize,
+    budget: &Budget,
+    owner: Owner,
+) -> Result<(Bytes, Held), Cut> {
+    let upload = Arc::<Upload>::default();
+    let holder: Weak<Upload> = Arc::downgrade(&upload);
+    let mut held = budget.hold(Class::Body, owner, holder);
+    let text = tokio::select! {
+        text = collected(body, most, &mut held) => text?,
+        () = upload.0.notified() => return Err(Cut::OverBudget),
+    };
+    held.becomes(Class::Call);
+    Ok((text, held))
+}
+
+async fn collected(mut body: Body, most: usize, held: &mut Held) -> Result<Bytes, Cut> {
     if http_body::Body::size_hint(&body).lower() > most as u64 {
         return Err(Cut::TooLong);
     }
@@ -46,6 +79,7 @@ pub(super) async fn whole(mut body: Body, most: usize) -> Result<Bytes, Cut> {
         if come + data.len() > most {
             return Err(Cut::TooLong);
         }
+        held.grow(data.len()).map_err(|_| Cut::OverBudget)?;
         if come == 0 {
             // Most bodies come in one piece, which is not copied then.
             first = data;
@@ -60,12 +94,18 @@ pub(super) async fn whole(mut body: Body, most: usize) -> Result<Bytes, Cut> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Cut, GRACE, PAUSE, whole};
+    use super::{Cut, GRACE, PAUSE};
+    use crate::budget::{Budget, Owner};
     use crate::front::body;
     use axum::body::Body;
     use bytes::Bytes;
     use std::time::Duration;
     use tokio::time::Instant;
+
+    async fn whole(body: Body, most: usize) -> Result<Bytes, Cut> {
+        let budget = Budget::new(usize::MAX);
+        super::whole(body, most, &budget, Owner::default()).await.map(|(text, _)| text)
+    }
 
     /// A body that brings so many bytes each time.
     async fn slowly(bytes: usize, every: Duration, times: usize) -> Result<usize, Cut> {

@@ -4,7 +4,11 @@ use http::{Method, StatusCode};
 use linetender_badserver::Book;
 use serde_json::{Value, json};
 
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+
 use crate::kit::{House, in_time, is_answered};
+use std::time::Duration;
 
 /// A server of which one tool is hidden, at an address of its own and beside another.
 fn filtered(book: &Book) -> String {
@@ -175,4 +179,59 @@ async fn x07_slow_calls_of_one_agent_leave_slots_for_another() {
     hung.event().await.expect("it has begun");
     let victim = house.agent("/mcp/bad").await;
     assert!(is_answered(&in_time(victim.call("echo", json!({}))).await));
+}
+
+/// What a message may weigh, and all of them together.
+const SMALL: &str = "[gateway]\nmemory = '8MiB'\nmessage = '4MiB'\n[servers.bad]\n{bad}\nargs = ['--full', '--era', 'legacy']\n";
+
+/// The beginning of a body that never ends.
+async fn unfinished(house: &House, bytes: usize) -> TcpStream {
+    let mut stream = TcpStream::connect(house.address).await.unwrap();
+    let head = "POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nAccept: */*\r\nContent-Length: 4000000\r\n\r\n";
+    stream.write_all(head.as_bytes()).await.unwrap();
+    // Whoever is cut meanwhile cannot write all of it.
+    let _ = stream.write_all(&vec![b' '; bytes]).await;
+    stream
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn x05_unfinished_bodies_give_way_when_the_budget_is_used_up_and_others_are_served() {
+    let house = House::up(SMALL).await;
+    let mut held = Vec::new();
+    for _ in 0..12 {
+        held.push(unfinished(&house, 1_000_000).await);
+    }
+    // At most eight of them fit: the others are told so, and why.
+    let mut told = 0;
+    for stream in &mut held {
+        let mut answer = [0; 1024];
+        if let Ok(Ok(read)) = tokio::time::timeout(Duration::from_millis(200), stream.read(&mut answer)).await
+        {
+            let answer = String::from_utf8_lossy(&answer[..read]).into_owned();
+            assert!(answer.starts_with("HTTP/1.1 503") && answer.contains("gateway.memory"), "{answer}");
+            told += 1;
+        }
+    }
+    assert!(told >= 4, "{told}");
+    let agent = house.agent("/mcp").await;
+    let call = agent.call("bad__echo", json!({ "large": "x".repeat(1_500_000) })).await;
+    assert!(is_answered(&call), "a message that has all come is served");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn x05_answers_that_nobody_reads_give_way_to_those_that_are_read() {
+    let house = House::up(&SMALL.replace("8MiB", "20MiB")).await;
+    let big = json!({ "name": "big", "arguments": { "bytes": 8_000_000 } });
+    let slow = house.narrow();
+    let mut unread = Vec::new();
+    for _ in 0..6 {
+        unread.push(slow.modern("/mcp/bad", "tools/call", big.clone()).await);
+    }
+    let read = house.modern("/mcp/bad", "tools/call", big.clone()).await.last().await;
+    assert_eq!(crate::kit::text(&read).len(), 8_000_000, "it came whole");
+    let mut cut = 0;
+    for answer in unread {
+        cut += usize::from(answer.body().await.is_err());
+    }
+    assert!((2..6).contains(&cut), "{cut} of six are cut");
 }

@@ -12,6 +12,7 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use super::{Entrance, Guard, serve};
+use crate::budget::{Budget, Owner};
 use crate::config::Settings;
 use crate::front::activity::{HEAD, IDLE, UNREAD};
 use crate::front::doors::Doors;
@@ -33,13 +34,14 @@ async fn house(places: usize) -> (JoinSet<()>, watch::Sender<bool>, SocketAddr) 
         .route(
             "/",
             post(async |request: axum::extract::Request| {
-                let read = upload::whole(request.into_body(), 1024 * 1024).await;
-                read.map_or_else(|cut| format!("{cut:?}"), |body| format!("{} bytes", body.len()))
+                let budget = Budget::new(usize::MAX);
+                let read = upload::whole(request.into_body(), 1024 * 1024, &budget, Owner::default()).await;
+                read.map_or_else(|cut| format!("{cut:?}"), |(body, _)| format!("{} bytes", body.len()))
             }),
         );
     let mut tasks = JoinSet::new();
     let settings = Settings::default();
-    let entrance = Entrance::new(Guard::new(&settings), router);
+    let entrance = Entrance::new(Guard::new(&settings), router, Budget::new(usize::MAX));
     let doors = Doors::over(&settings, listener).unwrap().doors;
     tasks.spawn(serve(doors, Places::new(places), entrance, closes));
     (tasks, closing, at)
