@@ -1,9 +1,8 @@
 //! Where a server's stderr goes. Whatever is chosen, it is drained, and its end is kept for errors.
 
-use std::fmt::Write as _;
 use std::sync::OnceLock;
 
-use linetender_wire::Redacted;
+use linetender_wire::{Redacted, hide, visible};
 
 /// How much of a line goes into the log.
 const LOGGED: usize = 1000;
@@ -40,7 +39,9 @@ impl Stderr {
         let lines = || text.split('\n').map(str::trim_end);
         match (self, PASS.get()) {
             (Self::Off, _) => {}
-            (Self::Pass, Some(write)) => write(lines().map(passed).collect::<String>().as_bytes()),
+            (Self::Pass, Some(write)) => {
+                write(lines().map(|line| passed(server, line)).collect::<String>().as_bytes())
+            }
             (Self::Pass, None) | (Self::Log, _) => {
                 for line in lines().take(AT_ONCE) {
                     let text = Redacted::head(line, LOGGED);
@@ -55,18 +56,10 @@ impl Stderr {
     }
 }
 
-/// A line as it may be shown: control characters could move the cursor of whoever looks, or forge lines.
-fn passed(text: &str) -> String {
-    let mut shown = String::with_capacity(text.len() + 1);
-    for character in text.chars() {
-        if character.is_control() && character != '\t' {
-            let _ = write!(shown, "{}", character.escape_default());
-        } else {
-            shown.push(character);
-        }
-    }
-    shown.push('\n');
-    shown
+/// A line as it may be shown: under its server's name, so that it can be taken for nobody else's, and without secrets
+/// that we gave it.
+fn passed(server: &str, text: &str) -> String {
+    format!("[{}] {}\n", visible::line(server), visible::block(&hide(text)))
 }
 
 #[cfg(test)]
@@ -74,8 +67,8 @@ mod tests {
     use super::passed;
 
     #[test]
-    fn text_passes_as_it_is_but_for_control_characters() {
-        assert_eq!(passed("a\tb ü"), "a\tb ü\n");
-        assert_eq!(passed("\u{1b}[31mred\r"), "\\u{1b}[31mred\\r\n");
+    fn text_passes_as_it_is_but_for_what_cannot_be_seen() {
+        assert_eq!(passed("git", "a\tb \\t ü"), "[git] a\tb \\t ü\n");
+        assert_eq!(passed("git", "\u{1b}[31mred\r\u{202e}"), "[git] \\u{1b}[31mred\\r\\u{202e}\n");
     }
 }

@@ -24,7 +24,8 @@ impl Endpoint {
     /// # Errors
     /// If it is something else, or holds a user and password.
     pub fn new(url: &str) -> Result<Self, Broken> {
-        let bad = |words: &str| Broken::unsent(Phase::Url, format_args!("{words}: {url}"));
+        // Whatever stands there instead of an address may be a secret, so it is not repeated.
+        let bad = |words: &str| Broken::unsent(Phase::Url, words);
         if url.len() > URL_LIMIT {
             return Err(Broken::unsent(Phase::Url, "the URL is too long"));
         }
