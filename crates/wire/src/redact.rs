@@ -56,6 +56,11 @@ impl Redacted {
         Self(format!("…{whole}").into())
     }
 
+    /// All of `text`, with its line breaks: a credential may stand on the line behind its name.
+    pub fn lines(text: &str) -> Self {
+        Self(visible::block(&masked(text)).into())
+    }
+
     /// The text.
     pub fn as_str(&self) -> &str {
         &self.0

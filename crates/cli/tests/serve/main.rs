@@ -2,7 +2,10 @@
 
 #![allow(clippy::disallowed_methods, reason = "a test waits for a real process")]
 
+mod canaries;
+mod echoes;
 mod ends;
+mod forged;
 mod journal;
 mod kit;
 mod reload;

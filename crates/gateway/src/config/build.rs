@@ -1,6 +1,6 @@
 //! From a tree to servers.
 
-use linetender::{Eras, Policy, Server};
+use linetender::{Eras, Policy, Server, visible};
 use serde::de::DeserializeOwned;
 use serde_path_to_error::Segment;
 
@@ -99,10 +99,10 @@ fn clash(one: &str, other: &str, separator: &str) -> bool {
 
 fn entry(Member { name, at, value }: &Member, source: &Text<'_>) -> Result<Option<Entry>, Box<Problem>> {
     let wrong = |what: &str, help: &str| Err(source.problem(at.clone(), what, Some(help.to_owned())));
-    if name.is_empty() || name.contains('/') {
+    if name.is_empty() || name.contains('/') || name.chars().any(visible::is_hidden) {
         return wrong(
             "invalid server name",
-            "it is part of the server's URL: it must not be empty or contain a slash",
+            "it is part of the server's URL: it must not be empty, or contain a slash or invisible characters",
         );
     }
     if !matches!(value.is, Is::Table(_)) {

@@ -298,7 +298,6 @@ fn no_problem_quotes_the_file() {
         r#"{"mcpServers": {"a": {"command": "x", "env": {"A": "%}}}}"#,
         r#"{"mcpServers": {"a": {"command": "x", "env": {"A": %}}}}"#,
         r#"{"mcpServers": {"a": {"command": "x", "env": {"A" "%"}}}}"#,
-        r#"{"mcpServers": {"a": {"command": "x", "env": {"A": "\q%"}}}}"#,
         r#"{"mcpServers": {"a": {"command": "x", "args": "%"}}}"#,
         r#"{"mcpServers": {"a": {"url": "http://x", "headers": ["%"]}}} %"#,
     ] {

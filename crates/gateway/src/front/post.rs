@@ -10,7 +10,7 @@ use http::header::{ACCEPT, CONTENT_TYPE};
 use http::request::Parts;
 use http::{HeaderMap, StatusCode};
 use http_body_util::{BodyExt as _, Limited};
-use linetender::Code;
+use linetender::{Code, visible};
 use linetender_wire::frame::{self, Bad, Frame, Members, Message};
 use linetender_wire::handshake::VERSION_IN_META;
 use linetender_wire::http::headers::PROTOCOL_VERSION;
@@ -30,6 +30,7 @@ pub(super) fn endpoint(front: &Front, path: Option<Path<String>>) -> Result<Endp
     if listing.berth(&name).is_some() {
         return Ok(Endpoint::One(name.into()));
     }
+    let name = visible::cut(&name, 200);
     let words = format!("no server named `{name}`; configured servers: {}", listing.names().join(", "));
     let failed = Failed::unroutable(Code::NotHere.number(), words, &listing.names());
     Err(Box::new(reply::json(StatusCode::NOT_FOUND, failed.error("null"))))

@@ -34,7 +34,8 @@ impl Hidden {
 
     pub(super) fn warn(&self, server: &str) {
         for (tool, invalid) in &self.named {
-            tracing::warn!(server, %tool, %invalid, "tool hidden: invalid x-mcp-header annotation");
+            let (tool, invalid) = (tool.as_str(), invalid.as_str());
+            tracing::warn!(server, tool, invalid, "tool hidden: invalid x-mcp-header annotation");
         }
         if self.tools > NAMED {
             tracing::warn!(server, tools = self.tools, "tools hidden: invalid x-mcp-header annotations");

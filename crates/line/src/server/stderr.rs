@@ -36,18 +36,20 @@ impl Stderr {
     /// Lines came, without the last break.
     pub(crate) fn hear(self, server: &str, lines: &[u8]) {
         let text = String::from_utf8_lossy(lines);
-        let lines = || text.split('\n').map(str::trim_end);
         match (self, PASS.get()) {
             (Self::Off, _) => {}
             (Self::Pass, Some(write)) => {
-                write(lines().map(|line| passed(server, line)).collect::<String>().as_bytes())
+                let lines = text.split('\n').map(|line| passed(server, line.trim_end()));
+                write(lines.collect::<String>().as_bytes());
             }
             (Self::Pass, None) | (Self::Log, _) => {
-                for line in lines().take(AT_ONCE) {
-                    let text = Redacted::head(line, LOGGED);
-                    tracing::info!(server, text = text.as_str(), "stderr");
+                // All of them at once: a key has many lines, and not each of them looks like a part of one.
+                let shown = Redacted::lines(&text);
+                for line in shown.as_str().split('\n').take(AT_ONCE) {
+                    let text = visible::cut(line.trim_end(), LOGGED);
+                    tracing::info!(server, text, "stderr");
                 }
-                let left_out = lines().count().saturating_sub(AT_ONCE);
+                let left_out = shown.as_str().split('\n').count().saturating_sub(AT_ONCE);
                 if left_out > 0 {
                     tracing::info!(server, lines = left_out, "stderr lines dropped: too many at once");
                 }

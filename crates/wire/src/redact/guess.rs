@@ -238,7 +238,21 @@ fn is_value(word: &str) -> bool {
 fn mask_itself(word: &str) -> Option<String> {
     let address = mask_address(word);
     let tokens = mask_tokens(address.as_deref().unwrap_or(word));
-    tokens.or(address)
+    let masked = tokens.or(address);
+    if masked.is_none() && is_key_material(word) { Some(MASK.to_owned()) } else { masked }
+}
+
+/// Whether this is a line of a key in base64, without anything around it that says so. Hashes in hex are not.
+fn is_key_material(word: &str) -> bool {
+    const SHORTEST: usize = 40;
+    let has = |is: fn(&u8) -> bool| word.bytes().filter(is).count() >= 2;
+    word.len() >= SHORTEST
+        && word.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'='))
+        && has(u8::is_ascii_digit)
+        && has(u8::is_ascii_uppercase)
+        && has(u8::is_ascii_lowercase)
+        // A path has more of these.
+        && word.matches('/').count() * 8 <= word.len()
 }
 
 /// `scheme://user:password@host/path`: who logs in, and what is random in the path.

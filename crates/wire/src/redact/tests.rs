@@ -61,6 +61,7 @@ fn thirty_ways_of_printing_a_secret_are_known() {
         "session=%s",
         "PIN %s",
         "encryption key: %s",
+        "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcw%sggSjAgEAAoIBAQ",
         "token: 'two words %s' end",
         "'headers': {'X-Auth-Token': \"%s\"}",
     ] {
