@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use std::fs::File;
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
+use std::path::Path;
 use std::process::Stdio;
 
 use serde_json::{Value, json};
@@ -119,7 +120,7 @@ fn toml(text: &str) -> String {
 }
 
 /// Every server, each with secrets of its own.
-fn config(canaries: &mut Canaries, echoes: &Echoes) -> String {
+fn config(canaries: &mut Canaries, echoes: &Echoes, folder: &Path) -> String {
     let mut text = String::new();
     let mut server = |name: &str, lines: &str| {
         let _ = write!(text, "[servers.{name}]\nwait = \"300ms\"\n{lines}\n");
@@ -128,8 +129,11 @@ fn config(canaries: &mut Canaries, echoes: &Echoes) -> String {
         for (kind, stderr) in [("crash", "off"), ("logs", "log")] {
             let name = format!("{kind}{number}");
             let said: Vec<_> = shapes.iter().map(|shape| canaries.fill(&name, shape)).collect();
-            let args = format!("'__badserver', '--stderr', {}", toml(&said.join("\n")));
-            server(&name, &format!("command = '{LINETENDER}'\nargs = [{args}]\nstderr = '{stderr}'"));
+            // From a file: what stands in the config is known by its value.
+            let file = folder.join(&name);
+            std::fs::write(&file, said.join("\n") + "\n").unwrap();
+            let script = format!("cat '{}' >&2; exec '{LINETENDER}' __badserver", file.display());
+            server(&name, &format!("command = 'sh'\nargs = ['-c', {}]\nstderr = '{stderr}'", toml(&script)));
         }
     }
     for stderr in ["off", "log", "pass"] {
@@ -265,8 +269,9 @@ fn gateway(home: &Home) -> (Serves, String) {
 #[test]
 fn x10_two_hundred_secrets_are_found_nowhere_but_where_they_were_sent() {
     let (mut canaries, echoes) = (Canaries::default(), Echoes::listen(|| json!([])));
-    let config = config(&mut canaries, &echoes);
-    let home = Home::new("canaries", &config);
+    let home = Home::new("canaries", "");
+    let config = config(&mut canaries, &echoes, home.path());
+    home.write(&config);
     let (mut serves, address) = gateway(&home);
     let mut told = called_everywhere(&mut canaries, &address, &config);
     told += &called_everywhere(&mut canaries, &address, &config);

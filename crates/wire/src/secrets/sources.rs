@@ -102,8 +102,10 @@ impl Secrets {
     pub fn keep_variable(&mut self, name: &str, value: &str) {
         if value.contains("://") {
             self.keep_url(value);
-        } else if names_a_secret(name) || looks_random(value) {
+        } else if names_a_secret(name) {
             self.keep(value);
+        } else {
+            self.keep_random(value);
         }
         // "Server=db;Pwd=x"
         self.keep_pairs(value, ';');
@@ -120,7 +122,9 @@ impl Secrets {
     pub fn keep_arguments<'a>(&mut self, words: impl IntoIterator<Item = &'a str>) {
         let mut before = "";
         for word in words.into_iter().skip(1) {
-            let (name, value) = word.split_once('=').unwrap_or(("", word));
+            // A sentence or a script is not the value of its first words.
+            let pair = word.split_once('=').filter(|(name, _)| !name.contains(char::is_whitespace));
+            let (name, value) = pair.unwrap_or(("", word));
             let is_named = |flag: &str| flag.starts_with('-') && names_a_secret(flag);
             if matches!(before, "-H" | "--header") {
                 let (name, value) = word.split_once(':').unwrap_or(("", word));
@@ -129,13 +133,20 @@ impl Secrets {
                 self.keep_url(word);
             } else if names_a_secret(name) || is_named(before) && !word.starts_with('-') {
                 self.keep(value);
+                self.keep(value.split_whitespace().next().unwrap_or_default());
             } else if matches!(before, "-u" | "--user") {
                 self.keep(word.split_once(':').map_or(word, |(_, password)| password));
-            } else if looks_random(value) {
-                self.keep(value);
             }
+            self.keep_random(value);
             before = word;
         }
+    }
+
+    /// The words of a text that look random.
+    fn keep_random(&mut self, text: &str) {
+        let words =
+            text.split(|c: char| c.is_whitespace() || matches!(c, '"' | '\'' | '`' | ',' | ';' | '='));
+        words.filter(|word| looks_random(word)).for_each(|word| self.keep(word));
     }
 
     /// The values of `name=value` pairs that are secret by their names.

@@ -104,6 +104,8 @@ fn a_configurations_secrets_are_known_by_where_they_stand() {
     let command = "npx --api-key apikey-of-test --token=flag-of-test -u me:user-of-test PASSWORD=set-of-test \
                    --header X-A:header-of-test --port 80808080 k9j8h7g6f5d4s3a2p1o0";
     secrets.keep_arguments(command.split_whitespace());
+    secrets.keep_arguments(["sh", "-c", "TOKEN=x do this with 'z1x2c3v4b5n6m7a8s9'; and go on=yes"]);
+    assert_eq!(hide("with 'z1x2c3v4b5n6m7a8s9'; and go on=yes"), "with '[redacted]'; and go on=yes");
     for value in [
         "bearer-of-test",
         "custom-of-test",
