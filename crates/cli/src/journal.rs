@@ -4,12 +4,16 @@ use std::fmt::Write as _;
 use std::io::{self, Write as _};
 use std::process::ExitCode;
 
+use linetender::visible;
 use linetender_holder::journal::{Entry, Reason, What, last};
 
 use crate::{args, places};
 
 /// How much of a command or of stderr's last line is shown.
 const SHOWN: usize = 120;
+
+/// The most characters of a line.
+const LONGEST: usize = 4096;
 
 pub(crate) fn journal(args: &args::Journal) -> ExitCode {
     match print(args) {
@@ -46,12 +50,15 @@ fn print(args: &args::Journal) -> io::Result<()> {
     let mut out = io::stdout().lock();
     for (line, entry) in entries.iter().skip(entries.len().saturating_sub(args.last)) {
         if args.json {
-            writeln!(out, "{line}")?;
+            writeln!(out, "{}", visible::json(line))?;
         } else {
-            writeln!(out, "{}  {:>7}  {}", entry.at, entry.holder, words(&entry.what))?;
+            let line = format!("{}  {:>7}  {}", entry.at, entry.holder, words(&entry.what));
+            // What others wrote into it stays on this line.
+            writeln!(out, "{}", visible::cut(&line, LONGEST))?;
         }
     }
     if let (true, false, Some(server)) = (entries.is_empty(), args.json, &args.server) {
+        let server = visible::line(server);
         writeln!(out, "No entries for server {server}. Omit --server to show all servers.")?;
     } else if entries.is_empty() && !args.json {
         writeln!(out, "The journal is empty. `linetender run` and `linetender serve` write to:")?;

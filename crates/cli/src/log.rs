@@ -1,7 +1,8 @@
 //! Where the log goes: a file or stderr, and never stdout, which belongs to the agent.
 //!
 //! Everything that this binary writes there while it runs lines goes through a [`Writer`], so that no task waits for
-//! whoever reads it and no write can fail upward: the log, what is told to the user, and panics.
+//! whoever reads it and no write can fail upward: the log, what is told to the user, and panics. What others chose (names,
+//! bodies, stderr) is made harmless there too, in [`one_line`]: no call of a logging macro can forget it.
 
 mod writer;
 
@@ -15,6 +16,7 @@ use std::path::Path;
 use std::sync::OnceLock;
 use std::time::Duration;
 
+use linetender::{hide_secrets, visible};
 use rustix::fs::{OFlags, fcntl_setfl};
 use rustix::io::Errno;
 use tracing::level_filters::LevelFilter;
@@ -23,6 +25,12 @@ use writer::{Target, Writer};
 
 /// How long the last messages may take at the end of the process.
 const LAST: Duration = Duration::from_millis(250);
+
+/// The most bytes of one line, its end included.
+const LONGEST: usize = 8 * 1024;
+
+/// How much of a message is looked at: the rest can neither be shown nor change what is shown.
+const LOOKED_AT: usize = 64 * 1024;
 
 /// What is written to stderr. Started by the first who writes.
 static STDERR: OnceLock<Writer> = OnceLock::new();
@@ -56,15 +64,46 @@ pub(crate) fn start(file: Option<&Path>) -> io::Result<()> {
         None => stderr(),
     };
     let log = tracing_subscriber::fmt().with_max_level(LevelFilter::INFO).with_target(false).with_ansi(false);
-    log.log_internal_errors(false).with_writer(|| writer.clone()).init();
+    log.log_internal_errors(false).with_writer(|| Events(writer)).init();
     linetender::pass_stderr_to(|lines| stderr().push(lines));
     std::panic::set_hook(Box::new(|panic| writer.push(report(panic).as_bytes())));
     Ok(())
 }
 
-/// Tells the user something, on stderr.
+/// Tells the user something, on stderr and on one line.
 pub(crate) fn say(text: impl Display) {
-    stderr().push(format!("{text}\n").as_bytes());
+    stderr().push(one_line(&text.to_string()).as_bytes());
+}
+
+/// Where the log's events go, each in one piece.
+struct Events(&'static Writer);
+
+impl io::Write for Events {
+    fn write(&mut self, event: &[u8]) -> io::Result<usize> {
+        let text = String::from_utf8_lossy(event);
+        self.0.push(one_line(text.strip_suffix('\n').unwrap_or(&text)).as_bytes());
+        Ok(event.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// A message as one line with its line break: without the secrets that we were configured with, with everything spelt out
+/// that cannot be seen, and no longer than [`LONGEST`].
+fn one_line(text: &str) -> String {
+    let looked_at = &text[..text.floor_char_boundary(LOOKED_AT)];
+    let mut line = visible::line(&hide_secrets(looked_at)).into_owned();
+    let unseen = text.len() - looked_at.len();
+    if line.len() + unseen >= LONGEST {
+        let kept = line.floor_char_boundary(LONGEST - 64);
+        let left_out = line.len() - kept + unseen;
+        line.truncate(kept);
+        let _ = write!(line, "… ({left_out} more bytes)");
+    }
+    line.push('\n');
+    line
 }
 
 fn stderr() -> &'static Writer {
@@ -93,19 +132,40 @@ fn is_fifo(path: &Path) -> bool {
     path.metadata().is_ok_and(|about| about.file_type().is_fifo())
 }
 
-/// One line about a panic, and a backtrace if the environment asks for one. Foreign text in it stays on its line.
+/// One line about a panic, and a backtrace if the environment asks for one.
 fn report(panic: &PanicHookInfo<'_>) -> String {
     let thread = std::thread::current();
     let name = thread.name().unwrap_or("unnamed").to_owned();
     let payload = panic.payload();
     let message = payload.downcast_ref::<&str>().copied();
     let message = message.or_else(|| payload.downcast_ref::<String>().map(String::as_str));
-    let message = message.unwrap_or("no message").escape_debug();
+    let message = message.unwrap_or("no message");
     let at = panic.location().map(ToString::to_string).unwrap_or_default();
-    let mut text = format!("linetender: internal error: thread {name} panicked at {at}: {message}\n");
+    let mut text =
+        one_line(&format!("linetender: internal error: thread {name} panicked at {at}: {message}"));
     let trace = Backtrace::capture();
     if trace.status() == BacktraceStatus::Captured {
         let _ = writeln!(text, "{trace}");
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{LONGEST, one_line};
+
+    #[test]
+    fn a_message_is_one_line_whatever_it_holds() {
+        let forged =
+            one_line("tool=bad\n2026-11-15T23:59:59Z  INFO server up\r\u{1b}[31m\u{2028}\u{202e}\u{9b}");
+        assert_eq!(
+            forged,
+            "tool=bad\\n2026-11-15T23:59:59Z  INFO server up\\r\\u{1b}[31m\\u{2028}\\u{202e}\\u{9b}\n"
+        );
+        for text in ["N".repeat(5_000_000), "\u{1b}".repeat(5000), "ä".repeat(LONGEST / 2)] {
+            let line = one_line(&text);
+            assert!(line.len() <= LONGEST && line.ends_with(" more bytes)\n"), "{}", line.len());
+        }
+        assert_eq!(one_line(&"N".repeat(LONGEST - 1)).len(), LONGEST, "what fits is not cut");
+    }
 }

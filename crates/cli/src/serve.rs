@@ -50,8 +50,8 @@ pub(crate) fn run(args: &args::Serve) -> ExitCode {
     let changes = Changes::beside(&path);
     let (config, text) = match read(&path) {
         Ok(read) => read,
-        Err(report) => {
-            log::say(format_args!("{report:?}"));
+        Err(why) => {
+            log::say(format_args!("linetender: {why}"));
             return ExitCode::FAILURE;
         }
     };
@@ -97,8 +97,8 @@ fn checked(args: &args::Serve, path: &Path, config: &Config) -> ExitCode {
     let (path, listen) = (path.display(), config.gateway.listen);
     let many = if servers.len() == 1 { "" } else { "s" };
     let line =
-        format!("{path}: OK, {} server{many} ({}), listens on {listen}\n", servers.len(), servers.join(", "));
-    printed(&line)
+        format!("{path}: OK, {} server{many} ({}), listens on {listen}", servers.len(), servers.join(", "));
+    printed(&format!("{}\n", linetender::visible::line(&line)))
 }
 
 fn printed(text: &str) -> ExitCode {
@@ -107,9 +107,9 @@ fn printed(text: &str) -> ExitCode {
 }
 
 /// What the file says, and its text.
-fn read(path: &Path) -> miette::Result<(Config, String)> {
-    let text = file::text(path).map_err(|problem| miette::miette!(problem))?;
-    let config = file::read(path, &text, None).map_err(|problem| miette::Report::new(*problem))?;
+fn read(path: &Path) -> Result<(Config, String), String> {
+    let text = file::text(path)?;
+    let config = file::read(path, &text, None).map_err(|problem| problem.report())?;
     Ok((config, text))
 }
 

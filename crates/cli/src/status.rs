@@ -4,6 +4,7 @@ use std::io::{self, Write as _};
 use std::process::ExitCode;
 
 use anstyle::{AnsiColor, Style};
+use linetender::visible;
 use linetender_holder::holder::{Found, LineReport, Reply, Report, Silence, look};
 
 use crate::table::{Cell, Table};
@@ -58,7 +59,7 @@ pub(crate) fn status(args: &args::Status) -> ExitCode {
 
 fn print_json(found: &[Found]) -> io::Result<()> {
     let document = serde_json::json!({ "version": VERSION, "holders": found });
-    writeln!(io::stdout().lock(), "{document:#}")
+    writeln!(io::stdout().lock(), "{}", visible::json(&format!("{document:#}")))
 }
 
 fn print_table(found: &[Found]) -> io::Result<()> {

@@ -3,6 +3,7 @@
 use std::fmt::{self, Write as _};
 
 use anstyle::Style;
+use linetender::visible;
 
 /// What stands between two columns.
 const GAP: &str = "  ";
@@ -43,13 +44,13 @@ impl Cell {
     }
 
     pub(crate) fn styled(text: &str, style: Style) -> Self {
-        // A table's row is one line.
+        // A table's row is one line, whatever a server put into it.
         let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
-        Self { text, style, side: Side::Left }
+        Self { text: visible::line(&text).into_owned(), style, side: Side::Left }
     }
 
     pub(crate) fn number(number: impl fmt::Display) -> Self {
-        Self { text: number.to_string(), style: Style::new(), side: Side::Right }
+        Self { text: visible::line(&number.to_string()).into_owned(), style: Style::new(), side: Side::Right }
     }
 
     fn width(&self) -> usize {

@@ -113,10 +113,10 @@ fn said(flags: &[&str], text: &str) -> String {
 }
 
 #[test]
-fn a_servers_stderr_is_passed_on_as_it_is() {
+fn a_servers_stderr_is_passed_on_under_its_name() {
     let said = said(&[], "listening\tnow\n\u{1b}[31mred");
-    assert!(said.lines().any(|line| line == "listening\tnow"), "{said}");
-    assert!(said.lines().any(|line| line == "\\u{1b}[31mred"), "{said}");
+    assert!(said.lines().any(|line| line == "[bad] listening\tnow"), "{said}");
+    assert!(said.lines().any(|line| line == "[bad] \\u{1b}[31mred"), "{said}");
 }
 
 #[test]

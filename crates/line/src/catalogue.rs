@@ -4,6 +4,7 @@
 //! own where it is long), never by the tender, and none of it takes more than n log n.
 
 mod diff;
+mod hidden;
 mod item;
 mod offered;
 mod read;
@@ -14,6 +15,7 @@ use std::sync::Arc;
 use serde_json::value::RawValue;
 
 use crate::basics::kind::Kind;
+use hidden::Hidden;
 use item::Item;
 pub use offered::{Prompt, Resource, ResourceTemplate, Tool};
 pub(crate) use read::Reading;
@@ -33,6 +35,8 @@ pub struct Catalogue {
     kept: BTreeSet<Kind>,
     /// Lists that are longer than what is kept of them.
     cut: BTreeSet<Kind>,
+    /// Tools that the server has and that are not offered.
+    hidden: Hidden,
     /// Whether it was known before this line.
     remembered: bool,
 }

@@ -13,12 +13,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use linetender_core::Policy;
-use linetender_wire::Elsewhere;
 use linetender_wire::frame;
 use linetender_wire::handshake::{Era, Eras, Hello};
 use linetender_wire::http::network::Network;
 use linetender_wire::stdio::platform::Starter;
 use linetender_wire::stdio::{Env, Program, Reaper};
+use linetender_wire::{Elsewhere, Secrets};
 
 pub use deadline::Deadline;
 use http::Address;
@@ -41,6 +41,10 @@ const ALLOWED: [&str; 12] = [
     "XDG_CACHE_HOME",
     "XDG_DATA_HOME",
 ];
+
+/// The variables that may name a proxy, with a password.
+const PROXIES: [&str; 6] =
+    ["HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"];
 
 /// A server: its name, how it is reached, and its policy.
 ///
@@ -77,6 +81,8 @@ pub struct Server<W = way::Any> {
     /// Whether a rig dials it when somebody needs it.
     pub(crate) lazy: bool,
     pub(crate) stderr: Stderr,
+    /// What it was given that nobody may read, masked in our texts and logs for as long as this lives.
+    secrets: Secrets,
 }
 
 /// A server that is a program, and speaks over its standard input and output.
@@ -112,7 +118,12 @@ impl Server {
     ///
     /// An address that cannot work is told when the line is dialled.
     pub fn http(name: impl Into<Arc<str>>, url: &str) -> HttpServer {
-        Server::to(name.into(), Target::Http(Box::new(Address::at(url))))
+        let mut server = Server::to(name.into(), Target::Http(Box::new(Address::at(url))));
+        server.secrets.keep_url(url);
+        for proxy in PROXIES.iter().filter_map(our_variable) {
+            server.secrets.keep_url(&proxy.to_string_lossy());
+        }
+        server
     }
 
     /// A server that is a program: its arguments, never a shell. It gets the variables that a program needs to run, and
@@ -122,12 +133,11 @@ impl Server {
         argv: impl IntoIterator<Item = A>,
     ) -> StdioServer {
         let allowed = ALLOWED.iter().filter_map(|name| Some((OsString::from(name), our_variable(name)?)));
-        let program = Program {
-            argv: argv.into_iter().map(Into::into).collect(),
-            dir: None,
-            env: Env::Only(allowed.collect()),
-        };
-        Server::to(name.into(), Target::Stdio { program, reaper: None })
+        let argv: Vec<OsString> = argv.into_iter().map(Into::into).collect();
+        let mut secrets = Secrets::default();
+        secrets.keep_arguments(argv.iter().map(|word| word.to_str().unwrap_or_default()));
+        let program = Program { argv, dir: None, env: Env::Only(allowed.collect()) };
+        Server { secrets, ..Server::to(name.into(), Target::Stdio { program, reaper: None }) }
     }
 
     /// The same as a program, if that is what it is: a configuration may hold either.
@@ -151,6 +161,7 @@ impl<W> Server<W> {
             deadline: Deadline::Agent,
             lazy: false,
             stderr: Stderr::default(),
+            secrets: Secrets::default(),
         }
     }
 
@@ -169,6 +180,7 @@ impl<W> Server<W> {
             deadline,
             lazy,
             stderr,
+            secrets,
         } = self;
         Server {
             way: PhantomData,
@@ -183,6 +195,7 @@ impl<W> Server<W> {
             deadline,
             lazy,
             stderr,
+            secrets,
         }
     }
 
@@ -249,11 +262,13 @@ impl<W> Server<W> {
 }
 
 impl StdioServer {
-    /// Adds a variable to its environment. It wins over an inherited one of the same name.
+    /// Adds a variable to its environment. It wins over an inherited one of the same name. If its name or its look says that
+    /// it is a secret, its value is masked in linetender's own texts and logs.
     #[must_use]
     pub fn env(mut self, name: impl Into<OsString>, value: impl Into<OsString>) -> Self {
         if let Target::Stdio { program, .. } = &mut self.target {
-            let variable = (name.into(), value.into());
+            let variable: (OsString, OsString) = (name.into(), value.into());
+            self.secrets.keep_variable(&variable.0.to_string_lossy(), &variable.1.to_string_lossy());
             match &mut program.env {
                 Env::Only(variables) | Env::OursAnd(variables) => variables.push(variable),
                 ours @ Env::Ours => *ours = Env::OursAnd(vec![variable]),
@@ -265,6 +280,10 @@ impl StdioServer {
     /// Gives it the whole of our own environment, and what was or will be added with [`env`](Self::env).
     #[must_use]
     pub fn inherit_env(mut self) -> Self {
+        for (name, value) in std::env::vars_os() {
+            let (name, value) = (name.to_string_lossy(), value.to_string_lossy());
+            self.secrets.keep_inherited(&name, &value);
+        }
         if let Target::Stdio { program, .. } = &mut self.target {
             let given = std::mem::replace(&mut program.env, Env::Ours);
             if let Env::Only(variables) | Env::OursAnd(variables) = given {
@@ -331,6 +350,7 @@ impl HttpServer {
     /// Adds a header to everything that is sent to it. Its value is printed nowhere.
     #[must_use]
     pub fn header(mut self, name: &str, value: &str) -> Self {
+        self.secrets.keep_header(name, value);
         if let Target::Http(http) = &mut self.target {
             http.header(name, value);
         }

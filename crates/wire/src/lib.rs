@@ -19,6 +19,7 @@ mod readable;
 mod redact;
 mod reopen;
 pub mod seam;
+mod secrets;
 mod seen;
 mod slept;
 pub mod stdio;
@@ -26,6 +27,7 @@ mod steady;
 mod tasks;
 #[doc(hidden)]
 pub mod test_hooks;
+pub mod visible;
 pub mod wall;
 
 pub use aside::aside;
@@ -35,6 +37,7 @@ pub use elsewhere::Elsewhere;
 pub use lines::{About, Item, Lines, about};
 pub use redact::Redacted;
 pub use reopen::Reopen;
+pub use secrets::{Secrets, hide};
 pub use seen::{Detail, Exit, Pipe, Seen};
 pub use slept::Slept;
 pub use steady::Steady;

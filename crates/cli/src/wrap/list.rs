@@ -3,6 +3,7 @@
 use std::io::Write as _;
 use std::path::Path;
 
+use linetender::visible;
 use serde::Serialize;
 
 use super::agents::{self, Place};
@@ -89,11 +90,13 @@ fn as_text(rows: &[Row]) -> String {
             (None, 1) => format!("1 server, {} wrapped", row.wrapped),
             (None, servers) => format!("{servers} servers, {} wrapped", row.wrapped),
         };
-        lines.push(format!("{:agents$}  {:files$}  {state}\n", row.agent, row.file));
+        let (file, state) = (visible::line(&row.file), visible::line(&state));
+        lines.push(format!("{:agents$}  {file:files$}  {state}\n", row.agent));
     }
     if let Some(row) = rows.iter().find(|row| row.to_wrap > 0) {
-        lines.push(format!("\nto see the diff:  linetender wrap '{}' --check\n", row.file));
-        lines.push(format!("to apply it:      linetender wrap '{}'\n", row.file));
+        let file = visible::line(&row.file);
+        lines.push(format!("\nto see the diff:  linetender wrap '{file}' --check\n"));
+        lines.push(format!("to apply it:      linetender wrap '{file}'\n"));
     }
     lines.concat()
 }

@@ -5,7 +5,11 @@ use std::path::Path;
 use std::time::Duration;
 
 use anstyle::{AnsiColor, Style};
+use linetender::visible;
 use similar::{Algorithm, TextDiff};
+
+/// The most characters of a line for the user: names in a file may be as long as the file.
+const LONGEST: usize = 4096;
 
 /// After this the difference is longer than it need be, but right.
 const SEARCH: Duration = Duration::from_secs(2);
@@ -20,7 +24,7 @@ pub(super) fn difference(path: &Path, old: &str, new: &str) {
     for (number, line) in text.split_inclusive('\n').enumerate() {
         let style = style(number, line);
         // A terminal obeys control characters; a file or a patch wants them as they are.
-        let line = if terminal { plain(line) } else { line.to_owned() };
+        let line = if terminal { visible::block(line).into_owned() } else { line.to_owned() };
         let (body, end) = line.strip_suffix('\n').map_or((line.as_str(), ""), |body| (body, "\n"));
         // If nobody reads on, nobody needs the rest.
         if write!(out, "{style}{body}{style:#}{end}").is_err() {
@@ -41,11 +45,5 @@ fn style(number: usize, line: &str) -> Style {
 
 /// One line for the user.
 pub(super) fn say(line: &str) {
-    let _ = writeln!(std::io::stderr(), "{}", plain(line));
-}
-
-/// Without what a terminal would obey.
-fn plain(text: &str) -> String {
-    let harmless = |char: char| !char.is_control() || matches!(char, '\n' | '\t' | '\r');
-    text.chars().map(|char| if harmless(char) { char } else { char::REPLACEMENT_CHARACTER }).collect()
+    let _ = writeln!(std::io::stderr(), "{}", visible::cut(line, LONGEST));
 }

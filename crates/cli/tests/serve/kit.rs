@@ -42,7 +42,11 @@ impl Home {
     /// Nothing that is written down here is to stand among what happened to the user's own servers.
     pub(crate) fn linetender(&self, words: &[&str]) -> Command {
         let mut command = Command::new(LINETENDER);
-        command.args(words).env("XDG_STATE_HOME", &self.0).env("XDG_RUNTIME_DIR", &self.0);
+        command
+            .args(words)
+            .env("HOME", &self.0)
+            .env("XDG_STATE_HOME", &self.0)
+            .env("XDG_RUNTIME_DIR", &self.0);
         command
     }
 
@@ -110,9 +114,8 @@ impl Home {
 
     /// The first line of the log that has these words, as soon as there is one.
     pub(crate) fn wait_for_log(&self, words: &str) -> String {
-        until(&format!("a log with: {words}"), || {
-            self.log().lines().find(|line| line.contains(words)).map(str::to_owned)
-        })
+        let what = || format!("a log with: {words}\n{}", self.log());
+        until_named(&what, || self.log().lines().find(|line| line.contains(words)).map(str::to_owned))
     }
 }
 
@@ -219,13 +222,18 @@ impl Agent {
 }
 
 /// What this finds, as soon as it finds it.
-pub(crate) fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+pub(crate) fn until<T>(what: &str, look: impl FnMut() -> Option<T>) -> T {
+    until_named(&|| what.to_owned(), look)
+}
+
+/// The same, where it is said at the end what was waited for.
+fn until_named<T>(what: &dyn Fn() -> String, mut look: impl FnMut() -> Option<T>) -> T {
     let begun = Instant::now();
     loop {
         if let Some(found) = look() {
             return found;
         }
-        assert!(begun.elapsed() < PATIENCE, "in {PATIENCE:?} there was never {what}");
+        assert!(begun.elapsed() < PATIENCE, "in {PATIENCE:?} there was never {}", what());
         std::thread::park_timeout(GLANCE);
     }
 }

@@ -2,8 +2,11 @@
 
 #![allow(clippy::disallowed_methods, reason = "a test waits for a real process")]
 
+mod canaries;
 mod doors;
+mod echoes;
 mod ends;
+mod forged;
 mod journal;
 mod kit;
 mod reload;

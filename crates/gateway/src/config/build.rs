@@ -1,6 +1,6 @@
 //! From a tree to servers.
 
-use linetender::{Eras, Policy, Server};
+use linetender::{Eras, Policy, Server, visible};
 use serde::de::DeserializeOwned;
 use serde_path_to_error::Segment;
 
@@ -99,10 +99,10 @@ fn clash(one: &str, other: &str, separator: &str) -> bool {
 
 fn entry(Member { name, at, value }: &Member, source: &Text<'_>) -> Result<Option<Entry>, Box<Problem>> {
     let wrong = |what: &str, help: &str| Err(source.problem(at.clone(), what, Some(help.to_owned())));
-    if name.is_empty() || name.contains('/') {
+    if name.is_empty() || name.contains('/') || name.chars().any(visible::is_hidden) {
         return wrong(
             "invalid server name",
-            "it is part of the server's URL: it must not be empty or contain a slash",
+            "it is part of the server's URL: it must not be empty, or contain a slash or invisible characters",
         );
     }
     if !matches!(value.is, Is::Table(_)) {
@@ -176,14 +176,17 @@ fn read<T: DeserializeOwned>(node: &Node, source: &Text<'_>) -> Result<T, Box<Pr
     })
 }
 
-/// What serde says of a text in a wrong place, without the text: logs show this, and a secret may have been put into it.
+/// What serde says of a value in a wrong place, without the value: logs show this, and a secret may have been put there.
+/// serde quotes what it found, and after that names what it expected.
 fn without_text(said: &str) -> String {
-    for (what, begins, ends) in
-        [("string", " string \"", "\", expected "), ("variant", " variant `", "`, expected ")]
-    {
-        if let Some(((before, _), (_, expected))) = said.split_once(begins).zip(said.rsplit_once(ends)) {
-            return format!("{before} {what}, expected {expected}");
-        }
+    let (found, expected) =
+        said.rsplit_once(", expected ").map_or((said, None), |(one, two)| (one, Some(two)));
+    let found = match found.find(['"', '`']) {
+        Some(quote) => found[..quote].trim_end(),
+        None => found,
+    };
+    match expected {
+        Some(expected) => format!("{found}, expected {expected}"),
+        None => found.to_owned(),
     }
-    said.to_owned()
 }

@@ -1,6 +1,6 @@
 //! `${NAME}` and `${NAME:-default}` in the strings of a file. Never in its text: a variable cannot close a quote.
 
-use super::problem::{Problem, Text};
+use super::problem::{Problem, Text, is_name};
 use super::tree::{Is, Node};
 
 /// Puts variables into all strings below.
@@ -53,7 +53,10 @@ fn expanded(text: &str, variable: &dyn Fn(&str) -> Option<String>) -> Result<Str
         match (variable(name).filter(|value| default.is_none() || !value.is_empty()), default) {
             (Some(value), _) => made.push_str(&value),
             (None, Some(default)) => made.push_str(default),
-            (None, None) => return Err(format!("environment variable {name} is not set")),
+            (None, None) if is_name(name) => return Err(format!("environment variable {name} is not set")),
+            (None, None) => {
+                return Err("${…} does not contain the name of an environment variable".to_owned());
+            }
         }
         rest = after;
     }

@@ -2,25 +2,32 @@
 
 use std::ops::Range;
 
-use miette::{Diagnostic, NamedSource, SourceSpan};
+use linetender_wire::visible;
 
-/// A config error with its position in the file.
-#[derive(Debug, Diagnostic, thiserror::Error)]
+/// The most characters of what is said.
+const LONGEST: usize = 500;
+
+/// A config error with its position in the file. It never quotes the file: the line that is wrong is often the one with a
+/// token.
+#[derive(Debug, thiserror::Error)]
 #[error("{what}")]
 pub struct Problem {
+    file: String,
     what: String,
-    #[source_code]
-    source_text: NamedSource<String>,
-    #[label("here")]
-    at: SourceSpan,
-    #[help]
     help: Option<String>,
     line: usize,
     column: usize,
 }
 
 impl Problem {
-    /// Line number, from 1: for logs, which must not quote the file (secrets).
+    /// The file, the place in it, and what is wrong there, on one line.
+    pub fn report(&self) -> String {
+        let Self { file, what, line, column, help } = self;
+        let help = help.as_deref().map(|help| format!(" ({help})")).unwrap_or_default();
+        format!("{file}:{line}:{column}: {what}{help}")
+    }
+
+    /// Line number, from 1.
     pub const fn line(&self) -> usize {
         self.line
     }
@@ -58,7 +65,20 @@ impl<'a> Text<'a> {
         let before = || self.text.char_indices().take_while(|(at, _)| *at < start).map(|(_, char)| char);
         let line = 1 + before().filter(|char| *char == '\n').count();
         let column = before().fold(1, |column, char| if char == '\n' { 1 } else { column + 1 });
-        let source_text = NamedSource::new(self.name, self.text.to_owned());
-        Box::new(Problem { what: what.into(), source_text, at: (start..end).into(), help, line, column })
+        let (what, help) =
+            (visible::cut(&what.into(), LONGEST), help.map(|help| visible::cut(&help, LONGEST)));
+        Box::new(Problem { file: self.name.to_owned(), what, help, line, column })
     }
+}
+
+/// A key as it may be repeated.
+pub(super) fn key(name: &str) -> String {
+    if is_name(name) { format!("key `{name}`") } else { "key".to_owned() }
+}
+
+/// Whether this looks like the name of a key or of a variable, and not like a value that was put in its place.
+pub(super) fn is_name(name: &str) -> bool {
+    let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
+    let digits = name.bytes().filter(u8::is_ascii_digit).count();
+    !name.is_empty() && name.len() <= 40 && digits <= 4 && name.chars().all(is_part)
 }

@@ -274,6 +274,49 @@ fn what_stands_at_a_place_is_not_told_with_it() {
     }
 }
 
+/// A file that cannot be used is reported by place and key: the line that is wrong is often the one with a token.
+#[test]
+fn no_problem_quotes_the_file() {
+    const VALUE: &str = "q4f5a8c2e9b1d3f7a6c5";
+    for text in [
+        "[servers.z]\nurl = \"http://x/\"\nheaders = {A = \"Bearer %}\n",
+        "[servers.z]\ncommand = \"x\"\n% = \"1\"\n",
+        "[servers.z]\ncommand = \"x\"\nenv.% = 1\n",
+        "[servers.z]\ncommand = \"x\"\nlazy = \"%\"\n",
+        "[servers.z]\ncommand = \"x\"\nlazy = \"a, expected %\"\n",
+        "[servers.z]\ncommand = \"x\"\nscope = \"%\"\n",
+        "[servers.z]\ncommand = \"x\"\nargs = \"%\"\n",
+        "[servers.z]\ncommand = \"x\"\nenv.A = \"%\nB\"\n",
+        "[servers.z]\ncommand = \"x\"\nenv.A = %\n",
+        "[servers.z]\ncommand = \"x\"\nenv.A = \"\\%\"\n",
+        "[servers.z]\ncommand = \"x\"\nenv.A = '%' '%'\n",
+        "[servers.z]\ncommand = \"x\"\nenv = { A = '%', A = '%' }\n",
+        "[servers.z]\ncommand = \"x\"\nenv = { % = '1', % = '2' }\n",
+        "[servers.z]\ncommand = \"x\"\nenv.A = '${x%}'\nenv.B = '${p-%}'\n",
+        "[servers.z]\ncommand = \"x\"\nenv.A = '${p %}'\n",
+        "[servers.z]\n%\n",
+        "%",
+        "[%]\ncommand = 'x'\n",
+        "[servers.z\n%",
+        "[gateway]\nlisten = '%'\n[servers.a]\ncommand = 'x'\n",
+        "[gateway]\ndrain = '%'\n[servers.a]\ncommand = 'x'\n",
+        r#"{"mcpServers": {"a": {"command": "x", "env": {"A": "%}}}}"#,
+        r#"{"mcpServers": {"a": {"command": "x", "env": {"A": %}}}}"#,
+        r#"{"mcpServers": {"a": {"command": "x", "env": {"A" "%"}}}}"#,
+        r#"{"mcpServers": {"a": {"command": "x", "args": "%"}}}"#,
+        r#"{"mcpServers": {"a": {"url": "http://x", "headers": ["%"]}}} %"#,
+    ] {
+        let text = text.replace('%', VALUE);
+        let problem = match load("test", &text, &|name| (name == VALUE).then(|| VALUE.to_owned())) {
+            Err(problem) => problem,
+            Ok(config) => panic!("{text}: {:?}", config.servers),
+        };
+        let told = format!("{} {problem} {problem:?}", problem.report());
+        assert!(!told.contains("f5a8c2e9"), "{text}: {told}");
+        assert!(problem.report().starts_with(&format!("test:{}:", problem.line())), "{told}");
+    }
+}
+
 #[test]
 fn a_place_is_a_line_and_a_character() {
     for (text, place) in [

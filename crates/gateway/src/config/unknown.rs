@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::problem::{Problem, Text};
+use super::problem::{Problem, Text, key};
 use super::schema::{member as described, resolved, schema};
 use super::tree::{Is, Node, Style};
 
@@ -41,8 +41,8 @@ impl<'a> Walk<'a> {
                     if self.style == Style::Own || near.is_some() {
                         let help = near.map(|near| format!("did you mean `{near}`?"));
                         let what = match self.style {
-                            Style::Own => format!("unknown key `{}`", member.name),
-                            Style::Agents => format!("unknown key `{}` ignored", member.name),
+                            Style::Own => format!("unknown {}", key(&member.name)),
+                            Style::Agents => format!("unknown {} ignored", key(&member.name)),
                         };
                         self.found.push(*self.source.problem(member.at.clone(), what, help));
                     }

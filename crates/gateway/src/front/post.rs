@@ -8,7 +8,7 @@ use bytes::Bytes;
 use http::header::{ACCEPT, CONNECTION, CONTENT_TYPE};
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, StatusCode, Version};
-use linetender::Code;
+use linetender::{Code, visible};
 use linetender_wire::About;
 use linetender_wire::frame::{self, Bad, Frame, Message, Routing, string};
 use linetender_wire::http::headers::PROTOCOL_VERSION;
@@ -31,6 +31,7 @@ pub(super) fn endpoint(front: &Front, path: Option<Path<String>>) -> Result<Endp
     if listing.berth(&name).is_some() {
         return Ok(Endpoint::One(name.into()));
     }
+    let name = visible::cut(&name, 200);
     let words = format!("no server named `{name}`; configured servers: {}", listing.names().join(", "));
     let failed = Failed::unroutable(Code::NotHere.number(), words, &listing.names());
     Err(Box::new(reply::json(StatusCode::NOT_FOUND, failed.error("null"))))

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use bytes::Bytes;
-use linetender::{Code, Kind};
+use linetender::{Code, Kind, visible};
 use linetender_wire::frame::{Frame, Members, Passed, string};
 use serde_json::value::RawValue;
 
@@ -11,6 +11,9 @@ use crate::failed::Failed;
 use crate::listing::{Route, View};
 use crate::names::Naming;
 use crate::splice::Splice;
+
+/// How much of what an agent named is repeated to it.
+const SHOWN: usize = 200;
 
 /// Something to do.
 #[derive(Debug, Eq, PartialEq)]
@@ -108,14 +111,15 @@ impl Unroutable {
     /// A model reads why its tool cannot be called; a program reads the rest.
     pub(super) fn reply(&self, id: &str, method: &str, modern: bool, view: &View) -> Bytes {
         let servers = view.names();
+        let asked = visible::cut(method, SHOWN);
         let (code, message) = match self {
             Self::Nobodys { what, name } => {
-                let known = servers.join(", ");
+                let (known, name) = (servers.join(", "), visible::cut(name, SHOWN));
                 (Code::NotHere.number(), format!("no {what} named `{name}`; configured servers: {known}"))
             }
-            Self::Nameless => (-32602, format!("the params of {method} do not name a target")),
+            Self::Nameless => (-32602, format!("the params of {asked} do not name a target")),
             Self::Unknown => {
-                (-32601, format!("{method} cannot be routed at /mcp; use /mcp/NAME of one server"))
+                (-32601, format!("{asked} cannot be routed at /mcp; use /mcp/NAME of one server"))
             }
         };
         Failed::unroutable(code, message, &servers).reply(id, method, modern)

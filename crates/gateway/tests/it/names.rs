@@ -38,9 +38,11 @@ async fn what_servers_say_about_their_use_is_passed_on_under_their_names() {
     let text = "[servers.a]\n{bad}\nargs = ['--era', 'legacy', '--instructions', 'be kind']\n[servers.b]\n{bad}\n[servers.c]\n{bad}\nargs = ['--instructions', 'be quick']";
     let house = House::up(text).await;
     let agent = house.agent("/mcp").await;
-    assert_eq!(agent.hello["result"]["instructions"], "# a\nbe kind\n\n# c\nbe quick");
+    let told = "Instructions of the MCP server a, each line after \"a> \":\na> be kind\n\n\
+                Instructions of the MCP server c, each line after \"c> \":\nc> be quick";
+    assert_eq!(agent.hello["result"]["instructions"], told);
     let discovered = house.modern("/mcp", "server/discover", json!({})).await.json().await;
-    assert_eq!(discovered["result"]["instructions"], "# a\nbe kind\n\n# c\nbe quick");
+    assert_eq!(discovered["result"]["instructions"], told);
     assert_eq!(house.agent("/mcp/c").await.hello["result"]["instructions"], "be quick");
     assert!(house.agent("/mcp/b").await.hello["result"].get("instructions").is_none());
 }

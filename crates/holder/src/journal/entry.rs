@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use linetender::Why;
 use linetender_wire::wall::{rfc3339, wall_clock};
+use linetender_wire::{hide, visible};
 
 /// Version of the entry format. Readers skip newer entries.
 pub const VERSION: u32 = 1;
@@ -92,7 +93,8 @@ pub struct Reason {
 impl From<&Why> for Reason {
     fn from(why: &Why) -> Self {
         let leaves = why.leaves.iter().map(|leaf| leaf.name().to_owned()).collect();
-        Self { text: why.text.clone(), leaves, stderr: why.stderr.clone() }
+        let stderr = why.stderr.as_deref().map(|text| visible::block(&hide(text)).into_owned());
+        Self { text: visible::line(&hide(&why.text)).into_owned(), leaves, stderr }
     }
 }
 
@@ -119,9 +121,9 @@ impl Entry {
 
     fn json(&self) -> String {
         // It has text and numbers only: nothing in it cannot be spelt.
-        let mut line = serde_json::to_string(self).unwrap_or_default();
-        line.push('\n');
-        line
+        let line = serde_json::to_string(self).unwrap_or_default();
+        // Whoever looks at the file with another tool than ours is shown no escapes either.
+        format!("{}\n", visible::json(&line))
     }
 
     /// Takes `over` bytes away from the beginning of stderr: its end says most.

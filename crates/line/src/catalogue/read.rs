@@ -10,6 +10,7 @@ use linetender_wire::frame::{Frame, Message, Outcome};
 use linetender_wire::http::headers::ParamHeaders;
 use serde_json::value::RawValue;
 
+use super::hidden::Hidden;
 use super::item::Item;
 use super::{Catalogue, Change, Kind};
 use crate::book::Reply;
@@ -30,9 +31,6 @@ const LONG: usize = 64 * 1024;
 
 /// A list that takes longer than this is waited for, but the others are not kept back for it.
 const SLOW: Duration = Duration::from_secs(2);
-
-/// How many of the tools that are not offered are named in the log.
-const NAMED: usize = 8;
 
 /// What was read, and what the tender and others need to know of it: nobody has to look at it again.
 pub(crate) struct Reading {
@@ -60,7 +58,7 @@ impl Reading {
     /// Each list has `limit` to come. While one lets us wait, those that came are told: a list that hangs must not keep the
     /// others from agents.
     pub(crate) async fn of<Told: Future<Output = ()>>(
-        link: &Arc<Link>,
+        (server, link): (&str, &Arc<Link>),
         meta: Option<String>,
         mut before: Arc<Catalogue>,
         limit: Duration,
@@ -93,6 +91,7 @@ impl Reading {
                     let long = is_long(&part);
                     let part = move || compared(generation, part, without, &of, (headers, strict));
                     if let Some(part) = worked(long, part).await {
+                        part.warn(server, &before);
                         before = Arc::new(part.catalogue.clone());
                         tell(part).await;
                     }
@@ -106,17 +105,40 @@ impl Reading {
             if link.ledger.is_sealed() {
                 return None;
             }
+            // Said once, not for each try: a server decides how often its lists are read.
             if before.lists.contains_key(&kind) {
-                tracing::warn!(list = kind.member(), "list refresh failed; keeping the previous list");
+                if !before.kept.contains(&kind) {
+                    tracing::warn!(
+                        server,
+                        list = kind.member(),
+                        "list refresh failed; keeping the previous list"
+                    );
+                }
                 kept.insert(kind);
             } else {
-                tracing::warn!(list = kind.member(), "list refresh failed; retrying");
+                if !before.unread.contains(&kind) {
+                    tracing::warn!(server, list = kind.member(), "list refresh failed; retrying");
+                }
                 unread.insert(kind);
             }
         }
         let long = is_long(&read);
-        let whole = move || compared(generation, read, (unread, kept), &before, (headers, strict));
-        worked(long, whole).await
+        let of = Arc::clone(&before);
+        let whole = move || compared(generation, read, (unread, kept), &of, (headers, strict));
+        let whole = worked(long, whole).await?;
+        whole.warn(server, &before);
+        Some(whole)
+    }
+
+    /// Logs what is not offered of what was read. Once: the server decides how often its lists are read.
+    fn warn(&self, server: &str, before: &Catalogue) {
+        for kind in self.catalogue.cut.difference(&before.cut) {
+            let list = kind.member();
+            tracing::warn!(server, list, entries = ENTRIES, bytes = BYTES, "list truncated: too many entries, too long, or with overlong names");
+        }
+        if self.catalogue.hidden != before.hidden {
+            self.catalogue.hidden.warn(server);
+        }
     }
 }
 
@@ -137,19 +159,11 @@ fn compared(
     before: &Catalogue,
     (headers, strict): (bool, bool),
 ) -> Reading {
-    let mut mirrored = HashMap::new();
+    let (mut mirrored, mut hidden) = (HashMap::new(), Hidden::default());
     if let Some(tools) = read.get_mut(&Kind::Tools).filter(|_| headers) {
-        mirrored = mirror(tools, strict);
+        (mirrored, hidden) = mirror(tools, strict);
     }
     let cut: BTreeSet<Kind> = read.iter().filter(|(_, list)| list.cut).map(|(kind, _)| *kind).collect();
-    for kind in &cut {
-        tracing::warn!(
-            list = kind.member(),
-            entries = ENTRIES,
-            bytes = BYTES,
-            "list truncated: too many entries, too long, or with overlong names"
-        );
-    }
     // What is kept is shown, but it is not this generation's word: nothing is safe because of it.
     let safe: HashSet<String> =
         read.get_mut(&Kind::Tools).map(|tools| tools.safe.drain(..).collect()).unwrap_or_default();
@@ -162,14 +176,14 @@ fn compared(
         lists.extend(before.lists.get(kind).map(|old| (*kind, Arc::clone(old))));
     }
     let catalogue =
-        Catalogue { generation, lists, safe: Arc::new(safe), unread, kept, cut, remembered: false };
+        Catalogue { generation, lists, safe: Arc::new(safe), unread, kept, cut, hidden, remembered: false };
     let changes = if before.is_known() { catalogue.changes_since(before) } else { Vec::new() };
     Reading { catalogue, changes, mirrored }
 }
 
 /// The headers that each tool wants; where the rules are strict, tools that break them are taken out.
-fn mirror(tools: &mut List, strict: bool) -> HashMap<String, ParamHeaders> {
-    let (mut mirrored, mut refused) = (HashMap::new(), 0);
+fn mirror(tools: &mut List, strict: bool) -> (HashMap<String, ParamHeaders>, Hidden) {
+    let (mut mirrored, mut hidden) = (HashMap::new(), Hidden::default());
     tools.items.retain(|tool| match tool.mirrored() {
         Ok(headers) => {
             if !headers.is_empty() {
@@ -178,18 +192,12 @@ fn mirror(tools: &mut List, strict: bool) -> HashMap<String, ParamHeaders> {
             true
         }
         Err(invalid) if strict => {
-            refused += 1;
-            if refused <= NAMED {
-                tracing::warn!(tool = %tool.name, %invalid, "tool hidden: invalid x-mcp-header annotation");
-            }
+            hidden.add(&tool.name, &invalid);
             false
         }
         Err(_) => true,
     });
-    if refused > NAMED {
-        tracing::warn!(tools = refused, "tools hidden: invalid x-mcp-header annotations");
-    }
-    mirrored
+    (mirrored, hidden)
 }
 
 async fn read_list(link: &Arc<Link>, kind: Kind, meta: Option<&str>) -> Option<List> {

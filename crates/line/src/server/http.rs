@@ -34,16 +34,20 @@ impl Address {
     }
 
     pub(crate) fn header(&mut self, name: &str, value: &str) {
-        if let (Ok(name), Ok(mut value)) =
-            (HeaderName::from_bytes(name.as_bytes()), HeaderValue::from_str(value))
-        {
-            // It is a credential more often than not: nothing may print it.
-            value.set_sensitive(true);
-            self.headers.append(name, value);
-        } else {
-            let words = Redacted::head(&format!("header {name:?} has an invalid name or value"), 200);
-            self.endpoint = Err(Seen::Unreachable { words, config: true });
-        }
+        let words = match (HeaderName::from_bytes(name.as_bytes()), HeaderValue::from_str(value)) {
+            (Ok(name), Ok(mut value)) => {
+                // It is a credential more often than not: nothing may print it.
+                value.set_sensitive(true);
+                self.headers.append(name, value);
+                return;
+            }
+            (Ok(name), Err(_)) => format!("the value of header {name} contains control characters"),
+            // What stands there may be a value, so it is not repeated.
+            (Err(_), _) => {
+                "the name of a header is invalid: letters, digits and hyphens are allowed".to_owned()
+            }
+        };
+        self.endpoint = Err(Seen::Unreachable { words: Redacted::head(&words, 200), config: true });
     }
 
     pub(crate) fn trust(&mut self, certificate: Vec<u8>) {

@@ -1,9 +1,8 @@
 //! Where a server's stderr goes. Whatever is chosen, it is drained, and its end is kept for errors.
 
-use std::fmt::Write as _;
 use std::sync::OnceLock;
 
-use linetender_wire::Redacted;
+use linetender_wire::{Redacted, hide, visible};
 
 /// How much of a line goes into the log.
 const LOGGED: usize = 1000;
@@ -37,16 +36,20 @@ impl Stderr {
     /// Lines came, without the last break.
     pub(crate) fn hear(self, server: &str, lines: &[u8]) {
         let text = String::from_utf8_lossy(lines);
-        let lines = || text.split('\n').map(str::trim_end);
         match (self, PASS.get()) {
             (Self::Off, _) => {}
-            (Self::Pass, Some(write)) => write(lines().map(passed).collect::<String>().as_bytes()),
+            (Self::Pass, Some(write)) => {
+                let lines = text.split('\n').map(|line| passed(server, line.trim_end()));
+                write(lines.collect::<String>().as_bytes());
+            }
             (Self::Pass, None) | (Self::Log, _) => {
-                for line in lines().take(AT_ONCE) {
-                    let text = Redacted::head(line, LOGGED);
-                    tracing::info!(server, text = text.as_str(), "stderr");
+                // All of them at once: a key has many lines, and not each of them looks like a part of one.
+                let shown = Redacted::lines(&text);
+                for line in shown.as_str().split('\n').take(AT_ONCE) {
+                    let text = visible::cut(line.trim_end(), LOGGED);
+                    tracing::info!(server, text, "stderr");
                 }
-                let left_out = lines().count().saturating_sub(AT_ONCE);
+                let left_out = shown.as_str().split('\n').count().saturating_sub(AT_ONCE);
                 if left_out > 0 {
                     tracing::info!(server, lines = left_out, "stderr lines dropped: too many at once");
                 }
@@ -55,18 +58,10 @@ impl Stderr {
     }
 }
 
-/// A line as it may be shown: control characters could move the cursor of whoever looks, or forge lines.
-fn passed(text: &str) -> String {
-    let mut shown = String::with_capacity(text.len() + 1);
-    for character in text.chars() {
-        if character.is_control() && character != '\t' {
-            let _ = write!(shown, "{}", character.escape_default());
-        } else {
-            shown.push(character);
-        }
-    }
-    shown.push('\n');
-    shown
+/// A line as it may be shown: under its server's name, so that it can be taken for nobody else's, and without secrets
+/// that we gave it.
+fn passed(server: &str, text: &str) -> String {
+    format!("[{}] {}\n", visible::line(server), visible::block(&hide(text)))
 }
 
 #[cfg(test)]
@@ -74,8 +69,8 @@ mod tests {
     use super::passed;
 
     #[test]
-    fn text_passes_as_it_is_but_for_control_characters() {
-        assert_eq!(passed("a\tb ü"), "a\tb ü\n");
-        assert_eq!(passed("\u{1b}[31mred\r"), "\\u{1b}[31mred\\r\n");
+    fn text_passes_as_it_is_but_for_what_cannot_be_seen() {
+        assert_eq!(passed("git", "a\tb \\t ü"), "[git] a\tb \\t ü\n");
+        assert_eq!(passed("git", "\u{1b}[31mred\r\u{202e}"), "[git] \\u{1b}[31mred\\r\\u{202e}\n");
     }
 }

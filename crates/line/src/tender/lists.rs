@@ -88,7 +88,7 @@ impl Running {
                 let (news, some) = (news.clone(), News::SomeLists(generation, Box::new(some)));
                 async move { drop(news.send(some).await) }
             };
-            let read = Reading::of(&link, meta, before, limit, tell).await;
+            let read = Reading::of((&server.name, &link), meta, before, limit, tell).await;
             let _ = news.send(News::Lists(generation, read.map(Box::new))).await;
         });
     }

@@ -38,7 +38,8 @@ impl Endpoint {
         if let Some(rest) = url.strip_prefix(UNIX) {
             return Self::at_socket(rest, url);
         }
-        let bad = |words: &str| Broken::unsent(Phase::Url, format_args!("{words}: {url}"));
+        // Whatever stands there instead of an address may be a secret, so it is not repeated.
+        let bad = |words: &str| Broken::unsent(Phase::Url, words);
         if url.len() > URL_LIMIT {
             return Err(Broken::unsent(Phase::Url, "the URL is too long"));
         }
