@@ -4,6 +4,8 @@ use std::fmt::{self, Write as _};
 
 use anstyle::Style;
 
+use crate::plain::plain;
+
 /// What stands between two columns.
 const GAP: &str = "  ";
 
@@ -44,12 +46,12 @@ impl Cell {
 
     pub(crate) fn styled(text: &str, style: Style) -> Self {
         // A table's row is one line.
-        let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        let text = plain(&text.split_whitespace().collect::<Vec<_>>().join(" "));
         Self { text, style, side: Side::Left }
     }
 
     pub(crate) fn number(number: impl fmt::Display) -> Self {
-        Self { text: number.to_string(), style: Style::new(), side: Side::Right }
+        Self { text: plain(&number.to_string()), style: Style::new(), side: Side::Right }
     }
 
     fn width(&self) -> usize {

@@ -29,6 +29,7 @@ mod undo;
 mod unwrap;
 mod url;
 
+use crate::plain::plain;
 pub(crate) use args::Wrap;
 use entry::Entry;
 use error::Error;
@@ -52,11 +53,12 @@ struct Outcome {
 impl Outcome {
     fn say_left(&self) {
         for (name, why) in &self.left {
-            show::say(&format!("skipped: {name}: {why}"));
+            show::say(&format!("skipped: {}: {why}", plain(name)));
         }
         for name in &self.perhaps {
             show::say(&format!(
-                "{name} may keep state in memory, like a browser or a shell: if so, add --stateful before its command"
+                "{} may keep state in memory, like a browser or a shell: if so, add --stateful before its command",
+                plain(name)
             ));
         }
     }
@@ -131,6 +133,8 @@ fn change(args: &Wrap, file: &Path) -> Result<u8, Error> {
         return Err(Error::TooMany(path));
     }
     known(args, &entries, &path)?;
+    // Before anything is shown or written: what stands in a backup's place has to be one.
+    config.backup()?;
 
     let outcome =
         if args.undo { undone(args, format, &config, &entries)? } else { wrapped(args, &config, &entries) };
@@ -164,7 +168,7 @@ fn wrapped(args: &Wrap, config: &Config, entries: &[Entry<'_>]) -> Outcome {
         }
         Choice::Wrap { program: program.clone(), named: args.names(entry.name()) }
     });
-    let names = plan.changes.iter().map(|change| change.name().to_owned()).collect();
+    let names = plan.changes.iter().map(|change| plain(change.name())).collect();
     Outcome { text: plan.apply(config.text()), names, left: plan.left, perhaps: plan.perhaps }
 }
 
@@ -175,7 +179,8 @@ fn undone(args: &Wrap, format: Format, config: &Config, entries: &[Entry<'_>]) -
     if !undone.kept.is_empty() {
         show::say(&format!("already used linetender before wrap, kept: {}", undone.kept.join(", ")));
     }
-    Ok(Outcome { text: undone.text, names: undone.names, left: undone.left, perhaps: Vec::new() })
+    let names = undone.names.iter().map(|name| plain(name)).collect();
+    Ok(Outcome { text: undone.text, names, left: undone.left, perhaps: Vec::new() })
 }
 
 fn write(
@@ -230,7 +235,7 @@ fn known(args: &Wrap, entries: &[Entry<'_>], path: &Path) -> Result<(), Error> {
     let has = |name: &&String| entries.iter().any(|entry| entry.name() == name.as_str());
     match args.only.iter().chain(&args.except).find(|name| !has(name)) {
         Some(name) => {
-            let known: Vec<&str> = entries.iter().map(Entry::name).collect();
+            let known: Vec<_> = entries.iter().map(|entry| plain(entry.name())).collect();
             Err(Error::Unknown { name: name.clone(), path: path.to_owned(), known: known.join(", ") })
         }
         None => Ok(()),

@@ -7,6 +7,8 @@ use std::time::Duration;
 use anstyle::{AnsiColor, Style};
 use similar::{Algorithm, TextDiff};
 
+use crate::plain::is_obeyed;
+
 /// After this the difference is longer than it need be, but right.
 const SEARCH: Duration = Duration::from_secs(2);
 
@@ -46,6 +48,6 @@ pub(super) fn say(line: &str) {
 
 /// Without what a terminal would obey.
 fn plain(text: &str) -> String {
-    let harmless = |char: char| !char.is_control() || matches!(char, '\n' | '\t' | '\r');
+    let harmless = |char: char| !is_obeyed(char) || matches!(char, '\n' | '\t' | '\r');
     text.chars().map(|char| if harmless(char) { char } else { char::REPLACEMENT_CHARACTER }).collect()
 }
