@@ -110,6 +110,44 @@ fn x11_what_a_server_leaves_behind_that_killed_its_reaper_is_found_and_nobody_el
 }
 
 #[test]
+fn x11_a_server_that_kills_its_reaper_takes_no_other_server_with_it() {
+    let home = std::env::temp_dir().join(format!("linetender-siblings-{}", std::process::id()));
+    std::fs::create_dir_all(&home).unwrap();
+    let config = home.join("linetender.toml");
+    let server = |name: &str| {
+        format!(
+            "[servers.{name}]\ncommand = 'sh'\nargs = ['-c', '{DAEMON} \"$0\" __badserver', '{LINETENDER}']\n"
+        )
+    };
+    std::fs::write(&config, server("a") + &server("b")).unwrap();
+    let mut gateway = Command::new(LINETENDER)
+        .args(["serve", "--no-journal", "--listen", "127.0.0.1:0", "--config"])
+        .arg(&config)
+        .env("XDG_RUNTIME_DIR", &home)
+        .stderr(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    let daemon = |reaper: &u32| children(*reaper).into_iter().find(|pid| name(*pid) == "sleep");
+    // Those whose server has left its daemon.
+    let grown = || {
+        let reapers = children(gateway.id()).into_iter().filter(|pid| name(*pid) == "lt-reaper");
+        reapers.filter_map(|reaper| Some((reaper, daemon(&reaper)?))).collect::<Vec<_>>()
+    };
+    until("both have started", || grown().len() == 2);
+    let [(killed, orphan), (kept, sibling)] = grown()[..] else { panic!("one is gone again") };
+    signal("-KILL", killed);
+    until("the orphan is gone", || !lives(orphan));
+    until("its server has started again", || {
+        grown().iter().any(|(reaper, _)| ![killed, kept].contains(reaper))
+    });
+    let alive = lives(kept) && lives(sibling);
+    gateway.kill().unwrap();
+    gateway.wait().unwrap();
+    std::fs::remove_dir_all(&home).unwrap();
+    assert!(alive, "the other server and what it started are still there");
+}
+
+#[test]
 fn x11_a_child_that_came_from_elsewhere_is_buried() {
     let tree = Tree::grown();
     signal("-KILL", tree.stranger);

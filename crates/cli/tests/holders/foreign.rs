@@ -7,7 +7,7 @@ use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::process::{Command, Output};
 
-use super::kit::{Home, Shim};
+use super::kit::{Home, Shim, until};
 
 /// Somebody else.
 const NOBODY: u32 = 65534;
@@ -160,10 +160,15 @@ fn x12_a_log_goes_to_no_file_that_others_chose() {
 #[test]
 fn x12_a_page_of_the_cache_that_others_can_write_is_ignored() {
     let home = Home::new();
-    home.shim(&[], &[]).leave();
+    let shim = home.shim(&[], &[]);
     let folder = home.path().join(".cache/linetender/servers");
-    let pages = || fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path());
-    let page = pages().find(|path| path.extension().is_some_and(|end| end == "json")).unwrap();
+    let page = || {
+        let pages = fs::read_dir(&folder).into_iter().flatten().map(|entry| entry.unwrap().path());
+        pages.into_iter().find(|path| path.extension().is_some_and(|end| end == "json"))
+    };
+    until("the page is written", || page().is_some());
+    shim.leave();
+    let page = page().unwrap();
     set_mode(&page, 0o666);
     let said = home.shim(&[], &[]).leave();
     assert!(said.contains("cached server page ignored"), "{said}");
@@ -214,7 +219,7 @@ fn x12_a_config_that_others_can_write_or_replace_is_refused() {
 fn x12_a_config_that_others_can_write_by_now_is_not_reloaded() {
     let home = Home::new();
     let config = home.path().join("linetender.toml");
-    fs::write(&config, "").unwrap();
+    fs::write(&config, "[servers.a]\nurl = 'http://127.0.0.1:1/mcp'\n").unwrap();
     let mut serve =
         home.linetender(&["serve", "--listen", "127.0.0.1:0", "--config", config.to_str().unwrap()]);
     let (mut from, to) = std::io::pipe().unwrap();
