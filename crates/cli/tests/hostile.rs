@@ -157,7 +157,11 @@ fn x11_a_child_that_came_from_elsewhere_is_buried() {
 #[test]
 fn x11_a_reaper_that_its_server_stopped_goes_on() {
     let mut tree = Tree::grown();
+    // Its parent is held up, so that it can be seen.
+    signal("-STOP", tree.agent.shim.id());
     signal("-STOP", tree.reaper);
+    until("it is stopped", || state(tree.reaper) == Some('T'));
+    signal("-CONT", tree.agent.shim.id());
     until("it is woken", || state(tree.reaper) != Some('T'));
     tree.agent.to = None;
     assert!(tree.agent.shim.wait().unwrap().success());

@@ -74,17 +74,8 @@ pub(crate) fn all_children() -> Vec<Pid> {
 
 /// Whether a process runs: neither dead nor unheard of.
 pub(crate) fn lives(pid: Pid) -> bool {
-    state(pid).is_some_and(|state| !matches!(state, 'Z' | 'X'))
-}
-
-/// Whether a process was stopped.
-pub(crate) fn is_stopped(pid: Pid) -> bool {
-    state(pid) == Some('T')
-}
-
-fn state(pid: Pid) -> Option<char> {
-    let stat = std::fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero())).ok()?;
-    stat.rsplit_once(") ")?.1.chars().next()
+    let stat = std::fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero()));
+    stat.is_ok_and(|stat| parse(pid, &stat).is_some())
 }
 
 /// The living processes of our session, and our children in any other: what can be found without being a subreaper.

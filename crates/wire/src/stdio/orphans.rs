@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use rustix::process::{Pid, Signal, WaitOptions};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, WaitOptions};
 use tokio::process::{Child, Command};
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -173,8 +173,11 @@ impl Children {
             matches!(rustix::process::waitpid(Some(*stranger), WaitOptions::NOHANG), Ok(None))
         });
         // Only a server has a reason to stop its reaper: a stopped one would not notice how the server ends.
-        for reaper in self.started.iter().filter(|pid| os::is_stopped(**pid)) {
-            let _ = rustix::process::kill_process(*reaper, Signal::CONT);
+        let stopped = WaitIdOptions::STOPPED | WaitIdOptions::NOHANG;
+        for reaper in &self.started {
+            if let Ok(Some(_)) = rustix::process::waitid(WaitId::Pid(*reaper), stopped) {
+                let _ = rustix::process::kill_process(*reaper, Signal::CONT);
+            }
         }
     }
 }
