@@ -58,7 +58,32 @@ impl<'a> Text<'a> {
         let before = || self.text.char_indices().take_while(|(at, _)| *at < start).map(|(_, char)| char);
         let line = 1 + before().filter(|char| *char == '\n').count();
         let column = before().fold(1, |column, char| if char == '\n' { 1 } else { column + 1 });
-        let source_text = NamedSource::new(self.name, self.text.to_owned());
+        let source_text = NamedSource::new(self.name, shown(self.text));
         Box::new(Problem { what: what.into(), source_text, at: (start..end).into(), help, line, column })
+    }
+}
+
+/// A text as a terminal may show it: what a terminal would obey is replaced, byte for byte, so that places in it stay true.
+fn shown(text: &str) -> String {
+    let is_obeyed = |char: char| {
+        char.is_control() && !matches!(char, '\n' | '\r' | '\t')
+            || matches!(char, '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}')
+    };
+    let mut shown = String::with_capacity(text.len());
+    for char in text.chars() {
+        if is_obeyed(char) {
+            shown.extend(std::iter::repeat_n('?', char.len_utf8()));
+        } else {
+            shown.push(char);
+        }
+    }
+    shown
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn x12_a_quoted_line_is_no_command_to_the_terminal() {
+        assert_eq!(super::shown("a\u{1b}[31m\u{9b}\u{202e}b\té\r\n"), "a?[31m?????b\té\r\n");
     }
 }
