@@ -49,12 +49,15 @@ pub(crate) fn begin(door: &'static str, server: Option<&str>, keep: Keep) -> Hol
     let words = std::env::args_os().map(|word| word.to_string_lossy().into_owned());
     holder.begin(env!("CARGO_PKG_VERSION"), &Redacted::head(&shown(words).join(" "), ARGV_SHOWN));
     // One that is left over from somebody else's login may not be ours to write to.
-    let heard = places::sockets().iter().try_fold(None, |_, folder| match holder.listen(folder) {
-        Ok(()) => Err(()),
-        Err(error) => Ok(Some((error, folder.display().to_string()))),
+    let heard = places::sockets().iter().any(|folder| match holder.listen(folder) {
+        Ok(()) => true,
+        Err(error) => {
+            tracing::warn!(%error, folder = %folder.display(), "no status socket in this folder");
+            false
+        }
     });
-    if let Ok(Some((error, folder))) = heard {
-        tracing::warn!(%error, folder, "status socket unavailable: `linetender status` will not list this process");
+    if !heard {
+        tracing::warn!("status socket unavailable: `linetender status` will not list this process");
     }
     holder
 }

@@ -17,7 +17,8 @@ const LONGEST: usize = 4096;
 
 pub(crate) fn journal(args: &args::Journal) -> ExitCode {
     match print(args) {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
         // Whoever reads it has seen enough.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
         Err(error) => {
@@ -27,7 +28,9 @@ pub(crate) fn journal(args: &args::Journal) -> ExitCode {
     }
 }
 
-fn print(args: &args::Journal) -> io::Result<()> {
+/// Whether all of it could be read.
+fn print(args: &args::Journal) -> io::Result<bool> {
+    let mut whole = true;
     let mut entries = Vec::new();
     let mut unread = 0;
     let wanted = |entry: &Entry| match (&args.server, &entry.what) {
@@ -42,7 +45,10 @@ fn print(args: &args::Journal) -> io::Result<()> {
                 entries.extend(read.entries);
                 unread += read.unread;
             }
-            Err(error) => eprintln!("linetender: cannot read {}: {error}", path.display()),
+            Err(error) => {
+                whole = false;
+                eprintln!("linetender: cannot read {}: {error}", path.display());
+            }
         }
     }
     // Times of one length and one zone sort as they are spelt.
@@ -60,7 +66,7 @@ fn print(args: &args::Journal) -> io::Result<()> {
     if let (true, false, Some(server)) = (entries.is_empty(), args.json, &args.server) {
         let server = visible::line(server);
         writeln!(out, "No entries for server {server}. Omit --server to show all servers.")?;
-    } else if entries.is_empty() && !args.json {
+    } else if entries.is_empty() && whole && !args.json {
         writeln!(out, "The journal is empty. `linetender run` and `linetender serve` write to:")?;
         for path in places {
             writeln!(out, "  {}", path.display())?;
@@ -69,7 +75,7 @@ fn print(args: &args::Journal) -> io::Result<()> {
     if unread > 0 {
         eprintln!("linetender: {unread} journal lines are not readable");
     }
-    Ok(())
+    Ok(whole)
 }
 
 /// An entry as a person reads it.

@@ -8,17 +8,14 @@ mod writer;
 
 use std::backtrace::{Backtrace, BacktraceStatus};
 use std::fmt::{Display, Write as _};
-use std::fs::OpenOptions;
 use std::io;
-use std::os::unix::fs::{FileTypeExt as _, OpenOptionsExt as _};
 use std::panic::PanicHookInfo;
 use std::path::Path;
 use std::sync::OnceLock;
 use std::time::Duration;
 
 use linetender::{hide_secrets, visible};
-use rustix::fs::{OFlags, fcntl_setfl};
-use rustix::io::Errno;
+use linetender_holder::trusted;
 use tracing::level_filters::LevelFilter;
 
 use writer::{Target, Writer};
@@ -112,24 +109,10 @@ fn stderr() -> &'static Writer {
 
 /// Opens a log file. Opening a FIFO waits for a reader, and that is left to the thread.
 fn open(path: &Path) -> io::Result<Target> {
-    let mut options = OpenOptions::new();
-    options.create(true).append(true).mode(0o600);
-    let no_wait = OFlags::NONBLOCK.bits().cast_signed();
-    match options.custom_flags(no_wait).open(path) {
-        Ok(file) => {
-            // It was opened just now, so the flag is nobody else's.
-            fcntl_setfl(&file, OFlags::APPEND)?;
-            Ok(Target::File(file))
-        }
-        Err(error) if error.raw_os_error() == Some(Errno::NXIO.raw_os_error()) && is_fifo(path) => {
-            Ok(Target::Fifo(path.to_owned()))
-        }
-        Err(error) => Err(error),
-    }
-}
-
-fn is_fifo(path: &Path) -> bool {
-    path.metadata().is_ok_and(|about| about.file_type().is_fifo())
+    Ok(match trusted::log(path)? {
+        trusted::Log::Open(file) => Target::File(file),
+        trusted::Log::Fifo(path) => Target::Fifo(path),
+    })
 }
 
 /// One line about a panic, and a backtrace if the environment asks for one.

@@ -33,6 +33,8 @@ fn main() -> ExitCode {
     if let Some(done) = linetender_badserver::run_if_asked() {
         return done;
     }
+    // Servers run as the same user, and shall not read what we hold.
+    linetender::guard::hide();
     let _flush = log::Flush;
     match args::Args::parse().command {
         args::Command::Run(run) => run::run(&run),

@@ -44,6 +44,8 @@ pub(crate) fn run(args: &args::Run) -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
+    // A server that kills its reaper leaves its orphans to us.
+    linetender::guard::adopt_orphans();
     stop::insist(stop::SHIM);
     let memory = if args.no_memory { None } else { memory() };
     let code = runtime.block_on(async {

@@ -63,6 +63,8 @@ pub(crate) fn run(args: &args::Serve) -> ExitCode {
         tracing::warn!(%error, "cannot watch the config file; send SIGHUP to reload it");
         Changes::unseen()
     });
+    // A server that kills its reaper leaves its orphans to us.
+    linetender::guard::adopt_orphans();
     let runtime = match runtime::build(&mut tokio::runtime::Builder::new_multi_thread()) {
         Ok(runtime) => runtime,
         Err(error) => {

@@ -1,6 +1,7 @@
 //! `linetender status`: this user's running shims, and where their lines stand.
 
 use std::io::{self, Write as _};
+use std::path::Path;
 use std::process::ExitCode;
 
 use anstyle::{AnsiColor, Style};
@@ -44,7 +45,10 @@ pub(crate) fn status(args: &args::Status) -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    let found = runtime.block_on(look(&places::sockets()));
+    let refused = |path: &Path, why: &io::Error| {
+        eprintln!("linetender: ignored {}: {why}", visible::line(&path.display().to_string()));
+    };
+    let found = runtime.block_on(look(&places::sockets(), refused));
     let printed = if args.json { print_json(&found) } else { print_table(&found) };
     match printed {
         Ok(()) => ExitCode::SUCCESS,
@@ -210,6 +214,21 @@ mod tests {
         let found =
             [Found { pid: 4000, reply: report }, Found { pid: 4002, reply: Reply::Silent(Silence::Stopped) }];
         insta::assert_snapshot!(anstream::adapter::strip_str(&table(&found).fitted(None)).to_string());
+    }
+
+    #[test]
+    fn x12_what_a_process_says_of_itself_is_no_command_to_the_terminal() {
+        let report = json!({
+            "version": 1,
+            "holder": { "pid": 4000, "door": "serve", "version": "1", "began": "-", "began_millis": 1 },
+            "lines": [{ "server": "a\u{1b}[31m", "state": "up\u{9b}5m", "generation": 1, "since": "-", "since_millis": 1,
+                "cause": { "text": "b\u{7}\u{202e}", "leaves": [], "planned": false }, "next_try": "\u{1b}[2J",
+                "budget_millis": 1, "budget_most_millis": 1 }],
+        });
+        let found = [Found { pid: 4000, reply: Reply::Report(serde_json::from_value(report).unwrap()) }];
+        let shown = anstream::adapter::strip_str(&table(&found).fitted(None)).to_string();
+        assert!(!shown.contains(['\u{1b}', '\u{9b}', '\u{7}', '\u{202e}']), "{shown:?}");
+        assert!(shown.contains(r"a\u{1b}[31m") && shown.contains(r"b\u{7}\u{202e}"), "{shown:?}");
     }
 
     #[test]

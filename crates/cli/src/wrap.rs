@@ -3,6 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use linetender::visible;
+
 mod agents;
 mod args;
 mod before;
@@ -52,11 +54,12 @@ struct Outcome {
 impl Outcome {
     fn say_left(&self) {
         for (name, why) in &self.left {
-            show::say(&format!("skipped: {name}: {why}"));
+            show::say(&format!("skipped: {}: {why}", visible::line(name)));
         }
         for name in &self.perhaps {
             show::say(&format!(
-                "{name} may keep state in memory, like a browser or a shell: if so, add --stateful before its command"
+                "{} may keep state in memory, like a browser or a shell: if so, add --stateful before its command",
+                visible::line(name)
             ));
         }
     }
@@ -131,6 +134,8 @@ fn change(args: &Wrap, file: &Path) -> Result<u8, Error> {
         return Err(Error::TooMany(path));
     }
     known(args, &entries, &path)?;
+    // Before anything is shown or written: what stands in a backup's place has to be one.
+    config.backup()?;
 
     let outcome =
         if args.undo { undone(args, format, &config, &entries)? } else { wrapped(args, &config, &entries) };
@@ -164,7 +169,7 @@ fn wrapped(args: &Wrap, config: &Config, entries: &[Entry<'_>]) -> Outcome {
         }
         Choice::Wrap { program: program.clone(), named: args.names(entry.name()) }
     });
-    let names = plan.changes.iter().map(|change| change.name().to_owned()).collect();
+    let names = plan.changes.iter().map(|change| visible::line(change.name()).into_owned()).collect();
     Outcome { text: plan.apply(config.text()), names, left: plan.left, perhaps: plan.perhaps }
 }
 
@@ -175,7 +180,8 @@ fn undone(args: &Wrap, format: Format, config: &Config, entries: &[Entry<'_>]) -
     if !undone.kept.is_empty() {
         show::say(&format!("already used linetender before wrap, kept: {}", undone.kept.join(", ")));
     }
-    Ok(Outcome { text: undone.text, names: undone.names, left: undone.left, perhaps: Vec::new() })
+    let names = undone.names.iter().map(|name| visible::line(name).into_owned()).collect();
+    Ok(Outcome { text: undone.text, names, left: undone.left, perhaps: Vec::new() })
 }
 
 fn write(
@@ -230,7 +236,8 @@ fn known(args: &Wrap, entries: &[Entry<'_>], path: &Path) -> Result<(), Error> {
     let has = |name: &&String| entries.iter().any(|entry| entry.name() == name.as_str());
     match args.only.iter().chain(&args.except).find(|name| !has(name)) {
         Some(name) => {
-            let known: Vec<&str> = entries.iter().map(Entry::name).collect();
+            let known: Vec<_> =
+                entries.iter().map(|entry| visible::line(entry.name()).into_owned()).collect();
             Err(Error::Unknown { name: name.clone(), path: path.to_owned(), known: known.join(", ") })
         }
         None => Ok(()),

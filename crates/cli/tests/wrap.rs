@@ -235,6 +235,43 @@ fn a_link_stays_a_link_and_a_mark_stays_a_mark() {
 }
 
 #[test]
+fn x12_what_others_could_have_put_there_is_refused_before_anything_is_written() {
+    let home = Home::new("others");
+    let file = home.file("mcp.json", CONFIG);
+    let refused = |name: &str, why: &str| {
+        let (code, out, said) = home.wrap(&[name]);
+        assert_eq!((code, out.as_str()), (2, ""), "{said}");
+        assert!(said.contains(why), "{said}");
+        assert_eq!(fs::read_to_string(&file).unwrap(), CONFIG);
+    };
+    assert!(Command::new("mkfifo").arg(home.0.join("fifo.json")).status().unwrap().success());
+    refused("fifo.json", "is a FIFO, not a regular file");
+    refused("/dev/zero", "is a device, not a regular file");
+    let planted = home.0.join("mcp.json.before-linetender");
+    symlink(home.0.join("stolen"), &planted).unwrap();
+    refused("mcp.json", "mcp.json.before-linetender is a symbolic link");
+    fs::remove_file(&planted).unwrap();
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o666)).unwrap();
+    refused("mcp.json", "can be written by every user");
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o644)).unwrap();
+    if std::os::unix::fs::chown(&file, Some(65534), None).is_ok() {
+        refused("mcp.json", "belongs to user 65534");
+    } else {
+        eprintln!("not tried: a file of another user, which only root can make");
+    }
+    assert_eq!(home.names(), ["fifo.json", "mcp.json"]);
+}
+
+#[test]
+fn x12_the_names_of_servers_are_no_commands_to_the_terminal() {
+    let home = Home::new("escapes");
+    home.file("mcp.json", r#"{"mcpServers":{"a\u001b[31m\nb\u202e":{"command":"x"}}}"#);
+    let (code, _, said) = home.wrap(&["mcp.json", "--check"]);
+    assert_eq!(code, 1, "{said}");
+    assert!(said.contains(r"would change: a\u{1b}[31m\u{a}b\u{202e} ("), "{said}");
+}
+
+#[test]
 fn what_cannot_be_read_is_not_touched_and_the_message_points_there() {
     let home = Home::new("odd");
     let large = vec![b' '; (16 << 20) + 1];
@@ -255,7 +292,7 @@ fn what_cannot_be_read_is_not_touched_and_the_message_points_there() {
         assert_eq!(fs::read(&file).unwrap(), bytes, "{name}");
     }
     assert!(home.wrap(&["nowhere.json"]).2.starts_with("linetender: cannot find nowhere.json"));
-    assert!(home.wrap(&["."]).2.contains("is not a file"));
+    assert!(home.wrap(&["."]).2.contains("is a folder, not a regular file"));
     assert_eq!(home.names().len(), cases.len(), "no backup of what was not touched");
 }
 

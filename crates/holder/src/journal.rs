@@ -112,7 +112,8 @@ impl Writer {
             Err(error) => match &mut self.health {
                 Health::Fails { missed, .. } => *missed += 1,
                 Health::Writes => {
-                    tracing::warn!(%error, "cannot write the journal; continuing without it");
+                    let file = self.pages.path().display();
+                    tracing::warn!(%error, %file, "cannot write the journal; continuing without it");
                     self.health = Health::Fails { missed: 1, why: error.to_string() };
                 }
             },

@@ -18,7 +18,7 @@
 pub mod holder;
 pub mod journal;
 mod memory;
-mod private;
+pub mod trusted;
 
 pub use holder::Holder;
 pub use memory::Memory;

@@ -20,7 +20,7 @@ use linetender::{Era, Server};
 use linetender_wire::frame::Members;
 use siphasher::sip128::{Hasher128 as _, SipHasher13};
 
-use crate::private;
+use crate::trusted;
 use page::Page;
 
 /// Where the key of the hashes is kept, beside the pages.
@@ -40,7 +40,7 @@ impl Memory {
     /// If the folder or the key in it can be neither read nor made, or belong to somebody else.
     pub fn open(folder: impl Into<PathBuf>) -> io::Result<Self> {
         let folder = folder.into();
-        private::folder(&folder)?;
+        trusted::folder(&folder)?;
         let key = match read_key(&folder) {
             Ok(key) => key,
             Err(_) => make_key(&folder)?,
@@ -96,7 +96,7 @@ fn draft_of(path: &Path) -> PathBuf {
 
 fn read_key(folder: &Path) -> io::Result<[u8; 16]> {
     let mut key = [0; 16];
-    private::read(&folder.join(KEY))?.read_exact(&mut key)?;
+    trusted::read(&folder.join(KEY))?.read_exact(&mut key)?;
     Ok(key)
 }
 
@@ -105,7 +105,7 @@ fn make_key(folder: &Path) -> io::Result<[u8; 16]> {
     let mut key = [0; 16];
     File::open("/dev/urandom")?.read_exact(&mut key)?;
     let draft = draft_of(&folder.join(KEY));
-    private::create(&draft)?.write_all(&key)?;
+    trusted::create(&draft)?.write_all(&key)?;
     let made = fs::hard_link(&draft, folder.join(KEY));
     fs::remove_file(&draft)?;
     match made {

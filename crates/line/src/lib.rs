@@ -67,7 +67,7 @@ pub use linetender_core::{
 pub use linetender_core::{Class, Delivery, Doubt, Leaf, Plan, Proof, Refusal, StateKind as State};
 pub use linetender_core::{Invalid, Policy, ServerState, SessionRefusal, Settings};
 pub use linetender_wire::handshake::{Era, Eras, Hello};
-pub use linetender_wire::stdio::{raise_descriptor_limit, reaper, signals};
+pub use linetender_wire::stdio::{guard, raise_descriptor_limit, reaper, signals};
 pub use linetender_wire::{Redacted, hide as hide_secrets, visible};
 pub use server::{Deadline, HttpServer, Server, Stderr, StdioServer, ToolErrors, pass_stderr_to, way};
 pub use status::signs::Health;

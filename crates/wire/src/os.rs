@@ -60,6 +60,24 @@ pub(crate) fn children() -> Vec<Pid> {
     listed.split_ascii_whitespace().filter_map(|pid| Pid::from_raw(pid.parse().ok()?)).collect()
 }
 
+/// The same for a process with several threads: each has a list of its own.
+pub(crate) fn all_children() -> Vec<Pid> {
+    let tasks = std::fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
+    let listed = tasks.map(|task| std::fs::read_to_string(task.path().join("children")).unwrap_or_default());
+    let mut found = Vec::new();
+    for children in listed {
+        let children = children.split_ascii_whitespace();
+        found.extend(children.filter_map(|pid| Pid::from_raw(pid.parse().ok()?)));
+    }
+    found
+}
+
+/// Whether a process runs: neither dead nor unheard of.
+pub(crate) fn lives(pid: Pid) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero()));
+    stat.is_ok_and(|stat| parse(pid, &stat).is_some())
+}
+
 /// The living processes of our session, and our children in any other: what can be found without being a subreaper.
 pub(crate) fn family() -> Vec<Pid> {
     let us = rustix::process::getpid();

@@ -8,8 +8,14 @@ mod child;
 #[doc(hidden)]
 pub mod control;
 mod descriptors;
+pub mod guard;
 mod keeper;
 mod local;
+#[cfg(all(target_os = "linux", not(linetender_portable)))]
+mod orphans;
+#[cfg(not(all(target_os = "linux", not(linetender_portable))))]
+#[path = "stdio/no_orphans.rs"]
+mod orphans;
 #[doc(hidden)]
 pub mod platform;
 mod reader;

@@ -167,6 +167,18 @@ async fn frames_go_down_and_come_back() {
     server.gone().await;
 }
 
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn x11_a_program_that_starts_servers_is_not_changed_unless_it_asks() {
+    use rustix::process::{DumpableBehavior, child_subreaper, dumpable_behavior};
+    let mut server = shell("echo up; cat >/dev/null");
+    server.says().await;
+    assert_eq!(dumpable_behavior(), Ok(DumpableBehavior::Dumpable));
+    assert_eq!(child_subreaper(), Ok(None));
+    server.child.kill();
+    server.gone().await;
+}
+
 #[tokio::test]
 async fn an_exit_is_told_with_its_status_and_its_last_words() {
     let mut server = shell("echo 'no API key, token=abc' >&2; exit 3");

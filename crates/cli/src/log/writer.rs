@@ -12,6 +12,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use linetender_holder::trusted;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 
@@ -103,7 +104,7 @@ impl Shared {
         let file = match target {
             Target::Stderr => None,
             Target::File(file) => Some(file),
-            Target::Fifo(path) => match File::options().append(true).open(path) {
+            Target::Fifo(path) => match trusted::fifo(&path) {
                 Ok(file) => Some(file),
                 Err(_) => return self.queue().state = State::Dead,
             },

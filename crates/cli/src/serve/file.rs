@@ -1,14 +1,19 @@
 //! The config file: its text, and what that says.
 
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
 use linetender_gateway::config::{self, Config, Problem, Settings};
+use linetender_holder::trusted;
 
 use super::still::Look;
 use crate::places;
 
 /// What the file is called, where nothing else is said.
 const NAME: &str = "linetender.toml";
+
+/// No config file is larger; what is, is something else.
+const LARGEST: u64 = 16 << 20;
 
 /// The config file: the one that was named, else the first that is where one would be. Why there is none.
 pub(super) fn path(named: Option<&Path>) -> Result<PathBuf, String> {
@@ -23,9 +28,21 @@ pub(super) fn path(named: Option<&Path>) -> Result<PathBuf, String> {
     })
 }
 
-/// A config file as it is now, or a sentence about why it cannot be read.
+/// A config file as it is now, or a sentence about why it cannot be read. It says which programs are started, so it is read
+/// only if nobody but this user and root could have written it.
 pub(super) fn text(path: &Path) -> Result<String, String> {
-    std::fs::read_to_string(path).map_err(|error| format!("cannot read {}: {error}", path.display()))
+    let read = trusted::read_named(path).and_then(|(file, _)| {
+        let mut text = String::new();
+        file.take(LARGEST + 1).read_to_string(&mut text)?;
+        if text.len() as u64 > LARGEST {
+            return Err(io::Error::other(format!("larger than {} MiB", LARGEST >> 20)));
+        }
+        Ok(text)
+    });
+    read.map_err(|error| match error.raw_os_error() {
+        Some(_) => format!("cannot read {}: {error}", path.display()),
+        None => format!("cannot use {} as config: it {error}", path.display()),
+    })
 }
 
 /// A config file as it is now, and when it was written.

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 pub(super) enum Error {
     #[error("cannot {what} {}: {source}", path.display())]
     Io { what: &'static str, path: PathBuf, source: io::Error },
-    #[error("{} is not a file", .0.display())]
-    NotAFile(PathBuf),
+    #[error("{} {why}: file not changed", path.display())]
+    Refused { path: PathBuf, why: String },
     #[error("{} is larger than {} MiB: file not changed", .0.display(), super::file::LARGEST >> 20)]
     TooLarge(PathBuf),
     #[error("{} is not UTF-8 (first invalid byte: {at}): file not changed", path.display())]
@@ -39,6 +39,15 @@ pub(super) enum Error {
 }
 
 impl Error {
+    /// A file that cannot be read, or that others could have put there.
+    pub(super) fn file(path: &Path) -> impl FnOnce(io::Error) -> Self {
+        move |error| match error.raw_os_error() {
+            Some(_) if error.kind() == io::ErrorKind::NotFound => Self::io("find", path)(error),
+            Some(_) => Self::io("read", path)(error),
+            None => Self::Refused { path: path.to_owned(), why: error.to_string() },
+        }
+    }
+
     pub(super) fn io(what: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
         move |source| Self::Io { what, path: path.to_owned(), source }
     }

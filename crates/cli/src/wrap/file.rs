@@ -5,6 +5,8 @@ use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _, fchown};
 use std::path::{Path, PathBuf};
 
+use linetender_holder::trusted;
+
 use super::error::Error;
 
 /// No agent's configuration is larger; what is, is something else.
@@ -26,13 +28,12 @@ pub(super) struct Config {
 
 impl Config {
     pub(super) fn read(named: &Path) -> Result<Self, Error> {
-        let path = fs::canonicalize(named).map_err(Error::io("find", named))?;
-        // Opening a pipe would wait for somebody to write.
-        let is_file = fs::metadata(&path).map_err(Error::io("read", &path))?.is_file();
-        if !is_file {
-            return Err(Error::NotAFile(path));
-        }
-        let bytes = bytes(&path)?;
+        let (file, path) = trusted::read_named(named).map_err(Error::file(named))?;
+        Self::of(file, path)
+    }
+
+    fn of(file: File, path: PathBuf) -> Result<Self, Error> {
+        let bytes = bytes(file, &path)?;
         match String::from_utf8(bytes) {
             Ok(whole) => Ok(Self { path, whole }),
             Err(error) => Err(Error::NotText { path, at: error.utf8_error().valid_up_to() }),
@@ -44,10 +45,17 @@ impl Config {
         self.whole.strip_prefix(BYTE_ORDER_MARK).unwrap_or(&self.whole)
     }
 
-    /// The newest backup, if there is one.
+    /// The newest backup, if there is one. What another user has put in the place of one is an error.
     pub(super) fn backup(&self) -> Result<Option<Self>, Error> {
-        let newest = self.backups().take_while(|path| path.exists()).last();
-        newest.map(|path| Self::read(&path)).transpose()
+        let mut newest = None;
+        for path in self.backups() {
+            match trusted::read(&path) {
+                Ok(file) => newest = Some((file, path)),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => break,
+                Err(error) => return Err(Error::file(&path)(error)),
+            }
+        }
+        newest.map(|(file, path)| Self::of(file, path)).transpose()
     }
 
     /// Keeps the file as it is, in a place that is free.
@@ -69,7 +77,8 @@ impl Config {
         let written =
             self.create(&new, &format!("{mark}{text}")).map_err(Error::io("write", &new)).and_then(|()| {
                 // An agent that runs may write its configuration at any time.
-                if bytes(&self.path)? != self.whole.as_bytes() {
+                let (now, _) = trusted::read_named(&self.path).map_err(Error::file(&self.path))?;
+                if bytes(now, &self.path)? != self.whole.as_bytes() {
                     return Err(Error::Changed(self.path.clone()));
                 }
                 fs::rename(&new, &self.path).map_err(Error::io("replace", &self.path))?;
@@ -127,8 +136,7 @@ fn own_like(file: &File, like: &fs::Metadata) -> io::Result<()> {
     })
 }
 
-fn bytes(path: &Path) -> Result<Vec<u8>, Error> {
-    let file = File::open(path).map_err(Error::io("read", path))?;
+fn bytes(file: File, path: &Path) -> Result<Vec<u8>, Error> {
     let mut bytes = Vec::new();
     file.take(LARGEST + 1).read_to_end(&mut bytes).map_err(Error::io("read", path))?;
     if bytes.len() as u64 > LARGEST { Err(Error::TooLarge(path.to_owned())) } else { Ok(bytes) }

@@ -13,6 +13,7 @@ use tokio::task::JoinSet;
 
 use super::report::{REPORT_VERSION, Report};
 use super::socket::{Question, STATUS, SUFFIX};
+use crate::trusted;
 
 /// How long a holder may take to answer. One that is well takes a millisecond.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -64,9 +65,25 @@ enum Lookup {
 
 /// Every holder that listens in one of these folders, in the order of their processes. Each is asked at the same time, and
 /// none is waited for longer than a second. What dead ones left behind is removed.
-pub async fn look(folders: &[PathBuf]) -> Vec<Found> {
+///
+/// Folders and sockets that others could have put there are passed over: `refused` is called for each, with the reason.
+pub async fn look(folders: &[PathBuf], mut refused: impl FnMut(&Path, &io::Error)) -> Vec<Found> {
     let mut asking = JoinSet::new();
-    let sockets = folders.iter().flat_map(|folder| sockets(folder)).take(MOST_HOLDERS);
+    let mut trusted = |path: &Path, checked: io::Result<()>| match checked {
+        Ok(()) => true,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => false,
+        Err(error) => {
+            refused(path, &error);
+            false
+        }
+    };
+    let mut sockets: Vec<_> = folders
+        .iter()
+        .filter(|folder| trusted(folder, trusted::check_folder(folder)))
+        .flat_map(|folder| sockets(folder))
+        .take(MOST_HOLDERS)
+        .collect();
+    sockets.retain(|(_, path)| trusted(path, trusted::check_socket(path)));
     for (pid, path) in sockets {
         asking.spawn(async move {
             match ask(pid, &path).await {
@@ -124,6 +141,7 @@ async fn ask(pid: u32, path: &Path) -> Lookup {
 
 async fn exchange(path: &Path) -> io::Result<Vec<u8>> {
     let mut holder = UnixStream::connect(path).await?;
+    trusted::check_user(holder.peer_cred()?.uid())?;
     let question = serde_json::to_string(&Question { ask: STATUS.to_owned() })?;
     holder.write_all(format!("{question}\n").as_bytes()).await?;
     let mut answer = Vec::new();

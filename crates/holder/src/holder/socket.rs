@@ -14,7 +14,7 @@ use tokio::task::JoinSet;
 
 use super::report::REPORT_VERSION;
 use super::{Inner, look};
-use crate::private;
+use crate::trusted;
 
 /// Askers that are heard at once. More of them wait outside.
 const AT_ONCE: usize = 8;
@@ -57,7 +57,7 @@ pub(super) struct Listening {
 
 impl Listening {
     pub(super) fn start(within: &Path, holder: Weak<Inner>) -> io::Result<Self> {
-        private::folder(within)?;
+        trusted::folder(within)?;
         let path = within.join(format!("{}{SUFFIX}", std::process::id()));
         let listener = bind(&path)?;
         fs::set_permissions(&path, fs::Permissions::from_mode(0o600))?;

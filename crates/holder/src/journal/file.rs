@@ -4,14 +4,14 @@
 //! the file away does, and whoever finds that lock taken goes on appending: a holder that was stopped in the middle of it
 //! holds up nobody.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io::{self, Write as _};
-use std::os::unix::fs::{FileExt as _, MetadataExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, flock};
 
-use crate::private;
+use crate::trusted;
 
 /// Rotation settings.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -45,6 +45,10 @@ impl Pages {
         Self { path, rotation }
     }
 
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// Appends one line, its line break included.
     pub(super) fn append(&self, line: &str) -> io::Result<()> {
         for _ in 0..TRIES {
@@ -75,7 +79,7 @@ impl Pages {
 
     /// Makes room for a new file, unless somebody is at it.
     fn put_away(&self) -> io::Result<()> {
-        let lock = private().write(true).open(self.path.with_extension("lock"))?;
+        let lock = trusted::append(&self.path.with_extension("lock"))?;
         if flock(&lock, FlockOperation::NonBlockingLockExclusive).is_err() {
             return Ok(());
         }
@@ -101,22 +105,10 @@ pub(super) fn page(path: &Path, number: u32) -> PathBuf {
     }
 }
 
+/// Where others can put files, a journal is neither made nor written.
 fn open(path: &Path) -> io::Result<File> {
-    let opened = private().read(true).append(true).open(path);
-    match opened {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            private::folder(path.parent().unwrap_or(Path::new("/")))?;
-            private().read(true).append(true).open(path)
-        }
-        opened => opened,
-    }
-}
-
-/// Files that are made here are this user's alone.
-fn private() -> OpenOptions {
-    let mut options = OpenOptions::new();
-    options.create(true).mode(0o600);
-    options
+    trusted::folder(path.parent().unwrap_or(Path::new("/")))?;
+    trusted::append(path)
 }
 
 /// One write. A disk that fills up can take a part of it all the same: the next line then begins on a new one.
@@ -124,7 +116,6 @@ fn write_whole(mut file: &File, line: &str) -> io::Result<()> {
     let mut last = [b'\n'];
     let length = file.metadata()?.len();
     if length > 0 {
-        // A device has no bytes to look at.
         let _ = file.read_at(&mut last, length - 1);
     }
     let torn = last != [b'\n'];

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::draft_of;
-use crate::private;
+use crate::trusted;
 
 /// The largest page: what offers more is asked anew each time.
 const MOST_BYTES: u64 = 4 * 1024 * 1024;
@@ -51,7 +51,15 @@ impl Page {
 
     fn read(&self) -> Option<Text> {
         let mut text = String::new();
-        private::read(&self.path).ok()?.take(MOST_BYTES + 1).read_to_string(&mut text).ok()?;
+        let file = match trusted::read(&self.path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return None,
+            Err(error) => {
+                tracing::warn!(file = %self.path.display(), %error, "cached server page ignored");
+                return None;
+            }
+        };
+        file.take(MOST_BYTES + 1).read_to_string(&mut text).ok()?;
         serde_json::from_str(&text).ok()
     }
 
@@ -62,7 +70,7 @@ impl Page {
                 return Err(io::Error::new(io::ErrorKind::FileTooLarge, "too large to cache"));
             }
             let draft = draft_of(&self.path);
-            let renamed = private::create(&draft)
+            let renamed = trusted::create(&draft)
                 .and_then(|mut file| file.write_all(&text))
                 .and_then(|()| fs::rename(&draft, &self.path));
             renamed.inspect_err(|_| drop(fs::remove_file(&draft)))

@@ -134,7 +134,13 @@ impl Reading {
     fn warn(&self, server: &str, before: &Catalogue) {
         for kind in self.catalogue.cut.difference(&before.cut) {
             let list = kind.member();
-            tracing::warn!(server, list, entries = ENTRIES, bytes = BYTES, "list truncated: too many entries, too long, or with overlong names");
+            tracing::warn!(
+                server,
+                list,
+                entries = ENTRIES,
+                bytes = BYTES,
+                "list truncated: too many entries, too long, or with overlong names"
+            );
         }
         if self.catalogue.hidden != before.hidden {
             self.catalogue.hidden.warn(server);

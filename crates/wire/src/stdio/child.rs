@@ -20,7 +20,7 @@ use super::control::CONTROL_FD;
 use super::keeper::{Keeper, plain};
 use super::platform::{Found, Platform, Started, Starter, System};
 use super::stderr::Ring;
-use super::{descriptors, local, reader, reaper, reaper_program, signals, stderr, writer};
+use super::{descriptors, local, orphans, reader, reaper, reaper_program, signals, stderr, writer};
 use crate::elsewhere::Elsewhere;
 use crate::frame::Limits;
 use crate::redact::Redacted;
@@ -145,18 +145,13 @@ impl Child {
         check_dir(&launch.program)?;
         let (process, (stdin, stdout, stderr)) = if let Some(reaper) = reaper {
             let process = spawn(launch, reaper, theirs.into());
-            let mut process = process.map_err(|error| no_reaper(reaper, &error))?;
+            let (mut process, started) = process.map_err(|error| no_reaper(reaper, &error))?;
             let pipes = pipes(&mut process).map_err(failed)?;
-            (Some((process, reaper.clone())), pipes)
+            (Some(System { process, program: reaper.clone(), _started: started }), pipes)
         } else {
             (None, spawn_here(launch, theirs).map_err(failed)?)
         };
-        Ok(Self::of(
-            Started { platform: System(process), stdin, stdout, stderr, control },
-            launch,
-            listener,
-            events,
-        ))
+        Ok(Self::of(Started { platform: process, stdin, stdout, stderr, control }, launch, listener, events))
     }
 
     /// Keeps a process that was started.
@@ -300,14 +295,14 @@ fn no_reaper(reaper: &Path, error: &io::Error) -> Seen {
 }
 
 /// Starts the reaper, which starts the server on the same pipes.
-fn spawn(launch: &Launch, reaper: &Path, control: OwnedFd) -> io::Result<Process> {
+fn spawn(launch: &Launch, reaper: &Path, control: OwnedFd) -> io::Result<(Process, orphans::Started)> {
     let mut command = command(&launch.program, reaper);
     let soft = descriptors::before().map_or_else(|| "-".to_owned(), |soft| soft.to_string());
     command.env(reaper_program::MARKER, std::process::id().to_string());
     command.arg(reaper::SUBCOMMAND).arg(std::process::id().to_string()).arg(soft).args(&launch.program.argv);
     let mapping = FdMapping { parent_fd: control, child_fd: CONTROL_FD };
     command.as_std_mut().fd_mappings(vec![mapping]).map_err(io::Error::other)?;
-    command.spawn()
+    orphans::start(&mut command)
 }
 
 /// Starts the server itself, and plays the reaper's part here. That it could not be started is for the keeper to tell.
@@ -317,9 +312,9 @@ fn spawn_here(launch: &Launch, control: std::os::unix::net::UnixStream) -> io::R
     let (run, args) = launch.program.argv.split_first().ok_or(io::ErrorKind::InvalidInput)?;
     let mut command = command(&launch.program, run);
     signals::reset_in(command.as_std_mut());
-    let started = command.args(args).process_group(0).spawn();
+    let started = orphans::start(command.args(args).process_group(0));
     let (pipes, started) = match started {
-        Ok(mut server) => (pipes(&mut server)?, Ok(server)),
+        Ok((mut server, started)) => (pipes(&mut server)?, Ok((server, started))),
         Err(error) => {
             // Pipes that lead nowhere: everything after this is as if the server had died at once.
             let (to, (from, errors)) = (pipe::pipe()?.0, (pipe::pipe()?.1, pipe::pipe()?.1));

@@ -40,6 +40,9 @@ const FIRST_WORD: Duration = Duration::from_secs(30);
 /// After a seal, how long the writer may take to stop.
 const WRITER_STOPS: Duration = Duration::from_millis(100);
 
+/// How many processes that stay behind are named.
+const LEFT_NAMED: usize = 8;
+
 /// What its writer is called.
 const WRITER: &str = "writer";
 
@@ -196,6 +199,9 @@ impl<P: Platform> Keeper<P> {
                 }
                 // It never said that the tree is clear, so it is not: not before we have seen to it. If it died before it
                 // told us of a server, there may be one all the same.
+                for pid in self.platform.clear_orphans().await.into_iter().take(LEFT_NAMED) {
+                    let _ = self.events.send(Event::Left { pid }).await;
+                }
                 if let Some(server) = self.server.get() {
                     server.clear().await;
                 }
@@ -283,6 +289,7 @@ impl<P: Platform> Keeper<P> {
     async fn kill(&mut self, tree: &mut Tree<P::Stdin>) {
         tree.ordered = Some(Order::Kill);
         tree.rung = Some(rung(self.close.kill, Rung::Reaper));
+        self.platform.wake_reaper();
         let _ = self.control.write_all(&[KILL]).await;
     }
 
@@ -295,6 +302,7 @@ impl<P: Platform> Keeper<P> {
             }
             Some((_, Rung::Term)) => {
                 tree.rung = Some(rung(self.close.term, Rung::Kill));
+                self.platform.wake_reaper();
                 let _ = self.control.write_all(&[TERM]).await;
             }
             Some((_, Rung::Kill)) => self.kill(tree).await,

@@ -11,13 +11,14 @@ use tokio::net::UnixStream;
 use tokio::process::Child;
 
 use super::control::{KILL, Record, TERM};
+use super::orphans::Started;
 use super::remains::clear_group;
 use crate::seen::Exit;
 
 /// Watches a server that was started here, until it is gone.
-pub(super) async fn watch(started: io::Result<Child>, mut control: UnixStream) {
-    let mut server = match started {
-        Ok(server) => server,
+pub(super) async fn watch(started: io::Result<(Child, Started)>, mut control: UnixStream) {
+    let (mut server, _started) = match started {
+        Ok(started) => started,
         Err(error) => {
             let failed = Record::Failed(error.raw_os_error().unwrap_or(0));
             let _ = control.write_all(&failed.encode()).await;

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use bytes::BytesMut;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::process::Pid;
+use rustix::process::{Pid, Signal};
 use tokio::io::{AsyncRead, AsyncWrite, Interest};
 use tokio::net::UnixStream;
 use tokio::net::unix::pipe;
@@ -19,6 +19,7 @@ use tokio::sync::mpsc;
 
 use super::child::{Child, Launch};
 use super::local::exit_of;
+use super::orphans;
 use super::remains::{self, Remains};
 use crate::seam::{Event, Listener};
 use crate::seen::{Exit, Seen};
@@ -39,11 +40,18 @@ pub trait Platform: Send + Sync + 'static {
 
     /// The server that was started under this number.
     fn find(&self, pid: i32) -> Box<dyn Found>;
+    /// The reaper is to hear an order: a stopped one cannot.
+    fn wake_reaper(&mut self) {}
     /// The reaper does not obey: it goes before the server.
     fn kill_reaper(&mut self);
     /// The reaper is gone: kills what is left of its session, and returns when that is gone.
     fn clear_session(&mut self) -> impl Future<Output = ()> + Send {
         async {}
+    }
+    /// The reaper is gone, and what was below it may have come to us: kills it, and returns when it is gone, with those that
+    /// stay behind because they are another user's.
+    fn clear_orphans(&mut self) -> impl Future<Output = Vec<i32>> + Send {
+        async { Vec::new() }
     }
     /// What can be said of a program that was started as the reaper and never spoke: `None` if it was killed, and may well
     /// have been one. Ends it, if it has not ended.
@@ -111,10 +119,22 @@ pub trait Starter: Send + Sync {
     ) -> Result<Child, Seen>;
 }
 
-/// This machine, and the reaper of one server on it, if there is one.
-pub(super) struct System(pub(super) Option<(Process, PathBuf)>);
+/// This machine, and the reaper of one server on it.
+pub(super) struct System {
+    pub(super) process: Process,
+    pub(super) program: PathBuf,
+    pub(super) _started: orphans::Started,
+}
 
-impl Platform for System {
+impl System {
+    /// The reaper. Until somebody has waited for it, its number is its own.
+    fn reaper(&self) -> Option<Pid> {
+        self.process.id().and_then(|pid| Pid::from_raw(i32::try_from(pid).ok()?))
+    }
+}
+
+/// With no reaper, where we play its part.
+impl Platform for Option<System> {
     type Stdin = pipe::Sender;
     type Stdout = pipe::Receiver;
     type Stderr = pipe::Receiver;
@@ -125,21 +145,30 @@ impl Platform for System {
     }
 
     fn kill_reaper(&mut self) {
-        if let Some((reaper, _)) = &mut self.0 {
-            let _ = reaper.start_kill();
+        if let Some(System { process, .. }) = self {
+            let _ = process.start_kill();
+        }
+    }
+
+    fn wake_reaper(&mut self) {
+        if let Some(reaper) = self.as_ref().and_then(System::reaper) {
+            let _ = rustix::process::kill_process(reaper, Signal::CONT);
         }
     }
 
     async fn clear_session(&mut self) {
-        // Nobody has waited for it yet, so its number is still its own.
-        let leader = self.0.as_ref().and_then(|(reaper, _)| reaper.id());
-        if let Some(leader) = leader.and_then(|pid| Pid::from_raw(i32::try_from(pid).ok()?)) {
+        if let Some(leader) = self.as_ref().and_then(System::reaper) {
             remains::clear_session(leader).await;
         }
     }
 
+    async fn clear_orphans(&mut self) -> Vec<i32> {
+        let Some(reaper) = self.as_ref().and_then(System::reaper) else { return Vec::new() };
+        orphans::clear(reaper).await.into_iter().map(|pid| pid.as_raw_nonzero().get()).collect()
+    }
+
     async fn no_reaper(&mut self) -> Option<String> {
-        let (process, program) = self.0.as_mut()?;
+        let System { process, program, .. } = self.as_mut()?;
         let program = program.display();
         if matches!(process.try_wait(), Ok(None)) && tokio::time::timeout(ENDS, process.wait()).await.is_err()
         {
@@ -156,8 +185,8 @@ impl Platform for System {
     }
 
     async fn reaper_gone(&mut self) {
-        if let Some((reaper, _)) = &mut self.0 {
-            let _ = reaper.wait().await;
+        if let Some(System { process, .. }) = self {
+            let _ = process.wait().await;
         }
     }
 }

@@ -9,7 +9,11 @@
 //! thread that waits for it. Where it may not be a subreaper, or has no `/proc` to find orphans in, it kills the server's
 //! group and session: a process that has left both escapes.
 //!
-//! Not `PR_SET_PDEATHSIG`: that fires when the *thread* that spawned the server ends, and misses grandchildren.
+//! A server runs as the same user, so it can stop its reaper, or kill it. When we are gone, the kernel wakes a stopped reaper
+//! (`PR_SET_PDEATHSIG` with SIGCONT: that it also fires when only the *thread* that spawned the reaper ends does no harm
+//! then). What a killed one leaves behind comes to us, if this process adopts ([`super::guard::adopt_orphans`]).
+//!
+//! The server itself has no such signal: it misses grandchildren, and they are found by their parent as long as that lives.
 
 use std::ffi::{CStr, OsString};
 use std::fs::File;
@@ -24,7 +28,7 @@ use rustix::process::{Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, WaitOption
 
 use super::control::{CONTROL_FD, KILL, Record, TERM};
 use super::reaper_program::{self, MARKER};
-use super::{descriptors, signals};
+use super::{descriptors, guard, signals};
 use crate::os;
 use crate::seen::Exit;
 
@@ -76,6 +80,7 @@ pub fn run_if_asked() -> Option<ExitCode> {
     let parent = args.next().and_then(|pid| pid.to_str().and_then(|pid| pid.parse().ok()));
     let soft = args.next().and_then(|soft| soft.to_str().and_then(|soft| soft.parse().ok()));
     let argv: Vec<OsString> = args.collect();
+    guard::hide();
     if let Some(soft) = soft {
         descriptors::set_back(soft);
     }
@@ -122,6 +127,7 @@ fn reap(parent: Pid, program: &OsString, args: &[OsString]) -> io::Result<()> {
         let us = Some(rustix::process::getpid());
         rustix::process::set_child_subreaper(us).is_ok()
     };
+    let _ = rustix::process::set_parent_process_death_signal(Some(Signal::CONT));
     // If the parent died in between, its number may be somebody else's now: it is not our parent any more.
     let parent_fd = rustix::process::pidfd_open(parent, PidfdFlags::empty()).ok();
     if rustix::process::getppid() != Some(parent) {

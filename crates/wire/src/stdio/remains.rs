@@ -120,6 +120,10 @@ impl Watched {
     #[cfg(target_os = "linux")]
     fn kill_below(&self) {
         let Some(fd) = &self.fd else { return };
+        // Nothing is below the dead, and its number may be somebody else's.
+        if self.has_exited() {
+            return;
+        }
         let mut below = descendants(self.pid, 0);
         if rustix::process::pidfd_send_signal(fd, Signal::STOP).is_ok() {
             below.extend(descendants(self.pid, 0));

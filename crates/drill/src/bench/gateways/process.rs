@@ -3,6 +3,8 @@
 use std::fs;
 use std::time::Duration;
 
+use linetender_badserver::process::descriptors;
+
 /// What a process holds at this moment.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) struct Held {
@@ -15,12 +17,13 @@ pub(super) struct Held {
 
 pub(super) fn held(pid: u32) -> Result<Held, String> {
     let status = read(pid, "status")?;
-    let descriptors = fs::read_dir(format!("/proc/{pid}/fd")).map_or(0, Iterator::count);
+    let rss = number(&status, "VmRSS:");
     Ok(Held {
-        rss: number(&status, "VmRSS:"),
-        pss: number(&read(pid, "smaps_rollup")?, "Pss:"),
+        rss,
+        // Of a process that hides (`linetender` does) only root learns what it shares: all of it is counted then.
+        pss: read(pid, "smaps_rollup").map_or(rss, |rollup| number(&rollup, "Pss:")),
         threads: number(&status, "Threads:"),
-        descriptors,
+        descriptors: descriptors(&pid.to_string()),
     })
 }
 

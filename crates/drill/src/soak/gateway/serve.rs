@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
-use linetender_badserver::process::{descendants, lives};
+use linetender_badserver::process::{self, descendants, lives};
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::house::{House, MARK};
@@ -85,14 +85,22 @@ impl Serve {
             .filter_map(|entry| std::fs::read_link(entry.path()).ok())
             .collect();
         let sockets = links.iter().filter(|link| link.to_string_lossy().starts_with("socket:")).count();
-        Has { processes: descendants(&pid.to_string()).len(), descriptors: links.len(), sockets, kib }
+        Has {
+            processes: descendants(&pid.to_string()).len(),
+            descriptors: process::descriptors(&pid.to_string()),
+            sockets,
+            kib,
+        }
     }
 
     /// The trees of each server that live now, by the process at their top, which is a reaper.
     pub(super) fn trees(&self) -> BTreeMap<String, Vec<i32>> {
         let mut trees: BTreeMap<String, Vec<i32>> = BTreeMap::new();
         for child in children(self.pid()) {
-            if let Some(server) = server_of(child, &self.mark).filter(|_| lives(child)) {
+            // A reaper shows its environment to root alone; its server has the same.
+            let below = || children(child).into_iter().find_map(|below| server_of(below, &self.mark));
+            let server = server_of(child, &self.mark).or_else(below);
+            if let Some(server) = server.filter(|_| lives(child)) {
                 trees.entry(server).or_default().push(child);
             }
         }

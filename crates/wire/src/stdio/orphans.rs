@@ -1,0 +1,183 @@
+//! Orphans of servers that killed their own reaper.
+//!
+//! As long as a reaper lives, everything below it that loses its parent becomes the reaper's child. If the reaper is killed,
+//! its children become ours, if this process has asked for that ([`super::guard::adopt_orphans`]). What arrives then has lost
+//! everything else that would tell where it came from: session, group and environment are the server's to change. So it is
+//! told by what it is not: not a process that we started, and not a *stranger*, that was our child while every reaper lived.
+//! There are strangers where this process had children before its `main`, or is the first of a container.
+//!
+//! Nothing here waits for a process that we started: others wait for those by their number.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, WaitOptions};
+use tokio::process::{Child, Command};
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::os;
+use crate::tasks::spawn_last;
+
+/// How often in a row orphans are killed before other tasks get their turn. One that forks faster than it is found is met
+/// again at once.
+const ROUNDS: usize = 16;
+
+/// Between two looks.
+const LOOK: Duration = Duration::from_millis(2);
+
+/// How often a reaper is looked at that closed its socket and has not ended yet.
+const DEATH_LOOKS: u32 = 1000;
+
+/// How many looks in a row have to find nothing: the kernel's list of children may lack one while another of them ends.
+const EMPTY_LOOKS: u32 = 3;
+
+/// Between two times that children are looked after, however fast they change.
+const TENDED: Duration = Duration::from_millis(50);
+
+/// Whether orphans come to us.
+static ADOPTS: AtomicBool = AtomicBool::new(false);
+
+/// Whether somebody looks after those that came.
+static TENDS: AtomicBool = AtomicBool::new(false);
+
+static CHILDREN: Mutex<Children> = Mutex::new(Children { started: Vec::new(), strangers: Vec::new() });
+
+/// The children of this process that are no orphans of a server.
+struct Children {
+    started: Vec<Pid>,
+    strangers: Vec<Pid>,
+}
+
+/// A process that we started, until nobody waits for it any more.
+pub(super) struct Started(Option<Pid>);
+
+impl Drop for Started {
+    fn drop(&mut self) {
+        if let Some(pid) = self.0 {
+            children().started.retain(|started| *started != pid);
+        }
+    }
+}
+
+fn children() -> MutexGuard<'static, Children> {
+    CHILDREN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// From now on orphans come to us, where they can be found.
+pub(super) fn adopt() {
+    let mut children = children();
+    if os::lists_children() {
+        children.strangers = os::all_children();
+        let us = Some(rustix::process::getpid());
+        ADOPTS.store(rustix::process::set_child_subreaper(us).is_ok(), Ordering::Relaxed);
+    }
+}
+
+/// Starts a process that is not to be taken for an orphan.
+pub(super) fn start(command: &mut Command) -> std::io::Result<(Child, Started)> {
+    if !ADOPTS.load(Ordering::Relaxed) {
+        return Ok((command.spawn()?, Started(None)));
+    }
+    if !TENDS.swap(true, Ordering::Relaxed) {
+        spawn_last(tend());
+    }
+    // Until it is known that we started it, nobody may look.
+    let mut children = children();
+    children.note_strangers();
+    let child = command.spawn()?;
+    let pid = child.id().and_then(|pid| Pid::from_raw(i32::try_from(pid).ok()?));
+    children.started.extend(pid);
+    Ok((child, Started(pid)))
+}
+
+/// Kills the orphans of a reaper that died, and returns when there are none; those that only another user may kill.
+pub(super) async fn clear(reaper: Pid) -> Vec<Pid> {
+    let mut others = Vec::new();
+    if !ADOPTS.load(Ordering::Relaxed) {
+        return others;
+    }
+    // Its socket closes before its children are handed on.
+    for _ in 0..DEATH_LOOKS {
+        if !os::lives(reaper) {
+            break;
+        }
+        let _ = rustix::process::kill_process(reaper, Signal::KILL);
+        tokio::time::sleep(LOOK).await;
+    }
+    let mut empty_looks = 0;
+    while empty_looks < EMPTY_LOOKS {
+        empty_looks += 1;
+        for _ in 0..ROUNDS {
+            if !children().kill_orphans(&mut others) {
+                break;
+            }
+            empty_looks = 0;
+        }
+        tokio::time::sleep(LOOK).await;
+    }
+    others
+}
+
+/// Buries children that others left to us, and wakes reapers that were stopped: that a child ended or stopped is told by the
+/// same signal. It ends with the runtime.
+async fn tend() {
+    struct Ends;
+    impl Drop for Ends {
+        fn drop(&mut self) {
+            TENDS.store(false, Ordering::Relaxed);
+        }
+    }
+    let _ends = Ends;
+    let Ok(mut changed) = signal(SignalKind::child()) else { return };
+    while changed.recv().await.is_some() {
+        children().tend();
+        tokio::time::sleep(TENDED).await;
+    }
+}
+
+impl Children {
+    /// Children that nobody of ours started.
+    fn unknown(&self) -> Vec<Pid> {
+        let is_known = |pid: &Pid| self.started.contains(pid) || self.strangers.contains(pid);
+        os::all_children().into_iter().filter(|pid| !is_known(pid)).collect()
+    }
+
+    /// What is our child while all reapers live cannot have come from one that died.
+    fn note_strangers(&mut self) {
+        let unknown = self.unknown();
+        if !unknown.is_empty() && self.started.iter().all(|pid| os::lives(*pid)) {
+            self.strangers.extend(unknown);
+        }
+    }
+
+    /// Kills every orphan and buries the dead ones; whether there were any that may yet leave something behind.
+    fn kill_orphans(&mut self, others: &mut Vec<Pid>) -> bool {
+        let mut found = false;
+        for orphan in self.unknown() {
+            // It is our child and nobody else waits for it, so the number stays its own.
+            if rustix::process::kill_process(orphan, Signal::KILL) == Err(rustix::io::Errno::PERM) {
+                self.strangers.push(orphan);
+                others.push(orphan);
+            } else {
+                found = true;
+                let _ = rustix::process::waitpid(Some(orphan), WaitOptions::NOHANG);
+            }
+        }
+        found
+    }
+
+    fn tend(&mut self) {
+        self.note_strangers();
+        self.strangers.retain(|stranger| {
+            matches!(rustix::process::waitpid(Some(*stranger), WaitOptions::NOHANG), Ok(None))
+        });
+        // Only a server has a reason to stop its reaper: a stopped one would not notice how the server ends.
+        let stopped = WaitIdOptions::STOPPED | WaitIdOptions::NOHANG;
+        for reaper in &self.started {
+            if let Ok(Some(_)) = rustix::process::waitid(WaitId::Pid(*reaper), stopped) {
+                let _ = rustix::process::kill_process(*reaper, Signal::CONT);
+            }
+        }
+    }
+}
