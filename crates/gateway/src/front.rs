@@ -102,7 +102,7 @@ pub async fn serve(
         tokio::time::sleep(drain).await;
     };
     let entrance = connections::Entrance::new(guard::Guard::new(settings), router(Arc::clone(&front)));
-    let mut serving = pin!(connections::serve(doors.doors, places, entrance, front.closing.clone()));
+    let mut serving = pin!(connections::serve(doors.open, places, entrance, front.closing.clone()));
     let served = tokio::select! {
         () = &mut serving => Served::Finished,
         () = late => Served::Cut,
