@@ -61,7 +61,7 @@ pub(crate) fn run(args: &args::Run) -> ExitCode {
 fn server(args: &args::Run) -> Result<Server, String> {
     let first = args.command.first().map(|word| word.to_string_lossy().into_owned()).unwrap_or_default();
     let first = args::address(&first)?;
-    let is_socket = first.starts_with("unix:/");
+    let is_socket = first.starts_with("unix:") && !Path::new(&first).exists();
     let server: Server = if is_socket || first.starts_with("http://") || first.starts_with("https://") {
         if args.policy.dir.is_some() {
             return Err("--dir applies to a command, not to a URL".to_owned());

@@ -112,7 +112,7 @@ pub async fn serve(
         router(Arc::clone(&front)),
         front.budget.clone(),
     );
-    let mut serving = pin!(connections::serve(doors.doors, places, entrance, front.closing.clone()));
+    let mut serving = pin!(connections::serve(doors.open, places, entrance, front.closing.clone()));
     let served = tokio::select! {
         () = &mut serving => Served::Finished,
         () = late => Served::Cut,

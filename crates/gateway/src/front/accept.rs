@@ -104,6 +104,9 @@ impl Door {
         // A small answer must not wait for the acknowledgement of the one before it.
         let _ = stream.set_nodelay(true);
         let caller = self.admission.over_tcp(stream.local_addr().ok(), from).await;
+        // One that was reset while it waited to be accepted can still be read from, and its addresses may belong to another
+        // user's connection by now. If it is still connected after we asked, they were its own when we did.
+        stream.peer_addr()?;
         Ok((Stream::Tcp(stream, from.ip()), Activity::new(caller)))
     }
 
@@ -116,8 +119,8 @@ impl Door {
 
 /// Whoever came went again before it was let in: that is nobody else's business.
 fn is_of_the_peer(error: &io::Error) -> bool {
-    use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset};
-    matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset)
+    use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset, NotConnected};
+    matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset | NotConnected)
 }
 
 impl AsyncRead for Connection {
@@ -177,5 +180,33 @@ impl AsyncWrite for Connection {
 
     fn is_write_vectored(&self) -> bool {
         true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+    use std::time::Duration;
+
+    use tokio::net::TcpListener;
+
+    use super::{Admission, By, Door, Listener, Places};
+    use crate::front::caller::Caller;
+
+    #[tokio::test]
+    async fn x04_a_connection_that_was_reset_before_it_was_accepted_is_nobodys() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let at = listener.local_addr().unwrap();
+        let mut gone = std::net::TcpStream::connect(at).unwrap();
+        gone.write_all(b"POST /mcp HTTP/1.1\r\n").unwrap();
+        rustix::net::sockopt::set_socket_linger(&gone, Some(Duration::ZERO)).unwrap();
+        drop(gone);
+        let stays = std::net::TcpStream::connect(at).unwrap();
+        let door = Door::new(Listener::Tcp(listener), Admission::everybody());
+        let connection = door.accept(&Places::new(2)).await;
+        assert_eq!(connection.by(), By::Tcp(at.ip()));
+        assert_eq!(connection.activity().caller(), Caller::Anybody(at.ip()));
+        let super::Stream::Tcp(stream, _) = &connection.stream else { panic!("it came over TCP") };
+        assert_eq!(stream.peer_addr().unwrap(), stays.local_addr().unwrap());
     }
 }

@@ -302,23 +302,28 @@ mod tests {
     use std::time::Duration;
     use tokio::time::Instant;
 
+    /// What of a connection is overdue next.
+    async fn overdue(activity: &Activity) -> Overdue {
+        tokio::time::timeout(IDLE * 100, Watch::new(activity)).await.expect("nothing is ever overdue")
+    }
+
     #[tokio::test(start_paused = true)]
     async fn o08_what_does_not_end_is_overdue_in_its_time() {
         let begun = Instant::now();
         let activity = Activity::new(Caller::User(1));
-        assert_eq!(Watch::new(&activity).await, Overdue::Idle);
+        assert_eq!(overdue(&activity).await, Overdue::Idle);
         assert_eq!(begun.elapsed(), IDLE);
         activity.came(b"POST");
         tokio::time::sleep(HEAD / 2).await;
         activity.came(b" /mcp");
-        assert_eq!(Watch::new(&activity).await, Overdue::Head, "more of it does not make it longer");
+        assert_eq!(overdue(&activity).await, Overdue::Head, "more of it does not make it longer");
         assert_eq!(begun.elapsed(), IDLE + HEAD);
         let request = activity.request();
         let waits = tokio::time::timeout(IDLE * 10, Watch::new(&activity)).await;
         assert!(waits.is_err(), "nothing is overdue while the peer waits for its answer");
         request.offers();
         let begun = Instant::now();
-        assert_eq!(Watch::new(&activity).await, Overdue::Unread);
+        assert_eq!(overdue(&activity).await, Overdue::Unread);
         assert_eq!(begun.elapsed(), UNREAD);
         for _ in 0..5 {
             request.is_taken();
@@ -334,10 +339,10 @@ mod tests {
         activity.came(&PREFACE[..3]);
         activity.came(&PREFACE[3..]);
         activity.came(b"more");
-        assert_eq!(Watch::new(&activity).await, Overdue::Idle);
+        assert_eq!(overdue(&activity).await, Overdue::Idle);
         let slow = Activity::new(Caller::User(1));
         slow.came(&PREFACE[..20]);
-        assert_eq!(Watch::new(&slow).await, Overdue::Head, "half a preface is a header that does not end");
+        assert_eq!(overdue(&slow).await, Overdue::Head, "half a preface is a header that does not end");
     }
 
     #[tokio::test(start_paused = true)]

@@ -18,7 +18,7 @@ const BACKLOG: u32 = 4096;
 /// Listeners that are open: an address, a Unix socket, or both.
 #[derive(Debug)]
 pub struct Doors {
-    pub(super) doors: Vec<Door>,
+    pub(super) open: Vec<Door>,
     address: Option<SocketAddr>,
     socket: Option<PathBuf>,
 }
@@ -77,7 +77,7 @@ impl Doors {
     /// # Errors
     /// As with [`open`](Self::open).
     pub fn over(settings: &Settings, listener: TcpListener) -> Result<Self, CannotOpen> {
-        let own = listener.local_addr().map(Into::into).unwrap_or(settings.listen);
+        let own = listener.local_addr().map_or(settings.listen, Into::into);
         if let Some(refusal) = (Settings { listen: own, ..settings.clone() }).refusal() {
             return Err(CannotOpen(refusal));
         }
@@ -86,7 +86,7 @@ impl Doors {
 
     fn of(settings: &Settings, tcp: Option<TcpListener>, socket: Option<Socket>) -> Result<Self, CannotOpen> {
         let users = Users::of(settings.local_users.as_deref()).map_err(CannotOpen)?;
-        let mut doors = Self { doors: Vec::new(), address: None, socket: None };
+        let mut doors = Self { open: Vec::new(), address: None, socket: None };
         if let Some(listener) = tcp {
             let failed = |error: io::Error| CannotOpen(format!("cannot listen: {error}"));
             let address = listener.local_addr().map_err(failed)?;
@@ -106,14 +106,14 @@ impl Doors {
                 let owners = Owners::known_at(address.ip()).map_err(unknown_owners)?;
                 Admission::only(users.clone(), Some(owners))
             };
-            doors.doors.push(Door::new(Listener::Tcp(listener), admission));
+            doors.open.push(Door::new(Listener::Tcp(listener), admission));
         }
         if let Some(socket) = socket {
             doors.socket = Some(socket.path().to_owned());
             // Its mode admits nobody else anyway: `insecure` is about addresses.
-            doors.doors.push(Door::new(Listener::Unix(socket), Admission::only(users, None)));
+            doors.open.push(Door::new(Listener::Unix(socket), Admission::only(users, None)));
         }
-        if doors.doors.is_empty() {
+        if doors.open.is_empty() {
             let words = "nothing to listen on: gateway.listen is off, and there is no Unix socket (set gateway.socket)";
             return Err(CannotOpen(words.to_owned()));
         }

@@ -169,13 +169,17 @@ mod tests {
         let told = async {
             loop {
                 for (at, (activity, _)) in held.iter().enumerate() {
-                    if tokio::time::timeout(Duration::ZERO, activity.gives_way()).await.is_ok() {
+                    if tokio::time::timeout(Duration::from_millis(1), activity.gives_way()).await.is_ok() {
                         return at;
                     }
                 }
             }
         };
-        let at = tokio::select! { at = told => at, _ = &mut take => panic!("there was no room") };
+        let at = tokio::select! {
+            at = told => at,
+            _ = &mut take => panic!("there was no room"),
+            () = tokio::time::sleep(Duration::from_secs(600)) => panic!("nobody was told to go"),
+        };
         drop(held.remove(at));
         drop(take.await);
         at

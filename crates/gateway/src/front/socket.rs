@@ -8,8 +8,8 @@ use std::os::unix::net as std_unix;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::Mode;
-use rustix::io::Errno;
-use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
+use rustix::io::{Errno, FdFlags};
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketType};
 use tokio::net::{UnixListener, UnixStream};
 
 /// Connections that wait to be accepted.
@@ -70,8 +70,11 @@ impl Drop for Socket {
 
 /// One that never waits.
 fn unix_socket() -> io::Result<OwnedFd> {
-    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-    Ok(rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?)
+    let socket = rustix::net::socket(AddressFamily::UNIX, SocketType::STREAM, None)?;
+    // Not with flags, which not every system has. No process is started by now.
+    rustix::io::fcntl_setfd(&socket, FdFlags::CLOEXEC)?;
+    rustix::io::ioctl_fionbio(&socket, true)?;
+    Ok(socket)
 }
 
 /// Makes room at a path: what a gateway of ours left there that is no more.

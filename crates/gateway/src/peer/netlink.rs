@@ -25,6 +25,7 @@ const TCP_ESTABLISHED: u8 = 1;
 /// Lengths of `nlmsghdr`, `inet_diag_req_v2` and `inet_diag_msg`.
 const HEADER: usize = 16;
 const REQUEST: usize = HEADER + 56;
+const REQUEST_LENGTH: u32 = 72;
 const MESSAGE: usize = HEADER + 72;
 
 /// Answers to earlier questions that may be found before ours: one each time that receiving failed.
@@ -89,7 +90,7 @@ fn question(end: OtherEnd, sequence: u32) -> [u8; REQUEST] {
         bytes[at..at + field.len()].copy_from_slice(field);
         at += field.len();
     };
-    put(&(REQUEST as u32).to_ne_bytes());
+    put(&REQUEST_LENGTH.to_ne_bytes());
     put(&SOCK_DIAG_BY_FAMILY.to_ne_bytes());
     put(&NLM_F_REQUEST.to_ne_bytes());
     put(&sequence.to_ne_bytes());
