@@ -90,11 +90,11 @@ impl io::Write for Events {
 /// A message as one line with its line break: without the secrets that we were configured with, with everything spelt out
 /// that cannot be seen, and no longer than [`LONGEST`].
 fn one_line(text: &str) -> String {
-    let looked_at = &text[..text.floor_char_boundary(LOOKED_AT)];
+    let looked_at = visible::first_bytes(text, LOOKED_AT);
     let mut line = visible::line(&hide_secrets(looked_at)).into_owned();
     let unseen = text.len() - looked_at.len();
     if line.len() + unseen >= LONGEST {
-        let kept = line.floor_char_boundary(LONGEST - 64);
+        let kept = visible::first_bytes(&line, LONGEST - 64).len();
         let left_out = line.len() - kept + unseen;
         line.truncate(kept);
         let _ = write!(line, "… ({left_out} more bytes)");

@@ -26,11 +26,12 @@ const UNSURE: usize = 2 * 1024;
 impl Redacted {
     /// At most `most` characters of `text`, from its beginning, on one line.
     pub fn head(text: &str, most: usize) -> Self {
-        let looked_at = &text[..text.floor_char_boundary(most.saturating_mul(4).saturating_add(AHEAD))];
+        let looked_at = visible::first_bytes(text, most.saturating_mul(4).saturating_add(AHEAD));
         let is_whole = looked_at.len() == text.len();
         let mut masked = masked(looked_at);
         if !is_whole {
-            masked.truncate(masked.floor_char_boundary(masked.len().saturating_sub(UNSURE)));
+            let sure = visible::first_bytes(&masked, masked.len().saturating_sub(UNSURE)).len();
+            masked.truncate(sure);
         }
         let spelt = visible::line(&masked);
         let (kept, left_out) = visible::split(&spelt, most);
@@ -92,13 +93,11 @@ fn without_colours(text: &str) -> Cow<'_, str> {
     let mut shown = pieces.next().unwrap_or_default().to_owned();
     for piece in pieces {
         let end = piece.find(|c: char| !c.is_ascii_digit() && c != ';').unwrap_or(piece.len());
-        match piece[end..].strip_prefix('m') {
-            Some(rest) => shown.push_str(rest),
-            None => {
-                shown.push_str("\u{1b}[");
-                shown.push_str(piece);
-            }
+        let colour = piece[end..].strip_prefix('m');
+        if colour.is_none() {
+            shown.push_str("\u{1b}[");
         }
+        shown.push_str(colour.unwrap_or(piece));
     }
     shown.into()
 }

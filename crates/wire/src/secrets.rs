@@ -56,9 +56,9 @@ impl Secrets {
         for line in value.lines().map(str::trim) {
             let mut rest = line;
             while rest.len() > LONGEST {
-                let cut = rest.floor_char_boundary(LONGEST);
-                self.keep_piece(&rest[..cut]);
-                rest = &rest[cut..];
+                let piece = crate::visible::first_bytes(rest, LONGEST);
+                self.keep_piece(piece);
+                rest = &rest[piece.len()..];
             }
             self.keep_piece(rest);
         }

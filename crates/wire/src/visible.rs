@@ -73,6 +73,13 @@ pub fn cut(text: &str, most: usize) -> String {
     shown
 }
 
+/// At most so many bytes of a text, from its beginning, that are whole characters.
+pub fn first_bytes(text: &str, most: usize) -> &str {
+    let is_boundary = |at: &usize| text.is_char_boundary(*at);
+    let end = (0..=most.min(text.len())).rev().find(is_boundary).unwrap_or_default();
+    &text[..end]
+}
+
 /// The first so many characters, and the number of bytes behind them.
 pub(crate) fn split(text: &str, most: usize) -> (&str, usize) {
     // No text has more characters than bytes: most are not counted.
@@ -99,7 +106,7 @@ fn spelt(text: &str, stays: impl Fn(char) -> bool) -> Cow<'_, str> {
 
 #[cfg(test)]
 mod tests {
-    use super::{block, cut, is_hidden, json, line};
+    use super::{block, cut, first_bytes, is_hidden, json, line};
 
     #[test]
     fn what_cannot_be_seen_is_spelt_out() {
@@ -135,5 +142,6 @@ mod tests {
         assert_eq!(cut("äöüß", 2), "äö… (4 more bytes)");
         assert_eq!(cut(&"N".repeat(5_000_000), 4), "NNNN… (4999996 more bytes)");
         assert_eq!(cut("a\nb", 3), "a\\nb");
+        assert_eq!(["äb", "ab", ""].map(|text| first_bytes(text, 1)), ["", "a", ""]);
     }
 }

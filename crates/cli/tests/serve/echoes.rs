@@ -60,7 +60,8 @@ fn answer(mut stream: TcpStream, tools: Tools, heard: &Mutex<String>) -> Option<
     let mut body = vec![0; length];
     from.read_exact(&mut body).ok()?;
     let asked: Value = serde_json::from_slice(&body).unwrap_or_default();
-    heard.lock().ok()?.push_str(&format!("{head}{asked}\n"));
+    let whole = format!("{head}{asked}\n");
+    heard.lock().ok()?.push_str(&whole);
     let fault = head.split(['/', '?', ' ']).nth(2).unwrap_or_default().to_owned();
     let one_line = head.replace("\r\n", " | ");
     let echo =

@@ -54,6 +54,7 @@ impl<'a> Text<'a> {
         Self { name, text }
     }
 
+    #[expect(clippy::unnecessary_box_returns, reason = "it is the error of results, which stay small so")]
     pub(super) fn problem(
         &self,
         at: Range<usize>,

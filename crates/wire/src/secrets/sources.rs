@@ -66,6 +66,9 @@ impl Secrets {
             return;
         }
         let value = value.trim();
+        if is_word(value) && !names_a_secret(&name) {
+            return;
+        }
         // "Bearer x": what is printed elsewhere is the second word.
         let (scheme, credential) = match value.split_once(' ') {
             Some((scheme, rest)) if scheme.bytes().all(|byte| byte.is_ascii_alphabetic()) => (scheme, rest),
@@ -94,7 +97,10 @@ impl Secrets {
         let (path, query) = rest.split_once(['?', '#']).unwrap_or((rest, ""));
         path.split('/').filter(|part| looks_random(part)).for_each(|part| self.keep_encoded(part));
         for pair in query.split(['&', '#', '?', ';']) {
-            self.keep_encoded(pair.split_once('=').map_or(pair, |(_, value)| value));
+            let (name, value) = pair.split_once('=').unwrap_or(("", pair));
+            if !is_word(value) || names_a_secret(name) {
+                self.keep_encoded(value);
+            }
         }
     }
 
@@ -211,6 +217,11 @@ pub(super) fn is_ordinary(value: &str) -> bool {
             .chars()
             .all(|c| c.is_alphanumeric() || matches!(c, '/' | '.' | '-' | '_' | '~' | ' ' | ':' | '@'));
     is_path || value.parse::<f64>().is_ok() || ["disabled", "required", "optional"].contains(&value)
+}
+
+/// `production`, `readonly`: without a name that says otherwise, a word is no secret, and our own texts may need it.
+fn is_word(value: &str) -> bool {
+    value.len() < RANDOM && value.bytes().all(|byte| byte.is_ascii_lowercase())
 }
 
 /// Without percent signs, where they mean something.

@@ -64,7 +64,7 @@ fn many_and_overlapping_values_are_found() {
 
 #[test]
 fn long_values_and_those_of_many_lines_are_found_in_part() {
-    let long: String = (0..400).map(|number| format!("{number:03}-long;")).collect();
+    let long = (0..400).map(|number| format!("{number:03}-long;")).collect::<Vec<_>>().concat();
     let _kept = kept(&long);
     assert!(!hide(&format!("<{long}>")).contains("-long"));
     let _kept = kept("-----BEGIN KEY-----\nMIIEfirstlineofkey\nsecondlineofkey12\n-----END KEY-----");
@@ -84,6 +84,9 @@ fn what_is_short_or_ordinary_stays() {
         secrets.keep_variable(name, value);
         assert_eq!(hide(value), value);
     }
+    secrets.keep_header("X-Stage", "production");
+    secrets.keep_url("https://h/x?mode=readonly");
+    assert_eq!(hide("production readonly"), "production readonly");
     secrets.keep_header("Accept", "application/json-of-test");
     assert_eq!(hide("application/json-of-test"), "application/json-of-test");
 }
