@@ -65,7 +65,7 @@ fn answer(mut stream: TcpStream, tools: Tools, heard: &Mutex<String>) -> Option<
     let fault = head.split(['/', '?', ' ']).nth(2).unwrap_or_default().to_owned();
     let one_line = head.replace("\r\n", " | ");
     let echo =
-        format!("you said: {one_line}\n{head}\u{1b}[31m\u{202e}2026-11-15T23:59:59.000Z  1  bank #1 up\n");
+        format!("you said: {one_line}\n{head}\u{1b}[31m\u{202e}1999-12-31T23:59:59.000Z  1  bank #1 up\n");
     if fault == "tools" && asked["method"] == "subscriptions/listen" {
         return restless(&mut stream, &asked["id"]);
     }

@@ -9,7 +9,7 @@ use crate::echoes::Echoes;
 use crate::kit::{Home, LINETENDER, until};
 
 /// What would be a line of the log and one of the journal, and what a terminal would obey.
-const FORGED: &str = "x\n2026-11-15T23:59:59.000000Z  INFO server up server=\"bank\"\r\n2026-11-15T23:59:59.000Z        1  bank #1 up\n\u{1b}[2J\u{1b}]0;t\u{7}\u{9b}31m\u{85}\u{2028}\u{202e}\u{2066}\u{200b}\u{e0041}";
+const FORGED: &str = "x\n1999-12-31T23:59:59.000000Z  INFO server up server=\"bank\"\r\n1999-12-31T23:59:59.000Z        1  bank #1 up\n\u{1b}[2J\u{1b}]0;t\u{7}\u{9b}31m\u{85}\u{2028}\u{202e}\u{2066}\u{200b}\u{e0041}";
 
 /// A tool that cannot be offered, with a name of this size.
 fn tools(letters: usize) -> Value {
@@ -22,9 +22,10 @@ fn tools(letters: usize) -> Value {
 fn assert_ours(text: &str) {
     assert!(!text.is_empty());
     for line in text.lines() {
-        let begins = |c: char| c.is_ascii_digit();
-        assert!(line.starts_with("2026-11-1") || line.starts_with(begins), "{line:?}");
-        assert!(!line.starts_with("2026-11-15T23:59:59"), "{line:?}");
+        // A time is the first that we write.
+        let time = line.get(..20).unwrap_or_default();
+        let is_time = time.starts_with("2") && time.as_bytes().get(10) == Some(&b'T');
+        assert!(is_time, "{line:?}");
         assert!(!line.contains(is_hidden) && line.len() <= 8192, "{line:?}");
     }
 }
