@@ -284,13 +284,14 @@ impl Held {
                     Entry { class, owner, bytes: grown, moved: Instant::now(), gone, holder },
                 );
             }
-            Some((number, _)) => match self.budget.book().large.get_mut(number) {
-                Some(entry) => (entry.bytes, entry.moved) = (grown, Instant::now()),
-                None => {
+            Some((number, _)) => {
+                let mut book = self.budget.book();
+                let Some(entry) = book.large.get_mut(number) else {
                     self.budget.0.used.fetch_sub(bytes, Ordering::Relaxed);
                     return Err(OverBudget);
-                }
-            },
+                };
+                (entry.bytes, entry.moved) = (grown, Instant::now());
+            }
         }
         self.bytes = grown;
         Ok(())

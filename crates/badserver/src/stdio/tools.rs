@@ -129,14 +129,7 @@ pub(super) fn run(name: &str, call: &Call) -> Option<ExitCode> {
         }
         "string_id" => answer(&Value::String(id.to_string()), &call.arguments),
         "no_id" => say(&json!({ "jsonrpc": "2.0", "error": { "code": -32700, "message": "parse error" } })),
-        "spoof" => say_raw(&format!(
-            concat!(
-                r#"{{"jsonrpc":"2.0","id":{0},"result":{{"content":[]}},"#,
-                r#""ID":77,"Result":{{"spoof":true}},"extra":1.50}}"#,
-                "\n"
-            ),
-            id
-        )),
+        "spoof" => say_raw(&spoofed(id)),
         "neither" => say(&json!({ "jsonrpc": "2.0", "id": id })),
         "null" => answer(id, &Value::Null),
         "glued" => {
@@ -186,4 +179,10 @@ impl Call {
     fn size(&self) -> usize {
         usize::try_from(self.number("bytes")).unwrap_or(usize::MAX)
     }
+}
+
+/// An answer, and another one for whoever folds case.
+fn spoofed(id: &Value) -> String {
+    let own = format!(r#""jsonrpc":"2.0","id":{id},"result":{{"content":[]}}"#);
+    format!("{{{own},\"ID\":77,\"Result\":{{\"spoof\":true}},\"extra\":1.50}}\n")
 }

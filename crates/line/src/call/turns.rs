@@ -184,24 +184,20 @@ impl Book {
     /// Whoever has most in the queue gives way to somebody who has less: first among principals, then among a principal's own.
     fn make_room(&mut self, caller: Caller) -> Result<(), Full> {
         let principal = caller.principal();
+        let own = self.groups.iter().find(|group| group.principal == principal).map_or(0, Group::waiting);
         let longest = self.groups.iter_mut().max_by_key(|group| group.waiting()).ok_or(Full)?;
-        if longest.principal != principal {
-            let most = longest.waiting();
-            let own = self.groups.iter().find(|group| group.principal == principal).map_or(0, Group::waiting);
-            if most <= own + 1 {
-                return Err(Full);
-            }
-            let longest = self.groups.iter_mut().max_by_key(|group| group.waiting()).ok_or(Full)?;
-            let row = longest.rows.iter_mut().max_by_key(|row| row.calls.len()).ok_or(Full)?;
-            row.calls.pop_back();
+        // Of its own principal's calls, those of another agent give way; of another's, whichever agent has most.
+        let (own, most) = if longest.principal == principal {
+            let row = longest.rows.iter().find(|row| row.caller == caller);
+            (row.map_or(0, |row| row.calls.len()), longest.rows.iter().map(|row| row.calls.len()).max())
         } else {
-            let own = longest.rows.iter().find(|row| row.caller == caller).map_or(0, |row| row.calls.len());
-            let row = longest.rows.iter_mut().max_by_key(|row| row.calls.len()).ok_or(Full)?;
-            if row.calls.len() <= own + 1 {
-                return Err(Full);
-            }
-            row.calls.pop_back();
+            (own, Some(longest.waiting()))
+        };
+        if most.unwrap_or_default() <= own + 1 {
+            return Err(Full);
         }
+        let row = longest.rows.iter_mut().max_by_key(|row| row.calls.len()).ok_or(Full)?;
+        row.calls.pop_back();
         self.waiting -= 1;
         self.forget_empty();
         Ok(())

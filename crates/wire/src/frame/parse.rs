@@ -53,7 +53,7 @@ pub enum Bad {
 }
 
 /// The members we look at. Everything else is passed over and kept.
-#[derive(Default)]
+#[derive(Clone, Copy, Default)]
 struct Envelope<'a> {
     id: Option<&'a RawValue>,
     method: Option<&'a RawValue>,

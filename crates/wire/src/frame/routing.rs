@@ -123,12 +123,11 @@ fn each<'a>(
 
 #[cfg(test)]
 mod tests {
-    use super::{Ambiguous, Routing};
+    use super::{Ambiguous, RawValue, Routing};
 
     #[test]
     fn x03_what_decides_is_said_once_and_payload_is_not_looked_into() {
-        let call =
-            |params| Routing::of("tools/call", Some(params)).map(|read| read.name.map(|name| name.get()));
+        let call = |params| Routing::of("tools/call", Some(params)).map(|read| read.name.map(RawValue::get));
         assert_eq!(call(r#"{"name":"a","arguments":{"Name":1,"name":2,"NAME":3}}"#), Ok(Some(r#""a""#)));
         assert_eq!(call(r#"{"n\u0061me":"a"}"#), Ok(Some(r#""a""#)));
         assert_eq!(call(r#"{"name":"a","uri":1,"Uri":2}"#), Ok(Some(r#""a""#)), "no resource is read");
