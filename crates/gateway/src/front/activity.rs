@@ -49,6 +49,8 @@ struct State {
     requests: usize,
     /// Those of them whose body has not all come.
     receiving: usize,
+    /// Those of them that ask for nothing but to be told what happens.
+    listening: usize,
     /// Whether there ever was one.
     used: bool,
     /// Since when there is none.
@@ -93,6 +95,8 @@ pub(super) enum Rank {
     Receiving,
     /// It does not read its answers.
     Unread,
+    /// It waits for notifications alone, and can ask for them again.
+    Listening,
 }
 
 impl Activity {
@@ -101,6 +105,7 @@ impl Activity {
             protocol: Protocol::Unknown(0),
             requests: 0,
             receiving: 0,
+            listening: 0,
             used: false,
             idle_since: Instant::now(),
             head_since: None,
@@ -149,13 +154,14 @@ impl Activity {
         }
     }
 
-    /// A request begins.
-    pub(super) fn request(self: &Arc<Self>) -> InFlight {
+    /// A request begins. Whether it only listens is what it says of itself: one that says so falsely can lose its own answer.
+    pub(super) fn request(self: &Arc<Self>, listens: bool) -> InFlight {
         let mut state = self.state();
         (state.used, state.head_since) = (true, None);
         state.requests += 1;
+        state.listening += usize::from(listens);
         state.last += 1;
-        InFlight { of: Arc::clone(self), number: state.last }
+        InFlight { of: Arc::clone(self), number: state.last, listens }
     }
 
     /// When something is overdue next.
@@ -184,6 +190,7 @@ impl Activity {
             () if state.requests == 0 && !state.used => Some((Rank::Unused, state.idle_since)),
             () if state.requests == 0 => Some((Rank::Idle, state.idle_since)),
             () if state.receiving == state.requests => Some((Rank::Receiving, state.idle_since)),
+            () if state.listening == state.requests => unread().or(Some((Rank::Listening, state.idle_since))),
             () => unread(),
         }
     }
@@ -211,6 +218,7 @@ impl GiveWay for Activity {
 pub(super) struct InFlight {
     of: Arc<Activity>,
     number: u64,
+    listens: bool,
 }
 
 impl InFlight {
@@ -235,6 +243,7 @@ impl Drop for InFlight {
         let number = self.number;
         state.unread.retain(|(other, _)| *other != number);
         state.requests -= 1;
+        state.listening -= usize::from(self.listens);
         if state.requests == 0 {
             state.idle_since = Instant::now();
         }
@@ -318,7 +327,7 @@ mod tests {
         activity.came(b" /mcp");
         assert_eq!(overdue(&activity).await, Overdue::Head, "more of it does not make it longer");
         assert_eq!(begun.elapsed(), IDLE + HEAD);
-        let request = activity.request();
+        let request = activity.request(false);
         let waits = tokio::time::timeout(IDLE * 10, Watch::new(&activity)).await;
         assert!(waits.is_err(), "nothing is overdue while the peer waits for its answer");
         request.offers();
@@ -350,11 +359,11 @@ mod tests {
         let activity = Activity::new(Caller::User(1));
         let rank = || activity.rank(Instant::now()).map(|(rank, _)| rank);
         assert_eq!(rank(), Some(Rank::Unused));
-        let request = activity.request();
+        let request = activity.request(false);
         assert_eq!(rank(), None);
         let receiving = Receiving::of(&activity);
         assert_eq!(rank(), Some(Rank::Receiving));
-        let second = activity.request();
+        let second = activity.request(false);
         assert_eq!(rank(), None, "its other request is under way");
         drop(second);
         drop(receiving);
@@ -364,8 +373,13 @@ mod tests {
         assert_eq!(rank(), Some(Rank::Unread));
         drop(request);
         assert_eq!(rank(), Some(Rank::Idle));
+        let (listens, calls) = (activity.request(true), activity.request(false));
+        assert_eq!(rank(), None);
+        drop(calls);
+        assert_eq!(rank(), Some(Rank::Listening));
+        drop(listens);
         let stranger = Activity::new(Caller::Stranger(Some(2)));
-        let _request = stranger.request();
+        let _request = stranger.request(false);
         assert_eq!(stranger.rank(Instant::now()).map(|(rank, _)| rank), Some(Rank::Stranger));
     }
 }

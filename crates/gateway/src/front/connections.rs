@@ -15,6 +15,7 @@ use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use hyper_util::service::TowerToHyperService;
 use linetender_wire::Steady;
+use linetender_wire::http::headers::METHOD;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
@@ -62,7 +63,7 @@ impl Entrance {
         by: By,
         activity: &Arc<Activity>,
     ) -> impl Future<Output = Result<Response<Sent>, Infallible>> + use<> {
-        let in_flight = activity.request();
+        let in_flight = activity.request(only_listens(&request));
         let holder: Weak<Activity> = Arc::downgrade(activity);
         let held = self.budget.hold(Class::Answer, activity.owner(), holder);
         let caller = activity.caller();
@@ -87,6 +88,13 @@ impl Entrance {
             Ok(response.map(|body| Sent::new(body, in_flight, held)))
         }
     }
+}
+
+/// Whether a request opens a stream of notifications, and asks for nothing else. In the modern era its header says so, and a
+/// header that does not say what the body says is refused.
+fn only_listens<B>(request: &Request<B>) -> bool {
+    let listens = request.headers().get(METHOD).is_some_and(|method| method == "subscriptions/listen");
+    request.method() == http::Method::GET || listens
 }
 
 /// Serves whoever comes until it is about to end; then those who are there, until what they asked for is answered.

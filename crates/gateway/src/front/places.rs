@@ -189,10 +189,10 @@ mod tests {
     async fn o08_the_longest_idle_connection_of_who_holds_most_gives_way() {
         let places = Places::new(5);
         let mut held = vec![connection(&places, Caller::User(1)).await];
-        drop(held[0].0.request());
+        drop(held[0].0.request(false));
         for _ in 0..4 {
             held.push(connection(&places, Caller::User(2)).await);
-            drop(held.last().unwrap().0.request());
+            drop(held.last().unwrap().0.request(false));
         }
         // User 1 has been idle for longest, but user 2 holds most.
         assert_eq!(gone(&places, Caller::User(3), &mut held).await, 1);
@@ -205,12 +205,12 @@ mod tests {
         for _ in 0..3 {
             held.push(connection(&places, Caller::User(1)).await);
         }
-        let busy = held[0].0.request();
-        drop(held[1].0.request());
+        let busy = held[0].0.request(false);
+        drop(held[1].0.request(false));
         assert_eq!(gone(&places, Caller::User(1), &mut held).await, 2);
         assert_eq!(held.len(), 2);
         held.push(connection(&places, Caller::User(1)).await);
-        let (one, other) = (held[1].0.request(), held[2].0.request());
+        let (one, other) = (held[1].0.request(false), held[2].0.request(false));
         let activity = Activity::new(Caller::User(1));
         let waits = tokio::time::timeout(Duration::from_secs(60), places.take(&activity)).await;
         assert!(waits.is_err(), "all of them are busy");
@@ -227,7 +227,7 @@ mod tests {
         for _ in 0..STRANGERS {
             held.push(connection(&places, Caller::Stranger(Some(2))).await);
         }
-        let _request = held[0].0.request();
+        let _request = held[0].0.request(false);
         assert_eq!(gone(&places, Caller::Stranger(Some(3)), &mut held).await, 0);
     }
 }

@@ -30,7 +30,7 @@ async fn house(places: usize) -> (JoinSet<()>, watch::Sender<bool>, SocketAddr) 
     let router = Router::new()
         .route("/", get(async || "here"))
         .route("/large", get(async || vec![b'x'; LARGE]))
-        .route("/never", get(std::future::pending::<String>))
+        .route("/never", get(std::future::pending::<String>).post(std::future::pending::<String>))
         .route(
             "/",
             post(async |request: axum::extract::Request| {
@@ -97,12 +97,30 @@ async fn o08_idle_connections_give_way_at_once() {
 async fn o08_a_call_under_way_keeps_its_place() {
     let (_tasks, _closing, at) = house(2).await;
     let mut waits = TcpStream::connect(at).await.unwrap();
-    waits.write_all(b"GET /never HTTP/1.1\r\nHost: localhost\r\n\r\n").await.unwrap();
+    waits.write_all(b"POST /never HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n").await.unwrap();
     for _ in 0..8 {
         assert!(asks(&mut TcpStream::connect(at).await.unwrap()).await);
     }
     let read = tokio::time::timeout(IDLE * 5, waits.read(&mut [0])).await;
     assert!(read.is_err(), "nobody hung up on it");
+}
+
+#[tokio::test(start_paused = true)]
+async fn o08_streams_of_notifications_lock_nobody_out() {
+    let get = "GET /never HTTP/1.1\r\nHost: localhost\r\n\r\n";
+    let post = "POST /never HTTP/1.1\r\nHost: localhost\r\nMcp-Method: subscriptions/listen\r\nContent-Length: 0\r\n\r\n";
+    for listen in [get, post] {
+        let (_tasks, _closing, at) = house(4).await;
+        let mut streams = Vec::new();
+        for _ in 0..4 {
+            let mut stream = TcpStream::connect(at).await.unwrap();
+            stream.write_all(listen.as_bytes()).await.unwrap();
+            streams.push(stream);
+        }
+        let asked =
+            tokio::time::timeout(HEAD, async { asks(&mut TcpStream::connect(at).await.unwrap()).await });
+        assert_eq!(asked.await, Ok(true), "{listen}");
+    }
 }
 
 #[tokio::test(start_paused = true)]
