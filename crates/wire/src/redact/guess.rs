@@ -271,15 +271,17 @@ fn mask_address(word: &str) -> Option<String> {
 
 /// Each run of token characters that begins as the tokens of a service do.
 fn mask_tokens(word: &str) -> Option<String> {
+    // Too short to be a token: `sk-` in a sentence about tokens.
+    const SHORTEST: usize = 12;
     let (mut shown, mut rest, mut hidden) = (String::new(), word, false);
-    while let Some(at) = TOKENS.iter().filter_map(|token| starts_inside(rest, token)).min() {
-        let end = rest[at..].find(|c: char| !is_token_char(c)).map_or(rest.len(), |end| at + end);
-        // Too short to be a token: `sk-` in a sentence about tokens.
-        let is_token = end - at >= 12;
-        shown.push_str(&rest[..at]);
-        shown.push_str(if is_token { MASK } else { &rest[at..end] });
+    while let Some(start) = rest.find(is_token_char) {
+        let (before, run) = rest.split_at(start);
+        let (run, behind) = run.split_at(run.find(|c: char| !is_token_char(c)).unwrap_or(run.len()));
+        let is_token = run.len() >= SHORTEST && TOKENS.iter().any(|token| run.starts_with(token));
+        shown.push_str(before);
+        shown.push_str(if is_token { MASK } else { run });
         hidden |= is_token;
-        rest = &rest[end..];
+        rest = behind;
     }
     shown.push_str(rest);
     hidden.then_some(shown)
@@ -295,29 +297,32 @@ fn mask_values(word: &str) -> (Option<String>, Option<char>) {
         let name = before[..at].trim_end_matches(['"', '\'', '\\']);
         let name =
             name.rsplit(|c: char| !c.is_ascii_alphanumeric() && c != '_' && c != '-').next().unwrap_or(name);
-        let quote = after.chars().next().filter(|first| matches!(first, '"' | '\'' | '`'));
-        let closed = quote.map(|quote| after[1..].find(quote).map(|end| end + 2));
-        let end = match closed {
-            Some(end) => end.unwrap_or(after.len()),
-            None => after.find(['&', ',', ';', '}', ')', '"', '\'']).unwrap_or(after.len()),
-        };
-        let (value, behind) = after.split_at(end);
-        if is_secret_name(name, before.ends_with('=')) && value.chars().any(char::is_alphanumeric) {
-            shown.push_str(MASK);
-            hidden = true;
-            rest = behind;
-            open = quote.filter(|_| closed == Some(None));
-        } else {
-            rest = after;
+        // Only behind a secret's name: else each name would have the whole rest looked through.
+        let value = is_secret_name(name, before.ends_with('=')).then(|| value_of(after));
+        match value.filter(|(value, _)| value.chars().any(char::is_alphanumeric)) {
+            Some((value, quote)) => {
+                shown.push_str(MASK);
+                hidden = true;
+                rest = &after[value.len()..];
+                open = quote;
+            }
+            None => rest = after,
         }
     }
     shown.push_str(rest);
     (hidden.then_some(shown), open)
 }
 
-/// Where `token` begins a run of token characters in `word`.
-fn starts_inside(word: &str, token: &str) -> Option<usize> {
-    word.match_indices(token).map(|(at, _)| at).find(|&at| !word[..at].ends_with(is_token_char))
+/// What a text begins with that is somebody's value; and its quotation mark, if that is never closed.
+fn value_of(text: &str) -> (&str, Option<char>) {
+    let Some(quote) = text.chars().next().filter(|first| matches!(first, '"' | '\'' | '`')) else {
+        let end = text.find(['&', ',', ';', '}', ')', '"', '\'']).unwrap_or(text.len());
+        return (&text[..end], None);
+    };
+    match text[1..].find(quote) {
+        Some(end) => (&text[..end + 2], None),
+        None => (text, Some(quote)),
+    }
 }
 
 fn is_token_char(c: char) -> bool {

@@ -117,3 +117,25 @@ fn a_secret_at_the_cut_is_masked_whole() {
     let shown = Redacted::head(&long, 5000);
     assert!(!shown.as_str().contains("cut") && shown.as_str().ends_with('…'));
 }
+
+/// A server decides what it prints, and the thread that reads it serves others too: no piece of it may cost more than its
+/// length.
+#[test]
+fn what_looks_like_the_beginning_of_much_is_read_in_one_pass() {
+    let begun = std::time::Instant::now();
+    for piece in [
+        "sk-,",
+        "a=b:",
+        "token=\"",
+        "PRIVATE KEY-----",
+        "-----BEGIN PRIVATE KEY-----",
+        "://@",
+        "key ",
+        "\u{1b}[",
+    ] {
+        let long = piece.repeat(500_000 / piece.len());
+        assert!(Redacted::lines(&long).as_str().len() <= 6 * long.len(), "{piece}");
+    }
+    // Quadratic, this would be minutes.
+    assert!(begun.elapsed() < std::time::Duration::from_secs(20), "{:?}", begun.elapsed());
+}
