@@ -18,10 +18,12 @@ class Phase:
 
     def __init__(self, name):
         self.name, self.open = name, 0
-        self.latencies, self.lags, self.lost, self.wrong, self.answered = [], [], [], [], []
+        self.latencies, self.lags, self.answered = [], [], []
+        # An error for an answer is told apart from no answer: a gateway that ends owes each call one or the other.
+        self.lost, self.wrong, self.errors = [], [], []
 
     def report(self):
-        return {name: getattr(self, name) for name in ("name", "latencies", "lags", "lost", "wrong", "answered")}
+        return {name: value for name, value in vars(self).items() if name != "open"}
 
 
 class Agent:
@@ -64,12 +66,12 @@ class Agent:
         return http1.messages(headers, body)
 
     def judge(self, nonce, heard):
-        """None if the answer is its own, or what is wrong with it; and whether that is a loss."""
+        """What the answer is if it is not its own, and in which words."""
         mine = [message for message in heard if message.get("id") == self.calls and "method" not in message]
         if len(mine) != 1 or len([one for one in heard if "method" not in one]) != 1:
             return "wrong", f"{self.name}: answers {json.dumps(heard)[:300]}"
         if "result" not in mine[0] or mine[0]["result"].get("isError"):
-            return "lost", f"{self.name}: {json.dumps(mine[0])[:500]}"
+            return "errors", f"{self.name}: {json.dumps(mine[0])[:500]}"
         content = mine[0]["result"].get("content") or [{}]
         if json.loads(content[0].get("text") or "{}").get("nonce") != nonce:
             return "wrong", f"{self.name}: wanted {nonce}, got {json.dumps(mine[0])[:300]}"
@@ -111,7 +113,7 @@ class Crowd:
                 phase.latencies.append(took)
                 phase.answered.append(nonce)
             else:
-                getattr(phase, kind).append(what)
+                getattr(phase, kind).append((time.monotonic(), what) if kind == "errors" else what)
         except (KeyError, TypeError, AttributeError) as error:
             phase.wrong.append(f"{agent.name} at {agent.path}: an answer of another shape: {error!r}")
         except (OSError, http1.Closed, asyncio.TimeoutError, ValueError, EOFError) as error:

@@ -112,7 +112,7 @@ def flood_notifications():
     number = 0
     while True:
         time.sleep(0.02)
-        for _ in range(100 if hostile("notification-flood") else 0):
+        for _ in range(40 if hostile("notification-flood") else 0):
             number += 1
             notify("notifications/message", {"level": "emergency", "logger": ESCAPES, "data": "m" * 200})
             notify("notifications/progress", {"progressToken": number % 500, "progress": number})
