@@ -121,6 +121,7 @@ fn a_secret_at_the_cut_is_masked_whole() {
 /// A server decides what it prints, and the thread that reads it serves others too: no piece of it may cost more than its
 /// length.
 #[test]
+#[expect(clippy::disallowed_methods, reason = "how long it takes is what is tested")]
 fn what_looks_like_the_beginning_of_much_is_read_in_one_pass() {
     let begun = std::time::Instant::now();
     for piece in [
