@@ -24,7 +24,7 @@ fn assert_ours(text: &str) {
     for line in text.lines() {
         // A time is the first that we write.
         let time = line.get(..20).unwrap_or_default();
-        let is_time = time.starts_with("2") && time.as_bytes().get(10) == Some(&b'T');
+        let is_time = time.starts_with('2') && time.as_bytes().get(10) == Some(&b'T');
         assert!(is_time, "{line:?}");
         assert!(!line.contains(is_hidden) && line.len() <= 8192, "{line:?}");
     }
