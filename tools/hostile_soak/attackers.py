@@ -248,11 +248,21 @@ async def call_hostile_servers(attacker):
 
 @behaviour
 async def million_keys(attacker):
-    text = MADE.get("keys") or b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo","arguments":{%s}%s}}' % (
-        b",".join(b'"%d":0' % number for number in range(attacker.words["keys"])), b"".join(b',"k%d":0' % number for number in range(100_000)))
-    MADE["keys"] = text
-    connection, named = await session(attacker)
-    await attacker.ask(connection, http1.post("/mcp", text, named))
+    """Several large messages, all of which are complete at the same moment."""
+    if "keys" not in MADE:
+        keys = b",".join(b'"%d":0' % number for number in range(attacker.words["keys"]))
+        siblings = b"".join(b',"k%d":0' % number for number in range(100_000))
+        MADE["keys"] = b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x","arguments":{%s}%s}}' % (keys, siblings)
+    text, connections = MADE["keys"], []
+    for _ in range(attacker.words["connections"]):
+        connection, named = await session(attacker)
+        await connection.send(http1.head("/mcp", named, len(text)))
+        await connection.send(text[:-1])
+        connections.append(connection)
+    for connection in connections:
+        await connection.send(text[-1:])
+    for connection in connections:
+        attacker.count((await connection.answer())[0])
 
 
 @behaviour
