@@ -37,7 +37,7 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::routing::{get, post as posted};
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 
 use crate::budget::Budget;
@@ -55,6 +55,8 @@ pub(crate) struct Front {
     sessions: Sessions,
     /// What everything that agents make us keep draws on.
     budget: Budget,
+    /// Whose long message is read.
+    long: Semaphore,
     pulse: Pulse,
     /// Whether it is about to end: streams that would never end by themselves do so now.
     closing: watch::Receiver<bool>,
@@ -88,6 +90,7 @@ pub async fn serve(
         gateway: gateway.clone(),
         sessions: Sessions::new(settings.sessions, idle, budget.clone()),
         budget,
+        long: Semaphore::new(1),
         pulse: Pulse::default(),
         closing,
         cut: watch::Sender::new(false),

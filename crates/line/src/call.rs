@@ -8,8 +8,8 @@ mod progress;
 pub(crate) mod turns;
 
 use std::future::pending;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
 
 use linetender_core::{
     Admission, Declared, Delivery, Errand, Evidence, Gate, Generation, Held, Instant, Method, Proof, Record,
@@ -61,6 +61,8 @@ pub(crate) struct Shared {
     pub(crate) retry: std::sync::Mutex<RetryBudget>,
     pub(crate) wishes: Arc<Wishes>,
     pub(crate) audience: Arc<Audience>,
+    /// What it said about how to use it, and the greeting that this was in.
+    pub(crate) instructions: std::sync::Mutex<(Weak<Greeting>, Option<Arc<str>>)>,
 }
 
 /// One call on its way.

@@ -9,8 +9,8 @@ mod weak;
 
 use std::fmt;
 use std::hash::{BuildHasher as _, RandomState};
-use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, PoisonError};
 
 use linetender_core::{Command, CommandOutcome, Delivery, Gate, Generation, Instant, RetryBudget, StateKind};
 use linetender_wire::Slept;
@@ -115,6 +115,7 @@ impl Line {
             calls: AtomicU64::new(0),
             wishes: Arc::clone(&wishes),
             audience: Arc::clone(&audience),
+            instructions: std::sync::Mutex::default(),
             retry: std::sync::Mutex::new(RetryBudget::new(policy.retry, clock.now())),
         });
         let line = Self { shared, events: events.downgrade() };
@@ -345,12 +346,19 @@ impl Line {
     }
 
     /// What the server last said about how to use it, if it said anything.
-    pub fn instructions(&self) -> Option<String> {
+    pub fn instructions(&self) -> Option<Arc<str>> {
         #[derive(serde::Deserialize)]
         struct Initialized {
             instructions: Option<String>,
         }
-        serde_json::from_str::<Initialized>(&self.greeting()?.result).ok()?.instructions
+        let greeting = self.greeting()?;
+        // Every agent that comes is told, and a server may have said a lot: it is read once.
+        let mut read = self.shared.instructions.lock().unwrap_or_else(PoisonError::into_inner);
+        if !read.0.upgrade().is_some_and(|of| Arc::ptr_eq(&of, &greeting)) {
+            let said = serde_json::from_str::<Initialized>(&greeting.result).ok();
+            *read = (Arc::downgrade(&greeting), said.and_then(|said| said.instructions).map(Into::into));
+        }
+        read.1.clone()
     }
 
     /// The era in which it last spoke.

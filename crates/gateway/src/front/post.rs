@@ -9,9 +9,9 @@ use http::header::{ACCEPT, CONNECTION, CONTENT_TYPE};
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, StatusCode, Version};
 use linetender::{Code, visible};
-use linetender_wire::About;
 use linetender_wire::frame::{self, Bad, Frame, Message, Routing, string};
 use linetender_wire::http::headers::PROTOCOL_VERSION;
+use linetender_wire::{About, aside};
 
 use super::activity::{Activity, Receiving};
 use super::upload::{self, Cut, PAUSE};
@@ -23,6 +23,9 @@ use crate::mux::BATCH;
 
 /// The first year of the modern era, as versions spell it.
 const MODERN_FROM: &str = "2026";
+
+/// What is longer takes longer to read than others should wait.
+const LONG: usize = 256 * 1024;
 
 /// The endpoint that a path leads to, or the answer that there is none.
 pub(super) fn endpoint(front: &Front, path: Option<Path<String>>) -> Result<Endpoint, Box<Response>> {
@@ -65,7 +68,7 @@ pub(super) async fn post(
         Ok(read) => read,
         Err(cut) => return unread(cut, limit, head.version),
     };
-    match frame::parse_at_most(&text, front.gateway.settings().limits(), BATCH) {
+    match parsed(&front, &text).await {
         Ok(frames) => answer(front, endpoint, &head, &text, frames).await,
         Err(bad) => {
             let code = if bad == Bad::NotJson { -32700 } else { -32600 };
@@ -76,6 +79,18 @@ pub(super) async fn post(
             reply::error(StatusCode::BAD_REQUEST, &id, code, &format!("the message is {bad}"))
         }
     }
+}
+
+/// The messages in a body. A long one is read where it holds up nobody else, one at a time: whoever sends many of them waits
+/// for its own.
+async fn parsed(front: &Front, text: &Bytes) -> Result<Vec<Frame>, Bad> {
+    let limits = front.gateway.settings().limits();
+    if text.len() <= LONG {
+        return frame::parse_at_most(text, limits, BATCH);
+    }
+    let _turn = front.long.acquire().await;
+    let text = text.clone();
+    aside(move || frame::parse_at_most(&text, limits, BATCH)).await.unwrap_or(Err(Bad::NotJson))
 }
 
 /// The answer to a request whose body is not there.

@@ -36,10 +36,20 @@ pub struct Meta<'a> {
     pub capabilities: Option<&'a RawValue>,
 }
 
-/// Two members of one object that somebody might take for the same, so that two readers read two messages.
+/// Why an object's members decide nothing.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
-#[error("ambiguous: more than one member reads as `{0}`")]
-pub struct Ambiguous(pub &'static str);
+#[non_exhaustive]
+pub enum Ambiguous {
+    /// Two members that somebody might take for the same, so that two readers read two messages.
+    #[error("ambiguous: more than one member reads as `{0}`")]
+    Twice(&'static str),
+    /// More members than any message has: each of them would be looked at several times on its way.
+    #[error("an object with more than {MEMBERS} members")]
+    TooMany,
+}
+
+/// The most members of an object that decides something. What a tool is given may have any number.
+const MEMBERS: usize = 1024;
 
 const TOKEN: &str = "progressToken";
 const META: [&str; 5] = [TOKEN, VERSION_IN_META, CLIENT_IN_META, CAPABILITIES_IN_META, SUBSCRIPTION_IN_META];
@@ -108,16 +118,20 @@ fn each<'a>(
     names: &[&'static str],
     mut found: impl FnMut(&'static str, &'a RawValue),
 ) -> Result<(), Ambiguous> {
-    let (mut seen, mut ambiguous) = (0_u32, None);
+    let (mut seen, mut ambiguous, mut count) = (0_u32, None, 0);
     members::each(object, |name, value| {
+        count += 1;
         let Some((known, exact)) = alike(&name, names) else { return };
         let bit = names.iter().position(|name| *name == known).map_or(0, |at| 1 << at);
         if !exact || seen & bit != 0 {
-            ambiguous = Some(Ambiguous(known));
+            ambiguous = Some(Ambiguous::Twice(known));
         }
         seen |= bit;
         found(known, value);
     });
+    if count > MEMBERS {
+        return Err(Ambiguous::TooMany);
+    }
     ambiguous.map_or(Ok(()), Err)
 }
 
@@ -139,8 +153,12 @@ mod tests {
             r#"{"NAME":"b"}"#,
             r#"{"name":"a","name\u0000":"b"}"#,
         ] {
-            assert_eq!(call(params), Err(Ambiguous("name")), "{params}");
+            assert_eq!(call(params), Err(Ambiguous::Twice("name")), "{params}");
         }
+        let many: Vec<_> = (0..=super::MEMBERS).map(|number| format!(r#""a{number}":1"#)).collect();
+        let (many, payload) = (many.join(","), r#"{"name":"a","arguments":{ALL}}"#);
+        assert_eq!(Routing::of("x", Some(&format!("{{{many}}}"))).err(), Some(Ambiguous::TooMany));
+        assert!(Routing::of("tools/call", Some(&payload.replace("ALL", &many))).is_ok());
         for (method, params, twice) in [
             ("x", r#"{"_meta":{},"_Meta":{}}"#, "_meta"),
             ("x", r#"{"_meta":{"progressToken":1,"progressToken":2}}"#, "progressToken"),
@@ -149,7 +167,7 @@ mod tests {
             ("completion/complete", r#"{"ref":{"name":"a","Name":"b"}}"#, "name"),
             ("notifications/cancelled", r#"{"requestId":1,"requestid":2}"#, "requestId"),
         ] {
-            assert_eq!(Routing::of(method, Some(params)).err(), Some(Ambiguous(twice)), "{params}");
+            assert_eq!(Routing::of(method, Some(params)).err(), Some(Ambiguous::Twice(twice)), "{params}");
         }
     }
 }
