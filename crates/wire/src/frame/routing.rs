@@ -64,7 +64,14 @@ impl<'a> Routing<'a> {
             _ => meta = Some(value),
         })?;
         if let Some(reference) = read.reference {
-            each(reference.get(), &REFERENCE, |_, _| {})?;
+            // Which of them counts some readers take from the type, and some from what is there.
+            let mut targets = 0;
+            each(reference.get(), &REFERENCE, |name, value| {
+                targets += usize::from(name != "type" && value.get() != "null");
+            })?;
+            if targets > 1 {
+                return Err(Ambiguous("ref"));
+            }
         }
         if let Some(meta) = meta {
             each(meta.get(), &META, |name, value| match name {
@@ -127,8 +134,10 @@ mod tests {
 
     #[test]
     fn x03_what_decides_is_said_once_and_payload_is_not_looked_into() {
-        let call =
-            |params| Routing::of("tools/call", Some(params)).map(|read| read.name.map(|name| name.get()));
+        let call = |params| {
+            Routing::of("tools/call", Some(params))
+                .map(|read| read.name.map(serde_json::value::RawValue::get))
+        };
         assert_eq!(call(r#"{"name":"a","arguments":{"Name":1,"name":2,"NAME":3}}"#), Ok(Some(r#""a""#)));
         assert_eq!(call(r#"{"n\u0061me":"a"}"#), Ok(Some(r#""a""#)));
         assert_eq!(call(r#"{"name":"a","uri":1,"Uri":2}"#), Ok(Some(r#""a""#)), "no resource is read");
@@ -148,6 +157,7 @@ mod tests {
             ("x", r#"{"_meta":{"progre\u017fsToken":1}}"#, "progressToken"),
             ("resources/read", r#"{"uri":"a","URI":"b"}"#, "uri"),
             ("completion/complete", r#"{"ref":{"name":"a","Name":"b"}}"#, "name"),
+            ("completion/complete", r#"{"ref":{"type":"ref/prompt","name":"a","uri":"b"}}"#, "ref"),
             ("notifications/cancelled", r#"{"requestId":1,"requestid":2}"#, "requestId"),
         ] {
             assert_eq!(Routing::of(method, Some(params)).err(), Some(Ambiguous(twice)), "{params}");
