@@ -268,7 +268,7 @@ fn x12_the_names_of_servers_are_no_commands_to_the_terminal() {
     home.file("mcp.json", r#"{"mcpServers":{"a\u001b[31m\nb\u202e":{"command":"x"}}}"#);
     let (code, _, said) = home.wrap(&["mcp.json", "--check"]);
     assert_eq!(code, 1, "{said}");
-    assert!(said.contains(r"would change: a\u{1b}[31m\u{a}b\u{202e} ("), "{said}");
+    assert!(said.contains(r"would change: a\u{1b}[31m\nb\u{202e} ("), "{said}");
 }
 
 #[test]

@@ -71,7 +71,7 @@ fn x09_no_server_forges_a_line_of_log_journal_or_status() {
 
 #[test]
 fn x09_a_huge_name_that_is_listed_again_and_again_is_cut_and_logged_once() {
-    let echoes = Echoes::listen(|| tools(300_000));
+    let echoes = Echoes::listen(|| tools(7_000));
     let home =
         Home::new("huge", &format!("[servers.x]\nurl = 'http://{}/tools'\nera = 'modern'\n", echoes.at));
     let mut agent = home.agent();

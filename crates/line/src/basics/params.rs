@@ -78,15 +78,17 @@ impl<'a> Params<'a> {
         if !text.trim_start().starts_with('{') {
             return Some(text);
         }
-        Some(Cow::Owned(match &self.meta {
-            Some(meta) => format!("{}{}", &text[..meta.start], put_first(&text[meta.start..], &members)),
-            None => put_first(&text, &format!(r#""_meta":{{{members}}}"#)),
-        }))
+        Some(Cow::Owned(put_meta(&text, self.meta.as_ref(), &members)))
     }
 
     fn is_modern(&self) -> bool {
         match (self.text, &self.meta) {
-            (Some(text), Some(meta)) => text[meta.clone()].contains(VERSION_IN_META),
+            // A slash may be escaped as well; and the words alone may stand anywhere.
+            (Some(text), Some(meta)) => {
+                let meta = &text[meta.clone()];
+                (meta.contains(VERSION_IN_META) || meta.contains('\\'))
+                    && member(meta, VERSION_IN_META).is_some()
+            }
             _ => self.modern,
         }
     }
@@ -95,10 +97,23 @@ impl<'a> Params<'a> {
 /// Params with one more member in their `_meta`.
 pub(crate) fn with_meta_member(params: Option<&str>, member: &str) -> String {
     let params = Params::of(params);
-    let text = params.text.unwrap_or("{}");
-    match &params.meta {
-        Some(meta) => format!("{}{}", &text[..meta.start], put_first(&text[meta.start..], member)),
-        None => put_first(text, &format!(r#""_meta":{{{member}}}"#)),
+    put_meta(params.text.unwrap_or("{}"), params.meta.as_ref(), member)
+}
+
+/// Params with more members in their `_meta`, which is this, if it is an object. There is never a second one beside it: some
+/// servers read the first, some the last.
+fn put_meta(text: &str, meta: Option<&Range<usize>>, members: &str) -> String {
+    if let Some(meta) = meta {
+        return format!("{}{}", &text[..meta.start], put_first(&text[meta.start..], members));
+    }
+    match may_name(text, "_meta").then(|| member(text, "_meta")).flatten() {
+        None => put_first(text, &format!(r#""_meta":{{{members}}}"#)),
+        // Some agents spell out what they do not have.
+        Some(none) if &text[none.clone()] == "null" => {
+            format!("{}{{{members}}}{}", &text[..none.start], &text[none.end..])
+        }
+        // What is no object is not ours to mend: the server says what it thinks of it.
+        Some(_) => text.to_owned(),
     }
 }
 
@@ -169,6 +184,28 @@ mod tests {
             assert_eq!(read["_meta"]["io.modelcontextprotocol/clientInfo"]["name"], "n", "{made}");
         }
         assert_eq!(Params::of(Some("[1]")).spell(1, true, Some(&hello)).unwrap(), "[1]");
+    }
+
+    #[test]
+    fn x03_no_member_is_put_beside_another_of_the_same_name() {
+        let hello = Hello::Ours { name: "n".into(), version: "1".into() };
+        let spelt = |params| Params::of(Some(params)).spell(31, true, Some(&hello)).unwrap().into_owned();
+        for params in [
+            r#"{"_meta":null,"a":1}"#,
+            r#"{"a":1,"\u005fmeta": null }"#,
+            r#"{"a":1,"_meta":{"x":"io.modelcontextprotocol/protocolVersion"}}"#,
+        ] {
+            let made = spelt(params);
+            let read: serde_json::Value = serde_json::from_str(&made).unwrap();
+            assert_eq!(read["_meta"]["io.modelcontextprotocol/protocolVersion"], "2026-07-28", "{made}");
+            assert_eq!((&read["_meta"]["progressToken"], &read["a"]), (&31.into(), &1.into()), "{made}");
+            assert!(linetender_wire::frame::Routing::of("tools/call", Some(&made)).is_ok(), "{made}");
+        }
+        // It has said it already, however it spells it.
+        let escaped =
+            r#"{"_meta":{"io.modelcontextprotocol\/protocolVersion":"2026-07-28","progressToken":7},"a":1}"#;
+        assert_eq!(spelt(escaped), escaped.replace(":7", ":31"));
+        assert_eq!(spelt(r#"{"_meta":[],"a":1}"#), r#"{"_meta":[],"a":1}"#);
     }
 
     #[test]

@@ -207,10 +207,13 @@ impl Book {
         let principal = caller.principal();
         let Some(group) = self.groups.iter_mut().find(|group| group.principal == principal) else { return };
         let Some(row) = group.rows.iter_mut().find(|row| row.caller == caller) else { return };
-        let before = row.calls.len();
-        row.calls.retain(|(of, _)| *of != number);
-        self.waiting -= before - row.calls.len();
-        self.forget_empty();
+        // They stand in the order of their numbers. All of an agent's may leave at once, so none is looked for one by one.
+        let Ok(at) = row.calls.binary_search_by_key(&number, |(of, _)| *of) else { return };
+        row.calls.remove(at);
+        self.waiting -= 1;
+        if row.calls.is_empty() {
+            self.forget_empty();
+        }
     }
 
     fn forget_empty(&mut self) {

@@ -270,7 +270,7 @@ fn behind_string(text: &[u8], mut at: usize) -> usize {
 /// The one message that nearly every text is, read in one pass. Anything else is looked at more closely.
 fn alone(text: &ByteString) -> Option<Frame> {
     let raw = text.trim_matches([' ', '\t', '\r', '\n']);
-    if raw.starts_with('{') { shaped(text, raw, Envelope::of(raw)?).ok() } else { None }
+    if raw.starts_with('{') { shaped(text, raw, &Envelope::of(raw)?).ok() } else { None }
 }
 
 /// One message. `raw` is a part of `text`.
@@ -279,10 +279,10 @@ fn envelope(text: &ByteString, raw: &str) -> Result<Frame, Bad> {
     if !raw.starts_with('{') {
         return Err(Bad::NotRpc);
     }
-    shaped(text, raw, Envelope::of(raw).ok_or(Bad::NotRpc)?)
+    shaped(text, raw, &Envelope::of(raw).ok_or(Bad::NotRpc)?)
 }
 
-fn shaped(text: &ByteString, raw: &str, envelope: Envelope<'_>) -> Result<Frame, Bad> {
+fn shaped(text: &ByteString, raw: &str, envelope: &Envelope<'_>) -> Result<Frame, Bad> {
     let text = text.slice_ref(raw);
     let of = |value: &RawValue| span(raw.as_bytes(), value.get());
     let said = |value: &&RawValue| value.get() != "null";
@@ -339,7 +339,7 @@ fn plain_response(raw: &str, is_error: bool) -> Result<Frame, Bad> {
         }
     }
     let text = ByteString::from(format!("{{{}}}", kept.join(",")));
-    shaped(&text, &text, Envelope::of(&text).ok_or(Bad::NotRpc)?)
+    shaped(&text, &text, &Envelope::of(&text).ok_or(Bad::NotRpc)?)
 }
 
 /// Where `part`, which was borrowed from `whole`, lies in it.

@@ -74,7 +74,14 @@ impl<'a> Routing<'a> {
             _ => meta = Some(value),
         })?;
         if let Some(reference) = read.reference {
-            each(reference.get(), &REFERENCE, |_, _| {})?;
+            // Which of them counts some readers take from the type, and some from what is there.
+            let mut targets = 0;
+            each(reference.get(), &REFERENCE, |name, value| {
+                targets += usize::from(name != "type" && value.get() != "null");
+            })?;
+            if targets > 1 {
+                return Err(Ambiguous::Twice("ref"));
+            }
         }
         if let Some(meta) = meta {
             each(meta.get(), &META, |name, value| match name {
@@ -165,6 +172,7 @@ mod tests {
             ("x", r#"{"_meta":{"progre\u017fsToken":1}}"#, "progressToken"),
             ("resources/read", r#"{"uri":"a","URI":"b"}"#, "uri"),
             ("completion/complete", r#"{"ref":{"name":"a","Name":"b"}}"#, "name"),
+            ("completion/complete", r#"{"ref":{"type":"ref/prompt","name":"a","uri":"b"}}"#, "ref"),
             ("notifications/cancelled", r#"{"requestId":1,"requestid":2}"#, "requestId"),
         ] {
             assert_eq!(Routing::of(method, Some(params)).err(), Some(Ambiguous::Twice(twice)), "{params}");
