@@ -189,15 +189,16 @@ impl Session {
         if *self.over.borrow() {
             return Taken::Full;
         }
-        let mut ids = HashSet::new();
+        let (mut ids, mut requests) = (HashSet::new(), 0);
         for frame in frames {
             let Message::Request { id, .. } = frame.message() else { continue };
+            requests += 1;
             // Two requests with one id would have one answer, and the other none or the wrong one.
-            if desk.calls.is_open(id) || !ids.insert(id) {
+            if desk.calls.is_open(id) || (frames.len() > 1 && !ids.insert(id)) {
                 return Taken::IdInUse(id.into());
             }
         }
-        if desk.calls.len() + ids.len() > CALLS {
+        if desk.calls.len() + requests > CALLS {
             return Taken::Full;
         }
         desk.used = Instant::now();

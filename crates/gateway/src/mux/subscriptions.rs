@@ -17,8 +17,9 @@ use crate::listing::View;
 /// The most streams that an agent may have open.
 const LISTENS: usize = 64;
 
-/// The most resources that an agent may want to hear of.
+/// The most resources that an agent may want to hear of, and the longest address of one, in bytes.
 const RESOURCES: usize = 1024;
+const ADDRESS: usize = 8 * 1024;
 
 /// A modern agent's listening requests, by their id as it was spelt, and a legacy agent's resources.
 #[derive(Debug, Default)]
@@ -98,6 +99,7 @@ impl State {
             params.and_then(|params| serde_json::from_str(params).ok()).unwrap_or_default();
         let mut wants = asked.notifications;
         wants.resource_subscriptions.truncate(RESOURCES);
+        wants.resource_subscriptions.retain(|uri| uri.len() <= ADDRESS);
         let (mut at, mut numbers) = (BTreeMap::<String, Vec<String>>::new(), Vec::new());
         wants.resource_subscriptions.retain(|public| match view.named(Kind::Resources, public) {
             Some((route, own)) => {

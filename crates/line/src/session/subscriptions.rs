@@ -16,6 +16,9 @@ use crate::generation::RESOURCES;
 /// The most streams that an agent may have open.
 const LISTENS: usize = 64;
 
+/// The longest address of a resource that an agent may want to hear of, in bytes.
+const ADDRESS: usize = 8 * 1024;
+
 /// The listening requests of a modern agent, by their id as it was spelt.
 #[derive(Debug, Default)]
 pub(super) struct Subscriptions(HashMap<Box<str>, Filter>);
@@ -123,7 +126,7 @@ impl Open {
         }
         // What it is told first is what it will hear of: resources for which there is no room are not among them.
         notifications.resource_subscriptions.truncate(RESOURCES);
-        notifications.resource_subscriptions.retain(|uri| self.want(uri));
+        notifications.resource_subscriptions.retain(|uri| uri.len() <= ADDRESS && self.want(uri));
         let agreed = serde_json::to_string(&notifications).unwrap_or_default();
         self.subscriptions.0.insert(id.into(), notifications);
         tagged("notifications/subscriptions/acknowledged", id, Some(&format!(r#""notifications":{agreed}"#)))

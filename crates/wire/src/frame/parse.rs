@@ -19,6 +19,9 @@ pub struct Limits {
     pub depth: usize,
 }
 
+/// The longest id and method, as they are spelt.
+const NAME: usize = 1024;
+
 /// Why some text is no frame.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
 #[non_exhaustive]
@@ -44,6 +47,12 @@ pub enum Bad {
     /// Two readers may read two different messages in it.
     #[error("ambiguous: two of its members have the same name, or names that differ only in case")]
     Ambiguous,
+    /// Its id or its method is longer than anybody's: others keep these while they wait.
+    #[error("a message with an id or a method of more than {limit} bytes")]
+    LongName {
+        /// The limit.
+        limit: usize,
+    },
     /// It is a batch of too many messages.
     #[error("a batch of more than {limit} messages")]
     TooMany {
@@ -308,6 +317,9 @@ fn shaped(text: &ByteString, raw: &str, envelope: &Envelope<'_>) -> Result<Frame
     if envelope.variant || envelope.result.is_some() || error.is_some() {
         return Err(Bad::Ambiguous);
     }
+    if method.get().len() > NAME {
+        return Err(Bad::LongName { limit: NAME });
+    }
     let method = known(string(method).ok_or(Bad::NotRpc)?);
     let shape = match id(envelope.id)? {
         Some(id) => Shape::Request { id: of(id), method, params },
@@ -322,6 +334,7 @@ fn id(value: Option<&RawValue>) -> Result<Option<&RawValue>, Bad> {
         |id: &RawValue| id.get().starts_with(['"', '-', '0', '1', '2', '3', '4', '5', '6', '7', '8', '9']);
     match value {
         Some(id) if !is_one(id) => Err(Bad::NotRpc),
+        Some(id) if id.get().len() > NAME => Err(Bad::LongName { limit: NAME }),
         id => Ok(id),
     }
 }

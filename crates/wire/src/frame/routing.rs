@@ -43,10 +43,16 @@ pub enum Ambiguous {
     /// Two members that somebody might take for the same, so that two readers read two messages.
     #[error("ambiguous: more than one member reads as `{0}`")]
     Twice(&'static str),
+    /// A name, an address or a token that is longer than anybody's: others keep these while they wait.
+    #[error("a message whose `{0}` is longer than {LONGEST} bytes")]
+    TooLong(&'static str),
     /// More members than any message has: each of them would be looked at several times on its way.
     #[error("an object with more than {MEMBERS} members")]
     TooMany,
 }
+
+/// The longest name, address or token, as it is spelt.
+const LONGEST: usize = 16 * 1024;
 
 /// The most members of an object that decides something. What a tool is given may have any number.
 const MEMBERS: usize = 1024;
@@ -132,6 +138,8 @@ fn each<'a>(
         let bit = names.iter().position(|name| *name == known).map_or(0, |at| 1 << at);
         if !exact || seen & bit != 0 {
             ambiguous = Some(Ambiguous::Twice(known));
+        } else if value.get().len() > LONGEST && value.get().starts_with('"') {
+            ambiguous = Some(Ambiguous::TooLong(known));
         }
         seen |= bit;
         found(known, value);
@@ -166,6 +174,8 @@ mod tests {
         let (many, payload) = (many.join(","), r#"{"name":"a","arguments":{ALL}}"#);
         assert_eq!(Routing::of("x", Some(&format!("{{{many}}}"))).err(), Some(Ambiguous::TooMany));
         assert!(Routing::of("tools/call", Some(&payload.replace("ALL", &many))).is_ok());
+        let long = format!(r#"{{"name":"{}"}}"#, "x".repeat(super::LONGEST));
+        assert_eq!(Routing::of("tools/call", Some(&long)).err(), Some(Ambiguous::TooLong("name")));
         for (method, params, twice) in [
             ("x", r#"{"_meta":{},"_Meta":{}}"#, "_meta"),
             ("x", r#"{"_meta":{"progressToken":1,"progressToken":2}}"#, "progressToken"),

@@ -229,4 +229,12 @@ fn x03_what_two_readers_read_as_two_messages_is_refused() {
         assert_eq!(bad(text), Bad::Ambiguous, "{text}");
     }
     assert_eq!(bad(r#"{"id":null,"method":"ping"}"#), Bad::NotRpc);
+    let long = "x".repeat(1024);
+    for text in [
+        format!(r#"{{"id":"{long}","method":"ping"}}"#),
+        format!(r#"{{"id":1,"method":"{long}"}}"#),
+        format!(r#"{{"id":"{long}","result":1}}"#),
+    ] {
+        assert!(matches!(bad(&text), Bad::LongName { .. }));
+    }
 }
