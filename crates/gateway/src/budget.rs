@@ -128,9 +128,11 @@ impl Budget {
 
     /// Makes room until what is kept is within the budget.
     fn make_room(&self, class: Class, owner: Owner, own: usize) -> Result<(), OverBudget> {
+        // Whoever keeps something all the same has a new number for it, and is not asked again: there is an end to this.
+        let newest = self.book().last;
         while self.0.used.load(Ordering::Relaxed) > self.0.limit {
             let mut book = self.book();
-            let number = book.gives_way(class, owner, own).ok_or(OverBudget)?;
+            let number = book.gives_way(class, owner, own, newest).ok_or(OverBudget)?;
             let Some(entry) = book.large.remove(&number) else { return Err(OverBudget) };
             entry.gone.store(true, Ordering::Release);
             self.0.used.fetch_sub(entry.bytes, Ordering::Relaxed);
@@ -146,22 +148,22 @@ impl Budget {
 }
 
 impl Book {
-    /// Who gives way to somebody of this class who then has so much.
-    fn gives_way(&self, class: Class, owner: Owner, own: usize) -> Option<u64> {
+    /// Who gives way to somebody of this class who then has so much, of those up to this number.
+    fn gives_way(&self, class: Class, owner: Owner, own: usize, newest: u64) -> Option<u64> {
         for candidate in [Class::Tape, Class::Answer, Class::Body] {
             if candidate > class {
                 break;
             }
-            let of = |entry: &&Entry| entry.class == candidate;
-            let stalled =
-                |entry: &&Entry| of(entry) && entry.owner != owner && entry.moved.elapsed() >= STALLED;
-            let stalled = self.large.iter().filter(|(_, entry)| stalled(entry));
+            let candidates =
+                || self.large.iter().filter(|(number, entry)| **number <= newest && entry.class == candidate);
+            let is_stalled = |entry: &Entry| entry.owner != owner && entry.moved.elapsed() >= STALLED;
+            let stalled = candidates().filter(|(_, entry)| is_stalled(entry));
             if let Some((number, _)) = stalled.max_by_key(|(_, entry)| entry.bytes) {
                 return Some(*number);
             }
             let mut principals: HashMap<u64, usize> = HashMap::new();
             let mut groups: HashMap<Owner, usize> = HashMap::new();
-            for entry in self.large.values().filter(of) {
+            for (_, entry) in candidates() {
                 *principals.entry(entry.owner.principal).or_default() += entry.bytes;
                 *groups.entry(entry.owner).or_default() += entry.bytes;
             }
@@ -174,7 +176,7 @@ impl Book {
             if candidate == class && (largest == owner || !has_less) {
                 return None;
             }
-            let entries = self.large.iter().filter(|(_, entry)| of(entry) && entry.owner == largest);
+            let entries = candidates().filter(|(_, entry)| entry.owner == largest);
             return entries.max_by_key(|(_, entry)| entry.bytes).map(|(number, _)| *number);
         }
         None

@@ -276,7 +276,7 @@ impl Kept {
 
 #[cfg(test)]
 mod tests {
-    use super::{BYTES, MESSAGES, Tape, There};
+    use super::{BYTES, Budget, MESSAGES, Owner, Tape, There};
     use bytes::Bytes;
 
     #[tokio::test]
@@ -307,5 +307,22 @@ mod tests {
         let (last, there) = tape.behind(0).await;
         assert_eq!(there, There::Missed(last), "only the newest is left, however large");
         assert!(matches!(tape.behind(last).await.1, There::Message(_)));
+    }
+
+    #[test]
+    fn o09_a_stream_that_is_read_keeps_its_newest_message_and_is_asked_once() {
+        let budget = Budget::new(1024 * 1024);
+        let large = || Bytes::from(vec![b'x'; 900 * 1024]);
+        let owner = |group| Owner { principal: 1, group };
+        let (one, other) = (Tape::drawing_on(1, &budget, owner(1)), Tape::drawing_on(2, &budget, owner(2)));
+        // Neither is over, so neither may lose its newest message: there is no room, and that is found out.
+        one.push(large());
+        other.push(large());
+        assert_eq!((one.weighs(), other.weighs()), (900 * 1024, 900 * 1024));
+        one.finish(large());
+        other.finish("end".into());
+        // One that is over and that nobody reads gives up everything.
+        other.push(large());
+        assert_eq!(one.weighs(), 0);
     }
 }
