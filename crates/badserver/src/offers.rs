@@ -72,11 +72,8 @@ pub(crate) fn notification(method: &str, mut params: Value, subscription: Option
     json!({ "jsonrpc": "2.0", "method": method, "params": params })
 }
 
-/// A log message, as the tool `log` says it.
-pub(crate) fn log(level: &str) -> Value {
-    notification(
-        "notifications/message",
-        json!({ "level": level, "logger": "bad", "data": "a log message" }),
-        None,
-    )
+/// A log message, as the tool `log` says it, with so many bytes more.
+pub(crate) fn log(level: &str, bytes: usize) -> Value {
+    let data = format!("a log message{}", "x".repeat(bytes));
+    notification("notifications/message", json!({ "level": level, "logger": "bad", "data": data }), None)
 }

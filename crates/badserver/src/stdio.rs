@@ -252,7 +252,7 @@ impl Server {
             "list_change" => self.listens.tools_changed(modern),
             "touch" => self.listens.touched(call.arguments["uri"].as_str().unwrap_or_default(), modern),
             "log" if !modern || params["_meta"].get("io.modelcontextprotocol/logLevel").is_some() => {
-                say(&offers::log(call.arguments["level"].as_str().unwrap_or("info")));
+                say(&offers::log(call.arguments["level"].as_str().unwrap_or("info"), call.size()));
             }
             _ => {}
         }

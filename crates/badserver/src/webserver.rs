@@ -24,6 +24,7 @@ mod tally;
 mod tap;
 mod tls;
 mod tools;
+mod wants;
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -43,6 +44,7 @@ pub use manners::{Answers, Fault, Manners, Sockets, Speaks, Streams, UnknownSess
 pub use tally::{Counters, Seen};
 pub use tap::Ending;
 pub use tools::TOOLS;
+pub use wants::Wants;
 
 /// How many connections the kernel may hold for us.
 const BACKLOG: u32 = 1024;

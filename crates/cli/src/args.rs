@@ -1,5 +1,6 @@
 //! What can be typed.
 
+mod auth;
 mod look;
 mod policy;
 
@@ -8,8 +9,11 @@ use std::path::PathBuf;
 
 use clap::{Parser, Subcommand, ValueEnum};
 
+pub(crate) use auth::{Auth, Login, Logout, Server as LoginServer};
 pub(crate) use look::{Journal, Status};
 pub(crate) use policy::PolicyFlags;
+
+use crate::keys::FILE;
 
 /// Keeps an agent's MCP servers alive: detects failures, restarts or reconnects, and never runs a tool twice unasked.
 #[derive(Debug, Parser)]
@@ -22,7 +26,8 @@ pub(crate) use policy::PolicyFlags;
     linetender wrap ~/.cursor/mcp.json                                 do that for every server in an agent's config\n  \
     linetender serve --config linetender.toml                          one gateway for many agents and servers\n  \
     linetender status                                                  what is running, what is down, and why\n  \
-    linetender journal --server github                                 what happened to a server"
+    linetender journal --server github                                 what happened to a server\n  \
+    linetender login https://mcp.example.com/mcp                       log in to a server that signs people in"
 )]
 pub(crate) struct Args {
     #[command(subcommand)]
@@ -36,6 +41,9 @@ pub(crate) enum Command {
     Serve(Serve),
     Status(Status),
     Journal(Journal),
+    Login(Login),
+    Logout(Logout),
+    Auth(Auth),
     #[cfg(feature = "drill")]
     Drill(crate::drill::Drill),
 }
@@ -61,7 +69,8 @@ pub(crate) struct Run {
     pub(crate) log: Option<PathBuf>,
 
     /// HTTP header for every request to a URL; repeatable. `$NAME` and `Bearer $NAME` read the environment variable,
-    /// which keeps secrets out of the process list
+    /// which keeps secrets out of the process list; `${file:PATH}` in a value stands for what the file holds, read before each
+    /// connection and when the server refuses the credentials
     #[arg(long, value_name = "NAME: VALUE", value_parser = header)]
     pub(crate) header: Vec<(String, String)>,
 
@@ -182,11 +191,15 @@ pub(crate) struct Serve {
     pub(crate) log: Option<PathBuf>,
 }
 
-/// `Name: value`, `Name: $VARIABLE`, or `Name: Scheme $VARIABLE`.
+/// `Name: value`, `Name: $VARIABLE`, or `Name: Scheme $VARIABLE`. `${file:PATH}` stays as it is: files are read when they are
+/// needed.
 fn header(text: &str) -> Result<(String, String), String> {
     let (name, value) =
         text.split_once(':').ok_or("expected NAME: VALUE, such as 'Authorization: Bearer $TOKEN'")?;
     let value = value.trim();
+    if value.contains(FILE) {
+        return Ok((name.trim().to_owned(), value.to_owned()));
+    }
     let value = match (value.strip_prefix('$'), value.split_once(" $")) {
         (Some(variable), _) => variable_of(variable)?,
         (None, Some((scheme, variable))) if !scheme.contains(' ') => {
@@ -194,6 +207,9 @@ fn header(text: &str) -> Result<(String, String), String> {
         }
         (None, _) => value.to_owned(),
     };
+    if value.contains(FILE) {
+        return Err(format!("the variable for the header {} contains {FILE}", name.trim()));
+    }
     Ok((name.trim().to_owned(), value))
 }
 
@@ -211,6 +227,6 @@ pub(crate) fn address(word: &str) -> Result<String, String> {
 }
 
 #[expect(clippy::disallowed_methods, reason = "the user named this variable on the command line")]
-fn variable_of(name: &str) -> Result<String, String> {
+pub(crate) fn variable_of(name: &str) -> Result<String, String> {
     std::env::var(name).map_err(|_| format!("environment variable {name} is not set"))
 }

@@ -1,11 +1,14 @@
 //! The `linetender` command: arguments in, words and exit codes out.
 
 mod args;
+mod auth;
 #[cfg(feature = "drill")]
 mod drill;
 mod hold;
 mod journal;
+mod keys;
 mod log;
+mod login;
 mod pipes;
 mod places;
 mod run;
@@ -28,6 +31,7 @@ fn main() -> ExitCode {
     }
     // Whoever started us may ignore or block signals; and a full `ulimit -f` must be an error, not a death.
     linetender::signals::own();
+    linetender::allocator::return_large_blocks();
     // The servers that misbehave on purpose, for drills.
     #[cfg(feature = "drill")]
     if let Some(done) = linetender_badserver::run_if_asked() {
@@ -41,6 +45,9 @@ fn main() -> ExitCode {
         args::Command::Serve(serve) => serve::run(&serve),
         args::Command::Status(status) => status::status(&status),
         args::Command::Journal(journal) => journal::journal(&journal),
+        args::Command::Login(login) => login::login(&login),
+        args::Command::Logout(logout) => auth::logout(&logout),
+        args::Command::Auth(auth) => auth::auth(&auth),
         args::Command::Wrap(wrap) => wrap::wrap(&wrap),
         #[cfg(feature = "drill")]
         args::Command::Drill(drill) => drill::drill(&drill),

@@ -5,6 +5,9 @@ use std::path::PathBuf;
 /// The journal's name in the place of what happened.
 const JOURNAL: &str = "journal.jsonl";
 
+/// What the gateway's config file is called, where nothing else is said.
+pub(crate) const CONFIG: &str = "linetender.toml";
+
 /// What can be found out again: `~/.cache/linetender`.
 pub(crate) fn cache() -> Option<PathBuf> {
     place("XDG_CACHE_HOME", ".cache")
@@ -31,6 +34,18 @@ pub(crate) fn home() -> Option<PathBuf> {
 /// What users write themselves, for us and for other programs: `~/.config`.
 pub(crate) fn config() -> Option<PathBuf> {
     absolute("XDG_CONFIG_HOME").or_else(|| Some(home()?.join(".config")))
+}
+
+/// Where the gateway's config file is, if it is nowhere else.
+pub(crate) fn usual_config() -> Option<PathBuf> {
+    config().map(|folder| folder.join("linetender").join(CONFIG))
+}
+
+/// Whether a browser could be opened here.
+#[expect(clippy::disallowed_methods, reason = "this is the room that finds the places")]
+pub(crate) fn has_display() -> bool {
+    let is_set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+    cfg!(target_os = "macos") || is_set("DISPLAY") || is_set("WAYLAND_DISPLAY")
 }
 
 /// Where desktop programs keep their configuration.

@@ -11,6 +11,7 @@ use linetender::{Rig, Server, session};
 use linetender_holder::{Holder, Memory};
 use tokio::sync::Notify;
 
+use crate::keys::{self, KeyMaker};
 use crate::pipes::Pipes;
 use crate::stop::Signals;
 use crate::{args, hold, log, places, runtime, stop};
@@ -71,7 +72,9 @@ fn server(args: &args::Run) -> Result<Server, String> {
         // Credentials are refused there, but not before it has a name.
         let host = host.rsplit('@').next().unwrap_or(host).to_owned();
         let server = Server::http(args.name.clone().unwrap_or(host), &first);
-        args.header.iter().fold(server, |server, (name, value)| server.header(name, value)).into()
+        let fixed = args.header.iter().filter(|(_, value)| !value.contains(keys::FILE));
+        let server = fixed.fold(server, |server, (name, value)| server.header(name, value));
+        KeyMaker::default().fit_one(server, &first, &args.header).into()
     } else if let Some(sentence) = target::refusal(&first, args.policy.dir.as_deref()) {
         return Err(sentence);
     } else {

@@ -1,6 +1,6 @@
 //! `linetender serve --config FILE`: many servers behind, many agents in front.
 
-mod file;
+pub(crate) mod file;
 mod follow;
 mod still;
 mod watch;
@@ -18,6 +18,7 @@ use linetender_gateway::{Gateway, front, stdio};
 use linetender_holder::journal::Rotation;
 use tokio::sync::oneshot;
 
+use crate::keys::KeyMaker;
 use crate::pipes::Pipes;
 use crate::stop::Signals;
 use crate::{args, hold, log, places, runtime, stop, watchdog};
@@ -73,7 +74,7 @@ pub(crate) fn run(args: &args::Serve) -> ExitCode {
         }
     };
     tracing::info!(config = %path.display(), servers = config.servers.len(), "starting");
-    let follow = Follow::new(args, &path, text, changes);
+    let follow = Follow::new(args, &path, text, changes, KeyMaker::default());
     let code = runtime.block_on(serve(args, config, follow));
     // Reading from stdin may still block a thread; nothing is left to wait for.
     runtime.shutdown_background();
@@ -121,7 +122,7 @@ struct Over {
     why: &'static str,
 }
 
-async fn serve(args: &args::Serve, config: Config, follow: Follow<'_>) -> ExitCode {
+async fn serve(args: &args::Serve, mut config: Config, follow: Follow<'_>) -> ExitCode {
     // Before a server is started in vain.
     let front = match Front::open(args, &config.gateway) {
         Ok(front) => front,
@@ -137,6 +138,7 @@ async fn serve(args: &args::Serve, config: Config, follow: Follow<'_>) -> ExitCo
     let keep = if args.no_journal { hold::Keep::Nothing } else { hold::Keep::Journal(Rotation::default()) };
     let holder = hold::begin("serve", None, keep);
     linetender::raise_descriptor_limit();
+    follow.fit(&mut config);
     let gateway = Gateway::start_on(Rig::new().followed_by(holder.clone()), config);
     let (stop, stopped) = oneshot::channel();
     let mut agents = pin!(agents(front, &gateway, stopped));

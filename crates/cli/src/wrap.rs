@@ -31,6 +31,7 @@ mod undo;
 mod unwrap;
 mod url;
 
+use crate::keys;
 pub(crate) use args::Wrap;
 use entry::Entry;
 use error::Error;
@@ -49,6 +50,8 @@ struct Outcome {
     left: Vec<(String, Why)>,
     /// Those that may keep state in their process.
     perhaps: Vec<String>,
+    /// Those that may want somebody to log in, and their addresses.
+    logins: Vec<(String, String)>,
 }
 
 impl Outcome {
@@ -62,7 +65,20 @@ impl Outcome {
                 visible::line(name)
             ));
         }
+        for (name, url) in &self.logins {
+            show::say(&format!(
+                "{} has no API key: if it signs users in, log in once for all agents: {}",
+                visible::line(name),
+                login(url)
+            ));
+        }
     }
+}
+
+/// What to type to log in to a server at this address.
+fn login(url: &str) -> String {
+    // The agent fills in its variables; in a shell they mean something else.
+    if url.contains(['$', '{']) { "linetender login URL".to_owned() } else { keys::by_url(url) }
 }
 
 pub(crate) fn wrap(args: &Wrap) -> ExitCode {
@@ -167,10 +183,16 @@ fn wrapped(args: &Wrap, config: &Config, entries: &[Entry<'_>]) -> Outcome {
         if !args.wants(entry.name()) {
             return Choice::Skip;
         }
-        Choice::Wrap { program: program.clone(), named: args.names(entry.name()) }
+        Choice::Wrap { program: program.clone() }
     });
     let names = plan.changes.iter().map(|change| visible::line(change.name()).into_owned()).collect();
-    Outcome { text: plan.apply(config.text()), names, left: plan.left, perhaps: plan.perhaps }
+    Outcome {
+        text: plan.apply(config.text()),
+        names,
+        left: plan.left,
+        perhaps: plan.perhaps,
+        logins: plan.logins,
+    }
 }
 
 fn undone(args: &Wrap, format: Format, config: &Config, entries: &[Entry<'_>]) -> Result<Outcome, Error> {
@@ -181,7 +203,7 @@ fn undone(args: &Wrap, format: Format, config: &Config, entries: &[Entry<'_>]) -
         show::say(&format!("already used linetender before wrap, kept: {}", undone.kept.join(", ")));
     }
     let names = undone.names.iter().map(|name| visible::line(name).into_owned()).collect();
-    Ok(Outcome { text: undone.text, names, left: undone.left, perhaps: Vec::new() })
+    Ok(Outcome { text: undone.text, names, left: undone.left, perhaps: Vec::new(), logins: Vec::new() })
 }
 
 fn write(

@@ -509,3 +509,26 @@ fn first_request(listener: &TcpListener) -> String {
     }
     String::from_utf8(head).unwrap()
 }
+
+#[test]
+fn a_server_that_may_sign_its_user_in_is_wrapped_with_what_to_type_and_comes_back_to_the_byte() {
+    let home = Home::new("login");
+    let before = "{ \"mcpServers\": {\n  \"linear\": { \"url\": \"https://mcp.example.com/mcp\" },\n  \
+        \"team\": {\"url\":\"https://${TEAM}.example.com/mcp\"},\n  \
+        \"keyed\": { \"url\": \"https://a.example/mcp\", \"headers\": { \"X-Key\": \"k\" } }\n} }\n";
+    let file = home.file("mcp.json", before);
+    let name = file.to_str().unwrap();
+    let (code, _, said) = home.wrap(&[name]);
+    assert_eq!(code, 0, "{said}");
+    assert!(said.contains("wrapped: linear, team, keyed"), "{said}");
+    let told: Vec<_> = said.lines().filter(|line| line.contains("log in")).collect();
+    assert_eq!(told.len(), 2, "{said}");
+    assert!(
+        told[0].starts_with("linear ") && told[0].ends_with("linetender login https://mcp.example.com/mcp"),
+        "{said}"
+    );
+    assert!(told[1].starts_with("team ") && told[1].ends_with("linetender login URL"), "{said}");
+    let (code, _, said) = home.wrap(&[name, "--undo"]);
+    assert_eq!(code, 0, "{said}");
+    assert_eq!(fs::read_to_string(&file).unwrap(), before);
+}

@@ -6,14 +6,17 @@
 
 mod agent;
 mod answers;
+mod keys;
 mod rounds;
 mod task;
 mod user;
 
 use std::error::Error;
 use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
 
-use linetender::{Era, Hello, Line, Server};
+use linetender::{Era, Hello, Line, Policy, Server, Settings};
 use serde_json::json;
 
 use task::Task;
@@ -37,7 +40,12 @@ pub fn main(arguments: impl Iterator<Item = String>) -> ExitCode {
 }
 
 async fn run(task: &Task) -> Outcome<()> {
-    let server = Server::http("conformance", &task.url);
+    let logins = keys::Logins::of(task)?;
+    // The suite runs all of its servers and clients at once: one that takes seconds to answer is not of another era.
+    let mut settings = Settings::default();
+    settings.dial.probe_wait = Duration::from_secs(10);
+    let server =
+        Server::http("conformance", &task.url).policy(Policy::new(settings)?).keys(Arc::clone(&logins.keys));
     // Its server asks questions in the middle of a call, and those come to a session's agent.
     if task.scenario.starts_with("elicitation-") {
         return agent::run(server.into(), &task.version).await;

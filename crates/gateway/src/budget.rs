@@ -1,12 +1,18 @@
 //! One budget of bytes for everything that agents make the process keep: bodies that are coming in, answers that are not read,
 //! streams that can be resumed.
 //!
-//! Each of these has a bound of its own, and many agents within their bounds are still more than a machine has. So all of them
+//! Three eighths of the memory that the gateway may use are for this and its reserve. The rest is for the sessions themselves, the program, lines and
+//! what they read, the servers' lists (if these take more, that is taken off), and what the allocator cannot give back.
+//!
+//! Everything that agents make us keep has a bound of its own, and many agents within their bounds are still more than a machine has. So all of them
 //! draw on this. Within the budget that is one atomic addition. Beyond it somebody gives way: first what is kept for
 //! convenience, then what nobody reads, then what has not all come; of those what does not move, then the largest, by whom it
 //! is for and then by connection. What is small never gives way, and a call that a server has is nobody's victim.
+//!
+//! So it can be used up with nobody left who could give way. Beside it there is a reserve for small requests alone.
 
 mod limit;
+mod reserve;
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -16,12 +22,16 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 pub(crate) use limit::of_this_machine;
+use reserve::Reserve;
 
-/// What weighs less is counted, and is not worth looking for.
+/// What weighs less is counted, and is not worth looking for. A request that weighs less can have some of the reserve.
 const SMALL: usize = 64 * 1024;
 
 /// What has not moved for so long gives way before what does, however small it is.
 const STALLED: Duration = Duration::from_millis(500);
+
+/// The reserve is so many times smaller than the budget, and beside it.
+const RESERVE: usize = 8;
 
 /// How often it is told that something gave way.
 const TOLD: Duration = Duration::from_secs(10);
@@ -68,8 +78,11 @@ pub(crate) trait GiveWay: Send + Sync {
 pub(crate) struct Budget(Arc<Inner>);
 
 struct Inner {
-    limit: usize,
+    /// What there is if the servers' lists are of an ordinary size.
+    whole: usize,
+    limit: AtomicUsize,
     used: AtomicUsize,
+    reserve: Reserve,
     book: Mutex<Book>,
 }
 
@@ -97,6 +110,8 @@ pub(crate) struct Held {
     class: Class,
     owner: Owner,
     bytes: usize,
+    /// Whether all of them are of the reserve.
+    reserved: bool,
     /// Its number in the book, if it is large, and whether it had to give way.
     large: Option<(u64, Arc<AtomicBool>)>,
     holder: Weak<dyn GiveWay>,
@@ -107,8 +122,29 @@ pub(crate) struct Held {
 pub(crate) struct OverBudget;
 
 impl Budget {
-    pub(crate) fn new(limit: usize) -> Self {
-        Self(Arc::new(Inner { limit, used: AtomicUsize::new(0), book: Mutex::default() }))
+    /// One of so many bytes, and a reserve of an eighth of that beside it.
+    pub(crate) fn new(whole: usize) -> Self {
+        let (limit, used) = (AtomicUsize::new(whole), AtomicUsize::new(0));
+        let reserve = Reserve::new(whole / RESERVE);
+        Self(Arc::new(Inner { whole, limit, used, reserve, book: Mutex::default() }))
+    }
+
+    /// The servers' lists take so many bytes. They cannot give way, so what they take beyond an ordinary size is taken off the
+    /// budget; a quarter of it is left to agents whatever servers do.
+    pub(crate) fn beside_lists(&self, bytes: usize) {
+        let whole = self.0.whole;
+        let beyond = bytes.saturating_sub(whole / 2);
+        if beyond > 0 {
+            tracing::warn!(
+                bytes,
+                "the servers' lists are so large that less memory is left for agents (gateway.memory)"
+            );
+        }
+        self.0.limit.store(whole - beyond.min(whole / 4 * 3), Ordering::Relaxed);
+    }
+
+    fn limit(&self) -> usize {
+        self.0.limit.load(Ordering::Relaxed)
     }
 
     fn book(&self) -> MutexGuard<'_, Book> {
@@ -117,26 +153,38 @@ impl Budget {
 
     /// Nothing yet, of this class. `holder` is told when it has to give way.
     pub(crate) fn hold(&self, class: Class, owner: Owner, holder: Weak<dyn GiveWay>) -> Held {
-        Held { budget: self.clone(), class, owner, bytes: 0, large: None, holder }
+        Held { budget: self.clone(), class, owner, bytes: 0, reserved: false, large: None, holder }
     }
 
     /// How many bytes are kept.
     #[cfg(test)]
     fn used(&self) -> usize {
-        self.0.used.load(Ordering::Relaxed)
+        self.0.used.load(Ordering::Relaxed) + self.0.reserve.used()
+    }
+
+    /// So many bytes more, if there is room or can be made.
+    fn draw(&self, bytes: usize, class: Class, owner: Owner, own: usize) -> Result<(), OverBudget> {
+        let used = self.0.used.fetch_add(bytes, Ordering::Relaxed) + bytes;
+        if used > self.limit()
+            && let Err(over) = self.make_room(class, owner, own)
+        {
+            self.0.used.fetch_sub(bytes, Ordering::Relaxed);
+            return Err(over);
+        }
+        Ok(())
     }
 
     /// Makes room until what is kept is within the budget.
     fn make_room(&self, class: Class, owner: Owner, own: usize) -> Result<(), OverBudget> {
         // Whoever keeps something all the same has a new number for it, and is not asked again: there is an end to this.
         let newest = self.book().last;
-        while self.0.used.load(Ordering::Relaxed) > self.0.limit {
+        while self.0.used.load(Ordering::Relaxed) > self.limit() {
             let mut book = self.book();
             let number = book.gives_way(class, owner, own, newest).ok_or(OverBudget)?;
             let Some(entry) = book.large.remove(&number) else { return Err(OverBudget) };
             entry.gone.store(true, Ordering::Release);
             self.0.used.fetch_sub(entry.bytes, Ordering::Relaxed);
-            book.tell(entry.class, self.0.limit);
+            book.tell(entry.class, self.limit());
             drop(book);
             // It may keep something all the same, and comes back to the book for that.
             if let Some(holder) = entry.holder.upgrade() {
@@ -204,20 +252,42 @@ impl Held {
         if self.is_gone() {
             return Err(OverBudget);
         }
-        let used = self.budget.0.used.fetch_add(bytes, Ordering::Relaxed) + bytes;
-        if used > self.budget.0.limit
-            && let Err(over) = self.budget.make_room(self.class, self.owner, self.bytes + bytes)
-        {
-            self.budget.0.used.fetch_sub(bytes, Ordering::Relaxed);
-            return Err(over);
+        let (own, grown) = (self.bytes, self.bytes + bytes);
+        let Inner { used, reserve, .. } = &*self.budget.0;
+        let is_small = self.class == Class::Body && self.large.is_none() && grown <= SMALL;
+        if self.reserved && is_small {
+            if !reserve.take(self.owner.principal, bytes) {
+                return Err(OverBudget);
+            }
+            self.bytes = grown;
+            return Ok(());
         }
-        self.note(bytes)
+        // What was of the reserve is not any more when it is too large for it.
+        let wants = if self.reserved { grown } else { bytes };
+        match self.budget.draw(wants, self.class, self.owner, grown) {
+            Ok(()) => {
+                if std::mem::take(&mut self.reserved) {
+                    reserve.give_back(self.owner.principal, own);
+                }
+                self.note(bytes)
+            }
+            Err(_) if is_small && reserve.take(self.owner.principal, grown) => {
+                used.fetch_sub(own, Ordering::Relaxed);
+                (self.reserved, self.bytes) = (true, grown);
+                Ok(())
+            }
+            Err(over) => Err(over),
+        }
     }
 
     /// So many more, whether there is room or not: whoever else has most of what may give way makes it.
     pub(crate) fn force(&mut self, bytes: usize) {
+        if std::mem::take(&mut self.reserved) {
+            self.budget.0.used.fetch_add(self.bytes, Ordering::Relaxed);
+            self.budget.0.reserve.give_back(self.owner.principal, self.bytes);
+        }
         let used = self.budget.0.used.fetch_add(bytes, Ordering::Relaxed) + bytes;
-        if used > self.budget.0.limit {
+        if used > self.budget.limit() {
             let _ = self.budget.make_room(self.class, self.owner, 0);
         }
         if self.note(bytes).is_err() {
@@ -239,13 +309,22 @@ impl Held {
         let bytes = bytes.min(self.bytes);
         let Some((number, _)) = &self.large else {
             self.bytes -= bytes;
-            self.budget.0.used.fetch_sub(bytes, Ordering::Relaxed);
+            self.give_back(bytes);
             return;
         };
         let mut book = self.budget.book();
         if let Some(entry) = book.large.get_mut(number) {
             (entry.bytes, entry.moved) = (entry.bytes - bytes, Instant::now());
             self.bytes -= bytes;
+            self.budget.0.used.fetch_sub(bytes, Ordering::Relaxed);
+        }
+    }
+
+    /// Bytes are not counted any more, where they were.
+    fn give_back(&self, bytes: usize) {
+        if self.reserved {
+            self.budget.0.reserve.give_back(self.owner.principal, bytes);
+        } else {
             self.budget.0.used.fetch_sub(bytes, Ordering::Relaxed);
         }
     }
@@ -308,7 +387,7 @@ impl Drop for Held {
             Some((number, _)) => self.budget.book().large.remove(number).is_some(),
         };
         if counted {
-            self.budget.0.used.fetch_sub(self.bytes, Ordering::Relaxed);
+            self.give_back(self.bytes);
         }
     }
 }
@@ -327,7 +406,7 @@ pub(crate) fn next_group() -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::{Budget, Class, GiveWay, Held, OverBudget, Owner};
+    use super::{Budget, Class, GiveWay, Held, OverBudget, Owner, SMALL};
     use proptest::prelude::*;
     use std::sync::atomic::{AtomicUsize, Ordering};
     use std::sync::{Arc, Weak};
@@ -369,7 +448,7 @@ mod tests {
         assert_eq!(body.grow(1), Err(OverBudget), "there is nobody else");
         body.becomes(Class::Call);
         let mut next = budget.hold(Class::Body, owner(2, 9), Weak::<Told>::new());
-        assert_eq!(next.grow(1), Err(OverBudget), "what was taken is nobody's victim");
+        assert_eq!(next.grow(SMALL + 1), Err(OverBudget), "what was taken is nobody's victim");
         drop((body, tape, answer));
         assert_eq!(budget.used(), 0);
         next.grow(10 * MIB).unwrap();
@@ -387,6 +466,52 @@ mod tests {
         assert!(!three.is_gone(), "of a principal that has less");
         drop((one, two, three, four));
         assert_eq!(budget.used(), 0);
+    }
+
+    #[test]
+    fn x05_a_small_request_gets_through_when_everything_is_used_up() {
+        let budget = Budget::new(10 * MIB);
+        let mut call = budget.hold(Class::Call, owner(1, 1), Weak::<Told>::new());
+        // Beyond the budget, as what is forced can be.
+        call.force(30 * MIB);
+        let body = |group| budget.hold(Class::Body, owner(1, group), Weak::<Told>::new());
+        let mut tape = budget.hold(Class::Tape, owner(1, 2), Weak::<Told>::new());
+        assert_eq!(tape.grow(1), Err(OverBudget), "it is for requests");
+        let mut small = body(3);
+        small.grow(SMALL / 2).unwrap();
+        small.grow(SMALL / 2).unwrap();
+        assert_eq!(small.grow(1), Err(OverBudget), "it is not small any more");
+        small.becomes(Class::Call);
+        let others: Vec<_> = (4..)
+            .map(|group| {
+                let mut other = body(group);
+                other.grow(SMALL).map(|()| other)
+            })
+            .map_while(Result::ok)
+            .collect();
+        assert_eq!(others.len() + 1, 10 * MIB / 8 / 2 / SMALL, "one principal has half of it");
+        budget.hold(Class::Body, owner(2, 1), Weak::<Told>::new()).grow(SMALL).unwrap();
+        drop(call);
+        // With room again it may grow, out of the reserve.
+        let mut grows = others.into_iter().next().unwrap();
+        grows.grow(MIB).unwrap();
+        assert_eq!((budget.0.reserve.used(), budget.used()), (SMALL, 2 * SMALL + MIB));
+        drop((grows, small, tape));
+        assert_eq!(budget.used(), 0);
+    }
+
+    #[test]
+    fn o09_large_lists_of_servers_leave_less_to_agents_but_never_nothing() {
+        let budget = Budget::new(8 * MIB);
+        let fits = |bytes| budget.hold(Class::Body, owner(1, 1), Weak::<Told>::new()).grow(bytes).is_ok();
+        budget.beside_lists(4 * MIB);
+        assert!(fits(8 * MIB), "of an ordinary size");
+        budget.beside_lists(7 * MIB);
+        assert!(fits(5 * MIB) && !fits(6 * MIB));
+        budget.beside_lists(usize::MAX);
+        assert!(fits(2 * MIB) && !fits(3 * MIB));
+        budget.beside_lists(0);
+        assert!(fits(8 * MIB), "the server is gone");
     }
 
     proptest! {

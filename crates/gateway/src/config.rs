@@ -4,6 +4,7 @@
 //! into its strings; times and sizes become numbers; an unknown key is an error (in an agent's file, a warning); and the rest becomes
 //! servers and settings. So every complaint points at its place in the file, and after this nobody reads a file or the environment again.
 
+mod auth;
 mod build;
 mod expand;
 mod file;
@@ -18,6 +19,7 @@ mod tree;
 mod units;
 mod unknown;
 
+pub use auth::{Algorithm, Auth, Grant, OAuth};
 pub use build::Entry;
 pub use file::{Gateway as Settings, Scope};
 pub use filter::Filter;

@@ -14,6 +14,7 @@ mod follow;
 mod guard;
 mod health;
 mod legacy;
+mod long;
 mod modern;
 mod places;
 mod post;
@@ -37,11 +38,13 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::routing::{get, post as posted};
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use crate::budget::Budget;
 use crate::gateway::Gateway;
+use crate::listing::Listing;
+use long::LongTurns;
 use pulse::Pulse;
 use sessions::Sessions;
 
@@ -56,7 +59,7 @@ pub(crate) struct Front {
     /// What everything that agents make us keep draws on.
     budget: Budget,
     /// Whose long message is read.
-    long: Semaphore,
+    long: LongTurns,
     pulse: Pulse,
     /// Whether it is about to end: streams that would never end by themselves do so now.
     closing: watch::Receiver<bool>,
@@ -88,9 +91,9 @@ pub async fn serve(
     let idle = Duration::from_millis(settings.session_idle);
     let front = Arc::new(Front {
         gateway: gateway.clone(),
-        sessions: Sessions::new(settings.sessions, idle, budget.clone()),
+        sessions: Sessions::new(settings.session_limit(), idle, budget.clone()),
         budget,
-        long: Semaphore::new(1),
+        long: LongTurns::new(),
         pulse: Pulse::default(),
         closing,
         cut: watch::Sender::new(false),
@@ -99,6 +102,7 @@ pub async fn serve(
     tasks.spawn(sessions::sweep(Arc::clone(&front)));
     let beating = Arc::clone(&front);
     tasks.spawn(async move { beating.pulse.run().await });
+    tasks.spawn(weigh_lists(gateway.listing(), front.budget.clone()));
     let drain = Duration::from_millis(settings.drain);
     let places = places::Places::new(settings.connections);
     let mut stopped = front.closing.clone();
@@ -148,5 +152,15 @@ impl Front {
     /// Waits until the time to end is up.
     async fn is_cut(&self) {
         let _ = self.cut.subscribe().wait_for(|cut| *cut).await;
+    }
+}
+
+/// Tells the budget how much memory the servers' lists take.
+async fn weigh_lists(mut listing: watch::Receiver<Arc<Listing>>, budget: Budget) {
+    loop {
+        budget.beside_lists(listing.borrow_and_update().weight());
+        if listing.changed().await.is_err() {
+            return;
+        }
     }
 }

@@ -109,6 +109,13 @@ impl Listing {
         }
     }
 
+    /// About how many bytes all lists take.
+    pub(crate) fn weight(&self) -> usize {
+        let weight =
+            |view: &View| view.offer.weight() + view.parts.iter().map(|part| part.weight).sum::<usize>();
+        weight(&self.all) + self.each.iter().map(|view| weight(view)).sum::<usize>()
+    }
+
     /// What was seen at the own address of this very server.
     fn view_of(&self, berth: &Arc<Berth>) -> Option<&View> {
         let of = |view: &&Arc<View>| view.routes.iter().any(|route| route.berth.shows_as(berth));

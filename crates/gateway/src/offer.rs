@@ -21,6 +21,8 @@ pub(crate) struct Part {
     catalogue: Arc<Catalogue>,
     /// The entries of each list, with commas between them.
     entries: [Box<str>; Kind::ALL.len()],
+    /// How many bytes are kept for it, the catalogue's included.
+    pub(crate) weight: usize,
 }
 
 impl Default for Offer {
@@ -31,17 +33,20 @@ impl Default for Offer {
 
 impl Part {
     pub(crate) fn of(entry: &Entry, naming: &Naming, catalogue: Arc<Catalogue>) -> Self {
-        let entries = |kind| {
+        let mut weight = 0;
+        let entries = Kind::ALL.map(|kind| {
             let mut entries = String::new();
-            for text in catalogue.list(kind).filter_map(|text| shown(kind, entry, naming, text)) {
+            let own = catalogue.list(kind).inspect(|text| weight += text.len());
+            for text in own.filter_map(|text| shown(kind, entry, naming, text)) {
                 if !entries.is_empty() {
                     entries.push(',');
                 }
                 entries.push_str(&text);
             }
+            weight += entries.len();
             entries.into_boxed_str()
-        };
-        Self { entries: Kind::ALL.map(entries), catalogue }
+        });
+        Self { catalogue, entries, weight }
     }
 
     /// Whether it was made of this.
@@ -63,6 +68,11 @@ impl Offer {
             }
         };
         Self { lists: std::array::from_fn(list) }
+    }
+
+    /// How many bytes it keeps.
+    pub(crate) fn weight(&self) -> usize {
+        self.lists.iter().map(|list| list.len()).sum()
     }
 
     /// Whether all lists are the same as those of an offer that this one was made after.

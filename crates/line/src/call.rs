@@ -32,6 +32,7 @@ use crate::call::turns::{Full, Slot, Turns};
 use crate::catalogue::Catalogue;
 use crate::generation::Link;
 use crate::generation::Wishes;
+use crate::keys::KeyRing;
 use crate::server::Server;
 use crate::status::{Status, Why};
 use crate::tender::{Inbox, Published};
@@ -56,6 +57,8 @@ pub(crate) struct Shared {
     pub(crate) greeting: watch::Receiver<Option<Arc<Greeting>>>,
     pub(crate) catalogue: watch::Receiver<Arc<Catalogue>>,
     pub(crate) inbox: mpsc::Sender<Inbox>,
+    /// Credentials that change, if the server has such.
+    pub(crate) keys: Option<Arc<KeyRing>>,
     pub(crate) turns: Arc<Turns>,
     pub(crate) calls: AtomicU64,
     pub(crate) retry: std::sync::Mutex<RetryBudget>,
@@ -127,7 +130,7 @@ impl Call<'_> {
                 // Only a call that has tried before is bound to a generation.
                 (None, None) => continue,
             };
-            let lost = match self.attempt(&link, record, until, time).await {
+            let mut lost = match self.attempt(&link, record, until, time).await {
                 Try::Answer(frame) => {
                     let answer = Reply::new(frame, link.era());
                     if answer.error().is_none() {
@@ -147,7 +150,7 @@ impl Call<'_> {
                 }
                 _ => None,
             };
-            match self.after_loss(&link, &lost, time.of_a_try(shared.clock.now())).await {
+            match self.after_loss(&link, &mut lost, time.of_a_try(shared.clock.now())).await {
                 Some(again) => {
                     record = again.record;
                     permit = permit.or(again.permit);
@@ -316,7 +319,7 @@ impl Call<'_> {
                 }
                 // It never left us, and that generation is over: lost as a call that was still queued.
                 let record = record.step(RecordStep::Lose(Evidence::Nothing)).unwrap_or(record);
-                return Try::Lost(Lost { record, seen: None, after: None, said: None });
+                return Try::Lost(Lost::with_all(record, None));
             }
             Err(NoSeat::Full) => {
                 let record = record.step(RecordStep::Cancel).unwrap_or(record);

@@ -46,6 +46,7 @@ mod book;
 mod call;
 mod catalogue;
 mod generation;
+mod keys;
 mod line;
 mod server;
 pub mod session;
@@ -59,6 +60,7 @@ pub use basics::next_try::NextTry;
 pub use basics::rpc_error::RpcError;
 pub use call::{Answer, Options, Progress, ProgressStream};
 pub use catalogue::{Catalogue, Change, Prompt, Resource, ResourceTemplate, Tool};
+pub use keys::{Asked, Key, Keys, NoKey, Refused};
 pub use line::{Event, Events, Follower, Line, Memory, Page, Raw, Remembered, Rig, RigChange, WeakLine};
 pub use linetender_core::{
     BackoffPolicy, BudgetPolicy, CallPolicy, ClosePolicy, DialPolicy, Limits, ParkPolicy, ProbePolicy,
@@ -66,6 +68,7 @@ pub use linetender_core::{
 };
 pub use linetender_core::{Class, Delivery, Doubt, Leaf, Plan, Proof, Refusal, StateKind as State};
 pub use linetender_core::{Invalid, Policy, ServerState, SessionRefusal, Settings};
+pub use linetender_wire::allocator;
 pub use linetender_wire::handshake::{Era, Eras, Hello};
 pub use linetender_wire::stdio::{guard, raise_descriptor_limit, reaper, signals};
 pub use linetender_wire::{Redacted, hide as hide_secrets, visible};

@@ -12,7 +12,9 @@ use std::hash::{BuildHasher as _, RandomState};
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, PoisonError};
 
-use linetender_core::{Command, CommandOutcome, Delivery, Gate, Generation, Instant, RetryBudget, StateKind};
+use linetender_core::{
+    Command, CommandOutcome, Delivery, Gate, Generation, Instant, Refusal, RetryBudget, StateKind,
+};
 use linetender_wire::Slept;
 use linetender_wire::handshake::{Era, Greeting, Hello};
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
@@ -27,6 +29,7 @@ use crate::catalogue::Catalogue;
 use crate::generation::DialLimit;
 use crate::generation::Link;
 use crate::generation::Wishes;
+use crate::keys::KeyRing;
 use crate::server::{Deadline, Server, ToolErrors};
 use crate::status::{Status, Waits};
 pub use crate::tender::LineEvent as Event;
@@ -83,6 +86,7 @@ impl Line {
         let clock = Clock::start();
         let policy = *server.policy.settings();
         let server = Arc::new(server);
+        let keys = server.key_source().map(KeyRing::new);
         let (inbox, asks) = mpsc::channel(1024);
         let status = Status {
             signs: None,
@@ -111,6 +115,7 @@ impl Line {
             greeting,
             catalogue,
             inbox,
+            keys: keys.as_ref().map(|(ring, _)| Arc::clone(ring)),
             turns: Turns::new(policy.limits.in_flight.into(), policy.limits.queue.into()),
             calls: AtomicU64::new(0),
             wishes: Arc::clone(&wishes),
@@ -138,6 +143,7 @@ impl Line {
             events,
             audience,
             wishes,
+            keys,
             slept,
         };
         tokio::spawn(tender.run(seed));
@@ -333,6 +339,23 @@ impl Line {
     /// A list as it was last known, as the result of asking for it.
     pub(crate) fn known_list(&self, kind: Kind) -> Option<String> {
         self.shared.catalogue.borrow().result(kind)
+    }
+
+    /// Why nothing can be known of the server before somebody logs in, if that is so. Whoever asks tells an agent that it offers nothing
+    /// yet, and agents are to hear when it does.
+    pub(crate) fn wants_login(&self) -> Option<String> {
+        let keys = self.shared.keys.as_ref()?;
+        // What calls are told, not the state: a generation that was refused takes a moment to end.
+        let gate = self.shared.published.borrow().gate;
+        if !matches!(gate, Gate::Refuse { why: Refusal::NeedsAuth, .. }) {
+            return None;
+        }
+        keys.agents_know_of_nothing();
+        Some(
+            self.status()
+                .cause
+                .map_or_else(|| "the server requires a login".to_owned(), |why| why.text.clone()),
+        )
     }
 
     /// What is known of the server, to be watched.

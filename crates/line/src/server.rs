@@ -20,6 +20,7 @@ use linetender_wire::stdio::platform::Starter;
 use linetender_wire::stdio::{Env, Program, Reaper};
 use linetender_wire::{Elsewhere, Secrets};
 
+use crate::keys::{Keys, Source};
 pub use deadline::Deadline;
 use http::Address;
 pub use stderr::{Stderr, pass_stderr_to};
@@ -144,6 +145,11 @@ impl Server {
     pub fn to_stdio(&self) -> Option<StdioServer> {
         matches!(self.target, Target::Stdio { .. }).then(|| self.clone().by())
     }
+
+    /// The same as an address, if that is what it is.
+    pub fn to_http(&self) -> Option<HttpServer> {
+        matches!(self.target, Target::Http(_)).then(|| self.clone().by())
+    }
 }
 
 impl<W> Server<W> {
@@ -202,6 +208,14 @@ impl<W> Server<W> {
     /// Its name.
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// Where its credentials come from, if they change.
+    pub(crate) fn key_source(&self) -> Option<&Source> {
+        match &self.target {
+            Target::Http(http) => http.keys.as_ref(),
+            Target::Stdio { .. } => None,
+        }
     }
 
     /// Its policy.
@@ -353,6 +367,15 @@ impl HttpServer {
         self.secrets.keep_header(name, value);
         if let Target::Http(http) = &mut self.target {
             http.header(name, value);
+        }
+        self
+    }
+
+    /// Gets its credentials from here, and newer ones while it is held. They take the place of headers of the same names.
+    #[must_use]
+    pub fn keys(mut self, keys: Arc<dyn Keys>) -> Self {
+        if let Target::Http(http) = &mut self.target {
+            http.keys = Some(Source(keys));
         }
         self
     }

@@ -51,6 +51,8 @@ pub(crate) enum Waits {
     Turn,
     /// Nobody listens at its address.
     Listener,
+    /// Its credentials are being asked for.
+    Key,
 }
 
 impl Waits {
@@ -61,6 +63,7 @@ impl Waits {
             Self::Predecessor => Some("waiting for the replaced server process to exit"),
             Self::Turn => Some("waiting for a start slot: many servers are starting"),
             Self::Listener => Some("connection refused at the server's address"),
+            Self::Key => Some("waiting for the server's credentials"),
         }
     }
 }
@@ -129,7 +132,7 @@ impl Status {
     /// The same if this is the line's gate.
     pub(crate) fn next_try_by(&self, gate: Gate) -> NextTry {
         let under_way = match self.waits {
-            Waits::Nothing | Waits::Listener => NextTry::UnderWay,
+            Waits::Nothing | Waits::Listener | Waits::Key => NextTry::UnderWay,
             Waits::Predecessor => NextTry::PredecessorGone,
             Waits::Turn => NextTry::ItsTurn,
         };

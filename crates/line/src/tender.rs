@@ -2,6 +2,7 @@
 
 mod exit;
 mod inbox;
+mod keys;
 mod lists;
 mod log;
 mod published;
@@ -24,9 +25,11 @@ use crate::basics::late::{LATE, UNREAD};
 use crate::book::Ledger;
 use crate::catalogue::{Catalogue, Reading};
 use crate::generation::{Counted, Dial, DialLimit, DialNews, Ear, Link, Probed, Reach, Wishes};
+use crate::keys::{KeyRing, KeyTask};
 use crate::server::Server;
 use crate::status::{Status, Waits, Why};
 pub(crate) use inbox::Inbox;
+use keys::Credentials;
 use lists::Lists;
 pub use published::LineEvent;
 pub(crate) use published::Published;
@@ -54,6 +57,8 @@ enum Wake {
     /// A task of the generation's panicked.
     TaskPanicked,
     Nudge,
+    /// Somebody logged in, or a key was lost.
+    Keys,
     /// The machine did.
     Slept,
     Timer,
@@ -97,11 +102,14 @@ pub(crate) struct Tender {
     /// Who hears what the server says by itself.
     pub(crate) audience: Arc<Audience>,
     pub(crate) wishes: Arc<Wishes>,
+    /// Credentials that change, if the server has such, and the task that asks for them.
+    pub(crate) keys: Option<(Arc<KeyRing>, KeyTask)>,
     pub(crate) slept: Slept,
 }
 
 struct Running {
     tender: Tender,
+    keys: Option<Credentials>,
     machine: Machine<Detail>,
     /// Whether effects are run in order. Not known of a generation under which the tender panicked.
     walk: Option<Walk>,
@@ -127,12 +135,14 @@ struct Running {
 
 impl Tender {
     /// Runs until the line is closed, or nobody holds it any more.
-    pub(crate) async fn run(self, seed: u64) {
+    pub(crate) async fn run(mut self, seed: u64) {
+        let keys = self.keys.take().map(|(ring, task)| Credentials::new(ring, task));
         let machine = Machine::new(self.server.policy, seed, self.clock.now());
         let remembered = self.server.prefers;
         let running = Running {
             machine,
             tender: self,
+            keys,
             walk: Some(Walk::new()),
             current: None,
             remembered,
@@ -163,6 +173,7 @@ impl Running {
             Some(news) = self.news.1.recv() => Wake::News(news),
             ask = self.tender.inbox.recv(), if !self.abandoned => Wake::Inbox(ask),
             () = self.nudge.notified() => Wake::Nudge,
+            () = keys::news(&mut self.keys) => Wake::Keys,
             _ = self.tender.slept.wait() => Wake::Slept,
             () = sleep_until(timeout) => Wake::Timer,
         }
@@ -204,6 +215,7 @@ impl Running {
             Wake::News(news) => self.handle_news(news),
             Wake::Wire(event) => self.handle_wire(event),
             Wake::TaskPanicked => self.task_panicked(),
+            Wake::Keys => {}
             Wake::Nudge => {
                 if let Some(current) = &self.current
                     && current.ear.lists_changed()
@@ -218,6 +230,7 @@ impl Running {
             }
         }
         self.pump();
+        self.heed_keys();
     }
 
     /// Whether a timer fired too late to be believed at once. What is readable is read first: the answer wins.
@@ -235,6 +248,7 @@ impl Running {
     }
 
     fn slept(&mut self, now: linetender_core::Instant) {
+        self.keys.iter().for_each(|keys| keys.ring.slept());
         self.cell("sleep");
         self.machine.handle_sleep(now);
         self.pump();
@@ -307,6 +321,7 @@ impl Running {
             Some(seam::Event::FirstByte) => self.event(generation, Event::FirstByte),
             Some(seam::Event::Trouble(seen)) => self.trouble(generation, &seen),
             Some(seam::Event::Lost(seen)) => self.lost(generation, seen),
+            Some(seam::Event::KeyRefused(refused)) => self.key_refused(*refused),
             Some(seam::Event::Closed(pipe)) => {
                 let (news, link) = (self.news.0.clone(), current.link.clone());
                 let dialing = matches!(self.machine.state(), State::Dialing(_));
@@ -435,7 +450,7 @@ impl Running {
             status.cause = status.cause.or_else(|| self.refused.clone());
         }
         if self.tender.publish.borrow().status.state != status.state {
-            log::changed(&self.tender.server.name, state, &status);
+            log::changed(&self.tender.server.name, state, &status, self.keys.is_some());
         }
         if let (State::Draining { .. }, Some(current)) = (state, &self.current) {
             current.ledger.draining.store(true, Ordering::Relaxed);
@@ -444,6 +459,7 @@ impl Running {
         if let (State::Ending(_), Some(current), Some(why)) = (state, &self.current, &status.cause) {
             let _ = current.ledger.ended.set(Arc::clone(why));
         }
+        self.keys.iter().for_each(|keys| keys.ring.is_used(state.kind().is_live()));
         let link = self.current.as_ref().and_then(|current| current.link.clone());
         self.tender.publish.send_replace(Published { gate, link, status: status.clone() });
         self.tender.states.send_replace(status.clone());
@@ -451,6 +467,7 @@ impl Running {
     }
 
     fn dial(&mut self, generation: Generation) {
+        let keys = self.keys.as_mut().map(Credentials::dialled);
         let (tell_wire, wire) = mpsc::channel(16);
         let ledger = Arc::new(Ledger::new(generation, self.tender.clock, Arc::clone(&self.nudge)));
         let (server, audience) = (&self.tender.server, Arc::clone(&self.tender.audience));
@@ -468,6 +485,7 @@ impl Running {
             wire: tell_wire,
             probing: Arc::clone(&probing),
             patient: self.patient,
+            keys,
         };
         let news = self.news.0.clone();
         let mut tasks = JoinSet::new();

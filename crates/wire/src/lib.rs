@@ -4,6 +4,7 @@
 //! [`stdio`] runs a server as a child process under a [`reaper`](stdio::reaper) of ours, and [`http`] has the parts of a
 //! client for servers elsewhere. It owns the bytes, and it says what happened to them; it decides nothing. What to do about it is the core's business, and who does it the tender's.
 
+pub mod allocator;
 mod aside;
 mod caught;
 mod elsewhere;

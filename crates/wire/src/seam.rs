@@ -14,6 +14,7 @@ use std::time::Duration;
 use linetender_core::Evidence;
 
 use crate::frame::Frame;
+use crate::http::KeyRefused;
 use crate::lines::Item;
 use crate::seen::{Detail, Pipe, Seen};
 
@@ -46,6 +47,15 @@ pub struct Loss {
     pub after: Option<Duration>,
     /// What the server said to it, for its id: worth passing on if nothing can be mended.
     pub said: Option<Frame>,
+    /// The key that it was refused for, where keys can be renewed.
+    pub refused: Option<Box<KeyRefused>>,
+}
+
+impl Loss {
+    /// A loss of which no more is known than this.
+    pub fn new(evidence: Evidence, seen: Seen) -> Self {
+        Self { evidence, seen: Detail::new(seen), after: None, said: None, refused: None }
+    }
 }
 
 /// What happened to a generation.
@@ -59,6 +69,8 @@ pub enum Event {
     Closed(Pipe),
     /// It is over, and this was seen.
     Lost(Seen),
+    /// It refused a key, and lives on: another key may do.
+    KeyRefused(Box<KeyRefused>),
     /// A process that it started belongs to another user and stays behind.
     Left {
         /// Its number.

@@ -125,6 +125,18 @@ pub enum Seen {
         /// What kind, in its words.
         challenge: Redacted,
     },
+    /// Authentication required, and somebody has to log in.
+    NeedsLogin {
+        /// Why, and which command to type.
+        words: Redacted,
+    },
+    /// Authentication required, and no credential can be had at the moment.
+    NoKey {
+        /// Why.
+        words: Redacted,
+        /// When to ask again, if whoever gives them said so.
+        after: Option<Duration>,
+    },
     /// The server asked to retry later.
     Throttled {
         /// The HTTP status that said so.
@@ -182,13 +194,17 @@ impl Seen {
             | Self::Refused { .. }
             | Self::NoSuchHost { .. }
             | Self::Broken { .. }
+            | Self::NoKey { .. }
             | Self::Http { .. } => Class::Transport,
             Self::Unusable { .. } => Class::Protocol,
             Self::SessionLost | Self::SessionNeverKnown => Class::SessionLost,
-            Self::WantsAuth { .. } => Class::Auth,
+            Self::WantsAuth { .. } | Self::NeedsLogin { .. } => Class::Auth,
             Self::Throttled { .. } => Class::Overload,
         };
-        let after = if let Self::Throttled { after, .. } = self { after } else { None };
+        let after = match self {
+            Self::Throttled { after, .. } | Self::NoKey { after, .. } => after,
+            _ => None,
+        };
         let cause = Cause::failed(class, Arc::new(self));
         match after {
             Some(after) => cause.with_retry_after(after),
@@ -276,6 +292,8 @@ impl fmt::Display for Seen {
                 f.write_str("the server requires authentication")
             }
             Self::WantsAuth { challenge } => write!(f, "the server requires authentication: {challenge}"),
+            Self::NeedsLogin { words } => write!(f, "the server requires a login: {words}"),
+            Self::NoKey { words, .. } => write!(f, "no credentials for the server at the moment: {words}"),
             Self::Throttled { status, after: None } => {
                 write!(f, "the server asked to retry later (HTTP {status})")
             }
@@ -489,6 +507,16 @@ mod tests {
                 "not an MCP endpoint; it returned: <html>",
             ),
             (Seen::WantsAuth { challenge: text("") }, Class::Auth, "the server requires authentication"),
+            (
+                Seen::NeedsLogin { words: text("run `linetender login web`") },
+                Class::Auth,
+                "the server requires a login: run `linetender login web`",
+            ),
+            (
+                Seen::NoKey { words: text("https://as.example does not answer"), after: None },
+                Class::Transport,
+                "no credentials for the server at the moment: https://as.example does not answer",
+            ),
             (
                 Seen::WantsAuth { challenge: text("Negotiate") },
                 Class::Auth,

@@ -20,6 +20,8 @@ pub struct Reply {
     pub headers: HeaderMap,
     body: Incoming,
     read: Vec<u8>,
+    /// How much of that was searched for the end of an event, and has none.
+    searched: usize,
     connection: JoinSet<()>,
 }
 
@@ -97,7 +99,14 @@ pub async fn send_on(
     }
     let request = request.body(Full::new(Bytes::from(body))).map_err(|error| broke(&error))?;
     let (head, body) = sender.send_request(request).await.map_err(|error| broke(&error))?.into_parts();
-    Ok(Reply { status: head.status, headers: head.headers, body, read: Vec::new(), connection: owner })
+    Ok(Reply {
+        status: head.status,
+        headers: head.headers,
+        body,
+        read: Vec::new(),
+        searched: 0,
+        connection: owner,
+    })
 }
 
 fn broke(error: &dyn std::fmt::Display) -> String {
@@ -147,8 +156,10 @@ impl Reply {
     /// If it is cut off.
     pub async fn next_event(&mut self) -> Result<Option<(Option<String>, Vec<u8>)>, String> {
         loop {
-            if let Some(end) = self.read.windows(2).position(|two| two == b"\n\n") {
-                let event: Vec<u8> = self.read.drain(..end + 2).collect();
+            let found = self.read[self.searched..].windows(2).position(|two| two == b"\n\n");
+            if let Some(end) = found {
+                let event: Vec<u8> = self.read.drain(..self.searched + end + 2).collect();
+                self.searched = 0;
                 let field = |name: &[u8]| {
                     let mut lines = event.split(|byte| *byte == b'\n');
                     lines.find_map(|line| line.strip_prefix(name)).map(<[u8]>::trim_ascii)
@@ -157,8 +168,11 @@ impl Reply {
                     let id = field(b"id:").map(|id| String::from_utf8_lossy(id).into_owned());
                     return Ok(Some((id, data.to_vec())));
                 }
-            } else if !self.read_on().await? {
-                return Ok(None);
+            } else {
+                self.searched = self.read.len().saturating_sub(1);
+                if !self.read_on().await? {
+                    return Ok(None);
+                }
             }
         }
     }

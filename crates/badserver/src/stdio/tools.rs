@@ -47,7 +47,10 @@ pub const TOOLS: &[(&str, &str)] = &[
     ),
     ("list_change", "says that its tools changed, then answers"),
     ("touch", "says that the resource `uri` changed to whoever asked for that, then answers"),
-    ("log", "says a log message of `level`; in the modern era, if it was asked to. Then answers"),
+    (
+        "log",
+        "says a log message of `level` and `bytes` bytes more; in the modern era, if it was asked to. Then answers",
+    ),
     ("question_withdrawn", "asks for the agent's roots, takes the question back, and answers"),
 ];
 
@@ -176,7 +179,7 @@ impl Call {
         self.arguments[name].as_u64().unwrap_or(0)
     }
 
-    fn size(&self) -> usize {
+    pub(super) fn size(&self) -> usize {
         usize::try_from(self.number("bytes")).unwrap_or(usize::MAX)
     }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::manners::{Answers, Fault, Manners, Speaks, Streams, UnknownSession};
-use super::{Config, WebServer};
+use super::{Config, Wants, WebServer};
 
 /// What was asked for on the command line.
 #[derive(Debug, Default)]
@@ -67,6 +67,11 @@ impl Flags {
                 "--retry-ms" => manners.retry_ms = Some(number(&value()?)?),
                 "--unknown-session" => manners.unknown_session = unknown(&value()?)?,
                 "--streams" => manners.streams = streams(&value()?)?,
+                "--wants-key" => {
+                    let wants =
+                        manners.wants.get_or_insert_with(|| Wants { challenges: true, ..Wants::default() });
+                    wants.keys.push(value()?);
+                }
                 "--fault" => fault(manners, &value()?)?,
                 other => return Err(format!("no such flag with --http: {other}")),
             }

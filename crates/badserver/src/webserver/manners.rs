@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use super::wants::Wants;
+
 /// Which eras it speaks.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum Speaks {
@@ -109,6 +111,8 @@ pub struct Manners {
     pub streams: Streams,
     /// What happens to whole connections.
     pub sockets: Sockets,
+    /// Which credentials it wants, if any.
+    pub wants: Option<Wants>,
     /// The header that the tool `routed` asks for, without its `Mcp-Param-`. A change makes clients' lists stale.
     pub param_header: String,
     /// Versions of the modern era.
@@ -141,6 +145,7 @@ impl Default for Manners {
             unknown_session: UnknownSession::default(),
             streams: Streams::default(),
             sockets: Sockets::default(),
+            wants: None,
             param_header: "Region".to_owned(),
             modern_versions: vec!["2026-07-28".to_owned()],
             faults: BTreeMap::new(),

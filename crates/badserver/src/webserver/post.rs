@@ -74,10 +74,14 @@ pub(super) async fn serve(
 
 impl Asked {
     async fn answer(self) -> Result<Answer, Gone> {
+        let kind = if self.head.method == Method::POST { self.method() } else { self.head.method.as_str() };
+        if let Some(refused) = self.house.manners().wants.and_then(|wants| wants.refuse(&self, kind)) {
+            self.house.tally.refused();
+            return Ok(refused);
+        }
         if self.method() == "tools/call" {
             self.house.write("read", self.nonce());
         }
-        let kind = if self.head.method == Method::POST { self.method() } else { self.head.method.as_str() };
         match self.house.meet(kind) {
             Some((tool, arguments)) if tool == "sleep" => {
                 tokio::time::sleep(Duration::from_millis(arguments["ms"].as_u64().unwrap_or(0))).await;

@@ -38,6 +38,8 @@ pub struct Counters {
     pub listens: u64,
     /// `tools/call` requests.
     pub calls: u64,
+    /// Requests refused for their credentials.
+    pub refused: u64,
     /// When each connection was accepted, since the server started.
     pub attempts: Vec<Duration>,
     requests: usize,
@@ -129,6 +131,10 @@ impl Tally {
         counters.requests += 1;
         counters.most_requests = counters.most_requests.max(counters.requests);
         Counted(self, |counters| counters.requests -= 1)
+    }
+
+    pub(super) fn refused(&self) {
+        self.lock().refused += 1;
     }
 
     pub(super) fn saw(&self, verb: &Method, path: &str, headers: &HeaderMap, message: &Value) {

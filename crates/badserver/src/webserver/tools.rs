@@ -25,7 +25,10 @@ pub const TOOLS: &[(&str, &str)] = &[
     ("big", "answers with `bytes` bytes"),
     ("list_change", "changes the list of tools and says so, then answers"),
     ("touch", "says that the resource `uri` changed to whoever asked for that, then answers"),
-    ("log", "says a log message of `level`; in the modern era, if it was asked to. Then answers"),
+    (
+        "log",
+        "says a log message of `level` and `bytes` bytes more; in the modern era, if it was asked to. Then answers",
+    ),
     ("question", "asks for the agent's roots, and answers with what it is told"),
     (
         "exact",
@@ -106,7 +109,7 @@ pub(super) async fn run(call: &Call, teller: &Teller) -> Value {
         "list_change" => call.asked.house.change_tools(),
         "touch" => drop(call.asked.house.changes.send(Change::Resource(call.text("uri").to_owned()))),
         "log" if call.era == Era::Legacy || !call.asked.meta(LOG_LEVEL).is_null() => {
-            teller.tell(&offers::log(call.text("level"))).await;
+            teller.tell(&offers::log(call.text("level"), size(call))).await;
         }
         "question" => return question(call, teller).await,
         "tool_error" => {

@@ -11,7 +11,7 @@ States:
   ending      shutting down, or cleaning up after a failure
   waiting     backing off before the next restart
   parked      failed too often, or cannot start as configured; retried at long intervals and by calls
-  needs-auth  the server requires authentication
+  needs-auth  the server requires credentials; the last error says what to type (`linetender login …`)
   closed      stopped for good
 
 RESTARTS (in the journal: restarts left) counts down with each failure and recovers while the server answers calls;

@@ -9,19 +9,16 @@ use linetender_holder::trusted;
 use super::still::Look;
 use crate::places;
 
-/// What the file is called, where nothing else is said.
-const NAME: &str = "linetender.toml";
-
 /// No config file is larger; what is, is something else.
 const LARGEST: u64 = 16 << 20;
 
 /// The config file: the one that was named, else the first that is where one would be. Why there is none.
-pub(super) fn path(named: Option<&Path>) -> Result<PathBuf, String> {
+pub(crate) fn path(named: Option<&Path>) -> Result<PathBuf, String> {
     if let Some(named) = named {
         return Ok(named.to_owned());
     }
-    let own = places::config().map(|folder| folder.join("linetender").join(NAME));
-    let usual: Vec<_> = std::iter::once(PathBuf::from(NAME)).chain(own).collect();
+    let usual: Vec<_> =
+        std::iter::once(PathBuf::from(places::CONFIG)).chain(places::usual_config()).collect();
     usual.iter().find(|path| path.exists()).cloned().ok_or_else(|| {
         let looked: Vec<_> = usual.iter().map(|path| path.display().to_string()).collect();
         format!("no config file found (looked for {}); pass one with --config FILE", looked.join(", "))
@@ -30,7 +27,7 @@ pub(super) fn path(named: Option<&Path>) -> Result<PathBuf, String> {
 
 /// A config file as it is now, or a sentence about why it cannot be read. It says which programs are started, so it is read
 /// only if nobody but this user and root could have written it.
-pub(super) fn text(path: &Path) -> Result<String, String> {
+pub(crate) fn text(path: &Path) -> Result<String, String> {
     let read = trusted::read_named(path).and_then(|(file, _)| {
         let mut text = String::new();
         file.take(LARGEST + 1).read_to_string(&mut text)?;

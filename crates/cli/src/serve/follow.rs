@@ -13,6 +13,7 @@ use super::file;
 use super::still::{Look, Pending};
 use super::watch::Changes;
 use crate::args;
+use crate::keys::KeyMaker;
 use crate::stop::Signals;
 
 /// How soon a file that cannot be read is tried again.
@@ -27,12 +28,24 @@ pub(super) struct Follow<'a> {
     /// What it says since, if it has not been still for long enough to be judged.
     pending: Option<Pending<Config>>,
     changes: Changes,
+    keys: KeyMaker,
 }
 
 impl<'a> Follow<'a> {
     /// `text` is what the gateway goes by now, and `changes` are those since before it was read.
-    pub(super) fn new(args: &'a args::Serve, path: &'a Path, text: String, changes: Changes) -> Self {
-        Self { args, path, last: Ok(text), pending: None, changes }
+    pub(super) fn new(
+        args: &'a args::Serve,
+        path: &'a Path,
+        text: String,
+        changes: Changes,
+        keys: KeyMaker,
+    ) -> Self {
+        Self { args, path, last: Ok(text), pending: None, changes, keys }
+    }
+
+    /// Gives the servers of this file their keys.
+    pub(super) fn fit(&self, config: &mut Config) {
+        self.keys.fit(config, self.path);
     }
 
     /// Reloads the file when it has changed and been still for a while, and at once on SIGHUP.
@@ -121,6 +134,7 @@ impl<'a> Follow<'a> {
         if !settings.is_empty() {
             tracing::warn!(?settings, "[gateway] settings changed; restart linetender to apply them");
         }
+        self.fit(&mut config);
         let change = gateway.apply(config);
         tracing::info!(
             added = ?change.added, replaced = ?change.replaced, removed = ?change.removed, kept = ?change.kept,

@@ -52,12 +52,7 @@ pub(crate) struct Wrap {
 
 impl Wrap {
     pub(super) fn wants(&self, name: &str) -> bool {
-        let named = self.names(name);
+        let named = self.only.iter().any(|only| only == name);
         (self.only.is_empty() || named) && !self.except.iter().any(|except| except == name)
-    }
-
-    /// Whether this one was asked for by its name.
-    pub(super) fn names(&self, name: &str) -> bool {
-        self.only.iter().any(|only| only == name)
     }
 }

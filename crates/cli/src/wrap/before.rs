@@ -18,7 +18,7 @@ pub(super) struct Before<'t> {
 
 /// The entries that go through us.
 pub(super) fn wrapped<'e, 't>(entries: &'e [Entry<'t>]) -> impl Iterator<Item = (&'e Entry<'t>, Call<'t>)> {
-    entries.iter().filter_map(|entry| match judge(entry, true) {
+    entries.iter().filter_map(|entry| match judge(entry) {
         Decision::Wrapped(call) => Some((entry, call)),
         Decision::Command(_) | Decision::Address(_) | Decision::Left(_) => None,
     })
@@ -36,7 +36,7 @@ impl<'t> Before<'t> {
         let entries = entry::find(root).unwrap_or_default();
         let plan = plan::wrap(text, &entries, |entry| {
             match now.get(entry.path.as_slice()).and_then(|call| call.words().0.text()) {
-                Some(program) => Choice::Wrap { program: program.to_owned(), named: true },
+                Some(program) => Choice::Wrap { program: program.to_owned() },
                 None => Choice::Skip,
             }
         });
@@ -78,7 +78,7 @@ impl<'t> Before<'t> {
     }
 
     pub(super) fn had_wrapped(&self, now: &Entry<'_>) -> bool {
-        self.entry(now).is_some_and(|entry| matches!(judge(entry, true), Decision::Wrapped(_)))
+        self.entry(now).is_some_and(|entry| matches!(judge(entry), Decision::Wrapped(_)))
     }
 
     /// If our stretch of this entry still stands there as we wrote it, its old bytes in that place.

@@ -48,12 +48,10 @@ pub(super) enum Why {
     Type(String),
     #[error("the URL is not http:// or https://")]
     Scheme,
-    #[error("sign-in with `{0}` is not supported yet")]
-    SignsIn(&'static str),
     #[error(
-        "no API key found, so it may need OAuth, which is not supported yet; if it needs no sign-in, pass --only with its name"
+        "the agent signs in to it with its own settings (`{0}`); if linetender is to log in instead, remove `{0}`"
     )]
-    MaySignIn,
+    SignsIn(&'static str),
     #[error("the URL contains a user and a password; use a header instead, `Authorization: Basic …`")]
     Password,
     #[error("header {0:?} cannot be sent")]
@@ -67,15 +65,14 @@ pub(super) enum Why {
 /// Members by which an agent signs in on its own. `false` says that it does not.
 const SIGN_IN: [&str; 6] = ["oauth", "auth", "headersHelper", "authProviderType", "oauth_resource", "scopes"];
 
-/// `named`: the user asked for this one by its name.
-pub(super) fn judge<'t>(entry: &Entry<'t>, named: bool) -> Decision<'t> {
-    match decision(entry, named) {
+pub(super) fn judge<'t>(entry: &Entry<'t>) -> Decision<'t> {
+    match decision(entry) {
         Ok(decision) => decision,
         Err(why) => Decision::Left(why),
     }
 }
 
-fn decision<'t>(entry: &Entry<'t>, named: bool) -> Result<Decision<'t>, Why> {
+fn decision<'t>(entry: &Entry<'t>) -> Result<Decision<'t>, Why> {
     let call = call(entry)?;
     let kind = entry.node.get("type").or_else(|| entry.node.get("transport"));
     let url = address(entry)?;
@@ -98,7 +95,7 @@ fn decision<'t>(entry: &Entry<'t>, named: bool) -> Result<Decision<'t>, Why> {
                 bearer: entry.node.get("bearer_token_env_var"),
                 env_headers: entry.node.get("env_http_headers"),
             };
-            passable(entry, &address, named)?;
+            passable(entry, &address)?;
             Ok(Decision::Address(address))
         }
         (Some(other), _, _) => Err(Why::Type(other.to_owned())),
@@ -138,7 +135,7 @@ fn address<'t>(entry: &Entry<'t>) -> Result<Option<&'t Member>, Why> {
 }
 
 /// Whether what the address needs can be passed on by `linetender run`.
-fn passable(entry: &Entry<'_>, address: &Address<'_>, named: bool) -> Result<(), Why> {
+fn passable(entry: &Entry<'_>, address: &Address<'_>) -> Result<(), Why> {
     let url = address.url.value.text().unwrap_or_default();
     if !url::is_http(url) {
         return Err(Why::Scheme);
@@ -155,14 +152,18 @@ fn passable(entry: &Entry<'_>, address: &Address<'_>, named: bool) -> Result<(),
     if url::has_password(url) {
         return Err(Why::Password);
     }
-    let says_no = entry.node.get("oauth").is_some();
-    if !named && !says_no && !address.has_credential() && url::may_sign_in(url) {
-        return Err(Why::MaySignIn);
-    }
     Ok(())
 }
 
 impl Address<'_> {
+    /// Whether the server may want somebody to log in: nothing says that it does not, and it is given no key.
+    pub(super) fn may_sign_in(&self, entry: &Entry<'_>) -> bool {
+        let url = self.url.value.text().unwrap_or_default();
+        // Here `oauth` is false, or it would have been left alone.
+        let says_no = entry.node.get("oauth").is_some();
+        !says_no && !self.has_credential() && url::may_sign_in(url)
+    }
+
     /// Whether a name in it says that it brings what the server wants. What is only a setting may stand beside a sign-in.
     fn has_credential(&self) -> bool {
         let url = self.url.value.text().unwrap_or_default();

@@ -61,7 +61,7 @@ fn count(path: &Path, row: &mut Row) -> Result<(), Error> {
         format.parse(config.text()).map_err(|syntax| Error::Syntax { path: path.to_owned(), syntax })?;
     for entry in entry::find(&root).unwrap_or_default() {
         row.servers += 1;
-        match judge(&entry, false) {
+        match judge(&entry) {
             Decision::Wrapped(_) => row.wrapped += 1,
             Decision::Command(_) | Decision::Address(_) => row.to_wrap += 1,
             Decision::Left(_) => {}

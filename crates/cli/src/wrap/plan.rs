@@ -19,11 +19,7 @@ pub(super) enum Format {
 /// Whether an entry is to be wrapped.
 pub(super) enum Choice {
     Skip,
-    Wrap {
-        program: String,
-        /// Asked for by name: then a server that may not work through us is wrapped too.
-        named: bool,
-    },
+    Wrap { program: String },
 }
 
 #[derive(Debug, Default)]
@@ -32,6 +28,8 @@ pub(super) struct Plan {
     pub(super) left: Vec<(String, Why)>,
     /// Those that may keep state in their process: only their owner knows.
     pub(super) perhaps: Vec<String>,
+    /// Those that may want somebody to log in, and their addresses.
+    pub(super) logins: Vec<(String, String)>,
 }
 
 #[derive(Debug)]
@@ -62,15 +60,22 @@ impl Format {
 pub(super) fn wrap(text: &str, entries: &[Entry<'_>], choose: impl Fn(&Entry<'_>) -> Choice) -> Plan {
     let mut plan = Plan::default();
     for entry in entries {
-        let Choice::Wrap { program, named } = choose(entry) else { continue };
-        let edits = match judge(entry, named) {
+        let Choice::Wrap { program } = choose(entry) else { continue };
+        let edits = match judge(entry) {
             Decision::Command(call) => {
                 if stateful::keeps(entry, call) == Keeps::Perhaps {
                     plan.perhaps.push(entry.name().to_owned());
                 }
                 Ok(rewrite::command(text, entry, call, &program))
             }
-            Decision::Address(address) => rewrite::address(text, entry, &address, &program),
+            Decision::Address(address) => {
+                let edits = rewrite::address(text, entry, &address, &program);
+                if edits.is_ok() && address.may_sign_in(entry) {
+                    let url = address.url.value.text().unwrap_or_default().to_owned();
+                    plan.logins.push((entry.name().to_owned(), url));
+                }
+                edits
+            }
             Decision::Wrapped(_) => continue,
             Decision::Left(why) => Err(why),
         };

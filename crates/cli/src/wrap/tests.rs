@@ -20,7 +20,7 @@ fn plan(format: Format, text: &str) -> Result<Plan, Syntax> {
 fn plan_by(program: &str, format: Format, text: &str) -> Result<Plan, Syntax> {
     let root = format.parse(text)?;
     let entries = entry::find(&root).unwrap_or_default();
-    let every = |_: &Entry<'_>| Choice::Wrap { program: program.to_owned(), named: false };
+    let every = |_: &Entry<'_>| Choice::Wrap { program: program.to_owned() };
     Ok(plan::wrap(text, &entries, every))
 }
 
@@ -42,5 +42,5 @@ fn undone(format: Format, text: &str, backup: Option<&str>) -> Undone {
 fn count(format: Format, text: &str) -> usize {
     let root = format.parse(text).unwrap();
     let entries = entry::find(&root).unwrap_or_default();
-    entries.iter().filter(|entry| matches!(judge(entry, false), Decision::Wrapped(_))).count()
+    entries.iter().filter(|entry| matches!(judge(entry), Decision::Wrapped(_))).count()
 }

@@ -66,7 +66,7 @@ fn address(
     if !headers.is_empty() {
         edits.push(rename(members.get(env?)?, entry.dialect.headers()));
     }
-    let was = original.map(|original| judge(original, true));
+    let was = original.map(judge);
     let (key, kind) = match &was {
         Some(Decision::Address(was)) => (was.url.key.as_str(), was.kind.and_then(|kind| kind.value.text())),
         _ => ("url", None),

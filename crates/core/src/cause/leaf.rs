@@ -17,8 +17,6 @@ pub enum Plan {
     Recycle,
     /// Nobody used it.
     IdleStop,
-    /// Its credentials changed.
-    Credentials,
 }
 
 /// One reason for an end.
@@ -39,7 +37,7 @@ const CLASSES: u32 = 16;
 
 impl Plan {
     /// Every plan.
-    pub const ALL: [Self; 5] = [Self::Close, Self::Redial, Self::Recycle, Self::IdleStop, Self::Credentials];
+    pub const ALL: [Self; 4] = [Self::Close, Self::Redial, Self::Recycle, Self::IdleStop];
 
     /// The word for this plan in logs, metrics and tables.
     pub const fn name(self) -> &'static str {
@@ -48,7 +46,6 @@ impl Plan {
             Self::Redial => "redial",
             Self::Recycle => "recycle",
             Self::IdleStop => "idle-stop",
-            Self::Credentials => "credentials",
         }
     }
 }

@@ -92,11 +92,13 @@ impl<D> Machine<D> {
 
     fn command_dialing(&mut self, command: Command) -> CommandOutcome {
         match command {
-            Command::Credentials => self.end(Cause::planned(Plan::Credentials)),
             Command::Close => self.end(Cause::planned(Plan::Close)),
-            Command::Open | Command::RedialIf { .. } | Command::Redial | Command::Recycle => {
-                return CommandOutcome::Joined;
-            }
+            // Whoever dials reads the credentials itself.
+            Command::Open
+            | Command::RedialIf { .. }
+            | Command::Redial
+            | Command::Recycle
+            | Command::Credentials => return CommandOutcome::Joined,
             Command::IdleStop => return CommandOutcome::Declined,
         }
         CommandOutcome::Started
@@ -127,8 +129,8 @@ impl<D> Machine<D> {
             // It was to stay down, and somebody needs it after all.
             Command::Open => Plan::Redial,
             Command::Recycle => Plan::Recycle,
-            Command::Credentials => Plan::Credentials,
             Command::IdleStop => Plan::IdleStop,
+            Command::Credentials => return CommandOutcome::Joined,
         };
         self.state = match core::mem::replace(&mut self.state, State::Idle(None)) {
             State::Draining { live, cause, until } => {

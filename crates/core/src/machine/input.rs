@@ -52,7 +52,7 @@ pub enum Command {
     Redial,
     /// A new generation once calls in flight have ended: this one is old enough.
     Recycle,
-    /// The same, because the credentials changed.
+    /// Somebody logged in: a line that is down is dialled. One that lives goes on, with the new credentials.
     Credentials,
     /// No generation until somebody needs one.
     IdleStop,
@@ -153,10 +153,9 @@ impl Command {
     /// The plan behind a command that ends a generation.
     pub(super) const fn plan(self) -> Option<Plan> {
         match self {
-            Self::Open => None,
+            Self::Open | Self::Credentials => None,
             Self::RedialIf { .. } | Self::Redial => Some(Plan::Redial),
             Self::Recycle => Some(Plan::Recycle),
-            Self::Credentials => Some(Plan::Credentials),
             Self::IdleStop => Some(Plan::IdleStop),
             Self::Close => Some(Plan::Close),
         }

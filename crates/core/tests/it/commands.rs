@@ -1,6 +1,6 @@
 //! What each command does in states where it is easily overlooked.
 
-use linetender_core::{Cause, Class, Command, CommandOutcome, Event, Leaf, Plan, State};
+use linetender_core::{Cause, Class, Command, CommandOutcome, Event, State};
 
 use crate::kit::{Line, millis, secs};
 
@@ -17,14 +17,8 @@ fn commands_for_a_dial_under_way() {
     {
         let mut line = Line::new();
         line.open();
-        assert_eq!(
-            line.command(Command::Credentials),
-            CommandOutcome::Started,
-            "what it dials with is out of date"
-        );
-        assert!(line.cause().leaves().has(Leaf::Planned(Plan::Credentials)));
-        line.until_dial();
-        assert_eq!(line.tokens(), 5000);
+        assert_eq!(line.command(Command::Credentials), CommandOutcome::Joined, "the dial reads them itself");
+        assert_eq!((line.name(), line.dials()), ("dialing", 1));
     }
     let mut line = Line::new();
     line.open();
@@ -90,7 +84,6 @@ fn commands_for_a_draining_line() {
     let mut line = draining();
     assert_eq!(line.command(Command::Open), CommandOutcome::Joined, "somebody needs it after all");
     assert_eq!((line.command(Command::Credentials), line.name()), (CommandOutcome::Joined, "draining"));
-    assert!(line.cause().leaves().has(Leaf::Planned(Plan::Credentials)));
     let State::Draining { until, .. } = *line.machine.state() else { panic!() };
     assert_eq!(until, line.now + secs(30), "a second plan does not prolong the first");
     assert_eq!(line.command(Command::IdleStop), CommandOutcome::Joined);

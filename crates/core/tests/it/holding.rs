@@ -149,7 +149,7 @@ fn an_idle_line_has_nothing_to_drain() {
     let mut line = Line::up();
     line.pass(secs(1));
     line.answer(1);
-    line.command(Command::Credentials);
+    line.command(Command::Recycle);
     assert_eq!(line.name(), "dialing");
 }
 

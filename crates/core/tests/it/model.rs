@@ -170,12 +170,9 @@ impl Reference {
                 self.plans.push(plan);
             }
             (Phase::Draining, _) => self.plans.push(plan),
-            (Phase::Dialing, Plan::Close | Plan::Credentials) => self.end_by(plan),
+            (Phase::Dialing, Plan::Close) => self.end_by(plan),
             (Phase::Idle | Phase::Parked | Phase::NeedsAuth, Plan::Close) => self.phase = Phase::Closed,
-            (Phase::Parked | Phase::NeedsAuth, Plan::Redial | Plan::Credentials)
-            | (Phase::Idle, Plan::Redial) => {
-                self.dial();
-            }
+            (Phase::Idle | Phase::Parked | Phase::NeedsAuth, Plan::Redial) => self.dial(),
             _ => {}
         }
     }
@@ -246,7 +243,10 @@ impl ReferenceStateMachine for Reference {
             Transition::RedialIf(_) => {}
             Transition::Recycle => state.planned(Plan::Recycle),
             Transition::IdleStop => state.planned(Plan::IdleStop),
-            Transition::Credentials => state.planned(Plan::Credentials),
+            Transition::Credentials if matches!(state.phase, Phase::Parked | Phase::NeedsAuth) => {
+                state.dial();
+            }
+            Transition::Credentials => {}
             Transition::Close => state.planned(Plan::Close),
             Transition::Dialled(0) if state.phase == Phase::Dialing => {
                 state.phase = Phase::Up;

@@ -4,6 +4,7 @@ use linetender::{Eras, Policy, Server, visible};
 use serde::de::DeserializeOwned;
 use serde_path_to_error::Segment;
 
+use super::auth::Auth;
 use super::file::{Era, Gateway, Scope, ServerTable, Stderr};
 use super::filter::Filter;
 use super::named;
@@ -16,6 +17,8 @@ use crate::names;
 pub struct Entry {
     /// The server.
     pub server: Server,
+    /// Where its credentials come from, if they change.
+    pub auth: Auth,
     /// Whether agents share its connection.
     pub scope: Scope,
     /// Filter for tools.
@@ -108,7 +111,7 @@ fn entry(Member { name, at, value }: &Member, source: &Text<'_>) -> Result<Optio
     if !matches!(value.is, Is::Table(_)) {
         return wrong("a server must be a table", "give it a command or a url");
     }
-    let table: ServerTable = read(value, source)?;
+    let mut table: ServerTable = read(value, source)?;
     if table.disabled {
         return Ok(None);
     }
@@ -119,6 +122,19 @@ fn entry(Member { name, at, value }: &Member, source: &Text<'_>) -> Result<Optio
         Stderr::Off => linetender::Stderr::Off,
         Stderr::Log => linetender::Stderr::Log,
         Stderr::Pass => linetender::Stderr::Pass,
+    };
+    let auth = value.get("auth").map(|_| std::mem::take(&mut table.auth));
+    if auth.is_some() && table.url.is_none() {
+        return wrong("auth is for servers with a url", "give a program its credentials in env");
+    }
+    let auth = match Auth::of(auth, table.url.as_deref(), &mut table.headers) {
+        Ok(auth) => auth,
+        Err(what) => {
+            return wrong(
+                what,
+                "write auth = { command = [\"PROGRAM\", \"ARGUMENT\"] }, or auth = { client_id = \"ID\" }",
+            );
+        }
     };
     let mut server: Server = match (table.command, table.url) {
         (Some(command), None) => {
@@ -154,6 +170,7 @@ fn entry(Member { name, at, value }: &Member, source: &Text<'_>) -> Result<Optio
     })?;
     Ok(Some(Entry {
         server: server.policy(policy).deadline(deadline),
+        auth,
         scope: table.scope,
         tools: table.tools,
         prompts: table.prompts,

@@ -1,7 +1,14 @@
-//! `${NAME}` and `${NAME:-default}` in the strings of a file. Never in its text: a variable cannot close a quote.
+//! `${NAME}` and `${NAME:-default}` in the strings of a file. Never in its text: a variable cannot close a quote. In headers
+//! and client secrets `${file:PATH}` stays as it is: it is read when they are sent.
 
 use super::problem::{Problem, Text, is_name};
 use super::tree::{Is, Node};
+
+/// How a file begins that a header names.
+pub(super) const FILE: &str = "${file:";
+
+/// The one key beside headers that may name files.
+const SECRET: &str = "client_secret";
 
 /// Puts variables into all strings below.
 pub(super) fn expand(
@@ -9,21 +16,34 @@ pub(super) fn expand(
     variable: &dyn Fn(&str) -> Option<String>,
     source: &Text<'_>,
 ) -> Result<(), Box<Problem>> {
+    below(node, variable, source, false)
+}
+
+/// `headers`: files may be named here.
+fn below(
+    node: &mut Node,
+    variable: &dyn Fn(&str) -> Option<String>,
+    source: &Text<'_>,
+    headers: bool,
+) -> Result<(), Box<Problem>> {
     match &mut node.is {
         Is::Text(text) if text.contains("${") => {
-            *text = expanded(text, variable).map_err(|wrong| {
+            *text = expanded(text, variable, headers).map_err(|wrong| {
                 let help = "set it, or write ${NAME:-default}; $${ is a literal ${";
                 source.problem(node.at.clone(), wrong, Some(help.to_owned()))
             })?;
         }
         Is::List(items) => {
             for item in items {
-                expand(item, variable, source)?;
+                below(item, variable, source, false)?;
             }
         }
         Is::Table(members) => {
             for member in members {
-                expand(&mut member.value, variable, source)?;
+                let headers = headers
+                    || (member.name == "headers" && matches!(member.value.is, Is::Table(_)))
+                    || (member.name == SECRET && matches!(member.value.is, Is::Text(_)));
+                below(&mut member.value, variable, source, headers)?;
             }
         }
         Is::Null | Is::Bool(_) | Is::Number(_) | Is::Text(_) => {}
@@ -31,7 +51,8 @@ pub(super) fn expand(
     Ok(())
 }
 
-fn expanded(text: &str, variable: &dyn Fn(&str) -> Option<String>) -> Result<String, String> {
+fn expanded(text: &str, variable: &dyn Fn(&str) -> Option<String>, headers: bool) -> Result<String, String> {
+    let mut files = String::new();
     let mut made = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(at) = rest.find("${") {
@@ -44,6 +65,16 @@ fn expanded(text: &str, variable: &dyn Fn(&str) -> Option<String>) -> Result<Str
         }
         made.push_str(before);
         let (inside, after) = behind.split_once('}').ok_or("unclosed ${: the } is missing")?;
+        if headers && inside.len() > "file:".len() && inside.starts_with("file:") {
+            files.push_str("${");
+            files.push_str(inside);
+            files.push('}');
+            made.push_str("${");
+            made.push_str(inside);
+            made.push('}');
+            rest = after;
+            continue;
+        }
         let (name, default) = match inside.split_once(":-") {
             Some((name, default)) => (name, Some(default)),
             None => (inside, None),
@@ -61,6 +92,10 @@ fn expanded(text: &str, variable: &dyn Fn(&str) -> Option<String>) -> Result<Str
         rest = after;
     }
     made.push_str(rest);
+    // Nothing that is put in names a file: that would be another one than the config does.
+    if headers && made.matches(FILE).count() != files.matches(FILE).count() {
+        return Err("a value that is put into a header contains ${file:".to_owned());
+    }
     Ok(made)
 }
 
@@ -69,11 +104,15 @@ mod tests {
     use super::expanded;
 
     fn with(text: &str) -> Result<String, String> {
-        expanded(text, &|name| match name {
-            "TOKEN" => Some("s3\"${OTHER}".into()),
-            "EMPTY" => Some(String::new()),
-            _ => None,
-        })
+        expanded(
+            text,
+            &|name| match name {
+                "TOKEN" => Some("s3\"${OTHER}".into()),
+                "EMPTY" => Some(String::new()),
+                _ => None,
+            },
+            false,
+        )
     }
 
     #[test]
@@ -88,5 +127,25 @@ mod tests {
         assert_eq!(with("$${TOKEN} $5 $").unwrap(), "${TOKEN} $5 $");
         assert_eq!(with("${NO}").unwrap_err(), "environment variable NO is not set");
         assert!(with("${NO").is_err());
+    }
+
+    #[test]
+    fn a_header_names_files_and_nothing_that_is_put_into_it_does() {
+        let header = |text: &str| {
+            let variable = |name: &str| match name {
+                "TOKEN" => Some("s3".into()),
+                "EVIL" => Some("${file:/etc/passwd}".into()),
+                _ => None,
+            };
+            expanded(text, &variable, true)
+        };
+        assert_eq!(
+            header("${TOKEN} ${file:/run/a} ${file:/run/b}").unwrap(),
+            "s3 ${file:/run/a} ${file:/run/b}"
+        );
+        for bad in ["${EVIL}", "$${file:/etc/passwd}", "${file:}", "${NO:-${file:/a}}", "${file:/run/a"] {
+            assert!(header(bad).is_err(), "{bad}");
+        }
+        assert!(with("${file:/run/a}").is_err(), "only in headers");
     }
 }

@@ -8,6 +8,7 @@ use linetender_wire::frame;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::auth::AuthTable;
 use super::filter::Filter;
 use super::listen::{Listen, LocalUser, Socket, refusal};
 use super::schema::{policy, size, time, users};
@@ -55,7 +56,7 @@ pub struct Gateway {
     /// Drain timeout: how long pending calls may take to finish at shutdown.
     #[schemars(schema_with = "time")]
     pub drain: u64,
-    /// Maximum number of concurrent agent sessions.
+    /// Maximum number of concurrent agent sessions; fewer if `memory` is small.
     pub sessions: usize,
     /// Idle timeout of a session; after it the session is evicted.
     #[schemars(schema_with = "time")]
@@ -65,8 +66,8 @@ pub struct Gateway {
     pub lines: usize,
     /// Maximum number of concurrent connections from agents.
     pub connections: usize,
-    /// Memory for unfinished requests, unread responses and resumable streams of all agents together. `0`: a quarter of the
-    /// memory of the machine or of the control group, whichever is less.
+    /// Memory of the gateway, without its servers. Three eighths of it are for unfinished requests, unread responses and resumable
+    /// streams of all agents together, one eighth is for sessions (64 KiB each). `0`: a quarter of the memory of the machine or of the control group, whichever is less.
     #[schemars(schema_with = "size")]
     pub memory: usize,
     /// Maximum size of a message from an agent.
@@ -78,6 +79,12 @@ pub struct Gateway {
     /// `http://localhost:*` (any port). Without it: none but the gateway's own.
     pub allowed_origins: Vec<String>,
 }
+
+/// About what a session keeps beside its messages: its tasks and queues, what it knows of each server, the numbers of its calls.
+const SESSION: usize = 64 * 1024;
+
+/// Sessions for which there is always room.
+const FEW_SESSIONS: usize = 16;
 
 impl Default for Gateway {
     fn default() -> Self {
@@ -107,9 +114,20 @@ impl Gateway {
         frame::Limits { length: self.message, depth: DEPTH }
     }
 
-    /// The budget for what agents make the gateway keep, in bytes.
-    pub(crate) fn budget(&self) -> usize {
+    /// The memory that the gateway may use, in bytes.
+    fn own_memory(&self) -> usize {
         if self.memory == 0 { of_this_machine() } else { self.memory }
+    }
+
+    /// The budget for the messages that agents make the gateway keep, in bytes. With its reserve, which is an eighth of it, that
+    /// is three eighths of the memory.
+    pub(crate) fn budget(&self) -> usize {
+        self.own_memory() / 3
+    }
+
+    /// How many sessions there may be, in the memory that there is for them.
+    pub(crate) fn session_limit(&self) -> usize {
+        self.sessions.min((self.own_memory() / 8 / SESSION).max(FEW_SESSIONS))
     }
 
     /// Why the gateway must not listen as these settings say, if that is so: a sentence for whoever starts it.
@@ -141,8 +159,11 @@ pub(super) struct ServerTable {
     pub(super) dir: Option<PathBuf>,
     /// URL of a remote server (Streamable HTTP): `http://…` or `https://…`.
     pub(super) url: Option<String>,
-    /// HTTP headers for every request to the URL.
+    /// HTTP headers for every request to the URL. `${file:PATH}` in a value stands for what the file holds; it is read before
+    /// each connection, and when the server refuses the credentials.
     pub(super) headers: BTreeMap<String, String>,
+    /// How to get credentials for the URL that change.
+    pub(super) auth: AuthTable,
     /// MCP protocol era of the server.
     pub(super) era: Era,
     /// Share one connection among all agents, or open one per agent session.

@@ -32,6 +32,8 @@ const CALL_TIMEOUT: &str = "call_timeout";
 pub(super) fn leave_to_others(tree: &mut Node, source: &Text<'_>) -> Vec<Problem> {
     let mut found = Vec::new();
     for server in tree.servers_mut() {
+        // Agents have one of their own, which is none of our business.
+        server.retain(|member| member.name != "auth");
         server.retain(|member| {
             let ours = member.name == CALL_TIMEOUT || NAMED.iter().any(|(short, _)| *short == member.name);
             if ours {

@@ -1,4 +1,4 @@
-use super::{Config, Problem, Scope, Settings, load, load_again};
+use super::{Auth, Config, Grant, OAuth, Problem, Scope, Settings, load, load_again};
 use linetender::{Deadline, Server};
 
 fn read(text: &str) -> Result<Config, Box<Problem>> {
@@ -363,4 +363,78 @@ fn servers_have_to_go_with_the_settings_in_force_and_with_those_of_the_file() {
     let config = again(&format!("{dashes}[servers.b]\ncommand = 'x'\n")).unwrap();
     assert_eq!(in_force.differing(&config.gateway), ["lines", "separator"]);
     assert_eq!(in_force.differing(&in_force), [""; 0]);
+}
+
+#[test]
+fn credentials_that_change_come_from_files_or_from_a_program() {
+    let auth = |text: &str| {
+        read(&format!("[servers.a]\nurl = 'http://x/mcp'\n{text}")).unwrap().servers.remove(0).auth
+    };
+    assert_eq!(auth("headers = { authorization = 'b' }"), Auth::Fixed);
+    let files = vec![("A".to_owned(), "Bearer t0ken ${file:/run/t}".to_owned())];
+    assert_eq!(auth("headers = { A = 'Bearer ${TOKEN} ${file:/run/t}', B = 'b' }"), Auth::Files(files));
+    let command = vec!["prog".to_owned(), "t0ken".to_owned()];
+    assert_eq!(auth("auth = { command = ['prog', '${TOKEN}'] }"), Auth::Command(command));
+    for text in
+        ["headers = { A = 'Bearer ${TOKEN} ${file:/run/t}' }", "auth = { command = ['prog', '${TOKEN}'] }"]
+    {
+        assert!(!format!("{:?}", auth(text)).contains("t0ken"));
+    }
+    for (text, words) in [
+        ("[servers.a]\ncommand = 'x'\nauth = { command = ['p'] }", "auth is for servers with a url"),
+        ("[servers.a]\nurl = 'http://x'\nauth = { command = [] }", "auth.command is empty"),
+        (
+            "[servers.a]\nurl = 'http://x'\nauth = { command = ['p'] }\nheaders = { A = '${file:/t}' }",
+            "exclusive",
+        ),
+        ("[servers.a]\nurl = 'http://x'\nauth = { comand = ['p'] }", "did you mean"),
+    ] {
+        let problem = read(text).unwrap_err();
+        let said = format!("{problem} {problem:?}");
+        assert!(said.contains(words), "{text}: {said}");
+    }
+    // An agent's own.
+    let agents =
+        r#"{"mcpServers": {"a": {"url": "http://x", "auth": "oauth", "headers": {"A": "${file:/t}"}}}}"#;
+    assert_eq!(
+        read(agents).unwrap().servers[0].auth,
+        Auth::Files(vec![("A".to_owned(), "${file:/t}".to_owned())])
+    );
+}
+
+#[test]
+fn a_server_at_an_address_is_logged_in_to_unless_something_else_is_said() {
+    let auth = |text: &str| read(&format!("[servers.a]\n{text}")).unwrap().servers.remove(0).auth;
+    let plain = OAuth { url: "https://x/mcp".to_owned(), ..OAuth::default() };
+    assert_eq!(auth("url = 'https://x/mcp'\nheaders = { A = 'b' }"), Auth::Login(Box::new(plain.clone())));
+    assert_eq!(auth("url = 'https://x/mcp'\nheaders = { authorization = 'b' }"), Auth::Fixed);
+    assert_eq!(auth("url = 'unix:/run/x.sock'"), Auth::Fixed);
+    assert_eq!(auth("command = 'x'"), Auth::Fixed);
+    let machine = auth(
+        "url = 'https://x/mcp'\nauth = { client_id = 'm', client_secret = '${TOKEN}${file:/s}', grant = 'client_credentials', scopes = ['a'] }",
+    );
+    assert!(!format!("{machine:?}").contains("t0ken"));
+    let expected = OAuth {
+        client_id: Some("m".to_owned()),
+        client_secret: Some("t0ken${file:/s}".to_owned()),
+        grant: Grant::ClientCredentials,
+        scopes: vec!["a".to_owned()],
+        ..plain
+    };
+    assert_eq!(machine, Auth::Login(Box::new(expected)));
+    for (text, words) in [
+        ("auth = { command = ['p'], client_id = 'x' }", "mutually exclusive"),
+        ("auth = { client_id = 'x' }\nheaders = { Authorization = 'x' }", "mutually exclusive"),
+        ("auth = { client_id = 'x' }\nheaders = { A = '${file:/x}' }", "mutually exclusive"),
+        ("auth = { client_secret = 'x' }", "need a client_id"),
+        ("auth = { grant = 'client_credentials' }", "needs a client_id"),
+        ("auth = { client_id = 'x', grant = 'client_credentials' }", "client_secret or a private_key"),
+        ("auth = { client_id = 'x', private_key = '/x' }", "needs grant"),
+        ("auth = { grant = 'password' }", "expected"),
+        ("auth = { client_id = '${file:/x}' }", "environment variable"),
+    ] {
+        let problem = read(&format!("[servers.a]\nurl = 'https://x'\n{text}")).unwrap_err();
+        let said = format!("{problem} {problem:?}");
+        assert!(said.contains(words), "{text}: {said}");
+    }
 }

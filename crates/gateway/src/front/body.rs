@@ -13,12 +13,27 @@ use tokio::sync::mpsc;
 /// Pieces that may wait to be written to the socket, behind the one that is. Each may be a whole message.
 const PIECES: usize = 1;
 
-struct Stream(mpsc::Receiver<Bytes>);
+/// What is written at a time, in up to three parts: so what is put around a message that others keep too needs no copy of it.
+#[derive(Debug)]
+pub(super) struct Piece(pub(super) [Bytes; 3]);
+
+impl From<Bytes> for Piece {
+    fn from(whole: Bytes) -> Self {
+        Self([whole, Bytes::new(), Bytes::new()])
+    }
+}
+
+struct Stream {
+    pieces: mpsc::Receiver<Piece>,
+    /// What is left of the one that is being written.
+    parts: std::array::IntoIter<Bytes, 3>,
+}
 
 /// A body, and where its pieces go.
-pub(super) fn stream() -> (mpsc::Sender<Bytes>, Body) {
+pub(super) fn stream() -> (mpsc::Sender<Piece>, Body) {
     let (sender, pieces) = mpsc::channel(PIECES);
-    (sender, Body::new(Stream(pieces)))
+    let Piece(none) = Bytes::new().into();
+    (sender, Body::new(Stream { pieces, parts: none.into_iter() }))
 }
 
 /// Pieces that are all there.
@@ -53,6 +68,14 @@ impl http_body::Body for Stream {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        self.0.poll_recv(context).map(|piece| piece.map(|piece| Ok(Frame::data(piece))))
+        loop {
+            if let Some(part) = self.parts.find(|part| !part.is_empty()) {
+                return Poll::Ready(Some(Ok(Frame::data(part))));
+            }
+            match std::task::ready!(self.pieces.poll_recv(context)) {
+                Some(Piece(parts)) => self.parts = parts.into_iter(),
+                None => return Poll::Ready(None),
+            }
+        }
     }
 }

@@ -23,7 +23,9 @@ use super::accept::{By, Connection, Door};
 use super::activity::{Activity, Watch};
 use super::guard::Guard;
 use super::places::Places;
+use super::post;
 use super::sent::Sent;
+use super::upload::Cut;
 use crate::budget::{Budget, Class};
 
 /// What is read of a connection before it is understood: the longest header, and no more than one piece of a body.
@@ -32,8 +34,11 @@ const BUFFER: usize = 64 * 1024;
 /// The longest header over HTTP/2, unpacked.
 const HEADERS: u32 = 64 * 1024;
 
+/// A header that is longer draws on the memory budget: its request may wait for its body, and so may hundreds of them.
+const LONG_HEADER: usize = 4 * 1024;
+
 /// Requests at once on one HTTP/2 connection.
-const STREAMS: u32 = 128;
+const STREAMS: u32 = 64;
 
 /// What may come on an HTTP/2 stream, and on all streams of a connection, before somebody reads it.
 const STREAM_WINDOW: u32 = 64 * 1024;
@@ -66,9 +71,15 @@ impl Entrance {
         let in_flight = activity.request(only_listens(&request));
         let holder: Weak<Activity> = Arc::downgrade(activity);
         let held = self.budget.hold(Class::Answer, activity.owner(), holder);
+        let mut header =
+            self.budget.hold(Class::Body, activity.owner(), Arc::downgrade(activity) as Weak<Activity>);
         let caller = activity.caller();
         let is_http1 = request.version() < Version::HTTP_2;
-        let refused = self.guard.refused(&request, by, caller);
+        let refused = self.guard.refused(&request, by, caller).or_else(|| {
+            let length = length_of(request.headers());
+            (length > LONG_HEADER && header.grow(length).is_err())
+                .then(|| post::unread(Cut::OverBudget, 0, request.version()))
+        });
         let passes = if let Some(mut refused) = refused {
             if is_http1 {
                 // Whoever is refused once is refused again, and what is left of its request is not read.
@@ -85,9 +96,15 @@ impl Entrance {
                 Ok(routed) => routed.await?,
                 Err(refused) => refused,
             };
+            drop(header);
             Ok(response.map(|body| Sent::new(body, in_flight, held)))
         }
     }
+}
+
+/// How many bytes a header takes, about.
+fn length_of(headers: &http::HeaderMap) -> usize {
+    headers.iter().map(|(name, value)| name.as_str().len() + value.len() + 64).sum()
 }
 
 /// Whether a request opens a stream of notifications, and asks for nothing else. In the modern era its header says so, and a

@@ -7,45 +7,45 @@ use linetender_wire::frame;
 use serde_json::json;
 use tokio::sync::mpsc;
 
+use super::body::Piece;
 use super::session::Session;
-use super::tape::{Tape, There};
+use super::tape::{Reader, Tape, There};
 use super::{Front, sse};
 
-/// Carries a stream into a response, from behind this event on.
+/// Carries a stream into a response, from behind this event on, until somebody else reads it.
 pub(super) async fn follow(
     front: Arc<Front>,
     session: Arc<Session>,
-    tape: Arc<Tape>,
+    (tape, _reader): (Arc<Tape>, Reader),
     from: u64,
-    turn: Option<u64>,
-    out: mpsc::Sender<Bytes>,
+    turn: u64,
+    out: mpsc::Sender<Piece>,
 ) {
     session.begins_reading(&tape);
-    let _reader = tape.reader();
     let event = |number: u64| format!("{}-{number}", tape.number);
-    let mut turns = session.turns.subscribe();
     let mut number = from;
-    let mut next = Some(sse::first(&event(from)));
+    let mut next = Some(sse::first(&event(from)).into());
     loop {
-        if let Some(piece) = next.take()
-            && out.send(piece).await.is_err()
-        {
-            break;
+        if let Some(piece) = next.take() {
+            tokio::select! {
+                biased;
+                sent = out.send(piece) => if sent.is_err() { break },
+                () = tape.is_taken_over(turn) => break,
+            }
         }
         tokio::select! {
             (at, there) = tape.behind(number) => {
                 number = at;
                 next = Some(match there {
-                    There::Message(text) => sse::event(Some(&event(number)), text),
+                    There::Message(text) => sse::event_of_line(Some(&event(number)), text),
                     There::Missed(count) => sse::event(Some(&event(number)), missed(count)),
                     There::End => break,
                 });
             }
             () = out.closed() => break,
-            // Somebody else reads it from now on; it would never end by itself.
-            _ = turns.wait_for(|now| turn.is_some_and(|turn| *now != turn)), if turn.is_some() => break,
-            () = front.closes(), if turn.is_some() => break,
-            () = tokio::time::sleep(sse::KEEPALIVE) => next = Some(sse::COMMENT),
+            () = tape.is_taken_over(turn) => break,
+            () = front.closes(), if Session::is_own(&tape) => break,
+            () = tokio::time::sleep(sse::KEEPALIVE) => next = Some(sse::COMMENT.into()),
         }
     }
     session.ends_reading();

@@ -61,7 +61,7 @@ fn in_use(id: &str) -> Response {
 
 /// The answer alone, if it comes first and soon; else a stream.
 async fn answered(front: Arc<Front>, session: Arc<Session>, tape: Arc<Tape>) -> Response {
-    let _reader = tape.reader();
+    let _reader = tape.reader(0);
     let _ = tokio::time::timeout(QUIET, tape.begins()).await;
     match tape.whole() {
         Some(text) => {
@@ -70,7 +70,7 @@ async fn answered(front: Arc<Front>, session: Arc<Session>, tape: Arc<Tape>) -> 
         }
         // Taken back before it began: there is nothing to come back for, so nothing says how to.
         None if tape.is_void() => reply::events(axum::body::Body::empty()),
-        None => follow(front, session, tape, 0, None),
+        None => follow(front, session, tape, 0),
     }
 }
 
@@ -100,7 +100,7 @@ async fn initialize(
     };
     // It ends when the server is up or has failed, which the line's policy bounds; or the agent hangs up.
     let end = session::EndUnlessKept::new(front, &session);
-    let _reader = tape.reader();
+    let _reader = tape.reader(0);
     tape.ends().await;
     let Some(text) = tape.whole() else {
         return reply::ended(id, Failed::cut(), &endpoint);
@@ -171,11 +171,10 @@ pub(super) async fn get(
             let words = "unknown or expired Last-Event-ID";
             return reply::error(StatusCode::BAD_REQUEST, "null", -32600, words);
         };
-        let turn = session.turn_of(&tape);
-        return follow(front, session, tape, number, turn);
+        return follow(front, session, tape, number);
     }
-    let (tape, number, turn) = session.own_stream();
-    follow(front, session, tape, number, Some(turn))
+    let (tape, number) = session.own_stream();
+    follow(front, session, tape, number)
 }
 
 /// Answers a DELETE: the session ends.
@@ -201,14 +200,10 @@ pub(super) async fn delete(
 }
 
 #[expect(clippy::disallowed_methods, reason = "it ends with the response that it writes")]
-fn follow(
-    front: Arc<Front>,
-    session: Arc<Session>,
-    tape: Arc<Tape>,
-    from: u64,
-    turn: Option<u64>,
-) -> Response {
+fn follow(front: Arc<Front>, session: Arc<Session>, tape: Arc<Tape>, from: u64) -> Response {
     let (out, body) = body::stream();
-    tokio::spawn(follow::follow(front, session, tape, from, turn, out));
+    // From now on: what it is to read must not give way before it begins.
+    let (reader, turn) = (tape.reader(from), tape.take_turn());
+    tokio::spawn(follow::follow(front, session, (tape, reader), from, turn, out));
     reply::events(body)
 }

@@ -14,6 +14,7 @@ use serde_json::json;
 use tokio::sync::{mpsc, watch};
 
 use super::admit::{HEADER_MISMATCH, MISSING_CAPABILITY, NO_METHOD, UNSUPPORTED_VERSION, admit};
+use super::body::Piece;
 use super::tape::{Tape, There};
 use super::who::who;
 use super::{Front, body, reply, sse};
@@ -105,7 +106,7 @@ async fn alone(mut answer: mux::Answer, waits: impl FnOnce() -> Waits) -> Respon
 }
 
 /// Carries an answer that takes its time into the response, unless nobody reads that, or the time for it is up.
-async fn late(mut answer: mux::Answer, cut: impl Future<Output = Bytes>, out: mpsc::Sender<Bytes>) {
+async fn late(mut answer: mux::Answer, cut: impl Future<Output = Bytes>, out: mpsc::Sender<Piece>) {
     let mut cut = pin!(cut);
     loop {
         // Progress waits where it is bounded until there is room for it; the call goes by its own time all the same.
@@ -127,7 +128,7 @@ async fn late(mut answer: mux::Answer, cut: impl Future<Output = Bytes>, out: mp
             },
             text = &mut cut => return room.send(sse::event(None, text)),
             () = out.closed() => return,
-            () = tokio::time::sleep(sse::KEEPALIVE) => room.send(sse::COMMENT),
+            () = tokio::time::sleep(sse::KEEPALIVE) => room.send(sse::COMMENT.into()),
         }
     }
 }
@@ -142,7 +143,7 @@ fn stream(front: Arc<Front>, exchange: Exchange, first: Option<Passed>) -> Respo
 impl Exchange {
     /// Carries what is said into the response, until its answer or until nobody reads it. What is not read lies on a tape,
     /// which is bounded: the servers, and all others, are heard whatever this agent does.
-    async fn carry(mut self, front: Arc<Front>, out: mpsc::Sender<Bytes>, first: Option<Passed>) {
+    async fn carry(mut self, front: Arc<Front>, out: mpsc::Sender<Piece>, first: Option<Passed>) {
         let tape = Tape::new(0);
         let (mut number, mut over) = (0, false);
         let mut listing = front.gateway.listing();
@@ -173,7 +174,7 @@ impl Exchange {
                 next = next => match next {
                     Some((room, (at, There::Message(text)))) => {
                         number = at;
-                        room.send(sse::event(None, text));
+                        room.send(sse::event_of_line(None, text));
                     }
                     // It begins anew, and reads again what it listens for. Of a call only progress is lost.
                     Some((room, (_, There::Missed(count)))) if self.listens => {
@@ -185,7 +186,7 @@ impl Exchange {
                 () = out.closed() => return,
                 () = tokio::time::sleep(sse::KEEPALIVE) => {
                     // Without room for it nobody reads, and whoever is between has enough to carry.
-                    let _ = out.try_send(sse::COMMENT);
+                    let _ = out.try_send(sse::COMMENT.into());
                 }
                 // It would never end by itself.
                 () = front.closes(), if self.listens => {
@@ -254,7 +255,7 @@ fn status(error: Option<i64>) -> StatusCode {
 
 #[cfg(test)]
 mod tests {
-    use super::late;
+    use super::{Piece, late};
     use crate::front::sse::KEEPALIVE;
     use crate::mux;
     use bytes::Bytes;
@@ -275,10 +276,10 @@ mod tests {
         let mut tasks = tokio::task::JoinSet::new();
         tasks.spawn(late(answer, std::future::pending(), out));
         tokio::time::timeout(KEEPALIVE * 11, ended).await.expect("it goes by its own time").unwrap();
-        let mut last = Bytes::new();
-        while let Some(piece) = unread.recv().await {
-            last = piece;
+        let mut last = Vec::new();
+        while let Some(Piece(parts)) = unread.recv().await {
+            last = parts.concat();
         }
-        assert_eq!(last, "data: {}\n\n", "and whoever reads at last has the answer");
+        assert_eq!(last, b"data: {}\n\n", "and whoever reads at last has the answer");
     }
 }

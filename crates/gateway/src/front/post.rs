@@ -56,11 +56,11 @@ pub(super) async fn post(
         return refused;
     }
     let limit = front.gateway.settings().message;
+    let connection = head.extensions.get::<Arc<Activity>>();
+    let owner = connection.map_or_else(Owner::default, |connection| connection.owner());
     let read = {
         // Nothing was done for it yet: its place may be somebody else's.
-        let connection = head.extensions.get::<Arc<Activity>>();
         let _receiving = connection.map(Receiving::of);
-        let owner = connection.map_or_else(Owner::default, |connection| connection.owner());
         upload::whole(body, limit, &front.budget, owner).await
     };
     // Its room is given back when it is answered.
@@ -68,7 +68,7 @@ pub(super) async fn post(
         Ok(read) => read,
         Err(cut) => return unread(cut, limit, head.version),
     };
-    match parsed(&front, &text).await {
+    match parsed(&front, &text, owner).await {
         Ok(frames) => answer(front, endpoint, &head, &text, frames).await,
         Err(bad) => {
             let code = if bad == Bad::NotJson { -32700 } else { -32600 };
@@ -81,20 +81,19 @@ pub(super) async fn post(
     }
 }
 
-/// The messages in a body. A long one is read where it holds up nobody else, one at a time: whoever sends many of them waits
-/// for its own.
-async fn parsed(front: &Front, text: &Bytes) -> Result<Vec<Frame>, Bad> {
+/// The messages in a body. A long one is read where it holds up nobody else, one at a time.
+async fn parsed(front: &Front, text: &Bytes, owner: Owner) -> Result<Vec<Frame>, Bad> {
     let limits = front.gateway.settings().limits();
     if text.len() <= LONG {
         return frame::parse_at_most(text, limits, BATCH);
     }
-    let _turn = front.long.acquire().await;
+    let _turn = front.long.turn(owner.principal).await;
     let text = text.clone();
     aside(move || frame::parse_at_most(&text, limits, BATCH)).await.unwrap_or(Err(Bad::NotJson))
 }
 
 /// The answer to a request whose body is not there.
-fn unread(cut: Cut, limit: usize, version: Version) -> Response {
+pub(super) fn unread(cut: Cut, limit: usize, version: Version) -> Response {
     let (status, words) = match cut {
         Cut::TooLong => (StatusCode::PAYLOAD_TOO_LARGE, format!("the message is longer than {limit} bytes")),
         Cut::Early => (StatusCode::BAD_REQUEST, "the request body ended early".to_owned()),

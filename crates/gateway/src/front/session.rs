@@ -52,9 +52,8 @@ pub(super) struct Session {
     /// Where the filters of its server are seen, if nothing behind this session knows them.
     filters: Option<Filters>,
     desk: Mutex<Desk>,
-    /// Whether it is over; and whose turn it is to read the session's own stream.
+    /// Whether it is over.
     pub(super) over: watch::Sender<bool>,
-    pub(super) turns: watch::Sender<u64>,
 }
 
 struct Desk {
@@ -107,9 +106,8 @@ impl Session {
             uses: 0,
             readers: 0,
         };
-        let (over, turns) = (watch::Sender::new(false), watch::Sender::new(0));
-        let (budget, desk) = (budget.clone(), Mutex::new(desk));
-        Self { id, endpoint, owner, budget, berth, to, filters, desk, over, turns }
+        let (budget, desk, over) = (budget.clone(), Mutex::new(desk), watch::Sender::new(false));
+        Self { id, endpoint, owner, budget, berth, to, filters, desk, over }
     }
 
     fn desk(&self) -> MutexGuard<'_, Desk> {
@@ -234,25 +232,16 @@ impl Session {
         self.desk().kept.retain(|kept| !Arc::ptr_eq(kept, tape));
     }
 
-    /// The session's own stream, up to where it was read, and whose turn it is now.
-    pub(super) fn own_stream(&self) -> (Arc<Tape>, u64, u64) {
+    /// The session's own stream, and up to where it was read.
+    pub(super) fn own_stream(&self) -> (Arc<Tape>, u64) {
         let tape = Arc::clone(&self.desk().own);
         let read = tape.read();
-        (tape, read, self.take_turn())
+        (tape, read)
     }
 
-    fn take_turn(&self) -> u64 {
-        let mut turn = 0;
-        self.turns.send_modify(|turns| {
-            *turns += 1;
-            turn = *turns;
-        });
-        turn
-    }
-
-    /// Its own stream has one reader at a time.
-    pub(super) fn turn_of(&self, tape: &Tape) -> Option<u64> {
-        (tape.number == OWN).then(|| self.take_turn())
+    /// Whether a stream is its own, which never ends by itself.
+    pub(super) const fn is_own(tape: &Tape) -> bool {
+        tape.number == OWN
     }
 
     /// The stream that an event was on, and its number there.

@@ -55,7 +55,10 @@ impl Evicted {
         if told.is_none_or(|at| at.elapsed() >= TOLD) {
             *told = Some(Instant::now());
             let sessions = self.count.swap(0, Ordering::Relaxed);
-            tracing::warn!(sessions, "session limit reached (gateway.sessions): idle sessions evicted");
+            tracing::warn!(
+                sessions,
+                "session limit reached (gateway.sessions, gateway.memory): idle sessions evicted"
+            );
         }
     }
 }

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use bytes::Bytes;
+use linetender_wire::frame;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
@@ -14,6 +15,9 @@ use crate::budget::{Budget, Class, GiveWay, Held, Owner};
 const MESSAGES: usize = 1024;
 const BYTES: usize = 16 * 1024 * 1024;
 
+/// How long whoever reads a stream may leave its newest message there, when room is wanted.
+const LEFT_THERE: Duration = Duration::from_secs(10);
+
 /// One stream.
 #[derive(Debug)]
 pub(super) struct Tape {
@@ -22,7 +26,7 @@ pub(super) struct Tape {
     kept: Mutex<Kept>,
     /// What it draws on for what it keeps.
     held: Mutex<Option<Held>>,
-    /// Says that something was added.
+    /// Says that something was added, or that somebody else reads it.
     added: watch::Sender<()>,
 }
 
@@ -36,8 +40,13 @@ struct Kept {
     /// Up to where somebody has read, and when they came to its end.
     read: u64,
     read_out: Option<Instant>,
-    /// How many read it now, and since when nobody does.
+    /// Up to where whoever reads it now has.
+    reads_behind: u64,
+    /// When the newest message came.
+    newest: Instant,
+    /// How many read it now or wait to, whose turn it is, and since when nobody does.
     readers: usize,
+    turn: u64,
     unread: Instant,
 }
 
@@ -47,7 +56,7 @@ pub(super) struct Reader(Arc<Tape>);
 /// What there is at a place of a stream.
 #[derive(Debug, Eq, PartialEq)]
 pub(super) enum There {
-    /// A message.
+    /// A message, on one line.
     Message(Bytes),
     /// So many are gone, because nobody read them in time.
     Missed(u64),
@@ -64,7 +73,10 @@ impl Tape {
             over: false,
             read: 0,
             read_out: None,
+            reads_behind: 0,
+            newest: Instant::now(),
             readers: 0,
+            turn: 0,
             unread: Instant::now(),
         };
         Self { number, kept: Mutex::new(kept), held: Mutex::new(None), added: watch::Sender::new(()) }
@@ -85,6 +97,7 @@ impl Tape {
     /// Puts in what is said, with room for it. The newest is always kept: it may be an answer. Whoever has to give way for it is
     /// locked meanwhile, so of this tape no more than its own account is.
     fn put(&self, message: Bytes, last: bool) {
+        let message = frame::one_line(message);
         let bytes = message.len();
         let refused = self.held().as_mut().is_some_and(|held| held.grow(bytes).is_err());
         if refused {
@@ -106,12 +119,13 @@ impl Tape {
         self.added.send_replace(());
     }
 
-    /// Lets go of what it keeps, but for the newest message of a stream that somebody reads or that goes on; how many bytes are
-    /// left.
+    /// Lets go of what it keeps, but for a newest message that somebody is about to read; how many bytes are left. A stream may
+    /// go on for as long as its session, so that it is not over is no reason to keep anything.
     fn let_go(&self) -> usize {
         let mut kept = self.kept();
-        let unread = kept.over && kept.readers == 0;
-        kept.drop_oldest(usize::from(!unread));
+        let wanted =
+            kept.readers > 0 && kept.reads_behind < kept.last() && kept.newest.elapsed() < LEFT_THERE;
+        kept.drop_oldest(usize::from(wanted));
         kept.bytes
     }
 
@@ -154,10 +168,29 @@ impl Tape {
         self.kept().read_out
     }
 
-    /// Somebody reads it, or waits to.
-    pub(super) fn reader(self: &Arc<Self>) -> Reader {
-        self.kept().readers += 1;
+    /// Somebody reads it, or waits to, from behind this message on.
+    pub(super) fn reader(self: &Arc<Self>, behind: u64) -> Reader {
+        let mut kept = self.kept();
+        kept.readers += 1;
+        kept.reads_behind = behind;
         Reader(Arc::clone(self))
+    }
+
+    /// Somebody reads it from now on, and nobody else: each reader keeps what it was handed, so many would keep it as often. Its
+    /// turn.
+    pub(super) fn take_turn(&self) -> u64 {
+        let mut kept = self.kept();
+        kept.turn += 1;
+        let turn = kept.turn;
+        drop(kept);
+        self.added.send_replace(());
+        turn
+    }
+
+    /// Waits until it is somebody else's turn.
+    pub(super) async fn is_taken_over(&self, turn: u64) {
+        let mut added = self.added.subscribe();
+        while self.kept().turn == turn && added.changed().await.is_ok() {}
     }
 
     /// Whether nobody has read it for so long.
@@ -216,6 +249,7 @@ impl Tape {
         match message {
             Some(message) => {
                 kept.read = kept.read.max(next);
+                kept.reads_behind = next;
                 Some((next, There::Message(message)))
             }
             None if kept.over => {
@@ -252,11 +286,17 @@ impl Kept {
     fn push(&mut self, message: Bytes) -> usize {
         self.bytes += message.len();
         self.messages.push_back(message);
+        self.newest = Instant::now();
         let mut gone = 0;
         while self.messages.len() > MESSAGES || (self.bytes > BYTES && self.messages.len() > 1) {
             gone += self.drop_first();
         }
         gone
+    }
+
+    /// The number of the newest message; of the last that there was, if none is kept.
+    fn last(&self) -> u64 {
+        self.oldest - 1 + self.messages.len() as u64
     }
 
     fn drop_first(&mut self) -> usize {
@@ -276,8 +316,9 @@ impl Kept {
 
 #[cfg(test)]
 mod tests {
-    use super::{BYTES, Budget, MESSAGES, Owner, Tape, There};
+    use super::{BYTES, Budget, LEFT_THERE, MESSAGES, Owner, Tape, There};
     use bytes::Bytes;
+    use std::sync::Arc;
 
     #[tokio::test]
     async fn what_was_said_can_be_read_again_from_any_place() {
@@ -296,6 +337,13 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn what_was_said_is_one_line_for_whoever_reads_it() {
+        let tape = Tape::new(1);
+        tape.push("{\r\n}".into());
+        assert_eq!(tape.behind(0).await, (1, There::Message("{  }".into())));
+    }
+
+    #[tokio::test]
     async fn who_does_not_read_is_told_how_much_is_missing() {
         let tape = Tape::new(1);
         for number in 0..MESSAGES + 10 {
@@ -309,20 +357,55 @@ mod tests {
         assert!(matches!(tape.behind(last).await.1, There::Message(_)));
     }
 
-    #[test]
-    fn o09_a_stream_that_is_read_keeps_its_newest_message_and_is_asked_once() {
+    const LARGE: usize = 900 * 1024;
+
+    /// Two streams, of which only one can keep something large.
+    fn two() -> [Arc<Tape>; 2] {
         let budget = Budget::new(1024 * 1024);
-        let large = || Bytes::from(vec![b'x'; 900 * 1024]);
-        let owner = |group| Owner { principal: 1, group };
-        let (one, other) = (Tape::drawing_on(1, &budget, owner(1)), Tape::drawing_on(2, &budget, owner(2)));
-        // Neither is over, so neither may lose its newest message: there is no room, and that is found out.
+        [1, 2].map(|number| Tape::drawing_on(number, &budget, Owner { principal: 1, group: number }))
+    }
+
+    fn large() -> Bytes {
+        Bytes::from(vec![b'x'; LARGE])
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn o09_the_newest_message_is_kept_for_whoever_is_about_to_read_it() {
+        let [one, other] = two();
+        let _readers = (one.reader(0), other.reader(0));
+        // Somebody waits for either: there is no room, and that is found out.
         one.push(large());
         other.push(large());
-        assert_eq!((one.weighs(), other.weighs()), (900 * 1024, 900 * 1024));
-        one.finish(large());
-        other.finish("end".into());
-        // One that is over and that nobody reads gives up everything.
+        assert_eq!((one.weighs(), other.weighs()), (LARGE, LARGE));
+        // Whoever was there for so long and has not read it does not read.
+        tokio::time::advance(LEFT_THERE).await;
         other.push(large());
-        assert_eq!(one.weighs(), 0);
+        assert_eq!((one.weighs(), other.weighs()), (0, LARGE));
+        assert_eq!(one.behind(0).await, (1, There::Missed(1)), "and is told so");
+    }
+
+    #[tokio::test]
+    async fn x05_what_was_read_or_is_read_by_nobody_gives_way_though_its_stream_goes_on() {
+        let [one, other] = two();
+        one.push(large());
+        other.push(large());
+        assert_eq!((one.weighs(), other.weighs()), (0, LARGE), "nobody reads it");
+        let _reader = other.reader(0);
+        assert_eq!(other.behind(0).await, (1, There::Message(large())));
+        one.push(large());
+        assert_eq!((one.weighs(), other.weighs()), (LARGE, 0), "it was read");
+        assert_eq!(one.behind(0).await, (1, There::Missed(1)));
+        // Whoever comes back for it is about to read it again.
+        let _again = one.reader(1);
+        other.push(large());
+        assert_eq!((one.weighs(), other.weighs()), (LARGE, LARGE));
+    }
+
+    #[test]
+    fn o09_a_stream_that_is_over_and_that_nobody_reads_gives_up_everything() {
+        let [one, other] = two();
+        one.finish(large());
+        other.push(large());
+        assert_eq!((one.weighs(), other.weighs()), (0, LARGE));
     }
 }

@@ -113,7 +113,7 @@ mod tests {
         let writes = async move {
             for _ in 0..times {
                 tokio::time::sleep(every).await;
-                if pieces.send(Bytes::from(vec![b'x'; bytes])).await.is_err() {
+                if pieces.send(Bytes::from(vec![b'x'; bytes]).into()).await.is_err() {
                     return;
                 }
             }
@@ -137,6 +137,17 @@ mod tests {
         // 16 MiB in 128 s.
         let read = slowly(128 * 1024, Duration::from_secs(1), 128).await;
         assert_eq!(read, Ok(16 * 1024 * 1024));
+    }
+
+    #[tokio::test]
+    async fn x05_an_ordinary_request_is_read_when_the_budget_is_used_up() {
+        let budget = Budget::new(1024 * 1024);
+        let read = |bytes| super::whole(Body::from(vec![b' '; bytes]), usize::MAX, &budget, Owner::default());
+        let _calls = [read(900 * 1024).await.unwrap(), read(100 * 1024).await.unwrap()];
+        assert_eq!(read(100 * 1024).await.unwrap_err(), Cut::OverBudget);
+        let calls = [read(30 * 1024).await, read(30 * 1024).await];
+        assert!(calls.iter().all(Result::is_ok));
+        assert_eq!(read(64 * 1024).await.unwrap_err(), Cut::OverBudget, "of the reserve nothing is left");
     }
 
     #[tokio::test]

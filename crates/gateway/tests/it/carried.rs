@@ -82,3 +82,41 @@ async fn a_large_answer_comes_whole_under_the_id_it_was_asked_with() {
         }
     }
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_an_agent_shows_for_itself_goes_no_further_than_the_gateway() {
+    const SHOWN: [&str; 3] = ["agents-token-4711", "agents-cookie-4711", "agents-key-4711"];
+    for speaks in [Speaks::Legacy, Speaks::Modern] {
+        let web = web(speaks, Answers::Json);
+        let house =
+            House::up(&format!("[servers.it]\nurl = '{}'\nheaders = {{ X-Ours = 'ours' }}", web.url())).await;
+        let meta = json!({
+            "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+            "io.modelcontextprotocol/clientCapabilities": {},
+        });
+        let params = json!({ "name": "echo", "arguments": {}, "_meta": meta });
+        let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params });
+        let bearer = format!("Bearer {}", SHOWN[0]);
+        let headers = [
+            ("content-type", "application/json"),
+            ("accept", "application/json, text/event-stream"),
+            ("mcp-protocol-version", "2026-07-28"),
+            ("mcp-method", "tools/call"),
+            ("mcp-name", "echo"),
+            ("authorization", &bearer),
+            ("proxy-authorization", &bearer),
+            ("cookie", SHOWN[1]),
+            ("x-api-key", SHOWN[2]),
+        ];
+        let answer = house.send(http::Method::POST, "/mcp/it", &headers, body.to_string()).await;
+        assert_eq!(text(&answer.last().await), "{}");
+        let seen = web.seen();
+        assert!(seen.iter().any(|one| one.method.as_deref() == Some("tools/call")), "{speaks:?}");
+        for one in seen {
+            assert_eq!(one.header("x-ours"), Some("ours"));
+            let sent = format!("{:?}", one.headers);
+            assert!(SHOWN.iter().all(|shown| !sent.contains(shown)), "{speaks:?}: {sent}");
+            assert!(one.header("authorization").is_none(), "{speaks:?}");
+        }
+    }
+}

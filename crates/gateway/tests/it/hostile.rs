@@ -182,7 +182,7 @@ async fn x07_slow_calls_of_one_agent_leave_slots_for_another() {
 }
 
 /// What a message may weigh, and all of them together.
-const SMALL: &str = "[gateway]\nmemory = '8MiB'\nmessage = '4MiB'\n[servers.bad]\n{bad}\nargs = ['--full', '--era', 'legacy']\n";
+const SMALL: &str = "[gateway]\nmemory = '22MiB'\nmessage = '4MiB'\n[servers.bad]\n{bad}\nargs = ['--full', '--era', 'legacy']\n";
 
 /// The beginning of a body that never ends.
 async fn unfinished(house: &House, bytes: usize) -> TcpStream {
@@ -219,8 +219,37 @@ async fn x05_unfinished_bodies_give_way_when_the_budget_is_used_up_and_others_ar
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn x05_long_headers_draw_on_the_budget_until_their_request_is_answered() {
+    let house = House::up(SMALL).await;
+    let long = "x".repeat(50_000);
+    let head = format!(
+        "POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nAccept: */*\r\nX-Long: {long}\r\nContent-Length: 10\r\n\r\n"
+    );
+    let mut held = Vec::new();
+    let refused = 'refused: {
+        // Some hundred and seventy of them fit.
+        for _ in 0..400 {
+            let mut stream = TcpStream::connect(house.address).await.unwrap();
+            stream.write_all(head.as_bytes()).await.unwrap();
+            let mut answer = [0; 1024];
+            let read = tokio::time::timeout(Duration::from_millis(20), stream.read(&mut answer)).await;
+            if let Ok(Ok(read)) = read {
+                break 'refused String::from_utf8_lossy(&answer[..read]).into_owned();
+            }
+            held.push(stream);
+        }
+        panic!("{} long headers are kept", held.len());
+    };
+    assert!(refused.starts_with("HTTP/1.1 503") && refused.contains("gateway.memory"), "{refused}");
+    assert!(held.len() > 100, "{}", held.len());
+    drop(held);
+    let agent = house.agent("/mcp").await;
+    assert!(is_answered(&agent.call("bad__echo", json!({})).await));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn x05_answers_that_nobody_reads_give_way_to_those_that_are_read() {
-    let house = House::up(&SMALL.replace("8MiB", "20MiB")).await;
+    let house = House::up(&SMALL.replace("22MiB", "54MiB")).await;
     let big = json!({ "name": "big", "arguments": { "bytes": 8_000_000 } });
     let slow = house.narrow();
     let mut unread = Vec::new();
@@ -234,4 +263,66 @@ async fn x05_answers_that_nobody_reads_give_way_to_those_that_are_read() {
         cut += usize::from(answer.body().await.is_err());
     }
     assert!((2..6).contains(&cut), "{cut} of six are cut");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn x05_a_large_notification_to_many_sessions_locks_nobody_out() {
+    let house = House::up(SMALL).await;
+    let mut agents = Vec::new();
+    for _ in 0..8 {
+        let agent = house.agent("/mcp/bad").await;
+        agent.ask("logging/setLevel", json!({ "level": "debug" })).await;
+        agents.push(agent);
+    }
+    let says = house.agent("/mcp/bad").await;
+    assert!(is_answered(&says.call("log", json!({ "level": "error", "bytes": 3_000_000 })).await));
+    // All of them were told of it, one way or the other. Their streams are not over, and never will be.
+    for agent in &agents {
+        let mut stream = agent.stream(None).await;
+        while stream.event().await.expect("what is said to it").data.is_null() {}
+    }
+    for bytes in [10, 2_000_000] {
+        let call = json!({ "name": "echo", "arguments": { "large": "x".repeat(bytes) } });
+        let answer = house.modern("/mcp/bad", "tools/call", call).await;
+        assert_eq!(answer.status, StatusCode::OK, "{bytes}");
+        assert!(is_answered(&answer.last().await), "{bytes}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn x05_answers_in_streams_that_are_not_over_lock_nobody_out() {
+    let house = House::up(SMALL).await;
+    let call = |id: u64, tool: &str| {
+        let params = json!({ "name": tool, "arguments": { "bytes": 3_000_000 } });
+        json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params })
+    };
+    for _ in 0..6 {
+        let agent = house.agent("/mcp/bad").await;
+        let mut stream = agent.post(&json!([call(1, "hang"), call(2, "big")])).await;
+        while stream.event().await.expect("an answer").data.is_null() {}
+    }
+    let call = json!({ "name": "echo", "arguments": { "large": "x".repeat(2_000_000) } });
+    let answer = house.modern("/mcp/bad", "tools/call", call).await;
+    assert_eq!(answer.status, StatusCode::OK);
+    assert!(is_answered(&answer.last().await));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn x05_a_stored_answer_has_one_reader() {
+    let house = House::up(SMALL).await;
+    let agent = house.agent("/mcp/bad").await;
+    let call = |id: u64, tool: &str| {
+        let params = json!({ "name": tool, "arguments": { "bytes": 1_000_000 } });
+        json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params })
+    };
+    let mut before = agent.post(&json!([call(1, "hang"), call(2, "big")])).await;
+    let first = before.event().await.unwrap().id;
+    assert_eq!(before.event().await.unwrap().data["id"], 2);
+    for _ in 0..3 {
+        let mut next = agent.stream(first.as_deref()).await;
+        next.event().await.expect("where it is");
+        assert!(before.event().await.is_none(), "somebody else reads it now");
+        assert_eq!(next.event().await.unwrap().data["id"], 2, "all of it");
+        before = next;
+    }
 }

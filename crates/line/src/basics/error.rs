@@ -118,7 +118,9 @@ impl CallError {
     /// Text that a model can act on.
     pub fn for_model(&self) -> String {
         let server = &self.server;
+        let needs_auth = self.kind == CallErrorKind::Refused(Refusal::NeedsAuth);
         let ran = match self.delivery {
+            Delivery::NotExecuted(_) if needs_auth => "The call was not executed.",
             Delivery::NotExecuted(_) => "The call was not executed; retrying it is safe.",
             Delivery::Unknown(_) => {
                 "It is unknown whether the call was executed: check for side effects before retrying it."
@@ -135,6 +137,11 @@ impl CallError {
             }
             CallErrorKind::Refused(Refusal::StateLost) => {
                 "Everything the server held in memory is gone: set it up again.".to_owned()
+            }
+            CallErrorKind::Refused(Refusal::NeedsAuth) => {
+                "Retrying does not help until somebody has logged in or set the credentials; linetender then reconnects \
+                 automatically."
+                    .to_owned()
             }
             CallErrorKind::Vanished => "Reconnect to see what the server offers now.".to_owned(),
             CallErrorKind::TimedOut => "linetender is checking whether the server is still alive.".to_owned(),

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use linetender_core::{Delivery, Evidence, Extent, Instant, Late, Phase, Proof, Record, RecordStep};
 use linetender_wire::frame::Frame;
+use linetender_wire::http::KeyRefused;
 use linetender_wire::seam::{Loss, Ticket};
 use linetender_wire::{Detail, Seen};
 use tokio::sync::oneshot;
@@ -35,9 +36,16 @@ pub(crate) struct Lost {
     pub(crate) after: Option<Duration>,
     /// What the server said to it, worth passing on if nothing can be mended.
     pub(crate) said: Option<Frame>,
+    /// The key that it was refused for, where keys can be renewed.
+    pub(crate) refused: Option<Box<KeyRefused>>,
 }
 
 impl Lost {
+    /// Lost with its generation, which says why.
+    pub(crate) const fn with_all(record: Record, seen: Option<Detail>) -> Self {
+        Self { record, seen, after: None, said: None, refused: None }
+    }
+
     /// Whether its session would refuse it again, executed or not: it can only go to another generation.
     pub(crate) fn session_is_gone(&self) -> bool {
         matches!(self.seen.as_deref(), Some(Seen::SessionLost | Seen::SessionNeverKnown))
@@ -112,14 +120,14 @@ impl Entry {
 
     /// It is lost; what was seen of that, if its generation cannot say.
     pub(crate) fn lose(&self, evidence: Evidence, seen: Option<Detail>) -> bool {
-        let lost = |record| Some(Reply::Lost(Lost { record, seen, after: None, said: None }));
+        let lost = |record| Some(Reply::Lost(Lost::with_all(record, seen)));
         self.step(RecordStep::Lose(evidence), lost).is_ok()
     }
 
     /// Its own exchange failed.
     pub(crate) fn fail(&self, loss: Loss) -> bool {
-        let Loss { evidence, seen, after, said } = loss;
-        let lost = |record| Some(Reply::Lost(Lost { record, seen: Some(seen), after, said }));
+        let Loss { evidence, seen, after, said, refused } = loss;
+        let lost = |record| Some(Reply::Lost(Lost { record, seen: Some(seen), after, said, refused }));
         self.step(RecordStep::Lose(evidence), lost).is_ok()
     }
 

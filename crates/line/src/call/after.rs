@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use linetender_core::{
-    Declared, Delivery, Gate, Generation, Instant, Jitter, Next, Obstacle, Proof, Record, Repair, Rules,
+    Declared, Delivery, Gate, Generation, Instant, Jitter, Next, Obstacle, Proof, Record, Refusal, Repair,
+    Rules,
 };
 use linetender_wire::Seen;
 
@@ -53,11 +54,16 @@ impl Permit {
 
 impl Call<'_> {
     /// What becomes of a call that was lost: the core decides. `None` if its caller is told.
-    pub(super) async fn after_loss(&self, link: &Link, lost: &Lost, deadline: Instant) -> Option<Again> {
+    pub(super) async fn after_loss(&self, link: &Link, lost: &mut Lost, deadline: Instant) -> Option<Again> {
         let policy = self.shared.server.policy.settings();
         // A session that is gone has ended, whether or not its generation is sealed already. That the generation
         // lives now is no promise: `Bound` and `Permit` hold the call to it.
         let crosses = lost.session_is_gone() || link.ledger.is_sealed();
+        // A credential that was too weak: without a better one, another try would meet the same.
+        let too_weak = lost.refused.as_ref().is_some_and(|refused| refused.status == 403);
+        if too_weak && !self.has_new_key(lost, deadline).await {
+            return None;
+        }
         let mut declared = Declared::NotYet;
         let mut permit = Permit::Free;
         loop {
@@ -108,7 +114,7 @@ impl Call<'_> {
     }
 
     /// Mends what has to be mended before the next try; whether it was.
-    async fn repaired(&self, repair: Repair, link: &Link, lost: &Lost, deadline: Instant) -> bool {
+    async fn repaired(&self, repair: Repair, link: &Link, lost: &mut Lost, deadline: Instant) -> bool {
         let (clock, policy) = (self.shared.clock, self.shared.server.policy.settings());
         match repair {
             Repair::Wait => {
@@ -129,8 +135,24 @@ impl Call<'_> {
                 let patience = (clock.now() + policy.call.wait_for_line).min(deadline);
                 tokio::time::timeout_at(clock.at(patience), catalogue.changed()).await.is_ok()
             }
-            // Nobody here can get a token or speak another version.
-            Repair::Token | Repair::Version => false,
+            Repair::Token => self.has_new_key(lost, deadline).await,
+            // Nobody here can speak another version.
+            Repair::Version => false,
+        }
+    }
+
+    /// Waits for another key than the one that the call was refused for; whether there is one. If not, that is what the
+    /// caller is told.
+    async fn has_new_key(&self, lost: &mut Lost, deadline: Instant) -> bool {
+        let (Some(keys), Some(refused)) = (&self.shared.keys, &lost.refused) else { return false };
+        let renewed = keys.renewed(refused, true);
+        match tokio::time::timeout_at(self.shared.clock.at(deadline), renewed).await {
+            Ok(Ok(())) => true,
+            Ok(Err(why)) => {
+                lost.seen = Some(Arc::new(why.seen()));
+                false
+            }
+            Err(_) => false,
         }
     }
 
@@ -161,7 +183,11 @@ impl Call<'_> {
             (None, Some(why)) => why.text.clone(),
             (None, None) => "the connection closed".to_owned(),
         };
-        let mut error = self.error(CallErrorKind::Lost, Phase::AtServer, cause, &lost.record);
+        let kind = match lost.seen.as_deref() {
+            Some(Seen::NeedsLogin { .. }) => CallErrorKind::Refused(Refusal::NeedsAuth),
+            _ => CallErrorKind::Lost,
+        };
+        let mut error = self.error(kind, Phase::AtServer, cause, &lost.record);
         error.stderr = why.and_then(|why| self.stderr_of(link.generation, why));
         if let Some(Seen::Throttled { after, .. }) = lost.seen.as_deref() {
             self.say_when(&mut error, *after);

@@ -107,7 +107,7 @@ impl<'a> Out<'a> {
                 // The ledger is gone, and its calls with it.
                 Some(Err(_)) => {
                     let record = self.entry.forgotten();
-                    return Try::Lost(Lost { record, seen: None, after: None, said: None });
+                    return Try::Lost(Lost::with_all(record, None));
                 }
                 None => {}
             }

@@ -5,14 +5,14 @@
 //! no principal has all the slots of a shared line: some are left for whoever comes next. When the queue is full, the newest
 //! call of whoever has most in it makes room for somebody who has less.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use linetender_wire::renewed;
 use tokio::sync::oneshot;
 
 /// Whose an agent's requests are, among those that share a line. Both are numbers that whoever lets it in has given.
-#[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub struct Who {
     /// Whom it acts for: a user of the machine, a token, an address; never what an agent calls itself.
     pub principal: u64,
@@ -21,7 +21,7 @@ pub struct Who {
 }
 
 /// Who calls, among those that share the line.
-#[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, Eq, Ord, PartialEq, PartialOrd)]
 pub(crate) enum Caller {
     /// Callers of the library are one, and so is the agent of a line of its own.
     #[default]
@@ -63,9 +63,9 @@ pub(crate) struct Full;
 #[derive(Debug, Default)]
 struct Book {
     taken: usize,
-    /// Who has them.
-    agents: HashMap<Caller, usize>,
-    principals: HashMap<u64, usize>,
+    /// Who has them, but for the owner, who may have all. Few have any at a time, and every call counts: these are small.
+    agents: BTreeMap<Caller, usize>,
+    principals: BTreeMap<u64, usize>,
     waiting: usize,
     /// Those who wait; whoever is first has the next turn, and is last after it.
     groups: VecDeque<Group>,
@@ -143,20 +143,28 @@ impl Book {
     /// Whether somebody may have one more of so many slots. A quarter is left by each agent, and an eighth by each principal;
     /// the owner of a line shares it with nobody.
     fn may(&self, caller: Caller, in_flight: usize) -> bool {
+        if caller == Caller::Owner {
+            return true;
+        }
         let agent = self.agents.get(&caller).copied().unwrap_or_default();
         let principal = self.principals.get(&caller.principal()).copied().unwrap_or_default();
-        caller == Caller::Owner
-            || (agent < in_flight - in_flight / 8 * 2 && principal < in_flight - in_flight / 8)
+        agent < in_flight - in_flight / 8 * 2 && principal < in_flight - in_flight / 8
     }
 
     fn give(&mut self, caller: Caller) {
         self.taken += 1;
+        if caller == Caller::Owner {
+            return;
+        }
         *self.agents.entry(caller).or_default() += 1;
         *self.principals.entry(caller.principal()).or_default() += 1;
     }
 
     fn take_back(&mut self, caller: Caller) {
         self.taken = self.taken.saturating_sub(1);
+        if caller == Caller::Owner {
+            return;
+        }
         less(&mut self.agents, &caller);
         less(&mut self.principals, &caller.principal());
     }
@@ -253,7 +261,7 @@ impl Group {
 }
 
 /// One less; without any, no entry.
-fn less<K: std::hash::Hash + Eq>(counts: &mut HashMap<K, usize>, key: &K) {
+fn less<K: Ord>(counts: &mut BTreeMap<K, usize>, key: &K) {
     if let Some(count) = counts.get_mut(key) {
         *count -= 1;
         if *count == 0 {

@@ -15,6 +15,7 @@ use super::item::Item;
 use super::{Catalogue, Change, Kind};
 use crate::book::Reply;
 use crate::generation::Link;
+use crate::keys::KeyRing;
 
 /// The most pages of one list that are read.
 const PAGES: usize = 200;
@@ -59,6 +60,7 @@ impl Reading {
     /// others from agents.
     pub(crate) async fn of<Told: Future<Output = ()>>(
         (server, link): (&str, &Arc<Link>),
+        keys: Option<Arc<KeyRing>>,
         meta: Option<String>,
         mut before: Arc<Catalogue>,
         limit: Duration,
@@ -78,7 +80,8 @@ impl Reading {
             Kind::ALL.into_iter().filter(|kind| capabilities.get(kind.capability()).is_some()).collect();
         let (mut unread, mut kept) = (BTreeSet::new(), BTreeSet::new());
         for (place, kind) in offered.iter().copied().enumerate() {
-            let mut reading = pin!(tokio::time::timeout(limit, read_list(link, kind, meta.as_deref())));
+            let mut reading =
+                pin!(tokio::time::timeout(limit, read_list(link, keys.as_deref(), kind, meta.as_deref())));
             let list = match tokio::time::timeout(SLOW, &mut reading).await {
                 Ok(list) => list,
                 Err(_) if read.is_empty() => reading.await,
@@ -206,7 +209,7 @@ fn mirror(tools: &mut List, strict: bool) -> (HashMap<String, ParamHeaders>, Hid
     (mirrored, hidden)
 }
 
-async fn read_list(link: &Arc<Link>, kind: Kind, meta: Option<&str>) -> Option<List> {
+async fn read_list(link: &Arc<Link>, keys: Option<&KeyRing>, kind: Kind, meta: Option<&str>) -> Option<List> {
     let mut list = List::default();
     let mut cursor: Option<String> = None;
     for _ in 0..PAGES {
@@ -218,7 +221,7 @@ async fn read_list(link: &Arc<Link>, kind: Kind, meta: Option<&str>) -> Option<L
             params.insert("_meta".into(), meta);
         }
         let params = serde_json::Value::Object(params).to_string();
-        let Ok(Reply::Answer(frame)) = link.ask(kind.method(), Some(&params))?.await else { return None };
+        let frame = ask(link, keys, kind, &params).await?;
         let long = frame.text().len() > LONG;
         (list, cursor) = worked(long, move || list.and(&frame, kind)).await??;
         if cursor.is_none() || list.cut {
@@ -227,6 +230,19 @@ async fn read_list(link: &Arc<Link>, kind: Kind, meta: Option<&str>) -> Option<L
     }
     list.cut = true;
     Some(list)
+}
+
+/// Asks for a page, and once more if the key was refused and there is another.
+async fn ask(link: &Arc<Link>, keys: Option<&KeyRing>, kind: Kind, params: &str) -> Option<Frame> {
+    match link.ask(kind.method(), Some(params))?.await {
+        Ok(Reply::Answer(frame)) => return Some(frame),
+        Ok(Reply::Lost(lost)) => keys?.renewed(lost.refused.as_ref()?, true).await.ok()?,
+        _ => return None,
+    }
+    match link.ask(kind.method(), Some(params))?.await {
+        Ok(Reply::Answer(frame)) => Some(frame),
+        _ => None,
+    }
 }
 
 impl List {

@@ -21,6 +21,7 @@ use super::ear::Ear;
 use super::link::{Asking, Link};
 use super::reach::Reach;
 use crate::book::{Lost, Reply};
+use crate::keys::{KeyRing, Without};
 use crate::server::{Server, Target};
 use crate::status::{Status, Waits};
 
@@ -29,6 +30,9 @@ const TURN: Duration = Duration::from_millis(500);
 
 /// How long to wait before an address at which nobody listened is tried again: at first, and later.
 const LISTENS: Range<Duration> = Duration::from_millis(50)..Duration::from_millis(500);
+
+/// How often within one dial a key that was refused is replaced.
+const RENEWALS: u32 = 2;
 
 /// What a dial tells its tender.
 pub(crate) enum DialNews {
@@ -64,6 +68,8 @@ pub(crate) struct Dial {
     pub(crate) seed: u64,
     /// Whether nobody listening at its address is waited for: not if the dial before met the same.
     pub(crate) patient: bool,
+    /// Credentials that change, if the server has such.
+    pub(crate) keys: Option<Arc<KeyRing>>,
     /// Whether the server is being asked a question that makes some old ones exit.
     pub(crate) probing: Arc<AtomicBool>,
 }
@@ -77,6 +83,13 @@ impl Dial {
             }
             // Its tender being gone is as good.
             let _ = before.wait_for(|status| status.state == StateKind::Closed).await;
+        }
+        // Asking for a key is no start time either: whoever is asked bounds it.
+        if let Some(keys) = &self.keys {
+            tell(DialNews::Waits(Waits::Key)).await;
+            if let Err(why) = keys.fresh().await {
+                return tell(DialNews::Failed(why.seen())).await;
+            }
         }
         // Waiting for a turn is neither start time nor failure.
         let mut coming = pin!(self.limit.turn(self.generation.number() > 1));
@@ -122,7 +135,8 @@ impl Dial {
                 Child::launch(&launch, listener, self.wire.clone()).map(Reach::Process)
             }
             Target::Http(http) => {
-                let approach = http.approach(self.server.policy.settings(), self.seed)?;
+                let slot = self.keys.as_ref().map(|keys| keys.slot.clone());
+                let approach = http.approach(self.server.policy.settings(), self.seed, slot)?;
                 Ok(Reach::Remote(Remote::launch(approach, listener, self.wire.clone())))
             }
         }
@@ -160,6 +174,7 @@ impl Dial {
         let mut next = handshake.ask();
         // A silent server may answer the first question after the second was asked.
         let mut earlier: Option<Asking> = None;
+        let mut renewals = 0;
         loop {
             let (method, params) = match next {
                 Next::Done(greeting) => return Ok(greeting),
@@ -205,10 +220,30 @@ impl Dial {
                 // An answer of no use, an error without an id among them, is not a modern server's.
                 Heard::Reply(Ok(Reply::Unusable(why))) => handshake.refused(&why),
                 Heard::Reply(Ok(Reply::Lost(lost))) if !link.ledger.is_sealed() => {
-                    self.lost(&mut handshake, lost)?
+                    // What was refused for its key is asked again, in the same words.
+                    if self.has_new_key(&lost, &mut renewals).await? {
+                        Next::Ask { method, params }
+                    } else {
+                        self.lost(&mut handshake, lost)?
+                    }
                 }
                 Heard::Reply(Ok(Reply::Lost(_)) | Err(_)) => return Err(None),
             };
+        }
+    }
+
+    /// Whether another key took the place of one that was refused.
+    async fn has_new_key(&self, lost: &Lost, renewals: &mut u32) -> Result<bool, Option<Seen>> {
+        let (Some(keys), Some(refused)) = (&self.keys, &lost.refused) else { return Ok(false) };
+        if *renewals == RENEWALS {
+            return Ok(false);
+        }
+        *renewals += 1;
+        match keys.renewed(refused, false).await {
+            Ok(()) => Ok(true),
+            // Without a challenge it may be something else that is wanted.
+            Err(Without::Refused { .. }) => Ok(false),
+            Err(why) => Err(Some(why.seen())),
         }
     }
 

@@ -93,6 +93,8 @@ impl Link {
         match answered {
             Ok(Reply::Answer(_) | Reply::Unusable(_)) => Probed::Alive,
             Ok(Reply::Lost(Lost { seen: Some(seen), .. })) if seen.is_local() => Probed::Unsent,
+            // It refused our key, which is being renewed: so it lives, and that is all we know.
+            Ok(Reply::Lost(Lost { refused: Some(_), .. })) => Probed::Unsent,
             // Somebody is there, and wants to be asked less often.
             Ok(Reply::Lost(Lost { seen: Some(seen), .. })) if matches!(*seen, Seen::Throttled { .. }) => {
                 Probed::Unsent

@@ -7,10 +7,11 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 use linetender_core::{SessionRefusal, Settings as Policy};
 use linetender_wire::Elsewhere;
 use linetender_wire::http::network::Network;
-use linetender_wire::http::{Approach, Endpoint, Pings, Settings, Surroundings};
+use linetender_wire::http::{Approach, Endpoint, KeySlot, Pings, Settings, Surroundings};
 use linetender_wire::{Redacted, Seen};
 
 use super::identity::put;
+use crate::keys::Source;
 
 /// How it is reached.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -24,13 +25,16 @@ pub(crate) struct Address {
     elsewhere: Option<Elsewhere<dyn Network>>,
     /// What its generations learned of it.
     pings: Pings,
+    /// Where its credentials come from, if they change.
+    pub(super) keys: Option<Source>,
 }
 
 impl Address {
     pub(crate) fn at(url: &str) -> Self {
         let endpoint = Endpoint::new(url).map_err(|broken| broken.seen());
         let (headers, settings) = (HeaderMap::new(), Settings::default());
-        Self { endpoint, headers, roots: Vec::new(), settings, elsewhere: None, pings: Pings::default() }
+        let (roots, pings) = (Vec::new(), Pings::default());
+        Self { endpoint, headers, roots, settings, elsewhere: None, pings, keys: None }
     }
 
     pub(crate) fn header(&mut self, name: &str, value: &str) {
@@ -70,9 +74,19 @@ impl Address {
             hash.write_usize(value.len());
             hash.write(value.as_bytes());
         }
+        if let Some(Source(keys)) = &self.keys {
+            put(hash, "keys");
+            put(hash, &*keys.identity());
+        }
     }
 
-    pub(crate) fn approach(&self, policy: &Policy, seed: u64) -> Result<Approach, Seen> {
+    /// `key` is where its requests find the credential that changes.
+    pub(crate) fn approach(
+        &self,
+        policy: &Policy,
+        seed: u64,
+        key: Option<KeySlot>,
+    ) -> Result<Approach, Seen> {
         /// What this machine says about networks does not change while we run.
         static AROUND: OnceLock<Surroundings> = OnceLock::new();
         let around = match &self.elsewhere {
@@ -83,6 +97,7 @@ impl Address {
             pings: self.pings.clone(),
             endpoint: self.endpoint.clone()?,
             headers: self.headers.clone(),
+            key,
             around: if self.roots.is_empty() { around.clone() } else { around.trusting(self.roots.clone()) },
             settings: self.settings,
             sizes: policy.limits,

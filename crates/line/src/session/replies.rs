@@ -39,8 +39,20 @@ pub(super) async fn initialized(line: &Line, id: &str, asked: Option<&str>, prom
             let _ = promised.set(greeting);
             frame::reply(id, &result)
         }
-        Err(failed) => failed,
+        Err(failed) => match nothing_yet(line) {
+            Some(nothing) => frame::reply(id, &bridge::initialized(&nothing, asked, line.name())),
+            None => failed,
+        },
     }
+}
+
+/// What is said of a server to which nobody has logged in: it offers nothing yet, and why. An agent whose first request is refused
+/// does not ask again after the login; one that was told of no tools hears that there are some.
+fn nothing_yet(line: &Line) -> Option<String> {
+    let why = line.wants_login()?;
+    let changes = serde_json::json!({ "listChanged": true });
+    let capabilities = serde_json::json!({ "tools": changes, "prompts": changes, "resources": changes });
+    Some(serde_json::json!({ "capabilities": capabilities, "instructions": why }).to_string())
 }
 
 /// The answer to a modern agent's `server/discover`, where the server is a legacy one, or not up.
@@ -56,7 +68,10 @@ pub(super) async fn discovered(line: &Line, id: &str, promised: &Promised) -> By
             let _ = promised.set(greeting);
             frame::reply(id, &result)
         }
-        Err(failed) => failed,
+        Err(failed) => match nothing_yet(line) {
+            Some(nothing) => frame::reply(id, &bridge::discovered(&nothing, line.name())),
+            None => failed,
+        },
     }
 }
 
@@ -65,7 +80,8 @@ pub(super) fn listed(line: &Line, id: &str, method: &str, params: Option<&str>, 
     let kind = Kind::asked_by(method)?;
     // A later page is a server's own business.
     let first = params.and_then(Members::of).is_none_or(|members| members.get("cursor").is_none());
-    let list = line.known_list(kind).filter(|_| first)?;
+    let nothing = || line.wants_login().map(|_| format!(r#"{{"{}":[]}}"#, kind.member()));
+    let list = line.known_list(kind).or_else(nothing).filter(|_| first)?;
     Some(frame::reply(id, &bridge::result(era, method, list)))
 }
 

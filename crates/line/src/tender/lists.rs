@@ -66,6 +66,7 @@ impl Running {
         let server = Arc::clone(&self.tender.server);
         let before = Arc::clone(&self.tender.catalogue.borrow());
         let news = self.news.0.clone();
+        let keys = self.keys.as_ref().map(|keys| Arc::clone(&keys.ring));
         let Some(current) = self.current(generation) else { return };
         let Some(link) = current.link.clone() else { return };
         if current.lists != Lists::Quiet {
@@ -88,7 +89,7 @@ impl Running {
                 let (news, some) = (news.clone(), News::SomeLists(generation, Box::new(some)));
                 async move { drop(news.send(some).await) }
             };
-            let read = Reading::of((&server.name, &link), meta, before, limit, tell).await;
+            let read = Reading::of((&server.name, &link), keys, meta, before, limit, tell).await;
             let _ = news.send(News::Lists(generation, read.map(Box::new))).await;
         });
     }
@@ -139,6 +140,7 @@ impl Running {
 
     fn new_catalogue(&self, catalogue: Catalogue, changes: Vec<(Kind, Change)>, stale: bool) {
         let known = self.tender.catalogue.borrow().is_known();
+        let stale = stale || self.keys.as_ref().is_some_and(|keys| keys.ring.agents_knew_of_nothing());
         let changes = match (known, stale) {
             (true, _) => changes,
             // The first reading is no change: nobody had another.

@@ -5,8 +5,8 @@ use linetender_wire::Detail;
 
 use crate::status::Status;
 
-/// The line stands somewhere else now.
-pub(super) fn changed(server: &str, state: &State<Detail>, now: &Status) {
+/// The line stands somewhere else now. `keys`: its credentials come from a login.
+pub(super) fn changed(server: &str, state: &State<Detail>, now: &Status, keys: bool) {
     let (generation, cause) = (now.generation, now.cause.as_ref().map(|why| why.text.as_str()));
     let planned = now.cause.as_ref().is_none_or(|why| why.planned);
     let next_try = now.next_try().map(tracing::field::display);
@@ -15,6 +15,15 @@ pub(super) fn changed(server: &str, state: &State<Detail>, now: &Status) {
         State::Ending(_) => tracing::info!(server, generation, cause, "server stopped"),
         State::Parked { .. } => {
             tracing::warn!(server, generation, cause, next_try, "server down: retrying at long intervals");
+        }
+        State::NeedsAuth { .. } if keys => {
+            tracing::warn!(
+                server,
+                generation,
+                cause,
+                next_try,
+                "server requires authentication: somebody has to log in"
+            );
         }
         State::NeedsAuth { .. } => {
             tracing::warn!(

@@ -6,7 +6,9 @@
 
 mod alone;
 mod calls;
+mod desk;
 mod hangs;
+mod keys;
 mod kit;
 mod lines;
 #[path = "../it/look.rs"]

@@ -155,7 +155,14 @@ pub enum Line {
     },
     /// It wants credentials.
     WantsAuth {
+        /// 401; to a handshake also 403.
+        status: u16,
         /// As it was sent, for whoever gets the credentials. Show it only through [`Redacted`].
+        challenge: Box<str>,
+    },
+    /// The credentials are good, but not for this request: 403 with a challenge. Others may do.
+    WantsMore {
+        /// As it was sent, for whoever gets better credentials. Show it only through [`Redacted`].
         challenge: Box<str>,
     },
     /// This is no MCP endpoint.
@@ -218,8 +225,11 @@ impl Line {
             Self::Trouble { seen } => Seen::clone(seen),
             Self::SessionDoubted { .. } | Self::SessionGone => Seen::SessionLost,
             Self::Throttled { status, after } => Seen::Throttled { status: *status, after: *after },
-            Self::WantsAuth { challenge } => {
+            Self::WantsAuth { challenge, .. } => {
                 Seen::WantsAuth { challenge: Redacted::head(challenge, HEAD_SHOWN) }
+            }
+            Self::WantsMore { challenge } => {
+                Seen::Http { status: 403, words: Redacted::head(challenge, HEAD_SHOWN) }
             }
             Self::NotMcp { head } => Seen::NotMcp { head: head.clone() },
             Self::OtherEra => Seen::OtherEra,

@@ -200,6 +200,12 @@ impl Pool {
         *lock(&self.0.at) = endpoint;
     }
 
+    /// The same as [`send`](Self::send), but a redirect comes back as it is.
+    pub(super) async fn send_unfollowed(&self, request: &Request) -> Result<Response, Broken> {
+        let to = lock(&self.0.at).clone();
+        usable(self.0.once(&to, request).await?)
+    }
+
     /// Sends a request, once, and waits for the head of its response.
     ///
     /// # Errors

@@ -16,7 +16,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::{AbortHandle, JoinSet};
 
 use super::headers::ParamHeaders;
-use super::{Endpoint, Settings, Surroundings};
+use super::{Endpoint, KeySlot, Settings, Surroundings};
 use crate::frame::{self, Frame, Message};
 use crate::queue;
 use crate::seam::{Carrier, Event, Listener, Outbox, Outgoing, Seal, Work};
@@ -51,6 +51,8 @@ pub struct Approach {
     pub endpoint: Endpoint,
     /// What every request carries: credentials, most often.
     pub headers: HeaderMap,
+    /// The credential that changes while the server is held. With it, a refusal of the key does not end the generation.
+    pub key: Option<KeySlot>,
     /// Proxies and roots.
     pub around: Surroundings,
     /// How connections are made and kept.

@@ -37,6 +37,7 @@ pub(crate) fn pool_with(at: SocketAddr, settings: Settings) -> Pool {
 /// How a generation reaches a server there; `refusal_within` as in a policy.
 pub(crate) fn approach(at: SocketAddr, refusal_within: Option<Duration>) -> Approach {
     Approach {
+        key: None,
         endpoint: Endpoint::new(&format!("http://{at}/mcp")).unwrap(),
         headers: HeaderMap::new(),
         around: Surroundings::bare(),

@@ -122,7 +122,7 @@ async fn a_call_whose_agent_hung_up_and_stays_away_is_taken_back() {
     const RESUMED: Duration = Duration::from_secs(60);
     let (session, mut taken) = session(16);
     let (gone, there) = (hung_up(&session, 1).await, hung_up(&session, 2).await);
-    let _reader = there.reader();
+    let _reader = there.reader(0);
     let _said: Vec<_> = std::iter::from_fn(|| taken.try_recv().ok()).collect();
     session.give_up_unread(RESUMED);
     assert!(taken.try_recv().is_err(), "it may come back");

@@ -191,20 +191,19 @@ fn delete(exchange: &Exchange<'_>, said: &Body) -> (Call, Line) {
 fn unauthorized(exchange: &Exchange<'_>, said: &Body, legacy_session: bool) -> (Call, Line) {
     let challenge = challenge(exchange.headers);
     match (exchange.status, challenge) {
-        (401, Some(challenge)) => {
-            (lost(exchange, said, Evidence::Shown(Proof::Challenged)), Line::WantsAuth { challenge })
-        }
-        // Credentials that are too weak for one request may do for the others; a probe tells.
+        (401, Some(challenge)) => (
+            lost(exchange, said, Evidence::Shown(Proof::Challenged)),
+            Line::WantsAuth { status: 401, challenge },
+        ),
+        // Credentials that are too weak for one request may do for the others.
         (_, Some(challenge)) if !exchange.asked.is_handshake() => {
             let words = format!("HTTP {}: {challenge}", exchange.status);
             let words = Redacted::head(&words, 2 * super::HEAD_SHOWN);
-            let seen = Box::new(Seen::Http {
-                status: exchange.status,
-                words: Redacted::head(&challenge, super::HEAD_SHOWN),
-            });
-            (Call::Lost { evidence: Evidence::Nothing, words, said: None }, Line::Trouble { seen })
+            (Call::Lost { evidence: Evidence::Nothing, words, said: None }, Line::WantsMore { challenge })
         }
-        (_, Some(challenge)) => (lost(exchange, said, Evidence::Nothing), Line::WantsAuth { challenge }),
+        (status, Some(challenge)) => {
+            (lost(exchange, said, Evidence::Nothing), Line::WantsAuth { status, challenge })
+        }
         (401, None) if legacy_session => (ended(exchange, said), DOUBTED),
         (401, None) => {
             // An error in the body is no answer to a handshake: OAuth's errors look like JSON-RPC's from afar.
@@ -213,7 +212,7 @@ fn unauthorized(exchange: &Exchange<'_>, said: &Body, legacy_session: bool) -> (
             } else {
                 ended(exchange, said)
             };
-            (call, Line::WantsAuth { challenge: Box::default() })
+            (call, Line::WantsAuth { status: 401, challenge: Box::default() })
         }
         (_, None) => (ended(exchange, said), trouble(exchange, said)),
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderMap, Method};
-use linetender_core::Evidence;
+use linetender_core::{Evidence, Proof};
 
 use super::session::{self, Session};
 use super::shared::{Shared, Spoken};
@@ -16,7 +16,7 @@ use crate::handshake::{Era, VERSION_IN_META};
 use crate::http::headers::{self, Ask};
 use crate::http::meaning::{self, Call, Exchange, HEAD_SHOWN, Line, Meaning, Purpose};
 use crate::http::pool::Begun;
-use crate::http::{Broken, Endpoint, Phase, Request, Response};
+use crate::http::{Broken, Endpoint, KeyRefused, Phase, Request, Response, SentKey};
 use crate::lines::Item;
 use crate::redact::Redacted;
 use crate::seam::{Event, Loss, Ticket};
@@ -38,6 +38,8 @@ pub(super) struct Replied {
     pub(super) took: Duration,
     /// Where it was answered, if redirects were followed to there.
     pub(super) moved: Option<Endpoint>,
+    /// The key that was refused, where keys can be renewed.
+    pub(super) refused: Option<Box<KeyRefused>>,
 }
 
 /// Posts a frame, and sees to it that whoever waits for it is told something, also if this code panics: it runs in the
@@ -46,8 +48,7 @@ pub(super) async fn run(shared: Arc<Shared>, frame: Frame, id: Option<u64>, tick
     let listener = Arc::clone(&shared.listener);
     let panicked = caught(carry_out(shared, frame, id, ticket)).await.is_err();
     if let Some(id) = id.filter(|_| panicked) {
-        let seen = Arc::new(Seen::Internal { task: "exchange" });
-        listener.lost(id, Loss { evidence: Evidence::Nothing, seen, after: None, said: None });
+        listener.lost(id, Loss::new(Evidence::Nothing, Seen::Internal { task: "exchange" }));
     }
 }
 
@@ -58,7 +59,15 @@ async fn carry_out(shared: Arc<Shared>, frame: Frame, id: Option<u64>, ticket: O
     let replied = post(&shared, &frame, &spoken, asked, ticket).await;
     test_hooks::point("exchange reply");
     let broken = match replied {
-        Ok(replied) => return judged(&shared, &frame, &spoken, asked, replied).await,
+        Ok(replied) => {
+            let unheard = unheard(asked, &replied);
+            judged(&shared, &frame, &spoken, asked, replied).await;
+            if let Some(key) = unheard {
+                // On the heap: hardly an exchange needs it.
+                Box::pin(say_again(&shared, &frame, &spoken, &key)).await;
+            }
+            return;
+        }
         Err(broken) => broken,
     };
     // A caller that went away waits for nothing, and that says nothing about the server.
@@ -73,6 +82,24 @@ async fn carry_out(shared: Arc<Shared>, frame: Frame, id: Option<u64>, ticket: O
     }
 }
 
+/// Says something again that was refused for its key, once there is another. Whoever runs a notification bounds the wait.
+async fn say_again(shared: &Arc<Shared>, frame: &Frame, spoken: &Spoken, key: &SentKey) {
+    let Some(slot) = &shared.key else { return };
+    slot.other_than(key).await;
+    if let Ok(replied) = post(shared, frame, spoken, Purpose::Notification, None).await {
+        judged(shared, frame, spoken, Purpose::Notification, replied).await;
+    }
+}
+
+/// With which key a notification, or our answer to the server, was refused before anybody looked at it. It is said once
+/// more with the next key: nobody waits for it who could.
+fn unheard(asked: Purpose, replied: &Replied) -> Option<SentKey> {
+    let challenged =
+        matches!(replied.meaning.call, Call::Lost { evidence: Evidence::Shown(Proof::Challenged), .. });
+    let refused = replied.refused.as_ref().filter(|_| asked == Purpose::Notification && challenged);
+    refused.map(|refused| refused.key.clone())
+}
+
 /// A stream that was asked for ends as streams do, and is asked for again: that says nothing about the server.
 pub(super) fn is_stream(frame: &Frame) -> bool {
     matches!(frame.message(), Message::Request { method: "subscriptions/listen", .. })
@@ -83,7 +110,8 @@ pub(super) async fn end_session(shared: &Shared) {
     let spoken = shared.spoken().clone();
     if spoken.era == Era::Legacy && spoken.session.is_some() {
         let headers = headers::delete_headers(spoken.version.as_deref(), spoken.session.as_ref());
-        let _ = shared.pool.send(&request(shared, Method::DELETE, headers, Bytes::new(), None)).await;
+        let (request, _) = request(shared, Method::DELETE, headers, Bytes::new(), None);
+        let _ = shared.pool.send(&request).await;
     }
 }
 
@@ -93,8 +121,9 @@ pub(super) fn request(
     ours: HeaderMap,
     body: Bytes,
     ticket: Option<Arc<dyn Ticket>>,
-) -> Request {
-    Request { method, headers: shared.with_fixed(ours), body, begun: Begun::of(ticket) }
+) -> (Request, Option<SentKey>) {
+    let (headers, key) = shared.with_fixed(ours);
+    (Request { method, headers, body, begun: Begun::of(ticket) }, key)
 }
 
 /// In which era this is said. The handshake says it itself.
@@ -152,9 +181,9 @@ pub(super) async fn post(
         session: spoken.session.as_ref(),
         param_headers: tool.and_then(|params| mirrors.get(&*params.string("name")?)),
     });
-    let request = request(shared, Method::POST, ours, frame.text().clone(), ticket);
+    let (request, key) = request(shared, Method::POST, ours, frame.text().clone(), ticket);
     let response = shared.pool.send(&request).await?;
-    read(shared, spoken, asked, response).await
+    read(shared, spoken, asked, response, key).await
 }
 
 /// Reads as much of a response as is needed to judge it.
@@ -163,8 +192,12 @@ pub(super) async fn read(
     spoken: &Spoken,
     asked: Purpose,
     mut response: Response,
+    key: Option<SentKey>,
 ) -> Result<Replied, Broken> {
     shared.begun().await;
+    if let Some(key) = key.as_ref().filter(|_| response.status.is_success()) {
+        key.accepted();
+    }
     shared.keep_cookies(spoken.era, &response.headers);
     let follows = response.is_event_stream() && response.status.is_success();
     let body = if follows {
@@ -193,11 +226,23 @@ pub(super) async fn read(
     }
     let (took, moved) = (response.took, response.moved.take());
     let meaning = if moved.is_some() { meaning.after_redirect() } else { meaning };
-    Ok(Replied { meaning, response: follows.then_some(response), took, moved })
+    let refused = key.and_then(|key| refusal(key, &meaning.line));
+    Ok(Replied { meaning, response: follows.then_some(response), took, moved, refused })
+}
+
+/// What is told of a key that was refused.
+fn refusal(key: SentKey, line: &Line) -> Option<Box<KeyRefused>> {
+    let (status, challenge) = match line {
+        Line::WantsAuth { status, challenge } => (*status, challenge.clone()),
+        Line::WantsMore { challenge } => (403, challenge.clone()),
+        _ => return None,
+    };
+    Some(Box::new(KeyRefused { key, status, challenge }))
 }
 
 async fn judged(shared: &Arc<Shared>, frame: &Frame, spoken: &Spoken, asked: Purpose, replied: Replied) {
-    let Replied { meaning: Meaning { mut call, mut line, session }, response, took, moved } = replied;
+    let Replied { meaning: Meaning { mut call, mut line, session }, response, took, moved, refused } =
+        replied;
     if let Line::SessionDoubted { refusal } = line {
         let (found, refusal) = (Box::pin(session::look_for(shared, spoken)).await, refusal.as_deref());
         (call, line) = session::decide(&found, refusal, took, shared.refusal_within, call);
@@ -239,22 +284,28 @@ async fn judged(shared: &Arc<Shared>, frame: &Frame, spoken: &Spoken, asked: Pur
         }
         (Call::Unusable(words), Some(id)) => {
             let seen = seen(shared, &line).unwrap_or(Seen::Unusable { words });
-            lose(shared, id, Evidence::Nothing, seen, &line, None);
+            lose(shared, id, Loss { refused: refused.clone(), ..Loss::new(Evidence::Nothing, seen) }, &line);
         }
         (Call::OutOfStep, Some(id)) => {
             let words = Redacted::head(OUT_OF_STEP, HEAD_SHOWN);
-            lose(shared, id, Evidence::Nothing, Seen::Unusable { words }, &line, None);
+            lose(shared, id, Loss::new(Evidence::Nothing, Seen::Unusable { words }), &line);
         }
         (Call::Lost { evidence, words, said }, Some(id)) => {
             let seen = seen(shared, &line).unwrap_or(Seen::Unusable { words });
-            lose(shared, id, evidence, seen, &line, said);
+            lose(shared, id, Loss { said, refused: refused.clone(), ..Loss::new(evidence, seen) }, &line);
         }
         (Call::Accepted, _) | (_, None) => {}
     }
-    if !is_handshake(asked)
-        && let Some(event) = event(shared, &line)
-    {
-        shared.tell(event).await;
+    if is_handshake(asked) {
+        return;
+    }
+    match refused {
+        Some(refused) => shared.tell(Event::KeyRefused(refused)).await,
+        None => {
+            if let Some(event) = event(shared, &line) {
+                shared.tell(event).await;
+            }
+        }
     }
 }
 
@@ -283,21 +334,21 @@ fn event(shared: &Shared, line: &Line) -> Option<Event> {
         | Line::WantsAuth { .. }
         | Line::OtherEra
         | Line::OtherVersion { .. } => Some(Event::Lost(seen)),
-        Line::Trouble { .. } | Line::NotMcp { .. } => Some(Event::Trouble(seen)),
+        // A probe tells whether such credentials do for other requests.
+        Line::Trouble { .. } | Line::NotMcp { .. } | Line::WantsMore { .. } => Some(Event::Trouble(seen)),
         // Coming back later is what the call does.
         Line::Throttled { .. } | Line::HeaderMismatch | Line::Fine => None,
     }
 }
 
-fn lose(shared: &Shared, id: u64, evidence: Evidence, seen: Seen, line: &Line, said: Option<Frame>) {
+fn lose(shared: &Shared, id: u64, loss: Loss, line: &Line) {
     let after = if let Line::Throttled { after, .. } = line { *after } else { None };
-    shared.listener.lost(id, Loss { evidence, seen: Arc::new(seen), after, said });
+    shared.listener.lost(id, Loss { after, ..loss });
 }
 
 /// The exchange itself broke.
 pub(super) fn broke(shared: &Shared, id: u64, broken: &Broken) {
-    let loss = Loss { evidence: broken.evidence(), seen: Arc::new(broken.seen()), after: None, said: None };
-    shared.listener.lost(id, loss);
+    shared.listener.lost(id, Loss::new(broken.evidence(), broken.seen()));
 }
 
 /// What a legacy handshake agreed on is sent with every request from now on.

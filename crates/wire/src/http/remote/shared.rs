@@ -16,6 +16,7 @@ use crate::handshake::Era;
 use crate::http::Pool;
 use crate::http::cookies::Jar;
 use crate::http::headers::{ParamHeaders, SessionId};
+use crate::http::key::{self, KeySlot, SentKey};
 use crate::seam::{Carrier, Event, Exchange, Listener, Outgoing, Work};
 use crate::seen::Seen;
 
@@ -38,6 +39,8 @@ pub(super) struct Shared {
     /// The longest that a refusal may take and still show that its call was not executed; `None` if none is believed.
     pub(super) refusal_within: Option<Duration>,
     fixed: HeaderMap,
+    /// The credential that changes, if there is one.
+    pub(super) key: Option<KeySlot>,
     events: mpsc::Sender<Event>,
     spoken: Mutex<Spoken>,
     cookies: Mutex<Jar>,
@@ -75,6 +78,7 @@ impl Shared {
             seed: approach.seed,
             refusal_within: approach.refusal_within,
             fixed: approach.headers,
+            key: approach.key,
             events,
             spoken: Mutex::new(Spoken { era: Era::Legacy, version: None, session: None }),
             cookies: Mutex::default(),
@@ -172,17 +176,15 @@ impl Shared {
         self.ping_ids.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Our own headers and what every request carries. Nobody's configuration can take ours away.
-    pub(super) fn with_fixed(&self, ours: HeaderMap) -> HeaderMap {
-        let mut all = if self.fixed.is_empty() {
-            ours
-        } else {
-            let mut all = self.fixed.clone();
-            all.extend(ours);
-            all
+    /// Our own headers, what every request carries, and the key of this moment, which is told where there can be one.
+    pub(super) fn with_fixed(&self, ours: HeaderMap) -> (HeaderMap, Option<SentKey>) {
+        let key = self.key.as_ref().map(KeySlot::read);
+        let mut all = match &key {
+            Some(key) => key.among(&self.fixed, ours),
+            None => key::with(&self.fixed, ours),
         };
         lock(&self.cookies).put(&mut all);
-        all
+        (all, key)
     }
 
     /// What a response sets for the rest of a legacy session. A modern request stands by itself.

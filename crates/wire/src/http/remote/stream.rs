@@ -18,11 +18,11 @@ use crate::handshake::Era;
 use crate::http::headers;
 use crate::http::meaning::{Call, Line, Purpose};
 use crate::http::sse::{Sse, SseItem};
-use crate::http::{Body, Broken, Response};
+use crate::http::{Body, Broken, KeyRefused, Response};
 use crate::lines::{self, About, Item};
 use crate::redact::Redacted;
 use crate::reopen::Reopen;
-use crate::seam::Event;
+use crate::seam::{Event, Loss};
 use crate::seen::Seen;
 use crate::test_hooks;
 
@@ -36,6 +36,12 @@ const RESUMES: u32 = 3;
 
 /// The least wait before that: a server decides how often it lets us poll.
 const LEAST: Duration = Duration::from_millis(100);
+
+/// How long a stream that was refused for its key waits for another one.
+const RENEWED: Duration = Duration::from_secs(30);
+
+/// How often in a row that is. Some servers refuse the stream alone, whatever the key.
+const REFUSALS: u32 = 2;
 
 /// How a stream of events ended.
 enum Ended {
@@ -75,14 +81,16 @@ pub(super) async fn answers(
         tokio::time::sleep(wait).await;
         tries += 1;
         let events = place.events;
-        match open(shared, spoken, Some(&last_id)).await {
-            Ok((Call::Stream, _, Some(response))) => {
+        // On the heap: hardly a call needs it.
+        match Box::pin(open(shared, spoken, Some(&last_id))).await {
+            Ok(Opened { call: Call::Stream, response: Some(response), .. }) => {
                 ended = read(shared, Some((asked, id)), response.body, &mut place).await;
                 if place.events > events || place.last_id.as_ref() != Some(&last_id) {
                     tries = 0;
                 }
             }
-            Ok((_, Line::SessionDoubted { .. }, _)) => break,
+            Ok(Opened { line: Line::SessionDoubted { .. }, .. }) => break,
+            Ok(Opened { refused: Some(refused), .. }) => Box::pin(renewed(shared, &refused)).await,
             Ok(_) => {}
             Err(broken) => ended = Ended::Broken(broken),
         }
@@ -106,10 +114,7 @@ pub(super) async fn answers(
         }
     };
     let seen = Seen::Unusable { words: Redacted::head(&words, 200) };
-    shared.listener.lost(
-        id,
-        crate::seam::Loss { evidence: Evidence::Nothing, seen: Arc::new(seen), after: None, said: None },
-    );
+    shared.listener.lost(id, Loss::new(Evidence::Nothing, seen));
 }
 
 /// Reads events until the answer, if there is one to wait for, or the end.
@@ -219,16 +224,30 @@ fn paired(frame: Frame, id: u64, shared: &Shared) -> Frame {
     }
 }
 
-async fn open(
-    shared: &Shared,
-    spoken: &Spoken,
-    last_id: Option<&str>,
-) -> Result<(Call, Line, Option<Response>), Broken> {
+/// What came of opening a stream.
+struct Opened {
+    call: Call,
+    line: Line,
+    response: Option<Response>,
+    /// The key that was refused, where keys can be renewed.
+    refused: Option<Box<KeyRefused>>,
+}
+
+async fn open(shared: &Shared, spoken: &Spoken, last_id: Option<&str>) -> Result<Opened, Broken> {
     let ours = headers::stream_headers(spoken.version.as_deref(), spoken.session.as_ref(), last_id);
-    let request = exchange::request(shared, Method::GET, ours, Bytes::new(), None);
+    let (request, key) = exchange::request(shared, Method::GET, ours, Bytes::new(), None);
     let response = shared.pool.send(&request).await?;
-    let Replied { meaning, response, .. } = exchange::read(shared, spoken, Purpose::Stream, response).await?;
-    Ok((meaning.call, meaning.line, response))
+    let replied = exchange::read(shared, spoken, Purpose::Stream, response, key).await?;
+    let Replied { meaning, response, refused, .. } = replied;
+    Ok(Opened { call: meaning.call, line: meaning.line, response, refused })
+}
+
+/// Tells of a key that was refused, and waits for another one; not for ever.
+async fn renewed(shared: &Shared, refused: &KeyRefused) {
+    shared.tell(Event::KeyRefused(Box::new(refused.clone()))).await;
+    if let Some(slot) = &shared.key {
+        let _ = tokio::time::timeout(RENEWED, slot.other_than(&refused.key)).await;
+    }
 }
 
 /// The server's own stream (legacy): opened again and again, with waits of its own, until the session is gone; never again
@@ -237,6 +256,7 @@ pub(super) async fn own(shared: Arc<Shared>, opened: oneshot::Sender<()>) {
     let mut reopen = Reopen::new(shared.seed);
     let mut place = Place::default();
     let mut waits = Some(opened);
+    let mut refusals = 0;
     loop {
         test_hooks::point("stream");
         let spoken = shared.spoken().clone();
@@ -256,13 +276,14 @@ pub(super) async fn own(shared: Arc<Shared>, opened: oneshot::Sender<()>) {
             }
         };
         match answer {
-            Ok((Call::Stream, _, Some(response))) => {
+            Ok(Opened { call: Call::Stream, response: Some(response), .. }) => {
+                refusals = 0;
                 if reopen.opened() {
                     shared.listener.gap();
                 }
                 read(&shared, None, response.body, &mut place).await;
             }
-            Ok((_, Line::SessionDoubted { .. }, _)) => {
+            Ok(Opened { line: Line::SessionDoubted { .. }, .. }) => {
                 match Box::pin(session::look_for(&shared, &spoken)).await {
                     Session::Refused { .. } | Session::Gone => {
                         shared.lost(shared.session_lost()).await;
@@ -275,7 +296,16 @@ pub(super) async fn own(shared: Arc<Shared>, opened: oneshot::Sender<()>) {
                     Session::Silent => {}
                 }
             }
-            Ok((Call::Lost { evidence: Evidence::Shown(_), .. }, _, _)) if !reopen.was_open() => return,
+            Ok(Opened { refused: Some(refused), .. }) if refusals < REFUSALS => {
+                refusals += 1;
+                renewed(&shared, &refused).await;
+                continue;
+            }
+            Ok(Opened { call: Call::Lost { evidence: Evidence::Shown(_), .. }, .. })
+                if !reopen.was_open() =>
+            {
+                return;
+            }
             Ok(_) | Err(_) => {}
         }
         let wait = reopen.wait(began.elapsed(), place.retry);

@@ -1,0 +1,82 @@
+//! What can go wrong, in words for the person who has to do something about it.
+
+use std::fmt;
+use std::time::Duration;
+
+use linetender_wire::Redacted;
+
+/// The most characters of an error's text.
+const SHOWN: usize = 900;
+
+/// Something went wrong. `Display` is a whole sentence or several.
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("{words}")]
+pub struct Error {
+    kind: ErrorKind,
+    words: Redacted,
+    after: Option<Duration>,
+}
+
+/// What kind of thing.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// An address that linetender does not go to: not https, or further inside than the server is.
+    Address,
+    /// The server or the authorization server could not be reached, failed, or answered nonsense: it may work later.
+    Unreachable,
+    /// What the server or the authorization server says about itself rules a login out.
+    Metadata,
+    /// The authorization server does not know the client, or does not let it register.
+    Client,
+    /// The authorization server refused, or the person did.
+    Refused,
+    /// What came back from the browser does not belong to this login.
+    Foreign,
+    /// Somebody has to log in.
+    LoginNeeded,
+    /// The configuration.
+    Config,
+    /// The store on disk.
+    Store,
+    /// Another process holds the credential's lock.
+    Busy,
+}
+
+impl Error {
+    pub(crate) fn new(kind: ErrorKind, words: impl fmt::Display) -> Self {
+        Self { kind, words: Redacted::head(&words.to_string(), SHOWN), after: None }
+    }
+
+    pub(crate) fn after(self, after: Option<Duration>) -> Self {
+        Self { after, ..self }
+    }
+
+    /// What kind of thing went wrong.
+    pub const fn kind(&self) -> ErrorKind {
+        self.kind
+    }
+
+    /// The text.
+    pub const fn words(&self) -> &Redacted {
+        &self.words
+    }
+
+    /// How long to wait, if the authorization server said so.
+    pub const fn retry_after(&self) -> Option<Duration> {
+        self.after
+    }
+
+    /// Whether the same may succeed later without anybody doing anything.
+    pub const fn is_passing(&self) -> bool {
+        matches!(self.kind, ErrorKind::Unreachable | ErrorKind::Busy)
+    }
+
+    pub(crate) fn store(doing: impl fmt::Display, error: &std::io::Error) -> Self {
+        Self::new(ErrorKind::Store, format_args!("linetender could not {doing}: {error}"))
+    }
+
+    pub(crate) fn no_randomness(error: getrandom::Error) -> Self {
+        Self::new(ErrorKind::Store, format_args!("this machine gives no random numbers: {error}"))
+    }
+}

@@ -1,0 +1,45 @@
+//! OAuth logins that stay, for every process of a user.
+//!
+//! A [`Store`] holds logins on disk. A person makes one with [`Login`]; a line asks [`LoginKeys`] for the token to send, and
+//! again when the server refused it. A token is renewed in one transaction that all processes share, so that of any number
+//! of callers in any number of processes one asks the authorization server, and the others use what it got.
+//!
+//! [`HeaderKeys`] are for credentials that other programs keep: headers out of files and commands, read again at every
+//! question.
+//!
+//! Nothing here opens a browser. **No stable interface** yet.
+
+mod account;
+mod address;
+mod assertion;
+mod challenge;
+mod client;
+mod discover;
+mod encode;
+mod error;
+mod headers;
+mod keys;
+mod login;
+mod loopback;
+mod metadata;
+mod register;
+mod renew;
+mod scopes;
+mod secret;
+mod store;
+mod tasks;
+mod token;
+mod visitor;
+
+pub use account::{Account, LoggedOut, Standing, list, logout, logout_through};
+pub use challenge::Challenge;
+pub use client::{Algorithm, Client, Grant, PrivateKey};
+pub use error::{Error, ErrorKind};
+pub use headers::{HeaderKeys, Source};
+pub use keys::LoginKeys;
+pub use linetender_wire::http::Asker;
+pub use login::{LoggedIn, Login, Pending, Prepared};
+pub use loopback::Loopback;
+pub use secret::Secret;
+pub use store::Store;
+pub use visitor::{FirstRedirect, Visitor};

@@ -1,0 +1,225 @@
+//! Logins on disk, shared by all processes of this user.
+//!
+//! One file per issuer and client, the user's alone (0600), replaced as a whole and synced; a small file per server that says
+//! which of them is its own; a lock per credential that the system releases when its holder dies; and one file that changes
+//! with every change, for those who watch.
+
+mod files;
+mod lock;
+pub(crate) mod record;
+mod watch;
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use linetender_holder::trusted;
+use linetender_wire::test_hooks;
+use serde::{Deserialize, Serialize};
+
+use crate::address::Address;
+use crate::encode::sha256;
+use crate::error::{Error, ErrorKind};
+pub(crate) use lock::{Lock, Taken};
+use record::Credential;
+
+/// The version of the files. A file of another version is not read.
+const VERSION: u32 = 1;
+
+/// The logins of this user. Cheap to clone.
+#[derive(Clone)]
+pub struct Store(Arc<Inner>);
+
+struct Inner {
+    folder: PathBuf,
+    watched: watch::Watched,
+}
+
+/// Which credential is a server's own.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+pub(crate) struct Pointer {
+    version: u32,
+    pub(crate) server: String,
+    pub(crate) issuer: String,
+    pub(crate) client_id: String,
+}
+
+impl Pointer {
+    pub(crate) fn new(server: &Address, issuer: &str, client_id: &str) -> Self {
+        Self {
+            version: VERSION,
+            server: server.canonical(),
+            issuer: issuer.to_owned(),
+            client_id: client_id.to_owned(),
+        }
+    }
+
+    /// What the files of its credential are called.
+    fn name(&self) -> String {
+        name(&format!("{}\n{}", self.issuer, self.client_id))
+    }
+}
+
+impl Store {
+    /// Opens the folder, or makes it.
+    ///
+    /// # Errors
+    /// If it cannot be made, or others than this user could change it.
+    pub fn open(folder: impl Into<PathBuf>) -> Result<Self, Error> {
+        let folder = folder.into();
+        for place in
+            [folder.clone(), folder.join("credentials"), folder.join("servers"), folder.join("locks")]
+        {
+            let doing = format_args!("use the folder {} for logins", place.display());
+            trusted::folder(&place).map_err(|error| Error::store(doing, &error))?;
+        }
+        files::tidy(&folder);
+        let watched = watch::Watched::new(&folder);
+        Ok(Self(Arc::new(Inner { folder, watched })))
+    }
+
+    /// Where it is.
+    pub fn folder(&self) -> &Path {
+        &self.0.folder
+    }
+
+    /// A number that grows, within half a second, whenever a process of this user logged in or out or renewed a token. Has to
+    /// be called within a tokio runtime.
+    pub fn changes(&self) -> tokio::sync::watch::Receiver<u64> {
+        watch::follow(&self.0)
+    }
+
+    /// Which credential is this server's own.
+    pub(crate) fn find(&self, server: &Address) -> Result<Option<Pointer>, Error> {
+        let found: Option<Pointer> = files::read(&self.server_file(&server.canonical()))?;
+        // Two addresses have the same hash only if somebody copied files about.
+        Ok(found.filter(|pointer| pointer.version == VERSION && pointer.server == server.canonical()))
+    }
+
+    /// All servers that have one.
+    pub(crate) fn all(&self) -> Result<Vec<Pointer>, Error> {
+        files::all(&self.0.folder.join("servers"))
+    }
+
+    /// All credentials.
+    pub(crate) fn credentials(&self) -> Result<Vec<Credential>, Error> {
+        files::all(&self.0.folder.join("credentials"))
+    }
+
+    pub(crate) fn read(&self, pointer: &Pointer) -> Result<Option<Credential>, Error> {
+        let found: Option<Credential> = files::read(&self.credential_file(pointer))?;
+        match found {
+            Some(found) if found.version != VERSION => Err(Error::new(
+                ErrorKind::Store,
+                format_args!(
+                    "the login at {} was stored by another version of linetender; update linetender, or log in again",
+                    found.issuer
+                ),
+            )),
+            found => {
+                Ok(found
+                    .filter(|found| found.issuer == pointer.issuer && found.client.id == pointer.client_id))
+            }
+        }
+    }
+
+    /// Waits for the lock of a credential, no longer than `wait`.
+    pub(crate) async fn lock(&self, pointer: &Pointer, wait: Duration) -> Result<Taken, Error> {
+        lock::take(&self.0.folder.join("locks").join(format!("{}.lock", pointer.name())), wait).await
+    }
+
+    /// Replaces a credential, under its lock.
+    pub(crate) async fn write(
+        &self,
+        _lock: &Lock,
+        credential: Credential,
+        stage: &'static str,
+    ) -> Result<(), Error> {
+        let store = self.clone();
+        off_thread(move || {
+            let pointer = Pointer {
+                version: VERSION,
+                server: String::new(),
+                issuer: credential.issuer.clone(),
+                client_id: credential.client.id.clone(),
+            };
+            files::replace(&store.credential_file(&pointer), &credential, stage)?;
+            test_hooks::point(&format!("{stage} stored"));
+            store.announce();
+            Ok(())
+        })
+        .await
+    }
+
+    /// Says which credential is a server's own, under that credential's lock.
+    pub(crate) async fn point(&self, _lock: &Lock, pointer: Pointer) -> Result<(), Error> {
+        let store = self.clone();
+        off_thread(move || {
+            files::replace(&store.server_file(&pointer.server), &pointer, "auth pointer")?;
+            store.announce();
+            Ok(())
+        })
+        .await
+    }
+
+    /// Forgets which credential is this server's own, and the credential itself if it is of no use to another server.
+    pub(crate) async fn forget(&self, _lock: &Lock, pointer: Pointer) -> Result<(), Error> {
+        let store = self.clone();
+        off_thread(move || {
+            files::remove(&store.server_file(&pointer.server))?;
+            let file = store.credential_file(&pointer);
+            if let Some(mut credential) = files::read::<Credential>(&file)? {
+                credential.grants.remove(&pointer.server);
+                if credential.grants.is_empty() {
+                    files::remove(&file)?;
+                } else {
+                    files::replace(&file, &credential, "auth forget")?;
+                }
+            }
+            store.announce();
+            Ok(())
+        })
+        .await
+    }
+
+    fn announce(&self) {
+        // Whoever watches finds out by the folders too, a little less surely.
+        if let Err(error) = files::announce(&self.0.folder) {
+            tracing::debug!(%error, "change of logins not announced");
+        }
+    }
+
+    fn server_file(&self, canonical: &str) -> PathBuf {
+        self.0.folder.join("servers").join(format!("{}.json", name(canonical)))
+    }
+
+    fn credential_file(&self, pointer: &Pointer) -> PathBuf {
+        self.0.folder.join("credentials").join(format!("{}.json", pointer.name()))
+    }
+}
+
+/// A file name that says nothing, of fixed length.
+fn name(of: &str) -> String {
+    let (half, _) =
+        sha256(of).split_first_chunk().map(|(half, rest)| (*half, rest.len())).unwrap_or_default();
+    format!("{:032x}", u128::from_be_bytes(half))
+}
+
+/// Files are synced: that takes long on a busy disk, and no other task waits for it.
+async fn off_thread<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, Error> + Send + 'static,
+) -> Result<T, Error> {
+    linetender_wire::aside(work).await.unwrap_or_else(|| {
+        Err(Error::new(ErrorKind::Store, "linetender failed while it stored a login (a bug)"))
+    })
+}
+
+impl fmt::Debug for Store {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Store").field(&self.0.folder).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests;

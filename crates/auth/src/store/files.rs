@@ -1,0 +1,144 @@
+//! Files that are whole or not there: written beside their place, synced, and renamed into it.
+
+use std::fs::{self, File};
+use std::io::{self, Read as _, Write as _};
+use std::path::Path;
+use std::time::Duration;
+
+use linetender_holder::trusted;
+use linetender_wire::test_hooks;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::encode::base64url;
+use crate::error::{Error, ErrorKind};
+
+/// The longest file that is read.
+const LONGEST: u64 = 1024 * 1024;
+
+/// The most files of a folder that are read.
+const MOST: usize = 4096;
+
+/// After this time a file beside its place was left there.
+const LEFT: Duration = Duration::from_secs(60);
+
+/// The file that changes with every change.
+pub(super) const CHANGED: &str = "changed";
+
+/// What a file holds; `None` if there is none.
+pub(super) fn read<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, Error> {
+    let file = match trusted::read(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(Error::store(format_args!("read the login in {}", path.display()), &error)),
+    };
+    let mut text = Vec::new();
+    let doing = format_args!("read the login in {}", path.display());
+    file.take(LONGEST).read_to_end(&mut text).map_err(|error| Error::store(doing, &error))?;
+    serde_json::from_slice(&text).map(Some).map_err(|error| {
+        // What stands there is a secret, so only the place is said.
+        let (line, column) = (error.line(), error.column());
+        let words = format_args!(
+            "the login in {} is damaged (line {line}, column {column}); delete that file and log in again",
+            path.display()
+        );
+        Error::new(ErrorKind::Store, words)
+    })
+}
+
+/// What all files of a folder hold. One that is damaged is passed over.
+pub(super) fn all<T: DeserializeOwned>(folder: &Path) -> Result<Vec<T>, Error> {
+    let listed = fs::read_dir(folder)
+        .map_err(|error| Error::store(format_args!("list the logins in {}", folder.display()), &error))?;
+    let mut found = Vec::new();
+    for entry in listed.take(MOST).flatten() {
+        let path = entry.path();
+        if path.extension().is_some_and(|extension| extension == "json")
+            && let Ok(Some(read)) = read(&path)
+        {
+            found.push(read);
+        }
+    }
+    Ok(found)
+}
+
+/// Puts this into the place of a file, on the disk before it returns. Whoever calls holds the lock.
+pub(super) fn replace<T: Serialize>(path: &Path, value: &T, stage: &'static str) -> Result<(), Error> {
+    let doing = || format!("store the login in {}", path.display());
+    let text = serde_json::to_vec_pretty(value).map_err(|error| Error::store(doing(), &error.into()))?;
+    write(path, &text, stage).map_err(|error| Error::store(doing(), &error))
+}
+
+fn write(path: &Path, text: &[u8], stage: &'static str) -> io::Result<()> {
+    let (folder, name) = parts(path)?;
+    sweep(folder, name);
+    let beside = folder.join(format!(".{name}.{}", unique()?));
+    let written = (|| {
+        let mut file = trusted::create(&beside)?;
+        test_hooks::point(&format!("{stage} opened"));
+        file.write_all(text)?;
+        file.sync_all()?;
+        test_hooks::point(&format!("{stage} written"));
+        fs::rename(&beside, path)?;
+        File::open(folder)?.sync_all()
+    })();
+    if written.is_err() {
+        let _ = fs::remove_file(&beside);
+    }
+    written
+}
+
+/// What a process that was killed had begun to write.
+fn sweep(folder: &Path, name: &str) {
+    let begins = format!(".{name}.");
+    for entry in fs::read_dir(folder).into_iter().flatten().take(MOST).flatten() {
+        if entry.file_name().to_string_lossy().starts_with(&begins) {
+            let _ = fs::remove_file(entry.path());
+        }
+    }
+}
+
+/// Removes a file that may be gone already.
+pub(super) fn remove(path: &Path) -> Result<(), Error> {
+    let removed = fs::remove_file(path).and_then(|()| File::open(parts(path)?.0)?.sync_all());
+    match removed {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            Err(Error::store(format_args!("delete the login in {}", path.display()), &error))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Tells whoever watches. It need not survive a loss of power.
+pub(super) fn announce(folder: &Path) -> io::Result<()> {
+    let unique = unique()?;
+    let beside = folder.join(format!(".{CHANGED}.{unique}"));
+    trusted::create(&beside)?.write_all(unique.as_bytes())?;
+    fs::rename(&beside, folder.join(CHANGED)).inspect_err(|_| {
+        let _ = fs::remove_file(&beside);
+    })
+}
+
+/// Removes what processes that were killed left of an announcement. Nobody else takes this long for one.
+pub(super) fn tidy(folder: &Path) {
+    let begins = format!(".{CHANGED}.");
+    for entry in fs::read_dir(folder).into_iter().flatten().take(MOST).flatten() {
+        let age = entry.metadata().and_then(|about| about.modified()).ok();
+        let age = age.and_then(|at| linetender_wire::wall::wall_clock().duration_since(at).ok());
+        let is_left = age.is_some_and(|age| age > LEFT);
+        if is_left && entry.file_name().to_string_lossy().starts_with(&begins) {
+            let _ = fs::remove_file(entry.path());
+        }
+    }
+}
+
+fn parts(path: &Path) -> io::Result<(&Path, &str)> {
+    let name = path.file_name().and_then(|name| name.to_str());
+    path.parent().zip(name).ok_or_else(|| io::ErrorKind::InvalidInput.into())
+}
+
+fn unique() -> io::Result<String> {
+    let mut bytes = [0; 12];
+    getrandom::fill(&mut bytes).map_err(io::Error::other)?;
+    Ok(base64url(&bytes))
+}

@@ -1,0 +1,132 @@
+//! `linetender auth` and `linetender logout`: which logins there are, and the end of one.
+
+use std::io::{self, Write as _};
+use std::process::ExitCode;
+use std::time::SystemTime;
+
+use anstyle::{AnsiColor, Style};
+use linetender::{Redacted, visible};
+use linetender_auth::{Account, LoggedOut, Standing, list};
+use serde_json::{Value, json};
+
+use crate::login::target::{self, Failed};
+use crate::table::{Cell, Table};
+use crate::{args, keys};
+
+/// The version of the document that `--json` prints.
+const VERSION: u32 = 1;
+
+/// The longest text that a server or an authorization server gets into the table.
+const SHOWN: usize = 300;
+
+const HEAD: [&str; COLUMNS] = ["SERVER", "STATE", "VALID UNTIL", "CLIENT", "SCOPES", "AUTHORIZATION SERVER"];
+const COLUMNS: usize = 6;
+
+pub(crate) fn auth(args: &args::Auth) -> ExitCode {
+    let accounts = keys::store().and_then(|store| list(&store).map_err(|error| error.to_string()));
+    let accounts = match accounts {
+        Ok(accounts) => accounts,
+        Err(why) => return Failed::new(why).say(),
+    };
+    match if args.json { print_json(&accounts) } else { print_table(&accounts) } {
+        Ok(()) => ExitCode::SUCCESS,
+        // Whoever reads it has seen enough.
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
+        Err(error) => Failed::new(format!("cannot print: {error}")).say(),
+    }
+}
+
+pub(crate) fn logout(args: &args::Logout) -> ExitCode {
+    let ended = target::on_runtime(async {
+        let target = target::find(&args.of)?;
+        let store = keys::store().map_err(Failed::new)?;
+        let done = linetender_auth::logout(&store, &target.url).await?;
+        Ok((target.shown, done))
+    });
+    let (shown, done) = match ended {
+        Ok(ended) => ended,
+        Err(failed) => return failed.say(),
+    };
+    let text = match done {
+        LoggedOut::Nobody => format!("You are not logged in to {shown}."),
+        LoggedOut::Revoked => {
+            format!("Logged out of {shown}. The authorization server has revoked the tokens.")
+        }
+        LoggedOut::NotRevoked(error) => format!(
+            "Logged out of {shown} on this machine. The authorization server did not revoke the tokens, so they stay valid until they expire: {error}"
+        ),
+        _ => format!(
+            "Logged out of {shown} on this machine. The authorization server cannot revoke tokens, so they stay valid until they expire."
+        ),
+    };
+    match writeln!(io::stdout().lock(), "{}", visible::line(&text)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => Failed::new(format!("cannot print: {error}")).say(),
+    }
+}
+
+fn print_json(accounts: &[Account]) -> io::Result<()> {
+    let logins: Vec<Value> = accounts.iter().map(document).collect();
+    let document = json!({ "version": VERSION, "logins": logins });
+    writeln!(io::stdout().lock(), "{}", visible::json(&format!("{document:#}")))
+}
+
+fn document(account: &Account) -> Value {
+    let (state, _) = state(&account.standing);
+    let mut document = json!({
+        "server": shown(&account.server),
+        "issuer": account.issuer,
+        "client": account.client_id,
+        "client_origin": account.client_origin,
+        "scopes": account.scopes,
+        "valid_until": account.expires_at.map(moment),
+        "state": state,
+    });
+    match &account.standing {
+        Standing::Ended { reason } => document["reason"] = shown(reason).into(),
+        Standing::WantsScopes { scopes } => document["wanted_scopes"] = json!(scopes),
+        Standing::Renews | Standing::Ends => {}
+    }
+    document
+}
+
+fn print_table(accounts: &[Account]) -> io::Result<()> {
+    // Colours are for people: not for files, pipes, or those who do not want any.
+    let mut out = anstream::stdout().lock();
+    if accounts.is_empty() {
+        return writeln!(out, "Nobody is logged in to a server. To log in: linetender login SERVER|URL");
+    }
+    let mut table = Table::new(HEAD);
+    for account in accounts {
+        let (state, style) = state(&account.standing);
+        table.row([
+            Cell::plain(&shown(&account.server)),
+            Cell::styled(state, style),
+            account.expires_at.map_or_else(Cell::none, |until| Cell::plain(&moment(until))),
+            Cell::plain(&shown(&account.client_id)),
+            Cell::plain(&shown(&account.scopes.join(" "))),
+            Cell::plain(&shown(&account.issuer)),
+        ]);
+    }
+    let width = terminal_size::terminal_size_of(io::stdout()).map(|(width, _)| usize::from(width.0));
+    write!(out, "{}", table.fitted(width))
+}
+
+fn state(standing: &Standing) -> (&'static str, Style) {
+    let (state, colour) = match standing {
+        Standing::Renews => ("renews", AnsiColor::Green),
+        Standing::Ends => ("ends", AnsiColor::Yellow),
+        Standing::Ended { .. } => ("ended", AnsiColor::Red),
+        Standing::WantsScopes { .. } => ("wants-scopes", AnsiColor::Red),
+    };
+    (state, colour.on_default())
+}
+
+fn shown(text: &str) -> String {
+    Redacted::head(text, SHOWN).to_string()
+}
+
+/// A moment as everybody reads it.
+pub(crate) fn moment(at: SystemTime) -> String {
+    humantime::format_rfc3339_seconds(at).to_string()
+}

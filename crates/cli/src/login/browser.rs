@@ -1,0 +1,26 @@
+//! The person's browser, if there is one here.
+
+use std::io::{self, IsTerminal as _};
+use std::process::{Command, Stdio};
+
+use crate::places;
+
+/// The program that opens addresses.
+const OPENER: &str = if cfg!(target_os = "macos") { "open" } else { "xdg-open" };
+
+/// Opens it at this address. Never from a script: nobody would look at it. Why it was not opened.
+pub(super) fn open(url: &str) -> Result<(), &'static str> {
+    if !io::stderr().is_terminal() {
+        return Err("none was opened: linetender was not started from a terminal");
+    }
+    if !places::has_display() {
+        return Err("none was opened: this terminal has no display");
+    }
+    let started = Command::new(OPENER)
+        .arg(url)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn();
+    started.map(drop).map_err(|_| "none was opened: xdg-open cannot be started")
+}

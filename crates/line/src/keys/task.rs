@@ -1,0 +1,342 @@
+//! The one task of a line that asks for keys. It asks one question at a time, and everybody whom the answer concerns is
+//! told: of fifty calls that were refused for one key, the first asks.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, SystemTime};
+
+use http::HeaderMap;
+use linetender_wire::http::{KeyRefused, KeySlot, SentKey};
+use linetender_wire::{Panicked, Redacted, caught, caught_now, wall};
+use tokio::sync::{mpsc, watch};
+use tokio::time::Instant;
+
+use super::pace::Pace;
+use super::ring::{Ask, KeyNews, Used};
+use super::{Key, Keys, NoKey, Refused, Without};
+
+/// The longest that one question may take. Whoever answers bounds itself to less.
+const LONGEST: Duration = Duration::from_secs(20);
+
+/// After which waits a refused key is asked about again, if none can be had at the moment; the longest wait that somebody
+/// else may ask for without ending the connection; and for how long all of that is begun.
+const TRIES: [Duration; 3] = [Duration::from_secs(1), Duration::from_secs(2), Duration::from_secs(4)];
+const PATIENCE: Duration = Duration::from_secs(10);
+const TRIED: Duration = Duration::from_secs(30);
+
+/// How many keys in a row may be refused of which the server took none.
+const REJECTED: u32 = 2;
+
+/// When a key that is due could not be had, it is asked for again after this long.
+const LATER: Duration = Duration::from_secs(30);
+
+/// The rest after a panic of this task.
+const REST: Duration = Duration::from_secs(1);
+
+/// How much of our own words is shown.
+const SHOWN: usize = 200;
+
+/// The task.
+pub(crate) struct KeyTask {
+    keys: Arc<dyn Keys>,
+    slot: KeySlot,
+    asks: mpsc::Receiver<Ask>,
+    tell: watch::Sender<KeyNews>,
+    used: Arc<Used>,
+    changes: Option<watch::Receiver<u64>>,
+    /// When the key in the slot wants to be asked for again, by the wall's clock and by ours.
+    renew_at: Option<SystemTime>,
+    due: Option<Instant>,
+    pace: Pace,
+    /// Keys in a row that the server refused and never took, and the last of them.
+    rejected: u32,
+    counted: Option<SentKey>,
+    /// The last refusal that could not be mended: whoever was refused alike before then is told the same.
+    last: Option<Unmended>,
+    /// The last key that was refused for good. It is no news if it comes again.
+    bad: Option<Arc<HeaderMap>>,
+}
+
+struct Unmended {
+    refused: KeyRefused,
+    at: Instant,
+    why: Without,
+}
+
+impl Unmended {
+    /// Whether it is the answer to this refusal too. What is not there at the moment may be there in the next.
+    fn settles(&self, refused: &KeyRefused, at: Instant) -> bool {
+        let alike = self.refused.status == refused.status;
+        if matches!(self.why, Without::NoKey(NoKey::Later { .. })) {
+            return alike && at <= self.at;
+        }
+        // Each request may want another scope.
+        let wants_the_same = refused.status != 403 || self.refused.challenge == refused.challenge;
+        alike && self.refused.key == refused.key && wants_the_same
+    }
+}
+
+/// What woke it.
+enum Woke {
+    Asked(Option<Ask>),
+    Changed,
+    Due,
+    Slept,
+}
+
+impl KeyTask {
+    pub(super) fn new(
+        keys: Arc<dyn Keys>,
+        slot: KeySlot,
+        asks: mpsc::Receiver<Ask>,
+        tell: watch::Sender<KeyNews>,
+        used: Arc<Used>,
+    ) -> Self {
+        // Whoever cannot say that something changed is asked at each dial and after each refusal all the same.
+        let changes = caught_now(|| keys.changes()).ok();
+        Self {
+            keys,
+            slot,
+            asks,
+            tell,
+            used,
+            changes,
+            renew_at: None,
+            due: None,
+            pace: Pace::new(),
+            rejected: 0,
+            counted: None,
+            last: None,
+            bad: None,
+        }
+    }
+
+    /// Works until the line is gone, whatever panics on the way: whoever waits for an answer is then told that there is none.
+    pub(crate) async fn run(mut self) {
+        while caught(self.work()).await == Err(Panicked) {
+            tokio::time::sleep(REST).await;
+        }
+    }
+
+    async fn work(&mut self) {
+        loop {
+            let woke = tokio::select! {
+                () = changed(&mut self.changes) => Woke::Changed,
+                ask = self.asks.recv() => Woke::Asked(ask),
+                () = self.used.slept.notified() => Woke::Slept,
+                () = sleep_until(self.due) => Woke::Due,
+            };
+            linetender_wire::test_hooks::point("keys");
+            match woke {
+                Woke::Asked(Some(Ask { refused, patient, at, reply })) => {
+                    let answer = match refused {
+                        None => self.fresh().await,
+                        Some(refused) => self.refused(&refused, patient, at).await,
+                    };
+                    let _ = reply.send(answer);
+                }
+                Woke::Asked(None) => return,
+                Woke::Changed => self.changed().await,
+                Woke::Slept => self.due = self.when_due(),
+                Woke::Due => self.renew().await,
+            }
+        }
+    }
+
+    /// A connection is to be made.
+    async fn fresh(&mut self) -> Result<(), Without> {
+        self.rejected = 0;
+        self.last = None;
+        let asked = self.question(None).await;
+        self.take(asked)
+    }
+
+    /// Somebody logged in or out.
+    async fn changed(&mut self) {
+        self.rejected = 0;
+        self.last = None;
+        let before = self.slot.read();
+        let asked = self.question(None).await;
+        let key = match &asked {
+            Ok(Some(key)) => Some(Arc::clone(&key.headers)),
+            _ => None,
+        };
+        match self.take(asked) {
+            Err(why @ Without::NoKey(NoKey::Login { .. })) => self.lost(why),
+            // A key that was not refused is as good as before.
+            Err(_) => {}
+            Ok(()) => {
+                let is_news = key.is_some_and(|key| self.bad.as_ref() != Some(&key));
+                if is_news && self.slot.read().is_newer_than(&before) {
+                    self.tell.send_modify(|news| news.logins += 1);
+                }
+            }
+        }
+    }
+
+    /// The key in the slot wants to be asked for again.
+    async fn renew(&mut self) {
+        self.due = None;
+        // The next dial asks anyway.
+        if !self.used.live.load(Ordering::Relaxed) {
+            return;
+        }
+        let asked = self.question(None).await;
+        match self.take(asked) {
+            Err(why @ Without::NoKey(NoKey::Login { .. })) => self.lost(why),
+            Err(Without::NoKey(NoKey::Later { after, .. })) => {
+                self.due = Some(Instant::now() + LATER.max(after.unwrap_or_default()));
+            }
+            Err(Without::Refused { .. }) | Ok(()) => {}
+        }
+    }
+
+    /// A key was refused, at this time or a little before.
+    async fn refused(&mut self, refused: &KeyRefused, patient: bool, at: Instant) -> Result<(), Without> {
+        let now = self.slot.read();
+        if now.headers().is_some() && now.is_newer_than(&refused.key) {
+            return Ok(());
+        }
+        if let Some(last) = self.last.as_ref().filter(|last| last.settles(refused, at)) {
+            return Err(last.why.clone());
+        }
+        let renewed = self.renewed(refused, patient).await;
+        if let Err(why) = &renewed {
+            let (refused, why) = (refused.clone(), why.clone());
+            // A credential that is too weak for one request does for the others.
+            if refused.status != 403 {
+                self.bad = refused.key.headers().cloned();
+                self.lost(why.clone());
+            }
+            self.last = Some(Unmended { refused, at: Instant::now(), why });
+        }
+        renewed
+    }
+
+    async fn renewed(&mut self, refused: &KeyRefused, patient: bool) -> Result<(), Without> {
+        if refused.status != 403 {
+            if refused.key.was_accepted() {
+                self.rejected = 0;
+            } else if self.counted.replace(refused.key.clone()).as_ref() != Some(&refused.key) {
+                self.rejected += 1;
+            }
+            if self.rejected > REJECTED {
+                return Err(Without::refused(refused));
+            }
+        }
+        if !self.pace.may_ask() {
+            return Err(Without::refused(refused));
+        }
+        let until = Instant::now() + TRIED;
+        let mut tries = TRIES.into_iter().take(if patient { TRIES.len() } else { 0 });
+        loop {
+            let asked = self.question(Some(refused)).await;
+            let (after, wait) = match (&asked, tries.next()) {
+                (Err(NoKey::Later { after, .. }), Some(wait)) => (after.unwrap_or_default(), wait),
+                _ => return self.take_other(asked, refused),
+            };
+            if after > PATIENCE || Instant::now() + wait > until {
+                return self.take_other(asked, refused);
+            }
+            let again = tokio::time::sleep(wait.max(after));
+            tokio::select! {
+                () = again => {}
+                () = changed(&mut self.changes) => {}
+            }
+        }
+    }
+
+    /// One question. Somebody who logs in meanwhile makes it another one.
+    async fn question(&mut self, refused: Option<&KeyRefused>) -> Result<Option<Key>, NoKey> {
+        let until = Instant::now() + LONGEST;
+        self.pace.asked();
+        loop {
+            let (keys, refused) = (Arc::clone(&self.keys), refused.map(told));
+            let asking = caught(async move { keys.key(refused).await });
+            tokio::select! {
+                biased;
+                answer = tokio::time::timeout_at(until, asking) => return match answer {
+                    Ok(Ok(answer)) => answer,
+                    Ok(Err(Panicked)) => Err(later("internal error: the source of the credentials panicked")),
+                    Err(_) => Err(later("the source of the credentials did not answer within 20 s")),
+                },
+                () = changed(&mut self.changes) => {}
+            }
+        }
+    }
+
+    /// What an answer comes to if the server has refused a key: the same one again is no answer.
+    fn take_other(&mut self, asked: Result<Option<Key>, NoKey>, refused: &KeyRefused) -> Result<(), Without> {
+        match &asked {
+            Ok(Some(key)) if refused.key.headers() == Some(&key.headers) => Err(Without::refused(refused)),
+            Ok(None) => Err(Without::refused(refused)),
+            Err(why) if refused.status == 403 => Err(Without::NoKey(why.clone())),
+            Ok(Some(_)) | Err(_) => self.take(asked),
+        }
+    }
+
+    /// Puts the key of an answer into the slot. Whoever logged out wants it sent no more.
+    fn take(&mut self, asked: Result<Option<Key>, NoKey>) -> Result<(), Without> {
+        match asked {
+            Ok(key) => {
+                self.renew_at = key.as_ref().and_then(|key| key.renew_at);
+                self.due = self.when_due();
+                self.put(key.map(|key| key.headers));
+                Ok(())
+            }
+            Err(why) => {
+                if matches!(why, NoKey::Login { .. }) {
+                    (self.renew_at, self.due) = (None, None);
+                    self.put(None);
+                }
+                Err(Without::NoKey(why))
+            }
+        }
+    }
+
+    fn put(&self, headers: Option<Arc<HeaderMap>>) {
+        if self.slot.read().headers() != headers.as_ref() {
+            self.slot.put(headers);
+        }
+    }
+
+    fn when_due(&self) -> Option<Instant> {
+        self.pace.due(self.renew_at?, wall::wall_clock())
+    }
+
+    /// A connection that lives has no key any more.
+    fn lost(&self, why: Without) {
+        self.tell.send_modify(|news| {
+            news.losses += 1;
+            news.without = Some(Arc::new(why));
+        });
+    }
+}
+
+/// A refusal as whoever gives the keys is told of it.
+fn told(refused: &KeyRefused) -> Refused {
+    let key = |key: &SentKey| Some(Key { headers: Arc::clone(key.headers()?), renew_at: None });
+    Refused { key: key(&refused.key), status: refused.status, challenge: refused.challenge.clone() }
+}
+
+fn later(words: &str) -> NoKey {
+    NoKey::Later { words: Redacted::head(words, SHOWN), after: None }
+}
+
+/// Never returns once nobody is left who could change anything.
+async fn changed(changes: &mut Option<watch::Receiver<u64>>) {
+    if let Some(watched) = changes
+        && watched.changed().await.is_ok()
+    {
+        return;
+    }
+    *changes = None;
+    std::future::pending::<()>().await;
+}
+
+async fn sleep_until(at: Option<Instant>) {
+    match at {
+        Some(at) => tokio::time::sleep_until(at).await,
+        None => std::future::pending().await,
+    }
+}
