@@ -11,7 +11,11 @@ const EVERY: [&str; 3] = ["nonce", "message", "x"];
 /// What some take, of which type, and which tools those are.
 const SOME: &[(&str, &str, &[&str])] = &[
     ("ms", "integer", &["sleep", "spin", "progress", "drip", "deny"]),
-    ("bytes", "integer", &["big", "endless", "endless_no_id", "flood_stderr", "bomb", "log"]),
+    (
+        "bytes",
+        "integer",
+        &["big", "endless", "endless_no_id", "flood_stderr", "bomb", "log", "endless_body", "endless_event"],
+    ),
     ("times", "integer", &["orphan", "progress", "flood_list_changed", "cut_sse_resumable"]),
     ("abrupt", "boolean", &["cut_sse"]),
     ("code", "integer", &["status", "redirect"]),

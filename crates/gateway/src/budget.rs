@@ -1,5 +1,5 @@
-//! One budget of bytes for everything that agents make the process keep: bodies that are coming in, answers that are not read,
-//! streams that can be resumed.
+//! One budget of bytes for everything that others make the process keep: bodies that are coming in, calls on their way, answers that
+//! servers have not finished or agents have not read, streams that can be resumed.
 //!
 //! Three eighths of the memory that the gateway may use are for this and its reserve. The rest is for the sessions themselves, the program, lines and
 //! what they read, the servers' lists (if these take more, that is taken off), and what the allocator cannot give back.
@@ -12,7 +12,10 @@
 //! So it can be used up with nobody left who could give way. Beside it there is a reserve for small requests alone.
 
 mod limit;
+mod reading;
 mod reserve;
+#[cfg(test)]
+mod tests;
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -45,16 +48,22 @@ pub(crate) enum Class {
     Answer,
     /// A message that has not all come.
     Body,
+    /// A message that a server has not finished sending. Only others of these give way to it beyond their half.
+    Reading,
     /// A message that was taken. It never gives way.
     Call,
 }
 
 impl Class {
+    /// Those that give way.
+    const GIVE_WAY: [Self; 4] = [Self::Tape, Self::Answer, Self::Body, Self::Reading];
+
     const fn name(self) -> &'static str {
         match self {
             Self::Tape => "stored stream events",
             Self::Answer => "unread responses",
             Self::Body => "unfinished requests",
+            Self::Reading => "unfinished responses",
             Self::Call => "calls",
         }
     }
@@ -82,6 +91,8 @@ struct Inner {
     whole: usize,
     limit: AtomicUsize,
     used: AtomicUsize,
+    /// What of that is for messages that servers have not finished.
+    reading: AtomicUsize,
     reserve: Reserve,
     book: Mutex<Book>,
 }
@@ -124,9 +135,9 @@ pub(crate) struct OverBudget;
 impl Budget {
     /// One of so many bytes, and a reserve of an eighth of that beside it.
     pub(crate) fn new(whole: usize) -> Self {
-        let (limit, used) = (AtomicUsize::new(whole), AtomicUsize::new(0));
+        let (limit, used, reading) = (AtomicUsize::new(whole), AtomicUsize::new(0), AtomicUsize::new(0));
         let reserve = Reserve::new(whole / RESERVE);
-        Self(Arc::new(Inner { whole, limit, used, reserve, book: Mutex::default() }))
+        Self(Arc::new(Inner { whole, limit, used, reading, reserve, book: Mutex::default() }))
     }
 
     /// The servers' lists take so many bytes. They cannot give way, so what they take beyond an ordinary size is taken off the
@@ -162,28 +173,66 @@ impl Budget {
         self.0.used.load(Ordering::Relaxed) + self.0.reserve.used()
     }
 
-    /// So many bytes more, if there is room or can be made.
-    fn draw(&self, bytes: usize, class: Class, owner: Owner, own: usize) -> Result<(), OverBudget> {
-        let used = self.0.used.fetch_add(bytes, Ordering::Relaxed) + bytes;
-        if used > self.limit()
-            && let Err(over) = self.make_room(class, owner, own)
-        {
-            self.0.used.fetch_sub(bytes, Ordering::Relaxed);
-            return Err(over);
-        }
-        Ok(())
+    /// How many bytes servers have not finished.
+    fn reading(&self) -> usize {
+        self.0.reading.load(Ordering::Relaxed)
     }
 
-    /// Makes room until what is kept is within the budget.
-    fn make_room(&self, class: Class, owner: Owner, own: usize) -> Result<(), OverBudget> {
+    /// So many bytes more, if there is room or can be made.
+    fn draw(&self, bytes: usize, class: Class, owner: Owner, own: usize) -> Result<(), OverBudget> {
+        self.count(bytes, class);
+        let among_servers = || match class {
+            Class::Reading => {
+                self.make_room(class, owner, own, &[class], || self.reading() <= self.limit() / 2)
+            }
+            _ => Ok(()),
+        };
+        let made = among_servers()
+            .and_then(|()| self.make_room(class, owner, own, &Class::GIVE_WAY, || self.is_within()));
+        if made.is_err() {
+            self.uncount(bytes, class);
+        }
+        made
+    }
+
+    fn count(&self, bytes: usize, class: Class) {
+        self.0.used.fetch_add(bytes, Ordering::Relaxed);
+        if class == Class::Reading {
+            self.0.reading.fetch_add(bytes, Ordering::Relaxed);
+        }
+    }
+
+    fn uncount(&self, bytes: usize, class: Class) {
+        self.0.used.fetch_sub(bytes, Ordering::Relaxed);
+        if class == Class::Reading {
+            self.0.reading.fetch_sub(bytes, Ordering::Relaxed);
+        }
+    }
+
+    fn is_within(&self) -> bool {
+        self.0.used.load(Ordering::Relaxed) <= self.limit()
+    }
+
+    /// Makes room among these until there is enough.
+    fn make_room(
+        &self,
+        class: Class,
+        owner: Owner,
+        own: usize,
+        among: &[Class],
+        is_enough: impl Fn() -> bool,
+    ) -> Result<(), OverBudget> {
+        if is_enough() {
+            return Ok(());
+        }
         // Whoever keeps something all the same has a new number for it, and is not asked again: there is an end to this.
         let newest = self.book().last;
-        while self.0.used.load(Ordering::Relaxed) > self.limit() {
+        while !is_enough() {
             let mut book = self.book();
-            let number = book.gives_way(class, owner, own, newest).ok_or(OverBudget)?;
+            let number = book.gives_way(class, owner, own, newest, among).ok_or(OverBudget)?;
             let Some(entry) = book.large.remove(&number) else { return Err(OverBudget) };
             entry.gone.store(true, Ordering::Release);
-            self.0.used.fetch_sub(entry.bytes, Ordering::Relaxed);
+            self.uncount(entry.bytes, entry.class);
             book.tell(entry.class, self.limit());
             drop(book);
             // It may keep something all the same, and comes back to the book for that.
@@ -197,8 +246,8 @@ impl Budget {
 
 impl Book {
     /// Who gives way to somebody of this class who then has so much, of those up to this number.
-    fn gives_way(&self, class: Class, owner: Owner, own: usize, newest: u64) -> Option<u64> {
-        for candidate in [Class::Tape, Class::Answer, Class::Body] {
+    fn gives_way(&self, class: Class, owner: Owner, own: usize, newest: u64, among: &[Class]) -> Option<u64> {
+        for &candidate in among {
             if candidate > class {
                 break;
             }
@@ -280,26 +329,26 @@ impl Held {
         }
     }
 
-    /// So many more, whether there is room or not: whoever else has most of what may give way makes it.
-    pub(crate) fn force(&mut self, bytes: usize) {
+    /// So many more, whether there is room or not: whoever else has most of what may give way makes it. Whether that was enough.
+    pub(crate) fn force(&mut self, bytes: usize) -> Result<(), OverBudget> {
         if std::mem::take(&mut self.reserved) {
             self.budget.0.used.fetch_add(self.bytes, Ordering::Relaxed);
             self.budget.0.reserve.give_back(self.owner.principal, self.bytes);
         }
-        let used = self.budget.0.used.fetch_add(bytes, Ordering::Relaxed) + bytes;
-        if used > self.budget.limit() {
-            let _ = self.budget.make_room(self.class, self.owner, 0);
-        }
+        self.budget.count(bytes, self.class);
+        let enough = || self.budget.is_within();
+        let made = self.budget.make_room(self.class, self.owner, 0, &Class::GIVE_WAY, enough);
         if self.note(bytes).is_err() {
             // It was told to give way, and keeps this alone.
             self.anew(bytes);
         }
+        made
     }
 
     /// So many and no others, whether there is room or not. Nobody gives way for what was kept before.
     pub(crate) fn anew(&mut self, bytes: usize) {
         *self = self.budget.hold(self.class, self.owner, self.holder.clone());
-        self.budget.0.used.fetch_add(bytes, Ordering::Relaxed);
+        self.budget.count(bytes, self.class);
         // It is in no book yet, so nothing can have told it to give way.
         let _ = self.note(bytes);
     }
@@ -316,7 +365,7 @@ impl Held {
         if let Some(entry) = book.large.get_mut(number) {
             (entry.bytes, entry.moved) = (entry.bytes - bytes, Instant::now());
             self.bytes -= bytes;
-            self.budget.0.used.fetch_sub(bytes, Ordering::Relaxed);
+            self.budget.uncount(bytes, self.class);
         }
     }
 
@@ -325,7 +374,7 @@ impl Held {
         if self.reserved {
             self.budget.0.reserve.give_back(self.owner.principal, bytes);
         } else {
-            self.budget.0.used.fetch_sub(bytes, Ordering::Relaxed);
+            self.budget.uncount(bytes, self.class);
         }
     }
 
@@ -368,7 +417,7 @@ impl Held {
             Some((number, _)) => {
                 let mut book = self.budget.book();
                 let Some(entry) = book.large.get_mut(number) else {
-                    self.budget.0.used.fetch_sub(bytes, Ordering::Relaxed);
+                    self.budget.uncount(bytes, self.class);
                     return Err(OverBudget);
                 };
                 (entry.bytes, entry.moved) = (grown, Instant::now());
@@ -402,146 +451,4 @@ impl std::fmt::Debug for Held {
 pub(crate) fn next_group() -> u64 {
     static LAST: AtomicU64 = AtomicU64::new(0);
     LAST.fetch_add(1, Ordering::Relaxed)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::{Budget, Class, GiveWay, Held, OverBudget, Owner, SMALL};
-    use proptest::prelude::*;
-    use std::sync::atomic::{AtomicUsize, Ordering};
-    use std::sync::{Arc, Weak};
-
-    const MIB: usize = 1024 * 1024;
-
-    #[derive(Default)]
-    struct Told(AtomicUsize);
-
-    impl GiveWay for Told {
-        fn give_way(&self) {
-            self.0.fetch_add(1, Ordering::Relaxed);
-        }
-    }
-
-    fn owner(principal: u64, group: u64) -> Owner {
-        Owner { principal, group }
-    }
-
-    fn held(budget: &Budget, class: Class, owner: Owner, bytes: usize) -> (Held, Arc<Told>) {
-        let told = Arc::<Told>::default();
-        let holder: Weak<Told> = Arc::downgrade(&told);
-        let mut held = budget.hold(class, owner, holder);
-        held.grow(bytes).unwrap();
-        (held, told)
-    }
-
-    #[test]
-    fn o09_what_is_kept_for_convenience_gives_way_first_then_what_nobody_reads() {
-        let budget = Budget::new(10 * MIB);
-        let (tape, tape_told) = held(&budget, Class::Tape, owner(1, 1), 4 * MIB);
-        let (answer, answer_told) = held(&budget, Class::Answer, owner(1, 2), 5 * MIB);
-        let (mut body, _) = held(&budget, Class::Body, owner(1, 3), MIB);
-        body.grow(MIB).unwrap();
-        assert!(tape.is_gone() && !answer.is_gone() && tape_told.0.load(Ordering::Relaxed) == 1);
-        body.grow(4 * MIB).unwrap();
-        assert!(answer.is_gone() && answer_told.0.load(Ordering::Relaxed) == 1);
-        body.grow(4 * MIB).unwrap();
-        assert_eq!(body.grow(1), Err(OverBudget), "there is nobody else");
-        body.becomes(Class::Call);
-        let mut next = budget.hold(Class::Body, owner(2, 9), Weak::<Told>::new());
-        assert_eq!(next.grow(SMALL + 1), Err(OverBudget), "what was taken is nobody's victim");
-        drop((body, tape, answer));
-        assert_eq!(budget.used(), 0);
-        next.grow(10 * MIB).unwrap();
-    }
-
-    #[test]
-    fn o09_the_largest_gives_way_by_whom_it_is_for_and_never_to_somebody_who_has_as_much() {
-        let budget = Budget::new(10 * MIB);
-        let (mut one, _) = held(&budget, Class::Body, owner(1, 1), 3 * MIB);
-        let (two, _) = held(&budget, Class::Body, owner(1, 2), 3 * MIB);
-        let (three, _) = held(&budget, Class::Body, owner(2, 3), 4 * MIB);
-        assert_eq!(one.grow(MIB), Err(OverBudget), "its principal has most, and it would have most of that");
-        let (four, _) = held(&budget, Class::Body, owner(3, 4), 2 * MIB);
-        assert!(three.is_gone() ^ (one.is_gone() || two.is_gone()));
-        assert!(!three.is_gone(), "of a principal that has less");
-        drop((one, two, three, four));
-        assert_eq!(budget.used(), 0);
-    }
-
-    #[test]
-    fn x05_a_small_request_gets_through_when_everything_is_used_up() {
-        let budget = Budget::new(10 * MIB);
-        let mut call = budget.hold(Class::Call, owner(1, 1), Weak::<Told>::new());
-        // Beyond the budget, as what is forced can be.
-        call.force(30 * MIB);
-        let body = |group| budget.hold(Class::Body, owner(1, group), Weak::<Told>::new());
-        let mut tape = budget.hold(Class::Tape, owner(1, 2), Weak::<Told>::new());
-        assert_eq!(tape.grow(1), Err(OverBudget), "it is for requests");
-        let mut small = body(3);
-        small.grow(SMALL / 2).unwrap();
-        small.grow(SMALL / 2).unwrap();
-        assert_eq!(small.grow(1), Err(OverBudget), "it is not small any more");
-        small.becomes(Class::Call);
-        let others: Vec<_> = (4..)
-            .map(|group| {
-                let mut other = body(group);
-                other.grow(SMALL).map(|()| other)
-            })
-            .map_while(Result::ok)
-            .collect();
-        assert_eq!(others.len() + 1, 10 * MIB / 8 / 2 / SMALL, "one principal has half of it");
-        budget.hold(Class::Body, owner(2, 1), Weak::<Told>::new()).grow(SMALL).unwrap();
-        drop(call);
-        // With room again it may grow, out of the reserve.
-        let mut grows = others.into_iter().next().unwrap();
-        grows.grow(MIB).unwrap();
-        assert_eq!((budget.0.reserve.used(), budget.used()), (SMALL, 2 * SMALL + MIB));
-        drop((grows, small, tape));
-        assert_eq!(budget.used(), 0);
-    }
-
-    #[test]
-    fn o09_large_lists_of_servers_leave_less_to_agents_but_never_nothing() {
-        let budget = Budget::new(8 * MIB);
-        let fits = |bytes| budget.hold(Class::Body, owner(1, 1), Weak::<Told>::new()).grow(bytes).is_ok();
-        budget.beside_lists(4 * MIB);
-        assert!(fits(8 * MIB), "of an ordinary size");
-        budget.beside_lists(7 * MIB);
-        assert!(fits(5 * MIB) && !fits(6 * MIB));
-        budget.beside_lists(usize::MAX);
-        assert!(fits(2 * MIB) && !fits(3 * MIB));
-        budget.beside_lists(0);
-        assert!(fits(8 * MIB), "the server is gone");
-    }
-
-    proptest! {
-        #[test]
-        fn what_is_dropped_is_not_counted_any_more(steps in proptest::collection::vec((0_u8..4, 0_u64..4, 0_usize..3 * MIB, any::<bool>()), 1..80)) {
-            let budget = Budget::new(8 * MIB);
-            let mut all: Vec<Held> = Vec::new();
-            for (what, group, bytes, odd) in steps {
-                let class = [Class::Tape, Class::Answer, Class::Body, Class::Call][usize::from(what)];
-                match (odd, all.pop()) {
-                    (true, Some(mut last)) => {
-                        if last.grow(bytes).is_err() && !last.is_gone() {
-                            last.shrink(last.bytes / 2);
-                        }
-                        all.insert(0, last);
-                    }
-                    (_, last) => {
-                        let mut new = budget.hold(class, owner(group / 2, group), Weak::<Told>::new());
-                        if new.grow(bytes).is_err() {
-                            new.force(bytes / 4);
-                        }
-                        all.push(new);
-                        all.extend(last.filter(|_| bytes % 3 > 0));
-                    }
-                }
-                let sum: usize = all.iter().filter(|held| !held.is_gone()).map(|held| held.bytes).sum();
-                prop_assert_eq!(budget.used(), sum);
-            }
-            drop(all);
-            prop_assert_eq!(budget.used(), 0);
-        }
-    }
 }

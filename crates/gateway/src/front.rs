@@ -87,7 +87,7 @@ pub async fn serve(
 ) -> io::Result<Served> {
     let settings = gateway.settings();
     let (close, closing) = watch::channel(false);
-    let budget = Budget::new(settings.budget());
+    let budget = gateway.budget().clone();
     let idle = Duration::from_millis(settings.session_idle);
     let front = Arc::new(Front {
         gateway: gateway.clone(),

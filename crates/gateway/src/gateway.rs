@@ -10,6 +10,7 @@ use linetender_wire::aside;
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
 
+use crate::budget::Budget;
 use crate::config::{Config, Scope, Settings};
 use crate::line_limit::LineLimit;
 use crate::listing::{Berth, Listing};
@@ -22,6 +23,8 @@ pub struct Gateway(Arc<Inner>);
 struct Inner {
     rig: Rig,
     settings: Settings,
+    /// What everything that agents and servers make us keep draws on.
+    budget: Budget,
     listing: watch::Sender<Arc<Listing>>,
     last: AtomicU64,
     /// Agents with lines of their own.
@@ -54,8 +57,10 @@ impl Gateway {
     /// Outside a tokio runtime.
     pub fn start_on(rig: Rig, config: Config) -> Self {
         let listing = watch::Sender::new(Arc::new(Listing::of(&[], &config.gateway, None)));
+        let budget = Budget::new(config.gateway.budget());
         let gateway = Self(Arc::new(Inner {
-            rig,
+            rig: rig.counted_by(Arc::new(budget.clone())),
+            budget,
             settings: config.gateway.clone(),
             listing,
             last: AtomicU64::new(0),
@@ -135,6 +140,10 @@ impl Gateway {
     /// Settings that the gateway was started with.
     pub fn settings(&self) -> &Settings {
         &self.0.settings
+    }
+
+    pub(crate) fn budget(&self) -> &Budget {
+        &self.0.budget
     }
 
     /// Its lines (server connections).

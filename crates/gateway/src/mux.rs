@@ -43,6 +43,9 @@ const OPEN: usize = 1024;
 /// The most messages in one batch (MCP 2025-03-26). No agent has use for more: it may have no more requests open.
 pub(crate) const BATCH: usize = OPEN;
 
+/// What a list has in the modern era.
+const MODERN_LIST: &str = r#""resultType":"complete","ttlMs":0,"cacheScope":"private","#;
+
 /// What an agent has said so far, and what it waits for.
 #[derive(Debug, Default)]
 pub(crate) struct State {
@@ -136,7 +139,7 @@ impl State {
             "logging/setLevel" => self.set_level(id, params, view),
             "subscriptions/listen" => self.listen(id, params, view),
             _ => match Kind::ALL.into_iter().find(|kind| kind.method() == method) {
-                Some(kind) => vec![Act::Tell(frame::reply(id, &self.listed(kind, view)).into())],
+                Some(kind) => vec![Act::Tell(self.listed(id, kind, view).into())],
                 None => self.route(frame, id, method, params, view),
             },
         }
@@ -147,12 +150,9 @@ impl State {
     }
 
     /// A list, as this agent's era wants it. It is all on one page.
-    fn listed(&self, kind: Kind, view: &View) -> String {
-        let modern = match self.era {
-            Some(Era::Modern) => r#""resultType":"complete","ttlMs":0,"cacheScope":"private","#,
-            Some(Era::Legacy) | None => "",
-        };
-        format!(r#"{{{modern}"{}":{}}}"#, kind.member(), view.offer.list(kind))
+    fn listed(&self, id: &str, kind: Kind, view: &View) -> Frame {
+        let modern = if self.is_modern() { MODERN_LIST } else { "" };
+        frame::response(id, &["{", modern, "\"", kind.member(), "\":", &view.offer.list(kind), "}"])
     }
 
     fn route(

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use bytestring::ByteString;
 use linetender::{Catalogue, Kind};
 use linetender_wire::frame::{sole, string};
 
@@ -9,10 +10,14 @@ use crate::config::Entry;
 use crate::names::Naming;
 use crate::splice::Splice;
 
+/// A list of nothing.
+const EMPTY: ByteString = ByteString::from_static("[]");
+
 /// The four lists, ready to be sent.
 #[derive(Clone, Debug)]
 pub(crate) struct Offer {
-    lists: [Arc<str>; Kind::ALL.len()],
+    /// As raw JSON.
+    lists: [ByteString; Kind::ALL.len()],
 }
 
 /// One server's part of the lists, under the names of one address. Made once for each catalogue of the server.
@@ -27,7 +32,7 @@ pub(crate) struct Part {
 
 impl Default for Offer {
     fn default() -> Self {
-        Self { lists: Kind::ALL.map(|_| Arc::from("[]")) }
+        Self { lists: Kind::ALL.map(|_| EMPTY) }
     }
 }
 
@@ -63,8 +68,8 @@ impl Offer {
             let entries = parts.iter().map(|part| &*part.entries[at]).filter(|entries| !entries.is_empty());
             let list = format!("[{}]", entries.collect::<Vec<_>>().join(","));
             match before.map(|before| &before.lists[at]).filter(|old| ***old == *list) {
-                Some(old) => Arc::clone(old),
-                None => Arc::from(list),
+                Some(old) => old.clone(),
+                None => list.into(),
             }
         };
         Self { lists: std::array::from_fn(list) }
@@ -81,9 +86,9 @@ impl Offer {
     }
 
     /// A list, as raw JSON.
-    pub(crate) fn list(&self, kind: Kind) -> &str {
+    pub(crate) fn list(&self, kind: Kind) -> ByteString {
         let at = Kind::ALL.iter().position(|one| *one == kind);
-        at.map_or("[]", |at| &*self.lists[at])
+        at.map_or(EMPTY, |at| self.lists[at].clone())
     }
 
     /// Which lists are others than they were.
@@ -94,8 +99,8 @@ impl Offer {
 }
 
 /// Whether two lists are the same. Nearly always they are the same text, or differ in length.
-fn same(one: &Arc<str>, other: &Arc<str>) -> bool {
-    Arc::ptr_eq(one, other) || one == other
+fn same(one: &ByteString, other: &ByteString) -> bool {
+    std::ptr::eq(one.as_bytes().as_ptr(), other.as_bytes().as_ptr()) || one == other
 }
 
 /// Whether a thing of this name is let through.

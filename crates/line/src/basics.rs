@@ -9,5 +9,6 @@ pub(crate) mod late;
 pub(crate) mod next_try;
 pub(crate) mod params;
 pub(crate) mod progress;
+pub(crate) mod rooms;
 pub(crate) mod rpc_error;
 pub(crate) mod sync;

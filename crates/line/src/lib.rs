@@ -57,6 +57,7 @@ pub use basics::code::Code;
 pub use basics::error::{CallError, CallErrorKind, Phase};
 pub use basics::kind::Kind;
 pub use basics::next_try::NextTry;
+pub use basics::rooms::Rooms;
 pub use basics::rpc_error::RpcError;
 pub use call::{Answer, Options, Progress, ProgressStream};
 pub use catalogue::{Catalogue, Change, Prompt, Resource, ResourceTemplate, Tool};

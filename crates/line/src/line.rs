@@ -26,7 +26,6 @@ use crate::basics::kind::Kind;
 use crate::call::turns::Turns;
 use crate::call::{Call, Options, Shared};
 use crate::catalogue::Catalogue;
-use crate::generation::DialLimit;
 use crate::generation::Link;
 use crate::generation::Wishes;
 use crate::keys::KeyRing;
@@ -37,6 +36,7 @@ use crate::tender::{Inbox, Published, Tender};
 pub use events::Events;
 pub use memory::{Memory, Page, Remembered};
 pub use raw::Raw;
+pub(crate) use rig::OfRig;
 pub use rig::{Follower, Rig, RigChange};
 pub use weak::WeakLine;
 
@@ -77,12 +77,12 @@ impl Line {
     )]
     pub(crate) fn on(
         server: Server,
-        dial_limit: DialLimit,
+        of_rig: OfRig,
         agent: Option<Agent>,
         predecessor: Option<watch::Receiver<Status>>,
         remembered: Option<Remembered>,
-        seeds: Seeds,
     ) -> Self {
+        let OfRig { dial_limit, seeds, rooms } = of_rig;
         let clock = Clock::start();
         let policy = *server.policy.settings();
         let server = Arc::new(server);
@@ -134,6 +134,7 @@ impl Line {
             clock,
             counted: dial_limit.count(),
             dial_limit,
+            rooms,
             predecessor,
             inbox: asks,
             publish,

@@ -48,7 +48,7 @@ use subscriptions::Subscriptions;
 #[doc(hidden)] // for linetender's gateway
 pub use subscriptions::listened;
 #[doc(hidden)] // for linetender's gateway
-pub use text::Text;
+pub use text::{LARGE, Text};
 
 /// Frames that wait to be read by the agent, and how much they may weigh.
 const TO_AGENT: usize = 1024;

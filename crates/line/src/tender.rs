@@ -22,6 +22,7 @@ use tokio::task::JoinSet;
 use crate::audience::Audience;
 use crate::basics::clock::Clock;
 use crate::basics::late::{LATE, UNREAD};
+use crate::basics::rooms::Rooms;
 use crate::book::Ledger;
 use crate::catalogue::{Catalogue, Reading};
 use crate::generation::{Counted, Dial, DialLimit, DialNews, Ear, Link, Probed, Reach, Wishes};
@@ -88,6 +89,7 @@ pub(crate) struct Tender {
     pub(crate) server: Arc<Server>,
     pub(crate) clock: Clock,
     pub(crate) dial_limit: DialLimit,
+    pub(crate) rooms: Option<Arc<dyn Rooms>>,
     /// One of the lines that share it.
     #[expect(dead_code, reason = "counts as long as it lives")]
     pub(crate) counted: Counted,
@@ -471,8 +473,8 @@ impl Running {
         let (tell_wire, wire) = mpsc::channel(16);
         let ledger = Arc::new(Ledger::new(generation, self.tender.clock, Arc::clone(&self.nudge)));
         let (server, audience) = (&self.tender.server, Arc::clone(&self.tender.audience));
-        let ear = Ear::new(Arc::clone(&ledger), audience).with_stderr(server.stderr, &server.name);
-        let ear = Arc::new(ear);
+        let rooms = self.tender.rooms.clone();
+        let ear = Arc::new(Ear::new(Arc::clone(&ledger), audience).of(server, rooms));
         let probing = Arc::new(AtomicBool::new(false));
         let dial = Dial {
             generation,

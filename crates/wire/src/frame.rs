@@ -13,15 +13,17 @@ mod routing;
 #[cfg(test)]
 mod tests;
 
-pub use build::{error_reply, notification, one_line, reply, request, respell};
+pub use build::{error_reply, notification, one_line, reply, request, respell, response};
 pub use members::{Members, string};
 pub(crate) use parse::parse_some;
 pub use parse::{Bad, Limits, check, parse, parse_all, parse_at_most};
 pub use passed::Passed;
 pub use routing::{Ambiguous, Meta, Routing, sole};
 
+use std::any::Any;
 use std::borrow::Cow;
 use std::ops::Range;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use bytestring::ByteString;
@@ -32,6 +34,33 @@ pub struct Frame {
     /// Known to be UTF-8: a large message is looked at several times, and validated once.
     text: ByteString,
     shape: Shape,
+    kept: Kept,
+}
+
+/// Something that is to last for as long as a message is kept, whatever becomes of its text: what counts its bytes, for example. Two
+/// messages do not differ by it.
+#[derive(Clone, Default)]
+pub struct Kept(Option<Arc<dyn Any + Send + Sync>>);
+
+impl Kept {
+    /// For as long as this.
+    pub fn with(what: Arc<dyn Any + Send + Sync>) -> Self {
+        Self(Some(what))
+    }
+}
+
+impl PartialEq for Kept {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl Eq for Kept {}
+
+impl std::fmt::Debug for Kept {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(if self.0.is_some() { "Kept" } else { "-" })
+    }
 }
 
 /// What a message is, and where its members lie in the text.
@@ -87,6 +116,17 @@ pub enum Message<'a> {
 }
 
 impl Frame {
+    /// The same, and this with it for as long as it or what is made of it is kept.
+    #[must_use]
+    pub fn carrying(self, kept: Kept) -> Self {
+        Self { kept, ..self }
+    }
+
+    /// What it carries.
+    pub fn kept(&self) -> Kept {
+        self.kept.clone()
+    }
+
     /// The whole text.
     pub fn text(&self) -> &Bytes {
         self.text.as_bytes()
@@ -201,7 +241,7 @@ impl Frame {
                 outcome: outcome.map(|(which, span)| (which, moved(span))),
             },
         };
-        Self { text: build::splice(&self.text, old.range(), new), shape }
+        Self { text: build::splice(&self.text, old.range(), new), shape, kept: self.kept() }
     }
 
     fn at(&self, span: Span) -> &str {

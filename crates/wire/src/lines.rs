@@ -113,15 +113,29 @@ impl Lines {
         if self.buffer.len() <= self.limits.length {
             return None;
         }
+        Some(self.dropped(Bad::TooLong { limit: self.limits.length }))
+    }
+
+    /// How many bytes of a line are held that has not all come.
+    pub(crate) fn unfinished(&self) -> usize {
+        self.buffer.len()
+    }
+
+    /// Gives up the line that has not all come: there is no room for it.
+    pub(crate) fn give_up(&mut self) -> Option<Item> {
+        (!self.discarding && !self.buffer.is_empty()).then(|| self.dropped(Bad::NoRoom))
+    }
+
+    /// Drops a line up to its end.
+    fn dropped(&mut self, bad: Bad) -> Item {
         let item = if begins_like_a_message(&self.buffer) {
-            let bad = Bad::TooLong { limit: self.limits.length };
             Item::Unreadable { about: about(&self.buffer), bad, seen: self.buffer.len() }
         } else {
             Item::Noise(Bytes::copy_from_slice(&self.buffer[..SNIFF.min(self.buffer.len())]))
         };
         self.discarding = true;
         self.forget_buffer();
-        Some(item)
+        item
     }
 
     fn forget_buffer(&mut self) {

@@ -9,13 +9,16 @@ pub use exchange::Exchange;
 pub(crate) use exchange::{Carrier, Work};
 pub use outbox::{Outbox, Outgoing, Refused, Seal, Ticket};
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use linetender_core::Evidence;
+use tokio::sync::Notify;
 
 use crate::frame::Frame;
 use crate::http::KeyRefused;
 use crate::lines::Item;
+use crate::room::Room;
 use crate::seen::{Detail, Pipe, Seen};
 
 /// Whoever wants to know what the server says. Called where the server is listened to: it must not block.
@@ -34,6 +37,10 @@ pub trait Listener: Send + Sync + 'static {
     }
     /// A line of the server's stderr came, without its break; a long one in pieces.
     fn stderr(&self, _line: &[u8]) {}
+    /// Room for a long message that has not all come; `None` if nobody counts. `wanted` is told if it has to be given up.
+    fn room(&self, _wanted: &Arc<Notify>) -> Option<Box<dyn Room>> {
+        None
+    }
 }
 
 /// A request that will not be answered, while its generation may live on.

@@ -24,9 +24,9 @@ use super::activity::{Activity, Watch};
 use super::guard::Guard;
 use super::places::Places;
 use super::post;
-use super::sent::Sent;
+use super::sent::{Sent, Unread};
 use super::upload::Cut;
-use crate::budget::{Budget, Class};
+use crate::budget::{Budget, Class, Held, OverBudget};
 
 /// What is read of a connection before it is understood: the longest header, and no more than one piece of a body.
 const BUFFER: usize = 64 * 1024;
@@ -67,19 +67,17 @@ impl Entrance {
         mut request: Request<Incoming>,
         by: By,
         activity: &Arc<Activity>,
+        unread: &Arc<Unread>,
     ) -> impl Future<Output = Result<Response<Sent>, Infallible>> + use<> {
         let in_flight = activity.request(only_listens(&request));
-        let holder: Weak<Activity> = Arc::downgrade(activity);
-        let held = self.budget.hold(Class::Answer, activity.owner(), holder);
-        let mut header =
-            self.budget.hold(Class::Body, activity.owner(), Arc::downgrade(activity) as Weak<Activity>);
+        let unread = Arc::clone(unread);
+        let header = self.header(&request, activity);
         let caller = activity.caller();
         let is_http1 = request.version() < Version::HTTP_2;
-        let refused = self.guard.refused(&request, by, caller).or_else(|| {
-            let length = length_of(request.headers());
-            (length > LONG_HEADER && header.grow(length).is_err())
-                .then(|| post::unread(Cut::OverBudget, 0, request.version()))
-        });
+        let refused = self
+            .guard
+            .refused(&request, by, caller)
+            .or_else(|| header.is_err().then(|| post::unread(Cut::OverBudget, 0, request.version())));
         let passes = if let Some(mut refused) = refused {
             if is_http1 {
                 // Whoever is refused once is refused again, and what is left of its request is not read.
@@ -97,8 +95,21 @@ impl Entrance {
                 Err(refused) => refused,
             };
             drop(header);
-            Ok(response.map(|body| Sent::new(body, in_flight, held)))
+            Ok(response.map(|body| Sent::new(body, in_flight, unread, !is_http1)))
         }
+    }
+}
+
+impl Entrance {
+    /// Room for the header of a request, if it is long.
+    fn header<B>(&self, request: &Request<B>, activity: &Arc<Activity>) -> Result<Option<Held>, OverBudget> {
+        let length = length_of(request.headers());
+        if length <= LONG_HEADER {
+            return Ok(None);
+        }
+        let holder: Weak<Activity> = Arc::downgrade(activity);
+        let mut held = self.budget.hold(Class::Body, activity.owner(), holder);
+        held.grow(length).map(|()| Some(held))
     }
 }
 
@@ -156,7 +167,8 @@ async fn one(connection: Connection, entrance: Entrance, mut closing: watch::Rec
     let server = server();
     let service = {
         let activity = Arc::clone(&activity);
-        service_fn(move |request| entrance.pass(request, by, &activity))
+        let unread = Unread::new(&entrance.budget, &activity);
+        service_fn(move |request| entrance.pass(request, by, &activity, &unread))
     };
     let served = server.serve_connection(TokioIo::new(connection), service);
     // A handler that reads its request wakes the connection that it runs in.

@@ -45,7 +45,9 @@ pub(super) async fn post(
         Message::Request { id, .. } => Some(id.to_owned()),
         Message::Notification { .. } | Message::Response { .. } => None,
     });
-    match (session.take(&frames).await, id) {
+    let taken = session.take(&frames).await;
+    drop(frames);
+    match (taken, id) {
         (Taken::Noted, _) => reply::accepted(),
         (Taken::Full, id) => reply::busy(id.as_deref().unwrap_or("null"), Full::Session, &endpoint),
         (Taken::IdInUse(id), _) => in_use(&id),

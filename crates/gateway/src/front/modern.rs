@@ -13,11 +13,13 @@ use linetender_wire::frame::{self, Frame, Message, Passed, Routing};
 use serde_json::json;
 use tokio::sync::{mpsc, watch};
 
+use super::activity::Activity;
 use super::admit::{HEADER_MISMATCH, MISSING_CAPABILITY, NO_METHOD, UNSUPPORTED_VERSION, admit};
 use super::body::Piece;
 use super::tape::{Tape, There};
 use super::who::who;
 use super::{Front, body, reply, sse};
+use crate::budget::Owner;
 use crate::failed::Failed;
 use crate::gateway::Stay;
 use crate::listing::{Berth, Endpoint, Listing};
@@ -27,58 +29,74 @@ use crate::mux::{self, Way};
 const QUIET: Duration = Duration::from_secs(1);
 
 /// A request under way. Dropped before its answer came, it is taken back.
-struct Exchange {
+pub(super) struct Exchange {
     agent: Agent,
     way: Way,
     endpoint: Endpoint,
     id: Box<str>,
+    /// Whose it is.
+    owner: Owner,
     answered: bool,
     listens: bool,
 }
 
-/// Answers one message.
-pub(super) async fn answer(
+/// A message that was let in. What it was read from need not be kept for it.
+pub(super) enum Begun {
+    /// For which nobody has to be kept.
+    Alone(mux::Answer, Waits),
+    /// For which an agent is.
+    Agent(Box<Exchange>, Frame, Arc<Front>),
+}
+
+/// Lets a message in, or answers it at once.
+pub(super) fn begin(
     front: Arc<Front>,
     endpoint: Endpoint,
     head: &Parts,
     frame: &Frame,
     routing: &Routing<'_>,
-) -> Response {
+) -> Result<Begun, Box<Response>> {
     let Message::Request { id, method, .. } = frame.message() else {
         // Nothing that a modern agent could tell us by itself concerns anybody.
-        return reply::accepted();
+        return Err(Box::new(reply::accepted()));
     };
-    let who = match admit(&head.headers, id, method, routing) {
-        Ok(client) => who(head, client),
-        Err(refused) => return *refused,
-    };
+    let who = who(head, admit(&head.headers, id, method, routing)?);
     if let Some(answer) = front.gateway.ask(&endpoint, frame, who) {
-        return alone(answer, || Waits { front, endpoint, id: id.into() }).await;
+        return Ok(Begun::Alone(answer, Waits { front, endpoint, id: id.into() }));
     }
-    let (agent, way) = match front.gateway.agent(&endpoint, Stay::Request(who)) {
-        Ok(opened) => opened,
-        Err(no_agent) => return reply::no_agent(id, no_agent, &endpoint),
-    };
+    let opened = front.gateway.agent(&endpoint, Stay::Request(who));
+    let (agent, way) = opened.map_err(|no_agent| Box::new(reply::no_agent(id, no_agent, &endpoint)))?;
     let listens = method == "subscriptions/listen";
-    let mut exchange =
-        Exchange { agent, way, endpoint: endpoint.clone(), id: id.into(), answered: false, listens };
-    if exchange.agent.to.send(frame.clone().into()).await.is_err() {
-        return reply::ended(id, Failed::not_handed(), &endpoint);
-    }
-    let first = tokio::time::timeout(QUIET, exchange.agent.from.recv()).await.ok();
-    match first {
-        Some(Some(text)) if exchange.is_answer(&text) => {
-            let status = status(mux::error_code(&text));
-            reply::json(status, text.into_text())
+    let owner = head.extensions.get::<Arc<Activity>>().map_or_else(Owner::default, |of| of.owner());
+    let exchange = Exchange { agent, way, endpoint, id: id.into(), owner, answered: false, listens };
+    Ok(Begun::Agent(Box::new(exchange), frame.clone(), front))
+}
+
+impl Begun {
+    /// Its answer.
+    pub(super) async fn answer(self) -> Response {
+        let (mut exchange, frame, front) = match self {
+            Self::Alone(answer, waits) => return alone(answer, waits).await,
+            Self::Agent(exchange, frame, front) => (*exchange, frame, front),
+        };
+        if exchange.agent.to.send(frame.into()).await.is_err() {
+            return reply::ended(&exchange.id, Failed::not_handed(), &exchange.endpoint);
         }
-        Some(None) => reply::ended(id, Failed::cut(), &endpoint),
-        Some(said @ Some(_)) => stream(front, exchange, said),
-        None => stream(front, exchange, None),
+        let first = tokio::time::timeout(QUIET, exchange.agent.from.recv()).await.ok();
+        match first {
+            Some(Some(text)) if exchange.is_answer(&text) => {
+                let status = status(mux::error_code(&text));
+                reply::json(status, text.into_text())
+            }
+            Some(None) => reply::ended(&exchange.id, Failed::cut(), &exchange.endpoint),
+            Some(said @ Some(_)) => stream(front, exchange, said),
+            None => stream(front, exchange, None),
+        }
     }
 }
 
 /// Whose an answer is that takes its time.
-struct Waits {
+pub(super) struct Waits {
     front: Arc<Front>,
     endpoint: Endpoint,
     id: Box<str>,
@@ -86,7 +104,7 @@ struct Waits {
 
 /// An answer for which nobody has to be kept: whoever hangs up drops it, which takes it back.
 #[expect(clippy::disallowed_methods, reason = "it ends with the response that it writes")]
-async fn alone(mut answer: mux::Answer, waits: impl FnOnce() -> Waits) -> Response {
+async fn alone(mut answer: mux::Answer, waits: Waits) -> Response {
     let first = match tokio::time::timeout(QUIET, answer.next()).await {
         Ok(mux::Part::Answer(Replied { text, error })) => return reply::answer(status(error), text),
         Ok(mux::Part::Progress(step)) => Some(step),
@@ -96,7 +114,7 @@ async fn alone(mut answer: mux::Answer, waits: impl FnOnce() -> Waits) -> Respon
     if let Some(step) = first {
         let _ = out.try_send(sse::event(None, step));
     }
-    let Waits { front, endpoint, id } = waits();
+    let Waits { front, endpoint, id } = waits;
     let cut = async move {
         front.is_cut().await;
         Failed::cut().of(endpoint.server()).error(&id)
@@ -144,7 +162,8 @@ impl Exchange {
     /// Carries what is said into the response, until its answer or until nobody reads it. What is not read lies on a tape,
     /// which is bounded: the servers, and all others, are heard whatever this agent does.
     async fn carry(mut self, front: Arc<Front>, out: mpsc::Sender<Piece>, first: Option<Passed>) {
-        let tape = Tape::new(0);
+        let tape = Tape::drawing_on(0, &front.budget, self.owner);
+        let _reader = tape.reader(0);
         let (mut number, mut over) = (0, false);
         let mut listing = front.gateway.listing();
         if let Some(text) = first {

@@ -9,7 +9,7 @@ use http::header::{ACCEPT, CONNECTION, CONTENT_TYPE};
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, StatusCode, Version};
 use linetender::{Code, visible};
-use linetender_wire::frame::{self, Bad, Frame, Message, Routing, string};
+use linetender_wire::frame::{self, Bad, Frame, Kept, Message, Routing, string};
 use linetender_wire::http::headers::PROTOCOL_VERSION;
 use linetender_wire::{About, aside};
 
@@ -23,6 +23,9 @@ use crate::mux::BATCH;
 
 /// The first year of the modern era, as versions spell it.
 const MODERN_FROM: &str = "2026";
+
+/// What is longer is counted for as long as anything of it is kept.
+const SHORT: usize = 4 * 1024;
 
 /// What is longer takes longer to read than others should wait.
 const LONG: usize = 256 * 1024;
@@ -63,13 +66,21 @@ pub(super) async fn post(
         let _receiving = connection.map(Receiving::of);
         upload::whole(body, limit, &front.budget, owner).await
     };
-    // Its room is given back when it is answered.
-    let (text, _held) = match read {
+    let (text, mut held) = match read {
         Ok(read) => read,
         Err(cut) => return unread(cut, limit, head.version),
     };
     match parsed(&front, &text, owner).await {
-        Ok(frames) => answer(front, endpoint, &head, &text, frames).await,
+        // Its room is given back when it is answered.
+        Ok(frames) if text.len() <= SHORT => answer(front, endpoint, &head, text, frames).await,
+        Ok(frames) => {
+            // It may wait long after its response has begun, and what is sent to the server is a copy.
+            let _ = held.force(text.len());
+            let kept = Kept::with(Arc::new(held));
+            let frames = frames.into_iter().map(|frame| frame.carrying(kept.clone())).collect();
+            drop(kept);
+            answer(front, endpoint, &head, text, frames).await
+        }
         Err(bad) => {
             let code = if bad == Bad::NotJson { -32700 } else { -32600 };
             let id = match (bad, linetender_wire::about(&text)) {
@@ -121,7 +132,7 @@ async fn answer(
     front: Arc<Front>,
     endpoint: Endpoint,
     head: &Parts,
-    text: &Bytes,
+    text: Bytes,
     frames: Vec<Frame>,
 ) -> Response {
     let is_batch = text.trim_ascii_start().starts_with(b"[");
@@ -133,13 +144,19 @@ async fn answer(
         };
         modern |= is_modern(frame, &routing, &head.headers);
         if modern && frames.len() == 1 && !is_batch {
-            return modern::answer(front, endpoint, head, frame, &routing).await;
+            let begun = modern::begin(front, endpoint, head, frame, &routing);
+            drop((text, frames));
+            return match begun {
+                Ok(begun) => begun.answer().await,
+                Err(refused) => *refused,
+            };
         }
     }
     if modern {
         let words = "batches are not supported in this protocol version";
         return reply::error(StatusCode::BAD_REQUEST, "null", -32600, words);
     }
+    drop(text);
     legacy::post(front, endpoint, head, frames).await
 }
 

@@ -21,7 +21,7 @@ pub(super) fn json(status: StatusCode, text: impl Into<Bytes>) -> Response {
 pub(super) fn answer(status: StatusCode, text: Text) -> Response {
     match text {
         Text::Whole(text) => json(status, text.into_text()),
-        Text::Pieces { pieces, .. } => of(status, body::pieces(pieces)),
+        Text::Pieces { pieces, .. } | Text::Parts(pieces) => of(status, body::pieces(pieces)),
     }
 }
 

@@ -1,39 +1,109 @@
 //! An answer on its way: in pieces, so that it is known whether the peer takes them.
 
 use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::{Context, Poll};
 
 use axum::body::Body;
 use bytes::Bytes;
 use http_body::{Frame, SizeHint};
 
-use super::activity::InFlight;
-use crate::budget::Held;
+use super::activity::{Activity, InFlight};
+use crate::budget::{Budget, Class, Held};
 
 /// The largest piece. HTTP/2 takes a piece whole as soon as its peer has room for a byte of it.
 const PIECE: usize = 64 * 1024;
+
+/// What is shorter is not counted for as long as a connection of HTTP/1 keeps it.
+const TINY: usize = 4 * 1024;
+
+/// What of a connection's answers is not taken yet: together, for many small ones are large.
+pub(super) struct Unread {
+    held: Mutex<Held>,
+    of: Arc<Activity>,
+}
+
+impl Unread {
+    pub(super) fn new(budget: &Budget, of: &Arc<Activity>) -> Arc<Self> {
+        let holder: Weak<Activity> = Arc::downgrade(of);
+        let held = budget.hold(Class::Answer, of.owner(), holder);
+        Arc::new(Self { held: Mutex::new(held), of: Arc::clone(of) })
+    }
+
+    fn held(&self) -> MutexGuard<'_, Held> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// An answer is never refused for want of room: what others do not read makes way for it. If nobody has more of that than this
+    /// connection, it is the one that is in the way.
+    fn more(&self, bytes: usize) {
+        if bytes == 0 {
+            return;
+        }
+        let mut held = self.held();
+        let before = held.bytes();
+        if held.force(bytes).is_err() && before > 0 {
+            self.of.give_way();
+        }
+    }
+
+    fn less(&self, bytes: usize) {
+        self.held().shrink(bytes);
+    }
+}
+
+/// A piece that is handed to the connection, which may keep it for as long as its peer gives no window.
+struct Handed {
+    piece: Bytes,
+    unread: Arc<Unread>,
+}
+
+impl AsRef<[u8]> for Handed {
+    fn as_ref(&self) -> &[u8] {
+        &self.piece
+    }
+}
+
+impl Drop for Handed {
+    fn drop(&mut self) {
+        self.unread.less(self.piece.len());
+    }
+}
 
 /// The body of an answer. Its request is in flight for as long as this is kept.
 pub(super) struct Sent {
     body: Body,
     rest: Bytes,
     request: InFlight,
+    unread: Arc<Unread>,
     /// What of it is not taken yet.
-    held: Held,
+    counted: usize,
+    is_http2: bool,
 }
 
 impl Sent {
-    pub(super) fn new(body: Body, request: InFlight, mut held: Held) -> Self {
-        // An answer is never refused for want of room: what others do not read makes way for it.
-        held.force(usize::try_from(http_body::Body::size_hint(&body).lower()).unwrap_or(usize::MAX));
-        Self { body, rest: Bytes::new(), request, held }
+    pub(super) fn new(body: Body, request: InFlight, unread: Arc<Unread>, is_http2: bool) -> Self {
+        let known = usize::try_from(http_body::Body::size_hint(&body).lower()).unwrap_or(usize::MAX);
+        unread.more(known);
+        Self { body, rest: Bytes::new(), request, unread, counted: known, is_http2 }
     }
 
     fn piece(&mut self) -> Frame<Bytes> {
-        let length = self.rest.len().min(PIECE);
+        let piece = self.rest.split_to(self.rest.len().min(PIECE));
         self.request.offers();
-        self.held.shrink(length);
-        Frame::data(self.rest.split_to(length))
+        self.counted -= piece.len();
+        let handed = Handed { piece, unread: Arc::clone(&self.unread) };
+        // Over HTTP/1 there is one answer at a time, and a small piece is written with its head.
+        let is_worth_it = self.is_http2 || handed.piece.len() > TINY;
+        Frame::data(if is_worth_it { Bytes::from_owner(handed) } else { handed.piece.clone() })
+    }
+}
+
+impl Drop for Sent {
+    fn drop(&mut self) {
+        if self.counted > 0 {
+            self.unread.less(self.counted);
+        }
     }
 }
 
@@ -55,8 +125,9 @@ impl http_body::Body for Sent {
             Ok(data) => {
                 // Pieces of a stream were not known before.
                 let known = usize::try_from(self.body.size_hint().lower()).unwrap_or(usize::MAX);
-                let counted = self.held.bytes().saturating_sub(known);
-                self.held.force(data.len().saturating_sub(counted));
+                let new = (known + data.len()).saturating_sub(self.counted);
+                self.unread.more(new);
+                self.counted += new;
                 self.rest = data;
                 self.piece()
             }

@@ -177,7 +177,7 @@ impl Session {
     /// The answer to a request that a filter of its server concerns.
     fn screened(&self, frame: &Frame) -> Option<Frame> {
         let listing = self.filters.as_ref()?.borrow();
-        parsed(&mux::screened(frame, mux::filtered(&listing, &self.endpoint)?)?)
+        mux::screened(frame, mux::filtered(&listing, &self.endpoint)?)?.into_frame().ok()
     }
 
     /// A stream for the answers to these, if any needs one; nothing, if the session is over.

@@ -104,7 +104,7 @@ impl Tape {
             let left = self.let_go();
             if let Some(held) = &mut *self.held() {
                 held.anew(left);
-                held.force(bytes);
+                let _ = held.force(bytes);
             }
         }
         let mut kept = self.kept();

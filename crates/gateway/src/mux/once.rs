@@ -5,11 +5,12 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use linetender::session::{self, Alone, Replied, Who};
+use linetender::Kind;
+use linetender::session::{self, Alone, LARGE, Replied, Text, Who};
 use linetender_wire::frame::{Frame, Message, Passed};
 
 use super::acts::Act;
-use super::{State, results};
+use super::{MODERN_LIST, State, results};
 use crate::listing::{Endpoint, Listing, View};
 
 /// An answer on its way, and the progress that comes before it. Dropping it takes the request back.
@@ -79,10 +80,27 @@ pub(crate) fn ask(listing: &Listing, endpoint: &Endpoint, frame: &Frame, of: Who
     }
 }
 
+/// A list that is large, as a modern agent is told it. It is not copied: whoever asks again and again has it for a small request
+/// each time.
+fn large_list(view: &View, frame: &Frame) -> Option<Text> {
+    let Message::Request { id, method, .. } = frame.message() else { return None };
+    let kind = Kind::ALL.into_iter().find(|kind| kind.method() == method)?;
+    let list = view.offer.list(kind);
+    if list.len() < LARGE {
+        return None;
+    }
+    let head = format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{{MODERN_LIST}"{}":"#, kind.member());
+    Some(Text::Parts([head.into(), list.into_bytes(), Bytes::from_static(b"}}")]))
+}
+
 fn routed(view: &View, frame: &Frame, of: Who) -> Option<Answer> {
     let Message::Request { method, .. } = frame.message() else { return None };
     if method == "subscriptions/listen" {
         return None;
+    }
+    if let Some(text) = large_list(view, frame) {
+        view.wake();
+        return Some(Answer::new(std::future::ready(Replied { text, error: None }), None));
     }
     match &*State::default().agent_said(frame, view) {
         [Act::Tell(text)] => {

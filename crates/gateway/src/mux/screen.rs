@@ -5,20 +5,20 @@
 
 use bytes::Bytes;
 use linetender::Kind;
-use linetender_wire::frame::{self, Frame, Message};
+use linetender_wire::frame::{self, Frame, Message, Passed};
 
 use super::{State, acts};
 use crate::listing::{Endpoint, Listing, View};
 
 /// What a legacy agent gets instead of its server's answer: a filtered list, or an error for something hidden. `None` if
 /// the message may be handed to the server as it is.
-pub(crate) fn screened(frame: &Frame, view: &View) -> Option<Bytes> {
+pub(crate) fn screened(frame: &Frame, view: &View) -> Option<Passed> {
     let Message::Request { id, method, params } = frame.message() else { return None };
     if let Some(kind) = Kind::ALL.into_iter().find(|kind| kind.method() == method) {
-        return Some(frame::reply(id, &State::default().listed(kind, view)));
+        return Some(State::default().listed(id, kind, view).into());
     }
     let refused = acts::routed(method, params, view).err()?;
-    Some(refused.reply(id, method, false, view))
+    Some(refused.reply(id, method, false, view).into())
 }
 
 /// What is seen at this endpoint, if a filter holds there.

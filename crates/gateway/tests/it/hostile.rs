@@ -7,7 +7,10 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
+use linetender::Era;
+
 use crate::kit::{House, in_time, is_answered};
+use crate::peer::{Peer, Way};
 use std::time::Duration;
 
 /// A server of which one tool is hidden, at an address of its own and beside another.
@@ -325,4 +328,48 @@ async fn x05_a_stored_answer_has_one_reader() {
         assert_eq!(next.event().await.unwrap().data["id"], 2, "all of it");
         before = next;
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn x05_a_call_draws_on_the_budget_until_it_is_over_though_its_response_has_begun() {
+    let house = House::up(SMALL).await;
+    let large = |tool: &str| json!({ "name": tool, "arguments": { "x": "x".repeat(3_000_000) } });
+    for path in ["/mcp/bad", "/mcp"] {
+        let name = |tool: &str| if path == "/mcp" { format!("bad__{tool}") } else { tool.to_owned() };
+        let waits = house.modern(path, "tools/call", large(&name("hang"))).await;
+        assert_eq!(waits.status, StatusCode::OK, "{path}: its response has begun");
+        let next = house.modern(path, "tools/call", large(&name("echo"))).await;
+        assert_eq!(next.status, StatusCode::SERVICE_UNAVAILABLE, "{path}: there is no room for another");
+        // Hanging up takes the call back, and with it goes what it kept.
+        drop(waits);
+        let again = async {
+            while house.modern(path, "tools/call", large(&name("echo"))).await.status != StatusCode::OK {}
+        };
+        in_time(again).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn x05_answers_that_servers_do_not_finish_draw_on_the_budget() {
+    let (web, unfinished) = (Peer::start(Way::Http, Era::Modern), 1_500_000);
+    let servers =
+        [web.config("web", ""), "[servers.pipe]\n{bad}\n[servers.good]\n{bad}\n".to_owned()].concat();
+    let house = House::up(&format!("[gateway]\nmemory = '22MiB'\nmessage = '4MiB'\n{servers}")).await;
+    let call = |name: &str, bytes: u64| {
+        let params = json!({ "name": name, "arguments": { "bytes": bytes } });
+        let caller = *house;
+        async move { caller.modern("/mcp", "tools/call", params).await.last().await }
+    };
+    let mut calls = tokio::task::JoinSet::new();
+    for name in ["web__endless_body", "web__endless_event", "pipe__endless", "web__endless_body"] {
+        calls.spawn(call(name, unfinished));
+    }
+    // Half of the budget is less than all four.
+    let told = in_time(calls.join_next()).await.unwrap().unwrap().to_string();
+    assert!(
+        told.contains("larger than the memory that is left for it") && told.contains("unknown"),
+        "{told}"
+    );
+    let answer = in_time(call("good__big", 1_000_000)).await;
+    assert_eq!(crate::kit::text(&answer).len(), 1_000_000, "others are served");
 }

@@ -215,3 +215,15 @@ args = ["--era", "legacy", "--full", "--more-tools", "30000", "--restless"]
     assert!(catalogue.is_cut(linetender::Kind::Tools));
     assert_eq!(catalogue.list(linetender::Kind::Tools).count(), 20_000);
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn x05_a_large_list_is_passed_on_without_a_copy_and_is_the_same_in_both_eras() {
+    let house = House::up("[servers.many]\n{bad}\nargs = ['--full', '--more-tools', '3000']\n").await;
+    let agent = house.agent("/mcp").await;
+    let legacy = agent.ask("tools/list", json!({})).await;
+    let modern = house.modern("/mcp", "tools/list", json!({})).await.json().await;
+    assert!(legacy["result"]["tools"].as_array().unwrap().len() > 3000);
+    assert_eq!(legacy["result"]["tools"], modern["result"]["tools"]);
+    assert_eq!(modern["result"]["resultType"], "complete");
+    assert!(legacy["result"].get("resultType").is_none());
+}

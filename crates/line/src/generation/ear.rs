@@ -10,13 +10,15 @@ use std::sync::{Arc, OnceLock, PoisonError};
 use linetender_core::Evidence;
 use linetender_wire::frame::{self, Frame, Message, Outcome, Routing};
 use linetender_wire::seam::{Listener, Loss};
-use linetender_wire::{About, Item, Redacted, Seen};
+use linetender_wire::{About, Item, Redacted, Room, Seen};
+use tokio::sync::Notify;
 
 use crate::audience::{Audience, FromServer};
 use crate::basics::kind::Kind;
+use crate::basics::rooms::Rooms;
 use crate::basics::sync::{Mutex, MutexGuard};
 use crate::book::{Ledger, Reply};
-use crate::server::Stderr;
+use crate::server::{Server, Stderr};
 
 /// How many lines of noise are kept for whoever asks why.
 const NOISE_KEPT: usize = 8;
@@ -35,8 +37,12 @@ const ERROR_SHOWN: usize = 400;
 pub(crate) struct Ear {
     pub(crate) ledger: Arc<Ledger>,
     audience: Arc<Audience>,
-    /// Where the server's stderr goes, and what the server is called there.
-    stderr: Option<(Stderr, Arc<str>)>,
+    /// What the server is called.
+    server: Arc<str>,
+    /// Where its stderr goes.
+    stderr: Stderr,
+    /// Who counts what is kept of its unfinished messages.
+    rooms: Option<Arc<dyn Rooms>>,
     /// Whether it has written anything that is a message.
     spoke: AtomicBool,
     /// What shows that this is no MCP server, if anything does.
@@ -53,7 +59,9 @@ impl Ear {
         Self {
             ledger,
             audience,
-            stderr: None,
+            server: Arc::from(""),
+            stderr: Stderr::Off,
+            rooms: None,
             spoke: AtomicBool::new(false),
             no_server: OnceLock::new(),
             odd: AtomicU64::new(0),
@@ -62,10 +70,9 @@ impl Ear {
         }
     }
 
-    /// The same, for a server whose stderr goes somewhere.
-    pub(crate) fn with_stderr(self, stderr: Stderr, server: &Arc<str>) -> Self {
-        let stderr = (stderr != Stderr::Off).then(|| (stderr, Arc::clone(server)));
-        Self { stderr, ..self }
+    /// The same, as this server wants it.
+    pub(crate) fn of(self, server: &Server, rooms: Option<Arc<dyn Rooms>>) -> Self {
+        Self { server: Arc::clone(&server.name), stderr: server.stderr, rooms, ..self }
     }
 
     /// What shows that this is no MCP server, if anything does.
@@ -213,13 +220,15 @@ impl Listener for Ear {
     }
 
     fn wants_stderr(&self) -> bool {
-        self.stderr.is_some()
+        self.stderr != Stderr::Off
     }
 
     fn stderr(&self, line: &[u8]) {
-        if let Some((stderr, server)) = &self.stderr {
-            stderr.hear(server, line);
-        }
+        self.stderr.hear(&self.server, line);
+    }
+
+    fn room(&self, wanted: &Arc<Notify>) -> Option<Box<dyn Room>> {
+        self.rooms.as_ref().map(|rooms| rooms.room(&self.server, wanted))
     }
 
     fn heard(&self) {

@@ -12,6 +12,7 @@ use tokio::task::JoinSet;
 use super::memory::{Memory, Remembered};
 use super::{Line, Seeds};
 use crate::audience::Agent;
+use crate::basics::rooms::Rooms;
 use crate::generation::DialLimit;
 use crate::server::Server;
 use crate::status::Status;
@@ -20,6 +21,13 @@ use crate::status::Status;
 pub trait Follower: fmt::Debug + Send + Sync {
     /// A line was put on the rig; nobody can have dialled it yet. Following it must not keep it: see [`Line::downgrade`].
     fn follow(&self, line: &Line);
+}
+
+/// What lines have from their rig.
+pub(crate) struct OfRig {
+    pub(crate) dial_limit: DialLimit,
+    pub(crate) seeds: Seeds,
+    pub(crate) rooms: Option<Arc<dyn Rooms>>,
 }
 
 /// Lines that share a dial limit: no more than so many servers are started at once, and many that lost the same server do
@@ -45,6 +53,8 @@ pub struct Rig {
     /// Who follows what happens to its lines.
     follower: Option<Arc<dyn Follower>>,
     seeds: Seeds,
+    /// Who counts what is kept of its servers' unfinished messages.
+    rooms: Option<Arc<dyn Rooms>>,
 }
 
 #[derive(Debug, Default)]
@@ -85,6 +95,7 @@ impl Rig {
             memory: None,
             follower: None,
             seeds: Seeds::Any,
+            rooms: None,
         }
     }
 
@@ -101,6 +112,13 @@ impl Rig {
     #[must_use]
     pub fn remembering(mut self, memory: impl Memory + 'static) -> Self {
         self.memory = Some(Arc::new(memory));
+        self
+    }
+
+    /// Lets this count what is kept of long messages that servers have not finished sending, on lines opened from now on.
+    #[must_use]
+    pub fn counted_by(mut self, rooms: Arc<dyn Rooms>) -> Self {
+        self.rooms = Some(rooms);
         self
     }
 
@@ -216,7 +234,9 @@ impl Rig {
         remembered: Option<Remembered>,
     ) -> Line {
         let of_session = agent.is_some();
-        let line = Line::on(server, self.dial_limit.clone(), agent, predecessor, remembered, self.seeds);
+        let of_rig =
+            OfRig { dial_limit: self.dial_limit.clone(), seeds: self.seeds, rooms: self.rooms.clone() };
+        let line = Line::on(server, of_rig, agent, predecessor, remembered);
         if of_session {
             let mut lines = self.lines();
             lines.of_sessions.retain(|state| state.has_changed().is_ok());

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use linetender_core::Generation;
-use linetender_wire::frame::{self, Frame, Message, Passed, Routing};
+use linetender_wire::frame::{self, Frame, Kept, Message, Passed, Routing};
 use linetender_wire::handshake::Era;
 use linetender_wire::{About, Item, Steady, queue, test_hooks};
 
@@ -100,7 +100,7 @@ impl Session {
         match frame.message() {
             Message::Request { id, method: "ping", .. } => self.tell(frame::reply(id, "{}")).await,
             Message::Request { id, method, params } => {
-                if let Some(text) = self.request(id, method, params) {
+                if let Some(text) = self.request((id, method, params), frame.kept()) {
                     self.tell(text).await;
                 }
             }
@@ -114,7 +114,7 @@ impl Session {
                 method: "notifications/roots/list_changed" | "notifications/progress",
                 ..
             } if self.open.as_ref().is_some_and(|open| open.line.era() == Some(Era::Modern)) => {}
-            Message::Notification { .. } => self.tell_server(frame.text().clone(), None),
+            Message::Notification { .. } => self.tell_server(frame, None),
             Message::Response { .. } => self.answer(&frame),
         }
     }
@@ -137,23 +137,29 @@ impl Session {
         self.tell(frame::error_reply(id, &error.to_string())).await;
     }
 
-    fn tell_server(&mut self, text: Bytes, only: Option<Generation>) {
+    fn tell_server(&mut self, frame: Frame, only: Option<Generation>) {
         let Some(open) = &self.open else { return };
         let line = open.line.clone();
+        // For as long as it waits, what came with it does.
+        let (kept, text) = (frame.kept(), frame.into_text());
         if only.is_none() && !line.is_up() {
             // Whoever was greeted may take it that the server hears what it says. While it starts, that waits as a call does.
             self.tasks.spawn(async move {
                 if line.ready().await.is_ok() {
                     line.tell_surely(text, only).await;
                 }
+                drop(kept);
             });
         } else if !line.tell(text.clone(), only) {
-            self.tasks.spawn(async move { line.tell_surely(text, only).await });
+            self.tasks.spawn(async move {
+                line.tell_surely(text, only).await;
+                drop(kept);
+            });
         }
     }
 
     /// A request of the agent's: what can be answered at once, or a task that will answer it.
-    fn request(&mut self, id: &str, method: &str, params: Option<&str>) -> Option<Bytes> {
+    fn request(&mut self, (id, method, params): (&str, &str, Option<&str>), kept: Kept) -> Option<Bytes> {
         let line = self.line(method, params);
         let open = self.open.as_mut()?;
         if let Some(answer) = open.answer_locally(id, method, params) {
@@ -168,6 +174,7 @@ impl Session {
             id: id.into(),
             method: method.into(),
             params: params.map(str::to_owned),
+            kept,
             level: open.level.clone(),
             promised: Arc::clone(&open.promised),
             progress,
@@ -223,7 +230,7 @@ impl Session {
         let Some(open) = &mut self.open else { return };
         match frame.response_number().and_then(|number| open.questions.answered(number)) {
             Some(Asker::Server(generation, id)) => {
-                self.tell_server(frame.with_id(&id).into_text(), Some(generation));
+                self.tell_server(frame.with_id(&id), Some(generation));
             }
             Some(Asker::Round(answer)) => drop(answer.send(frame.clone())),
             None => {}

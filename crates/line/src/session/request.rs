@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use linetender_core::Instant;
-use linetender_wire::frame::{Frame, Message, Passed};
+use linetender_wire::frame::{Frame, Kept, Message, Passed};
 use linetender_wire::handshake::{Era, Greeting};
 use linetender_wire::queue::{self, Receiver};
 use tokio::sync::mpsc;
@@ -32,6 +32,8 @@ pub(super) struct Request {
     pub(super) id: Box<str>,
     pub(super) method: Box<str>,
     pub(super) params: Option<String>,
+    /// What came with it, and lasts as long.
+    pub(super) kept: Kept,
     /// From which level on the agent wants to see log messages.
     pub(super) level: Option<String>,
     pub(super) promised: Arc<OnceLock<Arc<Greeting>>>,
@@ -94,6 +96,7 @@ pub fn ask(
         id: id.into(),
         method: method.into(),
         params: params.map(str::to_owned),
+        kept: frame.kept(),
         level: None,
         promised: Arc::default(),
         is_plain: heard.is_none(),
@@ -129,6 +132,7 @@ impl Request {
             id,
             method,
             params,
+            kept: _kept,
             level,
             promised,
             progress,

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use linetender_wire::frame::{Frame, Passed};
 
 /// From how many bytes on a copy costs more than two pieces more to write.
-pub(super) const LARGE: usize = 64 * 1024;
+pub const LARGE: usize = 64 * 1024;
 
 /// A message, whole or in pieces.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -20,6 +20,8 @@ pub enum Text {
         /// The same with an id of ours: whoever wants it in one piece need not read it again.
         ours: Frame,
     },
+    /// A large one that was put together of what others are told as well.
+    Parts([Bytes; 3]),
 }
 
 impl Text {
@@ -31,6 +33,7 @@ impl Text {
                 // It was a text before it was cut.
                 ours.with_id(str::from_utf8(&id).unwrap_or("null")).into()
             }
+            Self::Parts(parts) => Bytes::from(parts.concat()).into(),
         }
     }
 
@@ -38,7 +41,7 @@ impl Text {
     pub fn pieces(&self) -> &[Bytes] {
         match self {
             Self::Whole(text) => std::slice::from_ref(text.text()),
-            Self::Pieces { pieces, .. } => pieces,
+            Self::Pieces { pieces, .. } | Self::Parts(pieces) => pieces,
         }
     }
 }

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use bytestring::ByteString;
 
 use super::parse::known;
-use super::{Frame, Shape, Span};
+use super::{Frame, Kept, Outcome, Shape, Span};
 
 /// A request. `params` is one value, raw.
 pub fn request(id: u64, method: &str, params: Option<&str>) -> Frame {
@@ -22,7 +22,7 @@ pub fn request(id: u64, method: &str, params: Option<&str>) -> Frame {
     let end = text.len() - 1;
     let params = params.map(|params| Span::of(end - params.len(), end));
     let shape = Shape::Request { id, method: known(method.into()), params };
-    Frame { text: text.into(), shape }
+    Frame { text: text.into(), shape, kept: Kept::default() }
 }
 
 /// A notification. `params` is raw JSON.
@@ -36,6 +36,24 @@ pub fn notification(method: &str, params: Option<&str>) -> Bytes {
 /// A result for somebody's id. Both are raw JSON.
 pub fn reply(id: &str, result: &str) -> Bytes {
     Bytes::from(format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#))
+}
+
+/// The same as a frame that need not be read: the result in parts, which are raw JSON together.
+pub fn response(id: &str, result: &[&str]) -> Frame {
+    let long = result.iter().map(|part| part.len()).sum::<usize>();
+    let mut text = String::with_capacity(48 + id.len() + long);
+    text.push_str(r#"{"jsonrpc":"2.0","id":"#);
+    let begins = text.len();
+    text.push_str(id);
+    let id = Some(Span::of(begins, text.len()));
+    text.push_str(r#","result":"#);
+    let begins = text.len();
+    for part in result {
+        text.push_str(part);
+    }
+    let outcome = Some((Outcome::Result, Span::of(begins, text.len())));
+    text.push('}');
+    Frame { text: text.into(), shape: Shape::Response { id, outcome }, kept: Kept::default() }
 }
 
 /// An error for somebody's id. Both are raw JSON.

@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 
 use super::alike::{ENVELOPE, alike};
 use super::members::{Members, each as each_member, string};
-use super::{Frame, Outcome, Shape, Span};
+use super::{Frame, Kept, Outcome, Shape, Span};
 
 /// How long and how deep a message may be.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -38,6 +38,9 @@ pub enum Bad {
         /// The limit.
         limit: usize,
     },
+    /// There is no room for it.
+    #[error("{}", crate::room::NoRoom)]
+    NoRoom,
     /// It is nested too deeply.
     #[error("nested deeper than {limit}")]
     TooDeep {
@@ -312,7 +315,7 @@ fn shaped(text: &ByteString, raw: &str, envelope: &Envelope<'_>) -> Result<Frame
             (None, None) if id.is_none() => return Err(Bad::NotRpc),
             (None, None) => None,
         };
-        return Ok(Frame { text, shape: Shape::Response { id, outcome } });
+        return Ok(Frame { text, shape: Shape::Response { id, outcome }, kept: Kept::default() });
     };
     if envelope.variant || envelope.result.is_some() || error.is_some() {
         return Err(Bad::Ambiguous);
@@ -325,7 +328,7 @@ fn shaped(text: &ByteString, raw: &str, envelope: &Envelope<'_>) -> Result<Frame
         Some(id) => Shape::Request { id: of(id), method, params },
         None => Shape::Notification { method, params },
     };
-    Ok(Frame { text, shape })
+    Ok(Frame { text, shape, kept: Kept::default() })
 }
 
 // JSON-RPC 2.0, section 4: an id is a string or a number. MCP has no null among them.

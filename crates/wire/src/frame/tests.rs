@@ -238,3 +238,23 @@ fn x03_what_two_readers_read_as_two_messages_is_refused() {
         assert!(matches!(bad(&text), Bad::LongName { .. }));
     }
 }
+
+#[test]
+fn a_response_of_ours_is_what_would_be_read_in_its_text() {
+    let made = super::response(r#""a-1""#, &["{", r#""tools":"#, "[]", "}"]);
+    assert_eq!(made.text(), r#"{"jsonrpc":"2.0","id":"a-1","result":{"tools":[]}}"#);
+    assert_eq!(made, frame(str::from_utf8(made.text()).unwrap()));
+}
+
+#[test]
+fn what_a_message_carries_lasts_as_long_as_what_is_made_of_it() {
+    let counted = std::sync::Arc::new(());
+    let whole = frame(r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a"}}"#);
+    let whole = whole.carrying(super::Kept::with(counted.clone()));
+    let renamed = whole.with_params(r#"{"name":"b"}"#);
+    let kept = renamed.with_id("2").kept();
+    drop((whole, renamed));
+    assert_eq!(std::sync::Arc::strong_count(&counted), 2, "what was made of it carries it");
+    drop(kept);
+    assert_eq!(std::sync::Arc::strong_count(&counted), 1);
+}

@@ -66,6 +66,8 @@ pub enum Phase {
         /// The limit.
         limit: usize,
     },
+    /// There is no room for the body.
+    NoRoom,
 }
 
 impl Broken {
@@ -114,7 +116,7 @@ impl Broken {
                 Seen::NoSuchHost { words: Redacted::head(&self.to_string(), 2 * SHOWN) }
             }
             // By then there was a connection.
-            Phase::Request | Phase::Head | Phase::Body | Phase::TooLarge { .. } => {
+            Phase::Request | Phase::Head | Phase::Body | Phase::TooLarge { .. } | Phase::NoRoom => {
                 Seen::Broken { words: Redacted::head(&self.to_string(), 2 * SHOWN) }
             }
             Phase::Url
@@ -145,7 +147,7 @@ impl Phase {
             Self::Head => "response",
             Self::Redirect => "redirect",
             Self::Body => "response body",
-            Self::TooLarge { .. } => "response size",
+            Self::TooLarge { .. } | Self::NoRoom => "response size",
         }
     }
 }
@@ -154,7 +156,9 @@ impl fmt::Display for Broken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.phase.name(), self.words)?;
         match self.phase {
-            Phase::Body | Phase::TooLarge { .. } => write!(f, " ({} bytes received)", self.received),
+            Phase::Body | Phase::TooLarge { .. } | Phase::NoRoom => {
+                write!(f, " ({} bytes received)", self.received)
+            }
             _ => Ok(()),
         }
     }

@@ -9,6 +9,7 @@ use tokio::sync::{mpsc, oneshot};
 use super::platform::Stdout;
 use crate::frame::Limits;
 use crate::lines::Lines;
+use crate::room::Unfinished;
 use crate::seam::{Event, Listener};
 use crate::seen::Pipe;
 use crate::test_hooks;
@@ -27,9 +28,14 @@ pub(super) async fn read(
 ) {
     let mut lines = Lines::new(limits);
     let mut first = true;
+    let mut unfinished = Unfinished::new(listener.as_ref());
     loop {
+        if unfinished.now(lines.unfinished()).is_err() {
+            give_up(&mut lines, &mut unfinished, listener.as_ref());
+        }
         tokio::select! {
             biased;
+            _ = unfinished.wanted() => give_up(&mut lines, &mut unfinished, listener.as_ref()),
             read = stdout.read_buf(lines.buffer()) => {
                 let bytes = read.unwrap_or(0);
                 test_hooks::point("reader");
@@ -74,6 +80,14 @@ async fn swallow(mut stdout: impl Stdout, buffer: &mut BytesMut) {
         if !matches!(stdout.read_buf(buffer).await, Ok(1..)) {
             return;
         }
+    }
+}
+
+/// There is no room for the line that is being read: whoever waits for it is told.
+fn give_up(lines: &mut Lines, unfinished: &mut Unfinished<'_>, listener: &dyn Listener) {
+    unfinished.none();
+    if let Some(item) = lines.give_up() {
+        listener.hear(item);
     }
 }
 

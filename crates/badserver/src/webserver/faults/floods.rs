@@ -16,6 +16,7 @@ const BOMB: u64 = 64 << 20;
 
 pub(super) fn run(call: &Call) -> Option<Answer> {
     let tap = &call.asked.tap;
+    let most = call.number("bytes").unwrap_or(u64::MAX);
     Some(match call.name.as_str() {
         "drip" => {
             call.runs(true);
@@ -27,13 +28,13 @@ pub(super) fn run(call: &Call) -> Option<Answer> {
             reply::answer(
                 200,
                 "application/json",
-                Out::live(tap, |sink| async { endless(sink, first).await }),
+                Out::live(tap, |sink| async move { endless(sink, first, most).await }),
             )
         }
         "endless_event" => {
             call.runs(true);
             let first = format!(r#"data: {{"jsonrpc":"2.0","id":{},"result":{{"x":""#, call.asked.id());
-            reply::events(Out::live(tap, |sink| async { endless(sink, first).await }))
+            reply::events(Out::live(tap, |sink| async move { endless(sink, first, most).await }))
         }
         "bomb" => {
             call.runs(true);
@@ -62,10 +63,11 @@ fn drip(call: &Call) -> Answer {
     answer
 }
 
-async fn endless<T>(sink: Sink, first: String) -> T {
+async fn endless<T>(sink: Sink, first: String, most: u64) -> T {
     sink.say(first).await;
     let chunk = Bytes::from(vec![b'x'; CHUNK]);
-    loop {
+    for _ in 0..most / CHUNK as u64 {
         sink.say(chunk.clone()).await;
     }
+    std::future::pending().await
 }

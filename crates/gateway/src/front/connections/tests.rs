@@ -11,7 +11,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use super::{Entrance, Guard, serve};
+use super::{Entrance, Guard, PING, serve};
 use crate::budget::{Budget, Owner};
 use crate::config::Settings;
 use crate::front::activity::{HEAD, IDLE, UNREAD};
@@ -19,17 +19,26 @@ use crate::front::doors::Doors;
 use crate::front::places::Places;
 use crate::front::upload;
 
+/// How large one is that gives way to nobody by itself.
+const SMALL: usize = 50 * 1024;
+
 /// How large an answer is that no socket takes whole.
 const LARGE: usize = 64 * 1024 * 1024;
 
 /// A house with so many places. It stands for as long as what is returned.
 async fn house(places: usize) -> (JoinSet<()>, watch::Sender<bool>, SocketAddr) {
+    house_within(places, usize::MAX).await
+}
+
+/// The same with so much memory for answers.
+async fn house_within(places: usize, bytes: usize) -> (JoinSet<()>, watch::Sender<bool>, SocketAddr) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let at = listener.local_addr().unwrap();
     let (closing, closes) = watch::channel(false);
     let router = Router::new()
         .route("/", get(async || "here"))
         .route("/large", get(async || vec![b'x'; LARGE]))
+        .route("/small", get(async || vec![b'x'; SMALL]))
         .route("/never", get(std::future::pending::<String>).post(std::future::pending::<String>))
         .route(
             "/",
@@ -41,7 +50,7 @@ async fn house(places: usize) -> (JoinSet<()>, watch::Sender<bool>, SocketAddr) 
         );
     let mut tasks = JoinSet::new();
     let settings = Settings::default();
-    let entrance = Entrance::new(Guard::new(&settings), router, Budget::new(usize::MAX));
+    let entrance = Entrance::new(Guard::new(&settings), router, Budget::new(bytes));
     let doors = Doors::over(&settings, listener).unwrap().open;
     tasks.spawn(serve(doors, Places::new(places), entrance, closes));
     (tasks, closing, at)
@@ -194,12 +203,9 @@ async fn o08_an_answer_that_nobody_reads_is_cut_and_a_slow_reader_is_not() {
 async fn o08_a_stream_of_http2_that_is_not_read_ends_its_connection() {
     let (_tasks, _closing, at) = house(2).await;
     let mut peer = TcpStream::connect(at).await.unwrap();
-    // The preface, no settings, and a GET of /large (HPACK: indexed :method GET, :scheme http; literal :path, :authority).
+    // The preface, no settings, and a GET of /large.
     let mut request = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0".to_vec();
-    let mut block = vec![0x82, 0x86, 0x04, 6];
-    block.extend_from_slice(b"/large\x01\x09localhost");
-    request.extend_from_slice(&[0, 0, u8::try_from(block.len()).unwrap(), 1, 5, 0, 0, 0, 1]);
-    request.extend_from_slice(&block);
+    request.extend_from_slice(&get_frame(1, "/large"));
     peer.write_all(&request).await.unwrap();
     let (begun, mut got) = (Instant::now(), Vec::new());
     // It answers pings, and grants no more than the first window.
@@ -218,6 +224,32 @@ async fn o08_a_stream_of_http2_that_is_not_read_ends_its_connection() {
     };
     tokio::time::timeout(UNREAD * 3, ends).await.expect("it is kept for ever");
     assert!(begun.elapsed() >= UNREAD, "{:?}", begun.elapsed());
+}
+
+/// A GET over HTTP/2, on this stream (HPACK: indexed :method GET, :scheme http; literal :path, :authority).
+fn get_frame(stream: u8, path: &str) -> Vec<u8> {
+    let mut block = vec![0x82, 0x86, 0x04, u8::try_from(path.len()).unwrap()];
+    block.extend_from_slice(path.as_bytes());
+    block.extend_from_slice(b"\x01\x09localhost");
+    let mut frame = vec![0, 0, u8::try_from(block.len()).unwrap(), 1, 5, 0, 0, 0, stream];
+    frame.extend_from_slice(&block);
+    frame
+}
+
+#[tokio::test(start_paused = true)]
+async fn x05_small_answers_that_a_peer_gives_no_window_for_end_its_connection_when_they_are_too_many() {
+    let (_tasks, _closing, at) = house_within(2, 20 * SMALL).await;
+    let mut peer = TcpStream::connect(at).await.unwrap();
+    // The preface, and settings with an initial window of nothing.
+    let mut request = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\x06\x04\0\0\0\0\0\0\x04\0\0\0\0".to_vec();
+    let streams = (0..30_u8).map(|stream| stream * 2 + 1);
+    streams.for_each(|stream| request.extend_from_slice(&get_frame(stream, "/small")));
+    let begun = Instant::now();
+    peer.write_all(&request).await.unwrap();
+    let mut said = Vec::new();
+    let _ = tokio::time::timeout(UNREAD * 2, peer.read_to_end(&mut said)).await;
+    assert!(begun.elapsed() < PING, "{:?} {said:?}", begun.elapsed());
+    assert!(asks(&mut TcpStream::connect(at).await.unwrap()).await, "others are served");
 }
 
 fn next_frame(got: &mut Vec<u8>) -> Option<Vec<u8>> {

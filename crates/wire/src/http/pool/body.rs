@@ -12,6 +12,7 @@ use super::Inner;
 use super::talk::Lease;
 use crate::http::BYTE_ORDER_MARK;
 use crate::http::broken::{Broken, Chain, Phase};
+use crate::room::Unfinished;
 
 /// How much may follow behind an answer, and how long that may take. It should be the mark of the end, and nothing else.
 const REST_MOST: u64 = 4096;
@@ -71,6 +72,15 @@ impl Body {
     /// # Errors
     /// If it is longer, or breaks off.
     pub async fn all(&mut self, limit: usize) -> Result<Bytes, Broken> {
+        self.all_in(limit, &mut Unfinished::uncounted()).await
+    }
+
+    /// The same, with room for it.
+    pub(crate) async fn all_in(
+        &mut self,
+        limit: usize,
+        unfinished: &mut Unfinished<'_>,
+    ) -> Result<Bytes, Broken> {
         let too_large =
             |body: &Self| body.broken(Phase::TooLarge { limit }, format_args!("longer than {limit} bytes"));
         if self.incoming.size_hint().lower() > limit as u64 {
@@ -91,9 +101,23 @@ impl Body {
                 return Err(too_large(self));
             }
             all.extend_from_slice(&chunk);
-            next = self.chunk().await?;
+            next = self.chunk_in(all.len(), unfinished).await?;
         }
         Ok(all.freeze())
+    }
+
+    /// The next bytes, with room for so many that are kept.
+    async fn chunk_in(
+        &mut self,
+        kept: usize,
+        unfinished: &mut Unfinished<'_>,
+    ) -> Result<Option<Bytes>, Broken> {
+        unfinished.now(kept).map_err(|no_room| self.broken(Phase::NoRoom, no_room))?;
+        tokio::select! {
+            biased;
+            chunk = self.chunk() => chunk,
+            no_room = unfinished.wanted() => Err(self.broken(Phase::NoRoom, no_room)),
+        }
     }
 
     /// Its beginning, at most `most` bytes: for what is shown, not understood. A body that breaks off has one too.
@@ -111,7 +135,12 @@ impl Body {
     ///
     /// # Errors
     /// If it looks like JSON, and is longer than `limit` or breaks off.
-    pub async fn all_if_json(&mut self, most: usize, limit: usize) -> Result<Bytes, Broken> {
+    pub(crate) async fn all_if_json(
+        &mut self,
+        most: usize,
+        limit: usize,
+        unfinished: &mut Unfinished<'_>,
+    ) -> Result<Bytes, Broken> {
         let mut all = BytesMut::new();
         // How much of it is blank, or a mark: that says nothing, and is looked at once.
         let mut blank = 0;
@@ -125,7 +154,11 @@ impl Body {
                 return Err(self.broken(Phase::TooLarge { limit }, format_args!("longer than {limit} bytes")));
             }
             let is_enough = !is_json && all.len() - blank >= most;
-            let next = if is_enough || blank > limit { Ok(None) } else { self.chunk().await };
+            let next = if is_enough || blank > limit {
+                Ok(None)
+            } else {
+                self.chunk_in(all.len(), unfinished).await
+            };
             match next {
                 Ok(Some(chunk)) => all.extend_from_slice(&chunk),
                 Err(broken) if is_json => return Err(broken),

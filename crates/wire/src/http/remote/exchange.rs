@@ -19,6 +19,7 @@ use crate::http::pool::Begun;
 use crate::http::{Broken, Endpoint, KeyRefused, Phase, Request, Response, SentKey};
 use crate::lines::Item;
 use crate::redact::Redacted;
+use crate::room::Unfinished;
 use crate::seam::{Event, Loss, Ticket};
 use crate::seen::Seen;
 use crate::{caught, test_hooks};
@@ -200,12 +201,13 @@ pub(super) async fn read(
     }
     shared.keep_cookies(spoken.era, &response.headers);
     let follows = response.is_event_stream() && response.status.is_success();
+    let mut unfinished = Unfinished::new(&*shared.listener);
     let body = if follows {
         Bytes::new()
     } else if is_json(&response.headers) || response.is_event_stream() {
-        response.body.all(shared.limits.length).await?
+        response.body.all_in(shared.limits.length, &mut unfinished).await?
     } else {
-        response.body.all_if_json(GLANCE, shared.limits.length).await?
+        response.body.all_if_json(GLANCE, shared.limits.length, &mut unfinished).await?
     };
     let meaning = meaning::judge(&Exchange {
         era: spoken.era,

@@ -22,6 +22,7 @@ use crate::http::{Body, Broken, KeyRefused, Response};
 use crate::lines::{self, About, Item};
 use crate::redact::Redacted;
 use crate::reopen::Reopen;
+use crate::room::{NoRoom, Unfinished};
 use crate::seam::{Event, Loss};
 use crate::seen::Seen;
 use crate::test_hooks;
@@ -53,6 +54,8 @@ enum Ended {
     Broken(Broken),
     /// An event was longer than a message may be.
     TooLong { seen: usize },
+    /// There is no room for an event.
+    NoRoom,
 }
 
 /// What is known of a stream besides its events.
@@ -109,6 +112,7 @@ pub(super) async fn answers(
             format!("the stream ended without a response, and {tries} attempts to resume it failed")
         }
         Ended::Over => "the stream ended without a response".to_owned(),
+        Ended::NoRoom => format!("the response is {NoRoom}"),
         Ended::TooLong { seen } => {
             format!("the response is longer than {} bytes ({seen} bytes received)", shared.limits.length)
         }
@@ -120,8 +124,17 @@ pub(super) async fn answers(
 /// Reads events until the answer, if there is one to wait for, or the end.
 async fn read(shared: &Shared, waits: Option<(&Frame, u64)>, mut body: Body, place: &mut Place) -> Ended {
     let mut sse = Sse::new(shared.limits.length);
+    let mut unfinished = Unfinished::new(&*shared.listener);
     let ended = loop {
-        match body.chunk().await {
+        if unfinished.now(sse.held()).is_err() {
+            break Ended::NoRoom;
+        }
+        let chunk = tokio::select! {
+            biased;
+            chunk = body.chunk() => chunk,
+            _ = unfinished.wanted() => break Ended::NoRoom,
+        };
+        match chunk {
             Ok(Some(chunk)) => {
                 shared.heard().await;
                 sse.push(&chunk);

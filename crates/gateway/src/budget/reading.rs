@@ -1,0 +1,90 @@
+//! What servers have not finished sending. Half of the budget is for that at most, so no server takes all of it from agents.
+
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::sync::{Arc, Weak};
+
+use linetender::Rooms;
+use linetender_wire::{NoRoom, Room};
+use tokio::sync::Notify;
+
+use super::{Budget, Class, GiveWay, Held, Owner, next_group};
+
+/// Servers are no users: their numbers are others.
+const SERVERS: u64 = 1 << 63;
+
+/// One unfinished message of a server's.
+struct Reading {
+    held: Held,
+    /// The book knows it for as long as this is kept.
+    _wanted: Arc<Wanted>,
+}
+
+/// Who is told that a message has to give way.
+struct Wanted(Arc<Notify>);
+
+impl GiveWay for Wanted {
+    fn give_way(&self) {
+        self.0.notify_one();
+    }
+}
+
+impl Room for Reading {
+    fn grow(&mut self, bytes: usize) -> Result<(), NoRoom> {
+        self.held.grow(bytes).map_err(|_| NoRoom)
+    }
+}
+
+impl Rooms for Budget {
+    fn room(&self, server: &str, wanted: &Arc<Notify>) -> Box<dyn Room> {
+        let mut hasher = DefaultHasher::new();
+        server.hash(&mut hasher);
+        let owner = Owner { principal: hasher.finish() | SERVERS, group: next_group() };
+        let wanted = Arc::new(Wanted(Arc::clone(wanted)));
+        let holder: Weak<Wanted> = Arc::downgrade(&wanted);
+        Box::new(Reading { held: self.hold(Class::Reading, owner, holder), _wanted: wanted })
+    }
+}
+
+impl std::fmt::Debug for Budget {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Budget").field("limit", &self.limit()).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Budget, Class, NoRoom, Owner};
+    use linetender::Rooms as _;
+    use std::sync::{Arc, Weak};
+    use tokio::sync::Notify;
+
+    const MIB: usize = 1024 * 1024;
+
+    #[tokio::test]
+    async fn x05_the_server_with_most_unfinished_answers_gives_way_and_never_all_of_the_budget_is_theirs() {
+        let budget = Budget::new(20 * MIB);
+        let wanted: [Arc<Notify>; 4] = std::array::from_fn(|_| Arc::default());
+        let mut hostile = [&wanted[0], &wanted[1]].map(|wanted| budget.room("hostile", wanted));
+        for room in &mut hostile {
+            room.grow(4 * MIB).unwrap();
+        }
+        assert_eq!(hostile[0].grow(3 * MIB), Err(NoRoom), "that is more than half, and nobody has more");
+        let mut good = budget.room("good", &wanted[2]);
+        good.grow(3 * MIB).unwrap();
+        tokio::select! {
+            () = wanted[0].notified() => assert_eq!(hostile[0].grow(1), Err(NoRoom), "it gave way"),
+            () = wanted[1].notified() => assert_eq!(hostile[1].grow(1), Err(NoRoom), "it gave way"),
+        }
+        let mut body = budget.hold(Class::Body, Owner::default(), Weak::<super::Wanted>::new());
+        body.grow(13 * MIB).unwrap();
+        assert!(body.grow(MIB).is_err(), "an agent does not take it from them either");
+        drop((hostile, good));
+        let mut next = budget.room("hostile", &wanted[3]);
+        next.grow(7 * MIB).unwrap();
+        assert!(!body.is_gone(), "there was room");
+        drop(body);
+        next.grow(3 * MIB).unwrap();
+        drop(next);
+        assert_eq!((budget.used(), budget.reading()), (0, 0));
+    }
+}
