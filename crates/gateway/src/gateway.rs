@@ -163,10 +163,10 @@ impl Gateway {
     /// An agent's way to one server; `None` if it would be a line of its own, and there are as many as there may be.
     pub(crate) fn pipe(&self, berth: &Berth, stay: Stay) -> Option<Agent> {
         match (berth.entry.scope, stay) {
-            (Scope::Session, Stay::Session(_)) => {
+            (Scope::Session, Stay::Session(of)) => {
                 let shared = self.0.listing.borrow().all.routes.len();
                 let left = self.0.settings.lines.saturating_sub(shared);
-                self.0.line_limit.take(left, || session::open(berth.entry.server.clone(), &self.0.rig))
+                self.0.line_limit.take(left, of, || session::open(berth.entry.server.clone(), &self.0.rig))
             }
             // Who is nobody from one request to the next cannot have anything of its own.
             (_, Stay::Request(of)) | (Scope::Shared, Stay::Session(of)) => {

@@ -13,6 +13,7 @@ use tokio::time::Instant;
 use super::Front;
 use super::session::{self, Filters, Session};
 use crate::budget::Budget;
+use crate::line_limit::share;
 use crate::listing::Endpoint;
 
 /// How often unused sessions and streams are looked for, at the least.
@@ -65,13 +66,16 @@ impl Evicted {
 
 impl Table {
     /// The session that makes room: the oldest that was never used since its greeting; else, of whoever has most sessions, the
-    /// one that was idle longest. Never one that has calls or streams.
-    fn gives_way(&self) -> Option<Arc<Session>> {
+    /// one that was idle longest. Never one that has calls or streams. Whoever has so many gives way to itself alone.
+    fn gives_way(&self, principal: u64, share: usize) -> Option<Arc<Session>> {
         let mut idle = Vec::new();
         let mut held: HashMap<u64, usize> = HashMap::new();
         for session in self.open.values() {
             *held.entry(session.owner.principal).or_default() += 1;
             idle.extend(session.idle_since().map(|since| (since, session)));
+        }
+        if held.get(&principal).is_some_and(|held| *held >= share) {
+            idle.retain(|(_, session)| session.owner.principal == principal);
         }
         let unused = idle.iter().filter(|(idle, _)| !idle.used).min_by_key(|(idle, _)| idle.since);
         let used = || {
@@ -109,8 +113,10 @@ impl Sessions {
         let id = unguessable()?;
         let mut table = self.table();
         while table.pumps.try_join_next().is_some() {}
-        if table.open.len() >= self.most {
-            let gives_way = table.gives_way()?;
+        let share = share(self.most);
+        let own = || table.open.values().filter(|open| open.owner.principal == who.principal).count();
+        if table.open.len() >= self.most || (table.open.len() >= share && own() >= share) {
+            let gives_way = table.gives_way(who.principal, share)?;
             table.open.remove(&gives_way.id);
             gives_way.end();
             self.evicted.count();
@@ -181,4 +187,34 @@ fn unguessable() -> Option<String> {
     let mut bytes = [0; 16];
     getrandom::fill(&mut bytes).ok()?;
     Some(format!("{:032x}", u128::from_be_bytes(bytes)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Agent, Budget, Duration, Endpoint, Sessions, Who};
+    use linetender_wire::queue;
+    use tokio::sync::mpsc;
+
+    #[tokio::test]
+    async fn x07_one_user_never_has_all_sessions() {
+        let sessions = Sessions::new(8, Duration::from_secs(60), Budget::new(usize::MAX));
+        let mut servers = Vec::new();
+        let mut open = |principal, used: bool| {
+            let ((to, hears), (says, from)) = (mpsc::channel(1), queue::queue(1, 1));
+            servers.push((hears, says));
+            let (agent, who) = (Agent { to, from }, Who { principal, agent: 0 });
+            let session = sessions.open(Endpoint::All, None, agent, None, who);
+            if let Some(session) = session.as_ref().filter(|_| used) {
+                session.begins_reading(&session.own_stream().0);
+            }
+            session
+        };
+        let first: Vec<_> = (0..8).filter_map(|_| open(1, true)).collect();
+        assert_eq!(first.len(), 7, "an eighth is for others");
+        let other = open(2, false).expect("somebody else's");
+        assert!(open(1, true).is_none() && !other.is_over(), "nobody else gives way to it");
+        first[3].ends_reading();
+        assert!(open(1, true).is_some() && first[3].is_over(), "but one of its own that it does not use");
+        assert!(!other.is_over());
+    }
 }
