@@ -287,6 +287,7 @@ impl LoginKeys {
         // What a login cannot repair is not answered with one.
         let words = match error.kind() {
             ErrorKind::Config | ErrorKind::Store => error.to_string(),
+            _ if self.renewal.client.grant.is_machine() => error.to_string(),
             _ => format!("{error}. To log in, run `{}`", self.command),
         };
         NoKey::Login { words: Redacted::head(&words, 1000) }

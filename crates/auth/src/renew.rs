@@ -69,9 +69,15 @@ pub(crate) fn empty(found: &Discovered, client: ClientRecord) -> Credential {
 }
 
 impl Renewal {
+    /// Which credential is the server's own. One of another issuer than the configured one is of no use.
+    fn pointer(&self) -> Result<Option<Pointer>, Error> {
+        let found = self.store.find(&self.server)?;
+        Ok(found.filter(|pointer| self.client.is_of(&pointer.issuer)))
+    }
+
     /// What is stored for the server now.
     pub(crate) fn stored(&self) -> Result<Option<Granted>, Error> {
-        let Some(pointer) = self.store.find(&self.server)? else { return Ok(None) };
+        let Some(pointer) = self.pointer()? else { return Ok(None) };
         let credential = self.store.read(&pointer)?;
         Ok(credential.and_then(|mut credential| credential.grants.remove(&self.server.canonical())))
     }
@@ -79,7 +85,7 @@ impl Renewal {
     /// A token that is newer than the one in question.
     pub(crate) async fn renew(&self, because: &Because) -> Result<Granted, Error> {
         for _ in 0..CHANGES_MOST {
-            let Some(pointer) = self.store.find(&self.server)? else { return Err(logged_out()) };
+            let Some(pointer) = self.pointer()? else { return Err(logged_out()) };
             let lock = match self.store.lock(&pointer, LOCK_WAIT).await? {
                 Taken::Ours(lock) => lock,
                 Taken::Theirs(holder) => return self.without_lock(because, holder),
@@ -126,8 +132,9 @@ impl Renewal {
             return Err(Error::new(ErrorKind::LoginNeeded, &ended.reason));
         }
         let url = Address::found(&credential.token_endpoint, "the token endpoint", &self.server)?;
-        let client = self.presented(&credential.client);
-        let key = self.key();
+        let client = self.presented(&credential);
+        // A key is sent nowhere, but what it signs is: for the issuer that is configured, and no other.
+        let key = self.key().filter(|_| self.client.issuer.as_ref() == Some(&credential.issuer));
         let endpoint =
             TokenEndpoint { asker: &self.asker, url: &url, issuer: &credential.issuer, client: &client, key };
         if self.client.grant.is_machine() {
@@ -300,10 +307,12 @@ impl Renewal {
         }
     }
 
-    /// What is configured now counts, if it is the same client: secrets are rotated there.
-    fn presented(&self, stored: &ClientRecord) -> ClientRecord {
-        let mut client = stored.clone();
-        if self.client.id.as_ref() == Some(&stored.id) && self.client.secret.is_some() {
+    /// What is configured now counts, if it is the same client of the same issuer: secrets are rotated there.
+    fn presented(&self, credential: &Credential) -> ClientRecord {
+        let mut client = credential.client.clone();
+        let is_same = self.client.id.as_ref() == Some(&client.id)
+            && self.client.issuer.as_ref() == Some(&credential.issuer);
+        if is_same && self.client.secret.is_some() {
             client.secret.clone_from(&self.client.secret);
         }
         client

@@ -29,6 +29,10 @@ pub(crate) struct Login {
     #[arg(long, value_name = "VARIABLE", requires = "client_id")]
     pub(crate) client_secret_env: Option<String>,
 
+    /// Authorization server at which that client is registered; its secret is sent to no other
+    #[arg(long, value_name = "URL", requires = "client_id")]
+    pub(crate) issuer: Option<String>,
+
     /// https URL of a client ID metadata document
     #[arg(long, value_name = "URL")]
     pub(crate) client_metadata_url: Option<String>,
