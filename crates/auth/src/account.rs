@@ -48,6 +48,13 @@ pub enum Standing {
         /// Why.
         reason: String,
     },
+    /// A process asked for a new token, and has not stored the answer.
+    Renewing {
+        /// Which process.
+        pid: u32,
+        /// Since when.
+        since: SystemTime,
+    },
     /// The server wants more scopes than were granted.
     WantsScopes {
         /// These.
@@ -102,6 +109,9 @@ fn standing(granted: &Granted) -> Standing {
     }
     if !granted.wanted.is_empty() {
         return Standing::WantsScopes { scopes: granted.wanted.clone() };
+    }
+    if let Some(intent) = &granted.intent {
+        return Standing::Renewing { pid: intent.pid, since: moment(intent.at) };
     }
     match granted.refresh {
         Some(_) => Standing::Renews,

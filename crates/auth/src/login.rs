@@ -21,7 +21,7 @@ use crate::scopes;
 use crate::secret::Secret;
 use crate::store::record::{ClientRecord, Granted, StepUps, now};
 use crate::store::{Lock, Pointer, Store};
-use crate::token::TokenEndpoint;
+use crate::token::{HEARD_OUT, TokenEndpoint};
 
 /// A login to one server.
 #[derive(Clone, Debug)]
@@ -265,7 +265,7 @@ impl Pending {
             client: &self.client,
             key: None,
         };
-        let tokens = match endpoint.request(&form).await {
+        let tokens = match endpoint.request(&form, HEARD_OUT).await {
             Ok(tokens) => tokens,
             Err(failed) => {
                 if failed.is_about_client() {

@@ -6,12 +6,17 @@
 //! One moment cannot be saved: an authorization server that hands out a new refresh token takes the old one back, and if this
 //! process dies after it asked and before it stored the answer, nobody has the new one. The [`Intent`] tells the next process:
 //! it tries the old token once, and if that is refused, says why somebody has to log in.
+//!
+//! So a request that was sent is heard out by a task of its own, which holds the lock, for a minute. Whoever wants the token
+//! waits for that no longer than [`PATIENCE`].
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use linetender_wire::http::Asker;
 use linetender_wire::{test_hooks, wall};
+use tokio::task::JoinHandle;
+use tokio::time::{sleep, timeout};
 
 use crate::address::Address;
 use crate::client::{Client, Grant, PrivateKey};
@@ -20,10 +25,20 @@ use crate::error::{Error, ErrorKind};
 use crate::secret::Secret;
 use crate::store::record::{ClientRecord, Credential, Ended, Granted, Intent, moment, now};
 use crate::store::{Lock, Pointer, Store, Taken};
-use crate::token::{Failed, TokenEndpoint, Tokens};
+use crate::tasks;
+use crate::token::{Failed, HEARD_OUT, TokenEndpoint, Tokens, WITHIN};
 
-/// How long to wait for another process that renews a token. Its request ends within 10 s, unless it was stopped.
-pub(crate) const LOCK_WAIT: Duration = Duration::from_secs(14);
+/// How long to wait for another process that renews a token.
+const LOCK_WAIT: Duration = Duration::from_secs(14);
+
+/// How long somebody waits who has a login to store or to end: until the slowest request of another process is over.
+const LOCK_WAIT_LONG: Duration = Duration::from_secs(HEARD_OUT.as_secs() + 5);
+
+/// How long a caller waits for the authorization server.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// The pauses, in seconds, between attempts to store a token that could not be stored: ten minutes.
+const STORE_AGAIN: [u64; 14] = [1, 2, 4, 8, 15, 30, 60, 60, 60, 60, 60, 60, 90, 90];
 
 /// How often a login may change under our eyes before we give up.
 const CHANGES_MOST: usize = 3;
@@ -50,9 +65,9 @@ pub(crate) enum Because {
 
 /// Waits for a lock as a login does: with words if it is not to be had.
 pub(crate) async fn locked(store: &Store, pointer: &Pointer) -> Result<Lock, Error> {
-    match store.lock(pointer, LOCK_WAIT).await? {
+    match store.lock(pointer, LOCK_WAIT_LONG).await? {
         Taken::Ours(lock) => Ok(lock),
-        Taken::Theirs(holder) => Err(busy(holder)),
+        Taken::Theirs(holder) => Err(busy(holder, LOCK_WAIT_LONG)),
     }
 }
 
@@ -102,7 +117,11 @@ impl Renewal {
             if because.is_answered_by(&granted) {
                 return Ok(granted);
             }
-            return self.under_lock(&lock, credential, granted, because).await;
+            let issuer = credential.issuer.clone();
+            let (renewal, because) = (self.clone(), because.clone());
+            let asking =
+                tasks::spawn(async move { renewal.under_lock(lock, credential, granted, &because).await });
+            return heard(asking, &issuer).await;
         }
         Err(Error::new(
             ErrorKind::Busy,
@@ -116,12 +135,12 @@ impl Renewal {
             Because::Due => granted.is_valid(now()),
             _ => because.is_answered_by(granted),
         });
-        stored.ok_or_else(|| busy(holder))
+        stored.ok_or_else(|| busy(holder, LOCK_WAIT))
     }
 
     async fn under_lock(
         &self,
-        lock: &Lock,
+        lock: Lock,
         credential: Credential,
         granted: Granted,
         because: &Because,
@@ -148,7 +167,7 @@ impl Renewal {
             if matches!(because, Because::Scopes(..)) {
                 renewed.step_ups = granted.step_ups.another(now());
             }
-            self.put(lock, &credential, renewed.clone(), "auth answer").await?;
+            self.keep(lock, &credential, &granted, &renewed).await;
             return Ok(renewed);
         }
         let Some(refresh) = granted.refresh.clone() else {
@@ -160,32 +179,39 @@ impl Renewal {
         };
         let intent = Intent { at: now(), pid: std::process::id() };
         let intending = Granted { intent: Some(intent), ..granted.clone() };
-        self.put(lock, &credential, intending.clone(), "auth intent").await?;
+        self.put(&lock, &credential, intending.clone(), "auth intent").await?;
         test_hooks::point("auth request");
         let form = [
             ("grant_type", "refresh_token"),
             ("refresh_token", refresh.expose()),
             ("resource", granted.resource.as_str()),
         ];
-        let asked = endpoint.request(&form).await;
+        let asked = endpoint.request(&form, HEARD_OUT).await;
         test_hooks::point("auth answered");
         match asked {
             Ok(tokens) => {
                 let renewed = granted.renewed(tokens, now());
-                self.put(lock, &credential, renewed.clone(), "auth answer").await?;
+                self.keep(lock, &credential, &granted, &renewed).await;
                 test_hooks::point("auth unlock");
                 Ok(renewed)
             }
             Err(Failed::Undone(error)) => {
                 // Nobody has seen the token: what was known before still holds.
-                self.put(lock, &credential, granted, "auth undo").await?;
+                self.put(&lock, &credential, granted, "auth undo").await?;
                 Err(error)
             }
             // The intent stays: the token may have been replaced.
             Err(Failed::Unknown(error)) => Err(error),
             Err(Failed::Refused { code, error }) => {
-                self.refused(lock, &credential, &intending, granted.intent.as_ref(), because, (&code, &error))
-                    .await
+                self.refused(
+                    &lock,
+                    &credential,
+                    &intending,
+                    granted.intent.as_ref(),
+                    because,
+                    (&code, &error),
+                )
+                .await
             }
         }
     }
@@ -211,7 +237,7 @@ impl Renewal {
         let client_gone = matches!(code, "invalid_client" | "unauthorized_client");
         let reason = match interrupted {
             Some(intent) if code == "invalid_grant" => format!(
-                "at {} process {} asked {} for a new token and ended before it could store the answer; the old token is no longer accepted ({code})",
+                "at {} process {} asked {} for a new token, and it or its connection ended before it could store the answer; the old token is no longer accepted ({code})",
                 wall::rfc3339(moment(intent.at)),
                 intent.pid,
                 credential.issuer,
@@ -318,6 +344,28 @@ impl Renewal {
         client
     }
 
+    /// Stores what was issued. What cannot be stored is used all the same: nothing else is good any more.
+    async fn keep(&self, lock: Lock, credential: &Credential, before: &Granted, renewed: &Granted) {
+        let Err(error) = self.put(&lock, credential, renewed.clone(), "auth answer").await else { return };
+        tracing::warn!(server = %self.server, %error, "token renewed but not stored; it is used from memory, and storing it is tried again");
+        let pointer = Pointer::new(&self.server, &credential.issuer, &credential.client.id);
+        self.store.keep(&pointer, before.refresh.clone(), renewed.clone());
+        let (renewal, credential, renewed) = (self.clone(), credential.clone(), renewed.clone());
+        tasks::spawn(async move { renewal.keep_later(lock, &credential, renewed).await });
+    }
+
+    /// Under the lock: another process would try the token that is on the disk, and that is good no more.
+    async fn keep_later(&self, lock: Lock, credential: &Credential, renewed: Granted) {
+        for pause in STORE_AGAIN {
+            sleep(Duration::from_secs(pause)).await;
+            if self.put(&lock, credential, renewed.clone(), "auth answer").await.is_ok() {
+                tracing::info!(server = %self.server, "token stored");
+                return;
+            }
+        }
+        tracing::error!(server = %self.server, "token not stored: this login ends with this process");
+    }
+
     async fn put(
         &self,
         lock: &Lock,
@@ -353,7 +401,7 @@ async fn machine(endpoint: &TokenEndpoint<'_>, resource: &str, scopes: &[String]
     if !scope.is_empty() {
         form.push(("scope", &scope));
     }
-    endpoint.request(&form).await.map_err(|failed| match failed {
+    endpoint.request(&form, WITHIN).await.map_err(|failed| match failed {
         Failed::Refused { error, .. } => Error::new(
             ErrorKind::Config,
             format_args!(
@@ -368,11 +416,28 @@ fn logged_out() -> Error {
     Error::new(ErrorKind::LoginNeeded, "nobody is logged in to this server")
 }
 
-fn busy(holder: Option<u32>) -> Error {
-    let seconds = LOCK_WAIT.as_secs();
+/// What becomes of a request, if that is known soon.
+async fn heard(asking: JoinHandle<Result<Granted, Error>>, issuer: &str) -> Result<Granted, Error> {
+    match timeout(PATIENCE, asking).await {
+        Ok(Ok(answer)) => answer,
+        Ok(Err(_)) => Err(Error::new(ErrorKind::Store, "linetender failed while it renewed a login (a bug)")),
+        Err(_) => Err(Error::new(
+            ErrorKind::Unreachable,
+            format_args!(
+                "the authorization server {issuer} has not answered yet; linetender still waits for the new token, and uses it when it comes"
+            ),
+        )),
+    }
+}
+
+fn busy(holder: Option<u32>, waited: Duration) -> Error {
+    let seconds = waited.as_secs();
     let words = match holder {
+        Some(pid) if pid == std::process::id() => {
+            "linetender is still renewing this login: the authorization server has not answered yet, or its answer could not be stored yet; linetender tries again later".to_owned()
+        }
         Some(pid) => format!(
-            "process {pid} has been renewing this login for more than {seconds} s (is it stopped? look at it with: ps -o stat,args -p {pid}); linetender tries again later"
+            "process {pid} has been renewing this login for more than {seconds} s: either the authorization server has not answered it yet, or it is stopped (look at it with: ps -o stat,args -p {pid}); linetender tries again later"
         ),
         None => format!(
             "another process has been renewing this login for more than {seconds} s; linetender tries again later"

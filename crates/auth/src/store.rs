@@ -7,6 +7,7 @@
 mod files;
 mod lock;
 pub(crate) mod record;
+mod unsaved;
 mod watch;
 
 use std::fmt;
@@ -21,8 +22,9 @@ use serde::{Deserialize, Serialize};
 use crate::address::Address;
 use crate::encode::sha256;
 use crate::error::{Error, ErrorKind};
+use crate::secret::Secret;
 pub(crate) use lock::{Lock, Taken};
-use record::Credential;
+use record::{Credential, Granted};
 
 /// The version of the files. A file of another version is not read.
 const VERSION: u32 = 1;
@@ -34,6 +36,7 @@ pub struct Store(Arc<Inner>);
 struct Inner {
     folder: PathBuf,
     watched: watch::Watched,
+    unsaved: unsaved::Unsaved,
 }
 
 /// Which credential is a server's own.
@@ -76,7 +79,7 @@ impl Store {
         }
         files::tidy(&folder);
         let watched = watch::Watched::new(&folder);
-        Ok(Self(Arc::new(Inner { folder, watched })))
+        Ok(Self(Arc::new(Inner { folder, watched, unsaved: unsaved::Unsaved::default() })))
     }
 
     /// Where it is.
@@ -118,8 +121,12 @@ impl Store {
                 ),
             )),
             found => {
-                Ok(found
-                    .filter(|found| found.issuer == pointer.issuer && found.client.id == pointer.client_id))
+                let mut found = found
+                    .filter(|found| found.issuer == pointer.issuer && found.client.id == pointer.client_id);
+                if let Some(found) = &mut found {
+                    self.0.unsaved.add_to(&pointer.name(), found);
+                }
+                Ok(found)
             }
         }
     }
@@ -145,11 +152,17 @@ impl Store {
                 client_id: credential.client.id.clone(),
             };
             files::replace(&store.credential_file(&pointer), &credential, stage)?;
+            store.0.unsaved.saved(&pointer.name());
             test_hooks::point(&format!("{stage} stored"));
             store.announce();
             Ok(())
         })
         .await
+    }
+
+    /// Keeps what could not be written, for this process, in place of the grant with this refresh token.
+    pub(crate) fn keep(&self, pointer: &Pointer, replaces: Option<Secret>, granted: Granted) {
+        self.0.unsaved.keep(pointer.name(), pointer.server.clone(), replaces, granted);
     }
 
     /// Says which credential is a server's own, under that credential's lock.

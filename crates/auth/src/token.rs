@@ -19,8 +19,11 @@ use crate::scopes;
 use crate::secret::Secret;
 use crate::store::record::{ClientRecord, Method};
 
-/// How long a token request may take.
-const WITHIN: Duration = Duration::from_secs(10);
+/// How long a token request may take that can be repeated.
+pub(crate) const WITHIN: Duration = Duration::from_secs(10);
+
+/// How long one is waited for that cannot: its answer holds the only token that is still good.
+pub(crate) const HEARD_OUT: Duration = Duration::from_secs(60);
 
 /// The longest token that is taken: it travels in a header.
 const LONGEST: usize = 32 * 1024;
@@ -84,9 +87,9 @@ struct Refusal {
 
 impl TokenEndpoint<'_> {
     /// Asks for tokens.
-    pub(crate) async fn request(&self, form: &[(&str, &str)]) -> Result<Tokens, Failed> {
+    pub(crate) async fn request(&self, form: &[(&str, &str)], within: Duration) -> Result<Tokens, Failed> {
         let (headers, body) = self.message(form).map_err(Failed::Undone)?;
-        let asked = self.asker.ask(Verb::POST, self.url.endpoint(), headers, body, WITHIN).await;
+        let asked = self.asker.ask(Verb::POST, self.url.endpoint(), headers, body, within).await;
         let reply = asked.map_err(|broken| {
             let words = format_args!("the authorization server {} could not be asked: {broken}", self.issuer);
             let error = Error::new(ErrorKind::Unreachable, words);

@@ -85,6 +85,13 @@ fn document(account: &Account) -> Value {
     match &account.standing {
         Standing::Ended { reason } => document["reason"] = shown(reason).into(),
         Standing::WantsScopes { scopes } => document["wanted_scopes"] = json!(scopes),
+        Standing::Renewing { pid, since } => {
+            document["reason"] = format!(
+                "process {pid} asked for a new token at {}, and has not stored the answer yet; if that process has ended, the next one tries again",
+                moment(*since)
+            )
+            .into();
+        }
         Standing::Renews | Standing::Ends => {}
     }
     document
@@ -115,6 +122,7 @@ fn print_table(accounts: &[Account]) -> io::Result<()> {
 fn state(standing: &Standing) -> (&'static str, Style) {
     let (state, colour) = match standing {
         Standing::Renews => ("renews", AnsiColor::Green),
+        Standing::Renewing { .. } => ("renewing", AnsiColor::Yellow),
         Standing::Ends => ("ends", AnsiColor::Yellow),
         Standing::Ended { .. } => ("ended", AnsiColor::Red),
         Standing::WantsScopes { .. } => ("wants-scopes", AnsiColor::Red),

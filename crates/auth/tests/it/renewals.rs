@@ -261,3 +261,25 @@ async fn a_silent_authorization_server_holds_up_nobody_whose_token_is_good() {
     assert!(matches!(no, NoKey::Later { .. }) && began.elapsed() < Duration::from_secs(60), "{no:?}");
     assert!(provider.grant()["refresh"].is_string());
 }
+
+#[tokio::test]
+async fn an_answer_that_comes_after_everybody_stopped_waiting_is_stored() {
+    let Some(provider) = Provider::start("late") else { return };
+    provider.login().await;
+    let (keys, other) = (provider.keys(), provider.keys());
+    let key = keys.clone().key(None).await.unwrap();
+    let before = provider.set(json!({ "refuse_tokens": true, "delay": 12_000 })).await;
+    let refusal = refused(&provider, key).await;
+    let began = Instant::now();
+    let no = keys.clone().key(Some(refusal.clone())).await.unwrap_err();
+    assert!(matches!(no, NoKey::Later { .. }) && words(&no).contains("has not answered yet"), "{no:?}");
+    assert!(began.elapsed() < Duration::from_secs(14), "{:?}", began.elapsed());
+    // The tokens are made, the old one is taken back, and the answer is still on its way.
+    let [one, another] = [keys.clone(), other].map(|keys| tokio::spawn(keys.key(Some(refusal.clone()))));
+    for asked in [one, another] {
+        let key = asked.await.unwrap().unwrap().unwrap();
+        assert_eq!(call(&provider.at.mcp, &key.headers).await.status, 200);
+    }
+    assert_eq!(provider.counts().await.token, before.token + 1);
+    assert!(provider.grant()["intent"].is_null() && provider.grant()["ended"].is_null());
+}

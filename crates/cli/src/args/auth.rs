@@ -59,6 +59,7 @@ pub(crate) struct Logout {
     linetender auth --json | jq '.logins[] | select(.state == \"ended\")'\n\n\
     States:\n  \
     renews        renewed without a person when the token expires\n  \
+    renewing      a process has asked for a new token, and has not stored the answer yet\n  \
     ends          ends when the token expires: log in again then\n  \
     ended         ended: log in again\n  \
     wants-scopes  the server wants more scopes: log in again to grant them")]
