@@ -309,7 +309,6 @@ impl Login {
         granted: Granted,
     ) -> Result<(), Error> {
         let issuer = &found.issuer;
-        let before = self.store.find(&self.server)?;
         let pointer = Pointer::new(&self.server, &issuer.issuer, &client.id);
         // A damaged file is replaced: whoever logs in wants just that.
         let stored = self.store.read(&pointer).ok().flatten();
@@ -319,7 +318,7 @@ impl Login {
         credential.revocation_endpoint.clone_from(&issuer.revocation_endpoint);
         credential.grants.insert(self.server.canonical(), granted);
         self.store.write(&lock, credential, "auth login").await?;
-        self.store.point(&lock, pointer.clone()).await?;
+        let before = self.store.point(&lock, pointer.clone()).await?;
         drop(lock);
         if let Some(before) = before.filter(|before| *before != pointer) {
             crate::account::drop_grant(&self.store, before).await;

@@ -167,8 +167,7 @@ impl Renewal {
             if matches!(because, Because::Scopes(..)) {
                 renewed.step_ups = granted.step_ups.another(now());
             }
-            self.keep(lock, &credential, &granted, &renewed).await;
-            return Ok(renewed);
+            return self.keep(lock, &credential, &granted, renewed).await;
         }
         let Some(refresh) = granted.refresh.clone() else {
             let words = format_args!(
@@ -191,9 +190,9 @@ impl Renewal {
         match asked {
             Ok(tokens) => {
                 let renewed = granted.renewed(tokens, now());
-                self.keep(lock, &credential, &granted, &renewed).await;
+                let kept = self.keep(lock, &credential, &granted, renewed).await;
                 test_hooks::point("auth unlock");
-                Ok(renewed)
+                kept
             }
             Err(Failed::Undone(error)) => {
                 // Nobody has seen the token: what was known before still holds.
@@ -345,13 +344,31 @@ impl Renewal {
     }
 
     /// Stores what was issued. What cannot be stored is used all the same: nothing else is good any more.
-    async fn keep(&self, lock: Lock, credential: &Credential, before: &Granted, renewed: &Granted) {
-        let Err(error) = self.put(&lock, credential, renewed.clone(), "auth answer").await else { return };
-        tracing::warn!(server = %self.server, %error, "token renewed but not stored; it is used from memory, and storing it is tried again");
+    async fn keep(
+        &self,
+        lock: Lock,
+        credential: &Credential,
+        before: &Granted,
+        renewed: Granted,
+    ) -> Result<Granted, Error> {
         let pointer = Pointer::new(&self.server, &credential.issuer, &credential.client.id);
+        let pointed = self.store.find(&self.server).ok().flatten();
+        if pointed.is_some_and(|pointed| pointed != pointer) {
+            // Somebody logged in with another client meanwhile: nobody would ever look for this one again.
+            crate::account::revoke(&self.asker, &self.server, credential, &renewed).await;
+            if let Err(error) = self.store.forget_grant(&lock, &pointer).await {
+                tracing::debug!(%error, "old login not removed");
+            }
+            return self.stored()?.ok_or_else(logged_out);
+        }
+        let Err(error) = self.put(&lock, credential, renewed.clone(), "auth answer").await else {
+            return Ok(renewed);
+        };
+        tracing::warn!(server = %self.server, %error, "token renewed but not stored; it is used from memory, and storing it is tried again");
         self.store.keep(&pointer, before.refresh.clone(), renewed.clone());
-        let (renewal, credential, renewed) = (self.clone(), credential.clone(), renewed.clone());
-        tasks::spawn(async move { renewal.keep_later(lock, &credential, renewed).await });
+        let (renewal, credential, unsaved) = (self.clone(), credential.clone(), renewed.clone());
+        tasks::spawn(async move { renewal.keep_later(lock, &credential, unsaved).await });
+        Ok(renewed)
     }
 
     /// Under the lock: another process would try the token that is on the disk, and that is good no more.

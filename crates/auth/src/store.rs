@@ -29,6 +29,9 @@ use record::{Credential, Granted};
 /// The version of the files. A file of another version is not read.
 const VERSION: u32 = 1;
 
+/// How long to wait for another process that stores which credential is a server's own: a few writes to the disk.
+const POINTER_WAIT: Duration = Duration::from_secs(10);
+
 /// The logins of this user. Cheap to clone.
 #[derive(Clone)]
 pub struct Store(Arc<Inner>);
@@ -165,22 +168,57 @@ impl Store {
         self.0.unsaved.keep(pointer.name(), pointer.server.clone(), replaces, granted);
     }
 
-    /// Says which credential is a server's own, under that credential's lock.
-    pub(crate) async fn point(&self, _lock: &Lock, pointer: Pointer) -> Result<(), Error> {
+    /// Says which credential is a server's own, under that credential's lock. Which one was it before.
+    ///
+    /// Logins with two clients have two credentials and two locks: the pointer has one of its own, which is never held while
+    /// anybody waits for something else.
+    pub(crate) async fn point(&self, _lock: &Lock, pointer: Pointer) -> Result<Option<Pointer>, Error> {
+        let lock = self.lock_server(&pointer.server).await?;
         let store = self.clone();
         off_thread(move || {
-            files::replace(&store.server_file(&pointer.server), &pointer, "auth pointer")?;
+            let file = store.server_file(&pointer.server);
+            let before: Option<Pointer> = files::read(&file).ok().flatten();
+            files::replace(&file, &pointer, "auth pointer")?;
+            drop(lock);
+            store.announce();
+            Ok(before)
+        })
+        .await
+    }
+
+    /// Forgets which credential is this server's own.
+    pub(crate) async fn unpoint(&self, server: &Address) -> Result<(), Error> {
+        let lock = self.lock_server(&server.canonical()).await?;
+        let (store, file) = (self.clone(), self.server_file(&server.canonical()));
+        off_thread(move || {
+            files::remove(&file)?;
+            drop(lock);
             store.announce();
             Ok(())
         })
         .await
     }
 
-    /// Forgets which credential is this server's own, and the credential itself if it is of no use to another server.
+    async fn lock_server(&self, canonical: &str) -> Result<Lock, Error> {
+        let file = self.0.folder.join("locks").join(format!("server-{}.lock", name(canonical)));
+        match lock::take(&file, POINTER_WAIT).await? {
+            Taken::Ours(lock) => Ok(lock),
+            Taken::Theirs(holder) => {
+                let holder =
+                    holder.map_or_else(|| "another process".to_owned(), |pid| format!("process {pid}"));
+                let words = format_args!(
+                    "{holder} has been storing a login to this server for {} s (is it stopped?); try again",
+                    POINTER_WAIT.as_secs()
+                );
+                Err(Error::new(ErrorKind::Busy, words))
+            }
+        }
+    }
+
+    /// Forgets what a credential has for this server, and the credential itself if it is of no use to another.
     pub(crate) async fn forget(&self, _lock: &Lock, pointer: Pointer) -> Result<(), Error> {
         let store = self.clone();
         off_thread(move || {
-            files::remove(&store.server_file(&pointer.server))?;
             let file = store.credential_file(&pointer);
             if let Some(mut credential) = files::read::<Credential>(&file)? {
                 credential.grants.remove(&pointer.server);
@@ -194,6 +232,13 @@ impl Store {
             Ok(())
         })
         .await
+    }
+
+    /// Forgets what a credential has for this server. A client that has nothing left is kept: it can be presented again.
+    pub(crate) async fn forget_grant(&self, lock: &Lock, pointer: &Pointer) -> Result<(), Error> {
+        let Some(mut credential) = self.read(pointer)? else { return Ok(()) };
+        credential.grants.remove(&pointer.server);
+        self.write(lock, credential, "auth tidy").await
     }
 
     fn announce(&self) {

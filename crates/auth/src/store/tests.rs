@@ -123,6 +123,16 @@ async fn what_a_killed_process_left_is_swept() {
     std::fs::write(&left, "half a tok").unwrap();
     stored(&store, "access-access").await;
     assert!(!left.exists());
+    // What another process writes at this moment is not swept, even if that has no lock.
+    let mut other = std::process::Command::new("sleep").arg("600").spawn().unwrap();
+    let theirs = left.with_extension(format!("{}.x", other.id()));
+    std::fs::write(&theirs, "half a tok").unwrap();
+    stored(&store, "access-access").await;
+    assert!(theirs.exists());
+    other.kill().unwrap();
+    other.wait().unwrap();
+    stored(&store, "access-access").await;
+    assert!(!theirs.exists());
     let (old, new) = (folder.0.join(".changed.old"), folder.0.join(".changed.new"));
     std::fs::write(&new, "x").unwrap();
     let hour = linetender_wire::wall::wall_clock() - Duration::from_secs(3600);
