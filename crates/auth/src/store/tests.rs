@@ -194,3 +194,26 @@ fn step_ups_are_counted_until_there_was_peace() {
     assert!(!two.may(100_020) && two.may(100_700));
     assert_eq!(two.another(100_700).count, 1);
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn logins_with_several_clients_do_not_disturb_each_other() {
+    let folder = Folder::new("several");
+    let store = Store::open(&folder.0).unwrap();
+    for round in 0..50 {
+        let mut pointing = tokio::task::JoinSet::new();
+        for client in ["one", "two", "three", "four"] {
+            let store = store.clone();
+            let work = async move {
+                let pointer = Pointer::new(&server(), "https://as.example.com", client);
+                let Ok(Taken::Ours(lock)) = store.lock(&pointer, Duration::from_secs(5)).await else {
+                    panic!("nobody else has this lock")
+                };
+                store.point(&lock, pointer).await.map(drop)
+            };
+            pointing.spawn(work);
+        }
+        for done in pointing.join_all().await {
+            assert!(done.is_ok(), "round {round}: {done:?}");
+        }
+    }
+}
