@@ -83,6 +83,7 @@ struct Issued {
 struct Refusal {
     error: String,
     error_description: Option<String>,
+    access_token: Option<serde::de::IgnoredAny>,
 }
 
 impl TokenEndpoint<'_> {
@@ -149,7 +150,10 @@ impl TokenEndpoint<'_> {
 
     fn read(&self, reply: &Reply) -> Result<Tokens, Failed> {
         let (issuer, status) = (self.issuer, reply.status);
-        if status == StatusCode::OK {
+        let refusal = serde_json::from_slice::<Refusal>(&reply.body).ok();
+        // Some refuse with status 200 (GitHub). Whoever sends a token has not refused.
+        let is_refused = refusal.as_ref().is_some_and(|refusal| refusal.access_token.is_none());
+        if status == StatusCode::OK && !is_refused {
             return issued(&reply.body).map_err(|why| {
                 let words = format_args!(
                     "the authorization server {issuer} answered a token request with something else: {why}"
@@ -158,13 +162,12 @@ impl TokenEndpoint<'_> {
             });
         }
         let after = retry_after(&reply.headers);
-        let refusal = serde_json::from_slice::<Refusal>(&reply.body).ok();
         let shown = |refusal: &Refusal| {
             let description = refusal.error_description.as_deref().map(|text| format!(": {text}"));
             Redacted::head(&format!("{}{}", refusal.error, description.unwrap_or_default()), 300)
         };
         match refusal {
-            Some(refusal) if status.is_client_error() && status != StatusCode::TOO_MANY_REQUESTS => {
+            Some(refusal) if !status.is_server_error() && status != StatusCode::TOO_MANY_REQUESTS => {
                 let words = format_args!("the authorization server {issuer} refused ({})", shown(&refusal));
                 // These two are not about the credentials, whatever the status.
                 let is_passing = matches!(
@@ -175,7 +178,7 @@ impl TokenEndpoint<'_> {
                     return Err(Failed::Unknown(Error::new(ErrorKind::Unreachable, words).after(after)));
                 }
                 Err(Failed::Refused {
-                    code: refusal.error.clone(),
+                    code: standard(&refusal.error).to_owned(),
                     error: Error::new(ErrorKind::Refused, words),
                 })
             }
@@ -188,6 +191,15 @@ impl TokenEndpoint<'_> {
                 Err(if status.is_client_error() { Failed::Undone(error) } else { Failed::Unknown(error) })
             }
         }
+    }
+}
+
+/// The code of RFC 6749 for what GitHub calls something else.
+fn standard(code: &str) -> &str {
+    match code {
+        "bad_refresh_token" | "bad_verification_code" => "invalid_grant",
+        "incorrect_client_credentials" => "invalid_client",
+        other => other,
     }
 }
 

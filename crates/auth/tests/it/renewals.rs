@@ -283,3 +283,18 @@ async fn an_answer_that_comes_after_everybody_stopped_waiting_is_stored() {
     assert_eq!(provider.counts().await.token, before.token + 1);
     assert!(provider.grant()["intent"].is_null() && provider.grant()["ended"].is_null());
 }
+
+#[tokio::test]
+async fn a_refusal_with_status_200_is_a_refusal() {
+    let Some(provider) = Provider::start("github") else { return };
+    provider.login().await;
+    let keys = provider.keys();
+    let key = keys.clone().key(None).await.unwrap();
+    let before = provider.set(json!({ "refuse_tokens": true, "token": "github" })).await;
+    let refusal = refused(&provider, key).await;
+    for _ in 0..2 {
+        let no = keys.clone().key(Some(refusal.clone())).await.unwrap_err();
+        assert!(matches!(no, NoKey::Login { .. }) && words(&no).contains("bad_refresh_token"), "{no:?}");
+    }
+    assert_eq!(provider.counts().await.token, before.token + 1, "it is over, and not asked again");
+}
