@@ -40,6 +40,9 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// The pauses, in seconds, between attempts to store a token that could not be stored: ten minutes.
 const STORE_AGAIN: [u64; 14] = [1, 2, 4, 8, 15, 30, 60, 60, 60, 60, 60, 60, 90, 90];
 
+/// After how many refusals in a row somebody is called who looks at it.
+const REFUSALS: u32 = 3;
+
 /// How often a login may change under our eyes before we give up.
 const CHANGES_MOST: usize = 3;
 
@@ -162,7 +165,10 @@ impl Renewal {
                 Because::Refused(_) | Because::Due => Vec::new(),
             };
             let scopes = crate::scopes::union(granted.scopes.clone(), more);
-            let tokens = machine(&endpoint, &granted.resource, &scopes).await?;
+            let tokens = match machine(&endpoint, &granted.resource, &scopes).await {
+                Ok(tokens) => tokens,
+                Err(failed) => return Err(self.machine_failed(&lock, &credential, failed).await),
+            };
             let mut renewed = Granted { scopes, ..granted.clone() }.renewed(tokens, now());
             if matches!(because, Because::Scopes(..)) {
                 renewed.step_ups = granted.step_ups.another(now());
@@ -249,11 +255,14 @@ impl Renewal {
         let is_final = client_gone || code == "invalid_grant";
         let access_refused = matches!(because, Because::Refused(_));
         let ended = Ended { at: now(), reason: reason.clone(), access_refused };
-        let marked = Granted { intent: None, ended: is_final.then_some(ended), ..ours.clone() };
+        let refusals = ours.refusals.saturating_add(1);
+        let marked = Granted { intent: None, refusals, ended: is_final.then_some(ended), ..ours.clone() };
         let mut credential = credential.clone();
         credential.client.is_gone |= client_gone;
         self.put(lock, &credential, marked, "auth refusal").await?;
-        Err(Error::new(ErrorKind::LoginNeeded, reason))
+        // The others say nothing of the login: a request that was garbled on its way, a server that was half set up.
+        let passes = !is_final && refusals < REFUSALS;
+        Err(Error::new(if passes { ErrorKind::Unreachable } else { ErrorKind::LoginNeeded }, reason))
     }
 
     /// Whether the server has gone over to another authorization server, where what is stored is of no use. Then the words.
@@ -317,11 +326,38 @@ impl Renewal {
         let issuer = &found.issuer.issuer;
         let endpoint =
             TokenEndpoint { asker: &self.asker, url: &url, issuer, client: &client, key: self.key() };
-        let tokens = machine(&endpoint, &found.resource, &scopes).await?;
+        let tokens = match machine(&endpoint, &found.resource, &scopes).await {
+            Ok(tokens) => tokens,
+            Err(failed) => {
+                let known = self.store.read(&pointer).ok().flatten();
+                let known = known.unwrap_or_else(|| empty(&found, client.clone()));
+                return Err(self.machine_failed(&lock, &known, failed).await);
+            }
+        };
         let mut granted = Granted::new(found.resource.clone(), tokens, scopes, now());
         granted.step_ups = stored.map(|stored| stored.step_ups).unwrap_or_default();
         login.keep_under(lock, &found, client, granted.clone()).await?;
         Ok(granted)
+    }
+
+    /// A machine got no token. One that got some before is believed to have what it needs, until it was refused several times.
+    async fn machine_failed(&self, lock: &Lock, credential: &Credential, failed: Failed) -> Error {
+        let error = match failed {
+            Failed::Refused { error, .. } => error,
+            Failed::Undone(error) | Failed::Unknown(error) => return error,
+        };
+        if let Some(granted) = credential.grants.get(&self.server.canonical()) {
+            let refusals = granted.refusals.saturating_add(1);
+            let marked = Granted { refusals, ..granted.clone() };
+            let is_noted = self.put(lock, credential, marked, "auth refusal").await.is_ok();
+            if is_noted && refusals < REFUSALS {
+                return Error::new(ErrorKind::Unreachable, error);
+            }
+        }
+        let words = format_args!(
+            "{error}; check the client_id and the secret or key that are configured for this server"
+        );
+        Error::new(ErrorKind::Config, words)
     }
 
     /// The key of a machine that signs.
@@ -412,21 +448,13 @@ pub(crate) fn is_due(granted: &Granted, now: u64) -> bool {
 }
 
 /// A token for a machine.
-async fn machine(endpoint: &TokenEndpoint<'_>, resource: &str, scopes: &[String]) -> Result<Tokens, Error> {
+async fn machine(endpoint: &TokenEndpoint<'_>, resource: &str, scopes: &[String]) -> Result<Tokens, Failed> {
     let scope = scopes.join(" ");
     let mut form = vec![("grant_type", "client_credentials"), ("resource", resource)];
     if !scope.is_empty() {
         form.push(("scope", &scope));
     }
-    endpoint.request(&form, WITHIN).await.map_err(|failed| match failed {
-        Failed::Refused { error, .. } => Error::new(
-            ErrorKind::Config,
-            format_args!(
-                "{error}; check the client_id and the secret or key that are configured for this server"
-            ),
-        ),
-        Failed::Undone(error) | Failed::Unknown(error) => error,
-    })
+    endpoint.request(&form, WITHIN).await
 }
 
 fn logged_out() -> Error {

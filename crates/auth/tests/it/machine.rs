@@ -168,3 +168,21 @@ async fn another_issuer_in_the_config_gets_tokens_of_its_own() {
     assert!(keys.key(Some(refused(&first, None).await)).await.unwrap().is_some());
     assert_eq!(second.counts().await.token, 1);
 }
+
+#[tokio::test]
+async fn a_machine_that_was_let_in_before_is_tried_again_before_anybody_is_called() {
+    let Some(provider) = Provider::start("machine-again") else { return };
+    let keys = provider.keys_as(with_secret(&provider, SECRET));
+    let key = keys.clone().key(Some(refused(&provider, None).await)).await.unwrap();
+    provider.set(json!({ "refuse_tokens": true, "token": "unknown-client" })).await;
+    let refusal = refused(&provider, key).await;
+    for _ in 0..2 {
+        let no = keys.clone().key(Some(refusal.clone())).await.unwrap_err();
+        assert!(matches!(no, NoKey::Later { .. }) && words(&no).contains("invalid_client"), "{no:?}");
+    }
+    let no = keys.clone().key(Some(refusal.clone())).await.unwrap_err();
+    assert!(matches!(no, NoKey::Login { .. }) && words(&no).contains("check the client_id"), "{no:?}");
+    provider.set(json!({ "token": "ok" })).await;
+    let key = keys.key(Some(refusal)).await.unwrap();
+    assert_eq!(call(&provider.at.mcp, &key.unwrap().headers).await.status, 200);
+}

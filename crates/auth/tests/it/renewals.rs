@@ -298,3 +298,25 @@ async fn a_refusal_with_status_200_is_a_refusal() {
     }
     assert_eq!(provider.counts().await.token, before.token + 1, "it is over, and not asked again");
 }
+
+#[tokio::test]
+async fn a_bad_request_is_tried_again_before_anybody_is_called() {
+    let Some(provider) = Provider::start("bad-request") else { return };
+    provider.login().await;
+    let keys = provider.keys();
+    let key = keys.clone().key(None).await.unwrap();
+    provider.set(json!({ "refuse_tokens": true, "token": "bad-request" })).await;
+    let refusal = refused(&provider, key).await;
+    let mut later = 0;
+    let no = loop {
+        match keys.clone().key(Some(refusal.clone())).await.unwrap_err() {
+            NoKey::Later { .. } => later += 1,
+            no @ NoKey::Login { .. } => break no,
+        }
+        assert!(later < 5);
+    };
+    assert!(later == 2 && words(&no).contains("invalid_request"), "{later} {no:?}");
+    provider.set(json!({ "token": "ok" })).await;
+    let key = keys.key(Some(refusal)).await.unwrap().unwrap();
+    assert_eq!(call(&provider.at.mcp, &key.headers).await.status, 200);
+}
