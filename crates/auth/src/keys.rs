@@ -288,7 +288,8 @@ impl LoginKeys {
         let words = match error.kind() {
             ErrorKind::Config | ErrorKind::Store => error.to_string(),
             _ if self.renewal.client.grant.is_machine() => error.to_string(),
-            _ => format!("{error}. To log in, run `{}`", self.command),
+            // Ours first: what follows may be in the words of an authorization server.
+            _ => format!("To log in, run `{}`: {error}", self.command),
         };
         NoKey::Login { words: Redacted::head(&words, 1000) }
     }

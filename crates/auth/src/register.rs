@@ -15,7 +15,7 @@ use serde_json::json;
 use crate::address::Address;
 use crate::client::{Client, Grant};
 use crate::discover::Discovered;
-use crate::error::{Error, ErrorKind};
+use crate::error::{Error, ErrorKind, quoted};
 use crate::secret::Secret;
 use crate::store::record::{ClientRecord, Method, Origin, now};
 
@@ -134,11 +134,12 @@ pub(crate) async fn register(
         Error::new(ErrorKind::Unreachable, words)
     })?;
     if reply.status != StatusCode::CREATED && reply.status != StatusCode::OK {
-        let shown = Redacted::head(&String::from_utf8_lossy(&reply.body), 200);
+        let body = Redacted::head(&String::from_utf8_lossy(&reply.body), 200).to_string();
+        let shown = quoted(&body, None);
         let is_passing = reply.status.is_server_error() || reply.status == StatusCode::TOO_MANY_REQUESTS;
         let kind = if is_passing && !found.is_guess { ErrorKind::Unreachable } else { ErrorKind::Client };
         let words = format_args!(
-            "the authorization server {} did not register linetender (status {}: {shown})",
+            "the authorization server {} did not register linetender (status {}); {shown}",
             issuer.issuer,
             reply.status.as_u16()
         );

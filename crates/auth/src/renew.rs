@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use linetender_wire::http::Asker;
-use linetender_wire::{test_hooks, wall};
+use linetender_wire::{hide, test_hooks, wall};
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 
@@ -248,7 +248,7 @@ impl Renewal {
                 credential.issuer,
             ),
             _ if client_gone => {
-                format!("{error}: it does not know this client any more; the next login registers it again")
+                format!("this client is not known any more, and the next login registers it again: {error}")
             }
             _ => error.to_string(),
         };
@@ -284,6 +284,8 @@ impl Renewal {
         let Taken::Ours(lock) = self.store.lock(&pointer, LOCK_WAIT).await? else { return Ok(()) };
         let Some(mut credential) = self.store.read(&pointer)? else { return Ok(()) };
         let Some(granted) = credential.grants.get_mut(&self.server.canonical()) else { return Ok(()) };
+        // A server that calls a token a scope does not get it shown to anybody, nor sent anywhere.
+        let scopes = scopes.into_iter().filter(|scope| hide(scope) == *scope);
         let wanted = crate::scopes::union(granted.wanted.clone(), scopes);
         if granted.access != *refused || granted.wanted == wanted {
             return Ok(());
@@ -355,7 +357,7 @@ impl Renewal {
             }
         }
         let words = format_args!(
-            "{error}; check the client_id and the secret or key that are configured for this server"
+            "check the client_id and the secret or key that are configured for this server: {error}"
         );
         Error::new(ErrorKind::Config, words)
     }

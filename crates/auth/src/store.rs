@@ -81,6 +81,9 @@ impl Store {
             trusted::folder(&place).map_err(|error| Error::store(doing, &error))?;
         }
         files::tidy(&folder);
+        for file in files::readable_by_others(&folder.join("credentials")) {
+            tracing::warn!(file = %file.display(), "file with logins can be read by others; run chmod 600 on it");
+        }
         let watched = watch::Watched::new(&folder);
         Ok(Self(Arc::new(Inner { folder, watched, unsaved: unsaved::Unsaved::default() })))
     }
@@ -88,6 +91,11 @@ impl Store {
     /// Where it is.
     pub fn folder(&self) -> &Path {
         &self.0.folder
+    }
+
+    /// Files with logins that others than this user can read. linetender makes none.
+    pub fn readable_by_others(&self) -> Vec<PathBuf> {
+        files::readable_by_others(&self.0.folder.join("credentials"))
     }
 
     /// A number that grows, within half a second, whenever a process of this user logged in or out or renewed a token. Has to

@@ -5,7 +5,6 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderMap, HeaderValue, Method as Verb, StatusCode};
-use linetender_wire::Redacted;
 use linetender_wire::http::{Asker, Reply};
 use linetender_wire::wall::wall_clock;
 use serde::Deserialize;
@@ -14,7 +13,7 @@ use crate::address::Address;
 use crate::assertion;
 use crate::client::PrivateKey;
 use crate::encode;
-use crate::error::{Error, ErrorKind};
+use crate::error::{Error, ErrorKind, quoted};
 use crate::scopes;
 use crate::secret::Secret;
 use crate::store::record::{ClientRecord, Method};
@@ -162,13 +161,10 @@ impl TokenEndpoint<'_> {
             });
         }
         let after = retry_after(&reply.headers);
-        let shown = |refusal: &Refusal| {
-            let description = refusal.error_description.as_deref().map(|text| format!(": {text}"));
-            Redacted::head(&format!("{}{}", refusal.error, description.unwrap_or_default()), 300)
-        };
+        let shown = |refusal: &Refusal| quoted(&refusal.error, refusal.error_description.as_deref());
         match refusal {
             Some(refusal) if !status.is_server_error() && status != StatusCode::TOO_MANY_REQUESTS => {
-                let words = format_args!("the authorization server {issuer} refused ({})", shown(&refusal));
+                let words = format_args!("the authorization server {issuer} refused; {}", shown(&refusal));
                 // These two are not about the credentials, whatever the status.
                 let is_passing = matches!(
                     refusal.error.as_str(),

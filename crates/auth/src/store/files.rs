@@ -2,7 +2,8 @@
 
 use std::fs::{self, File};
 use std::io::{self, Read as _, Write as _};
-use std::path::Path;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use linetender_holder::trusted;
@@ -128,6 +129,22 @@ pub(super) fn announce(folder: &Path) -> io::Result<()> {
     fs::rename(&beside, folder.join(CHANGED)).inspect_err(|_| {
         let _ = fs::remove_file(&beside);
     })
+}
+
+/// What was announced last. Something else in its place is not waited for.
+pub(super) fn announced(folder: &Path) -> Option<Vec<u8>> {
+    let mut text = Vec::new();
+    trusted::read(&folder.join(CHANGED)).ok()?.take(100).read_to_end(&mut text).ok()?;
+    Some(text)
+}
+
+/// The files of a folder that others can read.
+pub(super) fn readable_by_others(folder: &Path) -> Vec<PathBuf> {
+    let listed = fs::read_dir(folder).into_iter().flatten().take(MOST).flatten();
+    let is_open = |entry: &fs::DirEntry| {
+        entry.metadata().is_ok_and(|about| about.is_file() && about.permissions().mode() & 0o077 != 0)
+    };
+    listed.filter(is_open).map(|entry| entry.path()).collect()
 }
 
 /// Removes what processes that were killed left of an announcement. Nobody else takes this long for one.

@@ -217,3 +217,29 @@ async fn logins_with_several_clients_do_not_disturb_each_other() {
         }
     }
 }
+
+#[tokio::test]
+async fn a_fifo_in_place_of_the_announcement_holds_nobody_up() {
+    let folder = Folder::new("fifo");
+    let store = Store::open(&folder.0).unwrap();
+    let file = folder.0.join("changed");
+    let made = std::process::Command::new("mkfifo").arg(&file).status().unwrap();
+    assert!(made.success());
+    let following = linetender_wire::aside(move || super::files::announced(&folder.0).is_none());
+    let is_passed_over = tokio::time::timeout(Duration::from_secs(5), following).await;
+    // Whoever waits for the other end of a FIFO waits for this one.
+    let _opened = std::fs::OpenOptions::new().read(true).write(true).open(&file);
+    assert_eq!(is_passed_over.ok().flatten(), Some(true));
+    drop(store);
+}
+
+#[tokio::test]
+async fn a_file_that_others_can_read_is_named() {
+    let folder = Folder::new("readable");
+    let store = Store::open(&folder.0).unwrap();
+    stored(&store, "access-access").await;
+    assert!(store.readable_by_others().is_empty());
+    let file = store.credential_file(&pointer());
+    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o644)).unwrap();
+    assert_eq!(store.readable_by_others(), [file]);
+}

@@ -262,3 +262,39 @@ async fn a_login_with_another_client_leaves_nothing_of_one_that_is_being_renewed
     logout_through(&provider.store(), &provider.at.mcp, &asker()).await.unwrap();
     assert_eq!((refresh_tokens(&provider).len(), provider.counts().await.revoked), (0, 2));
 }
+
+#[tokio::test]
+async fn a_browser_gets_through_however_many_connections_say_nothing() {
+    let Some(provider) = Provider::start("flood") else { return };
+    let login = Login::new(&provider.store(), &provider.at.mcp, Client::default()).unwrap().through(asker());
+    let prepared = login.prepare(None).await.unwrap();
+    let loopback = prepared.listen().await.unwrap();
+    let pending = prepared.start(loopback.redirect_uri()).await.unwrap();
+    let redirected = browser::visit(pending.url(), loopback.redirect_uri()).await.unwrap();
+    let at = loopback.redirect_uri().strip_prefix("http://").unwrap().strip_suffix("/callback").unwrap();
+    let person = async {
+        let mut silent = Vec::new();
+        for _ in 0..200 {
+            silent.push(tokio::net::TcpStream::connect(at).await.unwrap());
+        }
+        let to = linetender_wire::http::Endpoint::new(&redirected).unwrap();
+        let reply = asker().look(&to, http::HeaderMap::new(), Duration::from_secs(4)).await.unwrap();
+        assert_eq!(reply.status, 200);
+        drop(silent);
+    };
+    let (came, ()) = tokio::join!(loopback.wait(&pending, Duration::from_secs(60)), person);
+    pending.finish(&came.unwrap()).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_token_that_a_server_calls_a_scope_is_neither_kept_nor_shown() {
+    let Some(provider) = Provider::start("scope-token") else { return };
+    provider.login().await;
+    let keys = provider.keys();
+    let key = keys.clone().key(None).await.unwrap();
+    let token = provider.grant()["access"].as_str().unwrap().to_owned();
+    provider.set(json!({ "scope": format!("mcp:write {token}") })).await;
+    let no = keys.key(Some(refused(&provider, key).await)).await.unwrap_err();
+    assert!(words(&no).contains("mcp:write") && !words(&no).contains(&token), "{no:?}");
+    assert_eq!(provider.grant()["wanted"], json!(["mcp:write"]));
+}

@@ -320,3 +320,15 @@ async fn a_bad_request_is_tried_again_before_anybody_is_called() {
     let key = keys.key(Some(refusal)).await.unwrap().unwrap();
     assert_eq!(call(&provider.at.mcp, &key.headers).await.status, 200);
 }
+
+#[tokio::test]
+async fn what_to_type_comes_before_the_words_of_an_authorization_server() {
+    let Some(provider) = Provider::start("said") else { return };
+    provider.login().await;
+    let keys = provider.keys();
+    let key = keys.clone().key(None).await.unwrap();
+    provider.set(json!({ "refuse_tokens": true, "token": "refuse" })).await;
+    let said = words(&keys.key(Some(refused(&provider, key).await)).await.unwrap_err());
+    assert!(said.starts_with("To log in, run `linetender login test`: "), "{said}");
+    assert!(said.ends_with("its words: \"invalid_grant: the grant was taken back\""), "{said}");
+}
