@@ -7,7 +7,7 @@ use linetender_wire::http::Asker;
 use crate::address::Address;
 use crate::error::Error;
 use crate::renew;
-use crate::store::record::{Granted, Origin, moment, now};
+use crate::store::record::{Credential, Granted, Origin, moment, now};
 use crate::store::{Pointer, Store, Taken};
 use crate::token::TokenEndpoint;
 
@@ -47,6 +47,13 @@ pub enum Standing {
     Ended {
         /// Why.
         reason: String,
+    },
+    /// A process asked for a new token, and has not stored the answer.
+    Renewing {
+        /// Which process.
+        pid: u32,
+        /// Since when.
+        since: SystemTime,
     },
     /// The server wants more scopes than were granted.
     WantsScopes {
@@ -103,6 +110,9 @@ fn standing(granted: &Granted) -> Standing {
     if !granted.wanted.is_empty() {
         return Standing::WantsScopes { scopes: granted.wanted.clone() };
     }
+    if let Some(intent) = &granted.intent {
+        return Standing::Renewing { pid: intent.pid, since: moment(intent.at) };
+    }
     match granted.refresh {
         Some(_) => Standing::Renews,
         None if granted.is_valid(now()) => Standing::Ends,
@@ -124,44 +134,73 @@ pub async fn logout(store: &Store, server: &str) -> Result<LoggedOut, Error> {
 /// If it cannot be deleted.
 pub async fn logout_through(store: &Store, server: &str, asker: &Asker) -> Result<LoggedOut, Error> {
     let server = Address::of_server(server)?;
-    let Some(pointer) = store.find(&server)? else { return Ok(LoggedOut::Nobody) };
-    let lock = renew::locked(store, &pointer).await?;
+    let pointed = store.find(&server)?;
+    // From here on nobody uses it, and a renewal that still runs is waited for.
+    store.unpoint(&server).await?;
+    let canonical = server.canonical();
+    let stored =
+        store.credentials()?.into_iter().filter(|credential| credential.grants.contains_key(&canonical));
+    let mut all: Vec<Pointer> =
+        stored.map(|credential| Pointer::new(&server, &credential.issuer, &credential.client.id)).collect();
     // A login that cannot be read can still be deleted.
-    let credential = store.read(&pointer).ok().flatten();
-    let granted = credential.as_ref().and_then(|credential| credential.grants.get(&pointer.server));
-    let mut done = LoggedOut::Deleted;
-    if let Some((credential, granted)) = credential.as_ref().zip(granted)
-        && let Some(url) = &credential.revocation_endpoint
-        && let Ok(url) = Address::found(url, "the revocation endpoint", &server)
-    {
-        let (token, kind) = match &granted.refresh {
-            Some(refresh) => (refresh, "refresh_token"),
-            None => (&granted.access, "access_token"),
-        };
-        let form = [("token", token.expose()), ("token_type_hint", kind)];
-        let endpoint = TokenEndpoint {
-            asker,
-            url: &url,
-            issuer: &credential.issuer,
-            client: &credential.client,
-            key: None,
-        };
-        done = match endpoint.revoke(&form, REVOKE_WITHIN).await {
-            Ok(()) => LoggedOut::Revoked,
-            Err(error) => LoggedOut::NotRevoked(error),
+    all.extend(pointed.filter(|pointed| !all.contains(pointed)));
+    let mut done = Ok(LoggedOut::Nobody);
+    for pointer in all {
+        let ended = end(store, &server, pointer, asker).await;
+        done = match (done, ended) {
+            (Err(error), _) | (_, Err(error)) => Err(error),
+            (Ok(LoggedOut::NotRevoked(error)), _) | (_, Ok(LoggedOut::NotRevoked(error))) => {
+                Ok(LoggedOut::NotRevoked(error))
+            }
+            (Ok(LoggedOut::Deleted), _) => Ok(LoggedOut::Deleted),
+            (_, ended) => ended,
         };
     }
+    done
+}
+
+/// Ends what one credential has for this server.
+async fn end(store: &Store, server: &Address, pointer: Pointer, asker: &Asker) -> Result<LoggedOut, Error> {
+    let lock = renew::locked(store, &pointer).await?;
+    let credential = store.read(&pointer).ok().flatten();
+    let granted = credential.as_ref().and_then(|credential| credential.grants.get(&pointer.server));
+    let done = match credential.as_ref().zip(granted) {
+        Some((credential, granted)) => revoke(asker, server, credential, granted).await,
+        None => LoggedOut::Deleted,
+    };
     store.forget(&lock, pointer).await?;
     Ok(done)
 }
 
-/// Forgets what another issuer or client granted before. It is of no use any more, and nobody looks for it.
+/// Tells the authorization server that a grant is not needed any more, if it wants to know.
+pub(crate) async fn revoke(
+    asker: &Asker,
+    server: &Address,
+    credential: &Credential,
+    granted: &Granted,
+) -> LoggedOut {
+    let url = credential.revocation_endpoint.as_deref();
+    let Some(Ok(url)) = url.map(|url| Address::found(url, "the revocation endpoint", server)) else {
+        return LoggedOut::Deleted;
+    };
+    let (token, kind) = match &granted.refresh {
+        Some(refresh) => (refresh, "refresh_token"),
+        None => (&granted.access, "access_token"),
+    };
+    let form = [("token", token.expose()), ("token_type_hint", kind)];
+    let (issuer, client) = (&*credential.issuer, &credential.client);
+    let endpoint = TokenEndpoint { asker, url: &url, issuer, client, key: None };
+    match endpoint.revoke(&form, REVOKE_WITHIN).await {
+        Ok(()) => LoggedOut::Revoked,
+        Err(error) => LoggedOut::NotRevoked(error),
+    }
+}
+
+/// Forgets what another issuer or client granted before. It is of no use any more, and nobody looks for it. If it is just
+/// being renewed, whoever does that forgets it.
 pub(crate) async fn drop_grant(store: &Store, before: Pointer) {
     let Ok(Taken::Ours(lock)) = store.lock(&before, TIDY_WAIT).await else { return };
-    let Ok(Some(mut credential)) = store.read(&before) else { return };
-    credential.grants.remove(&before.server);
-    // A client that has nothing left is kept: it can be presented again.
-    if let Err(error) = store.write(&lock, credential, "auth tidy").await {
+    if let Err(error) = store.forget_grant(&lock, &before).await {
         tracing::debug!(%error, "old login not removed");
     }
 }

@@ -5,7 +5,7 @@
 //! are looked at as they are spelt; what a name resolves to is not.
 
 use std::fmt;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use linetender_wire::http::Endpoint;
 
@@ -110,34 +110,84 @@ impl Address {
     }
 
     fn reach(&self) -> Reach {
-        let host = self.endpoint.host();
+        let host = self.endpoint.host().trim_end_matches('.').to_ascii_lowercase();
         match host.parse::<IpAddr>() {
             Ok(IpAddr::V4(ip)) => of_v4(ip),
-            Ok(IpAddr::V6(ip)) => match ip.to_ipv4_mapped() {
-                Some(ip) => of_v4(ip),
-                None if ip.is_loopback() || ip.is_unspecified() => Reach::Loopback,
-                None if ip.is_unicast_link_local() => Reach::LinkLocal,
-                None if ip.is_unique_local() => Reach::Private,
-                None => Reach::Public,
-            },
+            Ok(IpAddr::V6(ip)) => of_v6(ip),
+            Err(_) if is_number(&host) => numbers(&host).map_or(Reach::LinkLocal, of_v4),
             Err(_) => {
-                let name = host.trim_end_matches('.').to_ascii_lowercase();
-                let is_local = name == "localhost" || name.ends_with(".localhost");
+                let is_local = matches!(host.as_str(), "localhost" | "ip6-localhost" | "ip6-loopback")
+                    || host.ends_with(".localhost");
                 if is_local { Reach::Loopback } else { Reach::Public }
             }
         }
     }
 }
 
-fn of_v4(ip: std::net::Ipv4Addr) -> Reach {
+/// Whether a resolver takes this for an address in numbers: its last part is one.
+fn is_number(host: &str) -> bool {
+    let last = host.rsplit('.').next().unwrap_or_default();
+    let is_hex = last.strip_prefix("0x").is_some_and(|hex| hex.bytes().all(|byte| byte.is_ascii_hexdigit()));
+    is_hex || (!last.is_empty() && last.bytes().all(|byte| byte.is_ascii_digit()))
+}
+
+/// An IPv4 address as `inet_aton` reads it: up to four parts, octal and hexadecimal too, the last of which fills the rest
+/// (`127.1`, `0x7f000001`).
+fn numbers(host: &str) -> Option<Ipv4Addr> {
+    let part = |text: &str| match (text.strip_prefix("0x"), text.strip_prefix('0')) {
+        (Some(""), _) => Some(0),
+        (Some(hex), _) => u32::from_str_radix(hex, 16).ok(),
+        (None, Some(octal)) if !octal.is_empty() => u32::from_str_radix(octal, 8).ok(),
+        _ => text.parse().ok(),
+    };
+    let mut parts: Vec<u32> = host.split('.').map(part).collect::<Option<_>>()?;
+    let last = parts.pop().filter(|_| parts.len() < 4)?;
+    let room = 8 * (4 - u32::try_from(parts.len()).ok()?);
+    let mut whole = (u64::from(last) < 1 << room).then_some(last)?;
+    for (place, part) in parts.into_iter().enumerate() {
+        whole |= u32::from(u8::try_from(part).ok()?) << (24 - 8 * u32::try_from(place).ok()?);
+    }
+    Some(Ipv4Addr::from(whole))
+}
+
+fn of_v4(ip: Ipv4Addr) -> Reach {
+    let [first, second, ..] = ip.octets();
+    // For providers (100.64/10, with a cloud's metadata at 100.100.100.200), for benchmarks (198.18/15), for nobody.
+    let is_special = match first {
+        0 | 224.. => true,
+        100 => second & 0xc0 == 64,
+        192 => second == 0 && ip.octets()[2] == 0,
+        198 => second & 0xfe == 18,
+        _ => false,
+    };
     if ip.is_loopback() || ip.is_unspecified() {
         Reach::Loopback
     } else if ip.is_link_local() {
         Reach::LinkLocal
-    } else if ip.is_private() {
+    } else if ip.is_private() || is_special {
         Reach::Private
     } else {
         Reach::Public
+    }
+}
+
+fn of_v6(ip: Ipv6Addr) -> Reach {
+    if ip.is_loopback() || ip.is_unspecified() {
+        return Reach::Loopback;
+    }
+    let parts = ip.segments();
+    let v4 = |high: u16, low: u16| of_v4(Ipv4Addr::from((u32::from(high) << 16) | u32::from(low)));
+    match parts {
+        // Mapped, compatible, and translated on the way (RFC 6052): the IPv4 address counts.
+        [0, 0, 0, 0, 0, 0 | 0xffff, high, low] | [0x64, 0xff9b, 0, 0, 0, 0, high, low] => v4(high, low),
+        // 6to4.
+        [0x2002, high, low, ..] => v4(high, low),
+        // RFC 8215: translated too, however this network does it.
+        [0x64, 0xff9b, 1, ..] => Reach::Private,
+        [0xfe80..=0xfebf, ..] => Reach::LinkLocal,
+        // Unique local, site local as it was, multicast.
+        [0xfc00..=0xfdff | 0xfec0..=0xfeff | 0xff00.., ..] => Reach::Private,
+        _ => Reach::Public,
     }
 }
 
@@ -197,6 +247,47 @@ mod tests {
         Address::found("https://login.example.org", "it", &outside).unwrap();
         Address::found("http://127.0.0.1:9/", "it", &at("http://localhost:1/mcp")).unwrap();
         assert!(Address::found("https://169.254.169.254/", "it", &at("https://10.0.0.1/mcp")).is_err());
+    }
+
+    #[test]
+    fn an_address_inside_is_known_however_it_is_spelt() {
+        let outside = at("https://mcp.example.com/mcp");
+        for inside in [
+            "127.1",
+            "2130706433",
+            "0x7f000001",
+            "0X7F.1",
+            "0177.0.0.1",
+            "0",
+            "0x",
+            "127.0.0.1.",
+            "LOCALHOST.",
+            "ip6-localhost",
+            "169.254.169.254.",
+            "0xa9fea9fe",
+            "100.100.100.200",
+            "192.0.0.192",
+            "255.255.255.255",
+            "1.2.3.4.5",
+            "999.1",
+            "[::127.0.0.1]",
+            "[::ffff:7f00:1]",
+            "[64:ff9b::a9fe:a9fe]",
+            "[64:ff9b:1::1]",
+            "[2002:7f00:1::]",
+            "[fd00:ec2::254]",
+            "[fec0::1]",
+        ] {
+            let url = format!("https://{inside}:9/");
+            assert!(Address::found(&url, "it", &outside).is_err(), "{inside}");
+        }
+        for public in
+            ["8.8.8.8", "134744072", "100.128.0.1", "3com.example", "a.0x.example", "[64:ff9b::808:808]"]
+        {
+            Address::found(&format!("https://{public}/"), "it", &outside).unwrap();
+        }
+        assert_eq!(super::numbers("0177.1"), Some(std::net::Ipv4Addr::LOCALHOST));
+        assert_eq!(super::numbers("1.2.772"), Some(std::net::Ipv4Addr::new(1, 2, 3, 4)));
     }
 
     #[test]

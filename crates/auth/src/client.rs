@@ -10,7 +10,8 @@ pub struct Client {
     pub id: Option<String>,
     /// Its secret, if it has one.
     pub secret: Option<Secret>,
-    /// The authorization server for which that client was registered. Another one never gets to see it.
+    /// The authorization server for which that client was registered. Another one never gets to see it, and a secret or key
+    /// goes nowhere without it: who named the authorization server would be the MCP server, not the user.
     pub issuer: Option<String>,
     /// The https address of a client ID metadata document.
     pub metadata_url: Option<String>,
@@ -50,6 +51,18 @@ pub enum Algorithm {
     Es256,
     /// RSA (PKCS#1 v1.5) with SHA-256.
     Rs256,
+}
+
+impl Client {
+    /// Whether it has something that only its own authorization server may see.
+    pub(crate) const fn has_secret(&self) -> bool {
+        self.secret.is_some() || matches!(self.grant, Grant::MachineKey(_))
+    }
+
+    /// Whether what this issuer gave out was given to this client.
+    pub(crate) fn is_of(&self, issuer: &str) -> bool {
+        self.issuer.as_deref().is_none_or(|own| own == issuer)
+    }
 }
 
 impl Grant {

@@ -150,7 +150,7 @@ fn choose<'a>(server: &Address, named: &'a [String], pinned: Option<&str>) -> Re
     let words = match (named.first(), pinned) {
         (None, _) => format!("the server at {server} names no authorization server"),
         (Some(_), Some(pinned)) => format!(
-            "the server at {server} does not name the authorization server {pinned} that is configured for it (it names {})",
+            "the server at {server} does not name the authorization server {pinned} that is configured for it (it names {}); nothing was sent there. If the server has moved, register a client there, and change client_id and issuer in the config",
             named.iter().take(3).map(String::as_str).collect::<Vec<_>>().join(", ")
         ),
         (Some(first), None) => {

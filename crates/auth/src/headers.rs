@@ -2,12 +2,14 @@
 //! line asks, which is at every dial and after every refusal.
 
 mod command;
+mod watch;
 
 use std::borrow::Cow;
 use std::future::Future;
 use std::io::Read as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use http::header::AUTHORIZATION;
@@ -15,13 +17,16 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 use linetender::{Key, Keys, NoKey, Redacted, Refused};
 use linetender_holder::trusted;
 use linetender_wire::aside;
-use tokio::sync::watch;
+use tokio::sync::watch as channel;
 
 use crate::encode::{base64url, sha256};
 use crate::secret::Secret;
 
 /// The longest value of a header, and the longest file that one is read from.
 const LONGEST: usize = 32 * 1024;
+
+/// After how many failures in a row somebody is called.
+const FAILURES: u32 = 3;
 
 /// The most headers.
 const MOST: usize = 32;
@@ -38,7 +43,10 @@ pub enum Source {
 /// Headers that are read again whenever they are needed.
 pub struct HeaderKeys {
     source: Source,
-    changes: watch::Sender<u64>,
+    changes: Arc<channel::Sender<u64>>,
+    is_followed: AtomicBool,
+    /// How often in a row they could not be read.
+    failures: AtomicU32,
     /// Values that were handed out last.
     recent: Mutex<Vec<Secret>>,
 }
@@ -46,7 +54,13 @@ pub struct HeaderKeys {
 impl HeaderKeys {
     /// Out of this source.
     pub fn new(source: Source) -> Self {
-        Self { source, changes: watch::channel(0).0, recent: Mutex::default() }
+        Self {
+            source,
+            changes: Arc::new(channel::channel(0).0),
+            is_followed: AtomicBool::new(false),
+            failures: AtomicU32::new(0),
+            recent: Mutex::default(),
+        }
     }
 
     async fn read(&self) -> Result<HeaderMap, String> {
@@ -68,6 +82,16 @@ impl HeaderKeys {
         Ok(headers)
     }
 
+    /// A file that is just being replaced, or a command that could not reach its service, is tried again before anybody is
+    /// called.
+    fn failed(&self, words: &str) -> NoKey {
+        let words = Redacted::head(words, 900);
+        match self.failures.fetch_add(1, Ordering::AcqRel) {
+            before if before + 1 < FAILURES => NoKey::Later { words, after: None },
+            _ => NoKey::Login { words },
+        }
+    }
+
     fn whence(&self) -> String {
         match &self.source {
             Source::Headers(_) => "the configured headers and files".to_owned(),
@@ -82,21 +106,31 @@ impl Keys for HeaderKeys {
         refused: Option<Refused>,
     ) -> Pin<Box<dyn Future<Output = Result<Option<Key>, NoKey>> + Send>> {
         Box::pin(async move {
-            let login = |words: String| NoKey::Login { words: Redacted::head(&words, 900) };
-            let headers = self.read().await.map_err(login)?;
+            let headers = self.read().await.map_err(|words| self.failed(&words))?;
+            self.failures.store(0, Ordering::Release);
             let sent = refused.as_ref().and_then(|refused| refused.key.as_ref());
             if sent.is_some_and(|sent| *sent.headers == headers) {
                 let status = refused.map_or(401, |refused| refused.status);
-                return Err(login(format!(
+                let words = format!(
                     "the server refused the credentials (status {status}); linetender has read them again from {}, and they are the same. Renew them there",
                     self.whence()
-                )));
+                );
+                return Err(NoKey::Login { words: Redacted::head(&words, 900) });
             }
             Ok(Some(Key { headers: Arc::new(headers), renew_at: None }))
         })
     }
 
-    fn changes(&self) -> watch::Receiver<u64> {
+    fn changes(&self) -> channel::Receiver<u64> {
+        if let Source::Headers(headers) = &self.source
+            && !self.is_followed.swap(true, Ordering::AcqRel)
+        {
+            let files: Vec<_> =
+                headers.iter().flat_map(|(_, value)| files_in(value)).map(PathBuf::from).collect();
+            if !files.is_empty() {
+                watch::follow(files, &self.changes);
+            }
+        }
         self.changes.subscribe()
     }
 
@@ -109,9 +143,7 @@ impl Keys for HeaderKeys {
             }
             Source::Headers(headers) => {
                 let shown = headers.iter().map(|(name, value)| {
-                    let files = value.expose().split("${file:").skip(1);
-                    let files = files.filter_map(|rest| rest.split_once('}')).map(|(path, _)| path);
-                    format!("{name}: {}", files.collect::<Vec<_>>().join(" "))
+                    format!("{name}: {}", files_in(value).collect::<Vec<_>>().join(" "))
                 });
                 format!("headers {}", shown.collect::<Vec<_>>().join(", ")).into()
             }
@@ -123,6 +155,12 @@ impl std::fmt::Debug for HeaderKeys {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("HeaderKeys")
     }
+}
+
+/// The files that a value names.
+fn files_in(value: &Secret) -> impl Iterator<Item = &str> {
+    let files = value.expose().split("${file:").skip(1);
+    files.filter_map(|rest| rest.split_once('}')).map(|(path, _)| path)
 }
 
 fn headers(values: &[(String, Secret)]) -> Result<HeaderMap, String> {

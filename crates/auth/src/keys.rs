@@ -287,7 +287,9 @@ impl LoginKeys {
         // What a login cannot repair is not answered with one.
         let words = match error.kind() {
             ErrorKind::Config | ErrorKind::Store => error.to_string(),
-            _ => format!("{error}. To log in, run `{}`", self.command),
+            _ if self.renewal.client.grant.is_machine() => error.to_string(),
+            // Ours first: what follows may be in the words of an authorization server.
+            _ => format!("To log in, run `{}`: {error}", self.command),
         };
         NoKey::Login { words: Redacted::head(&words, 1000) }
     }

@@ -21,7 +21,7 @@ use crate::scopes;
 use crate::secret::Secret;
 use crate::store::record::{ClientRecord, Granted, StepUps, now};
 use crate::store::{Lock, Pointer, Store};
-use crate::token::TokenEndpoint;
+use crate::token::{HEARD_OUT, TokenEndpoint};
 
 /// A login to one server.
 #[derive(Clone, Debug)]
@@ -265,7 +265,7 @@ impl Pending {
             client: &self.client,
             key: None,
         };
-        let tokens = match endpoint.request(&form).await {
+        let tokens = match endpoint.request(&form, HEARD_OUT).await {
             Ok(tokens) => tokens,
             Err(failed) => {
                 if failed.is_about_client() {
@@ -309,7 +309,6 @@ impl Login {
         granted: Granted,
     ) -> Result<(), Error> {
         let issuer = &found.issuer;
-        let before = self.store.find(&self.server)?;
         let pointer = Pointer::new(&self.server, &issuer.issuer, &client.id);
         // A damaged file is replaced: whoever logs in wants just that.
         let stored = self.store.read(&pointer).ok().flatten();
@@ -319,7 +318,7 @@ impl Login {
         credential.revocation_endpoint.clone_from(&issuer.revocation_endpoint);
         credential.grants.insert(self.server.canonical(), granted);
         self.store.write(&lock, credential, "auth login").await?;
-        self.store.point(&lock, pointer.clone()).await?;
+        let before = self.store.point(&lock, pointer.clone()).await?;
         drop(lock);
         if let Some(before) = before.filter(|before| *before != pointer) {
             crate::account::drop_grant(&self.store, before).await;

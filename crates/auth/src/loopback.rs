@@ -3,12 +3,13 @@
 //! It serves one page and nothing else. Whatever does not belong to the login (icons, early connections, a stranger's page that
 //! tries its luck) is answered and forgotten; everything is bounded.
 
+use std::collections::VecDeque;
 use std::net::Ipv4Addr;
 use std::time::Duration;
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::task::JoinSet;
+use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::timeout;
 
 use crate::error::{Error, ErrorKind};
@@ -19,10 +20,11 @@ const PATH: &str = "/callback";
 
 /// The longest head of a request, and how long it may take.
 const HEAD: usize = 16 * 1024;
-const HEAD_WITHIN: Duration = Duration::from_secs(10);
+const HEAD_WITHIN: Duration = Duration::from_secs(5);
 
-/// Browsers open some connections ahead.
-const CONNECTIONS: usize = 16;
+/// Browsers open some connections ahead. When there are more, the oldest gives way: whoever opens many and says nothing keeps
+/// nobody out.
+const CONNECTIONS: usize = 64;
 
 /// A listener that waits for a browser.
 #[derive(Debug)]
@@ -67,6 +69,7 @@ impl Loopback {
 
     async fn come(&self, pending: &Pending) -> Result<String, Error> {
         let mut guests = JoinSet::new();
+        let mut oldest = VecDeque::new();
         loop {
             tokio::select! {
                 Some(asked) = guests.join_next(), if !guests.is_empty() => {
@@ -78,8 +81,14 @@ impl Loopback {
                         return Ok(redirected);
                     }
                 }
-                accepted = self.listener.accept(), if guests.len() < CONNECTIONS => match accepted {
-                    Ok((stream, _)) => { guests.spawn(asked(stream)); }
+                accepted = self.listener.accept() => match accepted {
+                    Ok((stream, _)) => {
+                        oldest.retain(|guest: &AbortHandle| !guest.is_finished());
+                        if oldest.len() >= CONNECTIONS && let Some(first) = oldest.pop_front() {
+                            first.abort();
+                        }
+                        oldest.push_back(guests.spawn(asked(stream)));
+                    }
                     Err(error) => return Err(Error::store("wait for the browser", &error)),
                 },
             }

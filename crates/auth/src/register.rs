@@ -15,7 +15,7 @@ use serde_json::json;
 use crate::address::Address;
 use crate::client::{Client, Grant};
 use crate::discover::Discovered;
-use crate::error::{Error, ErrorKind};
+use crate::error::{Error, ErrorKind, quoted};
 use crate::secret::Secret;
 use crate::store::record::{ClientRecord, Method, Origin, now};
 
@@ -46,6 +46,7 @@ pub(crate) fn without_asking(found: &Discovered, config: &Client) -> Result<Opti
         is_gone: false,
     };
     if let Some(id) = &config.id {
+        check_issuer(found, config)?;
         let method = match &config.grant {
             Grant::MachineKey(_) => Method::PrivateKeyJwt,
             Grant::Person | Grant::Machine => method(listed, config.secret.is_some()),
@@ -61,6 +62,26 @@ pub(crate) fn without_asking(found: &Discovered, config: &Client) -> Result<Opti
     let document =
         config.metadata_url.as_deref().filter(|_| found.issuer.client_id_metadata_document_supported);
     Ok(document.map(|url| client(url, None, Method::None, Origin::Document)))
+}
+
+/// A secret goes to the authorization server that the user named for it. The MCP server names one too, and if that counted it
+/// could have the secret sent wherever it likes.
+fn check_issuer(found: &Discovered, config: &Client) -> Result<(), Error> {
+    let named = &found.issuer.issuer;
+    if !config.has_secret() || config.issuer.as_ref() == Some(named) {
+        return Ok(());
+    }
+    let rule = "linetender sends a configured secret or private key only to the authorization server that is configured beside it";
+    let words = if found.is_guess {
+        format!(
+            "{rule}, and none is. This server names none either: put issuer = \"https://…\" beside client_id, with the address of the authorization server at which that client is registered"
+        )
+    } else {
+        format!(
+            "{rule}, and none is. This server names {named}: if the client is registered there, put issuer = \"{named}\" beside client_id"
+        )
+    };
+    Err(Error::new(ErrorKind::Config, words))
 }
 
 /// How a client proves who it is, by what the authorization server lists.
@@ -113,11 +134,12 @@ pub(crate) async fn register(
         Error::new(ErrorKind::Unreachable, words)
     })?;
     if reply.status != StatusCode::CREATED && reply.status != StatusCode::OK {
-        let shown = Redacted::head(&String::from_utf8_lossy(&reply.body), 200);
+        let body = Redacted::head(&String::from_utf8_lossy(&reply.body), 200).to_string();
+        let shown = quoted(&body, None);
         let is_passing = reply.status.is_server_error() || reply.status == StatusCode::TOO_MANY_REQUESTS;
         let kind = if is_passing && !found.is_guess { ErrorKind::Unreachable } else { ErrorKind::Client };
         let words = format_args!(
-            "the authorization server {} did not register linetender (status {}: {shown})",
+            "the authorization server {} did not register linetender (status {}); {shown}",
             issuer.issuer,
             reply.status.as_u16()
         );

@@ -7,6 +7,7 @@
 mod files;
 mod lock;
 pub(crate) mod record;
+mod unsaved;
 mod watch;
 
 use std::fmt;
@@ -21,11 +22,15 @@ use serde::{Deserialize, Serialize};
 use crate::address::Address;
 use crate::encode::sha256;
 use crate::error::{Error, ErrorKind};
+use crate::secret::Secret;
 pub(crate) use lock::{Lock, Taken};
-use record::Credential;
+use record::{Credential, Granted};
 
 /// The version of the files. A file of another version is not read.
 const VERSION: u32 = 1;
+
+/// How long to wait for another process that stores which credential is a server's own: a few writes to the disk.
+const POINTER_WAIT: Duration = Duration::from_secs(10);
 
 /// The logins of this user. Cheap to clone.
 #[derive(Clone)]
@@ -34,6 +39,7 @@ pub struct Store(Arc<Inner>);
 struct Inner {
     folder: PathBuf,
     watched: watch::Watched,
+    unsaved: unsaved::Unsaved,
 }
 
 /// Which credential is a server's own.
@@ -75,13 +81,21 @@ impl Store {
             trusted::folder(&place).map_err(|error| Error::store(doing, &error))?;
         }
         files::tidy(&folder);
+        for file in files::readable_by_others(&folder.join("credentials")) {
+            tracing::warn!(file = %file.display(), "file with logins can be read by others; run chmod 600 on it");
+        }
         let watched = watch::Watched::new(&folder);
-        Ok(Self(Arc::new(Inner { folder, watched })))
+        Ok(Self(Arc::new(Inner { folder, watched, unsaved: unsaved::Unsaved::default() })))
     }
 
     /// Where it is.
     pub fn folder(&self) -> &Path {
         &self.0.folder
+    }
+
+    /// Files with logins that others than this user can read. linetender makes none.
+    pub fn readable_by_others(&self) -> Vec<PathBuf> {
+        files::readable_by_others(&self.0.folder.join("credentials"))
     }
 
     /// A number that grows, within half a second, whenever a process of this user logged in or out or renewed a token. Has to
@@ -118,8 +132,12 @@ impl Store {
                 ),
             )),
             found => {
-                Ok(found
-                    .filter(|found| found.issuer == pointer.issuer && found.client.id == pointer.client_id))
+                let mut found = found
+                    .filter(|found| found.issuer == pointer.issuer && found.client.id == pointer.client_id);
+                if let Some(found) = &mut found {
+                    self.0.unsaved.add_to(&pointer.name(), found);
+                }
+                Ok(found)
             }
         }
     }
@@ -145,6 +163,7 @@ impl Store {
                 client_id: credential.client.id.clone(),
             };
             files::replace(&store.credential_file(&pointer), &credential, stage)?;
+            store.0.unsaved.saved(&pointer.name());
             test_hooks::point(&format!("{stage} stored"));
             store.announce();
             Ok(())
@@ -152,22 +171,62 @@ impl Store {
         .await
     }
 
-    /// Says which credential is a server's own, under that credential's lock.
-    pub(crate) async fn point(&self, _lock: &Lock, pointer: Pointer) -> Result<(), Error> {
+    /// Keeps what could not be written, for this process, in place of the grant with this refresh token.
+    pub(crate) fn keep(&self, pointer: &Pointer, replaces: Option<Secret>, granted: Granted) {
+        self.0.unsaved.keep(pointer.name(), pointer.server.clone(), replaces, granted);
+    }
+
+    /// Says which credential is a server's own, under that credential's lock. Which one was it before.
+    ///
+    /// Logins with two clients have two credentials and two locks: the pointer has one of its own, which is never held while
+    /// anybody waits for something else.
+    pub(crate) async fn point(&self, _lock: &Lock, pointer: Pointer) -> Result<Option<Pointer>, Error> {
+        let lock = self.lock_server(&pointer.server).await?;
         let store = self.clone();
         off_thread(move || {
-            files::replace(&store.server_file(&pointer.server), &pointer, "auth pointer")?;
+            let file = store.server_file(&pointer.server);
+            let before: Option<Pointer> = files::read(&file).ok().flatten();
+            files::replace(&file, &pointer, "auth pointer")?;
+            drop(lock);
+            store.announce();
+            Ok(before)
+        })
+        .await
+    }
+
+    /// Forgets which credential is this server's own.
+    pub(crate) async fn unpoint(&self, server: &Address) -> Result<(), Error> {
+        let lock = self.lock_server(&server.canonical()).await?;
+        let (store, file) = (self.clone(), self.server_file(&server.canonical()));
+        off_thread(move || {
+            files::remove(&file)?;
+            drop(lock);
             store.announce();
             Ok(())
         })
         .await
     }
 
-    /// Forgets which credential is this server's own, and the credential itself if it is of no use to another server.
+    async fn lock_server(&self, canonical: &str) -> Result<Lock, Error> {
+        let file = self.0.folder.join("locks").join(format!("server-{}.lock", name(canonical)));
+        match lock::take(&file, POINTER_WAIT).await? {
+            Taken::Ours(lock) => Ok(lock),
+            Taken::Theirs(holder) => {
+                let holder =
+                    holder.map_or_else(|| "another process".to_owned(), |pid| format!("process {pid}"));
+                let words = format_args!(
+                    "{holder} has been storing a login to this server for {} s (is it stopped?); try again",
+                    POINTER_WAIT.as_secs()
+                );
+                Err(Error::new(ErrorKind::Busy, words))
+            }
+        }
+    }
+
+    /// Forgets what a credential has for this server, and the credential itself if it is of no use to another.
     pub(crate) async fn forget(&self, _lock: &Lock, pointer: Pointer) -> Result<(), Error> {
         let store = self.clone();
         off_thread(move || {
-            files::remove(&store.server_file(&pointer.server))?;
             let file = store.credential_file(&pointer);
             if let Some(mut credential) = files::read::<Credential>(&file)? {
                 credential.grants.remove(&pointer.server);
@@ -181,6 +240,13 @@ impl Store {
             Ok(())
         })
         .await
+    }
+
+    /// Forgets what a credential has for this server. A client that has nothing left is kept: it can be presented again.
+    pub(crate) async fn forget_grant(&self, lock: &Lock, pointer: &Pointer) -> Result<(), Error> {
+        let Some(mut credential) = self.read(pointer)? else { return Ok(()) };
+        credential.grants.remove(&pointer.server);
+        self.write(lock, credential, "auth tidy").await
     }
 
     fn announce(&self) {

@@ -5,7 +5,6 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderMap, HeaderValue, Method as Verb, StatusCode};
-use linetender_wire::Redacted;
 use linetender_wire::http::{Asker, Reply};
 use linetender_wire::wall::wall_clock;
 use serde::Deserialize;
@@ -14,13 +13,16 @@ use crate::address::Address;
 use crate::assertion;
 use crate::client::PrivateKey;
 use crate::encode;
-use crate::error::{Error, ErrorKind};
+use crate::error::{Error, ErrorKind, quoted};
 use crate::scopes;
 use crate::secret::Secret;
 use crate::store::record::{ClientRecord, Method};
 
-/// How long a token request may take.
-const WITHIN: Duration = Duration::from_secs(10);
+/// How long a token request may take that can be repeated.
+pub(crate) const WITHIN: Duration = Duration::from_secs(10);
+
+/// How long one is waited for that cannot: its answer holds the only token that is still good.
+pub(crate) const HEARD_OUT: Duration = Duration::from_secs(60);
 
 /// The longest token that is taken: it travels in a header.
 const LONGEST: usize = 32 * 1024;
@@ -80,13 +82,14 @@ struct Issued {
 struct Refusal {
     error: String,
     error_description: Option<String>,
+    access_token: Option<serde::de::IgnoredAny>,
 }
 
 impl TokenEndpoint<'_> {
     /// Asks for tokens.
-    pub(crate) async fn request(&self, form: &[(&str, &str)]) -> Result<Tokens, Failed> {
+    pub(crate) async fn request(&self, form: &[(&str, &str)], within: Duration) -> Result<Tokens, Failed> {
         let (headers, body) = self.message(form).map_err(Failed::Undone)?;
-        let asked = self.asker.ask(Verb::POST, self.url.endpoint(), headers, body, WITHIN).await;
+        let asked = self.asker.ask(Verb::POST, self.url.endpoint(), headers, body, within).await;
         let reply = asked.map_err(|broken| {
             let words = format_args!("the authorization server {} could not be asked: {broken}", self.issuer);
             let error = Error::new(ErrorKind::Unreachable, words);
@@ -146,7 +149,10 @@ impl TokenEndpoint<'_> {
 
     fn read(&self, reply: &Reply) -> Result<Tokens, Failed> {
         let (issuer, status) = (self.issuer, reply.status);
-        if status == StatusCode::OK {
+        let refusal = serde_json::from_slice::<Refusal>(&reply.body).ok();
+        // Some refuse with status 200 (GitHub). Whoever sends a token has not refused.
+        let is_refused = refusal.as_ref().is_some_and(|refusal| refusal.access_token.is_none());
+        if status == StatusCode::OK && !is_refused {
             return issued(&reply.body).map_err(|why| {
                 let words = format_args!(
                     "the authorization server {issuer} answered a token request with something else: {why}"
@@ -155,14 +161,10 @@ impl TokenEndpoint<'_> {
             });
         }
         let after = retry_after(&reply.headers);
-        let refusal = serde_json::from_slice::<Refusal>(&reply.body).ok();
-        let shown = |refusal: &Refusal| {
-            let description = refusal.error_description.as_deref().map(|text| format!(": {text}"));
-            Redacted::head(&format!("{}{}", refusal.error, description.unwrap_or_default()), 300)
-        };
+        let shown = |refusal: &Refusal| quoted(&refusal.error, refusal.error_description.as_deref());
         match refusal {
-            Some(refusal) if status.is_client_error() && status != StatusCode::TOO_MANY_REQUESTS => {
-                let words = format_args!("the authorization server {issuer} refused ({})", shown(&refusal));
+            Some(refusal) if !status.is_server_error() && status != StatusCode::TOO_MANY_REQUESTS => {
+                let words = format_args!("the authorization server {issuer} refused; {}", shown(&refusal));
                 // These two are not about the credentials, whatever the status.
                 let is_passing = matches!(
                     refusal.error.as_str(),
@@ -172,7 +174,7 @@ impl TokenEndpoint<'_> {
                     return Err(Failed::Unknown(Error::new(ErrorKind::Unreachable, words).after(after)));
                 }
                 Err(Failed::Refused {
-                    code: refusal.error.clone(),
+                    code: standard(&refusal.error).to_owned(),
                     error: Error::new(ErrorKind::Refused, words),
                 })
             }
@@ -185,6 +187,15 @@ impl TokenEndpoint<'_> {
                 Err(if status.is_client_error() { Failed::Undone(error) } else { Failed::Unknown(error) })
             }
         }
+    }
+}
+
+/// The code of RFC 6749 for what GitHub calls something else.
+fn standard(code: &str) -> &str {
+    match code {
+        "bad_refresh_token" | "bad_verification_code" => "invalid_grant",
+        "incorrect_client_credentials" => "invalid_client",
+        other => other,
     }
 }
 

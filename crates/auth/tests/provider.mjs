@@ -14,7 +14,7 @@ console.log = console.info = console.warn = () => {};
 
 const settings = {
   lifetime: 3600, // of access tokens, in seconds
-  token: 'ok', // how the token endpoint behaves: ok, fail, busy, nonsense, refuse, unknown-client, echo, hang, swallow
+  token: 'ok', // how the token endpoint behaves: ok, fail, busy, nonsense, refuse, unknown-client, echo, hang, swallow, github, bad-request
   delay: 0, // before the answer to a token request is sent, in milliseconds
   scope: 'mcp:read', // what the MCP server demands
   challenge_scope: true,
@@ -137,6 +137,8 @@ authorize = async (req, res) => {
         case 'busy': return json(res, { error: 'temporarily_unavailable' }, 503, { 'retry-after': '7' });
         case 'nonsense': return res.writeHead(200, { 'content-type': 'text/html' }).end('<h1>Welcome to the hotel wireless network</h1>');
         case 'refuse': return json(res, { error: 'invalid_grant', error_description: 'the grant was taken back' }, 400);
+        case 'github': return json(res, { error: 'bad_refresh_token', error_description: 'The refresh token passed is incorrect or expired.' });
+        case 'bad-request': return json(res, { error: 'invalid_request' }, 400);
         case 'unknown-client': return json(res, { error: 'invalid_client' }, 401);
         case 'echo': return json(res, { error: 'invalid_request', error_description: `cannot read ${decodeURIComponent(await body(req))} of ${req.headers.authorization}` }, 400);
         case 'hang': return;

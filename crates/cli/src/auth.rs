@@ -23,11 +23,21 @@ const HEAD: [&str; COLUMNS] = ["SERVER", "STATE", "VALID UNTIL", "CLIENT", "SCOP
 const COLUMNS: usize = 6;
 
 pub(crate) fn auth(args: &args::Auth) -> ExitCode {
-    let accounts = keys::store().and_then(|store| list(&store).map_err(|error| error.to_string()));
-    let accounts = match accounts {
-        Ok(accounts) => accounts,
+    let read = keys::store().and_then(|store| {
+        let accounts = list(&store).map_err(|error| error.to_string())?;
+        Ok((accounts, store.readable_by_others()))
+    });
+    let (accounts, open) = match read {
+        Ok(read) => read,
         Err(why) => return Failed::new(why).say(),
     };
+    for file in open {
+        let text = format!(
+            "Others can read {0}, which holds tokens. Run: chmod 600 {0}\nIf somebody may have read it, log out and in again.",
+            file.display()
+        );
+        let _ = writeln!(io::stderr(), "{}", visible::block(&text));
+    }
     match if args.json { print_json(&accounts) } else { print_table(&accounts) } {
         Ok(()) => ExitCode::SUCCESS,
         // Whoever reads it has seen enough.
@@ -75,16 +85,23 @@ fn document(account: &Account) -> Value {
     let (state, _) = state(&account.standing);
     let mut document = json!({
         "server": shown(&account.server),
-        "issuer": account.issuer,
-        "client": account.client_id,
+        "issuer": shown(&account.issuer),
+        "client": shown(&account.client_id),
         "client_origin": account.client_origin,
-        "scopes": account.scopes,
+        "scopes": all_shown(&account.scopes),
         "valid_until": account.expires_at.map(moment),
         "state": state,
     });
     match &account.standing {
         Standing::Ended { reason } => document["reason"] = shown(reason).into(),
-        Standing::WantsScopes { scopes } => document["wanted_scopes"] = json!(scopes),
+        Standing::WantsScopes { scopes } => document["wanted_scopes"] = json!(all_shown(scopes)),
+        Standing::Renewing { pid, since } => {
+            document["reason"] = format!(
+                "process {pid} asked for a new token at {}, and has not stored the answer yet; if that process has ended, the next one tries again",
+                moment(*since)
+            )
+            .into();
+        }
         Standing::Renews | Standing::Ends => {}
     }
     document
@@ -115,6 +132,7 @@ fn print_table(accounts: &[Account]) -> io::Result<()> {
 fn state(standing: &Standing) -> (&'static str, Style) {
     let (state, colour) = match standing {
         Standing::Renews => ("renews", AnsiColor::Green),
+        Standing::Renewing { .. } => ("renewing", AnsiColor::Yellow),
         Standing::Ends => ("ends", AnsiColor::Yellow),
         Standing::Ended { .. } => ("ended", AnsiColor::Red),
         Standing::WantsScopes { .. } => ("wants-scopes", AnsiColor::Red),
@@ -124,6 +142,11 @@ fn state(standing: &Standing) -> (&'static str, Style) {
 
 fn shown(text: &str) -> String {
     Redacted::head(text, SHOWN).to_string()
+}
+
+/// A scope is a server's text too, and may be a token.
+fn all_shown(texts: &[String]) -> Vec<String> {
+    texts.iter().map(|text| shown(text)).collect()
 }
 
 /// A moment as everybody reads it.

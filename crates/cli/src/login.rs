@@ -67,6 +67,9 @@ fn client(args: &args::Login, target: &Target) -> Result<Client, Failed> {
         let secret = args::variable_of(variable).map_err(Failed::misuse)?;
         client.secret = Some(Secret::new(secret));
     }
+    if args.issuer.is_some() {
+        client.issuer.clone_from(&args.issuer);
+    }
     if args.client_metadata_url.is_some() {
         client.metadata_url.clone_from(&args.client_metadata_url);
     }

@@ -40,7 +40,7 @@ pub fn main(arguments: impl Iterator<Item = String>) -> ExitCode {
 }
 
 async fn run(task: &Task) -> Outcome<()> {
-    let logins = keys::Logins::of(task)?;
+    let logins = keys::Logins::of(task).await?;
     // The suite runs all of its servers and clients at once: one that takes seconds to answer is not of another era.
     let mut settings = Settings::default();
     settings.dial.probe_wait = Duration::from_secs(10);

@@ -5,7 +5,7 @@ use linetender_wire::http::URL_LIMIT;
 
 use crate::address::Address;
 use crate::encode::pairs;
-use crate::error::{Error, ErrorKind};
+use crate::error::{Error, ErrorKind, quoted};
 use crate::secret::Secret;
 
 /// What the answer to a login has to agree with.
@@ -81,12 +81,8 @@ impl Expected<'_> {
             return Err(foreign("this address belongs to another login (its state differs); start again"));
         }
         if let Some(error) = answer.get("error") {
-            let description = answer.get("error_description").map(|text| format!(": {text}"));
-            let words = format_args!(
-                "the authorization server {} refused the login ({error}{})",
-                self.issuer,
-                description.unwrap_or_default()
-            );
+            let said = quoted(error, answer.get("error_description"));
+            let words = format_args!("the authorization server {} refused the login; {said}", self.issuer);
             return Err(Error::new(ErrorKind::Refused, words));
         }
         let code = answer.get("code").filter(|code| !code.is_empty());

@@ -2,11 +2,13 @@
 
 use std::fs::{self, File};
 use std::io::{self, Read as _, Write as _};
-use std::path::Path;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use linetender_holder::trusted;
 use linetender_wire::test_hooks;
+use rustix::process::{Pid, test_kill_process};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -72,7 +74,7 @@ pub(super) fn replace<T: Serialize>(path: &Path, value: &T, stage: &'static str)
 fn write(path: &Path, text: &[u8], stage: &'static str) -> io::Result<()> {
     let (folder, name) = parts(path)?;
     sweep(folder, name);
-    let beside = folder.join(format!(".{name}.{}", unique()?));
+    let beside = folder.join(format!(".{name}.{}.{}", std::process::id(), unique()?));
     let written = (|| {
         let mut file = trusted::create(&beside)?;
         test_hooks::point(&format!("{stage} opened"));
@@ -88,14 +90,24 @@ fn write(path: &Path, text: &[u8], stage: &'static str) -> io::Result<()> {
     written
 }
 
-/// What a process that was killed had begun to write.
+/// What a process that was killed had begun to write. What another one is writing is not touched, lock or no lock.
 fn sweep(folder: &Path, name: &str) {
     let begins = format!(".{name}.");
     for entry in fs::read_dir(folder).into_iter().flatten().take(MOST).flatten() {
-        if entry.file_name().to_string_lossy().starts_with(&begins) {
+        let found = entry.file_name();
+        let found = found.to_string_lossy();
+        let Some(rest) = found.strip_prefix(&begins) else { continue };
+        if !rest.split_once('.').is_some_and(|(pid, _)| is_another(pid)) {
             let _ = fs::remove_file(entry.path());
         }
     }
+}
+
+/// Whether this is the number of another process that lives.
+fn is_another(pid: &str) -> bool {
+    let pid = pid.parse().ok().filter(|pid: &u32| *pid != std::process::id());
+    let pid = pid.and_then(|pid| Pid::from_raw(i32::try_from(pid).ok()?));
+    pid.is_some_and(|pid| test_kill_process(pid) != Err(rustix::io::Errno::SRCH))
 }
 
 /// Removes a file that may be gone already.
@@ -117,6 +129,22 @@ pub(super) fn announce(folder: &Path) -> io::Result<()> {
     fs::rename(&beside, folder.join(CHANGED)).inspect_err(|_| {
         let _ = fs::remove_file(&beside);
     })
+}
+
+/// What was announced last. Something else in its place is not waited for.
+pub(super) fn announced(folder: &Path) -> Option<Vec<u8>> {
+    let mut text = Vec::new();
+    trusted::read(&folder.join(CHANGED)).ok()?.take(100).read_to_end(&mut text).ok()?;
+    Some(text)
+}
+
+/// The files of a folder that others can read.
+pub(super) fn readable_by_others(folder: &Path) -> Vec<PathBuf> {
+    let listed = fs::read_dir(folder).into_iter().flatten().take(MOST).flatten();
+    let is_open = |entry: &fs::DirEntry| {
+        entry.metadata().is_ok_and(|about| about.is_file() && about.permissions().mode() & 0o077 != 0)
+    };
+    listed.filter(is_open).map(|entry| entry.path()).collect()
 }
 
 /// Removes what processes that were killed left of an announcement. Nobody else takes this long for one.

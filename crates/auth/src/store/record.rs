@@ -75,6 +75,9 @@ pub(crate) struct Granted {
     pub(crate) step_ups: StepUps,
     /// A token was asked for, and its answer is not stored yet.
     pub(crate) intent: Option<Intent>,
+    /// How often in a row the authorization server refused for a reason that may pass.
+    #[serde(default)]
+    pub(crate) refusals: u32,
     /// Nothing renews it any more.
     pub(crate) ended: Option<Ended>,
 }
@@ -132,6 +135,7 @@ impl Granted {
             wanted: Vec::new(),
             step_ups: StepUps::default(),
             intent: None,
+            refusals: 0,
             ended: None,
         }
     }

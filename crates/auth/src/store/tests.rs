@@ -123,6 +123,16 @@ async fn what_a_killed_process_left_is_swept() {
     std::fs::write(&left, "half a tok").unwrap();
     stored(&store, "access-access").await;
     assert!(!left.exists());
+    // What another process writes at this moment is not swept, even if that has no lock.
+    let mut other = std::process::Command::new("sleep").arg("600").spawn().unwrap();
+    let theirs = left.with_extension(format!("{}.x", other.id()));
+    std::fs::write(&theirs, "half a tok").unwrap();
+    stored(&store, "access-access").await;
+    assert!(theirs.exists());
+    other.kill().unwrap();
+    other.wait().unwrap();
+    stored(&store, "access-access").await;
+    assert!(!theirs.exists());
     let (old, new) = (folder.0.join(".changed.old"), folder.0.join(".changed.new"));
     std::fs::write(&new, "x").unwrap();
     let hour = linetender_wire::wall::wall_clock() - Duration::from_secs(3600);
@@ -183,4 +193,53 @@ fn step_ups_are_counted_until_there_was_peace() {
     let two = StepUps::default().another(100_000).another(100_010);
     assert!(!two.may(100_020) && two.may(100_700));
     assert_eq!(two.another(100_700).count, 1);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn logins_with_several_clients_do_not_disturb_each_other() {
+    let folder = Folder::new("several");
+    let store = Store::open(&folder.0).unwrap();
+    for round in 0..50 {
+        let mut pointing = tokio::task::JoinSet::new();
+        for client in ["one", "two", "three", "four"] {
+            let store = store.clone();
+            let work = async move {
+                let pointer = Pointer::new(&server(), "https://as.example.com", client);
+                let Ok(Taken::Ours(lock)) = store.lock(&pointer, Duration::from_secs(5)).await else {
+                    panic!("nobody else has this lock")
+                };
+                store.point(&lock, pointer).await.map(drop)
+            };
+            pointing.spawn(work);
+        }
+        for done in pointing.join_all().await {
+            assert!(done.is_ok(), "round {round}: {done:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_fifo_in_place_of_the_announcement_holds_nobody_up() {
+    let folder = Folder::new("fifo");
+    let store = Store::open(&folder.0).unwrap();
+    let file = folder.0.join("changed");
+    let made = std::process::Command::new("mkfifo").arg(&file).status().unwrap();
+    assert!(made.success());
+    let following = linetender_wire::aside(move || super::files::announced(&folder.0).is_none());
+    let is_passed_over = tokio::time::timeout(Duration::from_secs(5), following).await;
+    // Whoever waits for the other end of a FIFO waits for this one.
+    let _opened = std::fs::OpenOptions::new().read(true).write(true).open(&file);
+    assert_eq!(is_passed_over.ok().flatten(), Some(true));
+    drop(store);
+}
+
+#[tokio::test]
+async fn a_file_that_others_can_read_is_named() {
+    let folder = Folder::new("readable");
+    let store = Store::open(&folder.0).unwrap();
+    stored(&store, "access-access").await;
+    assert!(store.readable_by_others().is_empty());
+    let file = store.credential_file(&pointer());
+    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o644)).unwrap();
+    assert_eq!(store.readable_by_others(), [file]);
 }

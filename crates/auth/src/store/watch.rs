@@ -75,9 +75,6 @@ async fn look(store: Weak<Inner>, mut seen: Sight) {
 impl Sight {
     fn of(folder: &Path) -> Self {
         let modified = |name: &str| fs::metadata(folder.join(name)).and_then(|about| about.modified()).ok();
-        Self {
-            announced: fs::read(folder.join(files::CHANGED)).ok().filter(|text| text.len() < 100),
-            folders: [modified("credentials"), modified("servers")],
-        }
+        Self { announced: files::announced(folder), folders: [modified("credentials"), modified("servers")] }
     }
 }

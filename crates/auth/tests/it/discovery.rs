@@ -210,6 +210,11 @@ async fn a_client_is_presented_in_the_order_of_the_specification() {
     assert_eq!(presented(&Client::default()).await, "registered");
     world.web.put(place, 200, "", &world.issuer("", &json!({})));
     assert_eq!(presented(&with_document).await, "registered");
+    // A secret is presented to nobody but the issuer that is configured beside it.
+    let anywhere = Client { issuer: None, ..by_hand.clone() };
+    let error = world.prepare(anywhere).await.unwrap().start(BACK).await.unwrap_err();
+    let advice = format!("put issuer = \"{origin}\"");
+    assert!(error.kind() == ErrorKind::Config && error.to_string().contains(&advice), "{error}");
     // A client that was registered elsewhere is not shown here.
     let elsewhere = Client { issuer: Some("https://as.example.com".to_owned()), ..by_hand };
     let error = world.prepare(elsewhere).await.unwrap_err();

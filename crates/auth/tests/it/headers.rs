@@ -105,3 +105,26 @@ async fn a_command_that_hangs_is_ended() {
     }
     panic!("{pid} still runs");
 }
+
+#[tokio::test]
+async fn what_cannot_be_read_is_tried_again_and_a_file_that_comes_back_is_noticed() {
+    let folder = Folder::new("again");
+    let file = folder.0.join("token");
+    let template = Secret::new(format!("Bearer ${{file:{}}}", file.display()));
+    let keys = Arc::new(HeaderKeys::new(Source::Headers(vec![("Authorization".to_owned(), template)])));
+    let mut changes = keys.changes();
+    for _ in 0..2 {
+        let no = keys.clone().key(None).await.unwrap_err();
+        assert!(matches!(no, NoKey::Later { .. }), "{no:?}");
+    }
+    let no = keys.clone().key(None).await.unwrap_err();
+    assert!(matches!(no, NoKey::Login { .. }), "{no:?}");
+    for token in ["token-number-one", "token-number-two-two"] {
+        std::fs::write(&file, token).unwrap();
+        tokio::time::timeout(Duration::from_secs(10), changes.changed()).await.expect("seen soon").unwrap();
+        let key = keys.clone().key(None).await.unwrap().unwrap();
+        assert_eq!(key.headers["authorization"], format!("Bearer {token}"));
+    }
+    let flaky = command(&["sh", "-c", &format!("rm {}", file.display())]);
+    assert!(matches!(flaky.key(None).await.unwrap_err(), NoKey::Later { .. }));
+}

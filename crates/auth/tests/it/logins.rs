@@ -201,3 +201,100 @@ async fn another_issuer_never_sees_what_the_first_one_gave() {
         (first.at.issuer.clone(), 1)
     );
 }
+
+/// What is on the disk of refresh tokens.
+fn refresh_tokens(provider: &Provider) -> Vec<String> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(provider.folder.join("credentials")).unwrap().flatten() {
+        let text = std::fs::read(entry.path()).unwrap();
+        let credential: serde_json::Value = serde_json::from_slice(&text).unwrap();
+        let grants = credential["grants"].as_object().unwrap();
+        found.extend(grants.values().filter_map(|grant| grant["refresh"].as_str().map(str::to_owned)));
+    }
+    found
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn logins_that_end_at_the_same_moment_all_succeed_and_one_logout_ends_them_all() {
+    let Some(provider) = Provider::start("at-once") else { return };
+    for round in 0..10 {
+        let mut finishing = tokio::task::JoinSet::new();
+        for port in 9..12 {
+            let back = format!("http://127.0.0.1:{port}/callback");
+            let login = Login::new(&provider.store(), &provider.at.mcp, Client::default()).unwrap();
+            let prepared = login.through(asker()).registering_anew().prepare(None).await.unwrap();
+            let pending = prepared.start(&back).await.unwrap();
+            let redirected = browser::visit(pending.url(), &back).await.unwrap();
+            finishing.spawn(async move { pending.finish(&redirected).await });
+        }
+        for done in finishing.join_all().await {
+            assert!(done.is_ok(), "round {round}: {done:?}");
+        }
+        assert_eq!(list(&provider.store()).unwrap().len(), 1);
+        assert!(provider.keys().key(None).await.unwrap().is_some());
+        let out = logout_through(&provider.store(), &provider.at.mcp, &asker()).await.unwrap();
+        assert!(matches!(out, LoggedOut::Revoked), "{out:?}");
+        assert_eq!(refresh_tokens(&provider), Vec::<String>::new(), "round {round}");
+    }
+}
+
+#[tokio::test]
+async fn a_login_with_another_client_leaves_nothing_of_one_that_is_being_renewed() {
+    let Some(provider) = Provider::start("leftover") else { return };
+    provider.login().await;
+    let keys = provider.keys();
+    let key = keys.clone().key(None).await.unwrap();
+    let before = provider.set(json!({ "refuse_tokens": true, "delay": 5000 })).await;
+    let renewing = tokio::spawn(keys.key(Some(refused(&provider, key).await)));
+    while provider.counts().await.token == before.token {
+        tokio::task::yield_now().await;
+    }
+    provider.set(json!({ "delay": 0 })).await;
+    let login = Login::new(&provider.store(), &provider.at.mcp, Client::default()).unwrap();
+    let prepared = login.through(asker()).registering_anew().prepare(None).await.unwrap();
+    let pending = prepared.start(BACK).await.unwrap();
+    let redirected = browser::visit(pending.url(), BACK).await.unwrap();
+    pending.finish(&redirected).await.unwrap();
+    let key = renewing.await.unwrap().unwrap().unwrap();
+    assert_eq!(call(&provider.at.mcp, &key.headers).await.status, 200);
+    assert_eq!(refresh_tokens(&provider).len(), 1);
+    assert_eq!(provider.counts().await.revoked, 1);
+    logout_through(&provider.store(), &provider.at.mcp, &asker()).await.unwrap();
+    assert_eq!((refresh_tokens(&provider).len(), provider.counts().await.revoked), (0, 2));
+}
+
+#[tokio::test]
+async fn a_browser_gets_through_however_many_connections_say_nothing() {
+    let Some(provider) = Provider::start("flood") else { return };
+    let login = Login::new(&provider.store(), &provider.at.mcp, Client::default()).unwrap().through(asker());
+    let prepared = login.prepare(None).await.unwrap();
+    let loopback = prepared.listen().await.unwrap();
+    let pending = prepared.start(loopback.redirect_uri()).await.unwrap();
+    let redirected = browser::visit(pending.url(), loopback.redirect_uri()).await.unwrap();
+    let at = loopback.redirect_uri().strip_prefix("http://").unwrap().strip_suffix("/callback").unwrap();
+    let person = async {
+        let mut silent = Vec::new();
+        for _ in 0..200 {
+            silent.push(tokio::net::TcpStream::connect(at).await.unwrap());
+        }
+        let to = linetender_wire::http::Endpoint::new(&redirected).unwrap();
+        let reply = asker().look(&to, http::HeaderMap::new(), Duration::from_secs(4)).await.unwrap();
+        assert_eq!(reply.status, 200);
+        drop(silent);
+    };
+    let (came, ()) = tokio::join!(loopback.wait(&pending, Duration::from_secs(60)), person);
+    pending.finish(&came.unwrap()).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_token_that_a_server_calls_a_scope_is_neither_kept_nor_shown() {
+    let Some(provider) = Provider::start("scope-token") else { return };
+    provider.login().await;
+    let keys = provider.keys();
+    let key = keys.clone().key(None).await.unwrap();
+    let token = provider.grant()["access"].as_str().unwrap().to_owned();
+    provider.set(json!({ "scope": format!("mcp:write {token}") })).await;
+    let no = keys.key(Some(refused(&provider, key).await)).await.unwrap_err();
+    assert!(words(&no).contains("mcp:write") && !words(&no).contains(&token), "{no:?}");
+    assert_eq!(provider.grant()["wanted"], json!(["mcp:write"]));
+}

@@ -66,3 +66,36 @@ async fn who_waits_for_a_stopped_process_names_it_or_goes_on_with_a_valid_token(
     assert_eq!(other.answer(), Some(json!({ "Ok": true })));
     signal("-CONT");
 }
+
+#[tokio::test]
+async fn a_token_that_cannot_be_stored_is_used_and_stored_later() {
+    let Some(provider) = Provider::start("unstored") else { return };
+    let faults = provider.folder.with_extension("faults");
+    std::fs::create_dir_all(&faults).unwrap();
+    provider.login().await;
+    let mut actor = Actor::start(&provider, Some(&faults));
+    let fault = faults.join("auth answer opened.always");
+    std::fs::write(&fault, "").unwrap();
+    let before = provider.set(json!({ "refuse_tokens": true })).await;
+    let old = provider.grant();
+    for _ in 0..2 {
+        actor.tell("calls 3");
+        let answers = actor.answer().unwrap();
+        assert!(answers.as_array().unwrap().iter().all(|answer| *answer == 200), "{answers}");
+    }
+    assert_eq!(provider.counts().await.token, before.token + 1);
+    assert_eq!(provider.grant()["refresh"], old["refresh"]);
+    let listed = linetender_auth::list(&provider.store()).unwrap();
+    let pid = actor.child.id();
+    assert!(
+        matches!(listed[0].standing, linetender_auth::Standing::Renewing { pid: by, .. } if by == pid),
+        "{listed:?}"
+    );
+    // Another process does not try the token that is good no more.
+    std::fs::remove_file(&fault).unwrap();
+    let mut other = Actor::start(&provider, None);
+    other.tell("calls 2");
+    assert_eq!(other.answer(), Some(json!([200, 200])));
+    assert_eq!(provider.counts().await.token, before.token + 1);
+    let _ = std::fs::remove_dir_all(&faults);
+}

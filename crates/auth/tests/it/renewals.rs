@@ -261,3 +261,74 @@ async fn a_silent_authorization_server_holds_up_nobody_whose_token_is_good() {
     assert!(matches!(no, NoKey::Later { .. }) && began.elapsed() < Duration::from_secs(60), "{no:?}");
     assert!(provider.grant()["refresh"].is_string());
 }
+
+#[tokio::test]
+async fn an_answer_that_comes_after_everybody_stopped_waiting_is_stored() {
+    let Some(provider) = Provider::start("late") else { return };
+    provider.login().await;
+    let (keys, other) = (provider.keys(), provider.keys());
+    let key = keys.clone().key(None).await.unwrap();
+    let before = provider.set(json!({ "refuse_tokens": true, "delay": 12_000 })).await;
+    let refusal = refused(&provider, key).await;
+    let began = Instant::now();
+    let no = keys.clone().key(Some(refusal.clone())).await.unwrap_err();
+    assert!(matches!(no, NoKey::Later { .. }) && words(&no).contains("has not answered yet"), "{no:?}");
+    assert!(began.elapsed() < Duration::from_secs(14), "{:?}", began.elapsed());
+    // The tokens are made, the old one is taken back, and the answer is still on its way.
+    let [one, another] = [keys.clone(), other].map(|keys| tokio::spawn(keys.key(Some(refusal.clone()))));
+    for asked in [one, another] {
+        let key = asked.await.unwrap().unwrap().unwrap();
+        assert_eq!(call(&provider.at.mcp, &key.headers).await.status, 200);
+    }
+    assert_eq!(provider.counts().await.token, before.token + 1);
+    assert!(provider.grant()["intent"].is_null() && provider.grant()["ended"].is_null());
+}
+
+#[tokio::test]
+async fn a_refusal_with_status_200_is_a_refusal() {
+    let Some(provider) = Provider::start("github") else { return };
+    provider.login().await;
+    let keys = provider.keys();
+    let key = keys.clone().key(None).await.unwrap();
+    let before = provider.set(json!({ "refuse_tokens": true, "token": "github" })).await;
+    let refusal = refused(&provider, key).await;
+    for _ in 0..2 {
+        let no = keys.clone().key(Some(refusal.clone())).await.unwrap_err();
+        assert!(matches!(no, NoKey::Login { .. }) && words(&no).contains("bad_refresh_token"), "{no:?}");
+    }
+    assert_eq!(provider.counts().await.token, before.token + 1, "it is over, and not asked again");
+}
+
+#[tokio::test]
+async fn a_bad_request_is_tried_again_before_anybody_is_called() {
+    let Some(provider) = Provider::start("bad-request") else { return };
+    provider.login().await;
+    let keys = provider.keys();
+    let key = keys.clone().key(None).await.unwrap();
+    provider.set(json!({ "refuse_tokens": true, "token": "bad-request" })).await;
+    let refusal = refused(&provider, key).await;
+    let mut later = 0;
+    let no = loop {
+        match keys.clone().key(Some(refusal.clone())).await.unwrap_err() {
+            NoKey::Later { .. } => later += 1,
+            no @ NoKey::Login { .. } => break no,
+        }
+        assert!(later < 5);
+    };
+    assert!(later == 2 && words(&no).contains("invalid_request"), "{later} {no:?}");
+    provider.set(json!({ "token": "ok" })).await;
+    let key = keys.key(Some(refusal)).await.unwrap().unwrap();
+    assert_eq!(call(&provider.at.mcp, &key.headers).await.status, 200);
+}
+
+#[tokio::test]
+async fn what_to_type_comes_before_the_words_of_an_authorization_server() {
+    let Some(provider) = Provider::start("said") else { return };
+    provider.login().await;
+    let keys = provider.keys();
+    let key = keys.clone().key(None).await.unwrap();
+    provider.set(json!({ "refuse_tokens": true, "token": "refuse" })).await;
+    let said = words(&keys.key(Some(refused(&provider, key).await)).await.unwrap_err());
+    assert!(said.starts_with("To log in, run `linetender login test`: "), "{said}");
+    assert!(said.ends_with("its words: \"invalid_grant: the grant was taken back\""), "{said}");
+}

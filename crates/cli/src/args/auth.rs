@@ -29,6 +29,10 @@ pub(crate) struct Login {
     #[arg(long, value_name = "VARIABLE", requires = "client_id")]
     pub(crate) client_secret_env: Option<String>,
 
+    /// Authorization server at which that client is registered; its secret is sent to no other
+    #[arg(long, value_name = "URL", requires = "client_id")]
+    pub(crate) issuer: Option<String>,
+
     /// https URL of a client ID metadata document
     #[arg(long, value_name = "URL")]
     pub(crate) client_metadata_url: Option<String>,
@@ -55,6 +59,7 @@ pub(crate) struct Logout {
     linetender auth --json | jq '.logins[] | select(.state == \"ended\")'\n\n\
     States:\n  \
     renews        renewed without a person when the token expires\n  \
+    renewing      a process has asked for a new token, and has not stored the answer yet\n  \
     ends          ends when the token expires: log in again then\n  \
     ended         ended: log in again\n  \
     wants-scopes  the server wants more scopes: log in again to grant them")]

@@ -65,8 +65,9 @@ fn hostile(canaries: &mut Canaries, home: &Home, echoes: &Echoes) -> (String, Ve
                     )
                 }
                 _ => format!(
-                    "auth = {{ client_id = 'me', client_secret = '{}' }}\nheaders = {{ X-Env = '${{{variable}}}', X-Fixed = '{fixed}' }}",
-                    plant("client secret")
+                    "auth = {{ client_id = 'me', client_secret = '{}', issuer = 'http://{}' }}\nheaders = {{ X-Env = '${{{variable}}}', X-Fixed = '{fixed}' }}",
+                    plant("client secret"),
+                    echoes.at
                 ),
             };
             let _ = write!(text, "[servers.{name}]\nwait = '300ms'\nurl = '{url}'\n{lines}\n");
@@ -172,11 +173,12 @@ fn play(
     let _ = write!(
         config,
         "[servers.people]\nurl = '{}'\n[servers.machines]\nurl = '{}'\n\
-         auth = {{ client_id = 'machine', client_secret = '${{file:{}}}', grant = 'client_credentials' }}\n\
+         auth = {{ client_id = 'machine', client_secret = '${{file:{}}}', issuer = '{}', grant = 'client_credentials' }}\n\
          [servers.other]\ncommand = 'sh'\nargs = ['-c', 'env >{}; exit 3']\n",
         people.mcp,
         machines.mcp,
         secret.display(),
+        machines.issuer,
         home.at("environment").display(),
     );
     let gateway = Gateway::start(home, &config, &variables);
@@ -264,7 +266,7 @@ fn play(
 
 /// A person who cannot log in; what that person was told.
 fn failing_logins(canaries: &mut Canaries, echoes: &Echoes, home: &Home) -> String {
-    let mut said = String::new();
+    let (mut said, issuer) = (String::new(), format!("http://{}", echoes.at));
     for fault in FAULTS {
         let path = canaries.plant("login path");
         let url = format!("http://{}/{fault}/{path}?key={}", echoes.at, canaries.plant("login query"));
@@ -274,6 +276,8 @@ fn failing_logins(canaries: &mut Canaries, echoes: &Echoes, home: &Home) -> Stri
             "me",
             "--client-secret-env",
             "MY_SECRET",
+            "--issuer",
+            &issuer,
             "$CANARY_URL",
         ]);
         let login = login.env("CANARY_URL", &url).env("MY_SECRET", canaries.plant("login secret"));

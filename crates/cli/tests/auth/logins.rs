@@ -101,8 +101,8 @@ fn a_machine_with_a_key_or_a_secret_needs_nobody() {
         let key = home.write("key.pem", &provider.es256);
         let proof = proof.replace("KEY", key.to_str().unwrap());
         let mut gateway = home.gateway(&format!(
-            "[servers.a]\nurl = '{}'\nauth = {{ client_id = '{name}', grant = 'client_credentials', {proof} }}\n",
-            provider.mcp
+            "[servers.a]\nurl = '{}'\nauth = {{ client_id = '{name}', issuer = '{}', grant = 'client_credentials', {proof} }}\n",
+            provider.mcp, provider.issuer
         ));
         let (text, failed) = call(&mut gateway, "a__echo");
         assert!(!failed && text.contains("hello"), "{text}");

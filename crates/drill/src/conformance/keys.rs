@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use linetender::Keys;
-use linetender_auth::{Algorithm, Asker, Client, FirstRedirect, Grant, LoginKeys, PrivateKey, Secret, Store};
+use linetender_auth::{
+    Algorithm, Asker, Client, FirstRedirect, Grant, Login, LoginKeys, PrivateKey, Secret, Store,
+};
 
 use super::Outcome;
 use super::task::Task;
@@ -22,11 +24,18 @@ pub(super) struct Logins {
 
 impl Logins {
     /// For this scenario.
-    pub(super) fn of(task: &Task) -> Outcome<Self> {
+    pub(super) async fn of(task: &Task) -> Outcome<Self> {
         let folder = std::env::temp_dir().join(format!("linetender-conformance-{}", std::process::id()));
         let store = Store::open(&folder)?;
         let visitor = FirstRedirect::new(Asker::of_this_machine(), REDIRECT);
-        let keys = LoginKeys::new(&store, &task.url, client(task)?, "conformance-client")?;
+        let mut client = client(task)?;
+        let has_secret = client.secret.is_some() || matches!(client.grant, Grant::MachineKey(_));
+        if has_secret && client.issuer.is_none() {
+            // The suite hands out secrets without saying for whom, and linetender sends such a secret nowhere.
+            let asking = Login::new(&store, &task.url, Client::default())?.prepare(None);
+            client.issuer = Some(asking.await?.issuer().to_owned());
+        }
+        let keys = LoginKeys::new(&store, &task.url, client, "conformance-client")?;
         Ok(Self { folder, keys: Arc::new(keys.visited_by(Arc::new(visitor))) })
     }
 }

@@ -4,17 +4,24 @@
 //! what is sent never reaches anybody but the one who was asked.
 
 use std::fmt;
+use std::pin::pin;
 use std::sync::OnceLock;
 use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderMap, Method, StatusCode};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout, timeout_at};
 
 use super::broken::{Broken, Phase};
 use super::connect::Surroundings;
 use super::endpoint::Endpoint;
 use super::pool::{Begun, Pool, Request, Settings};
+
+/// A deadline that is noticed this much later than it was passed while the process was stopped.
+const LATE: Duration = Duration::from_millis(500);
+
+/// How long a process that was stopped reads what has arrived meanwhile.
+const CATCH_UP: Duration = Duration::from_secs(2);
 
 /// Asks. Cheap to clone; it keeps no connection.
 #[derive(Clone, Debug)]
@@ -88,13 +95,22 @@ impl Asker {
             let body = response.body.all(Self::BODY_LIMIT).await?;
             Ok(Reply { status: response.status, headers: response.headers, body })
         };
-        timeout(within, asking).await.unwrap_or_else(|_| {
-            let words = format_args!("no answer within {within:?}");
-            Err(if begun.get() {
-                Broken::sent(Phase::Head, None, words)
-            } else {
-                Broken::unsent(Phase::Connect, words)
-            })
+        let mut asking = pin!(asking);
+        let deadline = Instant::now() + within;
+        if let Ok(answered) = timeout_at(deadline, asking.as_mut()).await {
+            return answered;
+        }
+        // The answer may have arrived in time, and nobody could read it.
+        if Instant::now() > deadline + LATE
+            && let Ok(answered) = timeout(CATCH_UP, asking).await
+        {
+            return answered;
+        }
+        let words = format_args!("no answer within {within:?}");
+        Err(if begun.get() {
+            Broken::sent(Phase::Head, None, words)
+        } else {
+            Broken::unsent(Phase::Connect, words)
         })
     }
 }
@@ -103,5 +119,48 @@ impl Asker {
 impl fmt::Debug for Reply {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Reply").field("status", &self.status).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read as _, Write as _};
+    use std::net::TcpListener;
+    use std::sync::mpsc;
+    use std::time::Duration;
+
+    use bytes::Bytes;
+    use http::{HeaderMap, Method};
+
+    use super::Asker;
+    use crate::http::{Endpoint, Surroundings};
+
+    #[tokio::test]
+    #[expect(clippy::disallowed_methods, reason = "a stopped process does not run other tasks either")]
+    async fn an_answer_that_arrived_while_the_process_was_stopped_is_read() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let to = Endpoint::new(&format!("http://{}/", listener.local_addr().unwrap())).unwrap();
+        let ((asked, was_asked), (go, went)) = (mpsc::channel(), mpsc::channel::<()>());
+        let server = std::thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            let _ = stream.read(&mut [0; 4096]).unwrap();
+            asked.send(()).unwrap();
+            went.recv().unwrap();
+            stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}").unwrap();
+        });
+        let within = Duration::from_secs(2);
+        let asker = Asker::new(Surroundings::bare());
+        let asking = asker.ask(Method::POST, &to, HeaderMap::new(), Bytes::from_static(b"x"), within);
+        let stopped = async {
+            while was_asked.try_recv().is_err() {
+                tokio::task::yield_now().await;
+            }
+            go.send(()).unwrap();
+            // This is what a stopped process does: nothing, until long after the deadline.
+            std::thread::sleep(within + Duration::from_secs(1));
+        };
+        let (reply, ()) = tokio::join!(asking, stopped);
+        assert_eq!(reply.unwrap().status, 200);
+        server.join().unwrap();
     }
 }
