@@ -19,7 +19,7 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 use linetender_wire::Redacted;
 use tokio::sync::watch;
 
-pub(crate) use ring::{KeyNews, KeyRing, Without};
+pub(crate) use ring::{KeyNews, KeyRing, Loss, Without};
 pub(crate) use task::KeyTask;
 
 /// What [`Keys::key`] comes to.

@@ -40,6 +40,8 @@ enum News {
     Dial(Generation, DialNews),
     Drained(Generation),
     Probed(Generation, Probed),
+    /// A probe about a key that a request was refused for.
+    KeyProbed(Generation, Probed),
     Closed(Generation, Pipe),
     /// The lists have been read, or could not be.
     Lists(Generation, Option<Box<Reading>>),
@@ -291,7 +293,12 @@ impl Running {
             }
             News::Probed(generation, Probed::Silent) => self.event(generation, Event::ProbeFailed),
             News::Probed(generation, Probed::Refused) => self.event(generation, Event::ProbeRefused),
-            News::Probed(generation, Probed::Unsent) => self.event(generation, Event::ProbeUnsent),
+            // A refused key is being renewed: the server lives, and that is all we know.
+            News::Probed(generation, Probed::Unsent | Probed::KeyRefused(_)) => {
+                self.event(generation, Event::ProbeUnsent);
+            }
+            News::Probed(generation, Probed::Unauthorized(seen)) => self.lost(generation, Seen::clone(&seen)),
+            News::KeyProbed(generation, probed) => self.key_probed(generation, &probed),
             News::Closed(generation, what) => {
                 let stderr = self.link(generation).map(|link| link.reach.stderr()).unwrap_or_default();
                 self.lost(generation, Seen::Closed { what, stderr });

@@ -24,9 +24,14 @@ fn a_server_that_was_killed_is_written_down_with_its_cause() {
     };
     // The other one ended too, but only when everything did.
     assert!(of("b", "ending").iter().all(|ending| ending["generation"] == 1), "{journal:?}");
-    let killed = |ending: &&Value| ending["cause"]["text"].as_str().is_some_and(|text| text.contains("SIGKILL"));
+    let killed =
+        |ending: &&Value| ending["cause"]["text"].as_str().is_some_and(|text| text.contains("SIGKILL"));
     let endings = of("a", "ending");
-    assert_eq!(endings.iter().filter(|ending| ending["generation"].as_u64() < Some(4)).count(), 3, "{journal:?}");
+    assert_eq!(
+        endings.iter().filter(|ending| ending["generation"].as_u64() < Some(4)).count(),
+        3,
+        "{journal:?}"
+    );
     let ending = endings.into_iter().find(killed).unwrap_or_else(|| panic!("nobody was killed: {journal:?}"));
     assert!(ending["cause"]["stderr"].as_str().unwrap().contains("hard-at-work"), "{ending}");
     assert!(ending["budget_millis"].as_u64().unwrap() < 5000, "it was charged: {ending}");

@@ -53,9 +53,18 @@ pub(super) struct Ask {
 pub(crate) struct KeyNews {
     /// How often somebody logged in.
     pub(crate) logins: u64,
-    /// How often a live connection was left without a key, and the last time why.
+    /// How often a live connection was left without a key that is known to be good, and the last time how.
     pub(crate) losses: u64,
-    pub(crate) without: Option<Arc<Without>>,
+    pub(crate) last: Option<Arc<Loss>>,
+}
+
+/// What became of the key of a live connection.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(crate) enum Loss {
+    /// There is none any more.
+    Gone(Without),
+    /// A request was refused for it, and no other can be had. The server may refuse that request alone: a probe tells.
+    Doubted(Without),
 }
 
 /// Why there is no key.
@@ -140,7 +149,8 @@ impl KeyRing {
         }
     }
 
-    fn has_newer_than(&self, refused: &KeyRefused) -> bool {
+    /// Whether there is another key by now.
+    pub(crate) fn has_newer_than(&self, refused: &KeyRefused) -> bool {
         let now = self.slot.read();
         now.headers().is_some() && now.is_newer_than(&refused.key)
     }

@@ -13,7 +13,7 @@ use tokio::time::Instant;
 
 use super::pace::Pace;
 use super::ring::{Ask, KeyNews, Used};
-use super::{Key, Keys, NoKey, Refused, Without};
+use super::{Key, Keys, Loss, NoKey, Refused, Without};
 
 /// The longest that one question may take. Whoever answers bounds itself to less.
 const LONGEST: Duration = Duration::from_secs(20);
@@ -29,6 +29,10 @@ const REJECTED: u32 = 2;
 
 /// When a key that is due could not be had, it is asked for again after this long.
 const LATER: Duration = Duration::from_secs(30);
+
+/// For how long a refusal that could not be mended is the answer to the next one of the same key. A server may refuse one
+/// tool for a key that does for the others; some day it refuses the key for all of them, and then there may be another.
+const SETTLED: Duration = Duration::from_secs(2);
 
 /// The rest after a panic of this task.
 const REST: Duration = Duration::from_secs(1);
@@ -70,9 +74,13 @@ impl Unmended {
         if matches!(self.why, Without::NoKey(NoKey::Later { .. })) {
             return alike && at <= self.at;
         }
-        // Each request may want another scope.
-        let wants_the_same = refused.status != 403 || self.refused.challenge == refused.challenge;
-        alike && self.refused.key == refused.key && wants_the_same
+        let same = if refused.status == 403 {
+            // Each request may want another scope.
+            self.refused.challenge == refused.challenge
+        } else {
+            at <= self.at + SETTLED
+        };
+        alike && self.refused.key == refused.key && same
     }
 }
 
@@ -162,7 +170,7 @@ impl KeyTask {
             _ => None,
         };
         match self.take(asked) {
-            Err(why @ Without::NoKey(NoKey::Login { .. })) => self.lost(why),
+            Err(why @ Without::NoKey(NoKey::Login { .. })) => self.lost(Loss::Gone(why)),
             // A key that was not refused is as good as before.
             Err(_) => {}
             Ok(()) => {
@@ -183,7 +191,7 @@ impl KeyTask {
         }
         let asked = self.question(None).await;
         match self.take(asked) {
-            Err(why @ Without::NoKey(NoKey::Login { .. })) => self.lost(why),
+            Err(why @ Without::NoKey(NoKey::Login { .. })) => self.lost(Loss::Gone(why)),
             Err(Without::NoKey(NoKey::Later { after, .. })) => {
                 self.due = Some(Instant::now() + LATER.max(after.unwrap_or_default()));
             }
@@ -206,7 +214,9 @@ impl KeyTask {
             // A credential that is too weak for one request does for the others.
             if refused.status != 403 {
                 self.bad = refused.key.headers().cloned();
-                self.lost(why.clone());
+                // Whoever is up was let in with it: the server may refuse that one request only.
+                let kept = self.slot.read() == refused.key;
+                self.lost(if kept { Loss::Doubted(why.clone()) } else { Loss::Gone(why.clone()) });
             }
             self.last = Some(Unmended { refused, at: Instant::now(), why });
         }
@@ -271,6 +281,13 @@ impl KeyTask {
             Ok(Some(key)) if refused.key.headers() == Some(&key.headers) => Err(Without::refused(refused)),
             Ok(None) => Err(Without::refused(refused)),
             Err(why) if refused.status == 403 => Err(Without::NoKey(why.clone())),
+            // It was good before, and may be so for other requests. Nobody will renew it.
+            Err(why @ NoKey::Login { .. })
+                if refused.key.was_accepted() || refused.key.headers().is_none() =>
+            {
+                (self.renew_at, self.due) = (None, None);
+                Err(Without::NoKey(why.clone()))
+            }
             Ok(Some(_)) | Err(_) => self.take(asked),
         }
     }
@@ -304,11 +321,11 @@ impl KeyTask {
         self.pace.due(self.renew_at?, wall::wall_clock())
     }
 
-    /// A connection that lives has no key any more.
-    fn lost(&self, why: Without) {
+    /// A connection that lives has no key any more, or a doubtful one.
+    fn lost(&self, loss: Loss) {
         self.tell.send_modify(|news| {
             news.losses += 1;
-            news.without = Some(Arc::new(why));
+            news.last = Some(Arc::new(loss));
         });
     }
 }
