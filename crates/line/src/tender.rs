@@ -466,7 +466,7 @@ impl Running {
         if let (State::Ending(_), Some(current), Some(why)) = (state, &self.current, &status.cause) {
             let _ = current.ledger.ended.set(Arc::clone(why));
         }
-        self.keys.iter().for_each(|keys| keys.ring.is_used(state.kind().is_live()));
+        self.keys.iter().for_each(|keys| keys.stands(state.kind()));
         let link = self.current.as_ref().and_then(|current| current.link.clone());
         self.tender.publish.send_replace(Published { gate, link, status: status.clone() });
         self.tender.states.send_replace(status.clone());

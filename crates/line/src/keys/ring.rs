@@ -31,10 +31,13 @@ pub(crate) struct KeyRing {
     told_nothing: AtomicBool,
 }
 
-/// Whether a key is worth renewing before it is refused, and that this machine slept.
+/// Whether a key is worth renewing before it is refused, whether the line rests until there is one, and that this machine
+/// slept.
 #[derive(Default)]
 pub(super) struct Used {
     pub(super) live: AtomicBool,
+    pub(super) rests: AtomicBool,
+    pub(super) rested: Notify,
     pub(super) slept: Notify,
 }
 
@@ -79,6 +82,11 @@ pub(crate) enum Without {
 impl Without {
     pub(super) fn refused(refused: &KeyRefused) -> Self {
         Self::Refused { challenge: Redacted::head(&refused.challenge, SHOWN) }
+    }
+
+    /// Whether it may be otherwise in a moment.
+    pub(super) const fn may_pass(&self) -> bool {
+        matches!(self, Self::NoKey(NoKey::Later { .. }))
     }
 
     fn internal() -> Self {
@@ -171,6 +179,13 @@ impl KeyRing {
     /// Whether there is a connection that uses the key: one that nobody uses is not renewed.
     pub(crate) fn is_used(&self, live: bool) {
         self.used.live.store(live, Ordering::Relaxed);
+    }
+
+    /// Whether the line tries nothing for minutes: then the task looks now and then whether there is a key by now.
+    pub(crate) fn rests(&self, rests: bool) {
+        if !self.used.rests.swap(rests, Ordering::Relaxed) && rests {
+            self.used.rested.notify_one();
+        }
     }
 
     /// This machine slept: what is due is looked at again.

@@ -11,7 +11,7 @@ use linetender_wire::{Panicked, Redacted, caught, caught_now, wall};
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 
-use super::pace::Pace;
+use super::pace::{Pace, Pauses};
 use super::ring::{Ask, KeyNews, Used};
 use super::{Key, Keys, Loss, NoKey, Refused, Without};
 
@@ -57,8 +57,14 @@ pub(crate) struct KeyTask {
     counted: Option<SentKey>,
     /// The last refusal that could not be mended: whoever was refused alike before then is told the same.
     last: Option<Unmended>,
-    /// The last key that was refused for good. It is no news if it comes again.
+    /// The last key that was refused for good. It is no news if it comes again, unless somebody logged in.
     bad: Option<Arc<HeaderMap>>,
+    /// When a line that rests looks for a key, and how it waits between two looks.
+    look_at: Option<Instant>,
+    looks: Pauses,
+    /// How it waits before it takes a change for a login that brought the same key again, and whether there was one.
+    logins: Pauses,
+    same_again: bool,
 }
 
 struct Unmended {
@@ -71,7 +77,7 @@ impl Unmended {
     /// Whether it is the answer to this refusal too. What is not there at the moment may be there in the next.
     fn settles(&self, refused: &KeyRefused, at: Instant) -> bool {
         let alike = self.refused.status == refused.status;
-        if matches!(self.why, Without::NoKey(NoKey::Later { .. })) {
+        if self.why.may_pass() {
             return alike && at <= self.at;
         }
         let same = if refused.status == 403 {
@@ -84,12 +90,22 @@ impl Unmended {
     }
 }
 
+/// What was found by whoever looked for a key.
+enum Found {
+    New,
+    /// The one that is known, or was refused before.
+    Same,
+    None,
+}
+
 /// What woke it.
 enum Woke {
     Asked(Option<Ask>),
     Changed,
     Due,
     Slept,
+    Rested,
+    Look,
 }
 
 impl KeyTask {
@@ -116,6 +132,10 @@ impl KeyTask {
             counted: None,
             last: None,
             bad: None,
+            look_at: None,
+            looks: Pauses::new(),
+            logins: Pauses::new(),
+            same_again: false,
         }
     }
 
@@ -132,7 +152,9 @@ impl KeyTask {
                 () = changed(&mut self.changes) => Woke::Changed,
                 ask = self.asks.recv() => Woke::Asked(ask),
                 () = self.used.slept.notified() => Woke::Slept,
+                () = self.used.rested.notified() => Woke::Rested,
                 () = sleep_until(self.due) => Woke::Due,
+                () = sleep_until(self.look_at) => Woke::Look,
             };
             linetender_wire::test_hooks::point("keys");
             match woke {
@@ -147,6 +169,8 @@ impl KeyTask {
                 Woke::Changed => self.changed().await,
                 Woke::Slept => self.due = self.when_due(),
                 Woke::Due => self.renew().await,
+                Woke::Rested => self.rested(),
+                Woke::Look => self.look().await,
             }
         }
     }
@@ -155,6 +179,7 @@ impl KeyTask {
     async fn fresh(&mut self) -> Result<(), Without> {
         self.rejected = 0;
         self.last = None;
+        self.same_again = false;
         let asked = self.question(None).await;
         self.take(asked)
     }
@@ -163,23 +188,63 @@ impl KeyTask {
     async fn changed(&mut self) {
         self.rejected = 0;
         self.last = None;
-        let before = self.slot.read();
         let asked = self.question(None).await;
-        let key = match &asked {
-            Ok(Some(key)) => Some(Arc::clone(&key.headers)),
-            _ => None,
-        };
-        match self.take(asked) {
+        match self.found(asked) {
             Err(why @ Without::NoKey(NoKey::Login { .. })) => self.lost(Loss::Gone(why)),
             // A key that was not refused is as good as before.
             Err(_) => {}
-            Ok(()) => {
-                let is_news = key.is_some_and(|key| self.bad.as_ref() != Some(&key));
-                if is_news && self.slot.read().is_newer_than(&before) {
-                    self.tell.send_modify(|news| news.logins += 1);
+            Ok(Found::New) => self.tell.send_modify(|news| news.logins += 1),
+            // Some authorization servers give the same token again, and it may be good by now. Or it was another login.
+            Ok(Found::Same) if !self.same_again && !self.used.live.load(Ordering::Relaxed) => {
+                self.same_again = true;
+                if self.rests() {
+                    self.look_at = Some(self.logins.over());
                 }
             }
+            Ok(Found::Same | Found::None) => {}
         }
+    }
+
+    /// The line tries nothing for minutes.
+    fn rested(&mut self) {
+        if self.slot.read().was_accepted() {
+            (self.looks, self.logins) = (Pauses::new(), Pauses::new());
+        }
+        self.look_at = Some(if self.same_again { self.logins.over() } else { self.looks.begin() });
+    }
+
+    /// Looks whether there is a key by now, for a line that rests. Files change without a word.
+    async fn look(&mut self) {
+        self.look_at = None;
+        if !self.rests() {
+            return;
+        }
+        // What could not be answered at the moment is asked again.
+        let unanswered = self.last.as_ref().filter(|last| last.why.may_pass());
+        let refused = unanswered.map(|last| last.refused.clone());
+        let asked = self.question(refused.as_ref()).await;
+        match self.found(asked) {
+            Ok(Found::New) => self.tell.send_modify(|news| news.logins += 1),
+            Ok(Found::Same) if std::mem::take(&mut self.same_again) => {
+                self.logins.begin();
+                self.tell.send_modify(|news| news.logins += 1);
+            }
+            _ => self.look_at = Some(self.looks.begin()),
+        }
+    }
+
+    fn rests(&self) -> bool {
+        self.used.rests.load(Ordering::Relaxed)
+    }
+
+    /// What an answer is to a line without a good key. If there is a key, it is in the slot.
+    fn found(&mut self, asked: Result<Option<Key>, NoKey>) -> Result<Found, Without> {
+        let before = self.slot.read();
+        let key = asked.as_ref().ok().and_then(|key| Some(Arc::clone(&key.as_ref()?.headers)));
+        self.take(asked)?;
+        let Some(key) = key else { return Ok(Found::None) };
+        let is_new = self.slot.read().is_newer_than(&before) && self.bad.as_ref() != Some(&key);
+        Ok(if is_new { Found::New } else { Found::Same })
     }
 
     /// The key in the slot wants to be asked for again.

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use linetender_core::{Command, Generation, State};
+use linetender_core::{Command, Generation, State, StateKind};
 use linetender_wire::http::KeyRefused;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -32,6 +32,12 @@ impl Credentials {
         let mut tasks = JoinSet::new();
         tasks.spawn(task.run());
         Self { ring, news, tried: 0, heard: 0, doubt: None, task: tasks }
+    }
+
+    /// The line is in this state now.
+    pub(super) fn stands(&self, state: StateKind) {
+        self.ring.is_used(state.is_live());
+        self.ring.rests(matches!(state, StateKind::Parked | StateKind::NeedsAuth));
     }
 
     /// A dial begins, and asks for the key itself: whatever happened up to now is past.

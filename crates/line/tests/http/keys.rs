@@ -36,7 +36,7 @@ pub async fn up(era: Era, wanted: u32, desk: &Arc<Desk>) -> Web {
 }
 
 impl Web {
-    fn wants(&self, number: u32) {
+    pub fn wants(&self, number: u32) {
         self.server.set(|manners| manners.wants = Some(Wants::key(bearer(number))));
     }
 

@@ -137,3 +137,36 @@ async fn a_key_that_was_refused_for_one_tool_and_later_for_all_is_renewed_then()
         web.leaves_nothing().await;
     }
 }
+
+#[tokio::test]
+async fn a_token_that_is_renewed_in_its_file_after_it_was_refused_is_found_within_seconds() {
+    for era in ERAS {
+        let desk = Desk::with(key(1), [login(TYPE)]);
+        let web = up(era, 1, &desk).await;
+        web.wants(2);
+        web.call("echo", "{}").await.unwrap_err();
+        web.until(State::NeedsAuth).await;
+        desk.quietly(key(2), [key(2)]);
+        web.until(State::Up).await;
+        web.works().await;
+        web.leaves_nothing().await;
+    }
+}
+
+#[tokio::test]
+async fn a_login_that_brings_the_same_token_brings_the_server_back() {
+    for (era, next) in ERAS.into_iter().zip([login(TYPE), key(1)]) {
+        let desk = Desk::with(key(1), [next.clone()]);
+        let web = up(era, 1, &desk).await;
+        web.wants(2);
+        web.call("echo", "{}").await.unwrap_err();
+        web.until(State::NeedsAuth).await;
+        web.wants(1);
+        let start = tokio::time::Instant::now();
+        desk.change(key(1), [next]);
+        web.until(State::Up).await;
+        assert!(start.elapsed() < Duration::from_secs(2), "{:?}", start.elapsed());
+        web.works().await;
+        web.leaves_nothing().await;
+    }
+}
