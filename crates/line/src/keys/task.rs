@@ -24,7 +24,7 @@ const TRIES: [Duration; 3] = [Duration::from_secs(1), Duration::from_secs(2), Du
 const PATIENCE: Duration = Duration::from_secs(10);
 const TRIED: Duration = Duration::from_secs(30);
 
-/// How many keys in a row may be refused of which the server took none.
+/// How many keys in a row are renewed at once of which the server took none. Then it is waited before each renewal.
 const REJECTED: u32 = 2;
 
 /// When a key that is due could not be had, it is asked for again after this long.
@@ -55,6 +55,7 @@ pub(crate) struct KeyTask {
     /// Keys in a row that the server refused and never took, and the last of them.
     rejected: u32,
     counted: Option<SentKey>,
+    renewals: Pauses,
     /// The last refusal that could not be mended: whoever was refused alike before then is told the same.
     last: Option<Unmended>,
     /// The last key that was refused for good. It is no news if it comes again, unless somebody logged in.
@@ -130,6 +131,7 @@ impl KeyTask {
             pace: Pace::new(),
             rejected: 0,
             counted: None,
+            renewals: Pauses::new(),
             last: None,
             bad: None,
             look_at: None,
@@ -177,7 +179,6 @@ impl KeyTask {
 
     /// A connection is to be made.
     async fn fresh(&mut self) -> Result<(), Without> {
-        self.rejected = 0;
         self.last = None;
         self.same_again = false;
         let asked = self.question(None).await;
@@ -186,7 +187,6 @@ impl KeyTask {
 
     /// Somebody logged in or out.
     async fn changed(&mut self) {
-        self.rejected = 0;
         self.last = None;
         let asked = self.question(None).await;
         match self.found(asked) {
@@ -291,12 +291,16 @@ impl KeyTask {
     async fn renewed(&mut self, refused: &KeyRefused, patient: bool) -> Result<(), Without> {
         if refused.status != 403 {
             if refused.key.was_accepted() {
-                self.rejected = 0;
+                (self.rejected, self.renewals) = (0, Pauses::new());
             } else if self.counted.replace(refused.key.clone()).as_ref() != Some(&refused.key) {
                 self.rejected += 1;
             }
-            if self.rejected > REJECTED {
-                return Err(Without::refused(refused));
+            // Each new key is news to every process, and makes it dial: what is never taken must not be renewed in a circle.
+            if self.rejected >= REJECTED {
+                if self.rejected > REJECTED && Instant::now() < self.renewals.over() {
+                    return Err(Without::refused(refused));
+                }
+                self.renewals.begin();
             }
         }
         if !self.pace.may_ask() {

@@ -369,6 +369,25 @@ async fn a_login_that_brings_the_same_key_is_tried_at_once_and_ever_more_seldom_
 }
 
 #[tokio::test(start_paused = true)]
+async fn new_keys_that_the_server_never_takes_are_asked_for_twice_and_then_ever_more_seldom() {
+    let (keys, ring, _tasks) = ring(|before, _| async move { Ok(Some(key(before))) });
+    let start = Instant::now();
+    // Every renewal, of this process or another, is a change, and a new key makes the line dial.
+    while start.elapsed() < Duration::from_secs(120) {
+        ring.fresh().await.unwrap();
+        for _ in 0..2 {
+            let _ = ring.renewed(&refused(&ring), false).await;
+        }
+        keys.change();
+        tokio::time::sleep(Duration::from_millis(200)).await;
+    }
+    let asked = keys.asked.lock().unwrap().clone();
+    let refusals = asked.iter().filter(|(_, refused)| refused.is_some());
+    let refusals: Vec<_> = refusals.map(|(at, _)| (*at - start).as_secs()).collect();
+    assert_eq!(refusals, [0, 0, 1, 3, 7, 15, 31, 63]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn the_end_of_whoever_gives_the_keys_is_no_busy_loop() {
     let (keys, ring, _tasks) = ring(|_, _| async { Ok(Some(key(1))) });
     ring.fresh().await.unwrap();
