@@ -19,7 +19,7 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 use linetender_wire::Redacted;
 use tokio::sync::watch;
 
-pub(crate) use ring::{KeyNews, KeyRing, Without};
+pub(crate) use ring::{KeyNews, KeyRing, Loss, Without};
 pub(crate) use task::KeyTask;
 
 /// What [`Keys::key`] comes to.
@@ -27,7 +27,8 @@ pub type Asked = Pin<Box<dyn Future<Output = Result<Option<Key>, NoKey>> + Send>
 
 /// Where the credentials of a server come from that change while it is held: a login, a file, a command.
 ///
-/// A line asks before each connection, when the server refuses a key, when a key says so, and when [`changes`](Self::changes)
+/// A line asks before each connection, when the server refuses a key, when a key says so, now and then (at first after a second,
+/// later once a minute) while it has none that the server takes, and when [`changes`](Self::changes)
 /// does; never twice at once. A newer key takes the place of the old one without ending the connection: calls that were
 /// refused for the old key are sent once more, and everything else goes on.
 ///

@@ -41,6 +41,8 @@ enum News {
     Dial(Generation, DialNews),
     Drained(Generation),
     Probed(Generation, Probed),
+    /// A probe about a key that a request was refused for.
+    KeyProbed(Generation, Probed),
     Closed(Generation, Pipe),
     /// The lists have been read, or could not be.
     Lists(Generation, Option<Box<Reading>>),
@@ -293,7 +295,12 @@ impl Running {
             }
             News::Probed(generation, Probed::Silent) => self.event(generation, Event::ProbeFailed),
             News::Probed(generation, Probed::Refused) => self.event(generation, Event::ProbeRefused),
-            News::Probed(generation, Probed::Unsent) => self.event(generation, Event::ProbeUnsent),
+            // A refused key is being renewed: the server lives, and that is all we know.
+            News::Probed(generation, Probed::Unsent | Probed::KeyRefused(_)) => {
+                self.event(generation, Event::ProbeUnsent);
+            }
+            News::Probed(generation, Probed::Unauthorized(seen)) => self.lost(generation, Seen::clone(&seen)),
+            News::KeyProbed(generation, probed) => self.key_probed(generation, &probed),
             News::Closed(generation, what) => {
                 let stderr = self.link(generation).map(|link| link.reach.stderr()).unwrap_or_default();
                 self.lost(generation, Seen::Closed { what, stderr });
@@ -461,7 +468,7 @@ impl Running {
         if let (State::Ending(_), Some(current), Some(why)) = (state, &self.current, &status.cause) {
             let _ = current.ledger.ended.set(Arc::clone(why));
         }
-        self.keys.iter().for_each(|keys| keys.ring.is_used(state.kind().is_live()));
+        self.keys.iter().for_each(|keys| keys.stands(state.kind()));
         let link = self.current.as_ref().and_then(|current| current.link.clone());
         self.tender.publish.send_replace(Published { gate, link, status: status.clone() });
         self.tender.states.send_replace(status.clone());

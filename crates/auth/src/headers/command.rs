@@ -1,12 +1,14 @@
-//! A command that prints credentials. It is bounded in time and length, and started without a shell.
+//! A command that prints credentials. It is bounded in time and length, started without a shell, and ends with all that it
+//! started in its process group.
 
 use std::process::Stdio;
 use std::time::Duration;
 
 use linetender_wire::Redacted;
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 use tokio::process::Command;
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
 use super::printed;
 use crate::secret::Secret;
@@ -15,8 +17,14 @@ use crate::secret::Secret;
 const WITHIN: Duration = Duration::from_secs(10);
 
 /// How much it may print, and how much of what it complains about is read.
-const LONGEST: u64 = 64 * 1024;
-const COMPLAINT: u64 = 8 * 1024;
+const LONGEST: usize = 64 * 1024;
+const COMPLAINT: usize = 8 * 1024;
+
+/// How long reading goes on after its end, if somebody else holds its output open. All that it printed is there by then.
+const REST: Duration = Duration::from_millis(500);
+
+/// How often it is looked whether it has ended: whoever waits for that in another way also reaps it.
+const LOOK: Duration = Duration::from_millis(20);
 
 pub(super) async fn headers(argv: &[String]) -> Result<Vec<(String, Secret)>, String> {
     let (program, arguments) = argv.split_first().ok_or("the command for credentials is empty")?;
@@ -27,22 +35,38 @@ pub(super) async fn headers(argv: &[String]) -> Result<Vec<(String, Secret)>, St
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
+        .process_group(0)
         .kill_on_drop(true)
         .spawn()
         .map_err(|error| bad(format!("it could not be started: {error}")))?;
-    let (out, err) = (child.stdout.take(), child.stderr.take());
+    let mut group = Group(child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?)));
+    let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
+    let (mut out, mut err) = (Vec::new(), Vec::new());
     let running = async {
-        // Whoever prints more than this is stopped by a pipe that nobody reads, and then by the clock.
-        let ((out, is_whole), (err, _)) = tokio::join!(some(out, LONGEST, false), some(err, COMPLAINT, true));
-        if !is_whole {
+        {
+            // Whoever prints more than this is stopped by a pipe that nobody reads, and then by the clock.
+            let reading = async {
+                tokio::join!(read(stdout, LONGEST, false, &mut out), read(stderr, COMPLAINT, true, &mut err))
+            };
+            let mut reading = std::pin::pin!(reading);
+            tokio::select! {
+                biased;
+                _ = &mut reading => {}
+                () = group.leader_ended() => {
+                    group.kill();
+                    let _ = timeout(REST, reading).await;
+                }
+            }
+        }
+        if out.len() > LONGEST {
             return Err(bad(format!("it printed more than {LONGEST} bytes")));
         }
-        let status = child.wait().await.map_err(|error| bad(error.to_string()))?;
-        Ok((out, err, status))
+        group.leader_ended().await;
+        group.kill();
+        child.wait().await.map_err(|error| bad(error.to_string()))
     };
     let ran = timeout(WITHIN, running).await;
-    let (out, err, status) =
-        ran.map_err(|_| bad(format!("it did not end within {} s", WITHIN.as_secs())))??;
+    let status = ran.map_err(|_| bad(format!("it did not end within {} s", WITHIN.as_secs())))??;
     if !status.success() {
         let complaint = Redacted::tail(&String::from_utf8_lossy(&err), 300);
         return Err(bad(format!("{status}; it said: {complaint}")));
@@ -51,17 +75,47 @@ pub(super) async fn headers(argv: &[String]) -> Result<Vec<(String, Secret)>, St
     printed(&out).map_err(|why| bad(why.to_owned()))
 }
 
-/// At most this much, and whether that was all. The rest is read and dropped if `drained`: a program must not end by a
-/// complaint that nobody reads.
-async fn some(from: Option<impl AsyncRead + Unpin>, most: u64, drained: bool) -> (Vec<u8>, bool) {
-    let mut read = Vec::new();
-    let Some(from) = from else { return (read, true) };
-    let mut from = from.take(most + 1);
-    // What was read before it broke is as good as what there is.
-    let _ = from.read_to_end(&mut read).await;
-    let is_whole = read.len() as u64 <= most;
-    if drained && !is_whole {
-        let _ = tokio::io::copy(&mut from.into_inner(), &mut tokio::io::sink()).await;
+/// The process group of a command, until it was killed. That is done before its leader is reaped: its number is then nobody
+/// else's.
+struct Group(Option<Pid>);
+
+impl Group {
+    /// Waits for the end of the command itself, and leaves it to be reaped.
+    async fn leader_ended(&self) {
+        let Some(leader) = self.0 else { return };
+        let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+        while let Ok(None) = waitid(WaitId::Pid(leader), options) {
+            sleep(LOOK).await;
+        }
     }
-    (read, is_whole)
+
+    fn kill(&mut self) {
+        if let Some(group) = self.0.take() {
+            let _ = kill_process_group(group, Signal::KILL);
+        }
+    }
+}
+
+/// At the limit, and when nobody waits for the command any more.
+impl Drop for Group {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+/// Reads at most this much, and a little more if there is more. The rest is read and dropped if `drained`: a program must not
+/// end by a complaint that nobody reads.
+async fn read(from: Option<impl AsyncRead + Unpin>, most: usize, drained: bool, into: &mut Vec<u8>) {
+    let Some(mut from) = from else { return };
+    let mut piece = [0; 4096];
+    while into.len() <= most {
+        match from.read(&mut piece).await {
+            // What was read before it broke is as good as what there is.
+            Ok(0) | Err(_) => return,
+            Ok(length) => into.extend_from_slice(&piece[..length]),
+        }
+    }
+    if drained {
+        let _ = tokio::io::copy(&mut from, &mut tokio::io::sink()).await;
+    }
 }

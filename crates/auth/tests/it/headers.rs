@@ -1,6 +1,6 @@
 //! Credentials that other programs keep.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -84,6 +84,76 @@ async fn a_command_that_misbehaves_is_named_and_its_output_is_not() {
         let words = words(&no);
         assert!(words.contains(said) && !words.contains("kiwi"), "{argv:?}: {words}");
     }
+}
+
+/// The process whose number is in this file ends.
+async fn ends(pid: &Path) {
+    for _ in 0..200 {
+        if let Ok(pid) = std::fs::read_to_string(pid)
+            && !pid.trim().is_empty()
+        {
+            // A zombie is as good as gone.
+            let status = std::fs::read_to_string(format!("/proc/{}/stat", pid.trim())).unwrap_or_default();
+            if status.is_empty() || status.contains(") Z") {
+                return;
+            }
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    panic!("{} still runs", pid.display());
+}
+
+/// A script whose child writes its number into a file and sleeps.
+fn with_child(pid: &Path, rest: &str) -> String {
+    let sleeper = format!("echo $$ > {0}.new; mv {0}.new {0}; exec sleep 1000", pid.display());
+    format!("sh -c '{sleeper}' & while ! test -e {}; do sleep 0.01; done; {rest}", pid.display())
+}
+
+#[tokio::test]
+async fn a_command_that_leaves_a_child_has_printed_all_when_it_ends_and_the_child_ends_too() {
+    let folder = Folder::new("leaves");
+    let pid = folder.0.join("pid");
+    let began = Instant::now();
+    let key = command(&["sh", "-c", &with_child(&pid, "echo abc.def")]).key(None).await.unwrap().unwrap();
+    assert_eq!(key.headers["authorization"], "Bearer abc.def");
+    assert!(began.elapsed() < Duration::from_secs(8), "{:?}", began.elapsed());
+    ends(&pid).await;
+}
+
+#[tokio::test]
+async fn a_command_whose_child_has_a_session_of_its_own_is_not_waited_for() {
+    let folder = Folder::new("escapes");
+    let pid = folder.0.join("pid");
+    // It holds the output open, and nothing of ours can end it.
+    let script = format!("setsid sh -c 'echo $$ > {0}; exec sleep 20' & echo abc.def", pid.display());
+    let key = command(&["sh", "-c", &script]).key(None).await.unwrap().unwrap();
+    assert_eq!(key.headers["authorization"], "Bearer abc.def");
+}
+
+#[tokio::test]
+async fn a_command_that_nobody_waits_for_any_more_ends_with_its_children() {
+    let folder = Folder::new("dropped");
+    let pid = folder.0.join("pid");
+    let asking = command(&["sh", "-c", &with_child(&pid, "wait")]).key(None);
+    let started = async {
+        while !pid.exists() {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::select! {
+        answered = asking => panic!("{answered:?}"),
+        () = started => {}
+    }
+    ends(&pid).await;
+}
+
+#[tokio::test]
+async fn a_command_that_hangs_is_ended_with_its_children() {
+    let folder = Folder::new("tree");
+    let pid = folder.0.join("pid");
+    let no = command(&["sh", "-c", &with_child(&pid, "wait")]).key(None).await.unwrap_err();
+    assert!(words(&no).contains("within 10 s"), "{no:?}");
+    ends(&pid).await;
 }
 
 #[tokio::test]

@@ -16,6 +16,8 @@ pub struct Wants {
     pub only: Vec<String>,
     /// A tool that takes a scope which no key has: 403.
     pub scoped_tool: Option<String>,
+    /// A tool that is refused whatever the key: 401.
+    pub forbidden_tool: Option<String>,
 }
 
 impl Wants {
@@ -33,6 +35,9 @@ impl Wants {
             return Some(self.with_challenge(asked, 401, error));
         }
         let tool = asked.params()["name"].as_str();
+        if kind == "tools/call" && tool.is_some() && tool == self.forbidden_tool.as_deref() {
+            return Some(self.with_challenge(asked, 401, ", error=\"invalid_token\""));
+        }
         if kind == "tools/call" && tool.is_some() && tool == self.scoped_tool.as_deref() {
             return Some(self.with_challenge(
                 asked,

@@ -9,6 +9,7 @@ use linetender_core::{Delivery, Generation, Record, RecordStep, Safety};
 use linetender_wire::Seen;
 use linetender_wire::frame;
 use linetender_wire::handshake::{Era, Greeting, Hello};
+use linetender_wire::http::KeyRefused;
 use tokio::sync::oneshot;
 
 use super::ear::Ear;
@@ -93,8 +94,10 @@ impl Link {
         match answered {
             Ok(Reply::Answer(_) | Reply::Unusable(_)) => Probed::Alive,
             Ok(Reply::Lost(Lost { seen: Some(seen), .. })) if seen.is_local() => Probed::Unsent,
-            // It refused our key, which is being renewed: so it lives, and that is all we know.
-            Ok(Reply::Lost(Lost { refused: Some(_), .. })) => Probed::Unsent,
+            Ok(Reply::Lost(Lost { refused: Some(refused), .. })) => Probed::KeyRefused(refused),
+            Ok(Reply::Lost(Lost { seen: Some(seen), .. })) if matches!(*seen, Seen::WantsAuth { .. }) => {
+                Probed::Unauthorized(seen)
+            }
             // Somebody is there, and wants to be asked less often.
             Ok(Reply::Lost(Lost { seen: Some(seen), .. })) if matches!(*seen, Seen::Throttled { .. }) => {
                 Probed::Unsent
@@ -113,6 +116,10 @@ pub(crate) enum Probed {
     Silent,
     /// Nobody listens at its address.
     Refused,
+    /// It lives, and refused our key, of which there may be another.
+    KeyRefused(Box<KeyRefused>),
+    /// It lives, and refused our credentials, which are fixed.
+    Unauthorized(Arc<Seen>),
     /// This machine could not ask, or was told to come back later. That says nothing about the server.
     Unsent,
 }

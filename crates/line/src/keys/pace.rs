@@ -14,6 +14,35 @@ const FURTHEST: Duration = Duration::from_secs(30 * 24 * 3600);
 const REFUSALS: u32 = 20;
 const REFILL: Duration = Duration::from_secs(1);
 
+/// How long a line waits for the first time, and how long at most: it doubles.
+const SHORTEST: Duration = Duration::from_secs(1);
+const LONGEST: Duration = Duration::from_secs(60);
+
+/// Waits that double.
+pub(super) struct Pauses {
+    pause: Duration,
+    /// When the last one is over.
+    until: Instant,
+}
+
+impl Pauses {
+    pub(super) fn new() -> Self {
+        Self { pause: SHORTEST, until: Instant::now() }
+    }
+
+    /// When it may be done again: at once, if the last time was long enough ago.
+    pub(super) fn over(&self) -> Instant {
+        self.until.max(Instant::now())
+    }
+
+    /// Begins the next one; when it is over.
+    pub(super) fn begin(&mut self) -> Instant {
+        self.until = Instant::now() + self.pause;
+        self.pause = (self.pause * 2).min(LONGEST);
+        self.until
+    }
+}
+
 /// The questions of a line so far.
 pub(super) struct Pace {
     /// Up to when questions about refused keys are paid for.

@@ -31,10 +31,13 @@ pub(crate) struct KeyRing {
     told_nothing: AtomicBool,
 }
 
-/// Whether a key is worth renewing before it is refused, and that this machine slept.
+/// Whether a key is worth renewing before it is refused, whether the line rests until there is one, and that this machine
+/// slept.
 #[derive(Default)]
 pub(super) struct Used {
     pub(super) live: AtomicBool,
+    pub(super) rests: AtomicBool,
+    pub(super) rested: Notify,
     pub(super) slept: Notify,
 }
 
@@ -53,9 +56,18 @@ pub(super) struct Ask {
 pub(crate) struct KeyNews {
     /// How often somebody logged in.
     pub(crate) logins: u64,
-    /// How often a live connection was left without a key, and the last time why.
+    /// How often a live connection was left without a key that is known to be good, and the last time how.
     pub(crate) losses: u64,
-    pub(crate) without: Option<Arc<Without>>,
+    pub(crate) last: Option<Arc<Loss>>,
+}
+
+/// What became of the key of a live connection.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(crate) enum Loss {
+    /// There is none any more.
+    Gone(Without),
+    /// A request was refused for it, and no other can be had. The server may refuse that request alone: a probe tells.
+    Doubted(Without),
 }
 
 /// Why there is no key.
@@ -70,6 +82,11 @@ pub(crate) enum Without {
 impl Without {
     pub(super) fn refused(refused: &KeyRefused) -> Self {
         Self::Refused { challenge: Redacted::head(&refused.challenge, SHOWN) }
+    }
+
+    /// Whether it may be otherwise in a moment.
+    pub(super) const fn may_pass(&self) -> bool {
+        matches!(self, Self::NoKey(NoKey::Later { .. }))
     }
 
     fn internal() -> Self {
@@ -140,7 +157,8 @@ impl KeyRing {
         }
     }
 
-    fn has_newer_than(&self, refused: &KeyRefused) -> bool {
+    /// Whether there is another key by now.
+    pub(crate) fn has_newer_than(&self, refused: &KeyRefused) -> bool {
         let now = self.slot.read();
         now.headers().is_some() && now.is_newer_than(&refused.key)
     }
@@ -161,6 +179,13 @@ impl KeyRing {
     /// Whether there is a connection that uses the key: one that nobody uses is not renewed.
     pub(crate) fn is_used(&self, live: bool) {
         self.used.live.store(live, Ordering::Relaxed);
+    }
+
+    /// Whether the line tries nothing for minutes: then the task looks now and then whether there is a key by now.
+    pub(crate) fn rests(&self, rests: bool) {
+        if !self.used.rests.swap(rests, Ordering::Relaxed) && rests {
+            self.used.rested.notify_one();
+        }
     }
 
     /// This machine slept: what is due is looked at again.

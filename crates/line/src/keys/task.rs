@@ -11,9 +11,9 @@ use linetender_wire::{Panicked, Redacted, caught, caught_now, wall};
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 
-use super::pace::Pace;
+use super::pace::{Pace, Pauses};
 use super::ring::{Ask, KeyNews, Used};
-use super::{Key, Keys, NoKey, Refused, Without};
+use super::{Key, Keys, Loss, NoKey, Refused, Without};
 
 /// The longest that one question may take. Whoever answers bounds itself to less.
 const LONGEST: Duration = Duration::from_secs(20);
@@ -24,11 +24,15 @@ const TRIES: [Duration; 3] = [Duration::from_secs(1), Duration::from_secs(2), Du
 const PATIENCE: Duration = Duration::from_secs(10);
 const TRIED: Duration = Duration::from_secs(30);
 
-/// How many keys in a row may be refused of which the server took none.
+/// How many keys in a row are renewed at once of which the server took none. Then it is waited before each renewal.
 const REJECTED: u32 = 2;
 
 /// When a key that is due could not be had, it is asked for again after this long.
 const LATER: Duration = Duration::from_secs(30);
+
+/// For how long a refusal that could not be mended is the answer to the next one of the same key. A server may refuse one
+/// tool for a key that does for the others; some day it refuses the key for all of them, and then there may be another.
+const SETTLED: Duration = Duration::from_secs(2);
 
 /// The rest after a panic of this task.
 const REST: Duration = Duration::from_secs(1);
@@ -51,10 +55,17 @@ pub(crate) struct KeyTask {
     /// Keys in a row that the server refused and never took, and the last of them.
     rejected: u32,
     counted: Option<SentKey>,
+    renewals: Pauses,
     /// The last refusal that could not be mended: whoever was refused alike before then is told the same.
     last: Option<Unmended>,
-    /// The last key that was refused for good. It is no news if it comes again.
+    /// The last key that was refused for good. It is no news if it comes again, unless somebody logged in.
     bad: Option<Arc<HeaderMap>>,
+    /// When a line that rests looks for a key, and how it waits between two looks.
+    look_at: Option<Instant>,
+    looks: Pauses,
+    /// How it waits before it takes a change for a login that brought the same key again, and whether there was one.
+    logins: Pauses,
+    same_again: bool,
 }
 
 struct Unmended {
@@ -67,13 +78,25 @@ impl Unmended {
     /// Whether it is the answer to this refusal too. What is not there at the moment may be there in the next.
     fn settles(&self, refused: &KeyRefused, at: Instant) -> bool {
         let alike = self.refused.status == refused.status;
-        if matches!(self.why, Without::NoKey(NoKey::Later { .. })) {
+        if self.why.may_pass() {
             return alike && at <= self.at;
         }
-        // Each request may want another scope.
-        let wants_the_same = refused.status != 403 || self.refused.challenge == refused.challenge;
-        alike && self.refused.key == refused.key && wants_the_same
+        let same = if refused.status == 403 {
+            // Each request may want another scope.
+            self.refused.challenge == refused.challenge
+        } else {
+            at <= self.at + SETTLED
+        };
+        alike && self.refused.key == refused.key && same
     }
+}
+
+/// What was found by whoever looked for a key.
+enum Found {
+    New,
+    /// The one that is known, or was refused before.
+    Same,
+    None,
 }
 
 /// What woke it.
@@ -82,6 +105,8 @@ enum Woke {
     Changed,
     Due,
     Slept,
+    Rested,
+    Look,
 }
 
 impl KeyTask {
@@ -106,8 +131,13 @@ impl KeyTask {
             pace: Pace::new(),
             rejected: 0,
             counted: None,
+            renewals: Pauses::new(),
             last: None,
             bad: None,
+            look_at: None,
+            looks: Pauses::new(),
+            logins: Pauses::new(),
+            same_again: false,
         }
     }
 
@@ -124,7 +154,9 @@ impl KeyTask {
                 () = changed(&mut self.changes) => Woke::Changed,
                 ask = self.asks.recv() => Woke::Asked(ask),
                 () = self.used.slept.notified() => Woke::Slept,
+                () = self.used.rested.notified() => Woke::Rested,
                 () = sleep_until(self.due) => Woke::Due,
+                () = sleep_until(self.look_at) => Woke::Look,
             };
             linetender_wire::test_hooks::point("keys");
             match woke {
@@ -139,39 +171,80 @@ impl KeyTask {
                 Woke::Changed => self.changed().await,
                 Woke::Slept => self.due = self.when_due(),
                 Woke::Due => self.renew().await,
+                Woke::Rested => self.rested(),
+                Woke::Look => self.look().await,
             }
         }
     }
 
     /// A connection is to be made.
     async fn fresh(&mut self) -> Result<(), Without> {
-        self.rejected = 0;
         self.last = None;
+        self.same_again = false;
         let asked = self.question(None).await;
         self.take(asked)
     }
 
     /// Somebody logged in or out.
     async fn changed(&mut self) {
-        self.rejected = 0;
         self.last = None;
-        let before = self.slot.read();
         let asked = self.question(None).await;
-        let key = match &asked {
-            Ok(Some(key)) => Some(Arc::clone(&key.headers)),
-            _ => None,
-        };
-        match self.take(asked) {
-            Err(why @ Without::NoKey(NoKey::Login { .. })) => self.lost(why),
+        match self.found(asked) {
+            Err(why @ Without::NoKey(NoKey::Login { .. })) => self.lost(Loss::Gone(why)),
             // A key that was not refused is as good as before.
             Err(_) => {}
-            Ok(()) => {
-                let is_news = key.is_some_and(|key| self.bad.as_ref() != Some(&key));
-                if is_news && self.slot.read().is_newer_than(&before) {
-                    self.tell.send_modify(|news| news.logins += 1);
+            Ok(Found::New) => self.tell.send_modify(|news| news.logins += 1),
+            // Some authorization servers give the same token again, and it may be good by now. Or it was another login.
+            Ok(Found::Same) if !self.same_again && !self.used.live.load(Ordering::Relaxed) => {
+                self.same_again = true;
+                if self.rests() {
+                    self.look_at = Some(self.logins.over());
                 }
             }
+            Ok(Found::Same | Found::None) => {}
         }
+    }
+
+    /// The line tries nothing for minutes.
+    fn rested(&mut self) {
+        if self.slot.read().was_accepted() {
+            (self.looks, self.logins) = (Pauses::new(), Pauses::new());
+        }
+        self.look_at = Some(if self.same_again { self.logins.over() } else { self.looks.begin() });
+    }
+
+    /// Looks whether there is a key by now, for a line that rests. Files change without a word.
+    async fn look(&mut self) {
+        self.look_at = None;
+        if !self.rests() {
+            return;
+        }
+        // What could not be answered at the moment is asked again.
+        let unanswered = self.last.as_ref().filter(|last| last.why.may_pass());
+        let refused = unanswered.map(|last| last.refused.clone());
+        let asked = self.question(refused.as_ref()).await;
+        match self.found(asked) {
+            Ok(Found::New) => self.tell.send_modify(|news| news.logins += 1),
+            Ok(Found::Same) if std::mem::take(&mut self.same_again) => {
+                self.logins.begin();
+                self.tell.send_modify(|news| news.logins += 1);
+            }
+            _ => self.look_at = Some(self.looks.begin()),
+        }
+    }
+
+    fn rests(&self) -> bool {
+        self.used.rests.load(Ordering::Relaxed)
+    }
+
+    /// What an answer is to a line without a good key. If there is a key, it is in the slot.
+    fn found(&mut self, asked: Result<Option<Key>, NoKey>) -> Result<Found, Without> {
+        let before = self.slot.read();
+        let key = asked.as_ref().ok().and_then(|key| Some(Arc::clone(&key.as_ref()?.headers)));
+        self.take(asked)?;
+        let Some(key) = key else { return Ok(Found::None) };
+        let is_new = self.slot.read().is_newer_than(&before) && self.bad.as_ref() != Some(&key);
+        Ok(if is_new { Found::New } else { Found::Same })
     }
 
     /// The key in the slot wants to be asked for again.
@@ -183,7 +256,7 @@ impl KeyTask {
         }
         let asked = self.question(None).await;
         match self.take(asked) {
-            Err(why @ Without::NoKey(NoKey::Login { .. })) => self.lost(why),
+            Err(why @ Without::NoKey(NoKey::Login { .. })) => self.lost(Loss::Gone(why)),
             Err(Without::NoKey(NoKey::Later { after, .. })) => {
                 self.due = Some(Instant::now() + LATER.max(after.unwrap_or_default()));
             }
@@ -206,7 +279,9 @@ impl KeyTask {
             // A credential that is too weak for one request does for the others.
             if refused.status != 403 {
                 self.bad = refused.key.headers().cloned();
-                self.lost(why.clone());
+                // Whoever is up was let in with it: the server may refuse that one request only.
+                let kept = self.slot.read() == refused.key;
+                self.lost(if kept { Loss::Doubted(why.clone()) } else { Loss::Gone(why.clone()) });
             }
             self.last = Some(Unmended { refused, at: Instant::now(), why });
         }
@@ -216,12 +291,16 @@ impl KeyTask {
     async fn renewed(&mut self, refused: &KeyRefused, patient: bool) -> Result<(), Without> {
         if refused.status != 403 {
             if refused.key.was_accepted() {
-                self.rejected = 0;
+                (self.rejected, self.renewals) = (0, Pauses::new());
             } else if self.counted.replace(refused.key.clone()).as_ref() != Some(&refused.key) {
                 self.rejected += 1;
             }
-            if self.rejected > REJECTED {
-                return Err(Without::refused(refused));
+            // Each new key is news to every process, and makes it dial: what is never taken must not be renewed in a circle.
+            if self.rejected >= REJECTED {
+                if self.rejected > REJECTED && Instant::now() < self.renewals.over() {
+                    return Err(Without::refused(refused));
+                }
+                self.renewals.begin();
             }
         }
         if !self.pace.may_ask() {
@@ -271,6 +350,13 @@ impl KeyTask {
             Ok(Some(key)) if refused.key.headers() == Some(&key.headers) => Err(Without::refused(refused)),
             Ok(None) => Err(Without::refused(refused)),
             Err(why) if refused.status == 403 => Err(Without::NoKey(why.clone())),
+            // It was good before, and may be so for other requests. Nobody will renew it.
+            Err(why @ NoKey::Login { .. })
+                if refused.key.was_accepted() || refused.key.headers().is_none() =>
+            {
+                (self.renew_at, self.due) = (None, None);
+                Err(Without::NoKey(why.clone()))
+            }
             Ok(Some(_)) | Err(_) => self.take(asked),
         }
     }
@@ -304,11 +390,11 @@ impl KeyTask {
         self.pace.due(self.renew_at?, wall::wall_clock())
     }
 
-    /// A connection that lives has no key any more.
-    fn lost(&self, why: Without) {
+    /// A connection that lives has no key any more, or a doubtful one.
+    fn lost(&self, loss: Loss) {
         self.tell.send_modify(|news| {
             news.losses += 1;
-            news.without = Some(Arc::new(why));
+            news.last = Some(Arc::new(loss));
         });
     }
 }

@@ -295,6 +295,98 @@ async fn new_keys_that_are_refused_without_end_are_asked_for_once_a_second_at_mo
     assert_eq!(questions.load(Ordering::Relaxed), 21);
 }
 
+/// The times of the questions, in whole seconds.
+fn seconds<F>(keys: &Says<F>, since: Instant) -> Vec<u64> {
+    keys.asked().iter().map(|at| (*at - since).as_secs()).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_line_that_rests_looks_for_a_key_after_waits_that_double_up_to_a_minute() {
+    let (keys, ring, _tasks) = ring(|before, refused| async move {
+        match (before, refused) {
+            (_, Some(_)) => Err(login()),
+            (12.., None) => Ok(Some(key(2))),
+            (_, None) => Ok(Some(key(1))),
+        }
+    });
+    let start = Instant::now();
+    ring.fresh().await.unwrap();
+    ring.renewed(&refused(&ring), false).await.unwrap_err();
+    ring.rests(true);
+    tokio::time::sleep(Duration::from_secs(290)).await;
+    assert_eq!(seconds(&keys, start), [0, 0, 1, 3, 7, 15, 31, 63, 123, 183, 243]);
+    assert_eq!(ring.news().borrow().logins, 0, "it is the key that was refused");
+    tokio::time::sleep(Duration::from_secs(80)).await;
+    assert_eq!(ring.news().borrow().logins, 1);
+    // Once it connects, or is closed, nobody looks any more.
+    ring.rests(false);
+    tokio::time::sleep(Duration::from_secs(600)).await;
+    assert_eq!(keys.asked().len(), 13);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_could_not_be_answered_is_asked_again_while_the_line_rests() {
+    let (_keys, ring, _tasks) = ring(|before, refused| async move {
+        match (before, refused) {
+            (_, None) => Ok(Some(key(1))),
+            (0..4, Some(_)) => Err(later(None)),
+            (_, Some(_)) => Ok(Some(key(2))),
+        }
+    });
+    ring.fresh().await.unwrap();
+    ring.renewed(&refused(&ring), false).await.unwrap_err();
+    ring.rests(true);
+    tokio::time::sleep(Duration::from_secs(6)).await;
+    assert_eq!(ring.news().borrow().logins, 0);
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    assert_eq!(ring.news().borrow().logins, 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_login_that_brings_the_same_key_is_tried_at_once_and_ever_more_seldom_if_it_is_of_no_use() {
+    let (keys, ring, _tasks) = ring(|_, refused| async move {
+        match refused {
+            Some(_) => Err(login()),
+            None => Ok(Some(key(1))),
+        }
+    });
+    let (mut tried, start) = (Vec::new(), Instant::now());
+    let mut news = ring.news();
+    // The store changes all the time.
+    while start.elapsed() < Duration::from_secs(200) {
+        ring.rests(false);
+        ring.fresh().await.unwrap();
+        ring.renewed(&refused(&ring), false).await.unwrap_err();
+        ring.rests(true);
+        let before = news.borrow_and_update().logins;
+        while news.borrow_and_update().logins == before {
+            keys.change();
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+        tried.push(start.elapsed().as_secs());
+    }
+    assert_eq!(tried, [0, 1, 3, 7, 15, 31, 63, 123, 183, 243]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn new_keys_that_the_server_never_takes_are_asked_for_twice_and_then_ever_more_seldom() {
+    let (keys, ring, _tasks) = ring(|before, _| async move { Ok(Some(key(before))) });
+    let start = Instant::now();
+    // Every renewal, of this process or another, is a change, and a new key makes the line dial.
+    while start.elapsed() < Duration::from_secs(120) {
+        ring.fresh().await.unwrap();
+        for _ in 0..2 {
+            let _ = ring.renewed(&refused(&ring), false).await;
+        }
+        keys.change();
+        tokio::time::sleep(Duration::from_millis(200)).await;
+    }
+    let asked = keys.asked.lock().unwrap().clone();
+    let refusals = asked.iter().filter(|(_, refused)| refused.is_some());
+    let refusals: Vec<_> = refusals.map(|(at, _)| (*at - start).as_secs()).collect();
+    assert_eq!(refusals, [0, 0, 1, 3, 7, 15, 31, 63]);
+}
+
 #[tokio::test(start_paused = true)]
 async fn the_end_of_whoever_gives_the_keys_is_no_busy_loop() {
     let (keys, ring, _tasks) = ring(|_, _| async { Ok(Some(key(1))) });

@@ -1,14 +1,16 @@
-//! What a line does when somebody logged in, or when it was left without a key.
+//! What a line does when somebody logged in, when it was left without a key, or when a request was refused for one that the
+//! server took before: then a probe decides, because others may be served with that key at this moment.
 
 use std::sync::Arc;
 
-use linetender_core::{Command, State};
+use linetender_core::{Command, Generation, State, StateKind};
 use linetender_wire::http::KeyRefused;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-use super::Running;
-use crate::keys::{KeyNews, KeyRing, KeyTask};
+use super::{News, Running};
+use crate::generation::Probed;
+use crate::keys::{KeyNews, KeyRing, KeyTask, Loss, Without};
 
 /// The credentials of a line, as its tender knows them.
 pub(super) struct Credentials {
@@ -17,6 +19,8 @@ pub(super) struct Credentials {
     /// The logins that a dial has tried, and the losses that were heard of.
     tried: u64,
     heard: u64,
+    /// Why there would be no key, while a probe finds out whether the server takes the one in use.
+    doubt: Option<Without>,
     /// The task that asks for keys; it ends with the tender.
     #[expect(dead_code, reason = "owns the task")]
     task: JoinSet<()>,
@@ -27,7 +31,13 @@ impl Credentials {
         let news = ring.news();
         let mut tasks = JoinSet::new();
         tasks.spawn(task.run());
-        Self { ring, news, tried: 0, heard: 0, task: tasks }
+        Self { ring, news, tried: 0, heard: 0, doubt: None, task: tasks }
+    }
+
+    /// The line is in this state now.
+    pub(super) fn stands(&self, state: StateKind) {
+        self.ring.is_used(state.is_live());
+        self.ring.rests(matches!(state, StateKind::Parked | StateKind::NeedsAuth));
     }
 
     /// A dial begins, and asks for the key itself: whatever happened up to now is past.
@@ -35,6 +45,7 @@ impl Credentials {
         let news = self.news.borrow();
         (self.tried, self.heard) = (news.logins, news.losses);
         drop(news);
+        self.doubt = None;
         Arc::clone(&self.ring)
     }
 }
@@ -61,21 +72,31 @@ impl Running {
     /// logout while one succeeds.
     pub(super) fn heed_keys(&mut self) {
         let Some(keys) = &mut self.keys else { return };
-        let (logins, losses, without) = {
+        let (logins, losses, last) = {
             let news = keys.news.borrow();
-            (news.logins, news.losses, news.without.clone())
+            (news.logins, news.losses, news.last.clone())
         };
-        match self.machine.state() {
-            State::Up(_) | State::Suspect(_) | State::Draining { .. } if losses > keys.heard => {
-                keys.heard = losses;
-                if let Some(without) = without {
-                    self.lost(self.machine.generation(), without.seen());
-                    self.pump();
-                }
-            }
-            State::Waiting { .. } | State::Parked { .. } | State::NeedsAuth { .. } | State::Ending(_)
-                if logins > keys.tried =>
+        let generation = self.machine.generation();
+        match (self.machine.state(), last.as_deref()) {
+            (State::Up(_) | State::Suspect(_) | State::Draining { .. }, Some(Loss::Gone(without)))
+                if losses > keys.heard =>
             {
+                keys.heard = losses;
+                self.lost(generation, without.seen());
+                self.pump();
+            }
+            // What is draining ends by itself, and its calls need no key any more. One probe at a time.
+            (State::Up(_) | State::Suspect(_), Some(Loss::Doubted(without)))
+                if losses > keys.heard && keys.doubt.is_none() =>
+            {
+                keys.heard = losses;
+                keys.doubt = Some(without.clone());
+                self.probe_key(generation);
+            }
+            (
+                State::Waiting { .. } | State::Parked { .. } | State::NeedsAuth { .. } | State::Ending(_),
+                _,
+            ) if logins > keys.tried => {
                 keys.tried = logins;
                 let now = self.tender.clock.now();
                 self.cell(Command::Credentials.name());
@@ -83,6 +104,31 @@ impl Running {
                 self.pump();
             }
             _ => {}
+        }
+    }
+
+    /// Asks the server for a sign of life with the key that it refused for one request.
+    fn probe_key(&mut self, generation: Generation) {
+        let (hello, news) = (self.tender.server.hello.clone(), self.news.0.clone());
+        let limit = 2 * self.machine.policy().probe.timeout;
+        let Some(current) = &mut self.current else { return };
+        let Some(link) = current.link.clone() else { return };
+        current.tasks.spawn(async move {
+            let probed = tokio::time::timeout(limit, link.probe(&hello)).await.unwrap_or(Probed::Silent);
+            let _ = news.send(News::KeyProbed(generation, probed)).await;
+        });
+    }
+
+    /// What came of that. Silence says nothing about the key, and the line's own probes see to it.
+    pub(super) fn key_probed(&mut self, generation: Generation, probed: &Probed) {
+        let Some(keys) = self.keys.as_mut().filter(|_| generation == self.machine.generation()) else {
+            return;
+        };
+        let Some(without) = keys.doubt.take() else { return };
+        if let Probed::KeyRefused(refused) = probed
+            && !keys.ring.has_newer_than(refused)
+        {
+            self.lost(generation, without.seen());
         }
     }
 }

@@ -11,10 +11,10 @@ use crate::desk::{Desk, bearer, key, later, login};
 use crate::kit::{ERAS, Web, book, manners};
 use crate::look::{eventually, in_time};
 
-const TYPE: &str = "the login expired: run `linetender login bad`";
+pub const TYPE: &str = "the login expired: run `linetender login bad`";
 
 /// A server that wants this key, and a line that gets its keys from the desk.
-fn opened(era: Era, wanted: u32, desk: &Arc<Desk>, change: impl FnOnce(&mut Manners)) -> Web {
+pub fn opened(era: Era, wanted: u32, desk: &Arc<Desk>, change: impl FnOnce(&mut Manners)) -> Web {
     let mut manners = manners(era);
     manners.wants = Some(Wants::key(bearer(wanted)));
     change(&mut manners);
@@ -27,7 +27,7 @@ fn opened(era: Era, wanted: u32, desk: &Arc<Desk>, change: impl FnOnce(&mut Mann
     Web { server, line, book }
 }
 
-async fn up(era: Era, wanted: u32, desk: &Arc<Desk>) -> Web {
+pub async fn up(era: Era, wanted: u32, desk: &Arc<Desk>) -> Web {
     let web = opened(era, wanted, desk, |_| {});
     in_time(web.line.ready()).await.unwrap();
     in_time(web.line.list_tools()).await.unwrap();
@@ -36,7 +36,7 @@ async fn up(era: Era, wanted: u32, desk: &Arc<Desk>) -> Web {
 }
 
 impl Web {
-    fn wants(&self, number: u32) {
+    pub fn wants(&self, number: u32) {
         self.server.set(|manners| manners.wants = Some(Wants::key(bearer(number))));
     }
 

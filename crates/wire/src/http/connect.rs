@@ -101,7 +101,7 @@ pub(super) async fn connect(
         let (io, written) = Counted::new(Box::new(unix::Shared(Arc::clone(&unix))) as Box<dyn Stream>);
         return Ok(Connected { io, tcp: unix, written, speaks: plainly(http2_only) });
     }
-    let proxy = around.proxy_for(&to.absolute_form());
+    let proxy = around.proxy_for(to);
     let (host, port) = match &proxy {
         None => (to.host().to_owned(), to.port()),
         Some(proxy) if proxy.uri().scheme().is_some_and(|scheme| *scheme != Scheme::HTTP) => {

@@ -74,3 +74,24 @@ async fn hosts_that_need_no_proxy_have_none() {
     let pool = Pool::new(endpoint, Surroundings::bare().through(&proxies), Settings::default());
     assert_eq!(pool.send(&post()).await.unwrap().body.all(100).await.unwrap(), "direct");
 }
+
+/// Credentials may be sent to this machine without TLS: a proxy could read them.
+#[tokio::test]
+async fn plain_http_to_this_machine_goes_through_no_proxy() {
+    let (proxy, _proxy) = server(|_, mut stream| async move {
+        read_request(&mut stream).await;
+        answer(&mut stream, &ok("proxied")).await;
+    })
+    .await;
+    let (at, _server) = server(|_, mut stream| async move {
+        read_request(&mut stream).await;
+        answer(&mut stream, &ok("direct")).await;
+    })
+    .await;
+    let proxies = Proxies { http: format!("http://{proxy}"), ..Proxies::default() };
+    for name in ["127.0.0.1", "localhost", "LocalHost"] {
+        let endpoint = Endpoint::new(&format!("http://{name}:{}/mcp", at.port())).unwrap();
+        let pool = Pool::new(endpoint, Surroundings::bare().through(&proxies), Settings::default());
+        assert_eq!(pool.send(&post()).await.unwrap().body.all(100).await.unwrap(), "direct", "{name}");
+    }
+}
