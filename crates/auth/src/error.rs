@@ -97,7 +97,7 @@ impl Error {
             Errno::INTR,
         ];
         let disk_trouble = Errno::from_io_error(error).is_some_and(|errno| passing.contains(&errno));
-        let words = format_args!("linetender could not {doing}: {error}");
+        let words = format_args!("linetender could not {doing} ({error})");
         Self { disk_trouble, ..Self::new(ErrorKind::Store, words) }
     }
 
@@ -125,6 +125,10 @@ mod tests {
         for errno in [Errno::NOSPC, Errno::DQUOT, Errno::ROFS, Errno::MFILE] {
             assert!(store(errno).is_passing(), "{errno}");
         }
+        // "x.json: No" looks like a setting and its value, and would be masked.
+        let full =
+            Error::store("store the login in /a/0125e7f6bbc3b3a46c539a562eed7ac8.json", &Errno::NOSPC.into());
+        assert!(full.to_string().contains("No space left"), "{full}");
         for errno in [Errno::ACCESS, Errno::PERM, Errno::NOTDIR, Errno::LOOP] {
             assert!(!store(errno).is_passing(), "{errno}");
         }
