@@ -90,8 +90,7 @@ impl Running {
                 if losses > keys.heard && keys.doubt.is_none() =>
             {
                 keys.heard = losses;
-                keys.doubt = Some(without.clone());
-                self.probe_key(generation);
+                self.probe_key(generation, without);
             }
             (
                 State::Waiting { .. } | State::Parked { .. } | State::NeedsAuth { .. } | State::Ending(_),
@@ -108,11 +107,12 @@ impl Running {
     }
 
     /// Asks the server for a sign of life with the key that it refused for one request.
-    fn probe_key(&mut self, generation: Generation) {
+    fn probe_key(&mut self, generation: Generation, without: &Without) {
         let (hello, news) = (self.tender.server.hello.clone(), self.news.0.clone());
         let limit = 2 * self.machine.policy().probe.timeout;
-        let Some(current) = &mut self.current else { return };
+        let (Some(current), Some(keys)) = (&mut self.current, &mut self.keys) else { return };
         let Some(link) = current.link.clone() else { return };
+        keys.doubt = Some(without.clone());
         current.tasks.spawn(async move {
             let probed = tokio::time::timeout(limit, link.probe(&hello)).await.unwrap_or(Probed::Silent);
             let _ = news.send(News::KeyProbed(generation, probed)).await;
