@@ -27,7 +27,7 @@ use tokio::time::Instant;
 pub(crate) use limit::of_this_machine;
 use reserve::Reserve;
 
-/// What weighs less is counted, and is not worth looking for. A request that weighs less can have some of the reserve.
+/// A request that weighs less can have some of the reserve.
 const SMALL: usize = 64 * 1024;
 
 /// What has not moved for so long gives way before what does, however small it is.
@@ -48,13 +48,21 @@ pub(crate) enum Class {
     Answer,
     /// A message that has not all come.
     Body,
-    /// A message that a server has not finished sending. Only others of these give way to it beyond their half.
+    /// A message that a server has not finished sending.
     Reading,
     /// A message that was taken. It never gives way.
     Call,
 }
 
 impl Class {
+    /// What weighs less is counted, and is not worth looking for. Of answers each connection has one account, and there are thousands.
+    const fn small(self) -> usize {
+        match self {
+            Self::Answer => SMALL / 16,
+            _ => SMALL,
+        }
+    }
+
     /// Those that give way.
     const GIVE_WAY: [Self; 4] = [Self::Tape, Self::Answer, Self::Body, Self::Reading];
 
@@ -93,6 +101,8 @@ struct Inner {
     used: AtomicUsize,
     /// What of that is for messages that servers have not finished.
     reading: AtomicUsize,
+    /// How much was given back since somebody looked.
+    released: AtomicUsize,
     reserve: Reserve,
     book: Mutex<Book>,
 }
@@ -137,7 +147,8 @@ impl Budget {
     pub(crate) fn new(whole: usize) -> Self {
         let (limit, used, reading) = (AtomicUsize::new(whole), AtomicUsize::new(0), AtomicUsize::new(0));
         let reserve = Reserve::new(whole / RESERVE);
-        Self(Arc::new(Inner { whole, limit, used, reading, reserve, book: Mutex::default() }))
+        let released = AtomicUsize::new(0);
+        Self(Arc::new(Inner { whole, limit, used, reading, released, reserve, book: Mutex::default() }))
     }
 
     /// The servers' lists take so many bytes. They cannot give way, so what they take beyond an ordinary size is taken off the
@@ -181,18 +192,33 @@ impl Budget {
     /// So many bytes more, if there is room or can be made.
     fn draw(&self, bytes: usize, class: Class, owner: Owner, own: usize) -> Result<(), OverBudget> {
         self.count(bytes, class);
-        let among_servers = || match class {
-            Class::Reading => {
-                self.make_room(class, owner, own, &[class], || self.reading() <= self.limit() / 2)
-            }
-            _ => Ok(()),
+        let made = if class == Class::Reading {
+            // Room for the answer to a call that was made is kept: only beyond it others of these are asked.
+            let _ = self.make_room(class, owner, own, &Class::GIVE_WAY[..3], || self.is_within());
+            self.below_half(owner, own)
+        } else {
+            let _ = self.below_half(owner, 0);
+            self.make_room(class, owner, own, &Class::GIVE_WAY, || self.is_within())
         };
-        let made = among_servers()
-            .and_then(|()| self.make_room(class, owner, own, &Class::GIVE_WAY, || self.is_within()));
         if made.is_err() {
             self.uncount(bytes, class);
         }
         made
+    }
+
+    /// When there is no room, what servers have not finished has half of the budget at most; and that much in any case.
+    fn below_half(&self, owner: Owner, own: usize) -> Result<(), OverBudget> {
+        let enough = || self.is_within() || self.reading() <= self.limit() / 2;
+        self.make_room(Class::Reading, owner, own, &[Class::Reading], enough)
+    }
+
+    /// Whether so much was given back since this was last so that the allocator may keep a good deal of it.
+    pub(crate) fn gave_back_much(&self) -> bool {
+        let much = self.0.released.load(Ordering::Relaxed) > self.0.whole / 4;
+        if much {
+            self.0.released.store(0, Ordering::Relaxed);
+        }
+        much
     }
 
     fn count(&self, bytes: usize, class: Class) {
@@ -204,6 +230,7 @@ impl Budget {
 
     fn uncount(&self, bytes: usize, class: Class) {
         self.0.used.fetch_sub(bytes, Ordering::Relaxed);
+        self.0.released.fetch_add(bytes, Ordering::Relaxed);
         if class == Class::Reading {
             self.0.reading.fetch_sub(bytes, Ordering::Relaxed);
         }
@@ -270,7 +297,9 @@ impl Book {
             let mine = principals.get(&owner.principal).copied().unwrap_or_default();
             let theirs = principals[&largest.principal];
             let has_less = own == 0 || (mine, own) < (theirs, bytes);
-            if candidate == class && (largest == owner || !has_less) {
+            // And of one server's messages the one that has come furthest goes on.
+            let own_server = class == Class::Reading && largest.principal == owner.principal;
+            if candidate == class && (largest == owner || own_server || !has_less) {
                 return None;
             }
             let entries = candidates().filter(|(_, entry)| entry.owner == largest);
@@ -329,6 +358,11 @@ impl Held {
         }
     }
 
+    /// Some of it has come.
+    pub(crate) fn touch(&mut self) -> Result<(), OverBudget> {
+        if self.is_gone() { Err(OverBudget) } else { self.note(0) }
+    }
+
     /// So many more, whether there is room or not: whoever else has most of what may give way makes it. Whether that was enough.
     pub(crate) fn force(&mut self, bytes: usize) -> Result<(), OverBudget> {
         if std::mem::take(&mut self.reserved) {
@@ -362,10 +396,14 @@ impl Held {
             return;
         };
         let mut book = self.budget.book();
-        if let Some(entry) = book.large.get_mut(number) {
-            (entry.bytes, entry.moved) = (entry.bytes - bytes, Instant::now());
-            self.bytes -= bytes;
-            self.budget.uncount(bytes, self.class);
+        let Some(entry) = book.large.get_mut(number) else { return };
+        (entry.bytes, entry.moved) = (entry.bytes - bytes, Instant::now());
+        self.bytes -= bytes;
+        self.budget.uncount(bytes, self.class);
+        if self.bytes == 0 {
+            book.large.remove(number);
+            drop(book);
+            self.large = None;
         }
     }
 
@@ -402,7 +440,7 @@ impl Held {
     fn note(&mut self, bytes: usize) -> Result<(), OverBudget> {
         let grown = self.bytes + bytes;
         match &self.large {
-            None if grown <= SMALL => {}
+            None if grown <= self.class.small() => {}
             None => {
                 let mut book = self.budget.book();
                 book.last += 1;

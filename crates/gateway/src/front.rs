@@ -38,6 +38,7 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::routing::{get, post as posted};
+use linetender_wire::aside;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
@@ -51,6 +52,9 @@ use sessions::Sessions;
 /// How long it may take to tell agents what they are still to hear when the time is up: longer than an answer may take before
 /// its response begins, for whoever waits for that learns it from there on.
 const LAST_WORDS: Duration = Duration::from_millis(1500);
+
+/// How often it is looked whether memory can be given back.
+const GIVE_BACK: Duration = Duration::from_secs(1);
 
 /// What handlers share.
 pub(crate) struct Front {
@@ -103,6 +107,7 @@ pub async fn serve(
     let beating = Arc::clone(&front);
     tasks.spawn(async move { beating.pulse.run().await });
     tasks.spawn(weigh_lists(gateway.listing(), front.budget.clone()));
+    tasks.spawn(give_back(front.budget.clone()));
     let drain = Duration::from_millis(settings.drain);
     let places = places::Places::new(settings.connections);
     let mut stopped = front.closing.clone();
@@ -152,6 +157,16 @@ impl Front {
     /// Waits until the time to end is up.
     async fn is_cut(&self) {
         let _ = self.cut.subscribe().wait_for(|cut| *cut).await;
+    }
+}
+
+/// Gives memory back to the system after a good deal of it was used. What is small lies between other small things, and glibc keeps it.
+async fn give_back(budget: Budget) {
+    loop {
+        tokio::time::sleep(GIVE_BACK).await;
+        if budget.gave_back_much() {
+            aside(linetender::allocator::trim).await;
+        }
     }
 }
 

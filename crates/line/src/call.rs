@@ -336,7 +336,7 @@ impl Call<'_> {
     fn frame(&self, id: u64, link: &Link, params: &Params<'_>) -> Frame {
         let modern = (link.era() == Era::Modern).then_some(&self.shared.server.hello);
         let params = params.spell(id, self.options.progress.is_some(), modern);
-        frame::request(id, self.method, params.as_deref())
+        frame::request(id, self.method, params.as_deref()).carrying(self.options.kept.clone())
     }
 
     fn last_cause(&self) -> Option<String> {

@@ -16,6 +16,7 @@ use linetender_core::{
     Command, CommandOutcome, Delivery, Gate, Generation, Instant, Refusal, RetryBudget, StateKind,
 };
 use linetender_wire::Slept;
+use linetender_wire::frame::Passed;
 use linetender_wire::handshake::{Era, Greeting, Hello};
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
 
@@ -316,12 +317,12 @@ impl Line {
     }
 
     /// Tells the server something, if it is up and the generation that this is for. `false`: it does not read now.
-    pub(crate) fn tell(&self, text: bytes::Bytes, only: Option<Generation>) -> bool {
+    pub(crate) fn tell(&self, text: impl Into<Passed>, only: Option<Generation>) -> bool {
         self.link(only).is_none_or(|link| link.ledger.tell(text))
     }
 
     /// The same, and waits while the server does not read.
-    pub(crate) async fn tell_surely(&self, text: bytes::Bytes, only: Option<Generation>) {
+    pub(crate) async fn tell_surely(&self, text: Passed, only: Option<Generation>) {
         if let Some(link) = self.link(only) {
             link.ledger.tell_surely(text).await;
         }

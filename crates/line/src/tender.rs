@@ -358,13 +358,6 @@ impl Running {
         }
     }
 
-    /// A task that panicked has not done what the generation needs, and nobody will tell of it: that is a death.
-    fn task_panicked(&mut self) {
-        if let Some(generation) = self.current.as_ref().map(|current| current.generation) {
-            self.lost(generation, Seen::Internal { task: "connection task" });
-        }
-    }
-
     /// An exchange of its own failed: the server is suspect, and is looked at now.
     fn trouble(&mut self, generation: Generation, seen: &Seen) {
         tracing::debug!(server = &*self.tender.server.name, %seen, "trouble");

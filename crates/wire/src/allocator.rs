@@ -8,8 +8,14 @@ pub fn return_large_blocks() {
     glibc::set();
 }
 
+/// Gives free memory back that lies between blocks in use. It takes milliseconds: not where others wait.
+pub fn trim() {
+    #[cfg(target_env = "gnu")]
+    glibc::trim();
+}
+
 #[cfg(target_env = "gnu")]
-#[allow(unsafe_code, reason = "mallopt has no safe wrapper")]
+#[allow(unsafe_code, reason = "mallopt and malloc_trim have no safe wrappers")]
 mod glibc {
     /// Blocks of this size are the system's own: mapped when they are allocated, unmapped when they are freed. Ordinary messages are
     /// smaller, and never pay for that.
@@ -22,6 +28,13 @@ mod glibc {
     fn heaps() -> libc::c_int {
         let threads = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         threads.max(2).try_into().unwrap_or(libc::c_int::MAX)
+    }
+
+    pub(super) fn trim() {
+        // SAFETY: malloc_trim takes a number, and locks each heap that it looks at.
+        unsafe {
+            libc::malloc_trim(0);
+        }
     }
 
     pub(super) fn set() {

@@ -185,6 +185,14 @@ impl Frame {
         span.map(|span| self.text().slice(span.range()))
     }
 
+    /// The params of a request or notification, shared with the frame.
+    pub fn params(&self) -> Option<ByteString> {
+        let (Shape::Request { params, .. } | Shape::Notification { params, .. }) = &self.shape else {
+            return None;
+        };
+        params.map(|span| self.text.slice_ref(self.at(span)))
+    }
+
     /// The same text with another id in place of its own. A notification has none and stays as it is.
     #[must_use]
     pub fn with_id(&self, id: &str) -> Self {

@@ -4,17 +4,23 @@
 //! whoever listens counts what is kept of them together; what is too much is read no further, and its call is told.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::sync::Notify;
+use tokio::time::Instant;
 
 use crate::seam::Listener;
 
 /// What is shorter is not counted: nearly every message is.
 const FREE: usize = 16 * 1024;
 
+/// How long a message waits for room, while others go on, before it is given up; and how often it looks, at first.
+const PATIENCE: Duration = Duration::from_secs(5);
+const PAUSE: Duration = Duration::from_millis(20);
+
 /// Bytes that are kept of one unfinished message. Dropped, they are not any more.
 pub trait Room: Send + Sync {
-    /// So many bytes more.
+    /// So many bytes more; none, if some of those that were counted before have come.
     ///
     /// # Errors
     /// If there is no room for them.
@@ -31,6 +37,8 @@ pub(crate) struct Unfinished<'a> {
     listener: Option<&'a dyn Listener>,
     room: Option<Box<dyn Room>>,
     counted: usize,
+    /// How many bytes there was no room for.
+    lacks: Option<usize>,
     /// Told when what was counted has to go. Of most messages nothing is.
     wanted: Option<Arc<Notify>>,
 }
@@ -42,7 +50,7 @@ impl<'a> Unfinished<'a> {
 
     /// One that nobody counts.
     pub(crate) fn uncounted() -> Self {
-        Self { listener: None, room: None, counted: 0, wanted: None }
+        Self { listener: None, room: None, counted: 0, lacks: None, wanted: None }
     }
 
     /// So many bytes of it are kept now.
@@ -58,18 +66,41 @@ impl<'a> Unfinished<'a> {
             self.room = listener.room(self.wanted.insert(Arc::default()));
         }
         let Some(room) = &mut self.room else { return Ok(()) };
-        room.grow(bytes - self.counted)?;
-        self.counted = bytes;
-        Ok(())
+        let grown = room.grow(bytes - self.counted);
+        if grown.is_ok() {
+            self.counted = bytes;
+        }
+        self.lacks = grown.is_err().then_some(bytes);
+        grown
     }
 
     /// Nothing of it is kept any more.
     pub(crate) fn none(&mut self) {
-        (self.room, self.wanted, self.counted) = (None, None, 0);
+        (self.room, self.wanted, self.counted, self.lacks) = (None, None, 0, None);
     }
 
-    /// Comes when the room is wanted for somebody else: what is kept is to be given up.
-    pub(crate) async fn wanted(&self) -> NoRoom {
+    /// Waits, where there was no room, until there is; else until the room is wanted for somebody else. With an error, what is kept is to
+    /// be given up. Meanwhile nothing should be read: whoever sends waits too.
+    pub(crate) async fn settled(&mut self) -> Result<(), NoRoom> {
+        let until = Instant::now() + PATIENCE;
+        let mut pause = PAUSE;
+        while let Some(lacks) = self.lacks {
+            tokio::select! {
+                no_room = self.wanted() => return Err(no_room),
+                () = tokio::time::sleep(pause) => {}
+            }
+            if self.now(lacks).is_ok() {
+                return Ok(());
+            }
+            if Instant::now() >= until {
+                return Err(NoRoom);
+            }
+            pause = (pause * 2).min(PAUSE * 10);
+        }
+        Err(self.wanted().await)
+    }
+
+    async fn wanted(&self) -> NoRoom {
         match &self.wanted {
             Some(wanted) => wanted.notified().await,
             None => std::future::pending().await,
@@ -123,7 +154,7 @@ mod tests {
         }
     }
 
-    #[tokio::test]
+    #[tokio::test(start_paused = true)]
     async fn x05_what_is_kept_of_a_message_is_counted_until_it_is_whole() {
         let counts = Counts::default();
         let used = || counts.used.load(Ordering::Relaxed);
@@ -136,11 +167,12 @@ mod tests {
         }
         let mut other = Unfinished::new(&counts);
         assert_eq!(other.now(2 * FREE), Err(NoRoom));
+        assert_eq!(other.settled().await, Err(NoRoom), "not for ever");
         one.now(3 * FREE).unwrap();
         assert_eq!(used(), 3 * FREE, "that is the next one");
-        other.now(2 * FREE).unwrap();
+        assert_eq!(other.settled().await, Ok(()), "there is room now");
         counts.wanted.lock().unwrap().take().unwrap().notify_one();
-        assert_eq!(one.wanted().await, NoRoom, "it was the last that asked for room");
+        assert_eq!(one.settled().await, Err(NoRoom), "it was the last that asked for room");
         one.none();
         assert_eq!(used(), 2 * FREE);
         drop(other);

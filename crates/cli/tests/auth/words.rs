@@ -57,7 +57,7 @@ fn what_cannot_be_logged_in_to_is_said_and_what_cannot_be_meant_is_misuse() {
         "c.toml",
         "[servers.program]\ncommand = 'x'\n[servers.fixed]\nurl = 'https://a.example/mcp'\nheaders = { Authorization = 'x' }\n\
          [servers.other]\nurl = 'https://a.example/${NOT_SET_HERE}'\n[servers.plain]\nurl = 'http://a.example/mcp'\n\
-         [servers.machine]\nurl = 'https://a.example/mcp'\nauth = { client_id = 'm', client_secret = 's', grant = 'client_credentials' }\n",
+         [servers.machine]\nurl = 'https://a.example/mcp'\nauth = { client_id = 'm', client_secret = 's', issuer = 'https://i.example', grant = 'client_credentials' }\n",
     );
     let config = config.to_str().unwrap();
     for (words, code, said) in [

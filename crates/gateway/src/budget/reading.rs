@@ -1,4 +1,5 @@
-//! What servers have not finished sending. Half of the budget is for that at most, so no server takes all of it from agents.
+//! What servers have not finished sending. When there is no room, that has half of the budget at most: no server takes all of it from
+//! agents.
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::{Arc, Weak};
@@ -30,7 +31,8 @@ impl GiveWay for Wanted {
 
 impl Room for Reading {
     fn grow(&mut self, bytes: usize) -> Result<(), NoRoom> {
-        self.held.grow(bytes).map_err(|_| NoRoom)
+        let grown = if bytes == 0 { self.held.touch() } else { self.held.grow(bytes) };
+        grown.map_err(|_| NoRoom)
     }
 }
 
@@ -66,25 +68,25 @@ mod tests {
         let wanted: [Arc<Notify>; 4] = std::array::from_fn(|_| Arc::default());
         let mut hostile = [&wanted[0], &wanted[1]].map(|wanted| budget.room("hostile", wanted));
         for room in &mut hostile {
-            room.grow(4 * MIB).unwrap();
+            room.grow(8 * MIB).unwrap();
         }
-        assert_eq!(hostile[0].grow(3 * MIB), Err(NoRoom), "that is more than half, and nobody has more");
+        assert_eq!(hostile[0].grow(5 * MIB), Err(NoRoom), "nobody has more, and its other one goes on");
+        hostile[1].grow(0).unwrap();
         let mut good = budget.room("good", &wanted[2]);
-        good.grow(3 * MIB).unwrap();
+        good.grow(6 * MIB).unwrap();
         tokio::select! {
             () = wanted[0].notified() => assert_eq!(hostile[0].grow(1), Err(NoRoom), "it gave way"),
             () = wanted[1].notified() => assert_eq!(hostile[1].grow(1), Err(NoRoom), "it gave way"),
         }
         let mut body = budget.hold(Class::Body, Owner::default(), Weak::<super::Wanted>::new());
-        body.grow(13 * MIB).unwrap();
-        assert!(body.grow(MIB).is_err(), "an agent does not take it from them either");
-        drop((hostile, good));
+        body.grow(6 * MIB).unwrap();
+        body.grow(2 * MIB).unwrap();
+        assert_eq!(budget.reading(), 6 * MIB, "they had more than half, and an agent wants some");
+        assert!(body.grow(7 * MIB).is_err(), "but no more than that");
+        drop((hostile, good, body));
         let mut next = budget.room("hostile", &wanted[3]);
-        next.grow(7 * MIB).unwrap();
-        assert!(!body.is_gone(), "there was room");
-        drop(body);
-        next.grow(3 * MIB).unwrap();
+        next.grow(20 * MIB).unwrap();
         drop(next);
-        assert_eq!((budget.used(), budget.reading()), (0, 0));
+        assert_eq!((budget.used(), budget.reading()), (0, 0), "what nobody wants is theirs");
     }
 }

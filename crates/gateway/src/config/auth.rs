@@ -89,7 +89,8 @@ pub(super) struct AuthTable {
     client_metadata_url: Option<String>,
     /// Scopes to ask for, instead of those that the server names.
     scopes: Vec<String>,
-    /// Authorization server for which the client was registered. No other one gets to see the client.
+    /// Authorization server for which the client was registered. No other one gets to see the client. Needed with a secret or a
+    /// private key.
     issuer: Option<String>,
     /// Who logs in: a person in a browser, or this machine with the client's secret or private key.
     grant: Grant,
@@ -164,6 +165,10 @@ impl OAuth {
         match (&self.client_id, is_machine) {
             (None, _) if proofs > 0 => Err("client_secret and private_key need a client_id"),
             (None, true) => Err("grant = \"client_credentials\" needs a client_id"),
+            // Whoever holds the server names its authorization server, and could name one of its own.
+            _ if proofs > 0 && self.issuer.is_none() => Err(
+                "client_secret and private_key need an issuer: the authorization server that may see them",
+            ),
             (_, true) if proofs != 1 => {
                 Err("grant = \"client_credentials\" needs a client_secret or a private_key, and not both")
             }

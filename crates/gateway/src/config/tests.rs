@@ -411,12 +411,13 @@ fn a_server_at_an_address_is_logged_in_to_unless_something_else_is_said() {
     assert_eq!(auth("url = 'unix:/run/x.sock'"), Auth::Fixed);
     assert_eq!(auth("command = 'x'"), Auth::Fixed);
     let machine = auth(
-        "url = 'https://x/mcp'\nauth = { client_id = 'm', client_secret = '${TOKEN}${file:/s}', grant = 'client_credentials', scopes = ['a'] }",
+        "url = 'https://x/mcp'\nauth = { client_id = 'm', client_secret = '${TOKEN}${file:/s}', issuer = 'https://i', grant = 'client_credentials', scopes = ['a'] }",
     );
     assert!(!format!("{machine:?}").contains("t0ken"));
     let expected = OAuth {
         client_id: Some("m".to_owned()),
         client_secret: Some("t0ken${file:/s}".to_owned()),
+        issuer: Some("https://i".to_owned()),
         grant: Grant::ClientCredentials,
         scopes: vec!["a".to_owned()],
         ..plain
@@ -427,9 +428,10 @@ fn a_server_at_an_address_is_logged_in_to_unless_something_else_is_said() {
         ("auth = { client_id = 'x' }\nheaders = { Authorization = 'x' }", "mutually exclusive"),
         ("auth = { client_id = 'x' }\nheaders = { A = '${file:/x}' }", "mutually exclusive"),
         ("auth = { client_secret = 'x' }", "need a client_id"),
+        ("auth = { client_id = 'x', client_secret = 'x' }", "need an issuer"),
         ("auth = { grant = 'client_credentials' }", "needs a client_id"),
         ("auth = { client_id = 'x', grant = 'client_credentials' }", "client_secret or a private_key"),
-        ("auth = { client_id = 'x', private_key = '/x' }", "needs grant"),
+        ("auth = { client_id = 'x', issuer = 'https://i', private_key = '/x' }", "needs grant"),
         ("auth = { grant = 'password' }", "expected"),
         ("auth = { client_id = '${file:/x}' }", "environment variable"),
     ] {

@@ -24,7 +24,7 @@ use super::activity::{Activity, Watch};
 use super::guard::Guard;
 use super::places::Places;
 use super::post;
-use super::sent::{Sent, Unread};
+use super::sent::{Counted, Sent, Unread};
 use super::upload::Cut;
 use crate::budget::{Budget, Class, Held, OverBudget};
 
@@ -87,6 +87,7 @@ impl Entrance {
         } else {
             request.extensions_mut().insert(caller);
             request.extensions_mut().insert(Arc::clone(activity));
+            request.extensions_mut().insert(Arc::clone(&unread));
             Ok(self.router.call(request))
         };
         async move {
@@ -95,7 +96,8 @@ impl Entrance {
                 Err(refused) => refused,
             };
             drop(header);
-            Ok(response.map(|body| Sent::new(body, in_flight, unread, !is_http1)))
+            let is_counted = response.extensions().get::<Counted>().is_some();
+            Ok(response.map(|body| Sent::new(body, in_flight, unread, !is_http1, is_counted)))
         }
     }
 }

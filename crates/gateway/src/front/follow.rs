@@ -8,6 +8,7 @@ use serde_json::json;
 use tokio::sync::mpsc;
 
 use super::body::Piece;
+use super::sent::Unread;
 use super::session::Session;
 use super::tape::{Reader, Tape, There};
 use super::{Front, sse};
@@ -19,7 +20,7 @@ pub(super) async fn follow(
     (tape, _reader): (Arc<Tape>, Reader),
     from: u64,
     turn: u64,
-    out: mpsc::Sender<Piece>,
+    (out, unread): (mpsc::Sender<Piece>, Arc<Unread>),
 ) {
     session.begins_reading(&tape);
     let event = |number: u64| format!("{}-{number}", tape.number);
@@ -37,7 +38,7 @@ pub(super) async fn follow(
             (at, there) = tape.behind(number) => {
                 number = at;
                 next = Some(match there {
-                    There::Message(text) => sse::event_of_line(Some(&event(number)), text),
+                    There::Message(text) => unread.counts(sse::event_of_line(Some(&event(number)), text)),
                     There::Missed(count) => sse::event(Some(&event(number)), missed(count)),
                     There::End => break,
                 });

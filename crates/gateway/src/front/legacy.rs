@@ -13,6 +13,7 @@ use linetender_wire::handshake::LEGACIES;
 use linetender_wire::http::headers::{LAST_EVENT_ID, PROTOCOL_VERSION, SESSION_ID};
 
 use super::post::endpoint;
+use super::sent::Unread;
 use super::session::{Session, Taken};
 use super::tape::Tape;
 use super::who::whose_session;
@@ -51,7 +52,7 @@ pub(super) async fn post(
         (Taken::Noted, _) => reply::accepted(),
         (Taken::Full, id) => reply::busy(id.as_deref().unwrap_or("null"), Full::Session, &endpoint),
         (Taken::IdInUse(id), _) => in_use(&id),
-        (Taken::Tape(tape), _) => answered(front, session, tape).await,
+        (Taken::Tape(tape), _) => answered(front, session, tape, Unread::of(&head.extensions)).await,
     }
 }
 
@@ -62,7 +63,12 @@ fn in_use(id: &str) -> Response {
 }
 
 /// The answer alone, if it comes first and soon; else a stream.
-async fn answered(front: Arc<Front>, session: Arc<Session>, tape: Arc<Tape>) -> Response {
+async fn answered(
+    front: Arc<Front>,
+    session: Arc<Session>,
+    tape: Arc<Tape>,
+    unread: Arc<Unread>,
+) -> Response {
     let _reader = tape.reader(0);
     let _ = tokio::time::timeout(QUIET, tape.begins()).await;
     match tape.whole() {
@@ -72,7 +78,7 @@ async fn answered(front: Arc<Front>, session: Arc<Session>, tape: Arc<Tape>) -> 
         }
         // Taken back before it began: there is nothing to come back for, so nothing says how to.
         None if tape.is_void() => reply::events(axum::body::Body::empty()),
-        None => follow(front, session, tape, 0),
+        None => follow(front, session, (tape, 0), unread),
     }
 }
 
@@ -167,16 +173,17 @@ pub(super) async fn get(
         Ok(session) => session,
         Err(refused) => return *refused,
     };
+    let unread = Unread::of(request.extensions());
     let last = headers.get(LAST_EVENT_ID).and_then(|value| value.to_str().ok());
     if let Some(last) = last {
         let Some((tape, number)) = session.resume(last) else {
             let words = "unknown or expired Last-Event-ID";
             return reply::error(StatusCode::BAD_REQUEST, "null", -32600, words);
         };
-        return follow(front, session, tape, number);
+        return follow(front, session, (tape, number), unread);
     }
     let (tape, number) = session.own_stream();
-    follow(front, session, tape, number)
+    follow(front, session, (tape, number), unread)
 }
 
 /// Answers a DELETE: the session ends.
@@ -202,10 +209,15 @@ pub(super) async fn delete(
 }
 
 #[expect(clippy::disallowed_methods, reason = "it ends with the response that it writes")]
-fn follow(front: Arc<Front>, session: Arc<Session>, tape: Arc<Tape>, from: u64) -> Response {
+fn follow(
+    front: Arc<Front>,
+    session: Arc<Session>,
+    (tape, from): (Arc<Tape>, u64),
+    unread: Arc<Unread>,
+) -> Response {
     let (out, body) = body::stream();
     // From now on: what it is to read must not give way before it begins.
     let (reader, turn) = (tape.reader(from), tape.take_turn());
-    tokio::spawn(follow::follow(front, session, (tape, reader), from, turn, out));
+    tokio::spawn(follow::follow(front, session, (tape, reader), from, turn, (out, unread)));
     reply::events(body)
 }

@@ -16,6 +16,7 @@ use tokio::sync::{mpsc, watch};
 use super::activity::Activity;
 use super::admit::{HEADER_MISMATCH, MISSING_CAPABILITY, NO_METHOD, UNSUPPORTED_VERSION, admit};
 use super::body::Piece;
+use super::sent::Unread;
 use super::tape::{Tape, There};
 use super::who::who;
 use super::{Front, body, reply, sse};
@@ -36,6 +37,7 @@ pub(super) struct Exchange {
     id: Box<str>,
     /// Whose it is.
     owner: Owner,
+    unread: Arc<Unread>,
     answered: bool,
     listens: bool,
 }
@@ -60,15 +62,16 @@ pub(super) fn begin(
         // Nothing that a modern agent could tell us by itself concerns anybody.
         return Err(Box::new(reply::accepted()));
     };
+    let unread = Unread::of(&head.extensions);
     let who = who(head, admit(&head.headers, id, method, routing)?);
     if let Some(answer) = front.gateway.ask(&endpoint, frame, who) {
-        return Ok(Begun::Alone(answer, Waits { front, endpoint, id: id.into() }));
+        return Ok(Begun::Alone(answer, Waits { front, endpoint, id: id.into(), unread }));
     }
     let opened = front.gateway.agent(&endpoint, Stay::Request(who));
     let (agent, way) = opened.map_err(|no_agent| Box::new(reply::no_agent(id, no_agent, &endpoint)))?;
     let listens = method == "subscriptions/listen";
     let owner = head.extensions.get::<Arc<Activity>>().map_or_else(Owner::default, |of| of.owner());
-    let exchange = Exchange { agent, way, endpoint, id: id.into(), owner, answered: false, listens };
+    let exchange = Exchange { agent, way, endpoint, id: id.into(), owner, unread, answered: false, listens };
     Ok(Begun::Agent(Box::new(exchange), frame.clone(), front))
 }
 
@@ -100,6 +103,7 @@ pub(super) struct Waits {
     front: Arc<Front>,
     endpoint: Endpoint,
     id: Box<str>,
+    unread: Arc<Unread>,
 }
 
 /// An answer for which nobody has to be kept: whoever hangs up drops it, which takes it back.
@@ -111,26 +115,30 @@ async fn alone(mut answer: mux::Answer, waits: Waits) -> Response {
         Err(_) => None,
     };
     let (out, body) = body::stream();
+    let Waits { front, endpoint, id, unread } = waits;
     if let Some(step) = first {
-        let _ = out.try_send(sse::event(None, step));
+        let _ = out.try_send(unread.counts(sse::event(None, step)));
     }
-    let Waits { front, endpoint, id } = waits;
     let cut = async move {
         front.is_cut().await;
         Failed::cut().of(endpoint.server()).error(&id)
     };
-    tokio::spawn(late(answer, cut, out));
+    tokio::spawn(late(answer, cut, (out, unread)));
     reply::events(body)
 }
 
 /// Carries an answer that takes its time into the response, unless nobody reads that, or the time for it is up.
-async fn late(mut answer: mux::Answer, cut: impl Future<Output = Bytes>, out: mpsc::Sender<Piece>) {
+async fn late(
+    mut answer: mux::Answer,
+    cut: impl Future<Output = Bytes>,
+    (out, unread): (mpsc::Sender<Piece>, Arc<Unread>),
+) {
     let mut cut = pin!(cut);
     loop {
         // Progress waits where it is bounded until there is room for it; the call goes by its own time all the same.
         let room = tokio::select! {
             room = out.reserve() => room,
-            never = answer.go_on() => match never {},
+            never = answer.go_on(|text| unread.counted(text)) => match never {},
             text = &mut cut => {
                 let _ = out.send(sse::event(None, text)).await;
                 return;
@@ -139,9 +147,9 @@ async fn late(mut answer: mux::Answer, cut: impl Future<Output = Bytes>, out: mp
         let Ok(room) = room else { return };
         tokio::select! {
             part = answer.next() => match part {
-                mux::Part::Progress(step) => room.send(sse::event(None, step)),
+                mux::Part::Progress(step) => room.send(unread.counts(sse::event(None, step))),
                 mux::Part::Answer(Replied { text, .. }) => {
-                    return room.send(sse::event(None, text.whole().into_text()));
+                    return room.send(unread.counts(sse::event(None, text.whole().into_text())));
                 }
             },
             text = &mut cut => return room.send(sse::event(None, text)),
@@ -193,7 +201,7 @@ impl Exchange {
                 next = next => match next {
                     Some((room, (at, There::Message(text)))) => {
                         number = at;
-                        room.send(sse::event_of_line(None, text));
+                        room.send(self.unread.counts(sse::event_of_line(None, text)));
                     }
                     // It begins anew, and reads again what it listens for. Of a call only progress is lost.
                     Some((room, (_, There::Missed(count)))) if self.listens => {
@@ -274,7 +282,7 @@ fn status(error: Option<i64>) -> StatusCode {
 
 #[cfg(test)]
 mod tests {
-    use super::{Piece, late};
+    use super::{Piece, Unread, late};
     use crate::front::sse::KEEPALIVE;
     use crate::mux;
     use bytes::Bytes;
@@ -293,7 +301,8 @@ mod tests {
         // Room for less than is said in the meantime.
         let (out, mut unread) = mpsc::channel(2);
         let mut tasks = tokio::task::JoinSet::new();
-        tasks.spawn(late(answer, std::future::pending(), out));
+        let of_nobody = Unread::of(&http::Extensions::new());
+        tasks.spawn(late(answer, std::future::pending(), (out, of_nobody)));
         tokio::time::timeout(KEEPALIVE * 11, ended).await.expect("it goes by its own time").unwrap();
         let mut last = Vec::new();
         while let Some(Piece(parts)) = unread.recv().await {

@@ -8,6 +8,7 @@ use http::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, HeaderValue, RETRY_AFTER}
 use linetender::session::Text;
 
 use super::body;
+use super::sent::Counted;
 use crate::failed::{Failed, Full};
 use crate::listing::Endpoint;
 use crate::mux::NoAgent;
@@ -77,6 +78,7 @@ pub(super) fn not_allowed(words: &str) -> Response {
 /// An event stream.
 pub(super) fn events(body: Body) -> Response {
     let mut response = Response::new(body);
+    response.extensions_mut().insert(Counted);
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache, no-transform"));

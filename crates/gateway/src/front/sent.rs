@@ -6,9 +6,12 @@ use std::task::{Context, Poll};
 
 use axum::body::Body;
 use bytes::Bytes;
+use http::Extensions;
 use http_body::{Frame, SizeHint};
 
 use super::activity::{Activity, InFlight};
+use super::body::Piece;
+use super::caller::Caller;
 use crate::budget::{Budget, Class, Held};
 
 /// The largest piece. HTTP/2 takes a piece whole as soon as its peer has room for a byte of it.
@@ -50,7 +53,35 @@ impl Unread {
     fn less(&self, bytes: usize) {
         self.held().shrink(bytes);
     }
+
+    /// The same piece, counted from now until it is written: what is said on a stream waits here, and a connection that has no window
+    /// does not ask for it.
+    pub(super) fn counts(self: &Arc<Self>, Piece(parts): Piece) -> Piece {
+        Piece(parts.map(|part| self.counted(part)))
+    }
+
+    /// The same, counted for as long as any of it is kept.
+    pub(super) fn counted(self: &Arc<Self>, piece: Bytes) -> Bytes {
+        if piece.len() <= TINY {
+            return piece;
+        }
+        self.more(piece.len());
+        Bytes::from_owner(Handed { piece, unread: Arc::clone(self) })
+    }
+
+    /// That of the connection which a request came on.
+    pub(super) fn of(extensions: &Extensions) -> Arc<Self> {
+        let of_nobody = || {
+            let activity = Activity::new(Caller::Stranger(None));
+            Self::new(&Budget::new(usize::MAX), &activity)
+        };
+        extensions.get::<Arc<Self>>().map_or_else(of_nobody, Arc::clone)
+    }
 }
+
+/// Says of a response that its pieces are counted already.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Counted;
 
 /// A piece that is handed to the connection, which may keep it for as long as its peer gives no window.
 struct Handed {
@@ -78,19 +109,30 @@ pub(super) struct Sent {
     unread: Arc<Unread>,
     /// What of it is not taken yet.
     counted: usize,
+    /// Whether somebody else counts what is large of it.
+    is_counted: bool,
     is_http2: bool,
 }
 
 impl Sent {
-    pub(super) fn new(body: Body, request: InFlight, unread: Arc<Unread>, is_http2: bool) -> Self {
+    pub(super) fn new(
+        body: Body,
+        request: InFlight,
+        unread: Arc<Unread>,
+        is_http2: bool,
+        is_counted: bool,
+    ) -> Self {
         let known = usize::try_from(http_body::Body::size_hint(&body).lower()).unwrap_or(usize::MAX);
         unread.more(known);
-        Self { body, rest: Bytes::new(), request, unread, counted: known, is_http2 }
+        Self { body, rest: Bytes::new(), request, unread, counted: known, is_counted, is_http2 }
     }
 
     fn piece(&mut self) -> Frame<Bytes> {
         let piece = self.rest.split_to(self.rest.len().min(PIECE));
         self.request.offers();
+        if self.is_counted {
+            return Frame::data(piece);
+        }
         self.counted -= piece.len();
         let handed = Handed { piece, unread: Arc::clone(&self.unread) };
         // Over HTTP/1 there is one answer at a time, and a small piece is written with its head.
@@ -125,9 +167,11 @@ impl http_body::Body for Sent {
             Ok(data) => {
                 // Pieces of a stream were not known before.
                 let known = usize::try_from(self.body.size_hint().lower()).unwrap_or(usize::MAX);
-                let new = (known + data.len()).saturating_sub(self.counted);
-                self.unread.more(new);
-                self.counted += new;
+                if !self.is_counted {
+                    let new = (known + data.len()).saturating_sub(self.counted);
+                    self.unread.more(new);
+                    self.counted += new;
+                }
                 self.rest = data;
                 self.piece()
             }

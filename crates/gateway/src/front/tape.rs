@@ -15,7 +15,7 @@ use crate::budget::{Budget, Class, GiveWay, Held, Owner};
 const MESSAGES: usize = 1024;
 const BYTES: usize = 16 * 1024 * 1024;
 
-/// How long whoever reads a stream may leave its newest message there, when room is wanted.
+/// How long whoever reads a stream may leave its last message there, when room is wanted; one that is not the last, a tenth of that.
 const LEFT_THERE: Duration = Duration::from_secs(10);
 
 /// One stream.
@@ -123,8 +123,8 @@ impl Tape {
     /// go on for as long as its session, so that it is not over is no reason to keep anything.
     fn let_go(&self) -> usize {
         let mut kept = self.kept();
-        let wanted =
-            kept.readers > 0 && kept.reads_behind < kept.last() && kept.newest.elapsed() < LEFT_THERE;
+        let patience = if kept.over { LEFT_THERE } else { LEFT_THERE / 10 };
+        let wanted = kept.readers > 0 && kept.reads_behind < kept.last() && kept.newest.elapsed() < patience;
         kept.drop_oldest(usize::from(wanted));
         kept.bytes
     }

@@ -59,10 +59,12 @@ impl Answer {
 }
 
 impl Answer {
-    /// Goes on with the request although nobody takes what comes of it now. Never ends.
-    pub(crate) async fn go_on(&mut self) -> Infallible {
+    /// Goes on with the request although nobody takes what comes of it now; the answer is counted meanwhile. Never ends.
+    pub(crate) async fn go_on(&mut self, counted: impl Fn(Bytes) -> Bytes) -> Infallible {
         if self.replied.is_none() {
-            self.replied = Some((&mut self.reply).await);
+            let Replied { text, error } = (&mut self.reply).await;
+            let text = counted(text.whole().into_text()).into();
+            self.replied = Some(Replied { text, error });
         }
         std::future::pending().await
     }

@@ -351,7 +351,7 @@ async fn x05_a_call_draws_on_the_budget_until_it_is_over_though_its_response_has
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn x05_answers_that_servers_do_not_finish_draw_on_the_budget() {
-    let (web, unfinished) = (Peer::start(Way::Http, Era::Modern), 1_500_000);
+    let (web, unfinished) = (Peer::start(Way::Http, Era::Modern), 2_000_000);
     let servers =
         [web.config("web", ""), "[servers.pipe]\n{bad}\n[servers.good]\n{bad}\n".to_owned()].concat();
     let house = House::up(&format!("[gateway]\nmemory = '22MiB'\nmessage = '4MiB'\n{servers}")).await;
@@ -361,10 +361,10 @@ async fn x05_answers_that_servers_do_not_finish_draw_on_the_budget() {
         async move { caller.modern("/mcp", "tools/call", params).await.last().await }
     };
     let mut calls = tokio::task::JoinSet::new();
-    for name in ["web__endless_body", "web__endless_event", "pipe__endless", "web__endless_body"] {
+    for name in ["web__endless_body", "web__endless_event", "pipe__endless"].repeat(2) {
         calls.spawn(call(name, unfinished));
     }
-    // Half of the budget is less than all four.
+    // The budget is less than all six.
     let told = in_time(calls.join_next()).await.unwrap().unwrap().to_string();
     assert!(
         told.contains("larger than the memory that is left for it") && told.contains("unknown"),
@@ -372,4 +372,19 @@ async fn x05_answers_that_servers_do_not_finish_draw_on_the_budget() {
     );
     let answer = in_time(call("good__big", 1_000_000)).await;
     assert_eq!(crate::kit::text(&answer).len(), 1_000_000, "others are served");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn x05_what_a_server_does_not_read_draws_on_the_budget_after_its_caller_hung_up() {
+    let house = House::up(&format!("{SMALL}[servers.good]\n{{bad}}\n")).await;
+    let large = |tool: &str, bytes| json!({ "name": tool, "arguments": { "x": "x".repeat(bytes) } });
+    // It stops, so it reads nothing from then on, and all that is said to it stays with us.
+    drop(house.modern("/mcp/bad", "tools/call", json!({ "name": "stop", "arguments": {} })).await);
+    let waits = house.modern("/mcp/bad", "tools/call", large("write", 3_000_000)).await;
+    assert_eq!(waits.status, StatusCode::OK, "its response has begun");
+    drop(waits);
+    let fits = house.modern("/mcp/good", "tools/call", large("echo", 1_000_000)).await.last().await;
+    assert!(is_answered(&fits), "there is room for one more");
+    let next = house.modern("/mcp/good", "tools/call", large("echo", 2_500_000)).await;
+    assert_eq!(next.status, StatusCode::SERVICE_UNAVAILABLE, "but for none that is so large");
 }

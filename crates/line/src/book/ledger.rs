@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock, PoisonError};
 
 use linetender_core::{Evidence, Generation, Record, Vitals};
 use linetender_wire::Detail;
-use linetender_wire::frame::Frame;
+use linetender_wire::frame::{Frame, Passed};
 use linetender_wire::seam::{Exchange, Loss, Outbox, Outgoing, Refused, Ticket};
 use tokio::sync::{Notify, oneshot};
 
@@ -136,20 +136,23 @@ impl Ledger {
     }
 
     /// Tells the server something that needs no answer; whether there was room for it.
-    pub(crate) fn tell(&self, text: bytes::Bytes) -> bool {
-        self.outbox.get().is_some_and(|outbox| outbox.send(self.notice(text)).is_ok())
+    pub(crate) fn tell(&self, text: impl Into<Passed>) -> bool {
+        self.outbox.get().is_some_and(|outbox| outbox.send(self.notice(text.into())).is_ok())
     }
 
     /// Tells the server something that it waits for.
-    pub(crate) async fn tell_surely(&self, text: bytes::Bytes) {
+    pub(crate) async fn tell_surely(&self, text: Passed) {
         if let Some(outbox) = self.outbox.get() {
             outbox.send_when_room(self.notice(text)).await;
         }
     }
 
-    fn notice(&self, text: bytes::Bytes) -> Outgoing {
+    fn notice(&self, text: Passed) -> Outgoing {
         let ticket = Arc::new(Notice(Arc::clone(&self.last)));
-        Outgoing::text(text, Some(ticket))
+        match text {
+            Passed::Frame(frame) => Outgoing::frame(frame, Some(ticket)),
+            Passed::Text(text) => Outgoing::text(text, Some(ticket)),
+        }
     }
 
     /// The end has begun: the way down takes nothing more, and whoever has a seat will be settled.

@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use linetender_core::Instant;
+use linetender_wire::frame::Kept;
 use tokio::sync::mpsc;
 
 use super::progress::{Progress, ProgressStream};
@@ -34,6 +35,8 @@ pub struct Options {
     pub(crate) way: Way,
     /// Whether its params are known to be a modern request's, and to ask for no progress.
     pub(crate) is_modern: bool,
+    /// What came with it, and lasts for as long as anything of it is kept.
+    pub(crate) kept: Kept,
     /// When its time began, if that is not now: it waited for its turn.
     pub(crate) arrived: Option<Instant>,
 }

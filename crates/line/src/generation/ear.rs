@@ -13,7 +13,7 @@ use linetender_wire::seam::{Listener, Loss};
 use linetender_wire::{About, Item, Redacted, Room, Seen};
 use tokio::sync::Notify;
 
-use crate::audience::{Audience, FromServer};
+use crate::audience::{Audience, FromServer, UPDATED};
 use crate::basics::kind::Kind;
 use crate::basics::rooms::Rooms;
 use crate::basics::sync::{Mutex, MutexGuard};
@@ -22,6 +22,9 @@ use crate::server::{Server, Stderr};
 
 /// How many lines of noise are kept for whoever asks why.
 const NOISE_KEPT: usize = 8;
+
+/// The longest notification that a resource changed: it says which one.
+const UPDATE_LONGEST: usize = 64 * 1024;
 
 /// What a server is told whose question cannot be read.
 const UNREADABLE: &str = r#"{"code":-32700,"message":"linetender: the request cannot be parsed"}"#;
@@ -121,6 +124,10 @@ impl Ear {
                 }
             }
             Message::Notification { method: "notifications/progress", params } => self.note_progress(params),
+            // Each agent that wants to hear of it gets a copy, under a name of its own.
+            Message::Notification { method: UPDATED, .. } if frame.text().len() > UPDATE_LONGEST => {
+                self.count_odd();
+            }
             Message::Notification { method, .. } if Kind::changed_by(method) => {
                 self.gap();
             }

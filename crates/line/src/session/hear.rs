@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use linetender_core::Generation;
-use linetender_wire::frame::{self, Frame, Kept, Message, Passed, Routing};
+use linetender_wire::frame::{self, Frame, Message, Passed, Routing};
 use linetender_wire::handshake::Era;
 use linetender_wire::{About, Item, Steady, queue, test_hooks};
 
@@ -100,7 +100,7 @@ impl Session {
         match frame.message() {
             Message::Request { id, method: "ping", .. } => self.tell(frame::reply(id, "{}")).await,
             Message::Request { id, method, params } => {
-                if let Some(text) = self.request((id, method, params), frame.kept()) {
+                if let Some(text) = self.request((id, method, params), &frame) {
                     self.tell(text).await;
                 }
             }
@@ -140,26 +140,20 @@ impl Session {
     fn tell_server(&mut self, frame: Frame, only: Option<Generation>) {
         let Some(open) = &self.open else { return };
         let line = open.line.clone();
-        // For as long as it waits, what came with it does.
-        let (kept, text) = (frame.kept(), frame.into_text());
         if only.is_none() && !line.is_up() {
             // Whoever was greeted may take it that the server hears what it says. While it starts, that waits as a call does.
             self.tasks.spawn(async move {
                 if line.ready().await.is_ok() {
-                    line.tell_surely(text, only).await;
+                    line.tell_surely(frame.into(), only).await;
                 }
-                drop(kept);
             });
-        } else if !line.tell(text.clone(), only) {
-            self.tasks.spawn(async move {
-                line.tell_surely(text, only).await;
-                drop(kept);
-            });
+        } else if !line.tell(frame.clone(), only) {
+            self.tasks.spawn(async move { line.tell_surely(frame.into(), only).await });
         }
     }
 
     /// A request of the agent's: what can be answered at once, or a task that will answer it.
-    fn request(&mut self, (id, method, params): (&str, &str, Option<&str>), kept: Kept) -> Option<Bytes> {
+    fn request(&mut self, (id, method, params): (&str, &str, Option<&str>), frame: &Frame) -> Option<Bytes> {
         let line = self.line(method, params);
         let open = self.open.as_mut()?;
         if let Some(answer) = open.answer_locally(id, method, params) {
@@ -173,8 +167,8 @@ impl Session {
             era: open.era,
             id: id.into(),
             method: method.into(),
-            params: params.map(str::to_owned),
-            kept,
+            params: frame.params(),
+            kept: frame.kept(),
             level: open.level.clone(),
             promised: Arc::clone(&open.promised),
             progress,

@@ -6,6 +6,7 @@
 use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
+use bytestring::ByteString;
 use linetender_core::Instant;
 use linetender_wire::frame::{Frame, Kept, Message, Passed};
 use linetender_wire::handshake::{Era, Greeting};
@@ -31,7 +32,8 @@ pub(super) struct Request {
     pub(super) era: Era,
     pub(super) id: Box<str>,
     pub(super) method: Box<str>,
-    pub(super) params: Option<String>,
+    /// As they lie in the message that they came in.
+    pub(super) params: Option<ByteString>,
     /// What came with it, and lasts as long.
     pub(super) kept: Kept,
     /// From which level on the agent wants to see log messages.
@@ -95,7 +97,7 @@ pub fn ask(
         era: Era::Modern,
         id: id.into(),
         method: method.into(),
-        params: params.map(str::to_owned),
+        params: frame.params(),
         kept: frame.kept(),
         level: None,
         promised: Arc::default(),
@@ -132,7 +134,7 @@ impl Request {
             id,
             method,
             params,
-            kept: _kept,
+            kept,
             level,
             promised,
             progress,
@@ -163,12 +165,13 @@ impl Request {
             caller,
             way: Way::Carried,
             is_modern: is_plain,
+            kept,
             arrived,
             ..Options::default()
         };
         let params = match level {
             Some(level) if line.era() == Some(Era::Modern) => {
-                Some(bridge::with_log_level(params.as_deref(), &level))
+                Some(bridge::with_log_level(params.as_deref(), &level).into())
             }
             _ => params,
         };

@@ -2,6 +2,7 @@
 //! legacy agent knows nothing of that: it is asked, as it would be by a legacy server, and its call goes on.
 // MCP 2026-07-28, "Multi Round-Trip Requests".
 
+use bytestring::ByteString;
 use linetender_core::Delivery;
 use linetender_wire::frame::{Frame, Members, Message, Outcome, respell};
 use linetender_wire::handshake::Era;
@@ -56,7 +57,7 @@ struct Needed<'a> {
 }
 
 impl Call<'_> {
-    pub(super) async fn run(&self, params: Option<String>) -> Result<Reply, CallError> {
+    pub(super) async fn run(&self, params: Option<ByteString>) -> Result<Reply, CallError> {
         let mut now = params.clone();
         for _ in 0..ROUNDS {
             let answer = self.line.pass(self.method, now.as_deref(), self.options.clone()).await?;
@@ -64,7 +65,7 @@ impl Call<'_> {
                 return Ok(answer);
             }
             match self.gather(answer.result()).await {
-                Some(members) => now = Some(bridge::with_members(params.as_deref(), &members)),
+                Some(members) => now = Some(bridge::with_members(params.as_deref(), &members).into()),
                 None => {
                     return Err(self.unanswered("the agent did not answer the server's request for input"));
                 }

@@ -57,6 +57,13 @@ impl Panics {
 }
 
 impl Running {
+    /// A task that panicked has not done what the generation needs, and nobody will tell of it: that is a death.
+    pub(super) fn task_panicked(&mut self) {
+        if let Some(generation) = self.current.as_ref().map(|current| current.generation) {
+            self.lost(generation, Seen::Internal { task: "connection task" });
+        }
+    }
+
     /// Works until the line is closed, whatever panics on the way.
     pub(super) async fn supervised(mut self) {
         while caught(self.work()).await == Err(Panicked) {

@@ -8,7 +8,7 @@ use linetender_core::Extent;
 use tokio::sync::Notify;
 
 use super::{Carrier, Exchange};
-use crate::frame::{self, Frame, Limits};
+use crate::frame::{self, Frame, Kept, Limits};
 use crate::queue::{self, NotTaken, Weigh};
 
 /// How much may wait for the writer. A message that is larger waits alone.
@@ -46,9 +46,15 @@ impl Outgoing {
         }
     }
 
-    /// What is written, and whose it is.
-    pub(crate) fn into_parts(self) -> (Bytes, Option<Arc<dyn Ticket>>) {
-        (self.bytes().clone(), self.ticket)
+    /// What is written, what came with it, and whose it is.
+    pub(crate) fn into_parts(self) -> (Bytes, Kept, Option<Arc<dyn Ticket>>) {
+        match self.payload {
+            Payload::Text(text) => (text, Kept::default(), self.ticket),
+            Payload::Frame(frame) => {
+                let kept = frame.kept();
+                (frame.into_text(), kept, self.ticket)
+            }
+        }
     }
 
     /// What it means, and whose it is.

@@ -30,13 +30,13 @@ pub(super) async fn read(
     let mut first = true;
     let mut unfinished = Unfinished::new(listener.as_ref());
     loop {
-        if unfinished.now(lines.unfinished()).is_err() {
-            give_up(&mut lines, &mut unfinished, listener.as_ref());
-        }
+        let waits = unfinished.now(lines.unfinished()).is_err();
         tokio::select! {
             biased;
-            _ = unfinished.wanted() => give_up(&mut lines, &mut unfinished, listener.as_ref()),
-            read = stdout.read_buf(lines.buffer()) => {
+            settled = unfinished.settled() => if settled.is_err() {
+                give_up(&mut lines, &mut unfinished, listener.as_ref());
+            },
+            read = stdout.read_buf(lines.buffer()), if !waits => {
                 let bytes = read.unwrap_or(0);
                 test_hooks::point("reader");
                 take(&mut lines, listener.as_ref(), bytes);

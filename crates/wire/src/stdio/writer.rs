@@ -9,6 +9,7 @@ use linetender_core::Extent;
 use tokio::io::AsyncWriteExt as _;
 
 use super::platform::Stdin;
+use crate::frame::Kept;
 use crate::queue;
 use crate::seam::{Outgoing, Seal, Ticket};
 use crate::test_hooks;
@@ -78,27 +79,27 @@ struct Batch {
     text: BytesMut,
     written: u64,
     /// Where each call's line ends, its break included.
-    marks: VecDeque<(u64, Arc<dyn Ticket>)>,
+    marks: VecDeque<(u64, Arc<dyn Ticket>, Kept)>,
 }
 
 impl Batch {
     fn add(&mut self, frame: Outgoing) {
         let start = self.written + self.text.len() as u64;
-        let (text, ticket) = frame.into_parts();
+        let (text, kept, ticket) = frame.into_parts();
         let len = u32::try_from(text.len()).unwrap_or(u32::MAX);
         if let Some(ticket) = ticket {
             if !ticket.writing(Extent { start, len }) {
                 return;
             }
-            self.marks.push_back((start + u64::from(len) + 1, ticket));
+            self.marks.push_back((start + u64::from(len) + 1, ticket, kept));
         }
         self.text.extend_from_slice(&text);
         self.text.extend_from_slice(b"\n");
     }
 
     fn tell_flushed(&mut self) {
-        while self.marks.front().is_some_and(|(end, _)| *end <= self.written) {
-            if let Some((_, ticket)) = self.marks.pop_front() {
+        while self.marks.front().is_some_and(|(end, ..)| *end <= self.written) {
+            if let Some((_, ticket, _)) = self.marks.pop_front() {
                 ticket.flushed();
             }
         }

@@ -93,7 +93,8 @@ impl Body {
         };
         // Room for what the head announced: an announcement costs nothing until it is kept.
         let announced = usize::try_from(self.incoming.size_hint().lower()).unwrap_or(0);
-        let mut all = BytesMut::with_capacity(first.len() + second.len() + announced);
+        let whole = first.len() + second.len() + announced;
+        let mut all = BytesMut::with_capacity(whole);
         all.extend_from_slice(&first);
         let mut next = Some(second);
         while let Some(chunk) = next {
@@ -101,7 +102,8 @@ impl Body {
                 return Err(too_large(self));
             }
             all.extend_from_slice(&chunk);
-            next = self.chunk_in(all.len(), unfinished).await?;
+            // Room for all that was announced, before it comes: of several, each would otherwise wait for the others with half of it.
+            next = self.chunk_in(whole.max(all.len()), unfinished).await?;
         }
         Ok(all.freeze())
     }
@@ -112,11 +114,13 @@ impl Body {
         kept: usize,
         unfinished: &mut Unfinished<'_>,
     ) -> Result<Option<Bytes>, Broken> {
-        unfinished.now(kept).map_err(|no_room| self.broken(Phase::NoRoom, no_room))?;
+        if unfinished.now(kept).is_err() {
+            unfinished.settled().await.map_err(|no_room| self.broken(Phase::NoRoom, no_room))?;
+        }
         tokio::select! {
             biased;
             chunk = self.chunk() => chunk,
-            no_room = unfinished.wanted() => Err(self.broken(Phase::NoRoom, no_room)),
+            Err(no_room) = unfinished.settled() => Err(self.broken(Phase::NoRoom, no_room)),
         }
     }
 

@@ -126,13 +126,13 @@ async fn read(shared: &Shared, waits: Option<(&Frame, u64)>, mut body: Body, pla
     let mut sse = Sse::new(shared.limits.length);
     let mut unfinished = Unfinished::new(&*shared.listener);
     let ended = loop {
-        if unfinished.now(sse.held()).is_err() {
+        if unfinished.now(sse.held()).is_err() && unfinished.settled().await.is_err() {
             break Ended::NoRoom;
         }
         let chunk = tokio::select! {
             biased;
             chunk = body.chunk() => chunk,
-            _ = unfinished.wanted() => break Ended::NoRoom,
+            Err(_) = unfinished.settled() => break Ended::NoRoom,
         };
         match chunk {
             Ok(Some(chunk)) => {
