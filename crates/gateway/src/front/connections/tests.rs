@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::routing::{get, post};
+use bytes::Bytes;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
@@ -17,7 +18,8 @@ use crate::config::Settings;
 use crate::front::activity::{HEAD, IDLE, UNREAD};
 use crate::front::doors::Doors;
 use crate::front::places::Places;
-use crate::front::upload;
+use crate::front::sent::Unread;
+use crate::front::{body, reply, upload};
 
 /// How large one is that gives way to nobody by itself.
 const SMALL: usize = 50 * 1024;
@@ -38,6 +40,7 @@ async fn house_within(places: usize, bytes: usize) -> (JoinSet<()>, watch::Sende
     let router = Router::new()
         .route("/", get(async || "here"))
         .route("/large", get(async || vec![b'x'; LARGE]))
+        .route("/late", get(late))
         .route("/small", get(async || vec![b'x'; SMALL]))
         .route("/never", get(std::future::pending::<String>).post(std::future::pending::<String>))
         .route(
@@ -66,6 +69,14 @@ async fn in_no_time<T>(socket: impl Future<Output = T>) -> T {
     drop(done);
     let _ = holds.await;
     result
+}
+
+/// A stream, on which something is said at once.
+async fn late(request: axum::extract::Request) -> axum::response::Response {
+    let (out, body) = body::stream();
+    let piece = Unread::of(request.extensions()).counts(Bytes::from(vec![b'x'; SMALL]).into());
+    out.send(piece).await.unwrap();
+    reply::events(body)
 }
 
 async fn asks(stream: &mut TcpStream) -> bool {
@@ -238,12 +249,21 @@ fn get_frame(stream: u8, path: &str) -> Vec<u8> {
 
 #[tokio::test(start_paused = true)]
 async fn x05_small_answers_that_a_peer_gives_no_window_for_end_its_connection_when_they_are_too_many() {
+    is_cut_without_a_window("/small").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn x05_what_is_said_on_a_stream_counts_before_its_connection_asks_for_it() {
+    is_cut_without_a_window("/late").await;
+}
+
+async fn is_cut_without_a_window(path: &str) {
     let (_tasks, _closing, at) = house_within(2, 20 * SMALL).await;
     let mut peer = TcpStream::connect(at).await.unwrap();
     // The preface, and settings with an initial window of nothing.
     let mut request = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\x06\x04\0\0\0\0\0\0\x04\0\0\0\0".to_vec();
     let streams = (0..30_u8).map(|stream| stream * 2 + 1);
-    streams.for_each(|stream| request.extend_from_slice(&get_frame(stream, "/small")));
+    streams.for_each(|stream| request.extend_from_slice(&get_frame(stream, path)));
     let begun = Instant::now();
     peer.write_all(&request).await.unwrap();
     let mut said = Vec::new();
