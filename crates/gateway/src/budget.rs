@@ -285,6 +285,10 @@ impl Book {
             if let Some((number, _)) = stalled.max_by_key(|(_, entry)| entry.bytes) {
                 return Some(*number);
             }
+            // What an agent is taking or sending is not given up for what a server has only begun.
+            if class == Class::Reading && matches!(candidate, Class::Answer | Class::Body) {
+                continue;
+            }
             let mut principals: HashMap<u64, usize> = HashMap::new();
             let mut groups: HashMap<Owner, usize> = HashMap::new();
             for (_, entry) in candidates() {

@@ -62,6 +62,22 @@ mod tests {
 
     const MIB: usize = 1024 * 1024;
 
+    #[tokio::test(start_paused = true)]
+    async fn x05_a_response_that_is_being_read_is_not_cut_for_one_that_a_server_has_begun() {
+        let budget = Budget::new(10 * MIB);
+        let wanted: Arc<Notify> = Arc::default();
+        let mut answer = budget.hold(Class::Answer, Owner::default(), Weak::<super::Wanted>::new());
+        answer.grow(9 * MIB).unwrap();
+        let mut begun = budget.room("hostile", &wanted);
+        begun.grow(3 * MIB).unwrap();
+        assert!(!answer.is_gone(), "half of the budget is for these in any case");
+        assert_eq!(begun.grow(4 * MIB), Err(NoRoom));
+        assert!(!answer.is_gone(), "it moves");
+        tokio::time::advance(std::time::Duration::from_secs(1)).await;
+        begun.grow(4 * MIB).unwrap();
+        assert!(answer.is_gone(), "nobody reads it");
+    }
+
     #[tokio::test]
     async fn x05_the_server_with_most_unfinished_answers_gives_way_and_never_all_of_the_budget_is_theirs() {
         let budget = Budget::new(20 * MIB);
