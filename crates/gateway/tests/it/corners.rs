@@ -1,6 +1,9 @@
 //! Agents of either era at either address, on servers of either era, on a pipe and over HTTP: one table, one story for
 //! each row. What a server asks is in `questions`.
 
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
+
 use linetender::Era;
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
@@ -41,6 +44,8 @@ struct Corner {
     door: Door,
     /// A legacy agent's session.
     session: String,
+    /// The id of a legacy agent's last request. None is used twice: a request that was hung up on stays pending.
+    last: AtomicU64,
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -73,7 +78,7 @@ async fn row(era: Era, server: Era, way: Way, door: Door) {
         Era::Legacy => house.agent(door.path()).await.session,
         Era::Modern => String::new(),
     };
-    let corner = Corner { house, peer, era, door, session };
+    let corner = Corner { house, peer, era, door, session, last: AtomicU64::new(0) };
     corner.is_greeted().await;
     corner.lists().await;
     corner.calls().await;
@@ -94,7 +99,8 @@ impl Corner {
         if self.modern() {
             return self.house.modern(self.door.path(), method, params).await;
         }
-        let body = json!({ "jsonrpc": "2.0", "id": "m", "method": method, "params": params });
+        let id = self.last.fetch_add(1, Relaxed) + 1;
+        let body = json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params });
         let headers = [("mcp-session-id", self.session.as_str())];
         self.house.send(http::Method::POST, self.door.path(), &headers, body.to_string()).await
     }
@@ -203,7 +209,9 @@ impl Corner {
             })
             .await;
             if !self.modern() {
-                let cancelled = json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": "m" } });
+                let which = json!({ "requestId": self.last.load(Relaxed) });
+                let cancelled =
+                    json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": which });
                 let headers = [("mcp-session-id", self.session.as_str())];
                 let told =
                     self.house.send(http::Method::POST, self.door.path(), &headers, cancelled.to_string());
