@@ -4,6 +4,8 @@
 //! into its strings; times and sizes become numbers; an unknown key is an error (in an agent's file, a warning); and the rest becomes
 //! servers and settings. So every complaint points at its place in the file, and after this nobody reads a file or the environment again.
 
+mod access;
+mod agents;
 mod auth;
 mod build;
 mod expand;
@@ -19,6 +21,8 @@ mod tree;
 mod units;
 mod unknown;
 
+pub use access::{Access, Share, Whom};
+pub use agents::{AgentAuth, Jwt};
 pub use auth::{Algorithm, Auth, Grant, OAuth};
 pub use build::Entry;
 pub use file::{Gateway as Settings, Scope};

@@ -13,12 +13,16 @@ mod doors;
 mod follow;
 mod guard;
 mod health;
+mod identify;
 mod legacy;
 mod long;
+mod metadata;
 mod modern;
 mod places;
 mod post;
 mod pulse;
+mod quota;
+mod rarely;
 mod reply;
 mod sent;
 mod session;
@@ -42,16 +46,23 @@ use linetender_wire::aside;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
+use crate::bearers::Bearers;
 use crate::budget::Budget;
 use crate::gateway::Gateway;
 use crate::listing::Listing;
+use crate::principal::Principal;
+use identify::Identify;
 use long::LongTurns;
+use metadata::Resource;
 use pulse::Pulse;
 use sessions::Sessions;
 
 /// How long it may take to tell agents what they are still to hear when the time is up: longer than an answer may take before
 /// its response begins, for whoever waits for that learns it from there on.
 const LAST_WORDS: Duration = Duration::from_millis(1500);
+
+/// How often it is looked whether somebody who listens is still known.
+const STANDS: Duration = Duration::from_secs(5);
 
 /// How often it is looked whether memory can be given back.
 const GIVE_BACK: Duration = Duration::from_secs(1);
@@ -65,6 +76,10 @@ pub(crate) struct Front {
     /// Whose long message is read.
     long: LongTurns,
     pulse: Pulse,
+    /// Who verifies agents' tokens, if they have to show any.
+    bearers: Option<Arc<dyn Bearers>>,
+    /// What tokens are issued for.
+    resource: Arc<Resource>,
     /// Whether it is about to end: streams that would never end by themselves do so now.
     closing: watch::Receiver<bool>,
     /// Whether the time for that is up: whatever is still under way is told so.
@@ -83,13 +98,18 @@ pub enum Served {
 /// Serves agents at these doors until `stop`, then drains within `Settings::drain`.
 ///
 /// # Errors
-/// None at present: a socket that does not accept is asked again.
+/// If agents have to show tokens and nobody verifies them ([`Doors::verified_by`]).
 pub async fn serve(
     gateway: &Gateway,
     doors: Doors,
     stop: impl Future<Output = ()> + Send + 'static,
 ) -> io::Result<Served> {
     let settings = gateway.settings();
+    let bearers = doors.bearers.clone();
+    if settings.auth.is_on() && bearers.is_none() {
+        return Err(io::Error::other("gateway.auth is set, and nobody verifies tokens"));
+    }
+    let resource = Arc::new(Resource::new(settings));
     let (close, closing) = watch::channel(false);
     let budget = gateway.budget().clone();
     let idle = Duration::from_millis(settings.session_idle);
@@ -99,6 +119,8 @@ pub async fn serve(
         budget,
         long: LongTurns::new(),
         pulse: Pulse::default(),
+        bearers: bearers.clone(),
+        resource: Arc::clone(&resource),
         closing,
         cut: watch::Sender::new(false),
     });
@@ -120,7 +142,7 @@ pub async fn serve(
         tokio::time::sleep(drain).await;
     };
     let entrance = connections::Entrance::new(
-        guard::Guard::new(settings),
+        (guard::Guard::new(settings), Identify::new(bearers, resource), quota::Quotas::new(settings)),
         router(Arc::clone(&front)),
         front.budget.clone(),
     );
@@ -145,10 +167,34 @@ fn router(front: Arc<Front>) -> Router {
         .route("/mcp/{name}", mcp)
         .route("/healthz", get(health::healthz))
         .route("/readyz", get(health::readyz))
+        .route(metadata::WELL_KNOWN, get(metadata::document))
+        .route(&format!("{}/mcp", metadata::WELL_KNOWN), get(metadata::document))
+        .route(&format!("{}/mcp/{{name}}", metadata::WELL_KNOWN), get(metadata::document))
         .with_state(front)
 }
 
 impl Front {
+    /// The number of a server, if this principal sees it.
+    fn berth(&self, principal: &Principal, name: &str) -> Option<u64> {
+        self.gateway.seen_by(principal).route(name).map(|route| route.berth.number)
+    }
+
+    /// Waits until somebody has to show again who it is: its token expired, or was taken back.
+    async fn must_show_again(&self, principal: &Principal) {
+        let taken_back = async {
+            let (Some(bearers), Some((realm, name))) = (&self.bearers, principal.shown()) else {
+                return std::future::pending().await;
+            };
+            while bearers.stands(realm, name) {
+                tokio::time::sleep(STANDS).await;
+            }
+        };
+        tokio::select! {
+            () = principal.expires() => {}
+            () = taken_back => {}
+        }
+    }
+
     /// Waits until it is about to end.
     async fn closes(&self) {
         let _ = self.closing.clone().wait_for(|closing| *closing).await;

@@ -1,10 +1,10 @@
 //! The servers behind, the listing before them, and the one task that keeps it true.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
-use linetender::session::{self, Agent, Who};
+use linetender::session::{self, Agent};
 use linetender::{Line, Rig, RigChange};
 use linetender_wire::aside;
 use tokio::sync::{Notify, watch};
@@ -12,8 +12,12 @@ use tokio::task::JoinSet;
 
 use crate::budget::Budget;
 use crate::config::{Config, Scope, Settings};
-use crate::line_limit::LineLimit;
-use crate::listing::{Berth, Listing};
+use crate::line_limit::OwnLines;
+use crate::listing::{Berth, Listing, Route, Sight};
+use crate::principal::{Principal, Stay, Visitor};
+
+/// How often unused lines of principals are looked for, at the least.
+const SWEEP: Duration = Duration::from_secs(10);
 
 /// The gateway: many servers, many agents. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -27,19 +31,10 @@ struct Inner {
     budget: Budget,
     listing: watch::Sender<Arc<Listing>>,
     last: AtomicU64,
-    /// Agents with lines of their own.
-    line_limit: LineLimit,
+    /// Lines of sessions and of principals.
+    own_lines: OwnLines,
     /// Watches the lines that there are now.
     keeper: Mutex<JoinSet<()>>,
-}
-
-/// Whether an agent is somebody from one request to the next.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Stay {
-    /// It has a session: what is kept for it alone can be.
-    Session(Who),
-    /// Each of its requests stands by itself.
-    Request(Who),
 }
 
 impl Gateway {
@@ -64,7 +59,7 @@ impl Gateway {
             settings: config.gateway.clone(),
             listing,
             last: AtomicU64::new(0),
-            line_limit: LineLimit::default(),
+            own_lines: OwnLines::default(),
             keeper: Mutex::default(),
         }));
         gateway.apply(config);
@@ -111,6 +106,7 @@ impl Gateway {
             tasks.spawn(watch_line(berth.line.clone(), self.0.settings.keep_listed, Arc::clone(&changed)));
         }
         let inner = Arc::downgrade(&self.0);
+        tasks.spawn(sweep_lines(Weak::clone(&inner)));
         let berths: Arc<[_]> = berths.into();
         tasks.spawn(async move {
             loop {
@@ -155,31 +151,67 @@ impl Gateway {
         self.0.listing.subscribe()
     }
 
-    /// What agents see at this moment.
-    pub(crate) fn seen(&self) -> Arc<Listing> {
-        Arc::clone(&self.0.listing.borrow())
+    /// What somebody sees at this moment.
+    pub(crate) fn seen_by(&self, principal: &Principal) -> Arc<Sight> {
+        let listing = Arc::clone(&self.0.listing.borrow());
+        listing.seen_by(principal)
     }
 
     /// An agent's way to one server; `None` if it would be a line of its own, and there are as many as there may be.
-    pub(crate) fn pipe(&self, berth: &Berth, stay: Stay) -> Option<Agent> {
-        match (berth.entry.scope, stay) {
-            (Scope::Session, Stay::Session(of)) => {
-                let shared = self.0.listing.borrow().all.routes.len();
-                let left = self.0.settings.lines.saturating_sub(shared);
-                self.0.line_limit.take(left, of, || session::open(berth.entry.server.clone(), &self.0.rig))
-            }
-            // Who is nobody from one request to the next cannot have anything of its own.
-            (_, Stay::Request(of)) | (Scope::Shared, Stay::Session(of)) => {
-                Some(session::join_as(&berth.line, of))
-            }
+    pub(crate) fn pipe(&self, route: &Route, visitor: &Visitor) -> Option<Agent> {
+        if route.is_own() && visitor.stay == Stay::Session {
+            let open = || session::open(route.berth.entry.server.clone(), &self.0.rig);
+            return self.0.own_lines.for_session(self.own_lines_left(), &visitor.principal, open);
         }
+        Some(session::join_as(&self.line(route, &visitor.principal)?, visitor.who()))
+    }
+
+    /// The line on which a principal's requests to a server travel, if none is opened for a session; `None` if it would be one of
+    /// its own, and there are as many as there may be.
+    pub(crate) fn line(&self, route: &Route, principal: &Principal) -> Option<Line> {
+        let berth = &route.berth;
+        match berth.entry.scope {
+            Scope::Identity => {
+                let open = || self.0.rig.open(berth.entry.server.clone());
+                self.0.own_lines.for_principal(self.own_lines_left(), berth.number, principal, open)
+            }
+            // Whoever is nobody from one request to the next cannot have anything for a session.
+            Scope::Shared | Scope::Session => Some(berth.line.clone()),
+        }
+    }
+
+    fn own_lines_left(&self) -> usize {
+        self.0.settings.lines.saturating_sub(self.0.listing.borrow().len())
     }
 
     /// Closes every line; those of agents that had their own are closed by their ends. Whether nothing was left when the time
     /// was up.
     pub async fn shutdown(&self, limit: Duration) -> bool {
-        let (shared, own) = tokio::join!(self.0.rig.shutdown(limit), self.0.rig.sessions_closed(limit));
-        shared && own
+        let mut of_principals: JoinSet<()> =
+            self.0.own_lines.take_all().into_iter().map(|line| async move { line.close().await }).collect();
+        let principals = async {
+            let closed = async { while of_principals.join_next().await.is_some() {} };
+            let all = tokio::time::timeout(limit, closed).await.is_ok();
+            of_principals.detach_all();
+            all
+        };
+        let (shared, own, principals) =
+            tokio::join!(self.0.rig.shutdown(limit), self.0.rig.sessions_closed(limit), principals);
+        shared && own && principals
+    }
+}
+
+/// Lets go of principals' lines that are not used any more.
+async fn sweep_lines(inner: Weak<Inner>) {
+    loop {
+        let Some(idle) = inner.upgrade().map(|inner| Duration::from_millis(inner.settings.session_idle))
+        else {
+            return;
+        };
+        tokio::time::sleep((idle / 4).clamp(Duration::from_millis(10), SWEEP)).await;
+        let Some(inner) = inner.upgrade() else { return };
+        let listing = Arc::clone(&inner.listing.borrow());
+        inner.own_lines.sweep(idle, |server| listing.has(server));
     }
 }
 

@@ -3,6 +3,7 @@
 //! One process per server instead of one per agent, at one address: [`config`] says which servers, [`Gateway`] holds their
 //! lines, an agent's mux says which of them a message is for, and the fronts carry it in and out.
 
+mod bearers;
 mod budget;
 pub mod config;
 mod failed;
@@ -14,8 +15,10 @@ mod mux;
 mod names;
 mod offer;
 mod peer;
+mod principal;
 mod splice;
 pub mod stdio;
 pub mod units;
 
+pub use bearers::{Bearers, Known, Refused, Verdict};
 pub use gateway::Gateway;

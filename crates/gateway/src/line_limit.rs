@@ -1,33 +1,122 @@
-//! How many lines there may be, and who has one of its own.
+//! How many lines there may be, and who has one of its own: a session, or a principal.
 
-use std::sync::{Mutex, PoisonError};
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
-use linetender::session::{Agent, Who};
+use linetender::session::Agent;
+use linetender::{Line, WeakLine};
 use linetender_wire::frame::Passed;
 use tokio::sync::mpsc;
+use tokio::time::Instant;
+
+use crate::principal::Principal;
 
 /// What one principal may have of so many: all but an eighth, so that whoever comes next gets something too.
 pub(crate) const fn share(most: usize) -> usize {
     most - most / 8
 }
 
-/// The agents that have a line of their own, and whose they are. A line that is being closed counts no more: its time is bounded, and
-/// it takes nothing from anybody.
+/// The lines that somebody has to itself. A line that is being closed counts no more: its time is bounded, and it takes
+/// nothing from anybody.
 #[derive(Debug, Default)]
-pub(crate) struct LineLimit(Mutex<Vec<(u64, mpsc::WeakSender<Passed>)>>);
+pub(crate) struct OwnLines(Mutex<Lines>);
 
-impl LineLimit {
+#[derive(Debug, Default)]
+struct Lines {
+    /// Whose each agent with a line of its own is.
+    sessions: Vec<(u64, mpsc::WeakSender<Passed>)>,
+    /// By the number of the server, and the principal.
+    principals: HashMap<(u64, u64), OfPrincipal>,
+}
+
+/// The line of one principal to one server.
+#[derive(Debug)]
+struct OfPrincipal {
+    line: WeakLine,
+    /// Kept while it is used now and then. Without it, whoever is on the line still keeps it.
+    kept: Option<Line>,
+    used: Instant,
+}
+
+impl OwnLines {
+    fn lines(&self) -> MutexGuard<'_, Lines> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Opens a line for one agent, unless there are as many as there may be.
-    pub(crate) fn take(&self, most: usize, who: Who, open: impl FnOnce() -> Agent) -> Option<Agent> {
+    pub(crate) fn for_session(
+        &self,
+        most: usize,
+        principal: &Principal,
+        open: impl FnOnce() -> Agent,
+    ) -> Option<Agent> {
         // Held while it is opened: whoever comes at the same time is counted too.
-        let mut taken = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        taken.retain(|(_, agent)| agent.strong_count() > 0);
-        let own = taken.iter().filter(|(principal, _)| *principal == who.principal).count();
-        if taken.len() >= most || own >= share(most).max(1) {
-            return None;
+        let mut lines = self.lines();
+        lines.is_room(most, principal.number()).then(|| {
+            let agent = open();
+            lines.sessions.push((principal.number(), agent.to.downgrade()));
+            agent
+        })
+    }
+
+    /// The line of a principal to a server, opened if there is none, unless there are as many as there may be.
+    pub(crate) fn for_principal(
+        &self,
+        most: usize,
+        server: u64,
+        principal: &Principal,
+        open: impl FnOnce() -> Line,
+    ) -> Option<Line> {
+        let mut lines = self.lines();
+        let key = (server, principal.number());
+        if let Some(own) = lines.principals.get_mut(&key)
+            && let Some(line) = own.line.upgrade()
+        {
+            (own.kept, own.used) = (Some(line.clone()), Instant::now());
+            return Some(line);
         }
-        let agent = open();
-        taken.push((who.principal, agent.to.downgrade()));
-        Some(agent)
+        lines.is_room(most, principal.number()).then(|| {
+            let line = open();
+            let own = OfPrincipal { line: line.downgrade(), kept: Some(line.clone()), used: Instant::now() };
+            lines.principals.insert(key, own);
+            line
+        })
+    }
+
+    /// Lets go of lines that their principals have not used for so long, and of those to servers that are no more.
+    pub(crate) fn sweep(&self, idle: Duration, is_server: impl Fn(u64) -> bool) {
+        let mut gone = Vec::new();
+        let mut lines = self.lines();
+        lines.principals.retain(|(server, _), own| {
+            if own.used.elapsed() >= idle || !is_server(*server) {
+                gone.extend(own.kept.take());
+            }
+            own.kept.is_some() || own.line.upgrade().is_some()
+        });
+        drop(lines);
+        // Closing begins when the last handle goes, which must hold up nobody who wants a line.
+        drop(gone);
+    }
+
+    /// Takes all lines of principals out, to be closed.
+    pub(crate) fn take_all(&self) -> Vec<Line> {
+        let own = std::mem::take(&mut self.lines().principals);
+        own.into_values().filter_map(|own| own.line.upgrade()).collect()
+    }
+}
+
+impl Lines {
+    fn is_room(&mut self, most: usize, principal: u64) -> bool {
+        self.sessions.retain(|(_, agent)| agent.strong_count() > 0);
+        let live = |own: &&OfPrincipal| own.kept.is_some() || own.line.upgrade().is_some();
+        let of_sessions = self.sessions.iter().map(|(of, _)| *of);
+        let of_principals = self.principals.iter().filter(|(_, own)| live(own)).map(|((_, of), _)| *of);
+        let (mut all, mut own) = (0, 0);
+        for of in of_sessions.chain(of_principals) {
+            all += 1;
+            own += usize::from(of == principal);
+        }
+        all < most && own < share(most).max(1)
     }
 }

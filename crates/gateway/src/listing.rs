@@ -3,13 +3,19 @@
 //! It is made anew whenever one of that changes, and shared by everybody who looks. So an agent's list is a string that
 //! lies ready, whatever its servers are doing.
 
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use linetender::{Catalogue, Kind, Line};
 
 use crate::config::{Entry, Scope, Settings};
 use crate::names::Naming;
-use crate::offer::{self, Offer, Part};
+use crate::offer::{self, Grant, Offer, Part};
+use crate::principal::Principal;
+
+/// Principals and kinds of principals for whom what they see lies ready. If there are more, it is made again for some.
+const SIGHTS: usize = 1024;
+const KINDS: usize = 64;
 
 /// A server that agents can reach.
 #[derive(Debug)]
@@ -36,16 +42,41 @@ pub(crate) struct View {
 pub(crate) struct Route {
     pub(crate) berth: Arc<Berth>,
     pub(crate) naming: Arc<Naming>,
+    /// What of it whoever looks may see.
+    pub(crate) grant: Grant,
 }
 
 /// Everything that can be seen.
 #[derive(Debug)]
 pub(crate) struct Listing {
+    berths: Box<[Arc<Berth>]>,
+    /// By whoever may see everything.
+    whole: Arc<Sight>,
+    /// By others, as they look.
+    sights: Mutex<Sights>,
+    /// What others saw before something changed: lists that are the same are the same text.
+    before: Vec<Arc<Sight>>,
+    separator: String,
+    keep_listed: bool,
+}
+
+/// What somebody can see.
+#[derive(Debug)]
+pub(crate) struct Sight {
+    /// Of each server; none of those that it does not see at all.
+    grants: Box<[Option<Grant>]>,
     /// All servers at one address.
     pub(crate) all: Arc<View>,
     /// Each at its own.
     each: Vec<Arc<View>>,
     keep_listed: bool,
+}
+
+#[derive(Debug, Default)]
+struct Sights {
+    of: HashMap<u64, Arc<Sight>>,
+    /// Whoever may see the same sees it once.
+    kinds: Vec<Arc<Sight>>,
 }
 
 /// Which address.
@@ -91,29 +122,139 @@ impl Listing {
     /// As it is now. What is unchanged is taken from the listing before: servers decide how long their lists are, and how
     /// often they change.
     pub(crate) fn of(berths: &[Arc<Berth>], settings: &Settings, before: Option<&Self>) -> Self {
-        let prefixed = berths.iter().map(|berth| Route {
-            berth: Arc::clone(berth),
-            naming: Arc::new(Naming::of(berth.name(), &settings.separator)),
-        });
-        let plain = |berth| Route { berth: Arc::clone(berth), naming: Arc::new(Naming::Plain) };
-        let plain = berths.iter().map(plain);
-        Self {
-            all: Arc::new(View::of(prefixed.collect(), settings, before.map(|before| &*before.all))),
-            each: plain
-                .map(|route| {
-                    let was = before.and_then(|before| before.view_of(&route.berth));
-                    Arc::new(View::of(vec![route], settings, was))
-                })
-                .collect(),
-            keep_listed: settings.keep_listed,
+        let (separator, keep_listed) = (settings.separator.clone(), settings.keep_listed);
+        let grants = berths.iter().map(|_| Some(Grant::Whole)).collect();
+        let was: Vec<_> = before.iter().map(|before| &*before.whole).collect();
+        let whole = Arc::new(Sight::of(berths, grants, (&separator, keep_listed), &was));
+        let (berths, sights) = (berths.into(), Mutex::default());
+        let mut listing = Self { berths, whole, sights, before: Vec::new(), separator, keep_listed };
+        if let Some(before) = before {
+            listing.before = before.kinds();
+            // Servers decide how long it takes to make a list, so those that are looked at are made here, and not by who looks.
+            if listing.is_of_same(before) {
+                let made =
+                    listing.before.iter().map(|was| Arc::new(listing.made(was.grants.clone(), Some(was))));
+                listing.sights = Mutex::new(Sights { of: HashMap::new(), kinds: made.collect() });
+            }
         }
+        listing
+    }
+
+    /// What is seen by whoever may see this.
+    fn made(&self, grants: Box<[Option<Grant>]>, was: Option<&Sight>) -> Sight {
+        let before: Vec<_> = was.into_iter().chain([&*self.whole]).collect();
+        Sight::of(&self.berths, grants, (&self.separator, self.keep_listed), &before)
+    }
+
+    /// What somebody can see.
+    pub(crate) fn seen_by(&self, principal: &Principal) -> Arc<Sight> {
+        if self.berths.iter().all(|berth| berth.entry.access.is_open()) {
+            return Arc::clone(&self.whole);
+        }
+        let mut sights = self.sights.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = sights.of.get(&principal.badge()) {
+            return Arc::clone(known);
+        }
+        let grants: Box<[_]> = self.berths.iter().map(|berth| Grant::of(&berth.entry, principal)).collect();
+        let same = |sight: &&Arc<Sight>| sight.grants == grants;
+        let known = sights.kinds.iter().find(same).cloned();
+        let was = self.before.iter().find(same);
+        // Others who look wait: they would make the same.
+        let sight = known.unwrap_or_else(|| {
+            let made = self.made(grants.clone(), was.map(|sight| &**sight));
+            if sights.kinds.len() >= KINDS {
+                sights.kinds.remove(0);
+            }
+            let made = Arc::new(made);
+            sights.kinds.push(Arc::clone(&made));
+            made
+        });
+        if sights.of.len() >= SIGHTS {
+            sights.of.clear();
+        }
+        sights.of.insert(principal.badge(), Arc::clone(&sight));
+        sight
+    }
+
+    /// What those see who looked, and do not see everything.
+    fn kinds(&self) -> Vec<Arc<Sight>> {
+        let sights = self.sights.lock().unwrap_or_else(PoisonError::into_inner);
+        let looked = |kind: &&Arc<Sight>| sights.of.values().any(|of| Arc::ptr_eq(of, kind));
+        sights.kinds.iter().filter(looked).cloned().collect()
     }
 
     /// About how many bytes all lists take.
     pub(crate) fn weight(&self) -> usize {
-        let weight =
-            |view: &View| view.offer.weight() + view.parts.iter().map(|part| part.weight).sum::<usize>();
-        weight(&self.all) + self.each.iter().map(|view| weight(view)).sum::<usize>()
+        let sights = self.sights.lock().unwrap_or_else(PoisonError::into_inner);
+        let others = sights.kinds.iter().map(|kind| kind.weight_beside(Some(&self.whole)));
+        self.whole.weight_beside(None) + others.sum::<usize>()
+    }
+
+    /// Whether both are of the same servers, with the same filters.
+    pub(crate) fn is_of_same(&self, other: &Self) -> bool {
+        let same = |(one, other): (&Arc<Berth>, &Arc<Berth>)| Arc::ptr_eq(one, other);
+        self.berths.len() == other.berths.len() && self.berths.iter().zip(&other.berths).all(same)
+    }
+
+    /// Whether the same is offered on both.
+    pub(crate) fn offers_what(&self, other: &Self) -> bool {
+        self.whole.offers_what(&other.whole)
+    }
+
+    /// The server of this name, whoever may see it.
+    pub(crate) fn berth(&self, name: &str) -> Option<&Arc<Berth>> {
+        self.berths.iter().find(|berth| berth.name() == name)
+    }
+
+    /// Whether the server with this number is still there.
+    pub(crate) fn has(&self, number: u64) -> bool {
+        self.berths.iter().any(|berth| berth.number == number)
+    }
+
+    /// How many servers there are.
+    pub(crate) fn len(&self) -> usize {
+        self.berths.len()
+    }
+}
+
+impl Sight {
+    fn of(
+        berths: &[Arc<Berth>],
+        grants: Box<[Option<Grant>]>,
+        (separator, keep_listed): (&str, bool),
+        before: &[&Self],
+    ) -> Self {
+        let granted = || {
+            let each = berths.iter().zip(&grants);
+            each.filter_map(|(berth, grant)| Some((Arc::clone(berth), grant.clone()?)))
+        };
+        let prefixed = granted().map(|(berth, grant)| Route {
+            naming: Arc::new(Naming::of(berth.name(), separator)),
+            berth,
+            grant,
+        });
+        let plain = granted().map(|(berth, grant)| Route { naming: Arc::new(Naming::Plain), berth, grant });
+        let was: Vec<_> = before.iter().map(|before| &*before.all).collect();
+        let all = View::of(prefixed.collect(), keep_listed, &was);
+        let each = plain
+            .map(|route| {
+                let was: Vec<_> = before.iter().filter_map(|before| before.view_of(&route.berth)).collect();
+                Arc::new(View::of(vec![route], keep_listed, &was))
+            })
+            .collect();
+        Self { grants, all: Arc::new(all), each, keep_listed }
+    }
+
+    /// How many bytes are kept for it, beside what is kept for another.
+    fn weight_beside(&self, other: Option<&Self>) -> usize {
+        let views =
+            |sight: &Self| std::iter::once(&sight.all).chain(&sight.each).cloned().collect::<Vec<_>>();
+        let others = other.map(views).unwrap_or_default();
+        let is_own = |part: &&Arc<Part>| {
+            !others.iter().flat_map(|view| &view.parts).any(|other| Arc::ptr_eq(other, part))
+        };
+        let parts = |view: &View| view.parts.iter().filter(is_own).map(|part| part.weight).sum::<usize>();
+        views(self).iter().map(|view| view.offer.weight() + parts(view)).sum()
     }
 
     /// What was seen at the own address of this very server.
@@ -132,15 +273,7 @@ impl Listing {
         }
     }
 
-    /// Whether both are of the same servers, with the same filters.
-    pub(crate) fn is_of_same(&self, other: &Self) -> bool {
-        let (own, others) = (&self.all.routes, &other.all.routes);
-        let same = |(one, other): (&Route, &Route)| Arc::ptr_eq(&one.berth, &other.berth);
-        own.len() == others.len() && own.iter().zip(others).all(same)
-    }
-
-    /// Whether the same is offered on both.
-    pub(crate) fn offers_what(&self, other: &Self) -> bool {
+    fn offers_what(&self, other: &Self) -> bool {
         let same = |(one, other): (&Arc<View>, &Arc<View>)| one.offer.is_same(&other.offer);
         self.each.len() == other.each.len()
             && same((&self.all, &other.all))
@@ -148,45 +281,54 @@ impl Listing {
     }
 
     /// The server of this name.
-    pub(crate) fn berth(&self, name: &str) -> Option<&Arc<Berth>> {
-        self.all.routes.iter().map(|route| &route.berth).find(|berth| berth.name() == name)
+    pub(crate) fn route(&self, name: &str) -> Option<&Route> {
+        self.all.routes.iter().find(|route| route.berth.name() == name)
     }
 
-    /// Whether an agent at this server's own endpoint sees just what the server says: then nothing needs to be looked at. A line lists
-    /// what its server had while that is down.
-    pub(crate) fn is_open(&self, berth: &Berth) -> bool {
-        self.keep_listed && berth.entry.is_open()
+    /// Whether whoever looks sees at this server's own endpoint just what the server says: then nothing needs to be looked at. A line
+    /// lists what its server had while that is down.
+    pub(crate) fn is_open(&self, route: &Route) -> bool {
+        self.keep_listed && route.berth.entry.is_open() && route.grant.is_open()
     }
 
     /// The names of all servers.
     pub(crate) fn names(&self) -> Vec<&str> {
         self.all.names()
     }
+
+    /// All servers.
+    pub(crate) fn berths(&self) -> impl Iterator<Item = &Arc<Berth>> {
+        self.all.routes.iter().map(|route| &route.berth)
+    }
 }
 
 impl View {
-    fn of(routes: Vec<Route>, settings: &Settings, before: Option<&Self>) -> Self {
+    /// What is the same in any of those before is taken from there.
+    fn of(routes: Vec<Route>, keep_listed: bool, before: &[&Self]) -> Self {
         let nothing: Arc<Catalogue> = Arc::default();
         let parts: Vec<_> = routes
             .iter()
             .map(|route| {
-                let catalogue = if settings.keep_listed || route.berth.is_up() {
+                let catalogue = if keep_listed || route.berth.is_up() {
                     Arc::clone(&route.berth.line.catalogues().borrow())
                 } else {
                     Arc::clone(&nothing)
                 };
-                let made = before.and_then(|before| before.part(route)).filter(|part| part.is_of(&catalogue));
-                let part = |catalogue| Part::of(&route.berth.entry, &route.naming, catalogue);
+                let made =
+                    before.iter().filter_map(|before| before.part(route)).find(|part| part.is_of(&catalogue));
+                let part = |catalogue| Part::of(route, catalogue);
                 made.map_or_else(|| Arc::new(part(catalogue)), Arc::clone)
             })
             .collect();
-        let offer = Offer::of(&parts, before.map(|before| &before.offer));
+        let offer = Offer::of(&parts, before.first().map(|before| &before.offer));
         Self { routes, parts, offer }
     }
 
     /// What this server, under these names, added to the offer.
     fn part(&self, route: &Route) -> Option<&Arc<Part>> {
-        let same = |one: &Route| one.berth.shows_as(&route.berth) && one.naming == route.naming;
+        let same = |one: &Route| {
+            one.berth.shows_as(&route.berth) && one.naming == route.naming && one.grant == route.grant
+        };
         self.routes.iter().position(same).and_then(|at| self.parts.get(at))
     }
 
@@ -211,7 +353,7 @@ impl View {
                 Kind::Tools | Kind::Prompts => route.naming.own_name(public),
                 Kind::Resources | Kind::Templates => route.naming.own_uri(public),
             }?;
-            offer::lets(kind, &route.berth.entry, own).then(|| (route, own.to_owned()))
+            offer::lets(kind, route, own).then(|| (route, own.to_owned()))
         })
     }
 

@@ -3,15 +3,16 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use linetender::session::{Agent, Ended, Who};
+use linetender::session::{Agent, Ended};
 use linetender_wire::frame::{self, Frame, Message, Passed, Routing};
 use linetender_wire::{About, Item, Lines};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::sync::mpsc;
 
-use crate::gateway::{Gateway, Stay};
+use crate::gateway::Gateway;
 use crate::listing::Endpoint;
 use crate::mux;
+use crate::principal::{Principal, Stay, Visitor};
 
 /// Answers of our own that wait to be written; the agent is not read while they do.
 const REFUSALS: usize = 16;
@@ -25,7 +26,8 @@ where
     R: AsyncRead + Unpin,
     W: AsyncWrite + Unpin,
 {
-    let Agent { to, mut from } = mux::open(gateway.clone(), Endpoint::All, Stay::Session(Who::default()));
+    let visitor = Visitor { principal: Principal::this_user(), agent: 0, stay: Stay::Session };
+    let Agent { to, mut from } = mux::open(gateway.clone(), Endpoint::All, visitor);
     let limits = gateway.settings().limits();
     let (refuse, mut refused) = mpsc::channel(REFUSALS);
     let read = read(input, Lines::new(limits), to, refuse);

@@ -4,6 +4,8 @@ use linetender::{Eras, Policy, Server, visible};
 use serde::de::DeserializeOwned;
 use serde_path_to_error::Segment;
 
+use super::access::Access;
+use super::agents::wrong_url;
 use super::auth::Auth;
 use super::file::{Era, Gateway, Scope, ServerTable, Stderr};
 use super::filter::Filter;
@@ -27,6 +29,8 @@ pub struct Entry {
     pub prompts: Filter,
     /// Filter for resources.
     pub resources: Filter,
+    /// Who sees it.
+    pub access: Access,
 }
 
 impl Entry {
@@ -53,6 +57,12 @@ pub(super) fn build(
     };
     if gateway.separator.is_empty() {
         return Err(source.problem(place("separator"), "separator must not be empty", None));
+    }
+    if let Some(wrong) = gateway.public_url.as_deref().and_then(wrong_url) {
+        return Err(source.problem(place("public_url"), wrong, None));
+    }
+    if let Some(wrong) = gateway.auth.wrong(gateway.public_url.as_deref()) {
+        return Err(source.problem(place("auth"), wrong, None));
     }
     let both: Vec<&Gateway> = in_force.into_iter().chain([&gateway]).collect();
     let (mut servers, mut names): (Vec<Entry>, Vec<&Member>) = (Vec::new(), Vec::new());
@@ -164,6 +174,15 @@ fn entry(Member { name, at, value }: &Member, source: &Text<'_>) -> Result<Optio
         server = server.lazy();
     }
     server = table.safe_tools.into_iter().fold(server, Server::safe_tool);
+    let access = match Access::of(table.access) {
+        Ok(access) => access,
+        Err(name) => {
+            return wrong(
+                &format!("`{}` in access names nobody", visible::cut(&name, 100)),
+                "write the name of a principal, group:NAME, or * for everybody",
+            );
+        }
+    };
     let policy = Policy::new(settings).map_err(|invalid| {
         let (what, place) = named::wrong(value, &invalid);
         source.problem(place.map_or(at, |node| &node.at).clone(), what, None)
@@ -175,6 +194,7 @@ fn entry(Member { name, at, value }: &Member, source: &Text<'_>) -> Result<Optio
         tools: table.tools,
         prompts: table.prompts,
         resources: table.resources,
+        access,
     }))
 }
 

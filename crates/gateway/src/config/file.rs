@@ -8,6 +8,8 @@ use linetender_wire::frame;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::access::Share;
+use super::agents::AgentAuth;
 use super::auth::AuthTable;
 use super::filter::Filter;
 use super::listen::{Listen, LocalUser, Socket, refusal};
@@ -35,7 +37,7 @@ pub(super) struct File {
 #[serde(default)]
 pub struct Gateway {
     /// Address and port that the gateway listens on, or `"off"` (the Unix socket alone). Any address but loopback needs
-    /// `insecure = true`.
+    /// `auth`, or `insecure = true`.
     #[schemars(with = "String")]
     pub listen: Listen,
     /// Unix socket that the gateway listens on as well (absolute path, mode 0600), or `"off"`. Without it:
@@ -61,7 +63,8 @@ pub struct Gateway {
     /// Idle timeout of a session; after it the session is evicted.
     #[schemars(schema_with = "time")]
     pub session_idle: u64,
-    /// Maximum number of server connections: one per server, plus one per agent session for `scope = "session"`.
+    /// Maximum number of server connections: one per server, plus one per principal for `scope = "identity"` and one per agent session
+    /// for `scope = "session"`.
     /// Connections of disconnected agents do not count, even while their processes are still exiting.
     pub lines: usize,
     /// Maximum number of concurrent connections from agents.
@@ -78,6 +81,15 @@ pub struct Gateway {
     /// Web pages that may call the gateway: origins allowed in the Origin header, such as `https://example.com` or
     /// `http://localhost:*` (any port). Without it: none but the gateway's own.
     pub allowed_origins: Vec<String>,
+    /// URL at which agents reach the gateway, without `/mcp`: `https://mcp.example.com`. Needed behind a proxy: tokens are issued
+    /// for it.
+    pub public_url: Option<String>,
+    /// How agents show who they are. Without it: by the user of this machine that they run as.
+    pub auth: AgentAuth,
+    /// Requests per second of one principal, in the long run; `0`: any number. More are refused with status 429.
+    pub principal_rate: u32,
+    /// Requests of one principal in progress at once, streams included; more are refused with status 429.
+    pub principal_requests: u32,
 }
 
 /// About what a session keeps beside its messages: its tasks and queues, what it knows of each server, the numbers of its calls.
@@ -104,6 +116,10 @@ impl Default for Gateway {
             message: 16 * 1024 * 1024,
             allowed_hosts: Vec::new(),
             allowed_origins: Vec::new(),
+            public_url: None,
+            auth: AgentAuth::default(),
+            principal_rate: 0,
+            principal_requests: 4096,
         }
     }
 }
@@ -132,7 +148,13 @@ impl Gateway {
 
     /// Why the gateway must not listen as these settings say, if that is so: a sentence for whoever starts it.
     pub fn refusal(&self) -> Option<String> {
-        refusal(self.listen, self.insecure, self.local_users.as_deref())
+        refusal(self.listen, self.insecure, self.local_users.as_deref(), self.auth.is_on())
+    }
+
+    /// How addresses of the gateway begin.
+    #[expect(clippy::unused_self, reason = "TLS will be one of the settings")]
+    pub(crate) fn scheme(&self) -> &'static str {
+        "http"
     }
 
     /// Names of the settings that differ.
@@ -166,7 +188,7 @@ pub(super) struct ServerTable {
     pub(super) auth: AuthTable,
     /// MCP protocol era of the server.
     pub(super) era: Era,
-    /// Share one connection among all agents, or open one per agent session.
+    /// Share one connection among all agents, or open one per principal or per agent session.
     pub(super) scope: Scope,
     /// Start the server on first use instead of with the gateway.
     pub(super) lazy: bool,
@@ -180,6 +202,9 @@ pub(super) struct ServerTable {
     pub(super) prompts: Filter,
     /// Filter for resources, by URI: which are listed and readable.
     pub(super) resources: Filter,
+    /// Who sees this server, and what of it: principals by name (`alice@example.com`, `token:ci`, `uid:1000`), groups (`group:dev`),
+    /// or everybody (`*`). Each that matches adds what it lets through. Without it: everybody sees everything.
+    pub(super) access: Option<BTreeMap<String, Share>>,
     /// Tools that may be retried even if they may already have been executed.
     pub(super) safe_tools: Vec<String>,
     /// Retry tools that the server declares read-only or idempotent.
@@ -254,6 +279,8 @@ pub enum Scope {
     /// One connection for all agents.
     #[default]
     Shared,
+    /// One connection per principal: nothing that the server says for one can reach another.
+    Identity,
     /// One connection per agent session: for servers with per-client state, or that send requests to their client.
     Session,
 }

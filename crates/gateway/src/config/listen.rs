@@ -123,13 +123,21 @@ pub enum LocalUser {
 }
 
 /// Why the gateway must not listen as it is told to, if that is so.
-pub(super) fn refusal(listen: Listen, insecure: bool, users: Option<&[LocalUser]>) -> Option<String> {
+pub(super) fn refusal(
+    listen: Listen,
+    insecure: bool,
+    users: Option<&[LocalUser]>,
+    auth: bool,
+) -> Option<String> {
     let insecure_set = "`insecure = true` in [gateway] (or --insecure)";
     match listen.address() {
-        Some(address) if !insecure && !address.ip().to_canonical().is_loopback() => Some(format!(
+        _ if insecure && auth => {
+            Some("`insecure = true` admits everybody, so `auth` has no effect: remove one of them".to_owned())
+        }
+        Some(address) if !insecure && !auth && !address.ip().to_canonical().is_loopback() => Some(format!(
             "refusing to listen on {address}: everybody who can reach this address could call the tools, and agents are not \
-             authenticated. Listen on 127.0.0.1 or [::1], or on the Unix socket alone (`listen = \"off\"`); or admit everybody \
-             with {insecure_set}"
+             authenticated. Authenticate them ([gateway.auth]), listen on 127.0.0.1 or [::1], or on the Unix socket alone \
+             (`listen = \"off\"`); or admit everybody with {insecure_set}"
         )),
         _ if insecure && users.is_some() => Some(
             "`insecure = true` admits everybody, so `local_users` has no effect: remove one of them"
@@ -156,11 +164,17 @@ mod tests {
             ("192.168.1.5:7331", false, false),
             ("0.0.0.0:7331", true, true),
         ] {
-            let refused = refusal(listen.parse().unwrap(), insecure, None);
+            let refused = refusal(listen.parse().unwrap(), insecure, None, false);
             assert_eq!(refused.is_none(), is, "{listen} {insecure}: {refused:?}");
         }
+        let everywhere = "0.0.0.0:7331".parse().unwrap();
+        assert!(refusal(everywhere, false, None, true).is_none(), "agents are authenticated");
+        assert!(refusal(everywhere, true, None, true).is_some(), "they contradict");
         let named = [LocalUser::Uid(1)];
-        assert!(refusal("127.0.0.1:1".parse().unwrap(), true, Some(&named)).is_some(), "they contradict");
+        assert!(
+            refusal("127.0.0.1:1".parse().unwrap(), true, Some(&named), false).is_some(),
+            "they contradict"
+        );
     }
 
     #[test]

@@ -165,8 +165,8 @@ fn every_number_in_the_schema_has_its_unit() {
     assert_eq!(of(Some("bytes")), "max_message memory message stderr");
     assert_eq!(
         of(None),
-        "burst connections depth failures in_flight items lines millis_per_answer per_call percent queue reserve_per_sec \
-         sessions tokens useful_answers useful_tokens"
+        "burst connections depth failures in_flight items lines millis_per_answer per_call percent principal_rate \
+         principal_requests queue reserve_per_sec sessions tokens useful_answers useful_tokens"
     );
 }
 

@@ -12,6 +12,7 @@ use tokio::sync::Notify;
 use tokio::time::{Instant, Sleep};
 
 use super::caller::Caller;
+use super::quota::Permit;
 use super::who::number;
 use crate::budget::{self, GiveWay, Owner};
 
@@ -161,7 +162,7 @@ impl Activity {
         state.requests += 1;
         state.listening += usize::from(listens);
         state.last += 1;
-        InFlight { of: Arc::clone(self), number: state.last, listens }
+        InFlight { of: Arc::clone(self), number: state.last, listens, permit: None }
     }
 
     /// When something is overdue next.
@@ -219,9 +220,16 @@ pub(super) struct InFlight {
     of: Arc<Activity>,
     number: u64,
     listens: bool,
+    /// What its principal may have at once.
+    permit: Option<Permit>,
 }
 
 impl InFlight {
+    /// Its principal may ask this.
+    pub(super) fn permitted(&mut self, permit: Permit) {
+        self.permit = Some(permit);
+    }
+
     /// There is something to read for the peer.
     pub(super) fn offers(&self) {
         let mut state = self.of.state();

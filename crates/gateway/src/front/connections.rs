@@ -2,7 +2,7 @@
 
 use std::convert::Infallible;
 use std::pin::pin;
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
 use axum::Router;
@@ -20,13 +20,19 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use super::accept::{By, Connection, Door};
-use super::activity::{Activity, Watch};
-use super::guard::Guard;
+use super::activity::{Activity, InFlight, Watch};
+use super::guard::{For, Guard, asks_for};
+use super::identify::{Identify, Somebody};
 use super::places::Places;
-use super::post;
+use super::quota::Quotas;
 use super::sent::{Counted, Sent, Unread};
 use super::upload::Cut;
+use super::{post, reply};
 use crate::budget::{Budget, Class, Held, OverBudget};
+use crate::principal::Principal;
+
+/// A request on its way through the router.
+type Routed = <TowerToHyperService<Router> as hyper::service::Service<Request<Incoming>>>::Future;
 
 /// What is read of a connection before it is understood: the longest header, and no more than one piece of a body.
 const BUFFER: usize = 64 * 1024;
@@ -52,53 +58,135 @@ const PONG: Duration = Duration::from_secs(15);
 #[derive(Clone)]
 pub(super) struct Entrance {
     guard: Arc<Guard>,
+    identify: Identify,
+    quotas: Quotas,
     router: TowerToHyperService<Router>,
     budget: Budget,
 }
 
+/// A connection, as its requests see it.
+#[derive(Clone)]
+struct Known {
+    by: By,
+    activity: Arc<Activity>,
+    /// What of its answers is not read: whoever asked first on it answers for that.
+    unread: Arc<OnceLock<Arc<Unread>>>,
+}
+
+/// Whether a request is let in.
+#[expect(clippy::large_enum_variant, reason = "nearly all are let in, and each would be an allocation more")]
+enum Passes {
+    In(Routed, Arc<Unread>),
+    Out(Box<Response>),
+}
+
+/// The same, as far as it is known without waiting.
+#[expect(clippy::large_enum_variant, reason = "as above")]
+enum Perhaps {
+    Decided(Passes),
+    /// It shows this token, which has to be verified.
+    Shows(Box<Entrance>, Box<Request<Incoming>>, String),
+}
+
 impl Entrance {
-    pub(super) fn new(guard: Guard, router: Router, budget: Budget) -> Self {
-        Self { guard: Arc::new(guard), router: TowerToHyperService::new(router), budget }
+    pub(super) fn new(
+        (guard, identify, quotas): (Guard, Identify, Quotas),
+        router: Router,
+        budget: Budget,
+    ) -> Self {
+        let (guard, router) = (Arc::new(guard), TowerToHyperService::new(router));
+        Self { guard, identify, quotas, router, budget }
     }
 
-    /// Lets a request in, or not. It knows where it comes from.
+    /// Lets a request in as somebody, or not. Who that is, is decided here and nowhere else.
     fn pass(
         &self,
-        mut request: Request<Incoming>,
-        by: By,
-        activity: &Arc<Activity>,
-        unread: &Arc<Unread>,
+        request: Request<Incoming>,
+        on: &Known,
     ) -> impl Future<Output = Result<Response<Sent>, Infallible>> + use<> {
-        let in_flight = activity.request(only_listens(&request));
-        let unread = Arc::clone(unread);
-        let header = self.header(&request, activity);
-        let caller = activity.caller();
-        let is_http1 = request.version() < Version::HTTP_2;
+        let mut in_flight = on.activity.request(only_listens(&request));
+        let header = self.header(&request, &on.activity);
+        let version = request.version();
         let refused = self
             .guard
-            .refused(&request, by, caller)
-            .or_else(|| header.is_err().then(|| post::unread(Cut::OverBudget, 0, request.version())));
-        let passes = if let Some(mut refused) = refused {
-            if is_http1 {
-                // Whoever is refused once is refused again, and what is left of its request is not read.
-                refused.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+            .refused(&request, on.by)
+            .or_else(|| header.is_err().then(|| post::unread(Cut::OverBudget, 0, version)));
+        let passes = match refused {
+            Some(mut refused) => {
+                if version < Version::HTTP_2 {
+                    // Whoever is refused once is refused again, and what is left of its request is not read.
+                    refused.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+                }
+                Perhaps::Decided(Passes::Out(Box::new(refused)))
             }
-            Err(refused)
-        } else {
-            request.extensions_mut().insert(caller);
-            request.extensions_mut().insert(Arc::clone(activity));
-            request.extensions_mut().insert(Arc::clone(&unread));
-            Ok(self.router.call(request))
+            None => self.identified(request, on, &mut in_flight),
         };
+        let (on, budget) = (on.clone(), self.budget.clone());
         async move {
-            let response = match passes {
-                Ok(routed) => routed.await?,
-                Err(refused) => refused,
+            let passes = match passes {
+                Perhaps::Decided(passes) => passes,
+                Perhaps::Shows(entrance, request, token) => {
+                    match entrance.identify.verified(&request, &token).await {
+                        Ok(principal) => entrance.enter(*request, Some(principal), &on, &mut in_flight),
+                        Err(_) if asks_for(request.uri().path()) == For::Health => {
+                            entrance.enter(*request, None, &on, &mut in_flight)
+                        }
+                        Err(refused) => Passes::Out(refused),
+                    }
+                }
+            };
+            let (response, unread) = match passes {
+                Passes::In(routed, unread) => (routed.await?, unread),
+                // Its own account: whoever comes on this connection later may be somebody.
+                Passes::Out(refused) => (*refused, Unread::new(&budget, &on.activity, on.activity.owner())),
             };
             drop(header);
             let is_counted = response.extensions().get::<Counted>().is_some();
-            Ok(response.map(|body| Sent::new(body, in_flight, unread, !is_http1, is_counted)))
+            Ok(response
+                .map(|body| Sent::new(body, in_flight, unread, version >= Version::HTTP_2, is_counted)))
         }
+    }
+
+    /// Finds out who asks, as far as that is known without waiting.
+    fn identified(&self, request: Request<Incoming>, on: &Known, in_flight: &mut InFlight) -> Perhaps {
+        let what = asks_for(request.uri().path());
+        if what == For::Token {
+            return Perhaps::Decided(self.enter(request, None, on, in_flight));
+        }
+        Perhaps::Decided(match self.identify.who(&request, on.activity.caller()) {
+            Somebody::Shows(token) => {
+                return Perhaps::Shows(Box::new(self.clone()), Box::new(request), token);
+            }
+            Somebody::Known(principal) => self.enter(request, Some(principal), on, in_flight),
+            Somebody::Nobody(_) if what == For::Health => self.enter(request, None, on, in_flight),
+            Somebody::Nobody(refused) => Passes::Out(refused),
+        })
+    }
+
+    /// Lets somebody in, if it does not ask too much at once; or anybody, for what is for everybody.
+    fn enter(
+        &self,
+        mut request: Request<Incoming>,
+        principal: Option<Principal>,
+        on: &Known,
+        in_flight: &mut InFlight,
+    ) -> Passes {
+        let mut owner = on.activity.owner();
+        if let Some(principal) = principal {
+            if asks_for(request.uri().path()) == For::Servers {
+                match self.quotas.take(&principal) {
+                    Ok(permit) => in_flight.permitted(permit),
+                    Err(over) => return Passes::Out(Box::new(reply::over_quota(over))),
+                }
+            }
+            owner.principal = principal.number();
+            request.extensions_mut().insert(principal);
+        }
+        let unread = on.unread.get_or_init(|| Unread::new(&self.budget, &on.activity, owner));
+        let unread = Arc::clone(unread);
+        request.extensions_mut().insert(Arc::clone(&on.activity));
+        request.extensions_mut().insert(Arc::clone(&unread));
+        Passes::In(self.router.call(request), unread)
     }
 }
 
@@ -167,11 +255,8 @@ async fn at(door: Door, places: Places, entrance: Entrance, closing: watch::Rece
 async fn one(connection: Connection, entrance: Entrance, mut closing: watch::Receiver<bool>) {
     let (activity, by) = (connection.activity(), connection.by());
     let server = server();
-    let service = {
-        let activity = Arc::clone(&activity);
-        let unread = Unread::new(&entrance.budget, &activity);
-        service_fn(move |request| entrance.pass(request, by, &activity, &unread))
-    };
+    let known = Known { by, activity: Arc::clone(&activity), unread: Arc::default() };
+    let service = service_fn(move |request| entrance.pass(request, &known));
     let served = server.serve_connection(TokioIo::new(connection), service);
     // A handler that reads its request wakes the connection that it runs in.
     let mut served = Steady::new(Box::pin(served));

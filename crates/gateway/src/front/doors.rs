@@ -3,12 +3,14 @@
 use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use tokio::net::{TcpListener, TcpSocket};
 
 use super::accept::{Door, Listener};
 use super::caller::Admission;
 use super::socket::Socket;
+use crate::bearers::Bearers;
 use crate::config::Settings;
 use crate::peer::{Owners, Users};
 
@@ -21,6 +23,7 @@ pub struct Doors {
     pub(super) open: Vec<Door>,
     address: Option<SocketAddr>,
     socket: Option<PathBuf>,
+    pub(super) bearers: Option<Arc<dyn Bearers>>,
 }
 
 /// Why no agent could come in: a sentence for whoever starts the gateway.
@@ -86,12 +89,15 @@ impl Doors {
 
     fn of(settings: &Settings, tcp: Option<TcpListener>, socket: Option<Socket>) -> Result<Self, CannotOpen> {
         let users = Users::of(settings.local_users.as_deref()).map_err(CannotOpen)?;
-        let mut doors = Self { open: Vec::new(), address: None, socket: None };
+        let mut doors = Self { open: Vec::new(), address: None, socket: None, bearers: None };
         if let Some(listener) = tcp {
             let failed = |error: io::Error| CannotOpen(format!("cannot listen: {error}"));
             let address = listener.local_addr().map_err(failed)?;
             doors.address = Some(address);
-            let admission = if settings.insecure {
+            let admission = if settings.auth.is_on() {
+                // Whoever has a token may come from anywhere, through a proxy of another user too.
+                Admission::everybody()
+            } else if settings.insecure {
                 tracing::warn!(
                     %address,
                     "insecure = true: everybody who can reach this address can call the tools, without authentication"
@@ -118,6 +124,13 @@ impl Doors {
             return Err(CannotOpen(words.to_owned()));
         }
         Ok(doors)
+    }
+
+    /// Lets this verify the tokens of agents.
+    #[must_use]
+    pub fn verified_by(mut self, bearers: Arc<dyn Bearers>) -> Self {
+        self.bearers = Some(bearers);
+        self
     }
 
     /// The address that is listened on.

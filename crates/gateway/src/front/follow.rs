@@ -1,8 +1,10 @@
 //! A session's stream as a response, for as long as somebody reads it.
 
+use std::pin::pin;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use http::Extensions;
 use linetender_wire::frame;
 use serde_json::json;
 use tokio::sync::mpsc;
@@ -11,7 +13,21 @@ use super::body::Piece;
 use super::sent::Unread;
 use super::session::Session;
 use super::tape::{Reader, Tape, There};
+use super::who::principal;
 use super::{Front, sse};
+use crate::principal::Principal;
+
+/// Whoever reads a stream.
+pub(super) struct Reads {
+    unread: Arc<Unread>,
+    principal: Principal,
+}
+
+impl Reads {
+    pub(super) fn of(extensions: &Extensions) -> Self {
+        Self { unread: Unread::of(extensions), principal: principal(extensions) }
+    }
+}
 
 /// Carries a stream into a response, from behind this event on, until somebody else reads it.
 pub(super) async fn follow(
@@ -20,8 +36,9 @@ pub(super) async fn follow(
     (tape, _reader): (Arc<Tape>, Reader),
     from: u64,
     turn: u64,
-    (out, unread): (mpsc::Sender<Piece>, Arc<Unread>),
+    (out, reads): (mpsc::Sender<Piece>, Reads),
 ) {
+    let mut must_show_again = pin!(front.must_show_again(&reads.principal));
     session.begins_reading(&tape);
     let event = |number: u64| format!("{}-{number}", tape.number);
     let mut number = from;
@@ -38,7 +55,7 @@ pub(super) async fn follow(
             (at, there) = tape.behind(number) => {
                 number = at;
                 next = Some(match there {
-                    There::Message(text) => unread.counts(sse::event_of_line(Some(&event(number)), text)),
+                    There::Message(text) => reads.unread.counts(sse::event_of_line(Some(&event(number)), text)),
                     There::Missed(count) => sse::event(Some(&event(number)), missed(count)),
                     There::End => break,
                 });
@@ -46,6 +63,8 @@ pub(super) async fn follow(
             () = out.closed() => break,
             () = tape.is_taken_over(turn) => break,
             () = front.closes(), if Session::is_own(&tape) => break,
+            // Whoever waits for an answer still gets it.
+            () = &mut must_show_again, if Session::is_own(&tape) => break,
             () = tokio::time::sleep(sse::KEEPALIVE) => next = Some(sse::COMMENT.into()),
         }
     }

@@ -9,7 +9,7 @@ use http::header::{HOST, HeaderName, ORIGIN};
 use http::{HeaderMap, Request, StatusCode, Uri};
 
 use super::accept::By;
-use super::caller::Caller;
+use super::metadata::WELL_KNOWN;
 use super::reply;
 use crate::config::Settings;
 
@@ -27,8 +27,8 @@ impl Guard {
     }
 
     /// The answer to a request that is not let in.
-    pub(super) fn refused<B>(&self, request: &Request<B>, by: By, caller: Caller) -> Option<Response> {
-        let health = matches!(request.uri().path(), "/healthz" | "/readyz");
+    pub(super) fn refused<B>(&self, request: &Request<B>, by: By) -> Option<Response> {
+        let health = asks_for(request.uri().path()) == For::Health;
         let why = match by {
             // A service manager may be so old as to name no host. A page always names one.
             By::Tcp(_) if health && is_nameless(request) => None,
@@ -37,12 +37,7 @@ impl Guard {
             By::Unix if request.headers().contains_key(ORIGIN) => Some(Why::Origin),
             By::Unix => None,
         };
-        match why {
-            Some(why) => Some(reply::error(why.status(), "null", -32600, why.words())),
-            // Health is for everybody on this machine.
-            None if health => None,
-            None => caller.refused(),
-        }
+        why.map(|why| reply::error(why.status(), "null", -32600, why.words()))
     }
 
     /// Why a request is not let in.
@@ -82,6 +77,26 @@ impl Guard {
         let of_any_port = format!("{scheme}://{}:*", name_of(rest));
         let is_whole = !rest.contains(['/', '@', ' ']);
         is_whole && (self.origins.contains(&of_any_port) || (scheme == "http" && is_same_host(rest, host)))
+    }
+}
+
+/// What a request asks for, as far as it matters who asks.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum For {
+    /// How the gateway is: that is for everybody.
+    Health,
+    /// How to get a token.
+    Token,
+    /// Servers, and what is kept for somebody.
+    Servers,
+}
+
+/// What this path leads to.
+pub(super) fn asks_for(path: &str) -> For {
+    match path {
+        "/healthz" | "/readyz" => For::Health,
+        path if path.starts_with(WELL_KNOWN) => For::Token,
+        _ => For::Servers,
     }
 }
 
@@ -155,7 +170,7 @@ fn is_address(name: &str) -> bool {
 mod tests {
     use std::net::{IpAddr, Ipv4Addr};
 
-    use super::{By, Caller, Guard};
+    use super::{By, For, Guard, asks_for};
     use crate::config::Settings;
     use http::Request;
 
@@ -167,7 +182,7 @@ mod tests {
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
-        let refused = guard.refused(&request.body(()).unwrap(), HERE, Caller::User(1));
+        let refused = guard.refused(&request.body(()).unwrap(), HERE);
         refused.map_or(200, |refused| refused.status().as_u16())
     }
 
@@ -266,22 +281,17 @@ mod tests {
     }
 
     #[test]
-    fn x04_strangers_may_ask_for_health_and_for_nothing_else() {
-        let guard = Guard::new(&Settings::default());
-        let of = |path: &str, by, caller| {
-            let request = Request::get(path).header("host", "localhost").body(()).unwrap();
-            guard.refused(&request, by, caller).map_or(200, |refused| refused.status().as_u16())
-        };
-        for by in [HERE, By::Unix] {
-            for (path, caller, is) in [
-                ("/mcp", Caller::User(1), 200),
-                ("/mcp", Caller::Stranger(Some(2)), 403),
-                ("/mcp/a", Caller::Stranger(None), 403),
-                ("/healthz", Caller::Stranger(None), 200),
-                ("/readyz", Caller::Stranger(Some(2)), 200),
-            ] {
-                assert_eq!(of(path, by, caller), is, "{path} {caller:?}");
-            }
+    fn x04_strangers_may_ask_for_health_and_how_to_get_in_and_for_nothing_else() {
+        for (path, is) in [
+            ("/mcp", For::Servers),
+            ("/mcp/a", For::Servers),
+            ("/healthz", For::Health),
+            ("/readyz", For::Health),
+            ("/readyz/", For::Servers),
+            ("/.well-known/oauth-protected-resource/mcp/a", For::Token),
+            ("/anything", For::Servers),
+        ] {
+            assert_eq!(asks_for(path), is, "{path}");
         }
     }
 
@@ -290,7 +300,7 @@ mod tests {
         let guard = Guard::new(&Settings { allowed_origins: vec!["http://a".into()], ..Settings::default() });
         let of = |name: &str, value: &str| {
             let request = Request::get("/mcp").header(name, value).body(()).unwrap();
-            guard.refused(&request, By::Unix, Caller::User(1)).is_none()
+            guard.refused(&request, By::Unix).is_none()
         };
         assert!(of("host", "whatever") && !of("origin", "http://a"));
     }

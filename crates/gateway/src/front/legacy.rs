@@ -12,16 +12,16 @@ use linetender_wire::frame::{Frame, Message, Outcome};
 use linetender_wire::handshake::LEGACIES;
 use linetender_wire::http::headers::{LAST_EVENT_ID, PROTOCOL_VERSION, SESSION_ID};
 
+use super::follow::Reads;
 use super::post::endpoint;
-use super::sent::Unread;
 use super::session::{Session, Taken};
 use super::tape::Tape;
-use super::who::whose_session;
+use super::who::{principal, visitor_of_session};
 use super::{Front, body, follow, reply, session};
 use crate::failed::{Failed, Full};
-use crate::gateway::Stay;
 use crate::listing::Endpoint;
 use crate::mux::Way;
+use crate::principal::Principal;
 
 /// How long an answer may take before the response becomes a stream that can be resumed.
 const QUIET: Duration = Duration::from_millis(500);
@@ -38,7 +38,7 @@ pub(super) async fn post(
     {
         return initialize(&front, endpoint, head, frame, id).await;
     }
-    let session = match find(&front, &endpoint, &head.headers) {
+    let session = match find(&front, &endpoint, &head.headers, &principal(&head.extensions)) {
         Ok(session) => session,
         Err(refused) => return *refused,
     };
@@ -52,7 +52,7 @@ pub(super) async fn post(
         (Taken::Noted, _) => reply::accepted(),
         (Taken::Full, id) => reply::busy(id.as_deref().unwrap_or("null"), Full::Session, &endpoint),
         (Taken::IdInUse(id), _) => in_use(&id),
-        (Taken::Tape(tape), _) => answered(front, session, tape, Unread::of(&head.extensions)).await,
+        (Taken::Tape(tape), _) => answered(front, session, tape, Reads::of(&head.extensions)).await,
     }
 }
 
@@ -63,12 +63,7 @@ fn in_use(id: &str) -> Response {
 }
 
 /// The answer alone, if it comes first and soon; else a stream.
-async fn answered(
-    front: Arc<Front>,
-    session: Arc<Session>,
-    tape: Arc<Tape>,
-    unread: Arc<Unread>,
-) -> Response {
+async fn answered(front: Arc<Front>, session: Arc<Session>, tape: Arc<Tape>, reads: Reads) -> Response {
     let _reader = tape.reader(0);
     let _ = tokio::time::timeout(QUIET, tape.begins()).await;
     match tape.whole() {
@@ -78,7 +73,7 @@ async fn answered(
         }
         // Taken back before it began: there is nothing to come back for, so nothing says how to.
         None if tape.is_void() => reply::events(axum::body::Body::empty()),
-        None => follow(front, session, (tape, 0), unread),
+        None => follow(front, session, (tape, 0), reads),
     }
 }
 
@@ -89,17 +84,18 @@ async fn initialize(
     frame: &Frame,
     id: &str,
 ) -> Response {
-    let who = whose_session(head, front.sessions.next_number());
+    let visitor = visitor_of_session(head, front.sessions.next_number());
     let berth = match &endpoint {
         Endpoint::All => None,
-        Endpoint::One(name) => front.gateway.seen().berth(name).map(|berth| berth.number),
+        Endpoint::One(name) => front.berth(&visitor.principal, name),
     };
-    let (agent, way) = match front.gateway.agent(&endpoint, Stay::Session(who)) {
+    let (agent, way) = match front.gateway.agent(&endpoint, &visitor) {
         Ok(opened) => opened,
         Err(no_agent) => return reply::no_agent(id, no_agent, &endpoint),
     };
     let filters = matches!(way, Way::Straight(_)).then(|| front.gateway.listing());
-    let Some(session) = front.sessions.open(endpoint.clone(), berth, agent, filters, who) else {
+    let Some(session) = front.sessions.open(endpoint.clone(), berth, agent, filters, &visitor.principal)
+    else {
         return reply::busy(id, Full::Sessions, &endpoint);
     };
     let Taken::Tape(tape) = session.take(std::slice::from_ref(frame)).await else {
@@ -129,7 +125,12 @@ async fn initialize(
 
 /// The session that a request belongs to.
 // MCP 2025-11-25, "Session Management": 400 without one, 404 for one that is no more.
-fn find(front: &Front, endpoint: &Endpoint, headers: &HeaderMap) -> Result<Arc<Session>, Box<Response>> {
+fn find(
+    front: &Front,
+    endpoint: &Endpoint,
+    headers: &HeaderMap,
+    principal: &Principal,
+) -> Result<Arc<Session>, Box<Response>> {
     let refuse = |status, code, words: &str, next_try| {
         let failed = Failed::refused(code, words, next_try).of(endpoint.server());
         Err(Box::new(reply::json(status, failed.error("null"))))
@@ -146,7 +147,7 @@ fn find(front: &Front, endpoint: &Endpoint, headers: &HeaderMap) -> Result<Arc<S
             "never",
         );
     };
-    match front.sessions.find(id).filter(|session| session.endpoint == *endpoint) {
+    match front.sessions.find(id, principal).filter(|session| session.endpoint == *endpoint) {
         Some(session) if session.is_current(front) => Ok(session),
         _ => {
             let words = "session not found or expired: send initialize to start a new one";
@@ -161,7 +162,7 @@ pub(super) async fn get(
     path: Option<Path<String>>,
     request: Request,
 ) -> Response {
-    let endpoint = match endpoint(&front, path) {
+    let endpoint = match endpoint(&front, path, request.extensions()) {
         Ok(endpoint) => endpoint,
         Err(nowhere) => return *nowhere,
     };
@@ -169,21 +170,21 @@ pub(super) async fn get(
     if headers.get(SESSION_ID).is_none() {
         return reply::not_allowed("Mcp-Session-Id header missing: a stream needs a session");
     }
-    let session = match find(&front, &endpoint, headers) {
+    let session = match find(&front, &endpoint, headers, &principal(request.extensions())) {
         Ok(session) => session,
         Err(refused) => return *refused,
     };
-    let unread = Unread::of(request.extensions());
+    let reads = Reads::of(request.extensions());
     let last = headers.get(LAST_EVENT_ID).and_then(|value| value.to_str().ok());
     if let Some(last) = last {
         let Some((tape, number)) = session.resume(last) else {
             let words = "unknown or expired Last-Event-ID";
             return reply::error(StatusCode::BAD_REQUEST, "null", -32600, words);
         };
-        return follow(front, session, (tape, number), unread);
+        return follow(front, session, (tape, number), reads);
     }
     let (tape, number) = session.own_stream();
-    follow(front, session, (tape, number), unread)
+    follow(front, session, (tape, number), reads)
 }
 
 /// Answers a DELETE: the session ends.
@@ -192,14 +193,14 @@ pub(super) async fn delete(
     path: Option<Path<String>>,
     request: Request,
 ) -> Response {
-    let endpoint = match endpoint(&front, path) {
+    let endpoint = match endpoint(&front, path, request.extensions()) {
         Ok(endpoint) => endpoint,
         Err(nowhere) => return *nowhere,
     };
     if request.headers().get(SESSION_ID).is_none() {
         return reply::not_allowed("Mcp-Session-Id header missing: no session to end");
     }
-    match find(&front, &endpoint, request.headers()) {
+    match find(&front, &endpoint, request.headers(), &principal(request.extensions())) {
         Ok(session) => {
             front.sessions.end(&session.id);
             reply::json(StatusCode::OK, "{}")
@@ -213,11 +214,11 @@ fn follow(
     front: Arc<Front>,
     session: Arc<Session>,
     (tape, from): (Arc<Tape>, u64),
-    unread: Arc<Unread>,
+    reads: Reads,
 ) -> Response {
     let (out, body) = body::stream();
     // From now on: what it is to read must not give way before it begins.
     let (reader, turn) = (tape.reader(from), tape.take_turn());
-    tokio::spawn(follow::follow(front, session, (tape, reader), from, turn, (out, unread)));
+    tokio::spawn(follow::follow(front, session, (tape, reader), from, turn, (out, reads)));
     reply::events(body)
 }

@@ -13,18 +13,17 @@ use linetender_wire::frame::{self, Frame, Message, Passed, Routing};
 use serde_json::json;
 use tokio::sync::{mpsc, watch};
 
-use super::activity::Activity;
 use super::admit::{HEADER_MISMATCH, MISSING_CAPABILITY, NO_METHOD, UNSUPPORTED_VERSION, admit};
 use super::body::Piece;
 use super::sent::Unread;
 use super::tape::{Tape, There};
-use super::who::who;
+use super::who::{owner, visitor};
 use super::{Front, body, reply, sse};
 use crate::budget::Owner;
 use crate::failed::Failed;
-use crate::gateway::Stay;
 use crate::listing::{Berth, Endpoint, Listing};
 use crate::mux::{self, Way};
+use crate::principal::Principal;
 
 /// How long an answer may take before the response begins without it: nobody between likes a silent response.
 const QUIET: Duration = Duration::from_secs(1);
@@ -37,6 +36,7 @@ pub(super) struct Exchange {
     id: Box<str>,
     /// Whose it is.
     owner: Owner,
+    principal: Principal,
     unread: Arc<Unread>,
     answered: bool,
     listens: bool,
@@ -63,15 +63,16 @@ pub(super) fn begin(
         return Err(Box::new(reply::accepted()));
     };
     let unread = Unread::of(&head.extensions);
-    let who = who(head, admit(&head.headers, id, method, routing)?);
-    if let Some(answer) = front.gateway.ask(&endpoint, frame, who) {
+    let visitor = visitor(head, admit(&head.headers, id, method, routing)?);
+    if let Some(answer) = front.gateway.ask(&endpoint, frame, &visitor) {
         return Ok(Begun::Alone(answer, Waits { front, endpoint, id: id.into(), unread }));
     }
-    let opened = front.gateway.agent(&endpoint, Stay::Request(who));
+    let opened = front.gateway.agent(&endpoint, &visitor);
     let (agent, way) = opened.map_err(|no_agent| Box::new(reply::no_agent(id, no_agent, &endpoint)))?;
     let listens = method == "subscriptions/listen";
-    let owner = head.extensions.get::<Arc<Activity>>().map_or_else(Owner::default, |of| of.owner());
-    let exchange = Exchange { agent, way, endpoint, id: id.into(), owner, unread, answered: false, listens };
+    let owner = owner(&head.extensions);
+    let (id, principal) = (id.into(), visitor.principal);
+    let exchange = Exchange { agent, way, endpoint, id, owner, principal, unread, answered: false, listens };
     Ok(Begun::Agent(Box::new(exchange), frame.clone(), front))
 }
 
@@ -174,6 +175,8 @@ impl Exchange {
         let _reader = tape.reader(0);
         let (mut number, mut over) = (0, false);
         let mut listing = front.gateway.listing();
+        let principal = self.principal.clone();
+        let mut must_show_again = pin!(front.must_show_again(&principal));
         if let Some(text) = first {
             tape.push(text.into_text());
         }
@@ -217,6 +220,10 @@ impl Exchange {
                 }
                 // It would never end by itself.
                 () = front.closes(), if self.listens => {
+                    let _ = out.send(sse::event(None, self.goodbye(None))).await;
+                    return;
+                }
+                () = &mut must_show_again, if self.listens => {
                     let _ = out.send(sse::event(None, self.goodbye(None))).await;
                     return;
                 }

@@ -7,7 +7,7 @@ use axum::response::Response;
 use bytes::Bytes;
 use http::header::{ACCEPT, CONNECTION, CONTENT_TYPE};
 use http::request::Parts;
-use http::{HeaderMap, HeaderValue, StatusCode, Version};
+use http::{Extensions, HeaderMap, HeaderValue, StatusCode, Version};
 use linetender::{Code, visible};
 use linetender_wire::frame::{self, Bad, Frame, Kept, Message, Routing, string};
 use linetender_wire::http::headers::PROTOCOL_VERSION;
@@ -15,6 +15,7 @@ use linetender_wire::{About, aside};
 
 use super::activity::{Activity, Receiving};
 use super::upload::{self, Cut, PAUSE};
+use super::who::{owner, principal};
 use super::{Front, legacy, modern, reply};
 use crate::budget::Owner;
 use crate::failed::Failed;
@@ -31,15 +32,19 @@ const SHORT: usize = 4 * 1024;
 const LONG: usize = 256 * 1024;
 
 /// The endpoint that a path leads to, or the answer that there is none.
-pub(super) fn endpoint(front: &Front, path: Option<Path<String>>) -> Result<Endpoint, Box<Response>> {
+pub(super) fn endpoint(
+    front: &Front,
+    path: Option<Path<String>>,
+    of: &Extensions,
+) -> Result<Endpoint, Box<Response>> {
     let Some(Path(name)) = path else { return Ok(Endpoint::All) };
-    let listing = front.gateway.seen();
-    if listing.berth(&name).is_some() {
+    let sight = front.gateway.seen_by(&principal(of));
+    if sight.route(&name).is_some() {
         return Ok(Endpoint::One(name.into()));
     }
     let name = visible::cut(&name, 200);
-    let words = format!("no server named `{name}`; configured servers: {}", listing.names().join(", "));
-    let failed = Failed::unroutable(Code::NotHere.number(), words, &listing.names());
+    let words = format!("no server named `{name}`; configured servers: {}", sight.names().join(", "));
+    let failed = Failed::unroutable(Code::NotHere.number(), words, &sight.names());
     Err(Box::new(reply::json(StatusCode::NOT_FOUND, failed.error("null"))))
 }
 
@@ -49,7 +54,7 @@ pub(super) async fn post(
     path: Option<Path<String>>,
     request: Request,
 ) -> Response {
-    let endpoint = match endpoint(&front, path) {
+    let endpoint = match endpoint(&front, path, request.extensions()) {
         Ok(endpoint) => endpoint,
         Err(nowhere) => return *nowhere,
     };
@@ -60,7 +65,7 @@ pub(super) async fn post(
     }
     let limit = front.gateway.settings().message;
     let connection = head.extensions.get::<Arc<Activity>>();
-    let owner = connection.map_or_else(Owner::default, |connection| connection.owner());
+    let owner = owner(&head.extensions);
     let read = {
         // Nothing was done for it yet: its place may be somebody else's.
         let _receiving = connection.map(Receiving::of);

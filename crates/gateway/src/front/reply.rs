@@ -5,9 +5,11 @@ use axum::response::Response;
 use bytes::Bytes;
 use http::StatusCode;
 use http::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, HeaderValue, RETRY_AFTER};
+use linetender::Code;
 use linetender::session::Text;
 
 use super::body;
+use super::quota::Over;
 use super::sent::Counted;
 use crate::failed::{Failed, Full};
 use crate::listing::Endpoint;
@@ -52,6 +54,22 @@ pub(super) fn busy(id: &str, full: Full, endpoint: &Endpoint) -> Response {
     if let Some(seconds) = full.retry_after() {
         response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(seconds));
     }
+    response
+}
+
+/// Its principal asks too much at once.
+pub(super) fn over_quota(over: Over) -> Response {
+    let (words, after) = match over {
+        Over::AtOnce => {
+            ("too many requests of this principal are in progress (gateway.principal_requests)", 1)
+        }
+        Over::Rate(wait) => {
+            ("too many requests of this principal (gateway.principal_rate)", wait.as_secs() + 1)
+        }
+    };
+    let failed = Failed::refused(Code::Overloaded.number(), words, "later").with("retryAfter", after);
+    let mut response = json(StatusCode::TOO_MANY_REQUESTS, failed.error("null"));
+    response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(after));
     response
 }
 

@@ -12,7 +12,7 @@ use http_body::{Frame, SizeHint};
 use super::activity::{Activity, InFlight};
 use super::body::Piece;
 use super::caller::Caller;
-use crate::budget::{Budget, Class, Held};
+use crate::budget::{Budget, Class, Held, Owner};
 
 /// The largest piece. HTTP/2 takes a piece whole as soon as its peer has room for a byte of it.
 const PIECE: usize = 64 * 1024;
@@ -27,9 +27,9 @@ pub(super) struct Unread {
 }
 
 impl Unread {
-    pub(super) fn new(budget: &Budget, of: &Arc<Activity>) -> Arc<Self> {
+    pub(super) fn new(budget: &Budget, of: &Arc<Activity>, owner: Owner) -> Arc<Self> {
         let holder: Weak<Activity> = Arc::downgrade(of);
-        let held = budget.hold(Class::Answer, of.owner(), holder);
+        let held = budget.hold(Class::Answer, owner, holder);
         Arc::new(Self { held: Mutex::new(held), of: Arc::clone(of) })
     }
 
@@ -73,7 +73,7 @@ impl Unread {
     pub(super) fn of(extensions: &Extensions) -> Arc<Self> {
         let of_nobody = || {
             let activity = Activity::new(Caller::Stranger(None));
-            Self::new(&Budget::new(usize::MAX), &activity)
+            Self::new(&Budget::new(usize::MAX), &activity, Owner::default())
         };
         extensions.get::<Arc<Self>>().map_or_else(of_nobody, Arc::clone)
     }

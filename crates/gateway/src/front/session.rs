@@ -21,6 +21,7 @@ use crate::budget::{self, Budget, Owner};
 use crate::failed::{Failed, Full};
 use crate::listing::{Endpoint, Listing};
 use crate::mux::{self, request_id};
+use crate::principal::Principal;
 use calls::{Answered, Calls};
 
 /// Streams of POSTs that can still be resumed, and what those that are over may weigh.
@@ -43,7 +44,9 @@ pub(super) type Filters = watch::Receiver<Arc<Listing>>;
 pub(super) struct Session {
     pub(super) id: String,
     pub(super) endpoint: Endpoint,
-    /// Whose it is, and what its streams draw on.
+    /// Whose it is: nobody else finds it.
+    pub(super) principal: Principal,
+    /// What its streams draw on.
     pub(super) owner: Owner,
     budget: Budget,
     /// The server behind its endpoint when it began, where that is one.
@@ -94,9 +97,9 @@ impl Session {
         berth: Option<u64>,
         to: mpsc::Sender<Passed>,
         filters: Option<Filters>,
-        (budget, principal): (&Budget, u64),
+        (budget, principal): (&Budget, &Principal),
     ) -> Self {
-        let owner = Owner { principal, group: budget::next_group() };
+        let owner = Owner { principal: principal.number(), group: budget::next_group() };
         let desk = Desk {
             calls: Calls::default(),
             own: Tape::drawing_on(OWN, budget, owner),
@@ -107,7 +110,8 @@ impl Session {
             readers: 0,
         };
         let (budget, desk, over) = (budget.clone(), Mutex::new(desk), watch::Sender::new(false));
-        Self { id, endpoint, owner, budget, berth, to, filters, desk, over }
+        let principal = principal.clone();
+        Self { id, endpoint, principal, owner, budget, berth, to, filters, desk, over }
     }
 
     fn desk(&self) -> MutexGuard<'_, Desk> {
@@ -118,7 +122,7 @@ impl Session {
     pub(super) fn is_current(&self, front: &Front) -> bool {
         match &self.endpoint {
             Endpoint::All => true,
-            Endpoint::One(name) => front.gateway.seen().berth(name).map(|berth| berth.number) == self.berth,
+            Endpoint::One(name) => front.berth(&self.principal, name) == self.berth,
         }
     }
 
@@ -177,7 +181,8 @@ impl Session {
     /// The answer to a request that a filter of its server concerns.
     fn screened(&self, frame: &Frame) -> Option<Frame> {
         let listing = self.filters.as_ref()?.borrow();
-        mux::screened(frame, mux::filtered(&listing, &self.endpoint)?)?.into_frame().ok()
+        let seen = mux::filtered(&listing, &self.endpoint, &self.principal)?;
+        mux::screened(frame, &seen)?.into_frame().ok()
     }
 
     /// A stream for the answers to these, if any needs one; nothing, if the session is over.
@@ -398,7 +403,7 @@ pub(super) async fn pump(session: Arc<Session>, mut from: queue::Receiver<Passed
     });
     loop {
         tokio::select! {
-            texts = filter_changes(&mut filters, &session.endpoint) => {
+            texts = filter_changes(&mut filters, &session) => {
                 texts.iter().filter_map(parsed).for_each(|frame| session.hear(&frame));
             }
             said = from.recv() => match said {
@@ -417,14 +422,14 @@ pub(super) async fn pump(session: Arc<Session>, mut from: queue::Receiver<Passed
 
 /// Waits until a filter changes what is listed, and returns what the agent is told then. Cancel-safe: what was seen last is
 /// kept by the caller, beside where the next is seen.
-async fn filter_changes(filters: &mut Option<(Arc<Listing>, Filters)>, endpoint: &Endpoint) -> Vec<Bytes> {
+async fn filter_changes(filters: &mut Option<(Arc<Listing>, Filters)>, session: &Session) -> Vec<Bytes> {
     let Some((seen, listing)) = filters else { return std::future::pending().await };
     loop {
         if listing.changed().await.is_err() {
             return std::future::pending().await;
         }
         let now = Arc::clone(&listing.borrow_and_update());
-        let texts = mux::filter_changes(seen, &now, endpoint);
+        let texts = mux::filter_changes(seen, &now, &session.endpoint, &session.principal);
         *seen = now;
         if !texts.is_empty() {
             return texts;
@@ -464,7 +469,7 @@ pub(super) fn start(
     berth: Option<u64>,
     agent: Agent,
     filters: Option<Filters>,
-    drawing: (&Budget, u64),
+    drawing: (&Budget, &Principal),
 ) -> (Arc<Session>, queue::Receiver<Passed>) {
     let Agent { to, from } = agent;
     (Arc::new(Session::new(id, endpoint, berth, to, filters, drawing)), from)

@@ -5,25 +5,23 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use linetender::session::{Agent, Who};
+use linetender::session::Agent;
 use linetender_wire::caught;
 use tokio::task::JoinSet;
-use tokio::time::Instant;
 
 use super::Front;
+use super::rarely::Rarely;
 use super::session::{self, Filters, Session};
 use crate::budget::Budget;
 use crate::line_limit::share;
 use crate::listing::Endpoint;
+use crate::principal::Principal;
 
 /// How often unused sessions and streams are looked for, at the least.
 const SWEEP: Duration = Duration::from_secs(10);
 
 /// How long a stream that was read to its end is kept all the same: its last bytes may have been lost on their way.
 const RESUMED: Duration = Duration::from_secs(60);
-
-/// How often it is told that sessions give way.
-const TOLD: Duration = Duration::from_secs(10);
 
 /// The sessions.
 pub(super) struct Sessions {
@@ -32,7 +30,7 @@ pub(super) struct Sessions {
     idle: Duration,
     budget: Budget,
     last: AtomicU64,
-    evicted: Evicted,
+    evicted: Rarely,
 }
 
 #[derive(Default)]
@@ -40,28 +38,6 @@ struct Table {
     open: HashMap<String, Arc<Session>>,
     /// Those that hear what servers say.
     pumps: JoinSet<()>,
-}
-
-/// How many sessions gave way to others, told once in a while: an agent decides how often it happens.
-#[derive(Debug, Default)]
-struct Evicted {
-    count: AtomicU64,
-    told: Mutex<Option<Instant>>,
-}
-
-impl Evicted {
-    fn count(&self) {
-        self.count.fetch_add(1, Ordering::Relaxed);
-        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
-        if told.is_none_or(|at| at.elapsed() >= TOLD) {
-            *told = Some(Instant::now());
-            let sessions = self.count.swap(0, Ordering::Relaxed);
-            tracing::warn!(
-                sessions,
-                "session limit reached (gateway.sessions, gateway.memory): idle sessions evicted"
-            );
-        }
-    }
 }
 
 impl Table {
@@ -88,7 +64,7 @@ impl Table {
 
 impl Sessions {
     pub(super) fn new(most: usize, idle: Duration, budget: Budget) -> Self {
-        let (last, evicted) = (AtomicU64::new(0), Evicted::default());
+        let (last, evicted) = (AtomicU64::new(0), Rarely::default());
         Self { table: Mutex::default(), most, idle, budget, last, evicted }
     }
 
@@ -108,21 +84,26 @@ impl Sessions {
         berth: Option<u64>,
         agent: Agent,
         filters: Option<Filters>,
-        who: Who,
+        principal: &Principal,
     ) -> Option<Arc<Session>> {
         let id = unguessable()?;
         let mut table = self.table();
         while table.pumps.try_join_next().is_some() {}
         let share = share(self.most);
-        let own = || table.open.values().filter(|open| open.owner.principal == who.principal).count();
+        let own = || table.open.values().filter(|open| open.owner.principal == principal.number()).count();
         if table.open.len() >= self.most || (table.open.len() >= share && own() >= share) {
-            let gives_way = table.gives_way(who.principal, share)?;
+            let gives_way = table.gives_way(principal.number(), share)?;
             table.open.remove(&gives_way.id);
             gives_way.end();
-            self.evicted.count();
+            if let Some(sessions) = self.evicted.count() {
+                tracing::warn!(
+                    sessions,
+                    "session limit reached (gateway.sessions, gateway.memory): idle sessions evicted"
+                );
+            }
         }
         let (session, from) =
-            session::start(id.clone(), endpoint, berth, agent, filters, (&self.budget, who.principal));
+            session::start(id.clone(), endpoint, berth, agent, filters, (&self.budget, principal));
         let pumped = Arc::clone(&session);
         table.pumps.spawn(async move {
             if caught(session::pump(Arc::clone(&pumped), from)).await.is_err() {
@@ -133,9 +114,10 @@ impl Sessions {
         Some(session)
     }
 
-    pub(super) fn find(&self, id: &str) -> Option<Arc<Session>> {
+    /// The session with this id, if it is this principal's. Whoever else asks learns no more than if there were none.
+    pub(super) fn find(&self, id: &str, principal: &Principal) -> Option<Arc<Session>> {
         let mut table = self.table();
-        let session = table.open.get(id).cloned()?;
+        let session = table.open.get(id).filter(|session| session.principal == *principal).cloned()?;
         if session.is_over() {
             // What stood behind it is gone: its agent begins a new one.
             table.open.remove(id);
@@ -191,7 +173,7 @@ fn unguessable() -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Agent, Budget, Duration, Endpoint, Sessions, Who};
+    use super::{Agent, Budget, Duration, Endpoint, Principal, Sessions};
     use linetender_wire::queue;
     use tokio::sync::mpsc;
 
@@ -199,11 +181,11 @@ mod tests {
     async fn x07_one_user_never_has_all_sessions() {
         let sessions = Sessions::new(8, Duration::from_secs(60), Budget::new(usize::MAX));
         let mut servers = Vec::new();
-        let mut open = |principal, used: bool| {
+        let mut open = |uid, used: bool| {
             let ((to, hears), (says, from)) = (mpsc::channel(1), queue::queue(1, 1));
             servers.push((hears, says));
-            let (agent, who) = (Agent { to, from }, Who { principal, agent: 0 });
-            let session = sessions.open(Endpoint::All, None, agent, None, who);
+            let (agent, principal) = (Agent { to, from }, Principal::user(uid));
+            let session = sessions.open(Endpoint::All, None, agent, None, &principal);
             if let Some(session) = session.as_ref().filter(|_| used) {
                 session.begins_reading(&session.own_stream().0);
             }

@@ -1,34 +1,44 @@
 //! Whose a request is: agents take turns, and one that asks for everything at once must not be as many as it has requests.
 //!
-//! Its principal is what the machine knows of the connection it came on. Which of that principal's agents it is, only it can
-//! say: by its session, or by what the first request on its connection called itself and showed for itself. Whoever has many
-//! names divides its own share with them.
+//! Its principal was decided at the entrance. Which of that principal's agents it is, only it can say: by its session, or by what the
+//! first request on its connection called itself and showed for itself. Whoever has many names divides its own share with them.
 
 use std::hash::{DefaultHasher, Hash, Hasher as _};
 use std::sync::Arc;
 
+use http::Extensions;
 use http::header::AUTHORIZATION;
 use http::request::Parts;
-use linetender::session::Who;
 
 use super::activity::Activity;
+use crate::budget::Owner;
+use crate::principal::{Principal, Stay, Visitor};
 
 /// Whose this request is; `client` is what it says of itself, as it was spelt.
-pub(super) fn who(head: &Parts, client: Option<&str>) -> Who {
+pub(super) fn visitor(head: &Parts, client: Option<&str>) -> Visitor {
     // Kept as a number alone: what it shows for itself is a secret.
     let shown = head.headers.get(AUTHORIZATION).map(http::HeaderValue::as_bytes);
     let said = number((shown, client));
-    match head.extensions.get::<Arc<Activity>>() {
-        Some(connection) => Who { principal: connection.owner().principal, agent: connection.agent(said) },
-        None => Who { principal: 0, agent: said },
-    }
+    let connection = head.extensions.get::<Arc<Activity>>();
+    let agent = connection.map_or(said, |connection| connection.agent(said));
+    Visitor { principal: principal(&head.extensions), agent, stay: Stay::Request }
 }
 
 /// Whose this session is.
-pub(super) fn whose_session(head: &Parts, session: u64) -> Who {
-    let connection = head.extensions.get::<Arc<Activity>>();
-    let principal = connection.map_or(0, |connection| connection.owner().principal);
-    Who { principal, agent: number(("session", session)) }
+pub(super) fn visitor_of_session(head: &Parts, session: u64) -> Visitor {
+    let agent = number(("session", session));
+    Visitor { principal: principal(&head.extensions), agent, stay: Stay::Session }
+}
+
+/// Whom a request acts for, as the entrance decided.
+pub(super) fn principal(of: &Extensions) -> Principal {
+    of.get::<Principal>().cloned().unwrap_or_else(Principal::nobody)
+}
+
+/// Whose bytes a request makes us keep.
+pub(super) fn owner(of: &Extensions) -> Owner {
+    let group = of.get::<Arc<Activity>>().map_or(0, |connection| connection.owner().group);
+    Owner { principal: principal(of).number(), group }
 }
 
 pub(super) fn number(of: impl Hash) -> u64 {
@@ -39,16 +49,23 @@ pub(super) fn number(of: impl Hash) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::who;
+    use super::visitor;
     use crate::front::activity::Activity;
     use crate::front::caller::Caller;
+    use crate::principal::Principal;
     use http::request::Parts;
+    use linetender::session::Who;
 
     fn head(uid: u32, token: &str) -> Parts {
         let (mut head, ()) = http::Request::new(()).into_parts();
         head.extensions.insert(Activity::new(Caller::User(uid)));
+        head.extensions.insert(Principal::user(uid));
         head.headers.insert("authorization", token.parse().unwrap());
         head
+    }
+
+    fn who(head: &Parts, client: Option<&str>) -> Who {
+        visitor(head, client).who()
     }
 
     #[tokio::test]

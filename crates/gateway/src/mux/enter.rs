@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
-use linetender::session::{Agent, Who};
+use linetender::session::Agent;
 use linetender_wire::frame::Frame;
 
 use super::{Answer, ask, open};
-use crate::gateway::{Gateway, Stay};
+use crate::gateway::Gateway;
 use crate::listing::{Berth, Endpoint};
+use crate::principal::Visitor;
 
 /// How an agent's requests reach a server.
 #[derive(Debug)]
@@ -29,24 +30,24 @@ pub(crate) enum NoAgent {
 
 impl Gateway {
     /// A request at an endpoint that stands by itself; `None` if it needs an agent.
-    pub(crate) fn ask(&self, endpoint: &Endpoint, frame: &Frame, of: Who) -> Option<Answer> {
-        ask(&self.seen(), endpoint, frame, of)
+    pub(crate) fn ask(&self, endpoint: &Endpoint, frame: &Frame, of: &Visitor) -> Option<Answer> {
+        ask(self, endpoint, frame, of)
     }
 
     /// An agent at an endpoint, and how its requests travel.
-    pub(crate) fn agent(&self, endpoint: &Endpoint, stay: Stay) -> Result<(Agent, Way), NoAgent> {
-        let listing = self.seen();
+    pub(crate) fn agent(&self, endpoint: &Endpoint, of: &Visitor) -> Result<(Agent, Way), NoAgent> {
+        let sight = self.seen_by(&of.principal);
         match endpoint {
             Endpoint::One(name) => {
-                let berth = listing.berth(name).ok_or(NoAgent::Nowhere)?;
-                if listing.is_open(berth) {
-                    let agent = self.pipe(berth, stay).ok_or(NoAgent::Full)?;
-                    Ok((agent, Way::Straight(Arc::clone(berth))))
+                let route = sight.route(name).ok_or(NoAgent::Nowhere)?;
+                if sight.is_open(route) {
+                    let agent = self.pipe(route, of).ok_or(NoAgent::Full)?;
+                    Ok((agent, Way::Straight(Arc::clone(&route.berth))))
                 } else {
-                    Ok((open(self.clone(), endpoint.clone(), stay), Way::Muxed))
+                    Ok((open(self.clone(), endpoint.clone(), of.clone()), Way::Muxed))
                 }
             }
-            Endpoint::All => Ok((open(self.clone(), Endpoint::All, stay), Way::Muxed)),
+            Endpoint::All => Ok((open(self.clone(), Endpoint::All, of.clone()), Way::Muxed)),
         }
     }
 }

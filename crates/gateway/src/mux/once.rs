@@ -6,12 +6,14 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use linetender::Kind;
-use linetender::session::{self, Alone, LARGE, Replied, Text, Who};
+use linetender::session::{self, Alone, LARGE, Replied, Text};
 use linetender_wire::frame::{Frame, Message, Passed};
 
 use super::acts::Act;
 use super::{MODERN_LIST, State, results};
-use crate::listing::{Endpoint, Listing, View};
+use crate::gateway::Gateway;
+use crate::listing::{Endpoint, View};
+use crate::principal::Visitor;
 
 /// An answer on its way, and the progress that comes before it. Dropping it takes the request back.
 pub(crate) struct Answer {
@@ -71,14 +73,16 @@ impl Answer {
 }
 
 /// Asks whoever is behind this endpoint. `None` if it needs an agent: because more than its answer may come of it.
-pub(crate) fn ask(listing: &Listing, endpoint: &Endpoint, frame: &Frame, of: Who) -> Option<Answer> {
-    let view = listing.view(endpoint)?;
+pub(crate) fn ask(gateway: &Gateway, endpoint: &Endpoint, frame: &Frame, of: &Visitor) -> Option<Answer> {
+    let sight = gateway.seen_by(&of.principal);
+    let view = sight.view(endpoint)?;
     match (endpoint, &*view.routes) {
-        (Endpoint::One(_), [route]) if listing.is_open(&route.berth) => {
-            let Alone { reply, progress } = session::ask(&route.berth.line, frame, of)?;
+        (Endpoint::One(_), [route]) if sight.is_open(route) => {
+            let line = gateway.line(route, &of.principal)?;
+            let Alone { reply, progress } = session::ask(&line, frame, of.who())?;
             Some(Answer::new(reply, progress))
         }
-        _ => routed(view, frame, of),
+        _ => routed(gateway, view, frame, of),
     }
 }
 
@@ -95,7 +99,7 @@ fn large_list(view: &View, frame: &Frame) -> Option<Text> {
     Some(Text::Parts([head.into(), list.into_bytes(), Bytes::from_static(b"}}")]))
 }
 
-fn routed(view: &View, frame: &Frame, of: Who) -> Option<Answer> {
+fn routed(gateway: &Gateway, view: &View, frame: &Frame, of: &Visitor) -> Option<Answer> {
     let Message::Request { method, .. } = frame.message() else { return None };
     if method == "subscriptions/listen" {
         return None;
@@ -113,7 +117,8 @@ fn routed(view: &View, frame: &Frame, of: Who) -> Option<Answer> {
         }
         [Act::Ask { to, frame, .. }] => {
             let route = view.route(*to)?;
-            let Alone { reply, progress } = session::ask(&route.berth.line, frame, of)?;
+            let line = gateway.line(route, &of.principal)?;
+            let Alone { reply, progress } = session::ask(&line, frame, of.who())?;
             let (method, naming) = (Box::<str>::from(method), Arc::clone(&route.naming));
             let named = async move {
                 let Replied { text, error } = reply.await;

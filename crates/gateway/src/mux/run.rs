@@ -14,8 +14,9 @@ use tokio::sync::{mpsc, watch};
 use super::acts::Act;
 use super::{BATCH, State};
 use crate::failed::{Failed, Full};
-use crate::gateway::{Gateway, Stay};
+use crate::gateway::Gateway;
 use crate::listing::{Endpoint, Listing, Route, View};
+use crate::principal::Visitor;
 
 /// Frames that wait to be read by the agent, and how much they may weigh.
 const TO_AGENT: usize = 1024;
@@ -37,7 +38,7 @@ struct Pipe {
 struct Mux {
     gateway: Gateway,
     endpoint: Endpoint,
-    stay: Stay,
+    visitor: Visitor,
     state: State,
     view: Arc<View>,
     listing: watch::Receiver<Arc<Listing>>,
@@ -50,10 +51,10 @@ struct Mux {
 
 /// An agent at this endpoint, in this process.
 #[expect(clippy::disallowed_methods, reason = "it ends with the agent's end, which its owner holds")]
-pub(crate) fn open(gateway: Gateway, endpoint: Endpoint, stay: Stay) -> Agent {
+pub(crate) fn open(gateway: Gateway, endpoint: Endpoint, visitor: Visitor) -> Agent {
     let (to_agent, from) = queue::queue(TO_AGENT, BYTES_TO_AGENT);
     let (to, said) = mpsc::channel(FROM_AGENT);
-    let mut mux = Mux::new(gateway, endpoint, stay, to_agent);
+    let mut mux = Mux::new(gateway, endpoint, visitor, to_agent);
     tokio::spawn(async move {
         if caught(mux.run(said)).await.is_err() {
             mux.broken().await;
@@ -63,14 +64,14 @@ pub(crate) fn open(gateway: Gateway, endpoint: Endpoint, stay: Stay) -> Agent {
 }
 
 impl Mux {
-    fn new(gateway: Gateway, endpoint: Endpoint, stay: Stay, to_agent: queue::Sender<Passed>) -> Self {
+    fn new(gateway: Gateway, endpoint: Endpoint, visitor: Visitor, to_agent: queue::Sender<Passed>) -> Self {
         let mut listing = gateway.listing();
-        let view = view(&listing.borrow_and_update(), &endpoint);
+        let view = view(&listing.borrow_and_update(), &endpoint, &visitor);
         let limits = gateway.settings().limits();
         let state = State::default();
         view.wake();
         let pipes = VecDeque::new();
-        Self { gateway, endpoint, stay, state, view, listing, pipes, to_agent, limits, heard: None }
+        Self { gateway, endpoint, visitor, state, view, listing, pipes, to_agent, limits, heard: None }
     }
 
     async fn run(&mut self, mut said: mpsc::Receiver<Passed>) {
@@ -204,7 +205,7 @@ impl Mux {
 
     fn open_pipe(&mut self, route: &Route) -> Result<(), Failed> {
         let (to, server) = (route.berth.number, Arc::from(route.berth.name()));
-        let agent = self.gateway.pipe(&route.berth, self.stay).ok_or_else(|| Failed::full(Full::Lines))?;
+        let agent = self.gateway.pipe(route, &self.visitor).ok_or_else(|| Failed::full(Full::Lines))?;
         for text in self.state.opening(to, &server) {
             // It is new, and has room for more than these.
             let _ = agent.to.try_send(text.into());
@@ -215,7 +216,7 @@ impl Mux {
 
     /// Servers have come, gone or changed, or what they offer has.
     async fn changed(&mut self) {
-        let now = view(&self.listing.borrow_and_update(), &self.endpoint);
+        let now = view(&self.listing.borrow_and_update(), &self.endpoint, &self.visitor);
         let before = std::mem::replace(&mut self.view, now);
         let texts = self.state.changed(&before, &self.view);
         for text in texts {
@@ -243,8 +244,8 @@ impl Mux {
     }
 }
 
-fn view(listing: &Listing, endpoint: &Endpoint) -> Arc<View> {
-    listing.view(endpoint).cloned().unwrap_or_default()
+fn view(listing: &Listing, endpoint: &Endpoint, of: &Visitor) -> Arc<View> {
+    listing.seen_by(&of.principal).view(endpoint).cloned().unwrap_or_default()
 }
 
 /// The next thing that any of them says, and who; each has its turn.

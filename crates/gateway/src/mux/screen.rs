@@ -3,12 +3,15 @@
 //! Such an agent began while its server had no filters. A reload may add some, and neither its session nor a line of its
 //! own may end for that: from then on its requests are checked here before they are handed on.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use linetender::Kind;
 use linetender_wire::frame::{self, Frame, Message, Passed};
 
 use super::{State, acts};
 use crate::listing::{Endpoint, Listing, View};
+use crate::principal::Principal;
 
 /// What a legacy agent gets instead of its server's answer: a filtered list, or an error for something hidden. `None` if
 /// the message may be handed to the server as it is.
@@ -22,15 +25,18 @@ pub(crate) fn screened(frame: &Frame, view: &View) -> Option<Passed> {
 }
 
 /// What is seen at this endpoint, if a filter holds there.
-pub(crate) fn filtered<'b>(listing: &'b Listing, endpoint: &Endpoint) -> Option<&'b std::sync::Arc<View>> {
-    let view = listing.view(endpoint)?;
-    view.routes.iter().any(|route| !listing.is_open(&route.berth)).then_some(view)
+pub(crate) fn filtered(listing: &Listing, endpoint: &Endpoint, of: &Principal) -> Option<Arc<View>> {
+    let sight = listing.seen_by(of);
+    // Whoever may not see the server any more sees nothing of it.
+    let Some(view) = sight.view(endpoint) else { return Some(Arc::default()) };
+    view.routes.iter().any(|route| !sight.is_open(route)).then(|| Arc::clone(view))
 }
 
 /// The notifications for a legacy agent whose lists changed because a filter did. Other changes its server reports.
-pub(crate) fn filter_changes(before: &Listing, now: &Listing, endpoint: &Endpoint) -> Vec<Bytes> {
-    let (Some(old), Some(new)) = (before.view(endpoint), now.view(endpoint)) else { return Vec::new() };
-    if filtered(before, endpoint).is_none() && filtered(now, endpoint).is_none() {
+pub(crate) fn filter_changes(before: &Listing, now: &Listing, at: &Endpoint, of: &Principal) -> Vec<Bytes> {
+    let (was, is) = (before.seen_by(of), now.seen_by(of));
+    let (Some(old), Some(new)) = (was.view(at), is.view(at)) else { return Vec::new() };
+    if filtered(before, at, of).is_none() && filtered(now, at, of).is_none() {
         return Vec::new();
     }
     // A filtered list comes from the shared line, which may not have been started yet.

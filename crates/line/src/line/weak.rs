@@ -1,5 +1,6 @@
 //! A handle that does not keep its line: what follows a line must not be why it lives.
 
+use std::fmt;
 use std::sync::{Arc, Weak};
 
 use tokio::sync::broadcast;
@@ -12,6 +13,12 @@ use crate::call::Shared;
 pub struct WeakLine {
     shared: Weak<Shared>,
     events: broadcast::WeakSender<Event>,
+}
+
+impl fmt::Debug for WeakLine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("WeakLine").finish_non_exhaustive()
+    }
 }
 
 impl Line {

@@ -9,10 +9,21 @@ use tokio::sync::mpsc;
 use super::{KEPT_BYTES, Session, Taken, parsed};
 use crate::front::tape::{Tape, There};
 use crate::listing::Endpoint;
+use crate::principal::Principal;
 
 fn session(room: usize) -> (Session, mpsc::Receiver<Passed>) {
     let (to, taken) = mpsc::channel(room);
-    (Session::new("s".into(), Endpoint::All, None, to, None, (&Budget::new(usize::MAX), 0)), taken)
+    (
+        Session::new(
+            "s".into(),
+            Endpoint::All,
+            None,
+            to,
+            None,
+            (&Budget::new(usize::MAX), &Principal::user(1)),
+        ),
+        taken,
+    )
 }
 
 fn frame(message: &Value) -> Frame {
