@@ -54,7 +54,7 @@ impl Gateway {
         let listing = watch::Sender::new(Arc::new(Listing::of(&[], &config.gateway, None)));
         let budget = Budget::new(config.gateway.budget());
         let gateway = Self(Arc::new(Inner {
-            rig: rig.counted_by(Arc::new(budget.clone())),
+            rig: rig.counted_by(Arc::new(budget.clone())).among_strangers(config.gateway.has_strangers()),
             budget,
             settings: config.gateway.clone(),
             listing,

@@ -4,6 +4,7 @@
 //! question to another. What each agent asked to hear of, it hears, and nobody else.
 
 mod agent;
+mod tasks;
 mod users;
 
 use std::borrow::Cow;
@@ -18,6 +19,7 @@ use linetender_wire::renewed;
 use crate::basics::code::Code;
 use crate::basics::params::without_modern_meta;
 pub(crate) use agent::{Agent, FromServer};
+use tasks::Tasks;
 use users::Users;
 
 /// The levels of log messages, from the most to the least verbose.
@@ -36,6 +38,9 @@ pub(crate) fn too_many_questions() -> String {
 pub(crate) struct Audience {
     listeners: Mutex<Listeners>,
     users: Users,
+    tasks: Tasks,
+    /// Whether whoever shares it may be a stranger to the others: then a task that nobody is known to have begun is nobody's.
+    strangers: bool,
 }
 
 #[derive(Debug, Default)]
@@ -63,7 +68,12 @@ struct Listener {
 impl Audience {
     pub(crate) fn alone(agent: Option<Agent>) -> Self {
         let listeners = Mutex::new(Listeners { alone: agent, ..Listeners::default() });
-        Self { listeners, users: Users::default() }
+        Self { listeners, ..Self::default() }
+    }
+
+    /// The same for agents of principals who are strangers to each other.
+    pub(crate) fn of_strangers(self, strangers: bool) -> Self {
+        Self { strangers, ..self }
     }
 
     fn listeners(&self) -> MutexGuard<'_, Listeners> {
@@ -129,6 +139,21 @@ impl Audience {
     /// Whether this principal may see what a generation wrote by itself: it may quote whoever's calls it was sent.
     pub(crate) fn may_see(&self, generation: Generation, principal: u64) -> bool {
         !self.users.has_others(generation, principal)
+    }
+
+    /// A call of this principal's was answered so.
+    pub(crate) fn answered(&self, principal: u64, result: &str) {
+        self.tasks.note(principal, result);
+    }
+
+    /// Whether this principal may ask for a task.
+    pub(crate) fn may_ask_for(&self, task: &str, principal: u64) -> bool {
+        self.tasks.owner(task).map_or(!self.strangers, |owner| owner == principal)
+    }
+
+    /// Whether this principal may ask for all tasks there are.
+    pub(crate) fn may_list_tasks(&self) -> bool {
+        !self.strangers
     }
 
     /// Hands a question to the agent that the line was opened for, or says why it cannot be asked.

@@ -83,7 +83,7 @@ impl Line {
         predecessor: Option<watch::Receiver<Status>>,
         remembered: Option<Remembered>,
     ) -> Self {
-        let OfRig { dial_limit, seeds, rooms } = of_rig;
+        let OfRig { dial_limit, seeds, rooms, strangers } = of_rig;
         let clock = Clock::start();
         let policy = *server.policy.settings();
         let server = Arc::new(server);
@@ -107,7 +107,7 @@ impl Line {
         let (new_catalogue, catalogue) = watch::channel(Arc::new(lists.unwrap_or_default()));
         let (events, _) = broadcast::channel(EVENTS_KEPT);
         let wishes = Arc::<Wishes>::default();
-        let audience = Arc::new(Audience::alone(agent));
+        let audience = Arc::new(Audience::alone(agent).of_strangers(strangers));
         let shared = Arc::new(Shared {
             server: Arc::clone(&server),
             clock,

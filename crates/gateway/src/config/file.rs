@@ -151,6 +151,11 @@ impl Gateway {
         refusal(self.listen, self.insecure, self.local_users.as_deref(), self.auth.is_on())
     }
 
+    /// Whether agents may act for principals who are strangers to each other.
+    pub(crate) fn has_strangers(&self) -> bool {
+        self.auth.is_on() || self.insecure || self.local_users.as_ref().is_some_and(|users| users.len() > 1)
+    }
+
     /// How addresses of the gateway begin.
     #[expect(clippy::unused_self, reason = "TLS will be one of the settings")]
     pub(crate) fn scheme(&self) -> &'static str {

@@ -28,6 +28,7 @@ pub(crate) struct OfRig {
     pub(crate) dial_limit: DialLimit,
     pub(crate) seeds: Seeds,
     pub(crate) rooms: Option<Arc<dyn Rooms>>,
+    pub(crate) strangers: bool,
 }
 
 /// Lines that share a dial limit: no more than so many servers are started at once, and many that lost the same server do
@@ -55,6 +56,8 @@ pub struct Rig {
     seeds: Seeds,
     /// Who counts what is kept of its servers' unfinished messages.
     rooms: Option<Arc<dyn Rooms>>,
+    /// Whether agents that share a line may act for principals who are strangers to each other.
+    strangers: bool,
 }
 
 #[derive(Debug, Default)]
@@ -96,6 +99,7 @@ impl Rig {
             follower: None,
             seeds: Seeds::Any,
             rooms: None,
+            strangers: false,
         }
     }
 
@@ -119,6 +123,14 @@ impl Rig {
     #[must_use]
     pub fn counted_by(mut self, rooms: Arc<dyn Rooms>) -> Self {
         self.rooms = Some(rooms);
+        self
+    }
+
+    /// Agents that share its lines may act for principals who are strangers to each other.
+    #[doc(hidden)] // for linetender's gateway
+    #[must_use]
+    pub fn among_strangers(mut self, strangers: bool) -> Self {
+        self.strangers = strangers;
         self
     }
 
@@ -234,8 +246,12 @@ impl Rig {
         remembered: Option<Remembered>,
     ) -> Line {
         let of_session = agent.is_some();
-        let of_rig =
-            OfRig { dial_limit: self.dial_limit.clone(), seeds: self.seeds, rooms: self.rooms.clone() };
+        let of_rig = OfRig {
+            dial_limit: self.dial_limit.clone(),
+            seeds: self.seeds,
+            rooms: self.rooms.clone(),
+            strangers: self.strangers,
+        };
         let line = Line::on(server, of_rig, agent, predecessor, remembered);
         if of_session {
             let mut lines = self.lines();

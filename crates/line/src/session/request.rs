@@ -8,7 +8,7 @@ use std::sync::{Arc, OnceLock};
 use bytes::Bytes;
 use bytestring::ByteString;
 use linetender_core::Instant;
-use linetender_wire::frame::{Frame, Kept, Message, Passed};
+use linetender_wire::frame::{self, Frame, Kept, Members, Message, Passed};
 use linetender_wire::handshake::{Era, Greeting};
 use linetender_wire::queue::{self, Receiver};
 use tokio::sync::mpsc;
@@ -158,6 +158,12 @@ impl Request {
             _ if quoted => return ours(replies::discovered(&line, &id, &promised).await),
             _ => {}
         }
+        if let Some(refused) = not_its_task(&line, &method, params.as_deref(), caller) {
+            return Replied {
+                text: frame::error_reply(&id, refused).into(),
+                error: Some(replies::code(refused)),
+            };
+        }
         let (deadline, arrived) = (line.deadline(), Some(arrived));
         let options = Options {
             deadline,
@@ -183,6 +189,9 @@ impl Request {
         {
             let _ = promised.set(greeting);
         }
+        if let (Ok(answer), "tools/call", Caller::Known(who)) = (&outcome, &*method, caller) {
+            line.audience().answered(who.principal, answer.result());
+        }
         match outcome {
             Ok(answer) => match replies::broken(&line, &promised, &method, &id, &answer, era) {
                 Some(broken) => ours(broken),
@@ -197,5 +206,19 @@ impl Request {
                     .unwrap_or_else(|| replies::failed(&line, &method, &id, &error, era)),
             ),
         }
+    }
+}
+
+/// The answer to whoever asks for another principal's task, which is that to whoever asks for none there is.
+fn not_its_task(line: &Line, method: &str, params: Option<&str>, caller: Caller) -> Option<&'static str> {
+    let (Some(about), Caller::Known(who)) = (method.strip_prefix("tasks/"), caller) else { return None };
+    let id = || Members::of(params?)?.string("taskId");
+    match (about, id()) {
+        ("list", _) if !line.audience().may_list_tasks() => Some(
+            r#"{"code":-32601,"message":"linetender: tasks/list is not available on a connection that several principals share"}"#,
+        ),
+        ("list", _) => None,
+        (_, Some(task)) if line.audience().may_ask_for(&task, who.principal) => None,
+        _ => Some(r#"{"code":-32602,"message":"linetender: no task with this taskId"}"#),
     }
 }

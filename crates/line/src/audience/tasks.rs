@@ -1,0 +1,117 @@
+//! Whose tasks a server runs. On a line that several principals share, whoever knows a task's id could read its result: so a
+//! task is found by the principal whose call began it, and by nobody else.
+// MCP, "Tasks", "Security": receivers MUST bind tasks to the authorization context, which on a shared line is all of ours.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Mutex;
+
+use linetender_wire::frame::Members;
+use linetender_wire::renewed;
+
+/// Tasks of one principal that are known, and principals that have some. Who begins more loses its oldest.
+const EACH: usize = 256;
+const PRINCIPALS: usize = 256;
+
+/// No id is longer, and no answer that begins a task.
+const ID: usize = 256;
+const ANSWER: usize = 64 * 1024;
+
+#[derive(Debug, Default)]
+pub(super) struct Tasks(Mutex<Known>);
+
+#[derive(Debug, Default)]
+struct Known {
+    of: HashMap<Box<str>, u64>,
+    /// By principal, the oldest first.
+    begun: HashMap<u64, VecDeque<Box<str>>>,
+    /// Principals, whoever began one first in front.
+    order: VecDeque<u64>,
+}
+
+impl Tasks {
+    /// A call of this principal's was answered so: perhaps it began a task.
+    pub(super) fn note(&self, principal: u64, result: &str) {
+        if let Some(id) = begun_by(result) {
+            renewed(&self.0, |known| *known = Known::default()).note(principal, id.into());
+        }
+    }
+
+    /// Whose a task is, if that is known.
+    pub(super) fn owner(&self, id: &str) -> Option<u64> {
+        renewed(&self.0, |known| *known = Known::default()).of.get(id).copied()
+    }
+}
+
+impl Known {
+    fn note(&mut self, principal: u64, id: Box<str>) {
+        // A server that gives the same id to two has said whose it is; it does not become another's.
+        if self.of.contains_key(&id) {
+            return;
+        }
+        if !self.begun.contains_key(&principal) {
+            self.order.push_back(principal);
+            if self.order.len() > PRINCIPALS
+                && let Some(first) = self.order.pop_front()
+            {
+                for id in self.begun.remove(&first).unwrap_or_default() {
+                    self.of.remove(&id);
+                }
+            }
+        }
+        let begun = self.begun.entry(principal).or_default();
+        if begun.len() >= EACH
+            && let Some(oldest) = begun.pop_front()
+        {
+            self.of.remove(&oldest);
+        }
+        begun.push_back(id.clone());
+        self.of.insert(id, principal);
+    }
+}
+
+/// The id of the task that an answer says was begun: `{"task":{"taskId":…}}`, or in the modern era `{"resultType":"task","taskId":…}`.
+fn begun_by(result: &str) -> Option<String> {
+    if result.len() > ANSWER || !(result.contains("taskId") || result.contains(r"\u")) {
+        return None;
+    }
+    let members = Members::of(result)?;
+    let id = match members.get("task") {
+        Some(task) => Members::of(task.get())?.string("taskId")?,
+        None => members.string("taskId")?,
+    };
+    (id.len() <= ID).then(|| id.into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{EACH, PRINCIPALS, Tasks, begun_by};
+
+    #[test]
+    fn a_task_is_whose_call_began_it() {
+        let tasks = Tasks::default();
+        tasks.note(1, r#"{"task":{"taskId":"a","status":"working"}}"#);
+        tasks.note(2, r#"{"resultType":"task","taskId":"b"}"#);
+        tasks.note(2, r#"{"task":{"taskId":"a"}}"#);
+        assert_eq!(["a", "b", "c"].map(|id| tasks.owner(id)), [Some(1), Some(2), None]);
+    }
+
+    #[test]
+    fn only_an_answer_that_begins_a_task_does() {
+        assert_eq!(begun_by(r#"{"content":[{"text":"taskId"}]}"#), None);
+        assert_eq!(begun_by(r#"{"structuredContent":{"taskId":"x"}}"#), None);
+        assert_eq!(begun_by(&format!(r#"{{"taskId":"{}"}}"#, "x".repeat(300))), None);
+    }
+
+    #[test]
+    fn x07_whoever_begins_many_loses_its_own() {
+        let tasks = Tasks::default();
+        tasks.note(1, r#"{"taskId":"mine"}"#);
+        (0..10 * EACH).for_each(|n| tasks.note(2, &format!(r#"{{"taskId":"{n}"}}"#)));
+        assert_eq!(tasks.owner("mine"), Some(1));
+        assert_eq!((tasks.owner("0"), tasks.owner(&(10 * EACH - 1).to_string())), (None, Some(2)));
+        assert!(tasks.0.lock().unwrap().of.len() <= EACH + 1);
+        (10..u64::try_from(10 + 2 * PRINCIPALS).unwrap())
+            .for_each(|n| tasks.note(n, &format!(r#"{{"taskId":"of {n}"}}"#)));
+        assert!(tasks.0.lock().unwrap().begun.len() <= PRINCIPALS);
+    }
+}
