@@ -33,6 +33,11 @@ impl Address {
         Self::read(url, "the server")
     }
 
+    /// One that was configured for something else.
+    pub(crate) fn configured(url: &str, whose: &str) -> Result<Self, Error> {
+        Self::read(url, whose)
+    }
+
     /// One that was discovered, starting from a server.
     pub(crate) fn found(url: &str, whose: &str, server: &Self) -> Result<Self, Error> {
         let address = Self::read(url, whose)?;

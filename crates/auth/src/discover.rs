@@ -31,7 +31,7 @@ pub(crate) struct Discovered {
 }
 
 /// What came from one place.
-enum Found<T> {
+pub(crate) enum Found<T> {
     Here(T),
     /// It is said that there is nothing.
     Nothing,
@@ -162,7 +162,8 @@ fn choose<'a>(server: &Address, named: &'a [String], pinned: Option<&str>) -> Re
     Err(Error::new(ErrorKind::Metadata, words))
 }
 
-async fn issuer_of(
+/// The metadata of an authorization server, as one that `server` leads to.
+pub(crate) async fn issuer_of(
     asker: &Asker,
     server: &Address,
     address: &Address,
@@ -185,7 +186,7 @@ async fn issuer_of(
 }
 
 /// One document. A redirect that is not followed and every 4xx mean that it is not here.
-async fn get<T: DeserializeOwned>(asker: &Asker, from: &Address) -> Result<Found<T>, Error> {
+pub(crate) async fn get<T: DeserializeOwned>(asker: &Asker, from: &Address) -> Result<Found<T>, Error> {
     let mut headers = HeaderMap::new();
     headers.insert(ACCEPT, HeaderValue::from_static("application/json"));
     let reply = match asker.ask(Method::GET, from.endpoint(), headers, Bytes::new(), EACH).await {

@@ -7,11 +7,14 @@
 //! [`HeaderKeys`] are for credentials that other programs keep: headers out of files and commands, read again at every
 //! question.
 //!
+//! [`Bearers`] are for the other side: the tokens that agents present to the gateway.
+//!
 //! Nothing here opens a browser. **No stable interface** yet.
 
 mod account;
 mod address;
 mod assertion;
+mod bearer;
 mod challenge;
 mod client;
 mod discover;
@@ -32,6 +35,9 @@ mod token;
 mod visitor;
 
 pub use account::{Account, LoggedOut, Standing, list, logout, logout_through};
+pub use bearer::{
+    Audience, BearerRules, Bearers, By, JwtRules, Known, Refused, TokenEntry, TokenFile, check_name,
+};
 pub use challenge::Challenge;
 pub use client::{Algorithm, Client, Grant, PrivateKey};
 pub use error::{Error, ErrorKind};

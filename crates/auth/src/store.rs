@@ -23,7 +23,8 @@ use crate::address::Address;
 use crate::encode::sha256;
 use crate::error::{Error, ErrorKind};
 use crate::secret::Secret;
-pub(crate) use lock::{Lock, Taken};
+pub(crate) use files::replace_file;
+pub(crate) use lock::{Lock, Taken, take as lock_file};
 use record::{Credential, Granted};
 
 /// The version of the files. A file of another version is not read.

@@ -71,6 +71,11 @@ pub(super) fn replace<T: Serialize>(path: &Path, value: &T, stage: &'static str)
     write(path, &text, stage).map_err(|error| Error::store(doing(), &error))
 }
 
+/// Puts this text into the place of a file of another kind. Whoever calls holds its lock.
+pub(crate) fn replace_file(path: &Path, text: &[u8]) -> io::Result<()> {
+    write(path, text, "file")
+}
+
 fn write(path: &Path, text: &[u8], stage: &'static str) -> io::Result<()> {
     let (folder, name) = parts(path)?;
     sweep(folder, name);

@@ -29,7 +29,8 @@ pub(crate) enum Taken {
     Theirs(Option<u32>),
 }
 
-pub(super) async fn take(path: &Path, wait: Duration) -> Result<Taken, Error> {
+/// Takes the lock at this place, or waits for it so long.
+pub(crate) async fn take(path: &Path, wait: Duration) -> Result<Taken, Error> {
     let doing = || format!("use the lock {}", path.display());
     let until = Instant::now() + wait;
     let mut pause = FIRST;

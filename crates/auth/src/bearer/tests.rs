@@ -1,0 +1,6 @@
+//! The whole verification, with keys of our own and in virtual time.
+
+mod jwts;
+mod keys;
+pub(super) mod kit;
+mod statics;

@@ -1,0 +1,192 @@
+//! Static tokens as the gateway uses them: found by their hash, and followed when the file changes.
+//!
+//! Nothing runs in the background. A request that comes a second after the last look makes [`Tokens::is_due`] say so, and then
+//! looks at the file, on a thread where it holds up nobody else.
+//!
+//! A file that is damaged, or that others could have written, changes nothing: the tokens that were read last stay, and a
+//! warning says so. So a slip in an editor locks nobody out, and nobody gets in by it. A file that is gone holds no tokens.
+
+use std::collections::HashMap;
+use std::fs;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::{Duration, SystemTime};
+
+use linetender_wire::aside;
+use linetender_wire::wall::wall_clock;
+use tokio::time::{Instant, timeout};
+
+use super::cache::Hash;
+use super::claims::invalid;
+use super::file::{self, Unread};
+use super::{By, Known, Refused};
+use crate::encode::sha256;
+
+/// How often the file is looked at.
+const EVERY: Duration = Duration::from_secs(1);
+
+/// How long a request waits for a look at the file: a disk may hang.
+const PATIENCE: Duration = Duration::from_millis(500);
+
+/// A file that changed so recently may change again without looking different: clocks of file systems are coarse.
+const UNSETTLED: Duration = Duration::from_secs(2);
+
+/// The tokens of a file.
+pub(super) struct Tokens {
+    path: PathBuf,
+    state: RwLock<State>,
+    is_looking: AtomicBool,
+}
+
+struct State {
+    table: Table,
+    due: Instant,
+    seen: Seen,
+    /// The last warning, so that each is given once.
+    warned: Option<String>,
+}
+
+type Table = HashMap<Hash, Arc<Known>>;
+
+/// What was seen of the file at the last look.
+#[derive(Clone, Copy, Eq, PartialEq)]
+enum Seen {
+    There(Sight),
+    /// It may change without looking different.
+    Unsettled,
+    /// Once is not enough: some editors delete a file and write it anew.
+    Missing,
+}
+
+/// What there is to see of a file without reading it.
+#[derive(Clone, Copy, Eq, PartialEq)]
+struct Sight {
+    device: u64,
+    inode: u64,
+    length: u64,
+    modified: (i64, i64),
+    changed: (i64, i64),
+}
+
+impl Sight {
+    fn of(path: &Path) -> Option<Self> {
+        let about = fs::metadata(path).ok()?;
+        Some(Self {
+            device: about.dev(),
+            inode: about.ino(),
+            length: about.len(),
+            modified: (about.mtime(), about.mtime_nsec()),
+            changed: (about.ctime(), about.ctime_nsec()),
+        })
+    }
+
+    fn seen(self, now: SystemTime) -> Seen {
+        let changed = u64::try_from(self.changed.0).unwrap_or_default();
+        let changed = SystemTime::UNIX_EPOCH + Duration::from_secs(changed);
+        let is_settled = now.duration_since(changed).is_ok_and(|age| age > UNSETTLED);
+        if is_settled { Seen::There(self) } else { Seen::Unsettled }
+    }
+}
+
+impl Tokens {
+    pub(super) fn read(path: &Path) -> Result<Self, String> {
+        let seen = look_at(path);
+        let table = match file::read(path) {
+            Ok(entries) => table(entries),
+            Err(Unread::Missing) => {
+                return Err(format!(
+                    "the token file {0} does not exist; to make it, run: linetender token add NAME --file {0}",
+                    path.display()
+                ));
+            }
+            Err(Unread::Bad(words)) => return Err(words),
+        };
+        let state = State { table, due: Instant::now() + EVERY, seen, warned: None };
+        Ok(Self { path: path.to_owned(), state: RwLock::new(state), is_looking: AtomicBool::new(false) })
+    }
+
+    /// Whether it is time for [`look_if_due`](Self::look_if_due).
+    pub(super) fn is_due(&self) -> bool {
+        let due = self.state.read().unwrap_or_else(PoisonError::into_inner).due;
+        Instant::now() >= due && !self.is_looking.load(Ordering::Acquire)
+    }
+
+    /// Whose token this is.
+    pub(super) fn find(&self, token: &str, now: SystemTime) -> Result<Arc<Known>, Refused> {
+        let hash = sha256(token);
+        let state = self.state.read().unwrap_or_else(PoisonError::into_inner);
+        match state.table.get(&hash) {
+            None => Err(invalid("The gateway does not know this token. It was removed, or never added.")),
+            Some(known) if known.until.is_some_and(|until| now >= until) => {
+                Err(invalid("The token has expired. Ask the gateway's operator for a new one."))
+            }
+            Some(known) => Ok(Arc::clone(known)),
+        }
+    }
+
+    /// Reads the file again, if that is due and the file has changed.
+    pub(super) async fn look_if_due(self: &Arc<Self>) {
+        if !self.is_due() || self.is_looking.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        self.state.write().unwrap_or_else(PoisonError::into_inner).due = Instant::now() + EVERY;
+        let looking = Looking(Arc::clone(self));
+        // A look that takes longer goes on, and counts when it ends. There is no second one beside it.
+        let _ = timeout(PATIENCE, aside(move || looking.0.look())).await;
+    }
+
+    fn look(&self) {
+        let before = self.state.read().unwrap_or_else(PoisonError::into_inner).seen;
+        let seen = look_at(&self.path);
+        if seen == before && !matches!(seen, Seen::Unsettled | Seen::Missing) {
+            return;
+        }
+        let read = file::read(&self.path);
+        let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
+        // A file that is bad may become good without looking different: a folder above it may be to blame.
+        state.seen = match read {
+            Err(Unread::Bad(_)) => Seen::Unsettled,
+            _ => seen,
+        };
+        let shown = self.path.display();
+        let warning = match read {
+            Ok(entries) => {
+                state.table = table(entries);
+                None
+            }
+            Err(Unread::Missing) if before == Seen::Missing => {
+                state.table.clear();
+                Some(format!("the token file {shown} is gone, and with it all tokens"))
+            }
+            Err(Unread::Missing) => None,
+            Err(Unread::Bad(words)) => Some(format!("{words}; the tokens that were read last stay in use")),
+        };
+        if let Some(words) = warning.as_ref().filter(|words| state.warned.as_ref() != Some(words)) {
+            tracing::warn!("{words}");
+        }
+        state.warned = warning;
+    }
+}
+
+/// A look at the file, until it ends.
+struct Looking(Arc<Tokens>);
+
+impl Drop for Looking {
+    fn drop(&mut self) {
+        self.0.is_looking.store(false, Ordering::Release);
+    }
+}
+
+fn look_at(path: &Path) -> Seen {
+    Sight::of(path).map_or(Seen::Missing, |sight| sight.seen(wall_clock()))
+}
+
+fn table(entries: Vec<file::Entry>) -> Table {
+    let known = |entry: file::Entry| {
+        let file::TokenEntry { name, groups, expires, .. } = entry.about;
+        (entry.hash, Arc::new(Known { name, groups, until: expires, by: By::Token }))
+    };
+    entries.into_iter().map(known).collect()
+}
