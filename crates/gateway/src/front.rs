@@ -26,6 +26,7 @@ mod sessions;
 mod socket;
 mod sse;
 mod tape;
+mod tls;
 mod upload;
 mod who;
 

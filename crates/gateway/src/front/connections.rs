@@ -25,6 +25,7 @@ use super::guard::Guard;
 use super::places::Places;
 use super::post;
 use super::sent::{Counted, Sent, Unread};
+use super::tls;
 use super::upload::Cut;
 use crate::budget::{Budget, Class, Held, OverBudget};
 
@@ -165,6 +166,7 @@ async fn at(door: Door, places: Places, entrance: Entrance, closing: watch::Rece
 
 /// One connection. How it ends is its agent's business.
 async fn one(connection: Connection, entrance: Entrance, mut closing: watch::Receiver<bool>) {
+    let Some(connection) = tls::secured(connection, &mut closing).await else { return };
     let (activity, by) = (connection.activity(), connection.by());
     let server = server();
     let service = {
