@@ -9,6 +9,7 @@ mod admit;
 mod body;
 mod caller;
 mod connections;
+mod cors;
 mod doors;
 mod follow;
 mod guard;

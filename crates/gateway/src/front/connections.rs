@@ -21,6 +21,7 @@ use tokio::task::JoinSet;
 
 use super::accept::{By, Connection, Door};
 use super::activity::{Activity, Watch};
+use super::cors;
 use super::guard::Guard;
 use super::places::Places;
 use super::post;
@@ -75,11 +76,14 @@ impl Entrance {
         let header = self.header(&request, activity);
         let caller = activity.caller();
         let is_http1 = request.version() < Version::HTTP_2;
+        let origin = self.guard.origin(&request, by).cloned();
         let refused = self
             .guard
             .refused(&request, by, caller)
             .or_else(|| header.is_err().then(|| post::unread(Cut::OverBudget, 0, request.version())));
-        let passes = if let Some(mut refused) = refused {
+        let passes = if let Some(preflight) = cors::preflight(&request, origin.as_ref()) {
+            Err(preflight)
+        } else if let Some(mut refused) = refused {
             if is_http1 {
                 // Whoever is refused once is refused again, and what is left of its request is not read.
                 refused.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
@@ -92,10 +96,13 @@ impl Entrance {
             Ok(self.router.call(request))
         };
         async move {
-            let response = match passes {
+            let mut response = match passes {
                 Ok(routed) => routed.await?,
                 Err(refused) => refused,
             };
+            if let Some(origin) = origin {
+                cors::mark(&mut response, origin);
+            }
             drop(header);
             let is_counted = response.extensions().get::<Counted>().is_some();
             Ok(response.map(|body| Sent::new(body, in_flight, unread, !is_http1, is_counted)))

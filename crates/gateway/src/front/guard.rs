@@ -6,7 +6,7 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 
 use axum::response::Response;
 use http::header::{HOST, HeaderName, ORIGIN};
-use http::{HeaderMap, Request, StatusCode, Uri};
+use http::{HeaderMap, HeaderValue, Request, StatusCode, Uri};
 
 use super::accept::By;
 use super::caller::Caller;
@@ -56,6 +56,13 @@ impl Guard {
             None if health => None,
             None => caller.refused(),
         }
+    }
+
+    /// The page that a request comes from, if it comes from one that is let in.
+    pub(super) fn origin<'a, B>(&self, request: &'a Request<B>, by: By) -> Option<&'a HeaderValue> {
+        let origin = request.headers().get(ORIGIN)?;
+        let is_let_in = matches!(by, By::Tcp(_)) && self.refuses(request.uri(), request.headers()).is_none();
+        is_let_in.then_some(origin)
     }
 
     /// Why a request is not let in.
