@@ -92,15 +92,21 @@ fn overridden(args: &args::Serve, mut config: Config) -> Config {
 
 /// Says what a file has that can be served.
 fn checked(args: &args::Serve, path: &Path, config: &Config) -> ExitCode {
-    if let Some(refusal) = config.gateway.refusal().filter(|_| !args.stdio) {
+    let unusable = || Doors::check_tls(&config.gateway).err().map(|why| why.to_string());
+    if let Some(refusal) = config.gateway.refusal().or_else(unusable).filter(|_| !args.stdio) {
         log::say(format_args!("linetender: {refusal}"));
         return ExitCode::FAILURE;
     }
     let servers: Vec<_> = config.servers.iter().map(|entry| entry.server.name()).collect();
     let (path, listen) = (path.display(), config.gateway.listen);
+    let scheme =
+        if config.gateway.tls_certificate.is_some() && listen.address().is_some() { "https://" } else { "" };
     let many = if servers.len() == 1 { "" } else { "s" };
-    let line =
-        format!("{path}: OK, {} server{many} ({}), listens on {listen}", servers.len(), servers.join(", "));
+    let line = format!(
+        "{path}: OK, {} server{many} ({}), listens on {scheme}{listen}",
+        servers.len(),
+        servers.join(", ")
+    );
     printed(&format!("{}\n", linetender::visible::line(&line)))
 }
 
@@ -217,8 +223,8 @@ async fn agents(front: Front, gateway: &Gateway, stop: oneshot::Receiver<()>) ->
     if let Some(path) = doors.socket() {
         tracing::info!(socket = %path.display(), "serving");
     }
-    if let Some(at) = doors.address() {
-        tracing::info!(address = %format_args!("http://{at}/mcp"), "serving");
+    if let Some(url) = doors.url() {
+        tracing::info!(address = %url, "serving");
     }
     match front::serve(gateway, doors, stopped).await {
         Ok(served) => {

@@ -17,6 +17,7 @@ mod problem;
 mod schema;
 #[cfg(test)]
 mod tests;
+mod tls;
 mod tree;
 mod units;
 mod unknown;
@@ -30,6 +31,8 @@ pub use filter::Filter;
 pub use listen::{Listen, LocalUser, Socket};
 pub use problem::Problem;
 pub use schema::schema;
+pub use tls::TlsFile;
+pub(crate) use tls::TlsFiles;
 
 use problem::Text;
 use tree::Style;

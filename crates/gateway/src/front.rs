@@ -9,6 +9,7 @@ mod admit;
 mod body;
 mod caller;
 mod connections;
+mod cors;
 mod doors;
 mod follow;
 mod guard;
@@ -30,6 +31,7 @@ mod sessions;
 mod socket;
 mod sse;
 mod tape;
+mod tls;
 mod upload;
 mod who;
 
@@ -51,7 +53,6 @@ use crate::budget::Budget;
 use crate::gateway::Gateway;
 use crate::listing::Listing;
 use crate::principal::Principal;
-use identify::Identify;
 use long::LongTurns;
 use metadata::Resource;
 use pulse::Pulse;
@@ -79,7 +80,7 @@ pub(crate) struct Front {
     /// Who verifies agents' tokens, if they have to show any.
     bearers: Option<Arc<dyn Bearers>>,
     /// What tokens are issued for.
-    resource: Arc<Resource>,
+    resource: Resource,
     /// Whether it is about to end: streams that would never end by themselves do so now.
     closing: watch::Receiver<bool>,
     /// Whether the time for that is up: whatever is still under way is told so.
@@ -109,7 +110,6 @@ pub async fn serve(
     if settings.auth.is_on() && bearers.is_none() {
         return Err(io::Error::other("gateway.auth is set, and nobody verifies tokens"));
     }
-    let resource = Arc::new(Resource::new(settings));
     let (close, closing) = watch::channel(false);
     let budget = gateway.budget().clone();
     let idle = Duration::from_millis(settings.session_idle);
@@ -120,7 +120,7 @@ pub async fn serve(
         long: LongTurns::new(),
         pulse: Pulse::default(),
         bearers: bearers.clone(),
-        resource: Arc::clone(&resource),
+        resource: Resource::new(settings),
         closing,
         cut: watch::Sender::new(false),
     });
@@ -141,11 +141,8 @@ pub async fn serve(
         let _ = stopped.wait_for(|closing| *closing).await;
         tokio::time::sleep(drain).await;
     };
-    let entrance = connections::Entrance::new(
-        (guard::Guard::new(settings), Identify::new(bearers, resource), quota::Quotas::new(settings)),
-        router(Arc::clone(&front)),
-        front.budget.clone(),
-    );
+    let entrance =
+        connections::Entrance::new(settings, bearers, router(Arc::clone(&front)), front.budget.clone());
     let mut serving = pin!(connections::serve(doors.open, places, entrance, front.closing.clone()));
     let served = tokio::select! {
         () = &mut serving => Served::Finished,

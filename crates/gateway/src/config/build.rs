@@ -64,6 +64,9 @@ pub(super) fn build(
     if let Some(wrong) = gateway.auth.wrong(gateway.public_url.as_deref()) {
         return Err(source.problem(place("auth"), wrong, None));
     }
+    if let Err(half) = gateway.tls() {
+        return Err(source.problem(place(half.set), half.to_string(), Some(half.help())));
+    }
     let both: Vec<&Gateway> = in_force.into_iter().chain([&gateway]).collect();
     let (mut servers, mut names): (Vec<Entry>, Vec<&Member>) = (Vec::new(), Vec::new());
     for member in tree.get("servers").map(Node::members).unwrap_or_default() {

@@ -14,6 +14,7 @@ use super::auth::AuthTable;
 use super::filter::Filter;
 use super::listen::{Listen, LocalUser, Socket, refusal};
 use super::schema::{policy, size, time, users};
+use super::tls::{self, Half, TlsFile, TlsFiles};
 use crate::budget::of_this_machine;
 
 /// How deep a message may be nested.
@@ -51,6 +52,14 @@ pub struct Gateway {
     /// Admit everybody who can reach the address, without authentication: other users of this machine, and other machines
     /// if `listen` is not loopback.
     pub insecure: bool,
+    /// Certificate for TLS: a PEM file (absolute path) with the certificate of this host first, then those of its issuers. With it the
+    /// address speaks `https://` alone; the Unix socket stays as it is. Needs `tls_key`. A renewed file is used for new connections
+    /// without a restart.
+    #[schemars(with = "Option<String>")]
+    pub tls_certificate: Option<TlsFile>,
+    /// Private key of `tls_certificate`: a PEM file (absolute path), not encrypted, that other users cannot read.
+    #[schemars(with = "Option<String>")]
+    pub tls_key: Option<TlsFile>,
     /// Separator between server name and tool name at `/mcp`.
     pub separator: String,
     /// Keep the tools, prompts and resources of a server listed while it is down.
@@ -105,6 +114,8 @@ impl Default for Gateway {
             socket: None,
             local_users: None,
             insecure: false,
+            tls_certificate: None,
+            tls_key: None,
             separator: "__".to_owned(),
             keep_listed: true,
             drain: 10_000,
@@ -157,9 +168,13 @@ impl Gateway {
     }
 
     /// How addresses of the gateway begin.
-    #[expect(clippy::unused_self, reason = "TLS will be one of the settings")]
     pub(crate) fn scheme(&self) -> &'static str {
-        "http"
+        if self.tls_certificate.is_some() { "https" } else { "http" }
+    }
+
+    /// The files for TLS, if the address is to speak it.
+    pub(crate) fn tls(&self) -> Result<Option<TlsFiles>, Half> {
+        tls::files(self.tls_certificate.as_ref(), self.tls_key.as_ref())
     }
 
     /// Names of the settings that differ.

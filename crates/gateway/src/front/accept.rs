@@ -10,11 +10,13 @@ use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream, UnixStream};
+use tokio_rustls::server::TlsStream;
 
 use super::activity::Activity;
 use super::caller::Admission;
 use super::places::{Place, Places};
 use super::socket::Socket;
+use super::tls::Tls;
 
 /// How long to wait when the machine has no descriptors left: nothing that runs is harmed, and nothing spins.
 const BREATH: Duration = Duration::from_millis(100);
@@ -31,6 +33,8 @@ pub(super) enum Listener {
 pub(super) struct Door {
     listener: Listener,
     admission: Admission,
+    /// What it speaks TLS with.
+    tls: Option<Arc<Tls>>,
     /// Whether it was told that nobody can be let in.
     told: AtomicBool,
 }
@@ -38,12 +42,15 @@ pub(super) struct Door {
 /// A connection that has its place.
 pub(super) struct Connection {
     stream: Stream,
+    /// What its handshake is still to be done with.
+    tls: Option<Arc<Tls>>,
     activity: Arc<Activity>,
     _place: Place,
 }
 
 enum Stream {
     Tcp(TcpStream, IpAddr),
+    Tls(Box<TlsStream<TcpStream>>, IpAddr),
     Unix(UnixStream),
 }
 
@@ -63,15 +70,37 @@ impl Connection {
 
     pub(super) const fn by(&self) -> By {
         match self.stream {
-            Stream::Tcp(_, from) => By::Tcp(from),
+            Stream::Tcp(_, from) | Stream::Tls(_, from) => By::Tcp(from),
             Stream::Unix(_) => By::Unix,
         }
+    }
+
+    /// Whether there has to be a handshake before anything can be asked.
+    pub(super) const fn needs_handshake(&self) -> bool {
+        self.tls.is_some()
+    }
+
+    /// The same after its handshake. It keeps its place meanwhile.
+    pub(super) async fn secured(self) -> io::Result<Self> {
+        let Self { stream, tls, activity, _place: place } = self;
+        let stream = match (stream, tls) {
+            (Stream::Tcp(stream, from), Some(tls)) => {
+                Stream::Tls(Box::new(tls.handshake(stream, &activity).await?), from)
+            }
+            (stream, _) => stream,
+        };
+        Ok(Self { stream, tls: None, activity, _place: place })
     }
 }
 
 impl Door {
     pub(super) fn new(listener: Listener, admission: Admission) -> Self {
-        Self { listener, admission, told: AtomicBool::new(false) }
+        Self { listener, admission, tls: None, told: AtomicBool::new(false) }
+    }
+
+    /// One that speaks TLS, and nothing else.
+    pub(super) fn speaking(self, tls: Option<Arc<Tls>>) -> Self {
+        Self { tls, ..self }
     }
 
     /// The next connection, as soon as there is a place for it.
@@ -85,7 +114,7 @@ impl Door {
                 Ok((stream, activity)) => {
                     self.told.store(false, Ordering::Relaxed);
                     let place = places.take(&activity).await;
-                    return Connection { stream, activity, _place: place };
+                    return Connection { stream, tls: self.tls.clone(), activity, _place: place };
                 }
                 Err(error) if is_of_the_peer(&error) => {}
                 Err(error) => {
@@ -132,6 +161,7 @@ impl AsyncRead for Connection {
         let before = buffer.filled().len();
         let read = match &mut self.stream {
             Stream::Tcp(stream, _) => Pin::new(stream).poll_read(context, buffer),
+            Stream::Tls(stream, _) => Pin::new(stream).poll_read(context, buffer),
             Stream::Unix(stream) => Pin::new(stream).poll_read(context, buffer),
         };
         if let Some(came) = buffer.filled().get(before..).filter(|came| !came.is_empty()) {
@@ -149,6 +179,7 @@ impl AsyncWrite for Connection {
     ) -> Poll<io::Result<usize>> {
         match &mut self.stream {
             Stream::Tcp(stream, _) => Pin::new(stream).poll_write(context, bytes),
+            Stream::Tls(stream, _) => Pin::new(stream).poll_write(context, bytes),
             Stream::Unix(stream) => Pin::new(stream).poll_write(context, bytes),
         }
     }
@@ -156,6 +187,7 @@ impl AsyncWrite for Connection {
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         match &mut self.stream {
             Stream::Tcp(stream, _) => Pin::new(stream).poll_flush(context),
+            Stream::Tls(stream, _) => Pin::new(stream).poll_flush(context),
             Stream::Unix(stream) => Pin::new(stream).poll_flush(context),
         }
     }
@@ -163,6 +195,7 @@ impl AsyncWrite for Connection {
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         match &mut self.stream {
             Stream::Tcp(stream, _) => Pin::new(stream).poll_shutdown(context),
+            Stream::Tls(stream, _) => Pin::new(stream).poll_shutdown(context),
             Stream::Unix(stream) => Pin::new(stream).poll_shutdown(context),
         }
     }
@@ -174,6 +207,7 @@ impl AsyncWrite for Connection {
     ) -> Poll<io::Result<usize>> {
         match &mut self.stream {
             Stream::Tcp(stream, _) => Pin::new(stream).poll_write_vectored(context, slices),
+            Stream::Tls(stream, _) => Pin::new(stream).poll_write_vectored(context, slices),
             Stream::Unix(stream) => Pin::new(stream).poll_write_vectored(context, slices),
         }
     }

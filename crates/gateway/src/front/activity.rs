@@ -75,7 +75,7 @@ enum Protocol {
 /// Why a connection is closed.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Overdue {
-    /// A header did not end.
+    /// A header did not end, or a handshake.
     Head,
     /// Nothing was asked.
     Idle,
@@ -153,6 +153,16 @@ impl Activity {
         } else if state.requests == 0 && state.head_since.is_none() && !bytes.is_empty() {
             state.head_since = Some(Instant::now());
         }
+    }
+
+    /// A handshake begins. It has as long as a header has, however its bytes come.
+    pub(super) fn shakes_hands(&self) {
+        self.state().head_since = Some(Instant::now());
+    }
+
+    /// Its handshake is done.
+    pub(super) fn shook_hands(&self) {
+        self.state().head_since = None;
     }
 
     /// A request begins. Whether it only listens is what it says of itself: one that says so falsely can lose its own answer.

@@ -21,14 +21,18 @@ use tokio::task::JoinSet;
 
 use super::accept::{By, Connection, Door};
 use super::activity::{Activity, InFlight, Watch};
+use super::cors;
 use super::guard::{For, Guard, asks_for};
 use super::identify::{Identify, Somebody};
 use super::places::Places;
 use super::quota::Quotas;
 use super::sent::{Counted, Sent, Unread};
+use super::tls;
 use super::upload::Cut;
 use super::{post, reply};
+use crate::bearers::Bearers;
 use crate::budget::{Budget, Class, Held, OverBudget};
+use crate::config::Settings;
 use crate::principal::Principal;
 
 /// A request on its way through the router.
@@ -90,12 +94,18 @@ enum Perhaps {
 
 impl Entrance {
     pub(super) fn new(
-        (guard, identify, quotas): (Guard, Identify, Quotas),
+        settings: &Settings,
+        bearers: Option<Arc<dyn Bearers>>,
         router: Router,
         budget: Budget,
     ) -> Self {
-        let (guard, router) = (Arc::new(guard), TowerToHyperService::new(router));
-        Self { guard, identify, quotas, router, budget }
+        Self {
+            guard: Arc::new(Guard::new(settings)),
+            identify: Identify::new(bearers, settings),
+            quotas: Quotas::new(settings),
+            router: TowerToHyperService::new(router),
+            budget,
+        }
     }
 
     /// Lets a request in as somebody, or not. Who that is, is decided here and nowhere else.
@@ -107,19 +117,22 @@ impl Entrance {
         let mut in_flight = on.activity.request(only_listens(&request));
         let header = self.header(&request, &on.activity);
         let version = request.version();
+        let origin = self.guard.origin(&request, on.by).cloned();
         let refused = self
             .guard
             .refused(&request, on.by)
             .or_else(|| header.is_err().then(|| post::unread(Cut::OverBudget, 0, version)));
-        let passes = match refused {
-            Some(mut refused) => {
+        let preflight = cors::preflight(&request, origin.as_ref());
+        let passes = match (preflight, refused) {
+            (Some(preflight), _) => Perhaps::Decided(Passes::Out(Box::new(preflight))),
+            (None, Some(mut refused)) => {
                 if version < Version::HTTP_2 {
                     // Whoever is refused once is refused again, and what is left of its request is not read.
                     refused.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
                 }
                 Perhaps::Decided(Passes::Out(Box::new(refused)))
             }
-            None => self.identified(request, on, &mut in_flight),
+            (None, None) => self.identified(request, on, &mut in_flight),
         };
         let (on, budget) = (on.clone(), self.budget.clone());
         async move {
@@ -135,11 +148,14 @@ impl Entrance {
                     }
                 }
             };
-            let (response, unread) = match passes {
+            let (mut response, unread) = match passes {
                 Passes::In(routed, unread) => (routed.await?, unread),
                 // Its own account: whoever comes on this connection later may be somebody.
                 Passes::Out(refused) => (*refused, Unread::new(&budget, &on.activity, on.activity.owner())),
             };
+            if let Some(origin) = origin {
+                cors::mark(&mut response, origin);
+            }
             drop(header);
             let is_counted = response.extensions().get::<Counted>().is_some();
             Ok(response
@@ -253,6 +269,7 @@ async fn at(door: Door, places: Places, entrance: Entrance, closing: watch::Rece
 
 /// One connection. How it ends is its agent's business.
 async fn one(connection: Connection, entrance: Entrance, mut closing: watch::Receiver<bool>) {
+    let Some(connection) = tls::secured(connection, &mut closing).await else { return };
     let (activity, by) = (connection.activity(), connection.by());
     let server = server();
     let known = Known { by, activity: Arc::clone(&activity), unread: Arc::default() };

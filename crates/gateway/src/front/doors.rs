@@ -10,6 +10,7 @@ use tokio::net::{TcpListener, TcpSocket};
 use super::accept::{Door, Listener};
 use super::caller::Admission;
 use super::socket::Socket;
+use super::tls::Tls;
 use crate::bearers::Bearers;
 use crate::config::Settings;
 use crate::peer::{Owners, Users};
@@ -22,6 +23,7 @@ const BACKLOG: u32 = 4096;
 pub struct Doors {
     pub(super) open: Vec<Door>,
     address: Option<SocketAddr>,
+    is_tls: bool,
     socket: Option<PathBuf>,
     pub(super) bearers: Option<Arc<dyn Bearers>>,
 }
@@ -41,7 +43,7 @@ impl Doors {
     /// Opens what the settings name. `usual_socket` is where the Unix socket is if they do not say.
     ///
     /// # Errors
-    /// An address or a named socket that is taken; an address other than loopback without `insecure`; and a machine on which
+    /// An address or a named socket that is taken; TLS files that cannot be used; an address other than loopback without `insecure`; and a machine on which
     /// it cannot be told whose a connection is.
     ///
     /// # Panics
@@ -89,7 +91,9 @@ impl Doors {
 
     fn of(settings: &Settings, tcp: Option<TcpListener>, socket: Option<Socket>) -> Result<Self, CannotOpen> {
         let users = Users::of(settings.local_users.as_deref()).map_err(CannotOpen)?;
-        let mut doors = Self { open: Vec::new(), address: None, socket: None, bearers: None };
+        let tls = if tcp.is_some() { Tls::of(settings).map_err(CannotOpen)? } else { None };
+        let is_tls = tls.is_some();
+        let mut doors = Self { open: Vec::new(), address: None, is_tls, socket: None, bearers: None };
         if let Some(listener) = tcp {
             let failed = |error: io::Error| CannotOpen(format!("cannot listen: {error}"));
             let address = listener.local_addr().map_err(failed)?;
@@ -112,7 +116,7 @@ impl Doors {
                 let owners = Owners::known_at(address.ip()).map_err(unknown_owners)?;
                 Admission::only(users.clone(), Some(owners))
             };
-            doors.open.push(Door::new(Listener::Tcp(listener), admission));
+            doors.open.push(Door::new(Listener::Tcp(listener), admission).speaking(tls));
         }
         if let Some(socket) = socket {
             doors.socket = Some(socket.path().to_owned());
@@ -136,6 +140,23 @@ impl Doors {
     /// The address that is listened on.
     pub fn address(&self) -> Option<SocketAddr> {
         self.address
+    }
+
+    /// Where agents find all servers over TCP.
+    pub fn url(&self) -> Option<String> {
+        let scheme = if self.is_tls { "https" } else { "http" };
+        self.address.map(|address| format!("{scheme}://{address}/mcp"))
+    }
+
+    /// Tries the TLS files that the settings name.
+    ///
+    /// # Errors
+    /// Files that cannot be used, with the reason.
+    pub fn check_tls(settings: &Settings) -> Result<(), CannotOpen> {
+        if settings.listen.address().is_none() {
+            return Ok(());
+        }
+        Tls::of(settings).map(drop).map_err(CannotOpen)
     }
 
     /// The Unix socket that is listened on.

@@ -6,7 +6,7 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 
 use axum::response::Response;
 use http::header::{HOST, HeaderName, ORIGIN};
-use http::{HeaderMap, Request, StatusCode, Uri};
+use http::{HeaderMap, HeaderValue, Request, StatusCode, Uri};
 
 use super::accept::By;
 use super::metadata::WELL_KNOWN;
@@ -18,12 +18,25 @@ use crate::config::Settings;
 pub(super) struct Guard {
     hosts: HashSet<String>,
     origins: HashSet<String>,
+    /// What the address speaks.
+    scheme: Scheme,
 }
+
+/// What an address speaks: how the origin of its own pages begins, and the port of a host without one.
+#[derive(Clone, Copy, Debug)]
+struct Scheme {
+    name: &'static str,
+    port: &'static str,
+}
+
+const HTTP: Scheme = Scheme { name: "http", port: ":80" };
+const HTTPS: Scheme = Scheme { name: "https", port: ":443" };
 
 impl Guard {
     pub(super) fn new(settings: &Settings) -> Self {
         let lower = |names: &[String]| names.iter().map(|name| name.to_ascii_lowercase()).collect();
-        Self { hosts: lower(&settings.allowed_hosts), origins: lower(&settings.allowed_origins) }
+        let scheme = if settings.tls_certificate.is_some() { HTTPS } else { HTTP };
+        Self { hosts: lower(&settings.allowed_hosts), origins: lower(&settings.allowed_origins), scheme }
     }
 
     /// The answer to a request that is not let in.
@@ -40,6 +53,13 @@ impl Guard {
         why.map(|why| reply::error(why.status(), "null", -32600, why.words()))
     }
 
+    /// The page that a request comes from, if it comes from one that is let in.
+    pub(super) fn origin<'a, B>(&self, request: &'a Request<B>, by: By) -> Option<&'a HeaderValue> {
+        let origin = request.headers().get(ORIGIN)?;
+        let is_let_in = matches!(by, By::Tcp(_)) && self.refuses(request.uri(), request.headers()).is_none();
+        is_let_in.then_some(origin)
+    }
+
     /// Why a request is not let in.
     fn refuses(&self, uri: &Uri, headers: &HeaderMap) -> Option<Why> {
         let Ok(host) = only(headers, &HOST) else { return Some(Why::Ambiguous) };
@@ -47,7 +67,9 @@ impl Guard {
         // whoever reads the other.
         let authority = uri.authority().map(http::uri::Authority::as_str);
         let host = match (host, authority) {
-            (Some(host), Some(authority)) if !is_same_host(host, authority) => return Some(Why::Ambiguous),
+            (Some(host), Some(authority)) if !self.scheme.is_same_host(host, authority) => {
+                return Some(Why::Ambiguous);
+            }
             (Some(host), _) | (None, Some(host)) => host.to_ascii_lowercase(),
             (None, None) => String::new(),
         };
@@ -76,7 +98,16 @@ impl Guard {
         let Some((scheme, rest)) = origin.split_once("://") else { return false };
         let of_any_port = format!("{scheme}://{}:*", name_of(rest));
         let is_whole = !rest.contains(['/', '@', ' ']);
-        is_whole && (self.origins.contains(&of_any_port) || (scheme == "http" && is_same_host(rest, host)))
+        let is_own = scheme == self.scheme.name && self.scheme.is_same_host(rest, host);
+        is_whole && (self.origins.contains(&of_any_port) || is_own)
+    }
+}
+
+impl Scheme {
+    /// Whether both name the same host and port.
+    fn is_same_host(self, one: &str, other: &str) -> bool {
+        let plain = |host: &'_ str| host.strip_suffix(self.port).unwrap_or(host).to_ascii_lowercase();
+        plain(one) == plain(other)
     }
 }
 
@@ -142,12 +173,6 @@ fn is_nameless<B>(request: &Request<B>) -> bool {
     !request.headers().contains_key(HOST)
         && request.uri().authority().is_none()
         && !request.headers().contains_key(ORIGIN)
-}
-
-/// Whether both name the same host and port. 80 is the port of a host without one.
-fn is_same_host(one: &str, other: &str) -> bool {
-    let plain = |host: &'_ str| host.strip_suffix(":80").unwrap_or(host).to_ascii_lowercase();
-    plain(one) == plain(other)
 }
 
 /// A host without its port.
@@ -240,6 +265,25 @@ mod tests {
             assert_eq!(status(&guard, "/mcp", &headers), usually, "{origin}");
             assert_eq!(status(&named, "/mcp", &headers), if_named, "{origin}");
         }
+    }
+
+    #[test]
+    fn over_tls_a_page_of_the_gateways_own_is_one_of_https() {
+        let file = |path: &str| Some(std::path::PathBuf::from(path).try_into().unwrap());
+        let guard =
+            Guard::new(&Settings { tls_certificate: file("/c"), tls_key: file("/k"), ..Settings::default() });
+        for (host, origin, is) in [
+            ("localhost:7331", "https://localhost:7331", 200),
+            ("localhost", "https://localhost:443", 200),
+            ("localhost:443", "https://localhost", 200),
+            ("localhost:7331", "http://localhost:7331", 403),
+            ("localhost:80", "https://localhost", 403),
+            ("localhost", "https://localhost:80", 403),
+        ] {
+            assert_eq!(status(&guard, "/mcp", &[("host", host), ("origin", origin)]), is, "{host} {origin}");
+        }
+        assert_eq!(status(&guard, "https://localhost/mcp", &[("host", "localhost:443")]), 200);
+        assert_eq!(status(&guard, "https://localhost/mcp", &[("host", "localhost:80")]), 400);
     }
 
     #[test]

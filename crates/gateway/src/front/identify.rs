@@ -15,6 +15,7 @@ use super::metadata::Resource;
 use super::rarely::Rarely;
 use super::reply;
 use crate::bearers::{Bearers, Refused, Verdict};
+use crate::config::Settings;
 use crate::failed::Failed;
 use crate::principal::Principal;
 
@@ -38,8 +39,8 @@ pub(super) enum Somebody {
 }
 
 impl Identify {
-    pub(super) fn new(bearers: Option<Arc<dyn Bearers>>, resource: Arc<Resource>) -> Self {
-        Self { bearers, resource, refused: Arc::default() }
+    pub(super) fn new(bearers: Option<Arc<dyn Bearers>>, settings: &Settings) -> Self {
+        Self { bearers, resource: Arc::new(Resource::new(settings)), refused: Arc::default() }
     }
 
     /// Who asks this.

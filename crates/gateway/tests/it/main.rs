@@ -16,6 +16,7 @@ mod lines;
 mod names;
 mod neighbours;
 mod overload;
+mod pages;
 mod peer;
 mod pipes;
 mod questions;

@@ -1,7 +1,6 @@
 //! Peers who are slow, idle or deaf, over real sockets and in virtual time.
 
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
@@ -13,12 +12,11 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use super::{Entrance, Guard, Identify, PING, Quotas, serve};
+use super::{Entrance, PING, serve};
 use crate::budget::{Budget, Owner};
 use crate::config::Settings;
 use crate::front::activity::{HEAD, IDLE, UNREAD};
 use crate::front::doors::Doors;
-use crate::front::metadata::Resource;
 use crate::front::places::Places;
 use crate::front::sent::Unread;
 use crate::front::{body, reply, upload};
@@ -55,15 +53,7 @@ async fn house_within(places: usize, bytes: usize) -> (JoinSet<()>, watch::Sende
         );
     let mut tasks = JoinSet::new();
     let settings = Settings::default();
-    let entrance = Entrance::new(
-        (
-            Guard::new(&settings),
-            Identify::new(None, Arc::new(Resource::new(&settings))),
-            Quotas::new(&settings),
-        ),
-        router,
-        Budget::new(bytes),
-    );
+    let entrance = Entrance::new(&settings, None, router, Budget::new(bytes));
     let doors = Doors::over(&settings, listener).unwrap().open;
     tasks.spawn(serve(doors, Places::new(places), entrance, closes));
     (tasks, closing, at)
