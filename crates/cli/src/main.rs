@@ -2,6 +2,7 @@
 
 mod args;
 mod auth;
+mod bearers;
 #[cfg(feature = "drill")]
 mod drill;
 mod hold;

@@ -8,6 +8,7 @@ mod watch;
 use std::path::Path;
 use std::pin::pin;
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Duration;
 
 use linetender::Rig;
@@ -18,6 +19,7 @@ use linetender_gateway::{Gateway, front, stdio};
 use linetender_holder::journal::Rotation;
 use tokio::sync::oneshot;
 
+use crate::bearers::AgentTokens;
 use crate::keys::KeyMaker;
 use crate::pipes::Pipes;
 use crate::stop::Signals;
@@ -130,8 +132,12 @@ struct Over {
 
 async fn serve(args: &args::Serve, mut config: Config, follow: Follow<'_>) -> ExitCode {
     // Before a server is started in vain.
-    let front = match Front::open(args, &config.gateway) {
-        Ok(front) => front,
+    let opened = AgentTokens::of(&config.gateway, follow.path()).and_then(|tokens| {
+        let front = Front::open(args, &config.gateway, tokens.clone()).map_err(|why| why.to_string())?;
+        Ok((front, tokens))
+    });
+    let (front, tokens) = match opened {
+        Ok(opened) => opened,
         Err(sentence) => {
             log::say(format_args!("linetender: {sentence}"));
             return ExitCode::FAILURE;
@@ -144,6 +150,7 @@ async fn serve(args: &args::Serve, mut config: Config, follow: Follow<'_>) -> Ex
     let keep = if args.no_journal { hold::Keep::Nothing } else { hold::Keep::Journal(Rotation::default()) };
     let holder = hold::begin("serve", None, keep);
     linetender::raise_descriptor_limit();
+    let follow = follow.with(tokens);
     follow.fit(&mut config);
     let gateway = Gateway::start_on(Rig::new().followed_by(holder.clone()), config);
     let (stop, stopped) = oneshot::channel();
@@ -195,12 +202,20 @@ enum Front {
 }
 
 impl Front {
-    fn open(args: &args::Serve, settings: &Settings) -> Result<Self, CannotOpen> {
+    fn open(
+        args: &args::Serve,
+        settings: &Settings,
+        tokens: Option<AgentTokens>,
+    ) -> Result<Self, CannotOpen> {
         if args.stdio {
             return Ok(Self::Stdio);
         }
         let usual = places::runtime().map(|folder| folder.join(SOCKET));
-        Doors::open(settings, usual.as_deref()).map(Self::Http)
+        let doors = Doors::open(settings, usual.as_deref())?;
+        Ok(Self::Http(match tokens {
+            Some(tokens) => doors.verified_by(Arc::new(tokens)),
+            None => doors,
+        }))
     }
 }
 

@@ -13,6 +13,7 @@ use super::file;
 use super::still::{Look, Pending};
 use super::watch::Changes;
 use crate::args;
+use crate::bearers::AgentTokens;
 use crate::keys::KeyMaker;
 use crate::stop::Signals;
 
@@ -29,6 +30,8 @@ pub(super) struct Follow<'a> {
     pending: Option<Pending<Config>>,
     changes: Changes,
     keys: KeyMaker,
+    /// Who verifies agents' tokens.
+    tokens: Option<AgentTokens>,
 }
 
 impl<'a> Follow<'a> {
@@ -40,7 +43,17 @@ impl<'a> Follow<'a> {
         changes: Changes,
         keys: KeyMaker,
     ) -> Self {
-        Self { args, path, last: Ok(text), pending: None, changes, keys }
+        Self { args, path, last: Ok(text), pending: None, changes, keys, tokens: None }
+    }
+
+    /// What the file says of agents' tokens is told to this.
+    pub(super) fn with(self, tokens: Option<AgentTokens>) -> Self {
+        Self { tokens, ..self }
+    }
+
+    /// The file.
+    pub(super) const fn path(&self) -> &Path {
+        self.path
     }
 
     /// Gives the servers of this file their keys.
@@ -130,7 +143,13 @@ impl<'a> Follow<'a> {
             config.gateway.listen = in_force.listen;
         }
         config.gateway.insecure |= self.args.insecure;
-        let settings = in_force.differing(&config.gateway);
+        let mut settings = in_force.differing(&config.gateway);
+        if let Some(tokens) = self.tokens.as_ref().filter(|_| config.gateway.auth.is_on()) {
+            settings.retain(|setting| setting != "auth");
+            if let Err(problem) = tokens.change(&config.gateway) {
+                tracing::error!(problem, "cannot use the new gateway.auth; keeping the current one");
+            }
+        }
         if !settings.is_empty() {
             tracing::warn!(?settings, "[gateway] settings changed; restart linetender to apply them");
         }
