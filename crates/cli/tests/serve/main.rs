@@ -10,6 +10,7 @@ mod forged;
 mod journal;
 mod kit;
 mod reload;
+mod tls;
 mod watchdog;
 
 use kit::Home;

@@ -24,6 +24,7 @@ use tokio::time::Instant;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
+use super::files::Stamp;
 use super::{LOOK, Tls};
 use crate::budget::Budget;
 use crate::config::Settings;
@@ -253,6 +254,12 @@ async fn files_are_looked_at_once_a_second_at_most() {
     assert!(!tls.is_due());
     tokio::time::advance(LOOK).await;
     assert!(tls.is_due() && !tls.is_due());
+    // What is broken is read and told of once, until it changes again.
+    fs::write(folder.key(), "broken").unwrap();
+    let broken = Stamp::of(&tls.files);
+    assert_ne!(*tls.read.lock().unwrap(), broken);
+    tls.look();
+    assert_eq!(*tls.read.lock().unwrap(), broken);
 }
 
 #[test]
