@@ -19,7 +19,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, SystemTime};
 
 use fetch::Way;
-pub use file::{TokenEntry, TokenFile};
+pub use file::{NewToken, TokenEntry, TokenFile};
 use jwt::Jwt;
 pub use name::check_name;
 use tokens::Tokens;

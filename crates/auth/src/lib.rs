@@ -36,7 +36,7 @@ mod visitor;
 
 pub use account::{Account, LoggedOut, Standing, list, logout, logout_through};
 pub use bearer::{
-    Audience, BearerRules, Bearers, By, JwtRules, Known, Refused, TokenEntry, TokenFile, check_name,
+    Audience, BearerRules, Bearers, By, JwtRules, Known, NewToken, Refused, TokenEntry, TokenFile, check_name,
 };
 pub use challenge::Challenge;
 pub use client::{Algorithm, Client, Grant, PrivateKey};

@@ -3,6 +3,7 @@
 mod auth;
 mod look;
 mod policy;
+mod token;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -12,6 +13,7 @@ use clap::{Parser, Subcommand, ValueEnum};
 pub(crate) use auth::{Auth, Login, Logout, Server as LoginServer};
 pub(crate) use look::{Journal, Status};
 pub(crate) use policy::PolicyFlags;
+pub(crate) use token::{AddToken, ListTokens, RemoveToken, Token, TokenCommand, TokenPlace};
 
 use crate::keys::FILE;
 
@@ -27,7 +29,8 @@ use crate::keys::FILE;
     linetender serve --config linetender.toml                          one gateway for many agents and servers\n  \
     linetender status                                                  what is running, what is down, and why\n  \
     linetender journal --server github                                 what happened to a server\n  \
-    linetender login https://mcp.example.com/mcp                       log in to a server that signs people in"
+    linetender login https://mcp.example.com/mcp                       log in to a server that signs people in\n  \
+    linetender token add ci                                            make a token with which an agent uses a gateway"
 )]
 pub(crate) struct Args {
     #[command(subcommand)]
@@ -44,6 +47,7 @@ pub(crate) enum Command {
     Login(Login),
     Logout(Logout),
     Auth(Auth),
+    Token(Token),
     #[cfg(feature = "drill")]
     Drill(crate::drill::Drill),
 }

@@ -18,6 +18,7 @@ mod serve;
 mod status;
 mod stop;
 mod table;
+mod token;
 mod watchdog;
 mod wrap;
 
@@ -49,6 +50,7 @@ fn main() -> ExitCode {
         args::Command::Login(login) => login::login(&login),
         args::Command::Logout(logout) => auth::logout(&logout),
         args::Command::Auth(auth) => auth::auth(&auth),
+        args::Command::Token(token) => token::token(&token),
         args::Command::Wrap(wrap) => wrap::wrap(&wrap),
         #[cfg(feature = "drill")]
         args::Command::Drill(drill) => drill::drill(&drill),

@@ -8,6 +8,9 @@ const JOURNAL: &str = "journal.jsonl";
 /// What the gateway's config file is called, where nothing else is said.
 pub(crate) const CONFIG: &str = "linetender.toml";
 
+/// What the file of tokens is called that agents present to the gateway.
+const TOKENS: &str = "tokens.toml";
+
 /// What can be found out again: `~/.cache/linetender`.
 pub(crate) fn cache() -> Option<PathBuf> {
     place("XDG_CACHE_HOME", ".cache")
@@ -39,6 +42,11 @@ pub(crate) fn config() -> Option<PathBuf> {
 /// Where the gateway's config file is, if it is nowhere else.
 pub(crate) fn usual_config() -> Option<PathBuf> {
     config().map(|folder| folder.join("linetender").join(CONFIG))
+}
+
+/// Where the gateway's file of tokens is, if it is nowhere else.
+pub(crate) fn usual_tokens() -> Option<PathBuf> {
+    usual_config().map(|config| config.with_file_name(TOKENS))
 }
 
 /// Whether a browser could be opened here.

@@ -49,6 +49,15 @@ pub struct TokenEntry {
     pub expires: Option<SystemTime>,
 }
 
+/// A token that was just made.
+#[derive(Clone, Debug)]
+pub struct NewToken {
+    /// The token itself, which is stored nowhere.
+    pub token: Secret,
+    /// Until when it is accepted.
+    pub expires: Option<SystemTime>,
+}
+
 /// A token of the file.
 pub(super) struct Entry {
     pub(super) hash: Hash,
@@ -159,6 +168,18 @@ fn quoted(text: &str) -> String {
     format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
 }
 
+/// The year 10000: RFC 3339 has four digits for it.
+fn latest() -> SystemTime {
+    SystemTime::UNIX_EPOCH + Duration::from_secs(253_402_300_800)
+}
+
+impl TokenEntry {
+    /// Whether it is accepted no longer.
+    pub fn is_expired(&self) -> bool {
+        self.expires.is_some_and(|until| wall_clock() >= until)
+    }
+}
+
 impl TokenFile {
     /// The file at this place. It need not be there yet.
     pub fn at(path: impl Into<PathBuf>) -> Self {
@@ -178,6 +199,20 @@ impl TokenFile {
     /// # Errors
     /// If there is one of this name, the name or a group cannot be used, or the file cannot be read or written.
     pub async fn add(
+        &self,
+        name: &str,
+        groups: &[String],
+        lasts: Option<Duration>,
+    ) -> Result<NewToken, Error> {
+        let expires = lasts.map(|lasts| {
+            let until = wall_clock().checked_add(lasts).filter(|until| *until < latest());
+            until.ok_or_else(|| Error::new(ErrorKind::Config, "the token would be valid for too long"))
+        });
+        let expires = expires.transpose()?;
+        Ok(NewToken { token: self.add_until(name, groups, expires).await?, expires })
+    }
+
+    pub(super) async fn add_until(
         &self,
         name: &str,
         groups: &[String],

@@ -7,9 +7,11 @@
 )]
 
 mod act;
+mod bearers;
 mod browser;
 mod discovery;
 mod headers;
+mod issuer;
 mod kills;
 mod lines;
 mod logins;

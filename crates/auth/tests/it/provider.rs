@@ -53,19 +53,25 @@ pub(crate) fn asker() -> Asker {
     Asker::new(Surroundings::bare())
 }
 
+/// The program that runs authorization servers, and the folder of their modules. `None` if they are not installed here.
+pub(crate) fn node() -> Option<(PathBuf, PathBuf)> {
+    let home = root().join("target/real/auth");
+    if !home.join(".done").exists() {
+        println!("no authorization server here: run tools/real-auth");
+        return None;
+    }
+    let own = std::fs::read_dir(home.join("node_modules")).unwrap().flatten().map(|entry| entry.path());
+    let own = own.map(|path| path.join("bin/node")).find(|path| path.exists());
+    Some((own.unwrap_or_else(|| "node".into()), home.canonicalize().unwrap()))
+}
+
 impl Provider {
     /// Starts it. `None` if it is not installed here.
     pub(crate) fn start(name: &str) -> Option<Self> {
-        let home = root().join("target/real/auth");
-        if !home.join(".done").exists() {
-            println!("no authorization server here: run tools/real-auth");
-            return None;
-        }
-        let own = std::fs::read_dir(home.join("node_modules")).unwrap().flatten().map(|entry| entry.path());
-        let own = own.map(|path| path.join("bin/node")).find(|path| path.exists());
-        let mut child = Command::new(own.unwrap_or_else(|| "node".into()))
+        let (node, home) = node()?;
+        let mut child = Command::new(node)
             .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/provider.mjs"))
-            .arg(home.canonicalize().unwrap())
+            .arg(home)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()

@@ -58,8 +58,10 @@ async fn later(bearers: &Bearers, token: &str) -> Result<String, Refused> {
 #[tokio::test(start_paused = true)]
 async fn a_token_that_was_made_is_known_until_it_expires() {
     let folder = Folder::new("made");
-    let token =
-        folder.tokens().add("ci", &["ci".to_owned(), "Domain \"U\\sers\"".to_owned()], Some(at(60))).await;
+    let token = folder
+        .tokens()
+        .add_until("ci", &["ci".to_owned(), "Domain \"U\\sers\"".to_owned()], Some(at(60)))
+        .await;
     let token = token.unwrap();
     assert!(token.expose().starts_with("lt_") && token.expose().len() == 46);
     assert_eq!(fs::metadata(folder.file()).unwrap().permissions().mode() & 0o777, 0o600);
@@ -80,9 +82,9 @@ async fn a_token_that_was_made_is_known_until_it_expires() {
 #[tokio::test(start_paused = true)]
 async fn a_change_of_the_file_counts_within_a_second() {
     let folder = Folder::new("changes");
-    let one = folder.tokens().add("one", &[], None).await.unwrap();
+    let one = folder.tokens().add_until("one", &[], None).await.unwrap();
     let bearers = folder.bearers().unwrap();
-    let two = folder.tokens().add("two", &[], None).await.unwrap();
+    let two = folder.tokens().add_until("two", &[], None).await.unwrap();
     assert_eq!(later(&bearers, two.expose()).await.unwrap(), "two");
     assert!(folder.tokens().remove("one").await.unwrap());
     assert!(!folder.tokens().remove("one").await.unwrap());
@@ -94,7 +96,7 @@ async fn a_change_of_the_file_counts_within_a_second() {
 #[tokio::test(start_paused = true)]
 async fn a_file_that_is_damaged_or_not_ours_alone_changes_nothing_and_one_that_is_gone_ends_all() {
     let folder = Folder::new("damaged");
-    let token = folder.tokens().add("one", &[], None).await.unwrap();
+    let token = folder.tokens().add_until("one", &[], None).await.unwrap();
     let token = token.expose();
     let bearers = folder.bearers().unwrap();
     let good = fs::read(folder.file()).unwrap();
@@ -143,7 +145,7 @@ async fn a_file_that_cannot_be_used_says_why_and_shows_nothing_of_it() {
         fs::write(folder.file(), &text).unwrap();
         let words = folder.bearers().unwrap_err();
         assert!(words.contains(word) && !words.contains("secret"), "{words}");
-        assert!(folder.tokens().list().is_err() && folder.tokens().add("c", &[], None).await.is_err());
+        assert!(folder.tokens().list().is_err() && folder.tokens().add_until("c", &[], None).await.is_err());
         assert_eq!(fs::read_to_string(folder.file()).unwrap(), text, "it is not touched");
     }
     fs::write(folder.file(), "").unwrap();
@@ -157,17 +159,17 @@ async fn fifty_at_once_lose_no_token() {
     let mut adding = tokio::task::JoinSet::new();
     for number in 0..50 {
         let tokens = folder.tokens();
-        adding.spawn(async move { tokens.add(&format!("t{number:02}"), &[], None).await.unwrap() });
+        adding.spawn(async move { tokens.add_until(&format!("t{number:02}"), &[], None).await.unwrap() });
     }
     let made = adding.join_all().await;
     let names: Vec<String> = folder.tokens().list().unwrap().into_iter().map(|entry| entry.name).collect();
     assert_eq!(names, (0..50).map(|number| format!("t{number:02}")).collect::<Vec<_>>());
     let bearers = folder.bearers().unwrap();
     assert!(made.iter().all(|token| bearers.known(token.expose(), None).unwrap().is_ok()));
-    let again = folder.tokens().add("t07", &[], None).await.unwrap_err();
+    let again = folder.tokens().add_until("t07", &[], None).await.unwrap_err();
     assert!(again.kind() == ErrorKind::Config && again.to_string().contains("token remove t07"), "{again}");
     for bad in ["", "a b", "*", "group:x"] {
-        assert_eq!(folder.tokens().add(bad, &[], None).await.unwrap_err().kind(), ErrorKind::Config);
+        assert_eq!(folder.tokens().add_until(bad, &[], None).await.unwrap_err().kind(), ErrorKind::Config);
     }
     assert_eq!(fs::read_dir(&folder.0).unwrap().count(), 2, "the file and its lock");
 }
