@@ -27,18 +27,26 @@ pub struct Caller {
     pub address: SocketAddr,
     /// How much its sockets take before it reads, if not as much as the system likes.
     window: Option<u32>,
+    /// What it shows for itself.
+    authorization: Option<&'static str>,
 }
 
 impl Caller {
     /// Somebody who talks to this address.
     pub const fn at(address: SocketAddr) -> Self {
-        Self { address, window: None }
+        Self { address, window: None, authorization: None }
     }
 
     /// One whose sockets take little before it reads.
     #[must_use]
     pub const fn narrow(self) -> Self {
         Self { window: Some(64 * 1024), ..self }
+    }
+
+    /// The same, as whoever has this token. It is kept for as long as the program runs.
+    #[must_use]
+    pub fn bearing(self, token: &str) -> Self {
+        Self { authorization: Some(Box::leak(format!("Bearer {token}").into_boxed_str())), ..self }
     }
 
     async fn connect(&self) -> std::io::Result<TcpStream> {
@@ -66,7 +74,9 @@ impl Caller {
         body: String,
     ) -> Result<Answer, String> {
         let stream = self.connect().await.map_err(|error| error.to_string())?;
-        in_time(reply::send_on(stream, method, path, headers, body)).await.map(Answer)
+        let own = self.authorization.map(|shown| ("authorization", shown));
+        let headers: Vec<_> = headers.iter().copied().chain(own).collect();
+        in_time(reply::send_on(stream, method, path, &headers, body)).await.map(Answer)
     }
 
     /// A legacy agent.

@@ -27,6 +27,8 @@ pub(crate) fn answer(method: &str, params: &Value) -> Option<Value> {
             json!({ "resourceTemplates": [{ "uriTemplate": "note://{name}", "name": "note" }] })
         }
         "resources/read" => json!({ "contents": [{ "uri": params["uri"], "text": "a note" }] }),
+        "tasks/get" => json!({ "taskId": params["taskId"], "status": "completed" }),
+        "tasks/list" => json!({ "tasks": [] }),
         "completion/complete" => json!({ "completion": { "values": ["world"], "hasMore": false } }),
         _ => return None,
     })

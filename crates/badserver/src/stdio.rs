@@ -256,6 +256,22 @@ impl Server {
             }
             _ => {}
         }
+        if name == "pid" {
+            call.say(&std::process::id().to_string());
+            return None;
+        }
+        if name == "task" {
+            let task = json!({ "taskId": call.nonce, "status": "working" });
+            answer(
+                id,
+                &if modern {
+                    json!({ "resultType": "task", "taskId": call.nonce })
+                } else {
+                    json!({ "task": task })
+                },
+            );
+            return None;
+        }
         if name == "question" && modern {
             match offers::question(params) {
                 Some(needs) => answer(id, &needs),

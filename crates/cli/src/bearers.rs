@@ -109,7 +109,7 @@ mod tests {
     use std::sync::Arc;
 
     #[test]
-    fn x01_an_issuer_cannot_name_somebody_whom_only_the_gateway_names() {
+    fn an_issuer_cannot_name_somebody_whom_only_the_gateway_names() {
         let of = |name: &str, by| {
             let known = Known { name: name.to_owned(), groups: Vec::new(), until: None, by };
             verdict(Ok(Arc::new(known))).map(|known| (known.name, known.realm))

@@ -51,6 +51,8 @@ pub const TOOLS: &[(&str, &str)] = &[
         "log",
         "says a log message of `level` and `bytes` bytes more; in the modern era, if it was asked to. Then answers",
     ),
+    ("pid", "answers with the number of its process"),
+    ("task", "begins a task whose id is the nonce, and says so"),
     ("question_withdrawn", "asks for the agent's roots, takes the question back, and answers"),
 ];
 

@@ -1,0 +1,101 @@
+//! Rules, limits, and what changes while agents are there.
+
+use http::Method;
+use linetender_badserver::agent::{Caller, in_time, names, text};
+use serde_json::json;
+
+use crate::issuer::Issuer;
+use crate::kit::House;
+
+/// The process of its server that an agent's calls reach.
+async fn pid(caller: &Caller, path: &str) -> String {
+    let answer =
+        caller.modern(path, "tools/call", json!({ "name": "pid", "arguments": {} })).await.last().await;
+    text(&answer).to_owned()
+}
+
+#[tokio::test]
+async fn a_server_of_scope_identity_has_a_process_for_each_principal() {
+    let issuer = Issuer::start().await;
+    let config =
+        format!("{}[servers.s]\n{{bad}}\nscope = 'identity'\n[servers.o]\n{{bad}}\n", issuer.config());
+    let house = House::up("identity", &config).await;
+    let [alice, bob] = ["alice", "bob"].map(|name| house.with(&issuer.token(name, &[])));
+    // The same person with another token, in another group.
+    let again = house.with(&issuer.token("alice", &["dev"]));
+    let of = [pid(&alice, "/mcp/s").await, pid(&bob, "/mcp/s").await, pid(&again, "/mcp/s").await];
+    assert_ne!(of[0], of[1]);
+    assert_eq!(of[0], of[2], "it is hers, whatever token she shows");
+    let hers = alice.agent("/mcp/s").await;
+    assert_eq!(text(&hers.call("pid", json!({})).await), of[0], "and in either era");
+    let all = alice.agent("/mcp").await;
+    assert_eq!(text(&all.call("s__pid", json!({})).await), of[0], "at either address");
+    assert_eq!(pid(&alice, "/mcp/o").await, pid(&bob, "/mcp/o").await, "others are shared");
+}
+
+#[tokio::test]
+async fn rules_show_tools_to_some_and_a_reload_changes_them() {
+    let issuer = Issuer::start().await;
+    let config = |access: &str| format!("{}[servers.s]\n{{bad}}\n{access}", issuer.config());
+    let rules = "[servers.s.access]\n'group:ops' = {}\nalice = { tools.include = ['echo', 'pid'] }\n";
+    let house = House::up("rules", &config(rules)).await;
+    let [alice, boss, bob] = [("alice", "dev"), ("boss", "ops"), ("bob", "dev")]
+        .map(|(name, group)| house.with(&issuer.token(name, &[group])));
+    let listed = async |caller: &Caller, path: &str| {
+        let answer = caller.modern(path, "tools/list", json!({})).await.last().await;
+        if answer["result"].is_object() { names(&answer, "tools") } else { Vec::new() }
+    };
+    in_time(async { while listed(&boss, "/mcp/s").await.len() < 10 {} }).await;
+    assert_eq!(listed(&alice, "/mcp/s").await, ["echo", "pid"]);
+    assert_eq!(listed(&alice, "/mcp").await, ["s__echo", "s__pid"]);
+    assert!(listed(&bob, "/mcp").await.is_empty());
+    let hers = alice.agent("/mcp/s").await;
+    let hidden = hers.call("log", json!({})).await;
+    let none = hers.call("none", json!({})).await;
+    assert_eq!(hidden.to_string().replace("log", "none")[20..], none.to_string()[20..], "it does not exist");
+    // Whoever has a session hears of it, and keeps it.
+    let mut stream = hers.stream(None).await;
+    let now = config("[servers.s.access]\nalice = { tools.include = ['echo', 'log'] }\nbob = {}\n");
+    house.write(&now);
+    house.signal("-HUP");
+    loop {
+        let event = stream.event().await.expect("an open stream").data;
+        if event["method"] == "notifications/tools/list_changed" {
+            break;
+        }
+    }
+    assert_eq!(names(&hers.ask("tools/list", json!({})).await, "tools"), ["echo", "log"]);
+    assert!(listed(&bob, "/mcp/s").await.len() > 10);
+    assert!(listed(&boss, "/mcp").await.is_empty(), "and whoever may not any more does not");
+}
+
+#[tokio::test]
+async fn one_principals_requests_are_limited_and_nobody_elses() {
+    let issuer = Issuer::start().await;
+    let limits = "[gateway]\nprincipal_requests = 2\nprincipal_rate = 100\n";
+    let config = issuer.config().replacen("[gateway]\n", limits, 1);
+    let house = House::up("limits", &format!("{config}[servers.s]\n{{bad}}\n")).await;
+    let [alice, bob] = ["alice", "bob"].map(|name| house.with(&issuer.token(name, &[])));
+    let hers = alice.agent("/mcp/s").await;
+    // A session has one stream; two sessions have two, and each is a request in progress.
+    let other = alice.agent("/mcp/s").await;
+    let (one, two) = (hers.stream(None).await, other.stream(None).await);
+    let third = alice.modern("/mcp/s", "tools/list", json!({})).await;
+    assert_eq!((third.status.as_u16(), third.headers["retry-after"].to_str().unwrap()), (429, "1"));
+    let words = third.last().await.to_string();
+    assert!(words.contains("principal_requests") && words.contains("not executed"), "{words}");
+    assert_eq!(bob.modern("/mcp/s", "tools/list", json!({})).await.status, 200);
+    drop((one, two));
+    in_time(async { while alice.modern("/mcp/s", "tools/list", json!({})).await.status != 200 {} }).await;
+    // Many at once are more than a second's.
+    let asked: Vec<_> = (0..400)
+        .map(|_| tokio::spawn(async move { alice.modern("/mcp/s", "tools/list", json!({})).await.status }))
+        .collect();
+    let mut refused = 0;
+    for asked in asked {
+        refused += usize::from(in_time(asked).await.unwrap() == 429);
+    }
+    assert!(refused > 0);
+    assert_eq!(bob.modern("/mcp/s", "tools/list", json!({})).await.status, 200);
+    assert_eq!(house.web.send(Method::GET, "/healthz", &[], String::new()).await.status, 200);
+}
