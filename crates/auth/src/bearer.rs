@@ -191,6 +191,14 @@ impl Bearers {
         }
     }
 
+    /// Whether a static token of this name is in the file.
+    pub async fn has_token(&self, name: &str) -> bool {
+        let standing = self.standing();
+        let Some(tokens) = &standing.tokens else { return false };
+        tokens.look_if_due().await;
+        tokens.has(name)
+    }
+
     /// The issuer, for the metadata of the protected resource.
     pub fn issuer(&self) -> Option<String> {
         self.standing().rules.jwt.as_ref().map(|jwt| jwt.issuer.clone())

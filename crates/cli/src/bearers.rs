@@ -76,6 +76,19 @@ impl Bearers for AgentTokens {
         Box::pin(async move { verdict(self.bearers.check(token, server).await) })
     }
 
+    fn stands<'a>(
+        &'a self,
+        realm: &'a str,
+        name: &'a str,
+    ) -> Pin<Box<dyn Future<Output = bool> + Send + 'a>> {
+        Box::pin(async move {
+            match name.strip_prefix(TOKEN).filter(|_| realm == TOKENS) {
+                Some(name) => self.bearers.has_token(name).await,
+                None => self.bearers.issuer().as_deref() == Some(realm),
+            }
+        })
+    }
+
     fn issuer(&self) -> Option<String> {
         self.bearers.issuer()
     }

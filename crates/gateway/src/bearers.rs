@@ -45,10 +45,8 @@ pub trait Bearers: fmt::Debug + Send + Sync {
 
     /// Whether somebody who was verified is still one of those it knows: a token may have been taken back. Asked now and then for
     /// streams that stay open.
-    fn stands(&self, realm: &str, name: &str) -> bool {
-        let _ = (realm, name);
-        true
-    }
+    fn stands<'a>(&'a self, realm: &'a str, name: &'a str)
+    -> Pin<Box<dyn Future<Output = bool> + Send + 'a>>;
 
     /// The authorization server that issues tokens for this gateway, if there is one.
     fn issuer(&self) -> Option<String>;

@@ -182,7 +182,7 @@ impl Front {
             let (Some(bearers), Some((realm, name))) = (&self.bearers, principal.shown()) else {
                 return std::future::pending().await;
             };
-            while bearers.stands(realm, name) {
+            while bearers.stands(realm, name).await {
                 tokio::time::sleep(STANDS).await;
             }
         };

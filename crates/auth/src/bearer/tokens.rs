@@ -126,6 +126,12 @@ impl Tokens {
         }
     }
 
+    /// Whether there is a token of this name.
+    pub(super) fn has(&self, name: &str) -> bool {
+        let state = self.state.read().unwrap_or_else(PoisonError::into_inner);
+        state.table.values().any(|known| known.name == name)
+    }
+
     /// Reads the file again, if that is due and the file has changed.
     pub(super) async fn look_if_due(self: &Arc<Self>) {
         if !self.is_due() || self.is_looking.swap(true, Ordering::AcqRel) {

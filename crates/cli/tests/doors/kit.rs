@@ -19,8 +19,7 @@ pub(crate) struct House {
 impl House {
     /// Serves this config, in which a line `{bad}` stands for a server.
     pub(crate) async fn up(name: &str, config: &str) -> Self {
-        let folder = std::env::temp_dir().join(format!("linetender-doors-{}-{name}", std::process::id()));
-        std::fs::create_dir_all(&folder).unwrap();
+        let folder = Self::folder(name);
         std::fs::write(folder.join("linetender.toml"), with_servers(config)).unwrap();
         let log = folder.join("log");
         let serves = linetender(&folder)
@@ -41,6 +40,13 @@ impl House {
         Self { web: Caller::at(address.await), folder, serves }
     }
 
+    /// The folder of a gateway, which may be none yet.
+    pub(crate) fn folder(name: &str) -> PathBuf {
+        let folder = std::env::temp_dir().join(format!("linetender-doors-{}-{name}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        folder
+    }
+
     /// Puts this into the config.
     pub(crate) fn write(&self, config: &str) {
         std::fs::write(self.folder.join("linetender.toml"), with_servers(config)).unwrap();
@@ -51,13 +57,6 @@ impl House {
         self.web.bearing(token)
     }
 
-    /// Runs a command of linetender's here; what it prints.
-    pub(crate) fn run(&self, words: &[&str]) -> String {
-        let output = linetender(&self.folder).args(words).output().unwrap();
-        assert!(output.status.success(), "{output:?}");
-        String::from_utf8(output.stdout).unwrap()
-    }
-
     pub(crate) fn log(&self) -> String {
         std::fs::read_to_string(self.folder.join("log")).unwrap_or_default()
     }
@@ -66,10 +65,13 @@ impl House {
         let pid = self.serves.id().to_string();
         assert!(Command::new("kill").args([name, &pid]).status().unwrap().success());
     }
+}
 
-    pub(crate) fn folder(&self) -> &Path {
-        &self.folder
-    }
+/// Runs a command of linetender's in this folder; what it prints.
+pub(crate) fn run(folder: &Path, words: &[&str]) -> String {
+    let output = linetender(folder).args(words).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    String::from_utf8(output.stdout).unwrap()
 }
 
 fn with_servers(config: &str) -> String {

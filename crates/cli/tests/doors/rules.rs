@@ -5,7 +5,7 @@ use linetender_badserver::agent::{Caller, in_time, names, text};
 use serde_json::json;
 
 use crate::issuer::Issuer;
-use crate::kit::House;
+use crate::kit::{House, run};
 
 /// The process of its server that an agent's calls reach.
 async fn pid(caller: &Caller, path: &str) -> String {
@@ -45,7 +45,8 @@ async fn rules_show_tools_to_some_and_a_reload_changes_them() {
         let answer = caller.modern(path, "tools/list", json!({})).await.last().await;
         if answer["result"].is_object() { names(&answer, "tools") } else { Vec::new() }
     };
-    in_time(async { while listed(&boss, "/mcp/s").await.len() < 10 {} }).await;
+    in_time(async { while listed(&alice, "/mcp").await.len() < 2 {} }).await;
+    assert!(listed(&boss, "/mcp/s").await.len() > 10);
     assert_eq!(listed(&alice, "/mcp/s").await, ["echo", "pid"]);
     assert_eq!(listed(&alice, "/mcp").await, ["s__echo", "s__pid"]);
     assert!(listed(&bob, "/mcp").await.is_empty());
@@ -98,4 +99,37 @@ async fn one_principals_requests_are_limited_and_nobody_elses() {
     assert!(refused > 0);
     assert_eq!(bob.modern("/mcp/s", "tools/list", json!({})).await.status, 200);
     assert_eq!(house.web.send(Method::GET, "/healthz", &[], String::new()).await.status, 200);
+}
+
+#[tokio::test]
+async fn a_token_that_is_taken_back_opens_nothing_and_ends_what_only_listens() {
+    let folder = House::folder("tokens");
+    let add = |name: &str, group: &str| {
+        let words = ["token", "add", name, "--group", group, "--file", "tokens.toml"];
+        run(&folder, &words).trim().to_owned()
+    };
+    let first = add("ci", "machines");
+    let config = "[gateway.auth]\ntokens = 'tokens.toml'\n[servers.s]\n{bad}\naccess = { 'token:ci' = {}, 'group:people' = {} }\n";
+    let house = House::up("tokens", config).await;
+    let ci = house.with(&first);
+    let session = ci.agent("/mcp/s").await;
+    let mut listens = session.stream(None).await;
+    let mut modern = ci
+        .modern("/mcp/s", "subscriptions/listen", json!({ "notifications": { "toolsListChanged": true } }))
+        .await;
+    assert!(modern.event().await.is_some());
+    // One that is made while the gateway runs is known without a reload.
+    let second = house.with(&add("alice", "people"));
+    in_time(async { while second.modern("/mcp/s", "ping-not", json!({})).await.status == 401 {} }).await;
+    assert_eq!(second.modern("/mcp/s", "tools/list", json!({})).await.status, 200);
+    run(&folder, &["token", "remove", "ci", "--file", "tokens.toml"]);
+    in_time(async { while ci.modern("/mcp/s", "tools/list", json!({})).await.status != 401 {} }).await;
+    in_time(async { while listens.event().await.is_some() {} }).await;
+    in_time(async { while modern.event().await.is_some() {} }).await;
+    assert_eq!(second.modern("/mcp/s", "tools/list", json!({})).await.status, 200);
+    let refused = ci.modern("/mcp/s", "tools/list", json!({})).await;
+    let challenge = refused.headers["www-authenticate"].to_str().unwrap();
+    assert!(challenge.contains("invalid_token") && !challenge.contains("resource_metadata"), "{challenge}");
+    let text = std::fs::read_to_string(folder.join("tokens.toml")).unwrap();
+    assert!(!text.contains(&first) && !house.log().contains(&first[..20]), "only hashes are kept");
 }
