@@ -9,6 +9,7 @@ pub mod config;
 mod failed;
 pub mod front;
 mod gateway;
+mod grant;
 mod line_limit;
 mod listing;
 mod mux;

@@ -9,8 +9,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use linetender::{Catalogue, Kind, Line};
 
 use crate::config::{Entry, Scope, Settings};
+use crate::grant::Grant;
 use crate::names::Naming;
-use crate::offer::{self, Grant, Offer, Part};
+use crate::offer::{self, Offer, Part, Shown};
 use crate::principal::Principal;
 
 /// Principals and kinds of principals for whom what they see lies ready. If there are more, it is made again for some.
@@ -316,7 +317,7 @@ impl View {
                 };
                 let made =
                     before.iter().filter_map(|before| before.part(route)).find(|part| part.is_of(&catalogue));
-                let part = |catalogue| Part::of(route, catalogue);
+                let part = |catalogue| Part::of(route.shown(), catalogue);
                 made.map_or_else(|| Arc::new(part(catalogue)), Arc::clone)
             })
             .collect();
@@ -353,7 +354,7 @@ impl View {
                 Kind::Tools | Kind::Prompts => route.naming.own_name(public),
                 Kind::Resources | Kind::Templates => route.naming.own_uri(public),
             }?;
-            offer::lets(kind, route, own).then(|| (route, own.to_owned()))
+            offer::lets(kind, &route.berth.entry, &route.grant, own).then(|| (route, own.to_owned()))
         })
     }
 
@@ -364,6 +365,10 @@ impl View {
 }
 
 impl Route {
+    fn shown(&self) -> Shown<'_> {
+        Shown { entry: &self.berth.entry, grant: &self.grant, naming: &self.naming }
+    }
+
     /// Whether an agent that has a session gets a line of its own.
     pub(crate) fn is_own(&self) -> bool {
         self.berth.entry.scope == Scope::Session

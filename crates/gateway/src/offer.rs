@@ -6,9 +6,9 @@ use bytestring::ByteString;
 use linetender::{Catalogue, Kind};
 use linetender_wire::frame::{sole, string};
 
-use crate::config::{Entry, Share};
-use crate::listing::Route;
-use crate::principal::Principal;
+use crate::config::Entry;
+use crate::grant::Grant;
+use crate::names::Naming;
 use crate::splice::Splice;
 
 /// A list of nothing.
@@ -31,6 +31,14 @@ pub(crate) struct Part {
     pub(crate) weight: usize,
 }
 
+/// A server at an address, as somebody sees it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Shown<'a> {
+    pub(crate) entry: &'a Entry,
+    pub(crate) grant: &'a Grant,
+    pub(crate) naming: &'a Naming,
+}
+
 impl Default for Offer {
     fn default() -> Self {
         Self { lists: Kind::ALL.map(|_| EMPTY) }
@@ -38,12 +46,12 @@ impl Default for Offer {
 }
 
 impl Part {
-    pub(crate) fn of(route: &Route, catalogue: Arc<Catalogue>) -> Self {
+    pub(crate) fn of(of: Shown<'_>, catalogue: Arc<Catalogue>) -> Self {
         let mut weight = 0;
         let entries = Kind::ALL.map(|kind| {
             let mut entries = String::new();
             let own = catalogue.list(kind).inspect(|text| weight += text.len());
-            for text in own.filter_map(|text| shown(kind, route, text)) {
+            for text in own.filter_map(|text| shown(kind, of, text)) {
                 if !entries.is_empty() {
                     entries.push(',');
                 }
@@ -104,59 +112,18 @@ fn same(one: &ByteString, other: &ByteString) -> bool {
     std::ptr::eq(one.as_bytes().as_ptr(), other.as_bytes().as_ptr()) || one == other
 }
 
-/// What of a server somebody may see.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Grant {
-    /// Everything that is shown to anybody.
-    Whole,
-    /// Of that, what any of these lets through.
-    Any(Arc<[Share]>),
-}
-
-impl Grant {
-    /// Nothing, if there are rules for this server and none is for this principal.
-    pub(crate) fn of(entry: &Entry, principal: &Principal) -> Option<Self> {
-        if entry.access.is_open() {
-            return Some(Self::Whole);
-        }
-        let own = entry.access.rules().iter().filter(|(whom, _)| principal.is_among(whom));
-        let shares: Arc<[Share]> = own.map(|(_, share)| share.clone()).collect();
-        match &*shares {
-            [] => None,
-            some if some.iter().any(Share::is_open) => Some(Self::Whole),
-            _ => Some(Self::Any(shares)),
-        }
-    }
-
-    pub(crate) const fn is_open(&self) -> bool {
-        matches!(self, Self::Whole)
-    }
-
-    fn lets(&self, kind: Kind, own: &str) -> bool {
-        match self {
-            Self::Whole => true,
-            Self::Any(shares) => shares.iter().any(|share| match kind {
-                Kind::Tools => share.tools.lets(own),
-                Kind::Prompts => share.prompts.lets(own),
-                Kind::Resources | Kind::Templates => share.resources.lets(own),
-            }),
-        }
-    }
-}
-
 /// Whether a thing of this name is let through.
-pub(crate) fn lets(kind: Kind, route: &Route, own: &str) -> bool {
-    let entry = &route.berth.entry;
+pub(crate) fn lets(kind: Kind, entry: &Entry, grant: &Grant, own: &str) -> bool {
     let shown = match kind {
         Kind::Tools => entry.tools.lets(own),
         Kind::Prompts => entry.prompts.lets(own),
         Kind::Resources | Kind::Templates => entry.resources.lets(own),
     };
-    shown && route.grant.lets(kind, own)
+    shown && grant.lets(kind, own)
 }
 
 /// An entry of a list under the name that agents know; `None` if it is not to be seen.
-fn shown(kind: Kind, route: &Route, text: &str) -> Option<String> {
+fn shown(kind: Kind, of: Shown<'_>, text: &str) -> Option<String> {
     let member = match kind {
         Kind::Tools | Kind::Prompts => "name",
         Kind::Resources => "uri",
@@ -165,12 +132,12 @@ fn shown(kind: Kind, route: &Route, text: &str) -> Option<String> {
     // What one reader takes for something hidden and another does not is not shown.
     let value = sole(text, member).ok()??;
     let own = string(value)?;
-    if !lets(kind, route, &own) {
+    if !lets(kind, of.entry, of.grant, &own) {
         return None;
     }
     let public = match kind {
-        Kind::Tools | Kind::Prompts => route.naming.name(&own),
-        Kind::Resources | Kind::Templates => route.naming.uri(&own),
+        Kind::Tools | Kind::Prompts => of.naming.name(&own),
+        Kind::Resources | Kind::Templates => of.naming.uri(&own),
     };
     let mut splice = Splice::of(text);
     splice.put(value, &public);
@@ -179,71 +146,30 @@ fn shown(kind: Kind, route: &Route, text: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Grant, Route, shown};
-    use crate::bearers::Known;
+    use super::{Shown, shown};
     use crate::config::load;
-    use crate::listing::Berth;
+    use crate::grant::Grant;
     use crate::names::Naming;
-    use crate::principal::Principal;
-    use linetender::{Kind, Line};
-    use std::sync::Arc;
+    use linetender::Kind;
 
-    fn route(config: &str, principal: &Principal) -> Option<Route> {
-        let mut config = load("t", config, &|_| None).unwrap();
-        let entry = config.servers.remove(0);
-        let grant = Grant::of(&entry, principal)?;
-        let line = Line::open(entry.server.clone().lazy());
-        let berth = Arc::new(Berth { number: 0, entry, line });
-        Some(Route { berth, naming: Arc::new(Naming::of("a", "__")), grant })
-    }
-
-    fn known(name: &str, group: &str) -> Principal {
-        let (name, groups, realm) = (name.to_owned(), vec![group.to_owned()], String::new());
-        Principal::known(Known { name, groups, realm, until: None })
-    }
-
-    #[tokio::test]
-    async fn only_the_name_of_an_entry_is_another() {
-        let config = "[servers.a]\ncommand='x'\ntools.exclude=['no*']";
-        let route = route(config, &Principal::user(1)).unwrap();
+    #[test]
+    fn only_the_name_of_an_entry_is_another() {
+        let config = load("t", "[servers.a]\ncommand='x'\ntools.exclude=['no*']", &|_| None).unwrap();
+        let of = Shown { entry: &config.servers[0], grant: &Grant::Whole, naming: &Naming::of("a", "__") };
         let tool = r#"{ "x":1.50, "name" : "echo", "inputSchema":{"name":"echo"} }"#;
         assert_eq!(
-            shown(Kind::Tools, &route, tool).unwrap(),
+            shown(Kind::Tools, of, tool).unwrap(),
             r#"{ "x":1.50, "name" : "a__echo", "inputSchema":{"name":"echo"} }"#
         );
         for hidden in [r#"{"name":"nope"}"#, r#"{"name":"a","Name":"nope"}"#, r#"{"name":"a","name":"nope"}"#]
         {
-            assert_eq!(shown(Kind::Tools, &route, hidden), None, "{hidden}");
+            assert_eq!(shown(Kind::Tools, of, hidden), None, "{hidden}");
         }
         let resource = r#"{"name":"n","uri":"file:///x"}"#;
         assert_eq!(
-            shown(Kind::Resources, &route, resource).unwrap(),
+            shown(Kind::Resources, of, resource).unwrap(),
             r#"{"name":"n","uri":"linetender://a/file:///x"}"#
         );
-        assert_eq!(shown(Kind::Resources, &route, "7"), None, "what has no name cannot be asked for");
-    }
-
-    #[tokio::test]
-    async fn whoever_has_several_rules_sees_what_any_of_them_shows() {
-        let config = "[servers.a]\ncommand='x'\ntools.exclude=['secret']\n[servers.a.access]\n'group:dev'={tools.include=['read*']}\n\
-                      alice={tools.include=['write']}\nboss={}";
-        let sees = |principal: &Principal, tool: &str| {
-            let route = route(config, principal)?;
-            shown(Kind::Tools, &route, &format!(r#"{{"name":"{tool}"}}"#))
-        };
-        for (name, group, reads, writes) in [
-            ("alice", "dev", true, true),
-            ("alice", "ops", false, true),
-            ("bob", "dev", true, false),
-            ("boss", "", true, true),
-            ("bob", "ops", false, false),
-        ] {
-            let principal = known(name, group);
-            assert_eq!(sees(&principal, "read_file").is_some(), reads, "{name} {group}");
-            assert_eq!(sees(&principal, "write").is_some(), writes, "{name} {group}");
-            assert_eq!(sees(&principal, "secret"), None, "the server's own filters hold for everybody");
-        }
-        assert!(route(config, &known("boss", "")).unwrap().grant.is_open());
-        assert!(route(config, &known("bob", "ops")).is_none(), "it does not exist for others");
+        assert_eq!(shown(Kind::Resources, of, "7"), None, "what has no name cannot be asked for");
     }
 }
