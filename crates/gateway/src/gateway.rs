@@ -170,14 +170,17 @@ impl Gateway {
     /// its own, and there are as many as there may be.
     pub(crate) fn line(&self, route: &Route, principal: &Principal) -> Option<Line> {
         let berth = &route.berth;
-        match berth.entry.scope {
-            Scope::Identity => {
-                let open = || self.0.rig.open(berth.entry.server.clone());
-                self.0.own_lines.for_principal(self.own_lines_left(), berth.number, principal, open)
-            }
-            // Whoever is nobody from one request to the next cannot have anything for a session.
-            Scope::Shared | Scope::Session => Some(berth.line.clone()),
+        // Whoever has no session shares a server of sessions, but not with strangers.
+        let is_own = match berth.entry.scope {
+            Scope::Shared => false,
+            Scope::Identity => true,
+            Scope::Session => self.0.settings.has_strangers(),
+        };
+        if !is_own {
+            return Some(berth.line.clone());
         }
+        let open = || self.0.rig.open(berth.entry.server.clone());
+        self.0.own_lines.for_principal(self.own_lines_left(), berth.number, principal, open)
     }
 
     fn own_lines_left(&self) -> usize {

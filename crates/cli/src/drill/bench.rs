@@ -31,7 +31,8 @@ enum BenchCommand {
 
 const ENDPOINTS: &str = "\
 An endpoint is NAME=URL, or NAME=COMMAND for a server on pipes, and has the tool `big` of linetender's own test server. Where that has \
-a prefix: NAME:PREFIX=URL; where the processor time of its process is to be told: NAME@PID=URL.
+a prefix: NAME:PREFIX=URL; where the processor time of its process is to be told: NAME@PID=URL; \
+where agents have to show a token: NAME=http://TOKEN@HOST/PATH.
 
 Example:
   linetender drill bench gateways calls modern direct=http://127.0.0.1:1/mcp relay=http://127.0.0.1:2/mcp serve=http://127.0.0.1:3/mcp/web";

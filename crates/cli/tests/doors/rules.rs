@@ -31,6 +31,11 @@ async fn a_server_of_scope_identity_has_a_process_for_each_principal() {
     let all = alice.agent("/mcp").await;
     assert_eq!(text(&all.call("s__pid", json!({})).await), of[0], "at either address");
     assert_eq!(pid(&alice, "/mcp/o").await, pid(&bob, "/mcp/o").await, "others are shared");
+    let without = [pid(&alice, "/mcp/each").await, pid(&bob, "/mcp/each").await];
+    assert_ne!(
+        without[0], without[1],
+        "nor does whoever has no session share a server of sessions with a stranger"
+    );
 }
 
 #[tokio::test]

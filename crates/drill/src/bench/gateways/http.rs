@@ -19,6 +19,8 @@ pub(super) struct Place {
     to: Uri,
     /// What a legacy agent was given when it was greeted.
     session: Option<HeaderValue>,
+    /// What it shows for itself.
+    authorization: Option<HeaderValue>,
 }
 
 /// One connection, which ends with this.
@@ -28,9 +30,16 @@ pub(super) struct Connection {
 }
 
 impl Place {
+    /// `http://TOKEN@HOST/PATH` is shown this token.
     pub(super) fn of(url: &str, era: Era) -> Result<Self, String> {
+        let (url, token) = match url.strip_prefix("http://").and_then(|rest| rest.split_once('@')) {
+            Some((token, rest)) => (format!("http://{rest}"), Some(token)),
+            None => (url.to_owned(), None),
+        };
         let to = url.parse().map_err(|error| format!("{url}: {error}"))?;
-        Ok(Self { era, to, session: None })
+        let authorization = token.map(|token| HeaderValue::try_from(format!("Bearer {token}"))).transpose();
+        let authorization = authorization.map_err(|error| format!("{url}: {error}"))?;
+        Ok(Self { era, to, session: None, authorization })
     }
 
     /// Greets it; a legacy agent has a session from then on.
@@ -85,6 +94,9 @@ impl Connection {
         *request.headers_mut() = headers;
         if let Some(host) = host {
             request.headers_mut().insert("host", host);
+        }
+        if let Some(authorization) = &place.authorization {
+            request.headers_mut().insert("authorization", authorization.clone());
         }
         self.sender.ready().await.map_err(|error| error.to_string())?;
         let answer = self.sender.send_request(request).await.map_err(|error| error.to_string())?;
