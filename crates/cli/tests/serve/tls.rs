@@ -85,6 +85,14 @@ fn curl_speaks_both_versions_of_http_over_tls() {
         assert!(answer.contains("serverInfo"), "{answer}");
         assert_eq!(spoken, is);
     }
+    let older = curl(&certificate, &["--tls-max", "1.2", &format!("https://localhost:{port}/healthz")]);
+    assert!(older.is_some(), "TLS 1.2 is spoken too");
+    let socket = home.path().join("linetender/gateway.sock");
+    let beside = ["--unix-socket", &*socket.to_string_lossy(), "http://localhost/healthz"];
+    assert!(
+        curl(&certificate, &beside).is_some_and(|answer| !answer.contains("TLS")),
+        "the socket stays plain"
+    );
     let plain = curl(&certificate, &[&format!("http://localhost:{port}/mcp")]).unwrap();
     assert_eq!(plain, "this port speaks TLS: use https://\n");
 }

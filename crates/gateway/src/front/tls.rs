@@ -89,18 +89,17 @@ impl Tls {
         let hello = LazyConfigAcceptor::new(Acceptor::default(), stream).await?;
         let config = self.config().await;
         let principal = activity.owner().principal;
-        let turn = self.turns.turn(principal).await;
-        let handshake = hello.into_stream_with(config, |peer| peer.set_buffer_limit(Some(RECORD)));
-        drop(turn);
-        let mut handshake = pin!(handshake);
+        let mut turn = self.turns.turn(principal).await;
+        let mut handshake = pin!(hello.into_stream_with(config, |peer| peer.set_buffer_limit(Some(RECORD))));
         let shaken = loop {
-            let turn = self.turns.turn(principal).await;
             let step = poll_fn(|context| Poll::Ready(handshake.as_mut().poll(context))).await;
             drop(turn);
             match step {
                 Poll::Ready(shaken) => break shaken?,
                 Poll::Pending => woken().await,
             }
+            // A peer can choose at which step there is something to sign.
+            turn = self.turns.turn(principal).await;
         };
         activity.shook_hands();
         Ok(shaken)
