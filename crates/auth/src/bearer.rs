@@ -140,7 +140,7 @@ impl Bearers {
     }
 
     fn with(rules: BearerRules, clock: Clock, way: Way) -> Result<Self, String> {
-        let standing = Standing::new(rules, None, &way)?;
+        let standing = Standing::new(rules, None, &clock, &way)?;
         Ok(Self(Arc::new(Inner { standing: RwLock::new(Arc::new(standing)), clock, way })))
     }
 
@@ -151,7 +151,7 @@ impl Bearers {
     /// As with [`new`](Self::new): the rules before stay in force then.
     pub fn change(&self, rules: BearerRules) -> Result<(), String> {
         let before = self.standing();
-        let standing = Standing::new(rules, Some(&before), &self.0.way)?;
+        let standing = Standing::new(rules, Some(&before), &self.0.clock, &self.0.way)?;
         *self.0.standing.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(standing);
         Ok(())
     }
@@ -222,7 +222,7 @@ enum Whose<'a> {
 }
 
 impl Standing {
-    fn new(rules: BearerRules, before: Option<&Self>, way: &Way) -> Result<Self, String> {
+    fn new(rules: BearerRules, before: Option<&Self>, clock: &Clock, way: &Way) -> Result<Self, String> {
         let kept =
             before.filter(|before| before.rules.jwt == rules.jwt).and_then(|before| before.jwt.clone());
         let jwt = match (&rules.jwt, kept) {
@@ -230,7 +230,8 @@ impl Standing {
             (Some(_), Some(kept)) => Some(kept),
             (Some(jwt), None) => Some(Arc::new(Jwt::new(jwt.clone(), way.clone())?)),
         };
-        let tokens = rules.tokens.as_deref().map(Tokens::read).transpose()?.map(Arc::new);
+        let tokens =
+            rules.tokens.as_deref().map(|path| Tokens::read(path, clock.clone())).transpose()?.map(Arc::new);
         Ok(Self { rules, tokens, jwt })
     }
 

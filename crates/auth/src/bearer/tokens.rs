@@ -15,13 +15,12 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, SystemTime};
 
 use linetender_wire::aside;
-use linetender_wire::wall::wall_clock;
 use tokio::time::{Instant, timeout};
 
 use super::cache::Hash;
 use super::claims::invalid;
 use super::file::{self, Unread};
-use super::{By, Known, Refused};
+use super::{By, Clock, Known, Refused};
 use crate::encode::sha256;
 
 /// How often the file is looked at.
@@ -36,6 +35,7 @@ const UNSETTLED: Duration = Duration::from_secs(2);
 /// The tokens of a file.
 pub(super) struct Tokens {
     path: PathBuf,
+    clock: Clock,
     state: RwLock<State>,
     is_looking: AtomicBool,
 }
@@ -91,8 +91,8 @@ impl Sight {
 }
 
 impl Tokens {
-    pub(super) fn read(path: &Path) -> Result<Self, String> {
-        let seen = look_at(path);
+    pub(super) fn read(path: &Path, clock: Clock) -> Result<Self, String> {
+        let seen = look_at(path, clock.now());
         let table = match file::read(path) {
             Ok(entries) => table(entries),
             Err(Unread::Missing) => {
@@ -104,7 +104,12 @@ impl Tokens {
             Err(Unread::Bad(words)) => return Err(words),
         };
         let state = State { table, due: Instant::now() + EVERY, seen, warned: None };
-        Ok(Self { path: path.to_owned(), state: RwLock::new(state), is_looking: AtomicBool::new(false) })
+        Ok(Self {
+            path: path.to_owned(),
+            clock,
+            state: RwLock::new(state),
+            is_looking: AtomicBool::new(false),
+        })
     }
 
     /// Whether it is time for [`look_if_due`](Self::look_if_due).
@@ -145,7 +150,7 @@ impl Tokens {
 
     fn look(&self) {
         let before = self.state.read().unwrap_or_else(PoisonError::into_inner).seen;
-        let seen = look_at(&self.path);
+        let seen = look_at(&self.path, self.clock.now());
         if seen == before && !matches!(seen, Seen::Unsettled | Seen::Missing) {
             return;
         }
@@ -185,8 +190,8 @@ impl Drop for Looking {
     }
 }
 
-fn look_at(path: &Path) -> Seen {
-    Sight::of(path).map_or(Seen::Missing, |sight| sight.seen(wall_clock()))
+fn look_at(path: &Path, now: SystemTime) -> Seen {
+    Sight::of(path).map_or(Seen::Missing, |sight| sight.seen(now))
 }
 
 fn table(entries: Vec<file::Entry>) -> Table {
@@ -195,4 +200,22 @@ fn table(entries: Vec<file::Entry>) -> Table {
         (entry.hash, Arc::new(Known { name, groups, until: expires, by: By::Token }))
     };
     entries.into_iter().map(known).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, SystemTime};
+
+    use super::{Seen, Sight};
+
+    #[test]
+    fn a_file_that_has_just_changed_is_read_again() {
+        let sight = Sight { device: 1, inode: 2, length: 3, modified: (50, 0), changed: (100, 999) };
+        let at = |second| SystemTime::UNIX_EPOCH + Duration::from_secs(second);
+        assert!(sight.seen(at(103)) == Seen::There(sight));
+        // Also if the clock was set back since.
+        for early in [100, 102, 7] {
+            assert!(sight.seen(at(early)) == Seen::Unsettled, "{early}");
+        }
+    }
 }

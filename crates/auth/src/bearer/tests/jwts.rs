@@ -89,6 +89,14 @@ async fn the_algorithm_has_to_be_allowed_and_to_fit_the_key() {
         assert!(words(bearers.check(&token, None).await).contains("algorithm"), "{algorithm}");
     }
     assert_eq!(script.fetched(), 0, "all of this is seen without the keys");
+    // A key that is for one algorithm verifies no other, although both are allowed.
+    let mut own = rsa.jwk("k");
+    own["alg"] = "RS256".into();
+    let both = JwtRules { algorithms: vec!["RS256".to_owned(), "PS256".to_owned()], ..rules() };
+    let (strict, _) = with(both, &[own]);
+    let of = |algorithm: &str| rsa.token(&json!({ "alg": algorithm, "kid": "k" }), &claims("ada"));
+    strict.check(&of("RS256"), None).await.unwrap();
+    assert!(words(strict.check(&of("PS256"), None).await).contains("signature is wrong"));
     let crossed = ec.token(&json!({ "alg": "ES256", "kid": "rsa" }), &claims("eve"));
     assert!(words(bearers.check(&crossed, None).await).contains("signature is wrong"));
 }

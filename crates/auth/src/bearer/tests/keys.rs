@@ -188,8 +188,12 @@ async fn an_issuer_that_hangs_is_given_up() {
 #[tokio::test(start_paused = true)]
 async fn a_set_without_a_key_that_can_be_used_does_not_replace_one_that_has_some() {
     let key = Signer::p256();
+    let mut weak = Signer::rsa().jwk("k");
+    weak["n"] = "A".repeat(171).into();
     let many: Vec<Value> = (0..65).map(|number| key.jwk(&number.to_string())).collect();
-    for useless in [vec![], vec![json!({ "kty": "oct", "k": "AAAA", "kid": "k" })], vec![json!(7)], many] {
+    for useless in
+        [vec![], vec![json!({ "kty": "oct", "k": "AAAA", "kid": "k" })], vec![json!(7)], vec![weak], many]
+    {
         let (bearers, script) = with(rules(), &[key.jwk("k")]);
         let token = lasting(&key, "k");
         bearers.check(&token, None).await.unwrap();

@@ -20,8 +20,8 @@ use crate::encode::base64url;
 
 pub(crate) const ISSUER: &str = "https://issuer.example.com/tenant";
 pub(crate) const BASE: &str = "https://gateway.example.com";
-/// When every test begins.
-pub(crate) const START: u64 = 1_800_000_000;
+/// When every test begins: in the year 2100, when all files of today have settled.
+pub(crate) const START: u64 = 4_102_444_800;
 pub(crate) const LEEWAY: u64 = 30;
 
 /// A private key.

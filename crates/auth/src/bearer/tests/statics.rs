@@ -114,6 +114,14 @@ async fn a_file_that_is_damaged_or_not_ours_alone_changes_nothing_and_one_that_i
     assert!(later(&bearers, token).await.is_err());
     fs::write(folder.file(), &good).unwrap();
     assert_eq!(later(&bearers, token).await.unwrap(), "one");
+    // A folder above it is to blame, and mended: the file itself looks the same.
+    fs::write(folder.file(), "").unwrap();
+    fs::set_permissions(&folder.0, Permissions::from_mode(0o777)).unwrap();
+    assert_eq!(later(&bearers, token).await.unwrap(), "one");
+    fs::set_permissions(&folder.0, Permissions::from_mode(0o700)).unwrap();
+    assert!(later(&bearers, token).await.is_err());
+    fs::write(folder.file(), &good).unwrap();
+    assert_eq!(later(&bearers, token).await.unwrap(), "one");
     // An editor may be about to write it anew.
     fs::remove_file(folder.file()).unwrap();
     assert_eq!(later(&bearers, token).await.unwrap(), "one");
