@@ -94,7 +94,8 @@ fn overridden(args: &args::Serve, mut config: Config) -> Config {
 
 /// Says what a file has that can be served.
 fn checked(args: &args::Serve, path: &Path, config: &Config) -> ExitCode {
-    let unusable = || Doors::check_tls(&config.gateway).err().map(|why| why.to_string());
+    let tokens = || AgentTokens::of(&config.gateway, path).err();
+    let unusable = || Doors::check_tls(&config.gateway).err().map(|why| why.to_string()).or_else(tokens);
     if let Some(refusal) = config.gateway.refusal().or_else(unusable).filter(|_| !args.stdio) {
         log::say(format_args!("linetender: {refusal}"));
         return ExitCode::FAILURE;
@@ -103,9 +104,10 @@ fn checked(args: &args::Serve, path: &Path, config: &Config) -> ExitCode {
     let (path, listen) = (path.display(), config.gateway.listen);
     let scheme =
         if config.gateway.tls_certificate.is_some() && listen.address().is_some() { "https://" } else { "" };
+    let known = if config.gateway.auth.is_on() { ", agents need a token" } else { "" };
     let many = if servers.len() == 1 { "" } else { "s" };
     let line = format!(
-        "{path}: OK, {} server{many} ({}), listens on {scheme}{listen}",
+        "{path}: OK, {} server{many} ({}), listens on {scheme}{listen}{known}",
         servers.len(),
         servers.join(", ")
     );

@@ -16,7 +16,7 @@ use crate::principal::Principal;
 
 /// Principals and kinds of principals for whom what they see lies ready. If there are more, it is made again for some.
 const SIGHTS: usize = 1024;
-const KINDS: usize = 64;
+const KINDS: usize = 256;
 
 /// A server that agents can reach.
 #[derive(Debug)]
@@ -53,6 +53,8 @@ pub(crate) struct Listing {
     berths: Box<[Arc<Berth>]>,
     /// By whoever may see everything.
     whole: Arc<Sight>,
+    /// Whether that is everybody.
+    is_open: bool,
     /// By others, as they look.
     sights: Mutex<Sights>,
     /// What others saw before something changed: lists that are the same are the same text.
@@ -127,8 +129,9 @@ impl Listing {
         let grants = berths.iter().map(|_| Some(Grant::Whole)).collect();
         let was: Vec<_> = before.iter().map(|before| &*before.whole).collect();
         let whole = Arc::new(Sight::of(berths, grants, (&separator, keep_listed), &was));
+        let is_open = berths.iter().all(|berth| berth.entry.access.is_open());
         let (berths, sights) = (berths.into(), Mutex::default());
-        let mut listing = Self { berths, whole, sights, before: Vec::new(), separator, keep_listed };
+        let mut listing = Self { berths, whole, is_open, sights, before: Vec::new(), separator, keep_listed };
         if let Some(before) = before {
             listing.before = before.kinds();
             // Servers decide how long it takes to make a list, so those that are looked at are made here, and not by who looks.
@@ -149,7 +152,7 @@ impl Listing {
 
     /// What somebody can see.
     pub(crate) fn seen_by(&self, principal: &Principal) -> Arc<Sight> {
-        if self.berths.iter().all(|berth| berth.entry.access.is_open()) {
+        if self.is_open {
             return Arc::clone(&self.whole);
         }
         let mut sights = self.sights.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,5 +1,6 @@
 //! The whole verification, with keys of our own and in virtual time.
 
+mod foreign;
 mod jwts;
 mod keys;
 pub(super) mod kit;

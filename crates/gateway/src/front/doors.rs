@@ -99,6 +99,17 @@ impl Doors {
             let address = listener.local_addr().map_err(failed)?;
             doors.address = Some(address);
             let admission = if settings.auth.is_on() {
+                let is_public = |url: &String| url.starts_with("https://");
+                if !is_tls
+                    && !address.ip().to_canonical().is_loopback()
+                    && !settings.public_url.as_ref().is_some_and(is_public)
+                {
+                    tracing::warn!(
+                        %address,
+                        "tokens travel unencrypted to this address: set tls_certificate and tls_key, or put a TLS proxy before it and set \
+                         public_url"
+                    );
+                }
                 // Whoever has a token may come from anywhere, through a proxy of another user too.
                 Admission::everybody()
             } else if settings.insecure {

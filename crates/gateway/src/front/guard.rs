@@ -36,7 +36,10 @@ impl Guard {
     pub(super) fn new(settings: &Settings) -> Self {
         let lower = |names: &[String]| names.iter().map(|name| name.to_ascii_lowercase()).collect();
         let scheme = if settings.tls_certificate.is_some() { HTTPS } else { HTTP };
-        Self { hosts: lower(&settings.allowed_hosts), origins: lower(&settings.allowed_origins), scheme }
+        let mut hosts: HashSet<String> = lower(&settings.allowed_hosts);
+        // What the gateway is called from outside is a name of its own.
+        hosts.extend(settings.public_url.as_deref().and_then(host_of).map(str::to_ascii_lowercase));
+        Self { hosts, origins: lower(&settings.allowed_origins), scheme }
     }
 
     /// The answer to a request that is not let in.
@@ -175,6 +178,11 @@ fn is_nameless<B>(request: &Request<B>) -> bool {
         && !request.headers().contains_key(ORIGIN)
 }
 
+/// The host in an address, with its port if it has one.
+fn host_of(url: &str) -> Option<&str> {
+    url.split_once("://")?.1.split('/').next()
+}
+
 /// A host without its port.
 fn name_of(host: &str) -> &str {
     match host.rsplit_once(':') {
@@ -215,6 +223,7 @@ mod tests {
     fn only_names_of_this_machine_and_those_that_were_named_get_in() {
         let settings = Settings {
             allowed_hosts: vec!["mcp.example.com".into()],
+            public_url: Some("https://Public.example.com/linetender".into()),
             allowed_origins: vec!["https://app.example.com".into()],
             ..Settings::default()
         };
@@ -225,6 +234,7 @@ mod tests {
             ("[::1]:7331", None, 200),
             ("192.168.1.5:7331", None, 200),
             ("MCP.example.com:7331", Some("https://app.example.com"), 200),
+            ("public.example.com", None, 200),
             ("localhost:7331", Some("HTTPS://App.example.com"), 200),
             ("evil.example.com", None, 403),
             ("localhost.evil.com:80", None, 403),
