@@ -72,11 +72,13 @@ fn whom(name: String) -> Result<Whom, String> {
     if name == "*" {
         return Ok(Whom::Everybody);
     }
-    let (whom, rest): (fn(String) -> Whom, &str) = match name.strip_prefix(GROUP) {
-        Some(group) => (Whom::Group, group),
-        None => (Whom::Name, &name),
+    // Directories have groups such as `Domain Users`; nobody's name has a space.
+    let (whom, rest, spaces): (fn(String) -> Whom, &str, bool) = match name.strip_prefix(GROUP) {
+        Some(group) => (Whom::Group, group, true),
+        None => (Whom::Name, &name, false),
     };
-    if rest.is_empty() || rest.chars().any(|c| visible::is_hidden(c) || c.is_whitespace()) {
+    let is_bad = |c: char| visible::is_hidden(c) || (c.is_whitespace() && !spaces);
+    if rest.is_empty() || rest.chars().any(is_bad) {
         return Err(name);
     }
     Ok(whom(rest.to_owned()))
@@ -94,6 +96,7 @@ mod tests {
             ("alice@example.com", Whom::Name("alice@example.com".into())),
             ("token:ci", Whom::Name("token:ci".into())),
             ("group:dev", Whom::Group("dev".into())),
+            ("group:Domain Users", Whom::Group("Domain Users".into())),
         ] {
             assert_eq!(of(name).unwrap().rules()[0].0, whom);
         }
