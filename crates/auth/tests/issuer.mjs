@@ -1,4 +1,5 @@
-// A real issuer (oidc-provider) of JWT access tokens whose keys can be rotated, for tests. It has one client, a machine.
+// A real issuer (oidc-provider) of JWT access tokens whose keys can be rotated, for tests. It has one client, a machine; others can
+// register themselves. People sign in on oidc-provider's own pages, by name alone: alice, who is in the group dev, and others in none.
 //
 // Arguments: the folder of the modules, a file in which keys are kept over restarts, and the port. Prints the issuer's address,
 // and ends when its standard input does. POST /control changes it, GET /control counts.
@@ -19,6 +20,7 @@ const settings = {
   lifetime: 3600,
   skew: 0, // by how many seconds its clock is ahead
 };
+const groups = { alice: ['dev'] };
 const counts = { jwks: 0 };
 const now = Date.now;
 Date.now = () => now() + settings.skew * 1000;
@@ -47,16 +49,19 @@ const provider = () => new Provider(issuer, {
     id_token_signed_response_alg: isRsa(settings.sign) ? 'RS256' : 'ES256',
   }],
   enabledJWA: { idTokenSigningAlgValues: ['RS256', 'ES256'] },
-  scopes: ['mcp:read'],
+  scopes: ['mcp', 'mcp:read', 'offline_access'],
+  issueRefreshToken: (ctx, client) => client.grantTypeAllowed('refresh_token'),
   cookies: { keys: ['test'] },
-  extraTokenClaims: () => ({ groups: ['staff'] }),
+  findAccount: (ctx, id) => ({ accountId: id, claims: () => ({ sub: id }) }),
+  extraTokenClaims: (ctx, { accountId: name }) => (name ? { email: `${name}@example.com`, groups: groups[name] ?? [] } : { groups: ['staff'] }),
   features: {
-    devInteractions: { enabled: false },
+    devInteractions: { enabled: true },
+    registration: { enabled: true },
     clientCredentials: { enabled: true },
     resourceIndicators: {
       enabled: true,
       getResourceServerInfo: (ctx, resource) => ({
-        scope: 'mcp:read', audience: resource, accessTokenTTL: settings.lifetime, accessTokenFormat: 'jwt',
+        scope: 'mcp mcp:read', audience: resource, accessTokenTTL: settings.lifetime, accessTokenFormat: 'jwt',
         jwt: { sign: { alg: isRsa(settings.sign) ? 'RS256' : 'ES256', kid: settings.sign } },
       }),
     },
