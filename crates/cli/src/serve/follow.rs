@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use linetender_gateway::Gateway;
-use linetender_gateway::config::Config;
+use linetender_gateway::config::{Config, Settings};
 use tokio::signal::unix::SignalKind;
 use tokio::time::Instant;
 
@@ -146,7 +146,9 @@ impl<'a> Follow<'a> {
         let mut settings = in_force.differing(&config.gateway);
         if let Some(tokens) = self.tokens.as_ref().filter(|_| config.gateway.auth.is_on()) {
             settings.retain(|setting| setting != "auth");
-            if let Err(problem) = tokens.change(&config.gateway) {
+            // What the gateway is called stays as it is until a restart, and tokens are issued for that.
+            let now = Settings { public_url: in_force.public_url.clone(), ..config.gateway.clone() };
+            if let Err(problem) = tokens.change(&now) {
                 tracing::error!(problem, "cannot use the new gateway.auth; keeping the current one");
             }
         }
