@@ -85,7 +85,7 @@ pub struct Gateway {
     /// Maximum size of a message from an agent.
     #[schemars(schema_with = "size")]
     pub message: usize,
-    /// Additional host names allowed in the Host header; localhost and IP addresses always are.
+    /// Additional host names allowed in the Host header; localhost, IP addresses and the host of `public_url` always are.
     pub allowed_hosts: Vec<String>,
     /// Web pages that may call the gateway: origins allowed in the Origin header, such as `https://example.com` or
     /// `http://localhost:*` (any port). Without it: none but the gateway's own.
