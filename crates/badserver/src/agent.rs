@@ -15,7 +15,7 @@ use http::{Method, StatusCode};
 use serde_json::{Value, json};
 use tokio::net::{TcpSocket, TcpStream};
 
-pub use reply::{Asks, Reply, post, send, send_on};
+pub use reply::{Asks, Reply, post, post_with, send, send_on};
 
 /// Longer than anything here may take, on any machine.
 const PATIENCE: Duration = Duration::from_secs(20);

@@ -74,8 +74,9 @@ pub(crate) fn notification(method: &str, mut params: Value, subscription: Option
     json!({ "jsonrpc": "2.0", "method": method, "params": params })
 }
 
-/// A log message, as the tool `log` says it, with so many bytes more.
-pub(crate) fn log(level: &str, bytes: usize) -> Value {
-    let data = format!("a log message{}", "x".repeat(bytes));
+/// A log message, as the tool `log` says it, with so many bytes more. Whose it is can be told by the nonce alone.
+pub(crate) fn log(level: &str, bytes: usize, nonce: &str) -> Value {
+    let of = if nonce == "-" { String::new() } else { format!(" of {nonce} ") };
+    let data = format!("a log message{of}{}", "x".repeat(bytes));
     notification("notifications/message", json!({ "level": level, "logger": "bad", "data": data }), None)
 }

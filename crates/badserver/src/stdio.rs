@@ -235,6 +235,9 @@ impl Server {
     fn call(self: &Arc<Self>, id: &Value, params: &Value) -> Option<ExitCode> {
         let nonce = params["arguments"]["nonce"].as_str().unwrap_or("-").to_owned();
         self.pen.lock().unwrap_or_else(PoisonError::into_inner).write("read", &nonce);
+        if self.flags.talkative {
+            eprintln!("called with {nonce}");
+        }
         let nth = {
             let mut calls = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
             *calls += 1;
@@ -252,7 +255,8 @@ impl Server {
             "list_change" => self.listens.tools_changed(modern),
             "touch" => self.listens.touched(call.arguments["uri"].as_str().unwrap_or_default(), modern),
             "log" if !modern || params["_meta"].get("io.modelcontextprotocol/logLevel").is_some() => {
-                say(&offers::log(call.arguments["level"].as_str().unwrap_or("info"), call.size()));
+                let level = call.arguments["level"].as_str().unwrap_or("info");
+                say(&offers::log(level, call.size(), &call.nonce));
             }
             _ => {}
         }

@@ -12,6 +12,7 @@ fn agents_and_servers_get_through_a_few_seconds_of_faults() {
         time: Duration::from_secs(8),
         seed: 1,
         agents: 16,
+        principals: 0,
         // A ratio of two short windows on a shared machine says nothing.
         strict: false,
     };

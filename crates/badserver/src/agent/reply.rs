@@ -39,9 +39,23 @@ pub enum Asks<'a> {
 /// # Errors
 /// If the connection breaks before there is a reply.
 pub async fn post(to: SocketAddr, path: &str, asks: Asks<'_>, message: &Value) -> Result<Reply, String> {
+    post_with(to, path, asks, &[], message).await
+}
+
+/// The same with headers of its own.
+///
+/// # Errors
+/// If the connection breaks before there is a reply.
+pub async fn post_with(
+    to: SocketAddr,
+    path: &str,
+    asks: Asks<'_>,
+    own: &[(&str, &str)],
+    message: &Value,
+) -> Result<Reply, String> {
     let of = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let (method, name) = (of(&message["method"]), of(&message["params"]["name"]));
-    let mut headers = Vec::new();
+    let mut headers = own.to_vec();
     match asks {
         Asks::Legacy(session) => headers.extend(session.map(|id| ("mcp-session-id", id))),
         Asks::Modern => {

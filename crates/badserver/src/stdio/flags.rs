@@ -35,6 +35,8 @@ pub(super) struct Flags {
     pub(super) scolds: bool,
     pub(super) restless: bool,
     pub(super) full: bool,
+    /// Whether it says on its stderr what it is called with.
+    pub(super) talkative: bool,
     pub(super) die_on_call: Option<u32>,
     /// How many tools it lists besides those that it has.
     pub(super) more_tools: u32,
@@ -63,6 +65,7 @@ impl Flags {
             scolds: false,
             restless: false,
             full: false,
+            talkative: false,
             die_on_call: None,
             more_tools: 0,
             grandchild: false,
@@ -88,6 +91,7 @@ impl Flags {
                 "--no-prompts" => flags.no_prompts = true,
                 "--scolds" => flags.scolds = true,
                 "--restless" => flags.restless = true,
+                "--talkative" => flags.talkative = true,
                 "--full" => flags.full = true,
                 "--die-on-call" => flags.die_on_call = Some(number(&value()?)?),
                 "--more-tools" => flags.more_tools = number(&value()?)?,

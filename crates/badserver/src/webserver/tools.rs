@@ -109,7 +109,7 @@ pub(super) async fn run(call: &Call, teller: &Teller) -> Value {
         "list_change" => call.asked.house.change_tools(),
         "touch" => drop(call.asked.house.changes.send(Change::Resource(call.text("uri").to_owned()))),
         "log" if call.era == Era::Legacy || !call.asked.meta(LOG_LEVEL).is_null() => {
-            teller.tell(&offers::log(call.text("level"), size(call))).await;
+            teller.tell(&offers::log(call.text("level"), size(call), call.asked.nonce())).await;
         }
         "question" => return question(call, teller).await,
         "tool_error" => {
@@ -143,7 +143,10 @@ async fn progress(call: &Call, teller: &Teller, pause: Duration) {
         return;
     }
     for done in 1..=call.number("n").unwrap_or(3) {
-        let params = json!({ "progressToken": token, "progress": done });
+        let mut params = json!({ "progressToken": token, "progress": done });
+        if call.asked.nonce() != "-" {
+            params["message"] = call.asked.nonce().into();
+        }
         teller.tell(&json!({ "jsonrpc": "2.0", "method": "notifications/progress", "params": params })).await;
         tokio::time::sleep(pause).await;
     }

@@ -66,6 +66,10 @@ pub(crate) struct Gateway {
     #[arg(long, value_name = "COUNT")]
     agents: Option<usize>,
 
+    /// Agents need tokens: that many principals, each with agents of both revisions, and what of one reaches another is a finding.
+    #[arg(long, value_name = "COUNT", conflicts_with = "agents", value_parser = clap::value_parser!(u16).range(2..1000))]
+    principals: Option<u16>,
+
     /// Which binary serves; this one, if not said.
     #[arg(long, value_name = "PATH")]
     linetender: Option<PathBuf>,
@@ -102,6 +106,7 @@ impl Gateway {
         let linetender = self.linetender.clone().map_or_else(super::ourselves, Ok)?;
         let mut options = soak::Options::new(linetender, self.seconds, self.seed.unwrap_or_else(super::seed));
         options.agents = self.agents.unwrap_or(options.agents);
+        options.principals = self.principals.map_or(0, usize::from);
         options.strict = !self.any_ratio;
         Ok(soak::gateway(&options, self.json))
     }

@@ -9,6 +9,7 @@ mod holders;
 mod http;
 #[path = "../../../line/tests/it/look.rs"]
 mod look;
+mod principals;
 
 use std::process::Command;
 

@@ -3,12 +3,15 @@
 //!
 //! The gateway is a process, and everything here is outside of it. The time is cut into windows with faults and shorter ones
 //! without, in which servers that nobody touches are measured.
+//!
+//! With principals the gateway knows its agents by tokens, and what is looked for is anything of one that reaches another.
 
 mod agent;
 mod house;
 
 mod mix;
 mod notes;
+mod principals;
 mod saboteur;
 mod serve;
 mod verdict;
@@ -26,8 +29,9 @@ use tokio::task::JoinSet;
 use super::runtime;
 use crate::dice::Dice;
 use agent::{Agent, HUNG, World};
-use house::{House, Kind};
+use house::{House, Kind, Scope};
 use notes::Notes;
+use principals::{Intruder, Looks, Principals, Resident};
 use saboteur::Saboteur;
 use serve::{Has, Serve};
 pub use verdict::Verdict;
@@ -52,6 +56,19 @@ const WARM: Duration = Duration::from_secs(3);
 const THINKS: Duration = Duration::from_millis(500);
 const MEASURED_THINKS: Duration = Duration::from_millis(40);
 
+/// With principals: the longest that their agents think, and that an intruder does; one intruder for so many of them.
+const PRINCIPALS_THINK: Duration = Duration::from_secs(3);
+const INTRUDER_THINKS: Duration = Duration::from_millis(600);
+const INTRUDERS: usize = 4;
+
+/// With principals: every so many faults the config is changed and read again, and every so many looks at processes are looks at
+/// what servers were given.
+const RELOAD: u32 = 4;
+const LOOKS: u64 = 5;
+
+/// With principals: in a run as long as that everything that can be heard is; what is not was not tested.
+const FULL: Duration = Duration::from_secs(60);
+
 /// How long servers may take to be there, at the start and at the end.
 const ALL_UP: Duration = Duration::from_secs(60);
 
@@ -60,6 +77,9 @@ const REST: Duration = Duration::from_secs(30);
 
 /// What the gateway's memory may have grown by at rest, in KiB: allocators keep some of what there once was.
 const GROWN: usize = 48 * 1024;
+
+/// And with principals for each of them: its own lines are gone at rest, and were not yet there when it was looked first.
+const GROWN_EACH: usize = 512;
 
 /// How long p99 may be under faults, against without.
 const RATIO: f64 = 1.5;
@@ -75,6 +95,8 @@ pub struct Options {
     pub seed: u64,
     /// How many agents.
     pub agents: usize,
+    /// How many principals, each with a token and agents of both eras; with none, agents need no tokens.
+    pub principals: usize,
     /// Whether the ratio of p99 is a finding: it takes a long run, and a machine that others leave alone.
     pub strict: bool,
 }
@@ -82,7 +104,7 @@ pub struct Options {
 impl Options {
     /// For so long, with as many agents as the figures in docs/measurements.md were taken with.
     pub fn new(linetender: PathBuf, seconds: u64, seed: u64) -> Self {
-        Self { linetender, time: Duration::from_secs(seconds), seed, agents: 64, strict: true }
+        Self { linetender, time: Duration::from_secs(seconds), seed, agents: 64, principals: 0, strict: true }
     }
 }
 
@@ -115,6 +137,9 @@ struct Soak {
     serve: Serve,
     world: World,
     saboteur: Saboteur,
+    principals: Option<Arc<Principals>>,
+    looks: Looks,
+    strikes: u32,
     seed: u64,
     agents: usize,
     /// Calls that only waited for a server: each has a name of its own in the books.
@@ -124,23 +149,43 @@ struct Soak {
 
 impl Soak {
     async fn run(options: &Options) -> Result<Verdict, String> {
-        let house = House::build(&options.linetender).map_err(|error| error.to_string())?;
+        let house = House::build(&options.linetender, options.principals > 0);
+        let house = house.map_err(|error| error.to_string())?;
+        let principals = match options.principals {
+            0 => None,
+            count => Some(Principals::make(count, &house.folder).await?),
+        };
         let serve = Serve::start(&options.linetender, &house).await?;
         let servers: Arc<[_]> = house.servers.clone().into();
         let notes = Arc::new(Notes::new(servers.len()));
-        let world = World { gateway: serve.address, servers, notes };
+        let pass = principals.as_ref().map(Principals::operator);
+        let world = World { gateway: serve.address, servers, notes, pass };
         let saboteur = Saboteur::new(world.clone(), Dice::new(options.seed));
+        // Each principal has one of either era.
+        let agents = if principals.is_some() { options.principals * 2 } else { options.agents };
         let verdict = Verdict {
             seed: options.seed,
-            agents: options.agents,
+            agents,
             servers: world.servers.len(),
             missing: house.missing.clone(),
             ..Verdict::default()
         };
-        let (seed, agents) = (options.seed, options.agents);
-        let mut soak = Self { house, serve, world, saboteur, seed, agents, greetings: 0, verdict };
+        let (seed, looks, strikes, greetings) = (options.seed, Looks::default(), 0, 0);
+        let mut soak = Self {
+            house,
+            serve,
+            world,
+            saboteur,
+            principals,
+            looks,
+            strikes,
+            seed,
+            agents,
+            greetings,
+            verdict,
+        };
         soak.all_answer().await?;
-        soak.lives(WARM, false).await;
+        soak.lives(if soak.principals.is_some() { WARM * 2 } else { WARM }, false).await;
         soak.verdict.before = soak.rest(None).await;
         soak.lives(options.time, true).await;
         if let Err(found) = soak.all_answer().await {
@@ -148,7 +193,7 @@ impl Soak {
         }
         soak.verdict.after = soak.rest(Some(soak.verdict.before)).await;
         soak.count_at_rest();
-        soak.end(options.strict).await
+        soak.end(options.strict, options.time).await
     }
 
     fn finds(&self, what: String) {
@@ -166,7 +211,7 @@ impl Soak {
                     world.notes = Arc::new(Notes::new(world.servers.len()));
                     self.greetings += 1;
                     let name = format!("g{}", self.greetings);
-                    let mut agent = Agent::new(world.clone(), name, Era::Modern, Some(number), Dice::new(0));
+                    let mut agent = Agent::new(world.clone(), &name, Era::Modern, Some(number), Dice::new(0));
                     agent.call(number, Way::Plain, tool, serde_json::json!({})).await;
                     let answered = world.notes.pages().histories[number]
                         .calls
@@ -193,6 +238,7 @@ impl Soak {
             let (agent, pace) = self.agent(number, faults);
             agents.spawn(agent.live(pace, stop.clone()));
         }
+        self.principals_live(faults, &mut agents, &stop);
         if faults {
             self.windows(time).await;
         } else {
@@ -208,8 +254,40 @@ impl Soak {
         }
     }
 
+    /// Those that are there with principals alone.
+    fn principals_live(&self, faults: bool, agents: &mut JoinSet<()>, stop: &watch::Receiver<bool>) {
+        let Some(all) = &self.principals else { return };
+        for number in 0..all.count() {
+            let dice = |of: usize| Dice::for_one(self.seed, (number + of * 10_000) as u64);
+            let life = if faults { 'a' } else { 'w' };
+            let resident = Resident::new(&self.world, all.pass(number), life, dice(1));
+            agents.spawn(resident.live(PRINCIPALS_THINK, stop.clone()));
+            if number.is_multiple_of(INTRUDERS) {
+                let intruder = Intruder::new(&self.world, all.pass(number), dice(2));
+                agents.spawn(intruder.live(INTRUDER_THINKS, stop.clone()));
+            }
+        }
+        if faults {
+            agents.spawn(principals::leaver(Arc::clone(all), self.world.clone(), stop.clone()));
+        }
+    }
+
+    /// One of a principal's two agents: one of them is at `/mcp`, the other at a server's address.
+    fn agent_of(&self, all: &Arc<Principals>, number: usize, faults: bool) -> (Agent, Duration) {
+        let world = self.world.of(all.pass(number / 2));
+        let (era, letter) = if number.is_multiple_of(2) { (Era::Legacy, 'l') } else { (Era::Modern, 'm') };
+        let doors = world.visible();
+        let door = (number / 2 + number).is_multiple_of(2).then(|| doors[number / 2 % doors.len()]);
+        let name = format!("{letter}{}{number}", if faults { 'a' } else { 'w' });
+        let dice = Dice::for_one(self.seed, number as u64);
+        (Agent::new(world, &name, era, door, dice), PRINCIPALS_THINK)
+    }
+
     /// The first two are at the servers that are measured; of the others half are of either era, and half at `/mcp`.
     fn agent(&self, number: usize, faults: bool) -> (Agent, Duration) {
+        if let Some(all) = &self.principals {
+            return self.agent_of(all, number, faults);
+        }
         let era = if number.is_multiple_of(2) { Era::Legacy } else { Era::Modern };
         let calm: Vec<_> = (0..self.world.servers.len()).filter(|at| self.world.servers[*at].calm).collect();
         let (door, pace) = match calm.get(number) {
@@ -218,7 +296,7 @@ impl Soak {
             None => (Some(number / 4 % self.world.servers.len()), THINKS),
         };
         let name = format!("{}{number}", if faults { 'a' } else { 'w' });
-        (Agent::new(self.world.clone(), name, era, door, Dice::for_one(self.seed, number as u64)), pace)
+        (Agent::new(self.world.clone(), &name, era, door, Dice::for_one(self.seed, number as u64)), pace)
     }
 
     /// Windows with faults and without, alternately, until there were faults for so long.
@@ -262,6 +340,10 @@ impl Soak {
             if faults && begun.elapsed() >= due {
                 due += FAULT_EVERY;
                 self.saboteur.strike(&mut self.house, &self.serve).await;
+                self.strikes += 1;
+                if self.principals.is_some() && self.strikes.is_multiple_of(RELOAD) {
+                    self.saboteur.reload(&self.house, &self.serve, self.strikes);
+                }
             }
             self.saboteur.mend(&self.house, &self.serve, false);
             self.count();
@@ -272,7 +354,13 @@ impl Soak {
     /// A server never has two trees.
     fn count(&mut self) {
         self.verdict.looks += 1;
-        for (server, trees) in self.serve.trees() {
+        if let Some(all) = self.principals.as_ref().filter(|_| self.verdict.looks.is_multiple_of(LOOKS)) {
+            self.looks.look(all, &self.world, &self.house, &self.serve);
+        }
+        let shared = |name: &str| {
+            self.world.servers.iter().any(|server| server.name == name && server.scope == Scope::Shared)
+        };
+        for (server, trees) in self.serve.trees().into_iter().filter(|(name, _)| shared(name)) {
             // The list is not made in one moment: two count only if both are still there.
             if trees.len() > 1 && trees.iter().filter(|pid| self.serve.is_of(**pid, &server)).count() > 1 {
                 self.finds(format!("{server} has {} trees of processes at once", trees.len()));
@@ -316,22 +404,33 @@ impl Soak {
         has
     }
 
-    async fn end(self, strict: bool) -> Result<Verdict, String> {
+    async fn end(self, strict: bool, time: Duration) -> Result<Verdict, String> {
         let (before, after) = (self.verdict.before, self.verdict.after);
+        let each = self.principals.as_ref().map_or(0, |all| all.count() * GROWN_EACH);
         for (what, before, after) in [
             ("processes", before.processes, after.processes),
             ("descriptors", before.descriptors, after.descriptors),
             ("sockets", before.sockets, after.sockets),
-            ("KiB (and some are allowed)", before.kib + GROWN, after.kib),
+            ("KiB (and some are allowed)", before.kib + GROWN + each, after.kib),
         ] {
             if after > before {
                 self.finds(linetender_badserver::Finding::Leak { what, before, after }.to_string());
             }
         }
-        let Self { house, serve, world, saboteur, mut verdict, .. } = self;
+        let Self { house, serve, world, saboteur, principals, mut verdict, .. } = self;
         if let Err(found) = serve.stop().await {
             world.notes.finds(found);
         }
+        if let Some(all) = &principals {
+            principals::at_the_end(all, &world, &house.folder);
+            verdict.isolation = Some((all.count(), all.tally().clone()));
+            if time >= FULL {
+                let missing = all.tally().missing();
+                verdict.findings.extend(missing.iter().map(|what| format!("nobody heard any {what}")));
+            }
+        }
+        // Nobody is measured there.
+        let strict = strict && principals.is_none();
         verdict.faults = saboteur.done.into_iter().collect();
         verdict.judge(&world.servers, &world.notes.pages());
         let (ratio, ..) = verdict.ratio();

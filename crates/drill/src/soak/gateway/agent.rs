@@ -10,13 +10,14 @@ use std::time::Duration;
 use http::Method;
 use linetender::Era;
 use linetender_badserver::Failure;
-use linetender_badserver::agent::{self, Asks, Reply};
+use linetender_badserver::agent::{self, Asks};
 use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use super::house::{Kind, Server};
 use super::notes::Notes;
+use super::principals::{Ear, Pass};
 use super::ways::Way;
 use crate::dice::Dice;
 
@@ -37,6 +38,42 @@ pub(super) struct World {
     pub(super) gateway: SocketAddr,
     pub(super) servers: Arc<[Server]>,
     pub(super) notes: Arc<Notes>,
+    /// Whom they act for, if the gateway asks.
+    pub(super) pass: Option<Pass>,
+}
+
+impl World {
+    /// The same for somebody.
+    pub(super) fn of(&self, pass: Pass) -> Self {
+        Self { pass: Some(pass), ..self.clone() }
+    }
+
+    /// The servers that can be seen in it, by number.
+    pub(super) fn visible(&self) -> Vec<usize> {
+        let sees = |number: &usize| self.pass.as_ref().is_none_or(|pass| pass.sees(&self.servers[*number]));
+        (0..self.servers.len()).filter(sees).collect()
+    }
+
+    pub(super) async fn send(
+        &self,
+        method: Method,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: String,
+    ) -> Result<Ear, String> {
+        let shown = self.pass.as_ref().map(Pass::authorization);
+        let own = shown.as_deref().map(|shown| ("authorization", shown));
+        let headers: Vec<_> = headers.iter().copied().chain(own).collect();
+        let reply = agent::send(self.gateway, method, path, &headers, body).await?;
+        Ok(Ear::new(reply, self, path))
+    }
+
+    pub(super) async fn post(&self, path: &str, asks: Asks<'_>, message: &Value) -> Result<Ear, String> {
+        let shown = self.pass.as_ref().map(Pass::authorization);
+        let own: Vec<_> = shown.as_deref().map(|shown| ("authorization", shown)).into_iter().collect();
+        let reply = agent::post_with(self.gateway, path, asks, &own, message).await?;
+        Ok(Ear::new(reply, self, path))
+    }
 }
 
 /// An agent.
@@ -53,8 +90,9 @@ pub(super) struct Agent {
 }
 
 impl Agent {
-    pub(super) fn new(world: World, name: String, era: Era, door: Option<usize>, dice: Dice) -> Self {
-        Self { world, name, era, door, dice, session: None, last: 0, calls: 0 }
+    pub(super) fn new(world: World, name: &str, era: Era, door: Option<usize>, dice: Dice) -> Self {
+        let (marker, session) = (world.pass.as_ref().map(Pass::marker).unwrap_or_default(), None);
+        Self { world, name: format!("{marker}{name}"), era, door, dice, session, last: 0, calls: 0 }
     }
 
     /// Comes and goes until it is told to stop. `pace` is how long it thinks at most between two calls.
@@ -115,6 +153,9 @@ impl Agent {
         if self.era == Era::Legacy && self.session.is_none() && !down {
             return Err("greeted without a session".to_owned());
         }
+        if let (Some(pass), Some(session)) = (&self.world.pass, &self.session) {
+            pass.opened(&self.path(), session);
+        }
         Ok(())
     }
 
@@ -123,7 +164,7 @@ impl Agent {
         let says_so = self.dice.below(4) > 0;
         if let Some(session) = self.session.take().filter(|_| says_so) {
             let (path, headers) = (self.path(), [("mcp-session-id", session.as_str())]);
-            let gone = agent::send(self.world.gateway, Method::DELETE, &path, &headers, String::new());
+            let gone = self.world.send(Method::DELETE, &path, &headers, String::new());
             match tokio::time::timeout(HUNG, gone).await {
                 Ok(Ok(reply)) if reply.status == 200 => {}
                 Ok(Ok(reply)) => self
@@ -145,12 +186,12 @@ impl Agent {
         json!({ "jsonrpc": "2.0", "id": self.last, "method": method, "params": params })
     }
 
-    pub(super) async fn post(&self, message: &Value) -> Result<Reply, String> {
+    pub(super) async fn post(&self, message: &Value) -> Result<Ear, String> {
         let asks = match self.era {
             Era::Legacy => Asks::Legacy(self.session.as_deref()),
             Era::Modern => Asks::Modern,
         };
-        agent::post(self.world.gateway, &self.path(), asks, message).await
+        self.world.post(&self.path(), asks, message).await
     }
 
     async fn one_call(&mut self) {
@@ -158,8 +199,8 @@ impl Agent {
         if self.era == Era::Legacy && self.session.is_none() {
             return;
         }
-        let all = self.world.servers.len() as u64;
-        let server = self.door.unwrap_or_else(|| usize::try_from(self.dice.below(all)).unwrap_or(0));
+        let all = self.world.visible();
+        let server = self.door.or_else(|| self.dice.pick(&all).copied()).unwrap_or(0);
         let way = Way::draw(&mut self.dice, self.world.servers[server].kind, self.era);
         let (tool, arguments) = way.words(self.world.servers[server].kind, &mut self.dice);
         self.call(server, way, tool, arguments).await;
@@ -225,7 +266,7 @@ fn judged(answer: &Value, nonce: &str) -> Result<Result<(), Failure>, String> {
 /// Hears a session's own stream; whatever belongs to a call must not be on it.
 async fn listen(world: World, path: String, session: String, late: Duration) {
     let headers = [("mcp-session-id", session.as_str())];
-    let opened = agent::send(world.gateway, Method::GET, &path, &headers, String::new()).await;
+    let opened = world.send(Method::GET, &path, &headers, String::new()).await;
     tokio::time::sleep(late).await;
     let mut stream = match opened {
         Ok(stream) if stream.status == 200 => stream,

@@ -1,4 +1,5 @@
-//! What stands behind the gateway: ten servers, two of them real, two of them never touched, most of them with a book.
+//! What stands behind the gateway: ten servers, two of them real, two of them never touched, most of them with a book. With
+//! principals there are others beside those eight that are not real: of every scope, and such that not everybody sees.
 
 use std::fmt::Write as _;
 use std::io;
@@ -7,6 +8,7 @@ use std::path::{Path, PathBuf};
 use linetender_badserver::webserver::{Answers, Config, Manners, Speaks, WebServer};
 use linetender_badserver::{AS_SERVER, Book};
 
+use super::principals::{GROUPS, PARITIES, TOKENS};
 use crate::real;
 
 /// The variable by which every process of a server is found. Its value is the run's mark and the server's name.
@@ -30,6 +32,30 @@ pub(super) enum Kind {
     Real,
 }
 
+/// Who shares a server's process.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub(super) enum Scope {
+    #[default]
+    Shared,
+    Identity,
+    Session,
+}
+
+/// What principals may see of a server.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub(super) enum Seen {
+    /// Everything.
+    #[default]
+    Whole,
+    /// Everything, by this group; nothing by others.
+    By(&'static str),
+    /// Each of two groups all but one tool of its own.
+    AllBut([(&'static str, &'static str); 2]),
+}
+
+/// What a web server wants of the gateway, where it wants something; no agent has it.
+pub(super) const OWN_KEY: &str = "Bearer of-the-server-alone";
+
 /// A server as agents and the judge know it.
 #[derive(Clone, Debug)]
 pub(super) struct Server {
@@ -39,6 +65,8 @@ pub(super) struct Server {
     pub(super) calm: bool,
     /// What it really ran, where it writes that down.
     pub(super) book: Option<Book>,
+    pub(super) scope: Scope,
+    pub(super) seen: Seen,
     /// How the config file says to reach it.
     reach: String,
 }
@@ -52,6 +80,8 @@ pub(super) struct House {
     pub(super) mark: String,
     /// What had to be left out, and why.
     pub(super) missing: Vec<String>,
+    /// Whether agents need tokens.
+    principals: bool,
     kept: bool,
 }
 
@@ -59,17 +89,36 @@ impl Server {
     pub(super) fn is_process(&self) -> bool {
         !matches!(self.kind, Kind::Web(_))
     }
+
+    /// What the config file says of who may see it. Rules for nobody change nothing but the file.
+    fn rules(&self, turn: u32) -> String {
+        let scope = match self.scope {
+            Scope::Shared => "",
+            Scope::Identity => "scope = 'identity'\n",
+            Scope::Session => "scope = 'session'\n",
+        };
+        let nobody = format!("'group:nobody-{turn}' = {{}}, 'group:operators' = {{}}");
+        match self.seen {
+            Seen::Whole => scope.to_owned(),
+            Seen::By(group) => format!("{scope}access = {{ 'group:{group}' = {{}}, {nobody} }}\n"),
+            Seen::AllBut(hides) => {
+                let rule =
+                    |(group, tool)| format!("'group:{group}' = {{ tools = {{ exclude = ['{tool}'] }} }}");
+                format!("{scope}access = {{ {}, {nobody} }}\n", hides.map(rule).join(", "))
+            }
+        }
+    }
 }
 
 impl House {
-    pub(super) fn build(linetender: &Path) -> io::Result<Self> {
+    pub(super) fn build(linetender: &Path, principals: bool) -> io::Result<Self> {
         static RUNS: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
         let run = RUNS.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         let mark = format!("linetender-gateway-{}-{run}", std::process::id());
         let folder = std::env::temp_dir().join(&mark);
         std::fs::create_dir_all(&folder)?;
-        let mut house =
-            Self { servers: Vec::new(), webs: Vec::new(), folder, mark, missing: Vec::new(), kept: false };
+        let (servers, webs, missing) = (Vec::new(), Vec::new(), Vec::new());
+        let mut house = Self { servers, webs, folder, mark, missing, principals, kept: false };
         let program = linetender.display().to_string();
         for (name, calm, flags) in [
             ("calm-pipe", true, "'--era', 'both'"),
@@ -77,16 +126,55 @@ impl House {
             ("pipe-modern", false, "'--era', 'modern'"),
             ("pipe-crowded", false, "'--era', 'both', '--grandchild'"),
         ] {
-            let book = house.book(name);
-            let args = format!("'{AS_SERVER}', {flags}, '--book', '{}'", book.path().display());
-            house.process(name, Kind::Bad, calm, Some(book), &program, &args);
+            house.bad(name, calm, &program, flags);
         }
         house.web("calm-web", true, Speaks::Both, Answers::Json)?;
         house.web("web-legacy", false, Speaks::Legacy, Answers::Json)?;
         house.web("web-modern", false, Speaks::Modern, Answers::Json)?;
         house.web("web-streams", false, Speaks::Legacy, Answers::Primed)?;
-        house.real();
+        if principals {
+            house.scopes(&program)?;
+        } else {
+            house.real();
+        }
         Ok(house)
+    }
+
+    /// Servers of every scope, and such that not everybody sees.
+    fn scopes(&mut self, program: &str) -> io::Result<()> {
+        let [red, _, blue] = GROUPS;
+        let all_but = Seen::AllBut([(PARITIES[0], "echo"), (PARITIES[1], "big")]);
+        for (name, era, scope, seen) in [
+            ("own-pipe", "'legacy'", Scope::Identity, Seen::Whole),
+            ("own-modern", "'modern'", Scope::Identity, Seen::Whole),
+            ("each-session", "'legacy'", Scope::Session, Seen::Whole),
+            ("hidden-red", "'both'", Scope::Shared, Seen::By(red)),
+            ("hidden-blue", "'both'", Scope::Identity, Seen::By(blue)),
+            ("some-tools", "'both'", Scope::Shared, all_but),
+        ] {
+            self.bad(name, false, program, &format!("'--era', {era}"));
+            self.last(|server| (server.scope, server.seen) = (scope, seen));
+        }
+        self.web("own-web", false, Speaks::Legacy, Answers::Json)?;
+        self.last(|server| {
+            server.scope = Scope::Identity;
+            let _ = write!(server.reach, "\nheaders = {{ Authorization = '{OWN_KEY}' }}");
+        });
+        Ok(())
+    }
+
+    fn last(&mut self, change: impl FnOnce(&mut Server)) {
+        if let Some(server) = self.servers.last_mut() {
+            change(server);
+        }
+    }
+
+    fn bad(&mut self, name: &'static str, calm: bool, program: &str, flags: &str) {
+        let book = self.book(name);
+        // Whoever may not read what a server says beside its answers must not read it there either.
+        let more = if self.principals { ", '--full', '--talkative'" } else { "" };
+        let args = format!("'{AS_SERVER}', {flags}{more}, '--book', '{}'", book.path().display());
+        self.process(name, Kind::Bad, calm, Some(book), program, &args);
     }
 
     fn book(&self, name: &str) -> Book {
@@ -104,17 +192,19 @@ impl House {
     ) {
         let reach =
             format!("command = '{program}'\nargs = [{args}]\nenv = {{ {MARK} = '{}/{name}' }}", self.mark);
-        self.servers.push(Server { name, kind, calm, book, reach });
+        let (scope, seen) = Default::default();
+        self.servers.push(Server { name, kind, calm, book, scope, seen, reach });
     }
 
     fn web(&mut self, name: &'static str, calm: bool, speaks: Speaks, answers: Answers) -> io::Result<()> {
         let book = self.book(name);
-        let manners = Manners { speaks, answers, ..Manners::default() };
+        let manners = Manners { speaks, answers, full: self.principals, ..Manners::default() };
         let web =
             WebServer::start(Config { book: Some(book.path().to_owned()), manners, ..Config::default() })?;
         let (kind, reach) = (Kind::Web(self.webs.len()), format!("url = '{}'", web.url()));
         self.webs.push(web);
-        self.servers.push(Server { name, kind, calm, book: Some(book), reach });
+        let (book, scope, seen) = (Some(book), Scope::Shared, Seen::Whole);
+        self.servers.push(Server { name, kind, calm, book, scope, seen, reach });
         Ok(())
     }
 
@@ -146,14 +236,19 @@ impl House {
 
     /// The gateway's config file. Calls have to end soon enough for a short run to see it; everything else is as it
     /// comes, the budget too. Servers that nobody touches have nothing to end: all of theirs is as it comes.
-    pub(super) fn config(&self) -> io::Result<PathBuf> {
+    pub(super) fn config(&self, turn: u32) -> io::Result<PathBuf> {
         let mut text = String::from("[gateway]\nsession_idle = 5000\n");
-        for Server { name, calm, reach, .. } in &self.servers {
-            let policy = if *calm { "" } else { POLICY };
-            let _ = write!(text, "\n[servers.{name}]\n{reach}\n{policy}");
+        if self.principals {
+            let _ = write!(text, "lines = 2048\n[gateway.auth]\ntokens = '{TOKENS}'\n");
         }
-        let path = self.folder.join("linetender.toml");
-        std::fs::write(&path, text)?;
+        for server in &self.servers {
+            let Server { name, calm, reach, .. } = server;
+            let policy = if *calm { "" } else { POLICY };
+            let _ = write!(text, "\n[servers.{name}]\n{reach}\n{policy}{}", server.rules(turn));
+        }
+        let (path, new) = (self.folder.join("linetender.toml"), self.folder.join("linetender.toml.new"));
+        std::fs::write(&new, text)?;
+        std::fs::rename(new, &path)?;
         Ok(path)
     }
 }

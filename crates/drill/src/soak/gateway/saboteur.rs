@@ -62,6 +62,14 @@ impl Saboteur {
         }
     }
 
+    /// The config is another, and says the same.
+    pub(super) fn reload(&mut self, house: &House, serve: &Serve, turn: u32) {
+        if house.config(turn).is_ok() {
+            serve.reload();
+            *self.done.entry("the gateway reads its config again").or_default() += 1;
+        }
+    }
+
     /// Whether there was anything to do it to: a server that is just being started has no process.
     async fn does(&mut self, fault: &Fault, victim: usize, house: &mut House, serve: &Serve) -> bool {
         let server = &self.world.servers[victim];
@@ -69,7 +77,7 @@ impl Saboteur {
             (Act::Tool(tool, arguments), _) => {
                 self.struck += 1;
                 let (world, name) = (self.world.clone(), format!("x{}", self.struck));
-                let mut agent = Agent::new(world, name, Era::Modern, Some(victim), self.dice.clone());
+                let mut agent = Agent::new(world, &name, Era::Modern, Some(victim), self.dice.clone());
                 let arguments = serde_json::from_str(arguments).unwrap_or_default();
                 self.calls.spawn(async move { agent.call(victim, Way::Slow, tool, arguments).await });
                 true

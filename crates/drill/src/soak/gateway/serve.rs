@@ -41,7 +41,7 @@ impl Serve {
     pub(super) async fn start(linetender: &Path, house: &House) -> Result<Self, String> {
         let text = |error: std::io::Error| format!("{}: {error}", linetender.display());
         let log = house.folder.join("log");
-        let config = house.config().map_err(text)?;
+        let config = house.config(0).map_err(text)?;
         let mut child = Command::new(linetender)
             .args(["serve", "--listen", "127.0.0.1:0", "--config"])
             .arg(config)
@@ -66,6 +66,20 @@ impl Serve {
         }
         let _ = child.kill().and_then(|()| child.wait());
         Err("the gateway does not listen".to_owned())
+    }
+
+    /// Has it read its config file again.
+    pub(super) fn reload(&self) {
+        if let Some(pid) = Pid::from_raw(self.pid()) {
+            let _ = kill_process(pid, Signal::HUP);
+        }
+    }
+
+    /// What each process of a server finds in its environment and in its arguments.
+    pub(super) fn told(&self) -> Vec<String> {
+        let read = |pid: i32, what: &str| std::fs::read(format!("/proc/{pid}/{what}")).unwrap_or_default();
+        let of = |pid| [read(pid, "environ"), read(pid, "cmdline")].concat();
+        marked(&self.mark).into_iter().map(|pid| String::from_utf8_lossy(&of(pid)).into_owned()).collect()
     }
 
     fn pid(&self) -> i32 {

@@ -8,6 +8,7 @@ use serde_json::json;
 use super::agent::HUNG;
 use super::house::Server;
 use super::notes::Pages;
+use super::principals::Tally;
 use super::serve::Has;
 use crate::figures::{median, share};
 
@@ -28,6 +29,8 @@ pub struct Verdict {
     pub(super) after: Has,
     /// For each pair of windows: p99 under faults and without them, in milliseconds.
     pub(super) pairs: Vec<(f64, f64)>,
+    /// How many principals there were, and what reached them.
+    pub(super) isolation: Option<(usize, Tally)>,
 }
 
 /// What callers were told, all in all.
@@ -83,7 +86,13 @@ impl Verdict {
     pub fn json(&self) -> String {
         let (ratio, lowest, highest) = self.ratio();
         let has = |has: &Has| json!({ "processes": has.processes, "descriptors": has.descriptors, "sockets": has.sockets, "kib": has.kib });
+        let isolation = self.isolation.as_ref().map(|(count, tally)| {
+            let mut isolation = tally.json();
+            isolation["principals"] = (*count).into();
+            isolation
+        });
         json!({
+            "isolation": isolation,
             "seed": self.seed, "agents": self.agents, "servers": self.servers, "missing": self.missing,
             "findings": self.findings,
             "faults": self.faults.iter().map(|(name, times)| json!({ "name": name, "times": times })).collect::<Vec<_>>(),
@@ -145,14 +154,13 @@ impl fmt::Display for Verdict {
              unreadable; {abandoned} more left in the middle; {notifications} notifications",
             answered + unknown + not_executed + processed,
         )?;
-        let (ratio, lowest, highest) = self.ratio();
-        writeln!(
-            f,
-            "p99 of servers that nobody touched, with / without faults: median {ratio:.2} of {} pairs, {lowest:.2} … {highest:.2}",
-            self.pairs.len(),
-        )?;
-        for (with, without) in &self.pairs {
-            writeln!(f, "  {with:>8.2} ms / {without:>8.2} ms = {:.2}", with / without)?;
+        if let Some((count, tally)) = &self.isolation {
+            write!(f, "{count} principals:\n{tally}")?;
+            if !tally.missing().is_empty() {
+                writeln!(f, "never in this run: {}", tally.missing().join(", "))?;
+            }
+        } else {
+            self.ratios(f)?;
         }
         let (before, after) = (&self.before, &self.after);
         writeln!(
@@ -177,6 +185,21 @@ impl fmt::Display for Verdict {
         }
         for finding in &self.findings {
             writeln!(f, "BROKEN: {finding}")?;
+        }
+        Ok(())
+    }
+}
+
+impl Verdict {
+    fn ratios(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (ratio, lowest, highest) = self.ratio();
+        writeln!(
+            f,
+            "p99 of servers that nobody touched, with / without faults: median {ratio:.2} of {} pairs, {lowest:.2} … {highest:.2}",
+            self.pairs.len(),
+        )?;
+        for (with, without) in &self.pairs {
+            writeln!(f, "  {with:>8.2} ms / {without:>8.2} ms = {:.2}", with / without)?;
         }
         Ok(())
     }
