@@ -82,6 +82,8 @@ pub struct Known {
     pub until: Option<SystemTime>,
     /// Who says so.
     pub by: By,
+    /// Which static token it was, of all that ever had this name; nothing of a JWT.
+    pub stamp: u64,
 }
 
 /// Who says what a caller's name is: a static token's name is never that of a JWT.
@@ -148,12 +150,22 @@ impl Bearers {
     /// forgotten; an issuer whose rules are the same keeps its keys, for it may be out of reach.
     ///
     /// # Errors
-    /// As with [`new`](Self::new): the rules before stay in force then.
+    /// As with [`new`](Self::new). If the rules for an issuer make no sense, those before stay in force; if the file of tokens cannot be
+    /// read, the tokens before do, and the issuer's rules change.
     pub fn change(&self, rules: BearerRules) -> Result<(), String> {
         let before = self.standing();
-        let standing = Standing::new(rules, Some(&before), &self.0.clock, &self.0.way)?;
+        let made = |rules| Standing::new(rules, Some(&before), &self.0.clock, &self.0.way);
+        // An issuer that is to be trusted no more is not, whatever is wrong with the file of tokens: that stays as it was.
+        let (standing, unread) = match made(rules.clone()) {
+            Ok(standing) => (standing, None),
+            Err(words) => {
+                let issuer = made(BearerRules { tokens: None, ..rules }).map_err(|_| words.clone())?;
+                let rules = BearerRules { tokens: before.rules.tokens.clone(), ..issuer.rules };
+                (Standing { rules, tokens: before.tokens.clone(), jwt: issuer.jwt }, Some(words))
+            }
+        };
         *self.0.standing.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(standing);
-        Ok(())
+        unread.map_or(Ok(()), Err)
     }
 
     /// What is known of a token without waiting: a static one, or one that was verified before and still counts. `None`: ask
@@ -191,12 +203,12 @@ impl Bearers {
         }
     }
 
-    /// Whether a static token of this name is in the file.
-    pub async fn has_token(&self, name: &str) -> bool {
+    /// Whether the static token of this name and [stamp](Known::stamp) is in the file.
+    pub async fn has_token(&self, name: &str, stamp: u64) -> bool {
         let standing = self.standing();
         let Some(tokens) = &standing.tokens else { return false };
         tokens.look_if_due().await;
-        tokens.has(name)
+        tokens.has(name, stamp)
     }
 
     /// The issuer, for the metadata of the protected resource.

@@ -80,10 +80,11 @@ impl Bearers for AgentTokens {
         &'a self,
         realm: &'a str,
         name: &'a str,
+        stamp: u64,
     ) -> Pin<Box<dyn Future<Output = bool> + Send + 'a>> {
         Box::pin(async move {
             match name.strip_prefix(TOKEN).filter(|_| realm == TOKENS) {
-                Some(name) => self.bearers.has_token(name).await,
+                Some(name) => self.bearers.has_token(name, stamp).await,
                 None => self.bearers.issuer().as_deref() == Some(realm),
             }
         })
@@ -112,7 +113,7 @@ fn verdict(checked: Result<Arc<linetender_auth::Known>, linetender_auth::Refused
         }
         By::Jwt { issuer } => (known.name.clone(), issuer.clone()),
     };
-    Ok(Known { name, groups: known.groups.clone(), realm, until: known.until })
+    Ok(Known { name, groups: known.groups.clone(), realm, until: known.until, stamp: known.stamp })
 }
 
 #[cfg(test)]
@@ -124,7 +125,7 @@ mod tests {
     #[test]
     fn an_issuer_cannot_name_somebody_whom_only_the_gateway_names() {
         let of = |name: &str, by| {
-            let known = Known { name: name.to_owned(), groups: Vec::new(), until: None, by };
+            let known = Known { name: name.to_owned(), groups: Vec::new(), until: None, by, stamp: 0 };
             verdict(Ok(Arc::new(known))).map(|known| (known.name, known.realm))
         };
         let issuer = || By::Jwt { issuer: "https://issuer".to_owned() };

@@ -15,6 +15,8 @@ pub struct Known {
     pub realm: String,
     /// When the token expires. Streams that only listen end then; calls under way do not.
     pub until: Option<SystemTime>,
+    /// Which of its tokens it showed, if that can be taken back.
+    pub stamp: u64,
 }
 
 /// Why a token is not accepted.
@@ -45,8 +47,12 @@ pub trait Bearers: fmt::Debug + Send + Sync {
 
     /// Whether somebody who was verified is still one of those it knows: a token may have been taken back. Asked now and then for
     /// streams that stay open.
-    fn stands<'a>(&'a self, realm: &'a str, name: &'a str)
-    -> Pin<Box<dyn Future<Output = bool> + Send + 'a>>;
+    fn stands<'a>(
+        &'a self,
+        realm: &'a str,
+        name: &'a str,
+        stamp: u64,
+    ) -> Pin<Box<dyn Future<Output = bool> + Send + 'a>>;
 
     /// The authorization server that issues tokens for this gateway, if there is one.
     fn issuer(&self) -> Option<String>;

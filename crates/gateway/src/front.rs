@@ -179,10 +179,10 @@ impl Front {
     /// Waits until somebody has to show again who it is: its token expired, or was taken back.
     async fn must_show_again(&self, principal: &Principal) {
         let taken_back = async {
-            let (Some(bearers), Some((realm, name))) = (&self.bearers, principal.shown()) else {
+            let (Some(bearers), Some((realm, name, stamp))) = (&self.bearers, principal.shown()) else {
                 return std::future::pending().await;
             };
-            while bearers.stands(realm, name).await {
+            while bearers.stands(realm, name, stamp).await {
                 tokio::time::sleep(STANDS).await;
             }
         };

@@ -62,7 +62,10 @@ mod tests {
         let config = load("t", config, &|_| None).unwrap();
         let grant = |name: &str, group: &str| {
             let (name, groups, realm) = (name.to_owned(), vec![group.to_owned()], String::new());
-            Grant::of(&config.servers[0], &Principal::known(Known { name, groups, realm, until: None }))
+            Grant::of(
+                &config.servers[0],
+                &Principal::known(Known { name, groups, realm, until: None, stamp: 0 }),
+            )
         };
         for (name, group, reads, writes) in [
             ("alice", "dev", true, true),

@@ -53,7 +53,7 @@ impl OwnLines {
     ) -> Option<Agent> {
         // Held while it is opened: whoever comes at the same time is counted too.
         let mut lines = self.lines();
-        lines.is_room(most, principal.number()).then(|| {
+        (lines.is_room(most, principal.number()) || lines.makes_room(most, principal.number())).then(|| {
             let agent = open();
             lines.sessions.push((principal.number(), agent.to.downgrade()));
             agent
@@ -76,7 +76,7 @@ impl OwnLines {
             (own.kept, own.used) = (Some(line.clone()), Instant::now());
             return Some(line);
         }
-        lines.is_room(most, principal.number()).then(|| {
+        (lines.is_room(most, principal.number()) || lines.makes_room(most, principal.number())).then(|| {
             let line = open();
             let own = OfPrincipal { line: line.downgrade(), kept: Some(line.clone()), used: Instant::now() };
             lines.principals.insert(key, own);
@@ -107,13 +107,30 @@ impl OwnLines {
 }
 
 impl Lines {
+    /// Lets go of the principals' line that nobody is on and that was used longest ago; whether there is room then. Whoever has its share
+    /// gives way to itself alone.
+    fn makes_room(&mut self, most: usize, principal: u64) -> bool {
+        let own = self.owned().filter(|of| *of == principal).count();
+        let only_own = own >= share(most).max(1);
+        let unused = |own: &OfPrincipal| own.kept.as_ref().is_some_and(Line::is_held_once);
+        let idle =
+            self.principals.iter().filter(|((_, of), own)| unused(own) && (!only_own || *of == principal));
+        let Some(key) = idle.min_by_key(|(_, own)| own.used).map(|(key, _)| *key) else { return false };
+        self.principals.remove(&key);
+        self.is_room(most, principal)
+    }
+
+    /// Whose each line is.
+    fn owned(&self) -> impl Iterator<Item = u64> {
+        let live = |own: &OfPrincipal| own.kept.is_some() || own.line.upgrade().is_some();
+        let of_principals = self.principals.iter().filter(move |(_, own)| live(own)).map(|((_, of), _)| *of);
+        self.sessions.iter().map(|(of, _)| *of).chain(of_principals)
+    }
+
     fn is_room(&mut self, most: usize, principal: u64) -> bool {
         self.sessions.retain(|(_, agent)| agent.strong_count() > 0);
-        let live = |own: &&OfPrincipal| own.kept.is_some() || own.line.upgrade().is_some();
-        let of_sessions = self.sessions.iter().map(|(of, _)| *of);
-        let of_principals = self.principals.iter().filter(|(_, own)| live(own)).map(|((_, of), _)| *of);
         let (mut all, mut own) = (0, 0);
-        for of in of_sessions.chain(of_principals) {
+        for of in self.owned() {
             all += 1;
             own += usize::from(of == principal);
         }

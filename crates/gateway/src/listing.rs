@@ -357,7 +357,7 @@ impl View {
                 Kind::Tools | Kind::Prompts => route.naming.own_name(public),
                 Kind::Resources | Kind::Templates => route.naming.own_uri(public),
             }?;
-            offer::lets(kind, &route.berth.entry, &route.grant, own).then(|| (route, own.to_owned()))
+            route.lets(kind, own).then(|| (route, own.to_owned()))
         })
     }
 
@@ -368,6 +368,11 @@ impl View {
 }
 
 impl Route {
+    /// Whether whoever sees the server may see this of it.
+    pub(crate) fn lets(&self, kind: Kind, own: &str) -> bool {
+        offer::lets(kind, &self.berth.entry, &self.grant, own)
+    }
+
     fn shown(&self) -> Shown<'_> {
         Shown { entry: &self.berth.entry, grant: &self.grant, naming: &self.naming }
     }

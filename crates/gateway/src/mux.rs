@@ -21,14 +21,14 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use linetender::{Era, Kind};
-use linetender_wire::frame::{self, Frame, Message, Passed};
+use linetender_wire::frame::{self, Frame, Members, Message, Passed};
 
 pub(crate) use acts::request_id;
 pub(crate) use enter::{NoAgent, Way};
 pub(crate) use once::{Answer, Part, ask};
 pub(crate) use results::error_code;
 pub(crate) use run::{LAST_ANSWERS, open};
-pub(crate) use screen::{filter_changes, filtered, screened};
+pub(crate) use screen::{filter_changes, filtered, is_hidden, screened};
 
 use crate::failed::{Failed, Full};
 use crate::listing::View;
@@ -42,6 +42,9 @@ const OPEN: usize = 1024;
 
 /// The most messages in one batch (MCP 2025-03-26). No agent has use for more: it may have no more requests open.
 pub(crate) const BATCH: usize = OPEN;
+
+/// No name of a log level is longer.
+const LEVEL: usize = 32;
 
 /// What a list has in the modern era.
 const MODERN_LIST: &str = r#""resultType":"complete","ttlMs":0,"cacheScope":"private","#;
@@ -182,7 +185,11 @@ impl State {
     }
 
     fn set_level(&mut self, id: &str, params: Option<&str>, view: &View) -> Vec<Act> {
-        self.level = params.map(str::to_owned);
+        // The word alone: an agent decides what else is there, and it is kept for as long as its session.
+        let level = params.and_then(|params| Members::of(params)?.string("level"));
+        self.level = level
+            .filter(|level| level.len() <= LEVEL)
+            .map(|level| format!(r#"{{"level":{}}}"#, frame::respell(&level)));
         let mut acts = vec![Act::Tell(frame::reply(id, "{}").into())];
         for route in &view.routes {
             let Some(text) = self.level_request() else { break };
@@ -265,8 +272,14 @@ impl State {
             // We have said so ourselves.
             "notifications/subscriptions/acknowledged" => None,
             "notifications/cancelled" => self.asks.taken_back(from, params?).map(Into::into),
+            // What a rule or filter hides since it was subscribed to is not told of any more.
             "notifications/resources/updated" => {
-                results::updated(frame, params?, &view.route(from)?.naming).map(Into::into)
+                let route = view.route(from)?;
+                let uri = Members::of(params?)?.string("uri")?;
+                route
+                    .lets(Kind::Resources, &uri)
+                    .then(|| results::updated(frame, params?, &route.naming))?
+                    .map(Into::into)
             }
             _ => Some(frame.clone().into()),
         }

@@ -119,7 +119,30 @@ pub(crate) fn lets(kind: Kind, entry: &Entry, grant: &Grant, own: &str) -> bool 
         Kind::Prompts => entry.prompts.lets(own),
         Kind::Resources | Kind::Templates => entry.resources.lets(own),
     };
-    shown && grant.lets(kind, own)
+    shown
+        && grant.lets(kind, own)
+        && !(kind == Kind::Resources && hides_resources(entry, grant) && goes_up(own))
+}
+
+/// Whether some resources are hidden.
+fn hides_resources(entry: &Entry, grant: &Grant) -> bool {
+    !(entry.resources.is_open() && grant.is_open())
+}
+
+/// Whether an address has a segment that leads elsewhere than it is spelt: a filter reads it as it is spelt, a server may not.
+fn goes_up(uri: &str) -> bool {
+    let is_dots = |segment: &str| {
+        let dots = segment.to_ascii_lowercase().replace("%2e", ".");
+        matches!(&*dots, "." | "..")
+    };
+    let path = uri
+        .split(['?', '#'])
+        .next()
+        .unwrap_or(uri)
+        .to_ascii_lowercase()
+        .replace("%2f", "/")
+        .replace("%5c", "/");
+    path.split(['/', '\\']).any(is_dots)
 }
 
 /// An entry of a list under the name that agents know; `None` if it is not to be seen.
@@ -151,6 +174,17 @@ mod tests {
     use crate::grant::Grant;
     use crate::names::Naming;
     use linetender::Kind;
+
+    #[test]
+    fn an_address_that_leads_out_of_a_filter_is_not_let_through() {
+        let config =
+            load("t", "[servers.a]\ncommand='x'\nresources.include=['file:///pub/*']", &|_| None).unwrap();
+        let lets = |uri: &str| super::lets(Kind::Resources, &config.servers[0], &Grant::Whole, uri);
+        assert!(lets("file:///pub/x") && lets("file:///pub/..x/.y") && lets("file:///pub/x?a=/../"));
+        for out in ["../priv", "./x", "x/../../priv", "%2E%2e/priv", "..%2fpriv", "..\\priv", ".."] {
+            assert!(!lets(&format!("file:///pub/{out}")), "{out}");
+        }
+    }
 
     #[test]
     fn only_the_name_of_an_entry_is_another() {

@@ -27,6 +27,8 @@ struct Inner {
     number: u64,
     badge: u64,
     until: Option<SystemTime>,
+    /// Which token it showed: it is the same somebody with another one.
+    stamp: u64,
 }
 
 /// Who says so. A name means nothing without it.
@@ -60,17 +62,27 @@ impl Principal {
     }
 
     /// Whoever showed a token.
-    pub(crate) fn known(Known { name, groups, realm, until }: Known) -> Self {
-        Self::of(Realm::Bearers(realm.into()), name, groups, until)
+    pub(crate) fn known(Known { name, groups, realm, until, stamp }: Known) -> Self {
+        Self::shows(Realm::Bearers(realm.into()), name, groups, until, stamp)
     }
 
-    fn of(realm: Realm, name: String, mut groups: Vec<String>, until: Option<SystemTime>) -> Self {
+    fn of(realm: Realm, name: String, groups: Vec<String>, until: Option<SystemTime>) -> Self {
+        Self::shows(realm, name, groups, until, 0)
+    }
+
+    fn shows(
+        realm: Realm,
+        name: String,
+        mut groups: Vec<String>,
+        until: Option<SystemTime>,
+        stamp: u64,
+    ) -> Self {
         groups.sort_unstable();
         groups.dedup();
         let groups: Box<[Box<str>]> = groups.into_iter().map(Into::into).collect();
         let number = keyed((&realm, &name));
         let badge = keyed((number, &groups));
-        Self(Arc::new(Inner { realm, name: name.into(), groups, number, badge, until }))
+        Self(Arc::new(Inner { realm, name: name.into(), groups, number, badge, until, stamp }))
     }
 
     /// Stands for it where turns are taken and bytes are counted.
@@ -98,11 +110,11 @@ impl Principal {
         }
     }
 
-    /// Who says who it is, and what it is called, if it showed a token.
-    pub(crate) fn shown(&self) -> Option<(&str, &str)> {
+    /// Who says who it is, what it is called, and which token it showed, if it showed one.
+    pub(crate) fn shown(&self) -> Option<(&str, &str, u64)> {
         match &self.0.realm {
             Realm::Machine => None,
-            Realm::Bearers(realm) => Some((realm, &self.0.name)),
+            Realm::Bearers(realm) => Some((realm, &self.0.name, self.0.stamp)),
         }
     }
 
@@ -170,7 +182,13 @@ mod tests {
 
     fn known(realm: &str, name: &str, groups: &[&str]) -> Principal {
         let groups = groups.iter().map(ToString::to_string).collect();
-        Principal::known(Known { name: name.to_owned(), groups, realm: realm.to_owned(), until: None })
+        Principal::known(Known {
+            name: name.to_owned(),
+            groups,
+            realm: realm.to_owned(),
+            until: None,
+            stamp: 0,
+        })
     }
 
     #[test]

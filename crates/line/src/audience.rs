@@ -50,6 +50,8 @@ struct Listeners {
     many: HashMap<u64, Listener>,
     /// How many of them want to hear of a resource. Agents decide how many resources that are.
     wanted: HashMap<String, usize>,
+    /// How many resources agents of each principal want to hear of.
+    by_principal: HashMap<u64, usize>,
     last: u64,
 }
 
@@ -80,8 +82,12 @@ impl Audience {
         // Who is there is beyond doubt; how many want what is counted again.
         renewed(&self.listeners, |listeners| {
             listeners.wanted.clear();
-            for uri in listeners.many.values().flat_map(|listener| &listener.resources) {
-                *listeners.wanted.entry(uri.clone()).or_default() += 1;
+            listeners.by_principal.clear();
+            for listener in listeners.many.values() {
+                for uri in &listener.resources {
+                    *listeners.wanted.entry(uri.clone()).or_default() += 1;
+                }
+                *listeners.by_principal.entry(listener.principal).or_default() += listener.resources.len();
             }
         })
     }
@@ -99,6 +105,7 @@ impl Audience {
     pub(crate) fn leave(&self, number: u64) -> Vec<String> {
         let mut listeners = self.listeners();
         let Some(gone) = listeners.many.remove(&number) else { return Vec::new() };
+        listeners.fewer(gone.principal, gone.resources.len());
         gone.resources.into_iter().filter(|uri| listeners.is_last(uri)).collect()
     }
 
@@ -112,13 +119,28 @@ impl Audience {
         }
         let wanted = listeners.wanted.entry(uri.to_owned()).or_default();
         *wanted += 1;
-        *wanted == 1
+        let first = *wanted == 1;
+        if let Some(principal) = listeners.many.get(&number).map(|listener| listener.principal) {
+            *listeners.by_principal.entry(principal).or_default() += 1;
+        }
+        first
+    }
+
+    /// Whether one of its principal's agents may want to hear of one more resource: all but an eighth of them, so that others can too.
+    pub(crate) fn may_subscribe(&self, number: u64, most: usize) -> bool {
+        let listeners = self.listeners();
+        let Some(listener) = listeners.many.get(&number).filter(|_| self.strangers) else { return true };
+        listeners.by_principal.get(&listener.principal).is_none_or(|wanted| *wanted < most - most / 8)
     }
 
     /// It does not any more; whether it was the last.
     pub(crate) fn unsubscribe(&self, number: u64, uri: &str) -> bool {
         let mut listeners = self.listeners();
-        let had = listeners.many.get_mut(&number).is_some_and(|listener| listener.resources.remove(uri));
+        let Some(listener) = listeners.many.get_mut(&number) else { return false };
+        let (had, principal) = (listener.resources.remove(uri), listener.principal);
+        if had {
+            listeners.fewer(principal, 1);
+        }
         had && listeners.is_last(uri)
     }
 
@@ -142,8 +164,8 @@ impl Audience {
     }
 
     /// A call of this principal's was answered so.
-    pub(crate) fn answered(&self, principal: u64, result: &str) {
-        self.tasks.note(principal, result);
+    pub(crate) fn answered(&self, generation: Generation, principal: u64, result: &str) {
+        self.tasks.note(generation, principal, result);
     }
 
     /// Whether this principal may ask for a task.
@@ -206,6 +228,16 @@ impl Agent {
 }
 
 impl Listeners {
+    /// A principal's agents want to hear of so many resources less.
+    fn fewer(&mut self, principal: u64, count: usize) {
+        if let Some(wanted) = self.by_principal.get_mut(&principal) {
+            *wanted = wanted.saturating_sub(count);
+            if *wanted == 0 {
+                self.by_principal.remove(&principal);
+            }
+        }
+    }
+
     /// One agent less wants to hear of a resource; whether it was the last.
     fn is_last(&mut self, uri: &str) -> bool {
         let Some(wanted) = self.wanted.get_mut(uri) else { return false };

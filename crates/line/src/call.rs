@@ -135,6 +135,10 @@ impl Call<'_> {
                     let answer = Reply::new(frame, link.era());
                     if answer.error().is_none() {
                         shared.wishes.granted(self.method, self.params);
+                        if let ("tools/call", turns::Caller::Known(who)) = (self.method, self.options.caller)
+                        {
+                            shared.audience.answered(link.generation, who.principal, answer.result());
+                        }
                     }
                     return Ok(answer);
                 }

@@ -152,6 +152,12 @@ impl Line {
         line
     }
 
+    /// Whether nobody but whoever asks has a handle of it: no agent is on it, and no call is under way.
+    #[doc(hidden)] // for linetender's gateway
+    pub fn is_held_once(&self) -> bool {
+        Arc::strong_count(&self.shared) == 1
+    }
+
     /// The server's name.
     pub fn name(&self) -> &str {
         &self.shared.server.name

@@ -73,7 +73,7 @@ mod tests {
     }
 
     fn verified() -> Arc<Verified> {
-        let known = Known { name: "a".into(), groups: vec![], until: None, by: By::Token };
+        let known = Known { name: "a".into(), groups: vec![], until: None, by: By::Token, stamp: 0 };
         let until = NOW + Duration::from_secs(10);
         Arc::new(Verified { known: Arc::new(known), is_for: For::everybody(), until, keys: 7 })
     }

@@ -98,7 +98,7 @@ pub(super) fn principal(
         return Err(Refused::Scope(rules.scopes.clone()));
     }
     let by = By::Jwt { issuer: rules.issuer.clone() };
-    Ok((Arc::new(Known { name: name.to_owned(), groups, until: Some(until), by }), is_for))
+    Ok((Arc::new(Known { name: name.to_owned(), groups, until: Some(until), by, stamp: 0 }), is_for))
 }
 
 /// Issuers sign ID tokens, refresh tokens and access tokens with the same keys; an ID token is for the client to read, and was

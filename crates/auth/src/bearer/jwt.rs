@@ -87,26 +87,24 @@ impl Jwt {
 
     /// With which version of the key set the signature is genuine.
     async fn verify(&self, signed: &Signed<'_>) -> Result<u64, Refused> {
-        let unknown = || {
-            invalid(
-                "The token was signed with a key that its issuer does not publish, or names no key where there are several.",
-            )
-        };
-        let mut waited = 0;
+        let forged = || invalid("The token's signature is wrong.");
+        let (mut waited, mut wrong): (_, fn() -> Refused) = (0, no_key);
         loop {
             if let Some(set) = self.keys.held() {
                 match set.verify(signed) {
                     Verdict::Genuine => return Ok(set.version),
-                    Verdict::Forged => return Err(invalid("The token's signature is wrong.")),
+                    // Some issuers put a new key under an old name.
+                    Verdict::Forged if waited == 2 => return Err(forged()),
+                    Verdict::Forged => wrong = forged,
                     // A fetch that was under way when the token came may have missed a key; the next one has not.
-                    Verdict::NoKey if waited == 2 => return Err(unknown()),
-                    Verdict::NoKey => {}
+                    Verdict::NoKey if waited == 2 => return Err(no_key()),
+                    Verdict::NoKey => wrong = no_key,
                 }
             }
             match self.keys.fetched().await {
                 Fetched::Now => waited = 2,
                 Fetched::WithOthers => waited += 1,
-                Fetched::JustBefore => return Err(unknown()),
+                Fetched::JustBefore => return Err(wrong()),
                 Fetched::Not(words, wait) => {
                     return Err(Refused::Unavailable(
                         format!("The issuer's keys cannot be fetched now: {words}"),
@@ -161,6 +159,12 @@ impl Read<'_> {
             signature: self.signature,
         }
     }
+}
+
+fn no_key() -> Refused {
+    invalid(
+        "The token was signed with a key that its issuer does not publish, or names no key where there are several.",
+    )
 }
 
 /// RFC 9068, 2.1; most issuers write `JWT`.

@@ -132,9 +132,9 @@ impl Tokens {
     }
 
     /// Whether there is a token of this name.
-    pub(super) fn has(&self, name: &str) -> bool {
+    pub(super) fn has(&self, name: &str, stamp: u64) -> bool {
         let state = self.state.read().unwrap_or_else(PoisonError::into_inner);
-        state.table.values().any(|known| known.name == name)
+        state.table.values().any(|known| known.name == name && known.stamp == stamp)
     }
 
     /// Reads the file again, if that is due and the file has changed.
@@ -197,7 +197,8 @@ fn look_at(path: &Path, now: SystemTime) -> Seen {
 fn table(entries: Vec<file::Entry>) -> Table {
     let known = |entry: file::Entry| {
         let file::TokenEntry { name, groups, expires, .. } = entry.about;
-        (entry.hash, Arc::new(Known { name, groups, until: expires, by: By::Token }))
+        let stamp = entry.hash.first_chunk().map_or(0, |begin| u64::from_be_bytes(*begin));
+        (entry.hash, Arc::new(Known { name, groups, until: expires, by: By::Token, stamp }))
     };
     entries.into_iter().map(known).collect()
 }

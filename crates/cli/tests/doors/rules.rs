@@ -17,8 +17,8 @@ async fn pid(caller: &Caller, path: &str) -> String {
 #[tokio::test]
 async fn a_server_of_scope_identity_has_a_process_for_each_principal() {
     let issuer = Issuer::start().await;
-    let config =
-        format!("{}[servers.s]\n{{bad}}\nscope = 'identity'\n[servers.o]\n{{bad}}\n", issuer.config());
+    let servers = "[servers.s]\n{bad}\nscope = 'identity'\n[servers.o]\n{bad}\n[servers.each]\n{bad}\nscope = 'session'\n";
+    let config = format!("{}{servers}", issuer.config());
     let house = House::up("identity", &config).await;
     let [alice, bob] = ["alice", "bob"].map(|name| house.with(&issuer.token(name, &[])));
     // The same person with another token, in another group.
@@ -128,13 +128,103 @@ async fn a_token_that_is_taken_back_opens_nothing_and_ends_what_only_listens() {
     in_time(async { while second.modern("/mcp/s", "ping-not", json!({})).await.status == 401 {} }).await;
     assert_eq!(second.modern("/mcp/s", "tools/list", json!({})).await.status, 200);
     run(&folder, &["token", "remove", "ci", "--file", "tokens.toml"]);
+    let third = add("ci", "machines");
     in_time(async { while ci.modern("/mcp/s", "tools/list", json!({})).await.status != 401 {} }).await;
     in_time(async { while listens.event().await.is_some() {} }).await;
     in_time(async { while modern.event().await.is_some() {} }).await;
     assert_eq!(second.modern("/mcp/s", "tools/list", json!({})).await.status, 200);
+    assert_eq!(
+        house.with(&third).modern("/mcp/s", "tools/list", json!({})).await.status,
+        200,
+        "it has another now"
+    );
     let refused = ci.modern("/mcp/s", "tools/list", json!({})).await;
     let challenge = refused.headers["www-authenticate"].to_str().unwrap();
     assert!(challenge.contains("invalid_token") && !challenge.contains("resource_metadata"), "{challenge}");
     let text = std::fs::read_to_string(folder.join("tokens.toml")).unwrap();
     assert!(!text.contains(&first) && !house.log().contains(&first[..20]), "only hashes are kept");
+}
+
+#[tokio::test]
+async fn whoever_may_not_see_something_any_more_hears_no_more_of_it() {
+    let issuer = Issuer::start().await;
+    let config =
+        |access: &str| format!("{}[servers.s]\n{{bad}}\n[servers.t]\n{{bad}}\n{access}", issuer.config());
+    let house = House::up("hidden", &config("")).await;
+    let [alice, bob] = ["alice", "bob"].map(|name| house.with(&issuer.token(name, &[])));
+    let (straight, all) = (alice.agent("/mcp/s").await, alice.agent("/mcp").await);
+    let uri = json!({ "uri": "note://a" });
+    in_time(async { while !all.ask("tools/list", json!({})).await.to_string().contains("s__touch") {} })
+        .await;
+    straight.ask("resources/subscribe", uri.clone()).await;
+    all.ask("resources/subscribe", json!({ "uri": "linetender://s/note://a" })).await;
+    let (mut own, mut of_all) = (straight.stream(None).await, all.stream(None).await);
+    let gone = alice.agent("/mcp/t").await;
+    let mut ends = gone.stream(None).await;
+    // A call that is under way does not keep the stream.
+    let hangs = tokio::spawn(async move {
+        let hang = json!({ "name": "hang", "arguments": { "nonce": "under-way" } });
+        alice.modern("/mcp/t", "tools/call", hang).await.status
+    });
+    house.write(&config(
+        "access = { bob = {} }\n[servers.s.access]\nbob = {}\nalice = { resources.exclude = ['note://*'] }\n",
+    ));
+    house.signal("-HUP");
+    in_time(async { while ends.event().await.is_some() {} }).await;
+    for stream in [&mut own, &mut of_all] {
+        // Its lists changed, so the rules hold.
+        while stream.event().await.expect("an open stream").data["method"]
+            != "notifications/resources/list_changed"
+        {}
+    }
+    // He touches it, and she learns of something that comes after that.
+    assert!(bob.modern("/mcp/s", "tools/call", json!({ "name": "touch", "arguments": uri })).await.last().await["result"].is_object());
+    bob.modern("/mcp/s", "tools/call", json!({ "name": "list_change", "arguments": {} })).await.last().await;
+    house.write(&config("access = { bob = {} }\n[servers.s.access]\nbob = {}\nalice = { tools.include = ['echo'], resources.exclude = ['note://*'] }\n"));
+    house.signal("-HUP");
+    for stream in [&mut own, &mut of_all] {
+        loop {
+            let event = stream.event().await.expect("an open stream").data;
+            assert_ne!(event["method"], "notifications/resources/updated", "{event}");
+            if event["method"] == "notifications/tools/list_changed" {
+                break;
+            }
+        }
+    }
+    hangs.abort();
+}
+
+#[tokio::test]
+async fn an_unused_line_of_a_principal_gives_way_to_a_newcomer() {
+    let issuer = Issuer::start().await;
+    let config = issuer.config().replacen("[gateway]\n", "[gateway]\nlines = 3\n", 1);
+    let house = House::up("lines", &format!("{config}[servers.s]\n{{bad}}\nscope = 'identity'\n")).await;
+    let [a, b, c] = ["a", "b", "c"].map(|name| house.with(&issuer.token(name, &[])));
+    let (of_a, of_b) = (pid(&a, "/mcp/s").await, pid(&b, "/mcp/s").await);
+    // a comes back, so b's was used longest ago.
+    assert_eq!(pid(&a, "/mcp/s").await, of_a);
+    assert_ne!(pid(&c, "/mcp/s").await, of_b);
+    assert_eq!(pid(&a, "/mcp/s").await, of_a, "and it was not a's that gave way");
+    // Two sessions keep both lines; there is no room for a third.
+    let (_one, _two) = (a.agent("/mcp/s").await, c.agent("/mcp/s").await);
+    let full = b.modern("/mcp/s", "tools/call", json!({ "name": "pid", "arguments": {} })).await;
+    assert_eq!(full.status, 503);
+}
+
+#[tokio::test]
+async fn what_an_agent_says_of_itself_is_not_kept_at_any_length() {
+    let issuer = Issuer::start().await;
+    let house = House::up("long", &format!("{}[servers.s]\n{{bad}}\n", issuer.config())).await;
+    let alice = house.with(&issuer.token("alice", &[]));
+    let long = "x".repeat(100_000);
+    let hello = json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": { "clientInfo": { "name": long } } });
+    assert_eq!(alice.send(Method::POST, "/mcp", &[], hello.to_string()).await.status, 413);
+    let session = alice.agent("/mcp").await;
+    let level = json!({ "level": "info", "more": long });
+    assert_eq!(session.ask("logging/setLevel", level).await["result"], json!({}));
+    // Two readers might read two tasks.
+    for ambiguous in [r#"{"taskId":"1","taskid":"2"}"#, r#"{"taskId":"1","taskId":"2"}"#] {
+        let text = format!(r#"{{"jsonrpc":"2.0","id":7,"method":"tasks/get","params":{ambiguous}}}"#);
+        assert_eq!(session.post_text(text).await.status, 400, "{ambiguous}");
+    }
 }

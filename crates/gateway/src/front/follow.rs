@@ -7,7 +7,7 @@ use bytes::Bytes;
 use http::Extensions;
 use linetender_wire::frame;
 use serde_json::json;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 
 use super::body::Piece;
 use super::sent::Unread;
@@ -15,6 +15,7 @@ use super::session::Session;
 use super::tape::{Reader, Tape, There};
 use super::who::principal;
 use super::{Front, sse};
+use crate::listing::Listing;
 use crate::principal::Principal;
 
 /// Whoever reads a stream.
@@ -38,6 +39,7 @@ pub(super) async fn follow(
     turn: u64,
     (out, reads): (mpsc::Sender<Piece>, Reads),
 ) {
+    let mut listing = front.gateway.listing();
     let mut must_show_again = pin!(front.must_show_again(&reads.principal));
     session.begins_reading(&tape);
     let event = |number: u64| format!("{}-{number}", tape.number);
@@ -63,12 +65,23 @@ pub(super) async fn follow(
             () = out.closed() => break,
             () = tape.is_taken_over(turn) => break,
             () = front.closes(), if Session::is_own(&tape) => break,
+            // Its principal may not see the server any more, or that is gone.
+            () = loses_its_server(&front, &session, &mut listing), if Session::is_own(&tape) => break,
             // Whoever waits for an answer still gets it.
             () = &mut must_show_again, if Session::is_own(&tape) => break,
             () = tokio::time::sleep(sse::KEEPALIVE) => next = Some(sse::COMMENT.into()),
         }
     }
     session.ends_reading();
+}
+
+/// Waits until a session's server is not there for its principal any more. Cancel-safe: what was seen is in the receiver.
+async fn loses_its_server(front: &Front, session: &Session, listing: &mut watch::Receiver<Arc<Listing>>) {
+    while session.is_current(front) {
+        if listing.changed().await.is_err() {
+            return std::future::pending().await;
+        }
+    }
 }
 
 /// What an agent is told that did not read its stream.

@@ -26,6 +26,9 @@ use crate::principal::Principal;
 /// How long an answer may take before the response becomes a stream that can be resumed.
 const QUIET: Duration = Duration::from_millis(500);
 
+/// The longest greeting: what an agent says of itself is kept for as long as its session.
+const HELLO: usize = 64 * 1024;
+
 /// Answers a POST.
 pub(super) async fn post(
     front: Arc<Front>,
@@ -84,6 +87,10 @@ async fn initialize(
     frame: &Frame,
     id: &str,
 ) -> Response {
+    if frame.text().len() > HELLO {
+        let words = "initialize is longer than 64 KiB";
+        return reply::error(StatusCode::PAYLOAD_TOO_LARGE, id, -32600, words);
+    }
     let visitor = visitor_of_session(head, front.sessions.next_number());
     let berth = match &endpoint {
         Endpoint::All => None,

@@ -13,6 +13,9 @@ use crate::principal::Principal;
 /// Accounts of principals who ask nothing are closed when there are so many more than there were.
 const SPARE: usize = 64;
 
+/// A request, in millionths.
+const REQUEST: u64 = 1_000_000;
+
 /// What every principal may ask.
 #[derive(Clone, Debug)]
 pub(super) struct Quotas(Arc<Inner>);
@@ -35,7 +38,7 @@ struct Accounts {
 #[derive(Debug)]
 struct Account {
     in_progress: u32,
-    /// How many requests are left of this second's, in thousandths, and when that was so.
+    /// How many requests are left of this second's, in millionths, and when that was so.
     left: u64,
     at: Instant,
 }
@@ -89,7 +92,7 @@ impl Inner {
 
 impl Accounts {
     fn take(&mut self, principal: u64, at_once: u32, rate: u64) -> Result<(), Over> {
-        let (now, second) = (Instant::now(), rate * 1000);
+        let (now, second) = (Instant::now(), rate * REQUEST);
         if self.of.len() >= self.close_at && !self.of.contains_key(&principal) {
             self.of.retain(|_, account| account.in_progress > 0 || account.refilled(now, rate) < second);
             self.close_at = self.of.len() * 2 + SPARE;
@@ -101,8 +104,8 @@ impl Accounts {
         if rate > 0 {
             let left = account.refilled(now, rate);
             (account.left, account.at) = (left, now);
-            let Some(rest) = left.checked_sub(1000) else {
-                return Err(Over::Rate(Duration::from_millis((1000 - left).div_ceil(rate))));
+            let Some(rest) = left.checked_sub(REQUEST) else {
+                return Err(Over::Rate(Duration::from_micros((REQUEST - left).div_ceil(rate))));
             };
             account.left = rest;
         }
@@ -113,8 +116,8 @@ impl Accounts {
 
 impl Account {
     fn refilled(&self, now: Instant, rate: u64) -> u64 {
-        let millis = u64::try_from((now - self.at).as_millis()).unwrap_or(u64::MAX);
-        self.left.saturating_add(millis.saturating_mul(rate)).min(rate * 1000)
+        let micros = u64::try_from((now - self.at).as_micros()).unwrap_or(u64::MAX);
+        self.left.saturating_add(micros.saturating_mul(rate)).min(rate * REQUEST)
     }
 }
 

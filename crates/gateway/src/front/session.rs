@@ -185,6 +185,17 @@ impl Session {
         mux::screened(frame, &seen)?.into_frame().ok()
     }
 
+    /// Whether a filter hides what the server says.
+    fn is_hidden(&self, frame: &Frame) -> bool {
+        let updated = "notifications/resources/updated";
+        let Some(filters) = &self.filters else { return false };
+        if !matches!(frame.message(), Message::Notification { method, .. } if method == updated) {
+            return false;
+        }
+        let seen = mux::filtered(&filters.borrow(), &self.endpoint, &self.principal);
+        seen.is_some_and(|seen| mux::is_hidden(frame, &seen))
+    }
+
     /// A stream for the answers to these, if any needs one; nothing, if the session is over.
     fn expect(&self, frames: &[Frame]) -> Taken {
         let mut desk = self.desk();
@@ -409,7 +420,9 @@ pub(super) async fn pump(session: Arc<Session>, mut from: queue::Receiver<Passed
             said = from.recv() => match said {
                 Some(said) => {
                     test_hooks::point("front");
-                    if let Ok(frame) = said.into_frame() {
+                    if let Ok(frame) = said.into_frame()
+                        && !session.is_hidden(&frame)
+                    {
                         session.hear(&frame);
                     }
                 }

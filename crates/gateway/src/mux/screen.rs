@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use linetender::Kind;
-use linetender_wire::frame::{self, Frame, Message, Passed};
+use linetender_wire::frame::{self, Frame, Members, Message, Passed};
 
 use super::{State, acts};
 use crate::listing::{Endpoint, Listing, View};
@@ -22,6 +22,15 @@ pub(crate) fn screened(frame: &Frame, view: &View) -> Option<Passed> {
     }
     let refused = acts::routed(method, params, view).err()?;
     Some(refused.reply(id, method, false, view).into())
+}
+
+/// Whether a legacy agent is not to hear this of its server: it is about a resource that is hidden since it was subscribed to.
+pub(crate) fn is_hidden(frame: &Frame, view: &View) -> bool {
+    let Message::Notification { method: "notifications/resources/updated", params } = frame.message() else {
+        return false;
+    };
+    let uri = params.and_then(|params| Members::of(params)?.string("uri"));
+    uri.is_none_or(|uri| !view.routes.iter().any(|route| route.lets(Kind::Resources, &uri)))
 }
 
 /// What is seen at this endpoint, if a filter holds there.

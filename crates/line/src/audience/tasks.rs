@@ -5,6 +5,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::Mutex;
 
+use linetender_core::Generation;
 use linetender_wire::frame::Members;
 use linetender_wire::renewed;
 
@@ -21,7 +22,7 @@ pub(super) struct Tasks(Mutex<Known>);
 
 #[derive(Debug, Default)]
 struct Known {
-    of: HashMap<Box<str>, u64>,
+    of: HashMap<Box<str>, (Generation, u64)>,
     /// By principal, the oldest first.
     begun: HashMap<u64, VecDeque<Box<str>>>,
     /// Principals, whoever began one first in front.
@@ -30,23 +31,36 @@ struct Known {
 
 impl Tasks {
     /// A call of this principal's was answered so: perhaps it began a task.
-    pub(super) fn note(&self, principal: u64, result: &str) {
+    pub(super) fn note(&self, generation: Generation, principal: u64, result: &str) {
         if let Some(id) = begun_by(result) {
-            renewed(&self.0, |known| *known = Known::default()).note(principal, id.into());
+            renewed(&self.0, |known| *known = Known::default()).note(generation, principal, id.into());
         }
     }
 
     /// Whose a task is, if that is known.
     pub(super) fn owner(&self, id: &str) -> Option<u64> {
-        renewed(&self.0, |known| *known = Known::default()).of.get(id).copied()
+        renewed(&self.0, |known| *known = Known::default()).of.get(id).map(|(_, principal)| *principal)
     }
 }
 
 impl Known {
-    fn note(&mut self, principal: u64, id: Box<str>) {
-        // A server that gives the same id to two has said whose it is; it does not become another's.
-        if self.of.contains_key(&id) {
-            return;
+    fn note(&mut self, generation: Generation, principal: u64, id: Box<str>) {
+        match self.of.get_mut(&id) {
+            // A server that gives the same id to two has said whose it is; it does not become another's.
+            Some((of, _)) if *of >= generation => return,
+            // One that was restarted may count from the beginning: what had this id is no more.
+            Some((of, owner)) if *owner == principal => {
+                *of = generation;
+                return;
+            }
+            Some((_, owner)) => {
+                let owner = *owner;
+                if let Some(begun) = self.begun.get_mut(&owner) {
+                    begun.retain(|begun| *begun != id);
+                }
+                self.of.remove(&id);
+            }
+            None => {}
         }
         if !self.begun.contains_key(&principal) {
             self.order.push_back(principal);
@@ -65,7 +79,7 @@ impl Known {
             self.of.remove(&oldest);
         }
         begun.push_back(id.clone());
-        self.of.insert(id, principal);
+        self.of.insert(id, (generation, principal));
     }
 }
 
@@ -85,14 +99,32 @@ fn begun_by(result: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::{EACH, PRINCIPALS, Tasks, begun_by};
+    use linetender_core::Generation;
+
+    fn note(tasks: &Tasks, principal: u64, result: &str) {
+        tasks.note(Generation::new(1), principal, result);
+    }
 
     #[test]
     fn a_task_is_whose_call_began_it() {
         let tasks = Tasks::default();
-        tasks.note(1, r#"{"task":{"taskId":"a","status":"working"}}"#);
-        tasks.note(2, r#"{"resultType":"task","taskId":"b"}"#);
-        tasks.note(2, r#"{"task":{"taskId":"a"}}"#);
+        note(&tasks, 1, r#"{"task":{"taskId":"a","status":"working"}}"#);
+        note(&tasks, 2, r#"{"resultType":"task","taskId":"b"}"#);
+        note(&tasks, 2, r#"{"task":{"taskId":"a"}}"#);
         assert_eq!(["a", "b", "c"].map(|id| tasks.owner(id)), [Some(1), Some(2), None]);
+    }
+
+    #[test]
+    fn a_server_that_was_restarted_counts_its_tasks_anew() {
+        let tasks = Tasks::default();
+        let one = r#"{"taskId":"1"}"#;
+        tasks.note(Generation::new(1), 1, one);
+        tasks.note(Generation::new(2), 2, one);
+        assert_eq!(tasks.owner("1"), Some(2));
+        tasks.note(Generation::new(1), 1, one);
+        assert_eq!(tasks.owner("1"), Some(2), "a late answer of the old one changes nothing");
+        tasks.note(Generation::new(2), 1, one);
+        assert_eq!(tasks.owner("1"), Some(2));
     }
 
     #[test]
@@ -105,13 +137,13 @@ mod tests {
     #[test]
     fn x07_whoever_begins_many_loses_its_own() {
         let tasks = Tasks::default();
-        tasks.note(1, r#"{"taskId":"mine"}"#);
-        (0..10 * EACH).for_each(|n| tasks.note(2, &format!(r#"{{"taskId":"{n}"}}"#)));
+        note(&tasks, 1, r#"{"taskId":"mine"}"#);
+        (0..10 * EACH).for_each(|n| note(&tasks, 2, &format!(r#"{{"taskId":"{n}"}}"#)));
         assert_eq!(tasks.owner("mine"), Some(1));
         assert_eq!((tasks.owner("0"), tasks.owner(&(10 * EACH - 1).to_string())), (None, Some(2)));
         assert!(tasks.0.lock().unwrap().of.len() <= EACH + 1);
         (10..u64::try_from(10 + 2 * PRINCIPALS).unwrap())
-            .for_each(|n| tasks.note(n, &format!(r#"{{"taskId":"of {n}"}}"#)));
+            .for_each(|n| note(&tasks, n, &format!(r#"{{"taskId":"of {n}"}}"#)));
         assert!(tasks.0.lock().unwrap().begun.len() <= PRINCIPALS);
     }
 }

@@ -30,6 +30,14 @@ struct Wanted {
 /// The most resources that are subscribed to again; a server is not asked for more than that in one go.
 pub(crate) const RESOURCES: usize = 1024;
 
+/// What is longer of a wish is not kept.
+const LONG: usize = 8 * 1024;
+
+/// The params of a request about a resource.
+fn about(uri: &str) -> String {
+    format!(r#"{{"uri":{}}}"#, linetender_wire::frame::respell(uri))
+}
+
 /// How long a new generation may take to answer one wish. The others do not wait for it any longer.
 const ANSWER: Duration = Duration::from_secs(5);
 
@@ -42,10 +50,13 @@ impl Wishes {
     pub(crate) fn granted(&self, method: &str, params: Option<&str>) {
         let Some(params) = params else { return };
         match method {
-            "logging/setLevel" => self.wanted().level = Some(params.to_owned()),
+            // Whatever else its params had is the agent's, who decides how long that is; there may be a thousand of these.
+            "logging/setLevel" if params.len() <= LONG => self.wanted().level = Some(params.to_owned()),
             "resources/subscribe" => {
-                if let Some(uri) = uri(params) {
-                    self.want(uri, params.to_owned());
+                if let Some(uri) = uri(params).filter(|uri| uri.len() <= LONG) {
+                    let short = (params.len() <= LONG).then(|| params.to_owned());
+                    let params = short.unwrap_or_else(|| about(&uri));
+                    self.want(uri, params);
                 }
             }
             "resources/unsubscribe" => {
@@ -59,7 +70,7 @@ impl Wishes {
 
     /// A resource is wanted; its params, should somebody have to be asked. `None` if too many are.
     pub(crate) fn subscribe(&self, uri: &str) -> Option<String> {
-        let params = format!(r#"{{"uri":{}}}"#, linetender_wire::frame::respell(uri));
+        let params = about(uri);
         self.want(uri.to_owned(), params.clone()).then_some(params)
     }
 

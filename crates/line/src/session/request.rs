@@ -189,9 +189,6 @@ impl Request {
         {
             let _ = promised.set(greeting);
         }
-        if let (Ok(answer), "tools/call", Caller::Known(who)) = (&outcome, &*method, caller) {
-            line.audience().answered(who.principal, answer.result());
-        }
         match outcome {
             Ok(answer) => match replies::broken(&line, &promised, &method, &id, &answer, era) {
                 Some(broken) => ours(broken),

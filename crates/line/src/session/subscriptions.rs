@@ -145,6 +145,10 @@ impl Open {
 
     /// Whether there is room for it.
     fn want(&self, uri: &str) -> bool {
+        let may = |listener| self.line.audience().may_subscribe(listener, RESOURCES);
+        if !self.listener.is_none_or(may) {
+            return false;
+        }
         let first = self.listener.is_none_or(|listener| self.line.audience().subscribe(listener, uri));
         if !first || self.line.subscribe(uri) {
             return true;

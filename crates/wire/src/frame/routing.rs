@@ -108,6 +108,7 @@ fn deciding(method: &str) -> &'static [&'static str] {
         "tools/call" | "prompts/get" => &["_meta", "name"],
         "resources/read" | "resources/subscribe" | "resources/unsubscribe" => &["_meta", "uri"],
         "completion/complete" => &["_meta", "ref"],
+        method if method.starts_with("tasks/") => &["_meta", "taskId"],
         "notifications/cancelled" => &["_meta", "requestId"],
         "notifications/progress" => &["_meta", TOKEN],
         "notifications/resources/updated" => &["_meta", "uri"],

@@ -252,3 +252,31 @@ async fn other_rules_count_at_once_and_the_same_keep_what_is_known() {
     bearers.change(BearerRules::default()).unwrap();
     assert!(is_invalid(&bearers, &token).await && bearers.issuer().is_none());
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_new_key_under_an_old_name_is_found_and_forgers_make_nobody_fetch_more_often() {
+    let (old, new, forger) = (Signer::p256(), Signer::p256(), Signer::p256());
+    let (bearers, script) = with(rules(), &[old.jwk("k")]);
+    bearers.check(&lasting(&old, "k"), None).await.unwrap();
+    script.publish(&[new.jwk("k")]);
+    advance(11 * SECOND).await;
+    bearers.check(&lasting(&new, "k"), None).await.unwrap();
+    assert!(is_invalid(&bearers, &lasting(&old, "k")).await, "the old key is gone");
+    advance(11 * SECOND).await;
+    let before = script.fetched();
+    for _ in 0..100 {
+        assert!(is_invalid(&bearers, &lasting(&forger, "k")).await);
+    }
+    assert!(script.fetched() <= before + 1, "{}", script.fetched() - before);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_issuer_that_is_taken_out_is_trusted_no_more_whatever_is_wrong_with_the_tokens() {
+    let key = Signer::p256();
+    let (bearers, _) = with(rules(), &[key.jwk("k")]);
+    let token = lasting(&key, "k");
+    bearers.check(&token, None).await.unwrap();
+    let nowhere = Some("/nowhere/tokens.toml".into());
+    assert!(bearers.change(BearerRules { tokens: nowhere, jwt: None }).is_err());
+    assert!(is_invalid(&bearers, &token).await);
+}
