@@ -276,10 +276,10 @@ impl State {
             "notifications/resources/updated" => {
                 let route = view.route(from)?;
                 let uri = Members::of(params?)?.string("uri")?;
-                route
-                    .lets(Kind::Resources, &uri)
-                    .then(|| results::updated(frame, params?, &route.naming))?
-                    .map(Into::into)
+                if !route.lets(Kind::Resources, &uri) {
+                    return None;
+                }
+                results::updated(frame, params?, &route.naming).map(Into::into)
             }
             _ => Some(frame.clone().into()),
         }
