@@ -62,7 +62,7 @@ fn a_broken_file_changes_nothing_and_the_log_says_where_it_is_broken() {
     let said = home.wait_for_log("config reload failed; keeping the current config");
     let place = format!("file={} line=7 column=9 problem=", home.config().display());
     assert!(said.contains(&place), "{said}");
-    assert!(said.contains("unknown variant, expected `shared` or `session`"), "{said}");
+    assert!(said.contains("unknown variant, expected one of `shared`, `identity`, `session`"), "{said}");
     assert_eq!(processes(), before);
     assert_eq!(before.each_ref().map(|(generation, _)| generation), [1, 1]);
     agent.wait_for("a__echo", "{}");
