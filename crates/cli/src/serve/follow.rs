@@ -149,7 +149,10 @@ impl<'a> Follow<'a> {
             // What the gateway is called stays as it is until a restart, and tokens are issued for that.
             let now = Settings { public_url: in_force.public_url.clone(), ..config.gateway.clone() };
             if let Err(problem) = tokens.change(&now) {
-                tracing::error!(problem, "cannot use all of the new gateway.auth; what is wrong with it stays as it was");
+                tracing::error!(
+                    problem,
+                    "cannot use all of the new gateway.auth; what is wrong with it stays as it was"
+                );
             }
         }
         if !settings.is_empty() {
