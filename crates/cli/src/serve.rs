@@ -134,7 +134,9 @@ struct Over {
 
 async fn serve(args: &args::Serve, mut config: Config, follow: Follow<'_>) -> ExitCode {
     // Before a server is started in vain.
-    let opened = AgentTokens::of(&config.gateway, follow.path()).and_then(|tokens| {
+    // Whoever is on our own pipes shows no token.
+    let tokens = if args.stdio { Ok(None) } else { AgentTokens::of(&config.gateway, follow.path()) };
+    let opened = tokens.and_then(|tokens| {
         let front = Front::open(args, &config.gateway, tokens.clone()).map_err(|why| why.to_string())?;
         Ok((front, tokens))
     });

@@ -12,8 +12,8 @@ use tokio::task::JoinSet;
 
 use crate::budget::Budget;
 use crate::config::{Config, Scope, Settings};
-use crate::line_limit::OwnLines;
 use crate::listing::{Berth, Listing, Route, Sight};
+use crate::own_lines::OwnLines;
 use crate::principal::{Principal, Stay, Visitor};
 
 /// How often unused lines of principals are looked for, at the least.

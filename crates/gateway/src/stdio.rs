@@ -20,6 +20,9 @@ const REFUSALS: usize = 16;
 /// How long it may take to write what the agent is still to hear.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
+/// How long after an agent cannot be written to it may be seen that it is gone.
+const OTHER_PIPE: Duration = Duration::from_millis(100);
+
 /// Serves all servers to one agent on these pipes until the agent disconnects or `stop`.
 pub async fn serve<R, W>(gateway: &Gateway, input: R, mut output: W, stop: impl Future<Output = ()>) -> Ended
 where
@@ -30,7 +33,7 @@ where
     let Agent { to, mut from } = mux::open(gateway.clone(), Endpoint::All, visitor);
     let limits = gateway.settings().limits();
     let (refuse, mut refused) = mpsc::channel(REFUSALS);
-    let read = read(input, Lines::new(limits), to, refuse);
+    let mut read = std::pin::pin!(read(input, Lines::new(limits), to, refuse));
     let write = async {
         loop {
             let text = tokio::select! {
@@ -48,8 +51,12 @@ where
     };
     let mut write = std::pin::pin!(write);
     let ended = tokio::select! {
-        ended = read => ended,
-        ended = &mut write => return ended,
+        ended = &mut read => ended,
+        // Whoever vanishes closes both pipes, and which of them is seen first is luck.
+        ended = &mut write => return match tokio::time::timeout(OTHER_PIPE, read).await {
+            Ok(Ended::AgentGone) => Ended::AgentGone,
+            _ => ended,
+        },
         () = stop => Ended::Stopped,
     };
     // Whoever stopped asking, or is not heard any more, still hears what it asked for.

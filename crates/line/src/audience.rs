@@ -126,10 +126,13 @@ impl Audience {
         first
     }
 
-    /// Whether one of its principal's agents may want to hear of one more resource: all but an eighth of them, so that others can too.
-    pub(crate) fn may_subscribe(&self, number: u64, most: usize) -> bool {
+    /// Whether an agent may want to hear of a resource: those of one principal have all but an eighth of so many, so that others can too.
+    pub(crate) fn may_subscribe(&self, number: u64, uri: &str, most: usize) -> bool {
         let listeners = self.listeners();
         let Some(listener) = listeners.many.get(&number).filter(|_| self.strangers) else { return true };
+        if listener.resources.contains(uri) {
+            return true;
+        }
         listeners.by_principal.get(&listener.principal).is_none_or(|wanted| *wanted < most - most / 8)
     }
 
@@ -311,6 +314,24 @@ mod tests {
     fn tell(audience: &Audience, method: &str, params: &str) -> usize {
         let text = format!(r#"{{"jsonrpc":"2.0","method":"{method}","params":{params}}}"#);
         audience.tell(Generation::new(1), &said(&text))
+    }
+
+    #[test]
+    fn x07_one_principal_never_has_all_subscriptions() {
+        let audience = Audience::default().of_strangers(true);
+        let [one, two] = [0, 1].map(|_| audience.join(agent(Era::Legacy).0, 1));
+        let other = audience.join(agent(Era::Legacy).0, 2);
+        for at in 0..7 {
+            let (number, uri) = (if at % 2 == 0 { one } else { two }, at.to_string());
+            assert!(audience.may_subscribe(number, &uri, 8), "{at}");
+            audience.subscribe(number, &uri);
+        }
+        assert!(!audience.may_subscribe(one, "more", 8) && !audience.may_subscribe(two, "more", 8));
+        assert!(audience.may_subscribe(one, "0", 8), "it has that already");
+        assert!(audience.may_subscribe(other, "more", 8));
+        audience.leave(two);
+        assert!(audience.may_subscribe(one, "more", 8));
+        assert!(Audience::default().may_subscribe(one, "more", 0), "whoever is alone has all of them");
     }
 
     #[test]

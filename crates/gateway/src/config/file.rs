@@ -97,7 +97,7 @@ pub struct Gateway {
     pub auth: AgentAuth,
     /// Requests per second of one principal, in the long run; `0`: any number. More are refused with status 429.
     pub principal_rate: u32,
-    /// Requests of one principal in progress at once, streams included; more are refused with status 429.
+    /// Requests of one principal in progress at once, streams included; `0`: any number. More are refused with status 429.
     pub principal_requests: u32,
 }
 

@@ -131,8 +131,8 @@ impl Activity {
     }
 
     /// Its agent: what the first request on it said, whatever later ones say.
-    pub(super) fn agent(&self, said: u64) -> u64 {
-        *self.agent.get_or_init(|| said)
+    pub(super) fn agent(&self, says: impl FnOnce() -> u64) -> u64 {
+        *self.agent.get_or_init(says)
     }
 
     /// These bytes came.

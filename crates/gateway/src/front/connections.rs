@@ -70,7 +70,7 @@ pub(super) struct Entrance {
 
 /// A connection, as its requests see it.
 #[derive(Clone)]
-struct Known {
+struct Connected {
     by: By,
     activity: Arc<Activity>,
     /// What of its answers is not read: whoever asked first on it answers for that.
@@ -112,7 +112,7 @@ impl Entrance {
     fn pass(
         &self,
         request: Request<Incoming>,
-        on: &Known,
+        on: &Connected,
     ) -> impl Future<Output = Result<Response<Sent>, Infallible>> + use<> {
         let mut in_flight = on.activity.request(only_listens(&request));
         let header = self.header(&request, &on.activity);
@@ -164,7 +164,7 @@ impl Entrance {
     }
 
     /// Finds out who asks, as far as that is known without waiting.
-    fn identified(&self, request: Request<Incoming>, on: &Known, in_flight: &mut InFlight) -> Perhaps {
+    fn identified(&self, request: Request<Incoming>, on: &Connected, in_flight: &mut InFlight) -> Perhaps {
         let what = asks_for(request.uri().path());
         if what == For::Token {
             return Perhaps::Decided(self.enter(request, None, on, in_flight));
@@ -184,7 +184,7 @@ impl Entrance {
         &self,
         mut request: Request<Incoming>,
         principal: Option<Principal>,
-        on: &Known,
+        on: &Connected,
         in_flight: &mut InFlight,
     ) -> Passes {
         let mut owner = on.activity.owner();
@@ -272,8 +272,8 @@ async fn one(connection: Connection, entrance: Entrance, mut closing: watch::Rec
     let Some(connection) = tls::secured(connection, &mut closing).await else { return };
     let (activity, by) = (connection.activity(), connection.by());
     let server = server();
-    let known = Known { by, activity: Arc::clone(&activity), unread: Arc::default() };
-    let service = service_fn(move |request| entrance.pass(request, &known));
+    let connected = Connected { by, activity: Arc::clone(&activity), unread: Arc::default() };
+    let service = service_fn(move |request| entrance.pass(request, &connected));
     let served = server.serve_connection(TokioIo::new(connection), service);
     // A handler that reads its request wakes the connection that it runs in.
     let mut served = Steady::new(Box::pin(served));

@@ -22,6 +22,7 @@ pub(super) struct Quotas(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
+    /// At once; `0` is any number.
     at_once: u32,
     /// A second; `0` is any number.
     rate: u32,
@@ -98,7 +99,7 @@ impl Accounts {
             self.close_at = self.of.len() * 2 + SPARE;
         }
         let account = self.of.entry(principal).or_insert(Account { in_progress: 0, left: second, at: now });
-        if account.in_progress >= at_once {
+        if at_once > 0 && account.in_progress >= at_once {
             return Err(Over::AtOnce);
         }
         if rate > 0 {
@@ -148,6 +149,8 @@ mod tests {
         assert!(quotas.take(&other).is_ok());
         drop(first);
         assert!(quotas.take(&one).is_ok());
+        let any = Quotas::new(&Settings { principal_requests: 0, ..settings });
+        assert!((0..100).map(|_| any.take(&one)).collect::<Vec<_>>().iter().all(Result::is_ok));
     }
 
     #[tokio::test(start_paused = true)]

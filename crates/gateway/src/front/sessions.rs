@@ -13,8 +13,8 @@ use super::Front;
 use super::rarely::Rarely;
 use super::session::{self, Filters, Session};
 use crate::budget::Budget;
-use crate::line_limit::share;
 use crate::listing::Endpoint;
+use crate::own_lines::share;
 use crate::principal::Principal;
 
 /// How often unused sessions and streams are looked for, at the least.

@@ -17,10 +17,11 @@ use crate::principal::{Principal, Stay, Visitor};
 /// Whose this request is; `client` is what it says of itself, as it was spelt.
 pub(super) fn visitor(head: &Parts, client: Option<&str>) -> Visitor {
     // Kept as a number alone: what it shows for itself is a secret.
-    let shown = head.headers.get(AUTHORIZATION).map(http::HeaderValue::as_bytes);
-    let said = number((shown, client));
-    let connection = head.extensions.get::<Arc<Activity>>();
-    let agent = connection.map_or(said, |connection| connection.agent(said));
+    let says = || number((head.headers.get(AUTHORIZATION).map(http::HeaderValue::as_bytes), client));
+    let agent = match head.extensions.get::<Arc<Activity>>() {
+        Some(connection) => connection.agent(says),
+        None => says(),
+    };
     Visitor { principal: principal(&head.extensions), agent, stay: Stay::Request }
 }
 

@@ -145,7 +145,7 @@ impl Open {
 
     /// Whether there is room for it.
     fn want(&self, uri: &str) -> bool {
-        let may = |listener| self.line.audience().may_subscribe(listener, RESOURCES);
+        let may = |listener| self.line.audience().may_subscribe(listener, uri, RESOURCES);
         if !self.listener.is_none_or(may) {
             return false;
         }
