@@ -1,5 +1,6 @@
 //! One agent on two pipes.
 
+use linetender::session::Ended;
 use linetender_gateway::{Gateway, stdio};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
@@ -59,5 +60,24 @@ async fn told_to_stop_it_still_answers_what_it_can_and_tells_of_the_rest() {
             (&json!("at the server"), &json!("unknown")),
             "{told:?}"
         );
+    }
+}
+
+#[tokio::test]
+async fn an_agent_whose_output_is_closed_first_is_gone_if_its_input_is_closed_too() {
+    for (closes, is) in [(true, Ended::AgentGone), (false, Ended::AgentDeaf)] {
+        let gateway = Gateway::start(config("[servers.a]\n{bad}"));
+        let (mut says, input) = tokio::io::duplex(1 << 16);
+        let (nobody, output) = tokio::io::duplex(1 << 10);
+        drop(nobody);
+        // Answered at once, so it is written before the end of the input can be read.
+        says.write_all(b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}\n").await.unwrap();
+        let serves = stdio::serve(&gateway, input, output, std::future::pending());
+        let vanishes = async {
+            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+            (!closes).then_some(says)
+        };
+        let (ended, _says) = in_time(async { tokio::join!(serves, vanishes) }).await;
+        assert_eq!(ended, is);
     }
 }
