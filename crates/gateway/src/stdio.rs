@@ -33,7 +33,7 @@ where
     let Agent { to, mut from } = mux::open(gateway.clone(), Endpoint::All, visitor);
     let limits = gateway.settings().limits();
     let (refuse, mut refused) = mpsc::channel(REFUSALS);
-    let mut read = std::pin::pin!(read(input, Lines::new(limits), to, refuse));
+    let mut read = Box::pin(read(input, Lines::new(limits), to, refuse));
     let write = async {
         loop {
             let text = tokio::select! {
@@ -59,6 +59,8 @@ where
         },
         () = stop => Ended::Stopped,
     };
+    // Nothing more is asked.
+    drop(read);
     // Whoever stopped asking, or is not heard any more, still hears what it asked for.
     let _ = tokio::time::timeout(mux::LAST_ANSWERS + LAST_WORDS, write).await;
     ended
