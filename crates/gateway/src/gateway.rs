@@ -163,7 +163,7 @@ impl Gateway {
             let open = || session::open(route.berth.entry.server.clone(), &self.0.rig);
             return self.0.own_lines.for_session(self.own_lines_left(), &visitor.principal, open);
         }
-        Some(session::join_as(&self.line(route, &visitor.principal)?, visitor.who()))
+        Some(session::join_as(&self.line(route, &visitor.principal)?, visitor.guest()))
     }
 
     /// The line on which a principal's requests to a server travel, if none is opened for a session; `None` if it would be one of

@@ -7,7 +7,7 @@ use std::net::IpAddr;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, SystemTime};
 
-use linetender::session::Who;
+use linetender::session::{Guest, Who};
 
 use crate::bearers::Known;
 use crate::config::Whom;
@@ -21,7 +21,7 @@ pub(crate) struct Principal(Arc<Inner>);
 
 struct Inner {
     realm: Realm,
-    name: Box<str>,
+    name: Arc<str>,
     /// In their order, none twice.
     groups: Box<[Box<str>]>,
     number: u64,
@@ -171,6 +171,11 @@ impl Visitor {
     /// Whose turn its calls take.
     pub(crate) fn who(&self) -> Who {
         Who { principal: self.principal.number(), agent: self.agent }
+    }
+
+    /// The same with its name, for whoever writes down what it asked for.
+    pub(crate) fn guest(&self) -> Guest {
+        Guest { who: self.who(), name: Arc::clone(&self.principal.0.name) }
     }
 }
 

@@ -3,6 +3,7 @@
 //! A shim is a holder of one line, a gateway of many. Holding is following: the lines belong to others, and nothing here
 //! keeps one alive or makes one wait.
 
+mod control;
 mod follow;
 mod look;
 mod report;
@@ -10,19 +11,29 @@ mod socket;
 
 use std::io;
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, SystemTime};
 
+use tokio::sync::broadcast;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use crate::journal::{Entry, Journal, What};
+use crate::tally::Tally;
+pub use control::{Act, Ask, Done, NotDone, Program};
 use follow::Followed;
 use linetender::{Follower, Line, Redacted};
 use linetender_wire::wall::wall_clock;
-pub use look::{Found, Reply, Silence, look};
-pub use report::{About, LineReport, REPORT_VERSION, Report};
+pub use look::{Found, Reply, Silence, Watching, ask_holder, look, watch_holder};
+pub use report::{
+    About, CallReport, LineReport, Moment, REPORT_VERSION, Report, ServerReport, SlowReport, UnderWayReport,
+    Verdicts,
+};
 use socket::Listening;
+pub use socket::Refusal;
+
+/// Entries that a watcher may lag behind.
+const ENTRIES: usize = 256;
 
 /// Journal and status socket of a process that holds lines. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -35,6 +46,10 @@ struct Inner {
     serves: Option<String>,
     began: (SystemTime, Instant),
     journal: Option<Journal>,
+    /// Entries as they are written, for whoever watches.
+    entries: broadcast::Sender<Arc<Entry>>,
+    tally: Tally,
+    program: OnceLock<Arc<dyn Program>>,
     lines: Mutex<Lines>,
 }
 
@@ -50,12 +65,21 @@ impl Holder {
     /// Creates a holder. `door` is how agents connect (`run`, `serve`); `serves` names the server, if it is a single one.
     pub fn new(door: &'static str, serves: Option<String>, journal: Option<Journal>) -> Self {
         let began = (wall_clock(), Instant::now());
-        Self(Arc::new(Inner { door, serves, began, journal, lines: Mutex::default() }))
+        Self(Arc::new(Inner {
+            door,
+            serves,
+            began,
+            journal,
+            entries: broadcast::channel(ENTRIES).0,
+            tally: Tally::new(),
+            program: OnceLock::new(),
+            lines: Mutex::default(),
+        }))
     }
 
     /// Writes the `begin` entry to the journal: version and redacted command line.
     pub fn begin(&self, version: &str, argv: &Redacted) {
-        self.0.write(What::Begin { version: version.to_owned(), argv: argv.to_string() });
+        let _ = self.0.write(What::Begin { version: version.to_owned(), argv: argv.to_string() });
     }
 
     /// Listens on a status socket in this folder, for this user only, until the process ends.
@@ -87,7 +111,7 @@ impl Holder {
         // Half of the time is for the lines: the end is to be written even if one does not end.
         let ended = async { while followers.join_next().await.is_some() {} };
         let _ = tokio::time::timeout(limit / 2, ended).await;
-        self.0.write(What::End { why: why.to_owned() });
+        let _ = self.0.write(What::End { why: why.to_owned() });
         if let Some(journal) = &self.0.journal {
             journal.flush(until.saturating_duration_since(Instant::now())).await;
         }
@@ -97,7 +121,9 @@ impl Holder {
 impl Follower for Holder {
     /// Follows a line until it is closed.
     fn follow(&self, line: &Line) {
-        let followed = Arc::new(Followed::new(line));
+        let tally = self.0.tally.line(line.name());
+        let followed = Arc::new(Followed::new(line, Arc::clone(&tally)));
+        line.seen_by(tally);
         let following = Arc::clone(&followed).follow(line.events(), Arc::downgrade(&self.0));
         let mut lines = self.0.lines();
         // Those that ended need not be kept in mind.
@@ -108,10 +134,16 @@ impl Follower for Holder {
 }
 
 impl Inner {
-    fn write(&self, what: What) {
+    /// Writes something down, and tells whoever watches.
+    fn write(&self, what: What) -> Entry {
+        let entry = Entry::now(std::process::id(), self.door, what);
         if let Some(journal) = &self.journal {
-            journal.write(Entry::now(std::process::id(), self.door, what));
+            journal.write(entry.clone());
         }
+        if self.entries.receiver_count() > 0 {
+            let _ = self.entries.send(Arc::new(entry.clone()));
+        }
+        entry
     }
 
     /// A line has ended.
@@ -125,6 +157,7 @@ impl Inner {
             version: REPORT_VERSION,
             holder: About::of(self),
             lines: lines.iter().map(|line| line.report()).collect(),
+            servers: self.tally.servers().iter().map(|server| ServerReport::of(server)).collect(),
         }
     }
 

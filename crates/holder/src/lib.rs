@@ -18,6 +18,8 @@
 pub mod holder;
 pub mod journal;
 mod memory;
+pub mod processes;
+pub mod tally;
 pub mod trusted;
 
 pub use holder::Holder;

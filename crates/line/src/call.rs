@@ -5,11 +5,12 @@ mod answer;
 mod options;
 mod out;
 mod progress;
+mod told;
 pub(crate) mod turns;
 
 use std::future::pending;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 
 use linetender_core::{
     Admission, Declared, Delivery, Errand, Evidence, Gate, Generation, Held, Instant, Method, Proof, Record,
@@ -33,6 +34,7 @@ use crate::catalogue::Catalogue;
 use crate::generation::Link;
 use crate::generation::Wishes;
 use crate::keys::KeyRing;
+use crate::outcome::{Stage, Witness};
 use crate::server::Server;
 use crate::status::{Status, Why};
 use crate::tender::{Inbox, Published};
@@ -42,6 +44,8 @@ pub(crate) use answer::Reply;
 pub use options::Options;
 pub(crate) use options::Way;
 use out::{Out, Time, Try};
+use told::{Course, Told};
+pub(crate) use told::{tool_name, tool_of};
 
 /// Instead of stderr that may quote somebody else's call.
 const WITHHELD: &str = "(not shown: calls of other users were sent to this server process; `linetender journal` shows it to the operator)";
@@ -64,6 +68,8 @@ pub(crate) struct Shared {
     pub(crate) retry: std::sync::Mutex<RetryBudget>,
     pub(crate) wishes: Arc<Wishes>,
     pub(crate) audience: Arc<Audience>,
+    /// Who sees every call.
+    pub(crate) witness: OnceLock<Arc<dyn Witness>>,
     /// What it said about how to use it, and the greeting that this was in.
     pub(crate) instructions: std::sync::Mutex<(Weak<Greeting>, Option<Arc<str>>)>,
 }
@@ -105,8 +111,21 @@ impl Call<'_> {
         self.admit(&Record::new(Safety::Protocol), until, Bound::Any).await.map(drop)
     }
 
-    /// Makes the call, however many tries that takes.
+    /// Makes the call, and has its outcome told.
     pub(crate) async fn run(self) -> Result<Reply, CallError> {
+        let Some(witness) = self.shared.witness.get() else {
+            return self.tried(&mut Course::default()).await;
+        };
+        let (mut told, may) = Told::came(&self, &**witness);
+        let result = match may {
+            Ok(()) => self.tried(&mut told.course).await,
+            Err(cause) => Err(self.error_before(CallErrorKind::NotRecorded, cause)),
+        };
+        told.ended(&self, result).await
+    }
+
+    /// However many tries it takes.
+    async fn tried(&self, course: &mut Course) -> Result<Reply, CallError> {
         let shared = self.shared;
         let policy = shared.server.policy.settings();
         shared.calls.fetch_add(1, Ordering::Relaxed);
@@ -122,6 +141,7 @@ impl Call<'_> {
             let until = time.of_a_try(shared.clock.now());
             let bound = Bound::after(earlier.as_ref(), policy.state);
             let held = patience.map_or(until, |patience| until.min(patience));
+            course.reaches(Stage::Waiting);
             let admitted = self.admit(&record, held, bound).await?;
             let link = match (admitted, earlier.take()) {
                 (Some(link), None) => link,
@@ -130,7 +150,7 @@ impl Call<'_> {
                 // Only a call that has tried before is bound to a generation.
                 (None, None) => continue,
             };
-            let mut lost = match self.attempt(&link, record, until, time).await {
+            let mut lost = match self.attempt(&link, record, until, time, course).await {
                 Try::Answer(frame) => {
                     let answer = Reply::new(frame, link.era());
                     if answer.error().is_none() {
@@ -298,7 +318,15 @@ impl Call<'_> {
     }
 
     /// One try on one generation.
-    async fn attempt(&self, link: &Arc<Link>, record: Record, until: Instant, time: Time) -> Try {
+    async fn attempt(
+        &self,
+        link: &Arc<Link>,
+        record: Record,
+        until: Instant,
+        time: Time,
+        course: &mut Course,
+    ) -> Try {
+        course.tries(link);
         let params =
             if self.options.is_modern { Params::of_modern(self.params) } else { Params::of(self.params) };
         let progress = self.options.progress.clone();
@@ -334,6 +362,7 @@ impl Call<'_> {
                 );
             }
         };
+        course.sits(&entry);
         Out::new(self.shared, link, entry, until).wait(answer, exchange, time).await
     }
 

@@ -48,6 +48,7 @@ mod catalogue;
 mod generation;
 mod keys;
 mod line;
+mod outcome;
 mod server;
 pub mod session;
 mod status;
@@ -73,6 +74,9 @@ pub use linetender_wire::allocator;
 pub use linetender_wire::handshake::{Era, Eras, Hello};
 pub use linetender_wire::stdio::{guard, raise_descriptor_limit, reaper, signals};
 pub use linetender_wire::{Redacted, hide as hide_secrets, visible};
+#[doc(hidden)]
+pub use outcome::Here;
+pub use outcome::{Outcome, Receipt, Stage, Times, UnderWay, Verdict, Witness};
 pub use server::{Deadline, HttpServer, Server, Stderr, StdioServer, ToolErrors, pass_stderr_to, way};
 pub use status::signs::Health;
 pub use status::{Status, Why};

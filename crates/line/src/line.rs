@@ -10,7 +10,7 @@ mod weak;
 use std::fmt;
 use std::hash::{BuildHasher as _, RandomState};
 use std::sync::atomic::AtomicU64;
-use std::sync::{Arc, PoisonError};
+use std::sync::{Arc, OnceLock, PoisonError};
 
 use linetender_core::{
     Command, CommandOutcome, Delivery, Gate, Generation, Instant, Refusal, RetryBudget, StateKind,
@@ -30,6 +30,7 @@ use crate::catalogue::Catalogue;
 use crate::generation::Link;
 use crate::generation::Wishes;
 use crate::keys::KeyRing;
+use crate::outcome::Witness;
 use crate::server::{Deadline, Server, ToolErrors};
 use crate::status::{Status, Waits};
 pub use crate::tender::LineEvent as Event;
@@ -121,6 +122,7 @@ impl Line {
             calls: AtomicU64::new(0),
             wishes: Arc::clone(&wishes),
             audience: Arc::clone(&audience),
+            witness: OnceLock::new(),
             instructions: std::sync::Mutex::default(),
             retry: std::sync::Mutex::new(RetryBudget::new(policy.retry, clock.now())),
         });
@@ -185,6 +187,17 @@ impl Line {
     pub(crate) fn vanished(&self, cause: String) -> CallError {
         let error = self.probe_call().error_before(CallErrorKind::Vanished, cause);
         CallError { phase: Phase::Answered, delivery: Delivery::Answered, stderr: None, ..error }
+    }
+
+    /// Lets this see every request that is made from now on. The first one stays: a [`Follower`] is asked before anybody
+    /// else has the line.
+    pub fn seen_by(&self, witness: Arc<dyn Witness>) {
+        let _ = self.shared.witness.set(witness);
+    }
+
+    /// Who sees its requests, if anybody does.
+    pub(crate) fn witness(&self) -> Option<&dyn Witness> {
+        self.shared.witness.get().map(|witness| &**witness)
     }
 
     /// A call that is never made: it only waits, or explains why it cannot.
@@ -285,6 +298,11 @@ impl Line {
     /// Now, by its clock.
     pub(crate) fn now(&self) -> Instant {
         self.shared.clock.now()
+    }
+
+    /// A time of its clock as the system's.
+    pub(crate) fn at(&self, instant: Instant) -> tokio::time::Instant {
+        self.shared.clock.at(instant)
     }
 
     /// Whose the deadline of an agent's calls is.

@@ -31,7 +31,7 @@ use tokio::task::{AbortHandle, JoinSet};
 
 use crate::audience::{Agent as Hearer, FromServer};
 use crate::call::turns::Caller;
-pub use crate::call::turns::Who;
+pub use crate::call::turns::{Guest, Who};
 use crate::line::Rig;
 use crate::line::{Events, Line};
 use crate::server::{Server, limits};
@@ -146,7 +146,7 @@ pub fn join(line: &Line) -> Agent {
 /// # Panics
 /// Outside a tokio runtime.
 #[doc(hidden)]
-pub fn join_as(line: &Line, of: Who) -> Agent {
+pub fn join_as(line: &Line, of: Guest) -> Agent {
     start(On::Shared(line.clone(), Some(of)), limits(line.policy()))
 }
 
@@ -164,7 +164,7 @@ enum On {
     /// A line of its own, which goes with it.
     Own(Box<Server>, Rig),
     /// A line that it shares; and whose it is, if that is known.
-    Shared(Line, Option<Who>),
+    Shared(Line, Option<Guest>),
 }
 
 struct Session {
@@ -193,6 +193,8 @@ struct Open {
     listener: Option<u64>,
     /// Whose turn its calls take.
     caller: Caller,
+    /// The name of whom it acts for, if that is known.
+    principal: Option<Arc<str>>,
     said: mpsc::Receiver<FromServer>,
     events: Events,
     /// Whether the line is over.
@@ -271,7 +273,7 @@ impl Session {
         let era = if method == "initialize" { Era::Legacy } else { Era::Modern };
         let (tell, said) = mpsc::channel(TO_AGENT);
         let agent = Hearer { era, said: tell, direct: self.to_agent.clone() };
-        let (line, listener, caller) = match &self.on {
+        let (line, listener, caller, principal) = match &self.on {
             On::Own(server, rig) => {
                 let page = rig.memory().map(|memory| memory.page(server, era, params));
                 let remembered = page.as_ref().and_then(|page| page.recall());
@@ -282,11 +284,12 @@ impl Session {
                     self.tasks.spawn(recall::Keeper::of(&line, page, greeting).run());
                 }
                 line.wake();
-                (line, None, Caller::Owner)
+                (line, None, Caller::Owner, None)
             }
             On::Shared(line, of) => {
-                let listener = line.audience().join(agent, of.map_or(0, |who| who.principal));
-                (line.clone(), Some(listener), of.map_or(Caller::Listener(listener), Caller::Known))
+                let (who, name) = of.as_ref().map(|guest| (guest.who, Arc::clone(&guest.name))).unzip();
+                let listener = line.audience().join(agent, who.map_or(0, |who| who.principal));
+                (line.clone(), Some(listener), who.map_or(Caller::Listener(listener), Caller::Known), name)
             }
         };
         let events = line.events();
@@ -295,6 +298,7 @@ impl Session {
             era,
             listener,
             caller,
+            principal,
             said,
             events,
             over: false,

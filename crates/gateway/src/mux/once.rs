@@ -79,7 +79,7 @@ pub(crate) fn ask(gateway: &Gateway, endpoint: &Endpoint, frame: &Frame, of: &Vi
     match (endpoint, &*view.routes) {
         (Endpoint::One(_), [route]) if sight.is_open(route) => {
             let line = gateway.line(route, &of.principal)?;
-            let Alone { reply, progress } = session::ask(&line, frame, of.who())?;
+            let Alone { reply, progress } = session::ask(&line, frame, of.guest())?;
             Some(Answer::new(reply, progress))
         }
         _ => routed(gateway, view, frame, of),
@@ -118,7 +118,7 @@ fn routed(gateway: &Gateway, view: &View, frame: &Frame, of: &Visitor) -> Option
         [Act::Ask { to, frame, .. }] => {
             let route = view.route(*to)?;
             let line = gateway.line(route, &of.principal)?;
-            let Alone { reply, progress } = session::ask(&line, frame, of.who())?;
+            let Alone { reply, progress } = session::ask(&line, frame, of.guest())?;
             let (method, naming) = (Box::<str>::from(method), Arc::clone(&route.naming));
             let named = async move {
                 let Replied { text, error } = reply.await;

@@ -1,5 +1,6 @@
 //! One line, followed: from what it says of itself to entries of the journal, and to where it stands.
 
+use std::collections::VecDeque;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::SystemTime;
@@ -7,10 +8,17 @@ use std::time::SystemTime;
 use tokio::time::Instant;
 
 use super::Inner;
-use super::report::LineReport;
-use crate::journal::{Reason, What};
+use super::report::{LineReport, Moment, Verdicts};
+use crate::journal::{Entry, Reason, What};
+use crate::tally::LineTally;
 use linetender::{Event, Events, Line, State, Status, WeakLine, Why};
 use linetender_wire::wall::{rfc3339, wall_clock};
+
+/// How many states of a line are kept.
+const HISTORY: usize = 64;
+
+/// How many of its journal entries are.
+const ENTRIES: usize = 32;
 
 /// A line that is followed.
 pub(super) struct Followed {
@@ -19,6 +27,7 @@ pub(super) struct Followed {
     /// The most that its budget can be.
     budget_most: u32,
     useful_most: u32,
+    tally: Arc<LineTally>,
     last: Mutex<Last>,
 }
 
@@ -28,16 +37,25 @@ struct Last {
     since: (SystemTime, Instant),
     /// Why a generation of it last ended, also when it is up again, and when it did.
     cause: Option<(Arc<Why>, (SystemTime, Instant))>,
+    /// The states that it was in, and since when.
+    history: VecDeque<(State, Instant)>,
+    /// Its last entries in the journal.
+    entries: VecDeque<Entry>,
+    /// The newest generations that are counted as begun and as ended.
+    counted: (u64, u64),
 }
 
 impl Followed {
-    pub(super) fn new(line: &Line) -> Self {
-        let last = Last { status: line.status(), since: (wall_clock(), Instant::now()), cause: None };
+    pub(super) fn new(line: &Line, tally: Arc<LineTally>) -> Self {
+        let (status, since) = (line.status(), (wall_clock(), Instant::now()));
+        let history = VecDeque::from([(status.state, since.1)]);
+        let last = Last { status, since, cause: None, history, entries: VecDeque::new(), counted: (0, 0) };
         Self {
             server: line.name().to_owned(),
             line: line.downgrade(),
             budget_most: u32::from(line.policy().budget.tokens) * 1000,
             useful_most: u32::from(line.policy().budget.useful_tokens) * 1000,
+            tally,
             last: Mutex::new(last),
         }
     }
@@ -50,12 +68,12 @@ impl Followed {
             match heard {
                 Some(Event::State(status)) => {
                     if let Some(what) = self.heard(&status) {
-                        holder.write(what);
+                        self.keep(holder.write(what));
                     }
                 }
                 Some(Event::Missed(entries)) => {
                     let why = format!("too many events of {} at once", self.server);
-                    holder.write(What::Gap { entries, why });
+                    let _ = holder.write(What::Gap { entries, why });
                 }
                 Some(_) => {}
                 None => return holder.let_go(&self),
@@ -80,6 +98,13 @@ impl Followed {
             return None;
         }
         last.since = (wall_clock(), Instant::now());
+        if last.history.len() >= HISTORY {
+            last.history.pop_front();
+        }
+        let began = last.since.1;
+        last.history.push_back((status.state, began));
+        self.count(&mut last.counted, status);
+        let calls = Verdicts::from(self.tally.take_since());
         Some(What::State {
             server: self.server.clone(),
             generation: status.generation,
@@ -88,7 +113,59 @@ impl Followed {
             budget_millis: status.budget,
             useful_millis: Some(status.useful).filter(|left| *left < self.useful_most),
             next_try: status.next_try().map(|next| next.to_string()),
+            calls: Some(calls).filter(|calls| calls.total() > 0),
         })
+    }
+
+    /// Connections that came up and that ended, each once.
+    fn count(&self, (begun, ended): &mut (u64, u64), status: &Status) {
+        match status.state {
+            State::Up if *begun < status.generation => {
+                *begun = status.generation;
+                self.tally.server().started();
+            }
+            State::Ending if *ended < status.generation => {
+                *ended = status.generation;
+                let why = status.cause.as_deref();
+                let leaf = why.and_then(|why| why.leaves.first().copied());
+                self.tally.server().ended(leaf, why.is_some_and(|why| why.planned));
+            }
+            _ => {}
+        }
+    }
+
+    /// Keeps an entry in mind, for whoever asks why.
+    fn keep(&self, mut entry: Entry) {
+        // A cause is told again until the next connection serves: what it wrote to stderr is kept once.
+        if let What::State { state, cause: Some(cause), .. } = &mut entry.what
+            && state != State::Ending.name()
+        {
+            cause.stderr = None;
+        }
+        let mut last = self.last();
+        if last.entries.len() >= ENTRIES {
+            last.entries.pop_front();
+        }
+        last.entries.push_back(entry);
+    }
+
+    pub(super) fn entries(&self) -> Vec<Entry> {
+        self.last().entries.iter().cloned().collect()
+    }
+
+    pub(super) fn server(&self) -> &str {
+        &self.server
+    }
+
+    /// The line, if it is held still.
+    pub(super) fn line(&self) -> Option<Line> {
+        self.line.upgrade()
+    }
+
+    /// Its server's process, if it is one of this machine: server, generation, number.
+    pub(super) fn process(&self) -> Option<(String, u64, i32)> {
+        let line = self.line()?;
+        Some((self.server.clone(), line.status().generation, line.pid()?))
     }
 
     pub(super) fn report(&self) -> LineReport {
@@ -113,6 +190,11 @@ impl Followed {
                 .map(|next| next.to_string()),
             health: last.status.health().map(|health| health.dated(pid)),
             pid,
+            history: last
+                .history
+                .iter()
+                .map(|(state, at)| Moment { state: state.to_string(), ago_millis: millis(*at) })
+                .collect(),
         }
     }
 
@@ -135,12 +217,13 @@ impl fmt::Debug for Followed {
 mod tests {
     use super::Followed;
     use crate::journal::What;
+    use crate::tally::Tally;
     use linetender::{Rig, Server, State};
 
     #[tokio::test]
     async fn only_a_change_is_written_down() {
         let line = Rig::new().lazy(Server::stdio("s", ["true"]));
-        let followed = Followed::new(&line);
+        let followed = Followed::new(&line, Tally::new().line("s"));
         let mut status = line.status();
         assert_eq!(followed.heard(&status), None, "it stood there before");
         (status.state, status.generation) = (State::Dialing, 1);

@@ -7,12 +7,14 @@ use std::time::Duration;
 
 use rustix::process::{Pid, test_kill_process};
 use serde::Serialize;
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use serde::de::DeserializeOwned;
+use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::UnixStream;
 use tokio::task::JoinSet;
 
+use super::control::Ask;
 use super::report::{REPORT_VERSION, Report};
-use super::socket::{Question, STATUS, SUFFIX};
+use super::socket::{Refusal, SUFFIX};
 use crate::trusted;
 
 /// How long a holder may take to answer. One that is well takes a millisecond.
@@ -39,7 +41,7 @@ pub struct Found {
 #[serde(rename_all = "kebab-case")]
 pub enum Reply {
     /// Its status report.
-    Report(Report),
+    Report(Box<Report>),
     /// No usable answer.
     Silent(Silence),
 }
@@ -124,7 +126,7 @@ fn sockets(folder: &Path) -> impl Iterator<Item = (u32, PathBuf)> + use<> {
 }
 
 async fn ask(pid: u32, path: &Path) -> Lookup {
-    let answer = match tokio::time::timeout(PATIENCE, exchange(path)).await {
+    let answer = match tokio::time::timeout(PATIENCE, exchange(path, &Ask::Status)).await {
         Ok(Ok(answer)) => answer,
         Ok(Err(error)) if nobody(&error) => return Lookup::Nobody,
         Ok(Err(_)) | Err(_) => {
@@ -133,20 +135,82 @@ async fn ask(pid: u32, path: &Path) -> Lookup {
         }
     };
     let reply = match serde_json::from_slice::<Report>(&answer) {
-        Ok(report) if report.version == REPORT_VERSION => Reply::Report(report),
+        Ok(report) if report.version == REPORT_VERSION => Reply::Report(Box::new(report)),
         _ => Reply::Silent(Silence::NotUnderstood),
     };
     Lookup::Found(Found { pid, reply })
 }
 
-async fn exchange(path: &Path) -> io::Result<Vec<u8>> {
-    let mut holder = UnixStream::connect(path).await?;
-    trusted::check_user(holder.peer_cred()?.uid())?;
-    let question = serde_json::to_string(&Question { ask: STATUS.to_owned() })?;
-    holder.write_all(format!("{question}\n").as_bytes()).await?;
+/// Asks one holder something that has one answer.
+///
+/// # Errors
+/// If it cannot be reached, does not answer in time, or refuses: in its words.
+pub async fn ask_holder<A: DeserializeOwned>(folders: &[PathBuf], pid: u32, ask: &Ask) -> io::Result<A> {
+    let path = socket_of(folders, pid)?;
+    let late = || io::Error::new(io::ErrorKind::TimedOut, "the process does not answer");
+    let answer =
+        tokio::time::timeout(ask.patience() + PATIENCE, exchange(&path, ask)).await.map_err(|_| late())??;
+    if let Ok(Refusal { error, .. }) = serde_json::from_slice(&answer) {
+        return Err(io::Error::other(error));
+    }
+    serde_json::from_slice(&answer)
+        .map_err(|_| io::Error::other("the process runs another version of linetender"))
+}
+
+/// Watches one holder.
+///
+/// # Errors
+/// If it cannot be reached.
+pub async fn watch_holder(folders: &[PathBuf], pid: u32, ask: &Ask) -> io::Result<Watching> {
+    let path = socket_of(folders, pid)?;
+    let late = || io::Error::new(io::ErrorKind::TimedOut, "the process does not answer");
+    let holder = tokio::time::timeout(PATIENCE, asked(&path, ask)).await.map_err(|_| late())??;
+    Ok(Watching(BufReader::new(holder)))
+}
+
+/// What a holder tells for as long as this is held.
+#[derive(Debug)]
+pub struct Watching(BufReader<UnixStream>);
+
+impl Watching {
+    /// The next line of JSON; `None` once the holder is gone. What a dropped call of this has read is lost.
+    ///
+    /// # Errors
+    /// If the holder refused, or nothing can be read.
+    pub async fn next(&mut self) -> io::Result<Option<String>> {
+        let mut line = String::new();
+        (&mut self.0).take(ANSWER).read_line(&mut line).await?;
+        if let Ok(Refusal { error, .. }) = serde_json::from_str(&line) {
+            return Err(io::Error::other(error));
+        }
+        Ok(line.ends_with('\n').then(|| line.trim_end().to_owned()))
+    }
+}
+
+/// The socket of a process that may be trusted.
+fn socket_of(folders: &[PathBuf], pid: u32) -> io::Result<PathBuf> {
+    let trusted = |folder: &&PathBuf| trusted::check_folder(folder).is_ok();
+    let mut paths = folders.iter().filter(trusted).map(|folder| folder.join(format!("{pid}{SUFFIX}")));
+    let path = paths.find(|path| trusted::check_socket(path).is_ok());
+    path.ok_or_else(|| {
+        io::Error::new(io::ErrorKind::NotFound, "no linetender process of this number has a socket")
+    })
+}
+
+async fn exchange(path: &Path, ask: &Ask) -> io::Result<Vec<u8>> {
+    let holder = asked(path, ask).await?;
     let mut answer = Vec::new();
     holder.take(ANSWER).read_to_end(&mut answer).await?;
     Ok(answer)
+}
+
+/// A holder that was asked.
+async fn asked(path: &Path, ask: &Ask) -> io::Result<UnixStream> {
+    let mut holder = UnixStream::connect(path).await?;
+    trusted::check_user(holder.peer_cred()?.uid())?;
+    let question = serde_json::to_string(ask)?;
+    holder.write_all(format!("{question}\n").as_bytes()).await?;
+    Ok(holder)
 }
 
 fn nobody(error: &io::Error) -> bool {

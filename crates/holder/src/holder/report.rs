@@ -1,6 +1,10 @@
 //! What a holder says of itself: one JSON document with a version, so that it can grow.
 
+mod calls;
+
 use serde::{Deserialize, Serialize};
+
+pub use calls::{CallReport, ServerReport, SlowReport, UnderWayReport, Verdicts};
 
 use super::Inner;
 use crate::journal::Reason;
@@ -19,6 +23,9 @@ pub struct Report {
     pub holder: About,
     /// Its lines, one per server connection.
     pub lines: Vec<LineReport>,
+    /// What was asked of each server, and what became of it.
+    #[serde(default)]
+    pub servers: Vec<ServerReport>,
 }
 
 /// The process that reports.
@@ -80,6 +87,18 @@ pub struct LineReport {
     /// Process id of a local server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pid: Option<i32>,
+    /// The last states, oldest first, the present one included.
+    #[serde(default)]
+    pub history: Vec<Moment>,
+}
+
+/// A state that a line was in.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+pub struct Moment {
+    /// State, as `Status::state`.
+    pub state: String,
+    /// Milliseconds since it began.
+    pub ago_millis: u64,
 }
 
 impl About {

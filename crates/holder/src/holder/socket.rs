@@ -4,22 +4,30 @@ use std::fs;
 use std::io;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::Weak;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::{UnixListener, UnixStream};
+use tokio::sync::broadcast::error::RecvError;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, broadcast};
 use tokio::task::JoinSet;
 
-use super::report::REPORT_VERSION;
+use super::control::Ask;
+use super::report::{CallReport, REPORT_VERSION};
 use super::{Inner, look};
+use crate::journal::Entry;
 use crate::trusted;
+use linetender_wire::visible;
 
 /// Askers that are heard at once. More of them wait outside.
 const AT_ONCE: usize = 8;
 
-/// How long one may take, from its question to the last byte of its answer.
+/// Askers that are told something for as long as they stay.
+const WATCHERS: usize = 16;
+
+/// How long one may take to ask, and to read an answer or one line of many.
 const TALK: Duration = Duration::from_secs(2);
 
 /// The longest question.
@@ -31,20 +39,13 @@ const AGAIN: Duration = Duration::from_secs(1);
 /// What the name of a socket ends in; before it stands the process.
 pub(super) const SUFFIX: &str = ".sock";
 
-/// A question.
-#[derive(Debug, Deserialize, Serialize)]
-pub(super) struct Question {
-    pub(super) ask: String,
-}
-
-/// The question for a [`Report`](super::Report).
-pub(super) const STATUS: &str = "status";
-
-/// A question that was not understood.
-#[derive(Serialize)]
-struct Refusal<'a> {
-    version: u32,
-    error: &'a str,
+/// Something that was asked and is not answered.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+pub struct Refusal {
+    /// [`REPORT_VERSION`].
+    pub version: u32,
+    /// Why, in words.
+    pub error: String,
 }
 
 /// A socket that is listened to. It goes when this is dropped.
@@ -94,34 +95,122 @@ fn bind(path: &Path) -> io::Result<UnixListener> {
 }
 
 async fn serve(listener: UnixListener, holder: Weak<Inner>) {
+    let (askers, watchers) = (Arc::new(Semaphore::new(AT_ONCE)), Arc::new(Semaphore::new(WATCHERS)));
     let mut talks = JoinSet::new();
     loop {
         while talks.try_join_next().is_some() {}
-        if talks.len() >= AT_ONCE {
-            talks.join_next().await;
-        }
+        // It is never closed.
+        let Ok(place) = Arc::clone(&askers).acquire_owned().await else { return };
         match listener.accept().await {
             Ok((asker, _)) => {
-                let holder = holder.clone();
-                talks.spawn(async move {
-                    let _ = tokio::time::timeout(TALK, talk(asker, &holder)).await;
-                });
+                talks.spawn(talk(asker, holder.clone(), place, Arc::clone(&watchers)));
             }
             Err(_) => tokio::time::sleep(AGAIN).await,
         }
     }
 }
 
-/// One question, one answer, each on a line.
-async fn talk(mut asker: UnixStream, holder: &Weak<Inner>) -> io::Result<()> {
-    let (from, mut to) = asker.split();
-    let mut question = String::new();
-    BufReader::new(from).take(QUESTION).read_line(&mut question).await?;
-    let asked = serde_json::from_str(&question).map(|Question { ask }| ask);
-    let answer = match (asked.as_deref(), holder.upgrade()) {
-        (Ok(STATUS), Some(holder)) => serde_json::to_string(&holder.report())?,
-        _ => serde_json::to_string(&Refusal { version: REPORT_VERSION, error: "unknown request" })?,
+/// One question on a line, and its answer on one; or as many as come, if that was the question.
+async fn talk(
+    mut asker: UnixStream,
+    holder: Weak<Inner>,
+    place: OwnedSemaphorePermit,
+    watchers: Arc<Semaphore>,
+) {
+    let Ok(Ok(ask)) = tokio::time::timeout(TALK, question(&mut asker)).await else { return };
+    let watched = {
+        let Some(holder) = holder.upgrade() else { return };
+        match &ask {
+            Some(Ask::WatchEvents) => Some(Watched::Events(holder.entries.subscribe())),
+            Some(Ask::WatchCalls) => Some(Watched::Calls(holder.tally.feed())),
+            _ => None,
+        }
     };
-    to.write_all(format!("{answer}\n").as_bytes()).await?;
-    to.shutdown().await
+    let Some(watched) = watched else {
+        let patience = ask.as_ref().map_or(TALK, Ask::patience);
+        let answered = async {
+            let answer = answer(&holder, ask).await;
+            tokio::time::timeout(TALK, write(&mut asker, &answer)).await
+        };
+        let _ = tokio::time::timeout(patience + TALK, answered).await;
+        return;
+    };
+    drop(place);
+    let Ok(_watching) = watchers.try_acquire() else {
+        let full = refusal(format!("{WATCHERS} watchers are connected already"));
+        let _ = tokio::time::timeout(TALK, write(&mut asker, &full)).await;
+        return;
+    };
+    watched.tell(asker).await;
+}
+
+/// The question; `None` if it was not understood.
+async fn question(asker: &mut UnixStream) -> io::Result<Option<Ask>> {
+    trusted::check_user(asker.peer_cred()?.uid())?;
+    let mut question = String::new();
+    BufReader::new(&mut *asker).take(QUESTION).read_line(&mut question).await?;
+    Ok(serde_json::from_str(&question).ok())
+}
+
+async fn answer(holder: &Weak<Inner>, ask: Option<Ask>) -> String {
+    let Some(holder) = holder.upgrade() else { return refusal("the process is ending".to_owned()) };
+    let spelt = match ask {
+        Some(Ask::Status) => serde_json::to_string(&holder.report()),
+        Some(Ask::Calls) => serde_json::to_string(&holder.calls()),
+        Some(Ask::Processes) => serde_json::to_string(&holder.processes().await),
+        Some(Ask::Entries { server }) => match holder.entries_of(&server) {
+            Some(entries) => serde_json::to_string(&entries),
+            None => return refusal("no server of this name".to_owned()),
+        },
+        Some(Ask::Act(act)) => match holder.act(&act).await {
+            Ok(done) => serde_json::to_string(&done),
+            Err(why) => return refusal(why.to_string()),
+        },
+        Some(Ask::WatchEvents | Ask::WatchCalls) | None => return refusal("unknown request".to_owned()),
+    };
+    spelt.unwrap_or_else(|error| refusal(error.to_string()))
+}
+
+fn refusal(error: String) -> String {
+    serde_json::to_string(&Refusal { version: REPORT_VERSION, error }).unwrap_or_default()
+}
+
+async fn write(asker: &mut UnixStream, line: &str) -> io::Result<()> {
+    asker.write_all(format!("{}\n", visible::json(line)).as_bytes()).await
+}
+
+/// What is watched.
+enum Watched {
+    Events(broadcast::Receiver<Arc<Entry>>),
+    Calls(broadcast::Receiver<Arc<CallReport>>),
+}
+
+impl Watched {
+    /// Tells it until the asker hangs up, or does not read.
+    async fn tell(mut self, mut asker: UnixStream) {
+        loop {
+            let mut over = [0];
+            let line = tokio::select! {
+                line = self.next() => line,
+                // Nothing more is to come from it but its end.
+                _ = asker.read(&mut over) => return,
+            };
+            let Some(line) = line else { return };
+            if !matches!(tokio::time::timeout(TALK, write(&mut asker, &line)).await, Ok(Ok(()))) {
+                return;
+            }
+        }
+    }
+
+    async fn next(&mut self) -> Option<String> {
+        let told = match self {
+            Self::Events(events) => events.recv().await.map(|entry| serde_json::to_string(&*entry)),
+            Self::Calls(calls) => calls.recv().await.map(|call| serde_json::to_string(&*call)),
+        };
+        match told {
+            Ok(line) => line.ok(),
+            Err(RecvError::Lagged(missed)) => Some(format!(r#"{{"missed":{missed}}}"#)),
+            Err(RecvError::Closed) => None,
+        }
+    }
 }

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::holder::Verdicts;
 use linetender::Why;
 use linetender_wire::wall::{rfc3339, wall_clock};
 use linetender_wire::{hide, visible};
@@ -62,6 +63,9 @@ pub enum What {
         /// Next automatic retry, relative to `at`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         next_try: Option<String>,
+        /// Requests that ended since the last entry of this line, by verdict; absent if none did.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        calls: Option<Verdicts>,
     },
     /// Entries are missing here.
     Gap {
@@ -177,6 +181,7 @@ mod tests {
             budget_millis: 4000,
             useful_millis: None,
             next_try: Some("in 90 ms".into()),
+            calls: None,
         };
         Entry::now(7, "run", what)
     }

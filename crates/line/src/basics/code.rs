@@ -25,6 +25,8 @@ pub enum Code {
     NotHere = 7009,
     /// The server answered with a JSON-RPC error. Sessions pass that on as it is; only programs see this.
     ErrorAnswer = 7010,
+    /// The call could not be written to the audit file.
+    NotRecorded = 7011,
 }
 
 impl Code {
@@ -40,6 +42,7 @@ impl Code {
         Self::Unreadable,
         Self::NotHere,
         Self::ErrorAnswer,
+        Self::NotRecorded,
     ];
 
     /// As a number.

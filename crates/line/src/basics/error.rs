@@ -91,6 +91,8 @@ pub enum CallErrorKind {
     Vanished,
     /// What was asked is no JSON, or too large: nothing was sent.
     Unreadable,
+    /// The gateway must write every call down before it is answered, and could not.
+    NotRecorded,
     /// The server answered with a JSON-RPC error: the field `answered` of [`CallError`] has its words.
     ErrorAnswer,
 }
@@ -148,6 +150,7 @@ impl CallError {
             CallErrorKind::BadAnswer | CallErrorKind::ErrorAnswer => {
                 "The server is still running.".to_owned()
             }
+            CallErrorKind::NotRecorded => "The operator has to make the audit file writable.".to_owned(),
             CallErrorKind::Unreadable => "Fix the request before sending it again.".to_owned(),
             CallErrorKind::Overloaded => {
                 format!("The server is still running; retry in {} s.", RETRY_AFTER.as_secs())
@@ -193,6 +196,7 @@ impl CallError {
             | CallErrorKind::BadAnswer
             | CallErrorKind::Vanished
             | CallErrorKind::Unreadable
+            | CallErrorKind::NotRecorded
             | CallErrorKind::ErrorAnswer => None,
         }
     }
@@ -208,6 +212,7 @@ impl CallError {
             CallErrorKind::BadAnswer => Code::BadAnswer,
             CallErrorKind::Vanished => Code::Vanished,
             CallErrorKind::Unreadable => Code::Unreadable,
+            CallErrorKind::NotRecorded => Code::NotRecorded,
             CallErrorKind::ErrorAnswer => Code::ErrorAnswer,
         }
     }
@@ -237,6 +242,7 @@ impl fmt::Display for CallErrorKind {
             Self::BadAnswer => "bad-answer",
             Self::Vanished => "vanished",
             Self::Unreadable => "unreadable",
+            Self::NotRecorded => "not-recorded",
             Self::ErrorAnswer => "error-answer",
         })
     }

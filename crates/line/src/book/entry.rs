@@ -137,6 +137,11 @@ impl Entry {
         self.seat().record
     }
 
+    /// What is known of whether it ran, once it has ended.
+    pub(crate) fn verdict(&self) -> Option<Delivery> {
+        self.seat().record.verdict()
+    }
+
     /// Whether somebody outside waits for it.
     pub(crate) const fn callers(&self) -> bool {
         self.heed.is_some()

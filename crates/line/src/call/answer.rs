@@ -88,6 +88,11 @@ impl Reply {
         self.era == Era::Modern
     }
 
+    /// Bytes of the message.
+    pub(crate) fn len(&self) -> usize {
+        self.frame.text().len()
+    }
+
     /// The result, raw; `null` if it is an error.
     pub(crate) fn result(&self) -> &str {
         match self.frame.message() {

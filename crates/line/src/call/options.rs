@@ -32,6 +32,8 @@ pub struct Options {
     pub(crate) stream: Option<Arc<mpsc::Sender<Progress>>>,
     /// Who calls, among agents that share the line: they take turns.
     pub(crate) caller: Caller,
+    /// What the one is called that it is made for, if somebody let it in by name.
+    pub(crate) principal: Option<Arc<str>>,
     pub(crate) way: Way,
     /// Whether its params are known to be a modern request's, and to ask for no progress.
     pub(crate) is_modern: bool,

@@ -20,6 +20,15 @@ pub struct Who {
     pub agent: u64,
 }
 
+/// An agent that somebody let in: whose it is, and what that one is called.
+#[derive(Clone, Debug, Default)]
+pub struct Guest {
+    /// Whose its requests are.
+    pub who: Who,
+    /// The name of whom it acts for.
+    pub name: Arc<str>,
+}
+
 /// Who calls, among those that share the line.
 #[derive(Clone, Copy, Debug, Default, Eq, Ord, PartialEq, PartialOrd)]
 pub(crate) enum Caller {

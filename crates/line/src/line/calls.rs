@@ -1,15 +1,14 @@
 //! What programs ask a server for.
 
-use std::borrow::Cow;
 use std::sync::Arc;
 
-use linetender_wire::frame::{self, Routing, string};
+use linetender_wire::frame;
 use serde::Serialize;
 
 use super::Line;
 use crate::basics::error::{CallError, CallErrorKind};
 use crate::basics::kind::Kind;
-use crate::call::{Answer, Call, Options, Reply};
+use crate::call::{Answer, Call, Options, Reply, tool_name};
 use crate::catalogue::{Catalogue, Prompt, Resource, ResourceTemplate, Tool};
 use crate::server;
 
@@ -197,10 +196,4 @@ impl Line {
         let read = catalogue.borrow().clone();
         Ok(read)
     }
-}
-
-/// The name of the tool that a raw `tools/call` is about. Where the server may read another, none: what is known of a tool
-/// permits that it is called again.
-fn tool_name(params: &str) -> Option<String> {
-    Routing::of("tools/call", Some(params)).ok()?.name.and_then(string).map(Cow::into_owned)
 }

@@ -173,6 +173,7 @@ impl Session {
             promised: Arc::clone(&open.promised),
             progress,
             caller: open.caller,
+            principal: open.principal.clone(),
             rounds: Some(self.rounds.0.clone()),
             is_plain: false,
         };

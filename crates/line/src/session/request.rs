@@ -21,9 +21,10 @@ use crate::basics::error::{CallError, CallErrorKind};
 use crate::basics::kind::Kind;
 use crate::basics::params::Params;
 use crate::basics::progress::OnProgress;
-use crate::call::turns::{Caller, Who};
-use crate::call::{Options, Way};
+use crate::call::turns::{Caller, Guest};
+use crate::call::{Options, Way, tool_of};
 use crate::line::Line;
+use crate::outcome::{Here, Verdict};
 
 /// A request, and what its session knows.
 pub(super) struct Request {
@@ -42,6 +43,8 @@ pub(super) struct Request {
     pub(super) progress: Option<OnProgress>,
     /// Whose turn it takes.
     pub(super) caller: Caller,
+    /// The name of whom it is made for, if that is known.
+    pub(super) principal: Option<Arc<str>>,
     /// Where a modern server's questions to a legacy agent go.
     pub(super) rounds: Option<mpsc::Sender<Round>>,
     /// Whether its params are a modern request's in all its words, and ask for no progress.
@@ -81,7 +84,7 @@ pub struct Alone<F> {
 pub fn ask(
     line: &Line,
     frame: &Frame,
-    of: Who,
+    of: Guest,
 ) -> Option<Alone<impl Future<Output = Replied> + Send + use<>>> {
     let Message::Request { id, method, params } = frame.message() else { return None };
     let alone = !matches!(method, "ping" | "initialize" | "subscriptions/listen");
@@ -103,7 +106,8 @@ pub fn ask(
         promised: Arc::default(),
         is_plain: heard.is_none(),
         progress: heard,
-        caller: Caller::Known(of),
+        caller: Caller::Known(of.who),
+        principal: Some(of.name),
         rounds: None,
         arrived: line.now(),
     };
@@ -124,10 +128,53 @@ impl Request {
     }
 
     fn refused(&self, error: &CallError) -> Bytes {
+        let code = i64::from(error.code().number());
+        self.ends_here(Verdict::Refused, Some(code));
         replies::failed(&self.line, &self.method, &self.id, error, self.era)
     }
 
+    /// It ends without its line.
+    fn ends_here(&self, verdict: Verdict, code: Option<i64>) {
+        let Some(witness) = self.line.witness() else { return };
+        let params = self.params.as_deref();
+        let here = Here {
+            method: &self.method,
+            params,
+            tool: tool_of(&self.method, params),
+            principal: self.principal.clone(),
+            since: self.line.at(self.arrived),
+        };
+        here.ended(witness, verdict, code);
+    }
+
+    /// What linetender answers by itself, if it can.
+    async fn answered_here(&self) -> Option<Replied> {
+        let Self { line, era, id, method, params, promised, .. } = self;
+        let (era, params) = (*era, params.as_deref());
+        // It is the first request of many agents, and then nobody knows yet whether the server can read it.
+        let quoted = era == Era::Modern
+            && &**method == "server/discover"
+            && (replies::era(line).await == Some(Era::Legacy) || !line.is_up());
+        let listed = if line.is_up() { None } else { replies::listed(line, id, method, params, era) };
+        let text = match (era, &**method, listed) {
+            (Era::Legacy, "initialize", _) => replies::initialized(line, id, params, promised).await,
+            (_, _, Some(listed)) => listed,
+            _ if quoted => replies::discovered(line, id, promised).await,
+            _ => {
+                let refused = not_its_task(line, method, params, self.caller)?;
+                let error = Some(replies::code(refused));
+                self.ends_here(Verdict::Refused, error);
+                return Some(Replied { text: frame::error_reply(id, refused).into(), error });
+            }
+        };
+        self.ends_here(Verdict::Answered, None);
+        Some(Replied { text: text.into(), error: None })
+    }
+
     pub(super) async fn answered(self) -> Replied {
+        if let Some(replied) = self.answered_here().await {
+            return replied;
+        }
         let Self {
             line,
             era,
@@ -139,36 +186,18 @@ impl Request {
             promised,
             progress,
             caller,
+            principal,
             rounds,
             is_plain,
             arrived,
         } = self;
         let ours = |text: Bytes| Replied { text: text.into(), error: None };
-        // It is the first request of many agents, and then nobody knows yet whether the server can read it.
-        let quoted = era == Era::Modern
-            && &*method == "server/discover"
-            && (replies::era(&line).await == Some(Era::Legacy) || !line.is_up());
-        let listed =
-            if line.is_up() { None } else { replies::listed(&line, &id, &method, params.as_deref(), era) };
-        match (era, &*method, listed) {
-            (Era::Legacy, "initialize", _) => {
-                return ours(replies::initialized(&line, &id, params.as_deref(), &promised).await);
-            }
-            (_, _, Some(listed)) => return ours(listed),
-            _ if quoted => return ours(replies::discovered(&line, &id, &promised).await),
-            _ => {}
-        }
-        if let Some(refused) = not_its_task(&line, &method, params.as_deref(), caller) {
-            return Replied {
-                text: frame::error_reply(&id, refused).into(),
-                error: Some(replies::code(refused)),
-            };
-        }
         let (deadline, arrived) = (line.deadline(), Some(arrived));
         let options = Options {
             deadline,
             progress,
             caller,
+            principal,
             way: Way::Carried,
             is_modern: is_plain,
             kept,

@@ -9,6 +9,7 @@ mod hangs;
 mod kit;
 mod look;
 mod odd;
+mod outcomes;
 mod rig;
 mod starts;
 mod texts;

@@ -1,0 +1,239 @@
+//! What a holder can be asked, and told to do: one list for the socket and for the admin address.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use linetender::Line;
+use serde::{Deserialize, Serialize};
+use tokio::sync::broadcast;
+
+use super::report::{CallReport, UnderWayReport};
+use super::{Holder, Inner};
+use crate::journal::Entry;
+use crate::processes::{self, Tree};
+
+/// The most requests under way that are listed for one server, oldest first.
+const LISTED: usize = 256;
+
+/// A question, or an order. On the socket it is one line of JSON: `{"ask":"redial","server":"git"}`.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(tag = "ask", rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum Ask {
+    /// A [`Report`](super::Report).
+    Status,
+    /// Journal entries of one server that this process still has, oldest first: a list of [`Entry`].
+    Entries {
+        /// Server name.
+        server: String,
+    },
+    /// Requests that have not ended: a list of [`UnderWayReport`].
+    Calls,
+    /// Processes of local servers, with their memory: a list of [`Tree`].
+    Processes,
+    /// Every journal entry from now on, one per line, until the asker hangs up.
+    WatchEvents,
+    /// Every request that ends from now on, one [`CallReport`] per line, until the asker hangs up.
+    WatchCalls,
+    /// Something is to be done: answered with [`Done`] or [`Refusal`](super::Refusal).
+    #[serde(untagged)]
+    Act(Act),
+}
+
+/// What a holder can be told to do.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(tag = "ask", rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum Act {
+    /// End the connection and open a new one now.
+    Redial {
+        /// Server name.
+        server: String,
+    },
+    /// Replace the server once its calls have ended, or have had the time that a planned end gives them.
+    Drain {
+        /// Server name.
+        server: String,
+    },
+    /// Read the configuration again.
+    Reload,
+    /// Log from this level on: `error`, `warn`, `info`, `debug` or `trace`.
+    LogLevel {
+        /// The level.
+        level: String,
+    },
+}
+
+/// What was done.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+pub struct Done {
+    /// In words.
+    pub done: String,
+}
+
+/// Why something was not done.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum NotDone {
+    /// There is no such server here; these there are.
+    NoServer(Vec<String>),
+    /// This process cannot do that at all.
+    NotHere(&'static str),
+    /// It was tried.
+    Failed(String),
+}
+
+/// What only the program that holds the lines can do.
+pub trait Program: std::fmt::Debug + Send + Sync {
+    /// Reads its configuration again.
+    ///
+    /// # Errors
+    /// Why the old one stays.
+    fn reload(&self) -> Result<String, String>;
+
+    /// Logs from this level on.
+    ///
+    /// # Errors
+    /// If there is no such level.
+    fn log_level(&self, level: &str) -> Result<(), String>;
+}
+
+impl Holder {
+    /// Lets this do what only the program can. The first one stays.
+    pub fn obeyed_by(&self, program: Arc<dyn Program>) {
+        let _ = self.0.program.set(program);
+    }
+
+    /// Requests that have not ended.
+    pub fn calls(&self) -> Vec<UnderWayReport> {
+        self.0.calls()
+    }
+
+    /// Each request as it ends, from now on.
+    pub fn watch_calls(&self) -> broadcast::Receiver<Arc<CallReport>> {
+        self.0.tally.feed()
+    }
+
+    /// Each journal entry, from now on; also if no journal is kept.
+    pub fn watch_events(&self) -> broadcast::Receiver<Arc<Entry>> {
+        self.0.entries.subscribe()
+    }
+
+    /// Journal entries of one server that are still in memory, oldest first; `None` if it is not held.
+    pub fn entries(&self, server: &str) -> Option<Vec<Entry>> {
+        self.0.entries_of(server)
+    }
+
+    /// Processes of local servers, with their memory.
+    pub async fn processes(&self) -> Vec<Tree> {
+        self.0.processes().await
+    }
+
+    /// Does something.
+    ///
+    /// # Errors
+    /// Why it was not done.
+    pub async fn act(&self, act: &Act) -> Result<Done, NotDone> {
+        self.0.act(act).await
+    }
+}
+
+impl Inner {
+    pub(super) fn calls(&self) -> Vec<UnderWayReport> {
+        let servers = self.tally.servers();
+        let of = |server: &Arc<crate::tally::ServerTally>| {
+            let name = Arc::clone(server.name());
+            server.under_way(LISTED).into_iter().map(move |call| UnderWayReport::of(&name, &call))
+        };
+        servers.iter().flat_map(of).collect()
+    }
+
+    pub(super) fn entries_of(&self, server: &str) -> Option<Vec<Entry>> {
+        let followed = self.lines().followed.clone();
+        let of: Vec<_> = followed.iter().filter(|line| line.server() == server).collect();
+        let mut entries: Vec<Entry> = of.iter().flat_map(|line| line.entries()).collect();
+        // Times of one length and one zone sort as they are spelt.
+        entries.sort_by(|one, other| one.at.cmp(&other.at));
+        (!of.is_empty()).then_some(entries)
+    }
+
+    pub(super) async fn processes(&self) -> Vec<Tree> {
+        let roots: Vec<(String, u64, i32)> = {
+            let followed = self.lines().followed.clone();
+            followed.iter().filter_map(|line| line.process()).collect()
+        };
+        // It reads a file for each process: nothing for a thread that others wait for.
+        tokio::task::spawn_blocking(move || roots.into_iter().map(processes::tree).collect())
+            .await
+            .unwrap_or_default()
+    }
+
+    pub(super) async fn act(&self, act: &Act) -> Result<Done, NotDone> {
+        let done = |done: String| Ok(Done { done });
+        match act {
+            Act::Redial { server } => {
+                let lines = self.of_server(server)?;
+                let mut newest = 0;
+                for line in &lines {
+                    newest = line.redial().await.map_err(|error| NotDone::Failed(error.to_string()))?;
+                }
+                done(match lines.len() {
+                    1 => format!("{server}: connection {newest} is up"),
+                    many => format!("{server}: {many} connections were opened anew"),
+                })
+            }
+            Act::Drain { server } => {
+                for line in self.of_server(server)? {
+                    line.recycle().await;
+                }
+                done(format!("{server}: is replaced as soon as its calls have ended"))
+            }
+            Act::Reload => self.program()?.reload().map_or_else(|why| Err(NotDone::Failed(why)), done),
+            Act::LogLevel { level } => {
+                self.program()?.log_level(level).map_err(NotDone::Failed)?;
+                done(format!("logging from {level} on"))
+            }
+        }
+    }
+
+    fn program(&self) -> Result<&dyn Program, NotDone> {
+        let program = self.program.get().map(|program| &**program);
+        program.ok_or(NotDone::NotHere("this process has no configuration to reload and no log of its own"))
+    }
+
+    /// Every line to a server of this name.
+    fn of_server(&self, server: &str) -> Result<Vec<Line>, NotDone> {
+        let followed = self.lines().followed.clone();
+        let lines: Vec<_> =
+            followed.iter().filter(|line| line.server() == server).filter_map(|line| line.line()).collect();
+        if lines.is_empty() {
+            let mut names: Vec<_> = followed.iter().map(|line| line.server().to_owned()).collect();
+            names.sort_unstable();
+            names.dedup();
+            return Err(NotDone::NoServer(names));
+        }
+        Ok(lines)
+    }
+}
+
+impl Ask {
+    /// How long its answer may take. What waits for a server takes as long as that.
+    pub(super) const fn patience(&self) -> Duration {
+        match self {
+            Self::Act(Act::Redial { .. } | Act::Reload) => Duration::from_secs(120),
+            _ => Duration::from_secs(2),
+        }
+    }
+}
+
+impl std::fmt::Display for NotDone {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::NoServer(names) if names.is_empty() => f.write_str("this process has no server yet"),
+            Self::NoServer(names) => write!(f, "no server of this name; there are: {}", names.join(", ")),
+            Self::NotHere(why) => f.write_str(why),
+            Self::Failed(why) => f.write_str(why),
+        }
+    }
+}
+
+impl std::error::Error for NotDone {}

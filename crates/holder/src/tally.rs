@@ -1,0 +1,343 @@
+//! What became of requests, counted where they end: one table per server, from which status, metrics, page and `top` are made.
+//!
+//! Nothing here grows with what agents ask or servers answer: the tables have fixed sizes, and what is listed by name is the
+//! slowest and the oldest of it.
+
+mod histogram;
+mod slowest;
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use linetender::{Delivery, Doubt, Leaf, Outcome, Proof, Receipt, UnderWay, Verdict, Witness};
+use tokio::sync::broadcast;
+use tokio::time::Instant;
+
+pub use histogram::{BUCKETS, Histogram};
+pub use slowest::Slow;
+
+use crate::holder::CallReport;
+use slowest::Slowest;
+
+/// Calls that a watcher may lag behind.
+const FEED: usize = 1024;
+
+/// For how long the latency of "now" looks back: between one and two of these.
+const WINDOW: Duration = Duration::from_secs(60);
+
+/// Number of verdicts.
+pub const VERDICTS: usize = 6;
+
+/// The verdicts, in the order in which they are counted.
+pub const VERDICT_NAMES: [&str; VERDICTS] =
+    ["answered", "tool error", "refused", "not executed", "unknown", "cancelled"];
+
+/// Requests by verdict.
+pub type ByVerdict = [u64; VERDICTS];
+
+/// The tables of a process.
+#[derive(Debug)]
+pub(crate) struct Tally {
+    servers: Mutex<BTreeMap<Arc<str>, Arc<ServerTally>>>,
+    feed: broadcast::Sender<Arc<CallReport>>,
+}
+
+/// What became of the requests for one server, however many lines it has.
+#[derive(Debug)]
+pub(crate) struct ServerTally {
+    name: Arc<str>,
+    book: Mutex<Book>,
+}
+
+/// The witness of one line.
+#[derive(Debug)]
+pub(crate) struct LineTally {
+    server: Arc<ServerTally>,
+    feed: broadcast::Sender<Arc<CallReport>>,
+    /// What ended since somebody last took it.
+    since: [AtomicU64; VERDICTS],
+}
+
+/// A copy of what is counted for one server.
+#[derive(Clone, Debug)]
+pub struct Counted {
+    /// Requests that call a tool, by verdict.
+    pub tools: ByVerdict,
+    /// All others.
+    pub others: ByVerdict,
+    /// Of all of them, those that linetender ended without the server.
+    pub own: u64,
+    /// What proved that a request was not executed, in the order of [`Proof::ALL`].
+    pub proofs: [u64; Proof::ALL.len()],
+    /// Why it is unknown: deadline, caller gone, connection lost.
+    pub doubts: [u64; 3],
+    /// Sends beyond the first of a request.
+    pub resent: u64,
+    /// Bytes of params, and of answers.
+    pub bytes: (u64, u64),
+    /// Time with the server, of requests that it answered.
+    pub at_server: Histogram,
+    /// Time in the queue and waiting for the server, of requests that were sent.
+    pub waited: Histogram,
+    /// Time from arrival to answer in the last minute or two.
+    pub recent: Histogram,
+    /// Connections of the server that ended, by cause; those that were planned apart.
+    pub ends: BTreeMap<&'static str, u64>,
+    /// Planned ends.
+    pub planned: u64,
+    /// Connections that came up.
+    pub starts: u64,
+    /// Requests that have not ended.
+    pub under_way: usize,
+}
+
+#[derive(Debug)]
+struct Book {
+    counted: Counted,
+    /// What `recent` is made of: the window that runs, and the one before.
+    windows: [Histogram; 2],
+    window_began: Instant,
+    slowest: Slowest,
+    under_way: BTreeMap<u64, Arc<UnderWay>>,
+}
+
+impl Tally {
+    pub(crate) fn new() -> Self {
+        Self { servers: Mutex::default(), feed: broadcast::channel(FEED).0 }
+    }
+
+    /// The witness of a new line to this server.
+    pub(crate) fn line(&self, server: &str) -> Arc<LineTally> {
+        let server = {
+            let mut servers = self.servers.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Some(tally) = servers.get(server) {
+                Arc::clone(tally)
+            } else {
+                let tally = Arc::new(ServerTally::new(server.into()));
+                servers.insert(Arc::clone(&tally.name), Arc::clone(&tally));
+                tally
+            }
+        };
+        let since = [const { AtomicU64::new(0) }; VERDICTS];
+        Arc::new(LineTally { server, feed: self.feed.clone(), since })
+    }
+
+    /// Every server that was ever held, by name.
+    pub(crate) fn servers(&self) -> Vec<Arc<ServerTally>> {
+        self.servers.lock().unwrap_or_else(PoisonError::into_inner).values().cloned().collect()
+    }
+
+    /// Each request as it ends, from now on.
+    pub(crate) fn feed(&self) -> broadcast::Receiver<Arc<CallReport>> {
+        self.feed.subscribe()
+    }
+}
+
+impl ServerTally {
+    fn new(name: Arc<str>) -> Self {
+        let counted = Counted::new();
+        let windows = [Histogram::new(), Histogram::new()];
+        let book = Book {
+            counted,
+            windows,
+            window_began: Instant::now(),
+            slowest: Slowest::default(),
+            under_way: BTreeMap::new(),
+        };
+        Self { name, book: Mutex::new(book) }
+    }
+
+    pub(crate) fn name(&self) -> &Arc<str> {
+        &self.name
+    }
+
+    /// What is counted, now.
+    pub(crate) fn counted(&self) -> Counted {
+        let mut book = self.book();
+        book.turn(Instant::now());
+        let mut counted = book.counted.clone();
+        counted.recent = book.windows[0].clone();
+        counted.recent.add(&book.windows[1]);
+        counted.under_way = book.under_way.len();
+        counted
+    }
+
+    /// The slowest requests of late, slowest first.
+    pub(crate) fn slowest(&self) -> Vec<Slow> {
+        self.book().slowest.list(Instant::now())
+    }
+
+    /// The oldest requests that have not ended.
+    pub(crate) fn under_way(&self, most: usize) -> Vec<Arc<UnderWay>> {
+        self.book().under_way.values().take(most).cloned().collect()
+    }
+
+    /// A connection of the server came up.
+    pub(crate) fn started(&self) {
+        self.book().counted.starts += 1;
+    }
+
+    /// A connection of the server ended.
+    pub(crate) fn ended(&self, leaf: Option<Leaf>, planned: bool) {
+        let mut book = self.book();
+        if planned {
+            book.counted.planned += 1;
+        } else {
+            *book.counted.ends.entry(leaf.map_or("unknown", Leaf::name)).or_default() += 1;
+        }
+    }
+
+    fn book(&self) -> MutexGuard<'_, Book> {
+        self.book.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl LineTally {
+    pub(crate) fn server(&self) -> &Arc<ServerTally> {
+        &self.server
+    }
+
+    /// What ended since this was last asked.
+    pub(crate) fn take_since(&self) -> ByVerdict {
+        self.since.each_ref().map(|count| count.swap(0, Ordering::Relaxed))
+    }
+}
+
+impl Witness for LineTally {
+    fn came(&self, call: &Arc<UnderWay>) -> Result<(), String> {
+        self.server.book().under_way.insert(call.number, Arc::clone(call));
+        Ok(())
+    }
+
+    fn ended(&self, call: &Arc<UnderWay>, outcome: &Outcome<'_>) -> Option<Receipt> {
+        self.since[index(outcome.verdict)].fetch_add(1, Ordering::Relaxed);
+        self.server.book().ended(call, outcome);
+        if self.feed.receiver_count() > 0 {
+            let _ = self.feed.send(Arc::new(CallReport::ended(&self.server.name, call, outcome)));
+        }
+        None
+    }
+}
+
+impl Book {
+    fn ended(&mut self, call: &UnderWay, outcome: &Outcome<'_>) {
+        self.under_way.remove(&call.number);
+        let now = Instant::now();
+        self.turn(now);
+        let counted = &mut self.counted;
+        let verdicts = if call.tool.is_some() || &*call.method == "tools/call" {
+            &mut counted.tools
+        } else {
+            &mut counted.others
+        };
+        verdicts[index(outcome.verdict)] += 1;
+        counted.own += u64::from(outcome.own);
+        counted.resent += u64::from(outcome.tries.saturating_sub(1));
+        counted.bytes.0 += outcome.bytes.0 as u64;
+        counted.bytes.1 += outcome.bytes.1 as u64;
+        match outcome.verdict {
+            Verdict::NotExecuted(proof) => {
+                if let Some(at) = Proof::ALL.iter().position(|one| *one == proof) {
+                    counted.proofs[at] += 1;
+                }
+            }
+            Verdict::Unknown(doubt) => counted.doubts[doubt_index(doubt)] += 1,
+            _ => {}
+        }
+        if outcome.tries > 0 {
+            counted.waited.record(outcome.times.queue + outcome.times.line);
+            if matches!(outcome.verdict, Verdict::Answered | Verdict::ToolError) {
+                counted.at_server.record(outcome.times.server);
+                self.windows[0].record(outcome.times.total());
+            }
+            self.slowest.saw(now, call, outcome);
+        }
+    }
+
+    /// Begins a new window if it is time for one.
+    fn turn(&mut self, now: Instant) {
+        let age = now.duration_since(self.window_began);
+        if age < WINDOW {
+            return;
+        }
+        let last = std::mem::replace(&mut self.windows[0], Histogram::new());
+        // A window that nobody looked at, and in which nothing happened, is empty too.
+        self.windows[1] = if age < WINDOW * 2 { last } else { Histogram::new() };
+        self.window_began = now;
+    }
+}
+
+impl Counted {
+    fn new() -> Self {
+        Self {
+            tools: [0; VERDICTS],
+            others: [0; VERDICTS],
+            own: 0,
+            proofs: [0; Proof::ALL.len()],
+            doubts: [0; 3],
+            resent: 0,
+            bytes: (0, 0),
+            at_server: Histogram::new(),
+            waited: Histogram::new(),
+            recent: Histogram::new(),
+            ends: BTreeMap::new(),
+            planned: 0,
+            starts: 0,
+            under_way: 0,
+        }
+    }
+}
+
+/// Where a verdict is counted.
+pub const fn index(verdict: Verdict) -> usize {
+    match verdict {
+        Verdict::Answered => 0,
+        Verdict::ToolError => 1,
+        Verdict::Refused => 2,
+        Verdict::NotExecuted(_) => 3,
+        Verdict::Unknown(_) => 4,
+        Verdict::Cancelled(_) => 5,
+    }
+}
+
+const fn doubt_index(doubt: Doubt) -> usize {
+    match doubt {
+        Doubt::Deadline => 0,
+        Doubt::Cancelled => 1,
+        _ => 2,
+    }
+}
+
+/// The proof or the doubt of a verdict, in words for programs.
+pub fn detail(verdict: Verdict) -> Option<&'static str> {
+    match verdict.delivery() {
+        _ if matches!(verdict, Verdict::Refused) => None,
+        Delivery::NotExecuted(proof) => Some(proof_name(proof)),
+        Delivery::Unknown(doubt) => Some(DOUBT_NAMES[doubt_index(doubt)]),
+        Delivery::Answered => None,
+    }
+}
+
+/// Why a call is unknown, in words for programs.
+pub const DOUBT_NAMES: [&str; 3] = ["deadline", "cancelled", "connection lost"];
+
+/// A proof, in words for programs.
+pub const fn proof_name(proof: Proof) -> &'static str {
+    match proof {
+        Proof::Queued => "queued",
+        Proof::Residue => "unread by the dead server",
+        Proof::NoByteWritten => "no byte written",
+        Proof::RefusedStream => "refused stream",
+        Proof::SessionRefused => "session refused",
+        Proof::Challenged => "challenged",
+        Proof::HeaderMismatch => "header mismatch",
+        Proof::MissingCapability => "missing capability",
+        Proof::VersionRefused => "version refused",
+        Proof::MethodNotAllowed => "method not allowed",
+        Proof::TooLarge => "too large",
+        Proof::Throttled => "throttled",
+        _ => "other",
+    }
+}
