@@ -1,5 +1,6 @@
 //! What can be typed.
 
+mod act;
 mod auth;
 mod look;
 mod policy;
@@ -10,6 +11,7 @@ use std::path::PathBuf;
 
 use clap::{Parser, Subcommand, ValueEnum};
 
+pub(crate) use act::{Calls, Drain, LogLevel, OfServer, Redial, Reload};
 pub(crate) use auth::{Auth, Login, Logout, Server as LoginServer};
 pub(crate) use look::{Journal, Status};
 pub(crate) use policy::PolicyFlags;
@@ -29,6 +31,8 @@ use crate::keys::FILE;
     linetender serve --config linetender.toml                          one gateway for many agents and servers\n  \
     linetender status                                                  what is running, what is down, and why\n  \
     linetender journal --server github                                 what happened to a server\n  \
+    linetender calls -f                                                calls as they end, with the verdict on each\n  \
+    linetender redial github                                           restart a server now\n  \
     linetender login https://mcp.example.com/mcp                       log in to a server that signs people in\n  \
     linetender token add ci                                            make a token with which an agent uses a gateway"
 )]
@@ -44,6 +48,11 @@ pub(crate) enum Command {
     Serve(Serve),
     Status(Status),
     Journal(Journal),
+    Calls(Calls),
+    Redial(Redial),
+    Drain(Drain),
+    Reload(Reload),
+    LogLevel(LogLevel),
     Login(Login),
     Logout(Logout),
     Auth(Auth),
