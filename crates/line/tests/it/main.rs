@@ -9,6 +9,7 @@ mod hangs;
 mod kit;
 mod look;
 mod odd;
+mod parking;
 mod rig;
 mod starts;
 mod texts;
