@@ -11,7 +11,7 @@ use std::path::PathBuf;
 
 use clap::{Parser, Subcommand, ValueEnum};
 
-pub(crate) use act::{Calls, Drain, LogLevel, OfServer, Redial, Reload};
+pub(crate) use act::{Calls, Drain, LogLevel, OfServer, Park, Redial, Reload, Wake};
 pub(crate) use auth::{Auth, Login, Logout, Server as LoginServer};
 pub(crate) use look::{Journal, Status};
 pub(crate) use policy::PolicyFlags;
@@ -50,6 +50,8 @@ pub(crate) enum Command {
     Journal(Journal),
     Calls(Calls),
     Redial(Redial),
+    Park(Park),
+    Wake(Wake),
     Drain(Drain),
     Reload(Reload),
     LogLevel(LogLevel),

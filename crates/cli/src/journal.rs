@@ -115,6 +115,9 @@ fn words(what: &What) -> String {
             }
             words
         }
+        What::AuditHead { file, seq, hash, synced } => {
+            format!("audit {file}: line {seq} was on disk at {synced} (SHA-256 {})", short(hash))
+        }
         What::Gap { entries, why } => format!("{entries} entries missing: {why}"),
         What::End { why } => format!("exited: {why}"),
         other => format!("{other:?}"),

@@ -53,6 +53,8 @@ fn main() -> ExitCode {
         args::Command::Journal(journal) => journal::journal(&journal),
         args::Command::Calls(calls) => calls::calls(&calls),
         args::Command::Redial(redial) => act::of_server(&redial.of, |server| Act::Redial { server }),
+        args::Command::Park(park) => act::of_server(&park.of, |server| Act::Park { server }),
+        args::Command::Wake(wake) => act::of_server(&wake.of, |server| Act::Wake { server }),
         args::Command::Drain(drain) => act::of_server(&drain.of, |server| Act::Drain { server }),
         args::Command::Reload(reload) => act::of_process(reload.pid, reload.json, &Act::Reload),
         args::Command::LogLevel(args::LogLevel { level, pid, json }) => {

@@ -15,6 +15,7 @@
 //! # }
 //! ```
 
+pub mod audit;
 pub mod holder;
 pub mod journal;
 mod memory;

@@ -39,6 +39,24 @@ pub(crate) struct Redial {
     pub(crate) of: OfServer,
 }
 
+/// Take a server out of service: stop it once its calls have ended, and refuse calls until it is woken
+#[derive(Debug, clap::Args)]
+#[command(after_help = ["Example:\n  \
+    linetender park github\n\n", EXIT_CODES].concat())]
+pub(crate) struct Park {
+    #[command(flatten)]
+    pub(crate) of: OfServer,
+}
+
+/// Bring a parked server back into service now, whether a person parked it or its failures did
+#[derive(Debug, clap::Args)]
+#[command(after_help = ["Example:\n  \
+    linetender wake github\n\n", EXIT_CODES].concat())]
+pub(crate) struct Wake {
+    #[command(flatten)]
+    pub(crate) of: OfServer,
+}
+
 /// Replace a server once its calls in progress have ended
 #[derive(Debug, clap::Args)]
 #[command(after_help = ["Example, after the server's program was updated:\n  \
