@@ -1,5 +1,6 @@
 //! What can be typed.
 
+mod audit;
 mod auth;
 mod look;
 mod policy;
@@ -10,6 +11,7 @@ use std::path::PathBuf;
 
 use clap::{Parser, Subcommand, ValueEnum};
 
+pub(crate) use audit::{Audit, AuditCommand, VerifyAudit};
 pub(crate) use auth::{Auth, Login, Logout, Server as LoginServer};
 pub(crate) use look::{Journal, Status};
 pub(crate) use policy::PolicyFlags;
@@ -44,6 +46,7 @@ pub(crate) enum Command {
     Serve(Serve),
     Status(Status),
     Journal(Journal),
+    Audit(Audit),
     Login(Login),
     Logout(Logout),
     Auth(Auth),

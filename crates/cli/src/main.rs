@@ -1,6 +1,7 @@
 //! The `linetender` command: arguments in, words and exit codes out.
 
 mod args;
+mod audit;
 mod auth;
 mod bearers;
 #[cfg(feature = "drill")]
@@ -47,6 +48,7 @@ fn main() -> ExitCode {
         args::Command::Serve(serve) => serve::run(&serve),
         args::Command::Status(status) => status::status(&status),
         args::Command::Journal(journal) => journal::journal(&journal),
+        args::Command::Audit(audit) => audit::audit(&audit),
         args::Command::Login(login) => login::login(&login),
         args::Command::Logout(logout) => auth::logout(&logout),
         args::Command::Auth(auth) => auth::auth(&auth),
