@@ -1,6 +1,7 @@
 //! What can be typed.
 
 mod act;
+mod audit;
 mod auth;
 mod look;
 mod policy;
@@ -12,6 +13,7 @@ use std::path::PathBuf;
 use clap::{Parser, Subcommand, ValueEnum};
 
 pub(crate) use act::{Calls, Drain, LogLevel, OfServer, Park, Redial, Reload, Wake};
+pub(crate) use audit::{Audit, AuditCommand, VerifyAudit};
 pub(crate) use auth::{Auth, Login, Logout, Server as LoginServer};
 pub(crate) use look::{Journal, Status};
 pub(crate) use policy::PolicyFlags;
@@ -55,6 +57,7 @@ pub(crate) enum Command {
     Drain(Drain),
     Reload(Reload),
     LogLevel(LogLevel),
+    Audit(Audit),
     Login(Login),
     Logout(Logout),
     Auth(Auth),

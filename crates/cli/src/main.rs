@@ -2,6 +2,7 @@
 
 mod act;
 mod args;
+mod audit;
 mod auth;
 mod bearers;
 mod calls;
@@ -60,6 +61,7 @@ fn main() -> ExitCode {
         args::Command::LogLevel(args::LogLevel { level, pid, json }) => {
             act::of_process(pid, json, &Act::LogLevel { level })
         }
+        args::Command::Audit(audit) => audit::audit(&audit),
         args::Command::Login(login) => login::login(&login),
         args::Command::Logout(logout) => auth::logout(&logout),
         args::Command::Auth(auth) => auth::auth(&auth),

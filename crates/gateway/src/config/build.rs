@@ -64,6 +64,12 @@ pub(super) fn build(
     if let Some(wrong) = gateway.auth.wrong(gateway.public_url.as_deref()) {
         return Err(source.problem(place("auth"), wrong, None));
     }
+    if let Some(table) = tree.get("gateway").and_then(|table| table.get("audit"))
+        && let Some((setting, what)) = gateway.audit.wrong()
+    {
+        let at = table.get(setting).map_or_else(|| place("audit"), |node| node.at.clone());
+        return Err(source.problem(at, what, None));
+    }
     if let Err(half) = gateway.tls() {
         return Err(source.problem(place(half.set), half.to_string(), Some(half.help())));
     }
