@@ -3,6 +3,10 @@
 mod args;
 mod auth;
 mod bearers;
+mod call;
+mod configured;
+mod dial;
+mod doctor;
 #[cfg(feature = "drill")]
 mod drill;
 mod hold;
@@ -19,6 +23,7 @@ mod status;
 mod stop;
 mod table;
 mod token;
+mod tools;
 mod watchdog;
 mod wrap;
 
@@ -47,6 +52,9 @@ fn main() -> ExitCode {
         args::Command::Serve(serve) => serve::run(&serve),
         args::Command::Status(status) => status::status(&status),
         args::Command::Journal(journal) => journal::journal(&journal),
+        args::Command::Doctor(doctor) => doctor::doctor(&doctor),
+        args::Command::Tools(tools) => tools::tools(&tools),
+        args::Command::Call(call) => call::call(&call),
         args::Command::Login(login) => login::login(&login),
         args::Command::Logout(logout) => auth::logout(&logout),
         args::Command::Auth(auth) => auth::auth(&auth),
