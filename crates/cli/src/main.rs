@@ -5,7 +5,11 @@ mod args;
 mod audit;
 mod auth;
 mod bearers;
+mod call;
 mod calls;
+mod configured;
+mod dial;
+mod doctor;
 #[cfg(feature = "drill")]
 mod drill;
 mod hold;
@@ -23,6 +27,7 @@ mod status;
 mod stop;
 mod table;
 mod token;
+mod tools;
 mod watchdog;
 mod wrap;
 
@@ -62,6 +67,9 @@ fn main() -> ExitCode {
             act::of_process(pid, json, &Act::LogLevel { level })
         }
         args::Command::Audit(audit) => audit::audit(&audit),
+        args::Command::Doctor(doctor) => doctor::doctor(&doctor),
+        args::Command::Tools(tools) => tools::tools(&tools),
+        args::Command::Call(call) => call::call(&call),
         args::Command::Login(login) => login::login(&login),
         args::Command::Logout(logout) => auth::logout(&logout),
         args::Command::Auth(auth) => auth::auth(&auth),

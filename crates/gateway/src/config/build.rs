@@ -34,6 +34,11 @@ pub struct Entry {
 }
 
 impl Entry {
+    /// How the names of its tools and prompts begin at the address of all servers, before the separator.
+    pub fn prefix(&self) -> String {
+        names::prefix(self.server.name())
+    }
+
     /// Whether nothing is filtered.
     pub fn is_open(&self) -> bool {
         self.tools.is_open() && self.prompts.is_open() && self.resources.is_open()
