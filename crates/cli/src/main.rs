@@ -20,6 +20,7 @@ mod log;
 mod login;
 mod pipes;
 mod places;
+mod program;
 mod run;
 mod runtime;
 mod serve;
