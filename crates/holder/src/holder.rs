@@ -26,8 +26,8 @@ use linetender::{Follower, Line, Redacted};
 use linetender_wire::wall::wall_clock;
 pub use look::{Found, Reply, Silence, Watching, ask_holder, look, watch_holder};
 pub use report::{
-    About, CallReport, LineReport, Moment, REPORT_VERSION, Report, ServerReport, SlowReport, UnderWayReport,
-    Verdicts,
+    About, CallReport, LineReport, Moment, REPORT_VERSION, Report, ServerReport, SlowReport, Standing,
+    UnderWayReport, Verdicts,
 };
 use socket::Listening;
 pub use socket::Refusal;
@@ -93,6 +93,11 @@ impl Holder {
         let listening = Listening::start(folder, Arc::downgrade(&self.0))?;
         self.0.lines().listening = Some(listening);
         Ok(())
+    }
+
+    /// This process.
+    pub fn about(&self) -> About {
+        About::of(&self.0)
     }
 
     /// Current status of all lines.
