@@ -156,6 +156,8 @@ impl Address {
             Op::Processes => Ok(json(&Processes { trees: self.holder.processes().await })),
             Op::Events => self.watch(parts.uri.query()),
             Op::Redial => self.act(Act::Redial { server }).await,
+            Op::Park => self.act(Act::Park { server }).await,
+            Op::Wake => self.act(Act::Wake { server }).await,
             Op::Drain => self.act(Act::Drain { server }).await,
             Op::Reload => self.act(Act::Reload).await,
             Op::LogLevel => {

@@ -1,5 +1,8 @@
 //! What can be typed.
 
+mod act;
+mod ask;
+mod audit;
 mod auth;
 mod look;
 mod policy;
@@ -10,6 +13,9 @@ use std::path::PathBuf;
 
 use clap::{Parser, Subcommand, ValueEnum};
 
+pub(crate) use act::{Calls, Drain, LogLevel, OfServer, Park, Redial, Reload, Wake};
+pub(crate) use ask::{Call, Doctor, FromConfig, Tools};
+pub(crate) use audit::{Audit, AuditCommand, VerifyAudit};
 pub(crate) use auth::{Auth, Login, Logout, Server as LoginServer};
 pub(crate) use look::{Journal, Status};
 pub(crate) use policy::PolicyFlags;
@@ -29,6 +35,10 @@ use crate::keys::FILE;
     linetender serve --config linetender.toml                          one gateway for many agents and servers\n  \
     linetender status                                                  what is running, what is down, and why\n  \
     linetender journal --server github                                 what happened to a server\n  \
+    linetender calls -f                                                calls as they end, with the verdict on each\n  \
+    linetender redial github                                           restart a server now\n  \
+    linetender doctor                                                  what is wrong with the configured servers\n  \
+    linetender call github search_issues '{\"query\": \"is:open\"}'       call a tool once\n  \
     linetender login https://mcp.example.com/mcp                       log in to a server that signs people in\n  \
     linetender token add ci                                            make a token with which an agent uses a gateway"
 )]
@@ -44,6 +54,17 @@ pub(crate) enum Command {
     Serve(Serve),
     Status(Status),
     Journal(Journal),
+    Calls(Calls),
+    Redial(Redial),
+    Park(Park),
+    Wake(Wake),
+    Drain(Drain),
+    Reload(Reload),
+    LogLevel(LogLevel),
+    Audit(Audit),
+    Doctor(Doctor),
+    Tools(Tools),
+    Call(Call),
     Login(Login),
     Logout(Logout),
     Auth(Auth),

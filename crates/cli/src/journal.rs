@@ -5,6 +5,7 @@ use std::io::{self, Write as _};
 use std::process::ExitCode;
 
 use linetender::visible;
+use linetender_holder::holder::Verdicts;
 use linetender_holder::journal::{Entry, Reason, What, last};
 
 use crate::{args, places};
@@ -82,7 +83,7 @@ fn print(args: &args::Journal) -> io::Result<bool> {
 fn words(what: &What) -> String {
     match what {
         What::Begin { version, argv } => format!("started ({version}): {}", short(argv)),
-        What::State { server, generation, state, cause, budget_millis, useful_millis, next_try } => {
+        What::State { server, generation, state, cause, budget_millis, useful_millis, next_try, calls } => {
             let mut words = format!("{server} #{generation} {state}");
             // A death is told where it happened, and the next try where somebody has to wait for it.
             let (why, when) = match state.as_str() {
@@ -104,7 +105,18 @@ fn words(what: &What) -> String {
             if let Some(useful) = useful_millis {
                 let _ = write!(words, ", {} after service", crate::status::tokens(*useful));
             }
+            // What went well needs no words.
+            let odd = calls
+                .iter()
+                .flat_map(Verdicts::named)
+                .filter(|(name, count)| *name != "answered" && *count > 0);
+            for (name, count) in odd {
+                let _ = write!(words, "; {count} calls {name}");
+            }
             words
+        }
+        What::AuditHead { file, seq, hash, synced } => {
+            format!("audit {file}: line {seq} was on disk at {synced} (SHA-256 {})", short(hash))
         }
         What::Gap { entries, why } => format!("{entries} entries missing: {why}"),
         What::End { why } => format!("exited: {why}"),

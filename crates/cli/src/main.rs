@@ -1,11 +1,19 @@
 //! The `linetender` command: arguments in, words and exit codes out.
 
+mod act;
 mod args;
+mod audit;
 mod auth;
 mod bearers;
+mod call;
+mod calls;
+mod configured;
+mod dial;
+mod doctor;
 #[cfg(feature = "drill")]
 mod drill;
 mod hold;
+mod holders;
 mod journal;
 mod keys;
 mod log;
@@ -19,12 +27,14 @@ mod status;
 mod stop;
 mod table;
 mod token;
+mod tools;
 mod watchdog;
 mod wrap;
 
 use std::process::ExitCode;
 
 use clap::Parser as _;
+use linetender_holder::holder::Act;
 
 fn main() -> ExitCode {
     // Every server runs under a reaper, and that is this binary too.
@@ -47,6 +57,19 @@ fn main() -> ExitCode {
         args::Command::Serve(serve) => serve::run(&serve),
         args::Command::Status(status) => status::status(&status),
         args::Command::Journal(journal) => journal::journal(&journal),
+        args::Command::Calls(calls) => calls::calls(&calls),
+        args::Command::Redial(redial) => act::of_server(&redial.of, |server| Act::Redial { server }),
+        args::Command::Park(park) => act::of_server(&park.of, |server| Act::Park { server }),
+        args::Command::Wake(wake) => act::of_server(&wake.of, |server| Act::Wake { server }),
+        args::Command::Drain(drain) => act::of_server(&drain.of, |server| Act::Drain { server }),
+        args::Command::Reload(reload) => act::of_process(reload.pid, reload.json, &Act::Reload),
+        args::Command::LogLevel(args::LogLevel { level, pid, json }) => {
+            act::of_process(pid, json, &Act::LogLevel { level })
+        }
+        args::Command::Audit(audit) => audit::audit(&audit),
+        args::Command::Doctor(doctor) => doctor::doctor(&doctor),
+        args::Command::Tools(tools) => tools::tools(&tools),
+        args::Command::Call(call) => call::call(&call),
         args::Command::Login(login) => login::login(&login),
         args::Command::Logout(logout) => auth::logout(&logout),
         args::Command::Auth(auth) => auth::auth(&auth),

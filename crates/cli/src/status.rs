@@ -1,15 +1,18 @@
 //! `linetender status`: this user's running shims, and where their lines stand.
 
-use std::io::{self, Write as _};
-use std::path::Path;
+use std::io::{self, IsTerminal as _, Write as _};
 use std::process::ExitCode;
+use std::time::Duration;
 
 use anstyle::{AnsiColor, Style};
 use linetender::visible;
-use linetender_holder::holder::{Found, LineReport, Reply, Report, Silence, look};
+use linetender_holder::holder::{Found, LineReport, Reply, Report, Silence};
 
 use crate::table::{Cell, Table};
-use crate::{args, places};
+use crate::{args, holders};
+
+/// How often `--watch` looks.
+const AGAIN: Duration = Duration::from_secs(1);
 
 /// The version of the document that `--json` prints.
 const VERSION: u32 = 1;
@@ -38,27 +41,29 @@ const CAUSE: usize = COLUMNS - 1;
 const OF_COURSE: [&str; 2] = ["the server process ", "the server "];
 
 pub(crate) fn status(args: &args::Status) -> ExitCode {
-    let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
-        Ok(runtime) => runtime,
-        Err(error) => {
-            eprintln!("linetender: cannot start: {error}");
-            return ExitCode::FAILURE;
+    holders::with_all(async |found| {
+        if !args.watch {
+            return holders::printed(print(args, found));
         }
-    };
-    let refused = |path: &Path, why: &io::Error| {
-        eprintln!("linetender: ignored {}: {why}", visible::line(&path.display().to_string()));
-    };
-    let found = runtime.block_on(look(&places::sockets(), refused));
-    let printed = if args.json { print_json(&found) } else { print_table(&found) };
-    match printed {
-        Ok(()) => ExitCode::SUCCESS,
-        // Whoever reads it has seen enough.
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("linetender: cannot print: {error}");
-            ExitCode::FAILURE
+        let mut again = tokio::time::interval(AGAIN);
+        loop {
+            again.tick().await;
+            let found = holders::all().await;
+            if let Err(error) = clear().and_then(|()| print(args, &found)) {
+                return holders::printed(Err(error));
+            }
         }
-    }
+    })
+}
+
+fn print(args: &args::Status, found: &[Found]) -> io::Result<()> {
+    if args.json { print_json(found) } else { print_table(found) }
+}
+
+/// Begins at the top again, where there is one.
+fn clear() -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    if out.is_terminal() { out.write_all(b"\x1b[H\x1b[2J") } else { Ok(()) }
 }
 
 fn print_json(found: &[Found]) -> io::Result<()> {

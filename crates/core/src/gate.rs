@@ -41,6 +41,8 @@ pub enum Refusal {
     Waiting,
     /// The budget is spent, or the server cannot work as configured.
     Parked,
+    /// An operator took it out of service: only an operator brings it back.
+    OutOfService,
     /// Credentials are missing.
     NeedsAuth,
     /// The old process tree will not die, and two at once are never run.
@@ -62,6 +64,8 @@ pub enum NextTry {
     NextCall,
     /// As soon as the old process tree is gone. Nobody can say when.
     WhenGone,
+    /// When an operator wakes it. No timer, no call and no credentials do.
+    WhenWoken,
     /// Never: it was closed.
     Never,
 }
@@ -156,6 +160,7 @@ impl Refusal {
         match self {
             Self::Waiting => "the server is down, and the next restart is later than this call may wait",
             Self::Parked => "the server is down",
+            Self::OutOfService => "the server was parked by an operator",
             Self::NeedsAuth => "waiting for credentials",
             Self::Stuck => "the previous server process cannot be killed",
             Self::StateLost => "the server was restarted and its state was lost",
@@ -168,6 +173,7 @@ impl Refusal {
         match self {
             Self::Waiting => "waiting",
             Self::Parked => "parked",
+            Self::OutOfService => "out-of-service",
             Self::NeedsAuth => "needs-auth",
             Self::Stuck => "stuck",
             Self::StateLost => "state-lost",

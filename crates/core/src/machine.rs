@@ -24,7 +24,7 @@ pub use state::{DialPhase, Dialing, Origin, Rest, State, StateKind};
 use accounts::Episode;
 
 use crate::budget::Budget;
-use crate::cause::{Cause, Conclusion};
+use crate::cause::{Cause, Conclusion, Plan};
 use crate::class::Class;
 use crate::gate::{Admission, Errand, Gate, Held, NextTry, Refusal, Wake};
 use crate::generation::Generation;
@@ -111,6 +111,9 @@ impl<D> Machine<D> {
                 Origin::FromAuth => refuse(Refusal::NeedsAuth, NextTry::Underway, Wake::Underway),
             },
             State::Up(live) | State::Suspect(live) => self.live_gate(live),
+            State::Draining { cause, .. } if cause.leaves().out_of_service() => {
+                refuse(Refusal::OutOfService, NextTry::WhenWoken, Wake::Never)
+            }
             State::Draining { .. } => Gate::Hold { patience: wait, from: Instant::ORIGIN },
             State::Ending(ending) => match ending.after {
                 After::Dial { .. } if ending.stuck() => {
@@ -121,6 +124,7 @@ impl<D> Machine<D> {
                 After::Park { next_probe_at, .. } => {
                     refuse(Refusal::Parked, NextTry::At(next_probe_at), Wake::Never)
                 }
+                After::OutOfService => refuse(Refusal::OutOfService, NextTry::WhenWoken, Wake::Never),
                 After::NeedsAuth { next_probe_at } => {
                     refuse(Refusal::NeedsAuth, NextTry::At(next_probe_at), Wake::Never)
                 }
@@ -130,6 +134,7 @@ impl<D> Machine<D> {
             State::Parked { next_probe_at, wake_from, .. } => {
                 refuse(Refusal::Parked, NextTry::At(*next_probe_at), Wake::From(*wake_from))
             }
+            State::OutOfService { .. } => refuse(Refusal::OutOfService, NextTry::WhenWoken, Wake::Never),
             State::NeedsAuth { next_probe_at, .. } => {
                 refuse(Refusal::NeedsAuth, NextTry::At(*next_probe_at), Wake::Never)
             }
@@ -215,7 +220,7 @@ impl<D> Machine<D> {
             State::Waiting { .. } => self.dial(Origin::Again),
             State::Parked { .. } => self.dial(Origin::FromPark),
             State::NeedsAuth { .. } => self.dial(Origin::FromAuth),
-            State::Idle(_) | State::Closed => {}
+            State::Idle(_) | State::OutOfService { .. } | State::Closed => {}
         }
     }
 
@@ -229,7 +234,7 @@ impl<D> Machine<D> {
             | State::Waiting { until, .. }
             | State::Parked { next_probe_at: until, .. }
             | State::NeedsAuth { next_probe_at: until, .. } => Some(*until),
-            State::Idle(_) | State::Closed => None,
+            State::Idle(_) | State::OutOfService { .. } | State::Closed => None,
         }
     }
 
@@ -281,6 +286,9 @@ impl<D> Machine<D> {
                 After::Idle { not_before } => self.enter(State::Idle(Some(Rest { not_before, last: cause }))),
                 After::Park { next_probe_at, wake_from } => {
                     self.enter(State::Parked { cause, next_probe_at, wake_from });
+                }
+                After::OutOfService => {
+                    self.enter(State::OutOfService { cause: cause.join(Cause::planned(Plan::Park)) });
                 }
                 After::NeedsAuth { next_probe_at } => self.enter(State::NeedsAuth { cause, next_probe_at }),
                 After::Closed => self.enter(State::Closed),

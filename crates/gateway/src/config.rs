@@ -7,6 +7,7 @@
 mod access;
 mod admin;
 mod agents;
+mod audit;
 mod auth;
 mod build;
 mod expand;
@@ -26,6 +27,7 @@ mod unknown;
 pub use access::{Access, Share, Whom};
 pub use admin::{Admin, AdminToken};
 pub use agents::{AgentAuth, Jwt};
+pub use audit::{AuditArguments, AuditFile, AuditOnError, AuditSync};
 pub use auth::{Algorithm, Auth, Grant, OAuth};
 pub use build::Entry;
 pub use file::{Gateway as Settings, Scope};

@@ -5,6 +5,7 @@
 
 mod control;
 mod follow;
+mod heads;
 mod look;
 mod report;
 mod socket;
@@ -18,10 +19,12 @@ use tokio::sync::broadcast;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
+use crate::audit::Audit;
 use crate::journal::{Entry, Journal, What};
-use crate::tally::Tally;
+use crate::tally::{Auditor, Tally};
 pub use control::{Act, Ask, Done, NotDone, Program};
 use follow::Followed;
+use heads::Heads;
 use linetender::{Follower, Line, Redacted};
 use linetender_wire::wall::wall_clock;
 pub use look::{Found, Reply, Silence, Watching, ask_holder, look, watch_holder};
@@ -59,6 +62,7 @@ struct Lines {
     /// One for each of them.
     followers: JoinSet<()>,
     listening: Option<Listening>,
+    audits: Vec<Heads>,
 }
 
 impl Holder {
@@ -100,6 +104,25 @@ impl Holder {
         About::of(&self.0)
     }
 
+    /// Writes the head of this audit to the journal: now, each minute if it has changed, and at the end. So a tail that is cut
+    /// off the audit is found.
+    ///
+    /// # Panics
+    /// Outside a tokio runtime.
+    pub fn keep_head_of(&self, audit: Audit) {
+        let heads = Heads::keep(audit, Arc::downgrade(&self.0));
+        self.0.lines().audits.push(heads);
+    }
+
+    /// Writes every request of the lines that are followed from now on to an audit, and its head to the journal.
+    ///
+    /// # Panics
+    /// Outside a tokio runtime.
+    pub fn audit_with(&self, auditor: Auditor) {
+        self.keep_head_of(auditor.audit().clone());
+        self.0.tally.audit_with(auditor);
+    }
+
     /// Current status of all lines.
     pub fn report(&self) -> Report {
         self.0.report()
@@ -108,14 +131,17 @@ impl Holder {
     /// Flushes pending entries and writes the `end` entry, within `limit`.
     pub async fn end(&self, why: &str, limit: Duration) {
         let until = Instant::now() + limit;
-        let mut followers = {
+        let (mut followers, audits) = {
             let mut lines = self.0.lines();
             lines.listening = None;
-            std::mem::take(&mut lines.followers)
+            (std::mem::take(&mut lines.followers), std::mem::take(&mut lines.audits))
         };
         // Half of the time is for the lines: the end is to be written even if one does not end.
         let ended = async { while followers.join_next().await.is_some() {} };
         let _ = tokio::time::timeout(limit / 2, ended).await;
+        for heads in audits {
+            heads.end(limit / 4, &self.0).await;
+        }
         let _ = self.0.write(What::End { why: why.to_owned() });
         if let Some(journal) = &self.0.journal {
             journal.flush(until.saturating_duration_since(Instant::now())).await;

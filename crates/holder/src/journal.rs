@@ -20,7 +20,8 @@ use tokio::sync::oneshot;
 pub use entry::{Entry, LONGEST_LINE, Reason, VERSION, What};
 use file::Pages;
 pub use file::Rotation;
-pub use read::{Last, last};
+pub(crate) use file::{make_room, page};
+pub use read::{Last, heads_of, last};
 
 /// Entries that wait to be written.
 const QUEUE: usize = 256;

@@ -3,18 +3,20 @@
 //! Nothing here grows with what agents ask or servers answer: the tables have fixed sizes, and what is listed by name is the
 //! slowest and the oldest of it.
 
+mod auditor;
 mod histogram;
 mod slowest;
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use linetender::{Delivery, Doubt, Leaf, Outcome, Proof, Receipt, UnderWay, Verdict, Witness};
 use tokio::sync::broadcast;
 use tokio::time::Instant;
 
+pub use auditor::{Auditor, KeepArguments};
 pub use histogram::{BUCKETS, Histogram};
 pub use slowest::Slow;
 
@@ -42,6 +44,7 @@ pub type ByVerdict = [u64; VERDICTS];
 pub(crate) struct Tally {
     servers: Mutex<BTreeMap<Arc<str>, Arc<ServerTally>>>,
     feed: broadcast::Sender<Arc<CallReport>>,
+    auditor: OnceLock<Auditor>,
 }
 
 /// What became of the requests for one server, however many lines it has.
@@ -56,6 +59,7 @@ pub(crate) struct ServerTally {
 pub(crate) struct LineTally {
     server: Arc<ServerTally>,
     feed: broadcast::Sender<Arc<CallReport>>,
+    auditor: Option<Auditor>,
     /// What ended since somebody last took it.
     since: [AtomicU64; VERDICTS],
 }
@@ -105,7 +109,7 @@ struct Book {
 
 impl Tally {
     pub(crate) fn new() -> Self {
-        Self { servers: Mutex::default(), feed: broadcast::channel(FEED).0 }
+        Self { servers: Mutex::default(), feed: broadcast::channel(FEED).0, auditor: OnceLock::new() }
     }
 
     /// The witness of a new line to this server.
@@ -121,7 +125,12 @@ impl Tally {
             }
         };
         let since = [const { AtomicU64::new(0) }; VERDICTS];
-        Arc::new(LineTally { server, feed: self.feed.clone(), since })
+        Arc::new(LineTally { server, feed: self.feed.clone(), auditor: self.auditor.get().cloned(), since })
+    }
+
+    /// Lines that are followed from now on are audited. The first one stays.
+    pub(crate) fn audit_with(&self, auditor: Auditor) {
+        let _ = self.auditor.set(auditor);
     }
 
     /// Every server that was ever held, by name.
@@ -208,7 +217,7 @@ impl LineTally {
 impl Witness for LineTally {
     fn came(&self, call: &Arc<UnderWay>) -> Result<(), String> {
         self.server.book().under_way.insert(call.number, Arc::clone(call));
-        Ok(())
+        self.auditor.as_ref().map_or(Ok(()), Auditor::may)
     }
 
     fn ended(&self, call: &Arc<UnderWay>, outcome: &Outcome<'_>) -> Option<Receipt> {
@@ -217,7 +226,7 @@ impl Witness for LineTally {
         if self.feed.receiver_count() > 0 {
             let _ = self.feed.send(Arc::new(CallReport::ended(&self.server.name, call, outcome)));
         }
-        None
+        self.auditor.as_ref().and_then(|auditor| auditor.record(&self.server.name, call, outcome))
     }
 }
 

@@ -421,14 +421,18 @@ impl Call<'_> {
     fn refused(&self, why: Refusal, next: linetender_core::NextTry, record: &Record) -> CallError {
         let words = why.words();
         let cause = match self.last_cause() {
-            Some(cause) => format!("{words}; last error: {cause}"),
-            None => words.to_owned(),
+            // What an operator did says all. What failed before is none of it.
+            Some(cause) if why != Refusal::OutOfService => format!("{words}; last error: {cause}"),
+            _ => words.to_owned(),
         };
         let record = record.step(RecordStep::Cancel).unwrap_or(*record);
         let mut error = self.error(CallErrorKind::Refused(why), Phase::BeforeSending, cause, &record);
         // What is under way may still wait for its turn, which the error knows.
         if next != linetender_core::NextTry::Underway {
             error.next_try = NextTry::of(next, self.shared.clock);
+        }
+        if why == Refusal::OutOfService {
+            error.stderr = None;
         }
         error
     }

@@ -2,6 +2,7 @@
 
 mod calls;
 mod events;
+mod info;
 mod memory;
 mod raw;
 mod rig;
@@ -36,6 +37,7 @@ use crate::status::{Status, Waits};
 pub use crate::tender::LineEvent as Event;
 use crate::tender::{Inbox, Published, Tender};
 pub use events::Events;
+pub use info::ServerInfo;
 pub use memory::{Memory, Page, Remembered};
 pub use raw::Raw;
 pub(crate) use rig::OfRig;
@@ -45,8 +47,8 @@ pub use weak::WeakLine;
 /// How many events a slow listener may lag behind.
 const EVENTS_KEPT: usize = 256;
 
-/// How often a tender is asked to close, if it does not answer.
-const CLOSE_ASKED: u32 = 3;
+/// How often a tender is asked to close or park, if it does not answer.
+const ASKED_AGAIN: u32 = 3;
 
 /// A supervised connection to one server. Cheap to clone; the server ends when the last clone is dropped.
 #[derive(Clone)]
@@ -238,14 +240,20 @@ impl Line {
     }
 
     /// A new generation, because somebody says so, and its number. Many that ask at once are one dial, and all are told
-    /// what came of it.
+    /// what came of it. A server that was [parked](Self::park) is brought back.
     ///
     /// # Errors
     /// If the new generation did not come up: why, and when the next is tried.
     pub async fn redial(&self) -> Result<u64, CallError> {
         let before = self.status();
         let seen = Generation::new(before.generation);
-        self.ask(if before.state.is_live() { Command::RedialIf { seen } } else { Command::Redial }).await;
+        let replaces = before.state.is_live() && !before.is_out_of_service();
+        self.ask(if replaces { Command::RedialIf { seen } } else { Command::Redial }).await;
+        self.up_after(&before).await
+    }
+
+    /// The number of the generation that somebody asked for, once it is up.
+    async fn up_after(&self, before: &Status) -> Result<u64, CallError> {
         // One that is being dialled is new enough for everybody.
         let newest = before.generation + u64::from(before.state != StateKind::Dialing);
         let decided = self.wait_for(|now| {
@@ -254,7 +262,9 @@ impl Line {
             told || matches!(now.state, StateKind::Parked | StateKind::NeedsAuth | StateKind::Closed)
         });
         let policy = self.shared.server.policy.settings();
-        let limit = policy.dial.start + policy.dial.handshake + policy.close.worst();
+        let drain =
+            if before.state == StateKind::Draining { policy.close.drain } else { std::time::Duration::ZERO };
+        let limit = drain + policy.dial.start + policy.dial.handshake + policy.close.worst();
         match tokio::time::timeout(limit, decided).await {
             Ok(now) if now.state.is_live() => Ok(now.generation),
             Ok(now) => {
@@ -275,9 +285,41 @@ impl Line {
         self.ask(Command::Recycle).await;
     }
 
+    /// Takes it out of service: calls in flight may finish, as far as the time that a planned end gives them allows, then the
+    /// server is stopped, and stays so until [`unpark`](Self::unpark) or [`redial`](Self::redial). Calls made meanwhile are refused
+    /// with [`Refusal::OutOfService`]; they do not wake it, nor do new credentials or any timer. Returns when the server is gone;
+    /// a line that is closed meanwhile stays closed. Nothing is stored: a new line to the same server is in service.
+    pub async fn park(&self) {
+        for _ in 0..ASKED_AGAIN {
+            if self.ask(Command::Park).await.is_some() || self.shared.inbox.is_closed() {
+                break;
+            }
+        }
+        self.wait_for(|now| match now.state {
+            StateKind::Closed => true,
+            // Somebody else may bring it back before it is down.
+            state => !now.is_out_of_service() || state == StateKind::Parked,
+        })
+        .await;
+    }
+
+    /// Brings a parked line back into service, whether an operator or its failures [parked](Self::park) it: dials it at once,
+    /// and returns its generation once it is up. A line that is in service is left alone.
+    ///
+    /// # Errors
+    /// If it did not come up: why, and when the next try is.
+    pub async fn unpark(&self) -> Result<u64, CallError> {
+        let before = self.status();
+        self.ask(Command::Wake).await;
+        if before.state.is_live() && !before.is_out_of_service() {
+            return Ok(before.generation);
+        }
+        self.up_after(&before).await
+    }
+
     /// Ends it. Nothing of the server is left when this returns.
     pub async fn close(&self) {
-        for _ in 0..CLOSE_ASKED {
+        for _ in 0..ASKED_AGAIN {
             // A tender that panicked over it has not answered, and is asked again.
             if self.ask(Command::Close).await.is_some() || self.shared.inbox.is_closed() {
                 break;
@@ -323,7 +365,7 @@ impl Line {
         self.close().await;
     }
 
-    /// Dials it, if nobody did yet.
+    /// Dials it, if nobody did yet. One that was [parked](Self::park) stays so: that is for [`unpark`](Self::unpark).
     pub fn wake(&self) {
         if self.status().state != StateKind::Idle {
             return;
@@ -408,6 +450,12 @@ impl Line {
             *read = (Arc::downgrade(&greeting), said.and_then(|said| said.instructions).map(Into::into));
         }
         read.1.clone()
+    }
+
+    /// How the server last introduced itself; `None` if it never did.
+    #[doc(hidden)] // for linetender's commands
+    pub fn server_info(&self) -> Option<ServerInfo> {
+        self.greeting().map(|greeting| ServerInfo::of(&greeting))
     }
 
     /// The era in which it last spoke.

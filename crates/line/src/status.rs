@@ -8,8 +8,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use linetender_core::{
-    Budget, Cause, Conclusion, Detail as CauseDetail, Gate, Generation, Instant, Leaf, NoteKind, State,
-    StateKind,
+    Budget, Cause, Conclusion, Detail as CauseDetail, Gate, Generation, Instant, Leaf, NoteKind, Plan,
+    Refusal, State, StateKind,
 };
 use linetender_wire::{Detail, Seen};
 
@@ -121,6 +121,11 @@ impl Status {
         self.signs.as_ref().and_then(|signs| signs.health())
     }
 
+    /// Whether an operator took it out of service: it is parked for that, or about to be.
+    pub fn is_out_of_service(&self) -> bool {
+        matches!(self.gate, Gate::Refuse { why: Refusal::OutOfService, .. })
+    }
+
     /// When the server is tried next, as seen from now; `None` while it serves.
     pub fn next_try(&self) -> Option<NextTry> {
         match self.gate {
@@ -182,7 +187,7 @@ impl Why {
             Some(printed) => format!("{text}; its stdout was not MCP: {printed}"),
             None => text,
         };
-        let leaves = cause.leaves().iter().collect();
+        let leaves: Vec<Leaf> = cause.leaves().iter().collect();
         Self { text, stderr, leaves, planned: cause.leaves().planned() }
     }
 }
@@ -198,6 +203,7 @@ fn exit_of(cause: &Cause<Detail>) -> Option<String> {
 fn concluded(conclusion: Conclusion, kind: NoteKind, printed: Option<&str>) -> String {
     match conclusion {
         Conclusion::Asked => match kind {
+            NoteKind::Leaf(Leaf::Planned(Plan::Park)) => "parked by an operator".into(),
             NoteKind::Leaf(leaf) => format!("stopped by linetender ({})", leaf.name()),
             NoteKind::Teardown => "stopped by linetender".into(),
         },

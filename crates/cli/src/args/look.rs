@@ -21,12 +21,16 @@ with 0 left, the next failure parks the server.";
 #[derive(Debug, clap::Args)]
 #[command(after_help = ["Examples:\n  \
     linetender status\n  \
-    watch -n 2 linetender status\n  \
+    linetender status --watch\n  \
     linetender status --json | jq '.holders[].report.lines[]? | select(.state != \"up\")'\n\n", STATES].concat())]
 pub(crate) struct Status {
     /// Print a JSON document instead of a table
     #[arg(long)]
     pub(crate) json: bool,
+
+    /// Print it again every second, until interrupted
+    #[arg(short, long)]
+    pub(crate) watch: bool,
 }
 
 /// Print the journal: starts, failures and restarts of this user's servers

@@ -17,6 +17,8 @@ pub enum Plan {
     Recycle,
     /// Nobody used it.
     IdleStop,
+    /// An operator took it out of service.
+    Park,
 }
 
 /// One reason for an end.
@@ -37,7 +39,7 @@ const CLASSES: u32 = 16;
 
 impl Plan {
     /// Every plan.
-    pub const ALL: [Self; 4] = [Self::Close, Self::Redial, Self::Recycle, Self::IdleStop];
+    pub const ALL: [Self; 5] = [Self::Close, Self::Redial, Self::Recycle, Self::IdleStop, Self::Park];
 
     /// The word for this plan in logs, metrics and tables.
     pub const fn name(self) -> &'static str {
@@ -46,6 +48,7 @@ impl Plan {
             Self::Redial => "redial",
             Self::Recycle => "recycle",
             Self::IdleStop => "idle-stop",
+            Self::Park => "park",
         }
     }
 }
@@ -108,6 +111,11 @@ impl Leaves {
     /// Whether the line is to stay down until somebody needs it: an idle stop, unless a redial was asked for too.
     pub(crate) const fn idle_stop(self) -> bool {
         self.has(Leaf::Planned(Plan::IdleStop)) && !self.has(Leaf::Planned(Plan::Redial))
+    }
+
+    /// Whether an operator took the line out of service, and nobody asked for it back since.
+    pub(crate) const fn out_of_service(self) -> bool {
+        self.has(Leaf::Planned(Plan::Park)) && !self.has(Leaf::Planned(Plan::Redial))
     }
 
     /// Where the failures lead together: credentials first; parked only if no failure could pass by itself.

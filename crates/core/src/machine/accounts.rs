@@ -61,7 +61,11 @@ impl<D> Machine<D> {
                 } else {
                     ending.cause = ending.cause.join(late);
                     if ending.after != After::Closed {
-                        ending.after = self.reckon(&ending.cause, ending.served.answered);
+                        let after = self.reckon(&ending.cause, ending.served.answered);
+                        // It is charged, but a failure does not undo what an operator said.
+                        if ending.after != After::OutOfService {
+                            ending.after = after;
+                        }
                     }
                 }
                 self.state = State::Ending(ending);
@@ -106,6 +110,9 @@ impl<D> Machine<D> {
         let account = self.policy.budget.account(answered);
         let paid = !charged || self.budget.take(account);
         let asked = cause.retry_after().unwrap_or(Duration::ZERO).min(self.policy.backoff.retry_after_cap);
+        if leaves.out_of_service() {
+            return After::OutOfService;
+        }
         match leaves.route() {
             Route::NeedsAuth => After::NeedsAuth { next_probe_at: now + self.policy.park.probe_cap },
             // The same dial would fail the same way: not worth a fast probe.

@@ -22,6 +22,7 @@ impl<D> Machine<D> {
             (State::Waiting { .. } | State::Parked { .. } | State::NeedsAuth { .. }, _) => {
                 self.command_between(now, command)
             }
+            (State::OutOfService { .. }, _) => self.command_out_of_service(now, command),
             (State::Dialing(_), _) => self.command_dialing(command),
             (State::Up(_) | State::Suspect(_), _) => self.command_live(now, command),
             (State::Draining { .. }, _) => self.command_draining(command),
@@ -31,7 +32,8 @@ impl<D> Machine<D> {
 
     fn command_idle(&mut self, command: Command) -> CommandOutcome {
         match command {
-            Command::Open | Command::Redial => self.dial_from_idle(),
+            Command::Open | Command::Redial | Command::Wake => self.dial_from_idle(),
+            Command::Park => self.take_out_of_service(),
             Command::Close => self.enter(State::Closed),
             Command::RedialIf { .. } | Command::Recycle | Command::Credentials | Command::IdleStop => {
                 return CommandOutcome::Joined;
@@ -44,10 +46,36 @@ impl<D> Machine<D> {
     fn command_between(&mut self, now: Instant, command: Command) -> CommandOutcome {
         let waiting = matches!(self.state, State::Waiting { .. });
         match command {
-            Command::Redial | Command::Credentials => self.dial_spaced(now),
+            Command::Redial | Command::Wake | Command::Credentials => self.dial_spaced(now),
             Command::Open if !waiting => self.dial_spaced(now),
             Command::Open | Command::RedialIf { .. } | Command::Recycle => CommandOutcome::Joined,
             Command::IdleStop => self.stop_waiting(),
+            Command::Park => {
+                self.take_out_of_service();
+                CommandOutcome::Started
+            }
+            Command::Close => {
+                self.enter(State::Closed);
+                CommandOutcome::Started
+            }
+        }
+    }
+
+    /// Nothing is alive, so there is nothing to wait for. Why the last generation ended was told when it did.
+    fn take_out_of_service(&mut self) {
+        self.enter(State::OutOfService { cause: Cause::planned(Plan::Park) });
+    }
+
+    /// Only an operator's word counts here: whoever opens a line, or logs in, does not know that it is not to run.
+    fn command_out_of_service(&mut self, now: Instant, command: Command) -> CommandOutcome {
+        match command {
+            Command::Wake | Command::Redial => self.dial_spaced(now),
+            Command::Park => CommandOutcome::Joined,
+            Command::Open
+            | Command::RedialIf { .. }
+            | Command::Recycle
+            | Command::Credentials
+            | Command::IdleStop => CommandOutcome::Declined,
             Command::Close => {
                 self.enter(State::Closed);
                 CommandOutcome::Started
@@ -65,6 +93,7 @@ impl<D> Machine<D> {
             }
             State::Waiting { last, .. }
             | State::Parked { cause: last, .. }
+            | State::OutOfService { cause: last }
             | State::NeedsAuth { cause: last, .. } => {
                 self.enter(State::Waiting { until: at, last });
             }
@@ -93,11 +122,13 @@ impl<D> Machine<D> {
     fn command_dialing(&mut self, command: Command) -> CommandOutcome {
         match command {
             Command::Close => self.end(Cause::planned(Plan::Close)),
+            Command::Park => self.end(Cause::planned(Plan::Park)),
             // Whoever dials reads the credentials itself.
             Command::Open
             | Command::RedialIf { .. }
             | Command::Redial
             | Command::Recycle
+            | Command::Wake
             | Command::Credentials => return CommandOutcome::Joined,
             Command::IdleStop => return CommandOutcome::Declined,
         }
@@ -121,13 +152,18 @@ impl<D> Machine<D> {
     }
 
     fn command_draining(&mut self, command: Command) -> CommandOutcome {
+        let parks = self.state.cause().is_some_and(|cause| cause.leaves().out_of_service());
         let plan = match command {
+            Command::Park => return self.park_when_drained(parks),
+            Command::RedialIf { .. } | Command::Open | Command::Recycle | Command::IdleStop if parks => {
+                return CommandOutcome::Declined;
+            }
             Command::Redial | Command::RedialIf { .. } | Command::Close => {
                 self.end(Cause::planned(if command == Command::Close { Plan::Close } else { Plan::Redial }));
                 return CommandOutcome::Started;
             }
             // It was to stay down, and somebody needs it after all.
-            Command::Open => Plan::Redial,
+            Command::Open | Command::Wake => Plan::Redial,
             Command::Recycle => Plan::Recycle,
             Command::IdleStop => Plan::IdleStop,
             Command::Credentials => return CommandOutcome::Joined,
@@ -138,7 +174,18 @@ impl<D> Machine<D> {
             }
             other => other,
         };
-        CommandOutcome::Joined
+        if parks { CommandOutcome::Started } else { CommandOutcome::Joined }
+    }
+
+    /// The last word counts, so it takes the place of the plans before it. The time to drain is not prolonged.
+    fn park_when_drained(&mut self, parks: bool) -> CommandOutcome {
+        match &mut self.state {
+            State::Draining { cause, .. } if !parks => {
+                *cause = Cause::planned(Plan::Park);
+                CommandOutcome::Started
+            }
+            _ => CommandOutcome::Joined,
+        }
     }
 
     /// The end itself cannot be hurried, but what comes after it can be changed.
@@ -148,8 +195,21 @@ impl<D> Machine<D> {
         ending.after = match (command, ending.after) {
             (_, After::Closed) => return CommandOutcome::Closed,
             (Command::Close, _) => After::Closed,
-            (Command::Redial, After::Dial { at }) if at <= soon => return CommandOutcome::Joined,
-            (Command::Redial, _) => After::Dial { at: soon },
+            (Command::Park, After::OutOfService) => return CommandOutcome::Joined,
+            (Command::Park, _) => After::OutOfService,
+            (Command::Redial | Command::Wake, After::OutOfService) => {
+                // A failure that is seen later reckons again, and must not park what was asked back.
+                ending.add_plan(Plan::Redial);
+                After::Dial { at: soon }
+            }
+            (
+                Command::Open | Command::Credentials | Command::Recycle | Command::IdleStop,
+                After::OutOfService,
+            ) => return CommandOutcome::Declined,
+            (Command::Redial | Command::Wake, After::Dial { at }) if at <= soon => {
+                return CommandOutcome::Joined;
+            }
+            (Command::Redial | Command::Wake, _) => After::Dial { at: soon },
             (Command::Open, After::Idle { not_before }) => After::Dial { at: not_before },
             (Command::Open | Command::Credentials, After::Park { .. } | After::NeedsAuth { .. }) => {
                 After::Dial { at: soon }

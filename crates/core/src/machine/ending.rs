@@ -3,7 +3,7 @@
 use core::time::Duration;
 
 use super::effect::Effect;
-use crate::cause::{Cause, Conclusion, Detail, Leaf};
+use crate::cause::{Cause, Conclusion, Detail, Leaf, Plan};
 use crate::class::Class;
 use crate::generation::Generation;
 use crate::order::Settle;
@@ -50,6 +50,8 @@ pub enum After {
         /// From when on a call may wake it.
         wake_from: Instant,
     },
+    /// It is out of service until an operator wakes it.
+    OutOfService,
     /// It needs credentials.
     NeedsAuth {
         /// The first probe.
@@ -113,6 +115,12 @@ impl<D> Ending<D> {
             | EndingStep::KillAgain
             | EndingStep::Forget => true,
         }
+    }
+
+    /// Somebody wants it for another reason too.
+    pub(super) fn add_plan(&mut self, plan: Plan) {
+        let cause = core::mem::replace(&mut self.cause, Cause::planned(plan));
+        self.cause = cause.join(Cause::planned(plan));
     }
 
     /// Why it ends.

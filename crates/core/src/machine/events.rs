@@ -105,6 +105,7 @@ impl<D> Machine<D> {
             State::Idle(_)
             | State::Waiting { .. }
             | State::Parked { .. }
+            | State::OutOfService { .. }
             | State::NeedsAuth { .. }
             | State::Closed => return false,
         }

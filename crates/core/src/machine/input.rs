@@ -56,6 +56,11 @@ pub enum Command {
     Credentials,
     /// No generation until somebody needs one.
     IdleStop,
+    /// An operator takes it out of service: calls in flight may finish, and then there is no generation until `Wake` or
+    /// `Redial`. Use, credentials and timers do not bring it back.
+    Park,
+    /// An operator wants it in service: a line that is down is dialled, whatever the budget. One that lives goes on.
+    Wake,
     /// The end.
     Close,
 }
@@ -92,6 +97,8 @@ impl Command {
             Self::Recycle => "recycle",
             Self::Credentials => "credentials",
             Self::IdleStop => "idle-stop",
+            Self::Park => "park",
+            Self::Wake => "wake",
             Self::Close => "close",
         }
     }
@@ -153,10 +160,11 @@ impl Command {
     /// The plan behind a command that ends a generation.
     pub(super) const fn plan(self) -> Option<Plan> {
         match self {
-            Self::Open | Self::Credentials => None,
+            Self::Open | Self::Credentials | Self::Wake => None,
             Self::RedialIf { .. } | Self::Redial => Some(Plan::Redial),
             Self::Recycle => Some(Plan::Recycle),
             Self::IdleStop => Some(Plan::IdleStop),
+            Self::Park => Some(Plan::Park),
             Self::Close => Some(Plan::Close),
         }
     }

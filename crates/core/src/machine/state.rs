@@ -45,6 +45,11 @@ pub enum State<D> {
         /// From when on a call may wake it.
         wake_from: Instant,
     },
+    /// An operator took it out of service: nothing but another command brings it back.
+    OutOfService {
+        /// Why the last generation ended; that it was parked, if none had to.
+        cause: Cause<D>,
+    },
     /// It needs credentials.
     NeedsAuth {
         /// What it wants; the detail says how.
@@ -74,7 +79,8 @@ pub enum StateKind {
     Ending,
     /// Waiting before the next start.
     Waiting,
-    /// It failed too often, or cannot work as configured: retried seldom.
+    /// It failed too often, or cannot work as configured: retried seldom. Or an operator took it out of service: not
+    /// retried until woken.
     Parked,
     /// The server wants credentials.
     NeedsAuth,
@@ -179,7 +185,7 @@ impl<D> State<D> {
             Self::Draining { .. } => StateKind::Draining,
             Self::Ending(_) => StateKind::Ending,
             Self::Waiting { .. } => StateKind::Waiting,
-            Self::Parked { .. } => StateKind::Parked,
+            Self::Parked { .. } | Self::OutOfService { .. } => StateKind::Parked,
             Self::NeedsAuth { .. } => StateKind::NeedsAuth,
             Self::Closed => StateKind::Closed,
         }
@@ -194,6 +200,7 @@ impl<D> State<D> {
             Self::Draining { cause, .. }
             | Self::Waiting { last: cause, .. }
             | Self::Parked { cause, .. }
+            | Self::OutOfService { cause }
             | Self::NeedsAuth { cause, .. } => Some(cause),
             Self::Idle(None) | Self::Up(_) | Self::Suspect(_) | Self::Closed => None,
         }
@@ -207,6 +214,7 @@ impl<D> State<D> {
             | Self::Ending(_)
             | Self::Waiting { .. }
             | Self::Parked { .. }
+            | Self::OutOfService { .. }
             | Self::NeedsAuth { .. }
             | Self::Closed => None,
         }
@@ -220,6 +228,7 @@ impl<D> State<D> {
             | Self::Ending(_)
             | Self::Waiting { .. }
             | Self::Parked { .. }
+            | Self::OutOfService { .. }
             | Self::NeedsAuth { .. }
             | Self::Closed => None,
         }

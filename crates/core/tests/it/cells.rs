@@ -15,7 +15,7 @@ type Variant = (&'static str, fn() -> Line);
 type Input = (&'static str, fn(&mut Line) -> String);
 
 /// A line in each state, and in each variant of a state that decides differently.
-const STATES: [Variant; 39] = [
+const STATES: [Variant; 43] = [
     ("idle", Line::new),
     ("idle, stopped a moment ago", || after(Line::up(), |line| line.command(Command::IdleStop))),
     ("dialing, at the gate", || after(Line::new(), Line::open)),
@@ -45,6 +45,7 @@ const STATES: [Variant; 39] = [
         .later(secs(9))
     }),
     ("draining", || after(busy(), |line| line.command(Command::Recycle))),
+    ("draining, to be parked", || after(busy(), |line| line.command(Command::Park))),
     ("ending, draining", || after(Line::up(), |line| held_up(line, Class::Exit))),
     ("ending, draining, planned", || after(Line::up(), |line| (line.obedient = false, line.redial()))),
     ("ending, draining, idle stop", || {
@@ -52,6 +53,9 @@ const STATES: [Variant; 39] = [
     }),
     ("ending, draining, to park", || after(Line::up(), |line| held_up(line, Class::Config))),
     ("ending, draining, to needs-auth", || after(Line::up(), |line| held_up(line, Class::Auth))),
+    ("ending, draining, to out of service", || {
+        after(Line::up(), |line| (line.obedient = false, line.command(Command::Park)))
+    }),
     ("ending, draining, to close", || {
         after(Line::up(), |line| (line.obedient = false, line.command(Command::Close)))
     }),
@@ -67,12 +71,16 @@ const STATES: [Variant; 39] = [
     }),
     ("parked", parked),
     ("parked, may be woken", || parked().later(secs(6))),
+    ("parked by an operator", || after(Line::up(), |line| line.command(Command::Park))),
+    ("parked by an operator, for a while", || {
+        after(Line::up(), |line| line.command(Command::Park)).later(secs(6))
+    }),
     ("needs-auth", needs_auth),
     ("needs-auth, for a while", || needs_auth().later(secs(6))),
     ("closed", || after(Line::new(), |line| line.command(Command::Close))),
 ];
 
-const INPUTS: [Input; 44] = [
+const INPUTS: [Input; 46] = [
     ("open", |line| asked(line, Command::Open)),
     ("redial", |line| asked(line, Command::Redial)),
     ("redial if this one", |line| asked(line, Command::RedialIf { seen: line.generation() })),
@@ -80,6 +88,8 @@ const INPUTS: [Input; 44] = [
     ("recycle", |line| asked(line, Command::Recycle)),
     ("credentials", |line| asked(line, Command::Credentials)),
     ("idle stop", |line| asked(line, Command::IdleStop)),
+    ("park", |line| asked(line, Command::Park)),
+    ("wake", |line| asked(line, Command::Wake)),
     ("close", |line| asked(line, Command::Close)),
     ("knock", knock),
     ("sleep", |line| quiet(line, Machine::handle_sleep)),
@@ -286,9 +296,10 @@ fn cell(state: fn() -> Line, input: fn(&mut Line) -> String) -> Cell {
     Cell { from, to: line.name(), said, effects, tokens, useful: useful(&line) - before }
 }
 
-/// Closed is on purpose; an idle line waits for a knock; a line at the dial limit for its turn.
+/// Closed is on purpose; an idle line waits for a knock; one that an operator parked for a command; a line at the dial limit for
+/// its turn.
 fn way_out(machine: &Machine<Detail>) -> bool {
-    matches!(machine.state(), State::Closed | State::Idle(_))
+    matches!(machine.state(), State::Closed | State::Idle(_) | State::OutOfService { .. })
         || matches!(machine.state(), State::Dialing(dialing) if dialing.phase == linetender_core::DialPhase::AtGate)
         || machine.poll_timeout().is_some()
 }

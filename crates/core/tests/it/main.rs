@@ -13,6 +13,7 @@ mod house;
 mod kit;
 mod model;
 mod origin;
+mod parking;
 mod policy;
 mod probes;
 mod refused;

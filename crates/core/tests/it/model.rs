@@ -26,6 +26,7 @@ enum Phase {
     Up,
     Draining,
     Parked,
+    OutOfService,
     NeedsAuth,
     Closed,
 }
@@ -40,6 +41,8 @@ enum Transition {
     Recycle,
     IdleStop,
     Credentials,
+    Park,
+    Wake,
     Close,
     Dialled(u64),
     Lost(u64, Vec<Leaf>),
@@ -137,6 +140,8 @@ impl Reference {
         let (_, _, paid) = self.tokens();
         self.phase = if planned(Plan::Close) {
             Phase::Closed
+        } else if planned(Plan::Park) && !planned(Plan::Redial) {
+            Phase::OutOfService
         } else if leaves.contains(&Leaf::Failed(Class::Auth)) {
             Phase::NeedsAuth
         } else if !failures.is_empty() && failures.iter().all(|leaf| **leaf == Leaf::Failed(Class::Config))
@@ -164,17 +169,30 @@ impl Reference {
     fn planned(&mut self, plan: Plan) {
         match (self.phase, plan) {
             (Phase::Up | Phase::Draining, Plan::Redial | Plan::Close) => self.end_by(plan),
+            // The last word of an operator takes the place of what was planned before.
+            (Phase::Draining, Plan::Park) => self.plans = vec![plan],
+            (Phase::Draining, Plan::Recycle | Plan::IdleStop) if self.parks() => {}
             (Phase::Up, _) if self.in_flight == 0 => self.end_by(plan),
             (Phase::Up, _) => {
                 self.phase = Phase::Draining;
                 self.plans.push(plan);
             }
             (Phase::Draining, _) => self.plans.push(plan),
-            (Phase::Dialing, Plan::Close) => self.end_by(plan),
-            (Phase::Idle | Phase::Parked | Phase::NeedsAuth, Plan::Close) => self.phase = Phase::Closed,
-            (Phase::Idle | Phase::Parked | Phase::NeedsAuth, Plan::Redial) => self.dial(),
+            (Phase::Dialing, Plan::Close | Plan::Park) => self.end_by(plan),
+            (Phase::Idle | Phase::Parked | Phase::OutOfService | Phase::NeedsAuth, Plan::Close) => {
+                self.phase = Phase::Closed;
+            }
+            (Phase::Idle | Phase::Parked | Phase::OutOfService | Phase::NeedsAuth, Plan::Redial) => {
+                self.dial();
+            }
+            (Phase::Idle | Phase::Parked | Phase::NeedsAuth, Plan::Park) => self.phase = Phase::OutOfService,
             _ => {}
         }
+    }
+
+    /// Whether it is to stay down when it has drained, by an operator's word.
+    fn parks(&self) -> bool {
+        self.plans.contains(&Plan::Park) && !self.plans.contains(&Plan::Redial)
     }
 
     fn dial(&mut self) {
@@ -208,6 +226,8 @@ impl ReferenceStateMachine for Reference {
             2 => Just(Transition::Recycle),
             1 => Just(Transition::IdleStop),
             1 => Just(Transition::Credentials),
+            1 => Just(Transition::Park),
+            2 => Just(Transition::Wake),
             1 => proptest::bool::weighted(0.05).prop_map(|close| if close { Transition::Close } else { Transition::Open }),
             10 => older().prop_map(Transition::Dialled),
             8 => (older(), leaves()).prop_map(|(older, leaves)| Transition::Lost(older, leaves)),
@@ -235,11 +255,11 @@ impl ReferenceStateMachine for Reference {
             Transition::Open => match state.phase {
                 Phase::Idle | Phase::Parked | Phase::NeedsAuth => state.dial(),
                 // It is needed after all.
-                Phase::Draining => state.plans.push(Plan::Redial),
+                Phase::Draining if !state.parks() => state.plans.push(Plan::Redial),
                 _ => {}
             },
             Transition::Redial => state.planned(Plan::Redial),
-            Transition::RedialIf(0) if state.lives() => state.planned(Plan::Redial),
+            Transition::RedialIf(0) if state.lives() && !state.parks() => state.planned(Plan::Redial),
             Transition::RedialIf(_) => {}
             Transition::Recycle => state.planned(Plan::Recycle),
             Transition::IdleStop => state.planned(Plan::IdleStop),
@@ -247,6 +267,12 @@ impl ReferenceStateMachine for Reference {
                 state.dial();
             }
             Transition::Credentials => {}
+            Transition::Park => state.planned(Plan::Park),
+            Transition::Wake => match state.phase {
+                Phase::Idle | Phase::Parked | Phase::OutOfService | Phase::NeedsAuth => state.dial(),
+                Phase::Draining => state.plans.push(Plan::Redial),
+                _ => {}
+            },
             Transition::Close => state.planned(Plan::Close),
             Transition::Dialled(0) if state.phase == Phase::Dialing => {
                 state.phase = Phase::Up;
@@ -297,6 +323,8 @@ impl StateMachineTest for Subject {
             Transition::Recycle => drop_asked(line.command(Command::Recycle)),
             Transition::IdleStop => drop_asked(line.command(Command::IdleStop)),
             Transition::Credentials => drop_asked(line.command(Command::Credentials)),
+            Transition::Park => drop_asked(line.command(Command::Park)),
+            Transition::Wake => drop_asked(line.command(Command::Wake)),
             Transition::Close => drop_asked(line.command(Command::Close)),
             Transition::Dialled(older) => {
                 let from = seen(&line, older);
@@ -325,11 +353,13 @@ impl StateMachineTest for Subject {
             Phase::Dialing => "dialing",
             Phase::Up => "up",
             Phase::Draining => "draining",
-            Phase::Parked => "parked",
+            Phase::Parked | Phase::OutOfService => "parked",
             Phase::NeedsAuth => "needs-auth",
             Phase::Closed => "closed",
         };
         assert_eq!(line.name(), expected);
+        let out = matches!(line.machine.state(), linetender_core::State::OutOfService { .. });
+        assert_eq!(out, reference.phase == Phase::OutOfService);
         assert_eq!(line.generation().number(), reference.generation);
         let (tokens, useful, _) = reference.tokens();
         assert_eq!((line.tokens(), line.machine.budget().useful_millis()), (tokens, useful));

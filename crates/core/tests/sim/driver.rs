@@ -169,6 +169,9 @@ impl World {
                 if alive {
                     return Err(format!("generation {generation} was dialled before the old tree was gone"));
                 }
+                if self.out_of_service {
+                    return Err(format!("generation {generation} was dialled while parked by an operator"));
+                }
                 let last = self.dialled_at.replace(self.now);
                 if let Some(last) = last
                     && self.free_end
@@ -231,6 +234,7 @@ impl World {
         self.gate = gate;
         match self.machine.state() {
             State::Parked { .. } => self.seen.parked += 1,
+            State::OutOfService { .. } => self.seen.out_of_service += 1,
             State::NeedsAuth { .. } => self.seen.needs_auth += 1,
             _ => {}
         }

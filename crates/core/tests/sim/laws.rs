@@ -25,6 +25,7 @@ pub struct Seen {
     pub unplanned_ends: u64,
     pub mixed_ends: u64,
     pub parked: u64,
+    pub out_of_service: u64,
     pub needs_auth: u64,
     pub suspected: u64,
     pub stuck: u64,
@@ -60,6 +61,7 @@ impl Seen {
         self.unplanned_ends += other.unplanned_ends;
         self.mixed_ends += other.mixed_ends;
         self.parked += other.parked;
+        self.out_of_service += other.out_of_service;
         self.needs_auth += other.needs_auth;
         self.suspected += other.suspected;
         self.stuck += other.stuck;
@@ -93,6 +95,7 @@ impl Seen {
             ("unplanned end", self.unplanned_ends),
             ("mixed end", self.mixed_ends),
             ("parked", self.parked),
+            ("out of service", self.out_of_service),
             ("needs auth", self.needs_auth),
             ("suspected", self.suspected),
             ("stuck", self.stuck),
@@ -110,10 +113,10 @@ impl Seen {
     }
 }
 
-/// Every state but closed has a way out: a timer, a knock, or the driver's own business.
+/// Every state but closed has a way out: a timer, a knock, an operator's command, or the driver's own business.
 pub fn way_out(machine: &Machine<&'static str>) -> Result<(), String> {
     let out = match machine.state() {
-        State::Idle(_) | State::Closed => true,
+        State::Idle(_) | State::OutOfService { .. } | State::Closed => true,
         State::Dialing(dialing) => dialing.phase == DialPhase::AtGate || machine.poll_timeout().is_some(),
         _ => machine.poll_timeout().is_some(),
     };

@@ -94,6 +94,8 @@ pub struct World {
     pub capacity: u64,
     /// Whether the faults have stopped.
     healed: bool,
+    /// Whether an operator's last word was that it is not to run.
+    pub out_of_service: bool,
     pub era_probed: bool,
     /// What the present end has cost.
     pub paid: u32,
@@ -137,6 +139,7 @@ impl World {
             truths: Truths::new(),
             retry: RetryBudget::new(policy.retry, START),
             healed: false,
+            out_of_service: false,
             era_probed: false,
             paid: 0,
             dialled_at: None,
@@ -201,6 +204,8 @@ impl World {
                 Command::Credentials,
                 Command::IdleStop,
                 Command::Open,
+                Command::Park,
+                Command::Wake,
             ];
             let order = self.rng.pick(&orders);
             self.put(at, Happening::Order(order));
@@ -229,6 +234,9 @@ impl World {
     fn heal(&mut self) -> Result<(), String> {
         self.mood = Mood::Kind;
         self.healed = true;
+        if self.out_of_service {
+            self.put(Duration::ZERO, Happening::Order(Command::Wake));
+        }
         let servers: Vec<_> =
             self.servers.iter().filter(|(_, server)| server.alive).map(|(at, _)| *at).collect();
         for generation in servers {
@@ -309,6 +317,11 @@ impl World {
             Happening::Felled(generation) => self.felled(generation),
             Happening::Tell(generation, event) => return self.tell(generation, event),
             Happening::Order(command) => {
+                match command {
+                    Command::Park => self.out_of_service = true,
+                    Command::Wake | Command::Redial => self.out_of_service = false,
+                    _ => {}
+                }
                 return self.drive(|machine, now| {
                     let _ = machine.handle_command(now, command);
                 });

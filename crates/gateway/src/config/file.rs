@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::access::Share;
 use super::admin::Admin;
 use super::agents::AgentAuth;
+use super::audit::AuditFile;
 use super::auth::AuthTable;
 use super::filter::Filter;
 use super::listen::{Listen, LocalUser, Socket, refusal};
@@ -96,6 +97,8 @@ pub struct Gateway {
     pub public_url: Option<String>,
     /// How agents show who they are. Without it: by the user of this machine that they run as.
     pub auth: AgentAuth,
+    /// Audit file: one line per call. Without it: none.
+    pub audit: AuditFile,
     /// Requests per second of one principal, in the long run; `0`: any number. More are refused with status 429.
     pub principal_rate: u32,
     /// Requests of one principal in progress at once, streams included; `0`: any number. More are refused with status 429.
@@ -132,6 +135,7 @@ impl Default for Gateway {
             allowed_origins: Vec::new(),
             public_url: None,
             auth: AgentAuth::default(),
+            audit: AuditFile::default(),
             principal_rate: 0,
             principal_requests: 4096,
             admin: Admin::default(),

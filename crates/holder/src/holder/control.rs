@@ -52,6 +52,16 @@ pub enum Act {
         /// Server name.
         server: String,
     },
+    /// Take it out of service until somebody wakes it.
+    Park {
+        /// Server name.
+        server: String,
+    },
+    /// Bring a parked server back.
+    Wake {
+        /// Server name.
+        server: String,
+    },
     /// Replace the server once its calls have ended, or have had the time that a planned end gives them.
     Drain {
         /// Server name.
@@ -205,6 +215,18 @@ impl Inner {
                     many => format!("{server}: {many} connections were opened anew"),
                 })
             }
+            Act::Park { server } => {
+                for line in self.of_server(server)? {
+                    line.park().await;
+                }
+                done(format!("{server}: out of service; calls to it are refused until it is woken"))
+            }
+            Act::Wake { server } => {
+                for line in self.of_server(server)? {
+                    line.unpark().await.map_err(|error| NotDone::Failed(error.to_string()))?;
+                }
+                done(format!("{server}: in service"))
+            }
             Act::Drain { server } => {
                 for line in self.of_server(server)? {
                     line.recycle().await;
@@ -248,7 +270,9 @@ impl Ask {
     /// How long its answer may take. What waits for a server takes as long as that.
     pub(super) const fn patience(&self) -> Duration {
         match self {
-            Self::Act(Act::Redial { .. } | Act::Reload) => Duration::from_secs(120),
+            Self::Act(Act::Redial { .. } | Act::Park { .. } | Act::Wake { .. } | Act::Reload) => {
+                Duration::from_secs(120)
+            }
             _ => Duration::from_secs(2),
         }
     }

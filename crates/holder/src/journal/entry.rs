@@ -68,6 +68,17 @@ pub enum What {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         calls: Option<Verdicts>,
     },
+    /// The last line of an audit that is on disk, each minute if there is a new one, and at the end.
+    AuditHead {
+        /// The audit's file.
+        file: String,
+        /// Number of the line.
+        seq: u64,
+        /// SHA-256 of the line.
+        hash: String,
+        /// When it was on disk.
+        synced: String,
+    },
     /// Entries are missing here.
     Gap {
         /// Number of missing entries.
@@ -154,6 +165,7 @@ impl Entry {
                     *stderr = None;
                 }
             }
+            What::AuditHead { file, .. } => shorten(file),
             What::Gap { why, .. } | What::End { why } => shorten(why),
         }
     }

@@ -87,18 +87,23 @@ impl Pages {
         if !fs::metadata(&self.path).is_ok_and(|now| now.len() >= self.rotation.bytes) {
             return Ok(());
         }
-        for number in (0..self.rotation.kept).rev() {
-            match fs::rename(page(&self.path, number), page(&self.path, number + 1)) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-                _ => {}
-            }
-        }
-        Ok(())
+        make_room(&self.path, self.rotation.kept)
     }
 }
 
+/// Gives every file the next number; the oldest is gone if there are more than these.
+pub(crate) fn make_room(path: &Path, kept: u32) -> io::Result<()> {
+    for number in (0..kept).rev() {
+        match fs::rename(page(path, number), page(path, number + 1)) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
 /// The files of a journal: the one that is written has the number 0, older ones higher numbers.
-pub(super) fn page(path: &Path, number: u32) -> PathBuf {
+pub(crate) fn page(path: &Path, number: u32) -> PathBuf {
     match number {
         0 => path.to_owned(),
         number => path.with_extension(format!("{number}.jsonl")),

@@ -7,7 +7,8 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
 use super::file::page;
-use super::{Entry, LONGEST_LINE};
+use super::{Entry, LONGEST_LINE, What};
+use crate::audit::Head;
 use crate::trusted;
 
 /// The most files that are looked for. A number may be missing for a moment, while files are put away.
@@ -46,6 +47,20 @@ pub fn last(path: &Path, most: usize, mut wanted: impl FnMut(&Entry) -> bool) ->
         last.read(BufReader::new(file), most, &mut wanted)?;
     }
     Ok(last)
+}
+
+/// The heads of an audit that a journal has kept, oldest first.
+///
+/// # Errors
+/// If a file of the journal is there and cannot be read.
+pub fn heads_of(path: &Path, audit: &str) -> io::Result<Vec<Head>> {
+    let is_of = |entry: &Entry| matches!(&entry.what, What::AuditHead { file, .. } if file == audit);
+    let entries = last(path, usize::MAX, is_of)?.entries.into_iter();
+    let head = |entry: Entry| match entry.what {
+        What::AuditHead { file, seq, hash, synced } => Some(Head { file, seq, hash, at: synced }),
+        _ => None,
+    };
+    Ok(entries.filter_map(|(_, entry)| head(entry)).collect())
 }
 
 impl Last {

@@ -120,9 +120,9 @@ impl CallError {
     /// Text that a model can act on.
     pub fn for_model(&self) -> String {
         let server = &self.server;
-        let needs_auth = self.kind == CallErrorKind::Refused(Refusal::NeedsAuth);
+        let in_vain = matches!(self.kind, CallErrorKind::Refused(Refusal::NeedsAuth | Refusal::OutOfService));
         let ran = match self.delivery {
-            Delivery::NotExecuted(_) if needs_auth => "The call was not executed.",
+            Delivery::NotExecuted(_) if in_vain => "The call was not executed.",
             Delivery::NotExecuted(_) => "The call was not executed; retrying it is safe.",
             Delivery::Unknown(_) => {
                 "It is unknown whether the call was executed: check for side effects before retrying it."
@@ -144,6 +144,9 @@ impl CallError {
                 "Retrying does not help until somebody has logged in or set the credentials; linetender then reconnects \
                  automatically."
                     .to_owned()
+            }
+            CallErrorKind::Refused(Refusal::OutOfService) => {
+                format!("Retrying does not help until an operator brings it back (`linetender wake {server}`).")
             }
             CallErrorKind::Vanished => "Reconnect to see what the server offers now.".to_owned(),
             CallErrorKind::TimedOut => "linetender is checking whether the server is still alive.".to_owned(),

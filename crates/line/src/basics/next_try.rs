@@ -23,6 +23,8 @@ pub enum NextTry {
     PredecessorGone,
     /// When its turn to start comes: many servers are being started.
     ItsTurn,
+    /// When an operator wakes it: it was parked on purpose.
+    WhenWoken,
     /// Never: it was closed.
     Never,
 }
@@ -38,6 +40,7 @@ impl NextTry {
             linetender_core::NextTry::Underway => Self::UnderWay,
             linetender_core::NextTry::NextCall => Self::NextCall,
             linetender_core::NextTry::WhenGone => Self::OldProcessGone,
+            linetender_core::NextTry::WhenWoken => Self::WhenWoken,
             linetender_core::NextTry::Never => Self::Never,
         }
     }
@@ -56,6 +59,7 @@ impl fmt::Display for NextTry {
             Self::OldProcessGone => f.write_str("when the old process has exited"),
             Self::PredecessorGone => f.write_str("when the replaced server has exited"),
             Self::ItsTurn => f.write_str("when a start slot is free"),
+            Self::WhenWoken => f.write_str("when an operator wakes it"),
             Self::Never => f.write_str("never"),
         }
     }

@@ -16,6 +16,9 @@ pub(super) fn changed(server: &str, state: &State<Detail>, now: &Status, keys: b
         State::Parked { .. } => {
             tracing::warn!(server, generation, cause, next_try, "server down: retrying at long intervals");
         }
+        State::OutOfService { .. } => {
+            tracing::info!(server, generation, "server parked by an operator: stays down until it is woken");
+        }
         State::NeedsAuth { .. } if keys => {
             tracing::warn!(
                 server,

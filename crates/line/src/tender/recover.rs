@@ -90,6 +90,8 @@ impl Running {
         let rest = self.panics.rest();
         let until =
             self.tender.clock.now() + Duration::from_millis(u64::try_from(rest.as_millis()).unwrap_or(0));
+        // What an operator said outlives a panic: what else the machine knew does not.
+        let out_of_service = self.tender.states.borrow().is_out_of_service();
         let published = caught_now(|| self.publish_rest(generation, until));
         if let Some(current) = self.current.take() {
             let patience = self.tender.server.policy.settings().close.worst();
@@ -106,6 +108,8 @@ impl Running {
         let _ = caught_now(|| {
             if closing {
                 self.machine.handle_command(now, Command::Close);
+            } else if out_of_service {
+                self.machine.handle_command(now, Command::Park);
             } else if !self.tender.server.lazy {
                 self.machine.handle_command(now, Command::Open);
             }

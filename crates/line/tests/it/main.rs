@@ -10,6 +10,7 @@ mod kit;
 mod look;
 mod odd;
 mod outcomes;
+mod parking;
 mod rig;
 mod starts;
 mod texts;

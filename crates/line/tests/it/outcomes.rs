@@ -75,7 +75,7 @@ async fn every_verdict_is_told_once_and_nothing_stays_under_way() {
     let line = bad.line.clone();
     let lost = tokio::spawn(async move { line.call_tool("hang", Raw(r#"{"nonce":"d"}"#)).await });
     eventually(|| bad.book.runs().contains_key("d").then_some(())).await;
-    kill(bad.line.pid().unwrap());
+    kill("-9", bad.line.pid().unwrap());
     in_time(lost).await.unwrap().unwrap_err();
     assert_eq!(seen.last(), ("hang".into(), Verdict::Unknown(Doubt::Lost), 1, Some(1)));
 

@@ -93,5 +93,10 @@ async fn errors_say_what_to_do() {
     eventually(|| (waits.line.status().state == State::Dialing).then_some(())).await;
     show(&mut page, "not up again in time", &waits.call("echo", "{}").await.unwrap_err());
 
+    let parked = bad(&[]);
+    parked.up().await;
+    in_time(parked.line.park()).await;
+    show(&mut page, "parked by an operator", &parked.call("echo", "{}").await.unwrap_err());
+
     insta::assert_snapshot!("texts", page);
 }
