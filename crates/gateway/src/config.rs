@@ -5,6 +5,7 @@
 //! servers and settings. So every complaint points at its place in the file, and after this nobody reads a file or the environment again.
 
 mod access;
+mod admin;
 mod agents;
 mod audit;
 mod auth;
@@ -24,6 +25,7 @@ mod units;
 mod unknown;
 
 pub use access::{Access, Share, Whom};
+pub use admin::{Admin, AdminToken};
 pub use agents::{AgentAuth, Jwt};
 pub use audit::{AuditArguments, AuditFile, AuditOnError, AuditSync};
 pub use auth::{Algorithm, Auth, Grant, OAuth};

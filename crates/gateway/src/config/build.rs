@@ -78,6 +78,9 @@ pub(super) fn build(
     if let Err(half) = gateway.tls() {
         return Err(source.problem(place(half.set), half.to_string(), Some(half.help())));
     }
+    if let Some((wrong, help)) = gateway.admin.wrong(gateway.tls_certificate.is_some()) {
+        return Err(source.problem(place("admin"), wrong, Some(help.to_owned())));
+    }
     let both: Vec<&Gateway> = in_force.into_iter().chain([&gateway]).collect();
     let (mut servers, mut names): (Vec<Entry>, Vec<&Member>) = (Vec::new(), Vec::new());
     for member in tree.get("servers").map(Node::members).unwrap_or_default() {

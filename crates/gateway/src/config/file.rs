@@ -9,6 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::access::Share;
+use super::admin::Admin;
 use super::agents::AgentAuth;
 use super::audit::AuditFile;
 use super::auth::AuthTable;
@@ -102,6 +103,8 @@ pub struct Gateway {
     pub principal_rate: u32,
     /// Requests of one principal in progress at once, streams included; `0`: any number. More are refused with status 429.
     pub principal_requests: u32,
+    /// Address for administrators.
+    pub admin: Admin,
 }
 
 /// About what a session keeps beside its messages: its tasks and queues, what it knows of each server, the numbers of its calls.
@@ -135,6 +138,7 @@ impl Default for Gateway {
             audit: AuditFile::default(),
             principal_rate: 0,
             principal_requests: 4096,
+            admin: Admin::default(),
         }
     }
 }
