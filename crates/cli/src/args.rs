@@ -1,6 +1,8 @@
 //! What can be typed.
 
 mod act;
+mod ask;
+mod audit;
 mod auth;
 mod look;
 mod policy;
@@ -12,6 +14,8 @@ use std::path::PathBuf;
 use clap::{Parser, Subcommand, ValueEnum};
 
 pub(crate) use act::{Calls, Drain, LogLevel, OfServer, Park, Redial, Reload, Wake};
+pub(crate) use ask::{Call, Doctor, FromConfig, Tools};
+pub(crate) use audit::{Audit, AuditCommand, VerifyAudit};
 pub(crate) use auth::{Auth, Login, Logout, Server as LoginServer};
 pub(crate) use look::{Journal, Status, Top};
 pub(crate) use policy::PolicyFlags;
@@ -35,6 +39,8 @@ use crate::keys::FILE;
     linetender journal --server github                                 what happened to a server\n  \
     linetender calls -f                                                calls as they end, with the verdict on each\n  \
     linetender redial github                                           restart a server now\n  \
+    linetender doctor                                                  what is wrong with the configured servers\n  \
+    linetender call github search_issues '{\"query\": \"is:open\"}'       call a tool once\n  \
     linetender login https://mcp.example.com/mcp                       log in to a server that signs people in\n  \
     linetender token add ci                                            make a token with which an agent uses a gateway"
 )]
@@ -58,6 +64,10 @@ pub(crate) enum Command {
     Drain(Drain),
     Reload(Reload),
     LogLevel(LogLevel),
+    Audit(Audit),
+    Doctor(Doctor),
+    Tools(Tools),
+    Call(Call),
     Login(Login),
     Logout(Logout),
     Auth(Auth),

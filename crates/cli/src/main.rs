@@ -2,9 +2,14 @@
 
 mod act;
 mod args;
+mod audit;
 mod auth;
 mod bearers;
+mod call;
 mod calls;
+mod configured;
+mod dial;
+mod doctor;
 #[cfg(feature = "drill")]
 mod drill;
 mod hold;
@@ -23,6 +28,7 @@ mod stop;
 mod table;
 mod token;
 mod top;
+mod tools;
 mod watchdog;
 mod wrap;
 
@@ -62,6 +68,10 @@ fn main() -> ExitCode {
         args::Command::LogLevel(args::LogLevel { level, pid, json }) => {
             act::of_process(pid, json, &Act::LogLevel { level })
         }
+        args::Command::Audit(audit) => audit::audit(&audit),
+        args::Command::Doctor(doctor) => doctor::doctor(&doctor),
+        args::Command::Tools(tools) => tools::tools(&tools),
+        args::Command::Call(call) => call::call(&call),
         args::Command::Login(login) => login::login(&login),
         args::Command::Logout(logout) => auth::logout(&logout),
         args::Command::Auth(auth) => auth::auth(&auth),

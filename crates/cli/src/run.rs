@@ -62,19 +62,11 @@ pub(crate) fn run(args: &args::Run) -> ExitCode {
 fn server(args: &args::Run) -> Result<Server, String> {
     let first = args.command.first().map(|word| word.to_string_lossy().into_owned()).unwrap_or_default();
     let first = args::address(&first)?;
-    let is_socket = first.starts_with("unix:") && !Path::new(&first).exists();
-    let server: Server = if is_socket || first.starts_with("http://") || first.starts_with("https://") {
+    let server: Server = if is_address(&first) {
         if args.policy.dir.is_some() {
             return Err("--dir applies to a command, not to a URL".to_owned());
         }
-        let host =
-            if is_socket { name::of_socket(&first) } else { first.split('/').nth(2).unwrap_or_default() };
-        // Credentials are refused there, but not before it has a name.
-        let host = host.rsplit('@').next().unwrap_or(host).to_owned();
-        let server = Server::http(args.name.clone().unwrap_or(host), &first);
-        let fixed = args.header.iter().filter(|(_, value)| !value.contains(keys::FILE));
-        let server = fixed.fold(server, |server, (name, value)| server.header(name, value));
-        KeyMaker::default().fit_one(server, &first, &args.header).into()
+        by_address(&first, args.name.as_deref(), &args.header)
     } else if let Some(sentence) = target::refusal(&first, args.policy.dir.as_deref()) {
         return Err(sentence);
     } else {
@@ -89,6 +81,25 @@ fn server(args: &args::Run) -> Result<Server, String> {
         if let Some(dir) = &args.policy.dir { server.dir(dir) } else { server }.into()
     };
     args.policy.apply(server.tool_errors(args.tool_errors.into()))
+}
+
+/// Whether a word is an address, and not a program.
+pub(crate) fn is_address(word: &str) -> bool {
+    let is_socket = word.starts_with("unix:") && !Path::new(word).exists();
+    is_socket || word.starts_with("http://") || word.starts_with("https://")
+}
+
+/// The server at an address, with these headers.
+pub(crate) fn by_address(address: &str, name: Option<&str>, headers: &[(String, String)]) -> Server {
+    let is_socket = address.starts_with("unix:");
+    let host =
+        if is_socket { name::of_socket(address) } else { address.split('/').nth(2).unwrap_or_default() };
+    // Credentials are refused there, but not before it has a name.
+    let host = host.rsplit('@').next().unwrap_or(host);
+    let server = Server::http(name.unwrap_or(host), address);
+    let fixed = headers.iter().filter(|(_, value)| !value.contains(keys::FILE));
+    let server = fixed.fold(server, |server, (name, value)| server.header(name, value));
+    KeyMaker::default().fit_one(server, address, headers).into()
 }
 
 /// What servers said of themselves, so that an agent need not wait for one to start.

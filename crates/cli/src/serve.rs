@@ -1,5 +1,6 @@
 //! `linetender serve --config FILE`: many servers behind, many agents in front.
 
+mod admin;
 pub(crate) mod file;
 mod follow;
 mod still;
@@ -95,6 +96,10 @@ fn overridden(args: &args::Serve, mut config: Config) -> Config {
 /// Says what a file has that can be served.
 fn checked(args: &args::Serve, path: &Path, config: &Config) -> ExitCode {
     let tokens = || AgentTokens::of(&config.gateway, path).err();
+    if let Err(refusal) = admin::check(&config.gateway, path) {
+        log::say(format_args!("linetender: {refusal}"));
+        return ExitCode::FAILURE;
+    }
     let unusable = || Doors::check_tls(&config.gateway).err().map(|why| why.to_string()).or_else(tokens);
     if let Some(refusal) = config.gateway.refusal().or_else(unusable).filter(|_| !args.stdio) {
         log::say(format_args!("linetender: {refusal}"));
@@ -147,6 +152,13 @@ async fn serve(args: &args::Serve, mut config: Config, follow: Follow<'_>) -> Ex
             return ExitCode::FAILURE;
         }
     };
+    let admin = match admin::open(&config.gateway, follow.path()).await {
+        Ok(admin) => admin,
+        Err(sentence) => {
+            log::say(format_args!("linetender: {sentence}"));
+            return ExitCode::FAILURE;
+        }
+    };
     // Before anybody can know that it runs.
     let mut stops = Signals::of(stop::GATEWAY);
     stop::insist(stop::GATEWAY);
@@ -157,6 +169,8 @@ async fn serve(args: &args::Serve, mut config: Config, follow: Follow<'_>) -> Ex
     let follow = follow.with(tokens);
     follow.fit(&mut config);
     let gateway = Gateway::start_on(Rig::new().followed_by(holder.clone()), config);
+    // Until the end: whoever watches sees it coming.
+    let _administered = admin.map(|admin| admin::serve(admin, &holder));
     let (stop, stopped) = oneshot::channel();
     let mut agents = pin!(agents(front, &gateway, stopped));
     let gone = tokio::select! {

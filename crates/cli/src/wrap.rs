@@ -38,6 +38,7 @@ use error::Error;
 use file::Config;
 use judge::Why;
 use plan::{Choice, Format};
+pub(crate) use stateful::is_known as is_known_to_keep_state;
 
 /// With `--check`: something would change.
 const WOULD_CHANGE: u8 = 1;

@@ -5,7 +5,9 @@
 //! servers and settings. So every complaint points at its place in the file, and after this nobody reads a file or the environment again.
 
 mod access;
+mod admin;
 mod agents;
+mod audit;
 mod auth;
 mod build;
 mod expand;
@@ -23,7 +25,9 @@ mod units;
 mod unknown;
 
 pub use access::{Access, Share, Whom};
+pub use admin::{Admin, AdminToken};
 pub use agents::{AgentAuth, Jwt};
+pub use audit::{AuditArguments, AuditFile, AuditOnError, AuditSync};
 pub use auth::{Algorithm, Auth, Grant, OAuth};
 pub use build::Entry;
 pub use file::{Gateway as Settings, Scope};

@@ -35,7 +35,7 @@ mod tls;
 mod upload;
 mod who;
 
-pub use doors::{CannotOpen, Doors};
+pub use doors::{CannotOpen, Certificate, Doors};
 
 use std::io;
 use std::pin::pin;

@@ -29,8 +29,8 @@ use linetender::{Follower, Line, Redacted};
 use linetender_wire::wall::wall_clock;
 pub use look::{Found, Reply, Silence, Watching, ask_holder, look, watch_holder};
 pub use report::{
-    About, CallReport, LineReport, Moment, REPORT_VERSION, Report, ServerReport, SlowReport, UnderWayReport,
-    Verdicts,
+    About, CallReport, LineReport, Moment, REPORT_VERSION, Report, ServerReport, SlowReport, Standing,
+    UnderWayReport, Verdicts,
 };
 use socket::Listening;
 pub use socket::Refusal;
@@ -97,6 +97,11 @@ impl Holder {
         let listening = Listening::start(folder, Arc::downgrade(&self.0))?;
         self.0.lines().listening = Some(listening);
         Ok(())
+    }
+
+    /// This process.
+    pub fn about(&self) -> About {
+        About::of(&self.0)
     }
 
     /// Writes the head of this audit to the journal: now, each minute if it has changed, and at the end. So a tail that is cut

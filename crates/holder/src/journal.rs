@@ -32,6 +32,8 @@ pub struct Journal {
     queue: SyncSender<Order>,
     /// Entries that found no place in the queue.
     missed: Arc<AtomicU64>,
+    /// Entries that were not written, since it was opened.
+    lost: Arc<AtomicU64>,
 }
 
 enum Order {
@@ -65,21 +67,28 @@ impl Journal {
     /// If this machine gives us no thread.
     pub fn with_rotation(path: impl Into<PathBuf>, rotation: Rotation) -> io::Result<Self> {
         let (queue, orders) = sync_channel(QUEUE);
-        let missed = Arc::<AtomicU64>::default();
+        let (missed, lost) = (Arc::<AtomicU64>::default(), Arc::<AtomicU64>::default());
         let writer = Writer {
             pages: Pages::new(path.into(), rotation),
             health: Health::Writes,
             missed: Arc::clone(&missed),
+            lost: Arc::clone(&lost),
         };
         std::thread::Builder::new().name("journal".into()).spawn(move || writer.run(&orders))?;
-        Ok(Self { queue, missed })
+        Ok(Self { queue, missed, lost })
     }
 
     /// Queues an entry. Never blocks.
     pub fn write(&self, entry: Entry) {
         if let Err(TrySendError::Full(_)) = self.queue.try_send(Order::Write(Box::new(entry))) {
             self.missed.fetch_add(1, Ordering::Relaxed);
+            self.lost.fetch_add(1, Ordering::Relaxed);
         }
+    }
+
+    /// How many entries could not be written since it was opened.
+    pub fn lost(&self) -> u64 {
+        self.lost.load(Ordering::Relaxed)
     }
 
     /// Flushes queued entries within `limit`; `false` on timeout.
@@ -94,6 +103,7 @@ struct Writer {
     pages: Pages,
     health: Health,
     missed: Arc<AtomicU64>,
+    lost: Arc<AtomicU64>,
 }
 
 impl Writer {
@@ -110,14 +120,17 @@ impl Writer {
     fn write(&mut self, entry: &Entry) {
         match self.fill_gap(entry).and_then(|()| self.pages.append(&entry.line())) {
             Ok(()) => self.health = Health::Writes,
-            Err(error) => match &mut self.health {
-                Health::Fails { missed, .. } => *missed += 1,
-                Health::Writes => {
-                    let file = self.pages.path().display();
-                    tracing::warn!(%error, %file, "cannot write the journal; continuing without it");
-                    self.health = Health::Fails { missed: 1, why: error.to_string() };
+            Err(error) => {
+                self.lost.fetch_add(1, Ordering::Relaxed);
+                match &mut self.health {
+                    Health::Fails { missed, .. } => *missed += 1,
+                    Health::Writes => {
+                        let file = self.pages.path().display();
+                        tracing::warn!(%error, %file, "cannot write the journal; continuing without it");
+                        self.health = Health::Fails { missed: 1, why: error.to_string() };
+                    }
                 }
-            },
+            }
         }
     }
 

@@ -1,7 +1,8 @@
 //! What a process that holds lines does beside them: it writes a [`journal`], answers at a socket where its lines stand
-//! ([`Holder`], [`look`](holder::look)), and remembers on disk what servers said of themselves ([`Memory`]).
+//! ([`Holder`], [`look`](holder::look)), remembers on disk what servers said of themselves ([`Memory`]),
+//! and writes down each call, if it is asked to ([`audit`]).
 //!
-//! None of it is needed to use a line, and no line waits for any of it.
+//! None of it is needed to use a line, and no line waits for any of it; whoever answers an agent may wait for the audit.
 //!
 //! ```no_run
 //! use linetender::Rig;

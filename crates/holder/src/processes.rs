@@ -3,6 +3,7 @@
 use std::collections::{HashSet, VecDeque};
 use std::fs;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The most processes of one server that are looked at.
@@ -12,7 +13,7 @@ const MOST: usize = 256;
 const NAME: usize = 64;
 
 /// The processes of one server connection.
-#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, Eq, JsonSchema, PartialEq, Serialize)]
 pub struct Tree {
     /// Server name.
     pub server: String,
@@ -28,7 +29,7 @@ pub struct Tree {
 }
 
 /// A process.
-#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, Eq, JsonSchema, PartialEq, Serialize)]
 pub struct Process {
     /// Its number.
     pub pid: i32,

@@ -63,6 +63,8 @@ pub use basics::rpc_error::RpcError;
 pub use call::{Answer, Options, Progress, ProgressStream};
 pub use catalogue::{Catalogue, Change, Prompt, Resource, ResourceTemplate, Tool};
 pub use keys::{Asked, Key, Keys, NoKey, Refused};
+#[doc(hidden)] // for linetender's commands
+pub use line::ServerInfo;
 pub use line::{Event, Events, Follower, Line, Memory, Page, Raw, Remembered, Rig, RigChange, WeakLine};
 pub use linetender_core::{
     BackoffPolicy, BudgetPolicy, CallPolicy, ClosePolicy, DialPolicy, Limits, ParkPolicy, ProbePolicy,

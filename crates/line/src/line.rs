@@ -2,6 +2,7 @@
 
 mod calls;
 mod events;
+mod info;
 mod memory;
 mod raw;
 mod rig;
@@ -36,6 +37,7 @@ use crate::status::{Status, Waits};
 pub use crate::tender::LineEvent as Event;
 use crate::tender::{Inbox, Published, Tender};
 pub use events::Events;
+pub use info::ServerInfo;
 pub use memory::{Memory, Page, Remembered};
 pub use raw::Raw;
 pub(crate) use rig::OfRig;
@@ -448,6 +450,12 @@ impl Line {
             *read = (Arc::downgrade(&greeting), said.and_then(|said| said.instructions).map(Into::into));
         }
         read.1.clone()
+    }
+
+    /// How the server last introduced itself; `None` if it never did.
+    #[doc(hidden)] // for linetender's commands
+    pub fn server_info(&self) -> Option<ServerInfo> {
+        self.greeting().map(|greeting| ServerInfo::of(&greeting))
     }
 
     /// The era in which it last spoke.

@@ -3,6 +3,7 @@
 mod deadline;
 mod http;
 mod identity;
+mod looks;
 mod stderr;
 mod tool_errors;
 

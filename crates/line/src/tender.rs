@@ -432,7 +432,10 @@ impl Running {
             Effect::LetGo { generation } => self.fell(generation, Reach::let_go),
             Effect::Close { generation } => self.fell(generation, Reach::close),
             Effect::Forget { .. } => {
-                if let Some(current) = self.current.take().filter(|current| current.broken) {
+                let Some(current) = self.current.take() else { return };
+                // Its last words may have been read after its exit was seen.
+                self.printed = current.ear.odd().1.into_iter().next();
+                if current.broken {
                     current.ledger.settle_all(Evidence::Nothing, None);
                 }
             }

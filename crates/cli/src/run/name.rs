@@ -21,7 +21,7 @@ const ALONE: [&str; 10] = ["-y", "--yes", "-q", "--quiet", "-m", "-i", "-it", "-
 /// The longest name.
 const LONGEST: usize = 60;
 
-pub(super) fn of(command: &[OsString]) -> String {
+pub(crate) fn of(command: &[OsString]) -> String {
     let words: Vec<_> = command.iter().map(|word| word.to_string_lossy()).collect();
     let words: Vec<&str> = words.iter().map(AsRef::as_ref).collect();
     Redacted::head(&stem(package(&words)), LONGEST).to_string()

@@ -50,7 +50,7 @@ pub(super) fn look(path: &Path) -> Look {
 }
 
 /// What it says, to a gateway that runs already if there are settings in force. What nobody understands in it is told.
-pub(super) fn read(path: &Path, text: &str, in_force: Option<&Settings>) -> Result<Config, Box<Problem>> {
+pub(crate) fn read(path: &Path, text: &str, in_force: Option<&Settings>) -> Result<Config, Box<Problem>> {
     let name = path.display().to_string();
     let config = match in_force {
         Some(settings) => config::load_again(settings, &name, text, &variable),

@@ -53,16 +53,21 @@ pub(super) fn keeps(entry: &Entry<'_>, call: Call<'_>) -> Keeps {
     of(&name::package(&words).to_ascii_lowercase(), &entry.name().to_ascii_lowercase())
 }
 
+/// Whether a package or an image is known to keep state.
+pub(crate) fn is_known(package: &str) -> bool {
+    let package = package.to_ascii_lowercase().replace('_', "-");
+    KNOWN.iter().any(|known| package.contains(known))
+}
+
 fn of(package: &str, name: &str) -> Keeps {
-    let package = package.replace('_', "-");
-    if KNOWN.iter().any(|known| package.contains(known)) {
+    if is_known(package) {
         return Keeps::State;
     }
     let suggests = |text: &str| {
         let mut parts = text.split(|char: char| !char.is_ascii_alphanumeric());
         parts.any(|part| SUGGESTING.contains(&part))
     };
-    if suggests(&package) || suggests(name) { Keeps::Perhaps } else { Keeps::Nothing }
+    if suggests(&package.replace('_', "-")) || suggests(name) { Keeps::Perhaps } else { Keeps::Nothing }
 }
 
 #[cfg(test)]

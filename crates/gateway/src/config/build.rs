@@ -34,6 +34,11 @@ pub struct Entry {
 }
 
 impl Entry {
+    /// How the names of its tools and prompts begin at the address of all servers, before the separator.
+    pub fn prefix(&self) -> String {
+        names::prefix(self.server.name())
+    }
+
     /// Whether nothing is filtered.
     pub fn is_open(&self) -> bool {
         self.tools.is_open() && self.prompts.is_open() && self.resources.is_open()
@@ -64,8 +69,17 @@ pub(super) fn build(
     if let Some(wrong) = gateway.auth.wrong(gateway.public_url.as_deref()) {
         return Err(source.problem(place("auth"), wrong, None));
     }
+    if let Some(table) = tree.get("gateway").and_then(|table| table.get("audit"))
+        && let Some((setting, what)) = gateway.audit.wrong()
+    {
+        let at = table.get(setting).map_or_else(|| place("audit"), |node| node.at.clone());
+        return Err(source.problem(at, what, None));
+    }
     if let Err(half) = gateway.tls() {
         return Err(source.problem(place(half.set), half.to_string(), Some(half.help())));
+    }
+    if let Some((wrong, help)) = gateway.admin.wrong(gateway.tls_certificate.is_some()) {
+        return Err(source.problem(place("admin"), wrong, Some(help.to_owned())));
     }
     let both: Vec<&Gateway> = in_force.into_iter().chain([&gateway]).collect();
     let (mut servers, mut names): (Vec<Entry>, Vec<&Member>) = (Vec::new(), Vec::new());

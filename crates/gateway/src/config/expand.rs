@@ -1,5 +1,5 @@
-//! `${NAME}` and `${NAME:-default}` in the strings of a file. Never in its text: a variable cannot close a quote. In headers
-//! and client secrets `${file:PATH}` stays as it is: it is read when they are sent.
+//! `${NAME}` and `${NAME:-default}` in the strings of a file. Never in its text: a variable cannot close a quote. In headers,
+//! client secrets and the admin token `${file:PATH}` stays as it is: it is read when they are needed.
 
 use super::problem::{Problem, Text, is_name};
 use super::tree::{Is, Node};
@@ -7,8 +7,10 @@ use super::tree::{Is, Node};
 /// How a file begins that a header names.
 pub(super) const FILE: &str = "${file:";
 
-/// The one key beside headers that may name files.
+/// The keys beside headers that may name files: this one, and the token of the table `admin`.
 const SECRET: &str = "client_secret";
+const ADMIN: &str = "admin";
+const TOKEN: &str = "token";
 
 /// Puts variables into all strings below.
 pub(super) fn expand(
@@ -16,14 +18,15 @@ pub(super) fn expand(
     variable: &dyn Fn(&str) -> Option<String>,
     source: &Text<'_>,
 ) -> Result<(), Box<Problem>> {
-    below(node, variable, source, false)
+    below(node, variable, source, "", false)
 }
 
-/// `headers`: files may be named here.
+/// `within`: the name of the table. `headers`: files may be named here.
 fn below(
     node: &mut Node,
     variable: &dyn Fn(&str) -> Option<String>,
     source: &Text<'_>,
+    within: &str,
     headers: bool,
 ) -> Result<(), Box<Problem>> {
     match &mut node.is {
@@ -35,15 +38,16 @@ fn below(
         }
         Is::List(items) => {
             for item in items {
-                below(item, variable, source, false)?;
+                below(item, variable, source, "", false)?;
             }
         }
         Is::Table(members) => {
             for member in members {
                 let headers = headers
                     || (member.name == "headers" && matches!(member.value.is, Is::Table(_)))
-                    || (member.name == SECRET && matches!(member.value.is, Is::Text(_)));
-                below(&mut member.value, variable, source, headers)?;
+                    || (member.name == SECRET && matches!(member.value.is, Is::Text(_)))
+                    || (within == ADMIN && member.name == TOKEN && matches!(member.value.is, Is::Text(_)));
+                below(&mut member.value, variable, source, &member.name, headers)?;
             }
         }
         Is::Null | Is::Bool(_) | Is::Number(_) | Is::Text(_) => {}

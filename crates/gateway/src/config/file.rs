@@ -9,7 +9,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::access::Share;
+use super::admin::Admin;
 use super::agents::AgentAuth;
+use super::audit::AuditFile;
 use super::auth::AuthTable;
 use super::filter::Filter;
 use super::listen::{Listen, LocalUser, Socket, refusal};
@@ -95,10 +97,14 @@ pub struct Gateway {
     pub public_url: Option<String>,
     /// How agents show who they are. Without it: by the user of this machine that they run as.
     pub auth: AgentAuth,
+    /// Audit file: one line per call. Without it: none.
+    pub audit: AuditFile,
     /// Requests per second of one principal, in the long run; `0`: any number. More are refused with status 429.
     pub principal_rate: u32,
     /// Requests of one principal in progress at once, streams included; `0`: any number. More are refused with status 429.
     pub principal_requests: u32,
+    /// Address for administrators.
+    pub admin: Admin,
 }
 
 /// About what a session keeps beside its messages: its tasks and queues, what it knows of each server, the numbers of its calls.
@@ -129,8 +135,10 @@ impl Default for Gateway {
             allowed_origins: Vec::new(),
             public_url: None,
             auth: AgentAuth::default(),
+            audit: AuditFile::default(),
             principal_rate: 0,
             principal_requests: 4096,
+            admin: Admin::default(),
         }
     }
 }

@@ -162,10 +162,10 @@ fn every_number_in_the_schema_has_its_unit() {
         names.dedup();
         names.join(" ")
     };
-    assert_eq!(of(Some("bytes")), "max_message memory message stderr");
+    assert_eq!(of(Some("bytes")), "max_message memory message rotate stderr");
     assert_eq!(
         of(None),
-        "burst connections depth failures in_flight items lines millis_per_answer per_call percent principal_rate \
+        "burst connections depth failures in_flight items keep lines millis_per_answer per_call percent principal_rate \
          principal_requests queue reserve_per_sec sessions tokens useful_answers useful_tokens"
     );
 }

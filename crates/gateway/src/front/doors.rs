@@ -28,6 +28,17 @@ pub struct Doors {
     pub(super) bearers: Option<Arc<dyn Bearers>>,
 }
 
+/// A certificate that may be renewed while it is used. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Certificate(Arc<Tls>);
+
+impl Certificate {
+    /// What to shake hands with now.
+    pub async fn config(&self) -> Arc<rustls::ServerConfig> {
+        self.0.config().await
+    }
+}
+
 /// Why no agent could come in: a sentence for whoever starts the gateway.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
@@ -168,6 +179,14 @@ impl Doors {
             return Ok(());
         }
         Tls::of(settings).map(drop).map_err(CannotOpen)
+    }
+
+    /// What another address of the gateway speaks TLS with, if the settings name a certificate.
+    ///
+    /// # Errors
+    /// Files that cannot be used, with the reason.
+    pub fn certificate(settings: &Settings) -> Result<Option<Certificate>, CannotOpen> {
+        Tls::of(settings).map(|tls| tls.map(Certificate)).map_err(CannotOpen)
     }
 
     /// The Unix socket that is listened on.

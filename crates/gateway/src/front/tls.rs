@@ -106,7 +106,7 @@ impl Tls {
     }
 
     /// What to shake hands with now.
-    async fn config(self: &Arc<Self>) -> Arc<ServerConfig> {
+    pub(super) async fn config(self: &Arc<Self>) -> Arc<ServerConfig> {
         if self.is_due() {
             let this = Arc::clone(self);
             aside(move || this.look()).await;

@@ -39,7 +39,7 @@ impl Tip {
     /// Adds a line with these members to a text.
     pub(super) fn add(&mut self, body: &Body, text: &mut String) {
         let begin = text.len();
-        let seq = self.seq + 1;
+        let seq = self.seq.saturating_add(1);
         let _ = writeln!(text, "{{\"v\":{VERSION},\"seq\":{seq},\"prev\":\"{}\",{}", self.hash, body.0);
         *self = Self { seq, hash: sha256(&text.as_bytes()[begin..]) };
     }
@@ -119,7 +119,7 @@ impl Link {
 
     /// Whether it comes next.
     pub(super) fn follows(&self, tip: &Tip) -> bool {
-        self.seq == tip.seq + 1 && self.prev == tip.hash
+        tip.seq.checked_add(1) == Some(self.seq) && self.prev == tip.hash
     }
 }
 

@@ -124,7 +124,36 @@ struct Walk<'a> {
     /// By the number of their line. After a file was replaced, a line may have several.
     heads: BTreeMap<u64, Vec<&'a Head>>,
     /// The last line that is part of the chain.
-    at: Option<(Tip, Place)>,
+    at: Option<(Tip, Place, Link)>,
+}
+
+impl Verified {
+    fn count(&mut self, link: &Link) {
+        self.first.get_or_insert(link.seq);
+        self.lines += 1;
+        match link.what.as_str() {
+            "call" => self.calls += 1,
+            "gap" => (self.gaps, self.missed) = (self.gaps + 1, self.missed.saturating_add(link.missed)),
+            "torn" => self.torn += 1,
+            _ => {}
+        }
+    }
+
+    /// The last line was counted, and the next one shows that it is not as it was written.
+    fn take_back(&mut self, link: &Link) {
+        self.lines -= 1;
+        match link.what.as_str() {
+            "call" => self.calls -= 1,
+            "gap" => (self.gaps, self.missed) = (self.gaps - 1, self.missed.saturating_sub(link.missed)),
+            "torn" => self.torn -= 1,
+            _ => {}
+        }
+        if self.lines == 0 {
+            (self.first, self.last, self.hash) = (None, None, None);
+        } else {
+            (self.last, self.hash) = (Some(link.seq - 1), Some(link.prev.clone()));
+        }
+    }
 }
 
 impl Walk<'_> {
@@ -137,10 +166,13 @@ impl Walk<'_> {
         }
         let damage = match &self.at {
             None => first_line(&link),
-            Some((tip, _)) if link.follows(tip) => None,
-            Some((tip, before)) => {
+            Some((tip, ..)) if link.follows(tip) => None,
+            Some((tip, before, link_before)) => {
                 let (damage, at_line_before, what) = broken(&line, &link, tip, lines)?;
                 let place = if at_line_before { before.clone() } else { line.place.clone() };
+                if at_line_before {
+                    self.found.take_back(link_before);
+                }
                 self.say(&place, lines, damage, what);
                 return Ok(());
             }
@@ -152,23 +184,11 @@ impl Walk<'_> {
         if self.differs_from_heads(&line, &link, lines)? {
             return Ok(());
         }
-        self.count(&link);
+        self.found.count(&link);
         let tip = Tip { seq: link.seq, hash: line.hash };
         (self.found.last, self.found.hash) = (Some(tip.seq), Some(tip.hash.clone()));
-        self.at = Some((tip, line.place));
+        self.at = Some((tip, line.place, link));
         Ok(())
-    }
-
-    fn count(&mut self, link: &Link) {
-        let found = &mut self.found;
-        found.first.get_or_insert(link.seq);
-        found.lines += 1;
-        match link.what.as_str() {
-            "call" => found.calls += 1,
-            "gap" => (found.gaps, found.missed) = (found.gaps + 1, found.missed.saturating_add(link.missed)),
-            "torn" => found.torn += 1,
-            _ => {}
-        }
     }
 
     /// A line that cannot be read: torn, and then the next one says so; or not ours.
@@ -177,14 +197,14 @@ impl Walk<'_> {
         if let Some(torn) = next.and_then(Line::link)
             && torn.what == "torn"
             && (torn.bytes, torn.sha256.as_str()) == (line.length, line.hash_without_break.as_str())
-            && self.at.as_ref().is_none_or(|(tip, _)| torn.follows(tip))
+            && self.at.as_ref().is_none_or(|(tip, ..)| torn.follows(tip))
         {
             return Ok(());
         }
         if line.is_torn && next.is_none() {
             // Somebody writes it at this moment.
             if !self.found.is_open {
-                let what = "ends in the middle of a line, as after a crash or a cut; linetender closes it with a line that says so \
+                let what = "is not whole, as after a crash or a cut; linetender closes it with a line that says so \
                             when it starts the next time";
                 self.say(&line.place, lines, Damage::TornEnd, what.to_owned());
             }
@@ -245,7 +265,7 @@ impl Walk<'_> {
             "is the last one, but at {at} the journal kept the hash of line number {seq}: at least {count} lines were cut off at \
              the end, or the file was replaced"
         );
-        let place = self.at.as_ref().map_or_else(Place::default, |(_, place)| place.clone());
+        let place = self.at.as_ref().map_or_else(Place::default, |(_, place, _)| place.clone());
         self.say(&place, lines, Damage::CutTail, what);
     }
 
@@ -277,7 +297,7 @@ fn first_line(link: &Link) -> Option<(Damage, String)> {
 
 /// Why a line does not follow the one before it, and whether that one is to blame.
 fn broken(line: &Line, link: &Link, tip: &Tip, lines: &mut Lines) -> io::Result<(Damage, bool, String)> {
-    let (expected, seq) = (tip.seq + 1, link.seq);
+    let (expected, seq) = (tip.seq.saturating_add(1), link.seq);
     if link.prev == tip.hash {
         let what = format!("was edited: its number is {seq} instead of {expected}");
         return Ok((Damage::Edited, false, what));

@@ -136,7 +136,7 @@ impl Writer {
         }
         let must_sync = flush.is_some() || matches!(self.sync, SyncPolicy::Call);
         let done = done.and_then(|()| if must_sync { self.sync_now() } else { Ok(()) });
-        let first = self.pages.tip().seq + 1 - count.min(self.pages.tip().seq);
+        let first = self.pages.tip().seq.saturating_sub(count).saturating_add(1);
         for (seq, told) in (first..).zip(told) {
             if let Some(told) = told {
                 let _ = told.send(done.clone().map(|()| seq));

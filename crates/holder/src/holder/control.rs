@@ -4,13 +4,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use linetender::Line;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokio::sync::broadcast;
 
-use super::report::{CallReport, UnderWayReport};
+use super::report::{CallReport, Standing, UnderWayReport};
 use super::{Holder, Inner};
-use crate::journal::Entry;
+use crate::journal::{Entry, Journal};
 use crate::processes::{self, Tree};
+use crate::tally::Counted;
 
 /// The most requests under way that are listed for one server, oldest first.
 const LISTED: usize = 256;
@@ -75,7 +77,7 @@ pub enum Act {
 }
 
 /// What was done.
-#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, Eq, JsonSchema, PartialEq, Serialize)]
 pub struct Done {
     /// In words.
     pub done: String,
@@ -116,6 +118,28 @@ impl Holder {
     /// Requests that have not ended.
     pub fn calls(&self) -> Vec<UnderWayReport> {
         self.0.calls()
+    }
+
+    /// Names of the servers that are held, sorted.
+    pub fn servers(&self) -> Vec<String> {
+        self.0.servers()
+    }
+
+    /// Where each line stands, for those who count.
+    pub fn standings(&self) -> Vec<Standing> {
+        let lines = self.0.lines().followed.clone();
+        lines.iter().map(|line| line.standing()).collect()
+    }
+
+    /// How many entries of the journal could not be written; `None` if none is kept.
+    pub fn journal_lost(&self) -> Option<u64> {
+        self.0.journal.as_ref().map(Journal::lost)
+    }
+
+    /// What is counted for each server, by name.
+    pub fn counted(&self) -> Vec<(Arc<str>, Counted)> {
+        let servers = self.0.tally.servers();
+        servers.iter().map(|server| (Arc::clone(server.name()), server.counted())).collect()
     }
 
     /// Each request as it ends, from now on.
@@ -222,16 +246,21 @@ impl Inner {
         program.ok_or(NotDone::NotHere("this process has no configuration to reload and no log of its own"))
     }
 
+    fn servers(&self) -> Vec<String> {
+        let lines = self.lines();
+        let mut names: Vec<_> = lines.followed.iter().map(|line| line.server().to_owned()).collect();
+        names.sort_unstable();
+        names.dedup();
+        names
+    }
+
     /// Every line to a server of this name.
     fn of_server(&self, server: &str) -> Result<Vec<Line>, NotDone> {
         let followed = self.lines().followed.clone();
         let lines: Vec<_> =
             followed.iter().filter(|line| line.server() == server).filter_map(|line| line.line()).collect();
         if lines.is_empty() {
-            let mut names: Vec<_> = followed.iter().map(|line| line.server().to_owned()).collect();
-            names.sort_unstable();
-            names.dedup();
-            return Err(NotDone::NoServer(names));
+            return Err(NotDone::NoServer(self.servers()));
         }
         Ok(lines)
     }

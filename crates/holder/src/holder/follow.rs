@@ -8,10 +8,10 @@ use std::time::SystemTime;
 use tokio::time::Instant;
 
 use super::Inner;
-use super::report::{LineReport, Moment, Verdicts};
+use super::report::{LineReport, Moment, Standing, Verdicts};
 use crate::journal::{Entry, Reason, What};
 use crate::tally::LineTally;
-use linetender::{Event, Events, Line, State, Status, WeakLine, Why};
+use linetender::{Event, Events, Line, NextTry, State, Status, WeakLine, Why};
 use linetender_wire::wall::{rfc3339, wall_clock};
 
 /// How many states of a line are kept.
@@ -168,9 +168,25 @@ impl Followed {
         Some((self.server.clone(), line.status().generation, line.pid()?))
     }
 
+    pub(super) fn standing(&self) -> Standing {
+        let (last, line) = (self.last(), self.line.upgrade());
+        let next_try = line.map_or_else(|| last.status.next_try(), |line| line.status().next_try());
+        // A budget of nothing is not what a line runs out of.
+        let left = |now: u32, most: u32| if most == 0 { 1.0 } else { f64::from(now) / f64::from(most) };
+        Standing {
+            server: self.server.clone(),
+            state: last.status.state,
+            budget: left(last.status.budget, self.budget_most)
+                .min(left(last.status.useful, self.useful_most)),
+            next_try: next_try.and_then(|next| if let NextTry::In(wait) = next { Some(wait) } else { None }),
+        }
+    }
+
     pub(super) fn report(&self) -> LineReport {
         let (last, line) = (self.last(), self.line.upgrade());
         let pid = line.as_ref().and_then(Line::pid);
+        // What it waits for is no event: the line is asked.
+        let next_try = line.map_or_else(|| last.status.next_try(), |line| line.status().next_try());
         LineReport {
             server: self.server.clone(),
             state: last.status.state.to_string(),
@@ -184,10 +200,11 @@ impl Followed {
             budget_most_millis: self.budget_most,
             useful_millis: last.status.useful,
             useful_most_millis: self.useful_most,
-            // What it waits for is no event: the line is asked.
-            next_try: line
-                .map_or_else(|| last.status.next_try(), |line| line.status().next_try())
-                .map(|next| next.to_string()),
+            next_try: next_try.map(|next| next.to_string()),
+            next_try_millis: next_try.and_then(|next| match next {
+                NextTry::In(wait) => u64::try_from(wait.as_millis()).ok(),
+                _ => None,
+            }),
             health: last.status.health().map(|health| health.dated(pid)),
             pid,
             history: last

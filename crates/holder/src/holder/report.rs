@@ -2,12 +2,16 @@
 
 mod calls;
 
+use std::time::Duration;
+
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use calls::{CallReport, ServerReport, SlowReport, UnderWayReport, Verdicts};
 
 use super::Inner;
 use crate::journal::Reason;
+use linetender::State;
 use linetender_wire::wall::rfc3339;
 
 /// The version of the document. It changes when something that was there means something else; what is new does not
@@ -15,7 +19,7 @@ use linetender_wire::wall::rfc3339;
 pub const REPORT_VERSION: u32 = 1;
 
 /// Status report of one linetender process.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, JsonSchema, PartialEq, Serialize)]
 pub struct Report {
     /// [`REPORT_VERSION`].
     pub version: u32,
@@ -29,7 +33,7 @@ pub struct Report {
 }
 
 /// The process that reports.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, JsonSchema, PartialEq, Serialize)]
 pub struct About {
     /// Process id.
     pub pid: u32,
@@ -47,7 +51,7 @@ pub struct About {
 }
 
 /// Status of one line (the supervised connection to one server).
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, JsonSchema, PartialEq, Serialize)]
 pub struct LineReport {
     /// Server name.
     pub server: String,
@@ -81,6 +85,9 @@ pub struct LineReport {
     /// Next automatic retry, in words; absent while it serves.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_try: Option<String>,
+    /// Milliseconds until then, if it is a matter of time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next_try_millis: Option<u64>,
     /// Health problem of a server that is up: silent, or no call answered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub health: Option<String>,
@@ -93,12 +100,25 @@ pub struct LineReport {
 }
 
 /// A state that a line was in.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, JsonSchema, PartialEq, Serialize)]
 pub struct Moment {
     /// State, as `Status::state`.
     pub state: String,
     /// Milliseconds since it began.
     pub ago_millis: u64,
+}
+
+/// Where a line stands, in numbers alone.
+#[derive(Clone, Debug)]
+pub struct Standing {
+    /// Server name.
+    pub server: String,
+    /// State.
+    pub state: State,
+    /// How much of its restart budget is left, from 0 to 1: of the two budgets, the one with less.
+    pub budget: f64,
+    /// Time until the next automatic try, if one is planned.
+    pub next_try: Option<Duration>,
 }
 
 impl About {

@@ -1,5 +1,6 @@
 //! One line of the journal.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::holder::Verdicts;
@@ -17,7 +18,7 @@ pub const LONGEST_LINE: usize = 16 * 1024;
 const SHORTENED: usize = 1024;
 
 /// One journal entry.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, JsonSchema, PartialEq, Serialize)]
 pub struct Entry {
     /// [`VERSION`].
     pub v: u32,
@@ -33,7 +34,7 @@ pub struct Entry {
 }
 
 /// A journal event.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, JsonSchema, PartialEq, Serialize)]
 #[serde(tag = "what", rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum What {
@@ -93,7 +94,7 @@ pub enum What {
 }
 
 /// Cause of an end.
-#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, Eq, JsonSchema, PartialEq, Serialize)]
 pub struct Reason {
     /// Headline.
     pub text: String,

@@ -91,6 +91,15 @@ impl Dial {
                 return tell(DialNews::Failed(why.seen())).await;
             }
         }
+        // A server that ends when it is asked for its era is asked for the other one, and that is no repetition.
+        let repeats = match self.generation.number() {
+            1 => false,
+            2 => self.remembered != Some(Era::Legacy),
+            _ => true,
+        };
+        if repeats && self.limit.is_once() {
+            return;
+        }
         // Waiting for a turn is neither start time nor failure.
         let mut coming = pin!(self.limit.turn(self.generation.number() > 1));
         let turn = tokio::select! {

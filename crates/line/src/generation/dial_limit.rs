@@ -30,6 +30,8 @@ struct Inner {
     /// How many may always be repeated in a bucket, however few lines there are.
     least: usize,
     lines: AtomicUsize,
+    /// Whether a dial that failed is not repeated.
+    once: bool,
     /// When the next dial that repeats one may begin. Whoever is next holds it until then, so that a timer that fires late
     /// lets one through and not all that were due.
     next: Mutex<Option<Instant>>,
@@ -41,10 +43,24 @@ pub(crate) struct Counted(Arc<Inner>);
 
 impl DialLimit {
     pub(crate) fn new(at_once: usize) -> Self {
+        Self::with(at_once, false)
+    }
+
+    /// The same number at once, and no dial is repeated.
+    pub(crate) fn once(&self) -> Self {
+        Self::with(self.0.least, true)
+    }
+
+    /// Whether a dial that failed is not repeated.
+    pub(crate) fn is_once(&self) -> bool {
+        self.0.once
+    }
+
+    fn with(at_once: usize, once: bool) -> Self {
         let at_once = at_once.clamp(1, Semaphore::MAX_PERMITS);
         let semaphore = Arc::new(Semaphore::new(at_once));
         let (lines, next) = (AtomicUsize::new(0), Mutex::new(None));
-        Self(Arc::new(Inner { at_once: semaphore, least: at_once, lines, next }))
+        Self(Arc::new(Inner { at_once: semaphore, least: at_once, lines, once, next }))
     }
 
     /// Counts a line for as long as what is returned lives.

@@ -103,6 +103,14 @@ impl Rig {
         }
     }
 
+    /// A start that failed is not repeated: its line then waits to be closed. For programs that look at a server once.
+    #[doc(hidden)] // for linetender's commands
+    #[must_use]
+    pub fn dialling_once(mut self) -> Self {
+        self.dial_limit = self.dial_limit.once();
+        self
+    }
+
     /// Everything that its lines leave to chance follows from this number.
     #[doc(hidden)]
     #[must_use]

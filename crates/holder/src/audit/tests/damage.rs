@@ -44,6 +44,7 @@ fn an_edited_line_is_named() {
     let found = folder.verify();
     assert_eq!(damage(&found), Some((Damage::Edited, 5)), "{found:?}");
     assert!(found.bad.unwrap().what.contains("next line has another hash of it"));
+    assert_eq!((found.lines, found.calls, found.last), (4, 2, Some(4)));
 }
 
 #[test]

@@ -125,3 +125,29 @@ async fn a_queue_is_limited_by_bytes_too() {
     until(|| audit.check().is_ok()).await;
     assert_eq!(gaps(&folder), (1, 1));
 }
+
+#[tokio::test]
+async fn a_file_that_was_put_away_without_a_next_one_is_followed_by_one() {
+    let folder = Folder::new();
+    let audit = Audit::open(&folder.settings()).unwrap();
+    write(&audit, 1..=2).await;
+    // As if the disk had been full when the next file was to be made.
+    fs::rename(folder.file(), folder.0.join("audit.1.jsonl")).unwrap();
+    assert!(audit.write(record(3)).unwrap().await.is_err());
+    until(|| audit.check().is_ok()).await;
+    write(&audit, 4..=5).await;
+    let found = folder.verify();
+    assert_eq!((found.first, found.calls, gaps(&folder)), (Some(1), 4, (1, 1)));
+}
+
+/// Whoever reads a file that others wrote does not break.
+#[test]
+fn numbers_at_their_limit_are_only_damage() {
+    let folder = Folder::new();
+    crate::trusted::folder(&folder.0).unwrap();
+    let line = |seq: u64, prev: &str| format!(r#"{{"v":1,"seq":{seq},"prev":"{prev}","what":"file"}}"#);
+    for (one, other) in [(u64::MAX, u64::MAX), (u64::MAX, 0), (0, 0), (0, u64::MAX), (5, 5)] {
+        fs::write(folder.file(), format!("{}\n{}\n", line(one, "x"), line(other, "y"))).unwrap();
+        assert!(folder.verify().bad.is_some(), "{one} {other}");
+    }
+}

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use linetender::{Outcome, UnderWay};
 use linetender_wire::wall::{rfc3339, wall_clock};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
@@ -14,7 +15,7 @@ use crate::tally::{self, ByVerdict, Counted, ServerTally, Slow};
 const NAME: usize = 256;
 
 /// Requests by verdict.
-#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, JsonSchema, PartialEq, Serialize)]
 pub struct Verdicts {
     /// The server answered.
     pub answered: u64,
@@ -31,7 +32,7 @@ pub struct Verdicts {
 }
 
 /// One request that has ended.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, JsonSchema, PartialEq, Serialize)]
 pub struct CallReport {
     /// When it ended (RFC 3339).
     pub at: String,
@@ -76,7 +77,7 @@ pub struct CallReport {
 }
 
 /// One request that has not ended.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, JsonSchema, PartialEq, Serialize)]
 pub struct UnderWayReport {
     /// Its number among the requests of its process.
     pub number: u64,
@@ -100,7 +101,7 @@ pub struct UnderWayReport {
 }
 
 /// A request that took long.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, JsonSchema, PartialEq, Serialize)]
 pub struct SlowReport {
     /// Tool, or method.
     pub what: String,
@@ -119,7 +120,7 @@ pub struct SlowReport {
 }
 
 /// Counts of one server since this process began, over all its connections.
-#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema, PartialEq, Serialize)]
 pub struct ServerReport {
     /// Server name.
     pub server: String,
