@@ -13,7 +13,7 @@ use std::path::PathBuf;
 
 use clap::{Parser, Subcommand, ValueEnum};
 
-pub(crate) use act::{Calls, Drain, LogLevel, OfServer, Park, Redial, Reload, Wake};
+pub(crate) use act::{Calls, Drain, Inside, LogLevel, OfServer, Park, Redial, Reload, Wake};
 pub(crate) use ask::{Call, Doctor, FromConfig, Tools};
 pub(crate) use audit::{Audit, AuditCommand, VerifyAudit};
 pub(crate) use auth::{Auth, Login, Logout, Server as LoginServer};
@@ -64,6 +64,7 @@ pub(crate) enum Command {
     Drain(Drain),
     Reload(Reload),
     LogLevel(LogLevel),
+    Inside(Inside),
     Audit(Audit),
     Doctor(Doctor),
     Tools(Tools),

@@ -14,6 +14,7 @@ mod doctor;
 mod drill;
 mod hold;
 mod holders;
+mod inside;
 mod journal;
 mod keys;
 mod log;
@@ -28,8 +29,8 @@ mod status;
 mod stop;
 mod table;
 mod token;
-mod top;
 mod tools;
+mod top;
 mod watchdog;
 mod wrap;
 
@@ -73,6 +74,7 @@ fn main() -> ExitCode {
         args::Command::Doctor(doctor) => doctor::doctor(&doctor),
         args::Command::Tools(tools) => tools::tools(&tools),
         args::Command::Call(call) => call::call(&call),
+        args::Command::Inside(args) => inside::inside(&args),
         args::Command::Login(login) => login::login(&login),
         args::Command::Logout(logout) => auth::logout(&logout),
         args::Command::Auth(auth) => auth::auth(&auth),

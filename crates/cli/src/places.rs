@@ -81,7 +81,14 @@ pub(crate) fn journals() -> Vec<PathBuf> {
 /// the user's own shell finds.
 pub(crate) fn sockets() -> Vec<PathBuf> {
     let mut places = either(runtime(), state().map(|dir| dir.join("run")));
-    places.extend(plain_state().map(|dir| dir.join("run")).filter(|place| !places.contains(place)));
+    let plain = plain_state().map(|dir| dir.join("run"));
+    // Where login managers put it, for a program that was not told: a server that a gateway started.
+    let usual = PathBuf::from(format!("/run/user/{}/linetender", rustix::process::getuid().as_raw()));
+    for place in plain.into_iter().chain(Some(usual).filter(|usual| usual.is_dir())) {
+        if !places.contains(&place) {
+            places.push(place);
+        }
+    }
     places
 }
 

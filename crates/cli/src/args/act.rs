@@ -100,6 +100,25 @@ pub(crate) struct LogLevel {
     pub(crate) json: bool,
 }
 
+/// MCP server on stdin and stdout that tells an agent about its own servers: status, calls in progress, restart
+///
+/// Configure it like any other server of `linetender serve` (or run it with `linetender run`). It knows the linetender process
+/// that started it, and no other.
+#[derive(Debug, clap::Args)]
+#[command(after_help = ["Example, linetender.toml:\n  \
+    [servers.linetender]\n  \
+    command = \"linetender\"\n  \
+    args = [\"inside\"]\n\n", EXIT_CODES].concat())]
+pub(crate) struct Inside {
+    /// Offer nothing that changes something
+    #[arg(long)]
+    pub(crate) read_only: bool,
+
+    /// Ask this linetender process instead of the one that started this
+    #[arg(long, value_name = "PID")]
+    pub(crate) pid: Option<u32>,
+}
+
 /// List calls in progress, or follow calls as they end, with the verdict on each
 ///
 /// Verdicts: answered; tool error (the tool ran and failed); refused (never sent); not executed (with the proof); unknown (may
