@@ -69,7 +69,7 @@ impl House {
     pub(crate) fn ask_as(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Answer {
         let mut request = format!("{method} {path} HTTP/1.1\r\nConnection: close\r\n");
         for (name, value) in headers {
-            request += &format!("{name}: {value}\r\n");
+            request.extend([*name, ": ", *value, "\r\n"]);
         }
         self.ask_raw(format!("{request}Content-Length: {}\r\n\r\n{body}", body.len()).as_bytes())
     }
