@@ -17,7 +17,7 @@ pub(crate) use act::{Calls, Drain, LogLevel, OfServer, Park, Redial, Reload, Wak
 pub(crate) use ask::{Call, Doctor, FromConfig, Tools};
 pub(crate) use audit::{Audit, AuditCommand, VerifyAudit};
 pub(crate) use auth::{Auth, Login, Logout, Server as LoginServer};
-pub(crate) use look::{Journal, Status};
+pub(crate) use look::{Journal, Status, Top};
 pub(crate) use policy::PolicyFlags;
 pub(crate) use token::{AddToken, ListTokens, RemoveToken, Token, TokenCommand, TokenPlace};
 
@@ -34,6 +34,8 @@ use crate::keys::FILE;
     linetender wrap ~/.cursor/mcp.json                                 do that for every server in an agent's config\n  \
     linetender serve --config linetender.toml                          one gateway for many agents and servers\n  \
     linetender status                                                  what is running, what is down, and why\n  \
+    linetender top                                                     the same live, with calls, verdicts and latencies
+  \
     linetender journal --server github                                 what happened to a server\n  \
     linetender calls -f                                                calls as they end, with the verdict on each\n  \
     linetender redial github                                           restart a server now\n  \
@@ -53,6 +55,7 @@ pub(crate) enum Command {
     Wrap(crate::wrap::Wrap),
     Serve(Serve),
     Status(Status),
+    Top(Top),
     Journal(Journal),
     Calls(Calls),
     Redial(Redial),

@@ -6,9 +6,10 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use linetender::visible;
-use linetender_gateway::config::{AuditFile, AuditOnError, AuditSync};
+use linetender_gateway::config::{AuditArguments, AuditFile, AuditOnError, AuditSync};
 use linetender_holder::audit::{Audit, Head, OnError, Rotation, Settings, SyncPolicy, Verified, verify};
 use linetender_holder::journal;
+use linetender_holder::tally::{Auditor, KeepArguments};
 use serde_json::json;
 
 use crate::args::{self, AuditCommand, VerifyAudit};
@@ -21,8 +22,7 @@ const VERSION: u32 = 1;
 const CANNOT_SAY: u8 = 2;
 
 /// Opens the audit of a gateway; none if its settings name none. Else a sentence about why it cannot be written.
-#[expect(dead_code, reason = "`serve` opens it when calls are written to it")]
-pub(crate) fn open(settings: &AuditFile) -> Result<Option<Audit>, String> {
+pub(crate) fn open(settings: &AuditFile) -> Result<Option<Auditor>, String> {
     let Some(path) = &settings.path else { return Ok(None) };
     if places::journals().contains(path) {
         return Err(format!("the audit file {} is the journal: use another path", path.display()));
@@ -37,8 +37,14 @@ pub(crate) fn open(settings: &AuditFile) -> Result<Option<Audit>, String> {
     };
     let rotation = Rotation { bytes: settings.rotate, kept: settings.keep };
     let timeout = Duration::from_millis(settings.timeout);
+    let arguments = match settings.arguments {
+        AuditArguments::Hash => KeepArguments::Hash,
+        AuditArguments::Full => KeepArguments::Full,
+        AuditArguments::None => KeepArguments::Nothing,
+    };
     let settings = Settings { sync, on_error, rotation, timeout, ..Settings::new(path) };
-    Audit::open(&settings).map(Some).map_err(|error| match error.raw_os_error() {
+    let opened = Audit::open(&settings).map(|audit| Some(Auditor::new(audit, "serve", arguments)));
+    opened.map_err(|error| match error.raw_os_error() {
         Some(_) => format!("cannot write the audit file {}: {error}", path.display()),
         None => format!("the audit file {} {error}", path.display()),
     })

@@ -20,6 +20,7 @@ mod log;
 mod login;
 mod pipes;
 mod places;
+mod program;
 mod run;
 mod runtime;
 mod serve;
@@ -27,6 +28,7 @@ mod status;
 mod stop;
 mod table;
 mod token;
+mod top;
 mod tools;
 mod watchdog;
 mod wrap;
@@ -57,6 +59,7 @@ fn main() -> ExitCode {
         args::Command::Serve(serve) => serve::run(&serve),
         args::Command::Status(status) => status::status(&status),
         args::Command::Journal(journal) => journal::journal(&journal),
+        args::Command::Top(args::Top {}) => top::top(),
         args::Command::Calls(calls) => calls::calls(&calls),
         args::Command::Redial(redial) => act::of_server(&redial.of, |server| Act::Redial { server }),
         args::Command::Park(park) => act::of_server(&park.of, |server| Act::Park { server }),

@@ -6,6 +6,7 @@ mod target;
 use std::io::IsTerminal as _;
 use std::path::Path;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use linetender::{Rig, Server, session};
 use linetender_holder::{Holder, Memory};
@@ -14,7 +15,7 @@ use tokio::sync::Notify;
 use crate::keys::{self, KeyMaker};
 use crate::pipes::Pipes;
 use crate::stop::Signals;
-use crate::{args, hold, log, places, runtime, stop};
+use crate::{args, hold, log, places, program, runtime, stop};
 
 /// What the shell says of a command that cannot be understood.
 const MISUSED: u8 = 2;
@@ -51,6 +52,7 @@ pub(crate) fn run(args: &args::Run) -> ExitCode {
     let memory = if args.no_memory { None } else { memory() };
     let code = runtime.block_on(async {
         let holder = hold::begin("run", Some(server.name()), keep);
+        holder.obeyed_by(Arc::new(program::Runs));
         serve(server, memory, &holder).await
     });
     // Reading from stdin may still block a thread; nothing is left to wait for.

@@ -24,7 +24,7 @@ use crate::bearers::AgentTokens;
 use crate::keys::KeyMaker;
 use crate::pipes::Pipes;
 use crate::stop::Signals;
-use crate::{args, hold, log, places, runtime, stop, watchdog};
+use crate::{args, audit, hold, log, places, program, runtime, stop, watchdog};
 use follow::Follow;
 use watch::Changes;
 
@@ -142,10 +142,11 @@ async fn serve(args: &args::Serve, mut config: Config, follow: Follow<'_>) -> Ex
     // Whoever is on our own pipes shows no token.
     let tokens = if args.stdio { Ok(None) } else { AgentTokens::of(&config.gateway, follow.path()) };
     let opened = tokens.and_then(|tokens| {
+        let audit = audit::open(&config.gateway.audit)?;
         let front = Front::open(args, &config.gateway, tokens.clone()).map_err(|why| why.to_string())?;
-        Ok((front, tokens))
+        Ok((front, tokens, audit))
     });
-    let (front, tokens) = match opened {
+    let (front, tokens, audit) = match opened {
         Ok(opened) => opened,
         Err(sentence) => {
             log::say(format_args!("linetender: {sentence}"));
@@ -165,6 +166,10 @@ async fn serve(args: &args::Serve, mut config: Config, follow: Follow<'_>) -> Ex
     let asked = follow::asked();
     let keep = if args.no_journal { hold::Keep::Nothing } else { hold::Keep::Journal(Rotation::default()) };
     let holder = hold::begin("serve", None, keep);
+    holder.obeyed_by(Arc::new(program::Serves));
+    if let Some(auditor) = audit {
+        holder.audit_with(auditor);
+    }
     linetender::raise_descriptor_limit();
     let follow = follow.with(tokens);
     follow.fit(&mut config);

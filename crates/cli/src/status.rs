@@ -183,7 +183,7 @@ pub(crate) fn tokens(millis: u32) -> String {
 }
 
 /// How long ago, in at most two units.
-fn age(millis: u64) -> String {
+pub(crate) fn age(millis: u64) -> String {
     let seconds = millis / 1000;
     let (minutes, hours, days) = (seconds / 60, seconds / 3600, seconds / 86_400);
     match (days, hours, minutes) {

@@ -33,6 +33,21 @@ pub(crate) struct Status {
     pub(crate) watch: bool,
 }
 
+/// Watch every server live: state over time, calls by verdict, latency, restarts left and memory
+///
+/// Shows this user's linetender processes, each second. Enter opens one server: its last failures with stderr, calls in
+/// progress, the slowest calls. `r`, `p` and `w` restart, park and wake it; `?` lists all keys. Needs a terminal of 60 × 15.
+#[derive(Debug, clap::Args)]
+#[command(after_help = ["Examples:\n  \
+    linetender top\n  \
+    NO_COLOR=1 linetender top\n\n\
+Exit codes:
+  0    left with q or Ctrl-C
+  1    no terminal: for scripts there is `linetender status --json`
+  2    wrong arguments
+  128  and the signal's number, if a signal ended it\n\n", STATES].concat())]
+pub(crate) struct Top {}
+
 /// Print the journal: starts, failures and restarts of this user's servers
 #[derive(Debug, clap::Args)]
 #[command(after_help = ["Examples:\n  \

@@ -30,6 +30,15 @@ fn with_nothing_running_it_says_so_and_what_to_type() {
 }
 
 #[test]
+fn top_without_a_terminal_says_what_scripts_use_instead() {
+    let output = Home::new().run(&["top"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(output.stdout.is_empty(), "not a byte of a screen");
+    let text = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(text, "linetender: top needs a terminal; for scripts: linetender status --json\n");
+}
+
+#[test]
 fn every_running_shim_is_listed_and_a_dead_one_is_dropped() {
     let home = Home::new();
     let mut shims: Vec<_> = (0..3).map(|_| home.shim(&[], &[])).collect();

@@ -7,6 +7,7 @@
 //! With principals the gateway knows its agents by tokens, and what is looked for is anything of one that reaches another.
 
 mod agent;
+mod agree;
 mod house;
 
 mod mix;
@@ -23,12 +24,14 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use linetender::Era;
+use linetender_holder::holder::Report;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use super::runtime;
 use crate::dice::Dice;
 use agent::{Agent, HUNG, World};
+use agree::Agreement;
 use house::{House, Kind, Scope};
 use notes::Notes;
 use principals::{Intruder, Looks, Principals, Resident};
@@ -144,6 +147,8 @@ struct Soak {
     agents: usize,
     /// Calls that only waited for a server: each has a name of its own in the books.
     greetings: u32,
+    /// What the gateway said of itself at the end.
+    status: Option<Report>,
     verdict: Verdict,
 }
 
@@ -182,6 +187,7 @@ impl Soak {
             seed,
             agents,
             greetings,
+            status: None,
             verdict,
         };
         soak.all_answer().await?;
@@ -193,6 +199,10 @@ impl Soak {
         }
         soak.verdict.after = soak.rest(Some(soak.verdict.before)).await;
         soak.count_at_rest();
+        match agree::status(&soak.house.folder, soak.serve.id()).await {
+            Ok(status) => soak.status = Some(status),
+            Err(found) => soak.finds(found),
+        }
         soak.end(options.strict, options.time).await
     }
 
@@ -417,7 +427,7 @@ impl Soak {
                 self.finds(linetender_badserver::Finding::Leak { what, before, after }.to_string());
             }
         }
-        let Self { house, serve, world, saboteur, principals, mut verdict, .. } = self;
+        let Self { house, serve, world, saboteur, principals, status, mut verdict, .. } = self;
         if let Err(found) = serve.stop().await {
             world.notes.finds(found);
         }
@@ -433,6 +443,12 @@ impl Soak {
         let strict = strict && principals.is_none();
         verdict.faults = saboteur.done.into_iter().collect();
         verdict.judge(&world.servers, &world.notes.pages());
+        if let Some(status) = status {
+            let histories = &world.notes.pages().histories;
+            let agreement = Agreement::judge(&status, &house.folder, &world.servers, histories);
+            verdict.findings.extend(agreement.findings.iter().cloned());
+            verdict.agreed = (agreement.calls, agreement.at_the_door);
+        }
         let (ratio, ..) = verdict.ratio();
         if strict && ratio > RATIO {
             verdict

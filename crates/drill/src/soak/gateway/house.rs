@@ -241,6 +241,7 @@ impl House {
         if self.principals {
             let _ = write!(text, "lines = 2048\n[gateway.auth]\ntokens = '{TOKENS}'\n");
         }
+        text.push_str(&super::agree::settings(&self.folder));
         for server in &self.servers {
             let Server { name, calm, reach, .. } = server;
             let policy = if *calm { "" } else { POLICY };

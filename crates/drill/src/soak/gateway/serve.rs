@@ -82,6 +82,11 @@ impl Serve {
         marked(&self.mark).into_iter().map(|pid| String::from_utf8_lossy(&of(pid)).into_owned()).collect()
     }
 
+    /// Its number.
+    pub(super) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     fn pid(&self) -> i32 {
         i32::try_from(self.child.id()).unwrap_or(0)
     }

@@ -29,6 +29,8 @@ pub struct Verdict {
     pub(super) after: Has,
     /// For each pair of windows: p99 under faults and without them, in milliseconds.
     pub(super) pairs: Vec<(f64, f64)>,
+    /// Calls whose audit was held against what agents were told, and those of them that the gateway refused at its door.
+    pub(super) agreed: (usize, usize),
     /// How many principals there were, and what reached them.
     pub(super) isolation: Option<(usize, Tally)>,
 }
@@ -95,6 +97,7 @@ impl Verdict {
             "isolation": isolation,
             "seed": self.seed, "agents": self.agents, "servers": self.servers, "missing": self.missing,
             "findings": self.findings,
+            "compared": { "calls": self.agreed.0, "refusedAtTheDoor": self.agreed.1 },
             "faults": self.faults.iter().map(|(name, times)| json!({ "name": name, "times": times })).collect::<Vec<_>>(),
             "calls": {
                 "answered": self.calls.answered, "unknown": self.calls.unknown, "notExecuted": self.calls.not_executed,
@@ -177,6 +180,11 @@ impl fmt::Display for Verdict {
             after.kib,
         )?;
         writeln!(f, "{} looks at its processes; {} trees at the end", self.looks, self.trees)?;
+        let (agreed, at_the_door) = self.agreed;
+        writeln!(
+            f,
+            "{agreed} calls compared with status and audit; {at_the_door} of them were refused at the door"
+        )?;
         if self.findings.is_empty() {
             return write!(
                 f,

@@ -1,0 +1,40 @@
+//! What only this program can do for whoever asks at its socket or its admin address.
+
+use linetender_holder::holder::Program;
+use rustix::process::{Signal, getpid, kill_process};
+
+/// A gateway that goes by a file.
+#[derive(Debug)]
+pub(crate) struct Serves;
+
+/// A shim, which goes by its arguments.
+#[derive(Debug)]
+pub(crate) struct Runs;
+
+impl Program for Serves {
+    /// There is one way in which it is asked to, whoever asks.
+    fn reload(&self) -> Result<String, String> {
+        kill_process(getpid(), Signal::HUP).map_err(|error| error.to_string())?;
+        Ok("the configuration is read again; the log says what changed".to_owned())
+    }
+
+    fn log_level(&self, level: &str) -> Result<(), String> {
+        {
+            let _ = level;
+            Err("not available yet".to_owned())
+        }
+    }
+}
+
+impl Program for Runs {
+    fn reload(&self) -> Result<String, String> {
+        Err("`linetender run` has no configuration file: its agent starts it with arguments".to_owned())
+    }
+
+    fn log_level(&self, level: &str) -> Result<(), String> {
+        {
+            let _ = level;
+            Err("not available yet".to_owned())
+        }
+    }
+}
