@@ -2,7 +2,9 @@
 
 mod ask;
 mod auth;
+mod log;
 mod look;
+mod made;
 mod policy;
 mod token;
 
@@ -13,7 +15,9 @@ use clap::{Parser, Subcommand, ValueEnum};
 
 pub(crate) use ask::{Call, Doctor, FromConfig, Tools};
 pub(crate) use auth::{Auth, Login, Logout, Server as LoginServer};
-pub(crate) use look::{Journal, Status};
+pub(crate) use log::{LogFlags, LogFormat};
+pub(crate) use look::{Journal, Logs, Status};
+pub(crate) use made::{Completions, Man};
 pub(crate) use policy::PolicyFlags;
 pub(crate) use token::{AddToken, ListTokens, RemoveToken, Token, TokenCommand, TokenPlace};
 
@@ -48,6 +52,7 @@ pub(crate) enum Command {
     Serve(Serve),
     Status(Status),
     Journal(Journal),
+    Logs(Logs),
     Doctor(Doctor),
     Tools(Tools),
     Call(Call),
@@ -55,6 +60,8 @@ pub(crate) enum Command {
     Logout(Logout),
     Auth(Auth),
     Token(Token),
+    Completions(Completions),
+    Man(Man),
     #[cfg(feature = "drill")]
     Drill(crate::drill::Drill),
 }
@@ -75,9 +82,8 @@ pub(crate) struct Run {
     #[arg(long, value_name = "NAME", allow_hyphen_values = true)]
     pub(crate) name: Option<String>,
 
-    /// Write the log to this file instead of stderr
-    #[arg(long, value_name = "FILE")]
-    pub(crate) log: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) log: LogFlags,
 
     /// HTTP header for every request to a URL; repeatable. `$NAME` and `Bearer $NAME` read the environment variable,
     /// which keeps secrets out of the process list; `${file:PATH}` in a value stands for what the file holds, read before each
@@ -165,7 +171,11 @@ impl From<Stderr> for linetender::Stderr {
     Validate a config without serving it:\n  \
     linetender serve --check --config linetender.toml\n\n\
     Completion and checks in an editor (the file's first line is then `#:schema linetender.schema.json`):\n  \
-    linetender serve --schema > linetender.schema.json")]
+    linetender serve --schema > linetender.schema.json\n\n\
+    Exit codes:\n  \
+    0  stopped by a signal, or what was asked for was printed\n  \
+    1  it cannot serve: stderr says why\n  \
+    2  the command line is wrong")]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub(crate) struct Serve {
     /// Config file: linetender's TOML, or an agent's `mcpServers` JSON. Reloaded when it changes and on SIGHUP [default:
@@ -197,9 +207,8 @@ pub(crate) struct Serve {
     #[arg(long, conflicts_with = "listen")]
     pub(crate) stdio: bool,
 
-    /// Write the log to this file instead of stderr
-    #[arg(long, value_name = "FILE")]
-    pub(crate) log: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) log: LogFlags,
 }
 
 /// `Name: value`, `Name: $VARIABLE`, or `Name: Scheme $VARIABLE`. `${file:PATH}` stays as it is: files are read when they are

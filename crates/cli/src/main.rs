@@ -9,11 +9,14 @@ mod dial;
 mod doctor;
 #[cfg(feature = "drill")]
 mod drill;
+mod follow;
 mod hold;
 mod journal;
 mod keys;
 mod log;
 mod login;
+mod logs;
+mod made;
 mod pipes;
 mod places;
 mod run;
@@ -52,6 +55,9 @@ fn main() -> ExitCode {
         args::Command::Serve(serve) => serve::run(&serve),
         args::Command::Status(status) => status::status(&status),
         args::Command::Journal(journal) => journal::journal(&journal),
+        args::Command::Logs(logs) => logs::logs(&logs),
+        args::Command::Completions(completions) => made::completions(&completions),
+        args::Command::Man(man) => made::man(&man),
         args::Command::Doctor(doctor) => doctor::doctor(&doctor),
         args::Command::Tools(tools) => tools::tools(&tools),
         args::Command::Call(call) => call::call(&call),

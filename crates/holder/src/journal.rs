@@ -7,6 +7,7 @@
 mod entry;
 mod file;
 mod read;
+mod tail;
 
 use std::io;
 use std::path::PathBuf;
@@ -21,6 +22,7 @@ pub use entry::{Entry, LONGEST_LINE, Reason, VERSION, What};
 use file::Pages;
 pub use file::Rotation;
 pub use read::{Last, last};
+pub use tail::Tail;
 
 /// Entries that wait to be written.
 const QUEUE: usize = 256;

@@ -11,7 +11,7 @@ use super::{Entry, LONGEST_LINE};
 use crate::trusted;
 
 /// The most files that are looked for. A number may be missing for a moment, while files are put away.
-const MOST_PAGES: u32 = 64;
+pub(super) const MOST_PAGES: u32 = 64;
 
 /// The last entries of a journal.
 #[derive(Debug, Default)]
