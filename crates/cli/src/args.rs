@@ -4,7 +4,9 @@ mod act;
 mod ask;
 mod audit;
 mod auth;
+mod log;
 mod look;
+mod made;
 mod policy;
 mod token;
 
@@ -17,7 +19,9 @@ pub(crate) use act::{Calls, Drain, Inside, LogLevel, OfServer, Park, Redial, Rel
 pub(crate) use ask::{Call, Doctor, FromConfig, Tools};
 pub(crate) use audit::{Audit, AuditCommand, VerifyAudit};
 pub(crate) use auth::{Auth, Login, Logout, Server as LoginServer};
-pub(crate) use look::{Journal, Status, Top};
+pub(crate) use log::{LogFlags, LogFormat};
+pub(crate) use look::{Journal, Logs, Status, Top};
+pub(crate) use made::{Completions, Man};
 pub(crate) use policy::PolicyFlags;
 pub(crate) use token::{AddToken, ListTokens, RemoveToken, Token, TokenCommand, TokenPlace};
 
@@ -66,6 +70,7 @@ pub(crate) enum Command {
     LogLevel(LogLevel),
     Inside(Inside),
     Audit(Audit),
+    Logs(Logs),
     Doctor(Doctor),
     Tools(Tools),
     Call(Call),
@@ -73,6 +78,8 @@ pub(crate) enum Command {
     Logout(Logout),
     Auth(Auth),
     Token(Token),
+    Completions(Completions),
+    Man(Man),
     #[cfg(feature = "drill")]
     Drill(crate::drill::Drill),
 }
@@ -93,9 +100,8 @@ pub(crate) struct Run {
     #[arg(long, value_name = "NAME", allow_hyphen_values = true)]
     pub(crate) name: Option<String>,
 
-    /// Write the log to this file instead of stderr
-    #[arg(long, value_name = "FILE")]
-    pub(crate) log: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) log: LogFlags,
 
     /// HTTP header for every request to a URL; repeatable. `$NAME` and `Bearer $NAME` read the environment variable,
     /// which keeps secrets out of the process list; `${file:PATH}` in a value stands for what the file holds, read before each
@@ -183,7 +189,11 @@ impl From<Stderr> for linetender::Stderr {
     Validate a config without serving it:\n  \
     linetender serve --check --config linetender.toml\n\n\
     Completion and checks in an editor (the file's first line is then `#:schema linetender.schema.json`):\n  \
-    linetender serve --schema > linetender.schema.json")]
+    linetender serve --schema > linetender.schema.json\n\n\
+    Exit codes:\n  \
+    0  stopped by a signal, or what was asked for was printed\n  \
+    1  it cannot serve: stderr says why\n  \
+    2  the command line is wrong")]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub(crate) struct Serve {
     /// Config file: linetender's TOML, or an agent's `mcpServers` JSON. Reloaded when it changes and on SIGHUP [default:
@@ -215,9 +225,8 @@ pub(crate) struct Serve {
     #[arg(long, conflicts_with = "listen")]
     pub(crate) stdio: bool,
 
-    /// Write the log to this file instead of stderr
-    #[arg(long, value_name = "FILE")]
-    pub(crate) log: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) log: LogFlags,
 }
 
 /// `Name: value`, `Name: $VARIABLE`, or `Name: Scheme $VARIABLE`. `${file:PATH}` stays as it is: files are read when they are

@@ -8,6 +8,7 @@ use linetender::visible;
 use linetender_holder::holder::Verdicts;
 use linetender_holder::journal::{Entry, Reason, What, last};
 
+use crate::follow::follow;
 use crate::{args, places};
 
 /// How much of a command or of stderr's last line is shown.
@@ -31,14 +32,13 @@ pub(crate) fn journal(args: &args::Journal) -> ExitCode {
 
 /// Whether all of it could be read.
 fn print(args: &args::Journal) -> io::Result<bool> {
+    if args.follow {
+        return followed(args);
+    }
     let mut whole = true;
     let mut entries = Vec::new();
     let mut unread = 0;
-    let wanted = |entry: &Entry| match (&args.server, &entry.what) {
-        (None, _) => true,
-        (Some(name), What::State { server, .. }) => server == name,
-        (Some(_), _) => false,
-    };
+    let wanted = |entry: &Entry| is_wanted(args, entry);
     let places = places::journals();
     for path in &places {
         match last(path, args.last, wanted) {
@@ -56,13 +56,7 @@ fn print(args: &args::Journal) -> io::Result<bool> {
     entries.sort_by(|(_, one), (_, other)| one.at.cmp(&other.at));
     let mut out = io::stdout().lock();
     for (line, entry) in entries.iter().skip(entries.len().saturating_sub(args.last)) {
-        if args.json {
-            writeln!(out, "{}", visible::json(line))?;
-        } else {
-            let line = format!("{}  {:>7}  {}", entry.at, entry.holder, words(&entry.what));
-            // What others wrote into it stays on this line.
-            writeln!(out, "{}", visible::cut(&line, LONGEST))?;
-        }
+        writeln!(out, "{}", shown(args, line, entry))?;
     }
     if let (true, false, Some(server)) = (entries.is_empty(), args.json, &args.server) {
         let server = visible::line(server);
@@ -77,6 +71,38 @@ fn print(args: &args::Journal) -> io::Result<bool> {
         eprintln!("linetender: {unread} journal lines are not readable");
     }
     Ok(whole)
+}
+
+/// Prints the last entries, and those that come.
+fn followed(args: &args::Journal) -> io::Result<bool> {
+    follow(
+        &places::journals(),
+        args.last,
+        |entry| is_wanted(args, entry),
+        |line, entry| {
+            let mut out = io::stdout().lock();
+            writeln!(out, "{}", shown(args, line, entry))?;
+            out.flush()
+        },
+    )
+}
+
+fn is_wanted(args: &args::Journal, entry: &Entry) -> bool {
+    match (&args.server, &entry.what) {
+        (None, _) => true,
+        (Some(name), What::State { server, .. }) => server == name,
+        (Some(_), _) => false,
+    }
+}
+
+/// An entry on one line.
+fn shown(args: &args::Journal, line: &str, entry: &Entry) -> String {
+    if args.json {
+        return visible::json(line).into_owned();
+    }
+    let line = format!("{}  {:>7}  {}", entry.at, entry.holder, words(&entry.what));
+    // What others wrote into it stays on this line.
+    visible::cut(&line, LONGEST)
 }
 
 /// An entry as a person reads it.

@@ -4,6 +4,8 @@
 //! whoever reads it and no write can fail upward: the log, what is told to the user, and panics. What others chose (names,
 //! bodies, stderr) is made harmless there too, in [`one_line`]: no call of a logging macro can forget it.
 
+mod json;
+mod level;
 mod writer;
 
 use std::backtrace::{Backtrace, BacktraceStatus};
@@ -16,8 +18,14 @@ use std::time::Duration;
 
 use linetender::{hide_secrets, visible};
 use linetender_holder::trusted;
-use tracing::level_filters::LevelFilter;
+use tracing_subscriber::filter::Targets;
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::util::SubscriberInitExt as _;
+use tracing_subscriber::{Layer as _, Registry, fmt, reload};
 
+use crate::args::{LogFlags, LogFormat};
+use json::Json;
+pub(crate) use level::Level;
 use writer::{Target, Writer};
 
 /// How long the last messages may take at the end of the process.
@@ -34,6 +42,12 @@ static STDERR: OnceLock<Writer> = OnceLock::new();
 
 /// What is written to the file that was named instead of stderr.
 static FILE: OnceLock<Writer> = OnceLock::new();
+
+/// The form of its lines, once it was started.
+static FORM: OnceLock<LogFormat> = OnceLock::new();
+
+/// What changes its level while the process runs.
+static FILTER: OnceLock<reload::Handle<Targets, Registry>> = OnceLock::new();
 
 /// Writes what is left when it is dropped, within [`LAST`].
 pub(crate) struct Flush;
@@ -52,33 +66,66 @@ pub(crate) fn flush() {
 }
 
 /// Starts the log, and sends panics there too. The stderr of servers that is passed on goes to ours.
-pub(crate) fn start(file: Option<&Path>) -> io::Result<()> {
-    let writer = match file {
+pub(crate) fn start(flags: &LogFlags) -> io::Result<()> {
+    let writer = match &flags.file {
         Some(file) => {
             let target = open(file)?;
             FILE.get_or_init(|| Writer::start(target))
         }
         None => stderr(),
     };
-    let log = tracing_subscriber::fmt().with_max_level(LevelFilter::INFO).with_target(false).with_ansi(false);
-    log.log_internal_errors(false).with_writer(|| Events(writer)).init();
+    let form = *FORM.get_or_init(|| flags.format);
+    let (filter, handle) = reload::Layer::new(flags.level.targets());
+    let log = fmt::layer().with_target(false).with_ansi(false).log_internal_errors(false);
+    let log = log.with_writer(move || Events(writer, form));
+    let log = match form {
+        LogFormat::Text => log.boxed(),
+        LogFormat::Json => log.event_format(Json).boxed(),
+    };
+    tracing_subscriber::registry().with(filter).with(log).init();
+    let _ = FILTER.set(handle);
     linetender::pass_stderr_to(|lines| stderr().push(lines));
     std::panic::set_hook(Box::new(|panic| writer.push(report(panic).as_bytes())));
     Ok(())
 }
 
+/// Changes how much is logged from now on: a level or directives, as `--log-level` takes them.
+///
+/// # Errors
+/// If it is no level, or if this process has no log.
+#[allow(dead_code, reason = "the control socket calls it")]
+pub(crate) fn set_level(level: &str) -> Result<(), String> {
+    let level: Level = level.parse()?;
+    let filter = FILTER.get().ok_or("this process has no log")?;
+    filter.reload(level.targets()).map_err(|error| error.to_string())
+}
+
 /// Tells the user something, on stderr and on one line.
 pub(crate) fn say(text: impl Display) {
-    stderr().push(one_line(&text.to_string()).as_bytes());
+    stderr().push(formed("INFO", &text.to_string()).as_bytes());
+}
+
+/// A message in the form of the log.
+fn formed(level: &str, text: &str) -> String {
+    match FORM.get() {
+        Some(LogFormat::Json) => json::said(level, text),
+        Some(LogFormat::Text) | None => one_line(text),
+    }
 }
 
 /// Where the log's events go, each in one piece.
-struct Events(&'static Writer);
+struct Events(&'static Writer, LogFormat);
 
 impl io::Write for Events {
     fn write(&mut self, event: &[u8]) -> io::Result<usize> {
-        let text = String::from_utf8_lossy(event);
-        self.0.push(one_line(text.strip_suffix('\n').unwrap_or(&text)).as_bytes());
+        match self.1 {
+            LogFormat::Text => {
+                let text = String::from_utf8_lossy(event);
+                self.0.push(one_line(text.strip_suffix('\n').unwrap_or(&text)).as_bytes());
+            }
+            // It was made harmless field by field.
+            LogFormat::Json => self.0.push(event),
+        }
         Ok(event.len())
     }
 
@@ -125,9 +172,10 @@ fn report(panic: &PanicHookInfo<'_>) -> String {
     let message = message.unwrap_or("no message");
     let at = panic.location().map(ToString::to_string).unwrap_or_default();
     let mut text =
-        one_line(&format!("linetender: internal error: thread {name} panicked at {at}: {message}"));
+        formed("ERROR", &format!("linetender: internal error: thread {name} panicked at {at}: {message}"));
     let trace = Backtrace::capture();
-    if trace.status() == BacktraceStatus::Captured {
+    let is_text = FORM.get() != Some(&LogFormat::Json);
+    if is_text && trace.status() == BacktraceStatus::Captured {
         let _ = writeln!(text, "{trace}");
     }
     text
@@ -136,6 +184,20 @@ fn report(panic: &PanicHookInfo<'_>) -> String {
 #[cfg(test)]
 mod tests {
     use super::{LONGEST, one_line};
+
+    #[test]
+    fn the_level_can_be_changed_while_the_process_runs() {
+        assert!(super::set_level("debug").is_err(), "there is no log yet");
+        let flags =
+            super::LogFlags { file: None, level: "info".parse().unwrap(), format: super::LogFormat::Text };
+        super::start(&flags).unwrap();
+        assert!(!tracing::enabled!(tracing::Level::DEBUG));
+        super::set_level("debug").unwrap();
+        assert!(tracing::enabled!(tracing::Level::DEBUG));
+        assert!(super::set_level("loud").is_err() && tracing::enabled!(tracing::Level::DEBUG));
+        super::set_level("error").unwrap();
+        assert!(!tracing::enabled!(tracing::Level::INFO));
+    }
 
     #[test]
     fn a_message_is_one_line_whatever_it_holds() {

@@ -12,6 +12,7 @@ mod dial;
 mod doctor;
 #[cfg(feature = "drill")]
 mod drill;
+mod follow;
 mod hold;
 mod holders;
 mod inside;
@@ -19,6 +20,8 @@ mod journal;
 mod keys;
 mod log;
 mod login;
+mod logs;
+mod made;
 mod pipes;
 mod places;
 mod program;
@@ -71,6 +74,9 @@ fn main() -> ExitCode {
             act::of_process(pid, json, &Act::LogLevel { level })
         }
         args::Command::Audit(audit) => audit::audit(&audit),
+        args::Command::Logs(logs) => logs::logs(&logs),
+        args::Command::Completions(completions) => made::completions(&completions),
+        args::Command::Man(man) => made::man(&man),
         args::Command::Doctor(doctor) => doctor::doctor(&doctor),
         args::Command::Tools(tools) => tools::tools(&tools),
         args::Command::Call(call) => call::call(&call),

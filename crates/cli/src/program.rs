@@ -19,10 +19,7 @@ impl Program for Serves {
     }
 
     fn log_level(&self, level: &str) -> Result<(), String> {
-        {
-            let _ = level;
-            Err("not available yet".to_owned())
-        }
+        crate::log::set_level(level)
     }
 }
 
@@ -32,9 +29,6 @@ impl Program for Runs {
     }
 
     fn log_level(&self, level: &str) -> Result<(), String> {
-        {
-            let _ = level;
-            Err("not available yet".to_owned())
-        }
+        crate::log::set_level(level)
     }
 }

@@ -29,8 +29,8 @@ pub(crate) fn run(args: &args::Run) -> ExitCode {
             return ExitCode::from(MISUSED);
         }
     };
-    if let Err(error) = log::start(args.log.as_deref()) {
-        let file = args.log.as_deref().unwrap_or(Path::new("stderr")).display();
+    if let Err(error) = log::start(&args.log) {
+        let file = args.log.file.as_deref().unwrap_or(Path::new("stderr")).display();
         log::say(format_args!("linetender: cannot open the log {file}: {error}"));
         return ExitCode::FAILURE;
     }

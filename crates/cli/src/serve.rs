@@ -38,8 +38,8 @@ pub(crate) fn run(args: &args::Serve) -> ExitCode {
     if args.schema {
         return printed(&format!("{:#}\n", linetender_gateway::config::schema()));
     }
-    if let Err(error) = log::start(args.log.as_deref()) {
-        let file = args.log.as_deref().unwrap_or(Path::new("stderr")).display();
+    if let Err(error) = log::start(&args.log) {
+        let file = args.log.file.as_deref().unwrap_or(Path::new("stderr")).display();
         log::say(format_args!("linetender: cannot open the log {file}: {error}"));
         return ExitCode::FAILURE;
     }

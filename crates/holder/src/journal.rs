@@ -7,6 +7,7 @@
 mod entry;
 mod file;
 mod read;
+mod tail;
 
 use std::io;
 use std::path::PathBuf;
@@ -22,6 +23,7 @@ use file::Pages;
 pub use file::Rotation;
 pub(crate) use file::{make_room, page};
 pub use read::{Last, heads_of, last};
+pub use tail::Tail;
 
 /// Entries that wait to be written.
 const QUEUE: usize = 256;

@@ -8,7 +8,11 @@ use std::path::PathBuf;
     linetender login github                                a server of the gateway's config file\n  \
     linetender login https://mcp.example.com/mcp           a server of `linetender run`\n  \
     linetender login --paste https://mcp.example.com/mcp   on a machine without a browser\n\n\
-    Servers that wait for the login connect within a second. `linetender auth` lists the logins, `linetender logout` ends one.")]
+    Servers that wait for the login connect within a second. `linetender auth` lists the logins, `linetender logout` ends one.\n\n\
+    Exit codes:\n  \
+    0  success\n  \
+    1  failure; stderr says why\n  \
+    2  the command line is wrong")]
 pub(crate) struct Login {
     #[command(flatten)]
     pub(crate) of: Server,
@@ -46,7 +50,11 @@ pub(crate) struct Login {
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
     linetender logout github\n  \
-    linetender logout https://mcp.example.com/mcp")]
+    linetender logout https://mcp.example.com/mcp\n\n\
+    Exit codes:\n  \
+    0  success\n  \
+    1  failure; stderr says why\n  \
+    2  the command line is wrong")]
 pub(crate) struct Logout {
     #[command(flatten)]
     pub(crate) of: Server,
@@ -62,7 +70,11 @@ pub(crate) struct Logout {
     renewing      a process has asked for a new token, and has not stored the answer yet\n  \
     ends          ends when the token expires: log in again then\n  \
     ended         ended: log in again\n  \
-    wants-scopes  the server wants more scopes: log in again to grant them")]
+    wants-scopes  the server wants more scopes: log in again to grant them\n\n\
+    Exit codes:\n  \
+    0  success\n  \
+    1  failure; stderr says why\n  \
+    2  the command line is wrong")]
 pub(crate) struct Auth {
     /// Print a JSON document instead of a table
     #[arg(long)]

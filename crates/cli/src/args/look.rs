@@ -15,7 +15,12 @@ States:
   closed      stopped for good
 
 RESTARTS (in the journal: restarts left) counts down with each failure and recovers while the server answers calls;
-with 0 left, the next failure parks the server.";
+with 0 left, the next failure parks the server.
+
+Exit codes:
+  0  success
+  1  failure; stderr says why
+  2  the command line is wrong";
 
 /// List running linetender processes of this user: each server's state, next retry and last error
 #[derive(Debug, clap::Args)]
@@ -53,6 +58,7 @@ pub(crate) struct Top {}
 #[command(after_help = ["Examples:\n  \
     linetender journal\n  \
     linetender journal --server github --last 100\n  \
+    linetender journal --follow                              what happens from now on\n  \
     linetender journal --json | jq 'select(.state == \"parked\")'\n\n", STATES].concat())]
 pub(crate) struct Journal {
     /// Show only this server
@@ -64,6 +70,44 @@ pub(crate) struct Journal {
     pub(crate) last: usize,
 
     /// Print the raw entries, one JSON object per line
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    /// Keep printing entries as they are written, until interrupted
+    #[arg(long, short)]
+    pub(crate) follow: bool,
+}
+
+/// Print what a server wrote to stderr before it ended, from the journal
+///
+/// The journal keeps the last lines of stderr of every process that ended by itself or was ended for a failure. What a running
+/// server writes goes where `stderr` in its configuration says.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  linetender logs github
+  linetender logs github --last 1             its last end
+  linetender logs github --follow             and those that come
+  linetender logs github --json | jq -r .line
+
+Exit codes:
+  0  success, also if there is nothing to show
+  1  the journal cannot be read
+  2  the command line is wrong")]
+pub(crate) struct Logs {
+    /// Name of the server
+    #[arg(value_name = "SERVER")]
+    pub(crate) server: String,
+
+    /// Show the last N ends
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = at_least_one)]
+    pub(crate) last: usize,
+
+    /// Keep printing as servers end, until interrupted
+    #[arg(long, short)]
+    pub(crate) follow: bool,
+
+    /// Print one JSON object per line of stderr
     #[arg(long)]
     pub(crate) json: bool,
 }

@@ -30,7 +30,13 @@ Examples of the flags:
   --era legacy                            a server that fails on server/discover
   --dir /home/me/project                  start the server in this directory
   --max-message 64MiB                     screenshots and large files
-  --in-flight 1                           a server that handles one request at a time";
+  --in-flight 1                           a server that handles one request at a time
+
+Exit codes:
+  0      the agent disconnected
+  1      the log cannot be opened, or an internal error
+  2      the command line is wrong
+  128+N  stopped by signal N";
 
 /// What of a server's policy can be set.
 #[derive(Clone, Debug, clap::Args)]

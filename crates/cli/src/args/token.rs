@@ -36,7 +36,11 @@ pub(crate) enum TokenCommand {
     linetender token add ci\n  \
     linetender token add ci --group deploy --group read --expires 90d\n  \
     linetender token add ci | gh secret set LINETENDER_TOKEN\n\n\
-    An agent sends it as a header: Authorization: Bearer lt_…")]
+    An agent sends it as a header: Authorization: Bearer lt_…\n\n\
+    Exit codes:\n  \
+    0  success\n  \
+    1  failure; stderr says why\n  \
+    2  the command line is wrong")]
 pub(crate) struct AddToken {
     /// Name of whoever uses the token, in rules, log and journal
     #[arg(value_name = "NAME")]
@@ -58,7 +62,11 @@ pub(crate) struct AddToken {
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
     linetender token list\n  \
-    linetender token list --json | jq -r '.tokens[] | select(.state == \"expired\") | .name'")]
+    linetender token list --json | jq -r '.tokens[] | select(.state == \"expired\") | .name'\n\n\
+    Exit codes:\n  \
+    0  success\n  \
+    1  failure; stderr says why\n  \
+    2  the command line is wrong")]
 pub(crate) struct ListTokens {
     /// Print a JSON document instead of a table
     #[arg(long)]
@@ -70,7 +78,11 @@ pub(crate) struct ListTokens {
 
 /// Remove a token: gateways that use the file refuse it within two seconds
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Example:\n  linetender token remove ci")]
+#[command(after_help = "Example:\n  linetender token remove ci\n\n\
+    Exit codes:\n  \
+    0  success\n  \
+    1  failure; stderr says why\n  \
+    2  the command line is wrong")]
 pub(crate) struct RemoveToken {
     /// Name of the token
     #[arg(value_name = "NAME")]

@@ -55,7 +55,11 @@ pub(crate) enum DrillCommand {
     linetender drill run                                     all scenarios: library, shim and gateway\n  \
     linetender drill run --row S05 --target shim --times 20  one row, 20 times\n  \
     linetender drill run --suite board --target mine.toml    your own gateway\n  \
-    linetender drill run --json - --report-only              JSON on stdout, exit code 0\n\n", TARGETS].concat())]
+    linetender drill run --json - --report-only              JSON on stdout, exit code 0\n\n\
+    Exit codes:\n  \
+    0  every promise was kept\n  \
+    1  one was broken\n  \
+    2  it could not be run\n\n", TARGETS].concat())]
 pub(crate) struct RunArgs {
     /// Set of scenarios
     #[arg(long, value_name = "SUITE", value_enum, default_value_t)]
@@ -146,7 +150,10 @@ pub(crate) struct How {
 
 /// List the scenarios: row, fault, promises tested, and which are skipped.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Example:\n  linetender drill list --suite board")]
+#[command(after_help = "Example:\n  linetender drill list --suite board\n\n\
+    Exit codes:\n  \
+    0  the list was printed\n  \
+    2  it could not be run")]
 pub(crate) struct ListArgs {
     /// Set of scenarios
     #[arg(long, value_name = "SUITE", value_enum, default_value_t)]

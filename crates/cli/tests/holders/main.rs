@@ -3,6 +3,7 @@
 #![allow(clippy::disallowed_methods, reason = "a test measures with a real clock")]
 
 mod flags;
+mod follows;
 mod foreign;
 mod journals;
 mod kit;

@@ -12,7 +12,7 @@ use crate::audit::Head;
 use crate::trusted;
 
 /// The most files that are looked for. A number may be missing for a moment, while files are put away.
-const MOST_PAGES: u32 = 64;
+pub(super) const MOST_PAGES: u32 = 64;
 
 /// The last entries of a journal.
 #[derive(Debug, Default)]
