@@ -93,7 +93,6 @@ pub(crate) fn start(flags: &LogFlags) -> io::Result<()> {
 ///
 /// # Errors
 /// If it is no level, or if this process has no log.
-#[allow(dead_code, reason = "the control socket calls it")]
 pub(crate) fn set_level(level: &str) -> Result<(), String> {
     let level: Level = level.parse()?;
     let filter = FILTER.get().ok_or("this process has no log")?;

@@ -147,8 +147,8 @@ struct Soak {
     agents: usize,
     /// Calls that only waited for a server: each has a name of its own in the books.
     greetings: u32,
-    /// What the gateway said of itself at the end.
-    status: Option<Report>,
+    /// What the gateway said of itself at the end: its status, its page, its metrics.
+    status: Option<(Report, (Report, String))>,
     verdict: Verdict,
 }
 
@@ -200,7 +200,10 @@ impl Soak {
         soak.verdict.after = soak.rest(Some(soak.verdict.before)).await;
         soak.count_at_rest();
         match agree::status(&soak.house.folder, soak.serve.id()).await {
-            Ok(status) => soak.status = Some(status),
+            Ok(status) => match agree::elsewhere(soak.serve.admin()).await {
+                Ok(elsewhere) => soak.status = Some((status, elsewhere)),
+                Err(found) => soak.finds(found),
+            },
             Err(found) => soak.finds(found),
         }
         soak.end(options.strict, options.time).await
@@ -443,9 +446,10 @@ impl Soak {
         let strict = strict && principals.is_none();
         verdict.faults = saboteur.done.into_iter().collect();
         verdict.judge(&world.servers, &world.notes.pages());
-        if let Some(status) = status {
+        if let Some((status, (page, metrics))) = status {
             let histories = &world.notes.pages().histories;
-            let agreement = Agreement::judge(&status, &house.folder, &world.servers, histories);
+            let mut agreement = Agreement::judge(&status, &house.folder, &world.servers, histories);
+            agreement.with_elsewhere(&status, &page, &metrics);
             verdict.findings.extend(agreement.findings.iter().cloned());
             verdict.agreed = (agreement.calls, agreement.at_the_door);
         }

@@ -4,17 +4,23 @@
 //! against the one that the agent was told.
 
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use linetender_badserver::History;
 use linetender_holder::holder::{Found, Reply, Report, Verdicts, look};
 use linetender_holder::journal::{What, last};
 use serde_json::Value;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
 
 use super::house::Server;
 
 /// The most disagreements of a kind that are told.
 const TOLD: usize = 3;
+
+/// What opens the admin address.
+const TOKEN: &str = "a-token-for-the-soak";
 
 /// The audit of a run.
 pub(super) fn audit_of(folder: &Path) -> PathBuf {
@@ -25,9 +31,32 @@ pub(super) fn audit_of(folder: &Path) -> PathBuf {
 pub(super) fn settings(folder: &Path) -> String {
     let path = audit_of(folder);
     format!(
-        "\n[gateway.audit]\npath = '{}'\nsync = 'interval'\non_error = 'continue'\narguments = 'full'\nrotate = '2GiB'\n",
+        "\n[gateway.audit]\npath = '{}'\nsync = 'interval'\non_error = 'continue'\narguments = 'full'\nrotate = '2GiB'\n\
+         [gateway.admin]\nlisten = '127.0.0.1:0'\ntoken = '{TOKEN}'\n",
         path.display()
     )
+}
+
+/// The same as somebody reads it at the admin address: what the page is made from, and what Prometheus scrapes.
+pub(super) async fn elsewhere(admin: Option<SocketAddr>) -> Result<(Report, String), String> {
+    let address = admin.ok_or("the gateway says nothing of its admin address")?;
+    let page = get(address, "/api/v1/status").await.map_err(|error| format!("the admin address: {error}"))?;
+    let page = serde_json::from_str(&page).map_err(|error| format!("what the page is made from: {error}"))?;
+    let metrics = get(address, "/metrics").await.map_err(|error| format!("the metrics: {error}"))?;
+    Ok((page, metrics))
+}
+
+/// A body that ends with its connection.
+async fn get(address: SocketAddr, path: &str) -> std::io::Result<String> {
+    let mut connection = TcpStream::connect(address).await?;
+    let request = format!("GET {path} HTTP/1.0\r\nHost: {address}\r\nAuthorization: Bearer {TOKEN}\r\n\r\n");
+    connection.write_all(request.as_bytes()).await?;
+    let mut answer = String::new();
+    connection.read_to_string(&mut answer).await?;
+    match answer.split_once("\r\n\r\n") {
+        Some((head, body)) if head.contains(" 200 ") => Ok(body.to_owned()),
+        _ => Err(std::io::Error::other(answer.lines().next().unwrap_or_default().to_owned())),
+    }
 }
 
 /// What the gateway says of itself.
@@ -57,13 +86,34 @@ impl Agreement {
             Ok(audited) => {
                 agreement.with_status(report, &audited);
                 for (server, history) in servers.iter().zip(histories) {
-                    agreement.with_history(&server.name, history, &audited);
+                    agreement.with_history(server.name, history, &audited);
                 }
             }
             Err(error) => agreement.findings.push(format!("the audit cannot be read: {error}")),
         }
         agreement.with_journal(report, folder);
         agreement
+    }
+
+    /// The page and the metrics against the status, count by count.
+    pub(super) fn with_elsewhere(&mut self, report: &Report, page: &Report, metrics: &str) {
+        for server in &report.servers {
+            let shown = page.servers.iter().find(|other| other.server == server.server);
+            if shown.map(|shown| (shown.tool_calls, shown.starts, &shown.ends))
+                != Some((server.tool_calls, server.starts, &server.ends))
+            {
+                self.finds(format!("{}: status and page differ: {server:?}, {shown:?}", server.server));
+            }
+            for (verdict, count) in server.tool_calls.named() {
+                let scraped = scraped(metrics, &server.server, verdict).unwrap_or(0);
+                if scraped != count {
+                    self.finds(format!(
+                        "{}: {count} calls are {verdict}, and {scraped} in the metrics",
+                        server.server
+                    ));
+                }
+            }
+        }
     }
 
     fn with_status(&mut self, report: &Report, audited: &Audited) {
@@ -138,7 +188,7 @@ impl Agreement {
         for (_, entry) in &read.entries {
             match &entry.what {
                 What::State { server, state, .. } if state == "ending" => {
-                    *ends.entry(server).or_default() += 1
+                    *ends.entry(server).or_default() += 1;
                 }
                 What::Gap { entries, .. } => gaps += entries,
                 _ => {}
@@ -160,6 +210,18 @@ impl Agreement {
     fn finds(&mut self, what: String) {
         self.findings.push(what);
     }
+}
+
+/// A count of calls to tools in the text of the metrics.
+fn scraped(metrics: &str, server: &str, verdict: &str) -> Option<u64> {
+    let labels = [
+        format!("server=\"{server}\""),
+        "kind=\"tool\"".to_owned(),
+        format!("verdict=\"{}\"", verdict.replace(' ', "_")),
+    ];
+    let series = metrics.lines().filter(|line| line.starts_with("linetender_calls_total{"));
+    let mut wanted = series.filter(|line| labels.iter().all(|label| line.contains(label.as_str())));
+    wanted.next()?.rsplit(' ').next()?.parse().ok()
 }
 
 /// What the audit has.

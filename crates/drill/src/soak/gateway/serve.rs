@@ -68,6 +68,13 @@ impl Serve {
         Err("the gateway does not listen".to_owned())
     }
 
+    /// Where it is administered.
+    pub(super) fn admin(&self) -> Option<SocketAddr> {
+        let log = std::fs::read_to_string(&self.log).ok()?;
+        let (_, after) = log.lines().find(|line| line.contains("admin address"))?.split_once("http://")?;
+        after.split(['/', ' ', '"']).next()?.parse().ok()
+    }
+
     /// Has it read its config file again.
     pub(super) fn reload(&self) {
         if let Some(pid) = Pid::from_raw(self.pid()) {
@@ -172,8 +179,7 @@ impl Drop for Serve {
 }
 
 fn address(log: &str) -> Option<SocketAddr> {
-    let after = log.split("http://").nth(1)?;
-    after.split("/mcp").next()?.parse().ok()
+    log.split("http://").skip(1).find_map(|after| after.split("/mcp").next()?.parse().ok())
 }
 
 fn children(of: i32) -> Vec<i32> {
