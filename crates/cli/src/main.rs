@@ -27,8 +27,8 @@ mod status;
 mod stop;
 mod table;
 mod token;
-mod top;
 mod tools;
+mod top;
 mod watchdog;
 mod wrap;
 
