@@ -86,7 +86,7 @@ pub(super) fn draw(model: &Model, frame: &mut Frame<'_>) {
             None => list::list(model, body, frame.buffer_mut()),
         },
     }
-    frame.render_widget(bottom(model), Rect { y: area.bottom() - 1, height: 1, ..area });
+    frame.render_widget(bottom(model, area.width), Rect { y: area.bottom() - 1, height: 1, ..area });
     match &model.over {
         Over::Help { scroll } => {
             let lines: Vec<String> = KEYS.lines().map(str::to_owned).collect();
@@ -150,10 +150,16 @@ fn title(model: &Model, width: u16) -> Line<'static> {
 
             let servers_s = if servers == 1 { "" } else { "s" };
             let processes_s = if processes == 1 { "" } else { "es" };
-            spans.push(Span::raw(format!(
-                "{servers} server{servers_s} in {processes} process{processes_s}  "
-            )));
-            spans.extend(stands(model.all()));
+            let held =
+                if width < 80 { String::new() } else { format!(" in {processes} process{processes_s}") };
+            spans.push(Span::raw(format!("{servers} server{servers_s}{held}  ")));
+            // Those that fit, most urgent first.
+            let mut room = usize::from(width).saturating_sub(spans.iter().map(Span::width).sum());
+            for stand in stands(model.all()) {
+                let Some(rest) = room.checked_sub(stand.width().saturating_sub(2)) else { break };
+                room = rest.saturating_sub(2);
+                spans.push(stand);
+            }
             let order = if model.sort.is_reversed { " (reversed)" } else { "" };
             format!("sort: {}{order}", model.sort.by.name())
         }
@@ -200,7 +206,7 @@ fn calls(model: &Model, width: u16) -> Line<'static> {
     Line::from(spans)
 }
 
-fn bottom(model: &Model) -> Line<'static> {
+fn bottom(model: &Model, width: u16) -> Line<'static> {
     if model.over == Over::Filter {
         let keys = Span::styled("   Enter keeps it, Esc clears it", dim());
         return Line::from(vec![Span::styled(format!("/{}▏", model.filter), bold()), keys]);
@@ -225,9 +231,12 @@ fn bottom(model: &Model) -> Line<'static> {
         spans.push(Span::styled(text, Style::new().fg(Color::Yellow)));
     }
     let open = if model.view == View::All { ("Enter", "open") } else { ("Esc", "back") };
-    for (key, what) in
-        [open, ("r", "restart"), ("p", "park"), ("w", "wake"), ("/", "filter"), ("?", "help"), ("q", "leave")]
-    {
+    let mut room = usize::from(width).saturating_sub(spans.iter().map(Span::width).sum());
+    let keys =
+        [("r", "restart"), ("p", "park"), ("w", "wake"), ("?", "help"), ("q", "leave"), ("/", "filter")];
+    for (key, what) in [open].into_iter().chain(keys) {
+        let Some(rest) = room.checked_sub(key.len() + what.len() + 1) else { break };
+        room = rest.saturating_sub(2);
         spans.push(Span::styled(key, bold()));
         spans.push(Span::styled(format!(" {what}  "), dim()));
     }

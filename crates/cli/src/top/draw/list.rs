@@ -79,9 +79,13 @@ pub(super) fn list(model: &Model, area: Rect, buffer: &mut Buffer) {
         draw_row(model, row, &columns, Rect { y, height: 1, ..area }, buffer);
         if at == selected {
             buffer.set_string(area.x, y, "▸", bold());
-            buffer.set_style(Rect { y, height: 1, ..area }, Modifier::BOLD);
-            if model.colours {
-                buffer.set_style(Rect { y, height: 1, ..area }, Style::new().bg(Color::Indexed(236)));
+            for x in area.left()..area.right() {
+                let cell = &mut buffer[(x, y)];
+                cell.modifier.insert(Modifier::BOLD);
+                // What stands on a colour of its own keeps it.
+                if model.colours && cell.bg == Color::Reset {
+                    cell.bg = Color::Indexed(236);
+                }
             }
         }
     }
@@ -104,15 +108,12 @@ fn columns(rows: &[&Row], width: usize) -> Vec<(What, String, usize)> {
         left -= wanted;
         fits.push(what);
     }
-    let mut grow = |by: usize| {
-        let grown = by.min(left);
-        left -= grown;
-        grown
-    };
     let longest = rows.iter().map(|row| wide(&row.name)).max().unwrap_or(0).clamp(NAME.0, NAME.1);
-    let name = NAME.0 + grow(longest - NAME.0);
+    let name = NAME.0 + (longest - NAME.0).min(left);
+    left -= name - NAME.0;
     let widening: usize = VERDICTS.iter().map(|(narrow, wide)| wide.len() - narrow.len()).sum();
-    let is_wide = grow(if fits.len() == COLUMNS.len() { widening } else { 0 }) == widening;
+    // Whole words, if there is room for all of them.
+    let is_wide = fits.len() == COLUMNS.len() && left_over(&mut left, widening);
     let has_strip = fits.contains(&What::Strip);
     // A third of what is left makes the strip longer; the last error gets the rest.
     let words = left;
@@ -135,6 +136,13 @@ fn columns(rows: &[&Row], width: usize) -> Vec<(What, String, usize)> {
         columns.push((What::Words, "LAST ERROR, NEXT TRY".to_owned(), words));
     }
     columns
+}
+
+/// Takes so much of what is left, or nothing.
+fn left_over(left: &mut usize, wanted: usize) -> bool {
+    let rest = left.checked_sub(wanted);
+    *left = rest.unwrap_or(*left);
+    rest.is_some()
 }
 
 fn head(model: &Model, columns: &[(What, String, usize)], area: Rect, buffer: &mut Buffer) {

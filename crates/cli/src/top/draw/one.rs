@@ -121,7 +121,11 @@ fn now(row: &Row, width: usize) -> Text {
     }
     if let Some(memory) = row.memory() {
         let processes: usize = row.trees.iter().map(|tree| tree.processes.len()).sum();
-        facts.push(("memory", format!("{}iB in {processes} processes", bytes(memory)), Style::new()));
+        facts.push((
+            "memory",
+            format!("{}iB in {processes} process{}", bytes(memory), if processes == 1 { "" } else { "es" }),
+            Style::new(),
+        ));
     }
     if let Some(holder) = &row.holder {
         let text = format!(
