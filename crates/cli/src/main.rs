@@ -28,6 +28,7 @@ mod stop;
 mod table;
 mod token;
 mod tools;
+mod traces;
 mod watchdog;
 mod wrap;
 

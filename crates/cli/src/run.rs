@@ -14,6 +14,7 @@ use tokio::sync::Notify;
 use crate::keys::{self, KeyMaker};
 use crate::pipes::Pipes;
 use crate::stop::Signals;
+use crate::traces::Traces;
 use crate::{args, hold, log, places, runtime, stop};
 
 /// What the shell says of a command that cannot be understood.
@@ -51,7 +52,10 @@ pub(crate) fn run(args: &args::Run) -> ExitCode {
     let memory = if args.no_memory { None } else { memory() };
     let code = runtime.block_on(async {
         let holder = hold::begin("run", Some(server.name()), keep);
-        serve(server, memory, &holder).await
+        let traces = Traces::begin(&holder);
+        let code = serve(server, memory, &holder).await;
+        traces.end(hold::LAST_ENTRY).await;
+        code
     });
     // Reading from stdin may still block a thread; nothing is left to wait for.
     runtime.shutdown_background();

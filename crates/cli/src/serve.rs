@@ -23,6 +23,7 @@ use crate::bearers::AgentTokens;
 use crate::keys::KeyMaker;
 use crate::pipes::Pipes;
 use crate::stop::Signals;
+use crate::traces::Traces;
 use crate::{args, hold, log, places, runtime, stop, watchdog};
 use follow::Follow;
 use watch::Changes;
@@ -153,6 +154,7 @@ async fn serve(args: &args::Serve, mut config: Config, follow: Follow<'_>) -> Ex
     let asked = follow::asked();
     let keep = if args.no_journal { hold::Keep::Nothing } else { hold::Keep::Journal(Rotation::default()) };
     let holder = hold::begin("serve", None, keep);
+    let traces = Traces::begin(&holder);
     linetender::raise_descriptor_limit();
     let follow = follow.with(tokens);
     follow.fit(&mut config);
@@ -196,6 +198,7 @@ async fn serve(args: &args::Serve, mut config: Config, follow: Follow<'_>) -> Ex
         }
     };
     holder.end(why, hold::LAST_ENTRY).await;
+    traces.end(hold::LAST_ENTRY).await;
     code
 }
 
