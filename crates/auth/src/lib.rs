@@ -43,7 +43,7 @@ pub use client::{Algorithm, Client, Grant, PrivateKey};
 pub use error::{Error, ErrorKind};
 pub use headers::{HeaderKeys, Source};
 pub use keys::LoginKeys;
-pub use linetender_wire::http::Asker;
+pub use linetender_wire::http::{Asker, Endpoint};
 pub use login::{LoggedIn, Login, Pending, Prepared};
 pub use loopback::Loopback;
 pub use secret::Secret;

@@ -4,6 +4,7 @@
 
 use std::collections::HashMap;
 
+use rustix::process::{Signal, getpid, kill_process};
 use serde_json::value::RawValue;
 
 type Members<'a> = HashMap<String, &'a RawValue>;
@@ -11,7 +12,8 @@ type Members<'a> = HashMap<String, &'a RawValue>;
 /// The whole answer to a call of the tool `exact`; `None` if the message is something else.
 ///
 /// Its arguments are paths: `heard` is where the params are written, `answer` has the result, and `then` has the result
-/// for whoever comes back with `inputResponses`. With `spread` the envelope has line breaks too.
+/// for whoever comes back with `inputResponses`. With `dies` the server kills itself without an answer, unless there is a
+/// file of that name, which it leaves behind. With `spread` the envelope has line breaks too.
 pub(crate) fn answer(message: &str) -> Option<String> {
     // Nearly all messages are none of these, and need not be read twice.
     if !message.contains(r#""exact""#) {
@@ -27,6 +29,10 @@ pub(crate) fn answer(message: &str) -> Option<String> {
     let path = |name: &str| serde_json::from_str::<String>(arguments.get(name)?.get()).ok();
     if let Some(heard) = path("heard") {
         std::fs::write(heard, params.get()).ok()?;
+    }
+    if let Some(mark) = path("dies").filter(|mark| !std::path::Path::new(mark).exists()) {
+        std::fs::write(mark, "").ok()?;
+        let _ = kill_process(getpid(), Signal::KILL);
     }
     let asked_again = members.contains_key("inputResponses");
     let result = std::fs::read_to_string(path(if asked_again { "then" } else { "answer" })?).ok()?;

@@ -34,6 +34,7 @@ mod table;
 mod token;
 mod tools;
 mod top;
+mod traces;
 mod watchdog;
 mod wrap;
 

@@ -15,6 +15,7 @@ use tokio::sync::Notify;
 use crate::keys::{self, KeyMaker};
 use crate::pipes::Pipes;
 use crate::stop::Signals;
+use crate::traces::Traces;
 use crate::{args, hold, log, places, program, runtime, stop};
 
 /// What the shell says of a command that cannot be understood.
@@ -53,7 +54,10 @@ pub(crate) fn run(args: &args::Run) -> ExitCode {
     let code = runtime.block_on(async {
         let holder = hold::begin("run", Some(server.name()), keep);
         holder.obeyed_by(Arc::new(program::Runs));
-        serve(server, memory, &holder).await
+        let traces = Traces::begin(&holder);
+        let code = serve(server, memory, &holder).await;
+        traces.end(hold::LAST_ENTRY).await;
+        code
     });
     // Reading from stdin may still block a thread; nothing is left to wait for.
     runtime.shutdown_background();

@@ -24,6 +24,7 @@ use crate::bearers::AgentTokens;
 use crate::keys::KeyMaker;
 use crate::pipes::Pipes;
 use crate::stop::Signals;
+use crate::traces::Traces;
 use crate::{args, audit, hold, log, places, program, runtime, stop, watchdog};
 use follow::Follow;
 use watch::Changes;
@@ -170,6 +171,7 @@ async fn serve(args: &args::Serve, mut config: Config, follow: Follow<'_>) -> Ex
     if let Some(auditor) = audit {
         holder.audit_with(auditor);
     }
+    let traces = Traces::begin(&holder);
     linetender::raise_descriptor_limit();
     let follow = follow.with(tokens);
     follow.fit(&mut config);
@@ -215,6 +217,7 @@ async fn serve(args: &args::Serve, mut config: Config, follow: Follow<'_>) -> Ex
         }
     };
     holder.end(why, hold::LAST_ENTRY).await;
+    traces.end(hold::LAST_ENTRY).await;
     code
 }
 

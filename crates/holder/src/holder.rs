@@ -21,7 +21,7 @@ use tokio::time::Instant;
 
 use crate::audit::Audit;
 use crate::journal::{Entry, Journal, What};
-use crate::tally::{Auditor, Tally};
+use crate::tally::{Auditor, Tally, Tracer};
 pub use control::{Act, Ask, Done, NotDone, Program};
 use follow::Followed;
 use heads::Heads;
@@ -123,6 +123,11 @@ impl Holder {
         self.0.tally.audit_with(auditor);
     }
 
+    /// Has spans made of the lines that are followed from now on, and of their requests.
+    pub fn trace_with(&self, tracer: Arc<dyn Tracer>) {
+        self.0.tally.trace_with(tracer);
+    }
+
     /// Current status of all lines.
     pub fn report(&self) -> Report {
         self.0.report()
@@ -152,7 +157,7 @@ impl Holder {
 impl Follower for Holder {
     /// Follows a line until it is closed.
     fn follow(&self, line: &Line) {
-        let tally = self.0.tally.line(line.name());
+        let tally = self.0.tally.line(line.name(), line.transport());
         let followed = Arc::new(Followed::new(line, Arc::clone(&tally)));
         line.seen_by(tally);
         let following = Arc::clone(&followed).follow(line.events(), Arc::downgrade(&self.0));

@@ -6,19 +6,23 @@
 mod auditor;
 mod histogram;
 mod slowest;
+mod tracer;
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
-use linetender::{Delivery, Doubt, Leaf, Outcome, Proof, Receipt, UnderWay, Verdict, Witness};
+use linetender::{
+    Delivery, Doubt, Leaf, Outcome, Proof, Receipt, TraceContext, Transport, UnderWay, Verdict, Witness,
+};
 use tokio::sync::broadcast;
 use tokio::time::Instant;
 
 pub use auditor::{Auditor, KeepArguments};
 pub use histogram::{BUCKETS, Histogram};
 pub use slowest::Slow;
+pub use tracer::{Life, LineTracer, Tracer};
 
 use crate::holder::CallReport;
 use slowest::Slowest;
@@ -45,6 +49,7 @@ pub(crate) struct Tally {
     servers: Mutex<BTreeMap<Arc<str>, Arc<ServerTally>>>,
     feed: broadcast::Sender<Arc<CallReport>>,
     auditor: OnceLock<Auditor>,
+    tracer: OnceLock<Arc<dyn Tracer>>,
 }
 
 /// What became of the requests for one server, however many lines it has.
@@ -60,6 +65,7 @@ pub(crate) struct LineTally {
     server: Arc<ServerTally>,
     feed: broadcast::Sender<Arc<CallReport>>,
     auditor: Option<Auditor>,
+    tracer: Option<Arc<dyn LineTracer>>,
     /// What ended since somebody last took it.
     since: [AtomicU64; VERDICTS],
 }
@@ -109,11 +115,16 @@ struct Book {
 
 impl Tally {
     pub(crate) fn new() -> Self {
-        Self { servers: Mutex::default(), feed: broadcast::channel(FEED).0, auditor: OnceLock::new() }
+        Self {
+            servers: Mutex::default(),
+            feed: broadcast::channel(FEED).0,
+            auditor: OnceLock::new(),
+            tracer: OnceLock::new(),
+        }
     }
 
     /// The witness of a new line to this server.
-    pub(crate) fn line(&self, server: &str) -> Arc<LineTally> {
+    pub(crate) fn line(&self, server: &str, transport: Transport<'_>) -> Arc<LineTally> {
         let server = {
             let mut servers = self.servers.lock().unwrap_or_else(PoisonError::into_inner);
             if let Some(tally) = servers.get(server) {
@@ -125,12 +136,19 @@ impl Tally {
             }
         };
         let since = [const { AtomicU64::new(0) }; VERDICTS];
-        Arc::new(LineTally { server, feed: self.feed.clone(), auditor: self.auditor.get().cloned(), since })
+        let tracer = self.tracer.get().map(|tracer| tracer.line(&server.name, transport));
+        let (feed, auditor) = (self.feed.clone(), self.auditor.get().cloned());
+        Arc::new(LineTally { server, feed, auditor, tracer, since })
     }
 
     /// Lines that are followed from now on are audited. The first one stays.
     pub(crate) fn audit_with(&self, auditor: Auditor) {
         let _ = self.auditor.set(auditor);
+    }
+
+    /// Spans are made of lines that are followed from now on. The first one stays.
+    pub(crate) fn trace_with(&self, tracer: Arc<dyn Tracer>) {
+        let _ = self.tracer.set(tracer);
     }
 
     /// Every server that was ever held, by name.
@@ -208,6 +226,10 @@ impl LineTally {
         &self.server
     }
 
+    pub(crate) fn tracer(&self) -> Option<&dyn LineTracer> {
+        self.tracer.as_deref()
+    }
+
     /// What ended since this was last asked.
     pub(crate) fn take_since(&self) -> ByVerdict {
         self.since.each_ref().map(|count| count.swap(0, Ordering::Relaxed))
@@ -215,7 +237,12 @@ impl LineTally {
 }
 
 impl Witness for LineTally {
-    fn came(&self, call: &Arc<UnderWay>) -> Result<(), String> {
+    fn came(&self, call: &Arc<UnderWay>, params: Option<&str>) -> Result<(), String> {
+        if let Some(context) =
+            self.tracer().and_then(|tracer| tracer.came(call, TraceContext::of_params(params)))
+        {
+            call.traced(context);
+        }
         self.server.book().under_way.insert(call.number, Arc::clone(call));
         self.auditor.as_ref().map_or(Ok(()), Auditor::may)
     }
@@ -225,6 +252,9 @@ impl Witness for LineTally {
         self.server.book().ended(call, outcome);
         if self.feed.receiver_count() > 0 {
             let _ = self.feed.send(Arc::new(CallReport::ended(&self.server.name, call, outcome)));
+        }
+        if let Some(tracer) = self.tracer() {
+            tracer.ended(call, outcome);
         }
         self.auditor.as_ref().and_then(|auditor| auditor.record(&self.server.name, call, outcome))
     }

@@ -12,3 +12,4 @@ pub(crate) mod progress;
 pub(crate) mod rooms;
 pub(crate) mod rpc_error;
 pub(crate) mod sync;
+pub(crate) mod trace;

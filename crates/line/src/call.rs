@@ -327,8 +327,8 @@ impl Call<'_> {
         course: &mut Course,
     ) -> Try {
         course.tries(link);
-        let params =
-            if self.options.is_modern { Params::of_modern(self.params) } else { Params::of(self.params) };
+        let params = course.params().or(self.params);
+        let params = if self.options.is_modern { Params::of_modern(params) } else { Params::of(params) };
         let progress = self.options.progress.clone();
         let heed = Heed::of(params.token(), progress);
         let frame = |id| self.frame(id, link, &params);

@@ -60,6 +60,7 @@ pub use basics::kind::Kind;
 pub use basics::next_try::NextTry;
 pub use basics::rooms::Rooms;
 pub use basics::rpc_error::RpcError;
+pub use basics::trace::TraceContext;
 pub use call::{Answer, Options, Progress, ProgressStream};
 pub use catalogue::{Catalogue, Change, Prompt, Resource, ResourceTemplate, Tool};
 pub use keys::{Asked, Key, Keys, NoKey, Refused};
@@ -79,7 +80,9 @@ pub use linetender_wire::{Redacted, hide as hide_secrets, visible};
 #[doc(hidden)]
 pub use outcome::Here;
 pub use outcome::{Outcome, Receipt, Stage, Times, UnderWay, Verdict, Witness};
-pub use server::{Deadline, HttpServer, Server, Stderr, StdioServer, ToolErrors, pass_stderr_to, way};
+pub use server::{
+    Deadline, HttpServer, Server, Stderr, StdioServer, ToolErrors, Transport, pass_stderr_to, way,
+};
 pub use status::signs::Health;
 pub use status::{Status, Why};
 

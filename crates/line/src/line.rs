@@ -32,7 +32,7 @@ use crate::generation::Link;
 use crate::generation::Wishes;
 use crate::keys::KeyRing;
 use crate::outcome::Witness;
-use crate::server::{Deadline, Server, ToolErrors};
+use crate::server::{Deadline, Server, ToolErrors, Transport};
 use crate::status::{Status, Waits};
 pub use crate::tender::LineEvent as Event;
 use crate::tender::{Inbox, Published, Tender};
@@ -165,6 +165,11 @@ impl Line {
     /// The server's name.
     pub fn name(&self) -> &str {
         &self.shared.server.name
+    }
+
+    /// How the server is reached.
+    pub fn transport(&self) -> Transport<'_> {
+        self.shared.server.transport()
     }
 
     /// Waits for it to be up, as a call would.

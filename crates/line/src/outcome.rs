@@ -3,8 +3,8 @@
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use linetender_core::{Delivery, Doubt, Proof};
@@ -12,6 +12,7 @@ use linetender_wire::handshake::Era;
 use tokio::time::Instant;
 
 use crate::basics::error::{CallErrorKind, Phase};
+use crate::basics::trace::TraceContext;
 
 /// How a request ended.
 #[derive(Clone, Debug)]
@@ -27,6 +28,12 @@ pub struct Outcome<'a> {
     pub era: Option<Era>,
     /// The last generation that it was given to, if any.
     pub generation: Option<u64>,
+    /// The generations that it was given to, oldest first. Of many, the newest.
+    pub generations: &'a [u64],
+    /// Its id on the connection that it was sent on last, if it was sent.
+    pub id: Option<u64>,
+    /// The revision of MCP that is spoken there. Known of requests that are traced.
+    pub revision: Option<&'a str>,
     /// How often it was sent, or was about to be.
     pub tries: u32,
     /// Its params, raw.
@@ -78,8 +85,11 @@ pub struct UnderWay {
     pub principal: Option<Arc<str>>,
     /// When it came.
     pub since: Instant,
+    /// Whether linetender answers it itself, and no line sees it.
+    pub own: bool,
     stage: AtomicU8,
     generation: AtomicU64,
+    trace: OnceLock<TraceContext>,
 }
 
 /// How far a request has got.
@@ -98,11 +108,11 @@ pub type Receipt = Pin<Box<dyn Future<Output = Result<(), String>> + Send>>;
 
 /// Whoever sees every request of a line come and end. Nothing here may block: it is called by the request itself.
 pub trait Witness: fmt::Debug + Send + Sync {
-    /// A request has come.
+    /// A request has come, with these params. If it belongs to a trace, this is the time to [say so](UnderWay::traced).
     ///
     /// # Errors
     /// If it must not be made, since nobody could bear witness: why.
-    fn came(&self, call: &Arc<UnderWay>) -> Result<(), String>;
+    fn came(&self, call: &Arc<UnderWay>, params: Option<&str>) -> Result<(), String>;
 
     /// It has ended. The caller is told when the receipt says so, if there is one.
     fn ended(&self, call: &Arc<UnderWay>, outcome: &Outcome<'_>) -> Option<Receipt>;
@@ -161,9 +171,22 @@ impl UnderWay {
         tool: Option<Box<str>>,
         principal: Option<Arc<str>>,
         since: Instant,
+        own: bool,
     ) -> Arc<Self> {
         let (stage, generation) = (AtomicU8::new(Stage::Queued as u8), AtomicU64::new(0));
-        Arc::new(Self { number, method: method.into(), tool, principal, since, stage, generation })
+        let (method, trace) = (method.into(), OnceLock::new());
+        Arc::new(Self { number, method, tool, principal, since, own, stage, generation, trace })
+    }
+
+    /// The server is told this context in `_meta`, in place of the caller's. The first one stays, and it counts if it is there
+    /// when [`Witness::came`] returns.
+    pub fn traced(&self, context: TraceContext) {
+        let _ = self.trace.set(context);
+    }
+
+    /// The context that the server is told, if it is traced.
+    pub fn trace(&self) -> Option<&TraceContext> {
+        self.trace.get()
     }
 
     pub(crate) fn reaches(&self, stage: Stage, generation: Option<u64>) {
@@ -219,15 +242,18 @@ impl Here<'_> {
     /// It has ended.
     pub fn ended(self, witness: &dyn Witness, verdict: Verdict, code: Option<i64>) {
         let Self { method, params, tool, principal, since } = self;
-        let call = UnderWay::new(next_number(), method, tool, principal, since);
+        let call = UnderWay::new(next_number(), method, tool, principal, since, true);
         // It is over already: whether it may be made is no question any more.
-        let _ = witness.came(&call);
+        let _ = witness.came(&call, params);
         let outcome = Outcome {
             verdict,
             code,
             own: true,
             era: None,
             generation: None,
+            generations: &[],
+            id: None,
+            revision: None,
             tries: 0,
             params,
             bytes: (params.map_or(0, str::len), 0),

@@ -6,6 +6,7 @@ mod identity;
 mod looks;
 mod stderr;
 mod tool_errors;
+mod transport;
 
 use std::collections::HashSet;
 use std::ffi::{OsStr, OsString};
@@ -26,6 +27,7 @@ pub use deadline::Deadline;
 use http::Address;
 pub use stderr::{Stderr, pass_stderr_to};
 pub use tool_errors::ToolErrors;
+pub use transport::Transport;
 
 /// The variables that a server is given when nothing else is said: what a program needs to run at all, and nothing that
 /// could be a secret.

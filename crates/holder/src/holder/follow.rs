@@ -10,7 +10,7 @@ use tokio::time::Instant;
 use super::Inner;
 use super::report::{LineReport, Moment, Standing, Verdicts};
 use crate::journal::{Entry, Reason, What};
-use crate::tally::LineTally;
+use crate::tally::{Life, LineTally};
 use linetender::{Event, Events, Line, NextTry, State, Status, WeakLine, Why};
 use linetender_wire::wall::{rfc3339, wall_clock};
 
@@ -76,7 +76,10 @@ impl Followed {
                     let _ = holder.write(What::Gap { entries, why });
                 }
                 Some(_) => {}
-                None => return holder.let_go(&self),
+                None => {
+                    self.over();
+                    return holder.let_go(&self);
+                }
             }
         }
     }
@@ -119,18 +122,34 @@ impl Followed {
 
     /// Connections that came up and that ended, each once.
     fn count(&self, (begun, ended): &mut (u64, u64), status: &Status) {
+        let lives = |life| {
+            if let Some(tracer) = self.tally.tracer() {
+                tracer.generation(status.generation, life);
+            }
+        };
         match status.state {
+            State::Dialing => lives(Life::Dialing),
             State::Up if *begun < status.generation => {
                 *begun = status.generation;
                 self.tally.server().started();
+                lives(Life::Up);
             }
             State::Ending if *ended < status.generation => {
                 *ended = status.generation;
                 let why = status.cause.as_deref();
                 let leaf = why.and_then(|why| why.leaves.first().copied());
                 self.tally.server().ended(leaf, why.is_some_and(|why| why.planned));
+                lives(Life::Ended(why));
             }
             _ => {}
+        }
+    }
+
+    /// Its tender is gone. A generation whose end was not told is over too.
+    fn over(&self) {
+        let last = self.last();
+        if let Some(tracer) = self.tally.tracer().filter(|_| last.counted.1 < last.status.generation) {
+            tracer.generation(last.status.generation, Life::Ended(None));
         }
     }
 
@@ -240,7 +259,7 @@ mod tests {
     #[tokio::test]
     async fn only_a_change_is_written_down() {
         let line = Rig::new().lazy(Server::stdio("s", ["true"]));
-        let followed = Followed::new(&line, Tally::new().line("s"));
+        let followed = Followed::new(&line, Tally::new().line("s", line.transport()));
         let mut status = line.status();
         assert_eq!(followed.heard(&status), None, "it stood there before");
         (status.state, status.generation) = (State::Dialing, 1);

@@ -6,6 +6,8 @@ use std::ops::Range;
 use linetender_wire::frame::{Members, respell};
 use linetender_wire::handshake::{Hello, VERSION_IN_META};
 
+use super::trace::{self, TraceContext};
+
 /// The member of `_meta` by which progress finds its call.
 const TOKEN: &str = "progressToken";
 
@@ -100,6 +102,24 @@ pub(crate) fn with_meta_member(params: Option<&str>, member: &str) -> String {
     put_meta(params.text.unwrap_or("{}"), params.meta.as_ref(), member)
 }
 
+/// Params that belong to this trace, whatever their writer said of another. `None` if that cannot be said in them.
+pub(crate) fn with_trace(text: Option<&str>, context: &TraceContext) -> Option<String> {
+    let Some(text) = text else { return Some(format!(r#"{{"_meta":{{{}}}}}"#, context.members())) };
+    if !text.trim_start().starts_with('{') {
+        return None;
+    }
+    let is_old = |name: &str| matches!(name, trace::PARENT | trace::STATE);
+    let meta = Params::of(Some(text)).meta;
+    match meta.clone().filter(|meta| may_name(&text[meta.clone()], "trace")) {
+        // Where it begins stays.
+        Some(at) => {
+            let old = without_members(text, &at, is_old)?;
+            Some(put_meta(&old, meta.as_ref(), &context.members()))
+        }
+        None => Some(put_meta(text, meta.as_ref(), &context.members())),
+    }
+}
+
 /// Params with more members in their `_meta`, which is this, if it is an object. There is never a second one beside it: some
 /// servers read the first, some the last.
 fn put_meta(text: &str, meta: Option<&Range<usize>>, members: &str) -> String {
@@ -132,16 +152,20 @@ pub(crate) fn respell_member(object: &str, name: &str, value: &str) -> Option<St
 pub(crate) fn without_modern_meta(text: &str) -> String {
     const OURS: &str = "io.modelcontextprotocol/";
     let Some(meta) = member(text, "_meta") else { return text.to_owned() };
-    let Some(members) = Members::of(&text[meta.clone()]) else { return text.to_owned() };
+    without_members(text, &meta, |name| name.starts_with(OURS)).unwrap_or_else(|| text.to_owned())
+}
+
+/// A text without some of the members of the object that lies there. `None` if a name is no text: it cannot be spelt again,
+/// and such an object stays as it is.
+fn without_members(text: &str, object: &Range<usize>, unwanted: impl Fn(&str) -> bool) -> Option<String> {
     let mut kept = Vec::new();
-    for (name, value) in members.all() {
-        // A name that is no text cannot be spelt again; such an object stays as it is.
-        let Some(name) = name else { return text.to_owned() };
-        if !name.starts_with(OURS) {
+    for (name, value) in Members::of(&text[object.clone()])?.all() {
+        let name = name?;
+        if !unwanted(&name) {
             kept.push(format!("{}:{}", respell(&name), value.get()));
         }
     }
-    format!("{}{{{}}}{}", &text[..meta.start], kept.join(","), &text[meta.end..])
+    Some(format!("{}{{{}}}{}", &text[..object.start], kept.join(","), &text[object.end..]))
 }
 
 /// Whether a member of this name can be in here. Names may be spelt with escapes, which hardly any are.
@@ -165,7 +189,8 @@ pub(crate) fn put_first(object: &str, members: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{Params, with_token};
+    use super::{Params, with_token, with_trace};
+    use crate::basics::trace::TraceContext;
     use linetender_wire::handshake::Hello;
 
     #[test]
@@ -236,5 +261,30 @@ mod tests {
         assert_eq!(Params::of(Some(plain)).spell(9, false, None).unwrap(), plain);
         assert_eq!(Params::of(None).spell(9, false, None), None);
         assert_eq!(Params::of(None).spell(9, true, None).unwrap(), r#"{"_meta":{"progressToken":9}}"#);
+    }
+
+    #[test]
+    fn our_trace_stands_in_place_of_the_callers() {
+        let ours = TraceContext::new(0xabc, 0xdef, 1, None).unwrap();
+        let spelt = format!(r#""traceparent":"{ours}""#);
+        let made = |params| with_trace(Some(params), &ours).map(|made| made.replace(&spelt, "OURS"));
+        for (params, expected) in [
+            (r#"{"z":1.50}"#, r#"{"_meta":{OURS},"z":1.50}"#),
+            (r#"{"_meta":{},"z":1}"#, r#"{"_meta":{OURS},"z":1}"#),
+            (r#"{"_meta":null,"z":1}"#, r#"{"_meta":{OURS},"z":1}"#),
+            (r#"{"a":1,"_meta":{"progressToken": 7}}"#, r#"{"a":1,"_meta":{OURS,"progressToken": 7}}"#),
+            (
+                r#"{"a":1,"_meta": {"traceparent":"x","k":1.0,"tracestate":"y","\u0074raceparent":"z"} }"#,
+                r#"{"a":1,"_meta": {OURS,"k":1.0} }"#,
+            ),
+            // Not ours to mend.
+            (r#"{"_meta":[],"a":"traceparent"}"#, r#"{"_meta":[],"a":"traceparent"}"#),
+        ] {
+            assert_eq!(made(params).as_deref(), Some(expected));
+        }
+        assert_eq!(made("[1]"), None);
+        // There is never a second one beside it.
+        assert_eq!(made(r#"{"_meta":{"\udc00":2,"traceparent":"x"}}"#), None);
+        assert_eq!(with_trace(None, &ours).unwrap(), format!(r#"{{"_meta":{{{spelt}}}}}"#));
     }
 }

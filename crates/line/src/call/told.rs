@@ -5,15 +5,22 @@ use std::sync::Arc;
 
 use linetender_core::{Delivery, Doubt, Proof};
 use linetender_wire::frame::{Members, Routing, string};
-use linetender_wire::handshake::Era;
+use linetender_wire::handshake::{Era, MODERN};
 use tokio::time::Instant;
 
 use super::{Call, Reply};
 use crate::basics::error::{CallError, CallErrorKind};
+use crate::basics::params::with_trace;
 use crate::basics::rpc_error::RpcError;
 use crate::book::Entry;
 use crate::generation::Link;
 use crate::outcome::{Outcome, Receipt, Stage, Times, UnderWay, Verdict, Witness};
+
+/// Generations of a call that are kept in mind: it is given to more only if each of them ends at once.
+const GENERATIONS: usize = 8;
+
+/// The longest name of a revision that is kept.
+const REVISION: usize = 32;
 
 /// How a call goes. Without a witness nothing is kept of it.
 #[derive(Default)]
@@ -30,8 +37,20 @@ struct Seen {
     times: Times,
     era: Option<Era>,
     tries: u32,
+    /// The generations it was given to, the newest last.
+    generations: ([u64; GENERATIONS], usize),
     /// Its last seat, which knows what became of it.
     entry: Option<Arc<Entry>>,
+    /// If it is traced.
+    traced: Option<Traced>,
+}
+
+/// What is kept of a call that belongs to a trace.
+struct Traced {
+    /// Its params with our context in them, if that can be said in them.
+    params: Option<String>,
+    /// The revision of the last generation that it was given to.
+    revision: Option<String>,
 }
 
 impl Course {
@@ -48,7 +67,16 @@ impl Course {
             seen.reaches(Stage::AtServer, Some(link.generation.number()));
             seen.era = Some(link.era());
             seen.tries += 1;
+            seen.met(link.generation.number());
+            if let Some(traced) = &mut seen.traced {
+                traced.revision = revision(link);
+            }
         }
+    }
+
+    /// Its params as they go on, if they are others than they came with.
+    pub(super) fn params(&self) -> Option<&str> {
+        self.seen.as_ref()?.traced.as_ref()?.params.as_deref()
     }
 
     /// It has a seat there.
@@ -71,6 +99,32 @@ impl Seen {
         (self.stage, self.since) = (stage, now);
         self.call.reaches(stage, generation);
     }
+
+    /// It is given to this generation.
+    fn met(&mut self, generation: u64) {
+        let (met, count) = &mut self.generations;
+        if met[..*count].last() == Some(&generation) {
+            return;
+        }
+        if *count == GENERATIONS {
+            met.rotate_left(1);
+            *count -= 1;
+        }
+        met[*count] = generation;
+        *count += 1;
+    }
+}
+
+/// The revision of MCP that is spoken on a connection.
+fn revision(link: &Link) -> Option<String> {
+    let greeting = link.greeting.get()?;
+    match greeting.era {
+        Era::Modern => Some(MODERN.to_owned()),
+        Era::Legacy => {
+            let said = Members::of(&greeting.result)?.string("protocolVersion")?;
+            (said.len() <= REVISION).then(|| said.into_owned())
+        }
+    }
 }
 
 /// A call that a witness sees.
@@ -89,8 +143,12 @@ impl<'a> Told<'a> {
         let since = call.options.arrived.map_or_else(Instant::now, |arrived| call.shared.clock.at(arrived));
         let tool = call.tool.map(Box::from).or_else(|| tool_of(call.method, call.params));
         let principal = call.options.principal.clone();
-        let under_way = UnderWay::new(crate::outcome::next_number(), call.method, tool, principal, since);
-        let may = witness.came(&under_way);
+        let under_way =
+            UnderWay::new(crate::outcome::next_number(), call.method, tool, principal, since, false);
+        let may = witness.came(&under_way, call.params);
+        let traced = under_way
+            .trace()
+            .map(|context| Traced { params: with_trace(call.params, context), revision: None });
         let seen = Seen {
             call: under_way,
             stage: Stage::Queued,
@@ -98,7 +156,9 @@ impl<'a> Told<'a> {
             times: Times::default(),
             era: None,
             tries: 0,
+            generations: ([0; GENERATIONS], 0),
             entry: None,
+            traced,
         };
         (Self { witness, params: call.params, course: Course { seen: Some(seen) } }, may)
     }
@@ -138,6 +198,9 @@ impl<'a> Told<'a> {
             own: false,
             era: seen.era,
             generation: seen.call.generation(),
+            generations: &seen.generations.0[..seen.generations.1],
+            id: seen.entry.as_ref().map(|entry| entry.id),
+            revision: seen.traced.as_ref().and_then(|traced| traced.revision.as_deref()),
             tries: seen.tries,
             params: self.params,
             bytes: (self.params.map_or(0, str::len), bytes),

@@ -37,6 +37,11 @@ impl Address {
         Self { endpoint, headers, roots, settings, elsewhere: None, pings, keys: None }
     }
 
+    /// Where it is, if its address can be read.
+    pub(super) fn endpoint(&self) -> Option<&Endpoint> {
+        self.endpoint.as_ref().ok()
+    }
+
     pub(crate) fn header(&mut self, name: &str, value: &str) {
         let words = match (HeaderName::from_bytes(name.as_bytes()), HeaderValue::from_str(value)) {
             (Ok(name), Ok(mut value)) => {

@@ -4,10 +4,11 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use linetender::{
-    Deadline, Delivery, Doubt, Options, Outcome, Raw, Receipt, Stage, UnderWay, Verdict, Witness,
+    Deadline, Delivery, Doubt, Options, Outcome, Raw, Receipt, Stage, TraceContext, UnderWay, Verdict,
+    Witness,
 };
 
-use crate::kit::bad;
+use crate::kit::{Dir, bad, bad_with};
 use crate::look::{eventually, in_time, kill};
 
 /// What was seen, and what is to be said.
@@ -20,7 +21,7 @@ struct Seen {
 }
 
 impl Witness for Seen {
-    fn came(&self, call: &Arc<UnderWay>) -> Result<(), String> {
+    fn came(&self, call: &Arc<UnderWay>, _: Option<&str>) -> Result<(), String> {
         self.under_way.lock().unwrap().push(Arc::clone(call));
         self.refuses.lock().unwrap().map_or(Ok(()), |why| Err(why.to_owned()))
     }
@@ -105,5 +106,61 @@ async fn a_witness_that_cannot_bear_witness_refuses_or_holds_back_the_answer() {
     assert!(error.for_model().contains("a retry would execute it again"), "{}", error.for_model());
     assert!(bad.book.runs().contains_key("b"));
     assert_eq!(seen.last().1, Verdict::Answered);
+    bad.leaves_nothing().await;
+}
+
+/// Continues every trace that it sees.
+#[derive(Debug, Default)]
+struct Tracing {
+    came: Mutex<Vec<Option<TraceContext>>>,
+    ended: Mutex<Vec<(Vec<u64>, u32, Option<String>)>>,
+}
+
+impl Witness for Tracing {
+    fn came(&self, call: &Arc<UnderWay>, params: Option<&str>) -> Result<(), String> {
+        let theirs = TraceContext::of_params(params);
+        if let Some(theirs) = &theirs {
+            call.traced(TraceContext::new(theirs.trace, 0xabc, 1, None).unwrap());
+        }
+        self.came.lock().unwrap().push(theirs);
+        Ok(())
+    }
+
+    fn ended(&self, _: &Arc<UnderWay>, outcome: &Outcome<'_>) -> Option<Receipt> {
+        let revision = outcome.revision.map(str::to_owned);
+        assert!(outcome.id.is_some(), "{outcome:?}");
+        self.ended.lock().unwrap().push((outcome.generations.to_vec(), outcome.tries, revision));
+        None
+    }
+}
+
+#[tokio::test]
+async fn a_call_that_crosses_a_death_takes_its_trace_along() {
+    let (tracing, dir) = (Arc::new(Tracing::default()), Dir::new());
+    let bad = bad_with(&[], |server| server.safe_tool("exact"));
+    bad.line.seen_by(Arc::clone(&tracing) as Arc<dyn Witness>);
+    let (heard, answer, dies) = (dir.file("heard"), dir.file("answer"), dir.file("dies"));
+    std::fs::write(&answer, "{}").unwrap();
+    let theirs = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+    let params = format!(
+        r#"{{"name":"exact","arguments":{{"heard":{heard:?},"answer":{answer:?},"dies":{dies:?},"n":1.50}},"_meta":META}}"#
+    );
+    bad.up().await;
+    let traced = params.replace("META", &format!(r#"{{"traceparent":"{theirs}","tracestate":"a=b","k":1}}"#));
+    in_time(bad.line.request("tools/call", Raw(&traced), Options::default())).await.unwrap();
+    let came = tracing.came.lock().unwrap().pop().unwrap().unwrap();
+    assert_eq!((came.to_string().as_str(), came.state.as_deref()), (theirs, Some("a=b")));
+    let (generations, tries, revision) = tracing.ended.lock().unwrap().pop().unwrap();
+    assert_eq!((generations, tries), (vec![1, 2], 2));
+    assert!(revision.is_some_and(|revision| revision.starts_with("202")));
+    let ours = r#"{"traceparent":"00-4bf92f3577b34da6a3ce929d0e0e4736-0000000000000abc-01","k":1}"#;
+    assert_eq!(std::fs::read_to_string(&heard).unwrap(), params.replace("META", ours));
+
+    // What is no context is none of ours: every byte of it stays.
+    let odd = params.replace("META", r#"{"traceparent":"00-nonsense", "k" : 1}"#);
+    in_time(bad.line.request("tools/call", Raw(&odd), Options::default())).await.unwrap();
+    assert_eq!(tracing.came.lock().unwrap().pop(), Some(None));
+    assert_eq!(std::fs::read_to_string(&heard).unwrap(), odd);
+    assert_eq!(tracing.ended.lock().unwrap().pop(), Some((vec![2], 1, None)));
     bad.leaves_nothing().await;
 }
