@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use clap::{Parser, Subcommand, ValueEnum};
 
 pub(crate) use auth::{Auth, Login, Logout, Server as LoginServer};
-pub(crate) use look::{Journal, Status};
+pub(crate) use look::{Journal, Status, Why};
 pub(crate) use policy::PolicyFlags;
 pub(crate) use token::{AddToken, ListTokens, RemoveToken, Token, TokenCommand, TokenPlace};
 
@@ -43,6 +43,7 @@ pub(crate) enum Command {
     Wrap(crate::wrap::Wrap),
     Serve(Serve),
     Status(Status),
+    Why(Why),
     Journal(Journal),
     Login(Login),
     Logout(Logout),

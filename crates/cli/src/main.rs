@@ -20,6 +20,7 @@ mod stop;
 mod table;
 mod token;
 mod watchdog;
+mod why;
 mod wrap;
 
 use std::process::ExitCode;
@@ -46,6 +47,7 @@ fn main() -> ExitCode {
         args::Command::Run(run) => run::run(&run),
         args::Command::Serve(serve) => serve::run(&serve),
         args::Command::Status(status) => status::status(&status),
+        args::Command::Why(why) => why::why(&why),
         args::Command::Journal(journal) => journal::journal(&journal),
         args::Command::Login(login) => login::login(&login),
         args::Command::Logout(logout) => auth::logout(&logout),

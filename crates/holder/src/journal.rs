@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use tokio::sync::oneshot;
 
-pub use entry::{Entry, LONGEST_LINE, Reason, VERSION, What};
+pub use entry::{Charge, Entry, LONGEST_LINE, Reason, VERSION, What};
 use file::Pages;
 pub use file::Rotation;
 pub use read::{Last, last};

@@ -18,6 +18,7 @@
 pub mod holder;
 pub mod journal;
 mod memory;
+pub mod story;
 pub mod trusted;
 
 pub use holder::Holder;

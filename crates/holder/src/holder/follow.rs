@@ -8,8 +8,8 @@ use tokio::time::Instant;
 
 use super::Inner;
 use super::report::LineReport;
-use crate::journal::{Reason, What};
-use linetender::{Event, Events, Line, State, Status, WeakLine, Why};
+use crate::journal::{Charge, Reason, What};
+use linetender::{Account, Cost, Event, Events, Line, State, Status, WeakLine, Why};
 use linetender_wire::wall::{rfc3339, wall_clock};
 
 /// A line that is followed.
@@ -87,8 +87,22 @@ impl Followed {
             cause: status.cause.as_deref().map(Reason::from),
             budget_millis: status.budget,
             useful_millis: Some(status.useful).filter(|left| *left < self.useful_most),
+            charge: status.cost.and_then(|cost| self.charge(cost, status)),
             next_try: status.next_try().map(|next| next.to_string()),
         })
+    }
+
+    fn charge(&self, cost: Cost, status: &Status) -> Option<Charge> {
+        let (paid, account) = match cost {
+            Cost::Free => return None,
+            Cost::Token(account) => (true, account),
+            Cost::Unpaid(account) => (false, account),
+        };
+        let (useful, left_millis, most_millis) = match account {
+            Account::Ends => (false, status.budget, self.budget_most),
+            Account::Useful => (true, status.useful, self.useful_most),
+        };
+        Some(Charge { paid, useful, left_millis, most_millis })
     }
 
     pub(super) fn report(&self) -> LineReport {
