@@ -109,7 +109,17 @@ fn shown(args: &args::Journal, line: &str, entry: &Entry) -> String {
 fn words(what: &What) -> String {
     match what {
         What::Begin { version, argv } => format!("started ({version}): {}", short(argv)),
-        What::State { server, generation, state, cause, budget_millis, useful_millis, next_try, calls } => {
+        What::State {
+            server,
+            generation,
+            state,
+            cause,
+            budget_millis,
+            useful_millis,
+            next_try,
+            calls,
+            ..
+        } => {
             let mut words = format!("{server} #{generation} {state}");
             // A death is told where it happened, and the next try where somebody has to wait for it.
             let (why, when) = match state.as_str() {

@@ -36,6 +36,7 @@ mod tools;
 mod top;
 mod traces;
 mod watchdog;
+mod why;
 mod wrap;
 
 use std::process::ExitCode;
@@ -63,6 +64,7 @@ fn main() -> ExitCode {
         args::Command::Run(run) => run::run(&run),
         args::Command::Serve(serve) => serve::run(&serve),
         args::Command::Status(status) => status::status(&status),
+        args::Command::Why(why) => why::why(&why),
         args::Command::Journal(journal) => journal::journal(&journal),
         args::Command::Top(args::Top {}) => top::top(),
         args::Command::Calls(calls) => calls::calls(&calls),

@@ -19,12 +19,23 @@ pub(crate) const TOKEN: u32 = 1000;
 
 /// Which bucket an end is charged to.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Account {
+pub enum Account {
     /// The bucket of most ends: small, so that a server which serves nobody is parked soon.
     Ends,
     /// That of generations which answered a few callers: larger, since a server that serves between its deaths is worth
     /// more to its callers than one that is parked.
     Useful,
+}
+
+/// What an end cost.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Cost {
+    /// Nothing: it was planned, or no restart helps against it.
+    Free,
+    /// A token.
+    Token(Account),
+    /// A token that was not there any more.
+    Unpaid(Account),
 }
 
 /// The tokens a line has left.

@@ -75,6 +75,20 @@ pub enum Conclusion {
     Abandoned,
 }
 
+impl Conclusion {
+    /// The word for it, in journals and reports.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Asked => "asked",
+            Self::StartTimeout => "start-timeout",
+            Self::HandshakeTimeout => "handshake-timeout",
+            Self::ProbesUnanswered => "probes-unanswered",
+            Self::Hung => "hung",
+            Self::Abandoned => "abandoned",
+        }
+    }
+}
+
 impl<D> Cause<D> {
     /// Somebody asked for the end.
     pub const fn planned(plan: Plan) -> Self {

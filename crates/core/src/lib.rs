@@ -67,7 +67,7 @@ mod resend;
 mod retry;
 mod time;
 
-pub use budget::Budget;
+pub use budget::{Account, Budget, Cost};
 pub use cause::{Cause, Conclusion, Detail, Leaf, Leaves, Note, NoteKind, Plan};
 pub use class::{Charge, Class, Route, Row};
 pub use delivery::{Delivery, Doubt, Evidence, Proof, Repair, Resend};

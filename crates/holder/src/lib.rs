@@ -21,6 +21,7 @@ pub mod holder;
 pub mod journal;
 mod memory;
 pub mod processes;
+pub mod story;
 pub mod tally;
 pub mod trusted;
 

@@ -68,15 +68,17 @@ pub use keys::{Asked, Key, Keys, NoKey, Refused};
 pub use line::ServerInfo;
 pub use line::{Event, Events, Follower, Line, Memory, Page, Raw, Remembered, Rig, RigChange, WeakLine};
 pub use linetender_core::{
+    Account, Class, Cost, Delivery, Doubt, Leaf, Plan, Proof, Refusal, StateKind as State,
+};
+pub use linetender_core::{
     BackoffPolicy, BudgetPolicy, CallPolicy, ClosePolicy, DialPolicy, Limits, ParkPolicy, ProbePolicy,
     RetryPolicy,
 };
-pub use linetender_core::{Class, Delivery, Doubt, Leaf, Plan, Proof, Refusal, StateKind as State};
 pub use linetender_core::{Invalid, Policy, ServerState, SessionRefusal, Settings};
 pub use linetender_wire::allocator;
 pub use linetender_wire::handshake::{Era, Eras, Hello};
 pub use linetender_wire::stdio::{guard, raise_descriptor_limit, reaper, signals};
-pub use linetender_wire::{Redacted, hide as hide_secrets, visible};
+pub use linetender_wire::{Exit, Redacted, hide as hide_secrets, visible};
 #[doc(hidden)]
 pub use outcome::Here;
 pub use outcome::{Outcome, Receipt, Stage, Times, UnderWay, Verdict, Witness};

@@ -99,6 +99,7 @@ impl Line {
             cause: None,
             budget: u32::from(policy.budget.tokens) * 1000,
             useful: u32::from(policy.budget.useful_tokens) * 1000,
+            cost: None,
             gate: Gate::Knock,
             clock,
             waits: Waits::Nothing,

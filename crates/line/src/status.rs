@@ -8,10 +8,10 @@ use std::fmt;
 use std::sync::Arc;
 
 use linetender_core::{
-    Budget, Cause, Conclusion, Detail as CauseDetail, Gate, Generation, Instant, Leaf, NoteKind, Plan,
+    Budget, Cause, Conclusion, Cost, Detail as CauseDetail, Gate, Generation, Instant, Leaf, NoteKind, Plan,
     Refusal, State, StateKind,
 };
-use linetender_wire::{Detail, Seen};
+use linetender_wire::{Detail, Exit, Seen};
 
 use crate::basics::clock::Clock;
 use crate::basics::next_try::NextTry;
@@ -31,6 +31,8 @@ pub struct Status {
     pub budget: u32,
     /// Milli-tokens left for the ends of generations that had served their callers.
     pub useful: u32,
+    /// What the end cost that is under way.
+    pub cost: Option<Cost>,
     /// What calls are told, from which the next try follows.
     pub(crate) gate: Gate,
     pub(crate) clock: Clock,
@@ -80,6 +82,33 @@ pub struct Why {
     pub leaves: Vec<Leaf>,
     /// Whether all of it was wanted.
     pub planned: bool,
+    /// The word for what was seen (`exited`, `connection-refused`, …) or concluded (`hung`, …).
+    pub seen: &'static str,
+    /// How the server process ended, if that was seen.
+    pub exit: Option<Exit>,
+    /// The HTTP status, if one was the reason.
+    pub http: Option<u16>,
+}
+
+/// What else is known of an end that the machine concluded from silence.
+#[derive(Debug)]
+pub(crate) enum Aside {
+    /// The first thing that the generation wrote that was no message.
+    Printed(String),
+    /// Connections to its address were refused all the time.
+    NobodyListens,
+}
+
+impl Aside {
+    /// An end is published after this status. `odd`: what was no message.
+    pub(crate) fn heed(aside: &mut Option<Self>, before: &Status, odd: Option<String>) {
+        let refused = before.cause.as_ref().is_some_and(|why| why.seen == "connection-refused");
+        if before.waits == Waits::Listener || (before.state.is_live() && refused) {
+            *aside = Some(Self::NobodyListens);
+        } else if before.state != StateKind::Ending || !matches!(aside, Some(Self::NobodyListens)) {
+            *aside = odd.map(Self::Printed);
+        }
+    }
 }
 
 impl Status {
@@ -89,7 +118,7 @@ impl Status {
         Generation::new(self.generation.saturating_sub(u64::from(lives)))
     }
 
-    /// `printed` is the first thing that the last generation wrote that was no message.
+    /// `aside` is what else is known of the last generation's end.
     pub(crate) fn of(
         state: &State<Detail>,
         generation: Generation,
@@ -97,9 +126,9 @@ impl Status {
         gate: Gate,
         clock: Clock,
         signs: Option<Arc<Signs>>,
-        printed: Option<&str>,
+        aside: Option<&Aside>,
     ) -> Self {
-        let cause = state.cause().map(|cause| Arc::new(Why::of(cause, printed)));
+        let cause = state.cause().map(|cause| Arc::new(Why::of(cause, aside)));
         let signs = signs.filter(|_| matches!(state, State::Up(_) | State::Suspect(_)));
         let waits = Waits::Nothing;
         Self {
@@ -108,6 +137,10 @@ impl Status {
             cause,
             budget: budget.millis(),
             useful: budget.useful_millis(),
+            cost: match state {
+                State::Ending(ending) => Some(ending.cost()),
+                _ => None,
+            },
             gate,
             clock,
             signs,
@@ -156,21 +189,42 @@ impl Status {
 impl Why {
     /// Why calls wait for a generation that lives.
     pub(crate) fn waiting(seen: &Seen) -> Self {
-        Self { text: seen.to_string(), stderr: None, leaves: Vec::new(), planned: false }
+        Self {
+            text: seen.to_string(),
+            stderr: None,
+            leaves: Vec::new(),
+            planned: false,
+            seen: seen.name(),
+            exit: seen.exit(),
+            http: seen.http(),
+        }
     }
 
-    fn of(cause: &Cause<Detail>, printed: Option<&str>) -> Self {
+    fn of(cause: &Cause<Detail>, aside: Option<&Aside>) -> Self {
+        let printed = match aside {
+            Some(Aside::Printed(printed)) => Some(printed.as_str()),
+            Some(Aside::NobodyListens) | None => None,
+        };
         let headline = cause.headline();
         let (text, stderr) = match &headline.detail {
             CauseDetail::Seen(seen) => (seen.to_string(), seen.stderr().map(ToString::to_string)),
-            CauseDetail::Concluded(conclusion) => (concluded(*conclusion, headline.kind, printed), None),
+            CauseDetail::Concluded(conclusion) => (concluded(*conclusion, headline.kind, aside), None),
         };
         // A closed pipe is seldom the whole story: what came after it may say more.
-        let text = match &headline.detail {
-            CauseDetail::Seen(seen) if matches!(**seen, Seen::Closed { .. }) => {
-                exit_of(cause).unwrap_or(text)
+        let better = match &headline.detail {
+            CauseDetail::Seen(seen) if matches!(**seen, Seen::Closed { .. }) => exit_of(cause),
+            _ => None,
+        };
+        let text = better.map_or(text, ToString::to_string);
+        let (seen, exit, http) = match (better, &headline.detail) {
+            (Some(seen), _) => (seen.name(), seen.exit(), seen.http()),
+            (None, CauseDetail::Seen(seen)) => (seen.name(), seen.exit(), seen.http()),
+            (None, CauseDetail::Concluded(Conclusion::StartTimeout | Conclusion::ProbesUnanswered))
+                if matches!(aside, Some(Aside::NobodyListens)) =>
+            {
+                ("connection-refused", None, None)
             }
-            _ => text,
+            (None, CauseDetail::Concluded(conclusion)) => (conclusion.name(), None, None),
         };
         let stderr = stderr.or_else(|| {
             cause.notes().find_map(|note| match &note.detail {
@@ -188,33 +242,39 @@ impl Why {
             None => text,
         };
         let leaves: Vec<Leaf> = cause.leaves().iter().collect();
-        Self { text, stderr, leaves, planned: cause.leaves().planned() }
+        Self { text, stderr, leaves, planned: cause.leaves().planned(), seen, exit, http }
     }
 }
 
 /// How a server ended by itself, where that became known only after its end had begun.
-fn exit_of(cause: &Cause<Detail>) -> Option<String> {
+fn exit_of(cause: &Cause<Detail>) -> Option<&Seen> {
     cause.notes().find_map(|note| match &note.detail {
-        CauseDetail::Seen(seen) => matches!(**seen, Seen::Exited { .. }).then(|| seen.to_string()),
+        CauseDetail::Seen(seen) => matches!(**seen, Seen::Exited { .. }).then_some(&**seen),
         CauseDetail::Concluded(_) => None,
     })
 }
 
-fn concluded(conclusion: Conclusion, kind: NoteKind, printed: Option<&str>) -> String {
+fn concluded(conclusion: Conclusion, kind: NoteKind, aside: Option<&Aside>) -> String {
     match conclusion {
         Conclusion::Asked => match kind {
             NoteKind::Leaf(Leaf::Planned(Plan::Park)) => "parked by an operator".into(),
             NoteKind::Leaf(leaf) => format!("stopped by linetender ({})", leaf.name()),
             NoteKind::Teardown => "stopped by linetender".into(),
         },
+        Conclusion::StartTimeout if matches!(aside, Some(Aside::NobodyListens)) => {
+            "the server is unreachable: its address refused connections until the start timeout".into()
+        }
+        Conclusion::ProbesUnanswered if matches!(aside, Some(Aside::NobodyListens)) => {
+            "the server is unreachable: its address refuses connections".into()
+        }
         Conclusion::StartTimeout => "the server sent nothing within the start timeout".into(),
-        Conclusion::HandshakeTimeout => match printed {
-            Some(printed) => {
+        Conclusion::HandshakeTimeout => match aside {
+            Some(Aside::Printed(printed)) => {
                 format!(
                     "the server did not complete the handshake in time; its stdout was not MCP: {printed}"
                 )
             }
-            None => "the server did not complete the handshake in time".into(),
+            _ => "the server did not complete the handshake in time".into(),
         },
         Conclusion::ProbesUnanswered => "the server did not answer health checks".into(),
         Conclusion::Abandoned => {

@@ -28,7 +28,7 @@ use crate::catalogue::{Catalogue, Reading};
 use crate::generation::{Counted, Dial, DialLimit, DialNews, Ear, Link, Probed, Reach, Wishes};
 use crate::keys::{KeyRing, KeyTask};
 use crate::server::Server;
-use crate::status::{Status, Waits, Why};
+use crate::status::{Aside, Status, Waits, Why};
 pub(crate) use inbox::Inbox;
 use keys::Credentials;
 use lists::Lists;
@@ -121,8 +121,8 @@ struct Running {
     remembered: Option<Era>,
     /// Whether the next dial waits for somebody to listen at the address.
     patient: bool,
-    /// The first thing that the last generation wrote that was no message.
-    printed: Option<String>,
+    /// What else is known of the end of the last generation.
+    aside: Option<Aside>,
     news: (mpsc::Sender<News>, mpsc::Receiver<News>),
     /// A ledger wants to be looked at.
     nudge: Arc<Notify>,
@@ -151,7 +151,7 @@ impl Tender {
             current: None,
             remembered,
             patient: true,
-            printed: None,
+            aside: None,
             news: mpsc::channel(64),
             nudge: Arc::default(),
             at_once: VecDeque::new(),
@@ -434,7 +434,8 @@ impl Running {
             Effect::Forget { .. } => {
                 let Some(current) = self.current.take() else { return };
                 // Its last words may have been read after its exit was seen.
-                self.printed = current.ear.odd().1.into_iter().next();
+                let odd = current.ear.odd().1.into_iter().next();
+                Aside::heed(&mut self.aside, &self.tender.publish.borrow().status, odd);
                 if current.broken {
                     current.ledger.settle_all(Evidence::Nothing, None);
                 }
@@ -445,12 +446,13 @@ impl Running {
     fn notice(&mut self, gate: Gate) {
         let state = self.machine.state();
         if let (State::Ending(_), Some(current)) = (state, &self.current) {
-            self.printed = current.ear.odd().1.into_iter().next();
+            let odd = current.ear.odd().1.into_iter().next();
+            Aside::heed(&mut self.aside, &self.tender.publish.borrow().status, odd);
         }
         let (generation, budget) = (self.machine.generation(), *self.machine.budget());
         let signs = self.current.as_ref().map(|current| Arc::clone(&current.ledger.signs));
-        let printed = self.printed.as_deref();
-        let mut status = Status::of(state, generation, budget, gate, self.tender.clock, signs, printed);
+        let mut status =
+            Status::of(state, generation, budget, gate, self.tender.clock, signs, self.aside.as_ref());
         if let (State::Up(_) | State::Suspect(_), Gate::Hold { .. }) = (state, gate) {
             status.cause = status.cause.or_else(|| self.refused.clone());
         }

@@ -1,5 +1,7 @@
 //! What the wire saw of an end, in detail that a person can act on.
 
+mod name;
+
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;

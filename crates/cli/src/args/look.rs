@@ -10,7 +10,8 @@ States:
   draining    finishing pending calls before a shutdown
   ending      shutting down, or cleaning up after a failure
   waiting     backing off before the next restart
-  parked      failed too often, or cannot start as configured; retried at long intervals and by calls
+  parked      failed too often, or cannot start as configured; retried at long intervals and by calls.
+              Or parked by an operator; not retried until woken (NEXT TRY says which)
   needs-auth  the server requires credentials; the last error says what to type (`linetender login …`)
   closed      stopped for good
 
@@ -108,6 +109,31 @@ pub(crate) struct Logs {
     pub(crate) follow: bool,
 
     /// Print one JSON object per line of stderr
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Tell why a server failed: what was seen, what it means, what happens next, and what you can do
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  \
+    linetender why                the server that needs somebody most\n  \
+    linetender why github\n  \
+    linetender why github --last 20\n  \
+    linetender why github --json | jq '.story.deaths[0].cause'\n\n\
+    Exit codes:\n  \
+    0  the server is in service, or no linetender process runs it\n  \
+    1  it is down: being restarted, parked, or waiting for credentials\n  \
+    2  no such server, or the journal cannot be read")]
+pub(crate) struct Why {
+    /// Server name, as in `linetender status` [default: the one that is worst off]
+    #[arg(value_name = "SERVER")]
+    pub(crate) server: Option<String>,
+
+    /// Tell of the last N failures; repetitions of one count as one
+    #[arg(long, value_name = "N", default_value_t = linetender_holder::story::DEATHS, value_parser = at_least_one)]
+    pub(crate) last: usize,
+
+    /// Print a JSON document instead of sentences
     #[arg(long)]
     pub(crate) json: bool,
 }

@@ -6,7 +6,7 @@ use super::Machine;
 use super::ending::{After, Ending, Served};
 use super::state::State;
 use crate::backoff;
-use crate::budget::Account;
+use crate::budget::{Account, Cost};
 use crate::cause::{Cause, Leaf, Leaves, Plan};
 use crate::class::{Charge, Class, Route};
 use crate::time::{Instant, doubled};
@@ -46,9 +46,9 @@ impl<D> Machine<D> {
     }
 
     fn lay_to_rest(&mut self, cause: Cause<D>, served: Served) {
-        let after = self.reckon(&cause, served.answered);
+        let reckoned = self.reckon(&cause, served.answered);
         let settle_by = self.now + self.policy.close.settle;
-        self.enter(State::Ending(Ending::new(cause, after, settle_by, served)));
+        self.enter(State::Ending(Ending::new(cause, reckoned, settle_by, served)));
     }
 
     /// Something failed while the generation was ending. Before the server was told to die, a planned end becomes a
@@ -61,7 +61,8 @@ impl<D> Machine<D> {
                 } else {
                     ending.cause = ending.cause.join(late);
                     if ending.after != After::Closed {
-                        let after = self.reckon(&ending.cause, ending.served.answered);
+                        let (after, cost) = self.reckon(&ending.cause, ending.served.answered);
+                        ending.cost = cost;
                         // It is charged, but a failure does not undo what an operator said.
                         if ending.after != After::OutOfService {
                             ending.after = after;
@@ -101,29 +102,40 @@ impl<D> Machine<D> {
     }
 
     /// The one place where an end is charged, and where it is decided what comes after it.
-    fn reckon(&mut self, cause: &Cause<D>, answered: u64) -> After {
-        let (now, leaves) = (self.now, cause.leaves());
+    fn reckon(&mut self, cause: &Cause<D>, answered: u64) -> (After, Cost) {
+        let leaves = cause.leaves();
         if leaves.has(Leaf::Planned(Plan::Close)) {
-            return After::Closed;
+            return (After::Closed, Cost::Free);
         }
         let charged = self.charges(leaves, answered > 0);
         let account = self.policy.budget.account(answered);
-        let paid = !charged || self.budget.take(account);
+        let cost = match charged {
+            false => Cost::Free,
+            true if self.budget.take(account) => Cost::Token(account),
+            true => Cost::Unpaid(account),
+        };
+        (self.next_place(cause, cost), cost)
+    }
+
+    fn next_place(&mut self, cause: &Cause<D>, cost: Cost) -> After {
+        let (now, leaves) = (self.now, cause.leaves());
         let asked = cause.retry_after().unwrap_or(Duration::ZERO).min(self.policy.backoff.retry_after_cap);
         if leaves.out_of_service() {
             return After::OutOfService;
         }
-        match leaves.route() {
-            Route::NeedsAuth => After::NeedsAuth { next_probe_at: now + self.policy.park.probe_cap },
+        match (leaves.route(), cost) {
+            (Route::NeedsAuth, _) => After::NeedsAuth { next_probe_at: now + self.policy.park.probe_cap },
             // The same dial would fail the same way: not worth a fast probe.
-            Route::Park => self.park(self.policy.park.probe_cap, asked),
-            Route::Wait if !paid => {
+            (Route::Park, _) => self.park(self.policy.park.probe_cap, asked),
+            (Route::Wait, Cost::Unpaid(_)) => {
                 let probe = doubled(self.policy.park.probe, self.episode.parks, self.policy.park.probe_cap);
                 let probe = self.jitter.around(probe);
                 self.park(probe, asked)
             }
-            Route::Wait if charged => After::Dial { at: self.charged_dial(now, account).max(now + asked) },
-            Route::Wait => {
+            (Route::Wait, Cost::Token(account)) => {
+                After::Dial { at: self.charged_dial(now, account).max(now + asked) }
+            }
+            (Route::Wait, Cost::Free) => {
                 let at = self.free_dial(now, leaves).max(now + asked);
                 let stop = leaves.planned() && leaves.idle_stop();
                 if stop { After::Idle { not_before: at } } else { After::Dial { at } }

@@ -3,6 +3,7 @@
 use core::time::Duration;
 
 use super::effect::Effect;
+use crate::budget::Cost;
 use crate::cause::{Cause, Conclusion, Detail, Leaf, Plan};
 use crate::class::Class;
 use crate::generation::Generation;
@@ -15,6 +16,7 @@ use crate::time::Instant;
 pub struct Ending<D> {
     pub(super) cause: Cause<D>,
     pub(super) after: After,
+    pub(super) cost: Cost,
     pub(super) step: EndingStep,
     /// After the seal, how long a verdict may wait for proof.
     pub(super) settle_by: Instant,
@@ -97,8 +99,13 @@ pub enum EndingStep {
 }
 
 impl<D> Ending<D> {
-    pub(super) fn new(cause: Cause<D>, after: After, settle_by: Instant, served: Served) -> Self {
-        Self { cause, after, step: EndingStep::Seal, settle_by, served }
+    pub(super) fn new(
+        cause: Cause<D>,
+        (after, cost): (After, Cost),
+        settle_by: Instant,
+        served: Served,
+    ) -> Self {
+        Self { cause, after, cost, step: EndingStep::Seal, settle_by, served }
     }
 
     /// Whether the server has been told to die. Until then, what it dies of is its own.
@@ -131,6 +138,11 @@ impl<D> Ending<D> {
     /// Where the line goes then.
     pub const fn after(&self) -> After {
         self.after
+    }
+
+    /// What it cost.
+    pub const fn cost(&self) -> Cost {
+        self.cost
     }
 
     /// How far it is.

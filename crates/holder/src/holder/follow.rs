@@ -9,9 +9,9 @@ use tokio::time::Instant;
 
 use super::Inner;
 use super::report::{LineReport, Moment, Standing, Verdicts};
-use crate::journal::{Entry, Reason, What};
+use crate::journal::{Charge, Entry, Reason, What};
 use crate::tally::{Life, LineTally};
-use linetender::{Event, Events, Line, NextTry, State, Status, WeakLine, Why};
+use linetender::{Account, Cost, Event, Events, Line, NextTry, State, Status, WeakLine, Why};
 use linetender_wire::wall::{rfc3339, wall_clock};
 
 /// How many states of a line are kept.
@@ -115,6 +115,7 @@ impl Followed {
             cause: status.cause.as_deref().map(Reason::from),
             budget_millis: status.budget,
             useful_millis: Some(status.useful).filter(|left| *left < self.useful_most),
+            charge: status.cost.and_then(|cost| self.charge(cost, status)),
             next_try: status.next_try().map(|next| next.to_string()),
             calls: Some(calls).filter(|calls| calls.total() > 0),
         })
@@ -199,6 +200,19 @@ impl Followed {
                 .min(left(last.status.useful, self.useful_most)),
             next_try: next_try.and_then(|next| if let NextTry::In(wait) = next { Some(wait) } else { None }),
         }
+    }
+
+    fn charge(&self, cost: Cost, status: &Status) -> Option<Charge> {
+        let (paid, account) = match cost {
+            Cost::Free => return None,
+            Cost::Token(account) => (true, account),
+            Cost::Unpaid(account) => (false, account),
+        };
+        let (useful, left_millis, most_millis) = match account {
+            Account::Ends => (false, status.budget, self.budget_most),
+            Account::Useful => (true, status.useful, self.useful_most),
+        };
+        Some(Charge { paid, useful, left_millis, most_millis })
     }
 
     pub(super) fn report(&self) -> LineReport {

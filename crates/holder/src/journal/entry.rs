@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::holder::Verdicts;
-use linetender::Why;
+use linetender::{Exit, Plan, Why};
 use linetender_wire::wall::{rfc3339, wall_clock};
 use linetender_wire::{hide, visible};
 
@@ -61,6 +61,9 @@ pub enum What {
         /// Budget left for connections that had served requests, in milli-tokens; absent if full.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         useful_millis: Option<u32>,
+        /// What the end cost, in the state `ending`; absent if nothing.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        charge: Option<Charge>,
         /// Next automatic retry, relative to `at`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         next_try: Option<String>,
@@ -104,13 +107,65 @@ pub struct Reason {
     /// The last lines of stderr.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stderr: Option<String>,
+    /// The word for what was seen: `exited`, `connection-refused`, `hung`, …
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seen: Option<String>,
+    /// Exit status of the server process.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub status: Option<i32>,
+    /// The signal that killed it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub signal: Option<i32>,
+    /// The HTTP status that was the reason.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub http: Option<u16>,
+}
+
+/// What an end was charged.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, JsonSchema, PartialEq, Serialize)]
+pub struct Charge {
+    /// Whether a restart was left to pay with. If none was, the server was parked.
+    pub paid: bool,
+    /// Whether it is the larger budget, of connections that had served requests.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub useful: bool,
+    /// What is left of that budget, in milli-tokens.
+    pub left_millis: u32,
+    /// Size of that budget, in milli-tokens.
+    pub most_millis: u32,
+}
+
+impl Reason {
+    /// Whether all of it was wanted.
+    pub fn planned(&self) -> bool {
+        let planned = |leaf: &String| Plan::ALL.iter().any(|plan| plan.name() == leaf);
+        !self.leaves.is_empty() && self.leaves.iter().all(planned)
+    }
+
+    /// Whether an operator parked the server.
+    pub fn parked_by_operator(&self) -> bool {
+        self.leaves.iter().any(|leaf| leaf == Plan::Park.name())
+    }
 }
 
 impl From<&Why> for Reason {
     fn from(why: &Why) -> Self {
         let leaves = why.leaves.iter().map(|leaf| leaf.name().to_owned()).collect();
         let stderr = why.stderr.as_deref().map(|text| visible::block(&hide(text)).into_owned());
-        Self { text: visible::line(&hide(&why.text)).into_owned(), leaves, stderr }
+        let (status, signal) = match why.exit {
+            Some(Exit::Status(status)) => (Some(status), None),
+            Some(Exit::Signal(signal)) => (None, Some(signal)),
+            None => (None, None),
+        };
+        Self {
+            text: visible::line(&hide(&why.text)).into_owned(),
+            leaves,
+            stderr,
+            seen: Some(why.seen.to_owned()),
+            status,
+            signal,
+            http: why.http,
+        }
     }
 }
 
@@ -184,7 +239,10 @@ mod tests {
     use super::{Entry, LONGEST_LINE, Reason, What};
 
     fn entry(text: &str, stderr: Option<String>) -> Entry {
-        let cause = Reason { text: text.into(), leaves: vec!["exit".into()], stderr };
+        let leaves = vec!["exit".into()];
+        let seen = Some("exited".into());
+        let cause =
+            Reason { text: text.into(), leaves, stderr, seen, status: None, signal: Some(9), http: None };
         let (server, state) = ("s".into(), "ending".into());
         let what = What::State {
             server,
@@ -193,6 +251,7 @@ mod tests {
             cause: Some(cause),
             budget_millis: 4000,
             useful_millis: None,
+            charge: None,
             next_try: Some("in 90 ms".into()),
             calls: None,
         };

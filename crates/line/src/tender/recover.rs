@@ -126,6 +126,9 @@ impl Running {
             stderr: None,
             leaves: vec![Leaf::Failed(Class::Transport)],
             planned: false,
+            seen: "internal",
+            exit: None,
+            http: None,
         };
         let status = Status {
             signs: None,
@@ -134,6 +137,7 @@ impl Running {
             cause: Some(Arc::new(why)),
             budget: 0,
             useful: 0,
+            cost: None,
             gate,
             clock: self.tender.clock,
             waits: Waits::Nothing,
