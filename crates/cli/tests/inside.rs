@@ -32,11 +32,11 @@ impl Agent {
         let mut agent = Self { child, to, from, folder };
         let client = json!({ "name": "test", "version": "1" });
         let hello = json!({ "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": client });
-        assert_eq!(agent.ask("initialize", hello)["result"]["serverInfo"]["name"], "linetender");
+        assert_eq!(agent.ask("initialize", &hello)["result"]["serverInfo"]["name"], "linetender");
         agent
     }
 
-    fn ask(&mut self, method: &str, params: Value) -> Value {
+    fn ask(&mut self, method: &str, params: &Value) -> Value {
         let message = json!({ "jsonrpc": "2.0", "id": method, "method": method, "params": params });
         writeln!(self.to, "{message}").unwrap();
         loop {
@@ -49,8 +49,8 @@ impl Agent {
         }
     }
 
-    fn call(&mut self, tool: &str, arguments: Value) -> Value {
-        self.ask("tools/call", json!({ "name": tool, "arguments": arguments }))["result"].take()
+    fn call(&mut self, tool: &str, arguments: &Value) -> Value {
+        self.ask("tools/call", &json!({ "name": tool, "arguments": arguments }))["result"].take()
     }
 }
 
@@ -65,30 +65,30 @@ impl Drop for Agent {
 #[test]
 fn an_agent_sees_its_servers_and_restarts_one() {
     let mut agent = Agent::start("acts", &[]);
-    let said = agent.call("server_status", json!({}));
+    let said = agent.call("server_status", &json!({}));
     assert!(said["content"][0]["text"].as_str().unwrap().starts_with("self: up for "), "{said}");
-    let unknown = agent.call("server_status", json!({ "server": "other" }));
+    let unknown = agent.call("server_status", &json!({ "server": "other" }));
     assert!(unknown["isError"] == true && unknown.to_string().contains("there are: self"), "{unknown}");
-    let calls = agent.call("calls_in_progress", json!({}));
+    let calls = agent.call("calls_in_progress", &json!({}));
     assert!(calls.to_string().contains("calls_in_progress"), "this call itself: {calls}");
-    let read = agent.ask("resources/read", json!({ "uri": "linetender://status" }));
+    let read = agent.ask("resources/read", &json!({ "uri": "linetender://status" }));
     let report: Value =
         serde_json::from_str(read["result"]["contents"][0]["text"].as_str().unwrap()).unwrap();
     assert_eq!(report["lines"][0]["state"], "up", "{report}");
     assert!(report["servers"][0]["tool_calls"]["answered"].as_u64().unwrap() >= 2, "{report}");
     // It restarts itself: its answer is lost with it, and the next call finds a new one.
-    let redialled = agent.call("server_redial", json!({ "server": "self" }));
+    let redialled = agent.call("server_redial", &json!({ "server": "self" }));
     assert!(redialled["isError"] == true && redialled.to_string().contains("unknown"), "{redialled}");
-    let said = agent.ask("resources/read", json!({ "uri": "linetender://status" })).to_string();
+    let said = agent.ask("resources/read", &json!({ "uri": "linetender://status" })).to_string();
     assert!(said.contains(r#"\"generation\":2"#), "{said}");
 }
 
 #[test]
 fn one_that_may_only_look_offers_nothing_else() {
     let mut agent = Agent::start("looks", &["--read-only"]);
-    let tools = agent.ask("tools/list", json!({})).to_string();
+    let tools = agent.ask("tools/list", &json!({})).to_string();
     assert!(tools.contains("server_status") && !tools.contains("server_redial"), "{tools}");
     let refused =
-        agent.ask("tools/call", json!({ "name": "server_redial", "arguments": { "server": "self" } }));
+        agent.ask("tools/call", &json!({ "name": "server_redial", "arguments": { "server": "self" } }));
     assert_eq!(refused["error"]["code"], -32602, "{refused}");
 }

@@ -13,7 +13,7 @@ use std::time::SystemTime;
 
 use serde::Serialize;
 
-use crate::holder::LineReport;
+use crate::holder::{LineReport, Verdicts};
 use crate::journal::{Charge, Entry, Reason, What};
 use linetender::visible;
 use linetender_wire::wall::from_rfc3339;
@@ -129,11 +129,12 @@ pub(crate) struct Scene<'a> {
     cause: Option<&'a Reason>,
     charge: Option<Charge>,
     next_try: Option<&'a str>,
+    calls: Option<Verdicts>,
 }
 
 fn scenes<'a>(name: &str, entries: &'a [Entry]) -> Vec<Scene<'a>> {
     let scene = |entry: &'a Entry| match &entry.what {
-        What::State { server, generation, state, cause, charge, next_try, .. } if server == name => {
+        What::State { server, generation, state, cause, charge, next_try, calls, .. } if server == name => {
             Some(Scene {
                 at: &entry.at,
                 holder: entry.holder,
@@ -143,6 +144,7 @@ fn scenes<'a>(name: &str, entries: &'a [Entry]) -> Vec<Scene<'a>> {
                 cause: cause.as_ref(),
                 charge: *charge,
                 next_try: next_try.as_deref(),
+                calls: *calls,
             })
         }
         _ => None,
@@ -196,7 +198,7 @@ fn death(before: &[Scene<'_>], scene: &Scene<'_>, after: &[Scene<'_>], now: Syst
         stderr: stderr(cause),
         cost: cost(planned, scene.charge),
         charge: scene.charge,
-        calls: None,
+        calls: taken_along(scene, after),
         back_millis: back.and_then(|back| spans::between(scene.at, back.at)),
         times: 1,
         first: scene.at.to_owned(),
@@ -219,6 +221,31 @@ fn fullest<'a>(scene: &Scene<'a>, after: &[Scene<'a>]) -> Option<&'a Reason> {
         cause = later.cause.filter(|reason| !reason.planned()).or(cause);
     }
     cause
+}
+
+/// What became of the calls that the server had when it died, if it had any. They end a moment after it does, so the entries after
+/// the end have them.
+fn taken_along(scene: &Scene<'_>, after: &[Scene<'_>]) -> Option<String> {
+    let of_this = |later: &&Scene<'_>| later.holder == scene.holder;
+    let until_up = after.iter().filter(of_this).take_while(|later| later.state != "ending");
+    let (mut not_executed, mut unknown) = (0, 0);
+    for calls in until_up.filter_map(|later| later.calls) {
+        not_executed += calls.not_executed;
+        unknown += calls.unknown;
+    }
+    let word = |count| if count == 1 { "call was" } else { "calls were" };
+    let safe = format!("{not_executed} {} proven not to have been executed", word(not_executed));
+    let open = format!(
+        "{unknown} {} with it when it failed: whether {} executed is unknown, and its caller was told so",
+        word(unknown),
+        if unknown == 1 { "it was" } else { "they were" },
+    );
+    match (unknown, not_executed) {
+        (0, 0) => None,
+        (0, _) => Some(format!("{safe}.")),
+        (_, 0) => Some(format!("{open}.")),
+        _ => Some(format!("{open}; {safe}.")),
+    }
 }
 
 fn stderr(cause: Option<&Reason>) -> Vec<String> {

@@ -24,7 +24,7 @@ impl Receiver {
         let kept = Arc::clone(&spans);
         std::thread::spawn(move || {
             for stream in listener.incoming().map_while(Result::ok) {
-                let more = receive(stream);
+                let more = receive(&stream);
                 kept.0.lock().unwrap().extend(more);
                 kept.1.notify_all();
             }
@@ -47,7 +47,7 @@ impl Receiver {
 }
 
 /// One request.
-fn receive(stream: TcpStream) -> Vec<Span> {
+fn receive(mut stream: &TcpStream) -> Vec<Span> {
     let mut reader = BufReader::new(stream.try_clone().unwrap());
     let (mut head, mut length) = (Vec::new(), 0);
     loop {
@@ -66,7 +66,7 @@ fn receive(stream: TcpStream) -> Vec<Span> {
     assert!(head.iter().any(|line| line == "content-type: application/x-protobuf"), "{head:?}");
     let mut body = vec![0; length];
     reader.read_exact(&mut body).unwrap();
-    (&stream).write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\nconnection: close\r\n\r\n").unwrap();
+    stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\nconnection: close\r\n\r\n").unwrap();
     let request = ExportTraceServiceRequest::decode(&body[..]).unwrap();
     for resource in &request.resource_spans {
         let named = resource.resource.iter().flat_map(|resource| &resource.attributes);
@@ -90,5 +90,6 @@ pub(crate) fn attribute(span: &Span, key: &str) -> Option<String> {
 }
 
 pub(crate) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    let digits: Vec<_> = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    digits.concat()
 }

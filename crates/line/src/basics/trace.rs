@@ -145,7 +145,7 @@ mod tests {
         }
         assert_eq!(TraceContext::of_params(None), None);
         assert_eq!(TraceContext::of_params(Some(r#"["traceparent"]"#)), None);
-        for state in ["".to_owned(), "é".to_owned(), r"a\nb".to_owned(), "x".repeat(600)] {
+        for state in [String::new(), "é".to_owned(), r"a\nb".to_owned(), "x".repeat(600)] {
             let read = of(&format!(r#"{{"traceparent":"{PARENT}","tracestate":"{state}"}}"#)).unwrap();
             assert_eq!(read.state, None, "{state}");
         }

@@ -11,11 +11,17 @@ use linetender::{
 use crate::kit::{Dir, bad, bad_with};
 use crate::look::{eventually, in_time, kill};
 
+/// What was asked, what became of it, how often it was tried, and where last.
+type Ended = (String, Verdict, u32, Option<u64>);
+
+/// Where a call was tried, how often, and the revision that is spoken there.
+type Crossed = (Vec<u64>, u32, Option<String>);
+
 /// What was seen, and what is to be said.
 #[derive(Debug, Default)]
 struct Seen {
     under_way: Mutex<Vec<Arc<UnderWay>>>,
-    ended: Mutex<Vec<(String, Verdict, u32, Option<u64>)>>,
+    ended: Mutex<Vec<Ended>>,
     refuses: Mutex<Option<&'static str>>,
     receipt: Mutex<Option<&'static str>>,
 }
@@ -39,7 +45,7 @@ impl Witness for Seen {
 }
 
 impl Seen {
-    fn last(&self) -> (String, Verdict, u32, Option<u64>) {
+    fn last(&self) -> Ended {
         self.ended.lock().unwrap().last().cloned().expect("something ended")
     }
 }
@@ -113,7 +119,7 @@ async fn a_witness_that_cannot_bear_witness_refuses_or_holds_back_the_answer() {
 #[derive(Debug, Default)]
 struct Tracing {
     came: Mutex<Vec<Option<TraceContext>>>,
-    ended: Mutex<Vec<(Vec<u64>, u32, Option<String>)>>,
+    ended: Mutex<Vec<Crossed>>,
 }
 
 impl Witness for Tracing {
