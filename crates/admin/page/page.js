@@ -430,9 +430,10 @@ function show(name) {
 
 async function tell(name) {
   try {
-    const { entries } = await ask("/api/v1/servers/" + encodeURIComponent(name) + "/why");
+    const { entries, story: sentences } = await ask("/api/v1/servers/" + encodeURIComponent(name) + "/why");
     if (opened !== name) return;
     story = entries;
+    put($("one-told"), plain(sentences.join("\n"), 16000));
   } catch {
     // The next look says what is wrong.
   }

@@ -149,7 +149,10 @@ impl Address {
             Op::Health => Ok(text("text/plain; charset=utf-8", Body::whole("ok\n".into()))),
             Op::Status => Ok(json(&self.holder.report())),
             Op::Why => match self.holder.entries(&server) {
-                Some(entries) => Ok(json(&Why { server, entries })),
+                Some(entries) => {
+                    let story = self.holder.story(&server).map(|story| story.lines()).unwrap_or_default();
+                    Ok(json(&Why { server, story, entries }))
+                }
                 None => Err(Problem::no_server(&self.holder.servers())),
             },
             Op::Calls => Ok(json(&Calls { calls: self.holder.calls() })),

@@ -59,6 +59,8 @@ pub(crate) enum Gives {
 pub(crate) struct Why {
     /// Server name.
     pub(crate) server: String,
+    /// The story of its last failures in plain sentences, as `linetender why` tells it: a line each.
+    pub(crate) story: Vec<String>,
     /// Its last journal entries, oldest first.
     pub(crate) entries: Vec<Entry>,
 }

@@ -12,10 +12,15 @@ use super::report::{CallReport, Standing, UnderWayReport};
 use super::{Holder, Inner};
 use crate::journal::{Entry, Journal};
 use crate::processes::{self, Tree};
+use crate::story::Story;
 use crate::tally::Counted;
+use linetender_wire::wall::wall_clock;
 
 /// The most requests under way that are listed for one server, oldest first.
 const LISTED: usize = 256;
+
+/// How many failures a story tells of.
+const DEATHS: usize = 5;
 
 /// A question, or an order. On the socket it is one line of JSON: `{"ask":"redial","server":"git"}`.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
@@ -155,6 +160,13 @@ impl Holder {
     /// Journal entries of one server that are still in memory, oldest first; `None` if it is not held.
     pub fn entries(&self, server: &str) -> Option<Vec<Entry>> {
         self.0.entries_of(server)
+    }
+
+    /// The story of one server's last failures; `None` if it is not held.
+    pub fn story(&self, server: &str) -> Option<Story> {
+        let (entries, report) = (self.entries(server)?, self.report());
+        let live = report.lines.iter().find(|line| line.server == server);
+        Some(Story::of(server, &entries, live, wall_clock(), DEATHS))
     }
 
     /// Processes of local servers, with their memory.
