@@ -58,7 +58,8 @@ pub struct Settings {
 pub enum SyncPolicy {
     /// Before the agent has its answer.
     Call,
-    /// At most this long after they were written. They survive the end of the process at once, but not that of the machine.
+    /// At most this long after the call ended. They survive the end of the process after some milliseconds, and that of the machine
+    /// after this.
     Interval(Duration),
 }
 

@@ -18,6 +18,9 @@ const LOOK: Duration = Duration::from_millis(250);
 /// The most that is written at once.
 const BATCH: usize = 1024 * 1024;
 
+/// How long lines are gathered that nobody waits for.
+const GATHER: Duration = Duration::from_millis(10);
+
 pub(super) enum Order {
     Write {
         body: Body,
@@ -87,6 +90,10 @@ impl Writer {
                 Ok(order) => {
                     let mut batch = Batch::default();
                     batch.add(order);
+                    // Nobody waits for these: a thread that is woken for each costs more than all else that is done for a call.
+                    if let (SyncPolicy::Interval(interval), false) = (self.sync, batch.is_full()) {
+                        std::thread::sleep(GATHER.min(interval));
+                    }
                     while !batch.is_full()
                         && let Ok(order) = orders.try_recv()
                     {
