@@ -28,7 +28,7 @@ use crate::holder::CallReport;
 use slowest::Slowest;
 
 /// Calls that a watcher may lag behind.
-const FEED: usize = 1024;
+const FEED: usize = 2048;
 
 /// For how long the latency of "now" looks back: between one and two of these.
 const WINDOW: Duration = Duration::from_secs(60);

@@ -80,6 +80,11 @@ impl Batch {
     }
 }
 
+#[expect(clippy::disallowed_methods, reason = "it takes this long, whatever comes meanwhile")]
+fn gather(interval: Duration) {
+    std::thread::sleep(GATHER.min(interval));
+}
+
 impl Writer {
     /// Runs until nobody can order anything any more.
     pub(super) fn run(mut self, orders: &Receiver<Order>) {
@@ -92,7 +97,7 @@ impl Writer {
                     batch.add(order);
                     // Nobody waits for these: a thread that is woken for each costs more than all else that is done for a call.
                     if let (SyncPolicy::Interval(interval), false) = (self.sync, batch.is_full()) {
-                        std::thread::sleep(GATHER.min(interval));
+                        gather(interval);
                     }
                     while !batch.is_full()
                         && let Ok(order) = orders.try_recv()

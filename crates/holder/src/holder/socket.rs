@@ -10,7 +10,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::{UnixListener, UnixStream};
-use tokio::sync::broadcast::error::RecvError;
+use tokio::sync::broadcast::error::{RecvError, TryRecvError};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, broadcast};
 use tokio::task::JoinSet;
 
@@ -26,6 +26,10 @@ const AT_ONCE: usize = 8;
 
 /// Askers that are told something for as long as they stay.
 const WATCHERS: usize = 16;
+
+/// How long calls are gathered before a watcher is told of them, and the most that it is told of at once.
+const GATHER: Duration = Duration::from_millis(50);
+const GATHERED: usize = 512;
 
 /// How long one may take to ask, and to read an answer or one line of many.
 const TALK: Duration = Duration::from_secs(2);
@@ -130,7 +134,7 @@ async fn talk(
         let patience = ask.as_ref().map_or(TALK, Ask::patience);
         let answered = async {
             let answer = answer(&holder, ask).await;
-            tokio::time::timeout(TALK, write(&mut asker, &answer)).await
+            tokio::time::timeout(TALK, write(&mut asker, &visible::json(&answer))).await
         };
         let _ = tokio::time::timeout(patience + TALK, answered).await;
         return;
@@ -176,7 +180,7 @@ fn refusal(error: String) -> String {
 }
 
 async fn write(asker: &mut UnixStream, line: &str) -> io::Result<()> {
-    asker.write_all(format!("{}\n", visible::json(line)).as_bytes()).await
+    asker.write_all(format!("{line}\n").as_bytes()).await
 }
 
 /// What is watched.
@@ -202,15 +206,34 @@ impl Watched {
         }
     }
 
+    /// The next line, or several of calls: whoever is woken for each call takes more from the servers' time than the call itself.
     async fn next(&mut self) -> Option<String> {
-        let told = match self {
-            Self::Events(events) => events.recv().await.map(|entry| serde_json::to_string(&*entry)),
-            Self::Calls(calls) => calls.recv().await.map(|call| serde_json::to_string(&*call)),
-        };
-        match told {
-            Ok(line) => line.ok(),
-            Err(RecvError::Lagged(missed)) => Some(format!(r#"{{"missed":{missed}}}"#)),
-            Err(RecvError::Closed) => None,
+        match self {
+            Self::Events(events) => spelt(events.recv().await),
+            Self::Calls(calls) => {
+                let mut lines = spelt(calls.recv().await)?;
+                tokio::time::sleep(GATHER).await;
+                for _ in 0..GATHERED {
+                    let told = match calls.try_recv() {
+                        Ok(call) => Ok(call),
+                        Err(TryRecvError::Lagged(missed)) => Err(RecvError::Lagged(missed)),
+                        Err(TryRecvError::Empty | TryRecvError::Closed) => break,
+                    };
+                    let Some(line) = spelt(told) else { break };
+                    lines.push('\n');
+                    lines.push_str(&line);
+                }
+                Some(lines)
+            }
         }
+    }
+}
+
+/// What is told, as a line; `None` if there is nothing more to tell.
+fn spelt<T: Serialize>(told: Result<Arc<T>, RecvError>) -> Option<String> {
+    match told {
+        Ok(told) => serde_json::to_string(&*told).ok().map(|line| visible::json(&line).into_owned()),
+        Err(RecvError::Lagged(missed)) => Some(format!(r#"{{"missed":{missed}}}"#)),
+        Err(RecvError::Closed) => None,
     }
 }
