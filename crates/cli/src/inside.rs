@@ -14,8 +14,8 @@ use crate::{args, holders, places};
 /// The revision that is spoken; what an agent asks for is echoed if it is known.
 const REVISIONS: [&str; 3] = ["2025-11-25", "2025-06-18", "2025-03-26"];
 
-/// The longest message.
-const LONGEST: u64 = 64 * 1024;
+/// The longest message: as long as linetender, which is the peer, lets through.
+const LONGEST: u64 = 32 * 1024 * 1024;
 
 const STATUS: &str = "linetender://status";
 
@@ -40,6 +40,11 @@ pub(crate) fn inside(args: &args::Inside) -> ExitCode {
         let mut line = Vec::new();
         match input.by_ref().take(LONGEST).read_until(b'\n', &mut line) {
             Ok(0) => return ExitCode::SUCCESS,
+            // The rest of it would be read as other messages, and its caller would wait for nothing.
+            Ok(_) if line.len() as u64 == LONGEST && line.last() != Some(&b'\n') => {
+                eprintln!("linetender inside: a message is longer than {LONGEST} bytes");
+                return ExitCode::FAILURE;
+            }
             Ok(_) => {}
             Err(error) => {
                 eprintln!("linetender inside: cannot read: {error}");

@@ -10,10 +10,10 @@ use serde_json::{Value, json};
 use crate::kit::{Home, LINETENDER, Shim};
 
 /// A command that goes on, and what it prints.
-struct Follows(Child, Receiver<String>);
+pub(crate) struct Follows(Child, Receiver<String>);
 
 impl Follows {
-    fn start(home: &Home, words: &[&str]) -> Self {
+    pub(crate) fn start(home: &Home, words: &[&str]) -> Self {
         let mut command = home.linetender(words);
         let mut process = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
         let (tell, told) = channel();
@@ -22,7 +22,12 @@ impl Follows {
         Self(process, told)
     }
 
-    fn until(&self, words: &str) -> Vec<String> {
+    /// Whether it has printed something since.
+    pub(crate) fn has_some(&self) -> bool {
+        self.1.try_iter().count() > 0
+    }
+
+    pub(crate) fn until(&self, words: &str) -> Vec<String> {
         let mut seen = Vec::new();
         while !seen.last().is_some_and(|line: &String| line.contains(words)) {
             match self.1.recv_timeout(Duration::from_secs(20)) {

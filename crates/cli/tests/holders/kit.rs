@@ -74,18 +74,22 @@ pub(crate) struct Shim {
 
 impl Shim {
     pub(crate) fn start(mut linetender: Command, flags: &[&str], server: &[&str]) -> Self {
-        let mut process = linetender
-            .args(["run", "--name", "bad"])
-            .args(flags)
-            .args(["--", LINETENDER, "__badserver", "--era", "legacy"])
-            .args(server)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
+        linetender.args(["run", "--name", "bad"]).args(flags);
+        linetender.args(["--", LINETENDER, "__badserver", "--era", "legacy"]).args(server);
+        Self::spawned(linetender)
+    }
+
+    fn spawned(mut linetender: Command) -> Self {
+        let mut process =
+            linetender.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let (to, from) = (process.stdin.take(), BufReader::new(process.stdout.take().unwrap()));
         Self { process, to, from }
+    }
+
+    /// A shim in front of what a shell makes of this.
+    pub(crate) fn start_script(mut linetender: Command, script: &str) -> Self {
+        linetender.args(["run", "--name", "bad", "--", "sh", "-c", script]);
+        Self::spawned(linetender)
     }
 
     pub(crate) fn greeted(mut self) -> Self {

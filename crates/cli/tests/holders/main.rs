@@ -7,4 +7,5 @@ mod follows;
 mod foreign;
 mod journals;
 mod kit;
+mod orders;
 mod statuses;

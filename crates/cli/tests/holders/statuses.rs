@@ -89,7 +89,11 @@ fn a_stopped_shim_is_shown_as_stopped_and_not_waited_for() {
     let home = Home::new();
     let stopped = home.shim(&[], &[]);
     let well = home.shim(&[], &[]);
-    until("both are up", || home.status().to_string().matches(r#""state":"up""#).count() == 2);
+    until("both are up", || {
+        let status = home.status();
+        let holders = status["holders"].as_array().unwrap();
+        holders.iter().filter(|holder| holder["report"]["lines"][0]["state"] == "up").count() == 2
+    });
     stopped.signal("-STOP");
     let begin = Instant::now();
     let status = home.status();

@@ -3,10 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use linetender::Line;
+use linetender::{CallError, Line};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokio::sync::broadcast;
+use tokio::task::JoinSet;
 
 use super::report::{CallReport, Standing, UnderWayReport};
 use super::{Holder, Inner};
@@ -217,26 +218,22 @@ impl Inner {
         let done = |done: String| Ok(Done { done });
         match act {
             Act::Redial { server } => {
-                let lines = self.of_server(server)?;
-                let mut newest = 0;
-                for line in &lines {
-                    newest = line.redial().await.map_err(|error| NotDone::Failed(error.to_string()))?;
-                }
-                done(match lines.len() {
-                    1 => format!("{server}: connection {newest} is up"),
-                    many => format!("{server}: {many} connections were opened anew"),
+                let opened = all(self.of_server(server)?, |line| async move { line.redial().await }).await?;
+                done(match opened.as_slice() {
+                    [newest] => format!("{server}: connection {newest} is up"),
+                    many => format!("{server}: {} connections were opened anew", many.len()),
                 })
             }
             Act::Park { server } => {
-                for line in self.of_server(server)? {
+                let parked = |line: Line| async move {
                     line.park().await;
-                }
+                    Ok(())
+                };
+                all(self.of_server(server)?, parked).await?;
                 done(format!("{server}: out of service; calls to it are refused until it is woken"))
             }
             Act::Wake { server } => {
-                for line in self.of_server(server)? {
-                    line.unpark().await.map_err(|error| NotDone::Failed(error.to_string()))?;
-                }
+                all(self.of_server(server)?, |line| async move { line.unpark().await }).await?;
                 done(format!("{server}: in service"))
             }
             Act::Drain { server } => {
@@ -275,6 +272,32 @@ impl Inner {
             return Err(NotDone::NoServer(self.servers()));
         }
         Ok(lines)
+    }
+}
+
+/// Does something to all lines of a server at once. If it fails for some, the first to fail says why, and how many did.
+async fn all<T: Send + 'static, F: Future<Output = Result<T, CallError>> + Send + 'static>(
+    lines: Vec<Line>,
+    does: impl Fn(Line) -> F,
+) -> Result<Vec<T>, NotDone> {
+    let (count, mut under_way) = (lines.len(), JoinSet::new());
+    for line in lines {
+        under_way.spawn(does(line));
+    }
+    let (mut done, mut failed) = (Vec::new(), None);
+    while let Some(one) = under_way.join_next().await {
+        match one {
+            Ok(Ok(one)) => done.push(one),
+            Ok(Err(error)) => failed = failed.or_else(|| Some(error.to_string())),
+            Err(error) => failed = failed.or_else(|| Some(format!("internal error in linetender: {error}"))),
+        }
+    }
+    match failed {
+        None => Ok(done),
+        Some(why) if count == 1 => Err(NotDone::Failed(why)),
+        Some(why) => {
+            Err(NotDone::Failed(format!("{} of {count} connections failed: {why}", count - done.len())))
+        }
     }
 }
 

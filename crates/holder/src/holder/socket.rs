@@ -27,6 +27,9 @@ const AT_ONCE: usize = 8;
 /// Askers that are told something for as long as they stay.
 const WATCHERS: usize = 16;
 
+/// Orders that are carried out at once.
+const ORDERS: usize = 8;
+
 /// How long calls are gathered before a watcher is told of them, and the most that it is told of at once.
 const GATHER: Duration = Duration::from_millis(50);
 const GATHERED: usize = 512;
@@ -99,7 +102,7 @@ fn bind(path: &Path) -> io::Result<UnixListener> {
 }
 
 async fn serve(listener: UnixListener, holder: Weak<Inner>) {
-    let (askers, watchers) = (Arc::new(Semaphore::new(AT_ONCE)), Arc::new(Semaphore::new(WATCHERS)));
+    let (askers, long) = (Arc::new(Semaphore::new(AT_ONCE)), Arc::new(Long::default()));
     let mut talks = JoinSet::new();
     loop {
         while talks.try_join_next().is_some() {}
@@ -107,7 +110,7 @@ async fn serve(listener: UnixListener, holder: Weak<Inner>) {
         let Ok(place) = Arc::clone(&askers).acquire_owned().await else { return };
         match listener.accept().await {
             Ok((asker, _)) => {
-                talks.spawn(talk(asker, holder.clone(), place, Arc::clone(&watchers)));
+                talks.spawn(talk(asker, holder.clone(), place, Arc::clone(&long)));
             }
             Err(_) => tokio::time::sleep(AGAIN).await,
         }
@@ -115,12 +118,7 @@ async fn serve(listener: UnixListener, holder: Weak<Inner>) {
 }
 
 /// One question on a line, and its answer on one; or as many as come, if that was the question.
-async fn talk(
-    mut asker: UnixStream,
-    holder: Weak<Inner>,
-    place: OwnedSemaphorePermit,
-    watchers: Arc<Semaphore>,
-) {
+async fn talk(mut asker: UnixStream, holder: Weak<Inner>, place: OwnedSemaphorePermit, long: Arc<Long>) {
     let Ok(Ok(ask)) = tokio::time::timeout(TALK, question(&mut asker)).await else { return };
     let watched = {
         let Some(holder) = holder.upgrade() else { return };
@@ -130,22 +128,41 @@ async fn talk(
             _ => None,
         }
     };
-    let Some(watched) = watched else {
-        let patience = ask.as_ref().map_or(TALK, Ask::patience);
-        let answered = async {
-            let answer = answer(&holder, ask).await;
-            tokio::time::timeout(TALK, write(&mut asker, &visible::json(&answer))).await
-        };
-        let _ = tokio::time::timeout(patience + TALK, answered).await;
-        return;
+    // What may take long has places of its own: whoever asks where lines stand is not to wait for a server that hangs.
+    let (places, full) = match (&ask, &watched) {
+        (_, Some(_)) => (Some(&long.watchers), format!("{WATCHERS} watchers are connected already")),
+        (Some(Ask::Act(_)), _) => {
+            (Some(&long.orders), format!("{ORDERS} orders are being carried out already"))
+        }
+        _ => (None, String::new()),
     };
-    drop(place);
-    let Ok(_watching) = watchers.try_acquire() else {
-        let full = refusal(format!("{WATCHERS} watchers are connected already"));
-        let _ = tokio::time::timeout(TALK, write(&mut asker, &full)).await;
-        return;
+    let _quick = places.is_none().then_some(place);
+    let _long = match places.map(Semaphore::try_acquire) {
+        None => None,
+        Some(Ok(place)) => Some(place),
+        Some(Err(_)) => return say(&mut asker, &refusal(full)).await,
     };
-    watched.tell(asker).await;
+    if let Some(watched) = watched {
+        return watched.tell(asker).await;
+    }
+    let patience = ask.as_ref().map_or(TALK, Ask::patience);
+    let answer = match tokio::time::timeout(patience, answer(&holder, ask)).await {
+        Ok(answer) => answer,
+        Err(_) => refusal(format!("not done within {} s; it may still be under way", patience.as_secs())),
+    };
+    say(&mut asker, &visible::json(&answer)).await;
+}
+
+/// Places for what takes long.
+struct Long {
+    watchers: Semaphore,
+    orders: Semaphore,
+}
+
+impl Default for Long {
+    fn default() -> Self {
+        Self { watchers: Semaphore::new(WATCHERS), orders: Semaphore::new(ORDERS) }
+    }
 }
 
 /// The question; `None` if it was not understood.
@@ -177,6 +194,11 @@ async fn answer(holder: &Weak<Inner>, ask: Option<Ask>) -> String {
 
 fn refusal(error: String) -> String {
     serde_json::to_string(&Refusal { version: REPORT_VERSION, error }).unwrap_or_default()
+}
+
+/// Says something to an asker that may not read.
+async fn say(asker: &mut UnixStream, line: &str) {
+    let _ = tokio::time::timeout(TALK, write(asker, line)).await;
 }
 
 async fn write(asker: &mut UnixStream, line: &str) -> io::Result<()> {
