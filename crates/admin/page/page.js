@@ -5,7 +5,7 @@
 const AGAIN = 2000, LONGEST_WAIT = 30000, PATIENCE = 10000;
 // The most of each list that is kept and shown.
 const ALIKE = 10000, EVENTS = 250, ITEMS = 50, STORY = 32, LINE = 64 * 1024 * 8;
-const KEY = "linetender-admin-token";
+const KEY = "linetender-admin-token", DOOR = "(gateway)";
 
 const VERDICTS = [
   ["answered", "answered", "good"], ["tool_error", "tool error", "busy"], ["refused", "refused", "blue"],
@@ -23,7 +23,7 @@ const urgent = (state) => state === "parked" || state === "needs-auth";
 
 const $ = (id) => document.getElementById(id);
 let token = null, servers = new Map(), before = new Map(), rows = new Map(), processes = [], calls = [];
-let opened = null, story = [], events = [], waiting = [], generation = 0, firstLook = true;
+let opened = null, atDoor = {}, story = [], events = [], waiting = [], generation = 0, firstLook = true;
 
 // ---- text
 
@@ -180,6 +180,8 @@ function take(status) {
     if (known) known.lines.push(line);
     else now.set(line.server, { name: line.server, lines: [line], counts: counts.get(line.server) || { tool_calls: {}, other_requests: {}, ends: {}, slowest: [] } });
   }
+  // Calls that the gateway ended before a server was chosen.
+  atDoor = (counts.get(DOOR) || { tool_calls: {} }).tool_calls;
   const changed = [];
   for (const server of now.values()) {
     server.lines.sort((one, other) => looks(other.state)[2] - looks(one.state)[2] || one.since_millis - other.since_millis);
@@ -262,6 +264,9 @@ function draw() {
     if (parent.children[at] !== row.element) parent.insertBefore(row.element, parent.children[at] || null);
     drawRow(row, server);
   });
+  // All strips have one size, asked for once and after everything else is written: each question makes the browser lay out the page.
+  const size = list.length ? sizeOf(rows.get(list[0].name).strip) : [0, 0];
+  for (const server of list) strip(rows.get(server.name).strip, server.line, size);
   const none = servers.size ? "No server matches the filter." : "This gateway has no server yet.";
   put($("none"), none);
   $("none").hidden = list.length > 0;
@@ -270,7 +275,7 @@ function draw() {
 
 function drawTotals() {
   const all = [...servers.values()], trouble = all.filter((server) => !["up", "idle", "closed"].includes(server.state)).length;
-  const sum = (key) => all.reduce((sum, server) => sum + (server.counts.tool_calls[key] || 0), 0);
+  const sum = (key) => all.reduce((sum, server) => sum + (server.counts.tool_calls[key] || 0), atDoor[key] || 0);
   const rates = all.reduce((sum, server) => sum + (server.rate || 0), 0);
   const tiles = [["servers", trouble ? all.length + " (" + trouble + " down)" : String(all.length), trouble ? "bad" : "good"], ["calls/s", rate(rates), "quiet"],
     ...VERDICTS.map(([key, name, tone]) => [name, count(sum(key)), tone])];
@@ -346,7 +351,6 @@ function drawRow(row, server) {
     row.stack.children[at].style.flex = number ? "0 0 max(3px, " + (number / all * 100).toFixed(2) + "%)" : "0 0 0";
   });
   put(row.words, why(server));
-  strip(row.strip, server.line);
 }
 
 function why(server) {
@@ -362,9 +366,12 @@ function readColours() {
   for (const name of ["good", "busy", "bad", "key", "blue", "quiet", "soft"]) colours[name] = style.getPropertyValue("--" + name).trim();
 }
 
+const pixels = () => Math.min(3, devicePixelRatio || 1);
+const sizeOf = (canvas) => [canvas.clientWidth, canvas.clientHeight].map((length) => Math.round(length * pixels()));
+
 // States over time: colour and height. A state of a moment is two pixels wide at least, the most urgent on top.
-function strip(canvas, line) {
-  const ratio = Math.min(3, devicePixelRatio || 1), width = Math.round(canvas.clientWidth * ratio), height = Math.round(canvas.clientHeight * ratio);
+function strip(canvas, line, [width, height] = sizeOf(canvas)) {
+  const ratio = pixels();
   const span = Number($("span").value) * 1000, history = line.history || [];
   const parts = history.map((moment, at) => ({ state: moment.state, from: Math.min(span, moment.ago_millis), to: at + 1 < history.length ? history[at + 1].ago_millis : 0 }))
     .filter((part) => part.to < span);

@@ -22,6 +22,7 @@ use crate::events::{Next, Watch};
 use crate::guard::Guard;
 use crate::problem::Problem;
 use crate::routes::{Calls, Found, LogLevel, Op, Processes, Route, Why, find};
+use crate::serve::Unknown;
 use crate::token::{Shown, Token};
 use crate::{metrics, openapi, page, query};
 
@@ -113,7 +114,12 @@ impl Address {
             _ => None,
         };
         match self.token.judge(bearer, from).await {
-            Shown::Right => Ok(found),
+            Shown::Right => {
+                if let Some(connection) = request.extensions().get::<Unknown>() {
+                    connection.is_known();
+                }
+                Ok(found)
+            }
             Shown::Wrong => Err(Problem::wrong_token()),
             Shown::TooOften => Err(Problem::too_many_wrong()),
         }

@@ -95,6 +95,15 @@ pub(crate) fn no_server(found: &[Found], server: &str) -> String {
     names.sort_unstable();
     names.dedup();
     let server = visible::line(server);
+    let silent = found.iter().filter(|holder| matches!(holder.reply, Reply::Silent(_)));
+    let silent: Vec<_> = silent.map(|holder| holder.pid.to_string()).collect();
+    if !silent.is_empty() {
+        let which = silent.join(", ");
+        return format!(
+            "no linetender process that answers has a server named {server}. Some do not answer now (pid {which}); to try one of \
+             them all the same, add --pid"
+        );
+    }
     if names.is_empty() {
         return format!("no running linetender process has a server named {server}, nor any other");
     }

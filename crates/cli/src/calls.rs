@@ -69,7 +69,7 @@ async fn list(args: &args::Calls, found: &[Found]) -> io::Result<()> {
 /// Follows every process that is there, and those that come.
 async fn follow(args: &args::Calls, found: &[Found]) -> io::Result<()> {
     let mut watched = JoinSet::new();
-    let mut known: Vec<u32> = Vec::new();
+    let (mut known, mut left): (Vec<u32>, Vec<u32>) = (Vec::new(), Vec::new());
     let mut look = tokio::time::interval(LOOK);
     let mut now: Vec<u32> = found.iter().map(|found| found.pid).collect();
     if now.is_empty() {
@@ -78,6 +78,13 @@ async fn follow(args: &args::Calls, found: &[Found]) -> io::Result<()> {
     loop {
         for pid in now.drain(..).filter(|pid| !known.contains(pid)).collect::<Vec<_>>() {
             if let Ok(watching) = watch_holder(&places::sockets(), pid, &Ask::WatchCalls).await {
+                // It lives: so it was this command that could not keep up, or was stopped.
+                if left.contains(&pid) {
+                    left.retain(|other| *other != pid);
+                    eprintln!(
+                        "linetender: {pid}: this command read too slowly and was disconnected; calls in between are missing"
+                    );
+                }
                 known.push(pid);
                 watched.spawn(next(pid, watching));
             }
@@ -90,7 +97,10 @@ async fn follow(args: &args::Calls, found: &[Found]) -> io::Result<()> {
                         print(args, pid, &line)?;
                         watched.spawn(next(pid, watching));
                     }
-                    Ok(None) => known.retain(|other| *other != pid),
+                    Ok(None) => {
+                        known.retain(|other| *other != pid);
+                        left.push(pid);
+                    }
                     Err(error) => {
                         known.retain(|other| *other != pid);
                         eprintln!("linetender: {pid}: {}", visible::line(&error.to_string()));

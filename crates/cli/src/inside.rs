@@ -6,7 +6,8 @@
 use std::io::{self, BufRead as _, Read as _, Write as _};
 use std::process::ExitCode;
 
-use linetender_holder::holder::{Act, Ask, Done, Report, ask_holder};
+use linetender::NextTry;
+use linetender_holder::holder::{Act, Ask, Done, Report, UnderWayReport, ask_holder};
 use serde_json::{Value, json};
 
 use crate::{args, holders, places};
@@ -143,15 +144,12 @@ impl Inside {
         let said = match (params["name"].as_str().unwrap_or_default(), server) {
             ("server_status", server) => self.status().await.and_then(|report| told(report, server)),
             ("calls_in_progress", _) => {
-                let calls = ask_holder::<Vec<Value>>(&places::sockets(), self.holder, &Ask::Calls).await;
-                calls.map(
-                    |calls| if calls.is_empty() { "none".to_owned() } else { Value::from(calls).to_string() },
-                )
+                let calls =
+                    ask_holder::<Vec<UnderWayReport>>(&places::sockets(), self.holder, &Ask::Calls).await;
+                let calls = calls.map(|calls| calls.into_iter().map(unnamed).collect::<Vec<_>>());
+                calls.map(|calls| if calls.is_empty() { "none".to_owned() } else { json!(calls).to_string() })
             }
-            ("server_redial", Some(server)) if self.may_act => {
-                let act = Ask::Act(Act::Redial { server: server.to_owned() });
-                ask_holder::<Done>(&places::sockets(), self.holder, &act).await.map(|done| done.done)
-            }
+            ("server_redial", Some(server)) if self.may_act => self.redial(server).await,
             ("server_redial", None) if self.may_act => {
                 Err(io::Error::other("the argument `server` is missing"))
             }
@@ -159,6 +157,18 @@ impl Inside {
         };
         let (text, failed) = said.map_or_else(|error| (error.to_string(), true), |text| (text, false));
         Ok(json!({ "content": [{ "type": "text", "text": text }], "isError": failed }))
+    }
+
+    /// Restarts a server, unless a person took it out of service: an agent does not undo that.
+    async fn redial(&self, server: &str) -> io::Result<String> {
+        let when_woken = Some(NextTry::WhenWoken.to_string());
+        let report = self.status().await?;
+        if report.lines.iter().any(|line| line.server == server && line.next_try == when_woken) {
+            let why = "an operator took this server out of service, and only an operator brings it back";
+            return Err(io::Error::other(why));
+        }
+        let act = Ask::Act(Act::Redial { server: server.to_owned() });
+        Ok(ask_holder::<Done>(&places::sockets(), self.holder, &act).await?.done)
     }
 
     async fn status(&self) -> io::Result<Report> {
@@ -174,6 +184,14 @@ impl Inside {
             server.slowest.clear();
         }
         Ok(report)
+    }
+}
+
+/// A call without what its caller alone should know. Behind a gateway, where callers have names, it may be another agent's.
+fn unnamed(call: UnderWayReport) -> UnderWayReport {
+    match call.principal {
+        None => call,
+        Some(_) => UnderWayReport { tool: None, principal: None, ..call },
     }
 }
 

@@ -7,8 +7,8 @@ use std::process::ExitCode;
 
 use anstyle::Style;
 use linetender::visible;
-use linetender_holder::holder::{Found, LineReport, Reply, look};
-use linetender_holder::journal::{Entry, What, last};
+use linetender_holder::holder::{Found, LineReport, Reply, Silence, look};
+use linetender_holder::journal::{Entry, What, in_order, last};
 use linetender_holder::story::{Story, wall_clock};
 
 use crate::{args, places};
@@ -64,6 +64,8 @@ pub(crate) fn why(args: &args::Why) -> ExitCode {
 /// What running processes and the journal know.
 struct Known {
     live: Vec<LineReport>,
+    /// Processes that run and say nothing.
+    silent: Vec<(u32, Silence)>,
     /// Each server of the journal, and whether its last end was a failure.
     names: BTreeMap<String, Last>,
     /// The entries of the one that was asked for, oldest first.
@@ -84,7 +86,13 @@ impl Known {
             eprintln!("linetender: ignored {}: {why}", visible::line(&path.display().to_string()));
         };
         let found = runtime.block_on(look(&places::sockets(), refused));
-        let mut known = Self { live: held(found), names: BTreeMap::new(), entries: Vec::new() };
+        let silent = found.iter().filter_map(|found| match found.reply {
+            Reply::Silent(why) => Some((found.pid, why)),
+            Reply::Report(_) => None,
+        });
+        let silent = silent.collect();
+        let mut known = Self { live: held(found), silent, names: BTreeMap::new(), entries: Vec::new() };
+        let mut entries = Vec::new();
         for path in places::journals() {
             let names = &mut known.names;
             let wanted = |entry: &Entry| note(names, entry, server);
@@ -92,10 +100,9 @@ impl Known {
                 let path = path.display().to_string();
                 io::Error::new(error.kind(), format!("cannot read {}: {error}", visible::line(&path)))
             })?;
-            known.entries.extend(read.entries.into_iter().map(|(_, entry)| entry));
+            entries.extend(read.entries.into_iter().map(|(_, entry)| (entry.holder, entry)));
         }
-        // Times of one length and one zone sort as they are spelt.
-        known.entries.sort_by(|one, other| one.at.cmp(&other.at));
+        known.entries = in_order(entries);
         Ok(known)
     }
 
@@ -111,6 +118,11 @@ impl Known {
     fn tell(&self, name: &str, args: &args::Why) -> io::Result<ExitCode> {
         let live = self.live(name);
         let story = Story::of(name, &self.entries, live, wall_clock(), args.last);
+        let silence = self.silent.iter().find(|(pid, _)| story.last_holder() == Some(*pid));
+        let story = match silence {
+            Some((_, why)) => story.held_in_silence(*why),
+            None => story,
+        };
         if args.json {
             let document = serde_json::json!({ "version": VERSION, "story": story });
             writeln!(io::stdout().lock(), "{}", visible::json(&format!("{document:#}")))?;
@@ -129,7 +141,7 @@ impl Known {
                 }
             }
         }
-        let down = live.is_some_and(|line| badness(line) >= Badness::Restarting);
+        let down = silence.is_some() || live.is_some_and(|line| badness(line) >= Badness::Restarting);
         Ok(if down { ExitCode::from(DOWN) } else { ExitCode::SUCCESS })
     }
 
@@ -168,10 +180,12 @@ impl Known {
             writeln!(out, "To supervise a server: linetender run -- COMMAND")?;
             return Ok(ExitCode::SUCCESS);
         }
-        let head = if self.live.is_empty() {
+        let head = if !self.live.is_empty() {
+            "All servers are in service:"
+        } else if self.silent.is_empty() {
             "No linetender process is running. The journal knows these servers:"
         } else {
-            "All servers are in service:"
+            "No linetender process answers (`linetender status` lists those that run). The journal knows these servers:"
         };
         writeln!(out, "{head}")?;
         for name in &names {

@@ -123,6 +123,11 @@ impl Failed {
         Self { phase: Phase::AtServer, ran: Ran::Unknown, ..before }
     }
 
+    /// The number of its error.
+    pub(crate) fn code(&self) -> i32 {
+        self.code
+    }
+
     /// It says this too.
     #[must_use]
     pub(crate) fn with(mut self, name: &str, value: impl Into<Value>) -> Self {

@@ -115,7 +115,7 @@ pub async fn serve(
     let idle = Duration::from_millis(settings.session_idle);
     let front = Arc::new(Front {
         gateway: gateway.clone(),
-        sessions: Sessions::new(settings.session_limit(), idle, budget.clone()),
+        sessions: Sessions::new(settings.session_limit(), idle, budget.clone(), gateway.ends().clone()),
         budget,
         long: LongTurns::new(),
         pulse: Pulse::default(),

@@ -12,6 +12,7 @@ use tokio::task::JoinSet;
 
 use crate::budget::Budget;
 use crate::config::{Config, Scope, Settings};
+use crate::ends::Ends;
 use crate::listing::{Berth, Listing, Route, Sight};
 use crate::own_lines::OwnLines;
 use crate::principal::{Principal, Stay, Visitor};
@@ -33,6 +34,8 @@ struct Inner {
     last: AtomicU64,
     /// Lines of sessions and of principals.
     own_lines: OwnLines,
+    /// Where requests end that come to none of its lines.
+    ends: Ends,
     /// Watches the lines that there are now.
     keeper: Mutex<JoinSet<()>>,
 }
@@ -53,6 +56,7 @@ impl Gateway {
     pub fn start_on(rig: Rig, config: Config) -> Self {
         let listing = watch::Sender::new(Arc::new(Listing::of(&[], &config.gateway, None)));
         let budget = Budget::new(config.gateway.budget());
+        let ends = Ends::before(&rig);
         let gateway = Self(Arc::new(Inner {
             rig: rig.counted_by(Arc::new(budget.clone())).among_strangers(config.gateway.has_strangers()),
             budget,
@@ -60,6 +64,7 @@ impl Gateway {
             listing,
             last: AtomicU64::new(0),
             own_lines: OwnLines::default(),
+            ends,
             keeper: Mutex::default(),
         }));
         gateway.apply(config);
@@ -142,6 +147,11 @@ impl Gateway {
         &self.0.budget
     }
 
+    /// Where requests end that come to none of its lines.
+    pub(crate) fn ends(&self) -> &Ends {
+        &self.0.ends
+    }
+
     /// Its lines (server connections).
     pub fn lines(&self) -> Vec<Line> {
         self.0.rig.held()
@@ -160,7 +170,7 @@ impl Gateway {
     /// An agent's way to one server; `None` if it would be a line of its own, and there are as many as there may be.
     pub(crate) fn pipe(&self, route: &Route, visitor: &Visitor) -> Option<Agent> {
         if route.is_own() && visitor.stay == Stay::Session {
-            let open = || session::open(route.berth.entry.server.clone(), &self.0.rig);
+            let open = || session::open_as(route.berth.entry.server.clone(), &self.0.rig, visitor.guest());
             return self.0.own_lines.for_session(self.own_lines_left(), &visitor.principal, open);
         }
         Some(session::join_as(&self.line(route, &visitor.principal)?, visitor.guest()))

@@ -6,6 +6,7 @@
 mod bearers;
 mod budget;
 pub mod config;
+mod ends;
 mod failed;
 pub mod front;
 mod gateway;

@@ -30,6 +30,7 @@ pub(crate) use results::error_code;
 pub(crate) use run::{LAST_ANSWERS, open};
 pub(crate) use screen::{filter_changes, filtered, is_hidden, screened};
 
+use crate::ends::Ended;
 use crate::failed::{Failed, Full};
 use crate::listing::View;
 use crate::names::Naming;
@@ -130,19 +131,19 @@ impl State {
         view: &View,
     ) -> Vec<Act> {
         if self.running.len() >= OPEN {
-            return vec![Act::Tell(Failed::full(Full::Requests).reply(id, method, self.is_modern()).into())];
+            return vec![Act::refuse(&Failed::full(Full::Requests), id, method, self.is_modern())];
         }
         match method {
-            "ping" => vec![Act::Tell(frame::reply(id, "{}").into())],
+            "ping" => vec![Act::answer(frame::reply(id, "{}"))],
             "initialize" => {
                 self.hello = params.map(str::to_owned);
-                vec![Act::Tell(frame::reply(id, &greet::initialized(params, view)).into())]
+                vec![Act::answer(frame::reply(id, &greet::initialized(params, view)))]
             }
-            "server/discover" => vec![Act::Tell(frame::reply(id, &greet::discovered(view)).into())],
+            "server/discover" => vec![Act::answer(frame::reply(id, &greet::discovered(view)))],
             "logging/setLevel" => self.set_level(id, params, view),
             "subscriptions/listen" => self.listen(id, params, view),
             _ => match Kind::ALL.into_iter().find(|kind| kind.method() == method) {
-                Some(kind) => vec![Act::Tell(self.listed(id, kind, view).into())],
+                Some(kind) => vec![Act::answer(self.listed(id, kind, view))],
                 None => self.route(frame, id, method, params, view),
             },
         }
@@ -179,7 +180,7 @@ impl State {
                 vec![Act::Ask { to, id: id.into(), frame: frame.with_params(&params) }]
             }
             Err(unroutable) => {
-                vec![Act::Tell(unroutable.reply(id, method, self.is_modern(), view).into())]
+                vec![Act::refuse(&unroutable.failed(method, view), id, method, self.is_modern())]
             }
         }
     }
@@ -190,7 +191,7 @@ impl State {
         self.level = level
             .filter(|level| level.len() <= LEVEL)
             .map(|level| format!(r#"{{"level":{}}}"#, frame::respell(&level)));
-        let mut acts = vec![Act::Tell(frame::reply(id, "{}").into())];
+        let mut acts = vec![Act::answer(frame::reply(id, "{}"))];
         for route in &view.routes {
             let Some(text) = self.level_request() else { break };
             let to = route.berth.number;
@@ -322,9 +323,10 @@ impl State {
     }
 
     /// A request could not be handed to its server.
-    pub(crate) fn not_taken(&mut self, id: &str, failed: &Failed) -> Bytes {
+    pub(crate) fn not_taken(&mut self, id: &str, failed: &Failed) -> (Bytes, Ended) {
         let method = self.running.remove(id).map(|running| running.method);
-        failed.reply(id, method.as_deref().unwrap_or_default(), self.is_modern())
+        let text = failed.reply(id, method.as_deref().unwrap_or_default(), self.is_modern());
+        (text, Ended::Refused(failed.code()))
     }
 
     /// Whether anything is under way at a server.

@@ -96,7 +96,7 @@ impl Principal {
     }
 
     /// What rules call it.
-    pub(crate) fn name(&self) -> &str {
+    pub(crate) fn name(&self) -> &Arc<str> {
         &self.0.name
     }
 
@@ -175,7 +175,7 @@ impl Visitor {
 
     /// The same with its name, for whoever writes down what it asked for.
     pub(crate) fn guest(&self) -> Guest {
-        Guest { who: self.who(), name: Arc::clone(&self.principal.0.name) }
+        Guest { who: self.who(), name: Arc::clone(self.principal.name()) }
     }
 }
 

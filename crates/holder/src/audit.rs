@@ -155,21 +155,34 @@ impl Audit {
         }
     }
 
-    /// Queues the line of a call that has ended. Never blocks. With [`SyncPolicy::Call`], wait for the receipt before the agent
+    /// Queues the line of a call that has ended. Never blocks. Lines of requests that linetender refused give way to those of
+    /// calls: a gap says how many have none. With [`SyncPolicy::Call`], wait for the receipt before the agent
     /// has its answer.
-    pub fn write(&self, record: Record) -> Option<Receipt> {
+    pub fn write(&self, mut record: Record) -> Option<Receipt> {
         let (tell, told) = oneshot::channel();
-        let body = record.body();
-        let bytes = body.len();
+        // It is spelt by the thread that writes it: calls do not wait for that.
+        record.shorten();
+        let bytes = record.weight();
         let is_awaited = matches!(self.sync, SyncPolicy::Call);
+        if record.verdict == Verdict::Refused {
+            // Nothing ran: its caller need not wait until that is on disk.
+            if self.shared.enter_refusal(bytes) {
+                self.queue_up(Order::Write { record: Box::new(record), told: None }, bytes);
+            }
+            return None;
+        }
         if self.shared.enter(bytes) {
             let tell = is_awaited.then_some(tell);
-            if self.queue.try_send(Order::Write { body, told: tell }).is_err() {
-                self.shared.leave(1, bytes);
-                self.shared.miss();
-            }
+            self.queue_up(Order::Write { record: Box::new(record), told: tell }, bytes);
         }
         is_awaited.then_some(Receipt { told, timeout: self.timeout, on_error: self.on_error })
+    }
+
+    fn queue_up(&self, line: Order, bytes: usize) {
+        if self.queue.try_send(line).is_err() {
+            self.shared.leave(1, bytes);
+            self.shared.miss();
+        }
     }
 
     /// Waits until everything before is on disk, at most so long; `false` if it is not.

@@ -10,6 +10,7 @@ mod look;
 mod report;
 mod socket;
 
+use std::collections::HashSet;
 use std::io;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -25,7 +26,7 @@ use crate::tally::{Auditor, Tally, Tracer};
 pub use control::{Act, Ask, Done, NotDone, Program};
 use follow::Followed;
 use heads::Heads;
-use linetender::{Follower, Line, Redacted};
+use linetender::{Follower, Line, Redacted, Witness};
 use linetender_wire::wall::wall_clock;
 pub use look::{Found, Reply, Silence, Watching, ask_holder, look, watch_holder};
 pub use report::{
@@ -63,6 +64,8 @@ struct Lines {
     followers: JoinSet<()>,
     listening: Option<Listening>,
     audits: Vec<Heads>,
+    /// Servers that somebody took out of service: a line that is opened to one of them later is out of service too.
+    parked: HashSet<String>,
 }
 
 impl Holder {
@@ -166,6 +169,13 @@ impl Follower for Holder {
         while lines.followers.try_join_next().is_some() {}
         lines.followed.push(followed);
         lines.followers.spawn(following);
+        if lines.parked.contains(line.name()) {
+            line.begin_parked();
+        }
+    }
+
+    fn at_the_door(&self) -> Option<Arc<dyn Witness>> {
+        Some(self.0.tally.door())
     }
 }
 

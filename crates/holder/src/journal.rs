@@ -22,7 +22,7 @@ pub use entry::{Charge, Entry, LONGEST_LINE, Reason, VERSION, What};
 use file::Pages;
 pub use file::Rotation;
 pub(crate) use file::{make_room, page};
-pub use read::{Last, heads_of, last};
+pub use read::{Last, heads_of, in_order, last};
 pub use tail::Tail;
 
 /// Entries that wait to be written.

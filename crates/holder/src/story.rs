@@ -13,7 +13,7 @@ use std::time::SystemTime;
 
 use serde::Serialize;
 
-use crate::holder::{LineReport, Verdicts};
+use crate::holder::{LineReport, Silence, Verdicts};
 use crate::journal::{Charge, Entry, Reason, What};
 use linetender::visible;
 use linetender_wire::wall::from_rfc3339;
@@ -119,6 +119,42 @@ impl Story {
     }
 }
 
+impl Story {
+    /// The process that held the server when the journal last told of it, unless a running process says where the server stands.
+    pub const fn last_holder(&self) -> Option<u32> {
+        self.now.last_holder
+    }
+
+    /// The same story if that process runs and does not answer: then nobody knows where the server stands.
+    #[must_use]
+    pub fn held_in_silence(mut self, why: Silence) -> Self {
+        let Some(holder) = self.now.last_holder else { return self };
+        let (how, text, command) = match why {
+            Silence::Stopped => (
+                "is stopped (SIGSTOP, or Ctrl-Z in a terminal)",
+                "Let that process go on:",
+                format!("kill -CONT {holder}"),
+            ),
+            Silence::NoAnswer => (
+                "does not answer in time",
+                "See whether it answers now, and what it is doing:",
+                format!("linetender status; ps -o pid,stat,pcpu,etime,args -p {holder}"),
+            ),
+            Silence::NotUnderstood => (
+                "runs another version of linetender",
+                "See which program that is:",
+                format!("ps -o pid,args -p {holder}"),
+            ),
+        };
+        self.now.text =
+            format!("in an unknown state: the linetender process that runs it (pid {holder}) {how}");
+        "Whether calls are answered is not known.".clone_into(&mut self.now.calls);
+        self.next = vec!["linetender looks after the server as soon as that process goes on.".to_owned()];
+        self.advice.insert(0, Advice { text: text.to_owned(), command: Some(command) });
+        self
+    }
+}
+
 /// A change of the server's state, as the journal has it.
 pub(crate) struct Scene<'a> {
     at: &'a str,
@@ -183,8 +219,8 @@ fn death(before: &[Scene<'_>], scene: &Scene<'_>, after: &[Scene<'_>], now: Syst
         .last();
     let back = after.iter().filter(mine).find(|other| other.state == "up");
     let cause = fullest(scene, after);
-    let planned = cause.is_some_and(Reason::planned);
-    let told = meaning::of(cause, up.is_some());
+    let planned = cause.as_ref().is_some_and(Reason::planned);
+    let told = meaning::of(cause.as_ref(), up.is_some());
     Death {
         at: scene.at.to_owned(),
         ago_millis: from_rfc3339(scene.at).map(|at| spans::millis(at, now)),
@@ -194,8 +230,8 @@ fn death(before: &[Scene<'_>], scene: &Scene<'_>, after: &[Scene<'_>], now: Syst
         planned,
         what: visible::cut(&told.what, SENTENCE),
         meaning: told.meaning,
-        cause: cause.cloned(),
-        stderr: stderr(cause),
+        stderr: stderr(cause.as_ref()),
+        cause,
         cost: cost(planned, scene.charge),
         charge: scene.charge,
         calls: taken_along(scene, after),
@@ -205,9 +241,11 @@ fn death(before: &[Scene<'_>], scene: &Scene<'_>, after: &[Scene<'_>], now: Syst
     }
 }
 
-/// What a server died of may become known only while it is laid to rest: then the entries after the end say more.
-fn fullest<'a>(scene: &Scene<'a>, after: &[Scene<'a>]) -> Option<&'a Reason> {
+/// What a server died of may become known only while it is laid to rest: then the entries after the end say more. What it wrote to
+/// stderr may stand in one of them alone.
+fn fullest(scene: &Scene<'_>, after: &[Scene<'_>]) -> Option<Reason> {
     let mut cause = scene.cause;
+    let mut stderr = cause.and_then(|reason| reason.stderr.as_ref());
     for later in after.iter().filter(|later| later.holder == scene.holder) {
         let of_this = match later.state {
             "dialing" => later.generation == scene.generation + 1,
@@ -218,9 +256,12 @@ fn fullest<'a>(scene: &Scene<'a>, after: &[Scene<'a>]) -> Option<&'a Reason> {
             break;
         }
         // That it was parked afterwards is not what it died of.
-        cause = later.cause.filter(|reason| !reason.planned()).or(cause);
+        if let Some(reason) = later.cause.filter(|reason| !reason.planned()) {
+            cause = Some(reason);
+            stderr = reason.stderr.as_ref().or(stderr);
+        }
     }
-    cause
+    cause.map(|reason| Reason { stderr: stderr.cloned(), ..reason.clone() })
 }
 
 /// What became of the calls that the server had when it died, if it had any. They end a moment after it does, so the entries after

@@ -33,6 +33,9 @@ const FEED: usize = 2048;
 /// For how long the latency of "now" looks back: between one and two of these.
 const WINDOW: Duration = Duration::from_secs(60);
 
+/// What requests are counted under that end at a gateway before a server is chosen. No server can have this name.
+pub const DOOR: &str = "(gateway)";
+
 /// Number of verdicts.
 pub const VERDICTS: usize = 6;
 
@@ -125,18 +128,28 @@ impl Tally {
 
     /// The witness of a new line to this server.
     pub(crate) fn line(&self, server: &str, transport: Transport<'_>) -> Arc<LineTally> {
-        let server = {
-            let mut servers = self.servers.lock().unwrap_or_else(PoisonError::into_inner);
-            if let Some(tally) = servers.get(server) {
-                Arc::clone(tally)
-            } else {
-                let tally = Arc::new(ServerTally::new(server.into()));
-                servers.insert(Arc::clone(&tally.name), Arc::clone(&tally));
-                tally
-            }
-        };
-        let since = [const { AtomicU64::new(0) }; VERDICTS];
+        let server = self.server(server);
         let tracer = self.tracer.get().map(|tracer| tracer.line(&server.name, transport));
+        self.witness(server, tracer)
+    }
+
+    /// The witness of requests that end before a line is chosen.
+    pub(crate) fn door(&self) -> Arc<LineTally> {
+        self.witness(self.server(DOOR), None)
+    }
+
+    fn server(&self, name: &str) -> Arc<ServerTally> {
+        let mut servers = self.servers.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(tally) = servers.get(name) {
+            return Arc::clone(tally);
+        }
+        let tally = Arc::new(ServerTally::new(name.into()));
+        servers.insert(Arc::clone(&tally.name), Arc::clone(&tally));
+        tally
+    }
+
+    fn witness(&self, server: Arc<ServerTally>, tracer: Option<Arc<dyn LineTracer>>) -> Arc<LineTally> {
+        let since = [const { AtomicU64::new(0) }; VERDICTS];
         let (feed, auditor) = (self.feed.clone(), self.auditor.get().cloned());
         Arc::new(LineTally { server, feed, auditor, tracer, since })
     }

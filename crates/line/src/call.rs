@@ -45,7 +45,6 @@ pub use options::Options;
 pub(crate) use options::Way;
 use out::{Out, Time, Try};
 use told::{Course, Told};
-pub(crate) use told::{tool_name, tool_of};
 
 /// Instead of stderr that may quote somebody else's call.
 const WITHHELD: &str = "(not shown: calls of other users were sent to this server process; `linetender journal` shows it to the operator)";

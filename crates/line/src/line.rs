@@ -309,6 +309,13 @@ impl Line {
         .await;
     }
 
+    /// The same for a line that was just put on its rig and that nobody has dialled: its server is not even started.
+    #[doc(hidden)] // for linetender's holder
+    pub fn begin_parked(&self) {
+        // It is the first that its tender is told.
+        let _ = self.shared.inbox.try_send(Inbox::Command(Command::Park, None));
+    }
+
     /// Brings a parked line back into service, whether an operator or its failures [parked](Self::park) it: dials it at once,
     /// and returns its generation once it is up. A line that is in service is left alone.
     ///

@@ -12,6 +12,7 @@ use linetender_wire::handshake::Era;
 use tokio::time::Instant;
 
 use crate::basics::error::{CallErrorKind, Phase};
+use crate::basics::params::tool_of;
 use crate::basics::trace::TraceContext;
 
 /// How a request ended.
@@ -230,8 +231,6 @@ pub struct Here<'a> {
     pub method: &'a str,
     /// Its params, raw.
     pub params: Option<&'a str>,
-    /// The tool, if it calls one.
-    pub tool: Option<Box<str>>,
     /// Whom it was made for, if that is known.
     pub principal: Option<Arc<str>>,
     /// When it came.
@@ -241,7 +240,8 @@ pub struct Here<'a> {
 impl Here<'_> {
     /// It has ended.
     pub fn ended(self, witness: &dyn Witness, verdict: Verdict, code: Option<i64>) {
-        let Self { method, params, tool, principal, since } = self;
+        let Self { method, params, principal, since } = self;
+        let tool = tool_of(method, params);
         let call = UnderWay::new(next_number(), method, tool, principal, since, true);
         // It is over already: whether it may be made is no question any more.
         let _ = witness.came(&call, params);

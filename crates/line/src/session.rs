@@ -115,7 +115,7 @@ where
     let limits = limits(server.policy.settings());
     let (to_agent, frames) = queue::queue(TO_AGENT, BYTES_TO_AGENT);
     let limits_of = server.policy.settings().limits;
-    let mut session = Session::new(On::Own(Box::new(server), rig.clone()), to_agent);
+    let mut session = Session::new(On::Own(Box::new(server), rig.clone(), None), to_agent);
     session.backlog = Some(Backlog::new(limits_of));
     session.tasks.spawn(ends::write(output, frames));
     session.run(Reader::new(input, limits), stop).await
@@ -126,9 +126,21 @@ where
 /// # Panics
 /// Outside a tokio runtime.
 pub fn open(server: impl Into<Server>, rig: &Rig) -> Agent {
-    let server = server.into();
+    open_own(server.into(), rig, None)
+}
+
+/// The same for one of whom it is known whom it acts for: whoever writes down what became of its calls is told.
+///
+/// # Panics
+/// Outside a tokio runtime.
+#[doc(hidden)]
+pub fn open_as(server: impl Into<Server>, rig: &Rig, of: Guest) -> Agent {
+    open_own(server.into(), rig, Some(of.name))
+}
+
+fn open_own(server: Server, rig: &Rig, name: Option<Arc<str>>) -> Agent {
     let limits = limits(server.policy.settings());
-    start(On::Own(Box::new(server), rig.clone()), limits)
+    start(On::Own(Box::new(server), rig.clone(), name), limits)
 }
 
 /// One of several agents on a line, in this process. The line lives on when it goes.
@@ -161,8 +173,8 @@ fn start(on: On, limits: frame::Limits) -> Agent {
 
 /// What an agent is put on.
 enum On {
-    /// A line of its own, which goes with it.
-    Own(Box<Server>, Rig),
+    /// A line of its own, which goes with it; and the name of whom it acts for, if that is known.
+    Own(Box<Server>, Rig, Option<Arc<str>>),
     /// A line that it shares; and whose it is, if that is known.
     Shared(Line, Option<Guest>),
 }
@@ -231,7 +243,7 @@ impl Session {
         mut stop: Pin<&mut impl Future<Output = ()>>,
     ) -> Ended {
         let policy = match &self.on {
-            On::Own(server, _) => server.policy.settings().limits,
+            On::Own(server, ..) => server.policy.settings().limits,
             On::Shared(line, _) => line.policy().limits,
         };
         let waiting = if self.backlog.is_some() { WAITING_BYTES / WAITING_COSTS } else { 0 };
@@ -274,7 +286,7 @@ impl Session {
         let (tell, said) = mpsc::channel(TO_AGENT);
         let agent = Hearer { era, said: tell, direct: self.to_agent.clone() };
         let (line, listener, caller, principal) = match &self.on {
-            On::Own(server, rig) => {
+            On::Own(server, rig, name) => {
                 let page = rig.memory().map(|memory| memory.page(server, era, params));
                 let remembered = page.as_ref().and_then(|page| page.recall());
                 let greeting = remembered.as_ref().map(|known| known.greeting.clone());
@@ -284,7 +296,7 @@ impl Session {
                     self.tasks.spawn(recall::Keeper::of(&line, page, greeting).run());
                 }
                 line.wake();
-                (line, None, Caller::Owner, None)
+                (line, None, Caller::Owner, name.clone())
             }
             On::Shared(line, of) => {
                 let (who, name) = of.as_ref().map(|guest| (guest.who, Arc::clone(&guest.name))).unzip();

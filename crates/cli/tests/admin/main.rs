@@ -184,3 +184,25 @@ fn an_address_that_is_taken_or_a_token_that_is_missing_ends_the_start() {
 pub(crate) fn kill(pid: i64) {
     assert!(Command::new("kill").args(["-KILL", &pid.to_string()]).status().unwrap().success());
 }
+
+#[test]
+fn whoever_shows_no_token_keeps_nobody_out() {
+    let house = House::up("loris", ONE);
+    let mut events = house.events("");
+    let half = |_| {
+        let mut stream = std::net::TcpStream::connect(&house.address).unwrap();
+        std::io::Write::write_all(&mut stream, b"GET /healthz HTTP/1.1\r\nHost: 127").unwrap();
+        stream
+    };
+    let _strangers: Vec<_> = (0..200).map(half).collect();
+    let begun = std::time::Instant::now();
+    assert_eq!(house.ask("GET", "/api/v1/status").status, 200);
+    assert!(begun.elapsed().as_secs() < 5, "{:?}", begun.elapsed());
+    // Whoever watches has shown the token, and goes on watching.
+    assert_eq!(house.ask("POST", "/api/v1/servers/one/redial").status, 200);
+    let mut line = String::new();
+    while !line.starts_with("event: entry") {
+        line.clear();
+        assert!(std::io::BufRead::read_line(&mut events, &mut line).unwrap() > 0, "it was disconnected");
+    }
+}

@@ -107,6 +107,10 @@ fn orders_that_wait_for_a_server_that_hangs_keep_nobody_from_the_status() {
     let began = Instant::now();
     assert_eq!(line(&home)["generation"], 2);
     assert!(began.elapsed() < Duration::from_secs(1), "{:?}", began.elapsed());
+    // What concerns the process and no server is not kept out by them: a shim says that it has no configuration.
+    let mut told = String::new();
+    BufReader::new(ask(&home, pid, &json!({ "ask": "reload" }))).read_line(&mut told).unwrap();
+    assert!(told.contains("has no configuration file"), "{told}");
     // More orders than are carried out at once are refused, and say so.
     let mut refusals = 0;
     for order in orders {

@@ -2,14 +2,18 @@
 
 #![allow(clippy::disallowed_methods, reason = "a test waits for a real process")]
 
+mod audit;
 mod canaries;
 mod doors;
 mod echoes;
 mod ends;
 mod forged;
+mod inside;
 mod journal;
 mod kit;
+mod parked;
 mod reload;
+mod silent;
 mod tls;
 mod watchdog;
 

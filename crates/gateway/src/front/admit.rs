@@ -39,7 +39,7 @@ pub(super) fn admit<'a>(
         let failed = Failed::refused(UNSUPPORTED_VERSION, "unsupported protocol version", "never")
             .with("supported", [MODERN].as_slice())
             .with("requested", &*version);
-        return Err(Box::new(reply::json(StatusCode::BAD_REQUEST, failed.error(id))));
+        return Err(Box::new(reply::refused(StatusCode::BAD_REQUEST, id, &failed)));
     }
     agree(headers, &METHOD, Some(method), id)?;
     let named = match method {

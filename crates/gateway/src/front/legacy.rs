@@ -13,8 +13,8 @@ use linetender_wire::handshake::LEGACIES;
 use linetender_wire::http::headers::{LAST_EVENT_ID, PROTOCOL_VERSION, SESSION_ID};
 
 use super::follow::Reads;
-use super::post::endpoint;
-use super::session::{Session, Taken};
+use super::post::{count_refused, endpoint};
+use super::session::{INVALID_REQUEST, Session, Taken};
 use super::tape::Tape;
 use super::who::{principal, visitor_of_session};
 use super::{Front, body, follow, reply, session};
@@ -39,11 +39,12 @@ pub(super) async fn post(
     if let [frame] = &*frames
         && let Message::Request { id, method: "initialize", .. } = frame.message()
     {
-        return initialize(&front, endpoint, head, frame, id).await;
+        let response = initialize(&front, endpoint, head, frame, id).await;
+        return count_refused(&front, head, &frames, response);
     }
     let session = match find(&front, &endpoint, &head.headers, &principal(&head.extensions)) {
         Ok(session) => session,
-        Err(refused) => return *refused,
+        Err(refused) => return count_refused(&front, head, &frames, *refused),
     };
     let id = frames.iter().find_map(|frame| match frame.message() {
         Message::Request { id, .. } => Some(id.to_owned()),
@@ -62,7 +63,7 @@ pub(super) async fn post(
 // MCP, "Requests": the id MUST NOT have been previously used by the requestor within the same session.
 fn in_use(id: &str) -> Response {
     let words = "a request with this id is still pending in this session";
-    reply::error(StatusCode::BAD_REQUEST, id, -32600, words)
+    reply::error(StatusCode::BAD_REQUEST, id, INVALID_REQUEST, words)
 }
 
 /// The answer alone, if it comes first and soon; else a stream.
@@ -107,7 +108,7 @@ async fn initialize(
     };
     let Taken::Tape(tape) = session.take(std::slice::from_ref(frame)).await else {
         front.sessions.end(&session.id);
-        return reply::busy(id, Full::Session, &endpoint);
+        return reply::counted(reply::busy(id, Full::Session, &endpoint));
     };
     // It ends when the server is up or has failed, which the line's policy bounds; or the agent hangs up.
     let end = session::EndUnlessKept::new(front, &session);
@@ -140,7 +141,7 @@ fn find(
 ) -> Result<Arc<Session>, Box<Response>> {
     let refuse = |status, code, words: &str, next_try| {
         let failed = Failed::refused(code, words, next_try).of(endpoint.server());
-        Err(Box::new(reply::json(status, failed.error("null"))))
+        Err(Box::new(reply::refused(status, "null", &failed)))
     };
     let text = |name| headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok());
     if text(PROTOCOL_VERSION).is_some_and(|version| !LEGACIES.contains(&version)) {

@@ -20,6 +20,7 @@ use super::tape::{Tape, There};
 use super::who::{owner, visitor};
 use super::{Front, body, reply, sse};
 use crate::budget::Owner;
+use crate::ends::Ended;
 use crate::failed::Failed;
 use crate::listing::{Berth, Endpoint, Listing};
 use crate::mux::{self, Way};
@@ -83,9 +84,12 @@ impl Begun {
             Self::Alone(answer, waits) => return alone(answer, waits).await,
             Self::Agent(exchange, frame, front) => (*exchange, frame, front),
         };
-        if exchange.agent.to.send(frame.into()).await.is_err() {
-            return reply::ended(&exchange.id, Failed::not_handed(), &exchange.endpoint);
+        if exchange.agent.to.send(frame.clone().into()).await.is_err() {
+            let failed = Failed::not_handed();
+            front.gateway.ends().saw(&frame, &exchange.principal, Ended::Refused(failed.code()));
+            return reply::ended(&exchange.id, failed, &exchange.endpoint);
         }
+        drop(frame);
         let first = tokio::time::timeout(QUIET, exchange.agent.from.recv()).await.ok();
         match first {
             Some(Some(text)) if exchange.is_answer(&text) => {

@@ -18,6 +18,7 @@ use super::upload::{self, Cut, PAUSE};
 use super::who::{owner, principal};
 use super::{Front, legacy, modern, reply};
 use crate::budget::Owner;
+use crate::ends::Ended;
 use crate::failed::Failed;
 use crate::listing::Endpoint;
 use crate::mux::BATCH;
@@ -145,24 +146,36 @@ async fn answer(
     for frame in &frames {
         let routing = match read(frame) {
             Ok(routing) => routing,
-            Err(refused) => return *refused,
+            Err(refused) => return count_refused(&front, head, &frames, *refused),
         };
         modern |= is_modern(frame, &routing, &head.headers);
         if modern && frames.len() == 1 && !is_batch {
-            let begun = modern::begin(front, endpoint, head, frame, &routing);
-            drop((text, frames));
-            return match begun {
-                Ok(begun) => begun.answer().await,
-                Err(refused) => *refused,
+            let begun = match modern::begin(Arc::clone(&front), endpoint, head, frame, &routing) {
+                Ok(begun) => begun,
+                Err(refused) => return count_refused(&front, head, &frames, *refused),
             };
+            drop((text, frames));
+            return begun.answer().await;
         }
     }
     if modern {
         let words = "batches are not supported in this protocol version";
-        return reply::error(StatusCode::BAD_REQUEST, "null", -32600, words);
+        let refused = reply::error(StatusCode::BAD_REQUEST, "null", -32600, words);
+        return count_refused(&front, head, &frames, refused);
     }
     drop(text);
     legacy::post(front, endpoint, head, frames).await
+}
+
+/// Tells whoever counts of the requests of a body that was not taken, if the response says that.
+pub(super) fn count_refused(front: &Front, head: &Parts, frames: &[Frame], response: Response) -> Response {
+    if let Some(code) = reply::code_of_refused(&response) {
+        let principal = principal(&head.extensions);
+        for frame in frames {
+            front.gateway.ends().saw(frame, &principal, Ended::Refused(code));
+        }
+    }
+    response
 }
 
 /// What decides where a message goes; or the answer that two readers would decide differently.

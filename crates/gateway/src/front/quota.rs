@@ -73,7 +73,7 @@ impl Quotas {
         let taken = inner.accounts().take(principal.number(), inner.at_once, u64::from(inner.rate));
         if let (Err(over), Some(requests)) = (&taken, taken.is_err().then(|| inner.refused.count()).flatten())
         {
-            let principal = principal.name();
+            let principal = &**principal.name();
             tracing::warn!(
                 requests,
                 principal,

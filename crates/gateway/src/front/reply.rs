@@ -35,9 +35,31 @@ fn of(status: StatusCode, body: Body) -> Response {
     response
 }
 
+/// What a response says that no server was asked, for whoever counts such requests: the code of the error.
+#[derive(Clone, Copy)]
+struct Refused(i32);
+
+/// A request that is not taken.
+pub(super) fn refused(status: StatusCode, id: &str, failed: &Failed) -> Response {
+    let mut response = json(status, failed.error(id));
+    response.extensions_mut().insert(Refused(failed.code()));
+    response
+}
+
+/// The code of a response that says so.
+pub(super) fn code_of_refused(response: &Response) -> Option<i32> {
+    response.extensions().get().map(|Refused(code)| *code)
+}
+
+/// The same response to a request that was counted already.
+pub(super) fn counted(mut response: Response) -> Response {
+    response.extensions_mut().remove::<Refused>();
+    response
+}
+
 /// A request that cannot be taken as it is.
 pub(super) fn error(status: StatusCode, id: &str, code: i32, words: &str) -> Response {
-    json(status, Failed::refused(code, words, "never").error(id))
+    refused(status, id, &Failed::refused(code, words, "never"))
 }
 
 /// Taken note of.
@@ -49,8 +71,8 @@ pub(super) fn accepted() -> Response {
 
 /// There is no room now.
 pub(super) fn busy(id: &str, full: Full, endpoint: &Endpoint) -> Response {
-    let text = Failed::full(full).of(endpoint.server()).error(id);
-    let mut response = json(StatusCode::SERVICE_UNAVAILABLE, text);
+    let failed = Failed::full(full).of(endpoint.server());
+    let mut response = refused(StatusCode::SERVICE_UNAVAILABLE, id, &failed);
     if let Some(seconds) = full.retry_after() {
         response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(seconds));
     }
@@ -81,7 +103,7 @@ pub(super) fn ended(id: &str, failed: Failed, endpoint: &Endpoint) -> Response {
 /// Nobody can be an agent here, or not now.
 pub(super) fn no_agent(id: &str, why: NoAgent, endpoint: &Endpoint) -> Response {
     match why {
-        NoAgent::Nowhere => json(StatusCode::NOT_FOUND, Failed::nowhere().of(endpoint.server()).error(id)),
+        NoAgent::Nowhere => refused(StatusCode::NOT_FOUND, id, &Failed::nowhere().of(endpoint.server())),
         NoAgent::Full => busy(id, Full::Lines, endpoint),
     }
 }

@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
+use linetender::Code;
 use linetender::session::Agent;
 use linetender_wire::frame::{self, Frame, Members, Message, Passed};
 use linetender_wire::{queue, test_hooks};
@@ -18,6 +19,7 @@ use tokio::time::Instant;
 use super::Front;
 use super::tape::Tape;
 use crate::budget::{self, Budget, Owner};
+use crate::ends::{Ended, Ends};
 use crate::failed::{Failed, Full};
 use crate::listing::{Endpoint, Listing};
 use crate::mux::{self, request_id};
@@ -34,6 +36,9 @@ const CALLS: usize = 4096;
 /// How long a session that takes nothing is waited for.
 const HAND_OVER: Duration = Duration::from_secs(5);
 
+/// What JSON-RPC calls a request that must not be.
+pub(super) const INVALID_REQUEST: i32 = -32600;
+
 /// The number of the stream that belongs to no POST.
 const OWN: u64 = 0;
 
@@ -49,6 +54,8 @@ pub(super) struct Session {
     /// What its streams draw on.
     pub(super) owner: Owner,
     budget: Budget,
+    /// Where what it does not hand on ends.
+    ends: Ends,
     /// The server behind its endpoint when it began, where that is one.
     berth: Option<u64>,
     to: mpsc::Sender<Passed>,
@@ -97,7 +104,7 @@ impl Session {
         berth: Option<u64>,
         to: mpsc::Sender<Passed>,
         filters: Option<Filters>,
-        (budget, principal): (&Budget, &Principal),
+        (budget, ends, principal): (&Budget, &Ends, &Principal),
     ) -> Self {
         let owner = Owner { principal: principal.number(), group: budget::next_group() };
         let desk = Desk {
@@ -110,8 +117,8 @@ impl Session {
             readers: 0,
         };
         let (budget, desk, over) = (budget.clone(), Mutex::new(desk), watch::Sender::new(false));
-        let principal = principal.clone();
-        Self { id, endpoint, principal, owner, budget, berth, to, filters, desk, over }
+        let (principal, ends) = (principal.clone(), ends.clone());
+        Self { id, endpoint, principal, owner, budget, ends, berth, to, filters, desk, over }
     }
 
     fn desk(&self) -> MutexGuard<'_, Desk> {
@@ -149,10 +156,16 @@ impl Session {
         self.desk().calls.is_empty()
     }
 
-    /// Hands what the agent said to its servers. What cannot be handed over is told of on the stream of the rest.
+    /// Hands what the agent said to its servers. What cannot be handed over has ended, and is told of on the stream of the rest.
     pub(super) async fn take(&self, frames: &[Frame]) -> Taken {
         let taken = self.expect(frames);
-        if matches!(taken, Taken::Full | Taken::IdInUse(_)) {
+        let code = match &taken {
+            Taken::Noted | Taken::Tape(_) => None,
+            Taken::Full => Some(Code::Overloaded.number()),
+            Taken::IdInUse(_) => Some(INVALID_REQUEST),
+        };
+        if let Some(code) = code {
+            self.refuses(frames, code);
             return taken;
         }
         let mut left = Unhanded { session: self, frames };
@@ -178,11 +191,20 @@ impl Session {
         taken
     }
 
-    /// The answer to a request that a filter of its server concerns.
+    /// Requests that are not handed on: they have ended.
+    fn refuses(&self, frames: &[Frame], code: i32) {
+        for frame in frames {
+            self.ends.saw(frame, &self.principal, Ended::Refused(code));
+        }
+    }
+
+    /// The answer to a request that a filter of its server concerns, which ends here.
     fn screened(&self, frame: &Frame) -> Option<Frame> {
         let listing = self.filters.as_ref()?.borrow();
         let seen = mux::filtered(&listing, &self.endpoint, &self.principal)?;
-        mux::screened(frame, &seen)?.into_frame().ok()
+        let (reply, ended) = mux::screened(frame, &seen)?;
+        self.ends.saw(frame, &self.principal, ended);
+        reply.into_frame().ok()
     }
 
     /// Whether a filter hides what the server says.
@@ -362,6 +384,7 @@ struct Unhanded<'a> {
 impl Drop for Unhanded<'_> {
     fn drop(&mut self) {
         let full = Failed::full(Full::Session).of(self.session.endpoint.server());
+        self.session.refuses(self.frames, full.code());
         for frame in self.frames {
             if let Message::Request { id, .. } = frame.message()
                 && let Some(refused) = parsed(&full.error(id))
@@ -482,7 +505,7 @@ pub(super) fn start(
     berth: Option<u64>,
     agent: Agent,
     filters: Option<Filters>,
-    drawing: (&Budget, &Principal),
+    drawing: (&Budget, &Ends, &Principal),
 ) -> (Arc<Session>, queue::Receiver<Passed>) {
     let Agent { to, from } = agent;
     (Arc::new(Session::new(id, endpoint, berth, to, filters, drawing)), from)

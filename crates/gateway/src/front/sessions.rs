@@ -13,6 +13,7 @@ use super::Front;
 use super::rarely::Rarely;
 use super::session::{self, Filters, Session};
 use crate::budget::Budget;
+use crate::ends::Ends;
 use crate::listing::Endpoint;
 use crate::own_lines::share;
 use crate::principal::Principal;
@@ -29,6 +30,7 @@ pub(super) struct Sessions {
     most: usize,
     idle: Duration,
     budget: Budget,
+    ends: Ends,
     last: AtomicU64,
     evicted: Rarely,
 }
@@ -63,9 +65,9 @@ impl Table {
 }
 
 impl Sessions {
-    pub(super) fn new(most: usize, idle: Duration, budget: Budget) -> Self {
+    pub(super) fn new(most: usize, idle: Duration, budget: Budget, ends: Ends) -> Self {
         let (last, evicted) = (AtomicU64::new(0), Rarely::default());
-        Self { table: Mutex::default(), most, idle, budget, last, evicted }
+        Self { table: Mutex::default(), most, idle, budget, ends, last, evicted }
     }
 
     fn table(&self) -> MutexGuard<'_, Table> {
@@ -102,8 +104,14 @@ impl Sessions {
                 );
             }
         }
-        let (session, from) =
-            session::start(id.clone(), endpoint, berth, agent, filters, (&self.budget, principal));
+        let (session, from) = session::start(
+            id.clone(),
+            endpoint,
+            berth,
+            agent,
+            filters,
+            (&self.budget, &self.ends, principal),
+        );
         let pumped = Arc::clone(&session);
         table.pumps.spawn(async move {
             if caught(session::pump(Arc::clone(&pumped), from)).await.is_err() {
@@ -173,13 +181,13 @@ fn unguessable() -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Agent, Budget, Duration, Endpoint, Principal, Sessions};
+    use super::{Agent, Budget, Duration, Endpoint, Ends, Principal, Sessions};
     use linetender_wire::queue;
     use tokio::sync::mpsc;
 
     #[tokio::test]
     async fn x07_one_user_never_has_all_sessions() {
-        let sessions = Sessions::new(8, Duration::from_secs(60), Budget::new(usize::MAX));
+        let sessions = Sessions::new(8, Duration::from_secs(60), Budget::new(usize::MAX), Ends::default());
         let mut servers = Vec::new();
         let mut open = |uid, used: bool| {
             let ((to, hears), (says, from)) = (mpsc::channel(1), queue::queue(1, 1));

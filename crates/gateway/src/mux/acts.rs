@@ -2,11 +2,11 @@
 
 use std::borrow::Cow;
 
-use bytes::Bytes;
 use linetender::{Code, Kind, visible};
 use linetender_wire::frame::{Frame, Members, Passed, string};
 use serde_json::value::RawValue;
 
+use crate::ends::Ended;
 use crate::failed::Failed;
 use crate::listing::{Route, View};
 use crate::names::Naming;
@@ -20,6 +20,8 @@ const SHOWN: usize = 200;
 pub(crate) enum Act {
     /// The agent hears this.
     Tell(Passed),
+    /// What it just asked ends here, with this answer: no server is asked.
+    End(Passed, Ended),
     /// A server is asked this, in the agent's name.
     Ask {
         /// Which.
@@ -33,6 +35,18 @@ pub(crate) enum Act {
     Say(u64, Passed),
     /// The same, if the agent has anything to do with it yet.
     IfOpen(u64, Passed),
+}
+
+impl Act {
+    /// What was just asked is answered from what is known.
+    pub(super) fn answer(text: impl Into<Passed>) -> Self {
+        Self::End(text.into(), Ended::Answered)
+    }
+
+    /// What was just asked is not taken.
+    pub(super) fn refuse(failed: &Failed, id: &str, method: &str, modern: bool) -> Self {
+        Self::End(failed.reply(id, method, modern).into(), Ended::Refused(failed.code()))
+    }
 }
 
 /// Why a request goes nowhere.
@@ -109,7 +123,7 @@ fn splice<'v>(
 
 impl Unroutable {
     /// A model reads why its tool cannot be called; a program reads the rest.
-    pub(super) fn reply(&self, id: &str, method: &str, modern: bool, view: &View) -> Bytes {
+    pub(super) fn failed(&self, method: &str, view: &View) -> Failed {
         let servers = view.names();
         let asked = visible::cut(method, SHOWN);
         let (code, message) = match self {
@@ -122,7 +136,7 @@ impl Unroutable {
                 (-32601, format!("{asked} cannot be routed at /mcp; use /mcp/NAME of one server"))
             }
         };
-        Failed::unroutable(code, message, &servers).reply(id, method, modern)
+        Failed::unroutable(code, message, &servers)
     }
 }
 

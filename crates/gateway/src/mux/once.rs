@@ -11,6 +11,7 @@ use linetender_wire::frame::{Frame, Message, Passed};
 
 use super::acts::Act;
 use super::{MODERN_LIST, State, results};
+use crate::ends::Ended;
 use crate::gateway::Gateway;
 use crate::listing::{Endpoint, View};
 use crate::principal::Visitor;
@@ -106,11 +107,13 @@ fn routed(gateway: &Gateway, view: &View, frame: &Frame, of: &Visitor) -> Option
     }
     if let Some(text) = large_list(view, frame) {
         view.wake();
+        gateway.ends().saw(frame, &of.principal, Ended::Answered);
         return Some(Answer::new(std::future::ready(Replied { text, error: None }), None));
     }
     match &*State::default().agent_said(frame, view) {
-        [Act::Tell(text)] => {
+        [Act::End(text, ended)] => {
             view.wake();
+            gateway.ends().saw(frame, &of.principal, *ended);
             let text = text.clone();
             let error = results::error_code(&text);
             Some(Answer::new(std::future::ready(Replied { text: text.into(), error }), None))

@@ -13,6 +13,7 @@ use tokio::sync::{mpsc, watch};
 
 use super::acts::Act;
 use super::{BATCH, State};
+use crate::ends::Ended;
 use crate::failed::{Failed, Full};
 use crate::gateway::Gateway;
 use crate::listing::{Endpoint, Listing, Route, View};
@@ -102,7 +103,7 @@ impl Mux {
                 () = self.to_agent.closed() => return self.gone().await,
                 () = tokio::time::sleep_until(end) => {
                     let acts = self.state.cut();
-                    return self.act(acts).await;
+                    return self.act(acts, None).await;
                 }
             }
         }
@@ -111,7 +112,7 @@ impl Mux {
     /// Whatever is under way is taken back: dropping the ways to its servers alone would leave it its time.
     async fn gone(&mut self) {
         let acts = self.state.gone();
-        self.act(acts).await;
+        self.act(acts, None).await;
     }
 
     /// Tells every open request that it cannot be answered, the one whose handling panicked too. Then the agent's end is closed.
@@ -143,7 +144,7 @@ impl Mux {
                     test_hooks::point("mux");
                     let acts = self.state.agent_said(&frame, &self.view);
                     self.heard = None;
-                    self.act(acts).await;
+                    self.act(acts, Some(&frame)).await;
                 }
                 self.sweep();
             }
@@ -162,19 +163,21 @@ impl Mux {
             let gone = self.pipes.remove(at);
             gone.map(|pipe| self.state.lost(from, &pipe.server)).unwrap_or_default()
         };
-        self.act(acts).await;
+        self.act(acts, None).await;
         self.sweep();
     }
 
-    async fn act(&mut self, acts: Vec<Act>) {
+    /// Does what was decided, about a message of the agent if there is one.
+    async fn act(&mut self, acts: Vec<Act>, heard: Option<&Frame>) {
         for act in acts {
             match act {
                 Act::Tell(text) => self.tell(text).await,
+                Act::End(text, ended) => self.end(text, ended, heard).await,
                 Act::Ask { to, id, frame } => {
                     if let Err(failed) = self.hand(to, frame.into()) {
                         let server = self.view.route(to).map(|route| route.berth.name());
-                        let refused = self.state.not_taken(&id, &failed.of(server));
-                        self.tell(refused).await;
+                        let (text, ended) = self.state.not_taken(&id, &failed.of(server));
+                        self.end(text.into(), ended, heard).await;
                     }
                 }
                 Act::Say(to, text) => {
@@ -188,6 +191,14 @@ impl Mux {
                 }
             }
         }
+    }
+
+    /// What the agent asked ends here.
+    async fn end(&self, text: Passed, ended: Ended, heard: Option<&Frame>) {
+        if let Some(asked) = heard {
+            self.gateway.ends().saw(asked, &self.visitor.principal, ended);
+        }
+        self.tell(text).await;
     }
 
     /// Hands something to a server. One that takes nothing must not hold up the others: then why not.

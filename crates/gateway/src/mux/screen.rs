@@ -10,18 +10,19 @@ use linetender::Kind;
 use linetender_wire::frame::{self, Frame, Members, Message, Passed};
 
 use super::{State, acts};
+use crate::ends::Ended;
 use crate::listing::{Endpoint, Listing, View};
 use crate::principal::Principal;
 
 /// What a legacy agent gets instead of its server's answer: a filtered list, or an error for something hidden. `None` if
 /// the message may be handed to the server as it is.
-pub(crate) fn screened(frame: &Frame, view: &View) -> Option<Passed> {
+pub(crate) fn screened(frame: &Frame, view: &View) -> Option<(Passed, Ended)> {
     let Message::Request { id, method, params } = frame.message() else { return None };
     if let Some(kind) = Kind::ALL.into_iter().find(|kind| kind.method() == method) {
-        return Some(State::default().listed(id, kind, view).into());
+        return Some((State::default().listed(id, kind, view).into(), Ended::Answered));
     }
-    let refused = acts::routed(method, params, view).err()?;
-    Some(refused.reply(id, method, false, view).into())
+    let refused = acts::routed(method, params, view).err()?.failed(method, view);
+    Some((refused.reply(id, method, false).into(), Ended::Refused(refused.code())))
 }
 
 /// Whether a legacy agent is not to hear this of its server: it is about a resource that is hidden since it was subscribed to.

@@ -93,7 +93,7 @@ impl State {
     pub(super) fn listen(&mut self, id: &str, params: Option<&str>, view: &View) -> Vec<Act> {
         if self.listens.open.len() >= LISTENS {
             let failed = Failed::full(Full::Requests);
-            return vec![Act::Tell(failed.error(id).into())];
+            return vec![Act::refuse(&failed, id, "subscriptions/listen", self.is_modern())];
         }
         let asked: ListenParams =
             params.and_then(|params| serde_json::from_str(params).ok()).unwrap_or_default();

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use super::State;
 use super::acts::Act;
 use crate::config::{Settings, load};
+use crate::ends::Ended;
 use crate::failed::{Failed, Full};
 use crate::listing::{Berth, Listing, View};
 use crate::principal::Principal;
@@ -44,7 +45,7 @@ fn read(text: &Passed) -> Value {
 
 fn told(acts: &[Act]) -> Value {
     match acts {
-        [Act::Tell(text)] => read(text),
+        [Act::Tell(text) | Act::End(text, _)] => read(text),
         other => panic!("{other:?}"),
     }
 }
@@ -151,7 +152,7 @@ async fn a_new_way_to_a_server_begins_with_who_the_agent_is_and_what_it_wants() 
     let view = view();
     let mut state = legacy(&view);
     let level = state.agent_said(&request(&json!(1), "logging/setLevel", &json!({ "level": "info" })), &view);
-    assert!(matches!(&*level, [Act::Tell(_), Act::Say(0, _), Act::IfOpen(1, _)]), "{level:?}");
+    assert!(matches!(&*level, [Act::End(..), Act::Say(0, _), Act::IfOpen(1, _)]), "{level:?}");
     let uri = json!({ "uri": "linetender://b/x:1" });
     state.agent_said(&request(&json!(2), "resources/subscribe", &uri), &view);
     let first: Vec<_> = state.opening(1, "b").into_iter().map(|text| read(&text.into())).collect();
@@ -211,7 +212,9 @@ async fn whatever_ends_here_says_where_why_and_what_now() {
         };
         ask(1);
         ask(2);
-        let refused = [Act::Tell(state.not_taken("1", &Failed::full(Full::Lines).of(Some("a"))).into())];
+        let (text, ended) = state.not_taken("1", &Failed::full(Full::Lines).of(Some("a")));
+        assert_eq!(ended, Ended::Refused(linetender::Code::Overloaded.number()));
+        let refused = [Act::Tell(text.into())];
         for (told, delivery) in [(told(&refused), "not executed"), (told(&state.lost(0, "a")), "unknown")] {
             let data = match method {
                 "tools/call" => &told["result"]["_meta"]["linetender"],

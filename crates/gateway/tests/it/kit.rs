@@ -1,6 +1,6 @@
 //! A gateway on a socket.
 
-use linetender::Kind;
+use linetender::{Kind, Rig};
 use linetender_badserver::agent::Caller;
 use linetender_badserver::program;
 use linetender_gateway::Gateway;
@@ -75,9 +75,14 @@ impl House {
     }
 
     async fn open_at(at: &str, text: &str) -> Self {
+        Self::open_on(Rig::new(), at, text).await
+    }
+
+    /// Serves these servers on this rig.
+    pub async fn open_on(rig: Rig, at: &str, text: &str) -> Self {
         let listener = TcpListener::bind(at).await.unwrap();
         let address = listener.local_addr().unwrap();
-        let gateway = Gateway::start(config(text));
+        let gateway = Gateway::start_on(rig, config(text));
         let (stop, stopped) = oneshot::channel::<()>();
         let of = gateway.clone();
         let doors = Doors::over(gateway.settings(), listener).unwrap();

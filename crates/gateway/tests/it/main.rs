@@ -6,6 +6,7 @@
 mod alone;
 mod carried;
 mod corners;
+mod ends;
 mod environment;
 mod eras;
 mod faults;

@@ -72,11 +72,6 @@ impl Body {
     pub(super) fn gap(missed: u64, why: &str) -> Self {
         Self::own(&Own::Gap { missed, why: visible::first_bytes(why, REASON).to_owned() })
     }
-
-    /// About what its line takes in memory and in the file.
-    pub(super) fn len(&self) -> usize {
-        self.0.len() + 128
-    }
 }
 
 /// Lines that are no calls.
@@ -132,8 +127,8 @@ pub(super) fn sha256(bytes: &[u8]) -> String {
 
 /// The hash of what it was given, in hexadecimal digits.
 pub(super) fn finished(hash: Context) -> String {
-    hash.finish().as_ref().iter().fold(String::with_capacity(64), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    let hash = hash.finish();
+    let digits = hash.as_ref().iter().flat_map(|byte| [byte >> 4, byte & 15]);
+    digits.map(|digit| char::from(DIGITS[usize::from(digit)])).collect()
 }

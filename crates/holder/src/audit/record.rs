@@ -14,6 +14,9 @@ pub const LONGEST_NAME: usize = 512;
 /// The most bytes that arguments take in a line. Of longer ones only the beginning is written, as text.
 pub const LONGEST_ARGUMENTS: usize = 32 * 1024;
 
+/// What a record takes beside its texts, and its line beside those.
+const RECORD: usize = 640;
+
 /// One call, as it is written. Build it with `..Record::default()`: members may be added.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Record {
@@ -147,20 +150,34 @@ impl Record {
         rfc3339(wall_clock())
     }
 
-    /// As members of a line. No text in it makes the line too long.
-    pub(super) fn body(mut self) -> Body {
+    /// As members of a line.
+    pub(super) fn body(&self) -> Body {
         #[derive(Serialize)]
         struct Call<'a> {
             what: &'static str,
             #[serde(flatten)]
             record: &'a Record,
         }
+        Body::of(&Call { what: "call", record: self })
+    }
+
+    /// About what it takes in memory, and its line in the file.
+    pub(super) fn weight(&self) -> usize {
+        let Arguments { sha256, whole, cut, .. } = &self.arguments;
+        let texts = [&self.at, &self.door, &self.server, &self.era, &self.method].map(String::len);
+        let known = [&self.principal, &self.tool, &self.proof, &self.doubt, &self.phase, sha256, cut];
+        let known = known.map(|text| text.as_ref().map_or(0, String::len));
+        let whole = whole.as_ref().map_or(0, |whole| whole.get().len());
+        RECORD + texts.iter().chain(&known).sum::<usize>() + whole
+    }
+
+    /// Cuts what is too long: no text in it makes its line too long, or is kept until it is written.
+    pub(super) fn shorten(&mut self) {
         for text in [&mut self.at, &mut self.door, &mut self.server, &mut self.era, &mut self.method] {
             shorten(text);
         }
         let known = [&mut self.principal, &mut self.tool, &mut self.proof, &mut self.doubt, &mut self.phase];
         known.into_iter().flatten().for_each(shorten);
-        Body::of(&Call { what: "call", record: &self })
     }
 }
 
@@ -169,6 +186,7 @@ fn shorten(text: &mut String) {
         let kept = visible::first_bytes(text, LONGEST_NAME).len();
         text.truncate(kept);
         text.push('…');
+        text.shrink_to_fit();
     }
 }
 
@@ -179,7 +197,8 @@ mod tests {
     use serde_json::{Value, json};
 
     fn line(record: Record) -> String {
-        let mut text = String::new();
+        let (mut text, mut record) = (String::new(), record);
+        record.shorten();
         Tip::before_all().add(&record.body(), &mut text);
         text
     }

@@ -17,6 +17,8 @@ pub(super) struct Shared {
     bytes: AtomicUsize,
     /// Records that found no place in the queue, and of which the file does not say so yet.
     missed: AtomicU64,
+    /// Refusals that found no place in their part of the queue, and of which the file does not say so yet.
+    left_out: AtomicU64,
     is_troubled: AtomicBool,
     trouble: Mutex<Option<String>>,
     head: Mutex<Head>,
@@ -29,13 +31,14 @@ impl Shared {
             entries: AtomicUsize::new(0),
             bytes: AtomicUsize::new(0),
             missed: AtomicU64::new(0),
+            left_out: AtomicU64::new(0),
             is_troubled: AtomicBool::new(false),
             trouble: Mutex::default(),
             head: Mutex::new(head(path, tip)),
         }
     }
 
-    /// Takes a place in the queue.
+    /// Takes a place in the queue for a call that was made, or may have been.
     pub(super) fn enter(&self, bytes: usize) -> bool {
         let entries = self.entries.fetch_add(1, Ordering::Relaxed) + 1;
         let all = self.bytes.fetch_add(bytes, Ordering::Relaxed) + bytes;
@@ -45,6 +48,29 @@ impl Shared {
             self.miss();
         }
         has_room
+    }
+
+    /// Takes a place in the queue for a request that linetender refused, if it is less than a quarter full: whoever asks for what
+    /// cannot be had, however often, takes no place from calls that run, and keeps nobody from making one.
+    pub(super) fn enter_refusal(&self, bytes: usize) -> bool {
+        let is_spare = self.entries.load(Ordering::Relaxed) * 4 < self.limit.entries
+            && self.bytes.load(Ordering::Relaxed) * 4 < self.limit.bytes;
+        if is_spare {
+            self.entries.fetch_add(1, Ordering::Relaxed);
+            self.bytes.fetch_add(bytes, Ordering::Relaxed);
+        } else {
+            self.left_out.fetch_add(1, Ordering::Relaxed);
+        }
+        is_spare
+    }
+
+    pub(super) fn left_out(&self) -> u64 {
+        self.left_out.load(Ordering::Relaxed)
+    }
+
+    /// The file says that so many refusals have no line.
+    pub(super) fn wrote_left_out(&self, refusals: u64) {
+        self.left_out.fetch_sub(refusals, Ordering::Relaxed);
     }
 
     pub(super) fn leave(&self, entries: usize, bytes: usize) {

@@ -9,6 +9,7 @@ use tokio::time::Instant;
 
 use super::chain::Body;
 use super::pages::{Lost, Pages};
+use super::record::Record;
 use super::shared::Shared;
 use super::{OnError, SyncPolicy};
 
@@ -18,12 +19,16 @@ const LOOK: Duration = Duration::from_millis(250);
 /// The most that is written at once.
 const BATCH: usize = 1024 * 1024;
 
+/// Why refusals have no line.
+const LEFT_OUT: &str =
+    "requests that linetender refused came faster than they could be written; none of them was executed";
+
 /// How long lines are gathered that nobody waits for.
 const GATHER: Duration = Duration::from_millis(10);
 
 pub(super) enum Order {
     Write {
-        body: Body,
+        record: Box<Record>,
         told: Option<oneshot::Sender<Told>>,
     },
     /// Everything before it is on disk, or could not be written.
@@ -66,9 +71,9 @@ struct Batch {
 impl Batch {
     fn add(&mut self, order: Order) {
         match order {
-            Order::Write { body, told } => {
-                self.bytes += body.len();
-                self.bodies.push(body);
+            Order::Write { record, told } => {
+                self.bytes += record.weight();
+                self.bodies.push(record.body());
                 self.told.push(told);
             }
             Order::Flush(told) => self.flush = Some(told),
@@ -134,6 +139,10 @@ impl Writer {
         if overflown > 0 {
             bodies.insert(0, overflow(overflown));
         }
+        let left_out = self.shared.left_out();
+        if left_out > 0 {
+            bodies.insert(0, Body::gap(left_out, LEFT_OUT));
+        }
         let done = match &mut self.health {
             // Each would only find out the same. The next try is at its time, and says what is missing.
             Health::Fails { missed, why } => {
@@ -145,6 +154,7 @@ impl Writer {
         };
         if done.is_ok() {
             self.shared.wrote_gap(overflown);
+            self.shared.wrote_left_out(left_out);
         }
         let must_sync = flush.is_some() || matches!(self.sync, SyncPolicy::Call);
         let done = done.and_then(|()| if must_sync { self.sync_now() } else { Ok(()) });
@@ -209,7 +219,7 @@ impl Writer {
             self.recover();
         } else if let Err(lost) = self.pages.check() {
             self.fail(0, &lost);
-        } else if self.shared.missed() > 0 {
+        } else if self.shared.missed() + self.shared.left_out() > 0 {
             self.write(Batch::default());
         }
     }

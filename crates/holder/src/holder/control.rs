@@ -11,7 +11,7 @@ use tokio::task::JoinSet;
 
 use super::report::{CallReport, Standing, UnderWayReport};
 use super::{Holder, Inner};
-use crate::journal::{Entry, Journal};
+use crate::journal::{Entry, Journal, in_order};
 use crate::processes::{self, Tree};
 use crate::story::Story;
 use crate::tally::Counted;
@@ -197,10 +197,9 @@ impl Inner {
     pub(super) fn entries_of(&self, server: &str) -> Option<Vec<Entry>> {
         let followed = self.lines().followed.clone();
         let of: Vec<_> = followed.iter().filter(|line| line.server() == server).collect();
-        let mut entries: Vec<Entry> = of.iter().flat_map(|line| line.entries()).collect();
-        // Times of one length and one zone sort as they are spelt.
-        entries.sort_by(|one, other| one.at.cmp(&other.at));
-        (!of.is_empty()).then_some(entries)
+        let entries = of.iter().enumerate();
+        let entries = entries.flat_map(|(at, line)| line.entries().into_iter().map(move |entry| (at, entry)));
+        (!of.is_empty()).then(|| in_order(entries))
     }
 
     pub(super) async fn processes(&self) -> Vec<Tree> {
@@ -218,6 +217,7 @@ impl Inner {
         let done = |done: String| Ok(Done { done });
         match act {
             Act::Redial { server } => {
+                self.lines().parked.remove(server);
                 let opened = all(self.of_server(server)?, |line| async move { line.redial().await }).await?;
                 done(match opened.as_slice() {
                     [newest] => format!("{server}: connection {newest} is up"),
@@ -229,10 +229,14 @@ impl Inner {
                     line.park().await;
                     Ok(())
                 };
+                self.of_server(server)?;
+                // Whoever connects meanwhile finds it parked.
+                self.lines().parked.insert(server.clone());
                 all(self.of_server(server)?, parked).await?;
                 done(format!("{server}: out of service; calls to it are refused until it is woken"))
             }
             Act::Wake { server } => {
+                self.lines().parked.remove(server);
                 all(self.of_server(server)?, |line| async move { line.unpark().await }).await?;
                 done(format!("{server}: in service"))
             }

@@ -156,13 +156,17 @@ impl Followed {
 
     /// Keeps an entry in mind, for whoever asks why.
     fn keep(&self, mut entry: Entry) {
-        // A cause is told again until the next connection serves: what it wrote to stderr is kept once.
-        if let What::State { state, cause: Some(cause), .. } = &mut entry.what
-            && state != State::Ending.name()
-        {
-            cause.stderr = None;
-        }
         let mut last = self.last();
+        // A cause is told again until the next connection serves: what it wrote to stderr is kept once, with the end or, if it was not
+        // known then, with what came after.
+        if !is_end(&entry)
+            && let What::State { cause: Some(cause), .. } = &mut entry.what
+        {
+            let end = last.entries.iter().rposition(is_end).unwrap_or(0);
+            if last.entries.range(end..).any(|kept| stderr(kept) == cause.stderr.as_ref()) {
+                cause.stderr = None;
+            }
+        }
         if last.entries.len() >= ENTRIES {
             last.entries.pop_front();
         }
@@ -253,6 +257,17 @@ impl Followed {
     }
 }
 
+fn is_end(entry: &Entry) -> bool {
+    matches!(&entry.what, What::State { state, .. } if state == State::Ending.name())
+}
+
+fn stderr(entry: &Entry) -> Option<&String> {
+    match &entry.what {
+        What::State { cause: Some(cause), .. } => cause.stderr.as_ref(),
+        _ => None,
+    }
+}
+
 fn millis(since: Instant) -> u64 {
     u64::try_from(since.elapsed().as_millis()).unwrap_or(u64::MAX)
 }
@@ -266,7 +281,8 @@ impl fmt::Debug for Followed {
 #[cfg(test)]
 mod tests {
     use super::Followed;
-    use crate::journal::What;
+    use crate::journal::{Entry, What};
+    use crate::story::{Story, wall_clock};
     use crate::tally::Tally;
     use linetender::{Rig, Server, State};
 
@@ -283,5 +299,34 @@ mod tests {
         assert_eq!(followed.report().budget_millis, 4999, "but whoever asks is told");
         status.generation = 2;
         assert!(followed.heard(&status).is_some());
+    }
+
+    #[tokio::test]
+    async fn what_a_server_wrote_to_stderr_is_kept_once_and_told() {
+        let line = Rig::new().lazy(Server::stdio("s", ["true"]));
+        let entry = |generation: u64, state: &str, stderr: Option<&str>| -> Entry {
+            let cause = serde_json::json!({ "text": "exited with status 3", "leaves": ["exit"], "seen": "exited", "status": 3,
+                "stderr": stderr });
+            let entry = serde_json::json!({ "v": 1, "at": format!("2026-11-17T03:00:0{generation}.000Z"), "holder": 7,
+                "door": "run", "what": "state", "server": "s", "generation": generation, "state": state,
+                "budget_millis": 4000, "cause": cause });
+            serde_json::from_value(entry).unwrap()
+        };
+        // It is known when the connection ends, or a moment later.
+        for at_end in [Some("no token"), None] {
+            let followed = Followed::new(&line, Tally::new().line("s", line.transport()));
+            for generation in 1..=3 {
+                followed.keep(entry(generation, "dialing", Some("no token")));
+                followed.keep(entry(generation, "ending", at_end));
+                followed.keep(entry(generation, "waiting", Some("no token")));
+            }
+            followed.keep(entry(3, "parked", Some("no token")));
+            let entries = followed.entries();
+            let kept = entries.iter().filter(|entry| super::stderr(entry).is_some()).count();
+            assert_eq!(kept, 4, "one for each end, and one from before: {entries:?}");
+            let story = Story::of("s", &entries, None, wall_clock(), 5);
+            assert_eq!(story.deaths[0].stderr, ["no token"], "{story:?}");
+            assert_eq!(story.deaths[0].times, 3, "{story:?}");
+        }
     }
 }

@@ -17,11 +17,14 @@ use super::report::{REPORT_VERSION, Report};
 use super::socket::{Refusal, SUFFIX};
 use crate::trusted;
 
-/// How long a holder may take to answer. One that is well takes a millisecond.
+/// How long a holder may take to answer, and how long its answer may pause. One that is well takes a millisecond.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// The longest answer.
-const ANSWER: u64 = 4 * 1024 * 1024;
+/// How long the whole of an answer may take.
+const WHOLE: Duration = Duration::from_secs(10);
+
+/// The longest answer: that of a holder of thousands of servers, each of which has failed often and said much.
+const ANSWER: u64 = 64 * 1024 * 1024;
 
 /// The most holders that are asked.
 const MOST_HOLDERS: usize = 1024;
@@ -126,10 +129,10 @@ fn sockets(folder: &Path) -> impl Iterator<Item = (u32, PathBuf)> + use<> {
 }
 
 async fn ask(pid: u32, path: &Path) -> Lookup {
-    let answer = match tokio::time::timeout(PATIENCE, exchange(path, &Ask::Status)).await {
-        Ok(Ok(answer)) => answer,
-        Ok(Err(error)) if nobody(&error) => return Lookup::Nobody,
-        Ok(Err(_)) | Err(_) => {
+    let answer = match exchange(path, &Ask::Status, PATIENCE).await {
+        Ok(answer) => answer,
+        Err(error) if nobody(&error) => return Lookup::Nobody,
+        Err(_) => {
             let why = if is_stopped(pid) { Silence::Stopped } else { Silence::NoAnswer };
             return Lookup::Found(Found { pid, reply: Reply::Silent(why) });
         }
@@ -147,9 +150,7 @@ async fn ask(pid: u32, path: &Path) -> Lookup {
 /// If it cannot be reached, does not answer in time, or refuses: in its words.
 pub async fn ask_holder<A: DeserializeOwned>(folders: &[PathBuf], pid: u32, ask: &Ask) -> io::Result<A> {
     let path = socket_of(folders, pid)?;
-    let late = || io::Error::new(io::ErrorKind::TimedOut, "the process does not answer");
-    let answer =
-        tokio::time::timeout(ask.patience() + PATIENCE, exchange(&path, ask)).await.map_err(|_| late())??;
+    let answer = exchange(&path, ask, ask.patience() + PATIENCE).await?;
     if let Ok(Refusal { error, .. }) = serde_json::from_slice(&answer) {
         return Err(io::Error::other(error));
     }
@@ -163,7 +164,6 @@ pub async fn ask_holder<A: DeserializeOwned>(folders: &[PathBuf], pid: u32, ask:
 /// If it cannot be reached.
 pub async fn watch_holder(folders: &[PathBuf], pid: u32, ask: &Ask) -> io::Result<Watching> {
     let path = socket_of(folders, pid)?;
-    let late = || io::Error::new(io::ErrorKind::TimedOut, "the process does not answer");
     let holder = tokio::time::timeout(PATIENCE, asked(&path, ask)).await.map_err(|_| late())??;
     Ok(Watching(BufReader::new(holder)))
 }
@@ -197,11 +197,25 @@ fn socket_of(folders: &[PathBuf], pid: u32) -> io::Result<PathBuf> {
     })
 }
 
-async fn exchange(path: &Path, ask: &Ask) -> io::Result<Vec<u8>> {
-    let holder = asked(path, ask).await?;
-    let mut answer = Vec::new();
-    holder.take(ANSWER).read_to_end(&mut answer).await?;
+/// Asks, and reads what is said. It has to begin within `patience`; a long answer takes as long as it goes on.
+async fn exchange(path: &Path, ask: &Ask, patience: Duration) -> io::Result<Vec<u8>> {
+    let begun = async {
+        let mut holder = asked(path, ask).await?.take(ANSWER);
+        let mut answer = Vec::new();
+        holder.read_buf(&mut answer).await?;
+        Ok::<_, io::Error>((holder, answer))
+    };
+    let (mut holder, mut answer) = tokio::time::timeout(patience, begun).await.map_err(|_| late())??;
+    let rest = async {
+        while tokio::time::timeout(PATIENCE, holder.read_buf(&mut answer)).await.map_err(|_| late())?? > 0 {}
+        Ok::<_, io::Error>(())
+    };
+    tokio::time::timeout(WHOLE, rest).await.map_err(|_| late())??;
     Ok(answer)
+}
+
+fn late() -> io::Error {
+    io::Error::new(io::ErrorKind::TimedOut, "the process does not answer")
 }
 
 /// A holder that was asked.
@@ -228,4 +242,38 @@ fn is_stopped(pid: u32) -> bool {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     let state = stat.rsplit_once(')').and_then(|(_, rest)| rest.split_whitespace().next());
     matches!(state, Some("T" | "t"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::DirBuilderExt as _;
+
+    use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
+    use tokio::net::UnixListener;
+
+    use super::{Found, Reply, look};
+    use crate::Holder;
+
+    #[tokio::test]
+    async fn a_holder_of_thousands_of_servers_is_understood() {
+        let folder = std::env::temp_dir().join(format!("linetender-look-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&folder);
+        std::fs::DirBuilder::new().mode(0o700).create(&folder).unwrap();
+        let listener = UnixListener::bind(folder.join(format!("{}.sock", std::process::id()))).unwrap();
+        let mut report = serde_json::to_value(Holder::new("serve", None, None).report()).unwrap();
+        let line = serde_json::json!({ "server": "s", "state": "parked", "generation": 9, "since": "", "since_millis": 1,
+            "budget_millis": 0, "budget_most_millis": 5000, "cause": { "text": "x", "leaves": [], "stderr": "y".repeat(4096) } });
+        report["lines"] = vec![line; 3000].into();
+        let answers = async {
+            let (asker, _) = listener.accept().await.unwrap();
+            let mut asker = BufReader::new(asker);
+            asker.read_line(&mut String::new()).await.unwrap();
+            asker.write_all(report.to_string().as_bytes()).await.unwrap();
+        };
+        let folders = [folder.clone()];
+        let (found, ()) = tokio::join!(look(&folders, |path, why| panic!("{path:?}: {why}")), answers);
+        std::fs::remove_dir_all(&folder).unwrap();
+        let [Found { reply: Reply::Report(report), .. }] = found.as_slice() else { panic!("{found:?}") };
+        assert_eq!(report.lines.len(), 3000);
+    }
 }

@@ -14,7 +14,7 @@ use tokio::sync::broadcast::error::{RecvError, TryRecvError};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, broadcast};
 use tokio::task::JoinSet;
 
-use super::control::Ask;
+use super::control::{Act, Ask};
 use super::report::{CallReport, REPORT_VERSION};
 use super::{Inner, look};
 use crate::journal::Entry;
@@ -27,8 +27,11 @@ const AT_ONCE: usize = 8;
 /// Askers that are told something for as long as they stay.
 const WATCHERS: usize = 16;
 
-/// Orders that are carried out at once.
+/// Orders to servers that are carried out at once.
 const ORDERS: usize = 8;
+
+/// Orders to the process itself that are carried out at once.
+const TO_PROCESS: usize = 2;
 
 /// How long calls are gathered before a watcher is told of them, and the most that it is told of at once.
 const GATHER: Duration = Duration::from_millis(50);
@@ -131,6 +134,10 @@ async fn talk(mut asker: UnixStream, holder: Weak<Inner>, place: OwnedSemaphoreP
     // What may take long has places of its own: whoever asks where lines stand is not to wait for a server that hangs.
     let (places, full) = match (&ask, &watched) {
         (_, Some(_)) => (Some(&long.watchers), format!("{WATCHERS} watchers are connected already")),
+        // A process is told to read its configuration again however many of its servers hang.
+        (Some(Ask::Act(Act::Reload | Act::LogLevel { .. })), _) => {
+            (Some(&long.to_process), format!("{TO_PROCESS} reloads are being carried out already"))
+        }
         (Some(Ask::Act(_)), _) => {
             (Some(&long.orders), format!("{ORDERS} orders are being carried out already"))
         }
@@ -157,11 +164,16 @@ async fn talk(mut asker: UnixStream, holder: Weak<Inner>, place: OwnedSemaphoreP
 struct Long {
     watchers: Semaphore,
     orders: Semaphore,
+    to_process: Semaphore,
 }
 
 impl Default for Long {
     fn default() -> Self {
-        Self { watchers: Semaphore::new(WATCHERS), orders: Semaphore::new(ORDERS) }
+        Self {
+            watchers: Semaphore::new(WATCHERS),
+            orders: Semaphore::new(ORDERS),
+            to_process: Semaphore::new(TO_PROCESS),
+        }
     }
 }
 

@@ -1,7 +1,8 @@
 //! Reading a journal: its last entries, over all of its files.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::fs::File;
+use std::hash::Hash;
 use std::io::{self, BufRead as _, BufReader, Read as _};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
@@ -21,6 +22,23 @@ pub struct Last {
     pub entries: VecDeque<(String, Entry)>,
     /// Number of unreadable lines: torn by a full disk, or of a newer version.
     pub unread: u64,
+}
+
+/// Entries of several writers, oldest first. Each writer's stay in the order in which it wrote them, also if its clock was set back
+/// meanwhile.
+pub fn in_order<W: Eq + Hash + Clone>(entries: impl IntoIterator<Item = (W, Entry)>) -> Vec<Entry> {
+    let mut latest: HashMap<W, String> = HashMap::new();
+    let timed = entries.into_iter().map(|(writer, entry)| {
+        let latest = latest.entry(writer).or_default();
+        // Times of one length and one zone sort as they are spelt.
+        if entry.at > *latest {
+            latest.clone_from(&entry.at);
+        }
+        (latest.clone(), entry)
+    });
+    let mut timed: Vec<_> = timed.collect();
+    timed.sort_by(|(one, _), (other, _)| one.cmp(other));
+    timed.into_iter().map(|(_, entry)| entry).collect()
 }
 
 /// The last `most` entries that are `wanted`.

@@ -3,7 +3,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::{Entry, Journal, Rotation, What, last};
+use super::{Entry, Journal, Rotation, What, in_order, last};
 
 const SOON: Duration = Duration::from_secs(20);
 
@@ -171,4 +171,24 @@ async fn an_entry_of_a_later_version_is_passed_over() {
     fs::write(folder.journal(), format!("{later}\n{text}")).unwrap();
     let read = last(&folder.journal(), 10, |_| true).unwrap();
     assert_eq!((read.entries.len(), read.unread), (1, 1));
+}
+
+#[test]
+fn a_clock_that_is_set_back_does_not_change_the_order_of_what_one_process_wrote() {
+    let at = |holder: u32, number: u64, at: &str| {
+        let mut entry = entry(holder, number);
+        entry.at = format!("2026-11-17T{at}:00.000Z");
+        (holder, entry)
+    };
+    // The clock of 1 is set back by an hour after its second entry.
+    let written =
+        [at(1, 1, "10:00"), at(1, 2, "10:10"), at(1, 3, "09:20"), at(2, 4, "09:30"), at(2, 5, "10:05")];
+    let numbers: Vec<_> = in_order(written)
+        .iter()
+        .map(|entry| match &entry.what {
+            What::Gap { entries, .. } => *entries,
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    assert_eq!(numbers, [4, 1, 5, 2, 3]);
 }

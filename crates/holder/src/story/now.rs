@@ -37,6 +37,9 @@ pub struct Now {
     pub parked_by_operator: bool,
     /// Whether what it failed of does not pass by itself: it cannot work as configured.
     pub misconfigured: bool,
+    /// The process that held it last, if none says that it holds it now.
+    #[serde(skip)]
+    pub(super) last_holder: Option<u32>,
 }
 
 impl Now {
@@ -65,6 +68,7 @@ impl Now {
             next_try: live.next_try.as_deref().map(|next| visible::cut(next, 80)),
             parked_by_operator,
             misconfigured,
+            last_holder: None,
         }
     }
 
@@ -89,6 +93,7 @@ impl Now {
             next_try: last.next_try.map(|next| visible::cut(next, 80)),
             parked_by_operator: false,
             misconfigured: last.cause.is_some_and(of_config),
+            last_holder: Some(last.holder),
         }
     }
 
@@ -104,6 +109,7 @@ impl Now {
             next_try: None,
             parked_by_operator: false,
             misconfigured: false,
+            last_holder: None,
         }
     }
 

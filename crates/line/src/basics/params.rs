@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use linetender_wire::frame::{Members, respell};
+use linetender_wire::frame::{Members, Routing, respell, string};
 use linetender_wire::handshake::{Hello, VERSION_IN_META};
 
 use super::trace::{self, TraceContext};
@@ -185,6 +185,17 @@ pub(crate) fn put_first(object: &str, members: &str) -> String {
     let open = object.find('{').map_or(0, |at| at + 1);
     let comma = if object[open..].trim_start().starts_with('}') { "" } else { "," };
     format!("{}{members}{comma}{}", &object[..open], &object[open..])
+}
+
+/// The tool that a request calls.
+pub(crate) fn tool_of(method: &str, params: Option<&str>) -> Option<Box<str>> {
+    (method == "tools/call").then(|| params.and_then(tool_name)).flatten().map(Into::into)
+}
+
+/// The name of the tool that a raw `tools/call` is about. Where the server may read another, none: what is known of a tool
+/// permits that it is called again.
+pub(crate) fn tool_name(params: &str) -> Option<String> {
+    Routing::of("tools/call", Some(params)).ok()?.name.and_then(string).map(Cow::into_owned)
 }
 
 #[cfg(test)]

@@ -1,16 +1,15 @@
 //! What a line's witness is told of a call: that it came, how far it has got, and how it ended. One that is dropped has ended too.
 
-use std::borrow::Cow;
 use std::sync::Arc;
 
 use linetender_core::{Delivery, Doubt, Proof};
-use linetender_wire::frame::{Members, Routing, string};
+use linetender_wire::frame::Members;
 use linetender_wire::handshake::{Era, MODERN};
 use tokio::time::Instant;
 
 use super::{Call, Reply};
 use crate::basics::error::{CallError, CallErrorKind};
-use crate::basics::params::with_trace;
+use crate::basics::params::{tool_of, with_trace};
 use crate::basics::rpc_error::RpcError;
 use crate::book::Entry;
 use crate::generation::Link;
@@ -237,17 +236,6 @@ impl Call<'_> {
             }
         }
     }
-}
-
-/// The tool that a request calls.
-pub(crate) fn tool_of(method: &str, params: Option<&str>) -> Option<Box<str>> {
-    (method == "tools/call").then(|| params.and_then(tool_name)).flatten().map(Into::into)
-}
-
-/// The name of the tool that a raw `tools/call` is about. Where the server may read another, none: what is known of a tool
-/// permits that it is called again.
-pub(crate) fn tool_name(params: &str) -> Option<String> {
-    Routing::of("tools/call", Some(params)).ok()?.name.and_then(string).map(Cow::into_owned)
 }
 
 /// Of an answer: a tool that ran may say that it failed.

@@ -8,7 +8,8 @@ use serde::Serialize;
 use super::Line;
 use crate::basics::error::{CallError, CallErrorKind};
 use crate::basics::kind::Kind;
-use crate::call::{Answer, Call, Options, Reply, tool_name};
+use crate::basics::params::tool_name;
+use crate::call::{Answer, Call, Options, Reply};
 use crate::catalogue::{Catalogue, Prompt, Resource, ResourceTemplate, Tool};
 use crate::server;
 

@@ -14,6 +14,7 @@ use super::{Line, Seeds};
 use crate::audience::Agent;
 use crate::basics::rooms::Rooms;
 use crate::generation::DialLimit;
+use crate::outcome::Witness;
 use crate::server::Server;
 use crate::status::Status;
 
@@ -21,6 +22,11 @@ use crate::status::Status;
 pub trait Follower: fmt::Debug + Send + Sync {
     /// A line was put on the rig; nobody can have dialled it yet. Following it must not keep it: see [`Line::downgrade`].
     fn follow(&self, line: &Line);
+
+    /// Who sees the requests that end before a line is chosen for them, if anybody does.
+    fn at_the_door(&self) -> Option<Arc<dyn Witness>> {
+        None
+    }
 }
 
 /// What lines have from their rig.
@@ -147,6 +153,12 @@ impl Rig {
     pub fn followed_by(mut self, follower: impl Follower + 'static) -> Self {
         self.follower = Some(Arc::new(follower));
         self
+    }
+
+    /// Who sees the requests that end before one of its lines is chosen, if anybody does.
+    #[doc(hidden)] // for linetender's gateway
+    pub fn at_the_door(&self) -> Option<Arc<dyn Witness>> {
+        self.follower.as_ref()?.at_the_door()
     }
 
     /// A line to a server, dialled at once. The rig does not hold it: it ends with its last handle.

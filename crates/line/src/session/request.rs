@@ -22,7 +22,7 @@ use crate::basics::kind::Kind;
 use crate::basics::params::Params;
 use crate::basics::progress::OnProgress;
 use crate::call::turns::{Caller, Guest};
-use crate::call::{Options, Way, tool_of};
+use crate::call::{Options, Way};
 use crate::line::Line;
 use crate::outcome::{Here, Verdict};
 
@@ -140,7 +140,6 @@ impl Request {
         let here = Here {
             method: &self.method,
             params,
-            tool: tool_of(&self.method, params),
             principal: self.principal.clone(),
             since: self.line.at(self.arrived),
         };

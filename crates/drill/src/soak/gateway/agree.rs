@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use linetender_badserver::History;
 use linetender_holder::holder::{Found, Reply, Report, Verdicts, look};
 use linetender_holder::journal::{What, last};
+use linetender_holder::tally::DOOR;
 use serde_json::Value;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
@@ -73,8 +74,8 @@ pub(super) async fn status(folder: &Path, pid: u32) -> Result<Report, String> {
 #[derive(Debug, Default)]
 pub(super) struct Agreement {
     pub(super) calls: usize,
-    /// Calls that the gateway refused before any server was chosen: the audit has none of them.
-    pub(super) at_the_door: usize,
+    /// Calls that the gateway refused before any server was chosen.
+    pub(super) at_the_door: u64,
     pub(super) findings: Vec<String>,
 }
 
@@ -85,6 +86,7 @@ impl Agreement {
         match Audited::read(&audit_of(folder)) {
             Ok(audited) => {
                 agreement.with_status(report, &audited);
+                agreement.at_the_door = audited.counts.get(DOOR).map_or(0, |counts| counts.refused);
                 for (server, history) in servers.iter().zip(histories) {
                     agreement.with_history(server.name, history, &audited);
                 }
@@ -154,10 +156,6 @@ impl Agreement {
             }
             self.calls += 1;
             let agrees = match (outcome, written) {
-                (Err(failure), []) if failure.not_executed() => {
-                    self.at_the_door += 1;
-                    true
-                }
                 // What ended under a session is told as unknown, and its call is taken back.
                 (Err(_), written) if written.iter().any(|verdict| verdict == "cancelled") => !outcome.is_ok(),
                 (Ok(()), [.., last]) => matches!(&**last, "answered" | "tool error"),

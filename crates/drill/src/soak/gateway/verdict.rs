@@ -30,7 +30,7 @@ pub struct Verdict {
     /// For each pair of windows: p99 under faults and without them, in milliseconds.
     pub(super) pairs: Vec<(f64, f64)>,
     /// Calls whose audit was held against what agents were told, and those of them that the gateway refused at its door.
-    pub(super) agreed: (usize, usize),
+    pub(super) agreed: (usize, u64),
     /// How many principals there were, and what reached them.
     pub(super) isolation: Option<(usize, Tally)>,
 }

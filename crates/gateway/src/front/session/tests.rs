@@ -1,4 +1,5 @@
 use crate::budget::Budget;
+use crate::ends::Ends;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -20,7 +21,7 @@ fn session(room: usize) -> (Session, mpsc::Receiver<Passed>) {
             None,
             to,
             None,
-            (&Budget::new(usize::MAX), &Principal::user(1)),
+            (&Budget::new(usize::MAX), &Ends::default(), &Principal::user(1)),
         ),
         taken,
     )

@@ -3,7 +3,7 @@
 use std::fs;
 
 use super::{Folder, SOON, record, until, write};
-use crate::audit::{Audit, OnError, Queue, Settings, SyncPolicy};
+use crate::audit::{Audit, OnError, Queue, Record, Settings, SyncPolicy, Verdict};
 
 fn gaps(folder: &Folder) -> (u64, u64) {
     let found = folder.verify();
@@ -113,6 +113,30 @@ async fn a_full_queue_is_counted_and_said_in_the_file() {
     let found = folder.verify();
     assert!(found.missed > 0 && found.gaps > 0, "{found:?}");
     assert_eq!(found.calls + found.missed, 2000, "{found:?}");
+}
+
+#[tokio::test]
+async fn refused_requests_take_no_place_from_calls_however_many_they_are() {
+    let folder = Folder::new();
+    let queue = Queue { entries: 64, bytes: 1 << 20 };
+    let sync = SyncPolicy::Interval(SOON);
+    let audit = Audit::open(&Settings { sync, queue, ..folder.settings() }).unwrap();
+    for call in 0..20_000 {
+        let refused = Record { verdict: Verdict::Refused, ..record(call) };
+        assert!(audit.write(refused).is_none());
+        // Nobody is refused for them, and nothing that ran is without a line.
+        audit.check().unwrap();
+        if call % 1000 == 0 {
+            assert!(audit.write(record(call)).is_none());
+        }
+    }
+    assert!(audit.flush(SOON).await);
+    let found = folder.verify();
+    assert_eq!(found.calls + found.missed, 20_020, "each has a line, or is counted: {found:?}");
+    assert!(found.missed > 0, "{found:?}");
+    let text = fs::read_to_string(folder.file()).unwrap();
+    assert_eq!(text.matches(r#""verdict":"answered""#).count(), 20);
+    assert!(text.contains("requests that linetender refused came faster"), "{found:?}");
 }
 
 #[tokio::test]

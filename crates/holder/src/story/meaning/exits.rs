@@ -36,6 +36,8 @@ pub(super) fn words(reason: &Reason, served: bool) -> Vec<&'static str> {
         _ if reason.stderr.is_some() => {
             vec!["The program gave up by itself. What it wrote to stderr, below, usually says why."]
         }
+        // What it wrote before it was asked anything is not kept: the next attempt tells.
+        _ if reason.seen.as_deref() == Some("ended-on-probe") => vec!["The program gave up by itself."],
         _ => vec!["The program gave up by itself, and wrote nothing to stderr that would say why."],
     }
 }
