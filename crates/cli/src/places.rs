@@ -49,6 +49,12 @@ pub(crate) fn usual_tokens() -> Option<PathBuf> {
     usual_config().map(|config| config.with_file_name(TOKENS))
 }
 
+/// Whether uv started this program, or what started it: it says where it is itself.
+#[expect(clippy::disallowed_methods, reason = "this is the room that finds the places")]
+pub(crate) fn is_started_by_uv() -> bool {
+    std::env::var_os("UV").is_some()
+}
+
 /// Whether a browser could be opened here.
 #[expect(clippy::disallowed_methods, reason = "this is the room that finds the places")]
 pub(crate) fn has_display() -> bool {

@@ -38,6 +38,7 @@ use error::Error;
 use file::Config;
 use judge::Why;
 use plan::{Choice, Format};
+use program::Start;
 pub(crate) use stateful::is_known as is_known_to_keep_state;
 
 /// With `--check`: something would change.
@@ -179,12 +180,20 @@ fn change(args: &Wrap, file: &Path) -> Result<u8, Error> {
 }
 
 fn wrapped(args: &Wrap, config: &Config, entries: &[Entry<'_>]) -> Outcome {
-    let program = program::program(agents::reader(&config.path));
+    let reader = agents::reader(&config.path);
+    let runner = program::runner().filter(|_| args.via.is_none());
+    if let Some(runner) = runner {
+        show::say(&format!(
+            "this linetender lies in a cache of {0}, which may be emptied at any time: the entries start it through {0}",
+            runner.name()
+        ));
+    }
+    let start = args.via.or(runner).map_or_else(|| Start::direct(reader), |via| Start::via(via, reader));
     let plan = plan::wrap(config.text(), entries, |entry| {
         if !args.wants(entry.name()) {
             return Choice::Skip;
         }
-        Choice::Wrap { program: program.clone() }
+        Choice::Wrap(start.clone())
     });
     let names = plan.changes.iter().map(|change| visible::line(change.name()).into_owned()).collect();
     Outcome {
@@ -222,8 +231,9 @@ fn write(
     config.replace(&outcome.text)?;
     show::say(&format!("wrapped: {}", outcome.names.join(", ")));
     show::say(&format!(
-        "backup: {}; to revert: linetender wrap '{}' --undo",
+        "backup: {}; to revert: {} wrap '{}' --undo",
         backup.display(),
+        program::typed(),
         named.display()
     ));
     if shared::is_in_repository(&config.path) && shared::has_values(entries) {

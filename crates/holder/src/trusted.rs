@@ -8,7 +8,7 @@
 //! the user who asked for that counts as root does.
 
 use std::fs::{self, DirBuilder, File, FileType, Metadata, OpenOptions};
-use std::io;
+use std::io::{self, Read as _};
 use std::os::unix::fs::{DirBuilderExt as _, FileTypeExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
@@ -82,6 +82,32 @@ pub fn read_named(path: &Path) -> io::Result<(File, PathBuf)> {
     let file = read(&path)?;
     check_way(&path)?;
     Ok((file, path))
+}
+
+/// No config file is larger; what is, is something else.
+const LARGEST: u64 = 16 << 20;
+
+/// The text of a config file that a user has named, or a sentence about why it cannot be read. It says which programs are
+/// started, so it is read only if nobody but this user and root could have written it.
+///
+/// # Errors
+/// If it cannot be read, is not trusted, is too large, or is no text.
+pub fn config_text(path: &Path) -> Result<String, String> {
+    let read = read_named(path).and_then(|(file, _)| {
+        let mut text = String::new();
+        file.take(LARGEST + 1).read_to_string(&mut text).map_err(|error| match error.kind() {
+            io::ErrorKind::InvalidData => io::Error::other("is not UTF-8 text"),
+            _ => error,
+        })?;
+        if text.len() as u64 > LARGEST {
+            return Err(io::Error::other(format!("is larger than {} MiB", LARGEST >> 20)));
+        }
+        Ok(text)
+    });
+    read.map_err(|error| match error.raw_os_error() {
+        Some(_) => format!("cannot read {}: {error}", path.display()),
+        None => format!("cannot use {} as config: it {error}", path.display()),
+    })
 }
 
 /// What a log can be written to.

@@ -361,7 +361,8 @@ impl Line {
     }
 
     /// Whose the deadline of an agent's calls is.
-    pub(crate) fn deadline(&self) -> Deadline {
+    #[doc(hidden)] // for linetender's bindings
+    pub fn deadline(&self) -> Deadline {
         self.shared.server.deadline
     }
 

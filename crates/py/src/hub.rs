@@ -6,7 +6,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use linetender::CallError;
 use pyo3::exceptions::PyOSError;
 use pyo3::prelude::*;
-use pyo3::types::PyList;
 use rustix::event::{EventfdFlags, eventfd};
 use tokio::task::AbortHandle;
 
@@ -120,13 +119,10 @@ impl Hub {
         self.0.here().is_some()
     }
 
-    /// All that is there: number, what it is (0 done, 1 failed, 2 progress, 3 broken), and what belongs to it.
-    fn take<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        let hub = self.0.get()?;
-        // In this order: whoever puts something in after the bell was silenced and before it is taken need not ring.
-        hub.bell.silence();
-        let Left { notes, .. } = std::mem::take(&mut *hub.left());
-        let list = PyList::empty(py);
+    /// Puts all that is there into a deque: number, what it is (0 done, 1 failed, 2 progress, 3 broken), and what belongs to it.
+    /// The bell rings on: whoever is interrupted is called again.
+    fn take(&self, py: Python<'_>, into: &Bound<'_, PyAny>) -> PyResult<()> {
+        let Left { notes, .. } = std::mem::take(&mut *self.0.get()?.left());
         for (number, note) in notes {
             let (kind, value) = match note {
                 Note::Done(payload) => (0, payload.into_python(py)?),
@@ -134,9 +130,20 @@ impl Hub {
                 Note::Progress(params) => (2, params.into_pyobject(py)?.into_any()),
                 Note::Broken => (3, py.None().into_bound(py)),
             };
-            list.append((number, kind, value))?;
+            into.call_method1("append", ((number, kind, value),))?;
         }
-        Ok(list)
+        Ok(())
+    }
+
+    /// Silences the bell if nothing is there.
+    fn settle(&self) -> PyResult<()> {
+        let hub = self.0.get()?;
+        let left = hub.left();
+        // With the lock held: whoever puts in the next note rings.
+        if left.notes.is_empty() {
+            hub.bell.silence();
+        }
+        Ok(())
     }
 }
 

@@ -42,6 +42,8 @@ mod _native {
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         module.add("__version__", env!("CARGO_PKG_VERSION"))?;
         // For answers that only the SDK cannot read.
-        module.add("BAD_ANSWER", linetender::Code::BadAnswer.number())
+        module.add("BAD_ANSWER", linetender::Code::BadAnswer.number())?;
+        // For requests that the SDK cannot spell.
+        module.add("UNREADABLE", linetender::Code::Unreadable.number())
     }
 }

@@ -179,11 +179,15 @@ impl Line {
         total: Option<f64>,
         progress: bool,
     ) -> PyResult<Options> {
+        let (line, _) = self.parts()?;
         let mut options = Options::default();
         if total.is_some() || quiet.is_some() {
-            let total = total.map_or(Ok(self.parts()?.0.policy().call.cap), span)?;
+            let total = total.map_or(Ok(line.policy().call.cap), span)?;
             let quiet = quiet.map_or(Ok(total), span)?;
             options = options.deadline(Deadline::Within { quiet, total });
+        } else if let limit @ Deadline::Within { .. } = line.deadline() {
+            // The server's own `call_timeout`.
+            options = options.deadline(limit);
         }
         if progress {
             let notes = hub.notes()?;

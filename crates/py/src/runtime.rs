@@ -6,6 +6,7 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
+use linetender::signals;
 use pyo3::PyResult;
 use pyo3::exceptions::PyRuntimeError;
 use rustix::process::{Pid, getpid};
@@ -55,10 +56,11 @@ impl Runtime {
         let runtime = Builder::new_current_thread().enable_all().thread_name("linetender-aside").build()?;
         let handle = runtime.handle().clone();
         let (ends, told) = mpsc::unbounded_channel();
-        std::thread::Builder::new().name("linetender".into()).spawn(move || {
+        let run = move || {
             runtime.block_on(serve(told));
             runtime.shutdown_timeout(ASIDE);
-        })?;
+        };
+        signals::blocked(|| std::thread::Builder::new().name("linetender".into()).spawn(run))?;
         Ok(Self { handle, of: getpid(), ends })
     }
 

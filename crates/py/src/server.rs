@@ -8,6 +8,7 @@ use std::sync::Arc;
 use linetender::{Policy, Stderr};
 use linetender_auth::{HeaderKeys, Secret, Source};
 use linetender_gateway::config;
+use linetender_holder::trusted::config_text;
 use pyo3::exceptions::{PyKeyError, PyValueError};
 use pyo3::prelude::*;
 
@@ -57,8 +58,8 @@ impl Server {
     #[staticmethod]
     #[pyo3(signature = (path, *, reaper))]
     #[expect(clippy::needless_pass_by_value, reason = "they are made from Python's strings")]
-    fn load(path: PathBuf, reaper: PathBuf) -> PyResult<Vec<Self>> {
-        let config = read(&path)?;
+    fn load(py: Python<'_>, path: PathBuf, reaper: PathBuf) -> PyResult<Vec<Self>> {
+        let config = read(py, &path)?;
         Ok(config.servers.into_iter().map(|entry| Self::of(entry, &reaper)).collect())
     }
 
@@ -66,8 +67,8 @@ impl Server {
     #[staticmethod]
     #[pyo3(signature = (path, name, *, reaper))]
     #[expect(clippy::needless_pass_by_value, reason = "they are made from Python's strings")]
-    fn from_config(path: PathBuf, name: &str, reaper: PathBuf) -> PyResult<Self> {
-        let config = read(&path)?;
+    fn from_config(py: Python<'_>, path: PathBuf, name: &str, reaper: PathBuf) -> PyResult<Self> {
+        let config = read(py, &path)?;
         let names: Vec<_> = config.servers.iter().map(|entry| entry.server.name().to_owned()).collect();
         let entry = config.servers.into_iter().find(|entry| entry.server.name() == name);
         let missing = || {
@@ -81,10 +82,13 @@ impl Server {
     fn with_settings(&self, settings: &str) -> PyResult<Self> {
         let target = if self.0.argv().is_empty() { "url = \"http://localhost/\"" } else { "command = \"x\"" };
         let text = format!("[servers.x]\n{target}\n{settings}");
-        let config = config::load("settings", &text, &|_| None);
-        let mut config = config.map_err(|problem| PyValueError::new_err(problem.to_string()))?;
+        let mut config = config::load("settings", &text, &|_| None).map_err(|problem| {
+            let line = text.lines().nth(problem.line().saturating_sub(1)).unwrap_or_default();
+            PyValueError::new_err(format!("{line}: {problem}"))
+        })?;
         let Some(read) = config.servers.pop().map(|entry| entry.server) else { return Ok(self.clone()) };
-        let policy = Policy::new(*read.settings()).map_err(|invalid| PyValueError::new_err(invalid.to_string()))?;
+        let policy =
+            Policy::new(*read.settings()).map_err(|invalid| PyValueError::new_err(invalid.to_string()))?;
         Ok(Self(self.0.clone().policy(policy).deadline(read.calls_end())))
     }
 
@@ -118,15 +122,18 @@ fn with_keys(server: linetender::HttpServer, auth: config::Auth) -> linetender::
     server.keys(Arc::new(HeaderKeys::new(source)))
 }
 
-fn read(path: &Path) -> PyResult<config::Config> {
-    let text = std::fs::read_to_string(path)?;
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "a config file names variables: this is where it is loaded"
-    )]
-    let variable = |name: &str| std::env::var(name).ok();
-    let config = config::load(&path.display().to_string(), &text, &variable);
-    config.map_err(|problem| PyValueError::new_err(problem.to_string()))
+/// Without the interpreter's lock: a disk may be slow, and a file large.
+fn read(py: Python<'_>, path: &Path) -> PyResult<config::Config> {
+    let read = py.detach(|| {
+        let text = config_text(path)?;
+        config::load(&path.display().to_string(), &text, &variable).map_err(|problem| problem.report())
+    });
+    read.map_err(PyValueError::new_err)
+}
+
+#[expect(clippy::disallowed_methods, reason = "a config file names variables: this is where it is loaded")]
+fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok()
 }
 
 fn stderr_of(word: &str) -> PyResult<Stderr> {

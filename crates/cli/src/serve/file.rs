@@ -1,16 +1,12 @@
 //! The config file: its text, and what that says.
 
-use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
 use linetender_gateway::config::{self, Config, Problem, Settings};
-use linetender_holder::trusted;
+pub(crate) use linetender_holder::trusted::config_text as text;
 
 use super::still::Look;
 use crate::places;
-
-/// No config file is larger; what is, is something else.
-const LARGEST: u64 = 16 << 20;
 
 /// The config file: the one that was named, else the first that is where one would be. Why there is none.
 pub(crate) fn path(named: Option<&Path>) -> Result<PathBuf, String> {
@@ -22,23 +18,6 @@ pub(crate) fn path(named: Option<&Path>) -> Result<PathBuf, String> {
     usual.iter().find(|path| path.exists()).cloned().ok_or_else(|| {
         let looked: Vec<_> = usual.iter().map(|path| path.display().to_string()).collect();
         format!("no config file found (looked for {}); pass one with --config FILE", looked.join(", "))
-    })
-}
-
-/// A config file as it is now, or a sentence about why it cannot be read. It says which programs are started, so it is read
-/// only if nobody but this user and root could have written it.
-pub(crate) fn text(path: &Path) -> Result<String, String> {
-    let read = trusted::read_named(path).and_then(|(file, _)| {
-        let mut text = String::new();
-        file.take(LARGEST + 1).read_to_string(&mut text)?;
-        if text.len() as u64 > LARGEST {
-            return Err(io::Error::other(format!("larger than {} MiB", LARGEST >> 20)));
-        }
-        Ok(text)
-    });
-    read.map_err(|error| match error.raw_os_error() {
-        Some(_) => format!("cannot read {}: {error}", path.display()),
-        None => format!("cannot use {} as config: it {error}", path.display()),
     })
 }
 

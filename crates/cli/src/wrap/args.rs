@@ -14,7 +14,8 @@ use std::path::PathBuf;
     linetender wrap ~/.claude.json --only github wrap only this server\n  \
     linetender wrap ~/.cursor/mcp.json --undo    revert it\n  \
     linetender wrap cursor                       rewrite every config of this agent\n  \
-    linetender wrap --all --check                print the diff for every config in the list\n\n\
+    linetender wrap --all --check                print the diff for every config in the list\n  \
+    linetender wrap .mcp.json --via uvx          for a shared file: works where linetender is not installed\n\n\
     Exit codes:\n  \
     0  success, or nothing to do\n  \
     1  --check: the file would change\n  \
@@ -37,6 +38,10 @@ pub(crate) struct Wrap {
     #[arg(long, requires = "which")]
     pub(crate) undo: bool,
 
+    /// Start linetender through a package runner, which downloads it where it is not installed
+    #[arg(long, value_name = "RUNNER", requires = "which", conflicts_with = "undo")]
+    pub(crate) via: Option<Via>,
+
     /// Only this server; repeatable
     #[arg(long, value_name = "NAME", requires = "which", allow_hyphen_values = true)]
     pub(crate) only: Vec<String>,
@@ -48,6 +53,24 @@ pub(crate) struct Wrap {
     /// Print the list as JSON
     #[arg(long, conflicts_with = "which")]
     pub(crate) json: bool,
+}
+
+/// A program that fetches a package and runs what is in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Via {
+    /// From the Python registry: `uvx linetender run …`
+    Uvx,
+    /// From npm: `npx -y linetender run …`
+    Npx,
+}
+
+impl Via {
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::Uvx => "uvx",
+            Self::Npx => "npx",
+        }
+    }
 }
 
 impl Wrap {

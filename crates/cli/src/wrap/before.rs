@@ -7,6 +7,7 @@ use super::entry::{self, Entry};
 use super::judge::{Call, Decision, judge};
 use super::ours::Run;
 use super::plan::{self, Choice, Format, Plan};
+use super::program::Start;
 use super::tree::Node;
 
 pub(super) struct Before<'t> {
@@ -30,15 +31,13 @@ fn calls<'e>(entries: &'e [Entry<'_>]) -> HashMap<&'e [String], Call<'e>> {
 }
 
 impl<'t> Before<'t> {
-    /// Wraps the backup's entries as those that are wrapped now, each with the program that it has now.
+    /// Wraps the backup's entries as those that are wrapped now, each started as it is now.
     pub(super) fn of(text: &'t str, root: &'t Node, now: &[Entry<'_>]) -> Self {
         let now = calls(now);
         let entries = entry::find(root).unwrap_or_default();
         let plan = plan::wrap(text, &entries, |entry| {
-            match now.get(entry.path.as_slice()).and_then(|call| call.words().0.text()) {
-                Some(program) => Choice::Wrap { program: program.to_owned() },
-                None => Choice::Skip,
-            }
+            let start = now.get(entry.path.as_slice()).and_then(|&call| Start::of(call));
+            start.map_or(Choice::Skip, Choice::Wrap)
         });
         let wrapped = plan.apply(text);
         Self { text, wrapped, entries, plan }
@@ -99,5 +98,7 @@ impl<'t> Before<'t> {
 
 /// Whether both run the same, but for the policy.
 fn is_like(one: Call<'_>, other: Call<'_>) -> bool {
-    Run::of(one.words().1).zip(Run::of(other.words().1)).is_some_and(|(one, other)| one.is_like(&other))
+    Run::of(one.behind_start())
+        .zip(Run::of(other.behind_start()))
+        .is_some_and(|(one, other)| one.is_like(&other))
 }

@@ -2,7 +2,7 @@
 
 use super::entry::{Dialect, Entry};
 use super::tree::{Member, Node, Value};
-use super::{credential, ours, url};
+use super::{credential, ours, program, url};
 
 #[derive(Debug)]
 pub(super) enum Decision<'t> {
@@ -182,6 +182,12 @@ impl<'t> Call<'t> {
                 (program, list.list().and_then(|words| words.get(1..)).unwrap_or_default())
             }
         }
+    }
+
+    /// The words that linetender sees: those after a package runner's, if one starts it.
+    pub(super) fn behind_start(self) -> &'t [Node] {
+        let (program, words) = self.words();
+        program.text().and_then(|program| program::behind_runner(program, words)).unwrap_or(words)
     }
 
     fn is_wrapped(self, key: &str) -> bool {

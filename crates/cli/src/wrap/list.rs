@@ -12,6 +12,7 @@ use super::error::Error;
 use super::file::Config;
 use super::judge::{Decision, judge};
 use super::plan::Format;
+use super::program;
 
 /// One configuration. Programs read this: members are added, never changed.
 #[derive(Debug, Serialize)]
@@ -78,7 +79,7 @@ fn as_json(rows: &[Row]) -> String {
 
 fn as_text(rows: &[Row]) -> String {
     if rows.is_empty() {
-        return "no agent config found; pass one: linetender wrap FILE\n".to_owned();
+        return format!("no agent config found; pass one: {} wrap FILE\n", program::typed());
     }
     let agents = rows.iter().map(|row| row.agent.len()).max().unwrap_or_default();
     let files = rows.iter().map(|row| row.file.chars().count()).max().unwrap_or_default();
@@ -95,8 +96,9 @@ fn as_text(rows: &[Row]) -> String {
     }
     if let Some(row) = rows.iter().find(|row| row.to_wrap > 0) {
         let file = visible::line(&row.file);
-        lines.push(format!("\nto see the diff:  linetender wrap '{file}' --check\n"));
-        lines.push(format!("to apply it:      linetender wrap '{file}'\n"));
+        let linetender = program::typed();
+        lines.push(format!("\nto see the diff:  {linetender} wrap '{file}' --check\n"));
+        lines.push(format!("to apply it:      {linetender} wrap '{file}'\n"));
     }
     lines.concat()
 }

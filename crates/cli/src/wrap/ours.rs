@@ -39,15 +39,12 @@ pub(super) enum Target<'t> {
 
 /// Whether an entry with this key goes through linetender.
 pub(super) fn is_ours(program: &str, words: &[Node], key: &str) -> bool {
-    words.first().and_then(Node::text) == Some("run")
-        && (is_called_linetender(program)
+    let behind = program::behind_runner(program, words);
+    behind.unwrap_or(words).first().and_then(Node::text) == Some("run")
+        && (behind.is_some()
+            || program::is_linetender(program)
             || program::own().is_some_and(|own| own == program)
             || Run::of(words).is_some_and(|run| run.is_written_by_us(key)))
-}
-
-/// Whether a program is linetender by its name, wherever it is.
-pub(super) fn is_called_linetender(program: &str) -> bool {
-    matches!(program.rsplit(['/', '\\']).next(), Some("linetender" | "linetender.exe"))
 }
 
 impl<'t> Run<'t> {

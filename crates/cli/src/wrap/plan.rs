@@ -6,6 +6,7 @@ use super::edit::{Edit, apply};
 use super::entry::Entry;
 use super::error::{Error, Syntax};
 use super::judge::{Decision, Why, judge};
+use super::program::Start;
 use super::stateful::{self, Keeps};
 use super::tree::Node;
 use super::{json, rewrite, toml};
@@ -19,7 +20,7 @@ pub(super) enum Format {
 /// Whether an entry is to be wrapped.
 pub(super) enum Choice {
     Skip,
-    Wrap { program: String },
+    Wrap(Start),
 }
 
 #[derive(Debug, Default)]
@@ -60,16 +61,16 @@ impl Format {
 pub(super) fn wrap(text: &str, entries: &[Entry<'_>], choose: impl Fn(&Entry<'_>) -> Choice) -> Plan {
     let mut plan = Plan::default();
     for entry in entries {
-        let Choice::Wrap { program } = choose(entry) else { continue };
+        let Choice::Wrap(start) = choose(entry) else { continue };
         let edits = match judge(entry) {
             Decision::Command(call) => {
                 if stateful::keeps(entry, call) == Keeps::Perhaps {
                     plan.perhaps.push(entry.name().to_owned());
                 }
-                Ok(rewrite::command(text, entry, call, &program))
+                Ok(rewrite::command(text, entry, call, &start))
             }
             Decision::Address(address) => {
-                let edits = rewrite::address(text, entry, &address, &program);
+                let edits = rewrite::address(text, entry, &address, &start);
                 if edits.is_ok() && address.may_sign_in(entry) {
                     let url = address.url.value.text().unwrap_or_default().to_owned();
                     plan.logins.push((entry.name().to_owned(), url));

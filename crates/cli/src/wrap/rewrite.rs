@@ -3,18 +3,19 @@
 use super::edit::{Edit, after, cut, cut_lines, list, prepend, quote, rename, table};
 use super::entry::{Dialect, Entry};
 use super::judge::{Address, Call, Why};
-use super::ours::{self, URL};
+use super::ours::URL;
+use super::program::Start;
 use super::stateful::{self, Keeps};
 use super::tree::{Member, Node, Style};
 use super::{credential, url};
 
 /// A command: it moves behind our words, everything else stays.
-pub(super) fn command(text: &str, entry: &Entry<'_>, call: Call<'_>, program: &str) -> Vec<Edit> {
-    let mut words = run(entry.name());
+pub(super) fn command(text: &str, entry: &Entry<'_>, call: Call<'_>, start: &Start) -> Vec<Edit> {
+    let mut words = run(entry.name(), start);
     if stateful::keeps(entry, call) == Keeps::State {
         words.push(quote("--stateful"));
     }
-    if needs_dashes(program, call.words().0.text().unwrap_or_default()) {
+    if needs_dashes(start, call.words().0.text().unwrap_or_default()) {
         words.push(quote("--"));
     }
     match call {
@@ -24,10 +25,10 @@ pub(super) fn command(text: &str, entry: &Entry<'_>, call: Call<'_>, program: &s
                 Some(args) => prepend(text, args, &words),
                 None => after(text, command, &[("args", list(&words))]),
             };
-            vec![Edit::new(command.value.span.clone(), quote(program)), args]
+            vec![Edit::new(command.value.span.clone(), quote(&start.program)), args]
         }
         Call::Whole { list, .. } => {
-            words.insert(0, quote(program));
+            words.insert(0, quote(&start.program));
             vec![prepend(text, list, &words)]
         }
     }
@@ -36,9 +37,8 @@ pub(super) fn command(text: &str, entry: &Entry<'_>, call: Call<'_>, program: &s
 /// Whether a `--` has to stand before a command. Some programs that read configurations, the inspector among them, take a `--`
 /// among the words for their own, so it is written only where the command could be taken for a flag or an address; and where
 /// our program has another name, since nothing else would tell its entries from those of other programs with a `run`.
-fn needs_dashes(program: &str, command: &str) -> bool {
-    ["-", "$", "http://", "https://"].iter().any(|start| command.starts_with(start))
-        || !ours::is_called_linetender(program)
+fn needs_dashes(start: &Start, command: &str) -> bool {
+    ["-", "$", "http://", "https://"].iter().any(|start| command.starts_with(start)) || !start.is_known()
 }
 
 /// An address: the entry becomes a command. The values of its headers are secrets: they become variables, by renaming what
@@ -47,14 +47,14 @@ pub(super) fn address(
     text: &str,
     entry: &Entry<'_>,
     address: &Address<'_>,
-    program: &str,
+    start: &Start,
 ) -> Result<Vec<Edit>, Why> {
     let env = entry.dialect.env();
     // What we would write is there already, and means nothing beside an address.
     if let Some(key) = ["args", env, "env_vars"].into_iter().find(|key| entry.node.get(key).is_some()) {
         return Err(Why::Both("url", key));
     }
-    let (mut edits, mut words) = (Vec::new(), run(entry.name()));
+    let (mut edits, mut words) = (Vec::new(), run(entry.name(), start));
     headers(address, env, &mut edits, &mut words)?;
     from_environment(text, address, &mut edits, &mut words)?;
     let mut new = Vec::new();
@@ -76,10 +76,10 @@ pub(super) fn address(
     let command = match entry.dialect {
         Dialect::Plain | Dialect::Codex => {
             new.insert(0, ("args", list(&words)));
-            quote(program)
+            quote(&start.program)
         }
         Dialect::Opencode => {
-            words.insert(0, quote(program));
+            words.insert(0, quote(&start.program));
             list(&words)
         }
     };
@@ -90,9 +90,9 @@ pub(super) fn address(
     Ok(edits)
 }
 
-/// `run --name NAME`
-fn run(name: &str) -> Vec<String> {
-    ["run", "--name", name].into_iter().map(quote).collect()
+/// `run --name NAME`, behind the words of a package runner.
+fn run(name: &str, start: &Start) -> Vec<String> {
+    start.words.iter().map(String::as_str).chain(["run", "--name", name]).map(quote).collect()
 }
 
 /// The headers become variables.

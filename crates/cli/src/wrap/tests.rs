@@ -4,6 +4,7 @@ use super::entry::{self, Entry};
 use super::error::Syntax;
 use super::judge::{Decision, judge};
 use super::plan::{self, Choice, Format, Plan};
+use super::program::Start;
 use super::undo::{Undone, undo};
 
 mod agents;
@@ -17,16 +18,17 @@ fn plan(format: Format, text: &str) -> Result<Plan, Syntax> {
     plan_by("linetender", format, text)
 }
 
-fn plan_by(program: &str, format: Format, text: &str) -> Result<Plan, Syntax> {
+fn plan_by(start: impl Into<Start>, format: Format, text: &str) -> Result<Plan, Syntax> {
     let root = format.parse(text)?;
     let entries = entry::find(&root).unwrap_or_default();
-    let every = |_: &Entry<'_>| Choice::Wrap { program: program.to_owned() };
+    let start = start.into();
+    let every = |_: &Entry<'_>| Choice::Wrap(start.clone());
     Ok(plan::wrap(text, &entries, every))
 }
 
-/// The same by a program of this name.
-fn wrapped_by(program: &str, format: Format, text: &str) -> String {
-    plan_by(program, format, text).unwrap().apply(text)
+/// The same, started by a program of this name, or in this way.
+fn wrapped_by(start: impl Into<Start>, format: Format, text: &str) -> String {
+    plan_by(start, format, text).unwrap().apply(text)
 }
 
 fn wrapped(format: Format, text: &str) -> String {

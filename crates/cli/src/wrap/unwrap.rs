@@ -12,8 +12,7 @@ pub(super) fn edits(
     call: Call<'_>,
     original: Option<&Entry<'_>>,
 ) -> Result<Vec<Edit>, Why> {
-    let (_, words) = call.words();
-    let edits = Run::of(words).and_then(|run| match run.target {
+    let edits = Run::of(call.behind_start()).and_then(|run| match run.target {
         Target::Command(rest) | Target::Bare(rest) => command(text, call, rest),
         Target::Address(url) => address(text, entry, (url, &run.headers), original),
     });

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
+
+from ._spelling import loads
 
 
 class LinetenderError(Exception):
@@ -74,7 +75,7 @@ class ErrorAnswer(LinetenderError):
     """The server answered with a JSON-RPC error."""
 
     def _answered(self) -> dict[str, Any]:
-        answered = json.loads(self._fields.get("answered") or "{}")
+        answered = loads(self._fields.get("answered") or "{}")
         return answered if isinstance(answered, dict) else {}
 
     @property

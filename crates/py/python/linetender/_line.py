@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import weakref
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
@@ -11,6 +12,7 @@ from typing import Any, Literal
 from . import _native
 from ._loop import Loop, ProgressCallback
 from ._server import Server, StrPath
+from ._spelling import loads
 
 State = Literal[
     "idle", "dialing", "up", "suspect", "draining", "ending", "waiting", "parked", "needs-auth", "closed"
@@ -77,7 +79,7 @@ class Answer:
     def result(self) -> dict[str, Any]:
         """The result: for a tool, its ``content`` and what else the server said."""
         if self._parsed is None:
-            parsed = json.loads(self.raw)
+            parsed = loads(self.raw)
             self._parsed = parsed if isinstance(parsed, dict) else {}
         return self._parsed  # type: ignore[no-any-return]
 
@@ -127,13 +129,13 @@ class Line:
     __slots__ = ("__weakref__", "_loops", "_native")
 
     def __init__(self, server: Server, *, lazy: bool = False) -> None:
-        self._loops: set[Loop] = set()
+        self._loops: weakref.WeakSet[Loop] = weakref.WeakSet()
         self._native = _native.Line(server._native, lazy)
 
     @classmethod
     def _of(cls, native: _native.Line) -> Line:
         line = cls.__new__(cls)
-        line._loops = set()
+        line._loops = weakref.WeakSet()
         line._native = native
         return line
 
@@ -282,7 +284,7 @@ class Line:
         return await self._list("resource_templates")
 
     async def _list(self, kind: str) -> list[dict[str, Any]]:
-        return [json.loads(entry) for entry in await self._loop().run(self._native.list, kind)]
+        return [loads(entry) for entry in await self._loop().run(self._native.list, kind)]
 
     async def redial(self) -> int:
         """Replaces the server by a fresh one, and says which generation that is."""
@@ -326,12 +328,13 @@ class Line:
         return loop
 
     def _leave(self) -> None:
-        while self._loops:
-            self._loops.pop().leave()
+        for loop in list(self._loops):
+            self._loops.discard(loop)
+            loop.leave()
 
     def __del__(self) -> None:
         # An interpreter that ends takes everything with it.
-        if getattr(self, "_loops", None) and Loop is not None:
+        if getattr(self, "_loops", None) is not None and Loop is not None:
             self._leave()
 
     def __repr__(self) -> str:

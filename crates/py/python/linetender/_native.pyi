@@ -1,18 +1,21 @@
 """The native half. Not for users: its names and arguments change without notice."""
 
+from collections import deque
 from collections.abc import Mapping, Sequence
 from os import PathLike
 from typing import Any, final
 
 __version__: str
 BAD_ANSWER: int
+UNREADABLE: int
 
 @final
 class Hub:
     def __new__(cls) -> Hub: ...
     def fileno(self) -> int: ...
     def is_here(self) -> bool: ...
-    def take(self) -> list[tuple[int, int, Any]]: ...
+    def take(self, into: deque[tuple[int, int, Any]]) -> None: ...
+    def settle(self) -> None: ...
 
 @final
 class Pending:

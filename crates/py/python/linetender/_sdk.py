@@ -9,7 +9,9 @@ from importlib import import_module
 from importlib.metadata import version
 from typing import Any, NamedTuple
 
-from ._native import BAD_ANSWER
+from ._native import BAD_ANSWER, UNREADABLE
+from ._spelling import loads
+
 
 class Codec(NamedTuple):
     """How one version of the SDK spells messages."""
@@ -29,7 +31,7 @@ class Codec(NamedTuple):
 
     def _unread(self, text: bytes, server: str, error: ValueError) -> tuple[Any, bytes | None]:
         try:
-            said = json.loads(text)
+            said = loads(text)
             number = said.get("id") if isinstance(said, dict) else None
         except ValueError:
             return None, None
@@ -38,28 +40,42 @@ class Codec(NamedTuple):
         method = said.get("method")
         what = f"request {method!r}" if method is not None else "response"
         delivery = "not executed" if method is not None else "answered"
-        why = " ".join(str(error).split())[:200]
-        cause = f"the MCP SDK cannot parse the server's {what}: {why}"
-        told = {
-            "jsonrpc": "2.0",
-            "id": number,
-            "error": {
-                "code": BAD_ANSWER,
-                "message": f"{server}: {cause} (reading; {delivery}; next try: now)",
-                "data": {
-                    "source": "linetender",
-                    "server": server,
-                    "phase": "in linetender",
-                    "cause": cause,
-                    "delivery": delivery,
-                    "nextTry": "now",
-                },
-            },
-        }
-        spelt = json.dumps(told).encode()
+        cause = f"the MCP SDK cannot parse the server's {what}: {_words(error)}"
+        told = _error(number, BAD_ANSWER, server, cause, delivery)
         if method is not None:
-            return None, spelt
-        return self.parse(spelt), None
+            return None, told
+        return self.parse(told), None
+
+    def unspelt(self, message: Any, server: str, error: Exception) -> tuple[Any, bytes | None]:
+        """For a message that cannot be written: what to tell the client, and what to tell the server. One of them waits."""
+        said = getattr(message.message, "root", message.message)
+        number = getattr(said, "id", None)
+        if number is None:
+            return None, None
+        is_request = hasattr(said, "method")
+        cause = f"the client's {'request' if is_request else 'response'} cannot be written as JSON: {_words(error)}"
+        told = _error(number, UNREADABLE, server, cause, "not executed")
+        return (self.parse(told), None) if is_request else (None, told)
+
+
+def _words(error: Exception) -> str:
+    # Whatever could not be read or spelt may be quoted in it.
+    return " ".join(ascii(str(error))[1:-1].split())[:200]
+
+
+def _error(number: object, code: int, server: str, cause: str, delivery: str) -> bytes:
+    """An error, as linetender spells them."""
+    data = {
+        "source": "linetender",
+        "server": server,
+        "phase": "in linetender",
+        "cause": cause,
+        "delivery": delivery,
+        "nextTry": "now",
+    }
+    message = f"{server}: {cause} (in linetender; {delivery}; next try: now)"
+    told = {"jsonrpc": "2.0", "id": number, "error": {"code": code, "message": message, "data": data}}
+    return json.dumps(told).encode()
 
 
 @cache

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
-from typing import Literal
+from typing import Literal, TypeVar
 from urllib.parse import urlsplit
 
 from . import _native
@@ -20,7 +21,21 @@ Time = float | timedelta | str
 def _millis(time: Time | None) -> str | int | None:
     if isinstance(time, timedelta):
         time = time.total_seconds()
-    return time if time is None or isinstance(time, str) else round(time * 1000)
+    if time is None or isinstance(time, str):
+        return time
+    if not math.isfinite(time):
+        raise ConfigError(f"{time} is no time")
+    return round(time * 1000)
+
+
+T = TypeVar("T")
+
+
+def _several(name: str, given: Sequence[T]) -> list[T]:
+    """A text is a sequence of letters, and never meant as one."""
+    if isinstance(given, (str, bytes)):
+        raise ConfigError(f"{name} is a list of texts, not one text: {given!r}")
+    return list(given)
 
 
 class Server:
@@ -57,19 +72,22 @@ class Server:
         in ``safe_tools`` may be run again when its outcome is unknown.
         """
         command = os.fspath(command)
-        argv = [command, *(os.fspath(argument) for argument in args)]
-        if any("\0" in argument for argument in argv):
-            raise ConfigError("an argument contains a NUL character")
+        argv = [command, *(os.fspath(argument) for argument in _several("args", args))]
+        env = dict(env or {})
+        texts = {"an argument": argv, "env": [*env, *env.values()], "cwd": [os.fspath(cwd or "")]}
+        for what, given in texts.items():
+            if any("\0" in text for text in given):
+                raise ConfigError(f"{what} contains a NUL character")
         return cls(
             _native.Server.stdio(
                 name or os.path.basename(command) or command,
                 argv,
                 reaper=reaper(),
-                env=dict(env or {}),
+                env=env,
                 cwd=cwd,
                 inherit_env=inherit_env,
                 stderr=stderr,
-                safe_tools=list(safe_tools),
+                safe_tools=_several("safe_tools", safe_tools),
             )
         )
 
@@ -88,7 +106,7 @@ class Server:
                 name or urlsplit(url).hostname or url,
                 url,
                 headers=dict(headers or {}),
-                safe_tools=list(safe_tools),
+                safe_tools=_several("safe_tools", safe_tools),
             )
         )
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -97,17 +97,18 @@ class Session:
         self._carriers: list[object] = []
 
     async def __aenter__(self) -> tuple[MemoryObjectReceiveStream[Any], MemoryObjectSendStream[Any]]:
-        import anyio
-
         from ._sdk import codec
 
-        self._codec: Codec = codec()
+        self._codec: Codec = codec()  # first: it says what to install
+        import anyio
+
         self._native = self._open()
         self._room = anyio.Event()
         self._over = anyio.Event()
         self._to_client, self._read = anyio.create_memory_object_stream[Any](0)
         self._write, self._from_client = anyio.create_memory_object_stream[Any](0)
-        self._carriers = [_spawn(self._carry_up), _spawn(self._carry_down)]
+        # Whoever is cancelled before its first step has no `finally`.
+        self._carriers = [_spawn(self._carry_up, self._end), _spawn(self._carry_down, None)]
         return self._read, self._write
 
     async def __aexit__(
@@ -136,16 +137,22 @@ class Session:
                 for text in messages:
                     heard = heard and await self._hear(text)
         finally:
-            self._native.close()
-            self._over.set()
-            self._room.set()
-            self._to_client.close()
-            self._from_client.close()
+            self._end()
+
+    def _end(self, _: object = None) -> None:
+        self._native.close()
+        self._over.set()
+        self._room.set()
+        self._to_client.close()
+        self._from_client.close()
 
     async def _hear(self, text: bytes) -> bool:
+        return await self._tell(*self._codec.read(text, self._name))
+
+    async def _tell(self, message: Any, refusal: bytes | None) -> bool:
+        """Tells the client, or the server. Whether the client still listens."""
         import anyio
 
-        message, refusal = self._codec.read(text, self._name)
         if refusal is not None:
             self._native.send(refusal)
         if message is None:
@@ -162,7 +169,11 @@ class Session:
 
         try:
             async for message in self._from_client:
-                text = self._codec.write(message)
+                try:
+                    text = self._codec.write(message)
+                except Exception as error:  # whatever the program put into it
+                    await self._tell(*self._codec.unspelt(message, self._name, error))
+                    continue
                 while not self._over.is_set():
                     self._room = anyio.Event()
                     if self._native.send(text):
@@ -172,8 +183,8 @@ class Session:
             pass
 
 
-def _spawn(work: Callable[[], Awaitable[None]]) -> object:
-    """A task of the loop's. Whoever holds what this returns keeps it."""
+def _spawn(work: Callable[[], Coroutine[Any, Any, None]], ended: Callable[[object], None] | None) -> object:
+    """A task of the loop's, and what is called when it has ended. Whoever holds what this returns keeps it."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:
@@ -181,4 +192,7 @@ def _spawn(work: Callable[[], Awaitable[None]]) -> object:
         if trio is None:
             raise
         return trio.lowlevel.spawn_system_task(work)
-    return asyncio.ensure_future(work())
+    task = asyncio.ensure_future(work())
+    if ended is not None:
+        task.add_done_callback(ended)
+    return task

@@ -18,6 +18,22 @@ pub fn own() {
     set(libc::SIGXFSZ, libc::SIG_IGN);
 }
 
+/// Does this while every signal is blocked in this thread, so that a thread which it starts takes none: the threads of a library
+/// are not to end the program when a server closes its pipe (SIGPIPE), nor to take what the program itself waits for.
+pub fn blocked<T>(work: impl FnOnce() -> T) -> T {
+    let mut all = std::mem::MaybeUninit::<libc::sigset_t>::zeroed();
+    let mut before = std::mem::MaybeUninit::<libc::sigset_t>::zeroed();
+    // SAFETY: the sets are initialised before they are read. What may not be blocked (SIGKILL, those of the C library) is not.
+    unsafe {
+        libc::sigfillset(all.as_mut_ptr());
+        libc::pthread_sigmask(libc::SIG_SETMASK, all.as_ptr(), before.as_mut_ptr());
+    }
+    let done = work();
+    // SAFETY: it was filled in above.
+    unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, before.as_ptr(), std::ptr::null_mut()) };
+    done
+}
+
 /// Exit statuses of children are kept. Only an inherited "ignore" is changed: a handler is somebody's decision.
 pub(super) fn keep_exit_statuses() {
     let mut now = std::mem::MaybeUninit::<libc::sigaction>::zeroed();

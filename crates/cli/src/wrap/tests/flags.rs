@@ -2,7 +2,9 @@
 
 use serde_json::{Value, json};
 
-use super::{Format, count, undone, wrapped, wrapped_by};
+use super::{Format, Start, count, undone, wrapped, wrapped_by};
+use crate::wrap::agents::Reader;
+use crate::wrap::args::Via;
 
 const CODEX: &str = include_str!("configs/codex.toml");
 
@@ -55,6 +57,67 @@ fn an_entry_is_ours_whatever_the_program_is_called() {
     assert_eq!(count(Format::Json, &after), 3);
     assert_eq!(wrapped(Format::Json, &after), after, "wrapping twice changes nothing");
     assert_eq!(undone(Format::Json, &after, Some(&before)).text, before);
+}
+
+/// With what its owner may add to the runner's own words.
+#[test]
+fn an_entry_that_a_package_runner_starts_is_ours() {
+    let before = before().to_string();
+    for (via, program, words) in
+        [(Via::Uvx, "uvx", json!(["linetender"])), (Via::Npx, "npx", json!(["-y", "linetender"]))]
+    {
+        let after = wrapped_by(Start::via(via, Reader::Shell), Format::Json, &before);
+        let entry = &serde_json::from_str::<Value>(&after).unwrap()["mcpServers"]["a"];
+        let args = entry["args"].as_array().unwrap();
+        let (first, rest) = args.split_at(words.as_array().unwrap().len());
+        assert_eq!((&entry["command"], &json!(first)), (&json!(program), &words));
+        assert_eq!(json!(rest), json!(["run", "--name", "a", "npx", "-y", "x", "--name", "--"]));
+        assert_eq!(count(Format::Json, &after), 3);
+        assert_eq!(wrapped(Format::Json, &after), after, "wrapping twice changes nothing");
+        assert_eq!(undone(Format::Json, &after, Some(&before)).text, before);
+        for pinned in
+            [r#""linetender@0.1.0""#, r#""linetender==0.1.0""#, r#""--from=linetender", "linetender""#]
+        {
+            let changed = after.replace(r#""linetender""#, &format!(r#""--quiet", {pinned}"#));
+            for backup in [Some(before.as_str()), None] {
+                let undone = undone(Format::Json, &changed, backup);
+                assert!(undone.left.is_empty(), "{:?}", undone.left);
+                assert_eq!(serde_json::from_str::<Value>(&undone.text).unwrap(), self::before());
+            }
+        }
+    }
+    let codex = wrapped_by(Start::via(Via::Uvx, Reader::Shell), Format::Toml, CODEX);
+    assert!(codex.contains(r#"command = "uvx""#), "{codex}");
+    assert_eq!(undone(Format::Toml, &codex, Some(CODEX)).text, CODEX);
+}
+
+#[test]
+fn what_was_written_by_hand_for_another_runner_is_ours_too() {
+    for (program, args) in [
+        ("uv", json!(["tool", "run", "linetender", "run", "--", "x"])),
+        ("pipx", json!(["run", "linetender", "run", "x"])),
+        ("npx", json!(["--yes", "--package", "linetender", "--", "linetender", "run", "x"])),
+        ("npm", json!(["exec", "--", "linetender", "run", "x"])),
+    ] {
+        let text = json!({ "mcpServers": { "a": { "command": program, "args": args } } }).to_string();
+        assert_eq!(count(Format::Json, &text), 1, "{text}");
+        let undone: Value = serde_json::from_str(&undone(Format::Json, &text, None).text).unwrap();
+        assert_eq!(undone["mcpServers"]["a"], json!({ "command": "x", "args": [] }), "{text}");
+    }
+}
+
+#[test]
+fn what_a_package_runner_starts_otherwise_is_not() {
+    for (program, args) in [
+        ("npx", json!(["-y", "linetender-like", "run", "--name", "a", "x"])),
+        ("npx", json!(["-y", "linetender", "inside"])),
+        ("uvx", json!(["--from", "linetender", "other", "run", "x"])),
+        ("npm", json!(["linetender", "run", "--", "x"])),
+        ("uv", json!(["run", "linetender", "run", "x"])),
+    ] {
+        let text = json!({ "mcpServers": { "a": { "command": program, "args": args } } }).to_string();
+        assert_eq!(count(Format::Json, &text), 0, "{text}");
+    }
 }
 
 #[test]
