@@ -113,6 +113,7 @@ class Server:
     @classmethod
     def from_config(cls, path: StrPath, name: str) -> Server:
         """A server of a config file: an agent's ``mcp.json``, or linetender's TOML."""
+        os.stat(path)  # a file that is not there is Python's own error
         try:
             return cls(_native.Server.from_config(path, name, reaper=reaper()))
         except ValueError as error:
@@ -121,6 +122,7 @@ class Server:
     @classmethod
     def all_from_config(cls, path: StrPath) -> list[Server]:
         """All servers of a config file that are not disabled, in its order."""
+        os.stat(path)
         try:
             return [cls(native) for native in _native.Server.load(path, reaper=reaper())]
         except ValueError as error:
