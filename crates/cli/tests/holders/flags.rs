@@ -3,9 +3,9 @@
 use std::io::Write as _;
 use std::process::Stdio;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
-use crate::kit::Home;
+use crate::kit::{Home, until};
 
 #[test]
 fn a_call_timeout_ends_a_call_that_the_agent_would_wait_for() {
@@ -51,8 +51,11 @@ fn a_stateful_server_tells_once_that_its_state_is_lost() {
 fn a_server_is_started_where_it_is_wanted() {
     let home = Home::new();
     let server = home.shim(&["--dir", home.path().to_str().unwrap()], &[]);
-    let status = home.status();
-    let pid = &status["holders"][0]["report"]["lines"][0]["pid"];
+    let mut pid = Value::Null;
+    until("the server's process", || {
+        pid = home.status()["holders"][0]["report"]["lines"][0]["pid"].clone();
+        !pid.is_null()
+    });
     let dir = std::fs::read_link(format!("/proc/{pid}/cwd")).unwrap();
     assert_eq!(dir, home.path().canonicalize().unwrap());
     drop(server);

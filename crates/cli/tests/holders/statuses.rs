@@ -43,6 +43,8 @@ fn every_running_shim_is_listed_and_a_dead_one_is_dropped() {
     let home = Home::new();
     let mut shims: Vec<_> = (0..3).map(|_| home.shim(&[], &[])).collect();
     shims[1].kill_server();
+    let is_known = |holder: &Value| !holder["report"]["lines"][0]["pid"].is_null();
+    until("the servers' processes", || home.status()["holders"].as_array().unwrap().iter().all(is_known));
     let status = home.status();
     assert_eq!(pids(&status), sorted(&shims));
     let of =

@@ -144,7 +144,7 @@ impl Shim {
     }
 
     pub(crate) fn signal(&self, name: &str) {
-        let pid = self.line()["pid"].to_string();
+        let pid = self.until("the server's process", |line| !line["pid"].is_null())["pid"].to_string();
         assert!(Command::new("kill").args([name, &pid]).status().unwrap().success());
     }
 
