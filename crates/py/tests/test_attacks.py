@@ -46,7 +46,9 @@ def test_its_thread_takes_no_signal_of_the_programs() -> None:
             with open(f"/proc/self/task/{task}/comm") as name, open(f"/proc/self/task/{task}/status") as status:
                 if name.read().strip() == "linetender":
                     blocked = next(line for line in status if line.startswith("SigBlk"))
-                    assert int(blocked.split()[1], 16) >> (signal.SIGTERM - 1) & 1, blocked
+                    blocked = int(blocked.split()[1], 16)
+                    assert all(blocked >> (number - 1) & 1 for number in (signal.SIGTERM, signal.SIGPIPE)), hex(blocked)
+                    assert not blocked >> (signal.SIGSEGV - 1) & 1, hex(blocked)
                     break
         else:
             raise AssertionError("there is no thread")

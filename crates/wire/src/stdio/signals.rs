@@ -18,14 +18,21 @@ pub fn own() {
     set(libc::SIGXFSZ, libc::SIG_IGN);
 }
 
-/// Does this while every signal is blocked in this thread, so that a thread which it starts takes none: the threads of a library
-/// are not to end the program when a server closes its pipe (SIGPIPE), nor to take what the program itself waits for.
+/// What a thread does to itself. It is left as it is: whoever handles a fault (Rust, Python's faulthandler) has something to say.
+const FAULTS: [libc::c_int; 7] =
+    [libc::SIGABRT, libc::SIGBUS, libc::SIGFPE, libc::SIGILL, libc::SIGSEGV, libc::SIGSYS, libc::SIGTRAP];
+
+/// Does this while the program's signals are blocked in this thread, so that a thread which it starts takes none: the threads of a
+/// library are not to end the program when a server closes its pipe (SIGPIPE), nor to take what the program itself waits for.
 pub fn blocked<T>(work: impl FnOnce() -> T) -> T {
     let mut all = std::mem::MaybeUninit::<libc::sigset_t>::zeroed();
     let mut before = std::mem::MaybeUninit::<libc::sigset_t>::zeroed();
     // SAFETY: the sets are initialised before they are read. What may not be blocked (SIGKILL, those of the C library) is not.
     unsafe {
         libc::sigfillset(all.as_mut_ptr());
+        for fault in FAULTS {
+            libc::sigdelset(all.as_mut_ptr(), fault);
+        }
         libc::pthread_sigmask(libc::SIG_SETMASK, all.as_ptr(), before.as_mut_ptr());
     }
     let done = work();
