@@ -27,9 +27,14 @@ impl Home {
 
     /// The same command each time; what it does is in a file.
     fn agent(&self, does: &str) -> Agent {
+        self.agent_with(&[], does)
+    }
+
+    fn agent_with(&self, flags: &[&str], does: &str) -> Agent {
         fs::write(self.0.join("does"), does).unwrap();
         let file = self.0.join("does").display().to_string();
-        Agent::at_home(self.path(), &["--", "sh", "-c", r#"eval "$(cat "$1")""#, "sh", &file])
+        let command = ["--", "sh", "-c", r#"eval "$(cat "$1")""#, "sh", &file];
+        Agent::at_home(self.path(), &[flags, &command].concat())
     }
 
     fn bad(&self, flags: &str) -> Agent {
@@ -238,4 +243,24 @@ fn what_others_could_have_written_is_not_believed() {
     assert!(made.success());
     let mut agent = home.bad("").greeted();
     agent.call(&json!(1), "echo", &json!({}));
+}
+
+#[test]
+fn a_known_server_that_may_stop_when_idle_starts_with_the_first_call() {
+    let home = Home::new("lazy");
+    let started = home.path().join("started");
+    let does = format!("touch '{}'; {}", started.display(), bad(""));
+    let flags = ["--idle-stop", "10m"];
+    let mut first = home.agent_with(&flags, &does).greeted();
+    first.call(&json!(1), "echo", &json!({}));
+    home.pages(1);
+    drop(first);
+    fs::remove_file(&started).unwrap();
+
+    let mut agent = home.agent_with(&flags, &does).greeted();
+    assert!(names(&agent.ask(&json!(1), "tools/list", &json!({}))).contains(&"echo"));
+    assert!(!started.exists(), "nobody has used it");
+    let answer = agent.call(&json!(2), "echo", &json!({ "n": 1 }));
+    assert_eq!(answer["result"]["content"][0]["text"], r#"{"n":1}"#);
+    assert!(started.exists());
 }

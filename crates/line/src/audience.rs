@@ -171,6 +171,11 @@ impl Audience {
         self.tasks.note(generation, principal, result);
     }
 
+    /// Whether tasks were begun in this generation: nobody here knows when they end.
+    pub(crate) fn has_tasks(&self, generation: Generation) -> bool {
+        self.tasks.last() == Some(generation)
+    }
+
     /// Whether this principal may ask for a task.
     pub(crate) fn may_ask_for(&self, task: &str, principal: u64) -> bool {
         self.tasks.owner(task).map_or(!self.strangers, |owner| owner == principal)

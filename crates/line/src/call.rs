@@ -154,9 +154,9 @@ impl Call<'_> {
                     let answer = Reply::new(frame, link.era());
                     if answer.error().is_none() {
                         shared.wishes.granted(self.method, self.params);
-                        if let ("tools/call", turns::Caller::Known(who)) = (self.method, self.options.caller)
-                        {
-                            shared.audience.answered(link.generation, who.principal, answer.result());
+                        if self.method == "tools/call" {
+                            let principal = self.options.caller.principal();
+                            shared.audience.answered(link.generation, principal, answer.result());
                         }
                     }
                     return Ok(answer);

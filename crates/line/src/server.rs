@@ -13,10 +13,12 @@ use std::ffi::{OsStr, OsString};
 use std::marker::PhantomData;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use linetender_core::Policy;
 use linetender_wire::frame;
 use linetender_wire::handshake::{Era, Eras, Hello};
+use linetender_wire::hop::Way;
 use linetender_wire::http::network::Network;
 use linetender_wire::stdio::platform::Starter;
 use linetender_wire::stdio::{Env, Program, Reaper};
@@ -84,6 +86,8 @@ pub struct Server<W = way::Any> {
     pub(crate) deadline: Deadline,
     /// Whether a rig dials it when somebody needs it.
     pub(crate) lazy: bool,
+    /// How long it may run although nobody uses it.
+    pub(crate) idle_stop: Option<Duration>,
     pub(crate) stderr: Stderr,
     /// What it was given that nobody may read, masked in our texts and logs for as long as this lives.
     secrets: Secrets,
@@ -113,7 +117,7 @@ pub mod way {
 /// Where a server is.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) enum Target {
-    Stdio { program: Program, reaper: Option<Reaper> },
+    Stdio { program: Program, reaper: Option<Reaper>, shared: Option<Elsewhere<dyn Way>> },
     Http(Box<Address>),
 }
 
@@ -141,7 +145,7 @@ impl Server {
         let mut secrets = Secrets::default();
         secrets.keep_arguments(argv.iter().map(|word| word.to_str().unwrap_or_default()));
         let program = Program { argv, dir: None, env: Env::Only(allowed.collect()) };
-        Server { secrets, ..Server::to(name.into(), Target::Stdio { program, reaper: None }) }
+        Server { secrets, ..Server::to(name.into(), Target::Stdio { program, reaper: None, shared: None }) }
     }
 
     /// The same as a program, if that is what it is: a configuration may hold either.
@@ -169,6 +173,7 @@ impl<W> Server<W> {
             tool_errors: ToolErrors::default(),
             deadline: Deadline::Agent,
             lazy: false,
+            idle_stop: None,
             stderr: Stderr::default(),
             secrets: Secrets::default(),
         }
@@ -188,6 +193,7 @@ impl<W> Server<W> {
             tool_errors,
             deadline,
             lazy,
+            idle_stop,
             stderr,
             secrets,
         } = self;
@@ -203,6 +209,7 @@ impl<W> Server<W> {
             tool_errors,
             deadline,
             lazy,
+            idle_stop,
             stderr,
             secrets,
         }
@@ -269,6 +276,14 @@ impl<W> Server<W> {
         self
     }
 
+    /// Stops it when nobody has used it for this long; the next call starts it again, which costs nothing of its budget. What
+    /// it listed stays listed. One that keeps watching a resource for somebody, or has begun a task, is in use.
+    #[must_use]
+    pub fn idle_stop(mut self, after: Duration) -> Self {
+        self.idle_stop = Some(after);
+        self
+    }
+
     /// Whose the deadline of a [session](crate::session)'s calls is: the agent's, if not said. A call that a program makes
     /// by itself has [options](crate::Options) of its own.
     #[must_use]
@@ -313,6 +328,36 @@ impl StdioServer {
                     program.env = Env::OursAnd(added);
                 }
             }
+        }
+        self
+    }
+
+    /// These variables and no others.
+    #[doc(hidden)] // for linetender's keeper
+    #[must_use]
+    pub fn only_env(mut self, variables: impl IntoIterator<Item = (OsString, OsString)>) -> Self {
+        if let Target::Stdio { program, .. } = &mut self.target {
+            program.env = Env::Only(Vec::new());
+        }
+        variables.into_iter().fold(self, |server, (name, value)| server.env(name, value))
+    }
+
+    /// Its variables, unless it gets all of ours.
+    #[doc(hidden)] // for linetender's keeper
+    pub fn own_env(&self) -> Option<&[(OsString, OsString)]> {
+        match &self.target {
+            Target::Stdio { program: Program { env: Env::Only(variables), .. }, .. } => Some(variables),
+            _ => None,
+        }
+    }
+
+    /// Another process holds it, for several agents of this user: it is reached in this way, and run here only if that cannot
+    /// be or must not be.
+    #[doc(hidden)] // for linetender's keeper
+    #[must_use]
+    pub fn shared(mut self, way: Arc<dyn Way>) -> Self {
+        if let Target::Stdio { shared, .. } = &mut self.target {
+            *shared = Some(Elsewhere(way));
         }
         self
     }

@@ -290,12 +290,16 @@ impl Session {
                 let page = rig.memory().map(|memory| memory.page(server, era, params));
                 let remembered = page.as_ref().and_then(|page| page.recall());
                 let greeting = remembered.as_ref().map(|known| known.greeting.clone());
+                // A server that may be stopped when nobody uses it need not run before somebody does, if it is known.
+                let waits = remembered.is_some() && server.idle_stop.is_some();
                 let server = introduced(server, era, params);
                 let line = rig.put(server, Some(agent), None, remembered);
                 if let Some(page) = page {
                     self.tasks.spawn(recall::Keeper::of(&line, page, greeting).run());
                 }
-                line.wake();
+                if !waits {
+                    line.wake();
+                }
                 (line, None, Caller::Owner, name.clone())
             }
             On::Shared(line, of) => {

@@ -10,6 +10,7 @@ mod caught;
 mod elsewhere;
 pub mod frame;
 pub mod handshake;
+pub mod hop;
 pub mod http;
 mod lines;
 #[cfg(all(target_os = "linux", not(linetender_portable)))]

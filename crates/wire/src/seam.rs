@@ -18,6 +18,7 @@ use tokio::sync::Notify;
 use crate::frame::Frame;
 use crate::http::KeyRefused;
 use crate::lines::Item;
+use crate::redact::Redacted;
 use crate::room::Room;
 use crate::seen::{Detail, Pipe, Seen};
 
@@ -78,6 +79,8 @@ pub enum Event {
     Lost(Seen),
     /// It refused a key, and lives on: another key may do.
     KeyRefused(Box<KeyRefused>),
+    /// Whoever holds it for us wants us to make the next connection when our calls have ended, and why.
+    Moved(Redacted),
     /// A process that it started belongs to another user and stays behind.
     Left {
         /// Its number.

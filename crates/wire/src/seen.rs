@@ -69,6 +69,12 @@ pub enum Seen {
     },
     /// linetender's reaper of the process tree was killed.
     ReaperDied,
+    /// The linetender process that holds a shared server ended or was killed.
+    OwnerGone,
+    /// The linetender process that holds a shared server went on purpose.
+    OwnerLeft,
+    /// The linetender process that holds a shared server does not answer.
+    OwnerHangs,
     /// The handshake failed: an error, or an invalid result.
     Handshake {
         /// What it said.
@@ -186,8 +192,9 @@ impl Seen {
             | Self::NoDir { .. }
             | Self::NoReaper { .. }
             | Self::NotAServer { .. } => Class::Config,
-            Self::NoProcess { .. } | Self::NoSocket { .. } => Class::Local,
-            Self::Exited { .. } | Self::ReaperDied => Class::Exit,
+            Self::NoProcess { .. } | Self::NoSocket { .. } | Self::OwnerLeft => Class::Local,
+            Self::Exited { .. } | Self::ReaperDied | Self::OwnerGone => Class::Exit,
+            Self::OwnerHangs => Class::Silent,
             Self::Closed { .. } | Self::Internal { .. } | Self::Teardown { .. } => Class::Transport,
             Self::Handshake { .. } => Class::Handshake,
             Self::EndedOnProbe { .. } | Self::OtherEra => Class::EraProbe,
@@ -270,6 +277,9 @@ impl fmt::Display for Seen {
             Self::Closed { what: Pipe::Stdin, .. } => f.write_str("the server closed its stdin"),
             Self::Closed { what: Pipe::Stdout, .. } => f.write_str("the server closed its stdout"),
             Self::ReaperDied => f.write_str("linetender's reaper process for this server was killed"),
+            Self::OwnerGone => f.write_str("the linetender process that shares this server ended"),
+            Self::OwnerLeft => f.write_str("the linetender process that shares this server was replaced"),
+            Self::OwnerHangs => f.write_str("the linetender process that shares this server does not answer"),
             Self::Handshake { said } => write!(f, "the server rejected the MCP handshake: {said}"),
             Self::EndedOnProbe { exit: Some(exit) } => {
                 write!(f, "the server process {exit} during protocol version detection (server/discover)")
@@ -434,6 +444,13 @@ mod tests {
                 "the server closed its stdout",
             ),
             (Seen::ReaperDied, Class::Exit, "linetender's reaper process for this server was killed"),
+            (Seen::OwnerGone, Class::Exit, "the linetender process that shares this server ended"),
+            (Seen::OwnerLeft, Class::Local, "the linetender process that shares this server was replaced"),
+            (
+                Seen::OwnerHangs,
+                Class::Silent,
+                "the linetender process that shares this server does not answer",
+            ),
             (
                 Seen::Handshake { said: text("no") },
                 Class::Handshake,

@@ -28,7 +28,7 @@ mod reaper_program;
 mod remains;
 pub mod signals;
 mod stderr;
-mod writer;
+pub(crate) mod writer;
 
 pub use child::{Child, Env, Launch, Program, Reaper};
 pub use descriptors::raise_descriptor_limit;

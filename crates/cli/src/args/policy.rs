@@ -24,6 +24,7 @@ Examples of the flags:
   --start-timeout 5m                      a first start that downloads packages
   --handshake-timeout 1m                  a server that logs in before it answers initialize
   --keepalive 10s                         detect a hanging idle server sooner
+  --idle-stop 10m                         stop the server when nobody uses it; the next call starts it
   --safe-tool search --safe-tool get_page tools that may be executed twice
   --trust-annotations                     believe readOnlyHint and idempotentHint of this server
   --stateful                              a browser or a shell: report lost state after a restart
@@ -76,6 +77,10 @@ pub(crate) struct PolicyFlags {
     /// Send a health check when the server has been idle for this long
     #[arg(long, value_name = "TIME", value_parser = time, default_value = "30s", help_heading = SERVER)]
     keepalive: Duration,
+
+    /// Stop the server when nobody has used it for this long; the next call starts it again [default: never]
+    #[arg(long, value_name = "TIME", value_parser = time, help_heading = SERVER)]
+    idle_stop: Option<Duration>,
 
     /// Retry this tool even if it may already have been executed; repeatable [default: none]
     #[arg(long, value_name = "TOOL", help_heading = AGAIN)]
@@ -135,6 +140,18 @@ impl PolicyFlags {
                 return Err("--call-timeout must be longer than zero".to_owned());
             }
             server = server.deadline(Deadline::after(limit));
+        }
+        if let Some(after) = self.idle_stop {
+            if after == Duration::ZERO {
+                return Err("--idle-stop must be longer than zero".to_owned());
+            }
+            if self.stateful {
+                return Err(
+                    "--idle-stop would discard the state of a --stateful server: remove one of the two"
+                        .to_owned(),
+                );
+            }
+            server = server.idle_stop(after);
         }
         Ok(self.safe_tool.iter().fold(server, Server::safe_tool))
     }
@@ -313,6 +330,11 @@ mod tests {
             ("--hang-after 0s", "--hang-after must be longer than zero"),
             ("--quiet-limit 0s", "--quiet-limit must be longer than zero"),
             ("--call-timeout 0s", "--call-timeout must be longer than zero"),
+            ("--idle-stop 0s", "--idle-stop must be longer than zero"),
+            (
+                "--stateful --idle-stop 10m",
+                "--idle-stop would discard the state of a --stateful server: remove one of the two",
+            ),
             ("--wait 0s", "--wait must be longer than zero"),
             ("--start-timeout 2years", "--start-timeout must be at most a year"),
             ("--handshake-timeout 0s", "--handshake-timeout must be longer than zero"),
@@ -337,6 +359,6 @@ mod tests {
             assert!(said || !argument.get_default_values().is_empty(), "{flag} does not say its default");
             seen += 1;
         }
-        assert_eq!(seen, 15);
+        assert_eq!(seen, 16);
     }
 }

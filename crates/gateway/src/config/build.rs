@@ -145,6 +145,7 @@ fn entry(Member { name, at, value }: &Member, source: &Text<'_>) -> Result<Optio
     named::once(value, source)?;
     let settings = named::settings(&table, value);
     let deadline = named::deadline(&table, value, source)?;
+    let idle_stop = named::idle_stop(&table, value, source)?;
     let stderr = match table.stderr {
         Stderr::Off => linetender::Stderr::Off,
         Stderr::Log => linetender::Stderr::Log,
@@ -189,6 +190,9 @@ fn entry(Member { name, at, value }: &Member, source: &Text<'_>) -> Result<Optio
     });
     if table.lazy {
         server = server.lazy();
+    }
+    if let Some(after) = idle_stop {
+        server = server.idle_stop(after);
     }
     server = table.safe_tools.into_iter().fold(server, Server::safe_tool);
     let access = match Access::of(table.access) {

@@ -264,6 +264,9 @@ pub(super) struct ServerTable {
     /// Send a health check when the server has been idle for this long.
     #[schemars(schema_with = "time")]
     pub(super) keepalive: Option<u64>,
+    /// Stop a server that nobody has used for this long; the next call starts it again. Its tools stay listed.
+    #[schemars(schema_with = "time")]
+    pub(super) idle_stop: Option<u64>,
     /// Maximum message size in either direction.
     #[schemars(schema_with = "size")]
     pub(super) max_message: Option<u32>,

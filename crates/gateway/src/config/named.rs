@@ -25,8 +25,9 @@ const NAMED: [(&str, &str); 11] = [
     ("in_flight", "limits.in_flight"),
 ];
 
-/// The one short name that no policy has.
+/// The short names that no policy has.
 const CALL_TIMEOUT: &str = "call_timeout";
+const IDLE_STOP: &str = "idle_stop";
 
 /// Takes the short names out of an agent's file, where they may be another program's: there `policy` has these settings.
 pub(super) fn leave_to_others(tree: &mut Node, source: &Text<'_>) -> Vec<Problem> {
@@ -35,7 +36,8 @@ pub(super) fn leave_to_others(tree: &mut Node, source: &Text<'_>) -> Vec<Problem
         // Agents have one of their own, which is none of our business.
         server.retain(|member| member.name != "auth");
         server.retain(|member| {
-            let ours = member.name == CALL_TIMEOUT || NAMED.iter().any(|(short, _)| *short == member.name);
+            let ours = [CALL_TIMEOUT, IDLE_STOP].contains(&&*member.name)
+                || NAMED.iter().any(|(short, _)| *short == member.name);
             if ours {
                 let what = format!("key `{}` ignored: it is read in linetender's own file only", member.name);
                 found.push(*source.problem(member.at.clone(), what, Some("use `policy`".to_owned())));
@@ -100,6 +102,27 @@ pub(super) fn deadline(
         }
     };
     Err(source.problem(node.at.clone(), format!("call_timeout must be {must}"), None))
+}
+
+/// How long it may run although nobody uses it, if the file says so.
+pub(super) fn idle_stop(
+    table: &ServerTable,
+    server: &Node,
+    source: &Text<'_>,
+) -> Result<Option<Duration>, Box<Problem>> {
+    let (Some(millis), Some(node)) = (table.idle_stop, server.get(IDLE_STOP)) else { return Ok(None) };
+    let wrong = |what: &str, help: Option<&str>| {
+        Err(source.problem(node.at.clone(), what.to_owned(), help.map(str::to_owned)))
+    };
+    match Duration::from_millis(millis) {
+        Duration::ZERO => wrong("idle_stop must be longer than zero", None),
+        time if time > LONGEST => wrong("idle_stop must be at most a year", None),
+        _ if settings(table, server).state == ServerState::Process => wrong(
+            "idle_stop would discard the state of a stateful server",
+            Some("remove one of the two settings"),
+        ),
+        time => Ok(Some(time)),
+    }
 }
 
 /// The server's policy with what has a short name.

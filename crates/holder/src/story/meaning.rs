@@ -73,6 +73,16 @@ fn words(reason: &Reason, served: bool) -> Vec<&'static str> {
              process still ran, so nothing could be said to it any more, and linetender killed what was left of it.",
         ],
         "reaper-died" => vec!["Somebody killed the helper process that linetender runs each server under."],
+        "keeper-gone" => vec![
+            "The server is shared (`run --share`): one linetender process, the keeper, runs it for all windows. That process was \
+             killed or failed, and its servers went with it. Every window starts a new one together.",
+        ],
+        "keeper-left" => {
+            vec!["The keeper, which runs shared servers for all windows, was replaced by a newer one."]
+        }
+        "keeper-hangs" => vec![
+            "The keeper, which runs shared servers for all windows, did not answer any more, so it was killed and replaced.",
+        ],
         "handshake-rejected" => vec![
             "The server is there and answers, but refused to begin a session. Its words above say why; usually it is configured \
              wrongly or cannot reach something that it needs.",

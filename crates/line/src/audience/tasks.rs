@@ -27,6 +27,8 @@ struct Known {
     begun: HashMap<u64, VecDeque<Box<str>>>,
     /// Principals, whoever began one first in front.
     order: VecDeque<u64>,
+    /// In which generation the last one was begun.
+    last: Option<Generation>,
 }
 
 impl Tasks {
@@ -37,6 +39,11 @@ impl Tasks {
         }
     }
 
+    /// In which generation the last one was begun, if any was.
+    pub(super) fn last(&self) -> Option<Generation> {
+        renewed(&self.0, |known| *known = Known::default()).last
+    }
+
     /// Whose a task is, if that is known.
     pub(super) fn owner(&self, id: &str) -> Option<u64> {
         renewed(&self.0, |known| *known = Known::default()).of.get(id).map(|(_, principal)| *principal)
@@ -45,6 +52,7 @@ impl Tasks {
 
 impl Known {
     fn note(&mut self, generation: Generation, principal: u64, id: Box<str>) {
+        self.last = self.last.max(Some(generation));
         match self.of.get_mut(&id) {
             // A server that gives the same id to two has said whose it is; it does not become another's.
             Some((of, _)) if *of >= generation => return,

@@ -9,10 +9,11 @@ use std::time::Duration;
 use linetender_core::{Generation, StateKind};
 use linetender_wire::frame::{self, Frame, Message, Outcome};
 use linetender_wire::handshake::{Era, Eras, Greeting, Handshake, Next};
+use linetender_wire::hop::Hop;
 use linetender_wire::http::Remote;
 use linetender_wire::seam::{self, Listener};
 use linetender_wire::stdio::{Child, Launch, Program, Reaper};
-use linetender_wire::{Redacted, Seen};
+use linetender_wire::{Elsewhere, Redacted, Seen};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::Instant;
 
@@ -113,7 +114,7 @@ impl Dial {
         let Some(turn) = turn else { return };
         tell(DialNews::Started).await;
         linetender_wire::test_hooks::point("dial");
-        let reach = match self.reach() {
+        let reach = match self.reach().await {
             Ok(reach) => reach,
             Err(seen) => return tell(DialNews::Failed(seen)).await,
         };
@@ -136,10 +137,25 @@ impl Dial {
         }
     }
 
-    fn reach(&self) -> Result<Reach, Seen> {
+    async fn reach(&self) -> Result<Reach, Seen> {
         let listener = Arc::clone(&self.ear) as Arc<dyn Listener>;
         match &self.server.target {
-            Target::Stdio { program, reaper } => {
+            Target::Stdio { program, reaper, shared } => {
+                if let Some(Elsewhere(way)) = shared {
+                    match way.reach().await {
+                        Ok(reached) => {
+                            let sizes = self.server.policy.settings().limits;
+                            return Ok(Reach::Hop(Hop::launch(reached, sizes, listener, self.wire.clone())));
+                        }
+                        Err(why) => {
+                            tracing::info!(
+                                server = &*self.server.name,
+                                why,
+                                "not shared: this process runs the server"
+                            );
+                        }
+                    }
+                }
                 let launch = self.launch(program, reaper.as_ref());
                 Child::launch(&launch, listener, self.wire.clone()).map(Reach::Process)
             }

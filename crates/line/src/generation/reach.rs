@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use linetender_core::Evidence;
 use linetender_wire::Redacted;
 use linetender_wire::handshake::Era;
+use linetender_wire::hop::Hop;
 use linetender_wire::http::Remote;
 use linetender_wire::http::headers::ParamHeaders;
 use linetender_wire::seam::Outbox;
@@ -14,6 +15,8 @@ use linetender_wire::stdio::Child;
 pub(crate) enum Reach {
     Process(Child),
     Remote(Remote),
+    /// Another process of ours holds it.
+    Hop(Hop),
 }
 
 impl Reach {
@@ -21,6 +24,7 @@ impl Reach {
     pub(crate) const fn outbox(&self) -> &Outbox {
         match self {
             Self::Process(child) => child.outbox(),
+            Self::Hop(hop) => hop.outbox(),
             Self::Remote(remote) => remote.outbox(),
         }
     }
@@ -29,6 +33,7 @@ impl Reach {
     pub(crate) async fn drain(&self) {
         match self {
             Self::Process(child) => child.drain().await,
+            Self::Hop(hop) => hop.drain().await,
             Self::Remote(_) => {}
         }
     }
@@ -38,6 +43,7 @@ impl Reach {
         match self {
             Self::Process(child) => child.kill(),
             Self::Remote(remote) => remote.kill(),
+            Self::Hop(hop) => hop.kill(),
         }
     }
 
@@ -45,6 +51,7 @@ impl Reach {
     pub(crate) fn close(&self) {
         match self {
             Self::Process(child) => child.close(),
+            Self::Hop(hop) => hop.close(),
             Self::Remote(remote) => remote.close(),
         }
     }
@@ -54,6 +61,7 @@ impl Reach {
         match self {
             Self::Process(child) => child.kill(),
             Self::Remote(remote) => remote.let_go(),
+            Self::Hop(hop) => hop.kill(),
         }
     }
 
@@ -81,6 +89,7 @@ impl Reach {
             Self::Process(child) => {
                 child.consumed().map_or(Evidence::Nothing, |bytes| Evidence::Consumed { bytes })
             }
+            Self::Hop(hop) => hop.consumed().map_or(Evidence::Nothing, |bytes| Evidence::Consumed { bytes }),
             Self::Remote(_) => Evidence::Nothing,
         }
     }
@@ -89,7 +98,7 @@ impl Reach {
     pub(crate) fn stderr(&self) -> Redacted {
         match self {
             Self::Process(child) => child.stderr(),
-            Self::Remote(_) => Redacted::default(),
+            Self::Remote(_) | Self::Hop(_) => Redacted::default(),
         }
     }
 
@@ -97,7 +106,7 @@ impl Reach {
     pub(crate) fn pid(&self) -> Option<i32> {
         match self {
             Self::Process(child) => child.pid(),
-            Self::Remote(_) => None,
+            Self::Remote(_) | Self::Hop(_) => None,
         }
     }
 
@@ -105,7 +114,7 @@ impl Reach {
     pub(crate) async fn exited(&self) {
         match self {
             Self::Process(child) => child.exited().await,
-            Self::Remote(_) => std::future::pending().await,
+            Self::Remote(_) | Self::Hop(_) => std::future::pending().await,
         }
     }
 

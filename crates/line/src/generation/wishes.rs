@@ -42,6 +42,11 @@ fn about(uri: &str) -> String {
 const ANSWER: Duration = Duration::from_secs(5);
 
 impl Wishes {
+    /// Whether anybody wants to hear of a resource.
+    pub(crate) fn has_resources(&self) -> bool {
+        !self.wanted().resources.is_empty()
+    }
+
     fn wanted(&self) -> MutexGuard<'_, Wanted> {
         self.wanted.lock().unwrap_or_else(PoisonError::into_inner)
     }

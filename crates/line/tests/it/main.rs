@@ -6,6 +6,7 @@
 mod calls;
 mod deaths;
 mod hangs;
+mod idle;
 mod kit;
 mod look;
 mod odd;

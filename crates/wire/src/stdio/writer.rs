@@ -19,7 +19,7 @@ use crate::test_hooks;
 const BATCH: usize = 4096;
 
 /// Why the writer stopped.
-pub(super) enum WriteEnd {
+pub(crate) enum WriteEnd {
     /// The generation was sealed.
     Sealed,
     /// The server reads no more.
@@ -27,7 +27,7 @@ pub(super) enum WriteEnd {
 }
 
 /// Writes until the seal, and gives the pipe back: what lies unread in it is evidence.
-pub(super) async fn write<S: Stdin>(
+pub(crate) async fn write<S: Stdin>(
     mut stdin: S,
     mut frames: queue::Receiver<Outgoing>,
     seal: Arc<Seal>,

@@ -1,0 +1,197 @@
+//! Doing what the core wants done: its effects, in its order.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use linetender_core::{Effect, Event, Evidence, Gate, Generation, Settle, State, Walk};
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+
+use super::keys::Credentials;
+use super::lists::Lists;
+use super::{Current, LineEvent, News, Published, Running, log};
+use crate::book::Ledger;
+use crate::generation::{Dial, Ear, Reach};
+use crate::status::{Aside, Status};
+
+impl Running {
+    /// Does what the core wants done, until it wants nothing.
+    pub(super) fn pump(&mut self) {
+        loop {
+            while let Some(effect) = self.machine.poll_effect() {
+                self.run(effect);
+                match (&mut self.walk, effect) {
+                    (Some(walk), _) => {
+                        let in_order = walk.done(effect);
+                        debug_assert!(in_order.is_ok(), "{in_order:?}");
+                    }
+                    (None, Effect::Forget { generation }) => self.walk = Some(Walk::after(generation)),
+                    (None, _) => {}
+                }
+            }
+            match self.at_once.pop_front() {
+                Some((generation, event)) => self.event(generation, event),
+                None => return,
+            }
+        }
+    }
+
+    fn run(&mut self, effect: Effect) {
+        match effect {
+            Effect::Notice(gate) => self.notice(gate),
+            Effect::Dial { generation } => self.dial(generation),
+            Effect::Probe { generation } => self.probe(generation),
+            Effect::Seal { .. } => {
+                if let Some(current) = &self.current {
+                    current.ledger.seal();
+                }
+            }
+            Effect::Drain { generation } => self.drain(generation),
+            Effect::Settle { settle, .. } => self.settle(settle),
+            Effect::Kill { generation } => self.fell(generation, Reach::kill),
+            Effect::LetGo { generation } => self.fell(generation, Reach::let_go),
+            Effect::Close { generation } => self.fell(generation, Reach::close),
+            Effect::Forget { .. } => {
+                let Some(current) = self.current.take() else { return };
+                // Its last words may have been read after its exit was seen.
+                let odd = current.ear.odd().1.into_iter().next();
+                Aside::heed(&mut self.aside, &self.tender.publish.borrow().status, odd);
+                if current.broken {
+                    current.ledger.settle_all(Evidence::Nothing, None);
+                }
+            }
+        }
+    }
+
+    fn notice(&mut self, gate: Gate) {
+        let state = self.machine.state();
+        if let (State::Ending(_), Some(current)) = (state, &self.current) {
+            let odd = current.ear.odd().1.into_iter().next();
+            Aside::heed(&mut self.aside, &self.tender.publish.borrow().status, odd);
+        }
+        let (generation, budget) = (self.machine.generation(), *self.machine.budget());
+        let signs = self.current.as_ref().map(|current| Arc::clone(&current.ledger.signs));
+        let mut status =
+            Status::of(state, generation, budget, gate, self.tender.clock, signs, self.aside.as_ref());
+        if let (State::Up(_) | State::Suspect(_), Gate::Hold { .. }) = (state, gate) {
+            status.cause = status.cause.or_else(|| self.refused.clone());
+        }
+        if self.tender.publish.borrow().status.state != status.state {
+            log::changed(&self.tender.server.name, state, &status, self.keys.is_some());
+        }
+        if let (State::Draining { .. }, Some(current)) = (state, &self.current) {
+            current.ledger.draining.store(true, Ordering::Relaxed);
+            self.nudge.notify_one();
+        }
+        if let (State::Ending(_), Some(current), Some(why)) = (state, &self.current, &status.cause) {
+            let _ = current.ledger.ended.set(Arc::clone(why));
+        }
+        self.keys.iter().for_each(|keys| keys.stands(state.kind()));
+        let link = self.current.as_ref().and_then(|current| current.link.clone());
+        self.tender.publish.send_replace(Published { gate, link, status: status.clone() });
+        self.tender.states.send_replace(status.clone());
+        let _ = self.tender.events.send(LineEvent::State(status));
+    }
+
+    fn dial(&mut self, generation: Generation) {
+        let keys = self.keys.as_mut().map(Credentials::dialled);
+        let (tell_wire, wire) = mpsc::channel(16);
+        let ledger = Arc::new(Ledger::new(generation, self.tender.clock, Arc::clone(&self.nudge)));
+        let (server, audience) = (&self.tender.server, Arc::clone(&self.tender.audience));
+        let rooms = self.tender.rooms.clone();
+        let ear = Arc::new(Ear::new(Arc::clone(&ledger), audience).of(server, rooms));
+        let probing = Arc::new(AtomicBool::new(false));
+        let dial = Dial {
+            generation,
+            server: Arc::clone(&self.tender.server),
+            ear: Arc::clone(&ear),
+            limit: self.tender.dial_limit.clone(),
+            predecessor: self.tender.predecessor.clone(),
+            remembered: self.remembered,
+            seed: self.seed ^ generation.number(),
+            wire: tell_wire,
+            probing: Arc::clone(&probing),
+            patient: self.patient,
+            keys,
+        };
+        let news = self.news.0.clone();
+        let mut tasks = JoinSet::new();
+        tasks.spawn(dial.run(move |step| {
+            let news = news.clone();
+            async move {
+                let _ = news.send(News::Dial(generation, step)).await;
+            }
+        }));
+        let lists = Lists::Quiet;
+        self.current = Some(Current {
+            generation,
+            ledger,
+            ear,
+            link: None,
+            wire,
+            wire_open: true,
+            probing,
+            lists,
+            read_until: None,
+            unread: 0,
+            tasks,
+            broken: false,
+        });
+    }
+
+    fn probe(&mut self, generation: Generation) {
+        let hello = self.tender.server.hello.clone();
+        let news = self.news.0.clone();
+        let Some(current) = &mut self.current else { return };
+        let Some(link) = current.link.clone() else { return };
+        // The machine has a timer of its own for it. An answer that comes later than this is heard, but not waited for:
+        // a busy server is probed again and again.
+        let limit = 2 * self.machine.policy().probe.timeout;
+        current.tasks.spawn(async move {
+            if let Ok(probed) = tokio::time::timeout(limit, link.probe(&hello)).await {
+                let _ = news.send(News::Probed(generation, probed)).await;
+            }
+        });
+    }
+
+    fn drain(&mut self, generation: Generation) {
+        let news = self.news.0.clone();
+        let Some(current) = &mut self.current else { return };
+        match current.link.clone() {
+            Some(link) => drop(current.tasks.spawn(async move {
+                link.reach.drain().await;
+                let _ = news.send(News::Drained(generation)).await;
+            })),
+            None => self.at_once.push_back((generation, Event::Drained)),
+        }
+    }
+
+    fn settle(&self, settle: Settle) {
+        let Some(current) = &self.current else { return };
+        match settle {
+            Settle::Own => {}
+            Settle::Certain => current.ledger.settle_queued(),
+            Settle::Residue => {
+                let residue = current.link.as_ref().map(|link| link.reach.residue());
+                current.ledger.settle_all(residue.unwrap_or(Evidence::Nothing), None);
+            }
+            Settle::Unknown => current.ledger.settle_all(Evidence::Nothing, None),
+        }
+    }
+
+    fn fell(&mut self, generation: Generation, order: impl FnOnce(&Reach)) {
+        let Some(current) = &mut self.current else {
+            // A tender that panicked while it dialled: there is nothing to end.
+            return self.at_once.push_back((generation, Event::Gone(None)));
+        };
+        match &current.link {
+            Some(link) => order(&link.reach),
+            // It never had a process, or the dial had just made one: dropping the dial drops that too, and when the last
+            // who could speak of it is gone, so is the tree.
+            None => current.tasks.abort_all(),
+        }
+        if !current.wire_open {
+            self.at_once.push_back((generation, Event::Gone(None)));
+        }
+    }
+}

@@ -1,0 +1,35 @@
+//! The hop: frames to a line that another process owns.
+//!
+//! Whoever asks is a generation like any other ([`Hop`]): it takes frames, yields frames and ends with a cause. Whoever owns
+//! the line ([`serve`]) hears them as those of one agent. Deadlines, cancellations, progress and questions are MCP's own
+//! messages, and need nothing of the hop. What the hop adds is one fact: **handed over, or not**. The owner acknowledges what
+//! it has read *before* it acts on it; so when it is gone, whatever it had not acknowledged was never run, and is safe to send
+//! to the next owner. What it had acknowledged may have run.
+//!
+//! A carrier is a stream of bytes in both directions that keeps what was written before its end. On this machine that is a Unix
+//! socket. Between machines a carrier has to say besides which owner it leads to (a fencing token, in [`Taken`]), since there an
+//! owner that was given up may live on; here the kernel says who is at the other end, and whether it lives.
+//!
+//! On the wire both directions are lines. First an order, which says whose line is wanted, and the answer to it ([`Taken`]). Then
+//! messages, and lines that are none:
+//!
+//! | from | line | means |
+//! |---|---|---|
+//! | owner | `=N` | the first N bytes after the order were read, and are acted on from now on |
+//! | owner | `!WHY` | move on: make the next connection when your calls have ended |
+//! | owner | `.` | this owner goes, on purpose; the end of the stream follows |
+//! | asker | `?` | are you there? (an acknowledgement is the answer) |
+
+mod ask;
+mod asker;
+mod owner;
+
+pub use ask::{Answer, Taken, ask, asked};
+pub use asker::{Hop, Owner, Reached, Way};
+pub use owner::serve;
+
+/// The first byte of a line that is no message.
+const ACKNOWLEDGED: u8 = b'=';
+const MOVE: u8 = b'!';
+const GOES: u8 = b'.';
+const THERE: &str = "?";
