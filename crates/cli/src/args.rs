@@ -56,6 +56,8 @@ pub(crate) struct Args {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Run(Box<Run>),
+    #[command(hide = true)]
+    Keeper(Keeper),
     Wrap(crate::wrap::Wrap),
     Serve(Serve),
     Status(Status),
@@ -122,6 +124,15 @@ pub(crate) struct Run {
     #[arg(long, value_name = "WHERE", value_enum, default_value_t)]
     pub(crate) stderr: Stderr,
 
+    /// Run the server once for all agents of this user that start it with the same command, folder, settings and variables. The
+    /// server gets the basic variables (PATH, HOME, LANG and others) and those named by --env, not the whole environment
+    #[arg(long)]
+    pub(crate) share: bool,
+
+    /// With --share: a variable that the server gets as well; repeatable
+    #[arg(long, value_name = "NAME", requires = "share")]
+    pub(crate) env: Vec<String>,
+
     /// Do not write to the journal
     #[arg(long)]
     pub(crate) no_journal: bool,
@@ -137,6 +148,28 @@ pub(crate) struct Run {
     /// socket. Everything after it belongs to the server. Put `--` before it if it starts with a dash
     #[arg(trailing_var_arg = true, required = true, value_name = "COMMAND")]
     pub(crate) command: Vec<OsString>,
+}
+
+/// Hold the servers of `linetender run --share`, for all agents of this user. `run` starts it by itself.
+///
+/// It ends when nobody has used it for a while. SIGTERM makes it hand its servers over to the next one.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example (`linetender run --share` does this where no keeper runs):\n  \
+    linetender keeper /run/user/1000/linetender\n\n\
+    Exit codes:\n  \
+    0  it runs, or another one does\n  \
+    1  it cannot: the folder belongs to somebody else, or there is no process or descriptor left")]
+pub(crate) struct Keeper {
+    /// Folder of its socket and its lock
+    pub(crate) folder: PathBuf,
+
+    /// Close a server, and end, when nobody has used it for this long
+    #[arg(long, value_name = "TIME", value_parser = linetender_gateway::units::time, default_value = "60s")]
+    pub(crate) linger: std::time::Duration,
+
+    /// It is nobody's child already
+    #[arg(long, hide = true)]
+    pub(crate) detached: bool,
 }
 
 /// The form of a failed tool call.

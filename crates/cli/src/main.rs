@@ -28,6 +28,7 @@ mod program;
 mod run;
 mod runtime;
 mod serve;
+mod share;
 mod status;
 mod stop;
 mod table;
@@ -67,6 +68,7 @@ fn main() -> ExitCode {
     let _flush = log::Flush;
     match args::Args::parse().command {
         args::Command::Run(run) => run::run(&run),
+        args::Command::Keeper(keeper) => share::keeper(&keeper),
         args::Command::Serve(serve) => serve::run(&serve),
         args::Command::Status(status) => status::status(&status),
         args::Command::Why(why) => why::why(&why),

@@ -49,6 +49,19 @@ pub(crate) fn usual_tokens() -> Option<PathBuf> {
     usual_config().map(|config| config.with_file_name(TOKENS))
 }
 
+/// The variables by which a keeper finds the same places as the process that starts it; it gets no others.
+#[expect(clippy::disallowed_methods, reason = "this is the room that finds the places")]
+pub(crate) fn of_keeper() -> impl Iterator<Item = (&'static str, std::ffi::OsString)> {
+    let names = ["HOME", "XDG_RUNTIME_DIR", "XDG_STATE_HOME", "XDG_CACHE_HOME"];
+    names.into_iter().filter_map(|name| Some((name, std::env::var_os(name)?)))
+}
+
+/// What a variable of ours is, that a shared server is to have too.
+#[expect(clippy::disallowed_methods, reason = "the user named it")]
+pub(crate) fn variable(name: &str) -> Option<std::ffi::OsString> {
+    std::env::var_os(name)
+}
+
 /// Whether uv started this program, or what started it: it says where it is itself.
 #[expect(clippy::disallowed_methods, reason = "this is the room that finds the places")]
 pub(crate) fn is_started_by_uv() -> bool {

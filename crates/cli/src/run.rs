@@ -8,12 +8,13 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use linetender::{Rig, Server, session};
+use linetender::{Rig, Server, ServerState, StdioServer, session};
 use linetender_holder::{Holder, Memory};
 use tokio::sync::Notify;
 
 use crate::keys::{self, KeyMaker};
 use crate::pipes::Pipes;
+use crate::share::ToKeeper;
 use crate::stop::Signals;
 use crate::traces::Traces;
 use crate::{args, hold, log, places, program, runtime, stop};
@@ -47,8 +48,10 @@ pub(crate) fn run(args: &args::Run) -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    // A server that kills its reaper leaves its orphans to us.
-    linetender::guard::adopt_orphans();
+    // A server that kills its reaper leaves its orphans to us. One that is shared is the keeper's.
+    if !args.share {
+        linetender::guard::adopt_orphans();
+    }
     stop::insist(stop::SHIM);
     let memory = if args.no_memory { None } else { memory() };
     let code = runtime.block_on(async {
@@ -81,12 +84,42 @@ fn server(args: &args::Run) -> Result<Server, String> {
                 "--header applies to a URL, not to a command; pass settings in the environment".to_owned()
             );
         }
-        let name = args.name.clone().unwrap_or_else(|| name::of(&args.command));
-        // The agent put the server's tokens into our environment: it is passed on whole.
-        let server = Server::stdio(name, args.command.iter()).inherit_env().stderr(args.stderr.into());
+        let server = command(args).stderr(args.stderr.into());
+        let server = if args.share {
+            args.env.iter().try_fold(server, with_variable)?
+        } else {
+            // The agent put the server's tokens into our environment: it is passed on whole.
+            server.inherit_env()
+        };
         if let Some(dir) = &args.policy.dir { server.dir(dir) } else { server }.into()
     };
-    args.policy.apply(server.tool_errors(args.tool_errors.into()))
+    let server = args.policy.apply(server.tool_errors(args.tool_errors.into()))?;
+    if args.share { shared(server) } else { Ok(server) }
+}
+
+/// The server of this command, with the variables that any server gets.
+pub(crate) fn command(args: &args::Run) -> StdioServer {
+    let name = args.name.clone().unwrap_or_else(|| name::of(&args.command));
+    Server::stdio(name, args.command.iter())
+}
+
+fn with_variable(server: StdioServer, name: &String) -> Result<StdioServer, String> {
+    match places::variable(name) {
+        Some(value) => Ok(server.env(name, value)),
+        None => Err(format!("--env {name}: the variable is not set")),
+    }
+}
+
+/// The same server, held by the keeper of this user.
+fn shared(server: Server) -> Result<Server, String> {
+    if server.settings().state == ServerState::Process {
+        return Err("--share would mix the state of several agents in a --stateful server: remove one of the two".to_owned());
+    }
+    let Some(program) = server.to_stdio() else {
+        return Err("--share applies to a command, not to a URL: a server at a URL is shared already".to_owned());
+    };
+    let way = ToKeeper::new(&server).map_err(|why| format!("--share: {why}"))?;
+    Ok(program.shared(Arc::new(way)).into())
 }
 
 /// Whether a word is an address, and not a program.

@@ -11,6 +11,7 @@ mod failed;
 pub mod front;
 mod gateway;
 mod grant;
+pub mod keeper;
 mod listing;
 mod mux;
 mod names;

@@ -9,12 +9,13 @@ mod users;
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
-use std::sync::{Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use linetender_core::Generation;
 use linetender_wire::frame::{Frame, Message};
 use linetender_wire::handshake::{Era, SUBSCRIPTION_IN_META};
 use linetender_wire::renewed;
+use tokio::sync::watch;
 
 use crate::basics::code::Code;
 use crate::basics::params::without_modern_meta;
@@ -24,6 +25,9 @@ use users::Users;
 
 /// The levels of log messages, from the most to the least verbose.
 const LEVELS: [&str; 8] = ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"];
+
+/// What servers ask agents.
+const QUESTIONS: [&str; 3] = ["roots/list", "sampling/createMessage", "elicitation/create"];
 
 /// The notification that a resource changed.
 pub(crate) const UPDATED: &str = "notifications/resources/updated";
@@ -41,6 +45,8 @@ pub(crate) struct Audience {
     tasks: Tasks,
     /// Whether whoever shares it may be a stranger to the others: then a task that nobody is known to have begun is nobody's.
     strangers: bool,
+    /// What the server wanted that only an agent that is alone with it can give.
+    wants: watch::Sender<Option<Arc<str>>>,
 }
 
 #[derive(Debug, Default)]
@@ -193,9 +199,31 @@ impl Audience {
             Some(agent) if agent.era == Era::Legacy => {
                 agent.said.try_send(said).map_err(|_| too_many_questions().into())
             }
-            _ => Err(r#"{"code":-32601,"message":"linetender: no connected agent can answer this request"}"#
-                .into()),
+            _ => {
+                if let Message::Request { method, .. } = said.frame.message()
+                    && QUESTIONS.contains(&method)
+                {
+                    self.wants(method);
+                }
+                Err(r#"{"code":-32601,"message":"linetender: no connected agent can answer this request"}"#.into())
+            }
         }
+    }
+
+    /// The server wants something that only an agent that is alone with it can give.
+    pub(crate) fn wants(&self, what: &str) {
+        self.wants.send_if_modified(|wants| {
+            let first = wants.is_none();
+            if first {
+                *wants = Some(what.into());
+            }
+            first
+        });
+    }
+
+    /// What the server wanted first that only an agent that is alone with it can give.
+    pub(crate) fn wanted(&self) -> watch::Receiver<Option<Arc<str>>> {
+        self.wants.subscribe()
     }
 
     /// A notification goes to whoever asked for it; how many missed it because they read too slowly.

@@ -16,7 +16,7 @@ use linetender_core::{
     Admission, Declared, Delivery, Errand, Evidence, Gate, Generation, Held, Instant, Method, Proof, Record,
     RecordStep, Refusal, RetryBudget, Safety, ServerState,
 };
-use linetender_wire::frame::{self, Frame};
+use linetender_wire::frame::{self, Frame, Members};
 use linetender_wire::handshake::{Era, Greeting};
 use tokio::sync::{mpsc, oneshot, watch};
 
@@ -158,6 +158,10 @@ impl Call<'_> {
                             let principal = self.options.caller.principal();
                             shared.audience.answered(link.generation, principal, answer.result());
                         }
+                    }
+                    // MCP 2026-07-28: -32021, the request needs a capability that the client did not declare.
+                    if answer.error().is_some_and(lacks_capability) {
+                        shared.audience.wants("a capability that is not declared here (-32021)");
                     }
                     return Ok(answer);
                 }
@@ -446,4 +450,9 @@ impl Call<'_> {
         let record = record.step(RecordStep::Expire).unwrap_or(*record);
         self.error(CallErrorKind::HeldTooLong, Phase::BeforeSending, cause, &record)
     }
+}
+
+/// Whether this is the error for a request that needs a capability which the client did not declare.
+fn lacks_capability(error: &str) -> bool {
+    Members::of(error).and_then(|members| Some(members.get("code")?.get() == "-32021")).unwrap_or_default()
 }

@@ -77,6 +77,8 @@ pub use linetender_core::{
 pub use linetender_core::{Invalid, Policy, ServerState, SessionRefusal, Settings};
 pub use linetender_wire::allocator;
 pub use linetender_wire::handshake::{Era, Eras, Hello};
+#[doc(hidden)] // for linetender's keeper
+pub use linetender_wire::hop;
 pub use linetender_wire::stdio::{guard, raise_descriptor_limit, reaper, signals};
 pub use linetender_wire::{Exit, Redacted, hide as hide_secrets, visible};
 #[doc(hidden)]

@@ -350,6 +350,18 @@ impl Line {
         &self.shared.audience
     }
 
+    /// What the server wanted first that only an agent that is alone with it can give: roots, sampling, elicitation.
+    #[doc(hidden)] // for linetender's keeper
+    pub fn wants_of_agents(&self) -> watch::Receiver<Option<Arc<str>>> {
+        self.shared.audience.wanted()
+    }
+
+    /// Whether no call is under way or waits for its turn.
+    #[doc(hidden)] // for linetender's keeper
+    pub fn is_quiet(&self) -> bool {
+        self.shared.turns.is_quiet()
+    }
+
     /// Now, by its clock.
     pub(crate) fn now(&self) -> Instant {
         self.shared.clock.now()

@@ -11,7 +11,7 @@ mod transport;
 use std::collections::HashSet;
 use std::ffi::{OsStr, OsString};
 use std::marker::PhantomData;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -148,6 +148,15 @@ impl Server {
         Server { secrets, ..Server::to(name.into(), Target::Stdio { program, reaper: None, shared: None }) }
     }
 
+    /// What is run, and where, if it is a program.
+    #[doc(hidden)] // for linetender's keeper
+    pub fn command(&self) -> Option<(&[OsString], Option<&Path>)> {
+        match &self.target {
+            Target::Stdio { program, .. } => Some((&program.argv, program.dir.as_deref())),
+            Target::Http(_) => None,
+        }
+    }
+
     /// The same as a program, if that is what it is: a configuration may hold either.
     pub fn to_stdio(&self) -> Option<StdioServer> {
         matches!(self.target, Target::Stdio { .. }).then(|| self.clone().by())
@@ -226,6 +235,14 @@ impl<W> Server<W> {
             Target::Http(http) => http.keys.as_ref(),
             Target::Stdio { .. } => None,
         }
+    }
+
+    /// The same under another name.
+    #[doc(hidden)] // for linetender's keeper
+    #[must_use]
+    pub fn named(mut self, name: impl Into<Arc<str>>) -> Self {
+        self.name = name.into();
+        self
     }
 
     /// Its policy.

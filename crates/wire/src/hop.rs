@@ -26,7 +26,7 @@ mod owner;
 
 pub use ask::{Answer, Taken, ask, asked};
 pub use asker::{Hop, Owner, Reached, Way};
-pub use owner::serve;
+pub use owner::{Stand, serve};
 
 /// The first byte of a line that is no message.
 const ACKNOWLEDGED: u8 = b'=';

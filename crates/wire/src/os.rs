@@ -10,10 +10,10 @@ use std::os::fd::{BorrowedFd, FromRawFd as _, OwnedFd, RawFd};
 
 use rustix::process::Pid;
 
-/// Takes over a descriptor that our parent left for us at `wanted`, keeps it from our children, and closes whatever
-/// else above stderr was left open by accident. Only the reaper does this, before it owns any other descriptor.
-pub(crate) fn adopt_inherited(wanted: RawFd) -> io::Result<OwnedFd> {
-    let mut found = None;
+/// Takes over a descriptor that our parent left for us at `wanted`, and one at `also`, keeps them from our children, and closes
+/// whatever else above stderr was left open by accident. Only the reaper does this, before it owns any other descriptor.
+pub(crate) fn adopt_inherited(wanted: RawFd, also: Option<RawFd>) -> io::Result<(OwnedFd, Option<OwnedFd>)> {
+    let (mut found, mut second) = (None, None);
     for fd in open_descriptors() {
         if fd <= 2 {
             continue;
@@ -24,11 +24,15 @@ pub(crate) fn adopt_inherited(wanted: RawFd) -> io::Result<OwnedFd> {
         let owned = unsafe { OwnedFd::from_raw_fd(fd) };
         if fd == wanted {
             found = Some(owned);
+        } else if Some(fd) == also {
+            second = Some(owned);
         }
     }
     let found = found.ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))?;
-    rustix::io::fcntl_setfd(&found, rustix::io::FdFlags::CLOEXEC)?;
-    Ok(found)
+    for kept in [Some(&found), second.as_ref()].into_iter().flatten() {
+        rustix::io::fcntl_setfd(kept, rustix::io::FdFlags::CLOEXEC)?;
+    }
+    Ok((found, second))
 }
 
 /// Without `/proc`, how many numbers are looked at: what our parent opened has low ones.

@@ -107,6 +107,12 @@ impl Turns {
         Arc::new(Self { in_flight, queue, book: Mutex::default() })
     }
 
+    /// Whether nobody has a slot or waits for one.
+    pub(crate) fn is_quiet(&self) -> bool {
+        let book = self.book();
+        book.taken == 0 && book.waiting == 0
+    }
+
     fn book(&self) -> MutexGuard<'_, Book> {
         // Whoever waits is told that there is no room; slots that are out come back to a book that does not know them.
         renewed(&self.book, |book| *book = Book::default())

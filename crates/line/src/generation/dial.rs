@@ -142,7 +142,7 @@ impl Dial {
         match &self.server.target {
             Target::Stdio { program, reaper, shared } => {
                 if let Some(Elsewhere(way)) = shared {
-                    match way.reach().await {
+                    match way.reach(&self.server.hello).await {
                         Ok(reached) => {
                             let sizes = self.server.policy.settings().limits;
                             return Ok(Reach::Hop(Hop::launch(reached, sizes, listener, self.wire.clone())));

@@ -15,6 +15,7 @@ use tokio::time::Instant;
 
 use super::{ACKNOWLEDGED, GOES, MOVE, THERE};
 use crate::frame::Limits;
+use crate::handshake::Hello;
 use crate::lines::{Item, Lines};
 use crate::redact::Redacted;
 use crate::seam::{Event, Listener, Outbox, Outgoing, Seal};
@@ -40,7 +41,8 @@ const DRAINED: usize = 1024 * 1024;
 pub trait Way: fmt::Debug + Send + Sync {
     /// A connection to an owner that has taken the order; or why there is none to be had, in which case whoever asks runs the
     /// server itself.
-    fn reach(&self) -> Pin<Box<dyn Future<Output = Result<Reached, String>> + Send + '_>>;
+    /// `hello` is who asks, as it would speak to the server.
+    fn reach<'a>(&'a self, hello: &'a Hello) -> Pin<Box<dyn Future<Output = Result<Reached, String>> + Send + 'a>>;
 }
 
 /// An owner that was reached.

@@ -24,9 +24,11 @@ pub enum Stand {
     Moves(String),
     /// Nothing more is taken from it: what it says now is not acknowledged, and goes to the next owner.
     Hands,
+    /// The owner goes now.
+    Leaves,
 }
 
-/// Serves an asker until it goes, the line lets go of it, or nothing more is to come of [`Stand::Hands`].
+/// Serves an asker until it goes, the line lets go of it, or the owner [leaves](Stand::Leaves).
 ///
 /// `to` and `from` are one agent's ends of the line.
 ///
@@ -73,6 +75,7 @@ pub async fn serve(
                     Stand::Serves => {}
                     Stand::Moves(why) => control(&mut out, MOVE, &frame::one_line(why.clone().into())),
                     Stand::Hands => takes = false,
+                    Stand::Leaves => break,
                 }
             }
             bytes = stream.read_buf(lines.buffer()), if takes && handed.is_empty() => {

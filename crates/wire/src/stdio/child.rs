@@ -16,11 +16,11 @@ use tokio::net::unix::pipe;
 use tokio::process::{Child as Process, Command};
 use tokio::sync::{SetOnce, mpsc, oneshot};
 
-use super::control::CONTROL_FD;
+use super::control::{CONTROL_FD, HELD, HELD_FD};
 use super::keeper::{Keeper, plain};
 use super::platform::{Found, Platform, Started, Starter, System};
 use super::stderr::Ring;
-use super::{descriptors, local, orphans, reader, reaper, reaper_program, signals, stderr, writer};
+use super::{descriptors, guard, local, orphans, reader, reaper, reaper_program, signals, stderr, writer};
 use crate::elsewhere::Elsewhere;
 use crate::frame::Limits;
 use crate::redact::Redacted;
@@ -300,8 +300,12 @@ fn spawn(launch: &Launch, reaper: &Path, control: OwnedFd) -> io::Result<(Proces
     let soft = descriptors::before().map_or_else(|| "-".to_owned(), |soft| soft.to_string());
     command.env(reaper_program::MARKER, std::process::id().to_string());
     command.arg(reaper::SUBCOMMAND).arg(std::process::id().to_string()).arg(soft).args(&launch.program.argv);
-    let mapping = FdMapping { parent_fd: control, child_fd: CONTROL_FD };
-    command.as_std_mut().fd_mappings(vec![mapping]).map_err(io::Error::other)?;
+    let mut mappings = vec![FdMapping { parent_fd: control, child_fd: CONTROL_FD }];
+    if let Some(held) = guard::held_by_reapers() {
+        command.env(HELD, "1");
+        mappings.push(FdMapping { parent_fd: held.try_clone()?, child_fd: HELD_FD });
+    }
+    command.as_std_mut().fd_mappings(mappings).map_err(io::Error::other)?;
     orphans::start(&mut command)
 }
 

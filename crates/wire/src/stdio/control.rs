@@ -7,6 +7,12 @@ use crate::seen::Exit;
 /// Where the reaper finds the control socket.
 pub(super) const CONTROL_FD: RawFd = 3;
 
+/// Where it finds what it is to hold open as long as it lives, if its environment says that there is something.
+pub(super) const HELD_FD: RawFd = 4;
+
+/// The variable that says so. The reaper takes it out of the server's environment.
+pub(super) const HELD: &str = "LINETENDER_REAPER_HOLDS";
+
 /// SIGTERM to the server's group.
 pub const TERM: u8 = b'T';
 /// SIGKILL to everything.

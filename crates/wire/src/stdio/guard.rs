@@ -4,6 +4,22 @@
 //! Both change the whole process, so nothing here happens by itself. The `linetender` binary asks for both, and the reaper
 //! hides too. A program that uses the library is changed only if it calls these functions.
 
+use std::os::fd::OwnedFd;
+use std::sync::OnceLock;
+
+/// What every reaper holds open.
+static HELD: OnceLock<OwnedFd> = OnceLock::new();
+
+/// Every reaper that is started from now on holds this open as long as it lives, and its server does not. With the descriptor of
+/// a file lock, the lock is free when this process *and* all of its servers are gone. Of several calls the first counts.
+pub fn let_reapers_hold(held: OwnedFd) {
+    let _ = HELD.set(held);
+}
+
+pub(super) fn held_by_reapers() -> Option<&'static OwnedFd> {
+    HELD.get()
+}
+
 /// Hides this process from others of the same user: they can neither trace it nor read its memory, environment and
 /// descriptors in `/proc`. It leaves no core dumps then, and debuggers need root. Servers are not affected: the attribute
 /// ends with `exec`.

@@ -26,7 +26,7 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, WaitOptions, WaitStatus};
 
-use super::control::{CONTROL_FD, KILL, Record, TERM};
+use super::control::{CONTROL_FD, HELD, HELD_FD, KILL, Record, TERM};
 use super::reaper_program::{self, MARKER};
 use super::{descriptors, guard, signals};
 use crate::os;
@@ -115,7 +115,10 @@ enum Wake {
 }
 
 fn reap(parent: Pid, program: &OsString, args: &[OsString]) -> io::Result<()> {
-    let control = os::adopt_inherited(CONTROL_FD)?;
+    #[expect(clippy::disallowed_methods, reason = "our parent says there what it left for us")]
+    let holds = std::env::var_os(HELD).is_some();
+    // What is held is held until we end, and not by the server.
+    let (control, _held) = os::adopt_inherited(CONTROL_FD, holds.then_some(HELD_FD))?;
     // What our parent ignores or blocks is its own business: with SIGCHLD ignored there are no exit statuses.
     signals::reset();
     // Whoever kills all processes of our name must not kill the one that cleans up after them.
@@ -139,7 +142,7 @@ fn reap(parent: Pid, program: &OsString, args: &[OsString]) -> io::Result<()> {
         Ok(null) => null,
         Err(error) => return send(Record::Refused(error.raw_os_error().unwrap_or(0)), &control),
     };
-    let spawned = Command::new(program).args(args).env_remove(MARKER).process_group(0).spawn();
+    let spawned = Command::new(program).args(args).env_remove(MARKER).env_remove(HELD).process_group(0).spawn();
     let server = match spawned {
         Ok(child) => Pid::from_child(&child),
         Err(error) => return send(Record::Failed(error.raw_os_error().unwrap_or(0)), &control),

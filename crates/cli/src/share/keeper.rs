@@ -1,0 +1,222 @@
+//! The keeper: the process that holds shared servers.
+
+use std::fs::{self, File};
+use std::io::{self, Read as _, Seek as _, Write as _};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode, Stdio};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use linetender::Rig;
+use linetender::hop::{self, Answer, Taken};
+use linetender_gateway::keeper::{Keeper, NoSeat};
+use linetender_holder::journal::Rotation;
+use linetender_holder::trusted;
+use tokio::io::AsyncWriteExt as _;
+use tokio::net::{UnixListener, UnixStream};
+use tokio::sync::{Notify, Semaphore};
+use tokio::task::JoinSet;
+
+use super::order::{Ask, is_newer};
+use super::private::Private;
+use super::reach::is_locked;
+use super::{LOCK, SOCKET};
+use crate::stop::{self, Signals};
+use crate::{args, hold, places, program, runtime};
+
+/// The hidden subcommand that a keeper is started with.
+pub(super) const SUBCOMMAND: &str = "keeper";
+
+/// How long an asker may take to say what it wants.
+const ASKS: Duration = Duration::from_secs(5);
+
+/// How long the keeper before, and the reapers of its servers, may take to be gone.
+const PREDECESSOR: Duration = Duration::from_secs(25);
+const LOOK: Duration = Duration::from_millis(5);
+
+/// Agents that are served at once. More of them wait outside.
+const AGENTS: usize = 4096;
+
+/// If nobody can be let in (no descriptors), how long until the next try.
+const AGAIN: Duration = Duration::from_millis(100);
+
+/// How long calls under way may take when a keeper makes room for the next one.
+const HANDS_OVER: Duration = Duration::from_secs(30);
+
+pub(crate) fn keeper(args: &args::Keeper) -> ExitCode {
+    if !args.detached {
+        return detach(args);
+    }
+    // Out of the agent's session: what ends that does not end everybody's servers.
+    let _ = rustix::process::setsid();
+    let begun = Begun::within(&args.folder);
+    let (lock, listener) = match begun {
+        Ok(Some(begun)) => begun,
+        // Another one was faster.
+        Ok(None) => return ExitCode::SUCCESS,
+        Err(_) => return ExitCode::FAILURE,
+    };
+    // What the next keeper waits for is also held by everything that could outlive this one.
+    if let Ok(held) = lock.try_clone() {
+        linetender::guard::let_reapers_hold(held.into());
+    }
+    linetender::guard::adopt_orphans();
+    let Ok(runtime) = runtime::build(&mut tokio::runtime::Builder::new_current_thread()) else {
+        return ExitCode::FAILURE;
+    };
+    let fence = next_fence(&lock).unwrap_or_default();
+    let code = runtime.block_on(hold(args, listener, fence));
+    runtime.shutdown_background();
+    drop(lock);
+    code
+}
+
+/// Starts the keeper itself, whose parent ends: it is nobody's child.
+fn detach(args: &args::Keeper) -> ExitCode {
+    let started = std::env::current_exe().and_then(|program| {
+        let mut command = Command::new(program);
+        command.arg(SUBCOMMAND).arg(&args.folder).arg("--detached");
+        command.arg("--linger").arg(format!("{}ms", args.linger.as_millis()));
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn()
+    });
+    if started.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// How a keeper begins.
+struct Begun;
+
+impl Begun {
+    /// Takes the lock, when everything of the keeper before is gone, and the socket's name. `None` if another keeper serves.
+    fn within(folder: &Path) -> io::Result<Option<(File, std::os::unix::net::UnixListener)>> {
+        trusted::folder(folder)?;
+        let lock = trusted::append(&folder.join(LOCK))?;
+        let socket = folder.join(SOCKET);
+        let until = Instant::now() + PREDECESSOR;
+        while !is_locked(&lock) {
+            let serves = std::os::unix::net::UnixStream::connect(&socket).is_ok();
+            if serves || Instant::now() >= until {
+                return Ok(None);
+            }
+            std::thread::sleep(LOOK);
+        }
+        // Whatever has the name now was left behind: whoever listens has the lock.
+        match fs::remove_file(&socket) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        let listener = std::os::unix::net::UnixListener::bind(&socket)?;
+        fs::set_permissions(&socket, fs::Permissions::from_mode(0o600))?;
+        listener.set_nonblocking(true)?;
+        Ok(Some((lock, listener)))
+    }
+}
+
+/// This keeper's number among all that had the lock.
+fn next_fence(mut lock: &File) -> io::Result<u64> {
+    let mut text = String::new();
+    lock.rewind()?;
+    lock.take(64).read_to_string(&mut text)?;
+    let next = text.trim().parse::<u64>().unwrap_or_default() + 1;
+    lock.set_len(0)?;
+    lock.write_all(next.to_string().as_bytes())?;
+    Ok(next)
+}
+
+/// What every connection needs.
+struct Door {
+    keeper: Keeper,
+    private: Arc<Private>,
+    fence: u64,
+    /// A newer linetender wants to be the keeper.
+    replaced: Notify,
+}
+
+async fn hold(args: &args::Keeper, listener: std::os::unix::net::UnixListener, fence: u64) -> ExitCode {
+    let socket = Name(args.folder.join(SOCKET));
+    let Ok(listener) = UnixListener::from_std(listener) else { return ExitCode::FAILURE };
+    linetender::raise_descriptor_limit();
+    let holder = hold::begin("keeper", None, hold::Keep::Journal(Rotation::default()));
+    holder.obeyed_by(Arc::new(program::Runs));
+    let private = Private::read(places::state().map(|state| state.join("private.jsonl")));
+    let learn = {
+        let private = Arc::clone(&private);
+        move |server: &linetender::Server, why: &str| private.learn(server, why)
+    };
+    let keeper = Keeper::new(Rig::new().followed_by(holder.clone()), args.linger, learn);
+    let door = Arc::new(Door { keeper: keeper.clone(), private, fence, replaced: Notify::new() });
+    let mut signals = Signals::of(stop::SHIM);
+    let mut talks = JoinSet::new();
+    let places = Arc::new(Semaphore::new(AGENTS));
+    let serve = async {
+        loop {
+            while talks.try_join_next().is_some() {}
+            // It is never closed.
+            let Ok(place) = Arc::clone(&places).acquire_owned().await else { return };
+            match listener.accept().await {
+                Ok((asker, _)) => {
+                    let door = Arc::clone(&door);
+                    talks.spawn(async move {
+                        talk(asker, &door).await;
+                        drop(place);
+                    });
+                }
+                Err(_) => tokio::time::sleep(AGAIN).await,
+            }
+        }
+    };
+    let why = tokio::select! {
+        () = serve => "internal error",
+        () = keeper.until_unused() => "nobody used it",
+        _ = signals.next() => "stopped by a signal",
+        () = door.replaced.notified() => "replaced by a newer one",
+    };
+    // Whoever comes from now on finds nobody, and starts the next one.
+    drop(socket);
+    keeper.hand_over(HANDS_OVER).await;
+    holder.end(why, hold::LAST_ENTRY).await;
+    ExitCode::SUCCESS
+}
+
+/// The socket's name, which goes with this.
+struct Name(PathBuf);
+
+impl Drop for Name {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.0);
+    }
+}
+
+async fn talk(mut asker: UnixStream, door: &Door) {
+    let ours = rustix::process::geteuid().as_raw();
+    if asker.peer_cred().map_or(true, |peer| peer.uid() != ours) {
+        return;
+    }
+    let Ok(Ok(line)) = tokio::time::timeout(ASKS, hop::asked(&mut asker)).await else { return };
+    let taken = || Answer::Taken(Taken { fence: door.fence, version: env!("CARGO_PKG_VERSION").to_owned() });
+    let (answer, seat) = match serde_json::from_slice(&line) {
+        Ok(Ask::Alive) => (taken(), None),
+        Ok(Ask::Line(order)) if is_newer(&order.version, env!("CARGO_PKG_VERSION")) => {
+            door.replaced.notify_one();
+            (Answer::Later, None)
+        }
+        Ok(Ask::Line(order)) => match order.server() {
+            Err(why) => (Answer::Private(format!("the keeper does not understand the command line: {why}")), None),
+            Ok(server) => {
+                let private = door.private.why(&server).map(|why| NoSeat::Private(why.into()));
+                let seat = private.map_or_else(|| door.keeper.take(&server, order.hello.as_deref()), Err);
+                match seat {
+                    Ok(seat) => (taken(), Some(seat)),
+                    Err(NoSeat::Private(why)) => (Answer::Private(why.to_string()), None),
+                    Err(NoSeat::Leaving) => (Answer::Later, None),
+                }
+            }
+        },
+        Err(error) => (Answer::Private(format!("the keeper does not understand the request: {error}")), None),
+    };
+    let text = format!("{}\n", serde_json::to_string(&answer).unwrap_or_default());
+    let told = tokio::time::timeout(ASKS, asker.write_all(text.as_bytes())).await;
+    if let (Some(seat), Ok(Ok(()))) = (seat, told) {
+        seat.serve(asker).await;
+    }
+}

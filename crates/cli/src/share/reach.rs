@@ -1,0 +1,209 @@
+//! The way to the keeper: its socket, if it is this user's, and starting one where there is none.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::pin::Pin;
+use std::process::Stdio;
+use std::sync::Arc;
+use std::time::Duration;
+
+use linetender::hop::{self, Answer, Owner, Reached, Way};
+use linetender::{Hello, Server};
+use linetender_holder::trusted;
+use rustix::event::{PollFd, PollFlags};
+use rustix::fs::FlockOperation;
+use rustix::process::{Pid, PidfdFlags, Signal};
+use tokio::net::UnixStream;
+use tokio::time::{Instant, timeout};
+
+use super::order::{Ask, Order};
+use super::{SOCKET, STARTS};
+use crate::places;
+
+/// How long a keeper may take to answer. One that takes longer hangs.
+const ANSWERS: Duration = Duration::from_secs(5);
+
+/// How long a keeper may take to begin: the servers of the one before have to be gone first.
+const BEGINS: Duration = Duration::from_secs(30);
+
+/// Between two looks whether it has.
+const LOOK: Duration = Duration::from_millis(5);
+
+/// How often a keeper may go away while it is asked.
+const TRIES: u32 = 5;
+
+/// The way to the keeper, and what is asked of it.
+#[derive(Debug)]
+pub(crate) struct ToKeeper {
+    folder: PathBuf,
+    order: Order,
+}
+
+impl ToKeeper {
+    /// The way of this process.
+    ///
+    /// # Errors
+    /// If there is none, in a sentence.
+    pub(crate) fn new(server: &Server) -> Result<Self, String> {
+        let folder = places::runtime().ok_or("neither XDG_RUNTIME_DIR nor HOME is set")?;
+        Ok(Self { folder, order: Order::of(server)? })
+    }
+
+    async fn seated(&self, hello: &Hello) -> Result<Reached, String> {
+        trusted::folder(&self.folder).map_err(|error| format!("{}: {error}", self.folder.display()))?;
+        let mut order = self.order.clone();
+        if let Hello::Agent(params) = hello {
+            order.hello = Some(params.to_string());
+        }
+        let order = serde_json::to_string(&Ask::Line(Box::new(order))).map_err(|error| error.to_string())?;
+        let mut last = String::new();
+        for _ in 0..TRIES {
+            let Knock { mut stream, keeper } = match knock(&self.folder).await {
+                Ok(Some(knock)) => knock,
+                Ok(None) => {
+                    self.start().await?;
+                    continue;
+                }
+                Err(error) => return Err(format!("{}: {error}", self.folder.join(SOCKET).display())),
+            };
+            match timeout(ANSWERS, hop::ask(&mut stream, &order)).await {
+                Ok(Ok(Answer::Taken(_))) => return Ok(Reached { stream, owner: Arc::new(keeper) }),
+                Ok(Ok(Answer::Private(why))) => return Err(why),
+                Ok(Ok(Answer::Later)) => {
+                    "the keeper is being replaced".clone_into(&mut last);
+                    tokio::time::sleep(LOOK).await;
+                }
+                Ok(Err(error)) => last = format!("the keeper went away: {error}"),
+                Err(_) => {
+                    "the keeper does not answer".clone_into(&mut last);
+                    keeper.kill();
+                    keeper.gone().await;
+                }
+            }
+        }
+        Err(last)
+    }
+
+    /// Starts a keeper, or waits for whoever does.
+    async fn start(&self) -> Result<(), String> {
+        let until = Instant::now() + BEGINS;
+        let lock = trusted::append(&self.folder.join(STARTS)).map_err(|error| format!("{STARTS} {error}"))?;
+        let mut started = false;
+        loop {
+            // Somebody else may have started one meanwhile.
+            if matches!(knock(&self.folder).await, Ok(Some(_))) {
+                return Ok(());
+            }
+            if !started && is_locked(&lock) {
+                detach(&self.folder).map_err(|error| format!("cannot start the keeper: {error}"))?;
+                started = true;
+            }
+            if Instant::now() >= until {
+                return Err(format!("the keeper did not begin within {} s", BEGINS.as_secs()));
+            }
+            tokio::time::sleep(LOOK).await;
+        }
+    }
+}
+
+impl Way for ToKeeper {
+    fn reach<'a>(
+        &'a self,
+        hello: &'a Hello,
+    ) -> Pin<Box<dyn Future<Output = Result<Reached, String>> + Send + 'a>> {
+        Box::pin(async move {
+            let reached = self.seated(hello).await;
+            if reached.is_err() {
+                // This process runs the server itself then, as one without `--share` does.
+                linetender::guard::adopt_orphans();
+            }
+            reached
+        })
+    }
+}
+
+/// Whether we have the lock, which goes with the file.
+pub(super) fn is_locked(file: &File) -> bool {
+    rustix::fs::flock(file, FlockOperation::NonBlockingLockExclusive).is_ok()
+}
+
+/// Starts a keeper that is nobody's child: the process that we start starts it, and ends.
+fn detach(folder: &Path) -> io::Result<()> {
+    let mut command = tokio::process::Command::new(std::env::current_exe()?);
+    command.arg(super::keeper::SUBCOMMAND).arg(folder).env_clear().envs(places::of_keeper());
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).current_dir("/");
+    // It ends at once; the runtime buries it.
+    command.spawn().map(drop)
+}
+
+/// A connection to a keeper of this user, before anything is asked.
+struct Knock {
+    stream: UnixStream,
+    keeper: Process,
+}
+
+/// Connects to the keeper, if somebody is there.
+async fn knock(folder: &Path) -> io::Result<Option<Knock>> {
+    let path = folder.join(SOCKET);
+    let stream = match timeout(ANSWERS, UnixStream::connect(&path)).await {
+        Ok(Ok(stream)) => stream,
+        Ok(Err(error)) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused) => {
+            return Ok(None);
+        }
+        Ok(Err(error)) => return Err(error),
+        // More wait there than may: nobody takes them.
+        Err(_) => return Err(io::ErrorKind::TimedOut.into()),
+    };
+    trusted::check_socket(&path)?;
+    let peer = stream.peer_cred()?;
+    if peer.uid() != rustix::process::geteuid().as_raw() {
+        return Err(io::Error::other(format!("belongs to a process of user {}", peer.uid())));
+    }
+    // It was there when we connected, so its number is its own, unless it went in this very moment.
+    let pid = peer.pid().and_then(Pid::from_raw);
+    let pidfd = pid.and_then(|pid| rustix::process::pidfd_open(pid, PidfdFlags::empty()).ok());
+    Ok(Some(Knock { stream, keeper: Process { folder: folder.to_owned(), pidfd } }))
+}
+
+/// The keeper's process.
+struct Process {
+    folder: PathBuf,
+    pidfd: Option<OwnedFd>,
+}
+
+impl Process {
+    /// Returns when it is gone, or that cannot be seen.
+    async fn gone(&self) {
+        let until = Instant::now() + ANSWERS;
+        let lives = |pidfd: &OwnedFd| {
+            let now = rustix::event::Timespec { tv_sec: 0, tv_nsec: 0 };
+            let mut fds = [PollFd::new(pidfd, PollFlags::IN)];
+            matches!(rustix::event::poll(&mut fds, Some(&now)), Ok(0))
+        };
+        while self.pidfd.as_ref().is_some_and(lives) && Instant::now() < until {
+            tokio::time::sleep(LOOK).await;
+        }
+    }
+}
+
+impl Owner for Process {
+    fn answers(&self) -> Pin<Box<dyn Future<Output = bool> + Send + '_>> {
+        Box::pin(async {
+            let alive = async {
+                let Ok(Some(mut knock)) = knock(&self.folder).await else { return false };
+                let ask = serde_json::to_string(&Ask::Alive).unwrap_or_default();
+                hop::ask(&mut knock.stream, &ask).await.is_ok()
+            };
+            timeout(ANSWERS, alive).await.unwrap_or_default()
+        })
+    }
+
+    fn kill(&self) {
+        if let Some(pidfd) = &self.pidfd {
+            tracing::warn!("the keeper of shared servers does not answer; killing it");
+            let _ = rustix::process::pidfd_send_signal(pidfd, Signal::KILL);
+        }
+    }
+}
