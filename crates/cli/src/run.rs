@@ -113,10 +113,15 @@ fn with_variable(server: StdioServer, name: &String) -> Result<StdioServer, Stri
 /// The same server, held by the keeper of this user.
 fn shared(server: Server) -> Result<Server, String> {
     if server.settings().state == ServerState::Process {
-        return Err("--share would mix the state of several agents in a --stateful server: remove one of the two".to_owned());
+        return Err(
+            "--share would mix the state of several agents in a --stateful server: remove one of the two"
+                .to_owned(),
+        );
     }
     let Some(program) = server.to_stdio() else {
-        return Err("--share applies to a command, not to a URL: a server at a URL is shared already".to_owned());
+        return Err(
+            "--share applies to a command, not to a URL: a server at a URL is shared already".to_owned()
+        );
     };
     let way = ToKeeper::new(&server).map_err(|why| format!("--share: {why}"))?;
     Ok(program.shared(Arc::new(way)).into())

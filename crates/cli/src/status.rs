@@ -1,5 +1,6 @@
 //! `linetender status`: this user's running shims, and where their lines stand.
 
+use std::fmt::Write as _;
 use std::io::{self, IsTerminal as _, Write as _};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -7,6 +8,7 @@ use std::time::Duration;
 use anstyle::{AnsiColor, Style};
 use linetender::visible;
 use linetender_holder::holder::{Found, LineReport, Reply, Report, Silence};
+use linetender_holder::processes;
 
 use crate::table::{Cell, Table};
 use crate::{args, holders};
@@ -82,7 +84,46 @@ fn print_table(found: &[Found]) -> io::Result<()> {
     }
     let table = table(found);
     let width = terminal_size::terminal_size_of(io::stdout()).map(|(width, _)| usize::from(width.0));
-    write!(out, "{}", table.fitted(width))
+    write!(out, "{}", table.fitted(width))?;
+    for sentence in sharing(found, processes::memory) {
+        writeln!(out, "\n{sentence}")?;
+    }
+    Ok(())
+}
+
+/// Who shares what, and what that saves; and which servers are not shared although they were to be.
+fn sharing(found: &[Found], memory: impl Fn(i32) -> u64) -> Vec<String> {
+    let mut sentences = Vec::new();
+    let reports = found.iter().filter_map(|found| match &found.reply {
+        Reply::Report(report) => Some(report),
+        Reply::Silent(_) => None,
+    });
+    for report in reports {
+        for shared in &report.shared {
+            let pid = report.lines.iter().find(|line| line.server == shared.server).and_then(|line| line.pid);
+            let once = pid.map_or(0, &memory) >> 20;
+            let agents = shared.agents.len();
+            let saved = once * (agents as u64).saturating_sub(1);
+            let pids: Vec<_> = shared.agents.iter().map(ToString::to_string).collect();
+            let mut sentence = format!(
+                "{} is shared by {agents} of `linetender run --share` ({}): {once} MiB once, which saves about {saved} MiB.",
+                shared.server,
+                pids.join(", ")
+            );
+            if !shared.apart.is_empty() {
+                let names = shared.apart.join(", ");
+                let _ = write!(sentence, " Another server of the same command has other values of: {names}.");
+            }
+            sentences.push(sentence);
+        }
+        for line in &report.lines {
+            if let Some(why) = &line.not_shared {
+                let (server, pid) = (&line.server, report.holder.pid);
+                sentences.push(format!("{server} (linetender {pid}) is not shared: {why}."));
+            }
+        }
+    }
+    sentences.iter().map(|sentence| visible::line(sentence).into_owned()).collect()
 }
 
 fn table(found: &[Found]) -> Table<COLUMNS> {
@@ -113,7 +154,11 @@ fn held(report: &Report, line: &LineReport) -> [Cell; COLUMNS] {
         Cell::number(line.generation),
         Cell::number(next.strip_prefix("in ").unwrap_or(next)),
         Cell::number(budget(line)),
-        Cell::number(line.pid.map_or_else(|| "-".to_owned(), |pid| pid.to_string())),
+        Cell::number(match (line.pid, line.keeper) {
+            (Some(pid), _) => pid.to_string(),
+            (None, Some(_)) => "shared".to_owned(),
+            (None, None) => "-".to_owned(),
+        }),
         Cell::number(report.holder.pid),
         Cell::number(age(report.holder.began_millis)),
         Cell::number(line.ended_millis.map(|millis| format!("{} ago", age(millis))).unwrap_or_default()),

@@ -4,6 +4,7 @@
 //! Two ask for the same server if everything of it is the same: command, folder, environment, policy. That is compared here, in
 //! memory, and stands in no file name.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -63,7 +64,8 @@ struct Held {
     server: Server,
     line: Line,
     stand: watch::Sender<Stand>,
-    agents: Vec<u64>,
+    /// Their numbers, and their processes.
+    agents: Vec<(u64, Option<i32>)>,
     /// Since when nobody is on it.
     unused: Option<Instant>,
     /// Ends with it.
@@ -92,8 +94,10 @@ pub struct Seat {
 pub struct Shared {
     /// Its name here.
     pub name: String,
-    /// How many agents are on it.
-    pub agents: usize,
+    /// The processes of the agents that are on it.
+    pub agents: Vec<i32>,
+    /// Variables whose values keep it apart from another server of the same command.
+    pub apart: Vec<String>,
 }
 
 impl Keeper {
@@ -115,14 +119,15 @@ impl Keeper {
         self.0.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A seat on the line to this server, which is opened if there is none. `hello` is how its first agent introduces itself.
+    /// A seat on the line to this server, which is opened if there is none. `hello` is how its first agent introduces itself;
+    /// `process` is who asks.
     ///
     /// # Errors
     /// If the server is not to be shared, or nobody is let in any more.
     ///
     /// # Panics
     /// Outside a tokio runtime.
-    pub fn take(&self, server: &Server, hello: Option<&str>) -> Result<Seat, NoSeat> {
+    pub fn take(&self, server: &Server, hello: Option<&str>, process: Option<i32>) -> Result<Seat, NoSeat> {
         let agent = self.0.last.fetch_add(1, Ordering::Relaxed);
         let mut kept = self.kept();
         if kept.hands_over {
@@ -140,7 +145,7 @@ impl Keeper {
             }
         };
         let Some(held) = kept.lines.get_mut(at) else { return Err(NoSeat::Leaving) };
-        held.agents.push(agent);
+        held.agents.push((agent, process));
         held.unused = None;
         let visitor = Visitor { principal: Principal::this_user(), agent, stay: Stay::Session };
         let limits = held.line.policy().limits;
@@ -169,7 +174,9 @@ impl Keeper {
         let (wants, keeper) = (line.wants_of_agents(), Arc::downgrade(&self.0));
         watch.spawn(async move {
             let mut wants = wants;
-            let Ok(Some(what)) = wants.wait_for(Option::is_some).await.map(|what| what.clone()) else { return };
+            let Ok(Some(what)) = wants.wait_for(Option::is_some).await.map(|what| what.clone()) else {
+                return;
+            };
             if let Some(keeper) = keeper.upgrade().map(Keeper) {
                 keeper.is_private(number, &what);
             }
@@ -198,7 +205,7 @@ impl Keeper {
         let mut kept = self.kept();
         kept.seats -= 1;
         if let Some(held) = kept.lines.iter_mut().find(|held| held.number == line) {
-            held.agents.retain(|other| *other != agent);
+            held.agents.retain(|(other, _)| *other != agent);
             if held.agents.is_empty() {
                 held.unused = Some(Instant::now());
             }
@@ -207,10 +214,20 @@ impl Keeper {
         self.0.changed.notify_one();
     }
 
-    /// What is held, and how many share it.
+    /// What is held, and who shares it.
     pub fn shared(&self) -> Vec<Shared> {
-        let shared = |held: &Held| Shared { name: held.line.name().to_owned(), agents: held.agents.len() };
-        self.kept().lines.iter().map(shared).collect()
+        let kept = self.kept();
+        let shared = |held: &Held| {
+            let others = kept.lines.iter().filter(|other| other.number != held.number);
+            let apart: BTreeSet<_> =
+                others.flat_map(|other| differences(&held.server, &other.server)).collect();
+            Shared {
+                name: held.line.name().to_owned(),
+                agents: held.agents.iter().filter_map(|(_, process)| *process).collect(),
+                apart: apart.into_iter().collect(),
+            }
+        };
+        kept.lines.iter().map(shared).collect()
     }
 
     /// Closes what nobody has been on for a while. Returns when nothing is held, and nothing was for as long as a server lingers.
@@ -309,6 +326,18 @@ impl Drop for Seat {
     fn drop(&mut self) {
         self.of.leave(self.line, self.agent);
     }
+}
+
+/// The names of the variables that differ between two servers of one command.
+fn differences(one: &Server, other: &Server) -> Vec<String> {
+    let (Some(mine), Some(its)) = (one.to_stdio(), other.to_stdio()) else { return Vec::new() };
+    if one.command() != other.command() {
+        return Vec::new();
+    }
+    let (mine, its) = (mine.own_env().unwrap_or_default(), its.own_env().unwrap_or_default());
+    let all =
+        mine.iter().filter(|mine| !its.contains(mine)).chain(its.iter().filter(|its| !mine.contains(its)));
+    all.map(|(name, _)| name.to_string_lossy().into_owned()).collect()
 }
 
 /// How we introduce ourselves to a server for an agent like this one: with what it can do, under our own name.

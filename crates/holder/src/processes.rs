@@ -41,6 +41,11 @@ pub struct Process {
     pub memory_bytes: u64,
 }
 
+/// Resident memory of a process and of everything below it, in bytes.
+pub fn memory(root: i32) -> u64 {
+    tree((String::new(), 0, root)).memory_bytes
+}
+
 /// The processes of a server whose first one this is. What ends meanwhile is left out.
 // proc_pid_task_children(5), proc_pid_statm(5), proc_pid_stat(5).
 pub(crate) fn tree((server, generation, root): (String, u64, i32)) -> Tree {

@@ -205,7 +205,8 @@ impl Audience {
                 {
                     self.wants(method);
                 }
-                Err(r#"{"code":-32601,"message":"linetender: no connected agent can answer this request"}"#.into())
+                Err(r#"{"code":-32601,"message":"linetender: no connected agent can answer this request"}"#
+                    .into())
             }
         }
     }

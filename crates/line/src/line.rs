@@ -537,6 +537,16 @@ impl Line {
         self.link(None).map(|link| link.ear.odd()).unwrap_or_default()
     }
 
+    /// The linetender process that holds the server for this one and others, if one does.
+    pub fn keeper(&self) -> Option<i32> {
+        self.link(None)?.reach.keeper()
+    }
+
+    /// Why the server is not shared although it was to be.
+    pub fn not_shared(&self) -> Option<String> {
+        self.link(None)?.not_shared.clone()
+    }
+
     /// The process of the present generation.
     pub fn pid(&self) -> Option<i32> {
         self.link(None)?.reach.pid()

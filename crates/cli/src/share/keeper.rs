@@ -137,13 +137,13 @@ async fn hold(args: &args::Keeper, listener: std::os::unix::net::UnixListener, f
     let Ok(listener) = UnixListener::from_std(listener) else { return ExitCode::FAILURE };
     linetender::raise_descriptor_limit();
     let holder = hold::begin("keeper", None, hold::Keep::Journal(Rotation::default()));
-    holder.obeyed_by(Arc::new(program::Runs));
     let private = Private::read(places::state().map(|state| state.join("private.jsonl")));
     let learn = {
         let private = Arc::clone(&private);
         move |server: &linetender::Server, why: &str| private.learn(server, why)
     };
     let keeper = Keeper::new(Rig::new().followed_by(holder.clone()), args.linger, learn);
+    holder.obeyed_by(Arc::new(program::Keeps(keeper.clone())));
     let door = Arc::new(Door { keeper: keeper.clone(), private, fence, replaced: Notify::new() });
     let mut signals = Signals::of(stop::SHIM);
     let mut talks = JoinSet::new();
@@ -189,9 +189,11 @@ impl Drop for Name {
 
 async fn talk(mut asker: UnixStream, door: &Door) {
     let ours = rustix::process::geteuid().as_raw();
-    if asker.peer_cred().map_or(true, |peer| peer.uid() != ours) {
+    let Ok(peer) = asker.peer_cred() else { return };
+    if peer.uid() != ours {
         return;
     }
+    let peer = peer.pid();
     let Ok(Ok(line)) = tokio::time::timeout(ASKS, hop::asked(&mut asker)).await else { return };
     let taken = || Answer::Taken(Taken { fence: door.fence, version: env!("CARGO_PKG_VERSION").to_owned() });
     let (answer, seat) = match serde_json::from_slice(&line) {
@@ -201,10 +203,13 @@ async fn talk(mut asker: UnixStream, door: &Door) {
             (Answer::Later, None)
         }
         Ok(Ask::Line(order)) => match order.server() {
-            Err(why) => (Answer::Private(format!("the keeper does not understand the command line: {why}")), None),
+            Err(why) => {
+                (Answer::Private(format!("the keeper does not understand the command line: {why}")), None)
+            }
             Ok(server) => {
                 let private = door.private.why(&server).map(|why| NoSeat::Private(why.into()));
-                let seat = private.map_or_else(|| door.keeper.take(&server, order.hello.as_deref()), Err);
+                let seat =
+                    private.map_or_else(|| door.keeper.take(&server, order.hello.as_deref(), peer), Err);
                 match seat {
                     Ok(seat) => (taken(), Some(seat)),
                     Err(NoSeat::Private(why)) => (Answer::Private(why.to_string()), None),

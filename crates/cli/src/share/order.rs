@@ -51,7 +51,8 @@ impl Order {
             .iter()
             .map(|(name, value)| Ok((text(name.clone())?, text(value.clone())?)))
             .collect::<Result<_, String>>()?;
-        let dir = std::env::current_dir().map_err(|error| format!("cannot tell the working directory: {error}"))?;
+        let dir =
+            std::env::current_dir().map_err(|error| format!("cannot tell the working directory: {error}"))?;
         Ok(Self { version: env!("CARGO_PKG_VERSION").to_owned(), words, dir, env, hello: None })
     }
 

@@ -34,7 +34,8 @@ impl Private {
     pub(super) fn read(path: Option<PathBuf>) -> Arc<Self> {
         let file = path.as_ref().and_then(|path| trusted::read(path).ok());
         let lines = file.into_iter().flat_map(|file| BufReader::new(file).lines().map_while(Result::ok));
-        let entries = lines.filter(|line| line.len() <= LONGEST).filter_map(|line| serde_json::from_str(&line).ok());
+        let entries =
+            lines.filter(|line| line.len() <= LONGEST).filter_map(|line| serde_json::from_str(&line).ok());
         let known = Mutex::new(entries.take(MOST).collect());
         Arc::new(Self { path, known })
     }

@@ -25,6 +25,9 @@ use crate::places;
 /// How long a keeper may take to answer. One that takes longer hangs.
 const ANSWERS: Duration = Duration::from_secs(5);
 
+/// How long a keeper that is suspected may take to say that it is there.
+const ALIVE: Duration = Duration::from_secs(3);
+
 /// How long a keeper may take to begin: the servers of the one before have to be gone first.
 const BEGINS: Duration = Duration::from_secs(30);
 
@@ -149,7 +152,9 @@ async fn knock(folder: &Path) -> io::Result<Option<Knock>> {
     let path = folder.join(SOCKET);
     let stream = match timeout(ANSWERS, UnixStream::connect(&path)).await {
         Ok(Ok(stream)) => stream,
-        Ok(Err(error)) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused) => {
+        Ok(Err(error))
+            if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused) =>
+        {
             return Ok(None);
         }
         Ok(Err(error)) => return Err(error),
@@ -164,12 +169,13 @@ async fn knock(folder: &Path) -> io::Result<Option<Knock>> {
     // It was there when we connected, so its number is its own, unless it went in this very moment.
     let pid = peer.pid().and_then(Pid::from_raw);
     let pidfd = pid.and_then(|pid| rustix::process::pidfd_open(pid, PidfdFlags::empty()).ok());
-    Ok(Some(Knock { stream, keeper: Process { folder: folder.to_owned(), pidfd } }))
+    Ok(Some(Knock { stream, keeper: Process { folder: folder.to_owned(), pid: peer.pid(), pidfd } }))
 }
 
 /// The keeper's process.
 struct Process {
     folder: PathBuf,
+    pid: Option<i32>,
     pidfd: Option<OwnedFd>,
 }
 
@@ -196,8 +202,12 @@ impl Owner for Process {
                 let ask = serde_json::to_string(&Ask::Alive).unwrap_or_default();
                 hop::ask(&mut knock.stream, &ask).await.is_ok()
             };
-            timeout(ANSWERS, alive).await.unwrap_or_default()
+            timeout(ALIVE, alive).await.unwrap_or_default()
         })
+    }
+
+    fn pid(&self) -> Option<i32> {
+        self.pid
     }
 
     fn kill(&self) {

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::broadcast;
 use tokio::task::JoinSet;
 
-use super::report::{CallReport, Standing, UnderWayReport};
+use super::report::{CallReport, SharedReport, Standing, UnderWayReport};
 use super::{Holder, Inner};
 use crate::journal::{Entry, Journal, in_order};
 use crate::processes::{self, Tree};
@@ -113,6 +113,11 @@ pub trait Program: std::fmt::Debug + Send + Sync {
     /// # Errors
     /// If there is no such level.
     fn log_level(&self, level: &str) -> Result<(), String>;
+
+    /// Who shares its servers, if it is a keeper.
+    fn shared(&self) -> Vec<SharedReport> {
+        Vec::new()
+    }
 }
 
 impl Holder {

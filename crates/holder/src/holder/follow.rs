@@ -222,6 +222,8 @@ impl Followed {
     pub(super) fn report(&self) -> LineReport {
         let (last, line) = (self.last(), self.line.upgrade());
         let pid = line.as_ref().and_then(Line::pid);
+        let keeper = line.as_ref().and_then(Line::keeper);
+        let not_shared = line.as_ref().and_then(Line::not_shared);
         // What it waits for is no event: the line is asked.
         let next_try = line.map_or_else(|| last.status.next_try(), |line| line.status().next_try());
         LineReport {
@@ -244,6 +246,8 @@ impl Followed {
             }),
             health: last.status.health().map(|health| health.dated(pid)),
             pid,
+            keeper,
+            not_shared,
             history: last
                 .history
                 .iter()

@@ -30,6 +30,21 @@ pub struct Report {
     /// What was asked of each server, and what became of it.
     #[serde(default)]
     pub servers: Vec<ServerReport>,
+    /// Who shares which server, if it is a keeper.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub shared: Vec<SharedReport>,
+}
+
+/// A shared server, and who shares it.
+#[derive(Clone, Debug, Deserialize, Eq, JsonSchema, PartialEq, Serialize)]
+pub struct SharedReport {
+    /// Server name.
+    pub server: String,
+    /// Process ids of the `linetender run --share` that use it.
+    pub agents: Vec<i32>,
+    /// Names of the variables that keep it apart from another server of the same command. Their values are shown nowhere.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub apart: Vec<String>,
 }
 
 /// The process that reports.
@@ -94,6 +109,12 @@ pub struct LineReport {
     /// Process id of a local server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pid: Option<i32>,
+    /// Process id of the keeper, where `linetender run --share` shares the server.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub keeper: Option<i32>,
+    /// Why the server is not shared although `--share` was given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub not_shared: Option<String>,
     /// The last states, oldest first, the present one included.
     #[serde(default)]
     pub history: Vec<Moment>,

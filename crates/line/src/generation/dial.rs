@@ -114,14 +114,15 @@ impl Dial {
         let Some(turn) = turn else { return };
         tell(DialNews::Started).await;
         linetender_wire::test_hooks::point("dial");
-        let reach = match self.reach().await {
+        let mut not_shared = None;
+        let reach = match self.reach(&mut not_shared).await {
             Ok(reach) => reach,
             Err(seen) => return tell(DialNews::Failed(seen)).await,
         };
         let (ear, ledger) = (Arc::clone(&self.ear), Arc::clone(&self.ear.ledger));
         ledger.open(reach.outbox().clone(), reach.has_exchanges());
         let (generation, greeting, pings) = (self.generation, OnceLock::new(), Default::default());
-        let link = Arc::new(Link { generation, ledger, ear, reach, greeting, pings });
+        let link = Arc::new(Link { generation, ledger, ear, reach, not_shared, greeting, pings });
         tell(DialNews::Linked(Arc::clone(&link))).await;
         match during_turn(turn, self.greet(&link, &tell)).await {
             Ok(greeting) => {
@@ -137,7 +138,7 @@ impl Dial {
         }
     }
 
-    async fn reach(&self) -> Result<Reach, Seen> {
+    async fn reach(&self, not_shared: &mut Option<String>) -> Result<Reach, Seen> {
         let listener = Arc::clone(&self.ear) as Arc<dyn Listener>;
         match &self.server.target {
             Target::Stdio { program, reaper, shared } => {
@@ -153,6 +154,7 @@ impl Dial {
                                 why,
                                 "not shared: this process runs the server"
                             );
+                            *not_shared = Some(why);
                         }
                     }
                 }

@@ -23,6 +23,8 @@ pub(crate) struct Link {
     pub(crate) ledger: Arc<Ledger>,
     pub(crate) ear: Arc<Ear>,
     pub(crate) reach: Reach,
+    /// Why it is not shared although it was to be.
+    pub(crate) not_shared: Option<String>,
     pub(crate) greeting: OnceLock<Greeting>,
     /// Whether it was sent a ping, and whether it answered one.
     pub(super) pings: [AtomicBool; 2],

@@ -110,6 +110,14 @@ impl Reach {
         }
     }
 
+    /// The process that holds it for us, if one does.
+    pub(crate) const fn keeper(&self) -> Option<i32> {
+        match self {
+            Self::Hop(hop) => hop.owner(),
+            Self::Process(_) | Self::Remote(_) => None,
+        }
+    }
+
     /// Returns when its process is over; never, if that is not ours.
     pub(crate) async fn exited(&self) {
         match self {

@@ -29,7 +29,7 @@ use crate::{caught, test_hooks};
 const LOOK: Duration = Duration::from_secs(3);
 
 /// An owner that has said nothing for so long is asked whether it is there.
-const QUIET: Duration = Duration::from_secs(9);
+const QUIET: Duration = Duration::from_secs(6);
 
 /// After the end, how long the last words of the owner may take: then it is not known what it had read.
 const LAST_WORDS: Duration = Duration::from_secs(5);
@@ -42,7 +42,10 @@ pub trait Way: fmt::Debug + Send + Sync {
     /// A connection to an owner that has taken the order; or why there is none to be had, in which case whoever asks runs the
     /// server itself.
     /// `hello` is who asks, as it would speak to the server.
-    fn reach<'a>(&'a self, hello: &'a Hello) -> Pin<Box<dyn Future<Output = Result<Reached, String>> + Send + 'a>>;
+    fn reach<'a>(
+        &'a self,
+        hello: &'a Hello,
+    ) -> Pin<Box<dyn Future<Output = Result<Reached, String>> + Send + 'a>>;
 }
 
 /// An owner that was reached.
@@ -59,6 +62,8 @@ pub trait Owner: Send + Sync {
     fn answers(&self) -> Pin<Box<dyn Future<Output = bool> + Send + '_>>;
     /// Kills it: it hangs.
     fn kill(&self);
+    /// Its number, if that is known.
+    fn pid(&self) -> Option<i32>;
 }
 
 /// A generation whose server is held by another process. Dropping it lets go of it.
@@ -67,6 +72,7 @@ pub struct Hop {
     orders: mpsc::Sender<Order>,
     drain: mpsc::Sender<oneshot::Sender<()>>,
     consumed: Arc<OnceLock<u64>>,
+    owner: Option<i32>,
 }
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -85,6 +91,7 @@ impl Hop {
     ) -> Self {
         let Reached { stream, owner } = reached;
         let (input, output) = stream.into_split();
+        let number = owner.pid();
         let (outbox, frames, seal) = Outbox::new(sizes.queue.into());
         let (drain, drains) = mpsc::channel(1);
         let (orders, ordered) = mpsc::channel(4);
@@ -108,7 +115,7 @@ impl Hop {
             outbox: outbox.clone(),
             consumed: Arc::default(),
         };
-        let hop = Self { outbox, orders, drain, consumed: Arc::clone(&watch.consumed) };
+        let hop = Self { outbox, orders, drain, consumed: Arc::clone(&watch.consumed), owner: number };
         spawn_last(watch.supervised());
         hop
     }
@@ -134,6 +141,11 @@ impl Hop {
     /// Ends it politely.
     pub fn close(&self) {
         let _ = self.orders.try_send(Order::Close);
+    }
+
+    /// The process that holds the server.
+    pub const fn owner(&self) -> Option<i32> {
+        self.owner
     }
 
     /// How many of the bytes that were written the owner had acknowledged, once it can acknowledge no more.
@@ -283,15 +295,18 @@ impl Watch {
     async fn watch(mut self) {
         let mut look = tokio::time::interval_at(Instant::now() + LOOK, LOOK);
         look.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-        let (mut before, mut quiet) = (None, Duration::ZERO);
+        let (mut before, mut quiet, mut asked) = (None, Duration::ZERO, false);
         let (mut over, mut hangs) = (false, false);
         let order = loop {
             tokio::select! {
                 biased;
                 done = &mut self.reader, if !over => {
                     over = true;
+                    // What it had not acknowledged by now it never will.
+                    let _ = self.consumed.set(self.said.acknowledged.load(Ordering::Acquire));
                     let seen = match done {
                         Err(_) => Seen::Internal { task: "reader" },
+                        Ok(()) if hangs => Seen::OwnerHangs,
                         Ok(()) if self.said.goes.load(Ordering::Acquire) => Seen::OwnerLeft,
                         Ok(()) => Seen::OwnerGone,
                     };
@@ -302,15 +317,24 @@ impl Watch {
                     let why = self.said.moves.lock().unwrap_or_else(PoisonError::into_inner).take();
                     let _ = self.events.send(Event::Moved(why.unwrap_or_default())).await;
                 }
-                _ = look.tick(), if !over && !hangs => {
-                    quiet = if self.said.heard.swap(false, Ordering::AcqRel) { Duration::ZERO } else { quiet + LOOK };
-                    let owed = self.owed();
-                    if owed.is_some() && owed == before && !self.owner.answers().await {
-                        hangs = true;
+                _ = look.tick(), if !over => {
+                    if hangs {
+                        // It was killed, and is still not gone: what it had read is not known.
                         let _ = self.events.send(Event::Lost(Seen::OwnerHangs)).await;
+                        break self.ordered.recv().await.unwrap_or(Order::Close);
+                    }
+                    let heard = self.said.heard.swap(false, Ordering::AcqRel);
+                    quiet = if heard { Duration::ZERO } else { quiet + LOOK };
+                    let owed = self.owed();
+                    if owed.is_some() && (owed == before || asked) && !self.owner.answers().await {
+                        // The end of the stream follows, and with it what it had read.
+                        hangs = true;
+                        self.owner.kill();
+                        continue;
                     }
                     before = self.owed();
-                    if quiet >= QUIET && before.is_none() {
+                    asked = quiet >= QUIET && before.is_none();
+                    if asked {
                         quiet = Duration::ZERO;
                         // If there is no room it is busy enough to be looked at.
                         let _ = self.outbox.send(Outgoing::text(Bytes::from_static(THERE.as_bytes()), None));
@@ -330,7 +354,7 @@ impl Watch {
     /// It was told to go. What was acknowledged is known when the stream has ended, and not before.
     async fn end(mut self, order: Order, mut over: bool, hangs: bool) {
         self.seal.set();
-        if !over && order == Order::Kill && (hangs || !self.owner.answers().await) {
+        if !over && !hangs && order == Order::Kill && !self.owner.answers().await {
             self.owner.kill();
         }
         // Our end of the stream goes with the writer: an owner that lives sees that, and lets go too.
@@ -339,9 +363,11 @@ impl Watch {
         }
         if !over {
             over = matches!(tokio::time::timeout(LAST_WORDS, &mut self.reader).await, Ok(Ok(())));
+            if over {
+                let _ = self.consumed.set(self.said.acknowledged.load(Ordering::Acquire));
+            }
         }
         if over {
-            let _ = self.consumed.set(self.said.acknowledged.load(Ordering::Acquire));
             let _ = self.events.send(Event::NoReader).await;
         }
         let _ = self.events.send(Event::Gone).await;

@@ -142,7 +142,8 @@ fn reap(parent: Pid, program: &OsString, args: &[OsString]) -> io::Result<()> {
         Ok(null) => null,
         Err(error) => return send(Record::Refused(error.raw_os_error().unwrap_or(0)), &control),
     };
-    let spawned = Command::new(program).args(args).env_remove(MARKER).env_remove(HELD).process_group(0).spawn();
+    let spawned =
+        Command::new(program).args(args).env_remove(MARKER).env_remove(HELD).process_group(0).spawn();
     let server = match spawned {
         Ok(child) => Pid::from_child(&child),
         Err(error) => return send(Record::Failed(error.raw_os_error().unwrap_or(0)), &control),
