@@ -10,6 +10,7 @@ mod gateway;
 mod herd;
 mod killed;
 mod neighbour;
+mod shared;
 
 pub use agents::agents;
 pub use blackhole::blackhole;
@@ -19,6 +20,7 @@ pub use gateway::{Options, Verdict, gateway, gateway_verdict};
 pub use herd::herd;
 pub use killed::killed;
 pub use neighbour::neighbour;
+pub use shared::shared;
 
 use std::ffi::OsString;
 use std::process::ExitCode;

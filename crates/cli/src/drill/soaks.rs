@@ -37,6 +37,12 @@ pub(crate) enum Named {
     Agents {
         seconds: u64,
     },
+    /// 12 agents through `linetender run --share`, that many faults of server and keeper; nobody may hear what is another's.
+    Shared {
+        faults: u32,
+        #[arg(default_value = "2026")]
+        seed: u64,
+    },
     Gateway(Gateway),
     /// Packets dropped under calls; in a network namespace of its own.
     Blackhole,
@@ -93,6 +99,7 @@ impl Named {
             Self::Neighbour { count } => soak::neighbour(*count),
             Self::Herd { count } => soak::herd(*count),
             Self::Agents { seconds } => soak::agents(*seconds),
+            Self::Shared { faults, seed } => soak::shared(*faults, *seed),
             Self::Gateway(args) => args.run()?,
             Self::Blackhole => soak::blackhole(),
             Self::Hold { count } => soak::hold(*count),

@@ -31,11 +31,11 @@ const ALIVE: Duration = Duration::from_secs(3);
 /// How long a keeper may take to begin: the servers of the one before have to be gone first.
 const BEGINS: Duration = Duration::from_secs(30);
 
+/// If it has not begun by then, another one is started.
+const AGAIN: Duration = Duration::from_secs(1);
+
 /// Between two looks whether it has.
 const LOOK: Duration = Duration::from_millis(5);
-
-/// How often a keeper may go away while it is asked.
-const TRIES: u32 = 5;
 
 /// The way to the keeper, and what is asked of it.
 #[derive(Debug)]
@@ -61,8 +61,9 @@ impl ToKeeper {
             order.hello = Some(params.to_string());
         }
         let order = serde_json::to_string(&Ask::Line(Box::new(order))).map_err(|error| error.to_string())?;
-        let mut last = String::new();
-        for _ in 0..TRIES {
+        let mut last = "the keeper cannot be reached".to_owned();
+        let until = Instant::now() + BEGINS;
+        while Instant::now() < until {
             let Knock { mut stream, keeper } = match knock(&self.folder).await {
                 Ok(Some(knock)) => knock,
                 Ok(None) => {
@@ -78,7 +79,10 @@ impl ToKeeper {
                     "the keeper is being replaced".clone_into(&mut last);
                     tokio::time::sleep(LOOK).await;
                 }
-                Ok(Err(error)) => last = format!("the keeper went away: {error}"),
+                Ok(Err(error)) => {
+                    last = format!("the keeper went away: {error}");
+                    tokio::time::sleep(LOOK).await;
+                }
                 Err(_) => {
                     "the keeper does not answer".clone_into(&mut last);
                     keeper.kill();
@@ -93,15 +97,17 @@ impl ToKeeper {
     async fn start(&self) -> Result<(), String> {
         let until = Instant::now() + BEGINS;
         let lock = trusted::append(&self.folder.join(STARTS)).map_err(|error| format!("{STARTS} {error}"))?;
-        let mut started = false;
+        let mut started: Option<Instant> = None;
         loop {
             // Somebody else may have started one meanwhile.
             if matches!(knock(&self.folder).await, Ok(Some(_))) {
                 return Ok(());
             }
-            if !started && is_locked(&lock) {
+            // One that was started may have found the one before still there, and gone.
+            let due = started.is_none_or(|last| last.elapsed() >= AGAIN);
+            if due && (started.is_some() || is_locked(&lock)) {
                 detach(&self.folder).map_err(|error| format!("cannot start the keeper: {error}"))?;
-                started = true;
+                started = Some(Instant::now());
             }
             if Instant::now() >= until {
                 return Err(format!("the keeper did not begin within {} s", BEGINS.as_secs()));

@@ -1,6 +1,7 @@
 //! A house of the test's own: its keeper, its servers, and the book that they write.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -33,6 +34,12 @@ impl House {
     /// Where the keeper has its socket.
     pub(crate) fn runtime(&self) -> PathBuf {
         self.0.join("run/linetender")
+    }
+
+    /// The folder of it, as linetender makes it.
+    pub(crate) fn make_runtime(&self) {
+        fs::create_dir_all(self.runtime()).unwrap();
+        fs::set_permissions(self.runtime(), fs::Permissions::from_mode(0o700)).unwrap();
     }
 
     pub(crate) fn book(&self) -> Book {

@@ -4,6 +4,7 @@
 
 #[path = "../agent/mod.rs"]
 mod agent;
+mod foreign;
 mod kit;
 
 use std::fs;

@@ -3,7 +3,8 @@
 //! All of them use the same ids and the same progress tokens, so that whatever is mixed up is also taken for one's own,
 //! and only the nonce in it tells.
 
-mod one;
+pub(super) mod ends;
+pub(super) mod one;
 
 use std::collections::HashMap;
 use std::process::ExitCode;
@@ -14,6 +15,7 @@ use linetender_badserver::{Book, Finding};
 use tokio::task::JoinSet;
 
 use super::{HUNG, badserver, no_budget, process, runtime, tell};
+use ends::Ends;
 use one::{Life, Told};
 
 const AGENTS: u64 = 50;
@@ -28,7 +30,7 @@ pub fn agents(seconds: u64) -> ExitCode {
         for era in [Era::Legacy, Era::Modern] {
             kills += crowd(era, Duration::from_secs(seconds) / 2, &mut lives).await?;
         }
-        Ok(report(&lives, kills))
+        Ok(format!("{AGENTS} agents on one line, {kills} kills, {}", report(&lives)))
     });
     tell(verdict)
 }
@@ -44,7 +46,8 @@ async fn crowd(era: Era, time: Duration, lives: &mut Vec<Life>) -> Result<u32, S
     let end = Instant::now() + time;
     let mut agents = JoinSet::new();
     for number in 0..AGENTS {
-        agents.spawn(one::live(line.clone(), era, number, end));
+        let line = line.clone();
+        agents.spawn(async move { one::live(|| Ok(Ends::join(&line)), era, number, end).await });
     }
     let killed = async {
         let mut kills = 0;
@@ -76,7 +79,7 @@ async fn crowd(era: Era, time: Duration, lives: &mut Vec<Life>) -> Result<u32, S
 }
 
 /// Holds what the agents were told against what the server wrote down.
-fn judge(lives: &[Life], runs: &HashMap<String, u32>) -> Result<(), String> {
+pub(super) fn judge(lives: &[Life], runs: &HashMap<String, u32>) -> Result<(), String> {
     for (nonce, told) in lives.iter().flat_map(|life| &life.calls) {
         let (nonce, runs) = (nonce.clone(), runs.get(nonce).copied().unwrap_or(0));
         let finding = match told {
@@ -92,12 +95,13 @@ fn judge(lives: &[Life], runs: &HashMap<String, u32>) -> Result<(), String> {
     Ok(())
 }
 
-fn report(lives: &[Life], kills: u32) -> String {
+/// What the agents did, and that nothing was found.
+pub(super) fn report(lives: &[Life]) -> String {
     let told =
         |wanted: Told| lives.iter().flat_map(|life| &life.calls).filter(|(_, told)| *told == wanted).count();
     let sum = |what: fn(&Life) -> u64| lives.iter().map(what).sum::<u64>();
     format!(
-        "{AGENTS} agents on one line, {kills} kills, {} sessions, {} calls ({} answered, {} unknown, {} not executed, \
+        "{} sessions, {} calls ({} answered, {} unknown, {} not executed, \
          {} left in the middle), {} notifications, {} questions: 0 at the wrong agent, 0 hung, 0 run twice, 0 wrong verdicts",
         sum(|life| life.sessions),
         sum(|life| life.calls.len() as u64),

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::time::Instant;
 
-use linetender::session::{self, Agent};
-use linetender::{Era, Line};
+use linetender::Era;
 use serde_json::{Value, json};
 
 use super::super::HUNG;
+use super::ends::Ends;
 
 /// Rounds of calls before it goes and comes back.
 const ROUNDS: u64 = 20;
@@ -16,7 +16,7 @@ const META: &str = "io.modelcontextprotocol/";
 
 /// What a call was told.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) enum Told {
+pub(in crate::soak) enum Told {
     Answer,
     NotExecuted,
     Unknown,
@@ -26,17 +26,17 @@ pub(super) enum Told {
 
 /// What an agent did and heard, over all its sessions.
 #[derive(Debug, Default)]
-pub(super) struct Life {
-    pub(super) sessions: u64,
+pub(in crate::soak) struct Life {
+    pub(in crate::soak) sessions: u64,
     /// By nonce.
-    pub(super) calls: Vec<(String, Told)>,
-    pub(super) notifications: u64,
-    pub(super) questions: u64,
+    pub(in crate::soak) calls: Vec<(String, Told)>,
+    pub(in crate::soak) notifications: u64,
+    pub(in crate::soak) questions: u64,
 }
 
 /// One session of an agent.
 struct One {
-    agent: Agent,
+    ends: Ends,
     era: Era,
     server: Era,
     /// Its name, which is in everything that is its own.
@@ -47,14 +47,30 @@ struct One {
 }
 
 /// Comes and goes until the time is over. An error is a finding.
+pub(in crate::soak) async fn live(
+    open: impl Fn() -> Result<Ends, String>,
+    server: Era,
+    number: u64,
+    end: Instant,
+) -> Result<Life, String> {
+    live_as(open, server, number, end, 0).await
+}
+
+/// The same for an agent that was here `before`, in so many sessions.
 #[expect(clippy::disallowed_methods, reason = "it takes so long, by the clock")]
-pub(super) async fn live(line: Line, server: Era, number: u64, end: Instant) -> Result<Life, String> {
+pub(in crate::soak) async fn live_as(
+    open: impl Fn() -> Result<Ends, String>,
+    server: Era,
+    number: u64,
+    end: Instant,
+    before: u64,
+) -> Result<Life, String> {
     let mut life = Life::default();
     let era = if number.is_multiple_of(2) { Era::Legacy } else { Era::Modern };
     while Instant::now() < end {
-        let name = format!("a{number}s{}", life.sessions);
+        let name = format!("a{number}s{}", before + life.sessions);
         life.sessions += 1;
-        let mut one = One { agent: session::join(&line), era, server, name, open: BTreeMap::new(), last: 0 };
+        let mut one = One { ends: open()?, era, server, name, open: BTreeMap::new(), last: 0 };
         one.begin().await?;
         for round in 0..ROUNDS {
             if Instant::now() >= end {
@@ -81,9 +97,9 @@ impl One {
         format!("note://{}", self.name)
     }
 
-    async fn say(&self, message: Value) -> Result<(), String> {
-        let sent = self.agent.to.send(message.to_string().into()).await;
-        sent.map_err(|_| format!("{}: the session is gone", self.name))
+    async fn say(&mut self, message: Value) -> Result<(), String> {
+        let sent = self.ends.say(message.to_string()).await;
+        sent.ok_or_else(|| format!("{}: the session is gone", self.name))
     }
 
     async fn ask(&mut self, method: &str, mut params: Value) -> Result<u64, String> {
@@ -135,10 +151,12 @@ impl One {
     }
 
     async fn next(&mut self) -> Result<Value, String> {
-        match tokio::time::timeout(HUNG, self.agent.from.recv()).await {
-            Ok(Some(text)) => serde_json::from_slice(text.text()).map_err(|error| error.to_string()),
+        match tokio::time::timeout(HUNG, self.ends.hear()).await {
+            Ok(Some(text)) => serde_json::from_str(&text).map_err(|error| error.to_string()),
             Ok(None) => Err(format!("{}: the session ended", self.name)),
-            Err(_) => Err(format!("{}: hung, with {:?} open", self.name, self.open)),
+            Err(_) => {
+                Err(format!("{}: hung after request {}, with {:?} open", self.name, self.last, self.open))
+            }
         }
     }
 
