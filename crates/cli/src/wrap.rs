@@ -188,7 +188,11 @@ fn wrapped(args: &Wrap, config: &Config, entries: &[Entry<'_>]) -> Outcome {
             runner.name()
         ));
     }
-    let start = args.via.or(runner).map_or_else(|| Start::direct(reader), |via| Start::via(via, reader));
+    let start = args
+        .via
+        .or(runner)
+        .map_or_else(|| Start::direct(reader), |via| Start::via(via, reader))
+        .sharing(args.share);
     let plan = plan::wrap(config.text(), entries, |entry| {
         if !args.wants(entry.name()) {
             return Choice::Skip;

@@ -15,7 +15,8 @@ use std::path::PathBuf;
     linetender wrap ~/.cursor/mcp.json --undo    revert it\n  \
     linetender wrap cursor                       rewrite every config of this agent\n  \
     linetender wrap --all --check                print the diff for every config in the list\n  \
-    linetender wrap .mcp.json --via uvx          for a shared file: works where linetender is not installed\n\n\
+    linetender wrap .mcp.json --via uvx          for a shared file: works where linetender is not installed\n  \
+    linetender wrap cursor --share               one process per server for all windows and agents\n\n\
     Exit codes:\n  \
     0  success, or nothing to do\n  \
     1  --check: the file would change\n  \
@@ -41,6 +42,10 @@ pub(crate) struct Wrap {
     /// Start linetender through a package runner, which downloads it where it is not installed
     #[arg(long, value_name = "RUNNER", requires = "which", conflicts_with = "undo")]
     pub(crate) via: Option<Via>,
+
+    /// Run each server once for all agents of this user (`run --share`), except those that keep state
+    #[arg(long, requires = "which", conflicts_with = "undo")]
+    pub(crate) share: bool,
 
     /// Only this server; repeatable
     #[arg(long, value_name = "NAME", requires = "which", allow_hyphen_values = true)]

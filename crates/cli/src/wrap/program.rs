@@ -22,11 +22,13 @@ const NAME: &str = "linetender";
 pub(super) struct Start {
     pub(super) program: String,
     pub(super) words: Vec<String>,
+    /// Whether servers are shared with other agents, where that can be.
+    pub(super) share: bool,
 }
 
 impl From<&str> for Start {
     fn from(program: &str) -> Self {
-        Self { program: program.to_owned(), words: Vec::new() }
+        Self { program: program.to_owned(), words: Vec::new(), share: false }
     }
 }
 
@@ -35,7 +37,7 @@ impl Start {
     /// that name; and if it is not on our own `PATH` either, this very program.
     pub(super) fn direct(reader: Reader) -> Self {
         let start = || on_path(NAME, reader).or_else(own).unwrap_or_else(|| NAME.to_owned());
-        Self { program: start(), words: Vec::new() }
+        Self { program: start(), words: Vec::new(), share: false }
     }
 
     pub(super) fn via(via: Via, reader: Reader) -> Self {
@@ -46,7 +48,12 @@ impl Start {
         };
         // Where there is none the file is meant for other machines.
         let program = on_path(via.name(), reader).unwrap_or_else(|| via.name().to_owned());
-        Self { program, words: words.iter().map(|&word| word.to_owned()).collect() }
+        Self { program, words: words.iter().map(|&word| word.to_owned()).collect(), share: false }
+    }
+
+    /// The same, with servers that are shared or not.
+    pub(super) fn sharing(self, share: bool) -> Self {
+        Self { share, ..self }
     }
 
     /// How this entry starts it now.
@@ -54,7 +61,9 @@ impl Start {
         let (program, words) = call.words();
         let before = words.len() - call.behind_start().len();
         let words = words.iter().take(before).map(|word| word.text().map(str::to_owned));
-        Some(Self { program: program.text()?.to_owned(), words: words.collect::<Option<_>>()? })
+        let words = words.collect::<Option<_>>()?;
+        let share = call.behind_start().iter().any(|word| word.text() == Some("--share"));
+        Some(Self { program: program.text()?.to_owned(), words, share })
     }
 
     /// Whether an entry with it is known as ours by it alone.

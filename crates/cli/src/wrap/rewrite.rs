@@ -12,8 +12,15 @@ use super::{credential, url};
 /// A command: it moves behind our words, everything else stays.
 pub(super) fn command(text: &str, entry: &Entry<'_>, call: Call<'_>, start: &Start) -> Vec<Edit> {
     let mut words = run(entry.name(), start);
-    if stateful::keeps(entry, call) == Keeps::State {
-        words.push(quote("--stateful"));
+    match stateful::keeps(entry, call) {
+        Keeps::State => words.push(quote("--stateful")),
+        // What may keep state is not shared: agents would find each other's.
+        Keeps::Perhaps => {}
+        Keeps::Nothing if start.share => {
+            words.push(quote("--share"));
+            words.extend(variables(entry).flat_map(|name| ["--env", name]).map(quote));
+        }
+        Keeps::Nothing => {}
     }
     if needs_dashes(start, call.words().0.text().unwrap_or_default()) {
         words.push(quote("--"));
@@ -32,6 +39,14 @@ pub(super) fn command(text: &str, entry: &Entry<'_>, call: Call<'_>, start: &Sta
             vec![prepend(text, list, &words)]
         }
     }
+}
+
+/// The names of the variables that an entry gives its server: a shared one gets no others.
+fn variables<'t>(entry: &Entry<'t>) -> impl Iterator<Item = &'t str> {
+    let table = entry.node.get(entry.dialect.env()).and_then(|member| member.value.table());
+    let named = entry.node.get("env_vars").and_then(|member| member.value.list());
+    let keys = table.into_iter().flatten().map(|member| member.key.as_str());
+    keys.chain(named.into_iter().flatten().filter_map(Node::text))
 }
 
 /// Whether a `--` has to stand before a command. Some programs that read configurations, the inspector among them, take a `--`

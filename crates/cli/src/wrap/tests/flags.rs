@@ -148,3 +148,39 @@ fn a_command_or_an_address_written_by_hand_comes_out_as_what_it_is() {
         assert_eq!(undone["mcpServers"]["a"], was, "{text}");
     }
 }
+
+#[test]
+fn shared_servers_are_given_the_variables_of_their_entry_and_what_keeps_state_is_not_shared() {
+    let before = json!({ "mcpServers": {
+        "git": { "command": "mcp-server-git", "args": ["--share"], "env": { "TOKEN": "t", "REGION": "eu" } },
+        "browser": { "command": "npx", "args": ["@playwright/mcp"] },
+        "my-shell": { "command": "my-shell" }
+    } });
+    let text = before.to_string();
+    let after = wrapped_by(Start::from("linetender").sharing(true), Format::Json, &text);
+    let servers = serde_json::from_str::<Value>(&after).unwrap()["mcpServers"].take();
+    assert_eq!(
+        servers["git"]["args"],
+        json!([
+            "run",
+            "--name",
+            "git",
+            "--share",
+            "--env",
+            "TOKEN",
+            "--env",
+            "REGION",
+            "mcp-server-git",
+            "--share"
+        ])
+    );
+    assert_eq!(servers["git"]["env"], before["mcpServers"]["git"]["env"]);
+    assert_eq!(
+        servers["browser"]["args"],
+        json!(["run", "--name", "browser", "--stateful", "npx", "@playwright/mcp"])
+    );
+    assert_eq!(servers["my-shell"]["args"], json!(["run", "--name", "my-shell", "my-shell"]));
+    assert_eq!(undone(Format::Json, &after, Some(&text)).text, text);
+    let by_entry: Value = serde_json::from_str(&undone(Format::Json, &after, None).text).unwrap();
+    assert_eq!(by_entry["mcpServers"]["git"], before["mcpServers"]["git"]);
+}
