@@ -167,9 +167,9 @@ fn shared_servers_are_given_the_variables_of_their_entry_and_what_keeps_state_is
             "git",
             "--share",
             "--env",
-            "TOKEN",
-            "--env",
             "REGION",
+            "--env",
+            "TOKEN",
             "mcp-server-git",
             "--share"
         ])
