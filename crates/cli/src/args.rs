@@ -133,6 +133,10 @@ pub(crate) struct Run {
     #[arg(long, value_name = "NAME", requires = "share")]
     pub(crate) env: Vec<String>,
 
+    /// With --share: close a server when nobody has been on it for this long; for drills
+    #[arg(long, hide = true, value_name = "TIME", value_parser = linetender_gateway::units::time, requires = "share")]
+    pub(crate) linger: Option<std::time::Duration>,
+
     /// Do not write to the journal
     #[arg(long)]
     pub(crate) no_journal: bool,

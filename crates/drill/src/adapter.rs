@@ -12,8 +12,11 @@ use crate::real;
 use crate::scenario::Era;
 
 /// linetender's own: the name on the command line, and the file.
-const BUILT_IN: &[(&str, &str)] =
-    &[("shim", include_str!("../adapters/shim.toml")), ("gateway", include_str!("../adapters/gateway.toml"))];
+const BUILT_IN: &[(&str, &str)] = &[
+    ("shim", include_str!("../adapters/shim.toml")),
+    ("shared", include_str!("../adapters/shared.toml")),
+    ("gateway", include_str!("../adapters/gateway.toml")),
+];
 
 /// A target, as its file describes it.
 #[derive(Clone, Debug, Deserialize)]
@@ -30,6 +33,9 @@ pub struct Adapter {
     /// Whether it is one of linetender's own.
     #[serde(default)]
     pub ours: bool,
+    /// Whether servers run elsewhere than below its command: then they are found by their mark alone.
+    #[serde(default)]
+    pub detached: bool,
     /// Which eras an agent may speak to it.
     #[serde(default = "both")]
     pub eras: Vec<Era>,
@@ -117,7 +123,7 @@ impl Adapter {
                 .map(|own| Self { version: env!("CARGO_PKG_VERSION").to_owned(), ..own });
         }
         let text = std::fs::read_to_string(name)
-            .map_err(|error| format!("{name} is neither line, shim, gateway nor a file: {error}"))?;
+            .map_err(|error| format!("{name} is neither line, shim, shared, gateway nor a file: {error}"))?;
         Self::read(name, &text)
     }
 

@@ -22,6 +22,9 @@ use tokio::time::Instant;
 use crate::budget::{self, Budget};
 use crate::principal::{Principal, Stay, Visitor};
 
+/// How much longer a server stays that is down: its restart budget must not begin anew with each try.
+const FAILED: u32 = 6;
+
 /// How many servers are known to be private; the oldest are learnt again.
 const PRIVATE: usize = 256;
 
@@ -264,10 +267,12 @@ impl Keeper {
         let now = Instant::now();
         let mut kept = self.kept();
         let due = |held: &Held| {
-            // A private one is of no use to anybody.
             let linger = match &*held.stand.borrow() {
+                // A private one is of no use to anybody.
                 Stand::Moves(_) => Duration::ZERO,
-                _ => self.0.linger,
+                _ if held.line.status().state.is_live() => self.0.linger,
+                // Whoever was on it will try again, at the latest after five minutes: with a new line it would have a new budget.
+                _ => self.0.linger * FAILED,
             };
             held.unused.map(|since| since + linger)
         };

@@ -66,7 +66,7 @@ impl Order {
         let args::Command::Run(run) = parsed.command else { return Err("it is no `run`".to_owned()) };
         let dir = run.policy.dir.as_ref().map_or_else(|| self.dir.clone(), |dir| self.dir.join(dir));
         let variables = self.env.iter().map(|(name, value)| (name.into(), value.into()));
-        let program = run::command(&run).only_env(variables).dir(dir).stderr(Stderr::Log);
+        let program = run::command(&run).only_env(variables).dir(dir).stderr(Stderr::Off);
         run.policy.apply(Server::from(program).tool_errors(run.tool_errors.into()))
     }
 }

@@ -42,6 +42,7 @@ const LOOK: Duration = Duration::from_millis(5);
 pub(crate) struct ToKeeper {
     folder: PathBuf,
     order: Order,
+    linger: Option<Duration>,
 }
 
 impl ToKeeper {
@@ -49,9 +50,9 @@ impl ToKeeper {
     ///
     /// # Errors
     /// If there is none, in a sentence.
-    pub(crate) fn new(server: &Server) -> Result<Self, String> {
+    pub(crate) fn new(server: &Server, linger: Option<Duration>) -> Result<Self, String> {
         let folder = places::runtime().ok_or("neither XDG_RUNTIME_DIR nor HOME is set")?;
-        Ok(Self { folder, order: Order::of(server)? })
+        Ok(Self { folder, order: Order::of(server)?, linger })
     }
 
     async fn seated(&self, hello: &Hello) -> Result<Reached, String> {
@@ -106,7 +107,7 @@ impl ToKeeper {
             // One that was started may have found the one before still there, and gone.
             let due = started.is_none_or(|last| last.elapsed() >= AGAIN);
             if due && (started.is_some() || is_locked(&lock)) {
-                detach(&self.folder).map_err(|error| format!("cannot start the keeper: {error}"))?;
+                self.detach().map_err(|error| format!("cannot start the keeper: {error}"))?;
                 started = Some(Instant::now());
             }
             if Instant::now() >= until {
@@ -114,6 +115,20 @@ impl ToKeeper {
             }
             tokio::time::sleep(LOOK).await;
         }
+    }
+}
+
+impl ToKeeper {
+    /// Starts a keeper that is nobody's child: the process that we start starts it, and ends.
+    fn detach(&self) -> io::Result<()> {
+        let mut command = tokio::process::Command::new(std::env::current_exe()?);
+        command.arg(super::keeper::SUBCOMMAND).arg(&self.folder).env_clear().envs(places::of_keeper());
+        if let Some(linger) = self.linger {
+            command.arg("--linger").arg(format!("{}ms", linger.as_millis()));
+        }
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).current_dir("/");
+        // It ends at once; the runtime buries it.
+        command.spawn().map(drop)
     }
 }
 
@@ -136,15 +151,6 @@ impl Way for ToKeeper {
 /// Whether we have the lock, which goes with the file.
 pub(super) fn is_locked(file: &File) -> bool {
     rustix::fs::flock(file, FlockOperation::NonBlockingLockExclusive).is_ok()
-}
-
-/// Starts a keeper that is nobody's child: the process that we start starts it, and ends.
-fn detach(folder: &Path) -> io::Result<()> {
-    let mut command = tokio::process::Command::new(std::env::current_exe()?);
-    command.arg(super::keeper::SUBCOMMAND).arg(folder).env_clear().envs(places::of_keeper());
-    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).current_dir("/");
-    // It ends at once; the runtime buries it.
-    command.spawn().map(drop)
 }
 
 /// A connection to a keeper of this user, before anything is asked.

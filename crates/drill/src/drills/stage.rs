@@ -126,6 +126,9 @@ impl Stage {
 
     /// The processes of the server that live now, the one that was started first.
     pub(crate) fn processes(&self) -> Vec<i32> {
+        if matches!(&self.front, Front::Program { adapter, .. } if adapter.detached) {
+            return process::marked(&self.server.mark);
+        }
         let root = self.root();
         let mut all = descendants(&root);
         // With nothing between, the target is the server.

@@ -15,7 +15,7 @@ pub enum Target {
 }
 
 impl Target {
-    /// `line`, `shim`, `gateway`, or the path of an adapter's file.
+    /// `line`, `shim`, `shared`, `gateway`, or the path of an adapter's file.
     ///
     /// # Errors
     /// If there is no such file, or it cannot be understood.
