@@ -130,3 +130,125 @@ fn control(out: &mut Vec<u8>, kind: u8, words: &[u8]) {
     out.extend_from_slice(words);
     out.push(b'\n');
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{Stand, serve};
+    use crate::frame::{Limits, Passed};
+    use crate::queue::{self, Sender};
+    use bytes::Bytes;
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream};
+    use tokio::sync::{mpsc, watch};
+
+    const LIMITS: Limits = Limits { length: 1 << 20, depth: 64 };
+    const CALL: &str = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call"}"#;
+
+    struct House {
+        asker: DuplexStream,
+        handed: mpsc::Receiver<Passed>,
+        line: Sender<Passed>,
+        stand: watch::Sender<Stand>,
+        serves: tokio::task::JoinHandle<std::io::Result<()>>,
+    }
+
+    /// An owner whose stream holds so many bytes.
+    fn house(holds: usize) -> House {
+        let (asker, owner) = tokio::io::duplex(holds);
+        let (to, handed) = mpsc::channel(1);
+        let (line, from) = queue::queue(16, 1 << 20);
+        let (stand, stands) = watch::channel(Stand::Serves);
+        #[expect(clippy::disallowed_methods, reason = "a test owns its tasks")]
+        let serves = tokio::spawn(serve(owner, LIMITS, to, from, stands));
+        House { asker, handed, line, stand, serves }
+    }
+
+    async fn reads(asker: &mut DuplexStream, bytes: usize) -> String {
+        let mut text = vec![0; bytes];
+        asker.read_exact(&mut text).await.unwrap();
+        String::from_utf8(text).unwrap()
+    }
+
+    async fn yields() {
+        for _ in 0..100 {
+            tokio::task::yield_now().await;
+        }
+    }
+
+    /// Whoever dies after it handed a call over has acknowledged it: the other way round a call that ran would be sent again.
+    #[tokio::test]
+    async fn nothing_is_handed_to_the_line_before_its_acknowledgement_is_written() {
+        // There is no room for an acknowledgement until the asker reads.
+        let mut house = house(1);
+        house.line.try_send(Bytes::from_static(b"{}").into()).unwrap();
+        yields().await;
+        let call = format!("{CALL}\n");
+        let (mut reader, mut writer) = tokio::io::split(house.asker);
+        #[expect(clippy::disallowed_methods, reason = "a test owns its tasks")]
+        let writes = tokio::spawn(async move { writer.write_all(call.as_bytes()).await });
+        let mut heard = Vec::new();
+        // `{}` and its break, then `=N` and its break: until the last byte of that, nothing was handed over.
+        let whole = format!("{{}}\n={}\n", CALL.len() + 1);
+        while heard.len() < whole.len() - 1 {
+            yields().await;
+            assert!(
+                house.handed.try_recv().is_err(),
+                "handed over after {:?}",
+                String::from_utf8_lossy(&heard)
+            );
+            heard.push(reader.read_u8().await.unwrap());
+        }
+        heard.push(reader.read_u8().await.unwrap());
+        assert_eq!(String::from_utf8(heard).unwrap(), whole);
+        assert_eq!(house.handed.recv().await.unwrap().text(), CALL.as_bytes());
+        writes.await.unwrap().unwrap();
+    }
+
+    #[tokio::test]
+    async fn half_a_message_is_not_acknowledged_and_a_question_is() {
+        let mut house = house(1024);
+        let (half, rest) = CALL.split_at(10);
+        house.asker.write_all(format!("?\n{half}").as_bytes()).await.unwrap();
+        assert_eq!(reads(&mut house.asker, 3).await, "=2\n");
+        house.asker.write_all(format!("{rest}\n").as_bytes()).await.unwrap();
+        let whole = format!("={}\n", 2 + CALL.len() + 1);
+        assert_eq!(reads(&mut house.asker, whole.len()).await, whole);
+        assert!(house.handed.recv().await.is_some());
+    }
+
+    #[tokio::test]
+    async fn whoever_hands_over_takes_nothing_more_and_says_that_it_goes() {
+        let mut house = house(1024);
+        house.stand.send_replace(Stand::Moves("the server\nasked".to_owned()));
+        assert_eq!(reads(&mut house.asker, 18).await, "!the server asked\n");
+        house.stand.send_replace(Stand::Hands);
+        yields().await;
+        house.asker.write_all(format!("{CALL}\n").as_bytes()).await.unwrap();
+        yields().await;
+        assert!(house.handed.try_recv().is_err(), "it goes to the next owner");
+        // What was under way is still answered.
+        house.line.try_send(Bytes::from_static(b"{\"id\":0}").into()).unwrap();
+        assert_eq!(reads(&mut house.asker, 9).await, "{\"id\":0}\n");
+        house.stand.send_replace(Stand::Leaves);
+        let mut rest = String::new();
+        house.asker.read_to_string(&mut rest).await.unwrap();
+        assert_eq!(rest, ".\n");
+        house.serves.await.unwrap().unwrap();
+    }
+
+    /// A line that takes nothing while it has something to say is heard all the same.
+    #[tokio::test]
+    async fn a_line_that_is_full_is_still_heard() {
+        let mut house = house(1 << 16);
+        for _ in 0..3 {
+            house.asker.write_all(format!("{CALL}\n").as_bytes()).await.unwrap();
+        }
+        let acknowledged = format!("={}\n", 3 * (CALL.len() + 1));
+        assert_eq!(reads(&mut house.asker, acknowledged.len()).await, acknowledged);
+        yields().await;
+        house.line.try_send(Bytes::from_static(b"{\"id\":7}").into()).unwrap();
+        assert_eq!(reads(&mut house.asker, 9).await, "{\"id\":7}\n");
+        for _ in 0..3 {
+            assert!(house.handed.recv().await.is_some());
+        }
+    }
+}
