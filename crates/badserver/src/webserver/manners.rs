@@ -75,6 +75,8 @@ pub enum SseDoor {
     Answers,
     /// They are taken, and never answered.
     Mute,
+    /// They are answered on the stream, and their POSTs never are.
+    HoldsPosts,
     /// Streamable HTTP is spoken there instead.
     Streamable,
 }

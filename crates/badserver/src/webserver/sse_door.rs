@@ -150,6 +150,7 @@ async fn message(asked: Asked, manners: &Manners) -> Result<Answer, Gone> {
             return answer;
         }
     }
+    let holds = manners.sse == SseDoor::HoldsPosts;
     let manners = Manners { answers: Answers::Json, stateless: true, ..manners.clone() };
     let house = std::sync::Arc::clone(&asked.house);
     house.run(async move {
@@ -163,5 +164,8 @@ async fn message(asked: Asked, manners: &Manners) -> Result<Answer, Gone> {
             let _ = says.send(if is_events { text } else { event(&text) }).await;
         }
     });
+    if holds {
+        std::future::pending::<()>().await;
+    }
     Ok(reply::accepted())
 }

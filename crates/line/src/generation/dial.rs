@@ -319,6 +319,8 @@ impl Dial {
             },
             // Whatever the body says, nothing was learned about the era, and another question would be refused as well.
             Seen::Throttled { .. } => Err(Some(Seen::clone(&seen))),
+            // HTTP+SSE: whoever got the question does not know the stream. Its words say less.
+            Seen::SessionLost | Seen::SessionNeverKnown => Err(Some(Seen::clone(&seen))),
             Seen::WantsAuth { challenge } if !challenge.is_empty() => Err(Some(Seen::clone(&seen))),
             // Without a challenge it may be a session that is wanted, or another question.
             Seen::WantsAuth { .. } => handshake.other().ok_or_else(|| Some(Seen::clone(&seen))),

@@ -383,3 +383,72 @@ async fn a_server_found_to_speak_this_transport_may_learn_the_other() {
     assert_eq!(web.generation(), 2);
     web.leaves_nothing().await;
 }
+
+#[tokio::test]
+async fn messages_that_reach_another_copy_of_the_server_are_told_from_a_lost_session() {
+    // As behind a load balancer without affinity: whoever gets the message has no such stream.
+    let endpoint = Some("/messages?session_id=elsewhere".to_owned());
+    let web = opened(Manners { endpoint, ..Manners::default() }, explicit);
+    let status = in_time(web.line.wait_for(|status| status.budget < 5000)).await;
+    let why = status.cause.unwrap().to_string();
+    assert!(why.contains("session affinity"), "{why}");
+    web.leaves_nothing().await;
+}
+
+#[tokio::test]
+async fn over_http_2_the_stream_and_its_messages_share_a_connection() {
+    let web = up(Manners::default(), |server| explicit(server).http2()).await;
+    let many: Vec<_> =
+        (0..20).map(|number| spawn(&web, "write", format!(r#"{{"nonce":"n{number}"}}"#))).collect();
+    for call in many {
+        in_time(call).await.unwrap().unwrap();
+    }
+    assert_eq!(web.server.counters().connections, 1);
+    web.server.cut_event_streams();
+    web.back(1).await;
+    web.works().await;
+    web.leaves_nothing().await;
+}
+
+#[tokio::test]
+async fn an_answer_on_the_stream_counts_whatever_becomes_of_its_post() {
+    let web = up(Manners::default(), explicit).await;
+    web.works().await;
+    // The message is answered, and the POST that brought it is not.
+    web.server.set(|manners| manners.sse = SseDoor::HoldsPosts);
+    for number in 0..40 {
+        let answer = web.call("write", &format!(r#"{{"nonce":"n{number}"}}"#)).await.unwrap();
+        assert!(answer.raw().contains("content"), "{}", answer.raw());
+    }
+    assert_eq!((web.generation(), web.runs("n0")), (1, 1));
+    web.server.set(|manners| manners.sse = SseDoor::Answers);
+    web.works().await;
+    web.leaves_nothing().await;
+}
+
+#[tokio::test]
+async fn a_call_that_is_given_up_is_cancelled_at_the_server() {
+    let web = up(Manners::default(), explicit).await;
+    let call = web.line.call_tool("hang", Raw(r#"{"nonce":"n"}"#));
+    assert!(tokio::time::timeout(Duration::from_millis(300), call).await.is_err());
+    eventually(|| {
+        let cancels = |seen: &linetender_badserver::webserver::Seen| {
+            seen.method.as_deref() == Some("notifications/cancelled")
+        };
+        web.server.seen().iter().any(cancels).then_some(())
+    })
+    .await;
+    web.works().await;
+    assert_eq!((web.generation(), web.line.status().budget), (1, 5000));
+    web.leaves_nothing().await;
+}
+
+#[tokio::test]
+async fn headers_go_with_the_stream_and_with_every_message() {
+    let web = up(Manners::default(), |server| explicit(server).header("x-key", "hush-hush")).await;
+    web.works().await;
+    let seen = web.server.seen();
+    assert!(seen.len() > 4 && seen.iter().all(|one| one.header("x-key") == Some("hush-hush")), "{seen:?}");
+    assert!(seen.iter().any(|one| one.verb == "GET" && one.header("accept") == Some("text/event-stream")));
+    web.leaves_nothing().await;
+}

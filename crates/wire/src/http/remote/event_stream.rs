@@ -53,8 +53,9 @@ pub(super) async fn attach(
     let posted = exchange::run(Arc::clone(shared), frame, id, ticket);
     let reading = async {
         let words = read(shared, reader).await;
-        shared.replies.end(words.clone());
-        shared.lost(Seen::StreamEnded { words }).await;
+        // The line first: whoever is told that a call was lost may call again at once.
+        shared.lost(Seen::StreamEnded { words: words.clone() }).await;
+        shared.replies.end(words);
     };
     tokio::join!(posted, reading);
 }
