@@ -84,6 +84,7 @@ async fn calls_are_answered_on_the_stream() {
         "one stream, one handshake"
     );
     assert_eq!((web.generation(), web.server.event_streams()), (1, 1));
+    assert_eq!(web.line.odd(), (0, Vec::new()), "nothing is heard that nobody asked for");
     web.leaves_nothing().await;
 }
 

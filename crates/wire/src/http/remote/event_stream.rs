@@ -66,6 +66,8 @@ struct Reader<'a> {
     body: Body,
     sse: Sse,
     unfinished: Unfinished<'a>,
+    /// How much of a message was there when it was last looked at.
+    held: usize,
 }
 
 /// How a stream ended: nothing, if the server closed it.
@@ -89,7 +91,12 @@ impl Reader<'_> {
                 self.shared.listener.heard();
                 return Ok(item);
             }
+            // A long message that comes slowly is a sign of life. Comments are not: whatever stands before a server that hangs
+            // may send them for it.
             let held = self.sse.held();
+            if held > std::mem::replace(&mut self.held, held) {
+                self.shared.listener.heard();
+            }
             let waits = self.unfinished.now(held).is_err();
             let chunk = tokio::select! {
                 biased;
@@ -108,11 +115,6 @@ impl Reader<'_> {
                 Ok(Some(chunk)) => self.sse.push(&chunk),
                 Ok(None) => return Err(Ended(Redacted::default())),
                 Err(broken) => return Err(Ended(Redacted::head(&broken.to_string(), 2 * HEAD_SHOWN))),
-            }
-            // A long message that comes slowly is a sign of life. Comments are not: whatever stands before a server that hangs
-            // may send them for it.
-            if self.sse.held() > held {
-                self.shared.listener.heard();
             }
         }
     }
@@ -137,6 +139,7 @@ async fn open(shared: &Shared) -> Result<Reader<'_>, Box<Loss>> {
         body: response.body,
         sse: Sse::new(shared.limits.length),
         unfinished: Unfinished::new(&*shared.listener),
+        held: 0,
     };
     let within = shared.endpoint_within;
     let Ok(named) = tokio::time::timeout(within, reader.named()).await else {
