@@ -193,6 +193,9 @@ async fn messages_go_where_the_stream_says_and_our_own_pings_are_heard_by_nobody
     assert!(posted.starts_with("POST /messages?session_id=1 "), "{posted}");
     held.answers(2);
     held.hears(2).await;
+    held.end();
+    held.ended().await;
+    assert!(held.news.try_recv().is_err(), "nothing else was heard");
 }
 
 #[tokio::test]
