@@ -453,3 +453,58 @@ async fn headers_go_with_the_stream_and_with_every_message() {
     assert!(seen.iter().any(|one| one.verb == "GET" && one.header("accept") == Some("text/event-stream")));
     web.leaves_nothing().await;
 }
+
+/// Every call ends, none runs twice, and what is said of each is true.
+#[tokio::test]
+async fn under_a_mix_of_faults_nothing_hangs_and_nothing_runs_twice() {
+    let mut web = up(Manners::default(), explicit).await;
+    let callers: Vec<_> = (0..8)
+        .map(|caller| {
+            let line = web.line.clone();
+            tokio::spawn(async move {
+                let mut told = Vec::new();
+                for number in 0..60 {
+                    let nonce = format!("c{caller}-{number}");
+                    let arguments = format!(r#"{{"nonce":"{nonce}","ms":{}}}"#, (caller * 7 + number) % 20);
+                    let said = match in_time(line.call_tool("sleep", Raw(&arguments))).await {
+                        Ok(_) => "answered",
+                        Err(error) => error.delivery.name(),
+                    };
+                    told.push((nonce, said));
+                }
+                told
+            })
+        })
+        .collect();
+    let mut fault = 0;
+    while callers.iter().any(|caller| !caller.is_finished()) {
+        match fault % 5 {
+            0 => web.server.cut_event_streams(),
+            1 => web.server.forget_sessions(),
+            2 => web.server.end_connections(Ending::Reset),
+            3 => web.restart().await,
+            _ => web.server.end_connections(Ending::Fin),
+        }
+        fault += 1;
+        // It serves between its deaths: one that does not is parked, and then most calls are refused.
+        tokio::time::sleep(Duration::from_millis(10)).await;
+        in_time(web.line.wait_for(|status| status.state == State::Up)).await;
+        tokio::time::sleep(Duration::from_millis(60)).await;
+    }
+    let mut counts = std::collections::BTreeMap::<_, u32>::new();
+    for caller in callers {
+        for (nonce, said) in in_time(caller).await.unwrap() {
+            let runs = web.runs(&nonce);
+            let is_true = match said {
+                "answered" => runs == 1,
+                "not executed" => runs == 0,
+                _ => runs <= 1,
+            };
+            assert!(is_true, "{nonce} is said to be {said}, and ran {runs} times");
+            *counts.entry(said).or_default() += 1;
+        }
+    }
+    assert!(counts["answered"] > 240, "{counts:?} after {fault} faults");
+    web.works().await;
+    web.leaves_nothing().await;
+}
