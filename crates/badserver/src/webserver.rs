@@ -19,6 +19,7 @@ mod modern;
 mod post;
 mod replay;
 mod reply;
+mod sse_door;
 mod streams;
 mod tally;
 mod tap;
@@ -40,7 +41,7 @@ use crate::process;
 use house::House;
 
 pub use flags::{config, main};
-pub use manners::{Answers, Fault, Manners, Sockets, Speaks, Streams, UnknownSession};
+pub use manners::{Answers, Fault, Manners, Sockets, Speaks, SseDoor, Streams, UnknownSession};
 pub use tally::{Counters, Seen};
 pub use tap::Ending;
 pub use tools::TOOLS;
@@ -113,6 +114,21 @@ impl WebServer {
     /// Where it serves MCP.
     pub fn url(&self) -> String {
         format!("{}/mcp", self.house.origin)
+    }
+
+    /// Where it serves the transport of 2024-11-05, HTTP+SSE.
+    pub fn sse_url(&self) -> String {
+        format!("{}/sse", self.house.origin)
+    }
+
+    /// Cuts the streams of that transport, and nothing else.
+    pub fn cut_event_streams(&self) {
+        self.house.open_streams.cut();
+    }
+
+    /// How many streams of that transport are open.
+    pub fn event_streams(&self) -> usize {
+        self.house.open_streams.count()
     }
 
     /// Its port, which it keeps across restarts.

@@ -112,6 +112,10 @@ pub(crate) struct Run {
     #[arg(long, value_name = "NAME: VALUE", value_parser = header)]
     pub(crate) header: Vec<(String, String)>,
 
+    /// Transport of a URL: Streamable HTTP, HTTP+SSE (MCP 2024-11-05), or whichever of them the server speaks
+    #[arg(long, value_name = "TRANSPORT", value_enum, default_value_t)]
+    pub(crate) transport: Transport,
+
     /// Wait for the server before answering initialize, instead of answering from the cache of its last run
     #[arg(long)]
     pub(crate) no_memory: bool,
@@ -174,6 +178,25 @@ pub(crate) struct Keeper {
     /// It is nobody's child already
     #[arg(long, hide = true)]
     pub(crate) detached: bool,
+}
+
+/// The transport of a URL.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, ValueEnum)]
+pub(crate) enum Transport {
+    #[default]
+    Auto,
+    Http,
+    Sse,
+}
+
+impl From<Transport> for linetender::HttpTransport {
+    fn from(transport: Transport) -> Self {
+        match transport {
+            Transport::Auto => Self::Auto,
+            Transport::Http => Self::Streamable,
+            Transport::Sse => Self::Sse,
+        }
+    }
 }
 
 /// The form of a failed tool call.

@@ -4,7 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use linetender::Server;
+use linetender::{HttpTransport, Server};
 use linetender_gateway::config::{self, Config, Entry};
 use tokio::runtime::Runtime;
 
@@ -55,7 +55,7 @@ impl Configured {
 pub(crate) fn entry(word: &str, from: &args::FromConfig) -> Result<Entry, String> {
     let address = args::address(word)?;
     if is_address(&address) {
-        return alone(by_address(&address, None, &[]));
+        return alone(by_address(&address, None, &[], HttpTransport::Auto));
     }
     let mut configured = read(from.config.as_deref())?;
     configured.only(&[word.to_owned()])?;

@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use linetender::{Rig, Server, ServerState, StdioServer, session};
+use linetender::{HttpTransport, Rig, Server, ServerState, StdioServer, session};
 use linetender_holder::{Holder, Memory};
 use tokio::sync::Notify;
 
@@ -76,10 +76,13 @@ fn server(args: &args::Run) -> Result<Server, String> {
         if args.policy.dir.is_some() {
             return Err("--dir applies to a command, not to a URL".to_owned());
         }
-        by_address(&first, args.name.as_deref(), &args.header)
+        by_address(&first, args.name.as_deref(), &args.header, args.transport.into())
     } else if let Some(sentence) = target::refusal(&first, args.policy.dir.as_deref()) {
         return Err(sentence);
     } else {
+        if args.transport != args::Transport::Auto {
+            return Err("--transport applies to a URL, not to a command".to_owned());
+        }
         if !args.header.is_empty() {
             return Err(
                 "--header applies to a URL, not to a command; pass settings in the environment".to_owned()
@@ -135,13 +138,18 @@ pub(crate) fn is_address(word: &str) -> bool {
 }
 
 /// The server at an address, with these headers.
-pub(crate) fn by_address(address: &str, name: Option<&str>, headers: &[(String, String)]) -> Server {
+pub(crate) fn by_address(
+    address: &str,
+    name: Option<&str>,
+    headers: &[(String, String)],
+    transport: HttpTransport,
+) -> Server {
     let is_socket = address.starts_with("unix:");
     let host =
         if is_socket { name::of_socket(address) } else { address.split('/').nth(2).unwrap_or_default() };
     // Credentials are refused there, but not before it has a name.
     let host = host.rsplit('@').next().unwrap_or(host);
-    let server = Server::http(name.unwrap_or(host), address);
+    let server = Server::http(name.unwrap_or(host), address).transport(transport);
     let fixed = headers.iter().filter(|(_, value)| !value.contains(keys::FILE));
     let server = fixed.fold(server, |server, (name, value)| server.header(name, value));
     KeyMaker::default().fit_one(server, address, headers).into()

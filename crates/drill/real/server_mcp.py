@@ -15,8 +15,9 @@ OUTPUT = os.readlink("/proc/self/fd/1")
 
 ARGS = sys.argv[1:]
 
-# `--http PORT`: over HTTP and not over pipes.
-PORT = int(ARGS[1]) if ARGS[:1] == ["--http"] else None
+# `--http PORT`: over HTTP and not over pipes. `--sse PORT`: over the transport of 2024-11-05.
+WAY = {"--http": "streamable-http", "--sse": "sse"}.get(ARGS[0] if ARGS else "")
+PORT = int(ARGS[1]) if WAY else None
 if PORT is not None:
     ARGS = ARGS[2:]
 
@@ -66,6 +67,6 @@ if PORT is None:
     server.run()
 elif hasattr(server, "settings") and hasattr(server.settings, "port"):  # 1.x
     server.settings.port = PORT
-    server.run(transport="streamable-http")
+    server.run(transport=WAY)
 else:
-    server.run(transport="streamable-http", port=PORT)
+    server.run(transport=WAY, port=PORT)

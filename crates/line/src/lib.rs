@@ -85,7 +85,8 @@ pub use linetender_wire::{Exit, Redacted, hide as hide_secrets, visible};
 pub use outcome::Here;
 pub use outcome::{Outcome, Receipt, Stage, Times, UnderWay, Verdict, Witness};
 pub use server::{
-    Deadline, HttpServer, Server, Stderr, StdioServer, ToolErrors, Transport, pass_stderr_to, way,
+    Deadline, HttpServer, HttpTransport, Server, Stderr, StdioServer, ToolErrors, Transport, pass_stderr_to,
+    way,
 };
 pub use status::signs::Health;
 pub use status::{Status, Why};

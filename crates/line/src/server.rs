@@ -27,6 +27,7 @@ use linetender_wire::{Elsewhere, Secrets};
 use crate::keys::{Keys, Source};
 pub use deadline::Deadline;
 use http::Address;
+pub use http::HttpTransport;
 pub use stderr::{Stderr, pass_stderr_to};
 pub use tool_errors::ToolErrors;
 pub use transport::Transport;
@@ -450,6 +451,15 @@ impl HttpServer {
     pub fn trust(mut self, certificate: impl Into<Vec<u8>>) -> Self {
         if let Target::Http(http) = &mut self.target {
             http.trust(certificate.into());
+        }
+        self
+    }
+
+    /// Says which transport it speaks. If not said, that is found out.
+    #[must_use]
+    pub fn transport(mut self, transport: HttpTransport) -> Self {
+        if let Target::Http(http) = &mut self.target {
+            http.transport = transport;
         }
         self
     }

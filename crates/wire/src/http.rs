@@ -24,7 +24,7 @@ pub use connect::{Proxies, Surroundings, Waits};
 pub use endpoint::{Endpoint, URL_LIMIT};
 pub use key::{KeyRefused, KeySlot, SentKey};
 pub use pool::{Begun, Body, Pool, Request, Response, Settings};
-pub use remote::{Approach, Pings, Remote};
+pub use remote::{Approach, Pings, Remote, Way};
 
 /// What some servers begin a text with.
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";

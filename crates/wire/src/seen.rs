@@ -123,6 +123,16 @@ pub enum Seen {
     SessionLost,
     /// The server did not recognize the session on its first use.
     SessionNeverKnown,
+    /// The event stream that every answer comes on ended (HTTP+SSE of 2024-11-05), and the session with it.
+    StreamEnded {
+        /// How it broke; nothing if the server closed it.
+        words: Redacted,
+    },
+    /// The event stream names no URL that messages may be sent to (HTTP+SSE of 2024-11-05).
+    BadEndpoint {
+        /// What is wrong with it.
+        words: Redacted,
+    },
     /// The URL is not an MCP endpoint.
     NotMcp {
         /// The beginning of what it answered.
@@ -198,7 +208,9 @@ impl Seen {
             Self::Closed { .. } | Self::Internal { .. } | Self::Teardown { .. } => Class::Transport,
             Self::Handshake { .. } => Class::Handshake,
             Self::EndedOnProbe { .. } | Self::OtherEra => Class::EraProbe,
-            Self::Unreachable { config: true, .. } | Self::NotMcp { .. } => Class::Config,
+            Self::Unreachable { config: true, .. } | Self::NotMcp { .. } | Self::BadEndpoint { .. } => {
+                Class::Config
+            }
             Self::Unreachable { config: false, .. }
             | Self::Refused { .. }
             | Self::NoSuchHost { .. }
@@ -206,7 +218,7 @@ impl Seen {
             | Self::NoKey { .. }
             | Self::Http { .. } => Class::Transport,
             Self::Unusable { .. } => Class::Protocol,
-            Self::SessionLost | Self::SessionNeverKnown => Class::SessionLost,
+            Self::SessionLost | Self::SessionNeverKnown | Self::StreamEnded { .. } => Class::SessionLost,
             Self::WantsAuth { .. } | Self::NeedsLogin { .. } => Class::Auth,
             Self::Throttled { .. } => Class::Overload,
         };
@@ -232,6 +244,8 @@ impl Seen {
                 | Self::WantsAuth { .. }
                 | Self::SessionLost
                 | Self::SessionNeverKnown
+                | Self::StreamEnded { .. }
+                | Self::BadEndpoint { .. }
         )
     }
 
@@ -299,6 +313,11 @@ impl fmt::Display for Seen {
                 "the server does not recognize the MCP session it has just created: behind a load balancer, check session \
                  affinity (sticky sessions)",
             ),
+            Self::StreamEnded { words } if words.is_empty() => f.write_str("the server closed its event stream"),
+            Self::StreamEnded { words } => write!(f, "the event stream of the server broke: {words}"),
+            Self::BadEndpoint { words } => {
+                write!(f, "the endpoint that the server names on its event stream cannot be used: {words}")
+            }
             Self::NotMcp { head } => write!(f, "not an MCP endpoint; it returned: {head}"),
             Self::WantsAuth { challenge } if challenge.is_empty() => {
                 f.write_str("the server requires authentication")
@@ -564,6 +583,26 @@ mod tests {
         ] {
             assert_eq!(seen.to_string(), words);
             assert!(seen.stderr().is_none());
+            assert!(seen.cause().leaves().has(Leaf::Failed(class)), "{words}");
+        }
+    }
+
+    #[test]
+    fn each_sight_of_an_event_stream_has_its_class_and_its_words() {
+        for (seen, class, words) in [
+            (Seen::StreamEnded { words: text("") }, Class::SessionLost, "the server closed its event stream"),
+            (
+                Seen::StreamEnded { words: text("connection reset") },
+                Class::SessionLost,
+                "the event stream of the server broke: connection reset",
+            ),
+            (
+                Seen::BadEndpoint { words: text("another origin") },
+                Class::Config,
+                "the endpoint that the server names on its event stream cannot be used: another origin",
+            ),
+        ] {
+            assert_eq!(seen.to_string(), words);
             assert!(seen.cause().leaves().has(Leaf::Failed(class)), "{words}");
         }
     }

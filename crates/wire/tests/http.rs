@@ -3,6 +3,8 @@
 #[path = "http/peer.rs"]
 mod peer;
 
+#[path = "http/event_stream.rs"]
+mod event_stream;
 #[path = "http/http2.rs"]
 mod http2;
 #[path = "http/plain.rs"]

@@ -12,6 +12,7 @@ use tokio::task::JoinSet;
 use super::Config;
 use super::manners::{Manners, Sockets};
 use super::replay::Replays;
+use super::sse_door::OpenStreams;
 use super::tally::Tally;
 use super::tap::{Ending, Flow, Tap};
 use super::tls::Tls;
@@ -27,6 +28,7 @@ pub(super) struct House {
     pub(super) tls: Option<Tls>,
     pub(super) tally: Tally,
     pub(super) replays: Replays,
+    pub(super) open_streams: OpenStreams,
     pub(super) changes: broadcast::Sender<Change>,
     /// Resources that somebody of the legacy era wants to hear of.
     resources: Mutex<HashSet<String>>,
@@ -63,6 +65,7 @@ impl House {
             tls,
             tally: Tally::default(),
             replays: Replays::default(),
+            open_streams: OpenStreams::default(),
             changes: broadcast::Sender::new(CHANGES_KEPT),
             resources: Mutex::default(),
             questions: Mutex::default(),

@@ -67,6 +67,20 @@ pub enum Streams {
     Refused,
 }
 
+/// What becomes of messages at the URLs of HTTP+SSE.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum SseDoor {
+    /// They are answered on the stream.
+    #[default]
+    Answers,
+    /// They are taken, and never answered.
+    Mute,
+    /// They are answered on the stream, and their POSTs never are.
+    HoldsPosts,
+    /// Streamable HTTP is spoken there instead.
+    Streamable,
+}
+
 /// What happens to whole connections, those that are open included.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum Sockets {
@@ -109,6 +123,10 @@ pub struct Manners {
     pub unknown_session: UnknownSession,
     /// What becomes of streams.
     pub streams: Streams,
+    /// HTTP+SSE: which URL the first event names, with `{session}` in the place of the session; its own, if `None`.
+    pub endpoint: Option<String>,
+    /// What becomes of messages at the URLs of HTTP+SSE.
+    pub sse: SseDoor,
     /// What happens to whole connections.
     pub sockets: Sockets,
     /// Which credentials it wants, if any.
@@ -144,6 +162,8 @@ impl Default for Manners {
             retry_ms: None,
             unknown_session: UnknownSession::default(),
             streams: Streams::default(),
+            endpoint: None,
+            sse: SseDoor::default(),
             sockets: Sockets::default(),
             wants: None,
             param_header: "Region".to_owned(),

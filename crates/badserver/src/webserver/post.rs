@@ -12,10 +12,10 @@ use serde_json::Value;
 use super::body::{Gone, Out};
 use super::calls::Call;
 use super::house::House;
-use super::manners::{Manners, Speaks};
+use super::manners::{Manners, Speaks, SseDoor};
 use super::reply::{self, Answer};
 use super::tap::Tap;
-use super::{faults, legacy, methods, modern, streams};
+use super::{faults, legacy, methods, modern, sse_door, streams};
 use crate::exact;
 
 /// Where MCP is served. The second is where the tool `redirect` points to.
@@ -59,7 +59,7 @@ pub(super) async fn serve(
     if head.uri.path() == TOO_MUCH {
         return Ok(reply::text(429, "too much"));
     }
-    if !PATHS.contains(&head.uri.path()) {
+    if !PATHS.contains(&head.uri.path()) && !sse_door::PATHS.contains(&head.uri.path()) {
         return Ok(reply::text(404, "nothing here"));
     }
     let Ok(message) = message else {
@@ -96,6 +96,9 @@ impl Asked {
             None => {}
         }
         let manners = self.house.manners();
+        if sse_door::PATHS.contains(&self.head.uri.path()) && manners.sse != SseDoor::Streamable {
+            return sse_door::serve(self, &manners).await;
+        }
         match self.head.method {
             Method::POST => self.post(&manners).await,
             Method::GET => Ok(streams::get(&self, &manners)),

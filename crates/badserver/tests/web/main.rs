@@ -13,4 +13,5 @@ mod refusals;
 mod secure;
 mod sessions;
 mod sockets;
+mod sse_door;
 mod streams;

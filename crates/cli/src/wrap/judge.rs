@@ -42,8 +42,6 @@ pub(super) enum Why {
     Odd(&'static str),
     #[error("both {0} and {1} are set")]
     Both(&'static str, &'static str),
-    #[error("the HTTP+SSE transport (2024-11-05) is not supported")]
-    Sse,
     #[error("unknown type {0:?}")]
     Type(String),
     #[error("the URL is not http:// or https://")]
@@ -62,6 +60,9 @@ pub(super) enum Why {
     Changed,
 }
 
+/// The type of a server at an address that speaks HTTP+SSE, for agents and for `linetender run`.
+pub(super) const SSE: &str = "sse";
+
 /// Members by which an agent signs in on its own. `false` says that it does not.
 const SIGN_IN: [&str; 6] = ["oauth", "auth", "headersHelper", "authProviderType", "oauth_resource", "scopes"];
 
@@ -77,14 +78,13 @@ fn decision<'t>(entry: &Entry<'t>) -> Result<Decision<'t>, Why> {
     let kind = entry.node.get("type").or_else(|| entry.node.get("transport"));
     let url = address(entry)?;
     match (kind.and_then(|kind| kind.value.text()), call, url) {
-        (Some("sse"), _, Some(_)) => Err(Why::Sse),
         (_, Some(_), Some(_)) => Err(Why::Both("command", "url")),
         (None | Some("stdio" | "local"), Some(call), None) if call.is_wrapped(entry.name()) => {
             Ok(Decision::Wrapped(call))
         }
         (None | Some("stdio" | "local"), Some(call), None) => Ok(Decision::Command(call)),
         (
-            None | Some("http" | "streamable-http" | "streamableHttp" | "streamable_http" | "remote"),
+            None | Some("http" | "streamable-http" | "streamableHttp" | "streamable_http" | "remote" | SSE),
             None,
             Some(url),
         ) => {
@@ -140,10 +140,6 @@ fn passable(entry: &Entry<'_>, address: &Address<'_>) -> Result<(), Why> {
     if !url::is_http(url) {
         return Err(Why::Scheme);
     }
-    // Where nothing says which transport it is, the path mostly does.
-    if address.kind.is_none() && address.url.key != "httpUrl" && url::ends_in_sse(url) {
-        return Err(Why::Sse);
-    }
     let signs_in =
         |key: &&str| entry.node.get(key).is_some_and(|it| !matches!(it.value.value, Value::Bool(false)));
     if let Some(key) = SIGN_IN.into_iter().find(signs_in) {
@@ -162,6 +158,11 @@ impl Address<'_> {
         // Here `oauth` is false, or it would have been left alone.
         let says_no = entry.node.get("oauth").is_some();
         !says_no && !self.has_credential() && url::may_sign_in(url)
+    }
+
+    /// Whether it is said to speak HTTP+SSE. Where nothing is said, `linetender run` finds out.
+    pub(super) fn is_sse(&self) -> bool {
+        self.kind.is_some_and(|kind| kind.value.text() == Some(SSE))
     }
 
     /// Whether a name in it says that it brings what the server wants. What is only a setting may stand beside a sign-in.

@@ -24,6 +24,8 @@ static FLAGS: LazyLock<HashMap<String, bool>> = LazyLock::new(|| {
 pub(super) struct Run<'t> {
     pub(super) name: Option<&'t str>,
     pub(super) headers: Vec<&'t str>,
+    /// The transport of its address, if it is said.
+    pub(super) transport: Option<&'t str>,
     pub(super) target: Target<'t>,
 }
 
@@ -50,17 +52,17 @@ pub(super) fn is_ours(program: &str, words: &[Node], key: &str) -> bool {
 impl<'t> Run<'t> {
     pub(super) fn of(words: &'t [Node]) -> Option<Self> {
         let (run, mut rest) = words.split_first()?;
-        let (mut name, mut headers) = (None, Vec::new());
+        let (mut name, mut headers, mut transport) = (None, Vec::new(), None);
         run.text().filter(|&word| word == "run")?;
         loop {
             let (word, after) = rest.split_first()?;
             let word = word.text()?;
             let Some(flag) = word.strip_prefix("--") else {
                 let target = Target::bare(rest).filter(|_| !word.starts_with('-'))?;
-                return Some(Self { name, headers, target });
+                return Some(Self { name, headers, transport, target });
             };
             if flag.is_empty() {
-                return Some(Self { name, headers, target: Target::behind_dashes(after)? });
+                return Some(Self { name, headers, transport, target: Target::behind_dashes(after)? });
             }
             let (flag, value) =
                 flag.split_once('=').map_or((flag, None), |(flag, value)| (flag, Some(value)));
@@ -79,6 +81,7 @@ impl<'t> Run<'t> {
             match flag {
                 "name" => name = Some(value),
                 "header" => headers.push(value),
+                "transport" => transport = Some(value),
                 _ => {}
             }
         }

@@ -2,7 +2,7 @@
 
 use super::edit::{Edit, after, cut, cut_lines, list, prepend, quote, rename, table};
 use super::entry::{Dialect, Entry};
-use super::judge::{Address, Call, Why};
+use super::judge::{Address, Call, SSE, Why};
 use super::ours::URL;
 use super::program::Start;
 use super::stateful::{self, Keeps};
@@ -70,6 +70,9 @@ pub(super) fn address(
         return Err(Why::Both("url", key));
     }
     let (mut edits, mut words) = (Vec::new(), run(entry.name(), start));
+    if address.is_sse() {
+        words.extend(["--transport", SSE].map(quote));
+    }
     headers(address, env, &mut edits, &mut words)?;
     from_environment(text, address, &mut edits, &mut words)?;
     let mut new = Vec::new();

@@ -2,7 +2,7 @@
 
 use super::edit::{Edit, cut, quote, rename};
 use super::entry::Entry;
-use super::judge::{Call, Decision, Why, judge};
+use super::judge::{Call, Decision, SSE, Why, judge};
 use super::ours::{Run, Target};
 use super::tree::{Node, Style};
 
@@ -14,7 +14,7 @@ pub(super) fn edits(
 ) -> Result<Vec<Edit>, Why> {
     let edits = Run::of(call.behind_start()).and_then(|run| match run.target {
         Target::Command(rest) | Target::Bare(rest) => command(text, call, rest),
-        Target::Address(url) => address(text, entry, (url, &run.headers), original),
+        Target::Address(url) => address(text, entry, url, &run, original),
     });
     edits.filter(|edits| !overlap(edits)).ok_or(Why::Changed)
 }
@@ -39,11 +39,12 @@ fn command(text: &str, call: Call<'_>, rest: &[Node]) -> Option<Vec<Edit>> {
 fn address(
     text: &str,
     entry: &Entry<'_>,
-    (url, headers): (&Node, &[&str]),
+    url: &Node,
+    run: &Run<'_>,
     original: Option<&Entry<'_>>,
 ) -> Option<Vec<Edit>> {
     let headers: Vec<(&str, &str)> =
-        headers.iter().map(|header| header.split_once(": $")).collect::<Option<_>>()?;
+        run.headers.iter().map(|header| header.split_once(": $")).collect::<Option<_>>()?;
     let members = entry.node.table()?;
     let index = |key: &str| members.iter().rposition(|member| member.key == key);
     let command = members.get(index("command")?).filter(|command| command.style == Style::Json)?;
@@ -76,7 +77,8 @@ fn address(
         edits.push(cut(members, args));
     }
     if let Some(now) = entry.node.get("type").or_else(|| entry.node.get("transport")) {
-        let kind = quote(kind.unwrap_or(entry.dialect.remote()));
+        let sse = run.transport.filter(|transport| *transport == SSE);
+        let kind = quote(kind.or(sse).unwrap_or(entry.dialect.remote()));
         edits.push(Edit::new(now.value.span.clone(), kind));
     }
     Some(edits)

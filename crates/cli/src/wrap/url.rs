@@ -10,11 +10,6 @@ pub(super) fn is_http(url: &str) -> bool {
         || url.starts_with("{env:")
 }
 
-pub(super) fn ends_in_sse(url: &str) -> bool {
-    let path = url.split(['?', '#']).next().unwrap_or_default();
-    path.trim_end_matches('/').ends_with("/sse")
-}
-
 /// Whether it is not for a list of processes. Some services put a key into the path, where nothing tells it from a word: so
 /// only an address on this machine, without a query and without a variable of the agent's, is shown.
 pub(super) fn is_secret(url: &str) -> bool {

@@ -1,13 +1,13 @@
 //! From a tree to servers.
 
-use linetender::{Eras, Policy, Server, visible};
+use linetender::{Eras, HttpTransport, Policy, Server, visible};
 use serde::de::DeserializeOwned;
 use serde_path_to_error::Segment;
 
 use super::access::Access;
 use super::agents::wrong_url;
 use super::auth::Auth;
-use super::file::{Era, Gateway, Scope, ServerTable, Stderr};
+use super::file::{Era, Gateway, Scope, ServerTable, Stderr, Transport};
 use super::filter::Filter;
 use super::named;
 use super::problem::{Problem, Text};
@@ -155,6 +155,20 @@ fn entry(Member { name, at, value }: &Member, source: &Text<'_>) -> Result<Optio
     if auth.is_some() && table.url.is_none() {
         return wrong("auth is for servers with a url", "give a program its credentials in env");
     }
+    let transport = match table.transport {
+        Transport::Auto => HttpTransport::Auto,
+        Transport::Http => HttpTransport::Streamable,
+        Transport::Sse => HttpTransport::Sse,
+    };
+    if transport != HttpTransport::Auto && table.url.is_none() {
+        return wrong(
+            "transport is for servers with a url",
+            "remove it: a program speaks over its stdin and stdout",
+        );
+    }
+    if let (HttpTransport::Sse, Era::Modern) = (transport, table.era) {
+        return wrong("transport = \"sse\" is older than era = \"modern\"", "remove one of them");
+    }
     let auth = match Auth::of(auth, table.url.as_deref(), &mut table.headers) {
         Ok(auth) => auth,
         Err(what) => {
@@ -173,7 +187,7 @@ fn entry(Member { name, at, value }: &Member, source: &Text<'_>) -> Result<Optio
             table.env.into_iter().fold(server, |server, (name, value)| server.env(name, value)).into()
         }
         (None, Some(url)) => {
-            let server = Server::http(&**name, &url);
+            let server = Server::http(&**name, &url).transport(transport);
             table.headers.iter().fold(server, |server, (name, value)| server.header(name, value)).into()
         }
         (Some(_), Some(_)) => {

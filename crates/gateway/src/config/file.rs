@@ -207,8 +207,10 @@ pub(super) struct ServerTable {
     pub(super) inherit_env: bool,
     /// Working directory of the server process.
     pub(super) dir: Option<PathBuf>,
-    /// URL of a remote server (Streamable HTTP): `http://…` or `https://…`.
+    /// URL of a remote server: `http://…` or `https://…`.
     pub(super) url: Option<String>,
+    /// Transport of the URL.
+    pub(super) transport: Transport,
     /// HTTP headers for every request to the URL. `${file:PATH}` in a value stands for what the file holds; it is read before
     /// each connection, and when the server refuses the credentials.
     pub(super) headers: BTreeMap<String, String>,
@@ -301,6 +303,19 @@ pub(super) enum Era {
     Modern,
     /// 2025-11-25 and earlier (sessions).
     Legacy,
+}
+
+/// Transport of a server with a URL.
+#[derive(Clone, Copy, Debug, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Transport {
+    /// Streamable HTTP; if the server does not know it, HTTP+SSE.
+    #[default]
+    Auto,
+    /// Streamable HTTP.
+    Http,
+    /// HTTP+SSE of MCP 2024-11-05 (deprecated).
+    Sse,
 }
 
 /// Whether agents share a server connection.

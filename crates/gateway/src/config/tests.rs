@@ -1,5 +1,5 @@
 use super::{Auth, Config, Grant, OAuth, Problem, Scope, Settings, load, load_again};
-use linetender::{Deadline, Server};
+use linetender::{Deadline, HttpTransport, Server};
 
 fn read(text: &str) -> Result<Config, Box<Problem>> {
     load("test", text, &|name| (name == "TOKEN").then(|| "t0ken".to_owned()))
@@ -55,6 +55,39 @@ fn an_agents_own_file_is_taken_as_it_is() {
     let git = Server::stdio("git", ["mcp-server-git"]).dir("/tmp").deadline(Deadline::Policy);
     assert_eq!(config.servers[0].server, git.into());
     assert!(config.warnings.is_empty(), "what is for somebody else is none of our business");
+}
+
+#[test]
+fn the_transport_of_a_url_is_found_out_unless_it_is_said() {
+    let of = |text: &str| read(text).map(|config| config.servers[0].server.clone());
+    let at = || Server::http("a", "http://127.0.0.1:1/x").deadline(Deadline::Policy);
+    for (said, transport) in [
+        ("", HttpTransport::Auto),
+        ("transport = 'auto'", HttpTransport::Auto),
+        ("transport = 'http'", HttpTransport::Streamable),
+        ("transport = 'sse'", HttpTransport::Sse),
+    ] {
+        let own = of(&format!("[servers.a]\nurl = 'http://127.0.0.1:1/x'\n{said}"));
+        assert_eq!(own.unwrap(), at().transport(transport).into(), "{said}");
+    }
+    for (said, transport) in [
+        (r#""type": "sse""#, HttpTransport::Sse),
+        (r#""transport": "sse""#, HttpTransport::Sse),
+        (r#""type": "sse", "transport": "sse""#, HttpTransport::Sse),
+        (r#""type": "http""#, HttpTransport::Auto),
+        (r#""type": "streamable-http", "transport": 7"#, HttpTransport::Auto),
+    ] {
+        let agents = format!(r#"{{ "mcpServers": {{ "a": {{ {said}, "url": "http://127.0.0.1:1/x" }} }} }}"#);
+        assert_eq!(of(&agents).unwrap(), at().transport(transport).into(), "{said}");
+    }
+    for (wrong, what) in [
+        ("[servers.a]\nurl = 'http://h/'\ntransport = 'ssh'", "unknown variant"),
+        ("[servers.a]\ncommand = 'x'\ntransport = 'sse'", "transport is for servers with a url"),
+        ("[servers.a]\nurl = 'http://h/'\ntransport = 'sse'\nera = 'modern'", "is older than"),
+    ] {
+        let problem = read(wrong).unwrap_err();
+        assert!(problem.to_string().contains(what), "{problem}");
+    }
 }
 
 #[test]

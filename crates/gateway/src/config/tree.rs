@@ -129,11 +129,17 @@ fn in_our_words(servers: &mut Node) {
     let Is::Table(servers) = &mut servers.is else { return };
     for server in servers {
         let Is::Table(members) = &mut server.value.is else { continue };
-        // The address or the command says what kind of server it is.
-        members.retain(|member| !matches!(&*member.name, "type" | "transport"));
+        // The address or the command says what kind of server it is, and the server which transport it speaks.
+        let is_sse = |member: &Member| matches!(&member.value.is, Is::Text(kind) if kind == "sse");
+        let mut said = false;
+        members.retain(|member| match &*member.name {
+            "type" | "transport" => is_sse(member) && !std::mem::replace(&mut said, true),
+            _ => true,
+        });
         for member in members {
             match &*member.name {
                 "cwd" => "dir".clone_into(&mut member.name),
+                "type" => "transport".clone_into(&mut member.name),
                 "serverUrl" | "httpUrl" => "url".clone_into(&mut member.name),
                 "tools" => these_alone(&mut member.value),
                 _ => {}

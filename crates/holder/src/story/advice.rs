@@ -207,6 +207,13 @@ fn for_cause(list: &mut List, death: &Death, place: &Place<'_>) {
             "Wait. If it happens often, ask for a higher limit, or send fewer calls at once ({}).",
             place.raise("in-flight")
         )),
+        "stream-ended" => list.say(
+            "If it happens often, see why the server restarts, or raise the read timeout of the proxy before it.",
+        ),
+        "bad-endpoint" => {
+            list.say("Set the public URL in the settings of the server or of the proxy before it.");
+            list.say(format!("If the server is at the other origin: {}", place.correct("the URL")));
+        }
         "session-lost" => list.say("If it happens often, see why the server restarts."),
         "session-never-known" => {
             list.say("Configure the load balancer for session affinity (sticky sessions).");

@@ -143,6 +143,14 @@ fn over_http(seen: &str, reason: &Reason) -> Vec<&'static str> {
             "The server forgot the session at once. Usually several copies of it stand behind a load balancer, and requests of one \
              session reach different ones.",
         ],
+        "stream-ended" => vec![
+            "The event stream ended on which the server sends all its answers (the HTTP+SSE transport). Usually the server was \
+             restarted, or a proxy closed a stream that was quiet for too long. linetender opens a new one by itself.",
+        ],
+        "bad-endpoint" => vec![
+            "The server speaks the HTTP+SSE transport, and tells its clients to send messages to a URL that linetender must not use. \
+             Usually it stands behind a proxy and does not know its public URL.",
+        ],
         "not-mcp" => vec![
             "Something answers at this URL, but it is no MCP endpoint. Usually the path is wrong (many servers use /mcp), or the URL \
              leads to a web page.",

@@ -48,8 +48,10 @@ impl Lost {
 
     /// Whether its session would refuse it again, executed or not: it can only go to another generation.
     pub(crate) fn session_is_gone(&self) -> bool {
-        matches!(self.seen.as_deref(), Some(Seen::SessionLost | Seen::SessionNeverKnown))
-            || self.record.delivery() == Some(Delivery::NotExecuted(Proof::SessionRefused))
+        matches!(
+            self.seen.as_deref(),
+            Some(Seen::SessionLost | Seen::SessionNeverKnown | Seen::StreamEnded { .. })
+        ) || self.record.delivery() == Some(Delivery::NotExecuted(Proof::SessionRefused))
     }
 }
 

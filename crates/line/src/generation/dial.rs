@@ -10,7 +10,7 @@ use linetender_core::{Generation, StateKind};
 use linetender_wire::frame::{self, Frame, Message, Outcome};
 use linetender_wire::handshake::{Era, Eras, Greeting, Handshake, Next};
 use linetender_wire::hop::Hop;
-use linetender_wire::http::Remote;
+use linetender_wire::http::{Remote, Way};
 use linetender_wire::seam::{self, Listener};
 use linetender_wire::stdio::{Child, Launch, Program, Reaper};
 use linetender_wire::{Elsewhere, Redacted, Seen};
@@ -185,7 +185,7 @@ impl Dial {
         let patience = Instant::now() + 2 * self.server.policy.settings().call.wait_for_line;
         let mut wait = LISTENS.start;
         loop {
-            let shaken = self.shake_hands(link).await;
+            let shaken = self.shake_hands_either_way(link).await;
             let refused = matches!(shaken, Err(Some(Seen::Refused { .. })));
             if !refused || !self.patient || Instant::now() + wait >= patience {
                 return shaken;
@@ -196,8 +196,59 @@ impl Dial {
         }
     }
 
+    /// Where nothing says which transport a server at an address speaks, and it does not know the one it was asked in, it is
+    /// asked in the other. Only the handshake is said twice.
+    // MCP 2025-11-25, "Backwards Compatibility": POST, and where that fails, GET, whose first event is `endpoint`.
+    async fn shake_hands_either_way(&self, link: &Arc<Link>) -> Result<Greeting, Option<Seen>> {
+        let first = self.shake_hands(link).await;
+        let (Target::Http(http), Some(way)) = (&self.server.target, link.reach.way()) else { return first };
+        let other = match &first {
+            Ok(_) => {
+                http.found(way);
+                None
+            }
+            Err(Some(Seen::NotMcp { .. } | Seen::OtherEra))
+                if self.server.eras != Eras::Only(Era::Modern) =>
+            {
+                http.way_besides(way)
+            }
+            Err(_) => None,
+        };
+        let Some(other) = other else { return first };
+        link.reach.turn_to(other);
+        let mut shaking = pin!(self.shake_hands(link));
+        let second = match tokio::time::timeout(self.detection(), &mut shaking).await {
+            // Anything may send events, and never one that names an endpoint.
+            Err(_) if other == Way::EventStream && !link.reach.is_attached() => None,
+            Err(_) => Some(shaking.await),
+            Ok(shaken) => Some(shaken),
+        };
+        match second {
+            Some(Ok(greeting)) => {
+                http.found(other);
+                Ok(greeting)
+            }
+            Some(Err(None)) => Err(None),
+            Some(Err(Some(seen))) if says_more(&seen) => Err(Some(seen)),
+            Some(Err(_)) | None => {
+                link.reach.turn_to(way);
+                first
+            }
+        }
+    }
+
+    /// How long an address may take to show that it speaks HTTP+SSE, where nothing says so.
+    fn detection(&self) -> Duration {
+        2 * self.server.policy.settings().dial.probe_wait
+    }
+
     async fn shake_hands(&self, link: &Arc<Link>) -> Result<Greeting, Option<Seen>> {
-        let mut handshake = Handshake::new(self.server.hello.clone(), self.server.eras, self.remembered);
+        // HTTP+SSE is older than the modern era.
+        let eras = match link.reach.way() {
+            Some(Way::EventStream) => Eras::Only(Era::Legacy),
+            _ => self.server.eras,
+        };
+        let mut handshake = Handshake::new(self.server.hello.clone(), eras, self.remembered);
         let mut next = handshake.ask();
         // A silent server may answer the first question after the second was asked.
         let mut earlier: Option<Asking> = None;
@@ -286,6 +337,8 @@ impl Dial {
             },
             // Whatever the body says, nothing was learned about the era, and another question would be refused as well.
             Seen::Throttled { .. } => Err(Some(Seen::clone(&seen))),
+            // HTTP+SSE: whoever got the question does not know the stream. Its words say less.
+            Seen::SessionLost | Seen::SessionNeverKnown => Err(Some(Seen::clone(&seen))),
             Seen::WantsAuth { challenge } if !challenge.is_empty() => Err(Some(Seen::clone(&seen))),
             // Without a challenge it may be a session that is wanted, or another question.
             Seen::WantsAuth { .. } => handshake.other().ok_or_else(|| Some(Seen::clone(&seen))),
@@ -321,6 +374,21 @@ impl Dial {
             }
         }
     }
+}
+
+/// Whether what was seen in the other transport is worth more than that a server does not know the first.
+const fn says_more(seen: &Seen) -> bool {
+    matches!(
+        seen,
+        Seen::BadEndpoint { .. }
+            | Seen::WantsAuth { .. }
+            | Seen::NeedsLogin { .. }
+            | Seen::NoKey { .. }
+            | Seen::Throttled { .. }
+            | Seen::Handshake { .. }
+            | Seen::SessionLost
+            | Seen::SessionNeverKnown
+    )
 }
 
 /// A turn ends with the handshake, or [`TURN`] after the start: a server that never answers must not keep others waiting.

@@ -6,8 +6,8 @@ use linetender_core::Evidence;
 use linetender_wire::Redacted;
 use linetender_wire::handshake::Era;
 use linetender_wire::hop::Hop;
-use linetender_wire::http::Remote;
 use linetender_wire::http::headers::ParamHeaders;
+use linetender_wire::http::{Remote, Way};
 use linetender_wire::seam::Outbox;
 use linetender_wire::stdio::Child;
 
@@ -68,6 +68,26 @@ impl Reach {
     /// Whether calls under way have exchanges of their own, which may outlive a session.
     pub(crate) const fn has_exchanges(&self) -> bool {
         matches!(self, Self::Remote(_))
+    }
+
+    /// How messages travel to a server at an address.
+    pub(crate) fn way(&self) -> Option<Way> {
+        match self {
+            Self::Process(_) | Self::Hop(_) => None,
+            Self::Remote(remote) => Some(remote.way()),
+        }
+    }
+
+    /// Whether the event stream is open that all answers come on.
+    pub(crate) fn is_attached(&self) -> bool {
+        matches!(self, Self::Remote(remote) if remote.is_attached())
+    }
+
+    /// Speaks this transport to a server at an address from now on.
+    pub(crate) fn turn_to(&self, way: Way) {
+        if let Self::Remote(remote) = self {
+            remote.turn_to(way);
+        }
     }
 
     /// Whether a server of this era has to be told that a request is cancelled.

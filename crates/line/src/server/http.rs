@@ -1,17 +1,44 @@
 //! A server that is somewhere else.
 
 use std::hash::Hasher;
-use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 use linetender_core::{SessionRefusal, Settings as Policy};
 use linetender_wire::Elsewhere;
 use linetender_wire::http::network::Network;
-use linetender_wire::http::{Approach, Endpoint, KeySlot, Pings, Settings, Surroundings};
+use linetender_wire::http::{Approach, Endpoint, KeySlot, Pings, Settings, Surroundings, Way};
 use linetender_wire::{Redacted, Seen};
 
 use super::identity::put;
 use crate::keys::Source;
+
+/// Which transport a server at an address speaks.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+#[non_exhaustive]
+pub enum HttpTransport {
+    /// Streamable HTTP; or, at an address that does not know that, HTTP+SSE. Which one is remembered while the server is held.
+    #[default]
+    Auto,
+    /// Streamable HTTP.
+    Streamable,
+    /// HTTP+SSE of MCP 2024-11-05, which later revisions deprecate.
+    Sse,
+}
+
+/// Whether a server whose transport is not configured was found to speak HTTP+SSE. All generations of its line know.
+#[derive(Clone, Debug, Default)]
+struct FoundSse(Arc<AtomicBool>);
+
+/// It is no part of how a server is configured.
+impl PartialEq for FoundSse {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl Eq for FoundSse {}
 
 /// How it is reached.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -19,6 +46,8 @@ pub(crate) struct Address {
     /// Where it is, or what is wrong with its address: that is told when it is dialled.
     endpoint: Result<Endpoint, Seen>,
     headers: HeaderMap,
+    pub(super) transport: HttpTransport,
+    found_sse: FoundSse,
     roots: Vec<Vec<u8>>,
     settings: Settings,
     /// Another network than the system's.
@@ -34,7 +63,8 @@ impl Address {
         let endpoint = Endpoint::new(url).map_err(|broken| broken.seen());
         let (headers, settings) = (HeaderMap::new(), Settings::default());
         let (roots, pings) = (Vec::new(), Pings::default());
-        Self { endpoint, headers, roots, settings, elsewhere: None, pings, keys: None }
+        let (transport, found_sse) = (HttpTransport::default(), FoundSse::default());
+        Self { endpoint, headers, transport, found_sse, roots, settings, elsewhere: None, pings, keys: None }
     }
 
     /// Where it is, if its address can be read.
@@ -71,8 +101,31 @@ impl Address {
         self.elsewhere = Some(network);
     }
 
+    /// Which transport it is spoken to in first.
+    fn way(&self) -> Way {
+        match self.transport {
+            HttpTransport::Sse => Way::EventStream,
+            HttpTransport::Auto if self.found_sse.0.load(Ordering::Relaxed) => Way::EventStream,
+            HttpTransport::Auto | HttpTransport::Streamable => Way::Streamable,
+        }
+    }
+
+    /// Which transport may be tried where this one is not known.
+    pub(crate) fn way_besides(&self, way: Way) -> Option<Way> {
+        match (self.transport, way) {
+            (HttpTransport::Auto, Way::Streamable) => Some(Way::EventStream),
+            (HttpTransport::Auto, Way::EventStream) => Some(Way::Streamable),
+            (HttpTransport::Streamable | HttpTransport::Sse, _) => None,
+        }
+    }
+
+    /// A handshake succeeded in this transport.
+    pub(crate) fn found(&self, way: Way) {
+        self.found_sse.0.store(way == Way::EventStream, Ordering::Relaxed);
+    }
+
     pub(super) fn identify(&self, hash: &mut impl Hasher) {
-        put(hash, "http");
+        put(hash, if self.transport == HttpTransport::Sse { "sse" } else { "http" });
         put(hash, self.endpoint.as_ref().map(ToString::to_string).unwrap_or_default());
         for (name, value) in &self.headers {
             put(hash, name.as_str());
@@ -100,6 +153,7 @@ impl Address {
         };
         Ok(Approach {
             pings: self.pings.clone(),
+            way: self.way(),
             endpoint: self.endpoint.clone()?,
             headers: self.headers.clone(),
             key,
@@ -111,6 +165,8 @@ impl Address {
                 SessionRefusal::Proof => Some(policy.call.refusal_within),
                 SessionRefusal::Unknown => None,
             },
+            // A little less than the handshake may take: this says more.
+            endpoint_within: policy.dial.handshake / 10 * 9,
             seed,
         })
     }

@@ -18,4 +18,5 @@ mod odd;
 mod refusals;
 mod secure;
 mod sessions;
+mod sse;
 mod streams;

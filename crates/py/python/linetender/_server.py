@@ -100,7 +100,10 @@ class Server:
         headers: Mapping[str, str] | None = None,
         safe_tools: Sequence[str] = (),
     ) -> Server:
-        """A server at an address (Streamable HTTP). The values of ``headers`` are printed nowhere."""
+        """A server at an address: Streamable HTTP, or HTTP+SSE if it knows only that.
+
+        The values of ``headers`` are printed nowhere.
+        """
         return cls(
             _native.Server.http(
                 name or urlsplit(url).hostname or url,

@@ -154,6 +154,8 @@ impl Endpoint {
             format!("{scheme}://{authority}{location}")
         } else if location.contains("://") {
             location.to_owned()
+        } else if location.starts_with('?') {
+            format!("{scheme}://{authority}{}{location}", self.path.path())
         } else {
             let folder = self.path.path().rfind('/').map_or("/", |at| &self.path.path()[..=at]);
             format!("{scheme}://{authority}{folder}{location}")
@@ -245,6 +247,7 @@ mod tests {
         for (location, to) in [
             ("/x", "http://h:1/x"),
             ("c?d", "http://h:1/a/c?d"),
+            ("?d", "http://h:1/a/b?d"),
             ("//o/x", "http://o/x"),
             ("https://o/x", "https://o/x"),
         ] {

@@ -1,7 +1,9 @@
 //! A server somewhere else. Each request is an exchange of its own, which brings its own answer or its own failure;
 //! what is left for the generation is the session, the server's own stream, and the end.
 
+mod event_stream;
 mod exchange;
+mod replies;
 mod session;
 mod shared;
 mod stream;
@@ -19,7 +21,7 @@ use super::headers::ParamHeaders;
 use super::{Endpoint, KeySlot, Settings, Surroundings};
 use crate::frame::{self, Frame, Message};
 use crate::queue;
-use crate::seam::{Carrier, Event, Listener, Outbox, Outgoing, Seal, Work};
+use crate::seam::{Carrier, Event, Listener, Outbox, Outgoing, Seal, Ticket, Work};
 use crate::seen::Seen;
 use crate::tasks::spawn_last;
 use crate::{caught, test_hooks};
@@ -44,11 +46,23 @@ const RESTS_CARRIED: usize = 32;
 /// Exchanges that may wait to be taken over from those who carried them: they are over but for their last bytes.
 const RESTS: usize = 256;
 
+/// How messages travel to a server at an address and back.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum Way {
+    /// Streamable HTTP: each request is answered on its own exchange.
+    #[default]
+    Streamable,
+    /// HTTP+SSE of 2024-11-05: every answer comes on one event stream, and requests go where that says.
+    EventStream,
+}
+
 /// How to reach a server.
 #[derive(Clone, Debug)]
 pub struct Approach {
     /// Where it is.
     pub endpoint: Endpoint,
+    /// Which transport it speaks, as far as is known.
+    pub way: Way,
     /// What every request carries: credentials, most often.
     pub headers: HeaderMap,
     /// The credential that changes while the server is held. With it, a refusal of the key does not end the generation.
@@ -64,6 +78,8 @@ pub struct Approach {
     /// The longest that a refusal of the session may take, after a request's last byte, and still show that the request
     /// was not executed; `None` if no such refusal is believed.
     pub refusal_within: Option<Duration>,
+    /// HTTP+SSE: how long a stream that was opened may take to name the URL for messages.
+    pub endpoint_within: Duration,
     /// Keeps streams of many lines from coming back in step.
     pub seed: u64,
     /// What is known of how this server answers pings.
@@ -111,7 +127,7 @@ impl Remote {
             carried: 0,
             rests,
             stream: None,
-            greets: None,
+            pause: None,
             close,
         };
         spawn_last(async move { keeper.supervised().await });
@@ -144,6 +160,21 @@ impl Remote {
         let _ = self.orders.try_send(Order::LetGo);
     }
 
+    /// Which transport it speaks, as far as is known.
+    pub fn way(&self) -> Way {
+        self.shared.way()
+    }
+
+    /// Whether the event stream is open that all answers come on, where they do.
+    pub fn is_attached(&self) -> bool {
+        self.shared.is_attached()
+    }
+
+    /// Speaks this transport from now on. Only while no handshake has succeeded.
+    pub fn turn_to(&self, way: Way) {
+        self.shared.turn_to(way);
+    }
+
     /// Which arguments of which tools a modern server wants to see in headers.
     pub fn mirror(&self, tools: HashMap<String, ParamHeaders>) {
         self.shared.mirror(tools);
@@ -165,9 +196,17 @@ struct Keeper {
     /// What is left of exchanges that others carried.
     rests: mpsc::Receiver<Work>,
     stream: Option<AbortHandle>,
-    /// Tells when the handshake is done with, and frames may be taken again.
-    greets: Option<oneshot::Receiver<()>>,
+    /// What has to be over before another frame is taken.
+    pause: Option<Pause>,
     close: Duration,
+}
+
+/// What has to be over before another frame is taken; whoever does it tells.
+enum Pause {
+    /// The server is told that the handshake is done.
+    Greeting(oneshot::Receiver<()>),
+    /// The event stream is opened that all answers come on.
+    Attaching(oneshot::Receiver<()>),
 }
 
 /// What the keeper woke up for.
@@ -214,13 +253,14 @@ impl Keeper {
                     sealed = true;
                     continue;
                 }
-                () = greeted(&mut self.greets), if self.greets.is_some() => {
-                    self.greets = None;
-                    self.shared.greeted();
+                () = over(&mut self.pause), if self.pause.is_some() => {
+                    if let Some(Pause::Greeting(_)) = self.pause.take() {
+                        self.shared.greeted();
+                    }
                     continue;
                 }
                 Some(rest) = self.rests.recv() => News::Rest(rest),
-                frame = self.frames.recv(), if !sealed && self.greets.is_none() => News::Frame(frame),
+                frame = self.frames.recv(), if !sealed && self.pause.is_none() => News::Frame(frame),
             };
             test_hooks::point("http keeper");
             match news {
@@ -241,6 +281,9 @@ impl Keeper {
             Message::Request { id, .. } => frame::number(id),
             Message::Notification { .. } | Message::Response { .. } => None,
         };
+        if self.shared.way() == Way::EventStream && !self.shared.is_attached() {
+            return self.attach(frame, id, ticket);
+        }
         let is_notice = !matches!(frame.message(), Message::Request { .. });
         if is_notice && !is_initialized(&frame) {
             return self.notice(frame);
@@ -251,12 +294,18 @@ impl Keeper {
             // Whatever is said next must not overtake this, nor the stream on which the server may ask something back.
             let (opened, open) = oneshot::channel();
             let shared = Arc::clone(&self.shared);
-            self.greets = Some(open);
+            self.pause = Some(Pause::Greeting(open));
             self.stream = Some(self.exchanges.spawn(async move {
                 let _ = tokio::time::timeout(INITIALIZED, exchange).await;
                 let learning = Box::pin(session::learn(&shared));
-                let both =
-                    Box::pin(async { tokio::join!(learning, stream::own(Arc::clone(&shared), opened)) });
+                let own = async {
+                    match shared.way() {
+                        Way::Streamable => stream::own(Arc::clone(&shared), opened).await,
+                        // It is open already.
+                        Way::EventStream => drop(opened.send(())),
+                    }
+                };
+                let both = Box::pin(async { tokio::join!(learning, own) });
                 if caught(both).await.is_err() {
                     shared.lost(Seen::Internal { task: "stream" }).await;
                 }
@@ -271,6 +320,20 @@ impl Keeper {
         if let Some(id) = id {
             self.shared.running(id, task);
         }
+    }
+
+    /// Opens the event stream that all answers come on, and then posts the frame that wanted it. Its end is the generation's.
+    fn attach(&mut self, frame: Frame, id: Option<u64>, ticket: Option<Arc<dyn Ticket>>) {
+        let (opened, open) = oneshot::channel();
+        let shared = Arc::clone(&self.shared);
+        self.pause = Some(Pause::Attaching(open));
+        self.exchanges.spawn(async move {
+            let attached = Box::pin(event_stream::attach(&shared, frame, id, ticket, opened));
+            if caught(attached).await.is_err() {
+                shared.lost(Seen::Internal { task: "stream" }).await;
+            }
+            Done::Stream
+        });
     }
 
     /// A notification is sent now, or when one of those under way has ended.
@@ -363,10 +426,10 @@ impl Keeper {
     }
 }
 
-async fn greeted(greets: &mut Option<oneshot::Receiver<()>>) {
-    if let Some(greets) = greets {
+async fn over(pause: &mut Option<Pause>) {
+    if let Some(Pause::Greeting(told) | Pause::Attaching(told)) = pause {
         // Whoever was to tell being gone is as good.
-        let _ = greets.await;
+        let _ = told.await;
     }
 }
 

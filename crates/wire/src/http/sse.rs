@@ -170,6 +170,18 @@ impl Sse {
         self.comments
     }
 
+    /// Gives up the event that has not all come, as if it were too long: there is no room for it.
+    pub(crate) fn give_up(&mut self) -> Option<SseItem> {
+        if self.event.over || self.held() == 0 {
+            return None;
+        }
+        let line = self.buffer.split().freeze();
+        if !line.is_empty() {
+            self.forget_line();
+        }
+        Some(self.too_long(&line))
+    }
+
     /// How many bytes are held.
     pub fn held(&self) -> usize {
         self.buffer.len() + self.event.data.len()

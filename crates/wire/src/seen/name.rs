@@ -28,6 +28,8 @@ impl Seen {
             Self::Unusable { .. } => "unusable-response",
             Self::SessionLost => "session-lost",
             Self::SessionNeverKnown => "session-never-known",
+            Self::StreamEnded { .. } => "stream-ended",
+            Self::BadEndpoint { .. } => "bad-endpoint",
             Self::NotMcp { .. } => "not-mcp",
             Self::WantsAuth { .. } => "wants-auth",
             Self::NeedsLogin { .. } => "needs-login",

@@ -6,7 +6,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::{HeaderMap, Method};
 use linetender_core::{ClosePolicy, Limits};
-use linetender_wire::http::{Approach, Begun, Endpoint, Pings, Pool, Request, Settings, Surroundings};
+use linetender_wire::http::{Approach, Begun, Endpoint, Pings, Pool, Request, Settings, Surroundings, Way};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
@@ -38,6 +38,8 @@ pub(crate) fn pool_with(at: SocketAddr, settings: Settings) -> Pool {
 pub(crate) fn approach(at: SocketAddr, refusal_within: Option<Duration>) -> Approach {
     Approach {
         key: None,
+        way: Way::Streamable,
+        endpoint_within: SOON,
         endpoint: Endpoint::new(&format!("http://{at}/mcp")).unwrap(),
         headers: HeaderMap::new(),
         around: Surroundings::bare(),

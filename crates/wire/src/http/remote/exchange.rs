@@ -57,12 +57,19 @@ async fn carry_out(shared: Arc<Shared>, frame: Frame, id: Option<u64>, ticket: O
     test_hooks::point("exchange");
     let spoken = speaks(&shared, &frame);
     let asked = asked(&frame, id);
+    let awaited = asked.id().filter(|_| spoken.attached).map(|id| (id, shared.replies.wait_for(id)));
     let replied = post(&shared, &frame, &spoken, asked, ticket).await;
     test_hooks::point("exchange reply");
     let broken = match replied {
         Ok(replied) => {
             let unheard = unheard(asked, &replied);
+            let taken = replied.meaning.call == Call::Accepted;
             judged(&shared, &frame, &spoken, asked, replied).await;
+            if let Some((id, awaited)) = awaited.filter(|_| taken)
+                && let Some(seen) = Box::pin(awaited.over()).await
+            {
+                shared.listener.lost(id, Loss::new(Evidence::Nothing, seen));
+            }
             if let Some(key) = unheard {
                 // On the heap: hardly an exchange needs it.
                 Box::pin(say_again(&shared, &frame, &spoken, &key)).await;
@@ -132,7 +139,7 @@ fn speaks(shared: &Shared, frame: &Frame) -> Spoken {
     let spoken = shared.spoken().clone();
     match frame.message() {
         Message::Request { method: "initialize", .. } => {
-            Spoken { era: Era::Legacy, version: None, session: None }
+            Spoken { attached: spoken.attached, ..Spoken::nothing() }
         }
         Message::Request { method: "server/discover", .. } => Spoken { era: Era::Modern, ..spoken },
         _ => spoken,
@@ -200,6 +207,9 @@ pub(super) async fn read(
         key.accepted();
     }
     shared.keep_cookies(spoken.era, &response.headers);
+    if spoken.attached && response.status.is_success() {
+        return Ok(accepted(response).await);
+    }
     let follows = response.is_event_stream() && response.status.is_success();
     let mut unfinished = Unfinished::new(&*shared.listener);
     let body = if follows {
@@ -211,7 +221,7 @@ pub(super) async fn read(
     };
     let meaning = meaning::judge(&Exchange {
         era: spoken.era,
-        session: spoken.session.is_some(),
+        session: spoken.has_session(),
         asked,
         status: response.status.as_u16(),
         headers: &response.headers,
@@ -230,6 +240,19 @@ pub(super) async fn read(
     let meaning = if moved.is_some() { meaning.after_redirect() } else { meaning };
     let refused = key.and_then(|key| refusal(key, &meaning.line));
     Ok(Replied { meaning, response: follows.then_some(response), took, moved, refused })
+}
+
+/// A message that was taken, to be answered on the event stream: whatever else was said to it is of no interest.
+// MCP 2024-11-05, "HTTP with SSE".
+async fn accepted(response: Response) -> Replied {
+    let took = response.took;
+    if response.is_event_stream() {
+        drop(response);
+    } else {
+        response.body.forget().await;
+    }
+    let meaning = Meaning { call: Call::Accepted, line: Line::Fine, session: None };
+    Replied { meaning, response: None, took, moved: None, refused: None }
 }
 
 /// What is told of a key that was refused.

@@ -158,7 +158,7 @@ pub(super) async fn look_for(shared: &Shared, spoken: &Spoken) -> Session {
 /// Finds out which request shows that a session lives, while there is no doubt that this one does.
 pub(super) async fn learn(shared: &Shared) {
     let spoken = shared.spoken().clone();
-    if spoken.era != Era::Legacy || spoken.session.is_none() {
+    if spoken.era != Era::Legacy || !spoken.has_session() {
         return;
     }
     for method in CHECKS {
@@ -206,7 +206,7 @@ async fn ask(shared: &Shared, spoken: &Spoken, method: &str) -> Session {
     match (meaning.line, meaning.call) {
         (Line::SessionDoubted { refusal: Some(refusal) }, _) => Session::Refused { refusal: *refusal, took },
         (Line::SessionDoubted { refusal: None }, _) => Session::Gone,
-        (Line::Fine, Call::Answer(_) | Call::Stream) => Session::Lives,
+        (Line::Fine, Call::Answer(_) | Call::Stream | Call::Accepted) => Session::Lives,
         // A proxy's word, a full house, a challenge: not the session's.
         _ => Session::Silent,
     }

@@ -9,8 +9,9 @@ use http::HeaderMap;
 use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 
+use super::replies::Replies;
 use super::session::{Known, Pings};
-use super::{Approach, exchange};
+use super::{Approach, Way, exchange};
 use crate::frame::{self, Limits, Message};
 use crate::handshake::Era;
 use crate::http::Pool;
@@ -21,7 +22,7 @@ use crate::seam::{Carrier, Event, Exchange, Listener, Outgoing, Work};
 use crate::seen::Seen;
 
 /// Ids of our own pings. They are nobody's calls, so they are counted from the other end.
-const PINGS: u64 = 1 << 62;
+pub(super) const PINGS: u64 = 1 << 62;
 
 /// What was agreed on.
 #[derive(Clone, Debug)]
@@ -29,6 +30,20 @@ pub(super) struct Spoken {
     pub(super) era: Era,
     pub(super) version: Option<Box<str>>,
     pub(super) session: Option<SessionId>,
+    /// Whether answers come on the event stream that is open, which is a session too.
+    pub(super) attached: bool,
+}
+
+impl Spoken {
+    /// Before anything was agreed on.
+    pub(super) const fn nothing() -> Self {
+        Self { era: Era::Legacy, version: None, session: None, attached: false }
+    }
+
+    /// Whether there is a session that the server may have forgotten.
+    pub(super) const fn has_session(&self) -> bool {
+        self.session.is_some() || self.attached
+    }
 }
 
 pub(super) struct Shared {
@@ -38,11 +53,16 @@ pub(super) struct Shared {
     pub(super) seed: u64,
     /// The longest that a refusal may take and still show that its call was not executed; `None` if none is believed.
     pub(super) refusal_within: Option<Duration>,
+    /// How long an event stream may take to name the URL for messages.
+    pub(super) endpoint_within: Duration,
     fixed: HeaderMap,
     /// The credential that changes, if there is one.
     pub(super) key: Option<KeySlot>,
     events: mpsc::Sender<Event>,
+    way: Mutex<Way>,
     spoken: Mutex<Spoken>,
+    /// Who waits for an answer on the event stream, where all come on one.
+    pub(super) replies: Replies,
     cookies: Mutex<Jar>,
     mirrors: Mutex<Arc<HashMap<String, ParamHeaders>>>,
     /// Exchanges under way, by the id that they answer.
@@ -77,10 +97,13 @@ impl Shared {
             listener,
             seed: approach.seed,
             refusal_within: approach.refusal_within,
+            endpoint_within: approach.endpoint_within,
             fixed: approach.headers,
             key: approach.key,
             events,
-            spoken: Mutex::new(Spoken { era: Era::Legacy, version: None, session: None }),
+            way: Mutex::new(approach.way),
+            replies: Replies::new(),
+            spoken: Mutex::new(Spoken::nothing()),
             cookies: Mutex::default(),
             mirrors: Mutex::default(),
             running: Mutex::default(),
@@ -127,12 +150,32 @@ impl Shared {
         }
     }
 
+    pub(super) fn way(&self) -> Way {
+        *lock(&self.way)
+    }
+
+    pub(super) fn turn_to(&self, way: Way) {
+        *lock(&self.way) = way;
+        self.pool.stay_at(self.pool.endpoint().clone());
+        *self.spoken() = Spoken::nothing();
+    }
+
+    /// Whether the event stream is open that all answers come on.
+    pub(super) fn is_attached(&self) -> bool {
+        self.spoken().attached
+    }
+
     pub(super) fn spoken(&self) -> MutexGuard<'_, Spoken> {
         lock(&self.spoken)
     }
 
     pub(super) fn discovered(&self) -> MutexGuard<'_, Option<Box<str>>> {
         lock(&self.discovered)
+    }
+
+    /// Whether it is.
+    pub(super) fn is_greeted(&self) -> bool {
+        self.greeted.load(Ordering::Acquire)
     }
 
     /// The handshake is done with: nothing that is said from now on can overtake it.
@@ -197,7 +240,7 @@ impl Shared {
 
 impl Carrier for Shared {
     fn carry(self: Arc<Self>, outgoing: Outgoing) -> Result<Exchange, Outgoing> {
-        if !self.greeted.load(Ordering::Acquire) {
+        if !self.is_greeted() {
             return Err(outgoing);
         }
         let (frame, ticket) = outgoing.read(self.limits.depth)?;

@@ -164,3 +164,18 @@ proptest! {
         prop_assert_eq!(one.comments(), other.comments());
     }
 }
+
+#[test]
+fn an_event_that_is_given_up_is_told_once_and_the_next_one_is_whole() {
+    for first in ["data: {\"id\":7,\"x", "data: {\"id\":7,\ndata: x", "data: {\"id\":7,\n"] {
+        let mut sse = Sse::new(1 << 20);
+        sse.push(first.as_bytes());
+        assert_eq!(sse.take(), None);
+        let Some(SseItem::TooLong { head, .. }) = sse.give_up() else { panic!("{first}: not told") };
+        assert!(head.starts_with(b"{\"id\":7,"), "{head:?}");
+        assert_eq!((sse.give_up(), sse.held()), (None, 0), "{first}");
+        sse.push(b"xx\ndata: more\n\ndata: next\n\n");
+        let Some(SseItem::Event(next)) = sse.take() else { panic!("{first}: the next one is lost") };
+        assert_eq!((&*next.data, sse.take()), (b"next".as_slice(), None), "{first}");
+    }
+}
