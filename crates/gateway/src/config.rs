@@ -14,12 +14,14 @@ mod expand;
 mod file;
 mod filter;
 mod listen;
+mod mismatch;
 mod named;
 mod problem;
 mod schema;
 #[cfg(test)]
 mod tests;
 mod tls;
+mod tools;
 mod tree;
 mod units;
 mod unknown;
@@ -33,10 +35,12 @@ pub use build::Entry;
 pub use file::{Gateway as Settings, Scope};
 pub use filter::Filter;
 pub use listen::{Listen, LocalUser, Socket};
+pub use mismatch::Mismatch;
 pub use problem::Problem;
 pub use schema::schema;
 pub use tls::TlsFile;
 pub(crate) use tls::TlsFiles;
+pub use tools::Tools;
 
 use problem::Text;
 use tree::Style;

@@ -14,6 +14,7 @@ use crate::budget::Budget;
 use crate::config::{Config, Scope, Settings};
 use crate::ends::Ends;
 use crate::listing::{Berth, Listing, Route, Sight};
+use crate::mismatches;
 use crate::own_lines::OwnLines;
 use crate::principal::{Principal, Stay, Visitor};
 
@@ -109,6 +110,9 @@ impl Gateway {
         let changed = Arc::new(Notify::new());
         for berth in &berths {
             tasks.spawn(watch_line(berth.line.clone(), self.0.settings.keep_listed, Arc::clone(&changed)));
+            if berth.entry.may_mismatch() {
+                tasks.spawn(mismatches::told(berth.entry.clone(), berth.line.catalogues()));
+            }
         }
         let inner = Arc::downgrade(&self.0);
         tasks.spawn(sweep_lines(Weak::clone(&inner)));

@@ -12,6 +12,7 @@ pub mod front;
 mod gateway;
 mod grant;
 mod listing;
+mod mismatches;
 mod mux;
 mod names;
 mod offer;

@@ -354,7 +354,8 @@ impl View {
     pub(crate) fn named(&self, kind: Kind, public: &str) -> Option<(&Route, String)> {
         self.routes.iter().find_map(|route| {
             let own = match kind {
-                Kind::Tools | Kind::Prompts => route.naming.own_name(public),
+                Kind::Tools => route.berth.entry.tools.own(route.naming.own_name(public)?),
+                Kind::Prompts => route.naming.own_name(public),
                 Kind::Resources | Kind::Templates => route.naming.own_uri(public),
             }?;
             route.lets(kind, own).then(|| (route, own.to_owned()))

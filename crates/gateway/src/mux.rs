@@ -28,7 +28,7 @@ pub(crate) use enter::{NoAgent, Way};
 pub(crate) use once::{Answer, Part, ask};
 pub(crate) use results::error_code;
 pub(crate) use run::{LAST_ANSWERS, open};
-pub(crate) use screen::{filter_changes, filtered, is_hidden, screened};
+pub(crate) use screen::{Screened, filter_changes, filtered, is_hidden, screened};
 
 use crate::ends::Ended;
 use crate::failed::{Failed, Full};

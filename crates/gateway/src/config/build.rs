@@ -11,6 +11,7 @@ use super::file::{Era, Gateway, Scope, ServerTable, Stderr};
 use super::filter::Filter;
 use super::named;
 use super::problem::{Problem, Text};
+use super::tools::Tools;
 use super::tree::{Is, Member, Node};
 use crate::names;
 
@@ -23,8 +24,8 @@ pub struct Entry {
     pub auth: Auth,
     /// Whether agents share its connection.
     pub scope: Scope,
-    /// Filter for tools.
-    pub tools: Filter,
+    /// Which of its tools are shown, and as what.
+    pub tools: Tools,
     /// Filter for prompts.
     pub prompts: Filter,
     /// Filter for resources.
@@ -39,7 +40,7 @@ impl Entry {
         names::prefix(self.server.name())
     }
 
-    /// Whether nothing is filtered.
+    /// Whether nothing is filtered, and nothing has another name.
     pub fn is_open(&self) -> bool {
         self.tools.is_open() && self.prompts.is_open() && self.resources.is_open()
     }
@@ -190,6 +191,11 @@ fn entry(Member { name, at, value }: &Member, source: &Text<'_>) -> Result<Optio
     if table.lazy {
         server = server.lazy();
     }
+    let tools = Tools::of(std::mem::take(&mut table.tools), &table.safe_tools).map_err(|wrong| {
+        let place = value.get("tools").and_then(|tools| tools.get(wrong.table)?.member(&wrong.key));
+        let at = place.map_or(at, |member| &member.at).clone();
+        source.problem(at, wrong.what, Some(wrong.help.to_owned()))
+    })?;
     server = table.safe_tools.into_iter().fold(server, Server::safe_tool);
     let access = match Access::of(table.access) {
         Ok(access) => access,
@@ -208,7 +214,7 @@ fn entry(Member { name, at, value }: &Member, source: &Text<'_>) -> Result<Optio
         server: server.policy(policy).deadline(deadline),
         auth,
         scope: table.scope,
-        tools: table.tools,
+        tools,
         prompts: table.prompts,
         resources: table.resources,
         access,

@@ -17,6 +17,7 @@ use super::filter::Filter;
 use super::listen::{Listen, LocalUser, Socket, refusal};
 use super::schema::{policy, size, time, users};
 use super::tls::{self, Half, TlsFile, TlsFiles};
+use super::tools::ToolsTable;
 use crate::budget::of_this_machine;
 
 /// How deep a message may be nested.
@@ -224,8 +225,8 @@ pub(super) struct ServerTable {
     pub(super) stderr: Stderr,
     /// Ignore this server.
     pub(super) disabled: bool,
-    /// Filter for tools: which are listed and callable.
-    pub(super) tools: Filter,
+    /// Tools: which are listed and callable, and under which names and descriptions.
+    pub(super) tools: ToolsTable,
     /// Filter for prompts: which are listed.
     pub(super) prompts: Filter,
     /// Filter for resources, by URI: which are listed and readable.

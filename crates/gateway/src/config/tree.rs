@@ -192,7 +192,12 @@ fn of_json(value: ast::Value<'_>) -> Node {
 impl Node {
     /// A member of a table.
     pub(super) fn get(&self, name: &str) -> Option<&Self> {
-        self.members().iter().rev().find(|member| member.name == name).map(|member| &member.value)
+        self.member(name).map(|member| &member.value)
+    }
+
+    /// The same with its name.
+    pub(super) fn member(&self, name: &str) -> Option<&Member> {
+        self.members().iter().rev().find(|member| member.name == name)
     }
 
     /// The members of a table; nothing else has any.

@@ -22,7 +22,7 @@ use crate::budget::{self, Budget, Owner};
 use crate::ends::{Ended, Ends};
 use crate::failed::{Failed, Full};
 use crate::listing::{Endpoint, Listing};
-use crate::mux::{self, request_id};
+use crate::mux::{self, Screened, request_id};
 use crate::principal::Principal;
 use calls::{Answered, Calls};
 
@@ -175,11 +175,15 @@ impl Session {
             let Ok(Ok(room)) = room else { break };
             let (now, rest) = left.frames.split_at(some);
             for (room, frame) in room.zip(now) {
-                if let Some(reply) = self.screened(frame) {
-                    self.hear(&reply);
-                    continue;
+                match self.screened(frame) {
+                    Some(Screened::Ended(reply, ended)) => {
+                        self.ends.saw(frame, &self.principal, ended);
+                        reply.into_frame().iter().for_each(|reply| self.hear(reply));
+                        continue;
+                    }
+                    Some(Screened::Handed(frame)) => room.send(frame.into()),
+                    None => room.send(frame.clone().into()),
                 }
-                room.send(frame.clone().into());
                 self.withdraw(frame);
             }
             left.frames = rest;
@@ -198,13 +202,11 @@ impl Session {
         }
     }
 
-    /// The answer to a request that a filter of its server concerns, which ends here.
-    fn screened(&self, frame: &Frame) -> Option<Frame> {
+    /// What becomes of a message, if filters of its server are to be known here.
+    fn screened(&self, frame: &Frame) -> Option<Screened> {
         let listing = self.filters.as_ref()?.borrow();
         let seen = mux::filtered(&listing, &self.endpoint, &self.principal)?;
-        let (reply, ended) = mux::screened(frame, &seen)?;
-        self.ends.saw(frame, &self.principal, ended);
-        reply.into_frame().ok()
+        Some(mux::screened(frame, &seen))
     }
 
     /// Whether a filter hides what the server says.

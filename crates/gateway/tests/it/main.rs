@@ -22,4 +22,5 @@ mod peer;
 mod pipes;
 mod questions;
 mod reload;
+mod renames;
 mod streams;
