@@ -13,6 +13,7 @@ mod build;
 mod expand;
 mod file;
 mod filter;
+mod foreign;
 mod listen;
 mod mismatch;
 mod named;
@@ -23,6 +24,7 @@ mod tests;
 mod tls;
 mod tools;
 mod tree;
+mod understood;
 mod units;
 mod unknown;
 
@@ -95,10 +97,7 @@ fn load_beside(
     // It is no part of the text, and nobody who looks for a place counts it.
     let source = Text::new(name, text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(text));
     let (mut tree, style) = tree::parse(&source)?;
-    let mut warnings = unknown::take_out(&mut tree, style, &source);
-    if style == Style::Own && !warnings.is_empty() {
-        return Err(Box::new(warnings.swap_remove(0)));
-    }
+    let mut warnings = unknown::take_out(&mut tree, style, &source)?;
     if style == Style::Agents {
         warnings.extend(named::leave_to_others(&mut tree, &source));
     }

@@ -374,6 +374,11 @@ impl Route {
         offer::lets(kind, &self.berth.entry, &self.grant, own)
     }
 
+    /// Whether something of it cannot be asked for by its own name: then what is not understood cannot be let through.
+    pub(crate) fn hides(&self) -> bool {
+        !(self.berth.entry.hides_nothing() && self.grant.is_open())
+    }
+
     fn shown(&self) -> Shown<'_> {
         Shown { entry: &self.berth.entry, grant: &self.grant, naming: &self.naming }
     }

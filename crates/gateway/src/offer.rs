@@ -117,11 +117,13 @@ pub(crate) fn lets(kind: Kind, entry: &Entry, grant: &Grant, own: &str) -> bool 
     let shown = match kind {
         Kind::Tools => entry.tools.lets(own),
         Kind::Prompts => entry.prompts.lets(own),
-        Kind::Resources | Kind::Templates => entry.resources.lets(own),
+        Kind::Resources | Kind::Templates => entry.resources.lets_uri(own),
     };
     shown
         && grant.lets(kind, own)
-        && !(kind == Kind::Resources && hides_resources(entry, grant) && goes_up(own))
+        && !(matches!(kind, Kind::Resources | Kind::Templates)
+            && hides_resources(entry, grant)
+            && goes_up(own))
 }
 
 /// Whether some resources are hidden.

@@ -70,3 +70,18 @@ fn without_a_name_the_file_is_where_one_would_be() {
     let (found, said) = check(home.config().parent().unwrap());
     assert!(found && said.contains("1 server (here)"), "this folder comes first: {said}");
 }
+
+#[test]
+fn a_filter_that_fits_nothing_is_told_once() {
+    let home = Home::new(
+        "mismatch",
+        "[servers.a]\n{bad}\ntools = { exclude = ['kil'], rename = { echo = 'write' } }\n",
+    );
+    let (serves, _) = home.listens();
+    home.wait_for_log("`kil` in tools.exclude matches nothing that the server lists");
+    home.wait_for_log("own tool `write` is hidden, because `echo` is renamed to `write`");
+    // Its next generation has the same lists.
+    home.linetender(&["redial", "a"]).output().unwrap();
+    kit::until("another generation", || (home.status(&serves, "a")["generation"] == 2).then_some(()));
+    assert_eq!(home.log().matches("config does not fit the server").count(), 2, "{}", home.log());
+}

@@ -13,6 +13,7 @@ use super::named;
 use super::problem::{Problem, Text};
 use super::tools::Tools;
 use super::tree::{Is, Member, Node};
+use super::understood;
 use crate::names;
 
 /// A configured server and its filters.
@@ -43,6 +44,11 @@ impl Entry {
     /// Whether nothing is filtered, and nothing has another name.
     pub fn is_open(&self) -> bool {
         self.tools.is_open() && self.prompts.is_open() && self.resources.is_open()
+    }
+
+    /// Whether everything can be asked for by its own name.
+    pub(crate) fn hides_nothing(&self) -> bool {
+        self.tools.hides_nothing() && self.prompts.is_open() && self.resources.is_open()
     }
 }
 
@@ -144,6 +150,7 @@ fn entry(Member { name, at, value }: &Member, source: &Text<'_>) -> Result<Optio
         return Ok(None);
     }
     named::once(value, source)?;
+    understood::filters(value, source)?;
     let settings = named::settings(&table, value);
     let deadline = named::deadline(&table, value, source)?;
     let stderr = match table.stderr {

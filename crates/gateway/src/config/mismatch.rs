@@ -9,7 +9,7 @@ use linetender_wire::frame::{sole, string};
 
 use super::access::Whom;
 use super::build::Entry;
-use super::filter::{Filter, matches};
+use super::filter::{Filter, is_hidden_by, matches};
 
 /// The most characters of a name that is repeated.
 const SHOWN: usize = 128;
@@ -98,10 +98,14 @@ fn unmatched(setting: &str, filter: &Filter, names: &[Cow<'_, str>], found: &mut
         lists.iter().flat_map(|(list, patterns)| patterns.iter().map(move |one| (list, one)))
     {
         // Who hides everything need not know what there is.
-        if pattern != "*" && !names.iter().any(|name| matches(pattern, name)) {
+        if pattern != "*" && !names.iter().any(|name| is_met(list, pattern, name)) {
             found.push(Mismatch::Unmatched { setting: format!("{setting}.{list}"), name: pattern.clone() });
         }
     }
+}
+
+fn is_met(list: &str, pattern: &str, name: &str) -> bool {
+    if list == "include" { matches(pattern, name) } else { is_hidden_by(pattern, name) }
 }
 
 fn names(kind: Kind, catalogue: &Catalogue) -> Vec<Cow<'_, str>> {

@@ -82,6 +82,67 @@ fn a_list_of_tools_in_an_agents_file_means_these_alone() {
 }
 
 #[test]
+fn a_filter_that_cannot_be_understood_is_refused_in_whosever_file() {
+    for (marked, said) in [
+        (r#""tools": { ¦"exlude": ["kill"] }"#, "unknown key `exlude`"),
+        (r#""tools": { ¦"kill": false }"#, "unknown key `kill`"),
+        (r#"¦"tool": ["echo"]"#, "unknown key `tool`"),
+        (r#""access": { "*": { ¦"tool": {} } }"#, "unknown key `tool`"),
+        (r#""tools": ¦"echo""#, "invalid type"),
+        (r#""tools": ¦null"#, "invalid type"),
+        (r#""tools": { "exclude": ¦"kill" }"#, "invalid type"),
+        (r#""tools": { "exclude": [¦7] }"#, "invalid type"),
+        (r#""tools": { "include": ¦[] }"#, "include is empty"),
+        (r#""tools": ["a"], ¦"tools": ["b"]"#, "`tools` is given twice"),
+        (r#""tools": { "exclude": ["a"], ¦"exclude": [] }"#, "given twice"),
+        (r#""tools": { "rename": { "a": "b", ¦"a": "c" } }"#, "given twice"),
+        (r#""tools": { "exclude": [¦""] }"#, "invalid pattern"),
+        (r#""tools": { "exclude": [¦" kill"] }"#, "invalid pattern"),
+        (r#""tools": { "exclude": [¦"ki\u200bll"] }"#, "invalid pattern"),
+        (r#""tools": { "exclude": [¦"^kill.*$"] }"#, "invalid pattern"),
+        (r#""tools": { "exclude": [¦"kill?"] }"#, "invalid pattern"),
+        (r#""tools": { "exclude": [¦"{kill,stop}"] }"#, "invalid pattern"),
+        (r#""tools": { "include": [¦"!kill"] }"#, "invalid pattern"),
+        (r#""prompts": { "exclude": [¦"a|b"] }"#, "invalid pattern"),
+        (r#""resources": { "exclude": [¦"file:\\\\x"] }"#, "invalid pattern"),
+        (r#""access": { "*": { "tools": { "exclude": [¦"[ab]"] } } }"#, "invalid pattern"),
+        (r#""excludeTools": ¦"kill""#, "invalid type"),
+        (r#"¦"includeTools": "kill""#, "must be a list of tools"),
+        (r#""tools": ["a"], ¦"includeTools": ["b"]"#, "both say which tools to show"),
+    ] {
+        let (place, filter) = (marked.find('¦').unwrap() + 1, marked.replace('¦', ""));
+        let text = format!("{{ \"mcpServers\": {{ \"a\": {{ \"command\": \"x\",\n{filter} }} }} }}");
+        let problem = read(&text).expect_err(&filter);
+        assert_eq!((problem.line(), problem.column()), (2, place), "{filter}: {problem}");
+        assert!(problem.to_string().contains(said), "{filter}: {problem}");
+    }
+    let fine = r#"{ "mcpServers": { "a": { "command": "x", "roots": [], "resources": { "exclude": ["x://[::1]/a?b=(c)*"] } } } }"#;
+    assert_eq!(names(&read(fine).unwrap()), ["a"]);
+}
+
+#[test]
+fn an_agents_own_filters_hold_here_too() {
+    for (filter, shown) in [
+        (r#""excludeTools": ["kill"]"#, [true, false]),
+        (r#""disabled_tools": ["kill"]"#, [true, false]),
+        (r#""disabledTools": ["*"]"#, [false, false]),
+        (r#""includeTools": ["echo"]"#, [true, false]),
+        (r#""enabled_tools": []"#, [false, false]),
+        (r#""allowedTools": ["*"], "disabledTools": ["echo"]"#, [false, true]),
+        (r#""available_tools": []"#, [true, true]),
+        (r#""available_tools": ["kill"]"#, [false, true]),
+        (r#""tools": { "rename": { "echo": "say" } }, "disabledTools": ["kill"]"#, [true, false]),
+    ] {
+        let config =
+            read(&format!("{{ \"mcpServers\": {{ \"a\": {{ \"command\": \"x\", {filter} }} }} }}")).unwrap();
+        assert_eq!(["echo", "kill"].map(|name| config.servers[0].tools.lets(name)), shown, "{filter}");
+    }
+    let off = r#"{ "mcpServers": { "a": { "command": "x", "enabled": true }, "b": { "command": "x", "enabled": false },
+        "c": { "command": "x", "enabled": false, "disabled": false }, "d": { "command": "x", "enabled": true, "disabled": true } } }"#;
+    assert_eq!(names(&read(off).unwrap()), ["a"]);
+}
+
+#[test]
 fn a_mark_before_the_text_is_not_part_of_it() {
     for text in [
         "\u{feff}[servers.a]\ncommand = 'x'\n",

@@ -140,7 +140,12 @@ impl Tools {
 
     /// Whether all tools are shown as they are.
     pub fn is_open(&self) -> bool {
-        self.filter.is_open() && self.renamed.is_empty() && self.described.is_empty()
+        self.hides_nothing() && self.described.is_empty()
+    }
+
+    /// Whether every tool can be called by its own name.
+    pub(crate) fn hides_nothing(&self) -> bool {
+        self.filter.is_open() && self.renamed.is_empty()
     }
 
     /// The name of a tool that is shown.

@@ -8,6 +8,7 @@ use serde_json::{Map, Number, Value};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
+use super::foreign;
 use super::problem::{Problem, Text};
 
 /// A value and its place.
@@ -115,49 +116,12 @@ fn json(source: &Text<'_>) -> Result<(Node, Style), Box<Problem>> {
         }
         if style == Style::Agents || members.iter().any(|member| member.name == "servers") {
             style = Style::Agents;
-            members
-                .iter_mut()
-                .filter(|member| member.name == "servers")
-                .for_each(|member| in_our_words(&mut member.value));
-        }
-    }
-    Ok((node, style))
-}
-
-/// What agents call the same things.
-fn in_our_words(servers: &mut Node) {
-    let Is::Table(servers) = &mut servers.is else { return };
-    for server in servers {
-        let Is::Table(members) = &mut server.value.is else { continue };
-        // The address or the command says what kind of server it is.
-        members.retain(|member| !matches!(&*member.name, "type" | "transport"));
-        for member in members {
-            match &*member.name {
-                "cwd" => "dir".clone_into(&mut member.name),
-                "serverUrl" | "httpUrl" => "url".clone_into(&mut member.name),
-                "tools" => these_alone(&mut member.value),
-                _ => {}
+            for member in members.iter_mut().filter(|member| member.name == "servers") {
+                foreign::in_our_words(&mut member.value, source)?;
             }
         }
     }
-}
-
-/// A list of tools means these and no others; `*` is all of them.
-fn these_alone(tools: &mut Node) {
-    let Is::List(names) = &mut tools.is else { return };
-    let names = std::mem::take(names);
-    let place = |is| Node { at: tools.at.clone(), is };
-    let list = |name: &str, names| {
-        vec![Member { name: name.to_owned(), at: tools.at.clone(), value: place(Is::List(names)) }]
-    };
-    let is_all = |name: &Node| matches!(&name.is, Is::Text(name) if name == "*");
-    tools.is = Is::Table(if names.iter().any(is_all) {
-        Vec::new()
-    } else if names.is_empty() {
-        list("exclude", vec![place(Is::Text("*".to_owned()))])
-    } else {
-        list("include", names)
-    });
+    Ok((node, style))
 }
 
 fn of_json(value: ast::Value<'_>) -> Node {

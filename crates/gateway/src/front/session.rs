@@ -182,6 +182,7 @@ impl Session {
                         continue;
                     }
                     Some(Screened::Handed(frame)) => room.send(frame.into()),
+                    Some(Screened::Dropped) => continue,
                     None => room.send(frame.clone().into()),
                 }
                 self.withdraw(frame);

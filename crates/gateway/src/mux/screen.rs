@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use linetender::Kind;
-use linetender_wire::frame::{self, Frame, Members, Message, Passed};
+use linetender_wire::frame::{self, Frame, Message, Passed, sole, string};
 
 use super::{State, acts};
 use crate::ends::Ended;
@@ -21,12 +21,20 @@ pub(crate) enum Screened {
     Ended(Passed, Ended),
     /// The server is handed this, in its own names.
     Handed(Frame),
+    /// The server must not hear it, and nobody waits for an answer.
+    Dropped,
 }
 
 /// Judges a legacy agent's message by its server's filters.
 pub(crate) fn screened(frame: &Frame, view: &View) -> Screened {
-    let Message::Request { id, method, params } = frame.message() else {
-        return Screened::Handed(frame.clone());
+    let (id, method, params) = match frame.message() {
+        Message::Request { id, method, params } => (id, method, params),
+        Message::Notification { method, .. }
+            if !view.routes.iter().all(|route| acts::may_be_told(route, method)) =>
+        {
+            return Screened::Dropped;
+        }
+        Message::Notification { .. } | Message::Response { .. } => return Screened::Handed(frame.clone()),
     };
     if let Some(kind) = Kind::ALL.into_iter().find(|kind| kind.method() == method) {
         return Screened::Ended(State::default().listed(id, kind, view).into(), Ended::Answered);
@@ -48,7 +56,7 @@ pub(crate) fn is_hidden(frame: &Frame, view: &View) -> bool {
     let Message::Notification { method: "notifications/resources/updated", params } = frame.message() else {
         return false;
     };
-    let uri = params.and_then(|params| Members::of(params)?.string("uri"));
+    let uri = params.and_then(|params| string(sole(params, "uri").ok()??));
     uri.is_none_or(|uri| !view.routes.iter().any(|route| route.lets(Kind::Resources, &uri)))
 }
 

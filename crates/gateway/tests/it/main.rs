@@ -10,6 +10,7 @@ mod ends;
 mod environment;
 mod eras;
 mod faults;
+mod filters;
 mod hangs;
 mod hostile;
 mod kit;
