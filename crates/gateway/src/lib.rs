@@ -6,11 +6,13 @@
 mod bearers;
 mod budget;
 pub mod config;
+mod cut;
 mod ends;
 mod failed;
 pub mod front;
 mod gateway;
 mod grant;
+mod kept;
 mod listing;
 mod mismatches;
 mod mux;

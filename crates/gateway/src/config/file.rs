@@ -106,6 +106,9 @@ pub struct Gateway {
     pub principal_requests: u32,
     /// Address for administrators.
     pub admin: Admin,
+    /// Largest result of a tool, of servers that do not say otherwise; larger ones are cut. `0`: any size.
+    #[schemars(schema_with = "size")]
+    pub result_limit: usize,
 }
 
 /// About what a session keeps beside its messages: its tasks and queues, what it knows of each server, the numbers of its calls.
@@ -140,6 +143,7 @@ impl Default for Gateway {
             principal_rate: 0,
             principal_requests: 4096,
             admin: Admin::default(),
+            result_limit: 0,
         }
     }
 }
@@ -268,6 +272,10 @@ pub(super) struct ServerTable {
     /// Maximum message size in either direction.
     #[schemars(schema_with = "size")]
     pub(super) max_message: Option<u32>,
+    /// Largest result of a tool that agents get. Of a larger one they get the beginning, and a note that says where the whole can be read for a
+    /// while. `0`: any size [default: `gateway.result_limit`].
+    #[schemars(schema_with = "size")]
+    pub(super) result_limit: Option<usize>,
     /// Maximum number of concurrent calls; more are queued.
     pub(super) in_flight: Option<u16>,
     /// All timeouts, retries and limits, also those that have no name of their own above. Durations: `"5m"`, or milliseconds; sizes: `"16MiB"`, or bytes.

@@ -223,12 +223,33 @@ fn every_number_in_the_schema_has_its_unit() {
         names.dedup();
         names.join(" ")
     };
-    assert_eq!(of(Some("bytes")), "max_message memory message rotate stderr");
+    assert_eq!(of(Some("bytes")), "max_message memory message result_limit rotate stderr");
     assert_eq!(
         of(None),
         "burst connections depth failures in_flight items keep lines millis_per_answer per_call percent principal_rate \
          principal_requests queue reserve_per_sec sessions tokens useful_answers useful_tokens"
     );
+}
+
+#[test]
+fn results_are_as_large_as_they_are_unless_a_limit_says_otherwise() {
+    let limits = |text: &str| -> Vec<_> {
+        read(text).unwrap().servers.into_iter().map(|entry| (entry.result_limit, entry.is_open())).collect()
+    };
+    let servers = "[servers.a]\ncommand='x'\n[servers.b]\ncommand='x'\nresult_limit='8k'\n[servers.c]\ncommand='x'\nresult_limit=0";
+    assert_eq!(limits(servers), [(None, true), (Some(8192), false), (None, true)]);
+    let all = format!("[gateway]\nresult_limit='4KiB'\n{servers}");
+    assert_eq!(limits(&all), [(Some(4096), false), (Some(8192), false), (None, true)]);
+    let in_force = super::Settings::default();
+    let again = super::load_again(&in_force, "test", &all, &|_| None).unwrap();
+    assert_eq!(again.servers[0].result_limit, None, "the gateway's own setting is read at its start");
+    for (text, line) in [
+        ("[gateway]\nresult_limit=100\n[servers.a]\ncommand='x'", 2),
+        ("[servers.a]\ncommand='x'\nresult_limit=2047", 3),
+    ] {
+        let problem = read(text).unwrap_err();
+        assert!(problem.line() == line && problem.to_string().contains("at least 2 KiB"), "{problem}");
+    }
 }
 
 #[test]

@@ -24,4 +24,5 @@ mod pipes;
 mod questions;
 mod reload;
 mod renames;
+mod results;
 mod streams;
