@@ -24,6 +24,7 @@ mod principal;
 mod splice;
 pub mod stdio;
 pub mod units;
+pub mod yaml;
 
 pub use bearers::{Bearers, Known, Refused, Verdict};
 pub use gateway::Gateway;

@@ -72,6 +72,23 @@ fn without_a_name_the_file_is_where_one_would_be() {
 }
 
 #[test]
+fn an_agents_yaml_is_served_too() {
+    let home = Home::new("yaml", "");
+    let file = home.path().join("goose.yaml");
+    let check = |text: &str| {
+        std::fs::write(&file, text).unwrap();
+        let output = home.linetender(&["serve", "--check", "--config"]).arg(&file).output().unwrap();
+        let said = if output.status.success() { output.stdout } else { output.stderr };
+        (output.status.success(), String::from_utf8_lossy(&said).into_owned())
+    };
+    let goose = "extensions:\n  developer: {type: builtin}\n  a:\n    type: stdio\n    cmd: x\n  b:\n    type: streamable_http\n    uri: https://example.com/mcp\n";
+    let (ok, said) = check(goose);
+    assert!(ok && said.contains("OK, 2 servers (a, b)"), "{said}");
+    let (ok, said) = check(&goose.replace("cmd: x", "cmd: [x"));
+    assert!(!ok && said.contains("goose.yaml:"), "{said}");
+}
+
+#[test]
 fn a_filter_that_fits_nothing_is_told_once() {
     let home = Home::new(
         "mismatch",

@@ -46,6 +46,100 @@ pub(super) fn in_our_words(servers: &mut Node, source: &Text<'_>) -> Result<(), 
     Ok(())
 }
 
+/// The types of goose's extensions that are MCP servers of their own. All others are part of goose.
+const GOOSE_TYPES: [&str; 3] = ["stdio", "sse", "streamable_http"];
+
+/// Puts the servers of a YAML file where JSON has them: `extensions` of goose, and Continue's list `mcpServers`.
+pub(super) fn servers_of_yaml(file: &mut Node, source: &Text<'_>) -> Result<(), Box<Problem>> {
+    let Is::Table(members) = &mut file.is else { return Ok(()) };
+    for member in members.iter_mut() {
+        match (&*member.name, &mut member.value.is) {
+            ("extensions", Is::Table(servers)) => {
+                for server in servers.iter_mut() {
+                    flatten_config(&mut server.value);
+                }
+                servers.retain(|server| matches!(server.value.get("type"), Some(Node { is: Is::Text(kind), .. }) if GOOSE_TYPES.contains(&&**kind)));
+                for server in servers.iter_mut() {
+                    of_goose(&mut server.value);
+                }
+            }
+            ("mcpServers", Is::List(servers)) => {
+                let servers = std::mem::take(servers).into_iter().map(|server| of_continue(server, source));
+                member.value.is = Is::Table(servers.collect::<Result<_, _>>()?);
+            }
+            ("mcpServers", Is::Table(_)) => {}
+            _ => continue,
+        }
+        "servers".clone_into(&mut member.name);
+    }
+    Ok(())
+}
+
+/// Some extensions have all but `enabled` in a table of its own.
+fn flatten_config(server: &mut Node) {
+    let Is::Table(members) = &mut server.is else { return };
+    let config = members.extract_if(.., |member| member.name == "config").next();
+    if let Some(Member { value: Node { is: Is::Table(config), .. }, .. }) = config {
+        members.extend(config);
+    }
+}
+
+fn of_goose(server: &mut Node) {
+    let Is::Table(members) = &mut server.is else { return };
+    // Its name is the key above, and its timeout goose's own.
+    members.retain(|member| {
+        !matches!(&*member.name, "name" | "timeout" | "description" | "bundled" | "display_name")
+    });
+    // Optional members are written as null.
+    members.retain(|member| !matches!(member.value.is, Is::Null));
+    for member in members.iter_mut() {
+        match &*member.name {
+            "cmd" => "command".clone_into(&mut member.name),
+            "uri" => "url".clone_into(&mut member.name),
+            "envs" => "env".clone_into(&mut member.name),
+            _ => {}
+        }
+    }
+    // Their values are in goose's keyring: here they are taken from the environment, or are missed there.
+    let keys = members.extract_if(.., |member| member.name == "env_keys").next();
+    let Some(Member { at, value: Node { is: Is::List(keys), .. }, .. }) = keys else { return };
+    if keys.is_empty() {
+        return;
+    }
+    if !members.iter().any(|member| member.name == "env") {
+        let value = Node { at: at.clone(), is: Is::Table(Vec::new()) };
+        members.push(Member { name: "env".into(), at, value });
+    }
+    let env = members.iter_mut().find(|member| member.name == "env");
+    let Some(Is::Table(env)) = env.map(|env| &mut env.value.is) else { return };
+    for key in keys {
+        if let Is::Text(name) = key.is
+            && !env.iter().any(|variable| variable.name == name)
+        {
+            let value = Node { at: key.at.clone(), is: Is::Text(format!("${{{name}}}")) };
+            env.push(Member { name, at: key.at, value });
+        }
+    }
+}
+
+/// An item of Continue's list, which has its name inside.
+fn of_continue(mut server: Node, source: &Text<'_>) -> Result<Member, Box<Problem>> {
+    let at = server.at.clone();
+    let Is::Table(members) = &mut server.is else {
+        return Err(source.problem(at, "a server must be a table", None));
+    };
+    let Some(Member { value: Node { at, is: Is::Text(name) }, .. }) =
+        members.extract_if(.., |member| member.name == "name").next()
+    else {
+        return Err(source.problem(at, "a server needs a name", None));
+    };
+    let headers = members.extract_if(.., |member| member.name == "requestOptions").next();
+    if let Some(Member { value: Node { is: Is::Table(options), .. }, .. }) = headers {
+        members.extend(options.into_iter().filter(|option| option.name == "headers"));
+    }
+    Ok(Member { name, at, value: server })
+}
+
 /// Makes one filter of an agent's own and ours.
 fn take_filters(members: &mut Vec<Member>, source: &Text<'_>) -> Result<(), Box<Problem>> {
     let is_filter = |member: &Member| {

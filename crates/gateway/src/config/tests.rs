@@ -143,6 +143,47 @@ fn an_agents_own_filters_hold_here_too() {
 }
 
 #[test]
+fn the_yaml_of_goose_and_continue_is_read() {
+    let yaml =
+        |text: &str| load("config.yaml", text, &|name| (name == "KEY").then(|| "of the keyring".to_owned()));
+    let goose = "GOOSE_MODEL: x\nextensions:\n  developer:\n    type: builtin\n    enabled: true\n  fetch:\n    enabled: true\n    type: stdio\n    name: fetch\n    cmd: uvx\n    args:\n    - mcp-server-fetch\n    envs:\n      A: b\n    env_keys: [KEY, A]\n    timeout: 300\n    bundled: null\n    available_tools: [fetch]\n  off:\n    enabled: false\n    config:\n      type: stdio\n      cmd: x\n  web:\n    type: streamable_http\n    uri: https://example.com/mcp\n    headers: {X-Key: k}\n    available_tools: []\n";
+    let config = yaml(goose).unwrap();
+    assert_eq!(names(&config), ["fetch", "web"]);
+    let fetch =
+        Server::stdio("fetch", ["uvx", "mcp-server-fetch"]).env("A", "b").env("KEY", "of the keyring");
+    assert_eq!(config.servers[0].server, fetch.deadline(Deadline::Policy).into());
+    assert!(config.servers[0].tools.lets("fetch") && !config.servers[0].tools.lets("other"));
+    let web = Server::http("web", "https://example.com/mcp").header("X-Key", "k");
+    assert_eq!(config.servers[1].server, web.deadline(Deadline::Policy).into());
+    assert!(config.servers[1].is_open() && config.warnings.is_empty(), "{:?}", config.warnings);
+    let missing = yaml(&goose.replace("[KEY, A]", "[NONE]")).unwrap_err();
+    assert!(missing.line() == 15 && missing.to_string().contains("NONE is not set"), "{missing:?}");
+
+    let list = "name: mine\nversion: 0.0.1\nmcpServers:\n  - name: SQLite\n    command: npx\n    args:\n      - -y\n      - mcp-sqlite\n    cwd: /tmp\n  - name: web\n    type: streamable-http\n    url: https://example.com/mcp\n    requestOptions:\n      headers: {X-Key: k}\n";
+    let config = yaml(list).unwrap();
+    assert_eq!(names(&config), ["SQLite", "web"]);
+    let sqlite = Server::stdio("SQLite", ["npx", "-y", "mcp-sqlite"]).dir("/tmp").deadline(Deadline::Policy);
+    assert_eq!(config.servers[0].server, sqlite.into());
+    let web = Server::http("web", "https://example.com/mcp").header("X-Key", "k");
+    assert_eq!(config.servers[1].server, web.deadline(Deadline::Policy).into());
+
+    for (text, line, said) in [
+        ("mcpServers:\n  - command: x\n", 2, "needs a name"),
+        ("mcpServers:\n  - name: a\n    command: &x x\n", 3, "anchors"),
+        ("mcpServers:\n  - name: a\n    command: x\n    tools: {exlude: [b]}\n", 4, "unknown key `exlude`"),
+        ("mcpServers:\n  - name: a\n    command: x\n  - name: a\n    command: x\n", 4, "ambiguous"),
+        ("extensions: {}\n", 1, "no servers"),
+    ] {
+        let problem = yaml(text).unwrap_err();
+        assert!(
+            problem.line() == line && problem.to_string().contains(said),
+            "{text}: {} {problem}",
+            problem.line()
+        );
+    }
+}
+
+#[test]
 fn a_mark_before_the_text_is_not_part_of_it() {
     for text in [
         "\u{feff}[servers.a]\ncommand = 'x'\n",

@@ -10,6 +10,7 @@ use toml::de::{DeTable, DeValue};
 
 use super::foreign;
 use super::problem::{Problem, Text};
+use crate::yaml::{self, Yaml};
 
 /// A value and its place.
 #[derive(Debug)]
@@ -47,8 +48,12 @@ pub(super) enum Style {
     Agents,
 }
 
-/// Reads a text. JSON begins with a brace, or with a comment that TOML does not have.
+/// Reads a text. YAML is known by the name of its file. JSON begins with a brace, or with a comment that TOML does not have.
 pub(super) fn parse(source: &Text<'_>) -> Result<(Node, Style), Box<Problem>> {
+    let ending = source.name.rsplit_once('.').map(|(_, ending)| ending.to_ascii_lowercase());
+    if let Some("yaml" | "yml") = ending.as_deref() {
+        return Ok((yaml(source)?, Style::Agents));
+    }
     match source.text.trim_start().chars().next() {
         Some('{' | '/') => json(source),
         _ => Ok((toml(source)?, Style::Own)),
@@ -122,6 +127,33 @@ fn json(source: &Text<'_>) -> Result<(Node, Style), Box<Problem>> {
         }
     }
     Ok((node, style))
+}
+
+/// Only agents write YAML.
+fn yaml(source: &Text<'_>) -> Result<Node, Box<Problem>> {
+    let parsed =
+        yaml::parse(source.text).map_err(|wrong| source.problem(wrong.at..wrong.at, wrong.what, None))?;
+    let mut node = of_yaml(parsed);
+    foreign::servers_of_yaml(&mut node, source)?;
+    if let Is::Table(members) = &mut node.is {
+        for member in members.iter_mut().filter(|member| member.name == "servers") {
+            foreign::in_our_words(&mut member.value, source)?;
+        }
+    }
+    Ok(node)
+}
+
+fn of_yaml(yaml: Yaml) -> Node {
+    let member = |yaml::Member { name, at, value }| Member { name, at, value: of_yaml(value) };
+    let is = match yaml.is {
+        yaml::Value::Null => Is::Null,
+        yaml::Value::Bool(is) => Is::Bool(is),
+        yaml::Value::Number(text) => text.parse().map_or_else(|_| Is::Text(text), Is::Number),
+        yaml::Value::Text(text) => Is::Text(text),
+        yaml::Value::List(items) => Is::List(items.into_iter().map(of_yaml).collect()),
+        yaml::Value::Table(members) => Is::Table(members.into_iter().map(member).collect()),
+    };
+    Node { at: yaml.at, is }
 }
 
 fn of_json(value: ast::Value<'_>) -> Node {
