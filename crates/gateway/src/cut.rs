@@ -12,8 +12,12 @@ use serde_json::value::RawValue;
 
 use crate::splice::Splice;
 
-/// What is kept free for the words about it.
-const WORDS: usize = 700;
+/// What is kept free for the words about it, and around them.
+const WORDS: usize = 800;
+
+/// The most members of a result that are looked at, and the longest value of one that is a word. No result has more.
+const MEMBERS: usize = 64;
+const WORD: usize = 64;
 
 /// The whole of something that was cut.
 #[derive(Debug, Eq, PartialEq)]
@@ -39,7 +43,9 @@ pub(crate) fn cut(result: &str, limit: usize, keep: impl FnOnce(Whole) -> Option
     // MCP 2026-07-28, tasks: what the tool returned is a member of the task.
     let inner = members.get("result")?;
     let content = Members::of(inner.get())?;
-    let cut = cut_content(inner.get(), &content, content.get("content")?, limit, keep)?;
+    let around = result.len() - inner.get().len();
+    let within = limit.saturating_sub(around).max(2 * WORDS);
+    let cut = cut_content(inner.get(), &content, content.get("content")?, within, keep)?;
     let mut splice = Splice::of(result);
     splice.put_raw(inner, cut);
     Some(splice.done().into_owned())
@@ -69,15 +75,15 @@ fn cut_content(
     }
     // What else there is stays if it is little, as it nearly always is.
     let mut others = String::new();
-    for (name, value) in members.clone().all() {
+    for (name, value) in members.clone().all().take(MEMBERS) {
         let Some(name) = name else { continue };
         // Of two of the same name the last counts.
         let counts = members.get(&name).is_some_and(|last| std::ptr::eq(last, value));
         let is_other = match &*name {
             "content" => false,
             "structuredContent" => keeps_structure,
-            "isError" => keeps_structure,
-            "resultType" => true,
+            "isError" => keeps_structure && value.get().len() <= WORD,
+            "resultType" => value.get().len() <= WORD,
             _ => value.get().len() + name.len() <= left / 4,
         };
         if counts && is_other {
@@ -223,7 +229,7 @@ mod tests {
 
     #[expect(clippy::unnecessary_wraps, reason = "others have no place")]
     fn place(_: Whole) -> Option<Place> {
-        Some(Place { uri: "linetender://results/0".to_owned(), lasts: "10 minutes" })
+        Some(Place { uri: format!("linetender://results/{}", "0".repeat(32)), lasts: "10 minutes" })
     }
 
     fn read(text: &str) -> Value {
@@ -246,7 +252,7 @@ mod tests {
         let begin = cut["content"][0]["text"].as_str().unwrap();
         assert!(text.starts_with(begin) && cut["content"][0]["annotations"]["priority"] == 1);
         let words = cut["content"][1]["text"].as_str().unwrap();
-        assert!(words.contains(&format!("linetender://results/0?offset={}", begin.len())), "{words}");
+        assert!(words.contains(&format!("0000?offset={}", begin.len())), "{words}");
         assert_eq!(whole, Some(Whole { mime: "text/plain", text }));
     }
 
@@ -297,9 +303,20 @@ mod tests {
         }
     }
 
+    #[test]
+    fn a_result_of_very_many_parts_takes_no_longer_than_a_large_one() {
+        let members: Vec<_> = (0..200_000).map(|number| format!(r#""m{number}":0"#)).collect();
+        let blocks = vec![r#"{"type":"text","text":"x"}"#; 200_000].join(",");
+        let result =
+            format!(r#"{{"resultType":"{}",{},"content":[{blocks}]}}"#, "r".repeat(9000), members.join(","));
+        let cut = cut(&result, 4096, place).unwrap();
+        assert!(cut.len() <= 4096 && cut.len() > 3000, "{}", cut.len());
+        assert_eq!(read(&cut)["content"][0]["text"], "x");
+    }
+
     proptest! {
         #[test]
-        fn whatever_it_is_it_fits(texts in prop::collection::vec(".{0,2000}", 1..8), structured in 0_usize..6000, limit in 1024_usize..5000) {
+        fn whatever_it_is_it_fits(texts in prop::collection::vec(".{0,2000}", 1..8), structured in 0_usize..6000, limit in 2048_usize..5000) {
             let blocks: Vec<_> = texts.iter().map(|text| json!({ "type": "text", "text": text })).collect();
             let result = json!({ "content": blocks, "structuredContent": "s".repeat(structured), "_meta": { "m": "m".repeat(structured) } });
             let cut = cut(&result.to_string(), limit, place).unwrap();
