@@ -95,10 +95,11 @@ fn text(listed: &Listed) -> String {
     let mut table = Table::new(["SERVER", "TOOL", "RETRY", "DESCRIPTION"]);
     for (entry, tool) in rows(listed) {
         let retry = Retry::of(tool, entry).name();
-        let about = first_sentence(tool.description.as_deref().or(tool.title.as_deref()).unwrap_or_default());
+        let description = entry.tools.description(&tool.name).or(tool.description.as_deref());
+        let about = first_sentence(description.or(tool.title.as_deref()).unwrap_or_default());
         table.row([
             Cell::plain(entry.server.name()),
-            Cell::plain(&tool.name),
+            Cell::plain(&named(entry, tool)),
             Cell::plain(retry),
             Cell::plain(&about),
         ]);
@@ -112,6 +113,14 @@ fn text(listed: &Listed) -> String {
     }
     let width = terminal_size::terminal_size_of(std::io::stdout()).map(|(width, _)| width.0.into());
     hide_secrets(&table.fitted(width)).into_owned()
+}
+
+/// The name that `linetender call` takes, and the one that agents use.
+fn named(entry: &Entry, tool: &Tool) -> String {
+    match entry.tools.shown(&tool.name) {
+        own if own == tool.name => own.to_owned(),
+        shown => format!("{} (shown as {shown})", tool.name),
+    }
 }
 
 /// The tools that agents would see.
@@ -131,7 +140,8 @@ fn json(listed: &Listed) -> String {
                 let tools: Vec<_> = shown
                     .map(|tool| {
                         let raw: serde_json::Value = tool.parse().unwrap_or_default();
-                        serde_json::json!({ "name": tool.name, "retry": Retry::of(tool, entry).name(), "tool": raw })
+                        let (shown, retry) = (entry.tools.shown(&tool.name), Retry::of(tool, entry).name());
+                        serde_json::json!({ "name": tool.name, "shown": shown, "retry": retry, "tool": raw })
                     })
                     .collect();
                 serde_json::json!({ "name": entry.server.name(), "tools": tools })

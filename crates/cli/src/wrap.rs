@@ -30,6 +30,7 @@ mod tree;
 mod undo;
 mod unwrap;
 mod url;
+mod yaml;
 
 use crate::keys;
 pub(crate) use args::Wrap;
@@ -100,7 +101,7 @@ pub(crate) fn wrap(args: &Wrap) -> ExitCode {
         // Nobody named these files: one of them that has no servers is nothing to complain of, and neither is one that lacks a
         // server which another has.
         Err(Error::NoServers(_)) if files.found => 0,
-        Err(error @ (Error::Yaml(_) | Error::Unknown { .. })) if files.found && args.all => {
+        Err(error @ Error::Unknown { .. }) if files.found && args.all => {
             show::say(&format!("skipped: {error}"));
             0
         }
@@ -143,7 +144,7 @@ fn files(args: &Wrap) -> Result<Option<Files>, Error> {
 }
 
 fn change(args: &Wrap, file: &Path) -> Result<u8, Error> {
-    let format = Format::of(file)?;
+    let format = Format::of(file);
     let config = Config::read(file)?;
     let path = config.path.clone();
     let root = format.parse(config.text()).map_err(|syntax| Error::Syntax { path: path.clone(), syntax })?;

@@ -279,7 +279,11 @@ fn what_cannot_be_read_is_not_touched_and_the_message_points_there() {
         ("comma.json", b"{\n  \"mcpServers\": {\n    \"a\" {}\n  }\n}", "comma.json:3:9: expected colon"),
         ("codex.toml", b"[mcp_servers.a]\ncommand = \n", "codex.toml:2:"),
         ("latin.json", b"{ \"mcpServers\": { \"\xe9\": {} } }", "is not UTF-8 (first invalid byte: 19)"),
-        ("goose.yaml", b"extensions: {}", "is YAML"),
+        (
+            "goose.yaml",
+            b"extensions:\n  a:\n    type: stdio\n    cmd: &x npx\n",
+            "goose.yaml:4:10: anchors, aliases",
+        ),
         ("package.json", b"{ \"name\": \"x\" }", "no MCP servers in"),
         ("large.json", &large, "is larger than 16 MiB"),
         ("empty.json", b"", "no MCP servers in"),
@@ -302,7 +306,7 @@ fn the_usual_places_are_listed() {
     assert!(home.wrap(&[]).1.starts_with("no agent config found"));
     home.file(".cursor/mcp.json", CONFIG);
     home.file(".codex/config.toml", "[mcp_servers.a]\ncommand = \"x\"\n");
-    home.file(".config/goose/config.yaml", "");
+    home.file(".config/goose/config.yaml", "a: [");
     home.file(".gemini/settings.json", "{");
     assert_eq!(home.wrap(&[".codex/config.toml"]).0, 0);
     let (code, text, _) = home.wrap(&[]);
@@ -317,7 +321,7 @@ fn the_usual_places_are_listed() {
         row("Cursor"),
         json!({ "agent": "Cursor", "file": file, "servers": 2, "wrapped": 0, "to_wrap": 2 })
     );
-    assert!(row("goose")["problem"].as_str().unwrap().contains("YAML"));
+    assert!(row("goose")["problem"].as_str().unwrap().contains("config.yaml:"), "{rows}");
     assert!(row("Gemini CLI")["problem"].as_str().unwrap().contains("settings.json:1:"), "{rows}");
 }
 
@@ -333,7 +337,6 @@ fn an_agent_by_its_name_and_all_that_are_here() {
     assert_eq!((code, wrapped(&cursor), wrapped(&codex)), (0, true, false), "{said}");
     let (code, diff, said) = home.wrap(&["--all", "--check"]);
     assert_eq!((code, diff.contains("config.toml")), (1, true), "{said}");
-    assert!(said.contains("skipped") && said.contains("config.yaml is YAML"), "{said}");
     assert_eq!(home.wrap(&["--all", "--only", "b", "--check"]).0, 0, "wrapped already, or not there");
     assert_eq!(home.wrap(&["--all"]).0, 0);
     assert!(wrapped(&cursor) && wrapped(&codex));
@@ -348,8 +351,41 @@ fn an_agent_by_its_name_and_all_that_are_here() {
     assert_eq!(told(&["claude"]), "linetender: claude is ambiguous: Claude Code or Claude Desktop\n");
     let none = "linetender: no config of Claude Code found; run `linetender wrap` to list the configs of this user\n";
     assert_eq!(told(&["claude-code"]), none);
-    assert!(told(&["goose"]).contains("is YAML"));
+    assert_eq!(home.wrap(&["goose"]).0, 0, "it has no servers");
     assert!(told(&["nobody"]).contains("cannot find nobody"));
+}
+
+#[test]
+fn yaml_is_wrapped_and_comes_back_to_the_byte() {
+    let home = Home::new("yaml");
+    let goose = "GOOSE_MODEL: x # größe\nextensions:\n  developer: {type: builtin, enabled: true}\n  fetch:\n    type: stdio\n    cmd: uvx\n    args:\n      - mcp-server-fetch # it\n    envs: {}\n";
+    let list = "name: mine\r\nmcpServers:\r\n  - name: Local\r\n    command: npx\r\n    args: [-y, x]\r\n  - name: Web\r\n    url: http://127.0.0.1:9/mcp\r\n";
+    let files = [
+        (home.file(".config/goose/config.yaml", goose), goose),
+        (home.file(".continue/config.yaml", list), list),
+        (home.file("project/.continue/mcpServers/one.yaml", list), list),
+    ];
+    let rows: Value = serde_json::from_str(&home.wrap(&["--json"]).1).unwrap();
+    assert_eq!(rows[0]["to_wrap"], 1, "{rows}");
+    assert_eq!(rows[1]["to_wrap"], 2, "{rows}");
+    for (file, text) in &files {
+        let name = file.to_str().unwrap();
+        let (code, _, said) = home.wrap(&[name]);
+        assert_eq!(code, 0, "{said}");
+        let wrapped = fs::read_to_string(file).unwrap();
+        let kept = wrapped.lines().filter(|line| text.lines().any(|old| old == *line)).count();
+        assert!(wrapped.contains("run") && kept >= text.lines().count() - 3, "{wrapped}");
+        assert_eq!(wrapped.matches("\r\n").count() > 0, text.contains("\r\n"), "line ends stay");
+        assert!(home.wrap(&[name]).2.contains("nothing to wrap"));
+        // Somebody adds something, as agents do: it stays, and so does all else.
+        fs::write(file, format!("{wrapped}more: 1\n")).unwrap();
+        let (code, _, said) = home.wrap(&[name, "--undo"]);
+        assert_eq!(code, 0, "{said}");
+        assert_eq!(fs::read_to_string(file).unwrap(), format!("{text}more: 1\n"), "{wrapped}");
+        fs::write(file, &wrapped).unwrap();
+        assert_eq!(home.wrap(&[name, "--undo"]).0, 0);
+        assert_eq!(fs::read_to_string(file).unwrap(), *text);
+    }
 }
 
 #[test]

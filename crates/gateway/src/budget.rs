@@ -1,5 +1,5 @@
 //! One budget of bytes for everything that others make the process keep: bodies that are coming in, calls on their way, answers that
-//! servers have not finished or agents have not read, streams that can be resumed.
+//! servers have not finished or agents have not read, streams that can be resumed, results that were cut.
 //!
 //! Three eighths of the memory that the gateway may use are for this and its reserve. The rest is for the sessions themselves, the program, lines and
 //! what they read, the servers' lists (if these take more, that is taken off), and what the allocator cannot give back.
@@ -42,6 +42,8 @@ const TOLD: Duration = Duration::from_secs(10);
 /// What bytes are kept for, in the order in which it gives way.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub(crate) enum Class {
+    /// The whole of a result that was cut, for whoever wants to read on.
+    Result,
     /// What was said on a stream, for whoever comes back for it.
     Tape,
     /// An answer that its agent has not read.
@@ -58,16 +60,17 @@ impl Class {
     /// What weighs less is counted, and is not worth looking for. Of answers each connection has one account, and there are thousands.
     const fn small(self) -> usize {
         match self {
-            Self::Answer => SMALL / 16,
+            Self::Answer | Self::Result => SMALL / 16,
             _ => SMALL,
         }
     }
 
     /// Those that give way.
-    const GIVE_WAY: [Self; 4] = [Self::Tape, Self::Answer, Self::Body, Self::Reading];
+    const GIVE_WAY: [Self; 5] = [Self::Result, Self::Tape, Self::Answer, Self::Body, Self::Reading];
 
     const fn name(self) -> &'static str {
         match self {
+            Self::Result => "kept results",
             Self::Tape => "stored stream events",
             Self::Answer => "unread responses",
             Self::Body => "unfinished requests",
@@ -165,6 +168,11 @@ impl Budget {
         self.0.limit.store(whole - beyond.min(whole / 4 * 3), Ordering::Relaxed);
     }
 
+    /// What there is of it in all.
+    pub(crate) fn whole(&self) -> usize {
+        self.0.whole
+    }
+
     fn limit(&self) -> usize {
         self.0.limit.load(Ordering::Relaxed)
     }
@@ -194,7 +202,7 @@ impl Budget {
         self.count(bytes, class);
         let made = if class == Class::Reading {
             // Room for the answer to a call that was made is kept: only beyond it others of these are asked.
-            let _ = self.make_room(class, owner, own, &Class::GIVE_WAY[..3], || self.is_within());
+            let _ = self.make_room(class, owner, own, &Class::GIVE_WAY[..4], || self.is_within());
             self.below_half(owner, own)
         } else {
             let _ = self.below_half(owner, 0);

@@ -13,14 +13,18 @@ mod build;
 mod expand;
 mod file;
 mod filter;
+mod foreign;
 mod listen;
+mod mismatch;
 mod named;
 mod problem;
 mod schema;
 #[cfg(test)]
 mod tests;
 mod tls;
+mod tools;
 mod tree;
+mod understood;
 mod units;
 mod unknown;
 
@@ -33,10 +37,12 @@ pub use build::Entry;
 pub use file::{Gateway as Settings, Scope};
 pub use filter::Filter;
 pub use listen::{Listen, LocalUser, Socket};
+pub use mismatch::Mismatch;
 pub use problem::Problem;
 pub use schema::schema;
 pub use tls::TlsFile;
 pub(crate) use tls::TlsFiles;
+pub use tools::Tools;
 
 use problem::Text;
 use tree::Style;
@@ -91,10 +97,7 @@ fn load_beside(
     // It is no part of the text, and nobody who looks for a place counts it.
     let source = Text::new(name, text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(text));
     let (mut tree, style) = tree::parse(&source)?;
-    let mut warnings = unknown::take_out(&mut tree, style, &source);
-    if style == Style::Own && !warnings.is_empty() {
-        return Err(Box::new(warnings.swap_remove(0)));
-    }
+    let mut warnings = unknown::take_out(&mut tree, style, &source)?;
     if style == Style::Agents {
         warnings.extend(named::leave_to_others(&mut tree, &source));
     }

@@ -13,7 +13,9 @@ use tokio::task::JoinSet;
 use crate::budget::Budget;
 use crate::config::{Config, Scope, Settings};
 use crate::ends::Ends;
+use crate::kept::KeptResults;
 use crate::listing::{Berth, Listing, Route, Sight};
+use crate::mismatches;
 use crate::own_lines::OwnLines;
 use crate::principal::{Principal, Stay, Visitor};
 
@@ -36,6 +38,8 @@ struct Inner {
     own_lines: OwnLines,
     /// Where requests end that come to none of its lines.
     ends: Ends,
+    /// Whole results, of which agents got a part.
+    kept: KeptResults,
     /// Watches the lines that there are now.
     keeper: Mutex<JoinSet<()>>,
 }
@@ -59,6 +63,7 @@ impl Gateway {
         let ends = Ends::before(&rig);
         let gateway = Self(Arc::new(Inner {
             rig: rig.counted_by(Arc::new(budget.clone())).among_strangers(config.gateway.has_strangers()),
+            kept: KeptResults::new(&budget),
             budget,
             settings: config.gateway.clone(),
             listing,
@@ -109,6 +114,9 @@ impl Gateway {
         let changed = Arc::new(Notify::new());
         for berth in &berths {
             tasks.spawn(watch_line(berth.line.clone(), self.0.settings.keep_listed, Arc::clone(&changed)));
+            if berth.entry.may_mismatch() {
+                tasks.spawn(mismatches::told(berth.entry.clone(), berth.line.catalogues()));
+            }
         }
         let inner = Arc::downgrade(&self.0);
         tasks.spawn(sweep_lines(Weak::clone(&inner)));
@@ -145,6 +153,10 @@ impl Gateway {
 
     pub(crate) fn budget(&self) -> &Budget {
         &self.0.budget
+    }
+
+    pub(crate) fn kept_results(&self) -> &KeptResults {
+        &self.0.kept
     }
 
     /// Where requests end that come to none of its lines.
@@ -223,6 +235,7 @@ async fn sweep_lines(inner: Weak<Inner>) {
         };
         tokio::time::sleep((idle / 4).clamp(Duration::from_millis(10), SWEEP)).await;
         let Some(inner) = inner.upgrade() else { return };
+        inner.kept.sweep();
         let listing = Arc::clone(&inner.listing.borrow());
         inner.own_lines.sweep(idle, |server| listing.has(server));
     }

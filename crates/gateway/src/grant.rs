@@ -41,7 +41,7 @@ impl Grant {
             Self::Any(shares) => shares.iter().any(|share| match kind {
                 Kind::Tools => share.tools.lets(own),
                 Kind::Prompts => share.prompts.lets(own),
-                Kind::Resources | Kind::Templates => share.resources.lets(own),
+                Kind::Resources | Kind::Templates => share.resources.lets_uri(own),
             }),
         }
     }

@@ -6,13 +6,16 @@
 mod bearers;
 mod budget;
 pub mod config;
+mod cut;
 mod ends;
 mod failed;
 pub mod front;
 mod gateway;
 mod grant;
 pub mod keeper;
+mod kept;
 mod listing;
+mod mismatches;
 mod mux;
 mod names;
 mod offer;
@@ -22,6 +25,7 @@ mod principal;
 mod splice;
 pub mod stdio;
 pub mod units;
+pub mod yaml;
 
 pub use bearers::{Bearers, Known, Refused, Verdict};
 pub use gateway::Gateway;

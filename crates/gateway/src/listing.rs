@@ -354,7 +354,8 @@ impl View {
     pub(crate) fn named(&self, kind: Kind, public: &str) -> Option<(&Route, String)> {
         self.routes.iter().find_map(|route| {
             let own = match kind {
-                Kind::Tools | Kind::Prompts => route.naming.own_name(public),
+                Kind::Tools => route.berth.entry.tools.own(route.naming.own_name(public)?),
+                Kind::Prompts => route.naming.own_name(public),
                 Kind::Resources | Kind::Templates => route.naming.own_uri(public),
             }?;
             route.lets(kind, own).then(|| (route, own.to_owned()))
@@ -371,6 +372,11 @@ impl Route {
     /// Whether whoever sees the server may see this of it.
     pub(crate) fn lets(&self, kind: Kind, own: &str) -> bool {
         offer::lets(kind, &self.berth.entry, &self.grant, own)
+    }
+
+    /// Whether something of it cannot be asked for by its own name: then what is not understood cannot be let through.
+    pub(crate) fn hides(&self) -> bool {
+        !(self.berth.entry.hides_nothing() && self.grant.is_open())
     }
 
     fn shown(&self) -> Shown<'_> {

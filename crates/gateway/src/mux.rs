@@ -21,14 +21,14 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use linetender::{Era, Kind};
-use linetender_wire::frame::{self, Frame, Members, Message, Passed};
+use linetender_wire::frame::{self, Frame, Members, Message, Passed, sole, string};
 
 pub(crate) use acts::request_id;
 pub(crate) use enter::{NoAgent, Way};
 pub(crate) use once::{Answer, Part, ask};
 pub(crate) use results::error_code;
 pub(crate) use run::{LAST_ANSWERS, open};
-pub(crate) use screen::{filter_changes, filtered, is_hidden, screened};
+pub(crate) use screen::{Screened, filter_changes, filtered, is_hidden, screened};
 
 use crate::ends::Ended;
 use crate::failed::{Failed, Full};
@@ -114,8 +114,9 @@ impl State {
             }
             // What an agent has to say of itself concerns the servers that know it.
             Message::Notification { method: "notifications/initialized", .. } => Vec::new(),
-            Message::Notification { .. } => {
-                let own = view.routes.iter().filter(|route| route.is_own());
+            Message::Notification { method, .. } => {
+                let own =
+                    view.routes.iter().filter(|route| route.is_own() && acts::may_be_told(route, method));
                 own.map(|route| Act::IfOpen(route.berth.number, frame.clone().into())).collect()
             }
             Message::Response { .. } => self.asks.answered(frame).into_iter().collect(),
@@ -276,7 +277,7 @@ impl State {
             // What a rule or filter hides since it was subscribed to is not told of any more.
             "notifications/resources/updated" => {
                 let route = view.route(from)?;
-                let uri = Members::of(params?)?.string("uri")?;
+                let uri = string(sole(params?, "uri").ok()??)?;
                 if !route.lets(Kind::Resources, &uri) {
                     return None;
                 }

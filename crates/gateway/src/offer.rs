@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytestring::ByteString;
 use linetender::{Catalogue, Kind};
-use linetender_wire::frame::{sole, string};
+use linetender_wire::frame::{respell, sole, string};
 
 use crate::config::Entry;
 use crate::grant::Grant;
@@ -117,11 +117,13 @@ pub(crate) fn lets(kind: Kind, entry: &Entry, grant: &Grant, own: &str) -> bool 
     let shown = match kind {
         Kind::Tools => entry.tools.lets(own),
         Kind::Prompts => entry.prompts.lets(own),
-        Kind::Resources | Kind::Templates => entry.resources.lets(own),
+        Kind::Resources | Kind::Templates => entry.resources.lets_uri(own),
     };
     shown
         && grant.lets(kind, own)
-        && !(kind == Kind::Resources && hides_resources(entry, grant) && goes_up(own))
+        && !(matches!(kind, Kind::Resources | Kind::Templates)
+            && hides_resources(entry, grant)
+            && goes_up(own))
 }
 
 /// Whether some resources are hidden.
@@ -159,11 +161,24 @@ fn shown(kind: Kind, of: Shown<'_>, text: &str) -> Option<String> {
         return None;
     }
     let public = match kind {
-        Kind::Tools | Kind::Prompts => of.naming.name(&own),
+        Kind::Tools => of.naming.name(of.entry.tools.shown(&own)),
+        Kind::Prompts => of.naming.name(&own),
         Kind::Resources | Kind::Templates => of.naming.uri(&own),
     };
     let mut splice = Splice::of(text);
-    splice.put(value, &public);
+    let description = of.entry.tools.description(&own).filter(|_| kind == Kind::Tools);
+    match (description, description.and_then(|_| sole(text, "description").transpose())) {
+        // One reader would take the old one for it.
+        (Some(_), Some(Err(_))) => return None,
+        (Some(new), Some(Ok(old))) => {
+            splice.put(value, &public);
+            splice.put(old, new);
+        }
+        (Some(new), None) => {
+            splice.put_raw(value, format!(r#"{},"description":{}"#, respell(&public), respell(new)));
+        }
+        (None, _) => splice.put(value, &public),
+    }
     Some(splice.done().into_owned())
 }
 
@@ -199,6 +214,24 @@ mod tests {
         {
             assert_eq!(shown(Kind::Tools, of, hidden), None, "{hidden}");
         }
+        let described = "[servers.a]\ncommand='x'\ntools={rename={echo='say'},describe={echo='says \"it\"'}}";
+        let config = load("t", described, &|_| None).unwrap();
+        let told = Shown { entry: &config.servers[0], ..of };
+        for (own, expected) in [
+            (
+                tool,
+                Some(
+                    r#"{ "x":1.50, "name" : "a__say","description":"says \"it\"", "inputSchema":{"name":"echo"} }"#,
+                ),
+            ),
+            (r#"{"description":7,"name":"echo"}"#, Some(r#"{"description":"says \"it\"","name":"a__say"}"#)),
+            (r#"{"name":"say"}"#, None),
+            (r#"{"name":"echo","description":"a","Description":"b"}"#, None),
+            (r#"{"name":"other","description":"b"}"#, Some(r#"{"name":"a__other","description":"b"}"#)),
+        ] {
+            assert_eq!(shown(Kind::Tools, told, own).as_deref(), expected, "{own}");
+        }
+        assert_eq!(shown(Kind::Prompts, told, r#"{"name":"echo"}"#).unwrap(), r#"{"name":"a__echo"}"#);
         let resource = r#"{"name":"n","uri":"file:///x"}"#;
         assert_eq!(
             shown(Kind::Resources, of, resource).unwrap(),

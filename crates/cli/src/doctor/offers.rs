@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use linetender::{Catalogue, Kind, Tool};
-use linetender_gateway::config::Entry;
+use linetender_gateway::config::{Entry, Mismatch};
 use serde::Deserialize;
 
 use super::finding::Finding;
@@ -99,6 +99,18 @@ pub(super) fn findings(catalogue: &Catalogue, entry: &Entry, separator: &str) ->
     found.extend(amount(&shown));
     found.extend(names(&shown, entry, separator));
     found.extend(safety(&tools, entry));
+    found.extend(entry.mismatches(catalogue).into_iter().map(|mismatch| match mismatch {
+        Mismatch::Replaced { .. } => Finding::warning(
+            "tool-replaced",
+            mismatch.to_string(),
+            "exclude that tool, or rename one of them to something else",
+        ),
+        _ => Finding::warning(
+            "matches-nothing",
+            mismatch.to_string(),
+            "use the server's own names (`linetender tools` lists them), or remove it",
+        ),
+    }));
     found
 }
 
@@ -147,7 +159,8 @@ fn names(shown: &[&Tool], entry: &Entry, separator: &str) -> Vec<Finding> {
         !name.is_empty()
             && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'))
     };
-    let odd: Vec<&str> = shown.iter().map(|tool| tool.name.as_str()).filter(|name| !is_plain(name)).collect();
+    let odd: Vec<&str> =
+        shown.iter().map(|tool| entry.tools.shown(&tool.name)).filter(|name| !is_plain(name)).collect();
     if !odd.is_empty() {
         let what = format!(
             "names that some providers of models refuse (other characters than letters, digits, _ and -): {}",
@@ -156,12 +169,12 @@ fn names(shown: &[&Tool], entry: &Entry, separator: &str) -> Vec<Finding> {
         found.push(Finding::warning(
             "odd-names",
             what,
-            "hide them with tools.exclude if a provider refuses the whole request",
+            "rename them (tools.rename), or hide them (tools.exclude), if a provider refuses the whole request",
         ));
     }
     let long: Vec<String> = shown
         .iter()
-        .map(|tool| format!("{prefix}{separator}{}", tool.name))
+        .map(|tool| format!("{prefix}{separator}{}", entry.tools.shown(&tool.name)))
         .filter(|name| name.len() > LONGEST_NAME)
         .collect();
     if !long.is_empty() {
@@ -170,7 +183,8 @@ fn names(shown: &[&Tool], entry: &Entry, separator: &str) -> Vec<Finding> {
             "names of more than {LONGEST_NAME} characters through the gateway, which some providers of models refuse: {}",
             listed(&long)
         );
-        found.push(Finding::warning("long-names", what, "give the server a shorter name"));
+        let fix = "give the server a shorter name, or the tools: tools.rename = { name = \"shorter\" }";
+        found.push(Finding::warning("long-names", what, fix));
     }
     found
 }

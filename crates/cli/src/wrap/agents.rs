@@ -76,6 +76,13 @@ const PLACES: [(&str, Base, &str); 38] = [
     ("Continue", Home, ".continue/config.yaml"),
 ];
 
+/// Folders with a file for each server.
+const FOLDERS: [(&str, Base, &str); 2] =
+    [("Continue", Home, ".continue/mcpServers"), ("Continue", Here, ".continue/mcpServers")];
+
+/// The most files of such a folder that are looked at.
+const FILES: usize = 256;
+
 /// Agents that people start in a terminal, and that therefore have the `PATH` of a shell. All others are started by a desktop.
 const IN_TERMINALS: [&str; 10] = [
     "Claude Code",
@@ -106,6 +113,11 @@ pub(super) fn reader(file: &Path) -> Reader {
             base.folder(Path::new("")).filter(|_| !matches!(base, Here)).map(|folder| folder.join(name));
         !IN_TERMINALS.contains(agent) && path.is_some_and(|path| is_same(&path, file))
     });
+    let desktop = desktop
+        || FOLDERS.iter().any(|(_, base, name)| {
+            let folder = base.folder(Path::new("")).filter(|_| !matches!(base, Here));
+            folder.zip(file.parent()).is_some_and(|(folder, parent)| is_same(&folder.join(name), parent))
+        });
     if desktop { Reader::Desktop } else { Reader::Shell }
 }
 
@@ -137,7 +149,25 @@ pub(super) fn places(here: &Path) -> Vec<Place> {
             found.push(Place { agent, path });
         }
     }
+    for (agent, base, folder) in FOLDERS {
+        for path in base.folder(here).into_iter().flat_map(|base| files(&base.join(folder))) {
+            if !found.iter().any(|place| place.path == path) {
+                found.push(Place { agent, path });
+            }
+        }
+    }
     found
+}
+
+/// The files of a folder that may have servers in them, by name.
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let listed = std::fs::read_dir(folder).into_iter().flatten().take(FILES).flatten();
+    let is_config = |path: &PathBuf| {
+        path.extension().is_some_and(|ending| ["yaml", "yml", "json"].iter().any(|known| ending == *known))
+    };
+    let mut files: Vec<PathBuf> = listed.map(|entry| entry.path()).filter(is_config).collect();
+    files.sort();
+    files
 }
 
 #[cfg(test)]

@@ -84,9 +84,9 @@ impl<'t> Before<'t> {
     pub(super) fn put_back(&self, format: Format, text: &str, now: &Entry<'_>) -> Option<Edit> {
         let change = self.plan.changes.iter().find(|change| change.path == now.path)?;
         let (old, new) = change.stretch(self.text);
-        // A JSON entry has one place; one of TOML may have several, and its name stands in what we wrote.
+        // An entry of JSON or YAML has one place; one of TOML may have several, and its name stands in what we wrote.
         let within = match format {
-            Format::Json => now.node.span.clone(),
+            Format::Json | Format::Yaml => now.node.span.clone(),
             Format::Toml => 0..text.len(),
         };
         let mut places = text.get(within.clone())?.match_indices(&new);

@@ -32,7 +32,7 @@ pub(super) fn apply(text: &str, range: Range<usize>, edits: &[Edit]) -> String {
     out
 }
 
-/// A string as both JSON and TOML read it.
+/// A string as JSON, TOML and YAML read it.
 pub(super) fn quote(text: &str) -> String {
     let escaped = text.chars().map(|char| match char {
         '"' | '\\' => format!("\\{char}"),
@@ -51,6 +51,7 @@ pub(super) fn list(raw: &[String]) -> String {
 pub(super) fn table(style: Style, key: &str, raw: &str) -> String {
     match style {
         Style::Json => format!("{{ {}: {raw} }}", quote(key)),
+        Style::YamlBlock | Style::YamlFlow => format!("{{ {key}: {raw} }}"),
         Style::TomlLine | Style::TomlInline | Style::TomlDotted => format!("{{ {key} = {raw} }}"),
     }
 }
@@ -59,7 +60,9 @@ pub(super) fn table(style: Style, key: &str, raw: &str) -> String {
 pub(super) fn rename(member: &Member, key: &str) -> Edit {
     let text = match member.style {
         Style::Json => quote(key),
-        Style::TomlLine | Style::TomlInline | Style::TomlDotted => key.to_owned(),
+        Style::TomlLine | Style::TomlInline | Style::TomlDotted | Style::YamlBlock | Style::YamlFlow => {
+            key.to_owned()
+        }
     };
     Edit::new(member.key_span.clone(), text)
 }
@@ -67,6 +70,15 @@ pub(super) fn rename(member: &Member, key: &str) -> Edit {
 /// New first items of a list, written like those that are there.
 pub(super) fn prepend(text: &str, array: &Node, raw: &[String]) -> Edit {
     let items = array.list().unwrap_or_default();
+    if let Some(first) = items.first()
+        && let Some((line, dash)) = dash(text, array, first)
+    {
+        let newline = newline(text);
+        return Edit::new(
+            line..line,
+            raw.iter().flat_map(|raw| [dash, raw.as_str(), newline]).collect::<String>(),
+        );
+    }
     let Some(first) = items.first() else {
         let after_bracket = array.span.start + 1;
         return Edit::new(after_bracket..after_bracket, raw.join(", "));
@@ -97,19 +109,50 @@ pub(super) fn after(text: &str, member: &Member, new: &[(&str, String)]) -> Edit
             let new = new.iter().map(|(key, raw)| format!(",{gap}{}{colon}{raw}", quote(key)));
             Edit::new(end..end, new.collect::<String>())
         }
+        Style::YamlFlow => {
+            Edit::new(end..end, new.iter().flat_map(|(key, raw)| [", ", key, ": ", raw]).collect::<String>())
+        }
+        Style::YamlBlock => {
+            // Indentation; the first key of an item has its dash there.
+            let line = line_start(text, member.key_span.start);
+            let (indent, newline) = (text[line..member.key_span.start].replace('-', " "), newline(text));
+            let at = line_end(text, end);
+            let new = new.iter().map(|(key, raw)| format!("{newline}{indent}{key}: {raw}"));
+            Edit::new(at..at, new.collect::<String>())
+        }
         Style::TomlInline => {
             Edit::new(end..end, new.iter().flat_map(|(key, raw)| [", ", key, " = ", raw]).collect::<String>())
         }
         Style::TomlLine | Style::TomlDotted => {
             // Indentation, and the front of a dotted key.
-            let line = text[..member.key_span.start].rfind('\n').map_or(0, |newline| newline + 1);
+            let line = line_start(text, member.key_span.start);
             let (prefix, newline) = (&text[line..member.key_span.start], newline(text));
-            let at = text[end..].find('\n').map_or(text.len(), |newline| end + newline);
-            let at = if text[..at].ends_with('\r') { at - 1 } else { at };
+            let at = line_end(text, end);
             let new = new.iter().map(|(key, raw)| format!("{newline}{prefix}{key} = {raw}"));
             Edit::new(at..at, new.collect::<String>())
         }
     }
+}
+
+/// Where the line of the first item of a YAML block begins, and what stands before each item there: its dash. Lists in brackets have none.
+pub(super) fn dash<'t>(text: &'t str, array: &Node, first: &Node) -> Option<(usize, &'t str)> {
+    if array.raw(text).starts_with('[') {
+        return None;
+    }
+    let line = line_start(text, first.span.start);
+    let before = &text[line..first.span.start];
+    (before.trim() == "-").then_some((line, before))
+}
+
+/// Where the line begins that this place is on.
+pub(super) fn line_start(text: &str, at: usize) -> usize {
+    text[..at].rfind('\n').map_or(0, |newline| newline + 1)
+}
+
+/// Where it ends, before its line break.
+fn line_end(text: &str, at: usize) -> usize {
+    let end = text[at..].find('\n').map_or(text.len(), |newline| at + newline);
+    if text[..end].ends_with('\r') { end - 1 } else { end }
 }
 
 /// Takes a JSON member away, and the comma that it needed.

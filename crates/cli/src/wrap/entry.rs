@@ -26,6 +26,8 @@ pub(super) enum Dialect {
     Opencode,
     /// `http_headers`, and headers whose values are in the agent's environment.
     Codex,
+    /// `cmd`, `envs`, `uri`.
+    Goose,
 }
 
 impl Entry<'_> {
@@ -40,13 +42,14 @@ impl Dialect {
         match self {
             Self::Plain | Self::Codex => "env",
             Self::Opencode => "environment",
+            Self::Goose => "envs",
         }
     }
 
     /// The headers of a server at an address.
     pub(super) const fn headers(self) -> &'static str {
         match self {
-            Self::Plain | Self::Opencode => "headers",
+            Self::Plain | Self::Opencode | Self::Goose => "headers",
             Self::Codex => "http_headers",
         }
     }
@@ -54,7 +57,7 @@ impl Dialect {
     /// The `type` of a server that is a command, where an agent wants one.
     pub(super) const fn local(self) -> &'static str {
         match self {
-            Self::Plain | Self::Codex => "stdio",
+            Self::Plain | Self::Codex | Self::Goose => "stdio",
             Self::Opencode => "local",
         }
     }
@@ -64,6 +67,15 @@ impl Dialect {
         match self {
             Self::Plain | Self::Codex => "http",
             Self::Opencode => "remote",
+            Self::Goose => "streamable_http",
+        }
+    }
+
+    /// The program of a server that is a command.
+    pub(super) const fn command(self) -> &'static str {
+        match self {
+            Self::Plain | Self::Codex | Self::Opencode => "command",
+            Self::Goose => "cmd",
         }
     }
 }
@@ -92,6 +104,8 @@ pub(super) fn find(root: &Node) -> Option<Vec<Entry<'_>>> {
         found.all(table, &["projects", &project.key, "mcpServers"], Dialect::Plain);
     }
     found.opencode(root);
+    found.goose(root);
+    found.named_inside(root);
     found.any.then_some(found.entries)
 }
 
@@ -122,15 +136,39 @@ impl<'t> Found<'t> {
         }
     }
 
+    /// Most of goose's extensions are part of it.
+    fn goose(&mut self, root: &'t Node) {
+        for member in root.get("extensions").and_then(|all| all.value.table()).unwrap_or_default() {
+            // Some have it all in a table of its own.
+            let node = member.value.get("config").map_or(&member.value, |config| &config.value);
+            let kind = node.get("type").and_then(|kind| kind.value.text());
+            if matches!(kind, Some("stdio" | "sse" | "streamable_http")) {
+                self.any = true;
+                self.put(&["extensions"], &member.key, node, Dialect::Goose);
+            }
+        }
+    }
+
+    /// Continue has a list of servers, each with its name inside.
+    fn named_inside(&mut self, root: &'t Node) {
+        let Some(servers) = root.get("mcpServers").and_then(|all| all.value.list()) else { return };
+        self.any = true;
+        for server in servers {
+            if let Some(name) = server.get("name").and_then(|name| name.value.text()) {
+                self.put(&["mcpServers"], name, server, Dialect::Plain);
+            }
+        }
+    }
+
     fn add(&mut self, place: &[&str], member: &'t Member, dialect: Dialect) {
-        let path: Vec<String> = place.iter().map(|&key| key.to_owned()).chain([member.key.clone()]).collect();
+        self.put(place, &member.key, &member.value, dialect);
+    }
+
+    fn put(&mut self, place: &[&str], name: &str, node: &'t Node, dialect: Dialect) {
+        let path: Vec<String> = place.iter().map(|&key| key.to_owned()).chain([name.to_owned()]).collect();
         let seen = self.seen.entry(path.clone()).or_default();
         *seen += 1;
         let number = (*seen > 1).then(|| seen.to_string());
-        self.entries.push(Entry {
-            path: number.into_iter().chain(path).collect(),
-            dialect,
-            node: &member.value,
-        });
+        self.entries.push(Entry { path: number.into_iter().chain(path).collect(), dialect, node });
     }
 }

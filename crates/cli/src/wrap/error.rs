@@ -13,12 +13,10 @@ pub(super) enum Error {
     TooLarge(PathBuf),
     #[error("{} is not UTF-8 (first invalid byte: {at}): file not changed", path.display())]
     NotText { path: PathBuf, at: usize },
-    #[error("{} is YAML, which wrap does not support: add `linetender run --` before each server's command by hand", .0.display())]
-    Yaml(PathBuf),
     #[error("{}:{syntax}: file not changed", path.display())]
     Syntax { path: PathBuf, syntax: Syntax },
     #[error(
-        "no MCP servers in {}: looked for mcpServers, servers, mcp.servers, context_servers, mcp, and [mcp_servers.NAME] in TOML",
+        "no MCP servers in {}: looked for mcpServers, servers, mcp.servers, context_servers, mcp, [mcp_servers.NAME] in TOML, and extensions (goose)",
         .0.display()
     )]
     NoServers(PathBuf),

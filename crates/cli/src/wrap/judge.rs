@@ -91,7 +91,10 @@ fn decision<'t>(entry: &Entry<'t>) -> Result<Decision<'t>, Why> {
             let address = Address {
                 url,
                 kind,
-                headers: entry.node.get(entry.dialect.headers()),
+                headers: entry
+                    .node
+                    .get(entry.dialect.headers())
+                    .filter(|headers| !is_empty_of_goose(entry, headers)),
                 bearer: entry.node.get("bearer_token_env_var"),
                 env_headers: entry.node.get("env_http_headers"),
             };
@@ -104,13 +107,15 @@ fn decision<'t>(entry: &Entry<'t>) -> Result<Decision<'t>, Why> {
 }
 
 fn call<'t>(entry: &Entry<'t>) -> Result<Option<Call<'t>>, Why> {
-    let Some(member) = entry.node.get("command") else { return Ok(None) };
+    let Some(member) = entry.node.get(entry.dialect.command()) else { return Ok(None) };
     let (command, args) = match (&member.value.value, entry.dialect) {
         (Value::List(words), Dialect::Opencode) => {
             let program = words.first().filter(|word| word.text().is_some()).ok_or(Why::Odd("command"))?;
             return Ok(Some(Call::Whole { list: &member.value, program }));
         }
-        (Value::Text(_), Dialect::Plain | Dialect::Codex) => (member, entry.node.get("args")),
+        (Value::Text(_), Dialect::Plain | Dialect::Codex | Dialect::Goose) => {
+            (member, entry.node.get("args"))
+        }
         // Zed, until 2025: `"command": { "path": "npx", "args": [] }`.
         (Value::Table(_), Dialect::Plain) => {
             let path = member.value.get("path").filter(|path| path.value.text().is_some());
@@ -126,12 +131,22 @@ fn call<'t>(entry: &Entry<'t>) -> Result<Option<Call<'t>>, Why> {
 
 /// The one address. Windsurf says `serverUrl`, Gemini CLI `httpUrl`.
 fn address<'t>(entry: &Entry<'t>) -> Result<Option<&'t Member>, Why> {
-    let mut found = ["url", "httpUrl", "serverUrl"].iter().filter_map(|key| entry.node.get(key));
+    let keys: &[&str] = match entry.dialect {
+        Dialect::Goose => &["uri"],
+        Dialect::Plain | Dialect::Opencode | Dialect::Codex => &["url", "httpUrl", "serverUrl"],
+    };
+    let mut found = keys.iter().filter_map(|key| entry.node.get(key));
     match (found.next(), found.next()) {
         (Some(_), Some(_)) => Err(Why::Both("url", "another URL key")),
         (Some(url), None) if url.value.text().is_none() => Err(Why::Odd("url")),
         (found, _) => Ok(found),
     }
+}
+
+/// goose writes what it has none of as an empty table.
+fn is_empty_of_goose(entry: &Entry<'_>, member: &Member) -> bool {
+    let is_empty = matches!(&member.value.value, Value::Table(members) if members.is_empty());
+    entry.dialect == Dialect::Goose && is_empty
 }
 
 /// Whether what the address needs can be passed on by `linetender run`.
@@ -144,6 +159,22 @@ fn passable(entry: &Entry<'_>, address: &Address<'_>) -> Result<(), Why> {
         |key: &&str| entry.node.get(key).is_some_and(|it| !matches!(it.value.value, Value::Bool(false)));
     if let Some(key) = SIGN_IN.into_iter().find(signs_in) {
         return Err(Why::SignsIn(key));
+    }
+    // Continue has more to say of requests than headers.
+    if entry.node.get("requestOptions").is_some() {
+        return Err(Why::Odd("requestOptions"));
+    }
+    if entry.dialect == Dialect::Goose {
+        // goose puts variables into them, of its own keyring too.
+        let headers = address.headers.and_then(|headers| headers.value.table()).unwrap_or_default();
+        let filled_in =
+            headers.iter().find(|header| header.value.text().is_none_or(|text| text.contains('$')));
+        if let Some(header) = filled_in {
+            return Err(Why::Header(header.key.clone()));
+        }
+        if address.headers.is_some() && entry.node.get("envs").is_some() {
+            return Err(Why::Both("headers", "envs"));
+        }
     }
     if url::has_password(url) {
         return Err(Why::Password);

@@ -49,14 +49,13 @@ fn row(place: &Place) -> Row {
     };
     row.problem = match count(&place.path, &mut row) {
         Ok(()) => None,
-        Err(Error::Yaml(_)) => Some("YAML: not supported".to_owned()),
         Err(error) => Some(error.to_string()),
     };
     row
 }
 
 fn count(path: &Path, row: &mut Row) -> Result<(), Error> {
-    let format = Format::of(path)?;
+    let format = Format::of(path);
     let config = Config::read(path)?;
     let root =
         format.parse(config.text()).map_err(|syntax| Error::Syntax { path: path.to_owned(), syntax })?;

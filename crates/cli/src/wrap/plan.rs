@@ -4,17 +4,18 @@ use std::path::Path;
 
 use super::edit::{Edit, apply};
 use super::entry::Entry;
-use super::error::{Error, Syntax};
+use super::error::Syntax;
 use super::judge::{Decision, Why, judge};
 use super::program::Start;
 use super::stateful::{self, Keeps};
 use super::tree::Node;
-use super::{json, rewrite, toml};
+use super::{json, rewrite, toml, yaml};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Format {
     Json,
     Toml,
+    Yaml,
 }
 
 /// Whether an entry is to be wrapped.
@@ -41,12 +42,12 @@ pub(super) struct Change {
 
 impl Format {
     /// By its name, as agents choose theirs. What has no known ending is JSON with most of them.
-    pub(super) fn of(path: &Path) -> Result<Self, Error> {
+    pub(super) fn of(path: &Path) -> Self {
         let ending = path.extension().map(|ending| ending.to_string_lossy().to_ascii_lowercase());
         match ending.as_deref() {
-            Some("toml") => Ok(Self::Toml),
-            Some("yaml" | "yml") => Err(Error::Yaml(path.to_owned())),
-            _ => Ok(Self::Json),
+            Some("toml") => Self::Toml,
+            Some("yaml" | "yml") => Self::Yaml,
+            _ => Self::Json,
         }
     }
 
@@ -54,6 +55,7 @@ impl Format {
         match self {
             Self::Json => json::parse(text),
             Self::Toml => toml::parse(text),
+            Self::Yaml => yaml::parse(text),
         }
     }
 }

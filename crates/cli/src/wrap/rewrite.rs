@@ -27,7 +27,7 @@ pub(super) fn command(text: &str, entry: &Entry<'_>, call: Call<'_>, start: &Sta
     }
     match call {
         Call::Split { command, args } => {
-            words.push(command.value.raw(text).to_owned());
+            words.push(command.value.raw_in_list(text, command.style));
             let args = match args {
                 Some(args) => prepend(text, args, &words),
                 None => after(text, command, &[("args", list(&words))]),
@@ -66,7 +66,10 @@ pub(super) fn address(
 ) -> Result<Vec<Edit>, Why> {
     let env = entry.dialect.env();
     // What we would write is there already, and means nothing beside an address.
-    if let Some(key) = ["args", env, "env_vars"].into_iter().find(|key| entry.node.get(key).is_some()) {
+    // goose has variables beside an address too: there they stay, with ours.
+    let beside = entry.node.get(env).filter(|_| entry.dialect == Dialect::Goose);
+    let is_in_the_way = |key: &&str| entry.node.get(key).is_some() && !(beside.is_some() && *key == env);
+    if let Some(key) = ["args", env, "env_vars"].into_iter().find(is_in_the_way) {
         return Err(Why::Both("url", key));
     }
     let (mut edits, mut words) = (Vec::new(), run(entry.name(), start));
@@ -76,10 +79,10 @@ pub(super) fn address(
     headers(address, env, &mut edits, &mut words)?;
     from_environment(text, address, &mut edits, &mut words)?;
     let mut new = Vec::new();
-    let raw_url = address.url.value.raw(text).to_owned();
+    let raw_url = address.url.value.raw_in_list(text, address.url.style);
     if url::is_secret(address.url.value.text().unwrap_or_default()) {
         words.push(quote(&format!("${URL}")));
-        match address.headers {
+        match address.headers.or(beside) {
             Some(headers) => edits.push(add(text, headers, URL, raw_url)?),
             None => new.push((env, table(address.url.style, URL, &raw_url))),
         }
@@ -90,9 +93,9 @@ pub(super) fn address(
     if let Some(kind) = address.kind {
         edits.push(Edit::new(kind.value.span.clone(), quote(entry.dialect.local())));
     }
-    edits.push(rename(address.url, "command"));
+    edits.push(rename(address.url, entry.dialect.command()));
     let command = match entry.dialect {
-        Dialect::Plain | Dialect::Codex => {
+        Dialect::Plain | Dialect::Codex | Dialect::Goose => {
             new.insert(0, ("args", list(&words)));
             quote(&start.program)
         }

@@ -1,7 +1,9 @@
-//! What JSON(C) and TOML have in common, with the place of everything in the text: a change is made to a range of bytes, so
+//! What JSON(C), TOML and YAML have in common, with the place of everything in the text: a change is made to a range of bytes, so
 //! that all other bytes stay as their owner wrote them.
 
 use std::ops::Range;
+
+use super::edit::quote;
 
 /// A value and where it stands.
 #[derive(Debug)]
@@ -38,6 +40,10 @@ pub(super) enum Style {
     TomlLine,
     /// `key = value` between the braces of an inline table.
     TomlInline,
+    /// `key: value` on a line of its own.
+    YamlBlock,
+    /// `key: value` between braces.
+    YamlFlow,
     /// A table that exists only as `key.inner = value`, perhaps several times: it cannot be renamed in one place.
     TomlDotted,
 }
@@ -67,6 +73,19 @@ impl Node {
     /// The member that counts: of several with one name, parsers take the last.
     pub(super) fn get(&self, key: &str) -> Option<&Member> {
         self.table()?.iter().rfind(|member| member.key == key)
+    }
+
+    /// As it is written among other items of a list on one line.
+    pub(super) fn raw_in_list(&self, text: &str, style: Style) -> String {
+        let raw = self.raw(text);
+        let is_plain = !raw.starts_with(['"', '\'']);
+        let splits = matches!(style, Style::YamlBlock | Style::YamlFlow)
+            && is_plain
+            && raw.contains([',', '[', ']', '{', '}']);
+        match self.text().filter(|_| splits) {
+            Some(text) => quote(text),
+            None => raw.to_owned(),
+        }
     }
 
     /// As it is written, quotes and escapes included.

@@ -1,6 +1,6 @@
 //! An entry back to what it was, from what it says itself: for a file that was changed since, or has no backup.
 
-use super::edit::{Edit, cut, quote, rename};
+use super::edit::{Edit, cut, dash, line_start, quote, rename};
 use super::entry::Entry;
 use super::judge::{Call, Decision, SSE, Why, judge};
 use super::ours::{Run, Target};
@@ -26,6 +26,12 @@ fn command(text: &str, call: Call<'_>, rest: &[Node]) -> Option<Vec<Edit>> {
         Call::Split { command, args } => {
             let args = args?;
             let first = args.list()?.first()?;
+            if let Some((line, _)) = dash(text, args, first) {
+                // Without an item a block is no list any more: then it was not there before.
+                let next = line_start(text, rest.get(1)?.span.start);
+                let command = Edit::new(command.value.span.clone(), original.raw(text));
+                return Some(vec![command, Edit::new(line..next, "")]);
+            }
             // With nothing left, a trailing comma goes too.
             let until = rest.get(1).map_or(args.span.end.checked_sub(1)?, |next| next.span.start);
             let command = Edit::new(command.value.span.clone(), original.raw(text));

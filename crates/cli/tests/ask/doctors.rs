@@ -150,3 +150,29 @@ fn real_servers_are_well() {
     }
     place.nothing_is_left();
 }
+
+#[test]
+fn filters_and_names_that_fit_nothing_are_told() {
+    let place = Place::new(
+        "[servers.one]\nBAD[]\ntools = { exclude = ['kil', 'exit'], rename = { echo = 'write', ecko = 'say' } }\n\
+         access.'*' = { tools.exclude = ['none_*'] }",
+    );
+    let done = place.run(&["doctor", "--json"]);
+    assert_eq!(done.status.code(), Some(0), "they are warnings: {}", text(&done.stderr));
+    let report: serde_json::Value = serde_json::from_slice(&done.stdout).unwrap();
+    let findings = report["servers"][0]["findings"].as_array().unwrap().iter();
+    let about = |code: &str| -> Vec<&str> {
+        let found = findings.clone().filter(|finding| finding["code"] == code);
+        found.map(|finding| finding["what"].as_str().unwrap()).collect()
+    };
+    assert_eq!(
+        about("matches-nothing"),
+        [
+            "`kil` in tools.exclude matches nothing that the server lists",
+            "`ecko` in tools.rename matches nothing that the server lists",
+            "`none_*` in access.*.tools.exclude matches nothing that the server lists",
+        ]
+    );
+    let replaced = "the server's own tool `write` is hidden, because `echo` is renamed to `write`";
+    assert_eq!(about("tool-replaced"), [replaced]);
+}

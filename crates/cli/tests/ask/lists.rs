@@ -35,3 +35,22 @@ fn a_command_needs_no_configuration() {
     assert!(text(&nowhere.stderr).contains("no host in the URL"), "{}", text(&nowhere.stderr));
     assert_eq!(place.run(&["tools", "one"]).status.code(), Some(2), "the file has no servers");
 }
+
+#[test]
+fn a_renamed_tool_is_listed_under_both_names() {
+    let place = Place::new(
+        "[servers.one]\nBAD[]\ntools = { include = ['echo', 'sleep'], rename = { echo = 'say' }, describe = { echo = 'Says it.' } }",
+    );
+    let done = place.run(&["tools"]);
+    assert_eq!(done.status.code(), Some(0), "{}", text(&done.stderr));
+    let listed = timeless(&text(&done.stdout));
+    assert!(listed.contains("one echo (shown as say) declared Says it."), "{listed}");
+    let done = place.run(&["tools", "one", "--json"]);
+    let report: Value = serde_json::from_slice(&done.stdout).unwrap();
+    let names = |at: usize| {
+        let tool = &report["servers"][0]["tools"][at];
+        [&tool["name"], &tool["shown"]].map(|name| name.as_str().unwrap().to_owned())
+    };
+    assert_eq!((names(0), names(1)), (["echo", "say"].map(Into::into), ["sleep", "sleep"].map(Into::into)));
+    place.nothing_is_left();
+}

@@ -283,6 +283,35 @@ async fn a_task_and_a_subscription_are_whose_they_are() {
     }
 }
 
+#[tokio::test]
+async fn the_whole_of_a_result_that_was_cut_is_whose_it_is() {
+    let issuer = Issuer::start().await;
+    let config = format!("{}{SERVERS}", issuer.config())
+        .replace("[servers.open]", "[servers.open]\nresult_limit = '4k'");
+    let house = House::up("results", &config).await;
+    let [alice, bob] = ["alice", "bob"].map(|name| house.with(&issuer.token(name, &[])));
+    let call = json!({ "name": "big", "arguments": { "bytes": 50_000 } });
+    let cut = alice.modern("/mcp/open", "tools/call", call).await.last().await;
+    let words = cut["result"]["content"][1]["text"].as_str().unwrap_or_else(|| panic!("{cut}"));
+    let uri = words.split_whitespace().find(|word| word.starts_with("linetender://results/")).unwrap();
+    let never = format!("linetender://results/{}", "0".repeat(32));
+    for path in ["/mcp", "/mcp/open"] {
+        let read = async |caller: &Caller, uri: &str| {
+            caller.modern(path, "resources/read", json!({ "uri": uri })).await
+        };
+        let hers = read(&alice, uri).await.last().await;
+        assert!(
+            hers["result"]["contents"][0]["text"].as_str().is_some_and(|text| text.len() >= 50_000),
+            "{hers}"
+        );
+        let his = said(read(&bob, uri).await, uri).await;
+        assert_eq!(his, said(read(&bob, &never).await, &never).await, "as if it had never been");
+        let session = bob.agent(path).await;
+        let asked = session.ask("resources/read", json!({ "uri": uri })).await;
+        assert_eq!(asked["error"]["code"], 7009, "{asked}");
+    }
+}
+
 /// Waits until a tool is listed.
 async fn seen(caller: &Caller, tool: &str) {
     linetender_badserver::agent::in_time(async {

@@ -70,3 +70,35 @@ fn without_a_name_the_file_is_where_one_would_be() {
     let (found, said) = check(home.config().parent().unwrap());
     assert!(found && said.contains("1 server (here)"), "this folder comes first: {said}");
 }
+
+#[test]
+fn an_agents_yaml_is_served_too() {
+    let home = Home::new("yaml", "");
+    let file = home.path().join("goose.yaml");
+    let check = |text: &str| {
+        std::fs::write(&file, text).unwrap();
+        let output = home.linetender(&["serve", "--check", "--config"]).arg(&file).output().unwrap();
+        let said = if output.status.success() { output.stdout } else { output.stderr };
+        (output.status.success(), String::from_utf8_lossy(&said).into_owned())
+    };
+    let goose = "extensions:\n  developer: {type: builtin}\n  a:\n    type: stdio\n    cmd: x\n  b:\n    type: streamable_http\n    uri: https://example.com/mcp\n";
+    let (ok, said) = check(goose);
+    assert!(ok && said.contains("OK, 2 servers (a, b)"), "{said}");
+    let (ok, said) = check(&goose.replace("cmd: x", "cmd: [x"));
+    assert!(!ok && said.contains("goose.yaml:"), "{said}");
+}
+
+#[test]
+fn a_filter_that_fits_nothing_is_told_once() {
+    let home = Home::new(
+        "mismatch",
+        "[servers.a]\n{bad}\ntools = { exclude = ['kil'], rename = { echo = 'write' } }\n",
+    );
+    let (serves, _) = home.listens();
+    home.wait_for_log("`kil` in tools.exclude matches nothing that the server lists");
+    home.wait_for_log("own tool `write` is hidden, because `echo` is renamed to `write`");
+    // Its next generation has the same lists.
+    home.linetender(&["redial", "a"]).output().unwrap();
+    kit::until("another generation", || (home.status(&serves, "a")["generation"] == 2).then_some(()));
+    assert_eq!(home.log().matches("config does not fit the server").count(), 2, "{}", home.log());
+}

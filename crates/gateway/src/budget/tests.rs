@@ -112,7 +112,7 @@ proptest! {
         let budget = Budget::new(8 * MIB);
         let mut all: Vec<Held> = Vec::new();
         for (what, group, bytes, odd) in steps {
-            let class = [Class::Tape, Class::Answer, Class::Body, Class::Reading, Class::Call][usize::from(what)];
+            let class = [Class::Tape, Class::Answer, Class::Body, Class::Reading, Class::Call, Class::Result][usize::from(what)];
             match (odd, all.pop()) {
                 (true, Some(mut last)) => {
                     if last.grow(bytes).is_err() && !last.is_gone() {

@@ -11,8 +11,18 @@ use super::file::{Era, Gateway, Scope, ServerTable, Stderr, Transport};
 use super::filter::Filter;
 use super::named;
 use super::problem::{Problem, Text};
+use super::tools::Tools;
 use super::tree::{Is, Member, Node};
+use super::understood;
 use crate::names;
+
+/// The smallest limit of results: the note about what is missing takes some of it.
+const SMALLEST_RESULT: usize = 2 * 1024;
+const NO_LIMIT: &str = "result_limit must be at least 2 KiB, or 0 for any size";
+
+fn is_no_limit(limit: usize) -> bool {
+    (1..SMALLEST_RESULT).contains(&limit)
+}
 
 /// A configured server and its filters.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -23,14 +33,16 @@ pub struct Entry {
     pub auth: Auth,
     /// Whether agents share its connection.
     pub scope: Scope,
-    /// Filter for tools.
-    pub tools: Filter,
+    /// Which of its tools are shown, and as what.
+    pub tools: Tools,
     /// Filter for prompts.
     pub prompts: Filter,
     /// Filter for resources.
     pub resources: Filter,
     /// Who sees it.
     pub access: Access,
+    /// The largest result of a tool that is not cut, in bytes.
+    pub result_limit: Option<usize>,
 }
 
 impl Entry {
@@ -39,9 +51,15 @@ impl Entry {
         names::prefix(self.server.name())
     }
 
-    /// Whether nothing is filtered.
+    /// Whether nothing is filtered, nothing has another name, and nothing is cut.
     pub fn is_open(&self) -> bool {
-        self.tools.is_open() && self.prompts.is_open() && self.resources.is_open()
+        let shows_all = self.tools.is_open() && self.prompts.is_open() && self.resources.is_open();
+        shows_all && self.result_limit.is_none()
+    }
+
+    /// Whether everything can be asked for by its own name.
+    pub(crate) fn hides_nothing(&self) -> bool {
+        self.tools.hides_nothing() && self.prompts.is_open() && self.resources.is_open()
     }
 }
 
@@ -60,6 +78,9 @@ pub(super) fn build(
         let at = tree.get("gateway").and_then(|table| table.get(setting));
         at.map_or(0..0, |at| at.at.clone())
     };
+    if is_no_limit(gateway.result_limit) {
+        return Err(source.problem(place("result_limit"), NO_LIMIT, None));
+    }
     if gateway.separator.is_empty() {
         return Err(source.problem(place("separator"), "separator must not be empty", None));
     }
@@ -88,7 +109,9 @@ pub(super) fn build(
             is_apart(member, &names, &settings.separator, source)?;
         }
         names.push(member);
-        servers.extend(entry(member, source)?);
+        // Settings of the gateway are read at its start.
+        let of_gateway = in_force.unwrap_or(&gateway).result_limit;
+        servers.extend(entry(member, of_gateway, source)?);
     }
     if servers.is_empty() {
         let at = tree.get("servers").map_or(0..0, |at| at.at.clone());
@@ -127,7 +150,11 @@ fn clash(one: &str, other: &str, separator: &str) -> bool {
     one.starts_with(&other) || other.starts_with(&one)
 }
 
-fn entry(Member { name, at, value }: &Member, source: &Text<'_>) -> Result<Option<Entry>, Box<Problem>> {
+fn entry(
+    Member { name, at, value }: &Member,
+    result_limit: usize,
+    source: &Text<'_>,
+) -> Result<Option<Entry>, Box<Problem>> {
     let wrong = |what: &str, help: &str| Err(source.problem(at.clone(), what, Some(help.to_owned())));
     if name.is_empty() || name.contains('/') || name.chars().any(visible::is_hidden) {
         return wrong(
@@ -143,6 +170,7 @@ fn entry(Member { name, at, value }: &Member, source: &Text<'_>) -> Result<Optio
         return Ok(None);
     }
     named::once(value, source)?;
+    understood::filters(value, source)?;
     let settings = named::settings(&table, value);
     let deadline = named::deadline(&table, value, source)?;
     let idle_stop = named::idle_stop(&table, value, source)?;
@@ -151,6 +179,11 @@ fn entry(Member { name, at, value }: &Member, source: &Text<'_>) -> Result<Optio
         Stderr::Log => linetender::Stderr::Log,
         Stderr::Pass => linetender::Stderr::Pass,
     };
+    if table.result_limit.is_some_and(is_no_limit) {
+        let place = value.get("result_limit").map_or(at, |node| &node.at).clone();
+        return Err(source.problem(place, NO_LIMIT, None));
+    }
+    let result_limit = Some(table.result_limit.unwrap_or(result_limit)).filter(|limit| *limit > 0);
     let auth = value.get("auth").map(|_| std::mem::take(&mut table.auth));
     if auth.is_some() && table.url.is_none() {
         return wrong("auth is for servers with a url", "give a program its credentials in env");
@@ -208,6 +241,11 @@ fn entry(Member { name, at, value }: &Member, source: &Text<'_>) -> Result<Optio
     if let Some(after) = idle_stop {
         server = server.idle_stop(after);
     }
+    let tools = Tools::of(std::mem::take(&mut table.tools), &table.safe_tools).map_err(|wrong| {
+        let place = value.get("tools").and_then(|tools| tools.get(wrong.table)?.member(&wrong.key));
+        let at = place.map_or(at, |member| &member.at).clone();
+        source.problem(at, wrong.what, Some(wrong.help.to_owned()))
+    })?;
     server = table.safe_tools.into_iter().fold(server, Server::safe_tool);
     let access = match Access::of(table.access) {
         Ok(access) => access,
@@ -226,10 +264,11 @@ fn entry(Member { name, at, value }: &Member, source: &Text<'_>) -> Result<Optio
         server: server.policy(policy).deadline(deadline),
         auth,
         scope: table.scope,
-        tools: table.tools,
+        tools,
         prompts: table.prompts,
         resources: table.resources,
         access,
+        result_limit,
     }))
 }
 

@@ -17,6 +17,7 @@ use super::filter::Filter;
 use super::listen::{Listen, LocalUser, Socket, refusal};
 use super::schema::{policy, size, time, users};
 use super::tls::{self, Half, TlsFile, TlsFiles};
+use super::tools::ToolsTable;
 use crate::budget::of_this_machine;
 
 /// How deep a message may be nested.
@@ -105,6 +106,9 @@ pub struct Gateway {
     pub principal_requests: u32,
     /// Address for administrators.
     pub admin: Admin,
+    /// Largest result of a tool, of servers that do not say otherwise; larger ones are cut. `0`: any size.
+    #[schemars(schema_with = "size")]
+    pub result_limit: usize,
 }
 
 /// About what a session keeps beside its messages: its tasks and queues, what it knows of each server, the numbers of its calls.
@@ -139,6 +143,7 @@ impl Default for Gateway {
             principal_rate: 0,
             principal_requests: 4096,
             admin: Admin::default(),
+            result_limit: 0,
         }
     }
 }
@@ -226,8 +231,8 @@ pub(super) struct ServerTable {
     pub(super) stderr: Stderr,
     /// Ignore this server.
     pub(super) disabled: bool,
-    /// Filter for tools: which are listed and callable.
-    pub(super) tools: Filter,
+    /// Tools: which are listed and callable, and under which names and descriptions.
+    pub(super) tools: ToolsTable,
     /// Filter for prompts: which are listed.
     pub(super) prompts: Filter,
     /// Filter for resources, by URI: which are listed and readable.
@@ -272,6 +277,10 @@ pub(super) struct ServerTable {
     /// Maximum message size in either direction.
     #[schemars(schema_with = "size")]
     pub(super) max_message: Option<u32>,
+    /// Largest result of a tool that agents get. Of a larger one they get the beginning, and a note that says where the whole can be read for a
+    /// while. `0`: any size [default: `gateway.result_limit`].
+    #[schemars(schema_with = "size")]
+    pub(super) result_limit: Option<usize>,
     /// Maximum number of concurrent calls; more are queued.
     pub(super) in_flight: Option<u16>,
     /// All timeouts, retries and limits, also those that have no name of their own above. Durations: `"5m"`, or milliseconds; sizes: `"16MiB"`, or bytes.

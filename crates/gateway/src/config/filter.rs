@@ -1,5 +1,11 @@
 //! Which of a server's things are shown: names, with `*` for any text.
+//!
+//! What is to be shown is compared as it is spelt. What is to be hidden is also compared as a lenient server might read it: an agent
+//! that asks for `Kill` or `file:///%70rivate` must not get what `kill` and `file:///private` hide.
 
+use std::borrow::Cow;
+
+use linetender::visible;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -16,8 +22,32 @@ pub struct Filter {
 impl Filter {
     /// Whether a name passes the filter.
     pub fn lets(&self, name: &str) -> bool {
-        let among = |patterns: &[String]| patterns.iter().any(|pattern| matches(pattern, name));
-        (self.include.is_empty() || among(&self.include)) && !among(&self.exclude)
+        self.shows(name) && !self.hides(name, name_as_read)
+    }
+
+    /// Whether a resource with this address passes the filter.
+    pub fn lets_uri(&self, uri: &str) -> bool {
+        let path = uri.split('#').next().unwrap_or(uri);
+        let bare = path.split('?').next().unwrap_or(path);
+        let readings = [uri, path, bare, bare.trim_end_matches('/')];
+        self.shows(uri) && !readings.iter().any(|reading| self.hides(reading, uri_as_read))
+    }
+
+    fn shows(&self, name: &str) -> bool {
+        self.include.is_empty() || self.include.iter().any(|pattern| matches(pattern, name))
+    }
+
+    /// Whether it is hidden, as it is spelt or as it might be read.
+    fn hides(&self, name: &str, as_read: fn(&str) -> String) -> bool {
+        if self.exclude.is_empty() {
+            return false;
+        }
+        // One reader ends a name at a zero byte, another passes over it.
+        let readings = [Some(as_read(name)), name.split_once('\0').map(|(begin, _)| as_read(begin))];
+        self.exclude.iter().any(|pattern| {
+            let read = as_read(pattern);
+            matches(pattern, name) || readings.iter().flatten().any(|name| matches(&read, name))
+        })
     }
 
     /// Whether every name passes the filter.
@@ -27,7 +57,7 @@ impl Filter {
 }
 
 /// Each piece between stars has to be found behind the one before it; the first and the last at the ends.
-fn matches(pattern: &str, name: &str) -> bool {
+pub(super) fn matches(pattern: &str, name: &str) -> bool {
     let Some((first, rest)) = pattern.split_once('*') else { return pattern == name };
     let Some(mut name) = name.strip_prefix(first) else { return false };
     let mut pieces: Vec<&str> = rest.split('*').collect();
@@ -39,6 +69,87 @@ fn matches(pattern: &str, name: &str) -> bool {
         }
     }
     name.ends_with(last)
+}
+
+/// Whether a pattern hides the tool or prompt of this name.
+pub(super) fn is_hidden_by(pattern: &str, name: &str) -> bool {
+    matches(pattern, name) || matches(&name_as_read(pattern), &name_as_read(name))
+}
+
+/// A name as a lenient reader might read it: without case, invisible characters and space around it.
+fn name_as_read(name: &str) -> String {
+    let visible = name.chars().filter(|character| !visible::is_hidden(*character)).map(plain);
+    visible.flat_map(char::to_lowercase).collect::<String>().trim().to_owned()
+}
+
+/// An address as a lenient reader might read it: decoded, too, with one kind of slash and one of each.
+fn uri_as_read(uri: &str) -> String {
+    let mut read = String::with_capacity(uri.len());
+    for character in name_as_read(&decoded(uri)).chars() {
+        let character = if character == '\\' { '/' } else { character };
+        if !(character == '/' && read.ends_with('/')) {
+            read.push(character);
+        }
+    }
+    match read.strip_prefix("file:/localhost/") {
+        Some(path) => format!("file:/{path}"),
+        None => read,
+    }
+}
+
+fn decoded(uri: &str) -> Cow<'_, str> {
+    if !uri.contains('%') {
+        return uri.into();
+    }
+    let (bytes, mut read, mut at) = (uri.as_bytes(), Vec::with_capacity(uri.len()), 0);
+    while let Some(byte) = bytes.get(at) {
+        let digits = uri.get(at + 1..at + 3).filter(|_| *byte == b'%');
+        let hidden = digits.and_then(|digits| u8::from_str_radix(digits, 16).ok());
+        read.push(hidden.unwrap_or(*byte));
+        at += if hidden.is_some() { 3 } else { 1 };
+    }
+    String::from_utf8_lossy(&read).into_owned().into()
+}
+
+/// Letters that some readers fold, and those of full width.
+const fn plain(character: char) -> char {
+    match character {
+        '\u{17f}' => 's',
+        '\u{130}' | '\u{131}' => 'i',
+        '\u{ff01}'..='\u{ff5e}' => match char::from_u32(character as u32 - 0xfee0) {
+            Some(plain) => plain,
+            None => character,
+        },
+        other => other,
+    }
+}
+
+/// What may be wrong with a pattern.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Of {
+    /// A tool or a prompt.
+    Names,
+    /// A resource.
+    Addresses,
+}
+
+/// Why a pattern is not understood, if it is not: a filter that means something else than was meant hides the wrong things.
+pub(super) fn wrong(pattern: &str, of: Of) -> Option<&'static str> {
+    const ONLY_STARS: &str = "`*` (any text) is the only wildcard; write it in place of a character that has another meaning elsewhere";
+    let is_foreign = |character: char| match of {
+        Of::Names => {
+            matches!(character, '?' | '[' | ']' | '{' | '}' | '(' | ')' | '|' | '^' | '$' | '\\' | '!' | ',')
+        }
+        Of::Addresses => matches!(character, '|' | '^' | '\\' | ' '),
+    };
+    match pattern {
+        "" => Some("an empty pattern matches nothing"),
+        _ if pattern.trim() != pattern || pattern.chars().any(visible::is_hidden) => {
+            Some("a pattern must not have space around it, or invisible characters in it")
+        }
+        _ if pattern.contains(is_foreign) => Some(ONLY_STARS),
+        _ => None,
+    }
 }
 
 #[cfg(test)]
@@ -62,5 +173,54 @@ mod tests {
         let filter = Filter { include: vec!["get_*".into()], exclude: vec!["*_secret".into()] };
         assert!(filter.lets("get_x") && !filter.lets("get_secret") && !filter.lets("put_x"));
         assert!(Filter::default().lets("anything") && Filter::default().is_open());
+    }
+
+    #[test]
+    fn what_is_hidden_is_hidden_in_every_spelling_that_a_server_might_read() {
+        let filter = Filter { exclude: vec!["kill".into(), "Drop_*".into()], ..Filter::default() };
+        for name in [
+            "kill",
+            "Kill",
+            "KILL",
+            "ki\u{200b}ll",
+            "kill\0",
+            "kill\0x",
+            "\0kill",
+            " kill ",
+            "\u{212a}ill",
+            "k\u{131}ll",
+            "\u{ff4b}\u{ff49}ll",
+            "drop_all",
+            "DROP_",
+            "dr\u{ad}op_x",
+        ] {
+            assert!(!filter.lets(name), "{name:?}");
+        }
+        assert!(["kills", "drop", "größe", ""].iter().all(|name| filter.lets(name)));
+        let shows = Filter { include: vec!["get".into()], ..Filter::default() };
+        assert!(shows.lets("get") && !shows.lets("Get"), "what is shown is what was written");
+        let filter =
+            Filter { exclude: vec!["file:///priv/*".into(), "note://secret".into()], ..Filter::default() };
+        for uri in [
+            "file:///priv/x",
+            "FILE:///priv/x",
+            "file:///%70riv/x",
+            "file:////priv/x",
+            "file:///priv%2Fx",
+            "file:\\\\\\priv\\x",
+            "file://localhost/priv/x",
+            "file:/priv/x",
+            "file:///PRIV/x",
+            "note://secret#a",
+            "note://secret?a=b",
+            "note://secret/",
+        ] {
+            assert!(!filter.lets_uri(uri), "{uri:?}");
+        }
+        assert!(
+            ["file:///pub/priv", "note://secrets", "note://a%20b", "note://%"]
+                .iter()
+                .all(|uri| filter.lets_uri(uri))
+        );
     }
 }

@@ -115,6 +115,108 @@ fn a_list_of_tools_in_an_agents_file_means_these_alone() {
 }
 
 #[test]
+fn a_filter_that_cannot_be_understood_is_refused_in_whosever_file() {
+    for (marked, said) in [
+        (r#""tools": { ¦"exlude": ["kill"] }"#, "unknown key `exlude`"),
+        (r#""tools": { ¦"kill": false }"#, "unknown key `kill`"),
+        (r#"¦"tool": ["echo"]"#, "unknown key `tool`"),
+        (r#""access": { "*": { ¦"tool": {} } }"#, "unknown key `tool`"),
+        (r#""tools": ¦"echo""#, "invalid type"),
+        (r#""tools": ¦null"#, "invalid type"),
+        (r#""tools": { "exclude": ¦"kill" }"#, "invalid type"),
+        (r#""tools": { "exclude": [¦7] }"#, "invalid type"),
+        (r#""tools": { "include": ¦[] }"#, "include is empty"),
+        (r#""tools": ["a"], ¦"tools": ["b"]"#, "`tools` is given twice"),
+        (r#""tools": { "exclude": ["a"], ¦"exclude": [] }"#, "given twice"),
+        (r#""tools": { "rename": { "a": "b", ¦"a": "c" } }"#, "given twice"),
+        (r#""tools": { "exclude": [¦""] }"#, "invalid pattern"),
+        (r#""tools": { "exclude": [¦" kill"] }"#, "invalid pattern"),
+        (r#""tools": { "exclude": [¦"ki\u200bll"] }"#, "invalid pattern"),
+        (r#""tools": { "exclude": [¦"^kill.*$"] }"#, "invalid pattern"),
+        (r#""tools": { "exclude": [¦"kill?"] }"#, "invalid pattern"),
+        (r#""tools": { "exclude": [¦"{kill,stop}"] }"#, "invalid pattern"),
+        (r#""tools": { "include": [¦"!kill"] }"#, "invalid pattern"),
+        (r#""prompts": { "exclude": [¦"a|b"] }"#, "invalid pattern"),
+        (r#""resources": { "exclude": [¦"file:\\\\x"] }"#, "invalid pattern"),
+        (r#""access": { "*": { "tools": { "exclude": [¦"[ab]"] } } }"#, "invalid pattern"),
+        (r#""excludeTools": ¦"kill""#, "invalid type"),
+        (r#"¦"includeTools": "kill""#, "must be a list of tools"),
+        (r#""tools": ["a"], ¦"includeTools": ["b"]"#, "both say which tools to show"),
+    ] {
+        let (place, filter) = (marked.find('¦').unwrap() + 1, marked.replace('¦', ""));
+        let text = format!("{{ \"mcpServers\": {{ \"a\": {{ \"command\": \"x\",\n{filter} }} }} }}");
+        let problem = read(&text).expect_err(&filter);
+        assert_eq!((problem.line(), problem.column()), (2, place), "{filter}: {problem}");
+        assert!(problem.to_string().contains(said), "{filter}: {problem}");
+    }
+    let fine = r#"{ "mcpServers": { "a": { "command": "x", "roots": [], "resources": { "exclude": ["x://[::1]/a?b=(c)*"] } } } }"#;
+    assert_eq!(names(&read(fine).unwrap()), ["a"]);
+}
+
+#[test]
+fn an_agents_own_filters_hold_here_too() {
+    for (filter, shown) in [
+        (r#""excludeTools": ["kill"]"#, [true, false]),
+        (r#""disabled_tools": ["kill"]"#, [true, false]),
+        (r#""disabledTools": ["*"]"#, [false, false]),
+        (r#""includeTools": ["echo"]"#, [true, false]),
+        (r#""enabled_tools": []"#, [false, false]),
+        (r#""allowedTools": ["*"], "disabledTools": ["echo"]"#, [false, true]),
+        (r#""available_tools": []"#, [true, true]),
+        (r#""available_tools": ["kill"]"#, [false, true]),
+        (r#""tools": { "rename": { "echo": "say" } }, "disabledTools": ["kill"]"#, [true, false]),
+    ] {
+        let config =
+            read(&format!("{{ \"mcpServers\": {{ \"a\": {{ \"command\": \"x\", {filter} }} }} }}")).unwrap();
+        assert_eq!(["echo", "kill"].map(|name| config.servers[0].tools.lets(name)), shown, "{filter}");
+    }
+    let off = r#"{ "mcpServers": { "a": { "command": "x", "enabled": true }, "b": { "command": "x", "enabled": false },
+        "c": { "command": "x", "enabled": false, "disabled": false }, "d": { "command": "x", "enabled": true, "disabled": true } } }"#;
+    assert_eq!(names(&read(off).unwrap()), ["a"]);
+}
+
+#[test]
+fn the_yaml_of_goose_and_continue_is_read() {
+    let yaml =
+        |text: &str| load("config.yaml", text, &|name| (name == "KEY").then(|| "of the keyring".to_owned()));
+    let goose = "GOOSE_MODEL: x\nextensions:\n  developer:\n    type: builtin\n    enabled: true\n  fetch:\n    enabled: true\n    type: stdio\n    name: fetch\n    cmd: uvx\n    args:\n    - mcp-server-fetch\n    envs:\n      A: b\n    env_keys: [KEY, A]\n    timeout: 300\n    bundled: null\n    available_tools: [fetch]\n  off:\n    enabled: false\n    config:\n      type: stdio\n      cmd: x\n  web:\n    type: streamable_http\n    uri: https://example.com/mcp\n    headers: {X-Key: k}\n    available_tools: []\n";
+    let config = yaml(goose).unwrap();
+    assert_eq!(names(&config), ["fetch", "web"]);
+    let fetch =
+        Server::stdio("fetch", ["uvx", "mcp-server-fetch"]).env("A", "b").env("KEY", "of the keyring");
+    assert_eq!(config.servers[0].server, fetch.deadline(Deadline::Policy).into());
+    assert!(config.servers[0].tools.lets("fetch") && !config.servers[0].tools.lets("other"));
+    let web = Server::http("web", "https://example.com/mcp").header("X-Key", "k");
+    assert_eq!(config.servers[1].server, web.deadline(Deadline::Policy).into());
+    assert!(config.servers[1].is_open() && config.warnings.is_empty(), "{:?}", config.warnings);
+    let missing = yaml(&goose.replace("[KEY, A]", "[NONE]")).unwrap_err();
+    assert!(missing.line() == 15 && missing.to_string().contains("NONE is not set"), "{missing:?}");
+
+    let list = "name: mine\nversion: 0.0.1\nmcpServers:\n  - name: SQLite\n    command: npx\n    args:\n      - -y\n      - mcp-sqlite\n    cwd: /tmp\n  - name: web\n    type: streamable-http\n    url: https://example.com/mcp\n    requestOptions:\n      headers: {X-Key: k}\n";
+    let config = yaml(list).unwrap();
+    assert_eq!(names(&config), ["SQLite", "web"]);
+    let sqlite = Server::stdio("SQLite", ["npx", "-y", "mcp-sqlite"]).dir("/tmp").deadline(Deadline::Policy);
+    assert_eq!(config.servers[0].server, sqlite.into());
+    let web = Server::http("web", "https://example.com/mcp").header("X-Key", "k");
+    assert_eq!(config.servers[1].server, web.deadline(Deadline::Policy).into());
+
+    for (text, line, said) in [
+        ("mcpServers:\n  - command: x\n", 2, "needs a name"),
+        ("mcpServers:\n  - name: a\n    command: &x x\n", 3, "anchors"),
+        ("mcpServers:\n  - name: a\n    command: x\n    tools: {exlude: [b]}\n", 4, "unknown key `exlude`"),
+        ("mcpServers:\n  - name: a\n    command: x\n  - name: a\n    command: x\n", 4, "ambiguous"),
+        ("extensions: {}\n", 1, "no servers"),
+    ] {
+        let problem = yaml(text).unwrap_err();
+        assert!(
+            problem.line() == line && problem.to_string().contains(said),
+            "{text}: {} {problem}",
+            problem.line()
+        );
+    }
+}
+
+#[test]
 fn a_mark_before_the_text_is_not_part_of_it() {
     for text in [
         "\u{feff}[servers.a]\ncommand = 'x'\n",
@@ -195,12 +297,33 @@ fn every_number_in_the_schema_has_its_unit() {
         names.dedup();
         names.join(" ")
     };
-    assert_eq!(of(Some("bytes")), "max_message memory message rotate stderr");
+    assert_eq!(of(Some("bytes")), "max_message memory message result_limit rotate stderr");
     assert_eq!(
         of(None),
         "burst connections depth failures in_flight items keep lines millis_per_answer per_call percent principal_rate \
          principal_requests queue reserve_per_sec sessions tokens useful_answers useful_tokens"
     );
+}
+
+#[test]
+fn results_are_as_large_as_they_are_unless_a_limit_says_otherwise() {
+    let limits = |text: &str| -> Vec<_> {
+        read(text).unwrap().servers.into_iter().map(|entry| (entry.result_limit, entry.is_open())).collect()
+    };
+    let servers = "[servers.a]\ncommand='x'\n[servers.b]\ncommand='x'\nresult_limit='8k'\n[servers.c]\ncommand='x'\nresult_limit=0";
+    assert_eq!(limits(servers), [(None, true), (Some(8192), false), (None, true)]);
+    let all = format!("[gateway]\nresult_limit='4KiB'\n{servers}");
+    assert_eq!(limits(&all), [(Some(4096), false), (Some(8192), false), (None, true)]);
+    let in_force = super::Settings::default();
+    let again = super::load_again(&in_force, "test", &all, &|_| None).unwrap();
+    assert_eq!(again.servers[0].result_limit, None, "the gateway's own setting is read at its start");
+    for (text, line) in [
+        ("[gateway]\nresult_limit=100\n[servers.a]\ncommand='x'", 2),
+        ("[servers.a]\ncommand='x'\nresult_limit=2047", 3),
+    ] {
+        let problem = read(text).unwrap_err();
+        assert!(problem.line() == line && problem.to_string().contains("at least 2 KiB"), "{problem}");
+    }
 }
 
 #[test]

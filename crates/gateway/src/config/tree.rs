@@ -8,7 +8,9 @@ use serde_json::{Map, Number, Value};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
+use super::foreign;
 use super::problem::{Problem, Text};
+use crate::yaml::{self, Yaml};
 
 /// A value and its place.
 #[derive(Debug)]
@@ -46,8 +48,12 @@ pub(super) enum Style {
     Agents,
 }
 
-/// Reads a text. JSON begins with a brace, or with a comment that TOML does not have.
+/// Reads a text. YAML is known by the name of its file. JSON begins with a brace, or with a comment that TOML does not have.
 pub(super) fn parse(source: &Text<'_>) -> Result<(Node, Style), Box<Problem>> {
+    let ending = source.name.rsplit_once('.').map(|(_, ending)| ending.to_ascii_lowercase());
+    if let Some("yaml" | "yml") = ending.as_deref() {
+        return Ok((yaml(source)?, Style::Agents));
+    }
     match source.text.trim_start().chars().next() {
         Some('{' | '/') => json(source),
         _ => Ok((toml(source)?, Style::Own)),
@@ -115,55 +121,39 @@ fn json(source: &Text<'_>) -> Result<(Node, Style), Box<Problem>> {
         }
         if style == Style::Agents || members.iter().any(|member| member.name == "servers") {
             style = Style::Agents;
-            members
-                .iter_mut()
-                .filter(|member| member.name == "servers")
-                .for_each(|member| in_our_words(&mut member.value));
+            for member in members.iter_mut().filter(|member| member.name == "servers") {
+                foreign::in_our_words(&mut member.value, source)?;
+            }
         }
     }
     Ok((node, style))
 }
 
-/// What agents call the same things.
-fn in_our_words(servers: &mut Node) {
-    let Is::Table(servers) = &mut servers.is else { return };
-    for server in servers {
-        let Is::Table(members) = &mut server.value.is else { continue };
-        // The address or the command says what kind of server it is, and the server which transport it speaks.
-        let is_sse = |member: &Member| matches!(&member.value.is, Is::Text(kind) if kind == "sse");
-        let mut said = false;
-        members.retain(|member| match &*member.name {
-            "type" | "transport" => is_sse(member) && !std::mem::replace(&mut said, true),
-            _ => true,
-        });
-        for member in members {
-            match &*member.name {
-                "cwd" => "dir".clone_into(&mut member.name),
-                "type" => "transport".clone_into(&mut member.name),
-                "serverUrl" | "httpUrl" => "url".clone_into(&mut member.name),
-                "tools" => these_alone(&mut member.value),
-                _ => {}
-            }
+/// Only agents write YAML.
+fn yaml(source: &Text<'_>) -> Result<Node, Box<Problem>> {
+    let parsed =
+        yaml::parse(source.text).map_err(|wrong| source.problem(wrong.at..wrong.at, wrong.what, None))?;
+    let mut node = of_yaml(parsed);
+    foreign::servers_of_yaml(&mut node, source)?;
+    if let Is::Table(members) = &mut node.is {
+        for member in members.iter_mut().filter(|member| member.name == "servers") {
+            foreign::in_our_words(&mut member.value, source)?;
         }
     }
+    Ok(node)
 }
 
-/// A list of tools means these and no others; `*` is all of them.
-fn these_alone(tools: &mut Node) {
-    let Is::List(names) = &mut tools.is else { return };
-    let names = std::mem::take(names);
-    let place = |is| Node { at: tools.at.clone(), is };
-    let list = |name: &str, names| {
-        vec![Member { name: name.to_owned(), at: tools.at.clone(), value: place(Is::List(names)) }]
+fn of_yaml(yaml: Yaml) -> Node {
+    let member = |yaml::Member { name, at, value }| Member { name, at, value: of_yaml(value) };
+    let is = match yaml.is {
+        yaml::Value::Null => Is::Null,
+        yaml::Value::Bool(is) => Is::Bool(is),
+        yaml::Value::Number(text) => text.parse().map_or_else(|_| Is::Text(text), Is::Number),
+        yaml::Value::Text(text) => Is::Text(text),
+        yaml::Value::List(items) => Is::List(items.into_iter().map(of_yaml).collect()),
+        yaml::Value::Table(members) => Is::Table(members.into_iter().map(member).collect()),
     };
-    let is_all = |name: &Node| matches!(&name.is, Is::Text(name) if name == "*");
-    tools.is = Is::Table(if names.iter().any(is_all) {
-        Vec::new()
-    } else if names.is_empty() {
-        list("exclude", vec![place(Is::Text("*".to_owned()))])
-    } else {
-        list("include", names)
-    });
+    Node { at: yaml.at, is }
 }
 
 fn of_json(value: ast::Value<'_>) -> Node {
@@ -198,7 +188,12 @@ fn of_json(value: ast::Value<'_>) -> Node {
 impl Node {
     /// A member of a table.
     pub(super) fn get(&self, name: &str) -> Option<&Self> {
-        self.members().iter().rev().find(|member| member.name == name).map(|member| &member.value)
+        self.member(name).map(|member| &member.value)
+    }
+
+    /// The same with its name.
+    pub(super) fn member(&self, name: &str) -> Option<&Member> {
+        self.members().iter().rev().find(|member| member.name == name)
     }
 
     /// The members of a table; nothing else has any.

@@ -1,20 +1,55 @@
-//! Names that are not known. In our own file they are errors, in an agent's they are taken out; with the name that was probably meant.
+//! Names that are not known. In our own file they are errors, in an agent's they are taken out, but for what is meant to be a filter; with
+//! the name that was probably meant.
 
 use serde_json::Value;
 
 use super::problem::{Problem, Text, key};
 use super::schema::{member as described, resolved, schema};
 use super::tree::{Is, Node, Style};
+use super::understood::FILTERS;
 
 /// How far a name may be from one that exists to be taken for it.
 const NEAR: usize = 2;
 
-/// Takes out what nobody knows.
-pub(super) fn take_out(tree: &mut Node, style: Style, source: &Text<'_>) -> Vec<Problem> {
+/// How far a name may be from a filter's to be taken for it, in an agent's file, where others have names of their own.
+const NEAR_A_FILTER: usize = 1;
+
+/// Takes out what nobody knows; what is said of it.
+pub(super) fn take_out(
+    tree: &mut Node,
+    style: Style,
+    source: &Text<'_>,
+) -> Result<Vec<Problem>, Box<Problem>> {
     let root = schema();
-    let mut walk = Walk { root: &root, style, source, found: Vec::new() };
-    walk.go(tree, &root);
-    walk.found
+    let mut walk = Walk { root: &root, style, source, found: Vec::new(), fatal: None };
+    walk.go(tree, &root, Place::File);
+    match walk.fatal {
+        Some(problem) => Err(problem),
+        None => Ok(walk.found),
+    }
+}
+
+/// Where a table stands.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Place {
+    File,
+    Servers,
+    Server,
+    /// In a filter. What is not known there hides something, or nothing.
+    Filter,
+    Elsewhere,
+}
+
+impl Place {
+    fn below(self, name: &str) -> Self {
+        match self {
+            Self::File if name == "servers" => Self::Servers,
+            Self::Servers => Self::Server,
+            Self::Server if FILTERS.contains(&name) => Self::Filter,
+            Self::Filter => Self::Filter,
+            Self::File | Self::Server | Self::Elsewhere => Self::Elsewhere,
+        }
+    }
 }
 
 struct Walk<'a> {
@@ -22,29 +57,33 @@ struct Walk<'a> {
     style: Style,
     source: &'a Text<'a>,
     found: Vec<Problem>,
+    /// The first that the file is refused for.
+    fatal: Option<Box<Problem>>,
 }
 
 impl<'a> Walk<'a> {
-    fn go(&mut self, node: &mut Node, schema: &'a Value) {
+    fn go(&mut self, node: &mut Node, schema: &'a Value, place: Place) {
         let schema = resolved(schema, self.root);
         let Is::Table(members) = &mut node.is else { return };
         let known = schema.get("properties").and_then(Value::as_object);
         members.retain_mut(|member| {
             let of_it = described(schema, self.root, &member.name);
             match (of_it, known) {
-                (Some(schema), _) => self.go(&mut member.value, schema),
+                (Some(schema), _) => self.go(&mut member.value, schema, place.below(&member.name)),
                 // Nothing is said of its members, so all of them are welcome.
                 (None, None) => {}
                 (None, Some(known)) => {
                     let near = nearest(&member.name, known.keys());
+                    let is_filter =
+                        place == Place::Filter || (place == Place::Server && is_near_a_filter(&member.name));
+                    let help = near.map(|near| format!("did you mean `{near}`?"));
+                    let said = |what: String| self.source.problem(member.at.clone(), what, help.clone());
                     // In an agent's file most of what we do not know is for somebody else.
-                    if self.style == Style::Own || near.is_some() {
-                        let help = near.map(|near| format!("did you mean `{near}`?"));
-                        let what = match self.style {
-                            Style::Own => format!("unknown {}", key(&member.name)),
-                            Style::Agents => format!("unknown {} ignored", key(&member.name)),
-                        };
-                        self.found.push(*self.source.problem(member.at.clone(), what, help));
+                    if self.style == Style::Own || is_filter {
+                        let problem = said(format!("unknown {}", key(&member.name)));
+                        self.fatal.get_or_insert(problem);
+                    } else if near.is_some() {
+                        self.found.push(*said(format!("unknown {} ignored", key(&member.name))));
                     }
                     return false;
                 }
@@ -52,6 +91,10 @@ impl<'a> Walk<'a> {
             true
         });
     }
+}
+
+fn is_near_a_filter(name: &str) -> bool {
+    FILTERS.iter().any(|known| strsim::damerau_levenshtein(&name.to_lowercase(), known) <= NEAR_A_FILTER)
 }
 
 fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a String>) -> Option<&'a String> {

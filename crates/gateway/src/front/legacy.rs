@@ -14,7 +14,7 @@ use linetender_wire::http::headers::{LAST_EVENT_ID, PROTOCOL_VERSION, SESSION_ID
 
 use super::follow::Reads;
 use super::post::{count_refused, endpoint};
-use super::session::{INVALID_REQUEST, Session, Taken};
+use super::session::{Filters, INVALID_REQUEST, Session, Taken};
 use super::tape::Tape;
 use super::who::{principal, visitor_of_session};
 use super::{Front, body, follow, reply, session};
@@ -101,7 +101,8 @@ async fn initialize(
         Ok(opened) => opened,
         Err(no_agent) => return reply::no_agent(id, no_agent, &endpoint),
     };
-    let filters = matches!(way, Way::Straight(_)).then(|| front.gateway.listing());
+    let filters = matches!(way, Way::Straight(_))
+        .then(|| Filters { listing: front.gateway.listing(), kept: front.gateway.kept_results().clone() });
     let Some(session) = front.sessions.open(endpoint.clone(), berth, agent, filters, &visitor.principal)
     else {
         return reply::busy(id, Full::Sessions, &endpoint);

@@ -21,8 +21,9 @@ use super::tape::Tape;
 use crate::budget::{self, Budget, Owner};
 use crate::ends::{Ended, Ends};
 use crate::failed::{Failed, Full};
+use crate::kept::{KeptResults, Of};
 use crate::listing::{Endpoint, Listing};
-use crate::mux::{self, request_id};
+use crate::mux::{self, Screened, request_id};
 use crate::principal::Principal;
 use calls::{Answered, Calls};
 
@@ -42,8 +43,12 @@ pub(super) const INVALID_REQUEST: i32 = -32600;
 /// The number of the stream that belongs to no POST.
 const OWN: u64 = 0;
 
-/// Where a server's filters are seen as they are now.
-pub(super) type Filters = watch::Receiver<Arc<Listing>>;
+/// Where a server's filters are seen as they are now, and what they need.
+#[derive(Clone)]
+pub(super) struct Filters {
+    pub(super) listing: watch::Receiver<Arc<Listing>>,
+    pub(super) kept: KeptResults,
+}
 
 /// A session.
 pub(super) struct Session {
@@ -175,11 +180,16 @@ impl Session {
             let Ok(Ok(room)) = room else { break };
             let (now, rest) = left.frames.split_at(some);
             for (room, frame) in room.zip(now) {
-                if let Some(reply) = self.screened(frame) {
-                    self.hear(&reply);
-                    continue;
+                match self.screened(frame) {
+                    Some(Screened::Ended(reply, ended)) => {
+                        self.ends.saw(frame, &self.principal, ended);
+                        reply.into_frame().iter().for_each(|reply| self.hear(reply));
+                        continue;
+                    }
+                    Some(Screened::Handed(frame)) => room.send(frame.into()),
+                    Some(Screened::Dropped) => continue,
+                    None => room.send(frame.clone().into()),
                 }
-                room.send(frame.clone().into());
                 self.withdraw(frame);
             }
             left.frames = rest;
@@ -198,13 +208,31 @@ impl Session {
         }
     }
 
-    /// The answer to a request that a filter of its server concerns, which ends here.
-    fn screened(&self, frame: &Frame) -> Option<Frame> {
-        let listing = self.filters.as_ref()?.borrow();
-        let seen = mux::filtered(&listing, &self.endpoint, &self.principal)?;
-        let (reply, ended) = mux::screened(frame, &seen)?;
-        self.ends.saw(frame, &self.principal, ended);
-        reply.into_frame().ok()
+    /// What becomes of a message, if filters of its server are to be known here.
+    fn screened(&self, frame: &Frame) -> Option<Screened> {
+        let Filters { listing, kept } = self.filters.as_ref()?;
+        let seen = mux::filtered(&listing.borrow(), &self.endpoint, &self.principal)?;
+        if let Some((reply, ended)) = kept.read(frame, &seen, &self.principal, false) {
+            return Some(Screened::Ended(reply.into(), ended));
+        }
+        Some(mux::screened(frame, &seen))
+    }
+
+    /// What the server says, no larger than it may be by now.
+    fn cut(&self, frame: Frame) -> Frame {
+        let (Some(Filters { listing, kept }), Message::Response { .. }) = (&self.filters, frame.message())
+        else {
+            return frame;
+        };
+        let Some(seen) = mux::filtered(&listing.borrow(), &self.endpoint, &self.principal) else {
+            return frame;
+        };
+        let limit =
+            seen.routes.first().and_then(|route| Some((route.berth.number, route.berth.entry.result_limit?)));
+        match limit {
+            Some((berth, limit)) => kept.cut(frame, Of { principal: &self.principal, berth, limit }),
+            None => frame,
+        }
     }
 
     /// Whether a filter hides what the server says.
@@ -214,7 +242,7 @@ impl Session {
         if !matches!(frame.message(), Message::Notification { method, .. } if method == updated) {
             return false;
         }
-        let seen = mux::filtered(&filters.borrow(), &self.endpoint, &self.principal);
+        let seen = mux::filtered(&filters.listing.borrow(), &self.endpoint, &self.principal);
         seen.is_some_and(|seen| mux::is_hidden(frame, &seen))
     }
 
@@ -431,7 +459,7 @@ pub(super) fn parsed(text: &Bytes) -> Option<Frame> {
 /// Hears the servers until the session is over.
 pub(super) async fn pump(session: Arc<Session>, mut from: queue::Receiver<Passed>) {
     let mut over = session.over.subscribe();
-    let mut filters = session.filters.clone().map(|listing| {
+    let mut filters = session.filters.clone().map(|Filters { listing, .. }| {
         let seen = Arc::clone(&listing.borrow());
         (seen, listing)
     });
@@ -446,7 +474,7 @@ pub(super) async fn pump(session: Arc<Session>, mut from: queue::Receiver<Passed
                     if let Ok(frame) = said.into_frame()
                         && !session.is_hidden(&frame)
                     {
-                        session.hear(&frame);
+                        session.hear(&session.cut(frame));
                     }
                 }
                 None => return session.end(),
@@ -458,7 +486,10 @@ pub(super) async fn pump(session: Arc<Session>, mut from: queue::Receiver<Passed
 
 /// Waits until a filter changes what is listed, and returns what the agent is told then. Cancel-safe: what was seen last is
 /// kept by the caller, beside where the next is seen.
-async fn filter_changes(filters: &mut Option<(Arc<Listing>, Filters)>, session: &Session) -> Vec<Bytes> {
+async fn filter_changes(
+    filters: &mut Option<(Arc<Listing>, watch::Receiver<Arc<Listing>>)>,
+    session: &Session,
+) -> Vec<Bytes> {
     let Some((seen, listing)) = filters else { return std::future::pending().await };
     loop {
         if listing.changed().await.is_err() {

@@ -58,6 +58,28 @@ pub(super) enum Unroutable {
     Nameless,
     /// Nobody could say to whom it belongs.
     Unknown,
+    /// Nobody could say whether it is about something hidden.
+    Unjudged,
+}
+
+/// Whether a method is known to be about nothing that a filter could hide.
+fn names_nothing(method: &str) -> bool {
+    matches!(method, "ping" | "initialize" | "logging/setLevel" | "server/discover")
+        // A task is of a call that was let through, by the same principal.
+        || matches!(method, "tasks/get" | "tasks/list" | "tasks/result" | "tasks/cancel" | "tasks/update")
+}
+
+/// Whether a server may be told this by an agent. A sloppy one runs `tools/call` also if nobody wants its answer.
+pub(super) fn may_be_told(route: &Route, method: &str) -> bool {
+    !route.hides()
+        || matches!(
+            method,
+            "notifications/cancelled"
+                | "notifications/initialized"
+                | "notifications/progress"
+                | "notifications/roots/list_changed"
+                | "notifications/tasks/status"
+        )
 }
 
 /// What a method is about: the kind, where its name stands, and what people call it.
@@ -78,8 +100,11 @@ pub(super) fn routed<'v>(
     params: Option<&str>,
     view: &'v View,
 ) -> Result<(&'v Route, String), Unroutable> {
-    // Alone at its address a server is asked whatever it is asked.
+    // Alone at its address a server is asked whatever it is asked, if nothing of it is hidden.
     let only = || match &*view.routes {
+        [route] if *route.naming == Naming::Plain && route.hides() && !names_nothing(method) => {
+            Err(Unroutable::Unjudged)
+        }
         [route] if *route.naming == Naming::Plain => Ok((route, params.unwrap_or("{}").to_owned())),
         _ => Err(Unroutable::Unknown),
     };
@@ -132,6 +157,12 @@ impl Unroutable {
                 (Code::NotHere.number(), format!("no {what} named `{name}`; configured servers: {known}"))
             }
             Self::Nameless => (-32602, format!("the params of {asked} do not name a target")),
+            Self::Unjudged => (
+                -32601,
+                format!(
+                    "{asked} is not known to linetender, so the filters of this server cannot be applied to it"
+                ),
+            ),
             Self::Unknown => {
                 (-32601, format!("{asked} cannot be routed at /mcp; use /mcp/NAME of one server"))
             }

@@ -1,5 +1,6 @@
 //! A request that stands by itself: what it would come to in a mux of its own, without one.
 
+use std::borrow::Cow;
 use std::convert::Infallible;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -13,6 +14,7 @@ use super::acts::Act;
 use super::{MODERN_LIST, State, results};
 use crate::ends::Ended;
 use crate::gateway::Gateway;
+use crate::kept::{KeptResults, Of};
 use crate::listing::{Endpoint, View};
 use crate::principal::Visitor;
 
@@ -100,10 +102,28 @@ fn large_list(view: &View, frame: &Frame) -> Option<Text> {
     Some(Text::Parts([head.into(), list.into_bytes(), Bytes::from_static(b"}}")]))
 }
 
+/// The same, no larger than it may be.
+fn cut(text: Text, kept: &KeptResults, of: Of<'_>) -> Text {
+    if text.pieces().iter().map(Bytes::len).sum::<usize>() <= of.limit {
+        return text;
+    }
+    let text = text.whole();
+    match text.frame().map(Cow::into_owned) {
+        Ok(frame) => kept.cut(frame, of).into(),
+        Err(_) => text.into(),
+    }
+}
+
 fn routed(gateway: &Gateway, view: &View, frame: &Frame, of: &Visitor) -> Option<Answer> {
     let Message::Request { method, .. } = frame.message() else { return None };
     if method == "subscriptions/listen" {
         return None;
+    }
+    if let Some((reply, ended)) = gateway.kept_results().read(frame, view, &of.principal, true) {
+        gateway.ends().saw(frame, &of.principal, ended);
+        let text = Passed::from(reply);
+        let error = results::error_code(&text);
+        return Some(Answer::new(std::future::ready(Replied { text: text.into(), error }), None));
     }
     if let Some(text) = large_list(view, frame) {
         view.wake();
@@ -123,9 +143,16 @@ fn routed(gateway: &Gateway, view: &View, frame: &Frame, of: &Visitor) -> Option
             let line = gateway.line(route, &of.principal)?;
             let Alone { reply, progress } = session::ask(&line, frame, of.guest())?;
             let (method, naming) = (Box::<str>::from(method), Arc::clone(&route.naming));
+            let limit = route.berth.entry.result_limit.map(|limit| (limit, gateway.kept_results().clone()));
+            let (berth, principal) = (*to, of.principal.clone());
             let named = async move {
                 let Replied { text, error } = reply.await;
-                Replied { text: results::named_text(text, &method, &naming), error }
+                let text = results::named_text(text, &method, &naming);
+                let text = match limit {
+                    Some((limit, kept)) => cut(text, &kept, Of { principal: &principal, berth, limit }),
+                    None => text,
+                };
+                Replied { text, error }
             };
             Some(Answer::new(named, progress))
         }

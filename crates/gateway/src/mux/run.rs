@@ -16,6 +16,7 @@ use super::{BATCH, State};
 use crate::ends::Ended;
 use crate::failed::{Failed, Full};
 use crate::gateway::Gateway;
+use crate::kept::Of;
 use crate::listing::{Endpoint, Listing, Route, View};
 use crate::principal::Visitor;
 
@@ -34,6 +35,8 @@ struct Pipe {
     to: u64,
     server: Arc<str>,
     agent: Agent,
+    /// The largest result that is passed on as it is, also if the server has gone from the config.
+    limit: Option<usize>,
 }
 
 struct Mux {
@@ -142,7 +145,12 @@ impl Mux {
                 for frame in frames {
                     self.heard = Some(frame.clone());
                     test_hooks::point("mux");
-                    let acts = self.state.agent_said(&frame, &self.view);
+                    let modern = self.state.is_modern();
+                    let kept = self.gateway.kept_results();
+                    let acts = match kept.read(&frame, &self.view, &self.visitor.principal, modern) {
+                        Some((reply, ended)) => vec![Act::End(reply.into(), ended)],
+                        None => self.state.agent_said(&frame, &self.view),
+                    };
                     self.heard = None;
                     self.act(acts, Some(&frame)).await;
                 }
@@ -157,7 +165,7 @@ impl Mux {
 
     async fn line_said(&mut self, from: u64, said: Option<Passed>) {
         let acts = if let Some(said) = said {
-            said.into_frame().map(|frame| self.state.line_said(from, &frame, &self.view)).unwrap_or_default()
+            said.into_frame().map(|frame| self.heard_line(from, &frame)).unwrap_or_default()
         } else {
             let Some(at) = self.pipes.iter().position(|pipe| pipe.to == from) else { return };
             let gone = self.pipes.remove(at);
@@ -165,6 +173,21 @@ impl Mux {
         };
         self.act(acts, None).await;
         self.sweep();
+    }
+
+    /// What a line says leads to this; its results are no larger than they may be.
+    fn heard_line(&mut self, from: u64, frame: &Frame) -> Vec<Act> {
+        let mut acts = self.state.line_said(from, frame, &self.view);
+        let limit = self.pipes.iter().find(|pipe| pipe.to == from).and_then(|pipe| pipe.limit);
+        if let (Some(limit), Message::Response { .. }) = (limit, frame.message()) {
+            let of = Of { principal: &self.visitor.principal, berth: from, limit };
+            for act in &mut acts {
+                if let Act::Tell(Passed::Frame(answer)) = act {
+                    *answer = self.gateway.kept_results().cut(answer.clone(), of);
+                }
+            }
+        }
+        acts
     }
 
     /// Does what was decided, about a message of the agent if there is one.
@@ -221,7 +244,7 @@ impl Mux {
             // It is new, and has room for more than these.
             let _ = agent.to.try_send(text.into());
         }
-        self.pipes.push_back(Pipe { to, server, agent });
+        self.pipes.push_back(Pipe { to, server, agent, limit: route.berth.entry.result_limit });
         Ok(())
     }
 
@@ -229,6 +252,11 @@ impl Mux {
     async fn changed(&mut self) {
         let now = view(&self.listing.borrow_and_update(), &self.endpoint, &self.visitor);
         let before = std::mem::replace(&mut self.view, now);
+        for pipe in &mut self.pipes {
+            if let Some(route) = self.view.route(pipe.to) {
+                pipe.limit = route.berth.entry.result_limit;
+            }
+        }
         let texts = self.state.changed(&before, &self.view);
         for text in texts {
             self.tell(text).await;

@@ -7,22 +7,48 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use linetender::Kind;
-use linetender_wire::frame::{self, Frame, Members, Message, Passed};
+use linetender_wire::frame::{self, Frame, Message, Passed, sole, string};
 
 use super::{State, acts};
 use crate::ends::Ended;
 use crate::listing::{Endpoint, Listing, View};
 use crate::principal::Principal;
 
-/// What a legacy agent gets instead of its server's answer: a filtered list, or an error for something hidden. `None` if
-/// the message may be handed to the server as it is.
-pub(crate) fn screened(frame: &Frame, view: &View) -> Option<(Passed, Ended)> {
-    let Message::Request { id, method, params } = frame.message() else { return None };
+/// What becomes of a legacy agent's message.
+#[derive(Debug)]
+pub(crate) enum Screened {
+    /// It ends here: with a filtered list, or with an error for something hidden.
+    Ended(Passed, Ended),
+    /// The server is handed this, in its own names.
+    Handed(Frame),
+    /// The server must not hear it, and nobody waits for an answer.
+    Dropped,
+}
+
+/// Judges a legacy agent's message by its server's filters.
+pub(crate) fn screened(frame: &Frame, view: &View) -> Screened {
+    let (id, method, params) = match frame.message() {
+        Message::Request { id, method, params } => (id, method, params),
+        Message::Notification { method, .. }
+            if !view.routes.iter().all(|route| acts::may_be_told(route, method)) =>
+        {
+            return Screened::Dropped;
+        }
+        Message::Notification { .. } | Message::Response { .. } => return Screened::Handed(frame.clone()),
+    };
     if let Some(kind) = Kind::ALL.into_iter().find(|kind| kind.method() == method) {
-        return Some((State::default().listed(id, kind, view).into(), Ended::Answered));
+        return Screened::Ended(State::default().listed(id, kind, view).into(), Ended::Answered);
     }
-    let refused = acts::routed(method, params, view).err()?.failed(method, view);
-    Some((refused.reply(id, method, false).into(), Ended::Refused(refused.code())))
+    match acts::routed(method, params, view) {
+        Ok((_, own)) if params.is_some_and(|params| *params != own) => {
+            Screened::Handed(frame.with_params(&own))
+        }
+        Ok(_) => Screened::Handed(frame.clone()),
+        Err(unroutable) => {
+            let refused = unroutable.failed(method, view);
+            Screened::Ended(refused.reply(id, method, false).into(), Ended::Refused(refused.code()))
+        }
+    }
 }
 
 /// Whether a legacy agent is not to hear this of its server: it is about a resource that is hidden since it was subscribed to.
@@ -30,7 +56,7 @@ pub(crate) fn is_hidden(frame: &Frame, view: &View) -> bool {
     let Message::Notification { method: "notifications/resources/updated", params } = frame.message() else {
         return false;
     };
-    let uri = params.and_then(|params| Members::of(params)?.string("uri"));
+    let uri = params.and_then(|params| string(sole(params, "uri").ok()??));
     uri.is_none_or(|uri| !view.routes.iter().any(|route| route.lets(Kind::Resources, &uri)))
 }
 

@@ -98,6 +98,10 @@ async fn addresses_that_will_be_handed_back_are_the_ones_that_the_agent_knows() 
     }
     let updated = r#"{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"x:1"}}"#;
     assert_eq!(told(&state.line_said(1, &said(updated), &view))["params"]["uri"], "linetender://b/x:1");
+    for twice in [r#"{"uri":"x:1","uri":"x:2"}"#, r#"{"uri":"x:1","URI":"x:2"}"#] {
+        let updated = updated.replace(r#"{"uri":"x:1"}"#, twice);
+        assert_eq!(state.line_said(1, &said(&updated), &view), [], "two readers would read two addresses");
+    }
 }
 
 #[tokio::test]

@@ -28,8 +28,10 @@ macro_rules! agents {
 agents! {
     claude_code_with_its_projects: "claude-code.json", Format::Json;
     codex_in_every_way_that_toml_has: "codex.toml", Format::Toml;
+    continue_with_its_list: "continue.yaml", Format::Yaml;
     cursor_with_comments_and_trailing_commas: "cursor.json", Format::Json;
     gemini_on_one_line: "gemini.json", Format::Json;
+    goose_in_every_way_that_yaml_has: "goose.yaml", Format::Yaml;
     opencode_where_a_command_is_a_list: "opencode.json", Format::Json;
     vs_code_with_inputs_and_tabs: "vscode.json", Format::Json;
     windsurf_and_entries_to_leave_alone: "windsurf.json", Format::Json;
@@ -38,9 +40,14 @@ agents! {
 
 #[test]
 fn a_file_without_a_place_for_servers_is_not_a_configuration() {
-    for (format, text) in
-        [(Format::Json, r#"{ "name": "left-pad" }"#), (Format::Json, "[]"), (Format::Toml, "a = 1")]
-    {
+    for (format, text) in [
+        (Format::Json, r#"{ "name": "left-pad" }"#),
+        (Format::Json, "[]"),
+        (Format::Toml, "a = 1"),
+        (Format::Yaml, "a: 1"),
+        (Format::Yaml, ""),
+        (Format::Yaml, "extensions: { developer: { type: builtin } }"),
+    ] {
         assert!(super::entry::find(&format.parse(text).unwrap()).is_none(), "{text}");
     }
     assert_eq!(count(Format::Json, r#"{ "mcpServers": {} }"#), 0);

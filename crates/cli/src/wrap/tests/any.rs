@@ -5,7 +5,9 @@ use proptest::sample::select;
 
 use super::{Format, count, plan, undone, wrapped};
 
-const CONFIGS: [(Format, &str); 5] = [
+const CONFIGS: [(Format, &str); 7] = [
+    (Format::Yaml, include_str!("configs/goose.yaml")),
+    (Format::Yaml, include_str!("configs/continue.yaml")),
     (Format::Json, include_str!("configs/cursor.json")),
     (Format::Json, include_str!("configs/windsurf.json")),
     (Format::Json, include_str!("configs/opencode.json")),
@@ -97,6 +99,41 @@ fn json_config() -> impl Strategy<Value = String> {
     )
 }
 
+/// What a reader of YAML finds there, without the servers that were changed.
+fn others(text: &str, changed: &[Vec<String>]) -> String {
+    use linetender_gateway::yaml::{Value, Yaml, parse};
+    fn spell(yaml: &Yaml, path: &[String], changed: &[Vec<String>]) -> String {
+        let name = match yaml.get("name").map(|name| &name.is) {
+            Some(Value::Text(name)) => Some(name),
+            _ => None,
+        };
+        let is_changed =
+            |path: &[String]| changed.iter().any(|changed| changed.ends_with(path) && path.len() == 2);
+        match &yaml.is {
+            _ if is_changed(path) => "changed".to_owned(),
+            Value::Table(_)
+                if path == ["mcpServers"]
+                    && name.is_some_and(|name| is_changed(&[path[0].clone(), name.clone()])) =>
+            {
+                "changed".to_owned()
+            }
+            Value::Table(members) => {
+                let members = members.iter().map(|member| {
+                    let path: Vec<_> = path.iter().cloned().chain([member.name.clone()]).collect();
+                    format!("{:?}={}", member.name, spell(&member.value, &path, changed))
+                });
+                format!("{{{}}}", members.collect::<Vec<_>>().join("; "))
+            }
+            Value::List(items) => {
+                let items = items.iter().map(|item| spell(item, path, changed));
+                format!("[{}]", items.collect::<Vec<_>>().join(", "))
+            }
+            other => format!("{other:?}"),
+        }
+    }
+    spell(&parse(text).unwrap(), &[], changed)
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 600, failure_persistence: None, ..ProptestConfig::default() })]
 
@@ -124,7 +161,7 @@ proptest! {
             match how {
                 0 => bytes[at] = byte,
                 1 => { bytes.remove(at); }
-                2 => bytes.insert(at, b"{}[],:\"'\n\r#/="[usize::from(byte) % 13]),
+                2 => bytes.insert(at, b"{}[],:\"'\n\r#/=-&*|? "[usize::from(byte) % 19]),
                 _ => bytes.extend_from_within(at..(at + usize::from(byte)).min(bytes.len())),
             }
         }
@@ -132,6 +169,12 @@ proptest! {
         if let Ok(plan) = plan(format, &text) {
             let once = plan.apply(&text);
             prop_assert!(format.parse(&once).is_ok(), "{once}");
+            let known = count(format, &text);
+            prop_assert_eq!(count(format, &once), known + plan.changes.len(), "{}\n---\n{}", text, once);
+            if format == Format::Yaml {
+                let changed: Vec<_> = plan.changes.iter().map(|change| change.path.clone()).collect();
+                prop_assert_eq!(others(&once, &changed), others(&text, &changed), "{}\n---\n{}", text, once);
+            }
             prop_assert_eq!(&undone(format, &once, Some(&text)).text, &text);
             let without = undone(format, &once, None).text;
             prop_assert!(format.parse(&without).is_ok(), "{without}");
@@ -142,9 +185,13 @@ proptest! {
 /// As deep as a file of the largest size could be.
 #[test]
 fn a_file_that_is_only_brackets_is_refused() {
-    for (format, front, bracket) in
-        [(Format::Json, "", "["), (Format::Json, "", "{\"a\":"), (Format::Toml, "a=", "[")]
-    {
+    for (format, front, bracket) in [
+        (Format::Json, "", "["),
+        (Format::Json, "", "{\"a\":"),
+        (Format::Toml, "a=", "["),
+        (Format::Yaml, "", "["),
+        (Format::Yaml, "", "- "),
+    ] {
         let text = format!("{front}{}", bracket.repeat(1 << 20));
         assert!(format.parse(&text).is_err());
     }
