@@ -13,7 +13,7 @@ use std::time::Duration;
 use linetender::session::{self, Agent};
 use linetender::{Hello, Line, Rig, Server};
 use linetender_wire::frame;
-use linetender_wire::hop::{self, Stand};
+use linetender_wire::hop::{self, Stand, Tally};
 use tokio::net::UnixStream;
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
@@ -320,10 +320,10 @@ impl fmt::Debug for Keeper {
 
 impl Seat {
     /// Serves whoever took it, until it goes or the line does.
-    pub async fn serve(mut self, stream: UnixStream) {
+    pub async fn serve(mut self, stream: UnixStream, tally: Option<Tally>) {
         let Some((Agent { to, from }, limits, stand)) = self.joined.take() else { return };
         // A stream that breaks is an agent that went.
-        let _ = hop::serve(stream, limits, to, from, stand).await;
+        let _ = hop::serve(stream, limits, to, from, stand, tally).await;
     }
 }
 

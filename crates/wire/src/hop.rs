@@ -15,7 +15,7 @@
 //!
 //! | from | line | means |
 //! |---|---|---|
-//! | owner | `=N` | the first N bytes after the order were read, and are acted on from now on |
+//! | owner | `=N` | the first N bytes after the order were read, and are acted on from now on; with a [`Tally`], it counts there instead |
 //! | owner | `!WHY` | move on: make the next connection when your calls have ended |
 //! | owner | `.` | this owner goes, on purpose; the end of the stream follows |
 //! | asker | `?` | are you there? (an acknowledgement is the answer) |
@@ -23,10 +23,12 @@
 mod ask;
 mod asker;
 mod owner;
+mod tally;
 
 pub use ask::{Answer, Taken, ask, asked};
 pub use asker::{Hop, Owner, Reached, Way};
 pub use owner::{Stand, serve};
+pub use tally::Tally;
 
 /// The first byte of a line that is no message.
 const ACKNOWLEDGED: u8 = b'=';

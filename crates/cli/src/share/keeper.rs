@@ -194,7 +194,7 @@ async fn talk(mut asker: UnixStream, door: &Door) {
         return;
     }
     let peer = peer.pid();
-    let Ok(Ok(line)) = tokio::time::timeout(ASKS, hop::asked(&mut asker)).await else { return };
+    let Ok(Ok((line, tally))) = tokio::time::timeout(ASKS, hop::asked(&mut asker)).await else { return };
     let taken = || Answer::Taken(Taken { fence: door.fence, version: env!("CARGO_PKG_VERSION").to_owned() });
     let (answer, seat) = match serde_json::from_slice(&line) {
         Ok(Ask::Alive) => (taken(), None),
@@ -222,6 +222,6 @@ async fn talk(mut asker: UnixStream, door: &Door) {
     let text = format!("{}\n", serde_json::to_string(&answer).unwrap_or_default());
     let told = tokio::time::timeout(ASKS, asker.write_all(text.as_bytes())).await;
     if let (Some(seat), Ok(Ok(()))) = (seat, told) {
-        seat.serve(asker).await;
+        seat.serve(asker, tally).await;
     }
 }

@@ -9,7 +9,7 @@ use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
 
-use linetender::hop::{self, Answer, Owner, Reached, Way};
+use linetender::hop::{self, Answer, Owner, Reached, Tally, Way};
 use linetender::{Hello, Server};
 use linetender_holder::trusted;
 use rustix::event::{PollFd, PollFlags};
@@ -73,8 +73,9 @@ impl ToKeeper {
                 }
                 Err(error) => return Err(format!("{}: {error}", self.folder.join(SOCKET).display())),
             };
-            match timeout(ANSWERS, hop::ask(&mut stream, &order)).await {
-                Ok(Ok(Answer::Taken(_))) => return Ok(Reached { stream, owner: Arc::new(keeper) }),
+            let tally = Tally::new();
+            match timeout(ANSWERS, hop::ask(&mut stream, &order, tally.as_ref())).await {
+                Ok(Ok(Answer::Taken(_))) => return Ok(Reached { stream, tally, owner: Arc::new(keeper) }),
                 Ok(Ok(Answer::Private(why))) => return Err(why),
                 Ok(Ok(Answer::Later)) => {
                     "the keeper is being replaced".clone_into(&mut last);
@@ -212,7 +213,7 @@ impl Owner for Process {
             let alive = async {
                 let Ok(Some(mut knock)) = knock(&self.folder).await else { return false };
                 let ask = serde_json::to_string(&Ask::Alive).unwrap_or_default();
-                hop::ask(&mut knock.stream, &ask).await.is_ok()
+                hop::ask(&mut knock.stream, &ask, None).await.is_ok()
             };
             timeout(ALIVE, alive).await.unwrap_or_default()
         })

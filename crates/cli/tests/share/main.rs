@@ -41,11 +41,19 @@ fn agents_that_want_the_same_server_share_one_process() {
     let mut apart = house.agent(&["--in-flight", "7"]).greeted();
     works(&mut apart);
     assert_eq!(house.servers().len(), 2);
-    let mut keyed = house.agent_with(&["--env", "KEY"], |shim| drop(shim.env("KEY", "hunter2"))).greeted();
+    let mut keyed = house
+        .agent_with(&["--env", "KEY"], |shim| {
+            shim.env("KEY", "hunter2");
+        })
+        .greeted();
     works(&mut keyed);
     assert_eq!(house.servers().len(), 3);
     // A variable that nobody named is no difference.
-    let mut same = house.agent_with(&[], |shim| drop(shim.env("AGENT_WINDOW", "17"))).greeted();
+    let mut same = house
+        .agent_with(&[], |shim| {
+            shim.env("AGENT_WINDOW", "17");
+        })
+        .greeted();
     works(&mut same);
     assert_eq!(house.servers().len(), 3);
     let status = house.said(&["status"]);

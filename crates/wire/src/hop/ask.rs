@@ -1,9 +1,18 @@
 //! The first line of either side: what is wanted, and whether it is given.
 
-use std::io;
+use std::io::{self, IoSlice, IoSliceMut};
+use std::mem::MaybeUninit;
+use std::os::fd::AsFd as _;
 
+use rustix::net::{
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage,
+    SendFlags,
+};
 use serde::{Deserialize, Serialize};
-use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, Interest};
+use tokio::net::UnixStream;
+
+use super::tally::Tally;
 
 /// The longest order: a command line and an environment, which the system bounds too.
 const LONGEST: usize = 4 * 1024 * 1024;
@@ -32,29 +41,60 @@ pub struct Taken {
     pub version: String,
 }
 
-/// Orders, and reads the answer: not one byte more.
+/// Orders, and reads the answer: not one byte more. With a tally, acknowledgements are counted there.
 ///
 /// # Errors
 /// If the owner goes away, or says something else.
-pub async fn ask(stream: &mut (impl AsyncRead + AsyncWrite + Unpin), order: &str) -> io::Result<Answer> {
+pub async fn ask(stream: &mut UnixStream, order: &str, tally: Option<&Tally>) -> io::Result<Answer> {
     let line = format!("{order}\n");
-    stream.write_all(line.as_bytes()).await?;
-    let answer = line_of(stream, LONGEST_ANSWER).await?;
+    let mut sent = 0;
+    if let Some(tally) = tally {
+        sent = stream.async_io(Interest::WRITABLE, || send_with(stream, line.as_bytes(), tally)).await?;
+    }
+    stream.write_all(&line.as_bytes()[sent..]).await?;
+    let answer = line_of(stream, Vec::new(), LONGEST_ANSWER).await?;
     serde_json::from_slice(&answer).map_err(io::Error::other)
 }
 
-/// An order, as the owner reads it: not one byte more.
+/// An order, as the owner reads it: not one byte more; and the tally that came with it.
 ///
 /// # Errors
 /// If whoever asks goes away, or says too much.
-pub async fn asked(stream: &mut (impl AsyncRead + Unpin)) -> io::Result<Vec<u8>> {
-    line_of(stream, LONGEST).await
+pub async fn asked(stream: &mut UnixStream) -> io::Result<(Vec<u8>, Option<Tally>)> {
+    let (first, tally) = stream.async_io(Interest::READABLE, || first_with(stream)).await?;
+    let begun = if first == b'\n' { return Ok((Vec::new(), tally)) } else { vec![first] };
+    Ok((line_of(stream, begun, LONGEST).await?, tally))
+}
+
+fn send_with(stream: &UnixStream, text: &[u8], tally: &Tally) -> io::Result<usize> {
+    let fds = [tally.as_fd()];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut with = SendAncillaryBuffer::new(&mut space);
+    with.push(SendAncillaryMessage::ScmRights(&fds));
+    Ok(rustix::net::sendmsg(stream, &[IoSlice::new(text)], &mut with, SendFlags::NOSIGNAL)?)
+}
+
+/// The first byte, and what came with it.
+fn first_with(stream: &UnixStream) -> io::Result<(u8, Option<Tally>)> {
+    let mut byte = [0];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut with = RecvAncillaryBuffer::new(&mut space);
+    let read =
+        rustix::net::recvmsg(stream, &mut [IoSliceMut::new(&mut byte)], &mut with, RecvFlags::CMSG_CLOEXEC)?;
+    if read.bytes == 0 {
+        return Err(io::ErrorKind::UnexpectedEof.into());
+    }
+    let fds = with.drain().filter_map(|message| match message {
+        RecvAncillaryMessage::ScmRights(fds) => Some(fds),
+        _ => None,
+    });
+    Ok((byte[0], fds.flatten().next().and_then(Tally::handed)))
 }
 
 /// A line, without its break. What comes after it is the next reader's, so it is read byte by byte from where the system has it;
 /// that happens once for each connection.
-async fn line_of(stream: &mut (impl AsyncRead + Unpin), longest: usize) -> io::Result<Vec<u8>> {
-    let mut line = Vec::new();
+async fn line_of(stream: &mut UnixStream, begun: Vec<u8>, longest: usize) -> io::Result<Vec<u8>> {
+    let mut line = begun;
     loop {
         match stream.read_u8().await? {
             b'\n' => return Ok(line),

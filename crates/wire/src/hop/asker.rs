@@ -13,6 +13,7 @@ use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::time::Instant;
 
+use super::tally::Tally;
 use super::{ACKNOWLEDGED, GOES, MOVE, THERE};
 use crate::frame::Limits;
 use crate::handshake::Hello;
@@ -52,6 +53,8 @@ pub trait Way: fmt::Debug + Send + Sync {
 pub struct Reached {
     /// The stream, from where the answer to the order ended.
     pub stream: UnixStream,
+    /// Where acknowledgements are counted, if not on the stream.
+    pub tally: Option<Tally>,
     /// Its process.
     pub owner: Arc<dyn Owner>,
 }
@@ -89,14 +92,14 @@ impl Hop {
         listener: Arc<dyn Listener>,
         events: mpsc::Sender<Event>,
     ) -> Self {
-        let Reached { stream, owner } = reached;
+        let Reached { stream, tally, owner } = reached;
         let (input, output) = stream.into_split();
         let number = owner.pid();
         let (outbox, frames, seal) = Outbox::new(sizes.queue.into());
         let (drain, drains) = mpsc::channel(1);
         let (orders, ordered) = mpsc::channel(4);
         let limits = Limits { length: sizes.message as usize, depth: sizes.depth.into() };
-        let said = Arc::new(Said::default());
+        let said = Arc::new(Said { tally, ..Said::default() });
         let accepted = Arc::<AtomicU64>::default();
         let watch = Watch {
             writer: Some(Owned::spawn(writer::write(
@@ -164,9 +167,16 @@ struct Said {
     moved: Notify,
     /// Whether anything came since this was last asked.
     heard: AtomicBool,
+    tally: Option<Tally>,
 }
 
 impl Said {
+    /// Up to where everything was read, as far as it has said.
+    fn acknowledged(&self) -> u64 {
+        let more = self.tally.as_ref().map_or(0, Tally::take);
+        self.acknowledged.fetch_add(more, Ordering::AcqRel) + more
+    }
+
     /// Takes a line that is no message; `false` if it is not the hop's either.
     fn take(&self, line: &Bytes) -> bool {
         let Some((kind, words)) = line.split_first() else { return false };
@@ -303,7 +313,7 @@ impl Watch {
                 done = &mut self.reader, if !over => {
                     over = true;
                     // What it had not acknowledged by now it never will.
-                    let _ = self.consumed.set(self.said.acknowledged.load(Ordering::Acquire));
+                    let _ = self.consumed.set(self.said.acknowledged());
                     let seen = match done {
                         Err(_) => Seen::Internal { task: "reader" },
                         Ok(()) if hangs => Seen::OwnerHangs,
@@ -347,7 +357,7 @@ impl Watch {
 
     /// Up to where it has acknowledged, if that is not all.
     fn owed(&self) -> Option<u64> {
-        let acknowledged = self.said.acknowledged.load(Ordering::Acquire);
+        let acknowledged = self.said.acknowledged();
         (self.accepted.load(Ordering::Acquire) > acknowledged).then_some(acknowledged)
     }
 
@@ -364,7 +374,7 @@ impl Watch {
         if !over {
             over = matches!(tokio::time::timeout(LAST_WORDS, &mut self.reader).await, Ok(Ok(())));
             if over {
-                let _ = self.consumed.set(self.said.acknowledged.load(Ordering::Acquire));
+                let _ = self.consumed.set(self.said.acknowledged());
             }
         }
         if over {

@@ -6,6 +6,7 @@ use std::io;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::sync::{mpsc, watch};
 
+use super::tally::Tally;
 use super::{ACKNOWLEDGED, GOES, MOVE};
 use crate::frame::{self, Limits, Passed};
 use crate::lines::{About, Item, Lines};
@@ -30,7 +31,7 @@ pub enum Stand {
 
 /// Serves an asker until it goes, the line lets go of it, or the owner [leaves](Stand::Leaves).
 ///
-/// `to` and `from` are one agent's ends of the line.
+/// `to` and `from` are one agent's ends of the line; `tally` came with the order.
 ///
 /// # Errors
 /// If the stream breaks.
@@ -40,6 +41,7 @@ pub async fn serve(
     to: mpsc::Sender<Passed>,
     mut from: queue::Receiver<Passed>,
     mut stand: watch::Receiver<Stand>,
+    tally: Option<Tally>,
 ) -> io::Result<()> {
     let mut lines = Lines::new(limits);
     let mut handed: VecDeque<Passed> = VecDeque::new();
@@ -88,8 +90,11 @@ pub async fn serve(
                     take(item, &mut handed, &mut out);
                 }
                 let whole = read - lines.unfinished() as u64;
-                if whole > std::mem::replace(&mut acknowledged, whole) {
-                    control(&mut out, ACKNOWLEDGED, whole.to_string().as_bytes());
+                let before = std::mem::replace(&mut acknowledged, whole);
+                match &tally {
+                    _ if whole == before => {}
+                    Some(tally) => tally.add(whole - before)?,
+                    None => control(&mut out, ACKNOWLEDGED, whole.to_string().as_bytes()),
                 }
             }
         }
@@ -158,7 +163,7 @@ mod tests {
         let (line, from) = queue::queue(16, 1 << 20);
         let (stand, stands) = watch::channel(Stand::Serves);
         #[expect(clippy::disallowed_methods, reason = "a test owns its tasks")]
-        let serves = tokio::spawn(serve(owner, LIMITS, to, from, stands));
+        let serves = tokio::spawn(serve(owner, LIMITS, to, from, stands, None));
         House { asker, handed, line, stand, serves }
     }
 
