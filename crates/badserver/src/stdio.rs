@@ -1,5 +1,6 @@
 //! The server that misbehaves.
 
+mod apps;
 mod flags;
 mod listens;
 mod talk;
@@ -171,7 +172,7 @@ impl Server {
                 self.pen.lock().unwrap_or_else(PoisonError::into_inner).write("run", &asked);
                 answer(id, &json!({}));
             }
-            method => match offers::answer(method, params).filter(|_| self.flags.full) {
+            method => match self.offered(method, params) {
                 Some(result) if offers::is_modern(params) => answer(id, &offers::modern(method, result)),
                 Some(result) => answer(id, &result),
                 None => refuse(id, -32601, "method not found"),
@@ -180,21 +181,38 @@ impl Server {
         None
     }
 
+    /// The result of a request that is about what it has besides tools.
+    fn offered(&self, method: &str, params: &Value) -> Option<Value> {
+        let pages = apps::answer(method, params).filter(|_| self.flags.apps);
+        pages.or_else(|| offers::answer(method, params).filter(|_| self.flags.full))
+    }
+
     /// What it says it has; not all of it need be true.
     fn capabilities(&self) -> Value {
-        if self.flags.full {
-            return offers::capabilities();
-        }
-        let mut all = json!({ "tools": { "listChanged": true } });
-        if self.flags.no_prompts {
+        let mut all = self.basics();
+        if self.flags.no_prompts && !self.flags.full {
             all["prompts"] = json!({ "listChanged": true });
         }
         all
     }
 
+    /// What it says it has in either era.
+    fn basics(&self) -> Value {
+        let mut all = if self.flags.full {
+            offers::capabilities()
+        } else {
+            json!({ "tools": { "listChanged": true } })
+        };
+        if self.flags.apps {
+            all["resources"] = json!({ "listChanged": true, "subscribe": true });
+            all["extensions"] = json!({ (apps::EXTENSION): {}, "com.example/odd": { "x": 1 } });
+            all["experimental"] = json!({ "com.example/odd": {} });
+        }
+        all
+    }
+
     fn discovered(&self) -> Value {
-        let capabilities =
-            if self.flags.full { self.capabilities() } else { json!({ "tools": { "listChanged": true } }) };
+        let capabilities = self.basics();
         self.with_instructions(json!({
             "supportedVersions": ["2026-07-28"], "capabilities": capabilities,
             "ttlMs": 0, "cacheScope": "private", "resultType": "complete",
@@ -226,6 +244,9 @@ impl Server {
         tools[0]["annotations"] = json!({ "readOnlyHint": true });
         if let Some(extra) = &self.flags.extra_tool() {
             tools.push(json!({ "name": extra, "inputSchema": arguments::schema(extra) }));
+        }
+        if self.flags.apps {
+            tools.extend(apps::tools());
         }
         let more = |n| json!({ "name": format!("more-{n}"), "inputSchema": { "type": "object" } });
         tools.extend((0..self.flags.more_tools).map(more));
@@ -262,6 +283,11 @@ impl Server {
         }
         if name == "pid" {
             call.say(&std::process::id().to_string());
+            return None;
+        }
+        if name == "page" && self.flags.apps {
+            let result = apps::called();
+            answer(id, &if modern { offers::modern("tools/call", result) } else { result });
             return None;
         }
         if name == "task" {

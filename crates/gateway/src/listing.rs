@@ -354,10 +354,10 @@ impl View {
     pub(crate) fn named(&self, kind: Kind, public: &str) -> Option<(&Route, String)> {
         self.routes.iter().find_map(|route| {
             let own = match kind {
-                Kind::Tools | Kind::Prompts => route.naming.own_name(public),
-                Kind::Resources | Kind::Templates => route.naming.own_uri(public),
-            }?;
-            route.lets(kind, own).then(|| (route, own.to_owned()))
+                Kind::Tools | Kind::Prompts => route.naming.own_name(public)?.into(),
+                Kind::Resources | Kind::Templates => route.naming.own_uri(public)?,
+            };
+            route.lets(kind, &own).then(|| (route, own.into_owned()))
         })
     }
 

@@ -6,6 +6,7 @@ use bytestring::ByteString;
 use linetender::{Catalogue, Kind};
 use linetender_wire::frame::{sole, string};
 
+use crate::apps;
 use crate::config::Entry;
 use crate::grant::Grant;
 use crate::names::Naming;
@@ -164,6 +165,9 @@ fn shown(kind: Kind, of: Shown<'_>, text: &str) -> Option<String> {
     };
     let mut splice = Splice::of(text);
     splice.put(value, &public);
+    if kind == Kind::Tools {
+        apps::name_pages(text, &mut splice, of.naming);
+    }
     Some(splice.done().into_owned())
 }
 

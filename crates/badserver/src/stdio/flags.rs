@@ -35,6 +35,8 @@ pub(super) struct Flags {
     pub(super) scolds: bool,
     pub(super) restless: bool,
     pub(super) full: bool,
+    /// Whether its tools have pages.
+    pub(super) apps: bool,
     /// Whether it says on its stderr what it is called with.
     pub(super) talkative: bool,
     pub(super) die_on_call: Option<u32>,
@@ -65,6 +67,7 @@ impl Flags {
             scolds: false,
             restless: false,
             full: false,
+            apps: false,
             talkative: false,
             die_on_call: None,
             more_tools: 0,
@@ -93,6 +96,7 @@ impl Flags {
                 "--restless" => flags.restless = true,
                 "--talkative" => flags.talkative = true,
                 "--full" => flags.full = true,
+                "--apps" => flags.apps = true,
                 "--die-on-call" => flags.die_on_call = Some(number(&value()?)?),
                 "--more-tools" => flags.more_tools = number(&value()?)?,
                 "--grandchild" => flags.grandchild = true,

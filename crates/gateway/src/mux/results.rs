@@ -1,19 +1,20 @@
 //! Addresses in what servers say, as the agent knows them.
 //!
 //! Changed is what an agent will hand back to ask for more: the contents of a resource that was read, links and embedded
-//! resources among the blocks of a tool's result and of a prompt, and the notification that a resource was updated. Not
-//! changed is what only people and models read: text, structured content, `_meta`.
+//! resources among the blocks of a tool's result and of a prompt, the page of a tool's result, and the notification that a
+//! resource was updated. Not changed is what only people and models read: text, structured content, the rest of `_meta`.
 
 use bytes::Bytes;
 use linetender::session::Text;
 use linetender_wire::frame::{Frame, Members, Message, Outcome, Passed, string};
 use serde_json::value::RawValue;
 
+use crate::apps;
 use crate::names::Naming;
 use crate::splice::Splice;
 
-/// How the name of an address is spelt.
-const URI: &str = "\"uri\"";
+/// One of these is in every result that has an address.
+const WORDS: [&str; 2] = ["\"uri\"", apps::WORD];
 
 /// An answer with the addresses that the agent knows.
 pub(super) fn named(frame: &Frame, method: &str, naming: &Naming) -> Frame {
@@ -21,13 +22,16 @@ pub(super) fn named(frame: &Frame, method: &str, naming: &Naming) -> Frame {
         return frame.clone();
     };
     // Most results have no address at all, and are not looked at any further.
-    if *naming == Naming::Plain || !result.contains(URI) {
+    if *naming == Naming::Plain || !WORDS.iter().any(|word| result.contains(word)) {
         return frame.clone();
     }
     let mut splice = Splice::of(result);
     match method {
         "resources/read" => contents(result, &mut splice, naming),
-        "tools/call" => blocks(member(result, "content"), &mut splice, naming),
+        "tools/call" => {
+            blocks(member(result, "content"), &mut splice, naming);
+            apps::name_pages(result, &mut splice, naming);
+        }
         "prompts/get" => {
             for message in items(member(result, "messages")) {
                 block(member(message.get(), "content"), &mut splice, naming);
@@ -43,7 +47,8 @@ pub(super) fn named(frame: &Frame, method: &str, naming: &Naming) -> Frame {
 
 /// The same of a text that was not read yet. Nearly all have no address, and need not be.
 pub(super) fn named_text(text: Text, method: &str, naming: &Naming) -> Text {
-    let has_one = |piece: &Bytes| memchr::memmem::find(piece, URI.as_bytes()).is_some();
+    let has = |piece: &Bytes, word: &str| memchr::memmem::find(piece, word.as_bytes()).is_some();
+    let has_one = |piece: &Bytes| WORDS.iter().any(|word| has(piece, word));
     if *naming == Naming::Plain || !text.pieces().iter().any(has_one) {
         return text;
     }
