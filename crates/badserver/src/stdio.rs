@@ -42,6 +42,8 @@ struct Server {
     flags: Flags,
     pen: Mutex<Pen>,
     calls: Mutex<u32>,
+    /// What whoever greeted it can do.
+    declared: Mutex<Value>,
     /// The call that waits for the agent's answer.
     asked: Mutex<Option<Value>>,
     /// Who wants to hear of what.
@@ -67,7 +69,8 @@ impl Server {
             say_raw("badserver is listening\nINFO ready\n");
         }
         let (pen, listens) = (Mutex::new(pen), Listens::default());
-        Ok(Arc::new(Self { flags, pen, calls: Mutex::new(0), asked: Mutex::default(), listens }))
+        let (calls, declared, asked) = (Mutex::new(0), Mutex::default(), Mutex::default());
+        Ok(Arc::new(Self { flags, pen, calls, declared, asked, listens }))
     }
 
     fn serve(self: Arc<Self>) -> ExitCode {
@@ -146,14 +149,11 @@ impl Server {
                 Spoken::Both | Spoken::Modern => answer(id, &self.discovered()),
             },
             "initialize" if self.flags.spoken == Spoken::Modern => refuse(id, -32022, "modern only"),
-            "initialize" => answer(
-                id,
-                &self.with_instructions(json!({
-                    "protocolVersion": self.flags.revision.as_deref().map_or(params["protocolVersion"].clone(), Value::from),
-                    "capabilities": self.capabilities(),
-                    "serverInfo": { "name": "badserver", "version": "1" },
-                })),
-            ),
+            "initialize" => {
+                let declared = params["capabilities"].clone();
+                *self.declared.lock().unwrap_or_else(PoisonError::into_inner) = declared;
+                self.initialized(id, params);
+            }
             "ping" => answer(id, &json!({})),
             "tools/list" if offers::is_modern(params) => {
                 answer(id, &offers::modern("tools/list", self.tool_list()));
@@ -179,6 +179,16 @@ impl Server {
             },
         }
         None
+    }
+
+    fn initialized(&self, id: &Value, params: &Value) {
+        let revision = self.flags.revision.as_deref();
+        let result = json!({
+            "protocolVersion": revision.map_or(params["protocolVersion"].clone(), Value::from),
+            "capabilities": self.capabilities(),
+            "serverInfo": { "name": "badserver", "version": "1" },
+        });
+        answer(id, &self.with_instructions(result));
     }
 
     /// The result of a request that is about what it has besides tools.
@@ -283,6 +293,13 @@ impl Server {
         }
         if name == "pid" {
             call.say(&std::process::id().to_string());
+            return None;
+        }
+        // It is not listed: whoever looks at all tools has no use for it.
+        if name == "declared" {
+            let of_all = self.declared.lock().unwrap_or_else(PoisonError::into_inner);
+            let own = &params["_meta"]["io.modelcontextprotocol/clientCapabilities"];
+            call.say(&if modern { own } else { &*of_all }.to_string());
             return None;
         }
         if name == "page" && self.flags.apps {

@@ -7,6 +7,7 @@
 mod acts;
 mod asks;
 mod enter;
+mod extensions;
 mod greet;
 mod once;
 mod results;

@@ -217,6 +217,8 @@ struct Open {
     promised: Arc<OnceLock<Arc<Greeting>>>,
     /// From which level on a legacy agent wants to see log messages of a modern server.
     level: Option<String>,
+    /// What a legacy agent says of itself to a modern server with each request, if it shares the line.
+    introduction: Option<Arc<str>>,
 }
 
 impl Session {
@@ -304,6 +306,10 @@ impl Session {
                 (line.clone(), Some(listener), who.map_or(Caller::Listener(listener), Caller::Known), name)
             }
         };
+        let introduction = match (era, listener, params) {
+            (Era::Legacy, Some(_), Some(params)) => bridge::modern_hello(params).map(Into::into),
+            _ => None,
+        };
         let events = line.events();
         self.open = Some(Open {
             line: line.clone(),
@@ -318,6 +324,7 @@ impl Session {
             subscriptions: Subscriptions::default(),
             promised: Arc::default(),
             level: None,
+            introduction,
         });
         line
     }

@@ -7,6 +7,7 @@ use linetender_wire::handshake::{LEGACIES, LEGACY, MODERN};
 use linetender_wire::visible;
 use serde_json::{Value, json};
 
+use super::extensions;
 use crate::listing::View;
 
 /// The most that is passed on of what one server says about how to use it, in characters.
@@ -62,14 +63,16 @@ fn with_instructions(mut greeting: Value, view: &View) -> String {
     greeting.to_string()
 }
 
-fn capabilities() -> Value {
-    json!({
+fn capabilities(view: &View) -> Value {
+    let mut all = json!({
         "completions": {},
         "logging": {},
         "prompts": { "listChanged": true },
         "resources": { "listChanged": true, "subscribe": true },
         "tools": { "listChanged": true },
-    })
+    });
+    extensions::declare(&mut all, view);
+    all
 }
 
 fn info() -> Value {
@@ -82,7 +85,7 @@ pub(super) fn initialized(params: Option<&str>, view: &View) -> String {
     let version = asked["protocolVersion"].as_str().filter(|version| LEGACIES.contains(version));
     let version = version.unwrap_or(LEGACY);
     let greeting =
-        json!({ "protocolVersion": version, "capabilities": capabilities(), "serverInfo": info() });
+        json!({ "protocolVersion": version, "capabilities": capabilities(view), "serverInfo": info() });
     with_instructions(greeting, view)
 }
 
@@ -91,7 +94,7 @@ pub(super) fn discovered(view: &View) -> String {
     let greeting = json!({
         "resultType": "complete",
         "supportedVersions": [MODERN],
-        "capabilities": capabilities(),
+        "capabilities": capabilities(view),
         "ttlMs": 0,
         "cacheScope": "private",
         "_meta": { "io.modelcontextprotocol/serverInfo": info() },

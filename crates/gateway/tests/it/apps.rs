@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::kit::{House, names};
+use crate::kit::{House, names, text};
 
 const SHOPS: &str = r#"
 [servers.one]
@@ -89,4 +89,57 @@ async fn a_page_that_a_filter_hides_cannot_be_read() {
     assert_eq!(agent.ask("resources/list", json!({})).await["result"]["resources"], json!([]));
     let read = agent.ask("resources/read", json!({ "uri": "ui://one/shop/cart.html" })).await;
     assert_eq!(read["error"]["code"], 7009, "{read}");
+}
+
+const UI: &str = "io.modelcontextprotocol/ui";
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_declared_at_an_address_works_there() {
+    let house =
+        House::up(&format!("{SHOPS}[servers.hidden]\n{{bad}}\nargs = ['--apps']\ntools.exclude = ['echo']"))
+            .await;
+    let discovered = async |path: &str| {
+        let told = house.modern(path, "server/discover", json!({})).await.last().await;
+        told["result"]["capabilities"].clone()
+    };
+    let initialized = async |path: &str| house.agent(path).await.hello["result"]["capabilities"].clone();
+    for all in [discovered("/mcp").await, initialized("/mcp").await] {
+        assert_eq!(all["extensions"], json!({ UI: {} }), "nobody could say whose an unknown extension is");
+        assert!(all.get("experimental").is_none(), "{all}");
+    }
+    for path in ["/mcp/one", "/mcp/two", "/mcp/hidden"] {
+        for one in [discovered(path).await, initialized(path).await] {
+            assert_eq!(one["extensions"], json!({ UI: {}, "com.example/odd": { "x": 1 } }), "{path}");
+            assert_eq!(one["experimental"], json!({ "com.example/odd": {} }), "{path}");
+        }
+    }
+    assert!(initialized("/mcp/none").await.get("extensions").is_none());
+    let plain = House::up("[servers.none]\n{bad}").await;
+    assert!(plain.agent("/mcp").await.hello["result"]["capabilities"].get("extensions").is_none());
+}
+
+/// What a server is told that its agent can do: with its greeting, or with a call.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_an_agent_declares_reaches_servers_that_can_tell_it_from_others() {
+    let declares = json!({ "extensions": { UI: { "mimeTypes": ["text/html;profile=mcp-app"] } } });
+    for (era, scope, knows) in [
+        ("legacy", "session", true),
+        ("modern", "session", true),
+        ("modern", "shared", true),
+        // One greeting is for all.
+        ("legacy", "shared", false),
+    ] {
+        let config = format!("[servers.it]\n{{bad}}\nargs = ['--era', '{era}']\nscope = '{scope}'");
+        let house = House::up(&config).await;
+        for (path, tool) in [("/mcp", "it__declared"), ("/mcp/it", "declared")] {
+            let agent = house.agent_with(path, &declares).await;
+            let told = text(&agent.call(tool, json!({})).await).to_owned();
+            let told: Value = serde_json::from_str(&told).unwrap_or_else(|_| panic!("{told}"));
+            let expected = if knows { &declares["extensions"] } else { &Value::Null };
+            assert_eq!(&told["extensions"], expected, "legacy agent, {era} server, {scope}, {path}: {told}");
+            let other = house.agent(path).await;
+            let told = text(&other.call(tool, json!({})).await).to_owned();
+            assert!(!told.contains(UI), "{era} {scope} {path}: {told}");
+        }
+    }
 }

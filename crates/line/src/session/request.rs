@@ -39,6 +39,8 @@ pub(super) struct Request {
     pub(super) kept: Kept,
     /// From which level on the agent wants to see log messages.
     pub(super) level: Option<String>,
+    /// What it says of itself to a modern server, as members of `_meta`.
+    pub(super) introduction: Option<Arc<str>>,
     pub(super) promised: Arc<OnceLock<Arc<Greeting>>>,
     pub(super) progress: Option<OnProgress>,
     /// Whose turn it takes.
@@ -103,6 +105,7 @@ pub fn ask(
         params: frame.params(),
         kept: frame.kept(),
         level: None,
+        introduction: None,
         promised: Arc::default(),
         is_plain: heard.is_none(),
         progress: heard,
@@ -182,6 +185,7 @@ impl Request {
             params,
             kept,
             level,
+            introduction,
             promised,
             progress,
             caller,
@@ -203,9 +207,13 @@ impl Request {
             arrived,
             ..Options::default()
         };
-        let params = match level {
-            Some(level) if line.era() == Some(Era::Modern) => {
+        // On a line of its own it was introduced by that, and on one that it shares no level is told.
+        let params = match (level, introduction) {
+            (Some(level), _) if line.era() == Some(Era::Modern) => {
                 Some(bridge::with_log_level(params.as_deref(), &level).into())
+            }
+            (None, Some(meta)) if line.era() == Some(Era::Modern) => {
+                Some(bridge::with_meta(params.as_deref(), &meta).into())
             }
             _ => params,
         };
