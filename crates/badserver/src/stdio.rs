@@ -4,6 +4,7 @@ mod apps;
 mod flags;
 mod listens;
 mod talk;
+mod tasks;
 mod tools;
 
 use std::io::{self, BufRead as _, Read as _, Write as _};
@@ -48,6 +49,7 @@ struct Server {
     asked: Mutex<Option<Value>>,
     /// Who wants to hear of what.
     listens: Listens,
+    tasks: tasks::Tasks,
 }
 
 impl Server {
@@ -70,7 +72,8 @@ impl Server {
         }
         let (pen, listens) = (Mutex::new(pen), Listens::default());
         let (calls, declared, asked) = (Mutex::new(0), Mutex::default(), Mutex::default());
-        Ok(Arc::new(Self { flags, pen, calls, declared, asked, listens }))
+        let tasks = tasks::Tasks::default();
+        Ok(Arc::new(Self { flags, pen, calls, declared, asked, listens, tasks }))
     }
 
     fn serve(self: Arc<Self>) -> ExitCode {
@@ -165,6 +168,9 @@ impl Server {
                 }
             }
             "tools/call" => return self.call(id, params),
+            method if self.flags.tasks && method.starts_with("tasks/") => {
+                self.tasks.request(id, method, params);
+            }
             "subscriptions/listen" if offers::is_modern(params) => self.listens.open(id, params),
             method @ ("logging/setLevel" | "resources/subscribe" | "resources/unsubscribe") => {
                 self.listens.legacy(method, params);
@@ -200,6 +206,9 @@ impl Server {
     /// What it says it has; not all of it need be true.
     fn capabilities(&self) -> Value {
         let mut all = self.basics();
+        if self.flags.tasks {
+            all["tasks"] = tasks::capability();
+        }
         if self.flags.no_prompts && !self.flags.full {
             all["prompts"] = json!({ "listChanged": true });
         }
@@ -222,7 +231,10 @@ impl Server {
     }
 
     fn discovered(&self) -> Value {
-        let capabilities = self.basics();
+        let mut capabilities = self.basics();
+        if self.flags.tasks {
+            capabilities["extensions"][tasks::EXTENSION] = json!({});
+        }
         self.with_instructions(json!({
             "supportedVersions": ["2026-07-28"], "capabilities": capabilities,
             "ttlMs": 0, "cacheScope": "private", "resultType": "complete",
@@ -257,6 +269,9 @@ impl Server {
         }
         if self.flags.apps {
             tools.extend(apps::tools());
+        }
+        if self.flags.tasks {
+            tools.extend(tasks::tools());
         }
         let more = |n| json!({ "name": format!("more-{n}"), "inputSchema": { "type": "object" } });
         tools.extend((0..self.flags.more_tools).map(more));
@@ -293,6 +308,9 @@ impl Server {
         }
         if name == "pid" {
             call.say(&std::process::id().to_string());
+            return None;
+        }
+        if self.flags.tasks && self.tasks.call(id, &name, params) {
             return None;
         }
         // It is not listed: whoever looks at all tools has no use for it.

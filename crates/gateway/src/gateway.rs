@@ -16,6 +16,7 @@ use crate::ends::Ends;
 use crate::listing::{Berth, Listing, Route, Sight};
 use crate::own_lines::OwnLines;
 use crate::principal::{Principal, Stay, Visitor};
+use crate::tasks::{OwnTasks, Tasks};
 
 /// How often unused lines of principals are looked for, at the least.
 const SWEEP: Duration = Duration::from_secs(10);
@@ -34,6 +35,8 @@ struct Inner {
     last: AtomicU64,
     /// Lines of sessions and of principals.
     own_lines: OwnLines,
+    /// Tasks that agents began where all servers are.
+    tasks: Arc<Tasks>,
     /// Where requests end that come to none of its lines.
     ends: Ends,
     /// Watches the lines that there are now.
@@ -64,6 +67,7 @@ impl Gateway {
             listing,
             last: AtomicU64::new(0),
             own_lines: OwnLines::default(),
+            tasks: Arc::default(),
             ends,
             keeper: Mutex::default(),
         }));
@@ -150,6 +154,11 @@ impl Gateway {
     /// Where requests end that come to none of its lines.
     pub(crate) fn ends(&self) -> &Ends {
         &self.0.ends
+    }
+
+    /// The tasks of an agent, where all servers are.
+    pub(crate) fn tasks_of(&self, visitor: &Visitor) -> OwnTasks {
+        OwnTasks::of(&self.0.tasks, visitor)
     }
 
     /// Its lines (server connections).

@@ -21,6 +21,7 @@ mod peer;
 mod principal;
 mod splice;
 pub mod stdio;
+mod tasks;
 pub mod units;
 
 pub use bearers::{Bearers, Known, Refused, Verdict};

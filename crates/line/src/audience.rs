@@ -19,6 +19,7 @@ use linetender_wire::renewed;
 use crate::basics::code::Code;
 use crate::basics::params::without_modern_meta;
 pub(crate) use agent::{Agent, FromServer};
+pub(crate) use tasks::TaskOwner;
 use tasks::Tasks;
 use users::Users;
 
@@ -61,6 +62,8 @@ struct Listener {
     agent: Agent,
     /// Whom it acts for.
     principal: u64,
+    /// Whose tasks are its own.
+    tasks: TaskOwner,
     /// Resources it wants to hear of.
     resources: HashSet<String>,
     /// The least urgent log message it wants to see, as a place in [`LEVELS`].
@@ -93,11 +96,13 @@ impl Audience {
     }
 
     /// One more agent; its number.
-    pub(crate) fn join(&self, agent: Agent, principal: u64) -> u64 {
+    pub(crate) fn join(&self, agent: Agent, tasks: impl FnOnce(u64) -> TaskOwner) -> u64 {
         let mut listeners = self.listeners();
         listeners.last += 1;
         let number = listeners.last;
-        listeners.many.insert(number, Listener { agent, principal, resources: HashSet::new(), level: None });
+        let tasks = tasks(number);
+        let (principal, resources) = (tasks.principal, HashSet::new());
+        listeners.many.insert(number, Listener { agent, principal, tasks, resources, level: None });
         number
     }
 
@@ -166,19 +171,20 @@ impl Audience {
         !self.users.has_others(generation, principal)
     }
 
-    /// A call of this principal's was answered so.
-    pub(crate) fn answered(&self, generation: Generation, principal: u64, result: &str) {
-        self.tasks.note(generation, principal, result);
+    /// A call of this one's was answered so.
+    pub(crate) fn answered(&self, generation: Generation, owner: TaskOwner, result: &str) {
+        self.tasks.note(generation, owner, result);
     }
 
-    /// Whether this principal may ask for a task.
-    pub(crate) fn may_ask_for(&self, task: &str, principal: u64) -> bool {
-        self.tasks.owner(task).map_or(!self.strangers, |owner| owner == principal)
+    /// Whether this one may ask for a task. Among people who are no strangers, one that nobody is known to have begun is anybody's:
+    /// it may be older than this process.
+    pub(crate) fn may_ask_for(&self, task: &str, owner: TaskOwner) -> bool {
+        self.tasks.known(task).map_or(!self.strangers, |(_, of)| of == owner)
     }
 
-    /// Whether this principal may ask for all tasks there are.
-    pub(crate) fn may_list_tasks(&self) -> bool {
-        !self.strangers
+    /// Which generation began a task, if that is known.
+    pub(crate) fn began(&self, task: &str) -> Option<Generation> {
+        self.tasks.known(task).map(|(generation, _)| generation)
     }
 
     /// Hands a question to the agent that the line was opened for, or says why it cannot be asked.
@@ -207,7 +213,13 @@ impl Audience {
         let hears = |listener: &&Listener| {
             !matches!(about, About::Message(_)) || !self.users.has_others(generation, listener.principal)
         };
-        let wanting = listeners.many.values().filter(|listener| listener.wants(&about)).filter(hears);
+        // A task's state is told to whoever began it.
+        let of_task = match &about {
+            About::Task(task) => self.tasks.known(task).map(|(_, owner)| owner),
+            _ => None,
+        };
+        let wants = |listener: &&Listener| listener.wants(&about) || of_task == Some(listener.tasks);
+        let wanting = listeners.many.values().filter(wants).filter(hears);
         wanting.map(|listener| &listener.agent).filter(missed).count()
     }
 }
@@ -258,6 +270,8 @@ enum About {
     Resource(String),
     /// A log message, by its place in [`LEVELS`], if it has one.
     Message(Option<usize>),
+    /// The state of a task.
+    Task(String),
     /// Nobody knows whose it is.
     Unknown,
 }
@@ -269,6 +283,8 @@ impl About {
         struct Read {
             uri: String,
             level: String,
+            #[serde(rename = "taskId")]
+            task: String,
         }
         let read =
             || -> Read { params.and_then(|params| serde_json::from_str(params).ok()).unwrap_or_default() };
@@ -278,6 +294,8 @@ impl About {
                 let level = read().level;
                 Self::Message(LEVELS.iter().position(|known| *known == level))
             }
+            // MCP 2025-11-25, "Task Status Notification". The modern era has them on streams that ask for them.
+            "notifications/tasks/status" => Self::Task(read().task),
             _ => Self::Unknown,
         }
     }
@@ -288,14 +306,14 @@ impl Listener {
         match about {
             About::Resource(uri) => self.resources.contains(uri),
             About::Message(place) => self.level.is_some_and(|least| place.is_none_or(|place| place >= least)),
-            About::Unknown => false,
+            About::Task(_) | About::Unknown => false,
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Agent, Audience, FromServer};
+    use super::{Agent, Audience, FromServer, TaskOwner};
     use linetender_core::Generation;
     use linetender_wire::handshake::Era;
     use linetender_wire::{frame, queue};
@@ -311,6 +329,10 @@ mod tests {
         (Agent { era, said, direct }, heard, asked)
     }
 
+    fn of(principal: u64) -> impl FnOnce(u64) -> TaskOwner {
+        move |number| TaskOwner { principal, session: Some(number) }
+    }
+
     fn tell(audience: &Audience, method: &str, params: &str) -> usize {
         let text = format!(r#"{{"jsonrpc":"2.0","method":"{method}","params":{params}}}"#);
         audience.tell(Generation::new(1), &said(&text))
@@ -319,8 +341,8 @@ mod tests {
     #[test]
     fn x07_one_principal_never_has_all_subscriptions() {
         let audience = Audience::default().of_strangers(true);
-        let [one, two] = [0, 1].map(|_| audience.join(agent(Era::Legacy).0, 1));
-        let other = audience.join(agent(Era::Legacy).0, 2);
+        let [one, two] = [0, 1].map(|_| audience.join(agent(Era::Legacy).0, of(1)));
+        let other = audience.join(agent(Era::Legacy).0, of(2));
         for at in 0..7 {
             let (number, uri) = (if at % 2 == 0 { one } else { two }, at.to_string());
             assert!(audience.may_subscribe(number, &uri, 8), "{at}");
@@ -332,6 +354,21 @@ mod tests {
         audience.leave(two);
         assert!(audience.may_subscribe(one, "more", 8));
         assert!(Audience::default().may_subscribe(one, "more", 0), "whoever is alone has all of them");
+    }
+
+    #[test]
+    fn the_state_of_a_task_is_told_to_whoever_began_it() {
+        let audience = Audience::default();
+        let ((to_a, mut a, _a), (to_b, mut b, _b)) = (agent(Era::Legacy), agent(Era::Legacy));
+        let hers = audience.join(to_a, of(1));
+        audience.join(to_b, of(1));
+        audience.answered(Generation::new(1), of(1)(hers), r#"{"task":{"taskId":"t"}}"#);
+        for task in ["t", "u"] {
+            let params = format!(r#"{{"taskId":"{task}","status":"working"}}"#);
+            assert_eq!(tell(&audience, "notifications/tasks/status", &params), 0);
+        }
+        assert!(a.try_recv().is_some() && a.try_recv().is_none());
+        assert!(b.try_recv().is_none(), "it is another agent's, of the same principal");
     }
 
     #[test]
@@ -352,7 +389,7 @@ mod tests {
     fn each_hears_what_it_asked_for_and_nobody_elses() {
         let audience = Audience::default();
         let ((to_a, mut a, _a), (to_b, mut b, _b)) = (agent(Era::Legacy), agent(Era::Legacy));
-        let (a_number, b_number) = (audience.join(to_a, 0), audience.join(to_b, 0));
+        let (a_number, b_number) = (audience.join(to_a, of(0)), audience.join(to_b, of(0)));
         assert!(audience.subscribe(a_number, "x"), "the first");
         assert!(!audience.subscribe(b_number, "x"));
         assert!(audience.subscribe(b_number, "y"));

@@ -155,9 +155,8 @@ impl Call<'_> {
                     let answer = Reply::new(frame, link.era());
                     if answer.error().is_none() {
                         shared.wishes.granted(self.method, self.params);
-                        if let ("tools/call", turns::Caller::Known(who)) = (self.method, self.options.caller)
-                        {
-                            shared.audience.answered(link.generation, who.principal, answer.result());
+                        if let ("tools/call", Some(owner)) = (self.method, self.options.tasks) {
+                            shared.audience.answered(link.generation, owner, answer.result());
                         }
                     }
                     return Ok(answer);
@@ -207,7 +206,7 @@ impl Call<'_> {
             "resources/read" => Method::ReadResource,
             "prompts/get" => Method::GetPrompt,
             "completion/complete" => Method::Complete,
-            "tasks/get" => Method::GetTask,
+            "tasks/get" | "tasks/result" => Method::GetTask,
             _ => Method::Other,
         };
         let listed = self.tool.is_some_and(|tool| self.shared.server.safe_tools.contains(tool));

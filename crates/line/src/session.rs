@@ -15,6 +15,7 @@ mod replies;
 mod request;
 mod rounds;
 mod subscriptions;
+mod tasks;
 mod text;
 
 use std::collections::HashMap;
@@ -302,8 +303,9 @@ impl Session {
             }
             On::Shared(line, of) => {
                 let (who, name) = of.as_ref().map(|guest| (guest.who, Arc::clone(&guest.name))).unzip();
-                let listener = line.audience().join(agent, who.map_or(0, |who| who.principal));
-                (line.clone(), Some(listener), who.map_or(Caller::Listener(listener), Caller::Known), name)
+                let caller = |number| who.map_or(Caller::Listener(number), Caller::Known);
+                let listener = line.audience().join(agent, |number| tasks::owner(caller(number), era));
+                (line.clone(), Some(listener), caller(listener), name)
             }
         };
         let introduction = match (era, listener, params) {

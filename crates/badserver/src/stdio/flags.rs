@@ -37,6 +37,8 @@ pub(super) struct Flags {
     pub(super) full: bool,
     /// Whether its tools have pages.
     pub(super) apps: bool,
+    /// Whether it runs tasks.
+    pub(super) tasks: bool,
     /// Whether it says on its stderr what it is called with.
     pub(super) talkative: bool,
     pub(super) die_on_call: Option<u32>,
@@ -68,6 +70,7 @@ impl Flags {
             restless: false,
             full: false,
             apps: false,
+            tasks: false,
             talkative: false,
             die_on_call: None,
             more_tools: 0,
@@ -97,6 +100,7 @@ impl Flags {
                 "--talkative" => flags.talkative = true,
                 "--full" => flags.full = true,
                 "--apps" => flags.apps = true,
+                "--tasks" => flags.tasks = true,
                 "--die-on-call" => flags.die_on_call = Some(number(&value()?)?),
                 "--more-tools" => flags.more_tools = number(&value()?)?,
                 "--grandchild" => flags.grandchild = true,

@@ -45,6 +45,8 @@ pub(super) fn admit<'a>(
     let named = match method {
         "tools/call" | "prompts/get" => Some(routing.name),
         "resources/read" => Some(routing.uri),
+        // The extension wants it there, and its clients came before that: one that says another task is refused.
+        method if method.starts_with("tasks/") && headers.contains_key(&NAME) => Some(routing.task),
         _ => None,
     };
     if let Some(named) = named {

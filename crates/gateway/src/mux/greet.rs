@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
+use linetender::Era;
 use linetender_wire::handshake::{LEGACIES, LEGACY, MODERN};
 use linetender_wire::visible;
 use serde_json::{Value, json};
@@ -63,7 +64,7 @@ fn with_instructions(mut greeting: Value, view: &View) -> String {
     greeting.to_string()
 }
 
-fn capabilities(view: &View) -> Value {
+fn capabilities(view: &View, era: Era) -> Value {
     let mut all = json!({
         "completions": {},
         "logging": {},
@@ -71,7 +72,7 @@ fn capabilities(view: &View) -> Value {
         "resources": { "listChanged": true, "subscribe": true },
         "tools": { "listChanged": true },
     });
-    extensions::declare(&mut all, view);
+    extensions::declare(&mut all, view, era);
     all
 }
 
@@ -84,8 +85,7 @@ pub(super) fn initialized(params: Option<&str>, view: &View) -> String {
     let asked = params.and_then(|params| serde_json::from_str::<Value>(params).ok()).unwrap_or_default();
     let version = asked["protocolVersion"].as_str().filter(|version| LEGACIES.contains(version));
     let version = version.unwrap_or(LEGACY);
-    let greeting =
-        json!({ "protocolVersion": version, "capabilities": capabilities(view), "serverInfo": info() });
+    let greeting = json!({ "protocolVersion": version, "capabilities": capabilities(view, Era::Legacy), "serverInfo": info() });
     with_instructions(greeting, view)
 }
 
@@ -94,7 +94,7 @@ pub(super) fn discovered(view: &View) -> String {
     let greeting = json!({
         "resultType": "complete",
         "supportedVersions": [MODERN],
-        "capabilities": capabilities(view),
+        "capabilities": capabilities(view, Era::Modern),
         "ttlMs": 0,
         "cacheScope": "private",
         "_meta": { "io.modelcontextprotocol/serverInfo": info() },

@@ -10,7 +10,8 @@ use linetender::session::{self, Alone, LARGE, Replied, Text};
 use linetender_wire::frame::{Frame, Message, Passed};
 
 use super::acts::Act;
-use super::{MODERN_LIST, State, results};
+use super::results::{self, Told};
+use super::{MODERN_LIST, State};
 use crate::ends::Ended;
 use crate::gateway::Gateway;
 use crate::listing::{Endpoint, View};
@@ -110,7 +111,8 @@ fn routed(gateway: &Gateway, view: &View, frame: &Frame, of: &Visitor) -> Option
         gateway.ends().saw(frame, &of.principal, Ended::Answered);
         return Some(Answer::new(std::future::ready(Replied { text, error: None }), None));
     }
-    match &*State::default().agent_said(frame, view) {
+    let tasks = gateway.tasks_of(of);
+    match &*State::with(tasks.clone()).agent_said(frame, view) {
         [Act::End(text, ended)] => {
             view.wake();
             gateway.ends().saw(frame, &of.principal, *ended);
@@ -122,10 +124,11 @@ fn routed(gateway: &Gateway, view: &View, frame: &Frame, of: &Visitor) -> Option
             let route = view.route(*to)?;
             let line = gateway.line(route, &of.principal)?;
             let Alone { reply, progress } = session::ask(&line, frame, of.guest())?;
-            let (method, naming) = (Box::<str>::from(method), Arc::clone(&route.naming));
+            let (method, naming, from) = (Box::<str>::from(method), Arc::clone(&route.naming), *to);
             let named = async move {
                 let Replied { text, error } = reply.await;
-                Replied { text: results::named_text(text, &method, &naming), error }
+                let told = Told { method: &method, naming: &naming, from, tasks: &tasks };
+                Replied { text: told.named_text(text), error }
             };
             Some(Answer::new(named, progress))
         }

@@ -24,3 +24,4 @@ mod pipes;
 mod questions;
 mod reload;
 mod streams;
+mod tasks;
