@@ -4,6 +4,7 @@
 //! question to another. What each agent asked to hear of, it hears, and nobody else.
 
 mod agent;
+mod parts;
 mod tasks;
 mod users;
 
@@ -19,6 +20,7 @@ use linetender_wire::renewed;
 use crate::basics::code::Code;
 use crate::basics::params::without_modern_meta;
 pub(crate) use agent::{Agent, FromServer};
+pub(crate) use parts::with_wholes;
 pub(crate) use tasks::TaskOwner;
 use tasks::Tasks;
 use users::Users;
@@ -208,7 +210,10 @@ impl Audience {
             return usize::from(missed(&agent));
         }
         // Read once, however many agents there are.
-        let about = About::of(method, params);
+        let mut about = About::of(method, params);
+        if let About::Resource(uris) = &mut about {
+            uris.retain(|uri| listeners.wanted.contains_key(uri));
+        }
         // A log message may quote anybody's call. Of a resource only its address is told.
         let hears = |listener: &&Listener| {
             !matches!(about, About::Message(_)) || !self.users.has_others(generation, listener.principal)
@@ -267,7 +272,8 @@ impl Listeners {
 
 /// What a notification is about, as far as agents choose by it.
 enum About {
-    Resource(String),
+    /// A resource: its address, and those that it may be a part of.
+    Resource(Vec<String>),
     /// A log message, by its place in [`LEVELS`], if it has one.
     Message(Option<usize>),
     /// The state of a task.
@@ -289,7 +295,7 @@ impl About {
         let read =
             || -> Read { params.and_then(|params| serde_json::from_str(params).ok()).unwrap_or_default() };
         match method {
-            UPDATED => Self::Resource(read().uri),
+            UPDATED => Self::Resource(with_wholes(&read().uri).map(str::to_owned).collect()),
             "notifications/message" => {
                 let level = read().level;
                 Self::Message(LEVELS.iter().position(|known| *known == level))
@@ -304,7 +310,7 @@ impl About {
 impl Listener {
     fn wants(&self, about: &About) -> bool {
         match about {
-            About::Resource(uri) => self.resources.contains(uri),
+            About::Resource(uris) => uris.iter().any(|uri| self.resources.contains(uri)),
             About::Message(place) => self.level.is_some_and(|least| place.is_none_or(|place| place >= least)),
             About::Task(_) | About::Unknown => false,
         }
@@ -397,6 +403,8 @@ mod tests {
         assert_eq!(audience.level(b_number, "info"), Some("info"), "the most verbose");
         assert_eq!(audience.level(a_number, "nonsense"), None);
         for (params, method) in [
+            (r#"{"uri":"y/part"}"#, super::UPDATED),
+            (r#"{"uri":"yy"}"#, super::UPDATED),
             (r#"{"uri":"y"}"#, super::UPDATED),
             (r#"{"level":"warning","data":1}"#, "notifications/message"),
             (r#"{"anything":1}"#, "notifications/custom"),
@@ -404,7 +412,7 @@ mod tests {
             assert_eq!(tell(&audience, method, params), 0);
         }
         assert!(a.try_recv().is_none(), "it asked for none of these");
-        assert!(b.try_recv().is_some() && b.try_recv().is_some() && b.try_recv().is_none());
+        assert!((0..3).all(|_| b.try_recv().is_some()) && b.try_recv().is_none());
         assert_eq!(audience.leave(b_number), ["y"], "x is still wanted");
         assert!(audience.unsubscribe(a_number, "x"), "the last");
     }
