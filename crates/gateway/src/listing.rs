@@ -7,6 +7,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use linetender::{Catalogue, Kind, Line};
+use linetender_wire::http::headers::ParamHeaders;
 
 use crate::config::{Entry, Scope, Settings};
 use crate::grant::Grant;
@@ -359,6 +360,16 @@ impl View {
             };
             route.lets(kind, &own).then(|| (route, own.into_owned()))
         })
+    }
+
+    /// Which arguments of a tool are to be in headers too, if any.
+    pub(crate) fn mirrored(&self, public: &str) -> Option<&ParamHeaders> {
+        if self.parts.iter().all(|part| part.mirrored.is_empty()) {
+            return None;
+        }
+        let (route, own) = self.named(Kind::Tools, public)?;
+        let place = self.routes.iter().position(|one| one.berth.number == route.berth.number)?;
+        self.parts.get(place)?.mirrored.get(&own)
     }
 
     /// The server with this number.

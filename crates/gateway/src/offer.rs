@@ -1,10 +1,12 @@
 //! What many servers offer together, as it is listed: the gateway's order, then each server's own.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use bytestring::ByteString;
 use linetender::{Catalogue, Kind};
-use linetender_wire::frame::{sole, string};
+use linetender_wire::frame::{Members, sole, string};
+use linetender_wire::http::headers::ParamHeaders;
 
 use crate::apps;
 use crate::config::Entry;
@@ -30,6 +32,8 @@ pub(crate) struct Part {
     entries: [Box<str>; Kind::ALL.len()],
     /// How many bytes are kept for it, the catalogue's included.
     pub(crate) weight: usize,
+    /// The tools whose arguments are to be in headers too, by the server's own names. Hardly any are.
+    pub(crate) mirrored: HashMap<String, ParamHeaders>,
 }
 
 /// A server at an address, as somebody sees it.
@@ -61,7 +65,8 @@ impl Part {
             weight += entries.len();
             entries.into_boxed_str()
         });
-        Self { catalogue, entries, weight }
+        let mirrored = catalogue.list(Kind::Tools).filter_map(mirrored).collect();
+        Self { catalogue, entries, weight, mirrored }
     }
 
     /// Whether it was made of this.
@@ -144,6 +149,17 @@ fn goes_up(uri: &str) -> bool {
         .replace("%2f", "/")
         .replace("%5c", "/");
     path.split(['/', '\\']).any(is_dots)
+}
+
+/// The name of a tool that wants some of its arguments in headers, and which.
+fn mirrored(tool: &str) -> Option<(String, ParamHeaders)> {
+    if !tool.contains("x-mcp-header") {
+        return None;
+    }
+    let members = Members::of(tool)?;
+    // One whose annotations break the rules is for agents to leave out.
+    let headers = ParamHeaders::of(members.get("inputSchema")?.get()).ok().filter(|all| !all.is_empty())?;
+    Some((members.string("name")?.into_owned(), headers))
 }
 
 /// An entry of a list under the name that agents know; `None` if it is not to be seen.
