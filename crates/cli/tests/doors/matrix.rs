@@ -277,15 +277,17 @@ async fn a_task_and_a_subscription_are_whose_they_are() {
     let begun = begun.await.last().await;
     let id = begun["result"]["taskId"].as_str().unwrap_or_else(|| panic!("{begun}")).to_owned();
     assert_ne!(id, "of-alice-too");
-    let got = alice.modern("/mcp", "tasks/get", json!({ "taskId": id })).await.last().await;
+    let declares = json!({ "extensions": { "io.modelcontextprotocol/tasks": {} } });
+    let about = |id: &str| json!({ "taskId": id, "_meta": { "io.modelcontextprotocol/clientCapabilities": declares } });
+    let got = alice.modern("/mcp", "tasks/get", about(&id)).await.last().await;
     assert_eq!(
         (&got["result"]["taskId"], &got["result"]["status"]),
         (&json!(id), &json!("completed")),
         "{got}"
     );
     for method in ["tasks/get", "tasks/update", "tasks/cancel"] {
-        let none = bob.modern("/mcp", method, json!({ "taskId": "of-nobody" })).await.last().await;
-        let foreign = bob.modern("/mcp", method, json!({ "taskId": id })).await.last().await;
+        let none = bob.modern("/mcp", method, about("of-nobody")).await.last().await;
+        let foreign = bob.modern("/mcp", method, about(&id)).await.last().await;
         assert_eq!(foreign["error"], none["error"], "{method}");
         assert_eq!(foreign["error"]["code"], -32602, "{method}: {foreign}");
     }

@@ -11,7 +11,7 @@ use crate::listing::View;
 const PAGES: &str = "io.modelcontextprotocol/ui";
 
 /// Tasks of the modern era. The legacy era has them in the protocol, and begins them in another way.
-const TASKS: &str = "io.modelcontextprotocol/tasks";
+pub(super) const TASKS: &str = "io.modelcontextprotocol/tasks";
 
 /// Where servers declare extensions: in the place that the protocol has for them, and where some did before it had one.
 const PLACES: [Place; 2] = [("extensions", |of| &of.extensions), ("experimental", |of| &of.experimental)];

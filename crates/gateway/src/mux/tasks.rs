@@ -8,11 +8,12 @@ use std::fmt::Write as _;
 
 use linetender::Era;
 use linetender_wire::frame::{self, Frame, Members, Message, Outcome, respell, string};
+use linetender_wire::handshake::CAPABILITIES_IN_META;
 use serde_json::json;
 use serde_json::value::RawValue;
 
 use super::acts::Act;
-use super::{Running, State};
+use super::{Running, State, extensions};
 use crate::failed::Failed;
 use crate::listing::{Route, View};
 use crate::splice::Splice;
@@ -21,6 +22,7 @@ use crate::tasks::OwnTasks;
 /// By which a message says that it belongs to a task.
 const RELATED: &str = "io.modelcontextprotocol/related-task";
 
+const MISSING_CAPABILITY: i32 = -32021;
 const INVALID_PARAMS: i32 = -32602;
 const INTERNAL: i32 = -32603;
 
@@ -59,6 +61,13 @@ impl State {
     /// The server of a task, and the params as that wants them.
     fn task<'v>(&self, params: Option<&str>, view: &'v View) -> Result<Option<(&'v Route, String)>, Failed> {
         let params = params.unwrap_or("{}");
+        if self.is_modern() && !declares(params) {
+            let needed = json!({ "extensions": { (extensions::TASKS): {} } });
+            let cause = "the client did not declare the extension io.modelcontextprotocol/tasks";
+            return Err(
+                Failed::refused(MISSING_CAPABILITY, cause, "never").with("requiredCapabilities", needed)
+            );
+        }
         let value = Members::of(params).and_then(|members| members.get("taskId"));
         let found = value.and_then(|value| Some((value, self.tasks.find(&string(value)?)?)));
         let Some((value, (number, own))) = found else {
@@ -188,6 +197,17 @@ pub(super) fn named(frame: &Frame, method: &str, from: u64, own: &OwnTasks) -> O
         std::borrow::Cow::Borrowed(_) => None,
         std::borrow::Cow::Owned(result) => Some(frame.with_outcome(&result)),
     }
+}
+
+/// Whether a modern request says that its client knows tasks.
+// The extension, "Protocol Errors": non-declaring clients MUST be refused for that, whatever else they ask for.
+fn declares(params: &str) -> bool {
+    let declared = || {
+        let meta = Members::of(Members::of(params)?.get("_meta")?.get())?;
+        let all = Members::of(meta.get(CAPABILITIES_IN_META)?.get())?;
+        Members::of(all.get("extensions")?.get())?.get(extensions::TASKS)
+    };
+    declared().is_some()
 }
 
 struct Begun<'a> {

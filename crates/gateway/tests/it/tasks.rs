@@ -184,7 +184,8 @@ async fn a_modern_server_begins_a_task_for_whoever_declares_that_it_can() {
     assert_eq!(get().await["status"], "cancelled");
     // Whoever is between goes by the header.
     let meta = json!({
-        "io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientCapabilities": {},
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": { "extensions": { TASKS: {} } },
     });
     let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "tasks/get", "params": { "taskId": task, "_meta": meta } });
     for (name, status) in [(task.as_str(), 200), ("another", 400)] {
@@ -196,6 +197,14 @@ async fn a_modern_server_begins_a_task_for_whoever_declares_that_it_can() {
             ("mcp-name", name),
         ];
         assert_eq!(house.send(http::Method::POST, "/mcp", &headers, body.to_string()).await.status, status);
+    }
+    // Nor is anything told of a task to whoever does not declare it, be it its own.
+    for task in [task.as_str(), "never"] {
+        let refused = house.modern("/mcp", "tasks/get", json!({ "taskId": task })).await;
+        assert_eq!(refused.status, 400);
+        let error = refused.last().await["error"].clone();
+        assert_eq!(error["code"], -32021, "{error}");
+        assert_eq!(error["data"]["requiredCapabilities"], json!({ "extensions": { TASKS: {} } }));
     }
     // There are no lists in this era, and nobody who does not declare it gets a task.
     assert_eq!(modern(&house, "tasks/list", json!({})).await["error"]["code"], -32601);
