@@ -1,8 +1,10 @@
 //! The server that misbehaves.
 
+mod apps;
 mod flags;
 mod listens;
 mod talk;
+mod tasks;
 mod tools;
 
 use std::io::{self, BufRead as _, Read as _, Write as _};
@@ -41,10 +43,13 @@ struct Server {
     flags: Flags,
     pen: Mutex<Pen>,
     calls: Mutex<u32>,
+    /// What whoever greeted it can do.
+    declared: Mutex<Value>,
     /// The call that waits for the agent's answer.
     asked: Mutex<Option<Value>>,
     /// Who wants to hear of what.
     listens: Listens,
+    tasks: tasks::Tasks,
 }
 
 impl Server {
@@ -66,7 +71,9 @@ impl Server {
             say_raw("badserver is listening\nINFO ready\n");
         }
         let (pen, listens) = (Mutex::new(pen), Listens::default());
-        Ok(Arc::new(Self { flags, pen, calls: Mutex::new(0), asked: Mutex::default(), listens }))
+        let (calls, declared, asked) = (Mutex::new(0), Mutex::default(), Mutex::default());
+        let tasks = tasks::Tasks::default();
+        Ok(Arc::new(Self { flags, pen, calls, declared, asked, listens, tasks }))
     }
 
     fn serve(self: Arc<Self>) -> ExitCode {
@@ -145,14 +152,11 @@ impl Server {
                 Spoken::Both | Spoken::Modern => answer(id, &self.discovered()),
             },
             "initialize" if self.flags.spoken == Spoken::Modern => refuse(id, -32022, "modern only"),
-            "initialize" => answer(
-                id,
-                &self.with_instructions(json!({
-                    "protocolVersion": self.flags.revision.as_deref().map_or(params["protocolVersion"].clone(), Value::from),
-                    "capabilities": self.capabilities(),
-                    "serverInfo": { "name": "badserver", "version": "1" },
-                })),
-            ),
+            "initialize" => {
+                let declared = params["capabilities"].clone();
+                *self.declared.lock().unwrap_or_else(PoisonError::into_inner) = declared;
+                self.initialized(id, params);
+            }
             "ping" => answer(id, &json!({})),
             "tools/list" if offers::is_modern(params) => {
                 answer(id, &offers::modern("tools/list", self.tool_list()));
@@ -164,6 +168,9 @@ impl Server {
                 }
             }
             "tools/call" => return self.call(id, params),
+            method if self.flags.tasks && method.starts_with("tasks/") => {
+                self.tasks.request(id, method, params);
+            }
             "subscriptions/listen" if offers::is_modern(params) => self.listens.open(id, params),
             method @ ("logging/setLevel" | "resources/subscribe" | "resources/unsubscribe") => {
                 self.listens.legacy(method, params);
@@ -171,7 +178,7 @@ impl Server {
                 self.pen.lock().unwrap_or_else(PoisonError::into_inner).write("run", &asked);
                 answer(id, &json!({}));
             }
-            method => match offers::answer(method, params).filter(|_| self.flags.full) {
+            method => match self.offered(method, params) {
                 Some(result) if offers::is_modern(params) => answer(id, &offers::modern(method, result)),
                 Some(result) => answer(id, &result),
                 None => refuse(id, -32601, "method not found"),
@@ -180,21 +187,54 @@ impl Server {
         None
     }
 
+    fn initialized(&self, id: &Value, params: &Value) {
+        let revision = self.flags.revision.as_deref();
+        let result = json!({
+            "protocolVersion": revision.map_or(params["protocolVersion"].clone(), Value::from),
+            "capabilities": self.capabilities(),
+            "serverInfo": { "name": "badserver", "version": "1" },
+        });
+        answer(id, &self.with_instructions(result));
+    }
+
+    /// The result of a request that is about what it has besides tools.
+    fn offered(&self, method: &str, params: &Value) -> Option<Value> {
+        let pages = apps::answer(method, params).filter(|_| self.flags.apps);
+        pages.or_else(|| offers::answer(method, params).filter(|_| self.flags.full))
+    }
+
     /// What it says it has; not all of it need be true.
     fn capabilities(&self) -> Value {
-        if self.flags.full {
-            return offers::capabilities();
+        let mut all = self.basics();
+        if self.flags.tasks {
+            all["tasks"] = tasks::capability();
         }
-        let mut all = json!({ "tools": { "listChanged": true } });
-        if self.flags.no_prompts {
+        if self.flags.no_prompts && !self.flags.full {
             all["prompts"] = json!({ "listChanged": true });
         }
         all
     }
 
+    /// What it says it has in either era.
+    fn basics(&self) -> Value {
+        let mut all = if self.flags.full {
+            offers::capabilities()
+        } else {
+            json!({ "tools": { "listChanged": true } })
+        };
+        if self.flags.apps {
+            all["resources"] = json!({ "listChanged": true, "subscribe": true });
+            all["extensions"] = json!({ (apps::EXTENSION): {}, "com.example/odd": { "x": 1 } });
+            all["experimental"] = json!({ "com.example/odd": {} });
+        }
+        all
+    }
+
     fn discovered(&self) -> Value {
-        let capabilities =
-            if self.flags.full { self.capabilities() } else { json!({ "tools": { "listChanged": true } }) };
+        let mut capabilities = self.basics();
+        if self.flags.tasks {
+            capabilities["extensions"][tasks::EXTENSION] = json!({});
+        }
         self.with_instructions(json!({
             "supportedVersions": ["2026-07-28"], "capabilities": capabilities,
             "ttlMs": 0, "cacheScope": "private", "resultType": "complete",
@@ -226,6 +266,12 @@ impl Server {
         tools[0]["annotations"] = json!({ "readOnlyHint": true });
         if let Some(extra) = &self.flags.extra_tool() {
             tools.push(json!({ "name": extra, "inputSchema": arguments::schema(extra) }));
+        }
+        if self.flags.apps {
+            tools.extend(apps::tools());
+        }
+        if self.flags.tasks {
+            tools.extend(tasks::tools());
         }
         let more = |n| json!({ "name": format!("more-{n}"), "inputSchema": { "type": "object" } });
         tools.extend((0..self.flags.more_tools).map(more));
@@ -262,6 +308,21 @@ impl Server {
         }
         if name == "pid" {
             call.say(&std::process::id().to_string());
+            return None;
+        }
+        if self.flags.tasks && self.tasks.call(id, &name, params) {
+            return None;
+        }
+        // It is not listed: whoever looks at all tools has no use for it.
+        if name == "declared" {
+            let of_all = self.declared.lock().unwrap_or_else(PoisonError::into_inner);
+            let own = &params["_meta"]["io.modelcontextprotocol/clientCapabilities"];
+            call.say(&if modern { own } else { &*of_all }.to_string());
+            return None;
+        }
+        if name == "page" && self.flags.apps {
+            let result = apps::called();
+            answer(id, &if modern { offers::modern("tools/call", result) } else { result });
             return None;
         }
         if name == "task" {

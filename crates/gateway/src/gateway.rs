@@ -18,6 +18,7 @@ use crate::listing::{Berth, Listing, Route, Sight};
 use crate::mismatches;
 use crate::own_lines::OwnLines;
 use crate::principal::{Principal, Stay, Visitor};
+use crate::tasks::{OwnTasks, Tasks};
 
 /// How often unused lines of principals are looked for, at the least.
 const SWEEP: Duration = Duration::from_secs(10);
@@ -36,6 +37,8 @@ struct Inner {
     last: AtomicU64,
     /// Lines of sessions and of principals.
     own_lines: OwnLines,
+    /// Tasks that agents began where all servers are.
+    tasks: Arc<Tasks>,
     /// Where requests end that come to none of its lines.
     ends: Ends,
     /// Whole results, of which agents got a part.
@@ -69,6 +72,7 @@ impl Gateway {
             listing,
             last: AtomicU64::new(0),
             own_lines: OwnLines::default(),
+            tasks: Arc::default(),
             ends,
             keeper: Mutex::default(),
         }));
@@ -162,6 +166,11 @@ impl Gateway {
     /// Where requests end that come to none of its lines.
     pub(crate) fn ends(&self) -> &Ends {
         &self.0.ends
+    }
+
+    /// The tasks of an agent, where all servers are.
+    pub(crate) fn tasks_of(&self, visitor: &Visitor) -> OwnTasks {
+        OwnTasks::of(&self.0.tasks, visitor)
     }
 
     /// Its lines (server connections).

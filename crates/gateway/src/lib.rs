@@ -3,6 +3,7 @@
 //! One process per server instead of one per agent, at one address: [`config`] says which servers, [`Gateway`] holds their
 //! lines, an agent's mux says which of them a message is for, and the fronts carry it in and out.
 
+mod apps;
 mod bearers;
 mod budget;
 pub mod config;
@@ -24,6 +25,7 @@ mod peer;
 mod principal;
 mod splice;
 pub mod stdio;
+mod tasks;
 pub mod units;
 pub mod yaml;
 

@@ -7,6 +7,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use linetender::{Catalogue, Kind, Line};
+use linetender_wire::http::headers::ParamHeaders;
 
 use crate::config::{Entry, Scope, Settings};
 use crate::grant::Grant;
@@ -354,12 +355,22 @@ impl View {
     pub(crate) fn named(&self, kind: Kind, public: &str) -> Option<(&Route, String)> {
         self.routes.iter().find_map(|route| {
             let own = match kind {
-                Kind::Tools => route.berth.entry.tools.own(route.naming.own_name(public)?),
-                Kind::Prompts => route.naming.own_name(public),
-                Kind::Resources | Kind::Templates => route.naming.own_uri(public),
-            }?;
-            route.lets(kind, own).then(|| (route, own.to_owned()))
+                Kind::Tools => route.berth.entry.tools.own(route.naming.own_name(public)?)?.into(),
+                Kind::Prompts => route.naming.own_name(public)?.into(),
+                Kind::Resources | Kind::Templates => route.naming.own_uri(public)?,
+            };
+            route.lets(kind, &own).then(|| (route, own.into_owned()))
         })
+    }
+
+    /// Which arguments of a tool are to be in headers too, if any.
+    pub(crate) fn mirrored(&self, public: &str) -> Option<&ParamHeaders> {
+        if self.parts.iter().all(|part| part.mirrored.is_empty()) {
+            return None;
+        }
+        let (route, own) = self.named(Kind::Tools, public)?;
+        let place = self.routes.iter().position(|one| one.berth.number == route.berth.number)?;
+        self.parts.get(place)?.mirrored.get(&own)
     }
 
     /// The server with this number.

@@ -7,12 +7,14 @@
 mod acts;
 mod asks;
 mod enter;
+mod extensions;
 mod greet;
 mod once;
 mod results;
 mod run;
 mod screen;
 mod subscriptions;
+mod tasks;
 #[cfg(test)]
 mod tests;
 
@@ -34,8 +36,10 @@ use crate::ends::Ended;
 use crate::failed::{Failed, Full};
 use crate::listing::View;
 use crate::names::Naming;
+use crate::tasks::OwnTasks;
 use acts::Act;
 use asks::Asks;
+use results::Told;
 use subscriptions::Listens;
 
 /// The most requests that an agent may have open at once.
@@ -63,6 +67,8 @@ pub(crate) struct State {
     asks: Asks,
     listens: Listens,
     own: OwnIds,
+    /// The tasks that it began.
+    tasks: OwnTasks,
 }
 
 /// The ids of our own requests to a line, whose answers are for nobody. An agent chooses its ids itself, so ours begin with
@@ -102,6 +108,11 @@ struct Running {
 }
 
 impl State {
+    /// One whose tasks are these.
+    pub(crate) fn with(tasks: OwnTasks) -> Self {
+        Self { tasks, ..Self::default() }
+    }
+
     /// What the agent says leads to this.
     pub(crate) fn agent_said(&mut self, frame: &Frame, view: &View) -> Vec<Act> {
         match frame.message() {
@@ -119,7 +130,10 @@ impl State {
                     view.routes.iter().filter(|route| route.is_own() && acts::may_be_told(route, method));
                 own.map(|route| Act::IfOpen(route.berth.number, frame.clone().into())).collect()
             }
-            Message::Response { .. } => self.asks.answered(frame).into_iter().collect(),
+            Message::Response { .. } => {
+                let named = tasks::reply(frame, &self.tasks);
+                self.asks.answered(named.as_ref().unwrap_or(frame)).into_iter().collect()
+            }
         }
     }
 
@@ -143,6 +157,9 @@ impl State {
             "server/discover" => vec![Act::answer(frame::reply(id, &greet::discovered(view)))],
             "logging/setLevel" => self.set_level(id, params, view),
             "subscriptions/listen" => self.listen(id, params, view),
+            _ if !view.is_of_one() && tasks::is_about(method, self.is_modern()) => {
+                self.task_asked(frame, id, method, params, view)
+            }
             _ => match Kind::ALL.into_iter().find(|kind| kind.method() == method) {
                 Some(kind) => vec![Act::answer(self.listed(id, kind, view))],
                 None => self.route(frame, id, method, params, view),
@@ -240,24 +257,31 @@ impl State {
     /// What a line says leads to this.
     pub(crate) fn line_said(&mut self, from: u64, frame: &Frame, view: &View) -> Vec<Act> {
         match frame.message() {
-            Message::Response { id: Some(id), .. } => self.line_answered(id, frame),
+            Message::Response { id: Some(id), .. } => self.line_answered(id, frame, view),
             Message::Response { id: None, .. } => Vec::new(),
-            Message::Request { id, .. } => vec![self.asks.ask(from, id, frame)],
+            Message::Request { id, .. } => {
+                let named = tasks::question(frame, from, &self.tasks);
+                vec![self.asks.ask(from, id, named.as_ref().unwrap_or(frame))]
+            }
             Message::Notification { method, params } => {
                 self.line_told(from, frame, method, params, view).map(Act::Tell).into_iter().collect()
             }
         }
     }
 
-    fn line_answered(&mut self, id: &str, frame: &Frame) -> Vec<Act> {
+    fn line_answered(&mut self, id: &str, frame: &Frame, view: &View) -> Vec<Act> {
         if self.own.is_one(id) {
             return Vec::new();
         }
-        let Some(Running { method, naming, .. }) = self.running.remove(id) else {
+        let Some(Running { to, method, naming }) = self.running.remove(id) else {
             // A server ended a stream of its own; the agent's goes on, since it may hear of others.
             return Vec::new();
         };
-        vec![Act::Tell(results::named(frame, &method, &naming).into())]
+        if &*method == "tasks/list" && *naming != Naming::Plain {
+            return vec![Act::Tell(self.tasks_listed(frame, to, view).into())];
+        }
+        let told = Told { method: &method, naming: &naming, from: to, tasks: &self.tasks };
+        vec![Act::Tell(told.named(frame).into())]
     }
 
     fn line_told(
@@ -282,6 +306,9 @@ impl State {
                     return None;
                 }
                 results::updated(frame, params?, &route.naming).map(Into::into)
+            }
+            "notifications/tasks/status" if !view.is_of_one() => {
+                tasks::status(frame, params?, from, &self.tasks).map(Into::into)
             }
             _ => Some(frame.clone().into()),
         }

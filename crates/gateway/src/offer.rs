@@ -1,11 +1,14 @@
 //! What many servers offer together, as it is listed: the gateway's order, then each server's own.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use bytestring::ByteString;
 use linetender::{Catalogue, Kind};
-use linetender_wire::frame::{respell, sole, string};
+use linetender_wire::frame::{Members, respell, sole, string};
+use linetender_wire::http::headers::ParamHeaders;
 
+use crate::apps;
 use crate::config::Entry;
 use crate::grant::Grant;
 use crate::names::Naming;
@@ -29,6 +32,8 @@ pub(crate) struct Part {
     entries: [Box<str>; Kind::ALL.len()],
     /// How many bytes are kept for it, the catalogue's included.
     pub(crate) weight: usize,
+    /// The tools whose arguments are to be in headers too, by the server's own names. Hardly any are.
+    pub(crate) mirrored: HashMap<String, ParamHeaders>,
 }
 
 /// A server at an address, as somebody sees it.
@@ -60,7 +65,8 @@ impl Part {
             weight += entries.len();
             entries.into_boxed_str()
         });
-        Self { catalogue, entries, weight }
+        let mirrored = catalogue.list(Kind::Tools).filter_map(mirrored).collect();
+        Self { catalogue, entries, weight, mirrored }
     }
 
     /// Whether it was made of this.
@@ -147,6 +153,17 @@ fn goes_up(uri: &str) -> bool {
     path.split(['/', '\\']).any(is_dots)
 }
 
+/// The name of a tool that wants some of its arguments in headers, and which.
+fn mirrored(tool: &str) -> Option<(String, ParamHeaders)> {
+    if !tool.contains("x-mcp-header") {
+        return None;
+    }
+    let members = Members::of(tool)?;
+    // One whose annotations break the rules is for agents to leave out.
+    let headers = ParamHeaders::of(members.get("inputSchema")?.get()).ok().filter(|all| !all.is_empty())?;
+    Some((members.string("name")?.into_owned(), headers))
+}
+
 /// An entry of a list under the name that agents know; `None` if it is not to be seen.
 fn shown(kind: Kind, of: Shown<'_>, text: &str) -> Option<String> {
     let member = match kind {
@@ -178,6 +195,9 @@ fn shown(kind: Kind, of: Shown<'_>, text: &str) -> Option<String> {
             splice.put_raw(value, format!(r#"{},"description":{}"#, respell(&public), respell(new)));
         }
         (None, _) => splice.put(value, &public),
+    }
+    if kind == Kind::Tools {
+        apps::name_pages(text, &mut splice, of.naming);
     }
     Some(splice.done().into_owned())
 }

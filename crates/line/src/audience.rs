@@ -4,6 +4,7 @@
 //! question to another. What each agent asked to hear of, it hears, and nobody else.
 
 mod agent;
+mod parts;
 mod tasks;
 mod users;
 
@@ -20,6 +21,8 @@ use tokio::sync::watch;
 use crate::basics::code::Code;
 use crate::basics::params::without_modern_meta;
 pub(crate) use agent::{Agent, FromServer};
+pub(crate) use parts::with_wholes;
+pub(crate) use tasks::TaskOwner;
 use tasks::Tasks;
 use users::Users;
 
@@ -67,6 +70,8 @@ struct Listener {
     agent: Agent,
     /// Whom it acts for.
     principal: u64,
+    /// Whose tasks are its own.
+    tasks: TaskOwner,
     /// Resources it wants to hear of.
     resources: HashSet<String>,
     /// The least urgent log message it wants to see, as a place in [`LEVELS`].
@@ -99,11 +104,13 @@ impl Audience {
     }
 
     /// One more agent; its number.
-    pub(crate) fn join(&self, agent: Agent, principal: u64) -> u64 {
+    pub(crate) fn join(&self, agent: Agent, tasks: impl FnOnce(u64) -> TaskOwner) -> u64 {
         let mut listeners = self.listeners();
         listeners.last += 1;
         let number = listeners.last;
-        listeners.many.insert(number, Listener { agent, principal, resources: HashSet::new(), level: None });
+        let tasks = tasks(number);
+        let (principal, resources) = (tasks.principal, HashSet::new());
+        listeners.many.insert(number, Listener { agent, principal, tasks, resources, level: None });
         number
     }
 
@@ -172,9 +179,9 @@ impl Audience {
         !self.users.has_others(generation, principal)
     }
 
-    /// A call of this principal's was answered so.
-    pub(crate) fn answered(&self, generation: Generation, principal: u64, result: &str) {
-        self.tasks.note(generation, principal, result);
+    /// A call of this one's was answered so.
+    pub(crate) fn answered(&self, generation: Generation, owner: TaskOwner, result: &str) {
+        self.tasks.note(generation, owner, result);
     }
 
     /// Whether tasks were begun in this generation: nobody here knows when they end.
@@ -182,14 +189,20 @@ impl Audience {
         self.tasks.last() == Some(generation)
     }
 
-    /// Whether this principal may ask for a task.
-    pub(crate) fn may_ask_for(&self, task: &str, principal: u64) -> bool {
-        self.tasks.owner(task).map_or(!self.strangers, |owner| owner == principal)
+    /// A call of somebody who is alone on the line was answered so.
+    pub(crate) fn answered_alone(&self, generation: Generation, result: &str) {
+        self.tasks.note_begun(generation, result);
     }
 
-    /// Whether this principal may ask for all tasks there are.
-    pub(crate) fn may_list_tasks(&self) -> bool {
-        !self.strangers
+    /// Whether this one may ask for a task. Among people who are no strangers, one that nobody is known to have begun is anybody's:
+    /// it may be older than this process.
+    pub(crate) fn may_ask_for(&self, task: &str, owner: TaskOwner) -> bool {
+        self.tasks.known(task).map_or(!self.strangers, |(_, of)| of == owner)
+    }
+
+    /// Which generation began a task, if that is known.
+    pub(crate) fn began(&self, task: &str) -> Option<Generation> {
+        self.tasks.known(task).map(|(generation, _)| generation)
     }
 
     /// Hands a question to the agent that the line was opened for, or says why it cannot be asked.
@@ -236,12 +249,21 @@ impl Audience {
             return usize::from(missed(&agent));
         }
         // Read once, however many agents there are.
-        let about = About::of(method, params);
+        let mut about = About::of(method, params);
+        if let About::Resource(uris) = &mut about {
+            uris.retain(|uri| listeners.wanted.contains_key(uri));
+        }
         // A log message may quote anybody's call. Of a resource only its address is told.
         let hears = |listener: &&Listener| {
             !matches!(about, About::Message(_)) || !self.users.has_others(generation, listener.principal)
         };
-        let wanting = listeners.many.values().filter(|listener| listener.wants(&about)).filter(hears);
+        // A task's state is told to whoever began it.
+        let of_task = match &about {
+            About::Task(task) => self.tasks.known(task).map(|(_, owner)| owner),
+            _ => None,
+        };
+        let wants = |listener: &&Listener| listener.wants(&about) || of_task == Some(listener.tasks);
+        let wanting = listeners.many.values().filter(wants).filter(hears);
         wanting.map(|listener| &listener.agent).filter(missed).count()
     }
 }
@@ -289,9 +311,12 @@ impl Listeners {
 
 /// What a notification is about, as far as agents choose by it.
 enum About {
-    Resource(String),
+    /// A resource: its address, and those that it may be a part of.
+    Resource(Vec<String>),
     /// A log message, by its place in [`LEVELS`], if it has one.
     Message(Option<usize>),
+    /// The state of a task.
+    Task(String),
     /// Nobody knows whose it is.
     Unknown,
 }
@@ -303,15 +328,19 @@ impl About {
         struct Read {
             uri: String,
             level: String,
+            #[serde(rename = "taskId")]
+            task: String,
         }
         let read =
             || -> Read { params.and_then(|params| serde_json::from_str(params).ok()).unwrap_or_default() };
         match method {
-            UPDATED => Self::Resource(read().uri),
+            UPDATED => Self::Resource(with_wholes(&read().uri).map(str::to_owned).collect()),
             "notifications/message" => {
                 let level = read().level;
                 Self::Message(LEVELS.iter().position(|known| *known == level))
             }
+            // MCP 2025-11-25, "Task Status Notification". The modern era has them on streams that ask for them.
+            "notifications/tasks/status" => Self::Task(read().task),
             _ => Self::Unknown,
         }
     }
@@ -320,16 +349,16 @@ impl About {
 impl Listener {
     fn wants(&self, about: &About) -> bool {
         match about {
-            About::Resource(uri) => self.resources.contains(uri),
+            About::Resource(uris) => uris.iter().any(|uri| self.resources.contains(uri)),
             About::Message(place) => self.level.is_some_and(|least| place.is_none_or(|place| place >= least)),
-            About::Unknown => false,
+            About::Task(_) | About::Unknown => false,
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Agent, Audience, FromServer};
+    use super::{Agent, Audience, FromServer, TaskOwner};
     use linetender_core::Generation;
     use linetender_wire::handshake::Era;
     use linetender_wire::{frame, queue};
@@ -345,6 +374,10 @@ mod tests {
         (Agent { era, said, direct }, heard, asked)
     }
 
+    fn of(principal: u64) -> impl FnOnce(u64) -> TaskOwner {
+        move |number| TaskOwner { principal, session: Some(number) }
+    }
+
     fn tell(audience: &Audience, method: &str, params: &str) -> usize {
         let text = format!(r#"{{"jsonrpc":"2.0","method":"{method}","params":{params}}}"#);
         audience.tell(Generation::new(1), &said(&text))
@@ -353,8 +386,8 @@ mod tests {
     #[test]
     fn x07_one_principal_never_has_all_subscriptions() {
         let audience = Audience::default().of_strangers(true);
-        let [one, two] = [0, 1].map(|_| audience.join(agent(Era::Legacy).0, 1));
-        let other = audience.join(agent(Era::Legacy).0, 2);
+        let [one, two] = [0, 1].map(|_| audience.join(agent(Era::Legacy).0, of(1)));
+        let other = audience.join(agent(Era::Legacy).0, of(2));
         for at in 0..7 {
             let (number, uri) = (if at % 2 == 0 { one } else { two }, at.to_string());
             assert!(audience.may_subscribe(number, &uri, 8), "{at}");
@@ -366,6 +399,21 @@ mod tests {
         audience.leave(two);
         assert!(audience.may_subscribe(one, "more", 8));
         assert!(Audience::default().may_subscribe(one, "more", 0), "whoever is alone has all of them");
+    }
+
+    #[test]
+    fn the_state_of_a_task_is_told_to_whoever_began_it() {
+        let audience = Audience::default();
+        let ((to_a, mut a, _a), (to_b, mut b, _b)) = (agent(Era::Legacy), agent(Era::Legacy));
+        let hers = audience.join(to_a, of(1));
+        audience.join(to_b, of(1));
+        audience.answered(Generation::new(1), of(1)(hers), r#"{"task":{"taskId":"t"}}"#);
+        for task in ["t", "u"] {
+            let params = format!(r#"{{"taskId":"{task}","status":"working"}}"#);
+            assert_eq!(tell(&audience, "notifications/tasks/status", &params), 0);
+        }
+        assert!(a.try_recv().is_some() && a.try_recv().is_none());
+        assert!(b.try_recv().is_none(), "it is another agent's, of the same principal");
     }
 
     #[test]
@@ -386,7 +434,7 @@ mod tests {
     fn each_hears_what_it_asked_for_and_nobody_elses() {
         let audience = Audience::default();
         let ((to_a, mut a, _a), (to_b, mut b, _b)) = (agent(Era::Legacy), agent(Era::Legacy));
-        let (a_number, b_number) = (audience.join(to_a, 0), audience.join(to_b, 0));
+        let (a_number, b_number) = (audience.join(to_a, of(0)), audience.join(to_b, of(0)));
         assert!(audience.subscribe(a_number, "x"), "the first");
         assert!(!audience.subscribe(b_number, "x"));
         assert!(audience.subscribe(b_number, "y"));
@@ -394,6 +442,8 @@ mod tests {
         assert_eq!(audience.level(b_number, "info"), Some("info"), "the most verbose");
         assert_eq!(audience.level(a_number, "nonsense"), None);
         for (params, method) in [
+            (r#"{"uri":"y/part"}"#, super::UPDATED),
+            (r#"{"uri":"yy"}"#, super::UPDATED),
             (r#"{"uri":"y"}"#, super::UPDATED),
             (r#"{"level":"warning","data":1}"#, "notifications/message"),
             (r#"{"anything":1}"#, "notifications/custom"),
@@ -401,7 +451,7 @@ mod tests {
             assert_eq!(tell(&audience, method, params), 0);
         }
         assert!(a.try_recv().is_none(), "it asked for none of these");
-        assert!(b.try_recv().is_some() && b.try_recv().is_some() && b.try_recv().is_none());
+        assert!((0..3).all(|_| b.try_recv().is_some()) && b.try_recv().is_none());
         assert_eq!(audience.leave(b_number), ["y"], "x is still wanted");
         assert!(audience.unsubscribe(a_number, "x"), "the last");
     }

@@ -11,5 +11,6 @@ pub(crate) mod params;
 pub(crate) mod progress;
 pub(crate) mod rooms;
 pub(crate) mod rpc_error;
+pub(crate) mod said;
 pub(crate) mod sync;
 pub(crate) mod trace;

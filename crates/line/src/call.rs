@@ -10,7 +10,7 @@ pub(crate) mod turns;
 
 use std::future::pending;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock, Weak};
+use std::sync::{Arc, OnceLock};
 
 use linetender_core::{
     Admission, Declared, Delivery, Errand, Evidence, Gate, Generation, Held, Instant, Method, Proof, Record,
@@ -27,6 +27,7 @@ use crate::basics::late::{self, Wait};
 use crate::basics::next_try::NextTry;
 use crate::basics::params::Params;
 use crate::basics::rpc_error::RpcError;
+use crate::basics::said::Said;
 use crate::book::NoSeat;
 use crate::book::{Heed, Lost};
 use crate::call::turns::{Full, Slot, Turns};
@@ -69,8 +70,8 @@ pub(crate) struct Shared {
     pub(crate) audience: Arc<Audience>,
     /// Who sees every call.
     pub(crate) witness: OnceLock<Arc<dyn Witness>>,
-    /// What it said about how to use it, and the greeting that this was in.
-    pub(crate) instructions: std::sync::Mutex<(Weak<Greeting>, Option<Arc<str>>)>,
+    /// What it said of itself that agents are told.
+    pub(crate) said: Said,
 }
 
 /// One call on its way.
@@ -154,9 +155,14 @@ impl Call<'_> {
                     let answer = Reply::new(frame, link.era());
                     if answer.error().is_none() {
                         shared.wishes.granted(self.method, self.params);
-                        if self.method == "tools/call" {
-                            let principal = self.options.caller.principal();
-                            shared.audience.answered(link.generation, principal, answer.result());
+                        match (self.method, self.options.tasks) {
+                            ("tools/call", Some(owner)) => {
+                                shared.audience.answered(link.generation, owner, answer.result());
+                            }
+                            ("tools/call", None) => {
+                                shared.audience.answered_alone(link.generation, answer.result());
+                            }
+                            _ => {}
                         }
                     }
                     // MCP 2026-07-28: -32021, the request needs a capability that the client did not declare.
@@ -210,7 +216,7 @@ impl Call<'_> {
             "resources/read" => Method::ReadResource,
             "prompts/get" => Method::GetPrompt,
             "completion/complete" => Method::Complete,
-            "tasks/get" => Method::GetTask,
+            "tasks/get" | "tasks/result" => Method::GetTask,
             _ => Method::Other,
         };
         let listed = self.tool.is_some_and(|tool| self.shared.server.safe_tools.contains(tool));

@@ -60,6 +60,8 @@ pub use basics::kind::Kind;
 pub use basics::next_try::NextTry;
 pub use basics::rooms::Rooms;
 pub use basics::rpc_error::RpcError;
+#[doc(hidden)] // for linetender's gateway
+pub use basics::said::Declared;
 pub use basics::trace::TraceContext;
 pub use call::{Answer, Options, Progress, ProgressStream};
 pub use catalogue::{Catalogue, Change, Prompt, Resource, ResourceTemplate, Tool};

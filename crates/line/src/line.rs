@@ -11,7 +11,7 @@ mod weak;
 use std::fmt;
 use std::hash::{BuildHasher as _, RandomState};
 use std::sync::atomic::AtomicU64;
-use std::sync::{Arc, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
 use linetender_core::{
     Command, CommandOutcome, Delivery, Gate, Generation, Instant, Refusal, RetryBudget, StateKind,
@@ -25,6 +25,7 @@ use crate::audience::{Agent, Audience};
 use crate::basics::clock::Clock;
 use crate::basics::error::{CallError, CallErrorKind, Phase};
 use crate::basics::kind::Kind;
+use crate::basics::said::{Declared, Said};
 use crate::call::turns::Turns;
 use crate::call::{Call, Options, Shared};
 use crate::catalogue::Catalogue;
@@ -126,7 +127,7 @@ impl Line {
             wishes: Arc::clone(&wishes),
             audience: Arc::clone(&audience),
             witness: OnceLock::new(),
-            instructions: std::sync::Mutex::default(),
+            said: Said::default(),
             retry: std::sync::Mutex::new(RetryBudget::new(policy.retry, clock.now())),
         });
         let line = Self { shared, events: events.downgrade() };
@@ -464,18 +465,13 @@ impl Line {
 
     /// What the server last said about how to use it, if it said anything.
     pub fn instructions(&self) -> Option<Arc<str>> {
-        #[derive(serde::Deserialize)]
-        struct Initialized {
-            instructions: Option<String>,
-        }
-        let greeting = self.greeting()?;
-        // Every agent that comes is told, and a server may have said a lot: it is read once.
-        let mut read = self.shared.instructions.lock().unwrap_or_else(PoisonError::into_inner);
-        if !read.0.upgrade().is_some_and(|of| Arc::ptr_eq(&of, &greeting)) {
-            let said = serde_json::from_str::<Initialized>(&greeting.result).ok();
-            *read = (Arc::downgrade(&greeting), said.and_then(|said| said.instructions).map(Into::into));
-        }
-        read.1.clone()
+        self.shared.said.instructions(&self.greeting()?)
+    }
+
+    /// What the server last declared beyond the protocol; `None` if it never said anything.
+    #[doc(hidden)] // for linetender's gateway
+    pub fn declared(&self) -> Option<Arc<Declared>> {
+        self.shared.said.declared(&self.greeting()?)
     }
 
     /// How the server last introduced itself; `None` if it never did.

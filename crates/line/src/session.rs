@@ -15,6 +15,7 @@ mod replies;
 mod request;
 mod rounds;
 mod subscriptions;
+mod tasks;
 mod text;
 
 use std::collections::HashMap;
@@ -217,6 +218,8 @@ struct Open {
     promised: Arc<OnceLock<Arc<Greeting>>>,
     /// From which level on a legacy agent wants to see log messages of a modern server.
     level: Option<String>,
+    /// What a legacy agent says of itself to a modern server with each request, if it shares the line.
+    introduction: Option<Arc<str>>,
 }
 
 impl Session {
@@ -304,9 +307,14 @@ impl Session {
             }
             On::Shared(line, of) => {
                 let (who, name) = of.as_ref().map(|guest| (guest.who, Arc::clone(&guest.name))).unzip();
-                let listener = line.audience().join(agent, who.map_or(0, |who| who.principal));
-                (line.clone(), Some(listener), who.map_or(Caller::Listener(listener), Caller::Known), name)
+                let caller = |number| who.map_or(Caller::Listener(number), Caller::Known);
+                let listener = line.audience().join(agent, |number| tasks::owner(caller(number), era));
+                (line.clone(), Some(listener), caller(listener), name)
             }
+        };
+        let introduction = match (era, listener, params) {
+            (Era::Legacy, Some(_), Some(params)) => bridge::modern_hello(params).map(Into::into),
+            _ => None,
         };
         let events = line.events();
         self.open = Some(Open {
@@ -322,6 +330,7 @@ impl Session {
             subscriptions: Subscriptions::default(),
             promised: Arc::default(),
             level: None,
+            introduction,
         });
         line
     }

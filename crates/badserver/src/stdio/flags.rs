@@ -35,6 +35,10 @@ pub(super) struct Flags {
     pub(super) scolds: bool,
     pub(super) restless: bool,
     pub(super) full: bool,
+    /// Whether its tools have pages.
+    pub(super) apps: bool,
+    /// Whether it runs tasks.
+    pub(super) tasks: bool,
     /// Whether it says on its stderr what it is called with.
     pub(super) talkative: bool,
     pub(super) die_on_call: Option<u32>,
@@ -65,6 +69,8 @@ impl Flags {
             scolds: false,
             restless: false,
             full: false,
+            apps: false,
+            tasks: false,
             talkative: false,
             die_on_call: None,
             more_tools: 0,
@@ -93,6 +99,8 @@ impl Flags {
                 "--restless" => flags.restless = true,
                 "--talkative" => flags.talkative = true,
                 "--full" => flags.full = true,
+                "--apps" => flags.apps = true,
+                "--tasks" => flags.tasks = true,
                 "--die-on-call" => flags.die_on_call = Some(number(&value()?)?),
                 "--more-tools" => flags.more_tools = number(&value()?)?,
                 "--grandchild" => flags.grandchild = true,

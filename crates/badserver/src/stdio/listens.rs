@@ -59,11 +59,16 @@ impl Listens {
 
     pub(super) fn touched(&self, uri: &str, modern: bool) {
         let asked = self.asked();
-        if !modern && asked.resources.iter().any(|wanted| wanted == uri) {
+        // A resource may be part of the one that was asked for.
+        let is_of = |wanted: &Value| {
+            let rest = wanted.as_str().and_then(|wanted| uri.strip_prefix(wanted));
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['/', '#', '?']))
+        };
+        if !modern && asked.resources.iter().any(is_of) {
             say(&offers::updated(uri, None));
         }
         for (id, wanted) in &asked.modern {
-            let wants = |list: &Value| list.as_array().is_some_and(|list| list.iter().any(|one| one == uri));
+            let wants = |list: &Value| list.as_array().is_some_and(|list| list.iter().any(is_of));
             if wants(&wanted["resourceSubscriptions"]) {
                 say(&offers::updated(uri, Some(id)));
             }

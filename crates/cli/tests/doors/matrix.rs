@@ -266,7 +266,31 @@ async fn a_task_and_a_subscription_are_whose_they_are() {
         let modern = bob.modern("/mcp/open", method, get.clone()).await.last().await;
         assert_eq!(modern["error"]["code"], -32602, "{method}: {modern}");
     }
-    assert_eq!(his.ask("tasks/list", json!({})).await["error"]["code"], -32601);
+    // Of a list each sees its own, whatever the server lists.
+    assert_eq!(his.ask("tasks/list", json!({})).await["result"]["tasks"], json!([]));
+    // Where all servers are, a task has another name, and is hers as well: no session, and so her principal's.
+    let begun = alice.modern(
+        "/mcp",
+        "tools/call",
+        json!({ "name": "open__task", "arguments": { "nonce": "of-alice-too" } }),
+    );
+    let begun = begun.await.last().await;
+    let id = begun["result"]["taskId"].as_str().unwrap_or_else(|| panic!("{begun}")).to_owned();
+    assert_ne!(id, "of-alice-too");
+    let declares = json!({ "extensions": { "io.modelcontextprotocol/tasks": {} } });
+    let about = |id: &str| json!({ "taskId": id, "_meta": { "io.modelcontextprotocol/clientCapabilities": declares } });
+    let got = alice.modern("/mcp", "tasks/get", about(&id)).await.last().await;
+    assert_eq!(
+        (&got["result"]["taskId"], &got["result"]["status"]),
+        (&json!(id), &json!("completed")),
+        "{got}"
+    );
+    for method in ["tasks/get", "tasks/update", "tasks/cancel"] {
+        let none = bob.modern("/mcp", method, about("of-nobody")).await.last().await;
+        let foreign = bob.modern("/mcp", method, about(&id)).await.last().await;
+        assert_eq!(foreign["error"], none["error"], "{method}");
+        assert_eq!(foreign["error"]["code"], -32602, "{method}: {foreign}");
+    }
     // Both listen for one resource; that he does not any more is nothing to her.
     let uri = json!({ "uri": "note://a" });
     for agent in [&hers, &his] {

@@ -9,11 +9,11 @@ use bytes::Bytes;
 use http::StatusCode;
 use http::request::Parts;
 use linetender::session::{self, Agent, Replied};
-use linetender_wire::frame::{self, Frame, Message, Passed, Routing};
+use linetender_wire::frame::{self, Frame, Message, Passed, Routing, string};
 use serde_json::json;
 use tokio::sync::{mpsc, watch};
 
-use super::admit::{HEADER_MISMATCH, MISSING_CAPABILITY, NO_METHOD, UNSUPPORTED_VERSION, admit};
+use super::admit::{HEADER_MISMATCH, MISSING_CAPABILITY, NO_METHOD, UNSUPPORTED_VERSION, admit, mirrors};
 use super::body::Piece;
 use super::sent::Unread;
 use super::tape::{Tape, There};
@@ -59,12 +59,17 @@ pub(super) fn begin(
     frame: &Frame,
     routing: &Routing<'_>,
 ) -> Result<Begun, Box<Response>> {
-    let Message::Request { id, method, .. } = frame.message() else {
+    let Message::Request { id, method, params } = frame.message() else {
         // Nothing that a modern agent could tell us by itself concerns anybody.
         return Err(Box::new(reply::accepted()));
     };
     let unread = Unread::of(&head.extensions);
     let visitor = visitor(head, admit(&head.headers, id, method, routing)?);
+    if let (Some(name), "tools/call") = (routing.name.and_then(string), method) {
+        let sight = front.gateway.seen_by(&visitor.principal);
+        let mirrored = sight.view(&endpoint).and_then(|view| view.mirrored(&name));
+        mirrored.map_or(Ok(()), |mirrored| mirrors(mirrored, head, id, params))?;
+    }
     if let Some(answer) = front.gateway.ask(&endpoint, frame, &visitor) {
         return Ok(Begun::Alone(answer, Waits { front, endpoint, id: id.into(), unread }));
     }

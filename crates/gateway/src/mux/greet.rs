@@ -3,10 +3,12 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
+use linetender::Era;
 use linetender_wire::handshake::{LEGACIES, LEGACY, MODERN};
 use linetender_wire::visible;
 use serde_json::{Value, json};
 
+use super::extensions;
 use crate::listing::View;
 
 /// The most that is passed on of what one server says about how to use it, in characters.
@@ -62,14 +64,16 @@ fn with_instructions(mut greeting: Value, view: &View) -> String {
     greeting.to_string()
 }
 
-fn capabilities() -> Value {
-    json!({
+fn capabilities(view: &View, era: Era) -> Value {
+    let mut all = json!({
         "completions": {},
         "logging": {},
         "prompts": { "listChanged": true },
         "resources": { "listChanged": true, "subscribe": true },
         "tools": { "listChanged": true },
-    })
+    });
+    extensions::declare(&mut all, view, era);
+    all
 }
 
 fn info() -> Value {
@@ -81,8 +85,7 @@ pub(super) fn initialized(params: Option<&str>, view: &View) -> String {
     let asked = params.and_then(|params| serde_json::from_str::<Value>(params).ok()).unwrap_or_default();
     let version = asked["protocolVersion"].as_str().filter(|version| LEGACIES.contains(version));
     let version = version.unwrap_or(LEGACY);
-    let greeting =
-        json!({ "protocolVersion": version, "capabilities": capabilities(), "serverInfo": info() });
+    let greeting = json!({ "protocolVersion": version, "capabilities": capabilities(view, Era::Legacy), "serverInfo": info() });
     with_instructions(greeting, view)
 }
 
@@ -91,7 +94,7 @@ pub(super) fn discovered(view: &View) -> String {
     let greeting = json!({
         "resultType": "complete",
         "supportedVersions": [MODERN],
-        "capabilities": capabilities(),
+        "capabilities": capabilities(view, Era::Modern),
         "ttlMs": 0,
         "cacheScope": "private",
         "_meta": { "io.modelcontextprotocol/serverInfo": info() },

@@ -11,7 +11,8 @@ use linetender::session::{self, Alone, LARGE, Replied, Text};
 use linetender_wire::frame::{Frame, Message, Passed};
 
 use super::acts::Act;
-use super::{MODERN_LIST, State, results};
+use super::results::{self, Told};
+use super::{MODERN_LIST, State};
 use crate::ends::Ended;
 use crate::gateway::Gateway;
 use crate::kept::{KeptResults, Of};
@@ -130,7 +131,8 @@ fn routed(gateway: &Gateway, view: &View, frame: &Frame, of: &Visitor) -> Option
         gateway.ends().saw(frame, &of.principal, Ended::Answered);
         return Some(Answer::new(std::future::ready(Replied { text, error: None }), None));
     }
-    match &*State::default().agent_said(frame, view) {
+    let tasks = gateway.tasks_of(of);
+    match &*State::with(tasks.clone()).agent_said(frame, view) {
         [Act::End(text, ended)] => {
             view.wake();
             gateway.ends().saw(frame, &of.principal, *ended);
@@ -142,14 +144,15 @@ fn routed(gateway: &Gateway, view: &View, frame: &Frame, of: &Visitor) -> Option
             let route = view.route(*to)?;
             let line = gateway.line(route, &of.principal)?;
             let Alone { reply, progress } = session::ask(&line, frame, of.guest())?;
-            let (method, naming) = (Box::<str>::from(method), Arc::clone(&route.naming));
+            let (method, naming, from) = (Box::<str>::from(method), Arc::clone(&route.naming), *to);
             let limit = route.berth.entry.result_limit.map(|limit| (limit, gateway.kept_results().clone()));
-            let (berth, principal) = (*to, of.principal.clone());
+            let principal = of.principal.clone();
             let named = async move {
                 let Replied { text, error } = reply.await;
-                let text = results::named_text(text, &method, &naming);
+                let told = Told { method: &method, naming: &naming, from, tasks: &tasks };
+                let text = told.named_text(text);
                 let text = match limit {
-                    Some((limit, kept)) => cut(text, &kept, Of { principal: &principal, berth, limit }),
+                    Some((limit, kept)) => cut(text, &kept, Of { principal: &principal, berth: from, limit }),
                     None => text,
                 };
                 Replied { text, error }

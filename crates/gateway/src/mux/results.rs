@@ -1,33 +1,80 @@
 //! Addresses in what servers say, as the agent knows them.
 //!
 //! Changed is what an agent will hand back to ask for more: the contents of a resource that was read, links and embedded
-//! resources among the blocks of a tool's result and of a prompt, and the notification that a resource was updated. Not
-//! changed is what only people and models read: text, structured content, `_meta`.
+//! resources among the blocks of a tool's result and of a prompt, the page of a tool's result, and the notification that a
+//! resource was updated. Not changed is what only people and models read: text, structured content, the rest of `_meta`.
 
 use bytes::Bytes;
 use linetender::session::Text;
 use linetender_wire::frame::{Frame, Members, Message, Outcome, Passed, string};
 use serde_json::value::RawValue;
 
+use super::tasks;
+use crate::apps;
 use crate::names::Naming;
 use crate::splice::Splice;
+use crate::tasks::OwnTasks;
 
-/// How the name of an address is spelt.
-const URI: &str = "\"uri\"";
+/// One of these is in every result that has an address.
+const WORDS: [&str; 2] = ["\"uri\"", apps::WORD];
+
+/// And this in every one that is about a task.
+const TASK: &str = "taskId";
+
+/// An answer, and what it takes to tell it.
+pub(super) struct Told<'a> {
+    pub(super) method: &'a str,
+    pub(super) naming: &'a Naming,
+    /// The number of the server it is from.
+    pub(super) from: u64,
+    /// The agent's tasks.
+    pub(super) tasks: &'a OwnTasks,
+}
+
+impl Told<'_> {
+    /// With the addresses and tasks that the agent knows.
+    pub(super) fn named(&self, frame: &Frame) -> Frame {
+        if *self.naming == Naming::Plain {
+            return frame.clone();
+        }
+        let named = named(frame, self.method, self.naming);
+        tasks::named(&named, self.method, self.from, self.tasks).unwrap_or(named)
+    }
+
+    /// The same of a text that was not read yet. Nearly all have nothing of that, and need not be.
+    pub(super) fn named_text(&self, text: Text) -> Text {
+        let has = |piece: &Bytes, word: &str| memchr::memmem::find(piece, word.as_bytes()).is_some();
+        let has_one = |piece: &Bytes| WORDS.iter().chain(&[TASK]).any(|word| has(piece, word));
+        if *self.naming == Naming::Plain || !text.pieces().iter().any(has_one) {
+            return text;
+        }
+        let text = text.whole();
+        match text.frame() {
+            Ok(frame) => self.named(&frame).into(),
+            Err(_) => text.into(),
+        }
+    }
+}
 
 /// An answer with the addresses that the agent knows.
-pub(super) fn named(frame: &Frame, method: &str, naming: &Naming) -> Frame {
+fn named(frame: &Frame, method: &str, naming: &Naming) -> Frame {
     let Message::Response { outcome: Some((Outcome::Result, result)), .. } = frame.message() else {
         return frame.clone();
     };
     // Most results have no address at all, and are not looked at any further.
-    if *naming == Naming::Plain || !result.contains(URI) {
+    if !WORDS.iter().any(|word| result.contains(word)) {
         return frame.clone();
     }
     let mut splice = Splice::of(result);
     match method {
         "resources/read" => contents(result, &mut splice, naming),
-        "tools/call" => blocks(member(result, "content"), &mut splice, naming),
+        "tools/call" | "tasks/result" => called(result, &mut splice, naming),
+        // A modern task that is over has its result in it.
+        "tasks/get" => {
+            if let Some(result) = member(result, "result") {
+                called(result.get(), &mut splice, naming);
+            }
+        }
         "prompts/get" => {
             for message in items(member(result, "messages")) {
                 block(member(message.get(), "content"), &mut splice, naming);
@@ -38,19 +85,6 @@ pub(super) fn named(frame: &Frame, method: &str, naming: &Naming) -> Frame {
     match splice.done() {
         std::borrow::Cow::Borrowed(_) => frame.clone(),
         std::borrow::Cow::Owned(result) => frame.with_outcome(&result),
-    }
-}
-
-/// The same of a text that was not read yet. Nearly all have no address, and need not be.
-pub(super) fn named_text(text: Text, method: &str, naming: &Naming) -> Text {
-    let has_one = |piece: &Bytes| memchr::memmem::find(piece, URI.as_bytes()).is_some();
-    if *naming == Naming::Plain || !text.pieces().iter().any(has_one) {
-        return text;
-    }
-    let text = text.whole();
-    match text.frame() {
-        Ok(frame) => named(&frame, method, naming).into(),
-        Err(_) => text.into(),
     }
 }
 
@@ -72,6 +106,12 @@ pub(super) fn updated(frame: &Frame, params: &str, naming: &Naming) -> Option<Fr
     let mut splice = Splice::of(params);
     put(Members::of(params)?.get("uri"), &mut splice, naming);
     Some(frame.with_params(&splice.done()))
+}
+
+/// The result of a tool.
+fn called<'a>(result: &'a str, splice: &mut Splice<'a>, naming: &Naming) {
+    blocks(member(result, "content"), splice, naming);
+    apps::name_pages(result, splice, naming);
 }
 
 fn contents<'a>(result: &'a str, splice: &mut Splice<'a>, naming: &Naming) {

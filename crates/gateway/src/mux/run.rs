@@ -19,6 +19,7 @@ use crate::gateway::Gateway;
 use crate::kept::Of;
 use crate::listing::{Endpoint, Listing, Route, View};
 use crate::principal::Visitor;
+use crate::tasks::OwnTasks;
 
 /// Frames that wait to be read by the agent, and how much they may weigh.
 const TO_AGENT: usize = 1024;
@@ -51,6 +52,16 @@ struct Mux {
     limits: frame::Limits,
     /// What the agent said, until it is known what to do about it: if that panics, it still has to be answered.
     heard: Option<Frame>,
+    _tasks: Forgets,
+}
+
+/// When the agent is gone, so are the tasks that nobody else can ask for.
+struct Forgets(OwnTasks);
+
+impl Drop for Forgets {
+    fn drop(&mut self) {
+        self.0.gone();
+    }
 }
 
 /// An agent at this endpoint, in this process.
@@ -72,10 +83,25 @@ impl Mux {
         let mut listing = gateway.listing();
         let view = view(&listing.borrow_and_update(), &endpoint, &visitor);
         let limits = gateway.settings().limits();
-        let state = State::default();
+        let tasks = gateway.tasks_of(&visitor);
+        let state = State::with(tasks.clone());
         view.wake();
         let pipes = VecDeque::new();
-        Self { gateway, endpoint, visitor, state, view, listing, pipes, to_agent, limits, heard: None }
+        let heard = None;
+        let tasks = Forgets(tasks);
+        Self {
+            gateway,
+            endpoint,
+            visitor,
+            state,
+            view,
+            listing,
+            pipes,
+            to_agent,
+            limits,
+            heard,
+            _tasks: tasks,
+        }
     }
 
     async fn run(&mut self, mut said: mpsc::Receiver<Passed>) {

@@ -179,7 +179,8 @@ async fn what_belongs_to_nobody_is_refused_with_a_reason() {
     assert_eq!(ask("tools/call", json!({ "name": "c__t" }))["result"]["isError"], true);
     assert_eq!(ask("prompts/get", json!({ "name": "t" }))["error"]["data"]["servers"], json!(["a", "b"]));
     assert_eq!(ask("tools/call", json!({}))["error"]["code"], -32602);
-    assert_eq!(ask("tasks/get", json!({ "taskId": "1" }))["error"]["code"], -32601);
+    assert_eq!(ask("tasks/get", json!({ "taskId": "1" }))["error"]["code"], -32602);
+    assert_eq!(ask("tasks/odd", json!({ "taskId": "1" }))["error"]["code"], -32601);
     assert_eq!(ask("ping", json!({}))["result"], json!({}));
     for id in 0..super::OPEN {
         let params = json!({ "name": "a__t" });

@@ -125,3 +125,55 @@ async fn what_an_agent_shows_for_itself_goes_no_further_than_the_gateway() {
         }
     }
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn arguments_that_a_tool_wants_in_headers_are_the_same_there() {
+    let web = web(Speaks::Modern, Answers::Json);
+    let house = House::up(&format!("[servers.it]\nurl = '{}'", web.url())).await;
+    let ask = async |path: &str, tool: &str, arguments: &serde_json::Value, header: Option<&str>| {
+        let meta = json!({
+            "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+            "io.modelcontextprotocol/clientCapabilities": {},
+        });
+        let params = json!({ "name": tool, "arguments": arguments, "_meta": meta });
+        let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params });
+        let mut headers = vec![
+            ("content-type", "application/json"),
+            ("accept", "application/json, text/event-stream"),
+            ("mcp-protocol-version", "2026-07-28"),
+            ("mcp-method", "tools/call"),
+            ("mcp-name", tool),
+        ];
+        headers.extend(header.map(|value| ("mcp-param-region", value)));
+        let answer = house.send(http::Method::POST, path, &headers, body.to_string()).await;
+        (answer.status.as_u16(), answer.last().await)
+    };
+    let (eu, none) = (json!({ "region": "eu" }), json!({}));
+    for (path, tool) in [("/mcp", "it__routed"), ("/mcp/it", "routed")] {
+        for (arguments, header) in [(&eu, Some("eu")), (&eu, Some("=?base64?ZXU=?=")), (&none, None)] {
+            let (status, answer) = ask(path, tool, arguments, header).await;
+            assert_eq!(status, 200, "{path} {arguments} {header:?}: {answer}");
+            assert!(answer.get("error").is_none(), "{answer}");
+        }
+        let before = web.counters().calls;
+        for (arguments, header) in [
+            (&eu, None),
+            (&eu, Some("us")),
+            (&eu, Some("=?base64?ZXU?=")),
+            (&eu, Some("=?base64?Z!U=?=")),
+            (&none, Some("eu")),
+        ] {
+            let (status, answer) = ask(path, tool, arguments, header).await;
+            assert_eq!(
+                (status, &answer["error"]["code"]),
+                (400, &json!(-32020)),
+                "{path} {arguments} {header:?}"
+            );
+            assert!(answer["error"]["message"].as_str().unwrap().contains("mcp-param-region"), "{answer}");
+        }
+        assert_eq!(web.counters().calls, before, "none of them came to the server");
+        // The legacy era has no such headers.
+        let answer = house.agent(path).await.call(tool, eu.clone()).await;
+        assert!(answer.get("error").is_none() && answer["result"]["isError"] != true, "{answer}");
+    }
+}

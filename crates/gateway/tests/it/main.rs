@@ -4,6 +4,7 @@
 #![allow(unreachable_pub, reason = "nobody can reach into a test")]
 
 mod alone;
+mod apps;
 mod carried;
 mod corners;
 mod ends;
@@ -26,3 +27,4 @@ mod reload;
 mod renames;
 mod results;
 mod streams;
+mod tasks;

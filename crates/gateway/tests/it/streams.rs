@@ -196,6 +196,22 @@ async fn a_resource_that_changes_is_heard_of_by_whoever_asked() {
         (&told["uri"], &told["_meta"]["io.modelcontextprotocol/subscriptionId"]),
         (&json!(uri), &json!("m"))
     );
+    // A part of it is told of too, by its own address; what only begins alike is none.
+    for other_resource in ["note://ab", "note://a/part#1"] {
+        other.call("bad__touch", json!({ "uri": other_resource })).await;
+    }
+    for stream in [&mut hears, &mut modern] {
+        let part = in_time(async {
+            loop {
+                let told = updated(stream).await;
+                assert_ne!(told["uri"], format!("{uri}b"));
+                if told["uri"] != uri {
+                    return told["uri"].clone();
+                }
+            }
+        });
+        assert_eq!(part.await, format!("{uri}/part#1"));
+    }
     assert_eq!(silent.event().await.unwrap().data, Value::Null, "where it begins");
     assert!(
         tokio::time::timeout(std::time::Duration::from_millis(100), silent.event()).await.is_err(),

@@ -1,5 +1,5 @@
-//! Whose tasks a server runs. On a line that several principals share, whoever knows a task's id could read its result: so a
-//! task is found by the principal whose call began it, and by nobody else.
+//! Whose tasks a server runs. On a line that several agents share, whoever knows a task's id could read its result: so a task is
+//! found by whoever began it, and by nobody else.
 // MCP, "Tasks", "Security": receivers MUST bind tasks to the authorization context, which on a shared line is all of ours.
 
 use std::collections::{HashMap, VecDeque};
@@ -17,12 +17,20 @@ const PRINCIPALS: usize = 256;
 const ID: usize = 256;
 const ANSWER: usize = 64 * 1024;
 
+/// Who began a task: an agent that has a session, or a principal whose agents have none.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub(crate) struct TaskOwner {
+    pub(crate) principal: u64,
+    /// Which of its agents, if that is the same from one request to the next.
+    pub(crate) session: Option<u64>,
+}
+
 #[derive(Debug, Default)]
 pub(super) struct Tasks(Mutex<Known>);
 
 #[derive(Debug, Default)]
 struct Known {
-    of: HashMap<Box<str>, (Generation, u64)>,
+    of: HashMap<Box<str>, (Generation, TaskOwner)>,
     /// By principal, the oldest first.
     begun: HashMap<u64, VecDeque<Box<str>>>,
     /// Principals, whoever began one first in front.
@@ -32,10 +40,10 @@ struct Known {
 }
 
 impl Tasks {
-    /// A call of this principal's was answered so: perhaps it began a task.
-    pub(super) fn note(&self, generation: Generation, principal: u64, result: &str) {
+    /// A call was answered so: perhaps it began a task.
+    pub(super) fn note(&self, generation: Generation, owner: TaskOwner, result: &str) {
         if let Some(id) = begun_by(result) {
-            renewed(&self.0, |known| *known = Known::default()).note(generation, principal, id.into());
+            renewed(&self.0, |known| *known = Known::default()).note(generation, owner, id.into());
         }
     }
 
@@ -44,26 +52,34 @@ impl Tasks {
         renewed(&self.0, |known| *known = Known::default()).last
     }
 
-    /// Whose a task is, if that is known.
-    pub(super) fn owner(&self, id: &str) -> Option<u64> {
-        renewed(&self.0, |known| *known = Known::default()).of.get(id).map(|(_, principal)| *principal)
+    /// A call was answered so: perhaps it began a task, and whose that is needs not be known.
+    pub(super) fn note_begun(&self, generation: Generation, result: &str) {
+        if begun_by(result).is_some() {
+            let mut known = renewed(&self.0, |known| *known = Known::default());
+            known.last = known.last.max(Some(generation));
+        }
+    }
+
+    /// Whose a task is, if that is known, and which generation began it.
+    pub(super) fn known(&self, id: &str) -> Option<(Generation, TaskOwner)> {
+        renewed(&self.0, |known| *known = Known::default()).of.get(id).copied()
     }
 }
 
 impl Known {
-    fn note(&mut self, generation: Generation, principal: u64, id: Box<str>) {
+    fn note(&mut self, generation: Generation, owner: TaskOwner, id: Box<str>) {
+        let principal = owner.principal;
         self.last = self.last.max(Some(generation));
         match self.of.get_mut(&id) {
             // A server that gives the same id to two has said whose it is; it does not become another's.
             Some((of, _)) if *of >= generation => return,
             // One that was restarted may count from the beginning: what had this id is no more.
-            Some((of, owner)) if *owner == principal => {
+            Some((of, before)) if *before == owner => {
                 *of = generation;
                 return;
             }
-            Some((_, owner)) => {
-                let owner = *owner;
-                if let Some(begun) = self.begun.get_mut(&owner) {
+            Some((_, before)) => {
+                if let Some(begun) = self.begun.get_mut(&before.principal) {
                     begun.retain(|begun| *begun != id);
                 }
                 self.of.remove(&id);
@@ -87,7 +103,7 @@ impl Known {
             self.of.remove(&oldest);
         }
         begun.push_back(id.clone());
-        self.of.insert(id, (generation, principal));
+        self.of.insert(id, (generation, owner));
     }
 }
 
@@ -106,11 +122,21 @@ fn begun_by(result: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{EACH, PRINCIPALS, Tasks, begun_by};
+    use super::{EACH, PRINCIPALS, TaskOwner, Tasks, begun_by};
     use linetender_core::Generation;
 
+    fn of(principal: u64) -> TaskOwner {
+        TaskOwner { principal, session: None }
+    }
+
     fn note(tasks: &Tasks, principal: u64, result: &str) {
-        tasks.note(Generation::new(1), principal, result);
+        tasks.note(Generation::new(1), of(principal), result);
+    }
+
+    impl Tasks {
+        fn owner(&self, id: &str) -> Option<u64> {
+            self.known(id).map(|(_, owner)| owner.principal)
+        }
     }
 
     #[test]
@@ -126,12 +152,12 @@ mod tests {
     fn a_server_that_was_restarted_counts_its_tasks_anew() {
         let tasks = Tasks::default();
         let one = r#"{"taskId":"1"}"#;
-        tasks.note(Generation::new(1), 1, one);
-        tasks.note(Generation::new(2), 2, one);
+        tasks.note(Generation::new(1), of(1), one);
+        tasks.note(Generation::new(2), of(2), one);
         assert_eq!(tasks.owner("1"), Some(2));
-        tasks.note(Generation::new(1), 1, one);
+        tasks.note(Generation::new(1), of(1), one);
         assert_eq!(tasks.owner("1"), Some(2), "a late answer of the old one changes nothing");
-        tasks.note(Generation::new(2), 1, one);
+        tasks.note(Generation::new(2), of(1), one);
         assert_eq!(tasks.owner("1"), Some(2));
     }
 

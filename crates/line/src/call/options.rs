@@ -9,6 +9,7 @@ use tokio::sync::mpsc;
 
 use super::progress::{Progress, ProgressStream};
 use super::turns::Caller;
+use crate::audience::TaskOwner;
 use crate::basics::progress::OnProgress;
 use crate::server::Deadline;
 
@@ -32,6 +33,8 @@ pub struct Options {
     pub(crate) stream: Option<Arc<mpsc::Sender<Progress>>>,
     /// Who calls, among agents that share the line: they take turns.
     pub(crate) caller: Caller,
+    /// Whose a task is that it begins.
+    pub(crate) tasks: Option<TaskOwner>,
     /// What the one is called that it is made for, if somebody let it in by name.
     pub(crate) principal: Option<Arc<str>>,
     pub(crate) way: Way,

@@ -1,7 +1,9 @@
 //! Between the eras: the members that one has and the other has not. Everything else passes as it was spelt.
 
 use linetender_wire::frame::{self, Members};
-use linetender_wire::handshake::{Era, LEGACIES, LEGACY, MODERN};
+use linetender_wire::handshake::{
+    CAPABILITIES_IN_META, CLIENT_IN_META, Era, LEGACIES, LEGACY, MODERN, VERSION_IN_META,
+};
 use serde_json::{Value, json};
 
 use super::text::{LARGE, Text};
@@ -12,6 +14,9 @@ use crate::call::Reply;
 const CACHE: &str = r#""ttlMs":0,"cacheScope":"private""#;
 
 const META: &str = "io.modelcontextprotocol/";
+
+/// The extension of the modern era by which servers begin tasks.
+const TASKS: &str = "io.modelcontextprotocol/tasks";
 
 /// An answer as the agent is to read it.
 pub(super) fn answer(answer: &Reply, agent: Era, method: &str, id: &str) -> Text {
@@ -69,6 +74,11 @@ pub(super) fn with_members(params: Option<&str>, members: &str) -> String {
     }
 }
 
+/// Params with these members in their `_meta`.
+pub(super) fn with_meta(params: Option<&str>, members: &str) -> String {
+    crate::basics::params::with_meta_member(params, members)
+}
+
 /// Params by which a modern server knows from which level on log messages are wanted.
 pub(super) fn with_log_level(params: Option<&str>, level: &str) -> String {
     crate::basics::params::with_meta_member(params, &format!(r#""{META}logLevel":{}"#, frame::respell(level)))
@@ -80,20 +90,51 @@ pub(super) fn level(level: &str) -> String {
 }
 
 /// What a modern agent says of itself, as a legacy server wants to hear it. No sampling, elicitation or roots: a server's
-/// question could not be asked.
+/// question could not be asked. Extensions are the same in both eras.
 pub(super) fn legacy_hello(params: &str) -> Option<String> {
     let params: Value = serde_json::from_str(params).ok()?;
     let info = params["_meta"][format!("{META}clientInfo")].clone();
     let info = if info.is_object() { info } else { json!({ "name": "agent", "version": "unknown" }) };
-    Some(json!({ "protocolVersion": LEGACY, "capabilities": {}, "clientInfo": info }).to_string())
+    let mut capabilities = json!({});
+    if let Some(extensions) = extensions(&params["_meta"][CAPABILITIES_IN_META]) {
+        capabilities["extensions"] = extensions;
+    }
+    Some(json!({ "protocolVersion": LEGACY, "capabilities": capabilities, "clientInfo": info }).to_string())
+}
+
+/// What a legacy agent says of itself to a modern server on a line that it shares, as members of the `_meta` of each of its
+/// requests: there extensions are declared by the request, and not by the line. `None` if it declares none.
+pub(super) fn modern_hello(params: &str) -> Option<String> {
+    let params: Value = serde_json::from_str(params).ok()?;
+    let mut meta = json!({
+        VERSION_IN_META: MODERN,
+        CAPABILITIES_IN_META: { "extensions": extensions(&params["capabilities"])? },
+    });
+    if params["clientInfo"].is_object() {
+        meta[CLIENT_IN_META] = params["clientInfo"].clone();
+    }
+    let members = meta.to_string();
+    Some(members.strip_prefix('{')?.strip_suffix('}')?.to_owned())
+}
+
+/// The extensions among these capabilities that mean the same in both eras. Tasks do not: each era begins them in its own way.
+fn extensions(capabilities: &Value) -> Option<Value> {
+    let mut all = capabilities["extensions"].as_object()?.clone();
+    all.remove(TASKS);
+    (!all.is_empty()).then_some(all.into())
 }
 
 /// A modern server's word about itself, as the answer to a legacy agent's `initialize`.
 pub(super) fn initialized(discovered: &str, asked: Option<&str>, name: &str) -> String {
     let discovered: Value = serde_json::from_str(discovered).unwrap_or_default();
+    let mut capabilities = discovered["capabilities"].clone();
+    // An agent of this era does not know the result that begins such a task.
+    if let Some(extensions) = capabilities.get_mut("extensions").and_then(Value::as_object_mut) {
+        extensions.remove(TASKS);
+    }
     let mut result = json!({
         "protocolVersion": version(asked),
-        "capabilities": discovered["capabilities"],
+        "capabilities": capabilities,
         "serverInfo": info(&discovered["_meta"][format!("{META}serverInfo")], name),
     });
     if let Some(instructions) = discovered.get("instructions") {
@@ -105,10 +146,15 @@ pub(super) fn initialized(discovered: &str, asked: Option<&str>, name: &str) -> 
 /// A legacy server's word about itself, as the answer to a modern agent's `server/discover`.
 pub(super) fn discovered(initialized: &str, name: &str) -> String {
     let initialized: Value = serde_json::from_str(initialized).unwrap_or_default();
+    let mut capabilities = initialized["capabilities"].clone();
+    // An agent of this era does not ask for such a task.
+    if let Some(all) = capabilities.as_object_mut() {
+        all.remove("tasks");
+    }
     let mut result = json!({
         "resultType": "complete",
         "supportedVersions": [MODERN],
-        "capabilities": initialized["capabilities"],
+        "capabilities": capabilities,
         "ttlMs": 0,
         "cacheScope": "private",
         "_meta": { (format!("{META}serverInfo")): info(&initialized["serverInfo"], name) },
@@ -139,7 +185,9 @@ fn info(said: &Value, name: &str) -> Value {
 
 #[cfg(test)]
 mod tests {
-    use super::{completed, discovered, initialized, legacy_hello, needs_input, same_era, with_log_level};
+    use super::{
+        completed, discovered, initialized, legacy_hello, modern_hello, needs_input, same_era, with_log_level,
+    };
     use serde_json::{Value, json};
 
     fn read(text: &str) -> Value {
@@ -190,6 +238,30 @@ mod tests {
         let agent = r#"{"_meta":{"io.modelcontextprotocol/clientInfo":{"name":"a","version":"1"},"io.modelcontextprotocol/clientCapabilities":{"sampling":{}}}}"#;
         let hello = read(&legacy_hello(agent).unwrap());
         assert_eq!((&hello["clientInfo"]["name"], &hello["capabilities"]), (&json!("a"), &json!({})));
+    }
+
+    #[test]
+    fn extensions_cross_the_eras_but_not_those_that_each_has_in_its_own_way() {
+        let ui = json!({ "io.modelcontextprotocol/ui": { "mimeTypes": ["text/html;profile=mcp-app"] } });
+        let mut all = ui.clone();
+        all["io.modelcontextprotocol/tasks"] = json!({});
+        let capabilities = json!({ "extensions": all, "sampling": {}, "tasks": {} });
+        let modern = json!({ "_meta": { "io.modelcontextprotocol/clientCapabilities": capabilities } });
+        assert_eq!(
+            read(&legacy_hello(&modern.to_string()).unwrap())["capabilities"],
+            json!({ "extensions": ui })
+        );
+        let legacy = json!({ "capabilities": capabilities, "clientInfo": { "name": "a" } });
+        let meta = read(&format!("{{{}}}", modern_hello(&legacy.to_string()).unwrap()));
+        assert_eq!(meta["io.modelcontextprotocol/clientCapabilities"], json!({ "extensions": ui }));
+        assert_eq!(meta["io.modelcontextprotocol/clientInfo"]["name"], "a");
+        assert_eq!(modern_hello(r#"{"capabilities":{"extensions":{}}}"#), None);
+        let told = read(&initialized(&json!({ "capabilities": capabilities }).to_string(), None, "n"));
+        assert_eq!(told["capabilities"]["extensions"], ui);
+        let told = read(&discovered(&json!({ "capabilities": capabilities }).to_string(), "n"));
+        assert!(
+            told["capabilities"].get("tasks").is_none() && told["capabilities"].get("extensions").is_some()
+        );
     }
 
     #[test]

@@ -170,6 +170,7 @@ impl Session {
             params: frame.params(),
             kept: frame.kept(),
             level: open.level.clone(),
+            introduction: open.introduction.clone(),
             promised: Arc::clone(&open.promised),
             progress,
             caller: open.caller,

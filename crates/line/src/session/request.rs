@@ -8,7 +8,7 @@ use std::sync::{Arc, OnceLock};
 use bytes::Bytes;
 use bytestring::ByteString;
 use linetender_core::Instant;
-use linetender_wire::frame::{self, Frame, Kept, Members, Message, Passed};
+use linetender_wire::frame::{self, Frame, Kept, Message, Passed};
 use linetender_wire::handshake::{Era, Greeting};
 use linetender_wire::queue::{self, Receiver};
 use tokio::sync::mpsc;
@@ -16,7 +16,7 @@ use tokio::sync::mpsc;
 use super::hear::progress_to;
 use super::rounds::{self, Round};
 use super::text::Text;
-use super::{WAITING_BYTES, bridge, replies};
+use super::{WAITING_BYTES, bridge, replies, tasks};
 use crate::basics::error::{CallError, CallErrorKind};
 use crate::basics::kind::Kind;
 use crate::basics::params::Params;
@@ -39,6 +39,8 @@ pub(super) struct Request {
     pub(super) kept: Kept,
     /// From which level on the agent wants to see log messages.
     pub(super) level: Option<String>,
+    /// What it says of itself to a modern server, as members of `_meta`.
+    pub(super) introduction: Option<Arc<str>>,
     pub(super) promised: Arc<OnceLock<Arc<Greeting>>>,
     pub(super) progress: Option<OnProgress>,
     /// Whose turn it takes.
@@ -103,6 +105,7 @@ pub fn ask(
         params: frame.params(),
         kept: frame.kept(),
         level: None,
+        introduction: None,
         promised: Arc::default(),
         is_plain: heard.is_none(),
         progress: heard,
@@ -160,7 +163,7 @@ impl Request {
             (_, _, Some(listed)) => listed,
             _ if quoted => replies::discovered(line, id, promised).await,
             _ => {
-                let refused = not_its_task(line, method, params, self.caller)?;
+                let refused = tasks::not_its(line, method, params, self.caller, era)?;
                 let error = Some(replies::code(refused));
                 self.ends_here(Verdict::Refused, error);
                 return Some(Replied { text: frame::error_reply(id, refused).into(), error });
@@ -182,6 +185,7 @@ impl Request {
             params,
             kept,
             level,
+            introduction,
             promised,
             progress,
             caller,
@@ -196,6 +200,7 @@ impl Request {
             deadline,
             progress,
             caller,
+            tasks: Some(tasks::owner(caller, era)),
             principal,
             way: Way::Carried,
             is_modern: is_plain,
@@ -203,14 +208,19 @@ impl Request {
             arrived,
             ..Options::default()
         };
-        let params = match level {
-            Some(level) if line.era() == Some(Era::Modern) => {
+        // On a line of its own it was introduced by that, and on one that it shares no level is told.
+        let params = match (level, introduction) {
+            (Some(level), _) if line.era() == Some(Era::Modern) => {
                 Some(bridge::with_log_level(params.as_deref(), &level).into())
+            }
+            (None, Some(meta)) if line.era() == Some(Era::Modern) => {
+                Some(bridge::with_meta(params.as_deref(), &meta).into())
             }
             _ => params,
         };
         let call = rounds::Call { line: &line, method: &method, options, rounds: rounds.as_ref(), era };
         let first_page = Kind::asked_by(&method).and_then(|_| params.clone());
+        let task = tasks::named(&method, params.as_deref());
         let outcome = call.run(params).await;
         if &*method == "server/discover"
             && let Some(greeting) = line.greeting()
@@ -218,32 +228,24 @@ impl Request {
             let _ = promised.set(greeting);
         }
         match outcome {
-            Ok(answer) => match replies::broken(&line, &promised, &method, &id, &answer, era) {
-                Some(broken) => ours(broken),
-                None => Replied {
-                    text: bridge::answer(&answer, era, &method, &id),
-                    error: answer.error().map(replies::code),
-                },
-            },
+            Ok(answer) => {
+                let broken = replies::broken(&line, &promised, &method, &id, &answer, era);
+                let own = || tasks::own(&line, &method, &id, &answer, caller, era);
+                let lost = || tasks::lost(&line, task.as_deref()?, &id, &answer);
+                let none = || tasks::none(&line, task.as_deref()?, &id, &answer, caller);
+                match broken.or_else(own).or_else(lost).or_else(none) {
+                    Some(text) => ours(text),
+                    None => Replied {
+                        text: bridge::answer(&answer, era, &method, &id),
+                        error: answer.error().map(replies::code),
+                    },
+                }
+            }
             // A server that is down keeps its lists.
             Err(error) => ours(
                 replies::listed(&line, &id, &method, first_page.as_deref(), era)
                     .unwrap_or_else(|| replies::failed(&line, &method, &id, &error, era)),
             ),
         }
-    }
-}
-
-/// The answer to whoever asks for another principal's task, which is that to whoever asks for none there is.
-fn not_its_task(line: &Line, method: &str, params: Option<&str>, caller: Caller) -> Option<&'static str> {
-    let (Some(about), Caller::Known(who)) = (method.strip_prefix("tasks/"), caller) else { return None };
-    let id = || Members::of(params?)?.string("taskId");
-    match (about, id()) {
-        ("list", _) if !line.audience().may_list_tasks() => Some(
-            r#"{"code":-32601,"message":"linetender: tasks/list is not available on a connection that several principals share"}"#,
-        ),
-        ("list", _) => None,
-        (_, Some(task)) if line.audience().may_ask_for(&task, who.principal) => None,
-        _ => Some(r#"{"code":-32602,"message":"linetender: no task with this taskId"}"#),
     }
 }

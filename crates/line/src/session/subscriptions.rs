@@ -8,6 +8,7 @@ use linetender_wire::handshake::{Era, SUBSCRIPTION_IN_META};
 use serde::{Deserialize, Serialize};
 
 use super::{Open, bridge};
+use crate::audience::with_wholes;
 use crate::basics::code::Code;
 use crate::basics::kind::Kind;
 use crate::basics::params::{with_meta_member, without_modern_meta};
@@ -70,7 +71,8 @@ impl Subscriptions {
         let uri = serde_json::from_str(params).ok().map(|Resource { uri }| uri);
         let plain = without_modern_meta(params);
         let wants = move |filter: &Filter| {
-            uri.as_ref().is_some_and(|uri| filter.resource_subscriptions.contains(uri))
+            let wants = |one: &str| filter.resource_subscriptions.iter().any(|wanted| wanted == one);
+            uri.as_ref().is_some_and(|uri| with_wholes(uri).any(wants))
         };
         let tagged =
             move |id: &str| with_meta_member(Some(&plain), &format!(r#""{SUBSCRIPTION_IN_META}":{id}"#));

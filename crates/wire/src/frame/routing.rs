@@ -13,6 +13,8 @@ pub struct Routing<'a> {
     pub name: Option<&'a RawValue>,
     /// The resource.
     pub uri: Option<&'a RawValue>,
+    /// The task.
+    pub task: Option<&'a RawValue>,
     /// What a completion is about.
     pub reference: Option<&'a RawValue>,
     /// The request that a cancellation is about.
@@ -74,6 +76,7 @@ impl<'a> Routing<'a> {
         each(params, deciding(method), |name, value| match name {
             "name" => read.name = Some(value),
             "uri" => read.uri = Some(value),
+            "taskId" => read.task = Some(value),
             "ref" => read.reference = Some(value),
             "requestId" => read.request_id = Some(value),
             TOKEN => read.token = Some(value),
@@ -154,6 +157,21 @@ fn each<'a>(
 #[cfg(test)]
 mod tests {
     use super::{Ambiguous, RawValue, Routing};
+
+    #[test]
+    fn what_a_request_says_of_itself_is_read_beside_what_it_is_about() {
+        let meta = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"v"}"#;
+        for method in ["tasks/get", "tools/call", "resources/read", "completion/complete", "x"] {
+            for about in [r#""taskId":"a""#, r#""name":"a""#, r#""uri":"a""#, r#""ref":{"name":"a"}"#] {
+                for params in [format!("{{{meta},{about}}}"), format!("{{{about},{meta}}}")] {
+                    let read = Routing::of(method, Some(&params)).unwrap();
+                    assert_eq!(read.meta.version.map(RawValue::get), Some(r#""v""#), "{method} {params}");
+                }
+            }
+        }
+        let read = Routing::of("tasks/get", Some(r#"{"taskId":"a"}"#)).unwrap();
+        assert_eq!(read.task.map(RawValue::get), Some(r#""a""#));
+    }
 
     #[test]
     fn x03_what_decides_is_said_once_and_payload_is_not_looked_into() {

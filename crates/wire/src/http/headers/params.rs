@@ -1,10 +1,12 @@
 //! Which arguments of a tool are mirrored into headers: the `x-mcp-header` annotations of its schema.
 // MCP 2026-07-28, Streamable HTTP, "Schema Extension": a tool with an annotation that breaks the rules is not offered.
 
-use http::{HeaderMap, HeaderName};
+use std::borrow::Cow;
+
+use http::{HeaderMap, HeaderName, HeaderValue};
 use serde_json::{Map, Value};
 
-use super::value::encode;
+use super::value::{decode, encode};
 use crate::redact::Redacted;
 
 /// How many arguments of one tool are mirrored at most.
@@ -99,6 +101,24 @@ impl ParamHeaders {
                 map.insert(header, value);
             }
         }
+    }
+
+    /// The first header that does not say what its argument does, or says it although there is none.
+    // MCP 2026-07-28, Streamable HTTP, "Server Behavior for Custom Headers": a server MUST compare them, decoded.
+    pub fn disagrees(&self, headers: &HeaderMap, arguments: Option<&str>) -> Option<&HeaderName> {
+        let mut expected = HeaderMap::new();
+        self.put(&mut expected, arguments.unwrap_or("{}"));
+        let read = |value: &HeaderValue| value.to_str().ok().and_then(decode).map(Cow::into_owned);
+        let differs = |name: &&HeaderName| {
+            let mut said = headers.get_all(*name).iter();
+            let differs = match (said.next(), expected.get(*name)) {
+                (None, None) => false,
+                (Some(said), Some(expected)) => read(said).is_none_or(|said| Some(said) != read(expected)),
+                (Some(_), None) | (None, Some(_)) => true,
+            };
+            differs || said.next().is_some()
+        };
+        self.names().find(differs)
     }
 
     fn walk<'a>(&mut self, value: &'a Value, place: Place, path: &mut Vec<&'a str>) -> Result<(), Invalid> {
