@@ -98,7 +98,7 @@ fn server(args: &args::Run) -> Result<Server, String> {
         if let Some(dir) = &args.policy.dir { server.dir(dir) } else { server }.into()
     };
     let server = args.policy.apply(server.tool_errors(args.tool_errors.into()))?;
-    if args.share { shared(server, args.linger) } else { Ok(server) }
+    if args.share { shared(&server, args.linger) } else { Ok(server) }
 }
 
 /// The server of this command, with the variables that any server gets.
@@ -115,7 +115,7 @@ fn with_variable(server: StdioServer, name: &String) -> Result<StdioServer, Stri
 }
 
 /// The same server, held by the keeper of this user.
-fn shared(server: Server, linger: Option<Duration>) -> Result<Server, String> {
+fn shared(server: &Server, linger: Option<Duration>) -> Result<Server, String> {
     if server.settings().state == ServerState::Process {
         return Err(
             "--share would mix the state of several agents in a --stateful server: remove one of the two"
@@ -127,7 +127,7 @@ fn shared(server: Server, linger: Option<Duration>) -> Result<Server, String> {
             "--share applies to a command, not to a URL: a server at a URL is shared already".to_owned()
         );
     };
-    let way = ToKeeper::new(&server, linger).map_err(|why| format!("--share: {why}"))?;
+    let way = ToKeeper::new(server, linger).map_err(|why| format!("--share: {why}"))?;
     Ok(program.shared(Arc::new(way)).into())
 }
 

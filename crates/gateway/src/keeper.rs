@@ -39,6 +39,9 @@ const FAREWELL: Duration = Duration::from_secs(1);
 #[derive(Clone)]
 pub struct Keeper(Arc<Inner>);
 
+/// Who hears of a server that is private, and why.
+type Learnt = dyn Fn(&Server, &str) + Send + Sync;
+
 struct Inner {
     rig: Rig,
     kept: Mutex<Kept>,
@@ -47,7 +50,7 @@ struct Inner {
     changed: Notify,
     /// How long a server that nobody is on stays.
     linger: Duration,
-    learnt: Box<dyn Fn(&Server, &str) + Send + Sync>,
+    learnt: Box<Learnt>,
 }
 
 #[derive(Default)]
@@ -139,14 +142,11 @@ impl Keeper {
         if let Some((_, why)) = kept.private.iter().find(|(private, _)| private == server) {
             return Err(NoSeat::Private(Arc::clone(why)));
         }
-        let at = match kept.lines.iter().position(|held| held.server == *server) {
-            Some(at) => at,
-            None => {
-                let held = self.open(&kept, agent, server, hello);
-                kept.lines.push(held);
-                kept.lines.len() - 1
-            }
-        };
+        let at = kept.lines.iter().position(|held| held.server == *server).unwrap_or_else(|| {
+            let held = self.open(&kept, agent, server, hello);
+            kept.lines.push(held);
+            kept.lines.len() - 1
+        });
         let Some(held) = kept.lines.get_mut(at) else { return Err(NoSeat::Leaving) };
         held.agents.push((agent, process));
         held.unused = None;

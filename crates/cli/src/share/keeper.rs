@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use linetender::Rig;
 use linetender::hop::{self, Answer, Taken};
@@ -17,6 +17,7 @@ use tokio::io::AsyncWriteExt as _;
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::{Notify, Semaphore};
 use tokio::task::JoinSet;
+use tokio::time::Instant;
 
 use super::order::{Ask, is_newer};
 use super::private::Private;
@@ -50,8 +51,16 @@ pub(crate) fn keeper(args: &args::Keeper) -> ExitCode {
     }
     // Out of the agent's session: what ends that does not end everybody's servers.
     let _ = rustix::process::setsid();
-    let begun = Begun::within(&args.folder);
-    let (lock, listener) = match begun {
+    let Ok(runtime) = runtime::build(&mut tokio::runtime::Builder::new_current_thread()) else {
+        return ExitCode::FAILURE;
+    };
+    let code = runtime.block_on(begin(args));
+    runtime.shutdown_background();
+    code
+}
+
+async fn begin(args: &args::Keeper) -> ExitCode {
+    let (lock, listener) = match begun(&args.folder).await {
         Ok(Some(begun)) => begun,
         // Another one was faster.
         Ok(None) => return ExitCode::SUCCESS,
@@ -62,12 +71,8 @@ pub(crate) fn keeper(args: &args::Keeper) -> ExitCode {
         linetender::guard::let_reapers_hold(held.into());
     }
     linetender::guard::adopt_orphans();
-    let Ok(runtime) = runtime::build(&mut tokio::runtime::Builder::new_current_thread()) else {
-        return ExitCode::FAILURE;
-    };
     let fence = next_fence(&lock).unwrap_or_default();
-    let code = runtime.block_on(hold(args, listener, fence));
-    runtime.shutdown_background();
+    let code = hold(args, listener, fence).await;
     drop(lock);
     code
 }
@@ -83,33 +88,27 @@ fn detach(args: &args::Keeper) -> ExitCode {
     if started.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// How a keeper begins.
-struct Begun;
-
-impl Begun {
-    /// Takes the lock, when everything of the keeper before is gone, and the socket's name. `None` if another keeper serves.
-    fn within(folder: &Path) -> io::Result<Option<(File, std::os::unix::net::UnixListener)>> {
-        trusted::folder(folder)?;
-        let lock = trusted::append(&folder.join(LOCK))?;
-        let socket = folder.join(SOCKET);
-        let until = Instant::now() + PREDECESSOR;
-        while !is_locked(&lock) {
-            let serves = std::os::unix::net::UnixStream::connect(&socket).is_ok();
-            if serves || Instant::now() >= until {
-                return Ok(None);
-            }
-            std::thread::sleep(LOOK);
+/// Takes the lock, when everything of the keeper before is gone, and the socket's name. `None` if another keeper serves.
+async fn begun(folder: &Path) -> io::Result<Option<(File, UnixListener)>> {
+    trusted::folder(folder)?;
+    let lock = trusted::append(&folder.join(LOCK))?;
+    let socket = folder.join(SOCKET);
+    let until = Instant::now() + PREDECESSOR;
+    while !is_locked(&lock) {
+        let serves = UnixStream::connect(&socket).await.is_ok();
+        if serves || Instant::now() >= until {
+            return Ok(None);
         }
-        // Whatever has the name now was left behind: whoever listens has the lock.
-        match fs::remove_file(&socket) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-            _ => {}
-        }
-        let listener = std::os::unix::net::UnixListener::bind(&socket)?;
-        fs::set_permissions(&socket, fs::Permissions::from_mode(0o600))?;
-        listener.set_nonblocking(true)?;
-        Ok(Some((lock, listener)))
+        tokio::time::sleep(LOOK).await;
     }
+    // Whatever has the name now was left behind: whoever listens has the lock.
+    match fs::remove_file(&socket) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let listener = UnixListener::bind(&socket)?;
+    fs::set_permissions(&socket, fs::Permissions::from_mode(0o600))?;
+    Ok(Some((lock, listener)))
 }
 
 /// This keeper's number among all that had the lock.
@@ -132,9 +131,8 @@ struct Door {
     replaced: Notify,
 }
 
-async fn hold(args: &args::Keeper, listener: std::os::unix::net::UnixListener, fence: u64) -> ExitCode {
+async fn hold(args: &args::Keeper, listener: UnixListener, fence: u64) -> ExitCode {
     let socket = Name(args.folder.join(SOCKET));
-    let Ok(listener) = UnixListener::from_std(listener) else { return ExitCode::FAILURE };
     linetender::raise_descriptor_limit();
     let holder = hold::begin("keeper", None, hold::Keep::Journal(Rotation::default()));
     let private = Private::read(places::state().map(|state| state.join("private.jsonl")));

@@ -174,11 +174,6 @@ fn entry(
     let settings = named::settings(&table, value);
     let deadline = named::deadline(&table, value, source)?;
     let idle_stop = named::idle_stop(&table, value, source)?;
-    let stderr = match table.stderr {
-        Stderr::Off => linetender::Stderr::Off,
-        Stderr::Log => linetender::Stderr::Log,
-        Stderr::Pass => linetender::Stderr::Pass,
-    };
     if table.result_limit.is_some_and(is_no_limit) {
         let place = value.get("result_limit").map_or(at, |node| &node.at).clone();
         return Err(source.problem(place, NO_LIMIT, None));
@@ -187,20 +182,6 @@ fn entry(
     let auth = value.get("auth").map(|_| std::mem::take(&mut table.auth));
     if auth.is_some() && table.url.is_none() {
         return wrong("auth is for servers with a url", "give a program its credentials in env");
-    }
-    let transport = match table.transport {
-        Transport::Auto => HttpTransport::Auto,
-        Transport::Http => HttpTransport::Streamable,
-        Transport::Sse => HttpTransport::Sse,
-    };
-    if transport != HttpTransport::Auto && table.url.is_none() {
-        return wrong(
-            "transport is for servers with a url",
-            "remove it: a program speaks over its stdin and stdout",
-        );
-    }
-    if let (HttpTransport::Sse, Era::Modern) = (transport, table.era) {
-        return wrong("transport = \"sse\" is older than era = \"modern\"", "remove one of them");
     }
     let auth = match Auth::of(auth, table.url.as_deref(), &mut table.headers) {
         Ok(auth) => auth,
@@ -211,30 +192,10 @@ fn entry(
             );
         }
     };
-    let mut server: Server = match (table.command, table.url) {
-        (Some(command), None) => {
-            let server = Server::stdio(&**name, std::iter::once(command).chain(table.args));
-            let server = if table.inherit_env { server.inherit_env() } else { server };
-            let server = if let Some(dir) = table.dir { server.dir(dir) } else { server };
-            let server = server.stderr(stderr);
-            table.env.into_iter().fold(server, |server, (name, value)| server.env(name, value)).into()
-        }
-        (None, Some(url)) => {
-            let server = Server::http(&**name, &url).transport(transport);
-            table.headers.iter().fold(server, |server, (name, value)| server.header(name, value)).into()
-        }
-        (Some(_), Some(_)) => {
-            return wrong("command and url are mutually exclusive", "remove one of them");
-        }
-        (None, None) => {
-            return wrong("a server needs a command or a url", "add command = \"…\" or url = \"https://…\"");
-        }
+    let mut server = match server(name, &mut table) {
+        Ok(server) => server,
+        Err((what, help)) => return wrong(what, help),
     };
-    server = server.eras(match table.era {
-        Era::Auto => Eras::Auto,
-        Era::Modern => Eras::Only(linetender::Era::Modern),
-        Era::Legacy => Eras::Only(linetender::Era::Legacy),
-    });
     if table.lazy {
         server = server.lazy();
     }
@@ -269,6 +230,55 @@ fn entry(
         resources: table.resources,
         access,
         result_limit,
+    }))
+}
+
+/// The server itself: what it runs or where it is, and what it speaks. What is wrong, and what to do about it.
+fn server(name: &str, table: &mut ServerTable) -> Result<Server, (&'static str, &'static str)> {
+    let transport = match table.transport {
+        Transport::Auto => HttpTransport::Auto,
+        Transport::Http => HttpTransport::Streamable,
+        Transport::Sse => HttpTransport::Sse,
+    };
+    if transport != HttpTransport::Auto && table.url.is_none() {
+        return Err((
+            "transport is for servers with a url",
+            "remove it: a program speaks over its stdin and stdout",
+        ));
+    }
+    if let (HttpTransport::Sse, Era::Modern) = (transport, table.era) {
+        return Err(("transport = \"sse\" is older than era = \"modern\"", "remove one of them"));
+    }
+    let server: Server = match (table.command.take(), table.url.take()) {
+        (Some(command), None) => {
+            let server = Server::stdio(name, std::iter::once(command).chain(std::mem::take(&mut table.args)));
+            let server = if table.inherit_env { server.inherit_env() } else { server };
+            let server = if let Some(dir) = table.dir.take() { server.dir(dir) } else { server };
+            let server = server.stderr(match table.stderr {
+                Stderr::Off => linetender::Stderr::Off,
+                Stderr::Log => linetender::Stderr::Log,
+                Stderr::Pass => linetender::Stderr::Pass,
+            });
+            std::mem::take(&mut table.env)
+                .into_iter()
+                .fold(server, |server, (name, value)| server.env(name, value))
+                .into()
+        }
+        (None, Some(url)) => {
+            let server = Server::http(name, &url).transport(transport);
+            table.headers.iter().fold(server, |server, (name, value)| server.header(name, value)).into()
+        }
+        (Some(_), Some(_)) => {
+            return Err(("command and url are mutually exclusive", "remove one of them"));
+        }
+        (None, None) => {
+            return Err(("a server needs a command or a url", "add command = \"…\" or url = \"https://…\""));
+        }
+    };
+    Ok(server.eras(match table.era {
+        Era::Auto => Eras::Auto,
+        Era::Modern => Eras::Only(linetender::Era::Modern),
+        Era::Legacy => Eras::Only(linetender::Era::Legacy),
     }))
 }
 

@@ -270,7 +270,7 @@ fn take(lines: &mut Lines, listener: Option<&dyn Listener>, said: &Said, bytes: 
 impl Stdin for OwnedWriteHalf {
     /// The end of the stream says so to whoever reads.
     async fn broken(&self) {
-        std::future::pending().await
+        std::future::pending::<()>().await;
     }
 
     /// Only the owner's acknowledgements say what it has read.

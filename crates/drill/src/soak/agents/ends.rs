@@ -11,11 +11,14 @@ use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 pub(in crate::soak) enum Ends {
     Joined(Agent),
     /// The shim goes when this is dropped.
-    Piped {
-        to: ChildStdin,
-        from: Lines<BufReader<ChildStdout>>,
-        _shim: Child,
-    },
+    Piped(Box<Piped>),
+}
+
+/// A shim, and its pipes.
+pub(in crate::soak) struct Piped {
+    to: ChildStdin,
+    from: Lines<BufReader<ChildStdout>>,
+    _shim: Child,
 }
 
 impl Ends {
@@ -31,14 +34,14 @@ impl Ends {
         let (Some(to), Some(from)) = (shim.stdin.take(), shim.stdout.take()) else {
             return Err("a shim without pipes".to_owned());
         };
-        Ok(Self::Piped { to, from: BufReader::new(from).lines(), _shim: shim })
+        Ok(Self::Piped(Box::new(Piped { to, from: BufReader::new(from).lines(), _shim: shim })))
     }
 
     /// `None`: nobody is there.
     pub(super) async fn say(&mut self, text: String) -> Option<()> {
         match self {
             Self::Joined(agent) => agent.to.send(text.into()).await.ok(),
-            Self::Piped { to, .. } => to.write_all(format!("{text}\n").as_bytes()).await.ok(),
+            Self::Piped(piped) => piped.to.write_all(format!("{text}\n").as_bytes()).await.ok(),
         }
     }
 
@@ -49,7 +52,7 @@ impl Ends {
                 let text = agent.from.recv().await?;
                 Some(String::from_utf8_lossy(text.text()).into_owned())
             }
-            Self::Piped { from, .. } => from.next_line().await.ok()?,
+            Self::Piped(piped) => piped.from.next_line().await.ok()?,
         }
     }
 }
