@@ -12,8 +12,11 @@ use crate::{holders, places};
 /// Tells every process that is meant, and says what came of it.
 pub(crate) fn of_server(of: &OfServer, act: impl Fn(String) -> Act) -> ExitCode {
     holders::with_all(async |found| {
-        let having: Vec<u32> =
-            found.iter().filter(|holder| has(holder, &of.server)).map(|holder| holder.pid).collect();
+        let having: Vec<u32> = found
+            .iter()
+            .filter(|holder| has(holder, &of.server) && !is_shared(holder, &of.server))
+            .map(|holder| holder.pid)
+            .collect();
         let pids = match (of.pid, having.as_slice()) {
             (Some(pid), _) => vec![pid],
             (None, []) => {
@@ -78,6 +81,17 @@ async fn tell(pids: &[u32], act: &Act, json: bool) -> ExitCode {
 fn has(holder: &Found, server: &str) -> bool {
     match &holder.reply {
         Reply::Report(report) => report.lines.iter().any(|line| line.server == server),
+        Reply::Silent(_) => false,
+    }
+}
+
+/// Whether its server of this name is run by a keeper, which is the one to be told.
+fn is_shared(holder: &Found, server: &str) -> bool {
+    match &holder.reply {
+        Reply::Report(report) => {
+            let mut lines = report.lines.iter().filter(|line| line.server == server);
+            lines.all(|line| line.keeper.is_some())
+        }
         Reply::Silent(_) => false,
     }
 }

@@ -15,7 +15,7 @@ use tokio::sync::Notify;
 
 use crate::keys::{self, KeyMaker};
 use crate::pipes::Pipes;
-use crate::share::ToKeeper;
+use crate::share::{NoKeeper, ToKeeper};
 use crate::stop::Signals;
 use crate::traces::Traces;
 use crate::{args, hold, log, places, program, runtime, stop};
@@ -127,8 +127,11 @@ fn shared(server: &Server, linger: Option<Duration>) -> Result<Server, String> {
             "--share applies to a command, not to a URL: a server at a URL is shared already".to_owned()
         );
     };
-    let way = ToKeeper::new(server, linger).map_err(|why| format!("--share: {why}"))?;
-    Ok(program.shared(Arc::new(way)).into())
+    Ok(match ToKeeper::new(server, linger) {
+        Ok(way) => program.shared(Arc::new(way)),
+        Err(why) => program.shared(Arc::new(NoKeeper(why))),
+    }
+    .into())
 }
 
 /// Whether a word is an address, and not a program.

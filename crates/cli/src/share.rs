@@ -9,7 +9,7 @@ mod private;
 mod reach;
 
 pub(crate) use keeper::keeper;
-pub(crate) use reach::ToKeeper;
+pub(crate) use reach::{NoKeeper, ToKeeper};
 
 /// The keeper's socket in the runtime folder, and the lock that it and the reapers of its servers hold.
 const SOCKET: &str = "keeper.sock";

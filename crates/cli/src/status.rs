@@ -99,7 +99,7 @@ fn sharing(found: &[Found], memory: impl Fn(i32) -> u64) -> Vec<String> {
         Reply::Silent(_) => None,
     });
     for report in reports {
-        for shared in &report.shared {
+        for shared in report.shared.iter().filter(|shared| !shared.agents.is_empty()) {
             let pid = report.lines.iter().find(|line| line.server == shared.server).and_then(|line| line.pid);
             let once = pid.map_or(0, &memory) >> 20;
             let agents = shared.agents.len();

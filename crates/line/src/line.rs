@@ -499,6 +499,8 @@ impl Line {
     pub(crate) fn subscribe(&self, uri: &str) -> bool {
         let Some(params) = self.shared.wishes.subscribe(uri) else { return false };
         self.wish("resources/subscribe", params);
+        // Whoever listens uses the server: one that was stopped because nobody did is started.
+        self.wake();
         true
     }
 

@@ -39,6 +39,9 @@ pub use published::LineEvent;
 pub(crate) use published::Published;
 use recover::Panics;
 
+/// How often it is looked whether calls are under way, in a generation that is to be replaced.
+const QUIET_LOOK: std::time::Duration = std::time::Duration::from_millis(20);
+
 /// What the tender's own tasks report.
 enum News {
     Dial(Generation, DialNews),
@@ -53,6 +56,8 @@ enum News {
     SomeLists(Generation, Box<Reading>),
     /// A list that could not be read is tried again.
     ListsAgain(Generation),
+    /// No call is under way, and the generation is to be replaced.
+    Quiet(Generation),
 }
 
 /// What woke the tender.
@@ -318,6 +323,12 @@ impl Running {
             News::Lists(generation, catalogue) => self.lists_read(generation, catalogue),
             News::SomeLists(generation, read) => self.lists_given(generation, *read, false),
             News::ListsAgain(generation) => self.read_lists(generation),
+            News::Quiet(generation) => {
+                if self.current(generation).is_some() {
+                    self.cell(Command::Recycle.name());
+                    self.machine.handle_command(self.tender.clock.now(), Command::Recycle);
+                }
+            }
         }
     }
 
@@ -352,8 +363,14 @@ impl Running {
             }
             Some(seam::Event::Moved(why)) => {
                 tracing::info!(server = &*self.tender.server.name, %why, "moving to another connection");
-                self.cell(Command::Recycle.name());
-                self.machine.handle_command(self.tender.clock.now(), Command::Recycle);
+                let (news, ledger) = (self.news.0.clone(), Arc::clone(&current.ledger));
+                current.tasks.spawn(async move {
+                    // A call may take as long as it likes, and others are served meanwhile: nothing is wrong with this connection.
+                    while ledger.vitals().in_flight > 0 {
+                        tokio::time::sleep(QUIET_LOOK).await;
+                    }
+                    let _ = news.send(News::Quiet(generation)).await;
+                });
             }
             Some(seam::Event::Left { pid }) => {
                 let server = &*self.tender.server.name;

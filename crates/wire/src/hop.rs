@@ -17,6 +17,7 @@
 //! |---|---|---|
 //! | owner | `=N` | the first N bytes after the order were read, and are acted on from now on; with a [`Tally`], it counts there instead |
 //! | owner | `!WHY` | move on: make the next connection when your calls have ended |
+//! | owner | `~` | nothing more is read from now on: what is not acknowledged goes to the next owner |
 //! | owner | `.` | this owner goes, on purpose; the end of the stream follows |
 //! | asker | `?` | are you there? (an acknowledgement is the answer) |
 
@@ -33,5 +34,6 @@ pub use tally::Tally;
 /// The first byte of a line that is no message.
 const ACKNOWLEDGED: u8 = b'=';
 const MOVE: u8 = b'!';
+const HANDS: u8 = b'~';
 const GOES: u8 = b'.';
 const THERE: &str = "?";

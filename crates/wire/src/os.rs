@@ -35,6 +35,14 @@ pub(crate) fn adopt_inherited(wanted: RawFd, also: Option<RawFd>) -> io::Result<
     Ok((found, second))
 }
 
+/// Closes what was left open above stderr. Only for a program that has opened nothing itself yet.
+pub(crate) fn close_inherited() {
+    for fd in open_descriptors().into_iter().filter(|fd| *fd > 2) {
+        // SAFETY: as above: whoever calls this owns no descriptor above 2 yet.
+        drop(unsafe { OwnedFd::from_raw_fd(fd) });
+    }
+}
+
 /// Without `/proc`, how many numbers are looked at: what our parent opened has low ones.
 const LOOKED_AT: RawFd = 1024;
 

@@ -2,7 +2,7 @@
 
 use std::fs::{self, File};
 use std::io::{self, Read as _, Seek as _, Write as _};
-use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use tokio::time::Instant;
 
 use super::order::{Ask, is_newer};
 use super::private::Private;
-use super::reach::is_locked;
+use super::reach::{is_locked, this_program};
 use super::{LOCK, SOCKET};
 use crate::stop::{self, Signals};
 use crate::{args, hold, places, program, runtime};
@@ -42,10 +42,15 @@ const AGENTS: usize = 4096;
 /// If nobody can be let in (no descriptors), how long until the next try.
 const AGAIN: Duration = Duration::from_millis(100);
 
+/// How often it is looked whether the socket is still there.
+const NAME_LOOK: Duration = Duration::from_secs(3);
+
 /// How long calls under way may take when a keeper makes room for the next one.
 const HANDS_OVER: Duration = Duration::from_secs(30);
 
 pub(crate) fn keeper(args: &args::Keeper) -> ExitCode {
+    // What the agent left open is the agent's: a keeper that held it would keep its locks, and the ends of its pipes.
+    linetender::guard::close_inherited();
     if !args.detached {
         return detach(args);
     }
@@ -79,7 +84,7 @@ async fn begin(args: &args::Keeper) -> ExitCode {
 
 /// Starts the keeper itself, whose parent ends: it is nobody's child.
 fn detach(args: &args::Keeper) -> ExitCode {
-    let started = std::env::current_exe().and_then(|program| {
+    let started = this_program().and_then(|program| {
         let mut command = Command::new(program);
         command.arg(SUBCOMMAND).arg(&args.folder).arg("--detached");
         command.arg("--linger").arg(format!("{}ms", args.linger.as_millis()));
@@ -107,7 +112,9 @@ async fn begun(folder: &Path) -> io::Result<Option<(File, UnixListener)>> {
         _ => {}
     }
     let listener = UnixListener::bind(&socket)?;
-    fs::set_permissions(&socket, fs::Permissions::from_mode(0o600))?;
+    // Sticky: what cleans up runtime folders leaves it alone.
+    // XDG Base Directory Specification: files may be removed after six hours "or the sticky bit should be set".
+    fs::set_permissions(&socket, fs::Permissions::from_mode(0o1600))?;
     Ok(Some((lock, listener)))
 }
 
@@ -132,7 +139,7 @@ struct Door {
 }
 
 async fn hold(args: &args::Keeper, listener: UnixListener, fence: u64) -> ExitCode {
-    let socket = Name(args.folder.join(SOCKET));
+    let socket = Name::of(args.folder.join(SOCKET));
     linetender::raise_descriptor_limit();
     let holder = hold::begin("keeper", None, hold::Keep::Journal(Rotation::default()));
     let private = Private::read(places::state().map(|state| state.join("private.jsonl")));
@@ -167,21 +174,45 @@ async fn hold(args: &args::Keeper, listener: UnixListener, fence: u64) -> ExitCo
         () = serve => "internal error",
         () = keeper.until_unused() => "nobody used it",
         _ = signals.next() => "stopped by a signal",
+        () = socket.taken_away() => "its socket was removed",
         () = door.replaced.notified() => "replaced by a newer one",
     };
-    // Whoever comes from now on finds nobody, and starts the next one.
-    drop(socket);
+    // Whoever comes from now on finds nobody, and starts the next one; whoever waits at the door does too.
+    drop((socket, listener));
     keeper.hand_over(HANDS_OVER).await;
     holder.end(why, hold::LAST_ENTRY).await;
     ExitCode::SUCCESS
 }
 
-/// The socket's name, which goes with this.
-struct Name(PathBuf);
+/// The socket's name, which goes with this, if it is still ours.
+struct Name {
+    path: PathBuf,
+    number: Option<u64>,
+}
+
+impl Name {
+    fn of(path: PathBuf) -> Self {
+        let number = Self::number(&path);
+        Self { path, number }
+    }
+
+    fn number(path: &Path) -> Option<u64> {
+        fs::symlink_metadata(path).ok().map(|about| about.ino())
+    }
+
+    /// Returns when nobody can find the socket any more: then the next keeper has to begin.
+    async fn taken_away(&self) {
+        while Self::number(&self.path) == self.number {
+            tokio::time::sleep(NAME_LOOK).await;
+        }
+    }
+}
 
 impl Drop for Name {
     fn drop(&mut self) {
-        let _ = fs::remove_file(&self.0);
+        if Self::number(&self.path) == self.number {
+            let _ = fs::remove_file(&self.path);
+        }
     }
 }
 

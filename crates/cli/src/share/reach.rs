@@ -19,11 +19,14 @@ use tokio::net::UnixStream;
 use tokio::time::{Instant, timeout};
 
 use super::order::{Ask, Order};
-use super::{SOCKET, STARTS};
+use super::{LOCK, SOCKET, STARTS};
 use crate::places;
 
 /// How long a keeper may take to answer. One that takes longer hangs.
 const ANSWERS: Duration = Duration::from_secs(5);
+
+/// The longest introduction of an agent that is passed on.
+const HELLO: usize = 64 * 1024;
 
 /// How long a keeper that is suspected may take to say that it is there.
 const ALIVE: Duration = Duration::from_secs(3);
@@ -33,6 +36,9 @@ const BEGINS: Duration = Duration::from_secs(30);
 
 /// If it has not begun by then, another one is started.
 const AGAIN: Duration = Duration::from_secs(1);
+
+/// How long to wait where more wait than may.
+const BUSY: Duration = Duration::from_millis(200);
 
 /// Between two looks whether it has.
 const LOOK: Duration = Duration::from_millis(5);
@@ -58,7 +64,10 @@ impl ToKeeper {
     async fn seated(&self, hello: &Hello) -> Result<Reached, String> {
         trusted::folder(&self.folder).map_err(|error| format!("{}: {error}", self.folder.display()))?;
         let mut order = self.order.clone();
-        if let Hello::Agent(params) = hello {
+        // A long one says more than what the agent can do, and the keeper reads no more than that.
+        if let Hello::Agent(params) = hello
+            && params.len() <= HELLO
+        {
             order.hello = Some(params.to_string());
         }
         let order = serde_json::to_string(&Ask::Line(Box::new(order))).map_err(|error| error.to_string())?;
@@ -69,6 +78,12 @@ impl ToKeeper {
                 Ok(Some(knock)) => knock,
                 Ok(None) => {
                     self.start().await?;
+                    continue;
+                }
+                // More wait there than may.
+                Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {
+                    last = format!("the keeper takes nobody: {error}");
+                    tokio::time::sleep(BUSY).await;
                     continue;
                 }
                 Err(error) => return Err(format!("{}: {error}", self.folder.join(SOCKET).display())),
@@ -87,8 +102,11 @@ impl ToKeeper {
                 }
                 Err(_) => {
                     "the keeper does not answer".clone_into(&mut last);
-                    keeper.kill();
-                    keeper.gone().await;
+                    // It may be this process that was stopped, or an order that takes long.
+                    if !keeper.answers().await {
+                        keeper.kill();
+                        keeper.gone().await;
+                    }
                 }
             }
         }
@@ -99,6 +117,11 @@ impl ToKeeper {
     async fn start(&self) -> Result<(), String> {
         let until = Instant::now() + BEGINS;
         let lock = trusted::append(&self.folder.join(STARTS)).map_err(|error| format!("{STARTS} {error}"))?;
+        // What would keep a keeper from beginning is told here: it has nobody to tell it to.
+        let held = trusted::append(&self.folder.join(LOCK)).map_err(|error| format!("{LOCK} {error}"))?;
+        if self.folder.join(SOCKET).is_dir() {
+            return Err(format!("{SOCKET} is a folder"));
+        }
         let mut started: Option<Instant> = None;
         loop {
             // Somebody else may have started one meanwhile.
@@ -112,7 +135,11 @@ impl ToKeeper {
                 started = Some(Instant::now());
             }
             if Instant::now() >= until {
-                return Err(format!("the keeper did not begin within {} s", BEGINS.as_secs()));
+                let seconds = BEGINS.as_secs();
+                // A lock that is had is let go with the file.
+                let why =
+                    if is_locked(&held) { "" } else { ": a process of the one before still holds its lock" };
+                return Err(format!("the keeper did not begin within {seconds} s{why}"));
             }
             tokio::time::sleep(LOOK).await;
         }
@@ -122,7 +149,7 @@ impl ToKeeper {
 impl ToKeeper {
     /// Starts a keeper that is nobody's child: the process that we start starts it, and ends.
     fn detach(&self) -> io::Result<()> {
-        let mut command = tokio::process::Command::new(std::env::current_exe()?);
+        let mut command = tokio::process::Command::new(this_program()?);
         command.arg(super::keeper::SUBCOMMAND).arg(&self.folder).env_clear().envs(places::of_keeper());
         if let Some(linger) = self.linger {
             command.arg("--linger").arg(format!("{}ms", linger.as_millis()));
@@ -147,6 +174,26 @@ impl Way for ToKeeper {
             reached
         })
     }
+}
+
+/// Where there is no way to a keeper, and why.
+#[derive(Debug)]
+pub(crate) struct NoKeeper(pub(crate) String);
+
+impl Way for NoKeeper {
+    fn reach<'a>(
+        &'a self,
+        _hello: &'a Hello,
+    ) -> Pin<Box<dyn Future<Output = Result<Reached, String>> + Send + 'a>> {
+        linetender::guard::adopt_orphans();
+        Box::pin(std::future::ready(Err(self.0.clone())))
+    }
+}
+
+/// This very program, also after its file was replaced by an update.
+pub(super) fn this_program() -> io::Result<PathBuf> {
+    let own = PathBuf::from("/proc/self/exe");
+    if own.exists() { Ok(own) } else { std::env::current_exe() }
 }
 
 /// Whether we have the lock, which goes with the file.
@@ -193,6 +240,12 @@ struct Process {
 }
 
 impl Process {
+    /// Whether it was stopped by a signal.
+    fn is_stopped(&self) -> bool {
+        let stat = self.pid.and_then(|pid| std::fs::read_to_string(format!("/proc/{pid}/stat")).ok());
+        stat.is_some_and(|stat| stat.rsplit(") ").next().is_some_and(|rest| rest.starts_with(['T', 't'])))
+    }
+
     /// Returns when it is gone, or that cannot be seen.
     async fn gone(&self) {
         let until = Instant::now() + ANSWERS;
@@ -211,9 +264,12 @@ impl Owner for Process {
     fn answers(&self) -> Pin<Box<dyn Future<Output = bool> + Send + '_>> {
         Box::pin(async {
             let alive = async {
-                let Ok(Some(mut knock)) = knock(&self.folder).await else { return false };
+                // Without its socket it cannot be asked: then it is on its way out, unless it is stopped.
+                let Ok(Some(mut knock)) = knock(&self.folder).await else { return !self.is_stopped() };
                 let ask = serde_json::to_string(&Ask::Alive).unwrap_or_default();
-                hop::ask(&mut knock.stream, &ask, None).await.is_ok()
+                // Whoever went in this moment did not hang.
+                let _ = hop::ask(&mut knock.stream, &ask, None).await;
+                true
             };
             timeout(ALIVE, alive).await.unwrap_or_default()
         })

@@ -104,5 +104,9 @@ fn another_user_is_not_served_even_if_it_can_reach_the_socket() {
     ] {
         fs::set_permissions(path, Permissions::from_mode(0o777)).unwrap();
     }
-    assert_eq!(asks(&nobody).trim(), "", "it hears nothing");
+    let heard = asks(&nobody);
+    assert!(
+        heard.trim().is_empty() || ["ConnectionReset", "BrokenPipe"].iter().any(|end| heard.contains(end)),
+        "it hears nothing: {heard}"
+    );
 }

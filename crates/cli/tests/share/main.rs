@@ -253,3 +253,71 @@ fn a_hung_keeper_is_found_within_seconds_also_while_a_call_is_with_it() {
     assert!(start.elapsed() < Duration::from_secs(25), "{:?}", start.elapsed());
     works(&mut agent);
 }
+
+/// Longer than it takes to find a keeper that hangs: one that hands over is none.
+#[test]
+fn a_keeper_that_hands_over_answers_long_calls_first() {
+    let house = House::new();
+    let (mut one, mut two) = (house.agent(&[]).greeted(), house.agent(&[]).greeted());
+    works(&mut two);
+    let slow = json!({ "name": "sleep", "arguments": { "nonce": "slow", "ms": 12000 } });
+    one.send(&json!("slow"), "tools/call", &slow);
+    eventually(|| house.book().runs().contains_key("slow").then_some(()));
+    house.signal(house.keeper(), Signal::TERM);
+    two.send(&json!("waits"), "tools/call", &json!({ "name": "echo", "arguments": { "nonce": "waits" } }));
+    assert_eq!(text(&one.hear()), r#"{"ms":12000,"nonce":"slow"}"#);
+    works(&mut one);
+    assert_eq!(text(&two.hear()), r#"{"nonce":"waits"}"#);
+    assert_eq!(house.book().runs()["slow"], 1);
+}
+
+#[test]
+fn a_keeper_whose_socket_is_removed_makes_room_for_the_next_one() {
+    let house = House::new();
+    let mut one = house.agent(&[]).greeted();
+    works(&mut one);
+    let keeper = house.keeper();
+    fs::remove_file(house.runtime().join("keeper.sock")).unwrap();
+    let mut two = house.agent(&[]).greeted();
+    works(&mut two);
+    works(&mut one);
+    assert!(!is_alive(keeper));
+    assert_eq!((house.keepers().len(), house.servers().len()), (1, 1));
+}
+
+/// With `flock FILE agent`, the lock would outlive the agent.
+#[test]
+fn the_keeper_holds_nothing_that_the_agent_left_open() {
+    let house = House::new();
+    let (reads, held) = rustix::pipe::pipe().unwrap();
+    let mut agent = house.agent(&[]).greeted();
+    works(&mut agent);
+    drop(agent);
+    // A descriptor that the next shim inherits, and everything that it starts.
+    house.signal(house.keeper(), Signal::KILL);
+    rustix::io::fcntl_setfd(&held, rustix::io::FdFlags::empty()).unwrap();
+    let mut agent = house.agent(&[]).greeted();
+    works(&mut agent);
+    drop((agent, held));
+    let mut fds = [rustix::event::PollFd::new(&reads, rustix::event::PollFlags::IN)];
+    let patience = rustix::event::Timespec { tv_sec: 10, tv_nsec: 0 };
+    let ended = rustix::event::poll(&mut fds, Some(&patience)).unwrap();
+    assert!(
+        ended == 1 && fds[0].revents().contains(rustix::event::PollFlags::HUP),
+        "somebody holds the pipe"
+    );
+    assert_eq!(house.keepers().len(), 1);
+}
+
+#[test]
+fn a_shared_server_is_restarted_by_its_name() {
+    let house = House::new();
+    let (mut one, mut two) = (house.agent(&[]).greeted(), house.agent(&[]).greeted());
+    works(&mut one);
+    works(&mut two);
+    let before = house.servers();
+    let said = house.said(&["redial", "bad"]);
+    assert!(said.starts_with(&house.keeper().to_string()), "{said}");
+    works(&mut one);
+    assert_ne!(house.servers(), before);
+}

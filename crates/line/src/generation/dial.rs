@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use linetender_core::{Generation, StateKind};
-use linetender_wire::frame::{self, Frame, Message, Outcome};
+use linetender_wire::frame::{self, Frame, Members, Message, Outcome};
 use linetender_wire::handshake::{Era, Eras, Greeting, Handshake, Next};
 use linetender_wire::hop::Hop;
 use linetender_wire::http::{Remote, Way};
@@ -31,6 +31,9 @@ const TURN: Duration = Duration::from_millis(500);
 
 /// How long to wait before an address at which nobody listened is tried again: at first, and later.
 const LISTENS: Range<Duration> = Duration::from_millis(50)..Duration::from_millis(500);
+
+/// How much is quoted of what a keeper says of its server.
+const KEEPER_SAID: usize = 800;
 
 /// How often within one dial a key that was refused is replaced.
 const RENEWALS: u32 = 2;
@@ -287,6 +290,12 @@ impl Dial {
                         handshake.accepted(result)
                     }
                     Message::Response { outcome: Some((Outcome::Error, error)), .. } => {
+                        // A keeper has tried both eras, and says what is wrong with its server.
+                        if let Some(said) =
+                            link.reach.keeper().and_then(|_| Members::of(error)?.string("message"))
+                        {
+                            return Err(Some(Seen::Handshake { said: Redacted::head(&said, KEEPER_SAID) }));
+                        }
                         handshake.refused(error)
                     }
                     _ => return Err(None),

@@ -14,7 +14,7 @@ use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::time::Instant;
 
 use super::tally::Tally;
-use super::{ACKNOWLEDGED, GOES, MOVE, THERE};
+use super::{ACKNOWLEDGED, GOES, HANDS, MOVE, THERE};
 use crate::frame::Limits;
 use crate::handshake::Hello;
 use crate::lines::{Item, Lines};
@@ -31,6 +31,9 @@ const LOOK: Duration = Duration::from_secs(3);
 
 /// An owner that has said nothing for so long is asked whether it is there.
 const QUIET: Duration = Duration::from_secs(6);
+
+/// How long an owner that hands over may take: it answers what it has taken, and reads nothing meanwhile.
+const HANDING: u32 = 15;
 
 /// After the end, how long the last words of the owner may take: then it is not known what it had read.
 const LAST_WORDS: Duration = Duration::from_secs(5);
@@ -161,6 +164,8 @@ impl Hop {
 #[derive(Default)]
 struct Said {
     acknowledged: AtomicU64,
+    /// It takes nothing more, on purpose.
+    hands: AtomicBool,
     /// It goes on purpose.
     goes: AtomicBool,
     moves: Mutex<Option<Redacted>>,
@@ -191,6 +196,7 @@ impl Said {
                 *self.moves.lock().unwrap_or_else(PoisonError::into_inner) = Some(why);
                 self.moved.notify_one();
             }
+            HANDS => self.hands.store(true, Ordering::Release),
             GOES => self.goes.store(true, Ordering::Release),
             _ => return false,
         }
@@ -306,7 +312,7 @@ impl Watch {
         let mut look = tokio::time::interval_at(Instant::now() + LOOK, LOOK);
         look.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         let (mut before, mut quiet, mut asked) = (None, Duration::ZERO, false);
-        let (mut over, mut hangs) = (false, false);
+        let (mut over, mut hangs, mut handing) = (false, false, 0);
         let order = loop {
             tokio::select! {
                 biased;
@@ -335,6 +341,10 @@ impl Watch {
                     }
                     let heard = self.said.heard.swap(false, Ordering::AcqRel);
                     quiet = if heard { Duration::ZERO } else { quiet + LOOK };
+                    if self.said.hands.load(Ordering::Acquire) && handing < HANDING {
+                        handing += 1;
+                        continue;
+                    }
                     let owed = self.owed();
                     if owed.is_some() && (owed == before || asked) && !self.owner.answers().await {
                         // The end of the stream follows, and with it what it had read.

@@ -7,7 +7,7 @@ use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::sync::{mpsc, watch};
 
 use super::tally::Tally;
-use super::{ACKNOWLEDGED, GOES, MOVE};
+use super::{ACKNOWLEDGED, GOES, HANDS, MOVE};
 use crate::frame::{self, Limits, Passed};
 use crate::lines::{About, Item, Lines};
 use crate::queue;
@@ -76,7 +76,10 @@ pub async fn serve(
                 match &*stand.borrow_and_update() {
                     Stand::Serves => {}
                     Stand::Moves(why) => control(&mut out, MOVE, &frame::one_line(why.clone().into())),
-                    Stand::Hands => takes = false,
+                    Stand::Hands => {
+                        takes = false;
+                        control(&mut out, HANDS, b"");
+                    }
                     Stand::Leaves => break,
                 }
             }
@@ -230,6 +233,7 @@ mod tests {
         house.asker.write_all(format!("{CALL}\n").as_bytes()).await.unwrap();
         yields().await;
         assert!(house.handed.try_recv().is_err(), "it goes to the next owner");
+        assert_eq!(reads(&mut house.asker, 2).await, "~\n", "and the asker knows why");
         // What was under way is still answered.
         house.line.try_send(Bytes::from_static(b"{\"id\":0}").into()).unwrap();
         assert_eq!(reads(&mut house.asker, 9).await, "{\"id\":0}\n");

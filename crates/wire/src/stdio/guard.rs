@@ -42,3 +42,10 @@ pub fn adopt_orphans() {
     #[cfg(all(target_os = "linux", not(linetender_portable)))]
     super::orphans::adopt();
 }
+
+/// Closes what whoever started this program left open for it, beyond stdin, stdout and stderr. Only first thing in a program, before it
+/// has opened anything itself.
+pub fn close_inherited() {
+    #[cfg(all(target_os = "linux", not(linetender_portable)))]
+    crate::os::close_inherited();
+}
