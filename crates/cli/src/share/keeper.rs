@@ -33,7 +33,7 @@ pub(super) const SUBCOMMAND: &str = "keeper";
 const ASKS: Duration = Duration::from_secs(5);
 
 /// How long the keeper before, and the reapers of its servers, may take to be gone.
-const PREDECESSOR: Duration = Duration::from_secs(25);
+const PREDECESSOR: Duration = Duration::from_secs(40);
 const LOOK: Duration = Duration::from_millis(5);
 
 /// Agents that are served at once. More of them wait outside.

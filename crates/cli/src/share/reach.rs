@@ -32,7 +32,7 @@ const HELLO: usize = 64 * 1024;
 const ALIVE: Duration = Duration::from_secs(3);
 
 /// How long a keeper may take to begin: the servers of the one before have to be gone first.
-const BEGINS: Duration = Duration::from_secs(30);
+const BEGINS: Duration = Duration::from_secs(45);
 
 /// If it has not begun by then, another one is started.
 const AGAIN: Duration = Duration::from_secs(1);
