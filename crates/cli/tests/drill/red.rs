@@ -128,7 +128,7 @@ fn what_cannot_be_meant_is_said_in_a_sentence() {
         (["soak", "--hours", "inf"], "not a number above 0"),
         (["soak", "--faults", "0"], "0 is not in 1.."),
         (["soak", "--jobs", "0"], "0 is not in 1.."),
-        (["run", "--target", "nobody.toml"], "neither line, shim, gateway nor a file"),
+        (["run", "--target", "nobody.toml"], "neither line, shim, shared, gateway nor a file"),
     ] {
         let output = drill(&words);
         let told = String::from_utf8_lossy(&output.stderr).into_owned();
