@@ -24,7 +24,7 @@ SERVERS = {
     "time": [f"{python}/mcp-server-time"],
     "git": [f"{python}/mcp-server-git", "--repository", folder],
     "fetch": [f"{python}/mcp-server-fetch"],
-    "sqlite": [f"{python}/mcp-server-sqlite", "--db-path", f"{folder}/data.db"],
+    "time-utc": [f"{python}/mcp-server-time", "--local-timezone", "Etc/UTC"],
 }
 
 
@@ -68,14 +68,16 @@ def measure(flags):
         for agent in window:
             agent.greet()
         held += window
-    for agent in held:
-        assert "result" in agent.ask("tools/list")
+    for number, agent in enumerate(held):
+        answer = agent.ask("tools/list")
+        assert "result" in answer, f"{list(SERVERS)[number % len(SERVERS)]}: {answer}"
     took = time.perf_counter() - begun
     keepers = [pid for pid, (_, line) in processes().items() if "keeper" in line and os.environ["XDG_RUNTIME_DIR"] in line]
     found = below([agent.program.pid for agent in held] + keepers)
     ours = {pid for pid, line in found.items() if line.startswith((linetender, "/proc/self/exe"))}
     servers = set(found) - ours
-    total, of_servers = sum(map(pss, found)) / 1024, sum(map(pss, servers)) / 1024
+    weights = {pid: pss(pid) / 1024 for pid in found}
+    total, of_servers = sum(weights.values()), sum(weights[pid] for pid in servers)
     print(
         f"{' '.join(flags) or 'run':8} {len(found):5} processes ({len(servers)} of servers, {len(ours)} of linetender), "
         f"{total:.0f} MiB ({of_servers:.0f} of servers, {total - of_servers:.0f} of linetender), {took:.1f} s to start"

@@ -194,6 +194,8 @@ impl One {
                 let roots = json!({ "roots": [{ "uri": self.uri() }] });
                 self.say(json!({ "jsonrpc": "2.0", "id": message["id"], "result": roots })).await?;
             }
+            // A question that it was asked, and that nobody wants the answer to any more.
+            Some("notifications/cancelled") if params["requestId"].is_u64() => {}
             Some(_) => return Err(not_mine()),
             None => {
                 let open = message["id"].as_u64().and_then(|id| self.open.get(&id)).ok_or_else(not_mine)?;
