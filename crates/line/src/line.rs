@@ -421,6 +421,11 @@ impl Line {
         }
     }
 
+    /// Whether a generation can still be told something.
+    pub(crate) fn hears(&self, generation: Generation) -> bool {
+        self.link(Some(generation)).is_some_and(|link| !link.ledger.is_sealed())
+    }
+
     fn link(&self, only: Option<Generation>) -> Option<Arc<Link>> {
         let link = self.shared.published.borrow().link.clone();
         link.filter(|link| only.is_none_or(|only| only == link.generation))

@@ -250,7 +250,8 @@ impl Session {
         let Some(open) = &mut self.open else { return Vec::new() };
         match frame.message() {
             Message::Request { id, .. } => {
-                if open.questions.is_gone(*generation) {
+                // One whose end has begun hears no answer; its calls may have been told already.
+                if open.questions.is_gone(*generation) || !open.line.hears(*generation) {
                     return Vec::new();
                 }
                 let number = open.questions.ask(Asker::Server(*generation, id.into()));
