@@ -56,6 +56,8 @@ struct Inner {
 #[derive(Default)]
 struct Kept {
     lines: Vec<Held>,
+    /// Servers whose lines are being closed: two trees of one never live at once.
+    closing: Vec<Server>,
     /// Servers that have to be alone with their agent, and why.
     private: Vec<(Server, Arc<str>)>,
     /// Nobody new is let in.
@@ -83,7 +85,7 @@ struct Held {
 pub enum NoSeat {
     /// The server has to be alone with its agent, and why.
     Private(Arc<str>),
-    /// This keeper is about to go.
+    /// This keeper is about to go, or the server is being stopped: not now.
     Leaving,
 }
 
@@ -136,7 +138,8 @@ impl Keeper {
     pub fn take(&self, server: &Server, hello: Option<&str>, process: Option<i32>) -> Result<Seat, NoSeat> {
         let agent = self.0.last.fetch_add(1, Ordering::Relaxed);
         let mut kept = self.kept();
-        if kept.hands_over {
+        // Whoever is told so asks again in a moment.
+        if kept.hands_over || kept.closing.contains(server) {
             return Err(NoSeat::Leaving);
         }
         if let Some((_, why)) = kept.private.iter().find(|(private, _)| private == server) {
@@ -240,6 +243,7 @@ impl Keeper {
             let (gone, next) = self.take_unused();
             for held in gone {
                 held.line.close().await;
+                self.kept().closing.retain(|closing| *closing != held.server);
                 since = Instant::now();
             }
             let next = match next {
@@ -276,7 +280,9 @@ impl Keeper {
             };
             held.unused.map(|since| since + linger)
         };
-        let gone = kept.lines.extract_if(.., |held| due(held).is_some_and(|due| due <= now)).collect();
+        let gone: Vec<Held> =
+            kept.lines.extract_if(.., |held| due(held).is_some_and(|due| due <= now)).collect();
+        kept.closing.extend(gone.iter().map(|held| held.server.clone()));
         (gone, kept.lines.iter().filter_map(due).min())
     }
 

@@ -113,7 +113,7 @@ async fn begun(folder: &Path) -> io::Result<Option<(File, UnixListener)>> {
     }
     let listener = UnixListener::bind(&socket)?;
     // Sticky: what cleans up runtime folders leaves it alone.
-    // XDG Base Directory Specification: files may be removed after six hours "or the sticky bit should be set".
+    // XDG Base Directory Specification: files that nobody touches for six hours may be removed, unless they have the sticky bit.
     fs::set_permissions(&socket, fs::Permissions::from_mode(0o1600))?;
     Ok(Some((lock, listener)))
 }

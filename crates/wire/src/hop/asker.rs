@@ -318,8 +318,11 @@ impl Watch {
                 biased;
                 done = &mut self.reader, if !over => {
                     over = true;
-                    // What it had not acknowledged by now it never will.
-                    let _ = self.consumed.set(self.said.acknowledged());
+                    // What it had not acknowledged by the end of its stream it never will. Only a reader that came to the end knows
+                    // that: if it panicked, the owner may live, and still take what lies there.
+                    if done.is_ok() {
+                        let _ = self.consumed.set(self.said.acknowledged());
+                    }
                     let seen = match done {
                         Err(_) => Seen::Internal { task: "reader" },
                         Ok(()) if hangs => Seen::OwnerHangs,
