@@ -323,3 +323,23 @@ fn a_shared_server_is_restarted_by_its_name() {
     works(&mut one);
     assert_ne!(house.servers(), before);
 }
+
+/// It takes two seconds to stop a server that does not go by itself.
+#[test]
+fn a_window_that_comes_while_its_server_is_being_stopped_waits_until_it_is_gone() {
+    let house = House::new();
+    house.begin_keeper("100ms");
+    let stubborn = |shim: &mut std::process::Command| {
+        shim.arg("--ignore-eof");
+    };
+    let mut one = house.agent_with(&[], stubborn).greeted();
+    works(&mut one);
+    let old = house.servers()[0];
+    drop(one);
+    // The line of the window, which was killed, is not written down as closed; the keeper's is.
+    eventually(|| house.said(&["journal"]).contains("stopped by linetender (close)").then_some(()));
+    assert!(is_alive(old), "it was gone before anybody could come");
+    let mut two = house.agent_with(&[], stubborn).greeted();
+    assert!(!is_alive(old), "two processes of one server at once");
+    works(&mut two);
+}
