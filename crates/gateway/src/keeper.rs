@@ -13,7 +13,7 @@ use std::time::Duration;
 use linetender::session::{self, Agent};
 use linetender::{Hello, Line, Rig, Server};
 use linetender_wire::frame;
-use linetender_wire::hop::{self, Stand, Tally};
+use linetender_wire::hop::{self, Offered, Stand};
 use tokio::net::UnixStream;
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
@@ -326,10 +326,10 @@ impl fmt::Debug for Keeper {
 
 impl Seat {
     /// Serves whoever took it, until it goes or the line does.
-    pub async fn serve(mut self, stream: UnixStream, tally: Option<Tally>) {
+    pub async fn serve(mut self, stream: UnixStream, offered: Offered) {
         let Some((Agent { to, from }, limits, stand)) = self.joined.take() else { return };
         // A stream that breaks is an agent that went.
-        let _ = hop::serve(stream, limits, to, from, stand, tally).await;
+        let _ = hop::serve(stream, offered, limits, to, from, stand).await;
     }
 }
 

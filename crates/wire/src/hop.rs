@@ -6,8 +6,8 @@
 //! it has read *before* it acts on it; so when it is gone, whatever it had not acknowledged was never run, and is safe to send
 //! to the next owner. What it had acknowledged may have run.
 //!
-//! A carrier is a stream of bytes in both directions that keeps what was written before its end. On this machine that is a Unix
-//! socket. Between machines a carrier has to say besides which owner it leads to (a fencing token, in [`Taken`]), since there an
+//! A carrier is a stream of bytes in both directions that keeps what was written before its end. On this machine that is a pair of
+//! pipes that the asker hands over by a Unix socket, or the socket itself. Between machines a carrier has to say besides which owner it leads to (a fencing token, in [`Taken`]), since there an
 //! owner that was given up may live on; here the kernel says who is at the other end, and whether it lives.
 //!
 //! On the wire both directions are lines. First an order, which says whose line is wanted, and the answer to it ([`Taken`]). Then
@@ -15,7 +15,7 @@
 //!
 //! | from | line | means |
 //! |---|---|---|
-//! | owner | `=N` | the first N bytes after the order were read, and are acted on from now on; with a [`Tally`], it counts there instead |
+//! | owner | `=N` | the first N bytes after the order were read, and are acted on from now on; with an [`Offer`], it counts there instead |
 //! | owner | `!WHY` | move on: make the next connection when your calls have ended |
 //! | owner | `~` | nothing more is read from now on: what is not acknowledged goes to the next owner |
 //! | owner | `.` | this owner goes, on purpose; the end of the stream follows |
@@ -23,13 +23,14 @@
 
 mod ask;
 mod asker;
+mod carrier;
 mod owner;
 mod tally;
 
 pub use ask::{Answer, Taken, ask, asked};
 pub use asker::{Hop, Owner, Reached, Way};
+pub use carrier::{Offer, Offered};
 pub use owner::{Stand, serve};
-pub use tally::Tally;
 
 /// The first byte of a line that is no message.
 const ACKNOWLEDGED: u8 = b'=';

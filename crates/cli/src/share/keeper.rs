@@ -223,8 +223,11 @@ async fn talk(mut asker: UnixStream, door: &Door) {
         return;
     }
     let peer = peer.pid();
-    let Ok(Ok((line, tally))) = tokio::time::timeout(ASKS, hop::asked(&mut asker)).await else { return };
-    let taken = || Answer::Taken(Taken { fence: door.fence, version: env!("CARGO_PKG_VERSION").to_owned() });
+    let Ok(Ok((line, offered))) = tokio::time::timeout(ASKS, hop::asked(&mut asker)).await else { return };
+    let taken = || {
+        let version = env!("CARGO_PKG_VERSION").to_owned();
+        Answer::Taken(Taken { fence: door.fence, version, pipes: offered.has_pipes() })
+    };
     let (answer, seat) = match serde_json::from_slice(&line) {
         Ok(Ask::Alive) => (taken(), None),
         Ok(Ask::Line(order)) if is_newer(&order.version, env!("CARGO_PKG_VERSION")) => {
@@ -251,6 +254,6 @@ async fn talk(mut asker: UnixStream, door: &Door) {
     let text = format!("{}\n", serde_json::to_string(&answer).unwrap_or_default());
     let told = tokio::time::timeout(ASKS, asker.write_all(text.as_bytes())).await;
     if let (Some(seat), Ok(Ok(()))) = (seat, told) {
-        seat.serve(asker, tally).await;
+        seat.serve(asker, offered).await;
     }
 }

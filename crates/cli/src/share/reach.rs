@@ -9,7 +9,7 @@ use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
 
-use linetender::hop::{self, Answer, Owner, Reached, Tally, Way};
+use linetender::hop::{self, Answer, Offer, Owner, Reached, Way};
 use linetender::{Hello, Server};
 use linetender_holder::trusted;
 use rustix::event::{PollFd, PollFlags};
@@ -88,9 +88,11 @@ impl ToKeeper {
                 }
                 Err(error) => return Err(format!("{}: {error}", self.folder.join(SOCKET).display())),
             };
-            let tally = Tally::new();
-            match timeout(ANSWERS, hop::ask(&mut stream, &order, tally.as_ref())).await {
-                Ok(Ok(Answer::Taken(_))) => return Ok(Reached { stream, tally, owner: Arc::new(keeper) }),
+            let offer = Offer::new();
+            match timeout(ANSWERS, hop::ask(&mut stream, &order, offer.as_ref())).await {
+                Ok(Ok(Answer::Taken(taken))) => {
+                    return Ok(Reached::new(stream, offer, &taken, Arc::new(keeper)));
+                }
                 Ok(Ok(Answer::Private(why))) => return Err(why),
                 Ok(Ok(Answer::Later)) => {
                     "the keeper is being replaced".clone_into(&mut last);

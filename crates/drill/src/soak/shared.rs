@@ -8,6 +8,8 @@ use std::time::{Duration, Instant};
 
 use linetender::Era;
 use linetender_badserver::{AS_SERVER, Book};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::UnixStream;
 use tokio::process::Command;
 use tokio::task::JoinSet;
 
@@ -24,6 +26,9 @@ const PAUSE: Duration = Duration::from_millis(250);
 
 /// After a fault, how long the keeper may take to be there again.
 const BACK: Duration = Duration::from_secs(20);
+
+/// How long a keeper that is not stopped may take to answer.
+const ANSWERS: Duration = Duration::from_secs(2);
 
 /// A policy without a budget to speak of, as the other soaks have it.
 const NO_BUDGET: &str = "[budget]\nmillis_per_answer = 5000\ntokens = 50\n[backoff]\nbase = 1\ncap = 5\nuseful_base = 1\nuseful_cap = 5\n";
@@ -51,6 +56,7 @@ enum Fault {
     ServerKilled,
     KeeperKilled,
     KeeperStopped,
+    KeeperStops,
     KeeperReplaced,
 }
 
@@ -60,7 +66,8 @@ impl Fault {
         match dice.below(100) {
             0..55 => Self::ServerKilled,
             55..80 => Self::KeeperKilled,
-            80..96 => Self::KeeperReplaced,
+            80..88 => Self::KeeperStops,
+            88..96 => Self::KeeperReplaced,
             _ => Self::KeeperStopped,
         }
     }
@@ -70,7 +77,8 @@ impl Fault {
             Self::ServerKilled => "server killed",
             Self::KeeperKilled => "keeper killed",
             Self::KeeperStopped => "keeper stopped",
-            Self::KeeperReplaced => "keeper told to go",
+            Self::KeeperStops => "keeper told to go",
+            Self::KeeperReplaced => "keeper replaced by a newer version",
         }
     }
 }
@@ -181,7 +189,6 @@ impl House {
 
     #[expect(clippy::disallowed_methods, reason = "it takes so long, by the clock")]
     async fn play(&self, fault: Fault) -> Result<(), String> {
-        use rustix::process::{Pid, Signal, kill_process};
         let until = Instant::now() + BACK;
         loop {
             let servers = self.servers();
@@ -189,15 +196,7 @@ impl House {
             if servers.len() > 2 {
                 return Err(format!("{} servers at once: they are not shared", servers.len()));
             }
-            let pid = if fault == Fault::ServerKilled { servers.first().copied() } else { self.keeper() };
-            let signal = match fault {
-                Fault::ServerKilled | Fault::KeeperKilled => Signal::KILL,
-                Fault::KeeperStopped => Signal::STOP,
-                Fault::KeeperReplaced => Signal::TERM,
-            };
-            if let Some(pid) = pid.and_then(Pid::from_raw)
-                && kill_process(pid, signal).is_ok()
-            {
+            if self.hits(fault, &servers).await {
                 return Ok(());
             }
             if Instant::now() >= until {
@@ -205,6 +204,33 @@ impl House {
             }
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
+    }
+
+    /// Whether there was somebody to be hit.
+    async fn hits(&self, fault: Fault, servers: &[i32]) -> bool {
+        use rustix::process::{Pid, Signal, kill_process};
+        let (pid, signal) = match fault {
+            Fault::ServerKilled => (servers.first().copied(), Signal::KILL),
+            Fault::KeeperKilled => (self.keeper(), Signal::KILL),
+            Fault::KeeperStopped => (self.keeper(), Signal::STOP),
+            Fault::KeeperStops => (self.keeper(), Signal::TERM),
+            Fault::KeeperReplaced => {
+                let asked = tokio::time::timeout(ANSWERS, self.newer_asks()).await;
+                return matches!(asked, Ok(Ok(answer)) if answer.contains("later"));
+            }
+        };
+        pid.and_then(Pid::from_raw).is_some_and(|pid| kill_process(pid, signal).is_ok())
+    }
+
+    /// What the keeper says to a window of a version that comes after it.
+    async fn newer_asks(&self) -> std::io::Result<String> {
+        let mut keeper = UnixStream::connect(self.path.join("run/linetender/keeper.sock")).await?;
+        let order =
+            serde_json::json!({ "line": { "version": "1000.0.0", "words": [], "dir": "/", "env": {} } });
+        keeper.write_all(format!("{order}\n").as_bytes()).await?;
+        let mut answer = String::new();
+        keeper.read_to_string(&mut answer).await?;
+        Ok(answer)
     }
 }
 

@@ -2,7 +2,6 @@
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
-use std::os::fd::AsFd as _;
 
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage,
@@ -12,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, Interest};
 use tokio::net::UnixStream;
 
-use super::tally::Tally;
+use super::carrier::{Offer, Offered};
 
 /// The longest order: a command line and an environment, which the system bounds too.
 const LONGEST: usize = 4 * 1024 * 1024;
@@ -39,45 +38,48 @@ pub struct Taken {
     pub fence: u64,
     /// Which linetender it is.
     pub version: String,
+    /// Whether it took the pipes that it was [offered](Offer).
+    #[serde(default)]
+    pub pipes: bool,
 }
 
-/// Orders, and reads the answer: not one byte more. With a tally, acknowledgements are counted there.
+/// Orders, and reads the answer: not one byte more.
 ///
 /// # Errors
 /// If the owner goes away, or says something else.
-pub async fn ask(stream: &mut UnixStream, order: &str, tally: Option<&Tally>) -> io::Result<Answer> {
+pub async fn ask(stream: &mut UnixStream, order: &str, offer: Option<&Offer>) -> io::Result<Answer> {
     let line = format!("{order}\n");
     let mut sent = 0;
-    if let Some(tally) = tally {
-        sent = stream.async_io(Interest::WRITABLE, || send_with(stream, line.as_bytes(), tally)).await?;
+    if let Some(offer) = offer {
+        sent = stream.async_io(Interest::WRITABLE, || send_with(stream, line.as_bytes(), offer)).await?;
     }
     stream.write_all(&line.as_bytes()[sent..]).await?;
     let answer = line_of(stream, Vec::new(), LONGEST_ANSWER).await?;
     serde_json::from_slice(&answer).map_err(io::Error::other)
 }
 
-/// An order, as the owner reads it: not one byte more; and the tally that came with it.
+/// An order, as the owner reads it: not one byte more; and what came with it.
 ///
 /// # Errors
 /// If whoever asks goes away, or says too much.
-pub async fn asked(stream: &mut UnixStream) -> io::Result<(Vec<u8>, Option<Tally>)> {
-    let (first, tally) = stream.async_io(Interest::READABLE, || first_with(stream)).await?;
-    let begun = if first == b'\n' { return Ok((Vec::new(), tally)) } else { vec![first] };
-    Ok((line_of(stream, begun, LONGEST).await?, tally))
+pub async fn asked(stream: &mut UnixStream) -> io::Result<(Vec<u8>, Offered)> {
+    let (first, offered) = stream.async_io(Interest::READABLE, || first_with(stream)).await?;
+    let begun = if first == b'\n' { return Ok((Vec::new(), offered)) } else { vec![first] };
+    Ok((line_of(stream, begun, LONGEST).await?, offered))
 }
 
-fn send_with(stream: &UnixStream, text: &[u8], tally: &Tally) -> io::Result<usize> {
-    let fds = [tally.as_fd()];
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+fn send_with(stream: &UnixStream, text: &[u8], offer: &Offer) -> io::Result<usize> {
+    let fds = offer.fds();
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(3))];
     let mut with = SendAncillaryBuffer::new(&mut space);
     with.push(SendAncillaryMessage::ScmRights(&fds));
     Ok(rustix::net::sendmsg(stream, &[IoSlice::new(text)], &mut with, SendFlags::NOSIGNAL)?)
 }
 
 /// The first byte, and what came with it.
-fn first_with(stream: &UnixStream) -> io::Result<(u8, Option<Tally>)> {
+fn first_with(stream: &UnixStream) -> io::Result<(u8, Offered)> {
     let mut byte = [0];
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(3))];
     let mut with = RecvAncillaryBuffer::new(&mut space);
     let read =
         rustix::net::recvmsg(stream, &mut [IoSliceMut::new(&mut byte)], &mut with, RecvFlags::CMSG_CLOEXEC)?;
@@ -88,7 +90,7 @@ fn first_with(stream: &UnixStream) -> io::Result<(u8, Option<Tally>)> {
         RecvAncillaryMessage::ScmRights(fds) => Some(fds),
         _ => None,
     });
-    Ok((byte[0], fds.flatten().next().and_then(Tally::handed)))
+    Ok((byte[0], Offered::of(fds.flatten())))
 }
 
 /// A line, without its break. What comes after it is the next reader's, so it is read byte by byte from where the system has it;

@@ -9,10 +9,11 @@ use std::time::Duration;
 use bytes::Bytes;
 use linetender_core::Limits as Sizes;
 use tokio::net::UnixStream;
-use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::time::Instant;
 
+use super::ask::Taken;
+use super::carrier::{self, Carrier, Input, Offer, Output};
 use super::tally::Tally;
 use super::{ACKNOWLEDGED, GOES, HANDS, MOVE, THERE};
 use crate::frame::Limits;
@@ -54,12 +55,23 @@ pub trait Way: fmt::Debug + Send + Sync {
 
 /// An owner that was reached.
 pub struct Reached {
-    /// The stream, from where the answer to the order ended.
-    pub stream: UnixStream,
-    /// Where acknowledgements are counted, if not on the stream.
-    pub tally: Option<Tally>,
-    /// Its process.
-    pub owner: Arc<dyn Owner>,
+    carrier: Carrier,
+    tally: Option<Tally>,
+    owner: Arc<dyn Owner>,
+}
+
+impl Reached {
+    /// With a stream from where the answer to the order ended, and what was offered with the order. `owner` is its process.
+    ///
+    /// # Panics
+    /// Outside a tokio runtime.
+    pub fn new(stream: UnixStream, offer: Option<Offer>, taken: &Taken, owner: Arc<dyn Owner>) -> Self {
+        let (carrier, tally) = match offer {
+            Some(offer) => offer.answered(taken.pipes, stream),
+            None => (carrier::socket(stream), None),
+        };
+        Self { carrier, tally, owner }
+    }
 }
 
 /// The process at the other end.
@@ -95,8 +107,7 @@ impl Hop {
         listener: Arc<dyn Listener>,
         events: mpsc::Sender<Event>,
     ) -> Self {
-        let Reached { stream, tally, owner } = reached;
-        let (input, output) = stream.into_split();
+        let Reached { carrier: (input, output), tally, owner } = reached;
         let number = owner.pid();
         let (outbox, frames, seal) = Outbox::new(sizes.queue.into());
         let (drain, drains) = mpsc::channel(1);
@@ -206,7 +217,7 @@ impl Said {
 
 /// Reads to the end, whoever still listens: acknowledgements count until then.
 async fn read(
-    mut input: OwnedReadHalf,
+    mut input: Input,
     limits: Limits,
     listener: Arc<dyn Listener>,
     mut drain: mpsc::Receiver<oneshot::Sender<()>>,
@@ -234,7 +245,7 @@ async fn read(
             Some(done) = drain.recv() => {
                 let mut drained = 0;
                 while drained < DRAINED
-                    && let Ok(bytes @ 1..) = input.try_read_buf(lines.buffer())
+                    && let Ok(bytes @ 1..) = input.read_now(lines.buffer())
                 {
                     take(&mut lines, Some(&*listener), &said, bytes);
                     drained += bytes;
@@ -273,7 +284,7 @@ fn take(lines: &mut Lines, listener: Option<&dyn Listener>, said: &Said, bytes: 
     messages
 }
 
-impl Stdin for OwnedWriteHalf {
+impl Stdin for Output {
     /// The end of the stream says so to whoever reads.
     async fn broken(&self) {
         std::future::pending::<()>().await;
@@ -287,7 +298,7 @@ impl Stdin for OwnedWriteHalf {
 
 /// The one task that knows whether the owner is there.
 struct Watch {
-    writer: Option<Owned<(OwnedWriteHalf, writer::WriteEnd)>>,
+    writer: Option<Owned<(Output, writer::WriteEnd)>>,
     reader: Owned<()>,
     owner: Arc<dyn Owner>,
     ordered: mpsc::Receiver<Order>,

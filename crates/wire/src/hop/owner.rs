@@ -4,8 +4,10 @@ use std::collections::VecDeque;
 use std::io;
 
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
+use tokio::net::UnixStream;
 use tokio::sync::{mpsc, watch};
 
+use super::carrier::Offered;
 use super::tally::Tally;
 use super::{ACKNOWLEDGED, GOES, HANDS, MOVE};
 use crate::frame::{self, Limits, Passed};
@@ -31,11 +33,23 @@ pub enum Stand {
 
 /// Serves an asker until it goes, the line lets go of it, or the owner [leaves](Stand::Leaves).
 ///
-/// `to` and `from` are one agent's ends of the line; `tally` came with the order.
+/// `to` and `from` are one agent's ends of the line; `offered` came with the order, over `stream`.
 ///
 /// # Errors
 /// If the stream breaks.
 pub async fn serve(
+    stream: UnixStream,
+    offered: Offered,
+    limits: Limits,
+    to: mpsc::Sender<Passed>,
+    from: queue::Receiver<Passed>,
+    stand: watch::Receiver<Stand>,
+) -> io::Result<()> {
+    let ((input, output), tally) = offered.carrier(stream);
+    serve_on(tokio::io::join(input, output), limits, to, from, stand, tally).await
+}
+
+async fn serve_on(
     mut stream: impl AsyncRead + AsyncWrite + Unpin,
     limits: Limits,
     to: mpsc::Sender<Passed>,
@@ -141,7 +155,7 @@ fn control(out: &mut Vec<u8>, kind: u8, words: &[u8]) {
 
 #[cfg(test)]
 mod tests {
-    use super::{Stand, serve};
+    use super::{Stand, serve_on};
     use crate::frame::{Limits, Passed};
     use crate::queue::{self, Sender};
     use bytes::Bytes;
@@ -166,7 +180,7 @@ mod tests {
         let (line, from) = queue::queue(16, 1 << 20);
         let (stand, stands) = watch::channel(Stand::Serves);
         #[expect(clippy::disallowed_methods, reason = "a test owns its tasks")]
-        let serves = tokio::spawn(serve(owner, LIMITS, to, from, stands, None));
+        let serves = tokio::spawn(serve_on(owner, LIMITS, to, from, stands, None));
         House { asker, handed, line, stand, serves }
     }
 

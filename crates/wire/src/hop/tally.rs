@@ -8,11 +8,11 @@ use std::os::fd::{AsFd, OwnedFd};
 
 /// The counter.
 #[derive(Debug)]
-pub struct Tally(OwnedFd);
+pub(super) struct Tally(OwnedFd);
 
 impl Tally {
     /// A new one, at zero; `None` where there are none.
-    pub fn new() -> Option<Self> {
+    pub(super) fn new() -> Option<Self> {
         #[cfg(target_os = "linux")]
         {
             use rustix::event::{EventfdFlags, eventfd};
