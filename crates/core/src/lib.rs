@@ -59,6 +59,7 @@ mod delivery;
 mod gate;
 mod generation;
 mod jitter;
+pub mod lease;
 mod machine;
 mod order;
 mod policy;
