@@ -21,7 +21,7 @@ use linetender_wire::handshake::{Era, Eras, Hello};
 use linetender_wire::hop::Way;
 use linetender_wire::http::network::Network;
 use linetender_wire::stdio::platform::Starter;
-use linetender_wire::stdio::{Env, Program, Reaper};
+use linetender_wire::stdio::{Env, Lifeline, Program, Reaper};
 use linetender_wire::{Elsewhere, Secrets};
 
 use crate::keys::{Keys, Source};
@@ -118,7 +118,12 @@ pub mod way {
 /// Where a server is.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) enum Target {
-    Stdio { program: Program, reaper: Option<Reaper>, shared: Option<Elsewhere<dyn Way>> },
+    Stdio {
+        program: Program,
+        reaper: Option<Reaper>,
+        shared: Option<Elsewhere<dyn Way>>,
+        lifeline: Option<Elsewhere<Lifeline>>,
+    },
     Http(Box<Address>),
 }
 
@@ -146,7 +151,10 @@ impl Server {
         let mut secrets = Secrets::default();
         secrets.keep_arguments(argv.iter().map(|word| word.to_str().unwrap_or_default()));
         let program = Program { argv, dir: None, env: Env::Only(allowed.collect()) };
-        Server { secrets, ..Server::to(name.into(), Target::Stdio { program, reaper: None, shared: None }) }
+        Server {
+            secrets,
+            ..Server::to(name.into(), Target::Stdio { program, reaper: None, shared: None, lifeline: None })
+        }
     }
 
     /// What is run, and where, if it is a program.
@@ -376,6 +384,16 @@ impl StdioServer {
     pub fn shared(mut self, way: Arc<dyn Way>) -> Self {
         if let Target::Stdio { shared, .. } = &mut self.target {
             *shared = Some(Elsewhere(way));
+        }
+        self
+    }
+
+    /// Its processes are killed when this is over.
+    #[doc(hidden)] // for gateways that share a fleet's lines
+    #[must_use]
+    pub fn leased(mut self, until: Arc<Lifeline>) -> Self {
+        if let Target::Stdio { lifeline, .. } = &mut self.target {
+            *lifeline = Some(Elsewhere(until));
         }
         self
     }

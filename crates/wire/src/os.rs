@@ -12,8 +12,11 @@ use rustix::process::Pid;
 
 /// Takes over a descriptor that our parent left for us at `wanted`, and one at `also`, keeps them from our children, and closes
 /// whatever else above stderr was left open by accident. Only the reaper does this, before it owns any other descriptor.
-pub(crate) fn adopt_inherited(wanted: RawFd, also: Option<RawFd>) -> io::Result<(OwnedFd, Option<OwnedFd>)> {
-    let (mut found, mut second) = (None, None);
+pub(crate) fn adopt_inherited<const N: usize>(
+    wanted: RawFd,
+    also: [Option<RawFd>; N],
+) -> io::Result<(OwnedFd, [Option<OwnedFd>; N])> {
+    let (mut found, mut others) = (None, [const { None }; N]);
     for fd in open_descriptors() {
         if fd <= 2 {
             continue;
@@ -24,15 +27,15 @@ pub(crate) fn adopt_inherited(wanted: RawFd, also: Option<RawFd>) -> io::Result<
         let owned = unsafe { OwnedFd::from_raw_fd(fd) };
         if fd == wanted {
             found = Some(owned);
-        } else if Some(fd) == also {
-            second = Some(owned);
+        } else if let Some(at) = also.iter().position(|also| *also == Some(fd)) {
+            others[at] = Some(owned);
         }
     }
     let found = found.ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))?;
-    for kept in [Some(&found), second.as_ref()].into_iter().flatten() {
+    for kept in others.iter().flatten().chain([&found]) {
         rustix::io::fcntl_setfd(kept, rustix::io::FdFlags::CLOEXEC)?;
     }
-    Ok((found, second))
+    Ok((found, others))
 }
 
 /// Closes what was left open above stderr. Only for a program that has opened nothing itself yet.

@@ -71,6 +71,8 @@ pub enum Seen {
     },
     /// linetender's reaper of the process tree was killed.
     ReaperDied,
+    /// This process owned the server for so long, and did not get an extension.
+    LeaseOver,
     /// The linetender process that holds a shared server ended or was killed.
     OwnerGone,
     /// The linetender process that holds a shared server went on purpose.
@@ -204,7 +206,9 @@ impl Seen {
             | Self::NoDir { .. }
             | Self::NoReaper { .. }
             | Self::NotAServer { .. } => Class::Config,
-            Self::NoProcess { .. } | Self::NoSocket { .. } | Self::OwnerLeft => Class::Local,
+            Self::NoProcess { .. } | Self::NoSocket { .. } | Self::OwnerLeft | Self::LeaseOver => {
+                Class::Local
+            }
             Self::Exited { .. } | Self::ReaperDied | Self::OwnerGone => Class::Exit,
             Self::OwnerHangs => Class::Silent,
             Self::Closed { .. } | Self::Internal { .. } | Self::Teardown { .. } => Class::Transport,
@@ -293,6 +297,7 @@ impl fmt::Display for Seen {
             Self::Closed { what: Pipe::Stdin, .. } => f.write_str("the server closed its stdin"),
             Self::Closed { what: Pipe::Stdout, .. } => f.write_str("the server closed its stdout"),
             Self::ReaperDied => f.write_str("linetender's reaper process for this server was killed"),
+            Self::LeaseOver => f.write_str("this gateway's lease on the server ended, and the server was stopped"),
             Self::OwnerGone => f.write_str("the linetender process that shares this server ended"),
             Self::OwnerLeft => f.write_str("the linetender process that shares this server was replaced"),
             Self::OwnerHangs => f.write_str("the linetender process that shares this server does not answer"),

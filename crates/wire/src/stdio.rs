@@ -10,6 +10,7 @@ pub mod control;
 mod descriptors;
 pub mod guard;
 mod keeper;
+mod lifeline;
 mod local;
 #[cfg(all(target_os = "linux", not(linetender_portable)))]
 mod orphans;
@@ -32,3 +33,4 @@ pub(crate) mod writer;
 
 pub use child::{Child, Env, Launch, Program, Reaper};
 pub use descriptors::raise_descriptor_limit;
+pub use lifeline::Lifeline;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use linetender_core::{ClosePolicy, Extent, Limits};
 use linetender_wire::seam::{Event, Listener, Loss, Outgoing, Refused, Ticket};
-use linetender_wire::stdio::{Child, Env, Launch, Program, Reaper};
+use linetender_wire::stdio::{Child, Env, Launch, Lifeline, Program, Reaper};
 use linetender_wire::{Exit, Item, Pipe, Seen, frame};
 use tokio::sync::mpsc;
 
@@ -44,6 +44,7 @@ fn launch(argv: &[&str]) -> Launch {
     Launch {
         program: Program { argv: argv.iter().map(Into::into).collect(), dir: None, env: Env::Ours },
         reaper: Reaper::Binary(PathBuf::from(env!("CARGO_BIN_EXE_linetender-reaper"))),
+        lifeline: None,
         close: quick(),
         sizes: Limits::default(),
     }
@@ -300,6 +301,47 @@ async fn dropping_a_child_kills_its_tree() {
     drop(server.child);
     while tokio::time::timeout(PATIENCE, events.recv()).await.unwrap().is_some() {}
     assert!(!lives(pid) && !lives(grandchild));
+}
+
+/// A lease that is extended holds on; one that is not ends the whole tree, also what left the server's group.
+#[tokio::test]
+async fn a_tree_does_not_outlive_its_lifeline() {
+    let first = Lifeline::now() + Duration::from_millis(500);
+    let lifeline = Arc::new(Lifeline::new(first).unwrap());
+    let mut launch = launch(&["/bin/sh", "-c", "setsid sleep 600 & echo $!; exec sleep 601"]);
+    launch.lifeline = Some(Arc::clone(&lifeline));
+    let mut server = start(&launch);
+    let grandchild = server.says().await.trim().parse().unwrap();
+    let pid = server.pid().await;
+    let second = Lifeline::now() + Duration::from_millis(1500);
+    lifeline.extend(second).unwrap();
+    assert_eq!(server.end().await, Event::Lost(Seen::LeaseOver));
+    assert!(Lifeline::now() >= second, "it was extended");
+    dies(pid).await;
+    dies(grandchild).await;
+    server.child.kill();
+    server.gone().await;
+}
+
+#[tokio::test]
+async fn nothing_lives_whose_lifeline_is_over_already() {
+    let mut launch = launch(&["/bin/sh", "-c", "exec sleep 601"]);
+    launch.lifeline = Some(Arc::new(Lifeline::new(Lifeline::now()).unwrap()));
+    let mut server = start(&launch);
+    assert_eq!(server.end().await, Event::Lost(Seen::LeaseOver));
+    server.child.kill();
+    server.gone().await;
+}
+
+/// Where nobody would keep the time, a server that has little of it is not started.
+#[tokio::test]
+async fn without_a_reaper_there_is_no_lifeline() {
+    let mut launch = launch(&["/bin/true"]);
+    launch.reaper = Reaper::None;
+    launch.lifeline = Some(Arc::new(Lifeline::new(Lifeline::now() + PATIENCE).unwrap()));
+    let (tell, _events) = mpsc::channel(16);
+    let refused = Child::launch(&launch, Arc::new(Ears::default()), tell);
+    assert!(matches!(refused.err(), Some(Seen::NoReaper { .. })));
 }
 
 #[tokio::test]

@@ -12,7 +12,7 @@ use linetender_wire::handshake::{Era, Eras, Greeting, Handshake, Next};
 use linetender_wire::hop::Hop;
 use linetender_wire::http::{Remote, Way};
 use linetender_wire::seam::{self, Listener};
-use linetender_wire::stdio::{Child, Launch, Program, Reaper};
+use linetender_wire::stdio::{Child, Launch, Lifeline, Program, Reaper};
 use linetender_wire::{Elsewhere, Redacted, Seen};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::Instant;
@@ -144,7 +144,7 @@ impl Dial {
     async fn reach(&self, not_shared: &mut Option<String>) -> Result<Reach, Seen> {
         let listener = Arc::clone(&self.ear) as Arc<dyn Listener>;
         match &self.server.target {
-            Target::Stdio { program, reaper, shared } => {
+            Target::Stdio { program, reaper, shared, lifeline } => {
                 if let Some(Elsewhere(way)) = shared {
                     match way.reach(&self.server.hello).await {
                         Ok(reached) => {
@@ -161,7 +161,7 @@ impl Dial {
                         }
                     }
                 }
-                let launch = self.launch(program, reaper.as_ref());
+                let launch = self.launch(program, reaper.as_ref(), lifeline.as_ref());
                 Child::launch(&launch, listener, self.wire.clone()).map(Reach::Process)
             }
             Target::Http(http) => {
@@ -172,10 +172,16 @@ impl Dial {
         }
     }
 
-    fn launch(&self, program: &Program, reaper: Option<&Reaper>) -> Launch {
+    fn launch(
+        &self,
+        program: &Program,
+        reaper: Option<&Reaper>,
+        lifeline: Option<&Elsewhere<Lifeline>>,
+    ) -> Launch {
+        let lifeline = lifeline.map(|Elsewhere(lifeline)| Arc::clone(lifeline));
         let settings = self.server.policy.settings();
         let reaper = reaper.cloned().unwrap_or(Reaper::Find);
-        Launch { program: program.clone(), reaper, close: settings.close, sizes: settings.limits }
+        Launch { program: program.clone(), reaper, lifeline, close: settings.close, sizes: settings.limits }
     }
 
     /// Shakes hands. A server at an address that is being started does not listen yet: it is given twice as long as a call

@@ -15,6 +15,7 @@ impl Seen {
             Self::Exited { .. } => "exited",
             Self::Closed { .. } => "closed-pipe",
             Self::ReaperDied => "reaper-died",
+            Self::LeaseOver => "lease-over",
             Self::OwnerGone => "keeper-gone",
             Self::OwnerLeft => "keeper-left",
             Self::OwnerHangs => "keeper-hangs",

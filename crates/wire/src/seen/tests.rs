@@ -100,6 +100,11 @@ fn each_sight_has_its_class_and_its_words() {
 #[test]
 fn each_sight_of_a_keeper_has_its_class_and_its_words() {
     for (seen, class, words) in [
+        (
+            Seen::LeaseOver,
+            Class::Local,
+            "this gateway's lease on the server ended, and the server was stopped",
+        ),
         (Seen::OwnerGone, Class::Exit, "the linetender process that shares this server ended"),
         (Seen::OwnerLeft, Class::Local, "the linetender process that shares this server was replaced"),
         (Seen::OwnerHangs, Class::Silent, "the linetender process that shares this server does not answer"),

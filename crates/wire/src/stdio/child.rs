@@ -16,8 +16,9 @@ use tokio::net::unix::pipe;
 use tokio::process::{Child as Process, Command};
 use tokio::sync::{SetOnce, mpsc, oneshot};
 
-use super::control::{CONTROL_FD, HELD, HELD_FD};
+use super::control::{CONTROL_FD, HELD, HELD_FD, LIFELINE, LIFELINE_FD};
 use super::keeper::{Keeper, plain};
+use super::lifeline::Lifeline;
 use super::platform::{Found, Platform, Started, Starter, System};
 use super::stderr::Ring;
 use super::{descriptors, guard, local, orphans, reader, reaper, reaper_program, signals, stderr, writer};
@@ -38,6 +39,8 @@ pub struct Launch {
     pub program: Program,
     /// Who sees to it that nothing of the server is left behind.
     pub reaper: Reaper,
+    /// What it does not outlive, if anything. Where there are no reapers, it is not started then.
+    pub lifeline: Option<Arc<Lifeline>>,
     /// The times of a polite end.
     pub close: ClosePolicy,
     /// The sizes.
@@ -125,6 +128,9 @@ impl Child {
             Reaper::Elsewhere(Elsewhere(starter)) => starter.start(launch, listener, events),
             Reaper::Binary(reaper) if REAPERS => Self::start(launch, Some(reaper), listener, events),
             Reaper::Find if REAPERS => Self::start(launch, Some(&reaper_program::find()?), listener, events),
+            Reaper::Find | Reaper::Binary(_) | Reaper::None if launch.lifeline.is_some() => {
+                Err(Seen::NoReaper { reason: "a server with a lease needs one".to_owned() })
+            }
             Reaper::Find | Reaper::Binary(_) | Reaper::None => Self::start(launch, None, listener, events),
         }
     }
@@ -304,6 +310,10 @@ fn spawn(launch: &Launch, reaper: &Path, control: OwnedFd) -> io::Result<(Proces
     if let Some(held) = guard::held_by_reapers() {
         command.env(HELD, "1");
         mappings.push(FdMapping { parent_fd: held.try_clone()?, child_fd: HELD_FD });
+    }
+    if let Some(lifeline) = &launch.lifeline {
+        command.env(LIFELINE, "1");
+        mappings.push(FdMapping { parent_fd: lifeline.handed()?, child_fd: LIFELINE_FD });
     }
     command.as_std_mut().fd_mappings(mappings).map_err(io::Error::other)?;
     orphans::start(&mut command)

@@ -13,6 +13,10 @@ pub(super) const HELD_FD: RawFd = 4;
 /// The variable that says so. The reaper takes it out of the server's environment.
 pub(super) const HELD: &str = "LINETENDER_REAPER_HOLDS";
 
+/// Where it finds the timer that its server does not outlive, and the variable that says that there is one.
+pub(super) const LIFELINE_FD: RawFd = 5;
+pub(super) const LIFELINE: &str = "LINETENDER_REAPER_LIFELINE";
+
 /// SIGTERM to the server's group.
 pub const TERM: u8 = b'T';
 /// SIGKILL to everything.
@@ -33,6 +37,8 @@ pub enum Record {
     Failed(i32),
     /// It ended.
     Exited(Exit),
+    /// Its time is over.
+    Expired,
     /// A process that the server started is somebody else's, and stays behind: nobody may kill it.
     Left(i32),
     /// Nothing of its tree is left, but for those.
@@ -53,6 +59,7 @@ impl Record {
             Self::Failed(error) => (b'F', error),
             Self::Exited(Exit::Status(status)) => (b'X', status),
             Self::Exited(Exit::Signal(signal)) => (b'G', signal),
+            Self::Expired => (b'E', 0),
             Self::Left(pid) => (b'L', pid),
             Self::Clear => (b'C', 0),
         };
@@ -71,6 +78,7 @@ impl Record {
             b'F' => Self::Failed(value),
             b'X' => Self::Exited(Exit::Status(value)),
             b'G' => Self::Exited(Exit::Signal(value)),
+            b'E' => Self::Expired,
             b'L' => Self::Left(value),
             b'C' => Self::Clear,
             _ => return None,
@@ -90,6 +98,7 @@ mod tests {
             Record::Refused(1),
             Record::Busy,
             Record::Left(4711),
+            Record::Expired,
             Record::Spawned(4_000_000),
             Record::Failed(2),
             Record::Exited(Exit::Status(-1)),

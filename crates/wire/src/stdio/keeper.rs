@@ -191,6 +191,7 @@ impl<P: Platform> Keeper<P> {
                 self.lose(tree, self.not_started(errno)).await;
             }
             News::Record(Record::Exited(exit)) => self.exited(tree, exit).await,
+            News::Record(Record::Expired) => self.lose(tree, Seen::LeaseOver).await,
             News::Record(Record::Left(pid)) => drop(self.events.send(Event::Left { pid }).await),
             News::Record(Record::Clear) => tree.clear = true,
             News::ReaperGone => {

@@ -2,7 +2,7 @@
 //!
 //! It leads a session of its own and is the subreaper of everything below it, so a grandchild that leaves its group or
 //! forks twice still ends up as its child. It watches us by pidfd (and the control socket, second), and the server by
-//! pidfd. When either is gone, or when it is told to, it kills what is left and goes. It is single-threaded, uses a
+//! pidfd. When either is gone, when it is told to, or when its [`Lifeline`](super::Lifeline) is over, it kills what is left and goes. It is single-threaded, uses a
 //! megabyte, and reads nothing but one-byte orders.
 //!
 //! Where the kernel refuses a pidfd (old kernels, seccomp) it watches its parent by the control socket and the server by a
@@ -26,7 +26,7 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, WaitOptions, WaitStatus};
 
-use super::control::{CONTROL_FD, HELD, HELD_FD, KILL, Record, TERM};
+use super::control::{CONTROL_FD, HELD, HELD_FD, KILL, LIFELINE, LIFELINE_FD, Record, TERM};
 use super::reaper_program::{self, MARKER};
 use super::{descriptors, guard, signals};
 use crate::os;
@@ -105,6 +105,8 @@ struct Reaper {
     server: Pid,
     /// Whether every orphan of the tree becomes our child.
     adopts: bool,
+    /// When this is over, everything goes.
+    lifeline: Option<OwnedFd>,
 }
 
 /// Why the server has to go, if it is not gone already.
@@ -112,13 +114,15 @@ enum Wake {
     Order(u8),
     ParentGone,
     ServerGone,
+    TimeOver,
 }
 
 fn reap(parent: Pid, program: &OsString, args: &[OsString]) -> io::Result<()> {
     #[expect(clippy::disallowed_methods, reason = "our parent says there what it left for us")]
-    let holds = std::env::var_os(HELD).is_some();
+    let has = |name: &str| std::env::var_os(name).is_some();
+    let also = [has(HELD).then_some(HELD_FD), has(LIFELINE).then_some(LIFELINE_FD)];
     // What is held is held until we end, and not by the server.
-    let (control, _held) = os::adopt_inherited(CONTROL_FD, holds.then_some(HELD_FD))?;
+    let (control, [_held, lifeline]) = os::adopt_inherited(CONTROL_FD, also)?;
     // What our parent ignores or blocks is its own business: with SIGCHLD ignored there are no exit statuses.
     signals::reset();
     // Whoever kills all processes of our name must not kill the one that cleans up after them.
@@ -142,15 +146,16 @@ fn reap(parent: Pid, program: &OsString, args: &[OsString]) -> io::Result<()> {
         Ok(null) => null,
         Err(error) => return send(Record::Refused(error.raw_os_error().unwrap_or(0)), &control),
     };
-    let spawned =
-        Command::new(program).args(args).env_remove(MARKER).env_remove(HELD).process_group(0).spawn();
+    let mut command = Command::new(program);
+    command.args(args).env_remove(MARKER).env_remove(HELD).env_remove(LIFELINE).process_group(0);
+    let spawned = command.spawn();
     let server = match spawned {
         Ok(child) => Pid::from_child(&child),
         Err(error) => return send(Record::Failed(error.raw_os_error().unwrap_or(0)), &control),
     };
     // If nobody listens any more, the loop below finds out.
     let _ = send(Record::Spawned(server.as_raw_nonzero().get()), &control);
-    let reaper = Reaper { control, parent: parent_fd, parent_pid: parent, server, adopts };
+    let reaper = Reaper { control, parent: parent_fd, parent_pid: parent, server, adopts, lifeline };
     let watched =
         let_go_of_pipes(&null).and_then(|()| exit_watch(server)).and_then(|ended| reaper.watch(&ended));
     watched.or_else(|_| reaper.clear())
@@ -189,6 +194,10 @@ impl Reaper {
                     self.report_exit();
                     return self.clear();
                 }
+                Wake::TimeOver => {
+                    let _ = send(Record::Expired, &self.control);
+                    return self.clear();
+                }
                 Wake::Order(KILL) | Wake::Order(_) | Wake::ParentGone => return self.clear(),
             }
         }
@@ -199,8 +208,9 @@ impl Reaper {
             let mut fds = [
                 PollFd::new(ended, PollFlags::IN),
                 PollFd::new(&self.control, PollFlags::IN),
-                // Without a pidfd of the parent the socket stands in both places.
+                // Without a pidfd of the parent, or a timer, the socket stands in their place.
                 PollFd::new(self.parent.as_ref().unwrap_or(&self.control), PollFlags::IN),
+                PollFd::new(self.lifeline.as_ref().unwrap_or(&self.control), PollFlags::IN),
             ];
             match poll(&mut fds, Some(&BURY)) {
                 Err(rustix::io::Errno::INTR) => continue,
@@ -211,12 +221,15 @@ impl Reaper {
                 }
                 other => other?,
             };
-            let [server, control, parent] = fds.map(|fd| !fd.revents().is_empty());
+            let [server, control, parent, lifeline] = fds.map(|fd| !fd.revents().is_empty());
             if server {
                 return Ok(Wake::ServerGone);
             }
             if parent && self.parent.is_some() {
                 return Ok(Wake::ParentGone);
+            }
+            if lifeline && self.lifeline.is_some() {
+                return Ok(Wake::TimeOver);
             }
             if control {
                 let mut order = [0];
