@@ -294,8 +294,11 @@ impl Lease {
                 Some((holding.renewed + self.terms.renew).max(self.not_before).min(self.until(holding)))
             }
             State::Watching { seen: None, .. } => Some(self.not_before),
-            State::Watching { seen: Some((_, since)), looked, .. } if self.wanted => {
-                let due = (*looked + self.terms.renew).min(*since + self.stands_still());
+            State::Watching { seen: Some((there, since)), looked, .. } if self.wanted => {
+                let due = match there {
+                    None | Some((_, Entry { held: Held::Free, .. })) => self.not_before,
+                    Some(_) => (*looked + self.terms.renew).min(*since + self.stands_still()),
+                };
                 Some(due.max(self.not_before))
             }
             State::Sealed { holding, cleared: true } if !holding.lost => Some(self.not_before),

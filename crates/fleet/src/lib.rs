@@ -1,0 +1,21 @@
+//! Several gateways, one set of lines.
+//!
+//! A line with a memory lives in one gateway at a time. Which one is written in a [`Directory`] that all of them reach; the rules are
+//! those of [`linetender_core::lease`], and [`Ownership`] follows them for one line. [`placement`] says who should have it.
+
+mod clock;
+pub mod directory;
+mod fleet;
+mod local;
+#[cfg(feature = "nats")]
+mod nats;
+mod ownership;
+pub mod placement;
+
+pub use clock::now;
+pub use directory::{Away, Directory};
+pub use fleet::Fleet;
+pub use local::Local;
+#[cfg(feature = "nats")]
+pub use nats::{Nats, Options};
+pub use ownership::{Asked, Clock, Ownership, Stand};
