@@ -220,6 +220,12 @@ impl Keeper {
         self.0.changed.notify_one();
     }
 
+    /// How many servers are held.
+    pub fn lines(&self) -> usize {
+        let kept = self.kept();
+        kept.lines.len() + kept.closing.len()
+    }
+
     /// What is held, and who shares it.
     pub fn shared(&self) -> Vec<Shared> {
         let kept = self.kept();

@@ -9,6 +9,9 @@ use crate::frame::{self, Bad, Frame, Limits};
 /// How far into a message that is too long we look for its id.
 const SNIFF: usize = 4096;
 
+/// The room of a line above this is given back when the line is.
+const LARGE: usize = 64 * 1024;
+
 /// At how many places of a line of noise a message may begin.
 const GLUED: usize = 4;
 
@@ -86,6 +89,12 @@ impl Lines {
             };
             let line = self.buffer.split_to(self.searched + at).freeze();
             self.buffer.advance(1);
+            // What comes next begins in the room of this line, and would keep all of it.
+            if line.len() > LARGE && self.buffer.len() <= LARGE {
+                let mut rest = BytesMut::with_capacity(8192.max(self.buffer.len()));
+                rest.extend_from_slice(&self.buffer);
+                self.buffer = rest;
+            }
             self.searched = 0;
             if !std::mem::take(&mut self.discarding) {
                 self.take_apart(&line);

@@ -14,10 +14,11 @@ use linetender_gateway::keeper::{Keeper, NoSeat};
 use linetender_holder::journal::Rotation;
 use linetender_holder::trusted;
 use tokio::io::AsyncWriteExt as _;
+use tokio::net::unix::UCred;
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::{Notify, Semaphore};
 use tokio::task::JoinSet;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 
 use super::order::{Ask, is_newer};
 use super::private::Private;
@@ -36,10 +37,15 @@ const ASKS: Duration = Duration::from_secs(5);
 const PREDECESSOR: Duration = Duration::from_secs(40);
 const LOOK: Duration = Duration::from_millis(5);
 
-/// Agents that are served at once. More of them wait outside.
+/// Agents that are served at once. More of them run their servers themselves.
 const AGENTS: usize = 4096;
 
-/// If nobody can be let in (no descriptors), how long until the next try.
+/// Descriptors: of the keeper itself, for each agent, and for each server while it is being started again.
+const OWN: usize = 20;
+const OF_AGENT: usize = 3;
+const OF_SERVER: usize = 12;
+
+/// If nobody can be let in, how long until the next try; and how long whoever is turned away may take.
 const AGAIN: Duration = Duration::from_millis(100);
 
 /// How often it is looked whether the socket is still there.
@@ -138,6 +144,13 @@ struct Door {
     replaced: Notify,
 }
 
+impl Door {
+    fn taken(&self, pipes: bool) -> Answer {
+        let version = env!("CARGO_PKG_VERSION").to_owned();
+        Answer::Taken(Taken { fence: self.fence, version, pipes })
+    }
+}
+
 async fn hold(args: &args::Keeper, listener: UnixListener, fence: u64) -> ExitCode {
     let socket = Name::of(args.folder.join(SOCKET));
     linetender::raise_descriptor_limit();
@@ -154,20 +167,29 @@ async fn hold(args: &args::Keeper, listener: UnixListener, fence: u64) -> ExitCo
     let mut talks = JoinSet::new();
     let places = Arc::new(Semaphore::new(AGENTS));
     let serve = async {
+        let mut spare = File::open("/dev/null").ok();
         loop {
             while talks.try_join_next().is_some() {}
-            // It is never closed.
-            let Ok(place) = Arc::clone(&places).acquire_owned().await else { return };
-            match listener.accept().await {
-                Ok((asker, _)) => {
+            let accepted = match listener.accept().await {
+                // There is one descriptor left, for whoever has to be told that there are none.
+                Err(_) if spare.take().is_some() => timeout(AGAIN, listener.accept()).await.ok(),
+                accepted => Some(accepted),
+            };
+            let place = Arc::clone(&places).try_acquire_owned();
+            match (accepted, place) {
+                (Some(Ok((asker, _))), Ok(place))
+                    if has_room(AGENTS - places.available_permits(), door.keeper.lines()) =>
+                {
                     let door = Arc::clone(&door);
                     talks.spawn(async move {
                         talk(asker, &door).await;
                         drop(place);
                     });
                 }
-                Err(_) => tokio::time::sleep(AGAIN).await,
+                (Some(Ok((asker, _))), _) => drop(timeout(AGAIN, refuse(asker, &door)).await),
+                (Some(Err(_)) | None, _) => tokio::time::sleep(AGAIN).await,
             }
+            spare = spare.or_else(|| File::open("/dev/null").ok());
         }
     };
     let why = tokio::select! {
@@ -216,18 +238,39 @@ impl Drop for Name {
     }
 }
 
-async fn talk(mut asker: UnixStream, door: &Door) {
-    let ours = rustix::process::geteuid().as_raw();
-    let Ok(peer) = asker.peer_cred() else { return };
-    if peer.uid() != ours {
-        return;
+/// Whether there are descriptors for so many agents, and for starting each server again.
+fn has_room(agents: usize, servers: usize) -> bool {
+    let most = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
+    let needed = OWN + agents * OF_AGENT + (servers + 1) * OF_SERVER;
+    most.is_none_or(|most| needed as u64 <= most)
+}
+
+/// Who is at the other end, if it is a process of this user.
+fn peer(asker: &UnixStream) -> Option<UCred> {
+    asker.peer_cred().ok().filter(|peer| peer.uid() == rustix::process::geteuid().as_raw())
+}
+
+async fn say(asker: &mut UnixStream, answer: &Answer) -> io::Result<()> {
+    asker.write_all(format!("{}\n", serde_json::to_string(answer)?).as_bytes()).await
+}
+
+/// Says that there is no room. Whoever only wants to know whether somebody is here is told so.
+async fn refuse(mut asker: UnixStream, door: &Door) -> io::Result<()> {
+    if peer(&asker).is_some() {
+        let (line, _) = hop::asked(&mut asker).await?;
+        let answer = match serde_json::from_slice(&line) {
+            Ok(Ask::Alive) => door.taken(false),
+            _ => Answer::Private("the keeper has no room for another agent (file descriptors)".to_owned()),
+        };
+        say(&mut asker, &answer).await?;
     }
-    let peer = peer.pid();
-    let Ok(Ok((line, offered))) = tokio::time::timeout(ASKS, hop::asked(&mut asker)).await else { return };
-    let taken = || {
-        let version = env!("CARGO_PKG_VERSION").to_owned();
-        Answer::Taken(Taken { fence: door.fence, version, pipes: offered.has_pipes() })
-    };
+    Ok(())
+}
+
+async fn talk(mut asker: UnixStream, door: &Door) {
+    let Some(peer) = peer(&asker) else { return };
+    let Ok(Ok((line, offered))) = timeout(ASKS, hop::asked(&mut asker)).await else { return };
+    let taken = || door.taken(offered.has_pipes());
     let (answer, seat) = match serde_json::from_slice(&line) {
         Ok(Ask::Alive) => (taken(), None),
         Ok(Ask::Line(order)) if is_newer(&order.version, env!("CARGO_PKG_VERSION")) => {
@@ -240,8 +283,8 @@ async fn talk(mut asker: UnixStream, door: &Door) {
             }
             Ok(server) => {
                 let private = door.private.why(&server).map(|why| NoSeat::Private(why.into()));
-                let seat =
-                    private.map_or_else(|| door.keeper.take(&server, order.hello.as_deref(), peer), Err);
+                let seat = private
+                    .map_or_else(|| door.keeper.take(&server, order.hello.as_deref(), peer.pid()), Err);
                 match seat {
                     Ok(seat) => (taken(), Some(seat)),
                     Err(NoSeat::Private(why)) => (Answer::Private(why.to_string()), None),
@@ -251,8 +294,7 @@ async fn talk(mut asker: UnixStream, door: &Door) {
         },
         Err(error) => (Answer::Private(format!("the keeper does not understand the request: {error}")), None),
     };
-    let text = format!("{}\n", serde_json::to_string(&answer).unwrap_or_default());
-    let told = tokio::time::timeout(ASKS, asker.write_all(text.as_bytes())).await;
+    let told = timeout(ASKS, say(&mut asker, &answer)).await;
     if let (Some(seat), Ok(Ok(()))) = (seat, told) {
         seat.serve(asker, offered).await;
     }

@@ -88,8 +88,8 @@ impl ToKeeper {
                 }
                 Err(error) => return Err(format!("{}: {error}", self.folder.join(SOCKET).display())),
             };
-            let offer = Offer::new();
-            match timeout(ANSWERS, hop::ask(&mut stream, &order, offer.as_ref())).await {
+            let mut offer = Offer::new();
+            match timeout(ANSWERS, hop::ask(&mut stream, &order, &mut offer)).await {
                 Ok(Ok(Answer::Taken(taken))) => {
                     return Ok(Reached::new(stream, offer, &taken, Arc::new(keeper)));
                 }
@@ -270,7 +270,7 @@ impl Owner for Process {
                 let Ok(Some(mut knock)) = knock(&self.folder).await else { return !self.is_stopped() };
                 let ask = serde_json::to_string(&Ask::Alive).unwrap_or_default();
                 // Whoever went in this moment did not hang.
-                let _ = hop::ask(&mut knock.stream, &ask, None).await;
+                let _ = hop::ask(&mut knock.stream, &ask, &mut None).await;
                 true
             };
             timeout(ALIVE, alive).await.unwrap_or_default()

@@ -6,6 +6,7 @@
 mod agent;
 mod foreign;
 mod kit;
+mod limits;
 
 use std::fs;
 use std::time::{Duration, Instant};

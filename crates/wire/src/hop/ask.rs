@@ -47,11 +47,21 @@ pub struct Taken {
 ///
 /// # Errors
 /// If the owner goes away, or says something else.
-pub async fn ask(stream: &mut UnixStream, order: &str, offer: Option<&Offer>) -> io::Result<Answer> {
+pub async fn ask(stream: &mut UnixStream, order: &str, offer: &mut Option<Offer>) -> io::Result<Answer> {
     let line = format!("{order}\n");
     let mut sent = 0;
-    if let Some(offer) = offer {
-        sent = stream.async_io(Interest::WRITABLE, || send_with(stream, line.as_bytes(), offer)).await?;
+    if let Some(offering) = offer {
+        let with = stream.async_io(Interest::WRITABLE, || send_with(stream, line.as_bytes(), offering)).await;
+        match with {
+            Ok(bytes) => sent = bytes,
+            Err(error)
+                if matches!(error.kind(), io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset) =>
+            {
+                return Err(error);
+            }
+            // Descriptors may not be sent now (a user may have only so many under way): it works without.
+            Err(_) => *offer = None,
+        }
     }
     stream.write_all(&line.as_bytes()[sent..]).await?;
     let answer = line_of(stream, Vec::new(), LONGEST_ANSWER).await?;

@@ -364,6 +364,8 @@ impl Watch {
                         // The end of the stream follows, and with it what it had read.
                         hangs = true;
                         self.owner.kill();
+                        // It was asked for as long as from one look to the next: it has that long again to be gone.
+                        look.reset();
                         continue;
                     }
                     before = self.owed();
@@ -394,6 +396,11 @@ impl Watch {
         // Our end of the stream goes with the writer: an owner that lives sees that, and lets go too.
         if let Some(mut writer) = self.writer.take() {
             let _ = tokio::time::timeout(LAST_WORDS, &mut writer).await;
+        }
+        if !over && !hangs && self.owed().is_none() {
+            // It has taken everything, and nothing more comes: there is nothing to learn from its end.
+            over = true;
+            let _ = self.consumed.set(self.said.acknowledged());
         }
         if !over {
             over = matches!(tokio::time::timeout(LAST_WORDS, &mut self.reader).await, Ok(Ok(())));

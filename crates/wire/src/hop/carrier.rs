@@ -91,6 +91,9 @@ impl Offered {
     pub(super) fn of(mut fds: impl Iterator<Item = OwnedFd>) -> Self {
         let tally = fds.next().and_then(Tally::handed);
         let pipes = fds.next().zip(fds.next()).and_then(|(input, output)| {
+            if !are_ends_of_two(&input, &output) {
+                return None;
+            }
             Some((Receiver::from_owned_fd(input).ok()?, Sender::from_owned_fd(output).ok()?))
         });
         Self { tally, pipes }
@@ -108,6 +111,17 @@ impl Offered {
         };
         (carrier, self.tally)
     }
+}
+
+/// Whoever held both ends of a pipe would never see that the other is gone.
+fn are_ends_of_two(input: &OwnedFd, output: &OwnedFd) -> bool {
+    use rustix::fs::{OFlags, fcntl_getfl, fstat};
+    let only = |fd, mode| fcntl_getfl(fd).is_ok_and(|flags| flags & OFlags::RWMODE == mode);
+    let differ = match (fstat(input), fstat(output)) {
+        (Ok(input), Ok(output)) => (input.st_dev, input.st_ino) != (output.st_dev, output.st_ino),
+        _ => false,
+    };
+    only(input, OFlags::RDONLY) && only(output, OFlags::WRONLY) && differ
 }
 
 impl Input {
@@ -191,5 +205,8 @@ mod tests {
         let offered = Offered::of(fds.into_iter());
         assert!(!offered.has_pipes() && offered.tally.is_some());
         assert!(!Offered::of(lent(&offer).into_iter().rev()).has_pipes(), "neither of the right kind");
+        let (read, write) = rustix::pipe::pipe().unwrap();
+        let both = lent(&offer).into_iter().take(1).chain([read, write]);
+        assert!(!Offered::of(both).has_pipes(), "both ends of one");
     }
 }

@@ -119,7 +119,13 @@ async fn serve_on(
         if !out.is_empty() {
             stream.write_all(&out).await?;
             out.clear();
+            // The room of one large message is not kept for all the small ones after it.
+            out.shrink_to(4 * BATCH);
         }
+    }
+    // What the line has said is still passed on.
+    while let Some(text) = from.try_recv() {
+        add(&mut out, &text);
     }
     control(&mut out, GOES, b"");
     stream.write_all(&out).await?;

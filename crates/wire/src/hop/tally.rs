@@ -26,6 +26,9 @@ impl Tally {
     pub(super) fn handed(fd: OwnedFd) -> Option<Self> {
         use std::os::fd::AsRawFd as _;
         let kind = std::fs::read_link(format!("/proc/self/fd/{}", fd.as_raw_fd())).ok()?;
+        let flags = rustix::fs::fcntl_getfl(&fd).ok()?;
+        // One that is full would make whoever counts wait.
+        rustix::fs::fcntl_setfl(&fd, flags | rustix::fs::OFlags::NONBLOCK).ok()?;
         (kind.as_os_str() == "anon_inode:[eventfd]").then_some(Self(fd))
     }
 

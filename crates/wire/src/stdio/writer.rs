@@ -18,6 +18,9 @@ use crate::test_hooks;
 /// written.
 const BATCH: usize = 4096;
 
+/// The room of a batch above this is given back.
+const LARGE: usize = 64 * 1024;
+
 /// Why the writer stopped.
 pub(crate) enum WriteEnd {
     /// The generation was sealed.
@@ -61,12 +64,16 @@ async fn pump(stdin: &mut impl Stdin, frames: &mut queue::Receiver<Outgoing>, ac
         {
             batch.add(frame);
         }
+        let large = batch.text.len() > LARGE;
         while !batch.text.is_empty() {
             let Ok(bytes) = stdin.write(&batch.text).await else { return };
             batch.text.advance(bytes);
             batch.written += bytes as u64;
             accepted.store(batch.written, Ordering::Release);
             batch.tell_flushed();
+        }
+        if large {
+            batch.text = BytesMut::new();
         }
     }
     // Every sender is gone: the same as a seal, and that is waited for.
