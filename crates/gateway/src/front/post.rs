@@ -9,11 +9,12 @@ use http::header::{ACCEPT, CONNECTION, CONTENT_TYPE};
 use http::request::Parts;
 use http::{Extensions, HeaderMap, HeaderValue, StatusCode, Version};
 use linetender::{Code, visible};
-use linetender_wire::frame::{self, Bad, Frame, Kept, Message, Routing, string};
+use linetender_wire::frame::{Bad, Frame, Kept, Message, Routing, string};
 use linetender_wire::http::headers::PROTOCOL_VERSION;
 use linetender_wire::{About, aside};
 
 use super::activity::{Activity, Receiving};
+use super::said::Said;
 use super::upload::{self, Cut, PAUSE};
 use super::who::{owner, principal};
 use super::{Front, legacy, modern, reply};
@@ -21,7 +22,6 @@ use crate::budget::Owner;
 use crate::ends::Ended;
 use crate::failed::Failed;
 use crate::listing::Endpoint;
-use crate::mux::BATCH;
 
 /// The first year of the modern era, as versions spell it.
 const MODERN_FROM: &str = "2026";
@@ -78,14 +78,14 @@ pub(super) async fn post(
     };
     match parsed(&front, &text, owner).await {
         // Its room is given back when it is answered.
-        Ok(frames) if text.len() <= SHORT => answer(front, endpoint, &head, text, frames).await,
-        Ok(frames) => {
+        Ok(said) if text.len() <= SHORT => answer(front, endpoint, &head, text, said).await,
+        Ok(said) => {
             // It may wait long after its response has begun, and what is sent to the server is a copy.
             let _ = held.force(text.len());
             let kept = Kept::with(Arc::new(held));
-            let frames = frames.into_iter().map(|frame| frame.carrying(kept.clone())).collect();
+            let said = said.carrying(&kept);
             drop(kept);
-            answer(front, endpoint, &head, text, frames).await
+            answer(front, endpoint, &head, text, said).await
         }
         Err(bad) => {
             let code = if bad == Bad::NotJson { -32700 } else { -32600 };
@@ -99,14 +99,14 @@ pub(super) async fn post(
 }
 
 /// The messages in a body. A long one is read where it holds up nobody else, one at a time.
-async fn parsed(front: &Front, text: &Bytes, owner: Owner) -> Result<Vec<Frame>, Bad> {
+async fn parsed(front: &Front, text: &Bytes, owner: Owner) -> Result<Said, Bad> {
     let limits = front.gateway.settings().limits();
     if text.len() <= LONG {
-        return frame::parse_at_most(text, limits, BATCH);
+        return Said::read(text, limits);
     }
     let _turn = front.long.turn(owner.principal).await;
     let text = text.clone();
-    aside(move || frame::parse_at_most(&text, limits, BATCH)).await.unwrap_or(Err(Bad::NotJson))
+    aside(move || Said::read(&text, limits)).await.unwrap_or(Err(Bad::NotJson))
 }
 
 /// The answer to a request whose body is not there.
@@ -134,14 +134,8 @@ pub(super) fn unread(cut: Cut, limit: usize, version: Version) -> Response {
     response
 }
 
-async fn answer(
-    front: Arc<Front>,
-    endpoint: Endpoint,
-    head: &Parts,
-    text: Bytes,
-    frames: Vec<Frame>,
-) -> Response {
-    let is_batch = text.trim_ascii_start().starts_with(b"[");
+async fn answer(front: Arc<Front>, endpoint: Endpoint, head: &Parts, text: Bytes, said: Said) -> Response {
+    let Said { frames, form } = said;
     let mut modern = false;
     for frame in &frames {
         let routing = match read(frame) {
@@ -149,7 +143,7 @@ async fn answer(
             Err(refused) => return count_refused(&front, head, &frames, *refused),
         };
         modern |= is_modern(frame, &routing, &head.headers);
-        if modern && frames.len() == 1 && !is_batch {
+        if modern && frames.len() == 1 && !form.is_batch() {
             let begun = match modern::begin(Arc::clone(&front), endpoint, head, frame, &routing) {
                 Ok(begun) => begun,
                 Err(refused) => return count_refused(&front, head, &frames, *refused),
@@ -164,7 +158,7 @@ async fn answer(
         return count_refused(&front, head, &frames, refused);
     }
     drop(text);
-    legacy::post(front, endpoint, head, frames).await
+    legacy::post(front, endpoint, head, Said { frames, form }).await
 }
 
 /// Tells whoever counts of the requests of a body that was not taken, if the response says that.
