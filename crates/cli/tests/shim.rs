@@ -159,6 +159,37 @@ fn a_batch_of_an_agent_that_stops_asking_is_answered_whole() {
 }
 
 #[test]
+fn a_modern_agent_hears_of_the_tasks_that_its_stream_names() {
+    let words = ["--", LINETENDER, "__badserver", "--era", "modern", "--tasks"];
+    let mut agent = Agent::run(LINETENDER, words.iter());
+    let meta = json!({
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": { "extensions": { "io.modelcontextprotocol/tasks": {} } },
+    });
+    let call = |tool: &str, arguments: Value| json!({ "name": tool, "arguments": arguments, "_meta": meta });
+    let begun = agent.ask(&json!("job"), "tools/call", &call("job", json!({})));
+    assert_eq!(begun["result"]["taskId"], "1", "{begun}");
+    let listen = json!({ "notifications": { "taskIds": ["1"] }, "_meta": meta });
+    agent.send(&json!("listen"), "subscriptions/listen", &listen);
+    let agreed = agent.hear();
+    assert_eq!(agreed["params"]["notifications"], json!({ "taskIds": ["1"] }), "{agreed}");
+    // The server may be asked to tell of it after the first of these.
+    let mut heard = Value::Null;
+    for round in 0..1000 {
+        agent.send(&json!(round), "tools/call", &call("finish", json!({ "task": "1" })));
+        while heard["method"] != "notifications/tasks" && heard["id"] != round {
+            heard = agent.hear();
+        }
+        if heard["method"] == "notifications/tasks" {
+            break;
+        }
+    }
+    let told = &heard["params"];
+    assert_eq!((&told["taskId"], &told["status"]), (&json!("1"), &json!("completed")), "{heard}");
+    assert_eq!(told["_meta"]["io.modelcontextprotocol/subscriptionId"], "listen", "{heard}");
+}
+
+#[test]
 fn a_server_that_cannot_start_says_so_to_the_agents_initialize() {
     let mut agent = Agent::start(&["--exit", "4", "--stderr", "no API key"]);
     let answer = agent.ask(&json!(1), "initialize", &json!({ "protocolVersion": "2025-06-18" }));

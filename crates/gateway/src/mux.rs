@@ -307,6 +307,11 @@ impl State {
             "notifications/tasks/status" if !view.is_of_one() => {
                 tasks::status(frame, params?, from, &self.tasks).map(Into::into)
             }
+            "notifications/tasks" if !view.is_of_one() => {
+                let naming = &view.route(from)?.naming;
+                let told = Told { method, naming, from, tasks: &self.tasks };
+                told.task(frame, params?).map(Into::into)
+            }
             _ => Some(frame.clone().into()),
         }
     }

@@ -366,7 +366,8 @@ impl Session {
                 let limit = open.line.policy().close.worst() + LAST_WORDS;
                 let _ = tokio::time::timeout(limit, open.line.close()).await;
             }
-            (On::Shared(line, _), Some(Open { listener: Some(listener), .. })) => {
+            (On::Shared(line, _), Some(Open { listener: Some(listener), subscriptions, .. })) => {
+                subscriptions.tasks().for_each(|task| line.unwatch_task(task));
                 for uri in line.audience().leave(listener) {
                     line.unsubscribe(&uri);
                 }
