@@ -14,7 +14,7 @@ use linetender_wire::http::headers::PROTOCOL_VERSION;
 use linetender_wire::{About, aside};
 
 use super::activity::{Activity, Receiving};
-use super::said::Said;
+use super::said::{Form, Said};
 use super::upload::{self, Cut, PAUSE};
 use super::who::{owner, principal};
 use super::{Front, legacy, modern, reply};
@@ -135,12 +135,25 @@ pub(super) fn unread(cut: Cut, limit: usize, version: Version) -> Response {
 }
 
 async fn answer(front: Arc<Front>, endpoint: Endpoint, head: &Parts, text: Bytes, said: Said) -> Response {
-    let Said { frames, form } = said;
+    let Said { mut frames, mut form } = said;
+    if let Form::Batch { refusals } = &mut form {
+        // One that cannot be read costs the others nothing.
+        frames.retain(|frame| {
+            let refused = read(frame).err().map(|(id, failed)| (failed.error(id), failed.code()));
+            let Some((text, code)) = refused else { return true };
+            front.gateway.ends().saw(frame, &principal(&head.extensions), Ended::Refused(code));
+            refusals.push(text);
+            false
+        });
+    }
     let mut modern = false;
     for frame in &frames {
         let routing = match read(frame) {
             Ok(routing) => routing,
-            Err(refused) => return count_refused(&front, head, &frames, *refused),
+            Err((id, failed)) => {
+                let refused = reply::refused(StatusCode::BAD_REQUEST, id, &failed);
+                return count_refused(&front, head, &frames, refused);
+            }
         };
         modern |= is_modern(frame, &routing, &head.headers);
         if modern && frames.len() == 1 && !form.is_batch() {
@@ -172,17 +185,15 @@ pub(super) fn count_refused(front: &Front, head: &Parts, frames: &[Frame], respo
     response
 }
 
-/// What decides where a message goes; or the answer that two readers would decide differently.
-fn read(frame: &Frame) -> Result<Routing<'_>, Box<Response>> {
+/// What decides where a message goes; or its id, and the answer that two readers would decide differently.
+fn read(frame: &Frame) -> Result<Routing<'_>, (&str, Failed)> {
     let (id, method, params) = match frame.message() {
         Message::Request { id, method, params } => (id, method, params),
         Message::Notification { method, params } => ("null", method, params),
         Message::Response { .. } => return Ok(Routing::default()),
     };
-    Routing::of(method, params).map_err(|ambiguous| {
-        let words = format!("the params are {ambiguous}");
-        Box::new(reply::error(StatusCode::BAD_REQUEST, id, -32600, &words))
-    })
+    Routing::of(method, params)
+        .map_err(|ambiguous| (id, Failed::refused(-32600, &format!("the params are {ambiguous}"), "never")))
 }
 
 /// Whether a message belongs to the modern era: by its own word, or by its header's.

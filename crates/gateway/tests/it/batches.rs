@@ -65,6 +65,9 @@ async fn a_batch_is_answered_as_one_array_whoever_answers_its_requests() {
         assert_eq!(ids(&array), [0, 1, 2, 3, 4, 5], "{path}: {array}");
         let refused = array.as_array().unwrap().iter().find(|answer| answer["id"].is_null()).unwrap();
         assert_eq!(refused["error"]["code"], -32600, "{path}: {refused}");
+        let two_names = r#"{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"a","name":"b"}}"#;
+        let array = agent.post_text(format!("[{two_names},{}]", ping(8))).await.json().await;
+        assert_eq!(ids(&array), [7, 8], "{path}: {array}");
         let one = agent.post(&json!([ping(6)])).await.json().await;
         assert_eq!(ids(&one), [6], "{path}: a batch of one");
     }
