@@ -209,6 +209,21 @@ impl Answer {
         Some(Event { id, data: serde_json::from_slice(&data).unwrap_or_default() })
     }
 
+    /// Every message, however they came: in an array, or on a stream.
+    pub async fn all(mut self) -> Vec<Value> {
+        if !self.is_stream() {
+            return match self.json().await {
+                Value::Array(all) => all,
+                one => vec![one],
+            };
+        }
+        let mut all = Vec::new();
+        while let Some(event) = self.event().await {
+            all.extend((!event.data.is_null()).then_some(event.data));
+        }
+        all
+    }
+
     /// The last message, however it came.
     pub async fn last(mut self) -> Value {
         if !self.is_stream() {

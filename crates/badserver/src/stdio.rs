@@ -171,7 +171,13 @@ impl Server {
             method if self.flags.tasks && method.starts_with("tasks/") => {
                 self.tasks.request(id, method, params);
             }
-            "subscriptions/listen" if offers::is_modern(params) => self.listens.open(id, params),
+            "subscriptions/listen" if offers::is_modern(params) => {
+                if tasks::is_undeclared(params) {
+                    refuse(id, -32021, "Missing required client capability");
+                } else {
+                    self.listens.open(id, params);
+                }
+            }
             method @ ("logging/setLevel" | "resources/subscribe" | "resources/unsubscribe") => {
                 self.listens.legacy(method, params);
                 let asked = format!("{method}:{params}");
@@ -310,7 +316,7 @@ impl Server {
             call.say(&std::process::id().to_string());
             return None;
         }
-        if self.flags.tasks && self.tasks.call(id, &name, params) {
+        if self.flags.tasks && self.tasks.call(id, &name, params, &self.listens) {
             return None;
         }
         // It is not listed: whoever looks at all tools has no use for it.

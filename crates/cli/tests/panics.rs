@@ -129,6 +129,24 @@ fn s28_a_reader_that_panics_is_a_death() {
 }
 
 #[test]
+fn s28_a_request_of_a_batch_that_panics_is_answered_in_the_array() {
+    let faults = Faults::new("batch");
+    let mut agent = faults.shim();
+    let sleep = |id: &str, ms: u32| {
+        let params = json!({ "name": "sleep", "arguments": { "ms": ms } });
+        json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params })
+    };
+    let armed = faults.arm("request");
+    agent.say(&json!([sleep("first", 1), sleep("second", 100)]));
+    let told = agent.hear();
+    assert!(!armed.exists(), "no request panicked");
+    let told = told.as_array().unwrap_or_else(|| panic!("{told}"));
+    assert_eq!((told.len(), told.iter().filter(|answer| is_internal(answer)).count()), (2, 1), "{told:?}");
+    agent.to = None;
+    assert!(agent.shim.wait().unwrap().success());
+}
+
+#[test]
 fn s28_a_writer_that_panics_is_a_death_and_what_it_never_wrote_is_sent_again() {
     let told = a_line_survives("writer", "sleep");
     assert!(told["result"]["isError"].is_null(), "{told}");

@@ -106,6 +106,90 @@ fn a_cancelled_call_gets_no_answer_and_harms_nobody() {
 }
 
 #[test]
+fn a_batch_is_answered_as_a_batch() {
+    let mut agent = Agent::up(&[]);
+    let call = |id: &str, tool: &str| {
+        let meta = json!({ "progressToken": id });
+        let params = json!({ "name": tool, "arguments": { "times": 1, "ms": 200 }, "_meta": meta });
+        json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params })
+    };
+    let ping = json!({ "jsonrpc": "2.0", "id": "ping", "method": "ping" });
+    let unknown = json!({ "jsonrpc": "2.0", "id": "unknown", "method": "no/such" });
+    let cancel =
+        json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": "gone" } });
+    agent.say(&json!([ping, call("slow", "progress"), call("gone", "hang"), unknown, 7, cancel]));
+    let progress = agent.hear();
+    assert_eq!(progress["params"]["progressToken"], "slow", "at once, and alone: {progress}");
+    let heard = agent.hear();
+    let answers = heard.as_array().unwrap_or_else(|| panic!("{heard}"));
+    let of = |id: &str| answers.iter().find(|answer| answer["id"] == id);
+    assert_eq!(answers.len(), 4, "{heard}");
+    assert_eq!(of("ping").unwrap()["result"], json!({}));
+    assert!(of("slow").unwrap()["result"]["content"].is_array(), "{heard}");
+    assert_eq!(of("unknown").unwrap()["error"]["code"], -32601, "{heard}");
+    let refused = answers.iter().find(|answer| answer["id"].is_null()).unwrap();
+    assert_eq!(refused["error"]["code"], -32600, "{refused}");
+    // What linetender answers in the server's place counts as well.
+    agent.say(&json!([call("dies", "kill"), ping]));
+    let heard = agent.hear();
+    assert!(heard.as_array().is_some_and(|all| all.len() == 2), "{heard}");
+    assert!(heard.to_string().contains("unknown whether the call was executed"), "{heard}");
+    // Without a request there is no answer, and without anything one error.
+    agent.say(&json!([{ "jsonrpc": "2.0", "method": "notifications/initialized" }]));
+    agent.say(&json!([]));
+    let empty = agent.hear();
+    assert_eq!((&empty["id"], &empty["error"]["code"]), (&Value::Null, &json!(-32600)), "{empty}");
+    agent.say(&json!([ping]));
+    assert_eq!(agent.hear(), json!([{ "jsonrpc": "2.0", "id": "ping", "result": {} }]), "a batch of one");
+}
+
+#[test]
+fn a_batch_of_an_agent_that_stops_asking_is_answered_whole() {
+    let mut agent = Agent::up(&[]);
+    let sleep = |id: u32, ms: u32| json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": { "name": "sleep", "arguments": { "ms": ms } } });
+    agent.say(&json!([sleep(1, 1), sleep(2, 300), sleep(3, 60_000)]));
+    agent.to = None;
+    let heard = agent.hear();
+    let mut ids: Vec<_> =
+        heard.as_array().unwrap().iter().map(|answer| answer["id"].as_u64().unwrap()).collect();
+    ids.sort_unstable();
+    assert_eq!(ids, [1, 2, 3], "{heard}");
+    assert!(heard.to_string().contains("no response arrived within 5 s"), "{heard}");
+    assert!(agent.shim.wait().unwrap().success());
+}
+
+#[test]
+fn a_modern_agent_hears_of_the_tasks_that_its_stream_names() {
+    let words = ["--", LINETENDER, "__badserver", "--era", "modern", "--tasks"];
+    let mut agent = Agent::run(LINETENDER, words.iter());
+    let meta = json!({
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": { "extensions": { "io.modelcontextprotocol/tasks": {} } },
+    });
+    let call = |tool: &str, arguments: Value| json!({ "name": tool, "arguments": arguments, "_meta": meta });
+    let begun = agent.ask(&json!("job"), "tools/call", &call("job", json!({})));
+    assert_eq!(begun["result"]["taskId"], "1", "{begun}");
+    let listen = json!({ "notifications": { "taskIds": ["1"] }, "_meta": meta });
+    agent.send(&json!("listen"), "subscriptions/listen", &listen);
+    let agreed = agent.hear();
+    assert_eq!(agreed["params"]["notifications"], json!({ "taskIds": ["1"] }), "{agreed}");
+    // The server may be asked to tell of it after the first of these.
+    let mut heard = Value::Null;
+    for round in 0..1000 {
+        agent.send(&json!(round), "tools/call", &call("finish", json!({ "task": "1" })));
+        while heard["method"] != "notifications/tasks" && heard["id"] != round {
+            heard = agent.hear();
+        }
+        if heard["method"] == "notifications/tasks" {
+            break;
+        }
+    }
+    let told = &heard["params"];
+    assert_eq!((&told["taskId"], &told["status"]), (&json!("1"), &json!("completed")), "{heard}");
+    assert_eq!(told["_meta"]["io.modelcontextprotocol/subscriptionId"], "listen", "{heard}");
+}
+
+#[test]
 fn a_server_that_cannot_start_says_so_to_the_agents_initialize() {
     let mut agent = Agent::start(&["--exit", "4", "--stderr", "no API key"]);
     let answer = agent.ask(&json!(1), "initialize", &json!({ "protocolVersion": "2025-06-18" }));

@@ -25,6 +25,7 @@ mod pulse;
 mod quota;
 mod rarely;
 mod reply;
+mod said;
 mod sent;
 mod session;
 mod sessions;

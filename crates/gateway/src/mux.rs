@@ -42,11 +42,8 @@ use asks::Asks;
 use results::Told;
 use subscriptions::Listens;
 
-/// The most requests that an agent may have open at once.
-const OPEN: usize = 1024;
-
-/// The most messages in one batch (MCP 2025-03-26). No agent has use for more: it may have no more requests open.
-pub(crate) const BATCH: usize = OPEN;
+/// The most requests that an agent may have open at once: a batch of them, for example.
+const OPEN: usize = frame::BATCH;
 
 /// No name of a log level is longer.
 const LEVEL: usize = 32;
@@ -309,6 +306,11 @@ impl State {
             }
             "notifications/tasks/status" if !view.is_of_one() => {
                 tasks::status(frame, params?, from, &self.tasks).map(Into::into)
+            }
+            "notifications/tasks" if !view.is_of_one() => {
+                let naming = &view.route(from)?.naming;
+                let told = Told { method, naming, from, tasks: &self.tasks };
+                told.task(frame, params?).map(Into::into)
             }
             _ => Some(frame.clone().into()),
         }

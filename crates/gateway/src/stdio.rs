@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use linetender::session::{Agent, Ended};
+use linetender::session::{Agent, Batches, Ended};
 use linetender_wire::frame::{self, Frame, Message, Passed, Routing};
 use linetender_wire::{About, Item, Lines};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
@@ -33,12 +33,17 @@ where
     let Agent { to, mut from } = mux::open(gateway.clone(), Endpoint::All, visitor);
     let limits = gateway.settings().limits();
     let (refuse, mut refused) = mpsc::channel(REFUSALS);
-    let mut read = Box::pin(read(input, Lines::new(limits), to, refuse));
+    let batches = Batches::default();
+    let lines = Lines::new(limits).with_batches();
+    let mut read = Box::pin(read(input, (lines, &batches), to, refuse));
     let write = async {
         loop {
             let text = tokio::select! {
-                text = from.recv() => text,
-                Some(text) = refused.recv() => Some(text),
+                text = batches.next(&mut from) => text,
+                Some(text) = refused.recv() => match batches.pass(text) {
+                    Some(text) => Some(text),
+                    None => continue,
+                },
             };
             let Some(text) = text else { return Ended::Broken };
             let mut line = Vec::with_capacity(text.text().len() + 1);
@@ -69,13 +74,16 @@ where
 /// Hands over what the agent says, until it goes.
 async fn read(
     mut input: impl AsyncRead + Unpin,
-    mut lines: Lines,
+    (mut lines, batches): (Lines, &Batches),
     to: mpsc::Sender<Passed>,
     refuse: mpsc::Sender<Passed>,
 ) -> Ended {
     let mut open = true;
     loop {
-        while let Some(item) = if open { lines.take() } else { lines.finish() } {
+        while let Some(item) = {
+            let item = if open { lines.take() } else { lines.finish() };
+            batches.read(&mut lines, item)
+        } {
             let taken = match item {
                 Item::Frame(frame) => match ambiguous(&frame) {
                     Some(refusal) => refuse.send(refusal.into()).await.is_ok(),

@@ -35,6 +35,13 @@ const QUESTIONS: [&str; 3] = ["roots/list", "sampling/createMessage", "elicitati
 /// The notification that a resource changed.
 pub(crate) const UPDATED: &str = "notifications/resources/updated";
 
+/// The notification of the modern era that a task changed. The legacy era has another one.
+// The extension `io.modelcontextprotocol/tasks`, "Task Status Notifications".
+pub(crate) const TASK_CHANGED: &str = "notifications/tasks";
+
+/// The name of that extension.
+pub(crate) const TASKS_EXTENSION: &str = "io.modelcontextprotocol/tasks";
+
 /// What a server is told that asks more than an agent can answer.
 pub(crate) fn too_many_questions() -> String {
     Code::Overloaded.error("too many requests to the agent are pending")
@@ -200,6 +207,11 @@ impl Audience {
         self.tasks.known(task).map_or(!self.strangers, |(_, of)| of == owner)
     }
 
+    /// Whether a task is known to be this one's.
+    pub(crate) fn is_of(&self, task: &str, owner: TaskOwner) -> bool {
+        self.tasks.known(task).is_some_and(|(_, of)| of == owner)
+    }
+
     /// Which generation began a task, if that is known.
     pub(crate) fn began(&self, task: &str) -> Option<Generation> {
         self.tasks.known(task).map(|(generation, _)| generation)
@@ -273,7 +285,7 @@ impl Agent {
     fn is_told(&self, generation: Generation, frame: &Frame, method: &str, params: Option<&str>) -> bool {
         match (self.era, params) {
             // It hears that on streams, which only its session knows.
-            (Era::Modern, _) if method == UPDATED => {
+            (Era::Modern, _) if method == UPDATED || method == TASK_CHANGED => {
                 self.said.try_send(FromServer { generation, frame: frame.clone() }).is_ok()
             }
             // What the server tagged with a listening request of ours means nothing to the agent.
@@ -340,7 +352,7 @@ impl About {
                 Self::Message(LEVELS.iter().position(|known| *known == level))
             }
             // MCP 2025-11-25, "Task Status Notification". The modern era has them on streams that ask for them.
-            "notifications/tasks/status" => Self::Task(read().task),
+            "notifications/tasks/status" | TASK_CHANGED => Self::Task(read().task),
             _ => Self::Unknown,
         }
     }
@@ -414,6 +426,24 @@ mod tests {
         }
         assert!(a.try_recv().is_some() && a.try_recv().is_none());
         assert!(b.try_recv().is_none(), "it is another agent's, of the same principal");
+    }
+
+    #[test]
+    fn the_state_of_a_modern_task_is_told_to_sessions_of_whoever_began_it() {
+        let audience = Audience::default().of_strangers(true);
+        let of = |principal| TaskOwner { principal, session: None };
+        let ((to_her, mut direct, mut hers), (to_him, _him, mut his)) =
+            (agent(Era::Modern), agent(Era::Modern));
+        audience.join(to_her, |_| of(1));
+        audience.join(to_him, |_| of(2));
+        audience.answered(Generation::new(1), of(1), r#"{"resultType":"task","taskId":"t"}"#);
+        for task in ["t", "u"] {
+            let params = format!(r#"{{"taskId":"{task}","status":"completed"}}"#);
+            assert_eq!(tell(&audience, super::TASK_CHANGED, &params), 0);
+        }
+        assert!(hers.try_recv().is_ok() && hers.try_recv().is_err(), "its session knows its streams");
+        assert!(direct.try_recv().is_none() && his.try_recv().is_err());
+        assert!(audience.is_of("t", of(1)) && !audience.is_of("t", of(2)) && !audience.is_of("u", of(1)));
     }
 
     #[test]

@@ -21,7 +21,7 @@ use linetender_wire::frame::Passed;
 use linetender_wire::handshake::{Era, Greeting, Hello};
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
 
-use crate::audience::{Agent, Audience};
+use crate::audience::{Agent, Audience, TASKS_EXTENSION};
 use crate::basics::clock::Clock;
 use crate::basics::error::{CallError, CallErrorKind, Phase};
 use crate::basics::kind::Kind;
@@ -513,6 +513,19 @@ impl Line {
     pub(crate) fn unsubscribe(&self, uri: &str) {
         self.shared.wishes.want_not(uri);
         self.wish("resources/unsubscribe", format!(r#"{{"uri":{}}}"#, linetender_wire::frame::respell(uri)));
+    }
+
+    /// One more stream wants to hear of a task, in this generation and every one that follows; whether that can be.
+    pub(crate) fn watch_task(&self, task: &str) -> bool {
+        let tells = |declared: &Declared| {
+            declared.era == Era::Modern && declared.extensions.contains_key(TASKS_EXTENSION)
+        };
+        self.declared().is_some_and(|declared| tells(&declared)) && self.shared.wishes.watch(task)
+    }
+
+    /// One stream less does.
+    pub(crate) fn unwatch_task(&self, task: &str) {
+        self.shared.wishes.unwatch(task);
     }
 
     /// Log messages are wanted from this level on.

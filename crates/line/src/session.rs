@@ -5,6 +5,7 @@
 //! happened. The shim, a gateway's front and an SDK's transport are all this one thing with another pipe.
 
 mod backlog;
+mod batch;
 mod bridge;
 mod ends;
 mod hear;
@@ -37,6 +38,8 @@ use crate::line::Rig;
 use crate::line::{Events, Line};
 use crate::server::{Server, limits};
 use backlog::Backlog;
+#[doc(hidden)] // for linetender's gateway
+pub use batch::Batches;
 use ends::{Handed, Reader, Says};
 use hear::Heard;
 pub use linetender_wire::frame::{Bad, Frame, Passed};
@@ -118,8 +121,9 @@ where
     let limits_of = server.policy.settings().limits;
     let mut session = Session::new(On::Own(Box::new(server), rig.clone(), None), to_agent);
     session.backlog = Some(Backlog::new(limits_of));
-    session.tasks.spawn(ends::write(output, frames));
-    session.run(Reader::new(input, limits), stop).await
+    let batches = Batches::default();
+    session.tasks.spawn(ends::write(output, frames, batches.clone()));
+    session.run(Reader::new(input, limits, batches), stop).await
 }
 
 /// The same for an agent in this process. It is the only one on its line.
@@ -362,7 +366,8 @@ impl Session {
                 let limit = open.line.policy().close.worst() + LAST_WORDS;
                 let _ = tokio::time::timeout(limit, open.line.close()).await;
             }
-            (On::Shared(line, _), Some(Open { listener: Some(listener), .. })) => {
+            (On::Shared(line, _), Some(Open { listener: Some(listener), subscriptions, .. })) => {
+                subscriptions.tasks().for_each(|task| line.unwatch_task(task));
                 for uri in line.audience().leave(listener) {
                     line.unsubscribe(&uri);
                 }

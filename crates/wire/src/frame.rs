@@ -5,6 +5,7 @@
 //! range and keeps every other byte and the order.
 
 mod alike;
+mod batch;
 mod build;
 mod members;
 mod parse;
@@ -13,6 +14,7 @@ mod routing;
 #[cfg(test)]
 mod tests;
 
+pub use batch::{BATCH, Batch, array, is_batch, parse_batch};
 pub use build::{error_reply, notification, one_line, reply, request, respell, response};
 pub use members::{Members, string};
 pub(crate) use parse::parse_some;

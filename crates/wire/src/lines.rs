@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use bytes::{Buf as _, Bytes, BytesMut};
 
-use crate::frame::{self, Bad, Frame, Limits};
+use crate::frame::{self, Bad, Batch, Frame, Limits};
 
 /// How far into a message that is too long we look for its id.
 const SNIFF: usize = 4096;
@@ -55,6 +55,8 @@ pub struct Lines {
     /// Inside a line that was too long: everything up to its end is dropped.
     discarding: bool,
     ready: VecDeque<Item>,
+    /// The batches among the lines, if somebody wants to know of them.
+    batches: Option<VecDeque<Batch>>,
 }
 
 impl Lines {
@@ -66,7 +68,19 @@ impl Lines {
             searched: 0,
             discarding: false,
             ready: VecDeque::new(),
+            batches: None,
         }
+    }
+
+    /// The same for lines of somebody whose batches are [told of](Self::batch): an agent's, who wants their answers in one.
+    #[must_use]
+    pub fn with_batches(self) -> Self {
+        Self { batches: Some(VecDeque::new()), ..self }
+    }
+
+    /// A batch, from when on the first of its messages is taken: they come by themselves as well.
+    pub fn batch(&mut self) -> Option<Batch> {
+        self.batches.as_mut()?.pop_front()
     }
 
     /// Where the next bytes go.
@@ -156,6 +170,22 @@ impl Lines {
         let line = trimmed(line);
         if line.is_empty() {
             return;
+        }
+        if let Some(batches) = &mut self.batches
+            && frame::is_batch(&line)
+        {
+            match frame::parse_batch(&line, self.limits) {
+                Ok(batch) => {
+                    self.ready.extend(batch.frames.iter().cloned().map(Item::Frame));
+                    return batches.push_back(batch);
+                }
+                Err(bad @ (Bad::NotRpc | Bad::TooMany { .. })) => {
+                    let (about, seen) = (About::Unknown, line.len());
+                    return self.ready.push_back(Item::Unreadable { about, bad, seen });
+                }
+                // Log text, a batch with something glued to it, or anything that breaks a limit.
+                Err(_) => {}
+            }
         }
         // Coloured log text is full of brackets: only what begins like a message can be one that breaks a limit.
         if !begins_like_a_message(&line) {
@@ -326,6 +356,30 @@ mod tests {
         assert_eq!(told, 1);
         lines.buffer().extend_from_slice(b"\"}\n{\"id\":8,\"result\":1}\n");
         assert!(matches!(lines.take(), Some(Item::Frame(_))), "what follows the line break is read again");
+    }
+
+    #[test]
+    fn batches_are_told_of_to_whoever_wants_to_know() {
+        let text = b"[{\"id\":1,\"method\":\"a\"},7]\n[]\n[8]\n[info] up\n[{\"id\":2,\"method\":\"b\"}]";
+        let mut lines = Lines::new(LIMITS).with_batches();
+        lines.buffer().extend_from_slice(text);
+        let (mut batches, mut items) = (Vec::new(), Vec::new());
+        while let Some(item) = lines.take() {
+            batches.extend(std::iter::from_fn(|| lines.batch()));
+            items.push(item);
+        }
+        items.extend(lines.finish());
+        batches.extend(std::iter::from_fn(|| lines.batch()));
+        let of = batches.iter().map(|batch| (batch.frames.len(), batch.bad.len()));
+        assert!(of.eq([(1, 1), (0, 1), (1, 0)]), "{batches:?}");
+        let [Item::Frame(_), Item::Unreadable { bad: Bad::NotRpc, .. }, Item::Noise(_), Item::Frame(_)] =
+            &items[..]
+        else {
+            panic!("{items:?}")
+        };
+        let mut lines = Lines::new(LIMITS);
+        lines.buffer().extend_from_slice(b"[{\"id\":1,\"method\":\"a\"},7]\n");
+        assert!(matches!((lines.take(), lines.take(), lines.batch()), (Some(Item::Frame(_)), None, None)));
     }
 
     #[test]

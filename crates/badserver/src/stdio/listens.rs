@@ -57,6 +57,15 @@ impl Listens {
         }
     }
 
+    /// A task changed; its state.
+    pub(super) fn task_changed(&self, state: &Value) {
+        for (id, wanted) in &self.asked().modern {
+            if wanted["taskIds"].as_array().is_some_and(|tasks| tasks.contains(&state["taskId"])) {
+                say(&offers::notification("notifications/tasks", state.clone(), Some(id)));
+            }
+        }
+    }
+
     pub(super) fn touched(&self, uri: &str, modern: bool) {
         let asked = self.asked();
         // A resource may be part of the one that was asked for.

@@ -4,6 +4,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use serde_json::{Value, json};
 
+use super::listens::Listens;
 use super::{answer, refuse, say};
 use crate::offers;
 
@@ -33,6 +34,12 @@ pub(super) fn capability() -> Value {
     json!({ "list": {}, "cancel": {}, "requests": { "tools": { "call": {} } } })
 }
 
+/// Whether somebody wants to hear of tasks who has not said that it knows them.
+pub(super) fn is_undeclared(params: &Value) -> bool {
+    let declares = &params["_meta"]["io.modelcontextprotocol/clientCapabilities"]["extensions"];
+    params["notifications"].get("taskIds").is_some() && declares.get(EXTENSION).is_none()
+}
+
 /// Its tools.
 pub(super) fn tools() -> [Value; 2] {
     TOOLS.map(|name| {
@@ -47,7 +54,7 @@ impl Tasks {
     }
 
     /// Runs one of its tools; `false` if it is none, or not called as a task.
-    pub(super) fn call(&self, id: &Value, name: &str, params: &Value) -> bool {
+    pub(super) fn call(&self, id: &Value, name: &str, params: &Value, listens: &Listens) -> bool {
         let modern = offers::is_modern(params);
         let arguments = &params["arguments"];
         let declares = &params["_meta"]["io.modelcontextprotocol/clientCapabilities"]["extensions"];
@@ -74,7 +81,11 @@ impl Tasks {
                 for waits in std::mem::take(&mut task.waiting) {
                     answer(&waits, &result(number, task));
                 }
-                if !modern {
+                if modern {
+                    let mut params = told(number, task, true);
+                    params["result"] = result(number, task);
+                    listens.task_changed(&params);
+                } else {
                     let params = told(number, task, false);
                     say(
                         &json!({ "jsonrpc": "2.0", "method": "notifications/tasks/status", "params": params }),

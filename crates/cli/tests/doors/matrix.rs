@@ -308,6 +308,31 @@ async fn a_task_and_a_subscription_are_whose_they_are() {
 }
 
 #[tokio::test]
+async fn a_stream_tells_of_nobody_elses_tasks() {
+    let issuer = Issuer::start().await;
+    let server = format!(
+        "[servers.busy]\ncommand = '{}'\nargs = ['__badserver', '--era', 'modern', '--tasks']\n",
+        env!("CARGO_BIN_EXE_linetender")
+    );
+    let house = House::up("listens", &format!("{}{server}", issuer.config())).await;
+    let [alice, bob] = ["alice", "bob"].map(|name| house.with(&issuer.token(name, &[])));
+    seen(&alice, "busy__job").await;
+    let meta = json!({ "io.modelcontextprotocol/clientCapabilities": { "extensions": { "io.modelcontextprotocol/tasks": {} } } });
+    for (path, tool) in [("/mcp", "busy__job"), ("/mcp/busy", "job")] {
+        let job = json!({ "name": tool, "arguments": {}, "_meta": meta });
+        let begun = alice.modern(path, "tools/call", job).await.last().await;
+        let task = begun["result"]["taskId"].as_str().unwrap_or_else(|| panic!("{begun}")).to_owned();
+        let agreed = async |caller: &Caller| {
+            let listen = json!({ "notifications": { "taskIds": [task] }, "_meta": meta });
+            let mut stream = caller.modern(path, "subscriptions/listen", listen).await;
+            stream.event().await.unwrap().data["params"]["notifications"].clone()
+        };
+        assert_eq!(agreed(&alice).await, json!({ "taskIds": [task] }), "{path}");
+        assert_eq!(agreed(&bob).await, json!({}), "{path}: as if it never was");
+    }
+}
+
+#[tokio::test]
 async fn the_whole_of_a_result_that_was_cut_is_whose_it_is() {
     let issuer = Issuer::start().await;
     let config = format!("{}{SERVERS}", issuer.config())

@@ -8,12 +8,13 @@ use axum::response::Response;
 use http::header::HeaderValue;
 use http::request::Parts;
 use http::{HeaderMap, StatusCode};
-use linetender_wire::frame::{Frame, Message, Outcome};
+use linetender_wire::frame::{self, Frame, Message, Outcome};
 use linetender_wire::handshake::LEGACIES;
 use linetender_wire::http::headers::{LAST_EVENT_ID, PROTOCOL_VERSION, SESSION_ID};
 
 use super::follow::Reads;
 use super::post::{count_refused, endpoint};
+use super::said::{Form, Said};
 use super::session::{Filters, INVALID_REQUEST, Session, Taken};
 use super::tape::Tape;
 use super::who::{principal, visitor_of_session};
@@ -34,12 +35,12 @@ pub(super) async fn post(
     front: Arc<Front>,
     endpoint: Endpoint,
     head: &Parts,
-    frames: Vec<Frame>,
+    Said { frames, form }: Said,
 ) -> Response {
     if let [frame] = &*frames
         && let Message::Request { id, method: "initialize", .. } = frame.message()
     {
-        let response = initialize(&front, endpoint, head, frame, id).await;
+        let response = initialize(&front, endpoint, head, (frame, id, &form)).await;
         return count_refused(&front, head, &frames, response);
     }
     let session = match find(&front, &endpoint, &head.headers, &principal(&head.extensions)) {
@@ -50,9 +51,15 @@ pub(super) async fn post(
         Message::Request { id, .. } => Some(id.to_owned()),
         Message::Notification { .. } | Message::Response { .. } => None,
     });
-    let taken = session.take(&frames).await;
+    let taken = session.take(&frames, &form).await;
+    let nothing = frames.is_empty();
     drop(frames);
     match (taken, id) {
+        // Nothing of it is waited for.
+        (Taken::Noted, _) if !form.refusals().is_empty() => {
+            let status = if nothing { StatusCode::BAD_REQUEST } else { StatusCode::OK };
+            reply::json(status, frame::array(form.refusals()))
+        }
         (Taken::Noted, _) => reply::accepted(),
         (Taken::Full, id) => reply::busy(id.as_deref().unwrap_or("null"), Full::Session, &endpoint),
         (Taken::IdInUse(id), _) => in_use(&id),
@@ -66,7 +73,7 @@ fn in_use(id: &str) -> Response {
     reply::error(StatusCode::BAD_REQUEST, id, INVALID_REQUEST, words)
 }
 
-/// The answer alone, if it comes first and soon; else a stream.
+/// The answer alone, or all those of a batch in one, if they come first and soon; else a stream.
 async fn answered(front: Arc<Front>, session: Arc<Session>, tape: Arc<Tape>, reads: Reads) -> Response {
     let _reader = tape.reader(0);
     let _ = tokio::time::timeout(QUIET, tape.begins()).await;
@@ -85,8 +92,7 @@ async fn initialize(
     front: &Arc<Front>,
     endpoint: Endpoint,
     head: &Parts,
-    frame: &Frame,
-    id: &str,
+    (frame, id, form): (&Frame, &str, &Form),
 ) -> Response {
     if frame.text().len() > HELLO {
         let words = "initialize is longer than 64 KiB";
@@ -107,7 +113,7 @@ async fn initialize(
     else {
         return reply::busy(id, Full::Sessions, &endpoint);
     };
-    let Taken::Tape(tape) = session.take(std::slice::from_ref(frame)).await else {
+    let Taken::Tape(tape) = session.take(std::slice::from_ref(frame), &Form::Plain).await else {
         front.sessions.end(&session.id);
         return reply::counted(reply::busy(id, Full::Session, &endpoint));
     };
@@ -122,7 +128,7 @@ async fn initialize(
     let greeted = session::parsed(&text).is_some_and(|frame| {
         matches!(frame.message(), Message::Response { outcome: Some((Outcome::Result, _)), .. })
     });
-    let mut response = reply::json(StatusCode::OK, text);
+    let mut response = reply::json(StatusCode::OK, form.sole(text));
     if greeted {
         end.keep();
         if let Ok(value) = HeaderValue::from_str(&session.id) {

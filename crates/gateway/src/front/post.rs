@@ -9,11 +9,12 @@ use http::header::{ACCEPT, CONNECTION, CONTENT_TYPE};
 use http::request::Parts;
 use http::{Extensions, HeaderMap, HeaderValue, StatusCode, Version};
 use linetender::{Code, visible};
-use linetender_wire::frame::{self, Bad, Frame, Kept, Message, Routing, string};
+use linetender_wire::frame::{Bad, Frame, Kept, Message, Routing, string};
 use linetender_wire::http::headers::PROTOCOL_VERSION;
 use linetender_wire::{About, aside};
 
 use super::activity::{Activity, Receiving};
+use super::said::{Form, Said};
 use super::upload::{self, Cut, PAUSE};
 use super::who::{owner, principal};
 use super::{Front, legacy, modern, reply};
@@ -21,7 +22,6 @@ use crate::budget::Owner;
 use crate::ends::Ended;
 use crate::failed::Failed;
 use crate::listing::Endpoint;
-use crate::mux::BATCH;
 
 /// The first year of the modern era, as versions spell it.
 const MODERN_FROM: &str = "2026";
@@ -78,14 +78,14 @@ pub(super) async fn post(
     };
     match parsed(&front, &text, owner).await {
         // Its room is given back when it is answered.
-        Ok(frames) if text.len() <= SHORT => answer(front, endpoint, &head, text, frames).await,
-        Ok(frames) => {
+        Ok(said) if text.len() <= SHORT => answer(front, endpoint, &head, text, said).await,
+        Ok(said) => {
             // It may wait long after its response has begun, and what is sent to the server is a copy.
             let _ = held.force(text.len());
             let kept = Kept::with(Arc::new(held));
-            let frames = frames.into_iter().map(|frame| frame.carrying(kept.clone())).collect();
+            let said = said.carrying(&kept);
             drop(kept);
-            answer(front, endpoint, &head, text, frames).await
+            answer(front, endpoint, &head, text, said).await
         }
         Err(bad) => {
             let code = if bad == Bad::NotJson { -32700 } else { -32600 };
@@ -99,14 +99,14 @@ pub(super) async fn post(
 }
 
 /// The messages in a body. A long one is read where it holds up nobody else, one at a time.
-async fn parsed(front: &Front, text: &Bytes, owner: Owner) -> Result<Vec<Frame>, Bad> {
+async fn parsed(front: &Front, text: &Bytes, owner: Owner) -> Result<Said, Bad> {
     let limits = front.gateway.settings().limits();
     if text.len() <= LONG {
-        return frame::parse_at_most(text, limits, BATCH);
+        return Said::read(text, limits);
     }
     let _turn = front.long.turn(owner.principal).await;
     let text = text.clone();
-    aside(move || frame::parse_at_most(&text, limits, BATCH)).await.unwrap_or(Err(Bad::NotJson))
+    aside(move || Said::read(&text, limits)).await.unwrap_or(Err(Bad::NotJson))
 }
 
 /// The answer to a request whose body is not there.
@@ -134,22 +134,29 @@ pub(super) fn unread(cut: Cut, limit: usize, version: Version) -> Response {
     response
 }
 
-async fn answer(
-    front: Arc<Front>,
-    endpoint: Endpoint,
-    head: &Parts,
-    text: Bytes,
-    frames: Vec<Frame>,
-) -> Response {
-    let is_batch = text.trim_ascii_start().starts_with(b"[");
+async fn answer(front: Arc<Front>, endpoint: Endpoint, head: &Parts, text: Bytes, said: Said) -> Response {
+    let Said { mut frames, mut form } = said;
+    if let Form::Batch { refusals } = &mut form {
+        // One that cannot be read costs the others nothing.
+        frames.retain(|frame| {
+            let refused = read(frame).err().map(|(id, failed)| (failed.error(id), failed.code()));
+            let Some((text, code)) = refused else { return true };
+            front.gateway.ends().saw(frame, &principal(&head.extensions), Ended::Refused(code));
+            refusals.push(text);
+            false
+        });
+    }
     let mut modern = false;
     for frame in &frames {
         let routing = match read(frame) {
             Ok(routing) => routing,
-            Err(refused) => return count_refused(&front, head, &frames, *refused),
+            Err((id, failed)) => {
+                let refused = reply::refused(StatusCode::BAD_REQUEST, id, &failed);
+                return count_refused(&front, head, &frames, refused);
+            }
         };
         modern |= is_modern(frame, &routing, &head.headers);
-        if modern && frames.len() == 1 && !is_batch {
+        if modern && frames.len() == 1 && !form.is_batch() {
             let begun = match modern::begin(Arc::clone(&front), endpoint, head, frame, &routing) {
                 Ok(begun) => begun,
                 Err(refused) => return count_refused(&front, head, &frames, *refused),
@@ -164,7 +171,7 @@ async fn answer(
         return count_refused(&front, head, &frames, refused);
     }
     drop(text);
-    legacy::post(front, endpoint, head, frames).await
+    legacy::post(front, endpoint, head, Said { frames, form }).await
 }
 
 /// Tells whoever counts of the requests of a body that was not taken, if the response says that.
@@ -178,17 +185,15 @@ pub(super) fn count_refused(front: &Front, head: &Parts, frames: &[Frame], respo
     response
 }
 
-/// What decides where a message goes; or the answer that two readers would decide differently.
-fn read(frame: &Frame) -> Result<Routing<'_>, Box<Response>> {
+/// What decides where a message goes; or its id, and the answer that two readers would decide differently.
+fn read(frame: &Frame) -> Result<Routing<'_>, (&str, Failed)> {
     let (id, method, params) = match frame.message() {
         Message::Request { id, method, params } => (id, method, params),
         Message::Notification { method, params } => ("null", method, params),
         Message::Response { .. } => return Ok(Routing::default()),
     };
-    Routing::of(method, params).map_err(|ambiguous| {
-        let words = format!("the params are {ambiguous}");
-        Box::new(reply::error(StatusCode::BAD_REQUEST, id, -32600, &words))
-    })
+    Routing::of(method, params)
+        .map_err(|ambiguous| (id, Failed::refused(-32600, &format!("the params are {ambiguous}"), "never")))
 }
 
 /// Whether a message belongs to the modern era: by its own word, or by its header's.

@@ -17,6 +17,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 
 use super::Front;
+use super::said::Form;
 use super::tape::Tape;
 use crate::budget::{self, Budget, Owner};
 use crate::ends::{Ended, Ends};
@@ -162,8 +163,8 @@ impl Session {
     }
 
     /// Hands what the agent said to its servers. What cannot be handed over has ended, and is told of on the stream of the rest.
-    pub(super) async fn take(&self, frames: &[Frame]) -> Taken {
-        let taken = self.expect(frames);
+    pub(super) async fn take(&self, frames: &[Frame], form: &Form) -> Taken {
+        let taken = self.expect(frames, form);
         let code = match &taken {
             Taken::Noted | Taken::Tape(_) => None,
             Taken::Full => Some(Code::Overloaded.number()),
@@ -247,7 +248,7 @@ impl Session {
     }
 
     /// A stream for the answers to these, if any needs one; nothing, if the session is over.
-    fn expect(&self, frames: &[Frame]) -> Taken {
+    fn expect(&self, frames: &[Frame], form: &Form) -> Taken {
         let mut desk = self.desk();
         // Whoever ends it says so before it comes to the desk: what is put there now is found, or the end is.
         if *self.over.borrow() {
@@ -271,7 +272,11 @@ impl Session {
             let Message::Request { id, params, .. } = frame.message() else { continue };
             let tape = tape.get_or_insert_with(|| {
                 desk.last += 1;
-                Tape::drawing_on(desk.last, &self.budget, self.owner)
+                let tape = Tape::drawing_on(desk.last, &self.budget, self.owner);
+                if let Form::Batch { refusals } = form {
+                    tape.collect(refusals);
+                }
+                tape
             });
             desk.uses += 1;
             desk.calls.expect(id, params.and_then(token), tape);
@@ -326,7 +331,7 @@ impl Session {
         let text = frame.text().clone();
         match frame.message() {
             Message::Response { id: Some(id), .. } => match desk.calls.take(id) {
-                Some(Answered::More(tape)) => tape.push(text),
+                Some(Answered::More(tape)) => tape.answer(text),
                 Some(Answered::Last(tape)) => {
                     tape.finish(text);
                     desk.trim();
@@ -356,7 +361,7 @@ impl Session {
         let cut = Failed::cut().of(self.endpoint.server());
         let calls = desk.calls.drain();
         for (id, tape) in &calls {
-            tape.push(cut.error(id));
+            tape.answer(cut.error(id));
         }
         for (_, tape) in calls {
             tape.end();

@@ -15,6 +15,9 @@ use crate::budget::{Budget, Class, GiveWay, Held, Owner};
 const MESSAGES: usize = 1024;
 const BYTES: usize = 16 * 1024 * 1024;
 
+/// What the answers of a batch may weigh that are kept to be handed over as one.
+const COLLECTED: usize = 1024 * 1024;
+
 /// How long whoever reads a stream may leave its last message there, when room is wanted; one that is not the last, a tenth of that.
 const LEFT_THERE: Duration = Duration::from_secs(10);
 
@@ -37,6 +40,7 @@ struct Kept {
     oldest: u64,
     bytes: usize,
     over: bool,
+    form: Form,
     /// Up to where somebody has read, and when they came to its end.
     read: u64,
     read_out: Option<Instant>,
@@ -48,6 +52,17 @@ struct Kept {
     readers: usize,
     turn: u64,
     unread: Instant,
+}
+
+/// How a stream may be handed over that is over before its response has begun.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Form {
+    /// As its only message.
+    Plain,
+    /// As one array: nothing but answers of a batch is on it.
+    Array,
+    /// Only as a stream.
+    Stream,
 }
 
 /// Somebody reads a stream, until this is dropped.
@@ -71,6 +86,7 @@ impl Tape {
             oldest: 1,
             bytes: 0,
             over: false,
+            form: Form::Plain,
             read: 0,
             read_out: None,
             reads_behind: 0,
@@ -96,7 +112,7 @@ impl Tape {
 
     /// Puts in what is said, with room for it. The newest is always kept: it may be an answer. Whoever has to give way for it is
     /// locked meanwhile, so of this tape no more than its own account is.
-    fn put(&self, message: Bytes, last: bool) {
+    fn put(&self, message: Bytes, last: bool, is_answer: bool) {
         let message = frame::one_line(message);
         let bytes = message.len();
         let refused = self.held().as_mut().is_some_and(|held| held.grow(bytes).is_err());
@@ -110,6 +126,9 @@ impl Tape {
         let mut kept = self.kept();
         let gone = kept.push(message);
         kept.over |= last;
+        if !is_answer || (kept.bytes > COLLECTED && !last) {
+            kept.stops_collecting();
+        }
         drop(kept);
         if gone > 0
             && let Some(held) = &mut *self.held()
@@ -125,7 +144,9 @@ impl Tape {
         let mut kept = self.kept();
         let patience = if kept.over { LEFT_THERE } else { LEFT_THERE / 10 };
         let wanted = kept.readers > 0 && kept.reads_behind < kept.last() && kept.newest.elapsed() < patience;
-        kept.drop_oldest(usize::from(wanted));
+        // What is collected is wanted all of it, within the half second that this may take.
+        let newest = if kept.form == Form::Array { kept.messages.len() } else { 1 };
+        kept.drop_oldest(if wanted { newest } else { 0 });
         kept.bytes
     }
 
@@ -133,13 +154,27 @@ impl Tape {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// A message that is no answer.
     pub(super) fn push(&self, message: Bytes) {
-        self.put(message, false);
+        self.put(message, false, false);
+    }
+
+    /// An answer, which is not the last.
+    pub(super) fn answer(&self, message: Bytes) {
+        self.put(message, false, true);
     }
 
     /// The last message, and the end, in one.
     pub(super) fn finish(&self, message: Bytes) {
-        self.put(message, true);
+        self.put(message, true, true);
+    }
+
+    /// It is for the answers of a batch, and these are there already.
+    pub(super) fn collect(&self, answers: &[Bytes]) {
+        self.kept().form = Form::Array;
+        for answer in answers {
+            self.answer(answer.clone());
+        }
     }
 
     pub(super) fn end(&self) {
@@ -147,10 +182,22 @@ impl Tape {
         self.added.send_replace(());
     }
 
-    /// The only message of a stream that is over.
+    /// The only message of a stream that is over, or all of them if they are the answers of a batch. What comes later is read by
+    /// whoever reads the stream.
     pub(super) fn whole(&self) -> Option<Bytes> {
-        let kept = self.kept();
-        (kept.over && kept.oldest == 1 && kept.messages.len() == 1).then(|| kept.messages[0].clone())
+        let mut kept = self.kept();
+        if !kept.over {
+            kept.stops_collecting();
+        }
+        if !kept.over || kept.oldest > 1 {
+            return None;
+        }
+        let form = kept.form;
+        match (form, &*kept.messages.make_contiguous()) {
+            (Form::Plain, [only]) => Some(only.clone()),
+            (Form::Array, all @ [_, ..]) => Some(frame::array(all)),
+            _ => None,
+        }
     }
 
     /// Whether it is over, and nothing was ever said on it.
@@ -204,12 +251,12 @@ impl Tape {
         self.kept().bytes
     }
 
-    /// Waits until there is anything on it.
+    /// Waits until there is anything on it that is to be read now.
     pub(super) async fn begins(&self) {
         let mut added = self.added.subscribe();
         let empty = || {
             let kept = self.kept();
-            !kept.over && kept.messages.is_empty() && kept.oldest == 1
+            !kept.over && (kept.form == Form::Array || (kept.messages.is_empty() && kept.oldest == 1))
         };
         while empty() && added.changed().await.is_ok() {}
     }
@@ -282,6 +329,13 @@ impl GiveWay for Tape {
 }
 
 impl Kept {
+    /// From now on its messages are handed over one by one.
+    fn stops_collecting(&mut self) {
+        if self.form == Form::Array {
+            self.form = Form::Stream;
+        }
+    }
+
     /// One more message; how many bytes of others went for it.
     fn push(&mut self, message: Bytes) -> usize {
         self.bytes += message.len();
@@ -316,9 +370,10 @@ impl Kept {
 
 #[cfg(test)]
 mod tests {
-    use super::{BYTES, Budget, LEFT_THERE, MESSAGES, Owner, Tape, There};
+    use super::{BYTES, Budget, COLLECTED, LEFT_THERE, MESSAGES, Owner, Tape, There};
     use bytes::Bytes;
     use std::sync::Arc;
+    use std::time::Duration;
 
     #[tokio::test]
     async fn what_was_said_can_be_read_again_from_any_place() {
@@ -357,6 +412,40 @@ mod tests {
         assert!(matches!(tape.behind(last).await.1, There::Message(_)));
     }
 
+    #[tokio::test]
+    async fn answers_of_a_batch_are_handed_over_as_one_unless_something_else_is_said_or_they_are_too_much() {
+        let large = || Bytes::from(vec![b'1'; COLLECTED]);
+        let batch = || {
+            let tape = Tape::new(1);
+            tape.collect(&["0".into()]);
+            tape
+        };
+        let tape = batch();
+        tape.answer("1".into());
+        assert!(tokio::time::timeout(Duration::from_millis(10), tape.begins()).await.is_err());
+        tape.finish(large());
+        tape.begins().await;
+        assert_eq!(tape.whole().unwrap().len(), "[0,1,]".len() + COLLECTED, "there is nothing to wait for");
+        let says: [fn(&Tape); 2] =
+            [|tape| tape.push("2".into()), |tape| tape.answer(vec![b'1'; COLLECTED].into())];
+        for says in says {
+            let tape = batch();
+            says(&tape);
+            tape.begins().await;
+            tape.end();
+            assert_eq!(tape.whole(), None);
+        }
+        // Whoever has waited long enough reads what there is, and the rest when it comes.
+        let tape = batch();
+        assert_eq!(tape.whole(), None);
+        tape.begins().await;
+        tape.finish("1".into());
+        assert_eq!((tape.whole(), tape.behind(1).await), (None, (2, There::Message("1".into()))));
+        let tape = batch();
+        tape.end();
+        assert_eq!(tape.whole().unwrap(), "[0]", "all that it waited for was taken back");
+    }
+
     const LARGE: usize = 900 * 1024;
 
     /// Two streams, of which only one can keep something large.
@@ -382,6 +471,20 @@ mod tests {
         other.push(large());
         assert_eq!((one.weighs(), other.weighs()), (0, LARGE));
         assert_eq!(one.behind(0).await, (1, There::Missed(1)), "and is told so");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn x05_what_is_collected_for_somebody_stays_when_room_is_wanted_but_not_for_long() {
+        let [one, other] = two();
+        one.collect(&[]);
+        let _reader = one.reader(0);
+        one.answer(Bytes::from(vec![b'x'; LARGE / 2]));
+        one.answer(Bytes::from(vec![b'x'; LARGE / 2]));
+        other.push(large());
+        assert_eq!(one.weighs(), LARGE, "each of them is an answer");
+        tokio::time::advance(LEFT_THERE).await;
+        other.push(large());
+        assert_eq!(one.weighs(), 0);
     }
 
     #[tokio::test]

@@ -41,7 +41,19 @@ impl Told<'_> {
         tasks::named(&named, self.method, self.from, self.tasks).unwrap_or(named)
     }
 
-    /// The same of a text that was not read yet. Nearly all have nothing of that, and need not be.
+    /// A notification of a task's state, if the task is this agent's.
+    pub(super) fn task(&self, frame: &Frame, params: &str) -> Option<Frame> {
+        let (value, public) = tasks::known(params, self.from, self.tasks)?;
+        let mut splice = Splice::of(params);
+        splice.put(value, &public);
+        // One that is over has its result in it.
+        if let Some(result) = member(params, "result") {
+            called(result.get(), &mut splice, self.naming);
+        }
+        Some(frame.with_params(&splice.done()))
+    }
+
+    /// An answer as above, of a text that was not read yet. Nearly all have nothing of that, and need not be.
     pub(super) fn named_text(&self, text: Text) -> Text {
         let has = |piece: &Bytes, word: &str| memchr::memmem::find(piece, word.as_bytes()).is_some();
         let has_one = |piece: &Bytes| WORDS.iter().chain(&[TASK]).any(|word| has(piece, word));

@@ -11,8 +11,8 @@ use linetender_wire::frame::{self, Frame, Message, Passed};
 use linetender_wire::{caught, caught_now, queue, test_hooks};
 use tokio::sync::{mpsc, watch};
 
+use super::State;
 use super::acts::Act;
-use super::{BATCH, State};
 use crate::ends::Ended;
 use crate::failed::{Failed, Full};
 use crate::gateway::Gateway;
@@ -164,7 +164,7 @@ impl Mux {
         let frames = match said {
             // Whoever handed it over has read it, within the same limits.
             Passed::Frame(frame) => Ok(vec![frame]),
-            Passed::Text(text) => frame::parse_at_most(&text, self.limits, BATCH),
+            Passed::Text(text) => frame::parse_at_most(&text, self.limits, frame::BATCH),
         };
         match frames {
             Ok(frames) => {

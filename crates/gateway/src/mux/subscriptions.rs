@@ -9,8 +9,8 @@ use linetender_wire::handshake::SUBSCRIPTION_IN_META;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::State;
 use super::acts::Act;
+use super::{State, extensions, tasks};
 use crate::failed::{Failed, Full};
 use crate::listing::View;
 
@@ -20,6 +20,9 @@ const LISTENS: usize = 64;
 /// The most resources that an agent may want to hear of, and the longest address of one, in bytes.
 const RESOURCES: usize = 1024;
 const ADDRESS: usize = 8 * 1024;
+
+/// The most tasks that a stream may tell of.
+const TASKS: usize = 256;
 
 /// A modern agent's listening requests, by their id as it was spelt, and a legacy agent's resources.
 #[derive(Debug, Default)]
@@ -49,6 +52,8 @@ struct Filter {
     resources_list_changed: bool,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     resource_subscriptions: Vec<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    task_ids: Vec<String>,
 }
 
 #[derive(Default, Deserialize)]
@@ -100,7 +105,12 @@ impl State {
         let mut wants = asked.notifications;
         wants.resource_subscriptions.truncate(RESOURCES);
         wants.resource_subscriptions.retain(|uri| uri.len() <= ADDRESS);
+        if !wants.task_ids.is_empty() && !params.is_some_and(tasks::declares) {
+            return vec![Act::refuse(&tasks::undeclared(), id, "subscriptions/listen", self.is_modern())];
+        }
         let (mut at, mut numbers) = (BTreeMap::<String, Vec<String>>::new(), Vec::new());
+        let tasks = self.own_tasks(&mut wants.task_ids, view);
+        numbers.extend(tasks.keys().copied());
         wants.resource_subscriptions.retain(|public| match view.named(Kind::Resources, public) {
             Some((route, own)) => {
                 at.entry(route.berth.name().to_owned()).or_default().push(own);
@@ -119,13 +129,36 @@ impl State {
         for number in &numbers {
             let Some(route) = view.route(*number) else { continue };
             let uris = at.get(route.berth.name()).map(Vec::as_slice).unwrap_or_default();
-            acts.push(Act::Say(*number, listen_request(id, uris, meta.as_deref()).into()));
+            let tasks = tasks.get(number).map(Vec::as_slice).unwrap_or_default();
+            acts.push(Act::Say(*number, listen_request(id, uris, tasks, meta.as_deref()).into()));
         }
         self.listens.open.insert(id.into(), Listen { wants, at, asked: numbers });
         acts
     }
 
-    /// What a server is asked that took another's place.
+    /// Leaves those tasks of which the agent can be told: its own, of servers that tell of them. What each server calls them.
+    // The extension `io.modelcontextprotocol/tasks`, "Task Status Notifications".
+    fn own_tasks(&self, tasks: &mut Vec<String>, view: &View) -> BTreeMap<u64, Vec<String>> {
+        let (mut at, mut seen) = (BTreeMap::<u64, Vec<String>>::new(), BTreeSet::new());
+        // Alone at its address a server's tasks have their own names, which are not known here.
+        tasks.truncate(if view.is_of_one() { 0 } else { TASKS });
+        tasks.retain(|public| {
+            let Some((number, own)) = self.tasks.find(public).filter(|_| seen.insert(public.clone())) else {
+                return false;
+            };
+            let declared = view.route(number).and_then(|route| route.berth.line.declared());
+            let tells = declared.is_some_and(|declared| {
+                declared.era == Era::Modern && declared.extensions.contains_key(extensions::TASKS)
+            });
+            if tells {
+                at.entry(number).or_default().push(own);
+            }
+            tells
+        });
+        at
+    }
+
+    /// What a server is asked that took another's place. Tasks are lost with theirs.
     pub(super) fn resubscribe(&mut self, to: u64, server: &str) -> Vec<Bytes> {
         let mut texts = Vec::new();
         match self.era {
@@ -138,7 +171,7 @@ impl State {
                 for (id, listen) in &mut self.listens.open {
                     if let Some(uris) = listen.at.get(server).filter(|_| !listen.asked.contains(&to)) {
                         listen.asked.push(to);
-                        texts.push(listen_request(id, uris, None));
+                        texts.push(listen_request(id, uris, &[], None));
                     }
                 }
             }
@@ -167,9 +200,12 @@ impl State {
     }
 }
 
-fn listen_request(id: &str, uris: &[String], meta: Option<&str>) -> Bytes {
+fn listen_request(id: &str, uris: &[String], tasks: &[String], meta: Option<&str>) -> Bytes {
     let meta = meta.map(|meta| format!(r#""_meta":{meta},"#)).unwrap_or_default();
-    let wants = json!({ "resourceSubscriptions": uris });
+    let mut wants = json!({ "resourceSubscriptions": uris });
+    if !tasks.is_empty() {
+        wants["taskIds"] = json!(tasks);
+    }
     let params = format!(r#"{{{meta}"notifications":{wants}}}"#);
     format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"subscriptions/listen","params":{params}}}"#).into()
 }

@@ -62,11 +62,7 @@ impl State {
     fn task<'v>(&self, params: Option<&str>, view: &'v View) -> Result<Option<(&'v Route, String)>, Failed> {
         let params = params.unwrap_or("{}");
         if self.is_modern() && !declares(params) {
-            let needed = json!({ "extensions": { (extensions::TASKS): {} } });
-            let cause = "the client did not declare the extension io.modelcontextprotocol/tasks";
-            return Err(
-                Failed::refused(MISSING_CAPABILITY, cause, "never").with("requiredCapabilities", needed)
-            );
+            return Err(undeclared());
         }
         let value = Members::of(params).and_then(|members| members.get("taskId"));
         let found = value.and_then(|value| Some((value, self.tasks.find(&string(value)?)?)));
@@ -199,9 +195,16 @@ pub(super) fn named(frame: &Frame, method: &str, from: u64, own: &OwnTasks) -> O
     }
 }
 
+/// What is said to a client that asks for tasks and does not say that it knows them.
+pub(super) fn undeclared() -> Failed {
+    let needed = json!({ "extensions": { (extensions::TASKS): {} } });
+    let cause = "the client did not declare the extension io.modelcontextprotocol/tasks";
+    Failed::refused(MISSING_CAPABILITY, cause, "never").with("requiredCapabilities", needed)
+}
+
 /// Whether a modern request says that its client knows tasks.
 // The extension, "Protocol Errors": non-declaring clients MUST be refused for that, whatever else they ask for.
-fn declares(params: &str) -> bool {
+pub(super) fn declares(params: &str) -> bool {
     let declared = || {
         let meta = Members::of(Members::of(params)?.get("_meta")?.get())?;
         let all = Members::of(meta.get(CAPABILITIES_IN_META)?.get())?;
@@ -231,10 +234,15 @@ fn begun(result: &str) -> Option<Begun<'_>> {
     Some(Begun { id: task.get("taskId")?, ttl: ttl.map(|ttl| ttl as u64) })
 }
 
+/// Where an object names its task, and what this agent knows that by; nothing, if it is not this agent's.
+pub(super) fn known<'a>(object: &'a str, from: u64, own: &OwnTasks) -> Option<(&'a RawValue, String)> {
+    let value = Members::of(object)?.get("taskId")?;
+    Some((value, own.public(from, &string(value)?)?))
+}
+
 /// The state of a task, if it is this agent's.
 pub(super) fn status(frame: &Frame, params: &str, from: u64, own: &OwnTasks) -> Option<Frame> {
-    let value = Members::of(params)?.get("taskId")?;
-    let public = own.public(from, &string(value)?)?;
+    let (value, public) = known(params, from, own)?;
     let mut splice = Splice::of(params);
     splice.put(value, &public);
     Some(frame.with_params(&splice.done()))

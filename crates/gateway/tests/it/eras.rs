@@ -121,20 +121,6 @@ async fn a_page_whose_name_was_bent_to_this_machine_gets_nothing() {
 }
 
 #[tokio::test]
-async fn a_batch_of_an_old_agent_is_answered_whole() {
-    let house = House::up(BOTH).await;
-    let agent = house.agent("/mcp").await;
-    let call = |id: u64, tool: &str| json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": { "name": tool, "arguments": { "id": id } } });
-    let mut answer = agent.post(&json!([call(1, "old__echo"), call(2, "new__echo")])).await;
-    let mut seen = Vec::new();
-    while let Some(event) = answer.event().await {
-        seen.extend(event.data["id"].as_u64());
-    }
-    seen.sort_unstable();
-    assert_eq!(seen, [1, 2]);
-}
-
-#[tokio::test]
 async fn an_unknown_method_is_404_for_a_modern_agent_whoever_says_so() {
     let house = House::up(BOTH).await;
     // At the address of all servers we refuse it; at a server's own, the server does.

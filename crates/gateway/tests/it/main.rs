@@ -5,6 +5,7 @@
 
 mod alone;
 mod apps;
+mod batches;
 mod carried;
 mod corners;
 mod ends;

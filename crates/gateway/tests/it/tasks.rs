@@ -219,6 +219,58 @@ async fn a_modern_server_begins_a_task_for_whoever_declares_that_it_can() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_stream_tells_of_the_tasks_that_it_names() {
+    let house = House::up(BUSY).await;
+    let legacy = begin(&house.agent("/mcp").await, "one__job", "a").await;
+    let capable = json!({ "io.modelcontextprotocol/clientCapabilities": { "extensions": { TASKS: {} } } });
+    for (path, prefix) in [("/mcp", "new__"), ("/mcp/new", "")] {
+        let call = |tool: &str, arguments: Value| json!({ "name": format!("{prefix}{tool}"), "arguments": arguments });
+        let mut ids = Vec::new();
+        for nonce in ["a", "b"] {
+            let begun = modern_at(&house, path, "tools/call", call("job", json!({ "nonce": nonce }))).await;
+            ids.push(begun["result"]["taskId"].as_str().unwrap_or_else(|| panic!("{begun}")).to_owned());
+        }
+        // What is not its own is not acknowledged, nor what never was.
+        let named = json!([ids[0], legacy, "never", ids[0]]);
+        let mut listen = json!({ "notifications": { "toolsListChanged": true, "taskIds": named } });
+        let refused = house.modern(path, "subscriptions/listen", listen.clone()).await;
+        assert_eq!(refused.status, 400, "{path}: it has not declared that it knows tasks");
+        let refused = refused.json().await;
+        assert_eq!(refused["error"]["code"], -32021, "{path}: {refused}");
+        assert!(
+            refused["error"]["data"]["requiredCapabilities"]["extensions"][TASKS].is_object(),
+            "{refused}"
+        );
+        listen["_meta"] = capable.clone();
+        let mut stream = house.modern(path, "subscriptions/listen", listen).await;
+        let first = stream.event().await.unwrap().data;
+        let agreed = json!({ "toolsListChanged": true, "taskIds": [ids[0]] });
+        assert_eq!(first["params"]["notifications"], agreed, "{path}: {first}");
+        // The server may be told of the stream after this, and tells each time: the other task first, which nobody asked for.
+        let numbers = if prefix.is_empty() { ["4", "3"] } else { ["2", "1"] };
+        let told = in_time(async {
+            loop {
+                for number in numbers {
+                    let finish = call("finish", json!({ "task": number }));
+                    assert_eq!(text(&modern_at(&house, path, "tools/call", finish).await), "finished");
+                }
+                let event = tokio::time::timeout(std::time::Duration::from_millis(100), stream.event()).await;
+                if let Ok(event) = event {
+                    return event.expect("an open stream").data;
+                }
+            }
+        })
+        .await;
+        assert_eq!(told["method"], "notifications/tasks", "{path}: {told}");
+        let state = &told["params"];
+        assert_eq!((&state["taskId"], &state["status"]), (&json!(ids[0]), &json!("completed")), "{told}");
+        assert_eq!(state["_meta"]["io.modelcontextprotocol/subscriptionId"], "m", "{told}");
+        let link = if prefix.is_empty() { "note://done" } else { "linetender://new/note://done" };
+        assert_eq!(state["result"]["content"][1]["uri"], link, "{told}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn tasks_are_declared_to_whoever_can_use_them() {
     let house = House::up(BUSY).await;
     let initialized =

@@ -6,11 +6,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use linetender_wire::Reopen;
+use linetender_wire::handshake::CAPABILITIES_IN_META;
 use linetender_wire::seam::Listener as _;
 use serde_json::{Map, Value, json};
 
 use super::link::Link;
 use super::wishes::Wishes;
+use crate::audience::TASKS_EXTENSION;
 use crate::book::Reply;
 
 /// What of the server's lists it can tell us about, in the words of its capabilities and of the request.
@@ -19,13 +21,22 @@ const LISTS: [(&str, &str); 3] =
 
 /// Listens for as long as the generation lives.
 pub(crate) async fn listen(link: Arc<Link>, wishes: Arc<Wishes>, meta: Value, seed: u64) {
-    let lists = lists(&link);
+    let capabilities = capabilities(&link);
+    let lists = lists(&capabilities);
+    let mut tells_of_tasks = capabilities["extensions"].get(TASKS_EXTENSION).is_some();
     let mut reopen = Reopen::new(seed);
     loop {
         let mut wanted = lists.clone();
         let resources = wishes.resources();
         if !resources.is_empty() {
             wanted.insert("resourceSubscriptions".to_owned(), resources.into());
+        }
+        let tasks = if tells_of_tasks { wishes.tasks() } else { Vec::new() };
+        let asks_for_tasks = !tasks.is_empty();
+        let mut meta = meta.clone();
+        if asks_for_tasks {
+            wanted.insert("taskIds".to_owned(), tasks.into());
+            declare_tasks(&mut meta[CAPABILITIES_IN_META]);
         }
         if wanted.is_empty() {
             wishes.changed.notified().await;
@@ -47,6 +58,11 @@ pub(crate) async fn listen(link: Arc<Link>, wishes: Arc<Wishes>, meta: Value, se
             }
         };
         match ended {
+            // It does not tell of tasks after all, which must not keep it from telling of its lists.
+            Ok(Reply::Answer(frame)) if is_error(&frame) && asks_for_tasks => {
+                tells_of_tasks = false;
+                continue;
+            }
             // It has no such thing, in its own words.
             Ok(Reply::Answer(frame)) if is_error(&frame) => return,
             Ok(Reply::Answer(_) | Reply::Unusable(_) | Reply::Lost(_)) => {}
@@ -61,11 +77,24 @@ fn is_error(frame: &linetender_wire::frame::Frame) -> bool {
     matches!(frame.message(), Message::Response { outcome: Some((Outcome::Error, _)), .. })
 }
 
-/// Only what the server said it can tell.
-fn lists(link: &Link) -> Map<String, Value> {
+// The tasks extension, "Task Status Notifications": whoever does not declare it is refused.
+fn declare_tasks(capabilities: &mut Value) {
+    let extensions = &mut capabilities["extensions"];
+    if !extensions.is_object() {
+        *extensions = json!({});
+    }
+    extensions[TASKS_EXTENSION] = json!({});
+}
+
+/// What the server said it can do.
+fn capabilities(link: &Link) -> Value {
     let greeting =
         link.greeting.get().and_then(|greeting| serde_json::from_str::<Value>(&greeting.result).ok());
-    let capabilities = greeting.map(|greeting| greeting["capabilities"].clone()).unwrap_or_default();
+    greeting.map(|greeting| greeting["capabilities"].clone()).unwrap_or_default()
+}
+
+/// Only what the server said it can tell.
+fn lists(capabilities: &Value) -> Map<String, Value> {
     let tells = |list: &&(&str, &str)| capabilities[list.0]["listChanged"] == true;
     LISTS.iter().filter(tells).map(|(_, wish)| ((*wish).to_owned(), Value::Bool(true))).collect()
 }

@@ -9,11 +9,11 @@ use tokio::sync::Notify;
 
 use super::link::Link;
 
-/// Standing wishes: a log level, and resources to be told about.
+/// Standing wishes: a log level, and resources and tasks to be told about.
 #[derive(Debug, Default)]
 pub(crate) struct Wishes {
     wanted: Mutex<Wanted>,
-    /// Which resources are wanted has changed: whoever listens in the modern way has to ask anew.
+    /// Which resources or tasks are wanted has changed: whoever listens in the modern way has to ask anew.
     pub(crate) changed: Notify,
     /// Wishes that were too many.
     dropped: AtomicU64,
@@ -25,10 +25,15 @@ struct Wanted {
     level: Option<String>,
     /// The params of each `resources/subscribe` that was not taken back, by resource.
     resources: BTreeMap<String, String>,
+    /// Tasks, and how many streams want to hear of each.
+    tasks: BTreeMap<String, usize>,
 }
 
 /// The most resources that are subscribed to again; a server is not asked for more than that in one go.
 pub(crate) const RESOURCES: usize = 1024;
+
+/// The most tasks that a server is asked to tell of.
+const TASKS: usize = 1024;
 
 /// What is longer of a wish is not kept.
 const LONG: usize = 8 * 1024;
@@ -108,6 +113,37 @@ impl Wishes {
         }
     }
 
+    /// One more stream wants to hear of a task; `false` if there are too many.
+    pub(crate) fn watch(&self, task: &str) -> bool {
+        let mut wanted = self.wanted();
+        if let Some(streams) = wanted.tasks.get_mut(task) {
+            *streams += 1;
+            return true;
+        }
+        let room = wanted.tasks.len() < TASKS;
+        if room {
+            wanted.tasks.insert(task.to_owned(), 1);
+            self.changed.notify_one();
+        }
+        room
+    }
+
+    /// One stream less does.
+    pub(crate) fn unwatch(&self, task: &str) {
+        let mut wanted = self.wanted();
+        let Some(streams) = wanted.tasks.get_mut(task) else { return };
+        *streams -= 1;
+        if *streams == 0 {
+            wanted.tasks.remove(task);
+            self.changed.notify_one();
+        }
+    }
+
+    /// The tasks that are wanted.
+    pub(crate) fn tasks(&self) -> Vec<String> {
+        self.wanted().tasks.keys().cloned().collect()
+    }
+
     /// A log level is wanted.
     pub(crate) fn set_level(&self, params: &str) {
         self.wanted().level = Some(params.to_owned());
@@ -167,5 +203,17 @@ mod tests {
         let wanted = wishes.wanted().clone();
         assert_eq!(wanted.level.as_deref(), Some(r#"{"level":"error"}"#));
         assert_eq!(wanted.resources.into_values().collect::<Vec<_>>(), [r#"{"uri":"b"}"#]);
+    }
+
+    #[test]
+    fn a_task_is_wanted_for_as_long_as_any_stream_wants_it_and_they_are_bounded() {
+        let wishes = Wishes::default();
+        assert!(wishes.watch("a") && wishes.watch("a") && wishes.watch("b"));
+        wishes.unwatch("a");
+        wishes.unwatch("b");
+        wishes.unwatch("never");
+        assert_eq!(wishes.tasks(), ["a"]);
+        assert!((0..super::TASKS - 1).all(|n| wishes.watch(&format!("more-{n}"))));
+        assert!(!wishes.watch("one too many") && wishes.watch("a"));
     }
 }

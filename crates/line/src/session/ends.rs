@@ -5,8 +5,10 @@ use linetender_wire::{Item, Lines, queue};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::sync::mpsc;
 
+use super::batch::Batches;
+
 /// Small messages are gathered up to about this much.
-const BATCH: usize = 64 * 1024;
+const GATHERED: usize = 64 * 1024;
 
 /// What an agent says.
 pub(super) trait Says: Send {
@@ -18,23 +20,25 @@ pub(super) trait Says: Send {
 pub(super) struct Reader<R> {
     input: R,
     lines: Lines,
+    batches: Batches,
 }
 
 impl<R> Reader<R> {
-    pub(super) fn new(input: R, limits: frame::Limits) -> Self {
-        Self { input, lines: Lines::new(limits) }
+    pub(super) fn new(input: R, limits: frame::Limits, batches: Batches) -> Self {
+        Self { input, lines: Lines::new(limits).with_batches(), batches }
     }
 }
 
 impl<R: AsyncRead + Unpin + Send> Says for Reader<R> {
     async fn next(&mut self) -> Option<Item> {
         loop {
-            if let Some(item) = self.lines.take() {
+            let item = self.lines.take();
+            if let Some(item) = self.batches.read(&mut self.lines, item) {
                 return Some(item);
             }
-            match self.input.read_buf(self.lines.buffer()).await {
-                Ok(1..) => {}
-                Ok(0) | Err(_) => return self.lines.finish(),
+            if !matches!(self.input.read_buf(self.lines.buffer()).await, Ok(1..)) {
+                let last = self.lines.finish();
+                return self.batches.read(&mut self.lines, last);
             }
         }
     }
@@ -73,19 +77,23 @@ impl Says for Handed {
 }
 
 /// Writes what the agent is to hear, until it is deaf or there is nothing more.
-pub(super) async fn write<W: AsyncWrite + Unpin>(mut output: W, mut frames: queue::Receiver<Passed>) {
-    while let Some(text) = frames.recv().await {
+pub(super) async fn write<W: AsyncWrite + Unpin>(
+    mut output: W,
+    mut frames: queue::Receiver<Passed>,
+    batches: Batches,
+) {
+    while let Some(text) = batches.next(&mut frames).await {
         let text = text.text();
-        let mut batch = Vec::with_capacity(text.len() + 1);
-        batch.extend_from_slice(text);
-        batch.push(b'\n');
-        while batch.len() < BATCH
-            && let Some(text) = frames.try_recv()
+        let mut gathered = Vec::with_capacity(text.len() + 1);
+        gathered.extend_from_slice(text);
+        gathered.push(b'\n');
+        while gathered.len() < GATHERED
+            && let Some(text) = batches.try_next(&mut frames)
         {
-            batch.extend_from_slice(text.text());
-            batch.push(b'\n');
+            gathered.extend_from_slice(text.text());
+            gathered.push(b'\n');
         }
-        if output.write_all(&batch).await.is_err() || output.flush().await.is_err() {
+        if output.write_all(&gathered).await.is_err() || output.flush().await.is_err() {
             return;
         }
     }

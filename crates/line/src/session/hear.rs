@@ -12,8 +12,8 @@ use super::questions::Asker;
 use super::request::{Replied, Request};
 use super::rounds::Round;
 use super::{Open, SPARE_TASKS, Session};
-use crate::audience::UPDATED;
 use crate::audience::{FromServer, too_many_questions};
+use crate::audience::{TASK_CHANGED, UPDATED};
 use crate::basics::kind::Kind;
 use crate::basics::params::Params;
 use crate::basics::progress::OnProgress;
@@ -263,6 +263,9 @@ impl Session {
             }
             Message::Notification { method: UPDATED, params: Some(params) } => {
                 open.subscriptions.updated(frame, params).map(Into::into).collect()
+            }
+            Message::Notification { method: TASK_CHANGED, params: Some(params) } => {
+                open.subscriptions.task_changed(frame, params).map(Into::into).collect()
             }
             Message::Notification { method, params: Some(params) } => {
                 let params = open.questions.taken_back(*generation, params);

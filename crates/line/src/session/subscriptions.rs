@@ -1,14 +1,15 @@
 //! What an agent wants to hear of by itself, wherever the server's own era would have put it.
 
+use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
 use bytes::Bytes;
-use linetender_wire::frame::{self, Frame};
-use linetender_wire::handshake::{Era, SUBSCRIPTION_IN_META};
+use linetender_wire::frame::{self, Frame, Members};
+use linetender_wire::handshake::{CAPABILITIES_IN_META, Era, SUBSCRIPTION_IN_META};
 use serde::{Deserialize, Serialize};
 
-use super::{Open, bridge};
-use crate::audience::with_wholes;
+use super::{Open, bridge, tasks};
+use crate::audience::{TASKS_EXTENSION, with_wholes};
 use crate::basics::code::Code;
 use crate::basics::kind::Kind;
 use crate::basics::params::{with_meta_member, without_modern_meta};
@@ -19,6 +20,14 @@ const LISTENS: usize = 64;
 
 /// The longest address of a resource that an agent may want to hear of, in bytes.
 const ADDRESS: usize = 8 * 1024;
+
+/// The most tasks that a stream may tell of, and the longest id of one, in bytes.
+const TASKS: usize = 256;
+const TASK: usize = 256;
+
+/// What is said to whoever asks for tasks and has not declared them.
+// The tasks extension, "Task Status Notifications": a client that does not declare it MUST be refused.
+const UNDECLARED: &str = r#"{"code":-32021,"message":"linetender: the client did not declare the extension io.modelcontextprotocol/tasks","data":{"requiredCapabilities":{"extensions":{"io.modelcontextprotocol/tasks":{}}}}}"#;
 
 /// The listening requests of a modern agent, by their id as it was spelt.
 #[derive(Debug, Default)]
@@ -36,6 +45,8 @@ struct Filter {
     resources_list_changed: bool,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     resource_subscriptions: Vec<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    task_ids: Vec<String>,
 }
 
 #[derive(Deserialize)]
@@ -80,6 +91,25 @@ impl Subscriptions {
         streams.map(move |(id, _)| frame.with_params(&tagged(id)))
     }
 
+    /// A task changed: what each stream that asked for it is told, with all that the server said of it.
+    pub(super) fn task_changed(&self, frame: &Frame, params: &str) -> impl Iterator<Item = Frame> {
+        let task = Members::of(params).and_then(|members| members.string("taskId").map(Cow::into_owned));
+        let plain = without_modern_meta(params);
+        let streams = self
+            .0
+            .iter()
+            .filter(move |(_, filter)| task.as_ref().is_some_and(|task| filter.task_ids.contains(task)));
+        streams.map(move |(id, _)| {
+            let meta = format!(r#""{SUBSCRIPTION_IN_META}":{id}"#);
+            frame.with_params(&with_meta_member(Some(&plain), &meta))
+        })
+    }
+
+    /// All tasks that any of them tells of, once for each stream.
+    pub(super) fn tasks(&self) -> impl Iterator<Item = &str> {
+        self.0.values().flat_map(|filter| &filter.task_ids).map(String::as_str)
+    }
+
     /// Nothing more will be told: each stream has its proper end, and whoever listened may listen anew.
     pub(super) fn end(&mut self) -> Vec<Bytes> {
         self.0.drain().map(|(id, _)| listened(&id, None)).collect()
@@ -100,6 +130,16 @@ fn tagged(method: &str, id: &str, more: Option<&str>) -> Bytes {
     let more = more.map(|more| format!(",{more}")).unwrap_or_default();
     let params = format!(r#"{{"_meta":{{"{SUBSCRIPTION_IN_META}":{id}}}{more}}}"#);
     frame::notification(method, Some(&params))
+}
+
+/// Whether a request says that its client knows tasks.
+fn declares_tasks(params: Option<&str>) -> bool {
+    let declared = || {
+        let meta = Members::of(Members::of(params?)?.get("_meta")?.get())?;
+        let all = Members::of(meta.get(CAPABILITIES_IN_META)?.get())?;
+        Members::of(all.get("extensions")?.get())?.get(TASKS_EXTENSION)
+    };
+    declared().is_some()
 }
 
 impl Open {
@@ -129,20 +169,42 @@ impl Open {
         // What it is told first is what it will hear of: resources for which there is no room are not among them.
         notifications.resource_subscriptions.truncate(RESOURCES);
         notifications.resource_subscriptions.retain(|uri| uri.len() <= ADDRESS && self.want(uri));
+        if !notifications.task_ids.is_empty() && !declares_tasks(params) {
+            return frame::error_reply(id, UNDECLARED);
+        }
+        self.keep_own_tasks(&mut notifications.task_ids);
         let agreed = serde_json::to_string(&notifications).unwrap_or_default();
-        self.subscriptions.0.insert(id.into(), notifications);
+        // An id that was used before is that of another stream now.
+        let before = self.subscriptions.0.insert(id.into(), notifications);
+        for task in before.iter().flat_map(|before| &before.task_ids) {
+            self.line.unwatch_task(task);
+        }
         tagged("notifications/subscriptions/acknowledged", id, Some(&format!(r#""notifications":{agreed}"#)))
     }
 
     /// The agent wants to hear no more of it.
     pub(super) fn unlisten(&mut self, id: &str) {
         let Some(gone) = self.subscriptions.0.remove(id) else { return };
+        for task in &gone.task_ids {
+            self.line.unwatch_task(task);
+        }
         let others = self.subscriptions.0.values().flat_map(|filter| &filter.resource_subscriptions);
         let others: HashSet<&String> = others.collect();
         gone.resource_subscriptions
             .iter()
             .filter(|uri| !others.contains(uri))
             .for_each(|uri| self.want_not(uri));
+    }
+
+    /// Leaves those tasks of which the agent will be told: its own, of a server that tells of them.
+    fn keep_own_tasks(&self, tasks: &mut Vec<String>) {
+        let (owner, mut seen) = (tasks::owner(self.caller, self.era), HashSet::new());
+        let audience = self.line.audience();
+        tasks.truncate(TASKS);
+        tasks.retain(|task| {
+            let is_own = self.listener.is_none() || audience.is_of(task, owner);
+            task.len() <= TASK && is_own && seen.insert(task.clone()) && self.line.watch_task(task)
+        });
     }
 
     /// Whether there is room for it.

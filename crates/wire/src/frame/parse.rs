@@ -179,7 +179,7 @@ pub fn parse_at_most(text: &Bytes, limits: Limits, most: usize) -> Result<Vec<Fr
 }
 
 /// Hands over each element of an array, until one is refused.
-fn each(array: &str, push: &mut impl FnMut(&str) -> Result<(), Bad>) -> Result<(), Bad> {
+pub(super) fn each(array: &str, push: &mut impl FnMut(&str) -> Result<(), Bad>) -> Result<(), Bad> {
     struct Elements<'p, P> {
         push: &'p mut P,
         refused: &'p mut Option<Bad>,
@@ -286,7 +286,7 @@ fn alone(text: &ByteString) -> Option<Frame> {
 }
 
 /// One message. `raw` is a part of `text`.
-fn envelope(text: &ByteString, raw: &str) -> Result<Frame, Bad> {
+pub(super) fn envelope(text: &ByteString, raw: &str) -> Result<Frame, Bad> {
     // Whoever reads members would also take an array of them for a message.
     if !raw.starts_with('{') {
         return Err(Bad::NotRpc);

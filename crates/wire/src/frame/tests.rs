@@ -1,7 +1,9 @@
 use bytes::Bytes;
 use proptest::prelude::*;
 
-use super::{Bad, Limits, Message, Outcome, Passed, number, one_line, parse, parse_all, request};
+use super::{
+    Bad, Limits, Message, Outcome, Passed, number, one_line, parse, parse_all, parse_batch, request,
+};
 
 const LIMITS: Limits = Limits { length: 1 << 20, depth: 16 };
 
@@ -174,12 +176,14 @@ proptest! {
 
     #[test]
     fn no_bytes_make_the_parser_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
-        let _ = parse_all(&bytes.into(), LIMITS);
+        let bytes = Bytes::from(bytes);
+        let _ = (parse_all(&bytes, LIMITS), parse_batch(&bytes, LIMITS));
     }
 
     #[test]
     fn no_text_that_looks_like_json_makes_the_parser_panic(text in r#"[\[\]{}",:\\a-e0-9 .-]{0,80}"#) {
-        let _ = parse_all(&text.into(), LIMITS);
+        let text = Bytes::from(text);
+        let _ = (parse_all(&text, LIMITS), parse_batch(&text, LIMITS));
     }
 
     #[test]

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
 use super::{KEPT_BYTES, Session, Taken, parsed};
+use crate::front::said::Form;
 use crate::front::tape::{Tape, There};
 use crate::listing::Endpoint;
 use crate::principal::Principal;
@@ -37,7 +38,7 @@ fn call(id: u64) -> Frame {
 
 /// A call whose response has begun, and whose agent hung up on it.
 async fn hung_up(session: &Session, id: u64) -> Arc<Tape> {
-    let Taken::Tape(tape) = session.take(&[call(id)]).await else { panic!("it was not taken") };
+    let Taken::Tape(tape) = session.take(&[call(id)], &Form::Plain).await else { panic!("it was not taken") };
     session.begins_reading(&tape);
     session.ends_reading();
     tape
@@ -93,7 +94,9 @@ async fn a_stream_is_kept_for_whoever_did_not_read_it_and_for_a_while_for_whoeve
 #[tokio::test]
 async fn a_session_that_is_over_takes_nothing_and_has_told_of_what_it_had() {
     let (session, mut taken) = session(16);
-    let Taken::Tape(tape) = session.take(&[call(1), call(2)]).await else { panic!("it was not taken") };
+    let Taken::Tape(tape) = session.take(&[call(1), call(2)], &Form::Plain).await else {
+        panic!("it was not taken")
+    };
     session.end();
     let mut ids = Vec::new();
     for behind in 0..2 {
@@ -104,15 +107,29 @@ async fn a_session_that_is_over_takes_nothing_and_has_told_of_what_it_had() {
     ids.sort_unstable();
     assert_eq!((ids, tape.behind(2).await), (vec![1, 2], (2, There::End)));
     while taken.try_recv().is_ok() {}
-    assert!(matches!(session.take(&[call(3)]).await, Taken::Full));
+    assert!(matches!(session.take(&[call(3)], &Form::Plain).await, Taken::Full));
     assert!(taken.try_recv().is_err(), "nobody would hear the answer");
+}
+
+#[tokio::test]
+async fn a_batch_in_a_session_that_ends_is_answered_as_one_array() {
+    let (session, _taken) = session(16);
+    let form = Form::Batch { refusals: vec!["0".into()] };
+    let Taken::Tape(tape) = session.take(&[call(1), call(2)], &form).await else {
+        panic!("it was not taken")
+    };
+    answer(&session, 1, 1);
+    session.end();
+    let told: Value = serde_json::from_slice(&tape.whole().unwrap()).unwrap();
+    assert_eq!((&told[0], &told[1]["id"], &told[2]["id"]), (&json!(0), &json!(1), &json!(2)), "{told}");
+    assert_eq!(told[2]["error"]["data"]["delivery"], "unknown", "{told}");
 }
 
 #[tokio::test(start_paused = true)]
 async fn of_a_batch_that_is_half_taken_each_request_is_told_of() {
     let (session, mut taken) = session(2);
     let batch: Vec<_> = (1..=3).map(call).collect();
-    let Taken::Tape(tape) = session.take(&batch).await else { panic!("none of it was taken") };
+    let Taken::Tape(tape) = session.take(&batch, &Form::Plain).await else { panic!("none of it was taken") };
     assert_eq!(told(&tape, 0).await.unwrap()["error"]["data"]["delivery"], "not executed");
     assert!(!session.is_quiet(), "two are with their server");
     answer(&session, 1, 1);
@@ -122,10 +139,10 @@ async fn of_a_batch_that_is_half_taken_each_request_is_told_of() {
     // What needs no answer cannot be told of, so all of it is refused.
     while taken.try_recv().is_ok() {}
     let notices = vec![frame(&json!({ "jsonrpc": "2.0", "method": "notifications/a" })); 3];
-    assert!(matches!(session.take(&notices).await, Taken::Full));
+    assert!(matches!(session.take(&notices, &Form::Plain).await, Taken::Full));
     // And whoever does not wait for room leaves nothing behind.
     let last = [call(9)];
-    assert!(tokio::time::timeout(Duration::from_secs(1), session.take(&last)).await.is_err());
+    assert!(tokio::time::timeout(Duration::from_secs(1), session.take(&last, &Form::Plain)).await.is_err());
     assert!(session.is_quiet());
 }
 
