@@ -329,6 +329,7 @@ async fn nothing_lives_whose_lifeline_is_over_already() {
     launch.lifeline = Some(Arc::new(Lifeline::new(Lifeline::now()).unwrap()));
     let mut server = start(&launch);
     assert_eq!(server.end().await, Event::Lost(Seen::LeaseOver));
+    assert_eq!(server.child.pid(), None, "it was never started");
     server.child.kill();
     server.gone().await;
 }

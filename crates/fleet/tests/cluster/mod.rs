@@ -1,5 +1,7 @@
 //! A NATS cluster of this test's own.
 
+#![allow(dead_code, reason = "not every test does everything to it")]
+
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -71,6 +73,11 @@ impl Cluster {
             assert!(Instant::now() < until, "n{at} does not listen");
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
+    }
+
+    /// Everything of it is here, and goes with it.
+    pub(crate) fn folder(&self) -> &Path {
+        &self.folder
     }
 
     pub(crate) fn addresses(&self) -> Vec<String> {

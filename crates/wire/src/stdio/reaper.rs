@@ -146,6 +146,10 @@ fn reap(parent: Pid, program: &OsString, args: &[OsString]) -> io::Result<()> {
         Ok(null) => null,
         Err(error) => return send(Record::Refused(error.raw_os_error().unwrap_or(0)), &control),
     };
+    if lifeline.as_ref().is_some_and(is_over) {
+        let _ = send(Record::Expired, &control);
+        return send(Record::Clear, &control);
+    }
     let mut command = Command::new(program);
     command.args(args).env_remove(MARKER).env_remove(HELD).env_remove(LIFELINE).process_group(0);
     let spawned = command.spawn();
@@ -159,6 +163,11 @@ fn reap(parent: Pid, program: &OsString, args: &[OsString]) -> io::Result<()> {
     let watched =
         let_go_of_pipes(&null).and_then(|()| exit_watch(server)).and_then(|ended| reaper.watch(&ended));
     watched.or_else(|_| reaper.clear())
+}
+
+fn is_over(lifeline: &OwnedFd) -> bool {
+    let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+    matches!(poll(&mut [PollFd::new(lifeline, PollFlags::IN)], Some(&now)), Ok(1..))
 }
 
 /// A descriptor that polls as ready once the server has ended. The server can still be waited for then.
