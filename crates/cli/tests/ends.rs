@@ -108,7 +108,11 @@ fn an_agent_that_sends_garbage_is_served_on_and_told_where_it_can_be() {
     for bytes in garbage {
         to.write_all(&bytes).unwrap();
     }
-    // Of all that, only the last says which request it is.
+    // An empty batch, and one of something that is no message, are answered, as JSON-RPC wants it.
+    let (empty, odd) = (agent.hear(), agent.hear());
+    assert_eq!((&empty["id"], &empty["error"]["code"]), (&json!(null), &json!(-32600)), "{empty}");
+    assert_eq!((&odd[0]["id"], &odd[0]["error"]["code"]), (&json!(null), &json!(-32600)), "{odd}");
+    // Of all the rest, only the last says which request it is.
     let refused = agent.hear();
     assert_eq!((&refused["id"], &refused["error"]["code"]), (&json!(7), &json!(-32600)), "{refused}");
     let answer = agent.call(&json!("after"), "echo", &json!({ "n": 1 }));

@@ -151,7 +151,7 @@ pub struct Lease {
     node: Node,
     terms: Terms,
     wanted: bool,
-    /// Nobody but this node ever knew the line's name: what is not there was never there.
+    /// Nobody but this node knows the line's name: what is not there was never there.
     minted: bool,
     state: State,
     /// How many claims were made.
@@ -351,6 +351,8 @@ impl Lease {
                 };
                 if self.wanted && may {
                     self.claims += 1;
+                    // From now on others may know of it.
+                    self.minted = false;
                     *claimed = Some((self.claims, now.boot));
                     let fence = Fence { node, claim: self.claims };
                     return Some(Ask::Put { expected, entry: entry(Held::By(fence, 0)) });
@@ -441,6 +443,9 @@ impl Lease {
                         lost: false,
                     });
                     self.expire(now);
+                    if !self.wanted {
+                        self.seal();
+                    }
                 }
             }
             State::Held(holding) => {
@@ -523,3 +528,6 @@ impl Holding {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
