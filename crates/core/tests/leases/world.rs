@@ -98,6 +98,7 @@ struct Member {
     rate: u64,
     wall: u64,
     sleeps_until: u64,
+    woke: u64,
     /// What arrived while it slept.
     waiting: Vec<Event>,
     /// When it looks at its clock next.
@@ -117,6 +118,7 @@ pub(crate) struct World {
     /// The directory.
     entry: Option<(Revision, Entry)>,
     sequence: u64,
+    away_from: u64,
     away_until: u64,
     /// Whatever was there lately: what callers may believe.
     history: Vec<Fence>,
@@ -142,6 +144,7 @@ impl World {
             calls: BTreeMap::new(),
             entry: None,
             sequence: 0,
+            away_from: 0,
             away_until: 0,
             history: Vec::new(),
             started: BTreeSet::new(),
@@ -176,6 +179,7 @@ impl World {
             rate: 98_000 + self.rng.below(4_000),
             wall: 1_700_000_000_000 + self.rng.below(10_000_000),
             sleeps_until: 0,
+            woke: 0,
             waiting: Vec::new(),
             ticks_at: None,
         }
@@ -315,8 +319,15 @@ impl World {
                 self.after(late, Event::Asked(at, life, number));
             }
             // The worst moment: the answer is there when it wakes.
-            if !self.is_quiet() && self.rng.percent(1) {
+            // One that has just woken is likely to sleep again.
+            let often = if self.members[at].woke + 50 > self.now { 40 } else { 4 };
+            if !self.is_quiet() && self.rng.percent(often) {
                 self.sleep(at);
+                // And the worst luck: when it wakes, there is nobody to ask.
+                if self.rng.percent(30) {
+                    self.away_until = self.members[at].sleeps_until + self.rng.below(30_000);
+                    self.away_from = self.now + 2_000;
+                }
             }
         }
         match self.members[at].lease.standing(now) {
@@ -353,7 +364,7 @@ impl World {
     }
 
     fn asked(&mut self, at: usize, life: u64, number: u64) {
-        if self.away_until > self.now {
+        if self.away_until > self.now && self.now >= self.away_from {
             return;
         }
         let answer = match self.asks[&number] {
@@ -434,7 +445,10 @@ impl World {
                     self.sequence = self.rng.below(1 << 50);
                 }
             }
-            6 => self.away_until = self.now + self.rng.below(40_000),
+            6 => {
+                self.away_from = self.now;
+                self.away_until = self.now + self.rng.below(40_000);
+            }
             // A node's time of day is set.
             _ => {
                 let hour = 3_600_000;
@@ -444,7 +458,9 @@ impl World {
     }
 
     fn sleep(&mut self, at: usize) {
-        let millis = 500 + self.rng.below(60_000);
+        // Often so that it wakes shortly before the end of its lease.
+        let longest = self.rng.pick(&[12_000, 60_000]);
+        let millis = 500 + self.rng.below(longest);
         self.seen.slept += 1;
         self.members[at].sleeps_until = self.now + millis;
         // What waited for it comes before it looks at its clock, or after.
@@ -466,6 +482,7 @@ impl World {
             }
             if member.sleeps_until != 0 && member.sleeps_until <= self.now {
                 member.sleeps_until = 0;
+                member.woke = self.now;
                 for event in std::mem::take(&mut member.waiting) {
                     self.count += 1;
                     self.events.push(Reverse((self.now, self.count, event)));
