@@ -11,11 +11,23 @@ const LIMITS: Limits = Limits { length: 4096, depth: 16 };
 
 fuzz_target!(|input: &[u8]| {
     let Some((&size, bytes)) = input.split_first() else { return };
+    // Every other time they are an agent's, whose batches are told of too.
+    let agents = size % 2 == 1;
     let mut lines = Lines::new(LIMITS);
+    if agents {
+        lines = lines.with_batches();
+    }
     for piece in bytes.chunks(usize::from(size).max(1)) {
         lines.buffer().extend_from_slice(piece);
         while let Some(item) = lines.take() {
             look(&item, bytes);
+            while let Some(batch) = lines.batch() {
+                assert!(agents && batch.frames.len() + batch.bad.len() <= frame::BATCH);
+                assert_eq!(batch.refusals().count(), batch.bad.len());
+                for frame in batch.frames {
+                    look(&Item::Frame(frame), bytes);
+                }
+            }
         }
         assert!(lines.buffer().len() <= LIMITS.length + piece.len());
     }
