@@ -15,8 +15,8 @@ use linetender_badserver::{AS_SERVER, Book};
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::time::Instant;
 
-/// A lease and its patience of 4.5 s, a look of a second, and the start of a server.
-const TAKEN_OVER: Duration = Duration::from_secs(8);
+/// A lease and its patience are 4.5 s; on a busy machine, a node that has just woken has to find its NATS again first.
+const TAKEN_OVER: Duration = Duration::from_secs(30);
 
 struct Owner(Child);
 
@@ -86,10 +86,13 @@ async fn an_owner_that_sleeps_through_its_lease_runs_nothing_more() {
     let book = Book::at(cluster.folder().join("book"));
     let owners: Vec<_> = (0..2).map(|number| Owner::start(&cluster.addresses()[0], number, &book)).collect();
     let mut owner = another_runs(book.path(), "nobody").await;
+    let mut longest = Duration::ZERO;
     for sleep in 0..sleeps {
         let sleeper = &owners[owner.parse::<usize>().unwrap()];
         sleeper.signal(Signal::STOP);
+        let stopped = Instant::now();
         let next = another_runs(book.path(), &owner).await;
+        longest = longest.max(stopped.elapsed());
         let alive = servers(book.path());
         assert_eq!(alive.len(), 1, "of two nodes: {alive:?}");
         let before = ran(book.path()).len();
@@ -109,5 +112,5 @@ async fn an_owner_that_sleeps_through_its_lease_runs_nothing_more() {
         assert_eq!(once.len(), stretches.len(), "after {sleep} sleeps: {stretches:?}");
         owner = next;
     }
-    println!("{sleeps} sleeps, {} calls", ran(book.path()).len());
+    println!("{sleeps} sleeps, {} calls, taken over after {longest:?} at the latest", ran(book.path()).len());
 }

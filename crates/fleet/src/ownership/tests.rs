@@ -1,5 +1,5 @@
 use super::{Asked, Clock, Ownership};
-use crate::Local;
+use crate::{Fleet, Local};
 use linetender_core::Instant;
 use linetender_core::lease::{Lease, Node, Now, Standing, Terms};
 use std::sync::Arc;
@@ -54,6 +54,28 @@ async fn a_node_that_is_gone_is_followed_when_its_lease_must_be_over() {
     let took = owns(&two).await;
     // From the last sight of a change: at most a renewal before the end, at least what is left of a lease.
     assert!((Duration::from_secs(16)..Duration::from_secs(28)).contains(&took), "{took:?}");
+}
+
+/// Who hears of changes does not have to look for them.
+#[tokio::test(start_paused = true)]
+async fn a_node_of_a_fleet_is_told_that_a_line_is_free() {
+    let (directory, clock) = (Local::default(), clock());
+    let fleets: Vec<_> = (1..=2)
+        .map(|number| {
+            let directory = Arc::new(directory.clone());
+            Fleet::join(Node(number), Terms::default(), directory, Arc::clone(&clock))
+        })
+        .collect();
+    let one = fleets[0].minted("files");
+    one.tell(Asked::Want(true));
+    owns(&one).await;
+    let two = fleets[1].line("files");
+    two.tell(Asked::Want(true));
+    tokio::time::sleep(Duration::from_secs(11)).await;
+    one.tell(Asked::Want(false));
+    one.tell(Asked::Cleared);
+    let took = owns(&two).await;
+    assert!(took < Duration::from_secs(1), "{took:?}");
 }
 
 #[tokio::test(start_paused = true)]
