@@ -81,6 +81,7 @@ async fn read(
     let mut open = true;
     loop {
         while let Some(item) = {
+            batches.room().await;
             let item = if open { lines.take() } else { lines.finish() };
             batches.read(&mut lines, item)
         } {

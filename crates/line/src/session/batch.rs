@@ -25,6 +25,8 @@ struct Shared {
     table: Mutex<Table>,
     /// Says that an array is complete without another answer.
     complete: Notify,
+    /// Says that one was taken.
+    taken: Notify,
 }
 
 #[derive(Debug, Default)]
@@ -35,8 +37,9 @@ struct Table {
     last: u64,
     /// What the answers of all of them weigh.
     weighs: usize,
-    /// Arrays that are complete.
+    /// Arrays that are complete, and what they weigh.
     complete: VecDeque<Bytes>,
+    unwritten: usize,
 }
 
 /// A batch that is not all answered.
@@ -62,6 +65,14 @@ impl Batches {
             self.heard(frame);
         }
         item
+    }
+
+    /// Returns when the agent may be read on: not while it leaves unread what its batches were answered without anybody else's help.
+    /// Cancel-safe.
+    pub async fn room(&self) {
+        while self.table().unwritten > COLLECTED {
+            self.0.taken.notified().await;
+        }
     }
 
     /// The agent sent a batch, of which nothing was handed on yet.
@@ -102,12 +113,19 @@ impl Batches {
         self.look_at(&mut table, batch);
     }
 
-    /// If a batch waits for nothing more, its array is complete.
+    /// If a batch waits for nothing more, or all of them weigh too much, its array is complete.
     fn look_at(&self, table: &mut Table, batch: u64) {
-        if table.open.get(&batch).is_some_and(|open| open.waits == 0) {
-            let array = table.take(batch);
-            table.complete.extend(array);
+        let Some(waits) = table.open.get(&batch).map(|open| open.waits) else { return };
+        if waits > 0 && table.weighs <= COLLECTED {
+            return;
+        }
+        if let Some(array) = table.take(batch) {
+            table.unwritten += array.len();
+            table.complete.push_back(array);
             self.0.complete.notify_one();
+        }
+        if waits > 0 {
+            table.open.insert(batch, Open { waits, array: Vec::new() });
         }
     }
 
@@ -170,18 +188,25 @@ impl Batches {
     }
 
     fn complete(&self) -> Option<Passed> {
-        self.table().complete.pop_front().map(Into::into)
+        let mut table = self.table();
+        let array = table.complete.pop_front()?;
+        table.unwritten -= array.len();
+        self.0.taken.notify_one();
+        Some(array.into())
     }
 
     /// Nothing more will be answered.
     fn rest(&self) -> Option<Passed> {
-        let mut table = self.table();
-        let table = &mut *table;
+        let mut guard = self.table();
+        let table = &mut *guard;
         table.of.clear();
         table.weighs = 0;
-        let rest = table.open.drain().filter_map(|(_, open)| open.whole());
-        table.complete.extend(rest);
-        table.complete.pop_front().map(Into::into)
+        for array in table.open.drain().filter_map(|(_, open)| open.whole()) {
+            table.unwritten += array.len();
+            table.complete.push_back(array);
+        }
+        drop(guard);
+        self.complete()
     }
 }
 
@@ -213,11 +238,12 @@ impl Open {
 
 #[cfg(test)]
 mod tests {
-    use super::{Batches, COLLECTED};
+    use super::{Batches, COLLECTED, Table};
     use bytes::Bytes;
     use linetender_wire::frame::{self, Limits, Passed};
     use linetender_wire::queue::{self, Receiver, Sender};
     use serde_json::{Value, json};
+    use std::time::Duration;
 
     const LIMITS: Limits = Limits { length: 1_000_000, depth: 128 };
 
@@ -308,5 +334,28 @@ mod tests {
         let rest = batches.next(&mut from).await.unwrap();
         assert_eq!(ids(&serde_json::from_slice(rest.text()).unwrap()), json!([2, 3]), "one is not answered");
         assert!(batches.next(&mut from).await.is_none());
+    }
+
+    /// An agent that asks for errors and reads none is not read on, whether its batches wait for something or not.
+    #[tokio::test]
+    async fn what_an_agent_does_not_read_of_its_batches_is_bounded() {
+        for request in ["", r#"{"jsonrpc":"2.0","id":NUMBER,"method":"hangs"},"#] {
+            let batches = Batches::default();
+            let odd = ["7"; 1000].join(",");
+            let mut number = 0;
+            while tokio::time::timeout(Duration::ZERO, batches.room()).await.is_ok() {
+                number += 1;
+                assert!(number < 1000, "a thousand batches of a hundred kilobytes");
+                let request = request.replace("NUMBER", &number.to_string());
+                let text = format!("[{request}{odd}]");
+                batches.begins(&frame::parse_batch(&text.into(), LIMITS).unwrap());
+            }
+            let Table { weighs, unwritten, .. } = *batches.table();
+            assert!(weighs <= COLLECTED && unwritten < COLLECTED + 200_000, "{weighs} and {unwritten}");
+            let (_to, mut from): (Sender<Passed>, Receiver<Passed>) = queue::queue(1, 1);
+            while batches.try_next(&mut from).is_some() {}
+            batches.room().await;
+            assert_eq!(batches.table().unwritten, 0);
+        }
     }
 }

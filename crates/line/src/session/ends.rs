@@ -32,6 +32,7 @@ impl<R> Reader<R> {
 impl<R: AsyncRead + Unpin + Send> Says for Reader<R> {
     async fn next(&mut self) -> Option<Item> {
         loop {
+            self.batches.room().await;
             let item = self.lines.take();
             if let Some(item) = self.batches.read(&mut self.lines, item) {
                 return Some(item);
