@@ -212,7 +212,7 @@ impl Drill {
         };
         let notes = Arc::clone(&self.world.notes);
         let at = notes.now();
-        saboteur::strike(fault.act, whom, &mut self.gateways, &mut self.engine, &self.watcher)?;
+        saboteur::strike(fault.act, whom, &mut self.gateways, &mut self.engine, &self.watcher).await?;
         tokio::time::sleep(saboteur::lasts(&fault, self.lease)).await;
         if let Err(found) = saboteur::mend(fault.act, whom, &mut self.gateways, &mut self.engine).await {
             notes.finds(format!("{} at {:.1} s: {found}", fault.name, at.as_secs_f64()));

@@ -108,7 +108,8 @@ impl Agent {
                     notes.finds(format!("{nonce}: {found}"));
                 }
             },
-            Heard::Forgotten => notes.broke(server, &nonce, "its session was not known, twice"),
+            // A 404 says that nothing was done.
+            Heard::Forgotten => notes.fails(server, &nonce, "its session was not known, twice", "not executed"),
             Heard::Broken(how) => notes.broke(server, &nonce, &how),
         }
         false

@@ -17,6 +17,12 @@ use super::net::{NODES, Place, gateway_address, node_name};
 const READY: Duration = Duration::from_secs(60);
 const END: Duration = Duration::from_secs(40);
 
+/// How long it may take until a step of its clock is seen in its answers.
+const STEPS: Duration = Duration::from_secs(15);
+
+/// A date that is the same in so many looks stands still.
+const STILL: u32 = 150;
+
 /// How often is looked.
 const EVERY: Duration = Duration::from_millis(20);
 
@@ -125,14 +131,32 @@ impl Gateways {
         self.home(node).join("clock")
     }
 
-    /// Steps a gateway's time of day: so many seconds off the machine's.
+    /// Steps a gateway's time of day, so many seconds off the machine's, and waits until it says so itself.
     ///
     /// # Errors
-    /// If the file that it reads cannot be written.
-    pub(super) fn step_clock(&self, node: usize, seconds: i64) -> Result<(), String> {
+    /// If it does not.
+    pub(super) async fn step_clock(&self, node: usize, seconds: i64) -> Result<(), String> {
         let (path, new) = (self.clock(node), self.home(node).join("clock.new"));
         let written = std::fs::write(&new, format!("{seconds:+}\n")).and_then(|()| std::fs::rename(new, path));
-        written.map_err(|error| format!("the clock of {}: {error}", node_name(node)))
+        written.map_err(|error| format!("the clock of {}: {error}", node_name(node)))?;
+        let others = date_at((node + 1) % NODES).await;
+        let steps = async {
+            let (mut last, mut still) = (None, 0);
+            loop {
+                let date = date_at(node).await;
+                still = if date.is_some() && date == last { still + 1 } else { 0 };
+                // `Wed, 18 Nov 2026 00:45:40 GMT`; what a server says is never set back, it stands still instead.
+                let day = |date: &Option<String>| date.as_ref().and_then(|date| date.get(..16)).map(str::to_owned);
+                let is_ahead = date.is_some() && day(&date) != day(&others);
+                if seconds == 0 || (seconds > 0 && is_ahead) || (seconds < 0 && still > STILL) {
+                    return;
+                }
+                last = date;
+                tokio::time::sleep(EVERY).await;
+            }
+        };
+        let stepped = tokio::time::timeout(STEPS, steps).await;
+        stepped.map_err(|_| format!("the clock of {} does not step", node_name(node)))
     }
 
     /// Waits until it takes agents.
@@ -201,6 +225,13 @@ impl Drop for Gateways {
             self.kill(node);
         }
     }
+}
+
+/// What time it is, by what a gateway's answers say.
+async fn date_at(node: usize) -> Option<String> {
+    let asked = agent::send(gateway_address(node), Method::GET, "/healthz", &[], String::new());
+    let reply = tokio::time::timeout(EVERY * 50, asked).await.ok()?.ok()?;
+    Some(reply.headers.get("date")?.to_str().ok()?.to_owned())
 }
 
 /// The balancer. Dropped, it is killed.

@@ -85,6 +85,8 @@ pub(super) fn node_name(node: usize) -> char {
 pub(super) fn build() -> Result<(), String> {
     std::fs::create_dir_all("/run/netns").map_err(|error| format!("/run/netns: {error}"))?;
     run(&["mount", "-t", "tmpfs", "none", "/run/netns"])?;
+    // What libfaketime keeps there is named by process, and our processes have numbers of their own.
+    run(&["mount", "-t", "tmpfs", "none", "/dev/shm"])?;
     run(&["ip", "link", "set", "lo", "up"])?;
     run(&["ip", "link", "add", "hub", "type", "bridge"])?;
     run(&["ip", "addr", "add", &format!("{}/24", Place::Hub.ip()), "dev", "hub"])?;

@@ -75,16 +75,17 @@ impl Notes {
         }
     }
 
+    /// A call failed without one of our errors.
+    pub(super) fn fails(&self, server: usize, nonce: &str, cause: &str, delivery: &str) {
+        let nothing = || "-".to_owned();
+        let (cause, delivery) = (cause.to_owned(), delivery.to_owned());
+        let failure = Failure { server: nothing(), phase: nothing(), cause, delivery, next_try: nothing() };
+        self.told(server, nonce, Err(failure));
+    }
+
     /// A call ended with its connection, or with a word of the balancer's: nobody said whether it ran.
     pub(super) fn broke(&self, server: usize, nonce: &str, how: &str) {
-        let failure = Failure {
-            server: "-".to_owned(),
-            phase: "-".to_owned(),
-            cause: how.to_owned(),
-            delivery: "unknown".to_owned(),
-            next_try: "-".to_owned(),
-        };
-        self.told(server, nonce, Err(failure));
+        self.fails(server, nonce, how, "unknown");
         let at = self.now();
         self.pages().broken.push((at, how.to_owned()));
     }

@@ -83,7 +83,7 @@ pub(super) fn lasts(fault: &Fault, lease: Duration) -> Duration {
 ///
 /// # Errors
 /// If it cannot be done.
-pub(super) fn strike(
+pub(super) async fn strike(
     act: Act,
     whom: Whom,
     gateways: &mut Gateways,
@@ -105,8 +105,8 @@ pub(super) fn strike(
         (Act::IsolateGateway, Whom::Gateway(node)) => {
             net::cut(Place::Gateway(node), &everything(Place::Gateway(node)), Way::Both)?;
         }
-        (Act::ClockAhead, Whom::Gateway(node)) => gateways.step_clock(node, DAY)?,
-        (Act::ClockBack, Whom::Gateway(node)) => gateways.step_clock(node, -DAY)?,
+        (Act::ClockAhead, Whom::Gateway(node)) => gateways.step_clock(node, DAY).await?,
+        (Act::ClockBack, Whom::Gateway(node)) => gateways.step_clock(node, -DAY).await?,
         (Act::CutLeader, Whom::Engine(node)) => {
             let others: Vec<_> = all_nats.into_iter().filter(|place| *place != Place::Nats(node)).collect();
             net::cut(Place::Nats(node), &others, Way::Both)?;
@@ -149,7 +149,7 @@ pub(super) async fn mend(act: Act, whom: Whom, gateways: &mut Gateways, engine: 
             Act::CutGateway | Act::CutGatewayOut | Act::CutGatewayIn | Act::IsolateGateway,
             Whom::Gateway(node),
         ) => net::mend(Place::Gateway(node)),
-        (Act::ClockAhead | Act::ClockBack, Whom::Gateway(node)) => gateways.step_clock(node, 0)?,
+        (Act::ClockAhead | Act::ClockBack, Whom::Gateway(node)) => gateways.step_clock(node, 0).await?,
         (Act::CutLeader | Act::IsolateEngine, Whom::Engine(node)) => net::mend(Place::Nats(node)),
         (Act::KillLeader, Whom::Engine(node)) => engine.start_again(node)?,
         (Act::StopLeader, Whom::Engine(node)) => engine.stop(node, false),
