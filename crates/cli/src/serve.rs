@@ -2,6 +2,11 @@
 
 mod admin;
 pub(crate) mod file;
+#[cfg(not(feature = "fleet"))]
+#[path = "serve/alone.rs"]
+mod fleet;
+#[cfg(feature = "fleet")]
+mod fleet;
 mod follow;
 mod still;
 mod watch;
@@ -26,6 +31,7 @@ use crate::pipes::Pipes;
 use crate::stop::Signals;
 use crate::traces::Traces;
 use crate::{args, audit, hold, log, places, program, runtime, stop, watchdog};
+use fleet::InFleet;
 use follow::Follow;
 use watch::Changes;
 
@@ -154,8 +160,12 @@ async fn serve(args: &args::Serve, mut config: Config, follow: Follow<'_>) -> Ex
             return ExitCode::FAILURE;
         }
     };
-    let admin = match admin::open(&config.gateway, follow.path()).await {
-        Ok(admin) => admin,
+    let opened = async {
+        let admin = admin::open(&config.gateway, follow.path()).await?;
+        Ok::<_, String>((admin, InFleet::join(&config.gateway.fleet).await?))
+    };
+    let (admin, fleet) = match opened.await {
+        Ok(opened) => opened,
         Err(sentence) => {
             log::say(format_args!("linetender: {sentence}"));
             return ExitCode::FAILURE;
@@ -173,9 +183,13 @@ async fn serve(args: &args::Serve, mut config: Config, follow: Follow<'_>) -> Ex
     }
     let traces = Traces::begin(&holder);
     linetender::raise_descriptor_limit();
-    let follow = follow.with(tokens);
+    let follow = follow.with(tokens).within(fleet.clone());
     follow.fit(&mut config);
+    let shared = fleet::shared(&config);
     let gateway = Gateway::start_on(Rig::new().followed_by(holder.clone()), config);
+    if let Some(fleet) = &fleet {
+        fleet.shares(shared, &gateway);
+    }
     // Until the end: whoever watches sees it coming.
     let _administered = admin.map(|admin| admin::serve(admin, &holder));
     let (stop, stopped) = oneshot::channel();
@@ -199,10 +213,20 @@ async fn serve(args: &args::Serve, mut config: Config, follow: Follow<'_>) -> Ex
             over
         } else {
             tracing::info!("stopping on a signal");
+            if let Some(fleet) = &fleet {
+                // Its agents are served meanwhile.
+                tokio::select! {
+                    () = fleet.leave() => {}
+                    over = &mut agents => return over,
+                }
+            }
             let _ = stop.send(());
             agents.await
         };
         if gateway.shutdown(LAST).await {
+            if let Some(fleet) = &fleet {
+                fleet.left().await;
+            }
             return over;
         }
         tracing::warn!("some servers did not exit in time; killing them");

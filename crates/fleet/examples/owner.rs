@@ -45,6 +45,8 @@ async fn own(servers: &str, node: u64, book: &str) {
         replicas: 1,
         calls_kept: Duration::from_secs(600),
         nkey: None,
+        roots: None,
+        certificate: None,
     };
     let directory = Nats::connect(options).await.expect("an address");
     let fleet = Fleet::join(Node(node), SHORT, Arc::new(directory), Arc::new(linetender_fleet::now));

@@ -15,7 +15,8 @@ pub mod placement;
 pub use clock::now;
 pub use directory::{Away, Directory};
 pub use fleet::Fleet;
+pub use linetender_core::lease::Terms;
 pub use local::Local;
 #[cfg(feature = "nats")]
-pub use nats::{Nats, Options};
+pub use nats::{House, Joined, LineReport, Member, Nats, Options, Report, Seat};
 pub use ownership::{Asked, Clock, Ownership, Stand};

@@ -33,6 +33,8 @@ async fn directory(servers: Vec<String>, node: &str, replicas: usize) -> Arc<Nat
         replicas,
         calls_kept: Duration::from_secs(600),
         nkey: None,
+        roots: None,
+        certificate: None,
     };
     Arc::new(Nats::connect(options).await.unwrap())
 }

@@ -178,6 +178,11 @@ impl Gateway {
         self.0.rig.held()
     }
 
+    /// The line that all agents of a server share, by the server's name.
+    pub fn shared_line(&self, name: &str) -> Option<Line> {
+        self.0.rig.line(name)
+    }
+
     pub(crate) fn listing(&self) -> watch::Receiver<Arc<Listing>> {
         self.0.listing.subscribe()
     }

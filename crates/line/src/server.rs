@@ -246,6 +246,14 @@ impl<W> Server<W> {
         }
     }
 
+    /// The way to whoever holds it, if that may be another process.
+    pub(crate) fn held_by(&self) -> Option<&dyn Way> {
+        match &self.target {
+            Target::Stdio { shared: Some(Elsewhere(way)), .. } => Some(&**way),
+            Target::Stdio { .. } | Target::Http(_) => None,
+        }
+    }
+
     /// The same under another name.
     #[doc(hidden)] // for linetender's keeper
     #[must_use]
@@ -377,9 +385,8 @@ impl StdioServer {
         }
     }
 
-    /// Another process holds it, for several agents of this user: it is reached in this way, and run here only if that cannot
-    /// be or must not be.
-    #[doc(hidden)] // for linetender's keeper
+    /// Another process may hold it: it is reached in this way, and run here only if that says so.
+    #[doc(hidden)] // for linetender's keeper, and for gateways that share a fleet's lines
     #[must_use]
     pub fn shared(mut self, way: Arc<dyn Way>) -> Self {
         if let Target::Stdio { shared, .. } = &mut self.target {

@@ -55,6 +55,8 @@ pub(crate) enum Waits {
     Listener,
     /// Its credentials are being asked for.
     Key,
+    /// No gateway of the fleet is known to run it.
+    Owner,
 }
 
 impl Waits {
@@ -66,6 +68,7 @@ impl Waits {
             Self::Turn => Some("waiting for a start slot: many servers are starting"),
             Self::Listener => Some("connection refused at the server's address"),
             Self::Key => Some("waiting for the server's credentials"),
+            Self::Owner => Some("no gateway of the fleet runs the server yet"),
         }
     }
 }
@@ -170,7 +173,7 @@ impl Status {
     /// The same if this is the line's gate.
     pub(crate) fn next_try_by(&self, gate: Gate) -> NextTry {
         let under_way = match self.waits {
-            Waits::Nothing | Waits::Listener | Waits::Key => NextTry::UnderWay,
+            Waits::Nothing | Waits::Listener | Waits::Key | Waits::Owner => NextTry::UnderWay,
             Waits::Predecessor => NextTry::PredecessorGone,
             Waits::Turn => NextTry::ItsTurn,
         };

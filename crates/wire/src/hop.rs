@@ -6,9 +6,10 @@
 //! it has read *before* it acts on it; so when it is gone, whatever it had not acknowledged was never run, and is safe to send
 //! to the next owner. What it had acknowledged may have run.
 //!
-//! A carrier is a stream of bytes in both directions that keeps what was written before its end. On this machine that is a pair of
-//! pipes that the asker hands over by a Unix socket, or the socket itself. Between machines a carrier has to say besides which owner it leads to (a fencing token, in [`Taken`]), since there an
-//! owner that was given up may live on; here the kernel says who is at the other end, and whether it lives.
+//! A carrier is a stream of bytes in both directions. On this machine that is a pair of pipes that the asker hands over by a Unix
+//! socket, or the socket itself: the kernel says who is at the other end, whether it lives, and keeps what it wrote before its end.
+//! Between machines an owner that cannot be heard any more may live, and act on what it was sent: there the carrier says itself what
+//! cannot have arrived ([`Far::taken`]), and whose line it is says a fence in the order.
 //!
 //! On the wire both directions are lines. First an order, which says whose line is wanted, and the answer to it ([`Taken`]). Then
 //! messages, and lines that are none:
@@ -24,13 +25,14 @@
 mod ask;
 mod asker;
 mod carrier;
+mod owed;
 mod owner;
 mod tally;
 
 pub use ask::{Answer, Taken, ask, asked};
-pub use asker::{Hop, Owner, Reached, Way};
-pub use carrier::{Offer, Offered};
-pub use owner::{Stand, serve};
+pub use asker::{Found, Hop, Owner, OwnerEnd, Reached, Way};
+pub use carrier::{Far, Offer, Offered};
+pub use owner::{Stand, serve, serve_far};
 
 /// The first byte of a line that is no message.
 const ACKNOWLEDGED: u8 = b'=';

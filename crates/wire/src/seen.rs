@@ -79,6 +79,15 @@ pub enum Seen {
     OwnerLeft,
     /// The linetender process that holds a shared server does not answer.
     OwnerHangs,
+    /// The gateway that runs the server, another one of the fleet, ended or cannot be reached.
+    NodeGone,
+    /// The gateway that runs the server, another one of the fleet, lets another one have it.
+    NodeLeft,
+    /// The gateway that runs the server, another one of the fleet, did not take the order.
+    NodeRefused {
+        /// Why.
+        reason: String,
+    },
     /// The handshake failed: an error, or an invalid result.
     Handshake {
         /// What it said.
@@ -206,9 +215,14 @@ impl Seen {
             | Self::NoDir { .. }
             | Self::NoReaper { .. }
             | Self::NotAServer { .. } => Class::Config,
-            Self::NoProcess { .. } | Self::NoSocket { .. } | Self::OwnerLeft | Self::LeaseOver => {
-                Class::Local
-            }
+            Self::NoProcess { .. }
+            | Self::NoSocket { .. }
+            | Self::OwnerLeft
+            | Self::LeaseOver
+            // The server is not to blame for what happens to gateways.
+            | Self::NodeGone
+            | Self::NodeLeft
+            | Self::NodeRefused { .. } => Class::Local,
             Self::Exited { .. } | Self::ReaperDied | Self::OwnerGone => Class::Exit,
             Self::OwnerHangs => Class::Silent,
             Self::Closed { .. } | Self::Internal { .. } | Self::Teardown { .. } => Class::Transport,
@@ -298,6 +312,9 @@ impl fmt::Display for Seen {
             Self::Closed { what: Pipe::Stdout, .. } => f.write_str("the server closed its stdout"),
             Self::ReaperDied => f.write_str("linetender's reaper process for this server was killed"),
             Self::LeaseOver => f.write_str("this gateway's lease on the server ended, and the server was stopped"),
+            Self::NodeGone => f.write_str("the gateway that runs this server ended or cannot be reached"),
+            Self::NodeLeft => f.write_str("the server moved to another gateway"),
+            Self::NodeRefused { reason } => write!(f, "the gateway that runs this server refused: {reason}"),
             Self::OwnerGone => f.write_str("the linetender process that shares this server ended"),
             Self::OwnerLeft => f.write_str("the linetender process that shares this server was replaced"),
             Self::OwnerHangs => f.write_str("the linetender process that shares this server does not answer"),

@@ -2,6 +2,7 @@
 
 use std::convert::Infallible;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use linetender_gateway::Gateway;
@@ -10,6 +11,7 @@ use tokio::signal::unix::SignalKind;
 use tokio::time::Instant;
 
 use super::file;
+use super::fleet::InFleet;
 use super::still::{Look, Pending};
 use super::watch::Changes;
 use crate::args;
@@ -32,6 +34,8 @@ pub(super) struct Follow<'a> {
     keys: KeyMaker,
     /// Who verifies agents' tokens.
     tokens: Option<AgentTokens>,
+    /// The fleet that the gateway is in.
+    fleet: Option<Arc<InFleet>>,
 }
 
 impl<'a> Follow<'a> {
@@ -43,7 +47,7 @@ impl<'a> Follow<'a> {
         changes: Changes,
         keys: KeyMaker,
     ) -> Self {
-        Self { args, path, last: Ok(text), pending: None, changes, keys, tokens: None }
+        Self { args, path, last: Ok(text), pending: None, changes, keys, tokens: None, fleet: None }
     }
 
     /// What the file says of agents' tokens is told to this.
@@ -51,14 +55,22 @@ impl<'a> Follow<'a> {
         Self { tokens, ..self }
     }
 
+    /// Servers that the fleet shares are found in this.
+    pub(super) fn within(self, fleet: Option<Arc<InFleet>>) -> Self {
+        Self { fleet, ..self }
+    }
+
     /// The file.
     pub(super) const fn path(&self) -> &Path {
         self.path
     }
 
-    /// Gives the servers of this file their keys.
+    /// Gives the servers of this file their keys, and those that a fleet shares the way to where they run.
     pub(super) fn fit(&self, config: &mut Config) {
         self.keys.fit(config, self.path);
+        if let Some(fleet) = &self.fleet {
+            fleet.fit(config);
+        }
     }
 
     /// Reloads the file when it has changed and been still for a while, and at once on SIGHUP.
@@ -159,7 +171,11 @@ impl<'a> Follow<'a> {
             tracing::warn!(?settings, "[gateway] settings changed; restart linetender to apply them");
         }
         self.fit(&mut config);
+        let shared = super::fleet::shared(&config);
         let change = gateway.apply(config);
+        if let Some(fleet) = &self.fleet {
+            fleet.shares(shared, gateway);
+        }
         tracing::info!(
             added = ?change.added, replaced = ?change.replaced, removed = ?change.removed, kept = ?change.kept,
             "config reloaded"

@@ -9,7 +9,7 @@ use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
 
-use linetender::hop::{self, Answer, Offer, Owner, Reached, Way};
+use linetender::hop::{self, Answer, Found, Offer, Owner, Reached, Way};
 use linetender::{Hello, Server};
 use linetender_holder::trusted;
 use rustix::event::{PollFd, PollFlags};
@@ -163,18 +163,8 @@ impl ToKeeper {
 }
 
 impl Way for ToKeeper {
-    fn reach<'a>(
-        &'a self,
-        hello: &'a Hello,
-    ) -> Pin<Box<dyn Future<Output = Result<Reached, String>> + Send + 'a>> {
-        Box::pin(async move {
-            let reached = self.seated(hello).await;
-            if reached.is_err() {
-                // This process runs the server itself then, as one without `--share` does.
-                linetender::guard::adopt_orphans();
-            }
-            reached
-        })
+    fn reach<'a>(&'a self, hello: &'a Hello) -> Pin<Box<dyn Future<Output = Found> + Send + 'a>> {
+        Box::pin(async move { self.seated(hello).await.map_or_else(runs_here, Found::There) })
     }
 }
 
@@ -183,13 +173,15 @@ impl Way for ToKeeper {
 pub(crate) struct NoKeeper(pub(crate) String);
 
 impl Way for NoKeeper {
-    fn reach<'a>(
-        &'a self,
-        _hello: &'a Hello,
-    ) -> Pin<Box<dyn Future<Output = Result<Reached, String>> + Send + 'a>> {
-        linetender::guard::adopt_orphans();
-        Box::pin(std::future::ready(Err(self.0.clone())))
+    fn reach<'a>(&'a self, _hello: &'a Hello) -> Pin<Box<dyn Future<Output = Found> + Send + 'a>> {
+        Box::pin(std::future::ready(runs_here(self.0.clone())))
     }
+}
+
+/// This process runs the server itself then, as one without `--share` does.
+fn runs_here(why: String) -> Found {
+    linetender::guard::adopt_orphans();
+    Found::Here { lifeline: None, why: Some(why) }
 }
 
 /// This very program, also after its file was replaced by an update.

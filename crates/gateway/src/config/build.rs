@@ -9,6 +9,7 @@ use super::agents::wrong_url;
 use super::auth::Auth;
 use super::file::{Era, Gateway, Scope, ServerTable, Stderr, Transport};
 use super::filter::Filter;
+use super::fleet::Placed;
 use super::named;
 use super::problem::{Problem, Text};
 use super::tools::Tools;
@@ -33,6 +34,8 @@ pub struct Entry {
     pub auth: Auth,
     /// Whether agents share its connection.
     pub scope: Scope,
+    /// Where it runs in a fleet.
+    pub placed: Placed,
     /// Which of its tools are shown, and as what.
     pub tools: Tools,
     /// Filter for prompts.
@@ -101,6 +104,13 @@ pub(super) fn build(
     }
     if let Some((wrong, help)) = gateway.admin.wrong(gateway.tls_certificate.is_some()) {
         return Err(source.problem(place("admin"), wrong, Some(help.to_owned())));
+    }
+    if let Some((setting, wrong)) = gateway.fleet.wrong() {
+        let table = tree.get("gateway").and_then(|table| table.get("fleet"));
+        let at = table.map_or(0..0, |table| {
+            table.get(setting).map_or_else(|| table.at.clone(), |node| node.at.clone())
+        });
+        return Err(source.problem(at, wrong, None));
     }
     let both: Vec<&Gateway> = in_force.into_iter().chain([&gateway]).collect();
     let (mut servers, mut names): (Vec<Entry>, Vec<&Member>) = (Vec::new(), Vec::new());
@@ -225,6 +235,7 @@ fn entry(
         server: server.policy(policy).deadline(deadline),
         auth,
         scope: table.scope,
+        placed: table.fleet,
         tools,
         prompts: table.prompts,
         resources: table.resources,

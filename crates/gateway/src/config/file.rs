@@ -14,6 +14,7 @@ use super::agents::AgentAuth;
 use super::audit::AuditFile;
 use super::auth::AuthTable;
 use super::filter::Filter;
+use super::fleet::{Fleet, Placed};
 use super::listen::{Listen, LocalUser, Socket, refusal};
 use super::schema::{policy, size, time, users};
 use super::tls::{self, Half, TlsFile, TlsFiles};
@@ -106,6 +107,8 @@ pub struct Gateway {
     pub principal_requests: u32,
     /// Address for administrators.
     pub admin: Admin,
+    /// Several gateways that share their servers.
+    pub fleet: Fleet,
     /// Largest result of a tool, of servers that do not say otherwise; larger ones are cut. `0`: any size.
     #[schemars(schema_with = "size")]
     pub result_limit: usize,
@@ -143,6 +146,7 @@ impl Default for Gateway {
             principal_rate: 0,
             principal_requests: 4096,
             admin: Admin::default(),
+            fleet: Fleet::default(),
             result_limit: 0,
         }
     }
@@ -225,6 +229,8 @@ pub(super) struct ServerTable {
     pub(super) era: Era,
     /// Share one connection among all agents, or open one per principal or per agent session.
     pub(super) scope: Scope,
+    /// Run the server in one gateway of the fleet at a time, or in each. Means nothing without `gateway.fleet`, or for a URL.
+    pub(super) fleet: Placed,
     /// Start the server on first use instead of with the gateway.
     pub(super) lazy: bool,
     /// Destination of the server's stderr.

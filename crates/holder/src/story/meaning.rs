@@ -83,6 +83,22 @@ fn words(reason: &Reason, served: bool) -> Vec<&'static str> {
         "keeper-hangs" => vec![
             "The keeper, which runs shared servers for all windows, did not answer any more, so it was killed and replaced.",
         ],
+        "lease-over" => vec![
+            "Several gateways share this server (`[fleet]`), and one of them runs it at a time, for as long as it can write that down \
+             in NATS. This gateway could not any more, so it stopped the server in time for another gateway to start it.",
+        ],
+        "node-gone" => vec![
+            "Several gateways share this server (`[fleet]`), and one of them runs it at a time. That gateway ended or cannot be \
+             reached. Another one starts the server when it is certain that the first one has stopped it.",
+        ],
+        "node-left" => vec![
+            "Several gateways share this server (`[fleet]`), and one of them runs it at a time. It was moved from one to another, \
+             because a gateway joined or left.",
+        ],
+        "node-refused" => vec![
+            "Several gateways share this server (`[fleet]`), and one of them runs it at a time. That gateway could not take the call; \
+             its words above say why.",
+        ],
         "handshake-rejected" => vec![
             "The server is there and answers, but refused to begin a session. Its words above say why; usually it is configured \
              wrongly or cannot reach something that it needs.",

@@ -9,7 +9,7 @@ use std::time::Duration;
 use linetender_core::{Generation, StateKind};
 use linetender_wire::frame::{self, Frame, Members, Message, Outcome};
 use linetender_wire::handshake::{Era, Eras, Greeting, Handshake, Next};
-use linetender_wire::hop::Hop;
+use linetender_wire::hop::{Found, Hop};
 use linetender_wire::http::{Remote, Way};
 use linetender_wire::seam::{self, Listener};
 use linetender_wire::stdio::{Child, Launch, Lifeline, Program, Reaper};
@@ -88,6 +88,18 @@ impl Dial {
             // Its tender being gone is as good.
             let _ = before.wait_for(|status| status.state == StateKind::Closed).await;
         }
+        // Nor is it start time until it is known which gateway of a fleet is to run it.
+        if let Some(way) = self.server.held_by() {
+            let mut ready = pin!(way.ready());
+            tokio::select! {
+                biased;
+                () = &mut ready => {}
+                () = std::future::ready(()) => {
+                    tell(DialNews::Waits(Waits::Owner)).await;
+                    ready.await;
+                }
+            }
+        }
         // Asking for a key is no start time either: whoever is asked bounds it.
         if let Some(keys) = &self.keys {
             tell(DialNews::Waits(Waits::Key)).await;
@@ -145,23 +157,25 @@ impl Dial {
         let listener = Arc::clone(&self.ear) as Arc<dyn Listener>;
         match &self.server.target {
             Target::Stdio { program, reaper, shared, lifeline } => {
+                let mut lifeline = lifeline.as_ref().map(|Elsewhere(lifeline)| Arc::clone(lifeline));
                 if let Some(Elsewhere(way)) = shared {
                     match way.reach(&self.server.hello).await {
-                        Ok(reached) => {
+                        Found::There(reached) => {
                             let sizes = self.server.policy.settings().limits;
                             return Ok(Reach::Hop(Hop::launch(reached, sizes, listener, self.wire.clone())));
                         }
-                        Err(why) => {
-                            tracing::info!(
-                                server = &*self.server.name,
-                                why,
-                                "not shared: this process runs the server"
-                            );
-                            *not_shared = Some(why);
+                        Found::Here { lifeline: until, why } => {
+                            if let Some(why) = &why {
+                                let server = &*self.server.name;
+                                tracing::info!(server, why, "not shared: this process runs the server");
+                            }
+                            *not_shared = why;
+                            lifeline = until;
                         }
+                        Found::Nowhere(seen) => return Err(seen),
                     }
                 }
-                let launch = self.launch(program, reaper.as_ref(), lifeline.as_ref());
+                let launch = self.launch(program, reaper.as_ref(), lifeline);
                 Child::launch(&launch, listener, self.wire.clone()).map(Reach::Process)
             }
             Target::Http(http) => {
@@ -172,13 +186,7 @@ impl Dial {
         }
     }
 
-    fn launch(
-        &self,
-        program: &Program,
-        reaper: Option<&Reaper>,
-        lifeline: Option<&Elsewhere<Lifeline>>,
-    ) -> Launch {
-        let lifeline = lifeline.map(|Elsewhere(lifeline)| Arc::clone(lifeline));
+    fn launch(&self, program: &Program, reaper: Option<&Reaper>, lifeline: Option<Arc<Lifeline>>) -> Launch {
         let settings = self.server.policy.settings();
         let reaper = reaper.cloned().unwrap_or(Reaper::Find);
         Launch { program: program.clone(), reaper, lifeline, close: settings.close, sizes: settings.limits }

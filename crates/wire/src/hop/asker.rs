@@ -8,12 +8,13 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use linetender_core::Limits as Sizes;
+use tokio::io::AsyncWrite;
 use tokio::net::UnixStream;
 use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::time::Instant;
 
 use super::ask::Taken;
-use super::carrier::{self, Carrier, Input, Offer, Output};
+use super::carrier::{self, Carrier, Far, Input, Offer, Output};
 use super::tally::Tally;
 use super::{ACKNOWLEDGED, GOES, HANDS, MOVE, THERE};
 use crate::frame::Limits;
@@ -23,7 +24,7 @@ use crate::redact::Redacted;
 use crate::seam::{Event, Listener, Outbox, Outgoing, Seal};
 use crate::seen::Seen;
 use crate::stdio::platform::Stdin;
-use crate::stdio::writer;
+use crate::stdio::{Lifeline, writer};
 use crate::tasks::{Owned, spawn_last};
 use crate::{caught, test_hooks};
 
@@ -44,13 +45,40 @@ const DRAINED: usize = 1024 * 1024;
 
 /// The way to whoever owns a line.
 pub trait Way: fmt::Debug + Send + Sync {
-    /// A connection to an owner that has taken the order; or why there is none to be had, in which case whoever asks runs the
-    /// server itself.
-    /// `hello` is who asks, as it would speak to the server.
-    fn reach<'a>(
-        &'a self,
-        hello: &'a Hello,
-    ) -> Pin<Box<dyn Future<Output = Result<Reached, String>> + Send + 'a>>;
+    /// Nothing of the line runs here now. Returns when it can be told where it runs next; waiting for that is no part of a server's
+    /// start.
+    fn ready(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
+        Box::pin(std::future::ready(()))
+    }
+
+    /// Where the line is. `hello` is who asks, as it would speak to the server.
+    fn reach<'a>(&'a self, hello: &'a Hello) -> Pin<Box<dyn Future<Output = Found> + Send + 'a>>;
+}
+
+/// Where a line is.
+pub enum Found {
+    /// With an owner, which has taken the order.
+    There(Reached),
+    /// Whoever asks runs the server itself.
+    Here {
+        /// Its processes are killed when this is over.
+        lifeline: Option<Arc<Lifeline>>,
+        /// Why, if it was to be elsewhere.
+        why: Option<String>,
+    },
+    /// Nowhere, as far as could be seen.
+    Nowhere(Seen),
+}
+
+/// How an owner ended.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum OwnerEnd {
+    /// It is gone, or cannot be reached.
+    Gone,
+    /// It said that it goes.
+    Left,
+    /// It does not answer.
+    Hangs,
 }
 
 /// An owner that was reached.
@@ -72,6 +100,15 @@ impl Reached {
         };
         Self { carrier, tally, owner }
     }
+
+    /// With an owner on another machine.
+    pub fn far(
+        input: Box<dyn Far>,
+        output: Box<dyn AsyncWrite + Send + Sync + Unpin>,
+        owner: Arc<dyn Owner>,
+    ) -> Self {
+        Self { carrier: (Input::Far(input), Output::Far(output)), tally: None, owner }
+    }
 }
 
 /// The process at the other end.
@@ -82,6 +119,14 @@ pub trait Owner: Send + Sync {
     fn kill(&self);
     /// Its number, if that is known.
     fn pid(&self) -> Option<i32>;
+    /// What its end is called.
+    fn ended(&self, how: OwnerEnd) -> Seen {
+        match how {
+            OwnerEnd::Gone => Seen::OwnerGone,
+            OwnerEnd::Left => Seen::OwnerLeft,
+            OwnerEnd::Hangs => Seen::OwnerHangs,
+        }
+    }
 }
 
 /// A generation whose server is held by another process. Dropping it lets go of it.
@@ -121,6 +166,7 @@ impl Hop {
                 frames,
                 Arc::clone(&seal),
                 Arc::clone(&accepted),
+                None,
             ))),
             reader: Owned::spawn(read(input, limits, listener, drains, events.clone(), Arc::clone(&said))),
             owner,
@@ -223,7 +269,7 @@ async fn read(
     mut drain: mpsc::Receiver<oneshot::Sender<()>>,
     events: mpsc::Sender<Event>,
     said: Arc<Said>,
-) {
+) -> Input {
     use tokio::io::AsyncReadExt as _;
     let mut lines = Lines::new(limits);
     let (mut first, mut listens) = (true, true);
@@ -260,6 +306,7 @@ async fn read(
     while let Some(done) = drain.recv().await {
         let _ = done.send(());
     }
+    input
 }
 
 /// Takes what has come; whether a message was among it.
@@ -299,7 +346,7 @@ impl Stdin for Output {
 /// The one task that knows whether the owner is there.
 struct Watch {
     writer: Option<Owned<(Output, writer::WriteEnd)>>,
-    reader: Owned<()>,
+    reader: Owned<Input>,
     owner: Arc<dyn Owner>,
     ordered: mpsc::Receiver<Order>,
     events: mpsc::Sender<Event>,
@@ -331,14 +378,14 @@ impl Watch {
                     over = true;
                     // What it had not acknowledged by the end of its stream it never will. Only a reader that came to the end knows
                     // that: if it panicked, the owner may live, and still take what lies there.
-                    if done.is_ok() {
-                        let _ = self.consumed.set(self.said.acknowledged());
+                    if let Ok(input) = &done {
+                        self.taken(input);
                     }
                     let seen = match done {
                         Err(_) => Seen::Internal { task: "reader" },
-                        Ok(()) if hangs => Seen::OwnerHangs,
-                        Ok(()) if self.said.goes.load(Ordering::Acquire) => Seen::OwnerLeft,
-                        Ok(()) => Seen::OwnerGone,
+                        Ok(_) if hangs => self.owner.ended(OwnerEnd::Hangs),
+                        Ok(_) if self.said.goes.load(Ordering::Acquire) => self.owner.ended(OwnerEnd::Left),
+                        Ok(_) => self.owner.ended(OwnerEnd::Gone),
                     };
                     let _ = self.events.send(Event::Lost(seen)).await;
                 }
@@ -350,7 +397,7 @@ impl Watch {
                 _ = look.tick(), if !over => {
                     if hangs {
                         // It was killed, and is still not gone: what it had read is not known.
-                        let _ = self.events.send(Event::Lost(Seen::OwnerHangs)).await;
+                        let _ = self.events.send(Event::Lost(self.owner.ended(OwnerEnd::Hangs))).await;
                         break self.ordered.recv().await.unwrap_or(Order::Close);
                     }
                     let heard = self.said.heard.swap(false, Ordering::AcqRel);
@@ -381,6 +428,13 @@ impl Watch {
         self.end(order, over, hangs).await;
     }
 
+    /// The stream has ended: it may be known what the owner had taken.
+    fn taken(&self, input: &Input) {
+        if let Some(bytes) = input.taken(self.said.acknowledged()) {
+            let _ = self.consumed.set(bytes);
+        }
+    }
+
     /// Up to where it has acknowledged, if that is not all.
     fn owed(&self) -> Option<u64> {
         let acknowledged = self.said.acknowledged();
@@ -403,9 +457,9 @@ impl Watch {
             let _ = self.consumed.set(self.said.acknowledged());
         }
         if !over {
-            over = matches!(tokio::time::timeout(LAST_WORDS, &mut self.reader).await, Ok(Ok(())));
-            if over {
-                let _ = self.consumed.set(self.said.acknowledged());
+            if let Ok(Ok(input)) = tokio::time::timeout(LAST_WORDS, &mut self.reader).await {
+                over = true;
+                self.taken(&input);
             }
         }
         if over {

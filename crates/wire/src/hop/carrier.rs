@@ -3,11 +3,13 @@
 //! On Linux the asker brings two pipes along with its order. The socket itself would do, and is what is left where pipes cannot be
 //! had; but each end of a socket is woken whenever the other has read, only to be told that it may write, which it might before:
 //! two wakeups of a process for each call.
+//!
+//! An owner on another machine is reached by whatever its fleet talks over ([`Far`]).
 
 use std::io;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
 
 use bytes::BytesMut;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
@@ -20,16 +22,25 @@ use super::tally::Tally;
 /// Both directions.
 pub(super) type Carrier = (Input, Output);
 
+/// What an owner on another machine says. That it ended does not say what the owner had read: the owner may live, and what was on its way
+/// may still arrive.
+pub trait Far: AsyncRead + Send + Unpin {
+    /// After its end: up to which byte the owner can have taken what was written to it, if that is known. It has acknowledged so much.
+    fn taken(&self, acknowledged: u64) -> Option<u64>;
+}
+
 /// What is read from.
 pub(super) enum Input {
     Socket(OwnedReadHalf),
     Pipe(Receiver),
+    Far(Box<dyn Far>),
 }
 
 /// What is written to.
 pub(super) enum Output {
     Socket(OwnedWriteHalf),
     Pipe(Sender),
+    Far(Box<dyn AsyncWrite + Send + Sync + Unpin>),
 }
 
 /// Over the socket that the order went over.
@@ -129,10 +140,29 @@ impl Input {
     ///
     /// # Errors
     /// If nothing is there.
-    pub(super) fn read_now(&self, buffer: &mut BytesMut) -> io::Result<usize> {
+    pub(super) fn read_now(&mut self, buffer: &mut BytesMut) -> io::Result<usize> {
         match self {
             Self::Socket(socket) => socket.try_read_buf(buffer),
             Self::Pipe(pipe) => pipe.try_read_buf(buffer),
+            Self::Far(far) => {
+                let mut space = [0; 8 * 1024];
+                let mut read = ReadBuf::new(&mut space);
+                match Pin::new(far).poll_read(&mut Context::from_waker(Waker::noop()), &mut read) {
+                    Poll::Ready(done) => done?,
+                    Poll::Pending => return Err(io::ErrorKind::WouldBlock.into()),
+                }
+                buffer.extend_from_slice(read.filled());
+                Ok(read.filled().len())
+            }
+        }
+    }
+
+    /// After its end: up to which byte the owner has taken what was written to it, if that is known.
+    pub(super) fn taken(&self, acknowledged: u64) -> Option<u64> {
+        match self {
+            // Whoever held the other end acknowledged what it took before it acted on it, and is gone.
+            Self::Socket(_) | Self::Pipe(_) => Some(acknowledged),
+            Self::Far(far) => far.taken(acknowledged),
         }
     }
 }
@@ -142,6 +172,7 @@ impl AsyncRead for Input {
         match self.get_mut() {
             Self::Socket(socket) => Pin::new(socket).poll_read(cx, buf),
             Self::Pipe(pipe) => Pin::new(pipe).poll_read(cx, buf),
+            Self::Far(far) => Pin::new(far).poll_read(cx, buf),
         }
     }
 }
@@ -151,6 +182,7 @@ impl AsyncWrite for Output {
         match self.get_mut() {
             Self::Socket(socket) => Pin::new(socket).poll_write(cx, bytes),
             Self::Pipe(pipe) => Pin::new(pipe).poll_write(cx, bytes),
+            Self::Far(far) => Pin::new(far).poll_write(cx, bytes),
         }
     }
 
@@ -163,6 +195,7 @@ impl AsyncWrite for Output {
         match self.get_mut() {
             Self::Socket(socket) => Pin::new(socket).poll_shutdown(cx),
             Self::Pipe(_) => Poll::Ready(Ok(())),
+            Self::Far(far) => Pin::new(far).poll_shutdown(cx),
         }
     }
 }

@@ -8,6 +8,7 @@ use tokio::net::UnixStream;
 use tokio::sync::{mpsc, watch};
 
 use super::carrier::Offered;
+use super::owed::Owed;
 use super::tally::Tally;
 use super::{ACKNOWLEDGED, GOES, HANDS, MOVE};
 use crate::frame::{self, Limits, Passed};
@@ -46,7 +47,22 @@ pub async fn serve(
     stand: watch::Receiver<Stand>,
 ) -> io::Result<()> {
     let ((input, output), tally) = offered.carrier(stream);
-    serve_on(tokio::io::join(input, output), limits, to, from, stand, tally).await
+    serve_on(tokio::io::join(input, output), limits, to, from, stand, tally, None).await
+}
+
+/// The same, for an asker on another machine, beside whom others use the line. One that is [handed over](Stand::Hands) is let go of when
+/// everything that it asked before is answered.
+///
+/// # Errors
+/// If the stream breaks.
+pub async fn serve_far(
+    stream: impl AsyncRead + AsyncWrite + Unpin,
+    limits: Limits,
+    to: mpsc::Sender<Passed>,
+    from: queue::Receiver<Passed>,
+    stand: watch::Receiver<Stand>,
+) -> io::Result<()> {
+    serve_on(stream, limits, to, from, stand, None, Some(Owed::default())).await
 }
 
 async fn serve_on(
@@ -56,6 +72,7 @@ async fn serve_on(
     mut from: queue::Receiver<Passed>,
     mut stand: watch::Receiver<Stand>,
     tally: Option<Tally>,
+    mut owed: Option<Owed>,
 ) -> io::Result<()> {
     let mut lines = Lines::new(limits);
     let mut handed: VecDeque<Passed> = VecDeque::new();
@@ -64,7 +81,7 @@ async fn serve_on(
     let mut takes = true;
     // What it was told before it came holds for it too.
     stand.mark_changed();
-    loop {
+    while takes || !handed.is_empty() || !owed.as_ref().is_some_and(Owed::is_nothing) {
         tokio::select! {
             biased;
             // One after the other, as the line takes them; meanwhile the line is heard, or neither would ever move.
@@ -76,11 +93,11 @@ async fn serve_on(
             }
             text = from.recv() => {
                 let Some(text) = text else { break };
-                add(&mut out, &text);
+                pass(&mut out, &text, &mut owed);
                 while out.len() < BATCH
                     && let Some(text) = from.try_recv()
                 {
-                    add(&mut out, &text);
+                    pass(&mut out, &text, &mut owed);
                 }
             }
             told = stand.changed() => {
@@ -104,6 +121,9 @@ async fn serve_on(
                 }
                 read += bytes as u64;
                 while let Some(item) = lines.take() {
+                    if let (Item::Frame(frame), Some(owed)) = (&item, &mut owed) {
+                        owed.asked(frame);
+                    }
                     take(item, &mut handed, &mut out);
                 }
                 let whole = read - lines.unfinished() as u64;
@@ -130,6 +150,13 @@ async fn serve_on(
     control(&mut out, GOES, b"");
     stream.write_all(&out).await?;
     stream.shutdown().await
+}
+
+fn pass(out: &mut Vec<u8>, text: &Passed, owed: &mut Option<Owed>) {
+    add(out, text);
+    if let Some(owed) = owed {
+        owed.answered(text);
+    }
 }
 
 fn take(item: Item, handed: &mut VecDeque<Passed>, out: &mut Vec<u8>) {
@@ -161,7 +188,7 @@ fn control(out: &mut Vec<u8>, kind: u8, words: &[u8]) {
 
 #[cfg(test)]
 mod tests {
-    use super::{Stand, serve_on};
+    use super::{Owed, Stand, serve_on};
     use crate::frame::{Limits, Passed};
     use crate::queue::{self, Sender};
     use bytes::Bytes;
@@ -181,12 +208,16 @@ mod tests {
 
     /// An owner whose stream holds so many bytes.
     fn house(holds: usize) -> House {
+        house_of(holds, None)
+    }
+
+    fn house_of(holds: usize, owed: Option<Owed>) -> House {
         let (asker, owner) = tokio::io::duplex(holds);
         let (to, handed) = mpsc::channel(1);
         let (line, from) = queue::queue(16, 1 << 20);
         let (stand, stands) = watch::channel(Stand::Serves);
         #[expect(clippy::disallowed_methods, reason = "a test owns its tasks")]
-        let serves = tokio::spawn(serve_on(owner, LIMITS, to, from, stands, None));
+        let serves = tokio::spawn(serve_on(owner, LIMITS, to, from, stands, None, owed));
         House { asker, handed, line, stand, serves }
     }
 
@@ -262,6 +293,27 @@ mod tests {
         house.asker.read_to_string(&mut rest).await.unwrap();
         assert_eq!(rest, ".\n");
         house.serves.await.unwrap().unwrap();
+    }
+
+    #[tokio::test]
+    async fn whoever_is_handed_over_from_afar_leaves_when_it_is_owed_nothing() {
+        let mut house = house_of(1024, Some(Owed::default()));
+        house.asker.write_all(format!("{CALL}\n").as_bytes()).await.unwrap();
+        let acknowledged = format!("={}\n", CALL.len() + 1);
+        assert_eq!(reads(&mut house.asker, acknowledged.len()).await, acknowledged);
+        house.stand.send_replace(Stand::Hands);
+        assert_eq!(reads(&mut house.asker, 2).await, "~\n");
+        yields().await;
+        assert!(!house.serves.is_finished(), "it is owed an answer");
+        let other = r#"{"jsonrpc":"2.0","method":"notifications/progress"}"#;
+        house.line.try_send(Bytes::from_static(other.as_bytes()).into()).unwrap();
+        yields().await;
+        assert!(!house.serves.is_finished(), "which this is not");
+        house.line.try_send(Bytes::from_static(br#"{"jsonrpc":"2.0","id":1,"result":{}}"#).into()).unwrap();
+        house.serves.await.unwrap().unwrap();
+        let mut rest = String::new();
+        house.asker.read_to_string(&mut rest).await.unwrap();
+        assert!(rest.ends_with("\"result\":{}}\n.\n"), "{rest}");
     }
 
     /// A line that takes nothing while it has something to say is heard all the same.

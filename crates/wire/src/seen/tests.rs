@@ -107,6 +107,13 @@ fn each_sight_of_a_keeper_has_its_class_and_its_words() {
         ),
         (Seen::OwnerGone, Class::Exit, "the linetender process that shares this server ended"),
         (Seen::OwnerLeft, Class::Local, "the linetender process that shares this server was replaced"),
+        (Seen::NodeGone, Class::Local, "the gateway that runs this server ended or cannot be reached"),
+        (Seen::NodeLeft, Class::Local, "the server moved to another gateway"),
+        (
+            Seen::NodeRefused { reason: "it is not here".to_owned() },
+            Class::Local,
+            "the gateway that runs this server refused: it is not here",
+        ),
         (Seen::OwnerHangs, Class::Silent, "the linetender process that shares this server does not answer"),
     ] {
         assert_eq!(seen.to_string(), words);

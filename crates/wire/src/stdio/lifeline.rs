@@ -6,12 +6,17 @@
 
 use std::io;
 use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use linetender_core::Instant;
 
 /// The timer. Every process that was started with it is killed when it is over.
 #[derive(Debug)]
-pub struct Lifeline(OwnedFd);
+pub struct Lifeline {
+    timer: OwnedFd,
+    /// What the timer is set to, by its own clock.
+    until: AtomicU64,
+}
 
 #[cfg(all(target_os = "linux", not(linetender_portable)))]
 impl Lifeline {
@@ -22,7 +27,8 @@ impl Lifeline {
     pub fn new(until: Instant) -> io::Result<Self> {
         use rustix::time::{TimerfdClockId, TimerfdFlags, timerfd_create};
         let flags = TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK;
-        let lifeline = Self(timerfd_create(TimerfdClockId::Boottime, flags)?);
+        let timer = timerfd_create(TimerfdClockId::Boottime, flags)?;
+        let lifeline = Self { timer, until: AtomicU64::new(0) };
         lifeline.extend(until)?;
         Ok(lifeline)
     }
@@ -37,8 +43,14 @@ impl Lifeline {
         let nanos = i64::try_from(until.nanos().max(1)).unwrap_or(i64::MAX);
         let it_value = Timespec { tv_sec: nanos / 1_000_000_000, tv_nsec: nanos % 1_000_000_000 };
         let once = Itimerspec { it_interval: Timespec { tv_sec: 0, tv_nsec: 0 }, it_value };
-        timerfd_settime(&self.0, TimerfdTimerFlags::ABSTIME, &once)?;
+        timerfd_settime(&self.timer, TimerfdTimerFlags::ABSTIME, &once)?;
+        self.until.store(until.nanos(), Ordering::Release);
         Ok(())
+    }
+
+    /// Whether it is over: nothing may reach a process that was started with it, also if nobody has killed it yet.
+    pub fn is_over(&self) -> bool {
+        Self::now().nanos() >= self.until.load(Ordering::Acquire)
     }
 
     /// Its clock.
@@ -49,7 +61,7 @@ impl Lifeline {
     }
 
     pub(super) fn handed(&self) -> io::Result<OwnedFd> {
-        self.0.try_clone()
+        self.timer.try_clone()
     }
 }
 
@@ -71,7 +83,12 @@ impl Lifeline {
         Err(io::ErrorKind::Unsupported.into())
     }
 
+    /// There is none.
+    pub fn is_over(&self) -> bool {
+        self.until.load(Ordering::Acquire) == 0
+    }
+
     pub(super) fn handed(&self) -> io::Result<OwnedFd> {
-        self.0.try_clone()
+        self.timer.try_clone()
     }
 }

@@ -8,6 +8,7 @@ use bytes::{Buf as _, BytesMut};
 use linetender_core::Extent;
 use tokio::io::AsyncWriteExt as _;
 
+use super::lifeline::Lifeline;
 use super::platform::Stdin;
 use crate::frame::Kept;
 use crate::queue;
@@ -35,9 +36,10 @@ pub(crate) async fn write<S: Stdin>(
     mut frames: queue::Receiver<Outgoing>,
     seal: Arc<Seal>,
     accepted: Arc<AtomicU64>,
+    lifeline: Option<Arc<Lifeline>>,
 ) -> (S, WriteEnd) {
     let end = {
-        let work = pump(&mut stdin, &mut frames, &accepted);
+        let work = pump(&mut stdin, &mut frames, &accepted, lifeline.as_deref());
         tokio::select! {
             biased;
             () = seal.wait() => WriteEnd::Sealed,
@@ -47,7 +49,12 @@ pub(crate) async fn write<S: Stdin>(
     (stdin, end)
 }
 
-async fn pump(stdin: &mut impl Stdin, frames: &mut queue::Receiver<Outgoing>, accepted: &AtomicU64) {
+async fn pump(
+    stdin: &mut impl Stdin,
+    frames: &mut queue::Receiver<Outgoing>,
+    accepted: &AtomicU64,
+    lifeline: Option<&Lifeline>,
+) {
     let mut batch = Batch::default();
     loop {
         let frame = tokio::select! {
@@ -66,6 +73,10 @@ async fn pump(stdin: &mut impl Stdin, frames: &mut queue::Receiver<Outgoing>, ac
         }
         let large = batch.text.len() > LARGE;
         while !batch.text.is_empty() {
+            // This process may have slept, and its reaper too: what the server is no longer ours to run it does not get.
+            if lifeline.is_some_and(Lifeline::is_over) {
+                return;
+            }
             let Ok(bytes) = stdin.write(&batch.text).await else { return };
             batch.text.advance(bytes);
             batch.written += bytes as u64;

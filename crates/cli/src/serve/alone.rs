@@ -1,0 +1,40 @@
+//! A linetender that was built without the fleet.
+
+use std::sync::Arc;
+
+use linetender_gateway::Gateway;
+use linetender_gateway::config::{Config, Fleet};
+
+/// No fleet.
+pub(super) enum InFleet {}
+
+impl InFleet {
+    #[expect(clippy::unused_async, reason = "the other one has to wait")]
+    pub(super) async fn join(settings: &Fleet) -> Result<Option<Arc<Self>>, String> {
+        if settings.is_on() {
+            return Err("this linetender was built without [gateway.fleet]: build it with --features fleet"
+                .to_owned());
+        }
+        Ok(None)
+    }
+
+    pub(super) fn fit(&self, _config: &mut Config) {
+        match *self {}
+    }
+
+    pub(super) fn shares(&self, _names: Vec<String>, _gateway: &Gateway) {
+        match *self {}
+    }
+
+    pub(super) async fn leave(&self) {
+        match *self {}
+    }
+
+    pub(super) async fn left(&self) {
+        match *self {}
+    }
+}
+
+pub(super) fn shared(_config: &Config) -> Vec<String> {
+    Vec::new()
+}

@@ -1,0 +1,166 @@
+//! The gateway as one of several that share their servers.
+
+use std::hash::{BuildHasher as _, RandomState};
+use std::path::Path;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use linetender::State;
+use linetender::session::{self, Agent, Guest, Who};
+use linetender_fleet::{House, Joined, Nats, Options, Seat, Terms};
+use linetender_gateway::Gateway;
+use linetender_gateway::config::{Config, Fleet, Placed, Scope};
+use linetender_holder::trusted;
+
+/// How long a call that must not run twice is remembered.
+const CALLS_KEPT: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// The longest seed of a key.
+const SEED: u64 = 4096;
+
+/// How long lines may take to move to other gateways when this one is stopped: the time that a planned end gives calls, and a start.
+const LEAVES: Duration = Duration::from_secs(30);
+
+/// How long NATS may take to hear that nothing is left here.
+const FREES: Duration = Duration::from_secs(3);
+
+/// This gateway's place in a fleet.
+pub(super) struct InFleet {
+    joined: Joined,
+    rooms: OnceLock<Arc<Rooms>>,
+}
+
+impl InFleet {
+    /// Joins, if the settings say so. Else a sentence about why it cannot.
+    pub(super) async fn join(settings: &Fleet) -> Result<Option<Arc<Self>>, String> {
+        if !settings.is_on() {
+            return Ok(None);
+        }
+        let options = options(settings)?;
+        let node = options.node.clone();
+        let nats = Nats::connect(options).await.map_err(|error| error.to_string())?;
+        tracing::info!(fleet = settings.name, node, "joining the fleet");
+        Ok(Some(Arc::new(Self { joined: Joined::join(nats, terms(settings.lease)), rooms: OnceLock::new() })))
+    }
+
+    /// Servers that the fleet shares are reached where they run.
+    pub(super) fn fit(&self, config: &mut Config) {
+        for entry in &mut config.servers {
+            if entry.placed == Placed::One
+                && entry.scope == Scope::Shared
+                && let Some(server) = entry.server.to_stdio()
+            {
+                entry.server = server.shared(self.joined.way(entry.server.name())).into();
+            }
+        }
+    }
+
+    /// Shares the servers of this config from now on, which the gateway has.
+    pub(super) fn shares(&self, names: Vec<String>, gateway: &Gateway) {
+        let rooms = self.rooms.get_or_init(|| {
+            let (of_nodes, last, closed) = (RandomState::new(), AtomicU64::new(0), AtomicBool::new(false));
+            Arc::new(Rooms { gateway: gateway.clone(), of_nodes, last, closed })
+        });
+        self.joined.shares(names, Arc::clone(rooms) as Arc<dyn House>);
+    }
+
+    /// Lets other gateways have the servers, if there are others. This gateway still serves its agents then.
+    pub(super) async fn leave(&self) {
+        if self.joined.has_others() && !self.joined.leave(LEAVES).await {
+            tracing::warn!("some servers did not move to another gateway in time");
+        }
+    }
+
+    /// Nothing runs here any more.
+    pub(super) async fn left(&self) {
+        if let Some(rooms) = self.rooms.get() {
+            rooms.closed.store(true, Ordering::Release);
+        }
+        self.joined.leave(FREES).await;
+    }
+}
+
+/// Names of the servers of a config that its fleet shares.
+pub(super) fn shared(config: &Config) -> Vec<String> {
+    let shared = config.servers.iter().filter(|entry| {
+        entry.placed == Placed::One && entry.scope == Scope::Shared && entry.server.to_stdio().is_some()
+    });
+    shared.map(|entry| entry.server.name().to_owned()).collect()
+}
+
+fn options(settings: &Fleet) -> Result<Options, String> {
+    let node = settings
+        .node
+        .clone()
+        .unwrap_or_else(|| rustix::system::uname().nodename().to_string_lossy().into_owned());
+    let replicas = settings.replicas.unwrap_or(if settings.nats.len() >= 3 { 3 } else { 1 });
+    Ok(Options {
+        servers: settings.nats.clone(),
+        fleet: settings.name.clone(),
+        node,
+        replicas,
+        calls_kept: CALLS_KEPT,
+        nkey: settings.nkey_file.as_deref().map(seed).transpose()?,
+        roots: settings.tls_ca.clone(),
+        certificate: settings.tls_certificate.clone().zip(settings.tls_key.clone()),
+    })
+}
+
+fn seed(path: &Path) -> Result<String, String> {
+    let read = || {
+        let mut text = String::new();
+        std::io::Read::read_to_string(&mut std::io::Read::take(trusted::read(path)?, SEED), &mut text)?;
+        Ok::<_, std::io::Error>(text.trim().to_owned())
+    };
+    read().map_err(|error| format!("cannot use {} as nkey_file: {error}", path.display()))
+}
+
+/// Everything follows from the lease.
+fn terms(lease: u64) -> Terms {
+    let part = |parts: u64| Duration::from_millis(lease * parts / 20);
+    Terms {
+        lease: part(20),
+        renew: part(5),
+        margin: part(4),
+        patience: part(2),
+        answer: part(3),
+        ..Terms::default()
+    }
+}
+
+/// The gateway's lines, for other nodes.
+struct Rooms {
+    gateway: Gateway,
+    of_nodes: RandomState,
+    last: AtomicU64,
+    /// Whether all lines are closed.
+    closed: AtomicBool,
+}
+
+impl House for Rooms {
+    fn seat(&self, line: &str, from: &str) -> Option<Seat> {
+        let line = self.gateway.shared_line(line)?;
+        let limits = line.policy().limits;
+        let agent = self.last.fetch_add(1, Ordering::Relaxed);
+        let who = Who { principal: self.of_nodes.hash_one(from), agent };
+        let Agent { to, from } = session::join_as(&line, Guest { who, name: format!("node:{from}").into() });
+        Some(Seat::new(to, from, limits.message as usize, limits.depth.into()))
+    }
+
+    fn recycle<'a>(&'a self, line: &'a str) -> Pin<Box<dyn Future<Output = ()> + Send + 'a>> {
+        Box::pin(async move {
+            if let Some(line) = self.gateway.shared_line(line) {
+                line.recycle().await;
+            }
+        })
+    }
+
+    fn is_still(&self, line: &str) -> bool {
+        use State::{Closed, Idle, NeedsAuth, Parked, Waiting};
+        let state = self.gateway.shared_line(line).map(|line| line.status().state);
+        let is_still = |state| matches!(state, Idle | Waiting | Parked | NeedsAuth | Closed);
+        self.closed.load(Ordering::Acquire) || state.is_some_and(is_still)
+    }
+}

@@ -1,0 +1,270 @@
+//! The directory on NATS: two buckets of its `JetStream`, one for lines and one for calls.
+//!
+//! A change of a line is a publish that expects the last sequence number of its subject, so the stream's own sequence numbers are the
+//! revisions. Lines' entries are kept for ever and read from the stream's leader. A bucket that has to be created begins at a random
+//! number: revisions of one that was lost never come again.
+
+use std::fmt::Write as _;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use async_nats::jetstream::kv::{self, Store, UpdateErrorKind};
+use async_nats::jetstream::stream::{Config, DiscardPolicy, StorageType};
+use async_nats::jetstream::{self, Context};
+use async_nats::{ConnectOptions, ServerAddr};
+use futures_util::StreamExt as _;
+use linetender_core::lease::{Entry, Revision};
+use tokio::sync::{Mutex, mpsc};
+
+use super::chance;
+use crate::directory::{Away, Begun, Changed, Directory, Later, There, decode, encode};
+
+/// How long NATS may take to answer: less than what a lease waits for, so that the cause is known.
+const ANSWERS: Duration = Duration::from_millis(2500);
+
+/// How soon a connection that is dead is noticed: after two of these.
+const PINGS: Duration = Duration::from_secs(2);
+
+/// Changes that wait for whoever watches.
+const WAITING: usize = 1024;
+
+/// How a fleet's NATS is reached.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Its servers: `nats://` or `tls://`.
+    pub servers: Vec<String>,
+    /// The fleet's name: several may use one NATS.
+    pub fleet: String,
+    /// This node's name, for people who look at NATS.
+    pub node: String,
+    /// How many servers of a cluster hold what is written.
+    pub replicas: usize,
+    /// How long a call that must not run twice is remembered.
+    pub calls_kept: Duration,
+    /// Who we are there: the seed of an nkey.
+    pub nkey: Option<String>,
+    /// Files of certificates that it is verified by, beside the system's.
+    pub roots: Option<PathBuf>,
+    /// Files of the certificate that it is shown, and of its key.
+    pub certificate: Option<(PathBuf, PathBuf)>,
+}
+
+/// The directory.
+pub struct Nats {
+    jetstream: Context,
+    options: Options,
+    lines: Mutex<Option<Store>>,
+    calls: Mutex<Option<Store>>,
+}
+
+impl Nats {
+    /// Connects, now or when NATS is there.
+    ///
+    /// # Errors
+    /// If the addresses are none.
+    pub async fn connect(options: Options) -> Result<Self, Away> {
+        let mut connect = ConnectOptions::new()
+            .name(format!("linetender {}", options.node))
+            .ping_interval(PINGS)
+            .connection_timeout(PINGS)
+            .request_timeout(Some(ANSWERS))
+            // Those who lost their server together do not come back together.
+            .reconnect_delay_callback(|tries| Duration::from_millis(50 + chance() % (100 << tries.min(5))))
+            .retry_on_initial_connect();
+        if let Some(seed) = &options.nkey {
+            connect = connect.nkey(seed.clone());
+        }
+        if options.servers.iter().any(|server| server.starts_with("tls://")) {
+            connect = connect.require_tls(true);
+        }
+        if let Some(roots) = &options.roots {
+            connect = connect.add_root_certificates(roots.clone());
+        }
+        if let Some((certificate, key)) = &options.certificate {
+            connect = connect.add_client_certificate(certificate.clone(), key.clone());
+        }
+        let servers = options.servers.iter().map(|server| server.parse());
+        let servers = servers.collect::<Result<Vec<ServerAddr>, _>>().map_err(away)?;
+        let client = connect.connect(servers).await.map_err(away)?;
+        let jetstream =
+            jetstream::context::ContextBuilder::new().timeout(ANSWERS).ack_timeout(ANSWERS).build(client);
+        Ok(Self { jetstream, options, lines: Mutex::default(), calls: Mutex::default() })
+    }
+
+    /// The bucket of lines, which is created if there is none.
+    async fn lines(&self) -> Result<Store, Away> {
+        self.bucket(&self.lines, "lines", Duration::ZERO).await
+    }
+
+    async fn calls(&self) -> Result<Store, Away> {
+        self.bucket(&self.calls, "calls", self.options.calls_kept).await
+    }
+
+    async fn bucket(&self, known: &Mutex<Option<Store>>, what: &str, kept: Duration) -> Result<Store, Away> {
+        let mut known = known.lock().await;
+        if let Some(store) = &*known {
+            return Ok(store.clone());
+        }
+        let bucket = format!("linetender-{}-{what}", self.options.fleet);
+        let config = Config {
+            name: format!("KV_{bucket}"),
+            subjects: vec![format!("$KV.{bucket}.>")],
+            max_messages_per_subject: 1,
+            discard: DiscardPolicy::New,
+            storage: StorageType::File,
+            num_replicas: self.options.replicas,
+            max_age: kept,
+            deny_delete: true,
+            allow_rollup: true,
+            // What a follower has may be old.
+            allow_direct: false,
+            first_sequence: Some((1 << 40) + chance() % (1 << 50)),
+            ..Config::default()
+        };
+        let created = self.jetstream.get_or_create_stream(config).await.map(drop).map_err(away);
+        // Another node may have been faster, and its bucket begins elsewhere: it is there all the same.
+        let store = self
+            .jetstream
+            .get_key_value(&bucket)
+            .await
+            .map_err(|error| created.err().unwrap_or_else(|| away(error)))?;
+        *known = Some(store.clone());
+        Ok(store)
+    }
+
+    /// What was known of the buckets may be why something failed.
+    async fn forget<T>(&self, result: Result<T, Away>) -> Result<T, Away> {
+        if result.is_err() {
+            *self.lines.lock().await = None;
+            *self.calls.lock().await = None;
+        }
+        result
+    }
+}
+
+impl Nats {
+    /// Its connection, for what goes from node to node.
+    pub(super) fn client(&self) -> async_nats::Client {
+        self.jetstream.client()
+    }
+
+    pub(super) const fn options(&self) -> &Options {
+        &self.options
+    }
+}
+
+impl Directory for Nats {
+    fn look<'a>(&'a self, line: &'a str) -> Later<'a, There> {
+        Box::pin(async move {
+            let store = self.lines().await?;
+            let entry = self.forget(store.entry(key(line)).await.map_err(away)).await?;
+            Ok(entry.as_ref().and_then(there))
+        })
+    }
+
+    fn put<'a>(
+        &'a self,
+        line: &'a str,
+        expected: Option<Revision>,
+        entry: Entry,
+    ) -> Later<'a, Option<Revision>> {
+        Box::pin(async move {
+            let expected = expected.map_or(0, |revision| revision.0);
+            let put = self.lines().await?.update(key(line), encode(entry).into(), expected).await;
+            match put {
+                Ok(revision) => Ok(Some(Revision(revision))),
+                Err(error) if error.kind() == UpdateErrorKind::WrongLastRevision => Ok(None),
+                Err(error) => self.forget(Err(away(error))).await,
+            }
+        })
+    }
+
+    fn watch(&self) -> Later<'_, mpsc::Receiver<Changed>> {
+        Box::pin(async move {
+            let mut changes = self.lines().await?.watch_all().await.map_err(away)?;
+            let (tell, told) = mpsc::channel(WAITING);
+            // It is polled all the time: one that nobody polls may end without a word (nats.rs #1596).
+            #[expect(clippy::disallowed_methods, reason = "it ends when whoever asked is gone")]
+            tokio::spawn(async move {
+                loop {
+                    let change = tokio::select! {
+                        change = changes.next() => change,
+                        () = tell.closed() => return,
+                    };
+                    // An error is a gap.
+                    let Some(Ok(entry)) = change else { return };
+                    let Some(line) = name(&entry.key) else { continue };
+                    let changed = Changed { line, there: there(&entry) };
+                    if tell.try_send(changed).is_err() {
+                        return;
+                    }
+                }
+            });
+            Ok(told)
+        })
+    }
+
+    fn begin<'a>(&'a self, call: &'a str, note: &'a [u8]) -> Later<'a, Begun> {
+        Box::pin(async move {
+            let calls = self.calls().await?;
+            match calls.update(key(call), note.to_owned().into(), 0).await {
+                Ok(_) => Ok(Begun::New),
+                Err(error) if error.kind() == UpdateErrorKind::WrongLastRevision => {
+                    let known = self.forget(calls.get(key(call)).await.map_err(away)).await?;
+                    Ok(Begun::Known(known.unwrap_or_default().into()))
+                }
+                Err(error) => self.forget(Err(away(error))).await,
+            }
+        })
+    }
+
+    fn finish<'a>(&'a self, call: &'a str, note: &'a [u8]) -> Later<'a, ()> {
+        Box::pin(async move {
+            let put = self.calls().await?.put(key(call), note.to_owned().into()).await;
+            self.forget(put.map(drop).map_err(away)).await
+        })
+    }
+}
+
+fn away(error: impl std::error::Error) -> Away {
+    let mut words = error.to_string();
+    let mut cause = error.source();
+    while let Some(deeper) = cause {
+        let _ = write!(words, ": {deeper}");
+        cause = deeper.source();
+    }
+    Away(words)
+}
+
+/// What an entry of the bucket says. One that was deleted, by hand or by age, is not there.
+fn there(entry: &kv::Entry) -> There {
+    (entry.operation == kv::Operation::Put).then(|| (Revision(entry.revision), decode(&entry.value)))
+}
+
+/// A name as a key: any text, in hexadecimal, since a key may not have every character.
+fn key(name: &str) -> String {
+    name.bytes().fold(String::from("x"), |mut key, byte| {
+        let _ = write!(key, "{byte:02x}");
+        key
+    })
+}
+
+fn name(key: &str) -> Option<String> {
+    let digits = key.strip_prefix('x')?.as_bytes();
+    let bytes: Option<Vec<u8>> =
+        digits.chunks(2).map(|two| u8::from_str_radix(std::str::from_utf8(two).ok()?, 16).ok()).collect();
+    String::from_utf8(bytes?).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{key, name};
+
+    #[test]
+    fn every_name_has_a_key_and_every_key_its_name() {
+        for line in ["files", "", "a b.c/ä*>", "x"] {
+            assert_eq!(name(&key(line)).as_deref(), Some(line));
+        }
+        assert!(name("y00").is_none() && name("x0g").is_none() && name("xff").is_none());
+    }
+}

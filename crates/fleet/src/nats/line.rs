@@ -1,0 +1,307 @@
+//! A line of the fleet, as one node has it: run here as long as this node owns it, and otherwise reached at whoever does.
+
+use std::fmt;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use async_nats::Client;
+use linetender_core::lease::{Fence, Node, Standing};
+use linetender_wire::Seen;
+use linetender_wire::handshake::Hello;
+use linetender_wire::hop::{self, Found, Owner, OwnerEnd, Reached, Way};
+use tokio::sync::{Notify, watch};
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+
+use super::node::{House, Seat};
+use super::orders::{self, Answer, NoAnswer, Order, SPEAKS, Wants};
+use super::stream::{self, GiveUp, Place};
+use crate::ownership::{Asked, Ownership};
+
+/// After an owner could not be reached: how soon it is tried again, if nothing is heard of another.
+const AGAIN: Duration = Duration::from_millis(500);
+
+/// How often it is looked whether what is to end has ended.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// How long those who are handed over may wait for what they were owed.
+const FAREWELL: Duration = Duration::from_secs(30);
+
+/// How long the last words of an owner may take after another one is known.
+const LAST_WORDS: Duration = Duration::from_secs(2);
+
+/// What a line knows of its node.
+#[derive(Clone)]
+pub(super) struct Surroundings {
+    pub(super) client: Client,
+    pub(super) fleet: String,
+    pub(super) name: String,
+    pub(super) numbers: fn() -> u128,
+}
+
+/// The line.
+pub(super) struct FleetLine {
+    name: String,
+    of: Surroundings,
+    ownership: Ownership,
+    /// Whether a process of it may run here.
+    runs: AtomicBool,
+    /// Whether it is to move: no process is started here any more.
+    hands: AtomicBool,
+    changed: Notify,
+    /// What those from other nodes are told.
+    seats: Mutex<watch::Sender<hop::Stand>>,
+    /// The owner that could not be reached last, and when.
+    failed: Mutex<Option<(Fence, Instant)>>,
+}
+
+impl FleetLine {
+    pub(super) fn new(name: &str, of: Surroundings, ownership: Ownership) -> Self {
+        Self {
+            name: name.to_owned(),
+            of,
+            ownership,
+            runs: AtomicBool::new(false),
+            hands: AtomicBool::new(false),
+            changed: Notify::new(),
+            seats: Mutex::new(watch::Sender::new(hop::Stand::Serves)),
+            failed: Mutex::default(),
+        }
+    }
+
+    pub(super) fn standing(&self) -> Standing {
+        self.ownership.stand().borrow().standing
+    }
+
+    pub(super) fn moves(&self) -> bool {
+        self.hands.load(Ordering::SeqCst)
+    }
+
+    /// A seat for somebody on another node, if this is still owned under that fence.
+    pub(super) fn seat(
+        &self,
+        house: &dyn House,
+        fence: Fence,
+        from: &str,
+    ) -> Option<(Seat, watch::Receiver<hop::Stand>)> {
+        if !self.ownership.accepts(fence) || self.moves() {
+            return None;
+        }
+        let stand = self.seats.lock().unwrap_or_else(PoisonError::into_inner).subscribe();
+        Some((house.seat(&self.name, from)?, stand))
+    }
+
+    /// Keeps the line where it should be: `here` says whether that is here.
+    pub(super) async fn tend(&self, house: &dyn House, mut here: watch::Receiver<bool>) {
+        let mut stand = self.ownership.stand();
+        let mut farewells = JoinSet::new();
+        loop {
+            let standing = stand.borrow_and_update().standing;
+            let wanted = *here.borrow_and_update();
+            match standing {
+                Standing::Owner { fence, .. } if !wanted => {
+                    self.hand_over(house, fence, &mut farewells).await;
+                    continue;
+                }
+                Standing::Owner { .. } => {}
+                Standing::Sealed { .. } => {
+                    self.let_go(&mut farewells);
+                    self.cleared(house).await;
+                }
+                Standing::Elsewhere { .. } | Standing::Nobody => {
+                    self.ownership.order(Asked::Want(wanted)).await;
+                }
+            }
+            tokio::select! {
+                changed = stand.changed() => if changed.is_err() { return },
+                changed = here.changed() => if changed.is_err() { return },
+                Some(_) = farewells.join_next() => {}
+            }
+        }
+    }
+
+    /// Ends it here, so that it can begin elsewhere. Until then the lease is kept.
+    async fn hand_over(&self, house: &dyn House, fence: Fence, farewells: &mut JoinSet<()>) {
+        tracing::info!(line = self.name, "moving the server to another gateway");
+        self.hands.store(true, Ordering::SeqCst);
+        self.let_go(farewells);
+        while matches!(self.standing(), Standing::Owner { fence: now, .. } if now == fence) {
+            house.recycle(&self.name).await;
+            if !self.runs(house) {
+                break;
+            }
+            let _ = tokio::time::timeout(LOOK, self.changed.notified()).await;
+        }
+        self.ownership.order(Asked::Want(false)).await;
+        let owned = |standing| matches!(standing, Standing::Owner { fence: now, .. } if now == fence);
+        let _ = self.ownership.stand().wait_for(|stand| !owned(stand.standing)).await.map(drop);
+        self.cleared(house).await;
+        self.hands.store(false, Ordering::SeqCst);
+    }
+
+    /// Those from other nodes take what they were owed, and ask the next owner for the rest.
+    fn let_go(&self, farewells: &mut JoinSet<()>) {
+        let mut seats = self.seats.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = std::mem::replace(&mut *seats, watch::Sender::new(hop::Stand::Serves));
+        drop(seats);
+        if before.is_closed() {
+            return;
+        }
+        before.send_replace(hop::Stand::Hands);
+        farewells.spawn(async move {
+            let _ = tokio::time::timeout(FAREWELL, before.closed()).await;
+            before.send_replace(hop::Stand::Leaves);
+        });
+    }
+
+    /// Whether a process of it may run here.
+    fn runs(&self, house: &dyn House) -> bool {
+        self.runs.load(Ordering::SeqCst) && !house.is_still(&self.name)
+    }
+
+    /// Says that it can be another's when nothing of it runs here. What runs is ended by its reapers at the latest.
+    async fn cleared(&self, house: &dyn House) {
+        while self.runs(house) {
+            let _ = tokio::time::timeout(LOOK, self.changed.notified()).await;
+        }
+        self.ownership.order(Asked::Cleared).await;
+    }
+
+    async fn elsewhere(&self, fence: Fence) -> Result<Reached, Seen> {
+        let Surroundings { client, fleet, name, numbers } = &self.of;
+        let refused = |reason: String| Seen::NodeRefused { reason };
+        let own = Place::new(fleet, numbers());
+        let heard = own.listen(client).await.map_err(|error| refused(error.to_string()))?;
+        let wants = Wants::line(&self.name, fence, own.name());
+        let order = Order { speaks: SPEAKS, from: name.clone(), wants };
+        let to = orders::subject(fleet, fence.node);
+        let other = match orders::ask(client, to, &order).await {
+            Ok(Answer::Taken { stream }) => {
+                Place::named(fleet, &stream).ok_or_else(|| refused("it named no stream".to_owned()))?
+            }
+            Ok(Answer::Elsewhere) => return Err(Seen::NodeLeft),
+            Ok(Answer::Refused { why }) => return Err(refused(why)),
+            Ok(Answer::Alive) => return Err(refused("it answered something else".to_owned())),
+            Err(NoAnswer::Nobody) => return Err(Seen::NodeGone),
+            Err(NoAnswer::Silence(why)) => {
+                tracing::debug!(line = self.name, why, "the owner does not answer");
+                return Err(Seen::NodeGone);
+            }
+        };
+        let give_up = GiveUp::default();
+        let (input, output) = stream::begin(client.clone(), &own, heard, &other, give_up.clone());
+        let owner = FarOwner { of: self.of.clone(), node: fence.node, give_up: give_up.clone() };
+        self.superseded(fence, give_up);
+        Ok(Reached::far(Box::new(input), Box::new(output), Arc::new(owner)))
+    }
+
+    /// When another owner is known, this one is given up: nothing of what it was sent can run any more.
+    fn superseded(&self, fence: Fence, give_up: GiveUp) {
+        let mut stand = self.ownership.stand();
+        let still =
+            move |standing: Standing| matches!(standing, Standing::Elsewhere { fence: now } if now == fence);
+        #[expect(clippy::disallowed_methods, reason = "it ends with the stream or the line")]
+        tokio::spawn(async move {
+            let other = async {
+                // A line whose task is gone is nobody's.
+                let _ = stand.wait_for(|stand| !still(stand.standing)).await.map(drop);
+                tokio::time::sleep(LAST_WORDS).await;
+            };
+            tokio::select! {
+                () = other => give_up.now(),
+                () = give_up.over() => {}
+            }
+        });
+    }
+}
+
+impl Way for FleetLine {
+    fn ready(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
+        Box::pin(async {
+            // Whoever dials has ended what was before.
+            self.runs.store(false, Ordering::SeqCst);
+            self.changed.notify_one();
+            let mut stand = self.ownership.stand();
+            loop {
+                let standing = stand.borrow_and_update().standing;
+                let failed = *self.failed.lock().unwrap_or_else(PoisonError::into_inner);
+                match (standing, failed) {
+                    (Standing::Owner { .. }, _) if !self.moves() => return,
+                    (Standing::Elsewhere { fence }, Some((before, at)))
+                        if fence == before && at.elapsed() < AGAIN => {}
+                    (Standing::Elsewhere { .. }, _) => return,
+                    (Standing::Owner { .. } | Standing::Sealed { .. } | Standing::Nobody, _) => {}
+                }
+                // A line whose task is gone is nobody's.
+                if let Ok(Err(_)) = tokio::time::timeout(AGAIN, stand.changed()).await {
+                    return std::future::pending().await;
+                }
+            }
+        })
+    }
+
+    fn reach<'a>(&'a self, _hello: &'a Hello) -> Pin<Box<dyn Future<Output = Found> + Send + 'a>> {
+        Box::pin(async {
+            // Said before it is looked: whoever gives the line away meanwhile sees one of the two.
+            self.runs.store(true, Ordering::SeqCst);
+            let stand = self.ownership.stand().borrow().clone();
+            if matches!(stand.standing, Standing::Owner { .. }) && !self.moves() && stand.lifeline.is_some() {
+                return Found::Here { lifeline: stand.lifeline, why: None };
+            }
+            self.runs.store(false, Ordering::SeqCst);
+            self.changed.notify_one();
+            match stand.standing {
+                Standing::Elsewhere { fence } => match self.elsewhere(fence).await {
+                    Ok(reached) => Found::There(reached),
+                    Err(seen) => {
+                        let failed = Some((fence, Instant::now()));
+                        *self.failed.lock().unwrap_or_else(PoisonError::into_inner) = failed;
+                        Found::Nowhere(seen)
+                    }
+                },
+                Standing::Owner { .. } | Standing::Sealed { .. } | Standing::Nobody => {
+                    Found::Nowhere(Seen::NodeLeft)
+                }
+            }
+        })
+    }
+}
+
+impl fmt::Debug for FleetLine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FleetLine").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+/// The node that owns a line.
+struct FarOwner {
+    of: Surroundings,
+    node: Node,
+    give_up: GiveUp,
+}
+
+impl Owner for FarOwner {
+    fn answers(&self) -> Pin<Box<dyn Future<Output = bool> + Send + '_>> {
+        Box::pin(async {
+            let order = Order { speaks: SPEAKS, from: self.of.name.clone(), wants: Wants::Alive };
+            orders::ask(&self.of.client, orders::subject(&self.of.fleet, self.node), &order).await.is_ok()
+        })
+    }
+
+    fn kill(&self) {
+        self.give_up.now();
+    }
+
+    fn pid(&self) -> Option<i32> {
+        None
+    }
+
+    fn ended(&self, how: OwnerEnd) -> Seen {
+        match how {
+            OwnerEnd::Left => Seen::NodeLeft,
+            OwnerEnd::Gone | OwnerEnd::Hangs => Seen::NodeGone,
+        }
+    }
+}
