@@ -98,7 +98,7 @@ impl Gateways {
         if let Some(lease) = self.how.lease {
             let _ = write!(
                 text,
-                "\n[fleet]\nname = 'drill'\nnode = '{}'\nnats = {:?}\nreplicas = {NODES}\nlease = '{}s'\n",
+                "\n[gateway.fleet]\nname = 'drill'\nnode = '{}'\nnats = {:?}\nreplicas = {NODES}\nlease = '{}s'\n",
                 node_name(node),
                 Engine::addresses(),
                 lease.as_secs()
@@ -163,18 +163,25 @@ impl Gateways {
     ///
     /// # Errors
     /// If it does not, in time.
-    pub(super) async fn ready(&self, node: usize) -> Result<(), String> {
+    async fn ready(&mut self, node: usize) -> Result<(), String> {
+        let home = self.home(node);
+        let child = &mut self.running[node];
         let ready = async {
             let look = || async move {
                 let looked = agent::send(gateway_address(node), Method::GET, "/readyz", &[], String::new());
                 matches!(tokio::time::timeout(EVERY * 50, looked).await, Ok(Ok(reply)) if reply.status == 200)
             };
             while !look().await {
+                if let Ok(Some(status)) = child.try_wait() {
+                    let said = std::fs::read_to_string(home.join("stderr")).unwrap_or_default();
+                    return Err(format!("gateway {} ended with {status}: {}", node_name(node), said.trim()));
+                }
                 tokio::time::sleep(EVERY).await;
             }
+            Ok(())
         };
         let within = tokio::time::timeout(READY, ready).await;
-        within.map_err(|_| format!("gateway {} is not ready: see {}", node_name(node), self.home(node).display()))
+        within.unwrap_or_else(|_| Err(format!("gateway {} is not ready: see {}", node_name(node), home.display())))
     }
 
     pub(super) fn signal(&self, node: usize, signal: Signal) {
