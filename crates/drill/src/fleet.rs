@@ -12,6 +12,7 @@ mod notes;
 mod probes;
 mod report;
 mod saboteur;
+mod upgrade;
 mod verdict;
 mod watcher;
 
@@ -65,6 +66,8 @@ pub struct Options {
     pub fleet: bool,
     /// Only faults whose name has this in it.
     pub only: Option<String>,
+    /// Instead of faults: so many rolling upgrades, in which no call may fail.
+    pub upgrades: Option<u32>,
     /// Whether the verdict is for a program.
     pub json: bool,
 }
@@ -137,7 +140,7 @@ impl Drill {
         };
         let watcher = Watcher::start(Arc::clone(&notes));
         let gateways = Gateways::start(how).await?;
-        let balancer = Balancer::start(folder).await?;
+        let balancer = Balancer::start(folder, options.upgrades.is_some()).await?;
         let world = World { address: balancer_address(), servers, notes };
         let mut drill = Self {
             lease: options.lease,
@@ -150,11 +153,14 @@ impl Drill {
             strikes: Vec::new(),
             greetings: 0,
         };
-        drill.lives(options, Deck::new(clocks, options.only.as_deref())?).await?;
+        match options.upgrades {
+            None => drill.lives(options, Deck::new(clocks, options.only.as_deref())?).await?,
+            Some(times) => drill.upgrades(times).await?,
+        }
         let mut verdict = Verdict {
             seed: options.seed,
             seconds: options.time.as_secs(),
-            agents: options.agents,
+            agents: if options.upgrades.is_some() { upgrade::AGENTS } else { options.agents },
             servers: drill.world.servers.len(),
             lease: options.lease,
             fleet: options.fleet,
@@ -163,6 +169,11 @@ impl Drill {
         };
         let Self { watcher, world, strikes, .. } = &drill;
         verdict.judge(&world.servers, &world.notes.pages(), strikes, &watcher.seen());
+        if options.upgrades.is_some() {
+            verdict.findings.extend(upgrade::failed(world));
+            let charged = upgrade::charged(folder);
+            verdict.findings.extend(charged.iter().map(|entry| format!("charged: {entry}")));
+        }
         drop(house);
         Ok(verdict)
     }
@@ -206,6 +217,10 @@ impl Drill {
     /// A fault, its end, and the time until nothing is felt of it.
     async fn play(&mut self, fault: Fault) -> Result<(), String> {
         let whom = saboteur::choose(&fault, &mut self.dice, &self.engine, &self.watcher).await;
+        self.play_on(fault, whom).await
+    }
+
+    async fn play_on(&mut self, fault: Fault, whom: Whom) -> Result<(), String> {
         let lines = match whom {
             Whom::Gateway(node) => self.watcher.of(node),
             Whom::Engine(_) | Whom::Servers => Vec::new(),
@@ -228,7 +243,9 @@ impl Drill {
     async fn all_answer(&mut self) -> bool {
         let until = self.world.notes.now() + self.lease + verdict::TAKEOVER + RECOVERS;
         let mut all = JoinSet::new();
-        for (node, server) in (0..NODES).flat_map(|node| (0..self.world.servers.len()).map(move |at| (node, at))) {
+        for (node, server) in
+            (0..NODES).flat_map(|node| (0..self.world.servers.len()).map(move |at| (node, at)))
+        {
             self.greetings += 1;
             let world = World { address: gateway_address(node), ..self.world.clone() };
             let name = format!("g{}", self.greetings);

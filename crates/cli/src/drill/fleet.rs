@@ -14,6 +14,7 @@ use linetender_drill::fleet::{self, Options};
     linetender drill fleet                                  ten minutes\n  \
     linetender drill fleet --seconds 60 --lease 5           as CI runs it\n  \
     linetender drill fleet --only stopped --seed 7          one kind of fault\n  \
+    linetender drill fleet --upgrades 20                    rolling upgrades: no call may fail\n  \
     linetender drill fleet --without-fleet --seconds 5      must fail: each gateway has its own processes\n\n\
     Exit codes:\n  \
     0  every promise was kept\n  \
@@ -39,6 +40,10 @@ pub(crate) struct Fleet {
     /// Only faults with this in their name
     #[arg(long, value_name = "TEXT")]
     only: Option<String>,
+
+    /// Instead of faults, replace all gateways one after the other so many times; no call may fail
+    #[arg(long, value_name = "TIMES", conflicts_with_all = ["only", "without_fleet"])]
+    upgrades: Option<u32>,
 
     /// Gateways that do not know each other: the drill has to fail
     #[arg(long)]
@@ -73,12 +78,14 @@ impl Fleet {
             lease: Duration::from_secs(self.lease),
             fleet: !self.without_fleet,
             only: self.only.clone(),
+            upgrades: self.upgrades,
             json: self.json,
         };
         if self.inside {
             return fleet::inside(&options);
         }
-        let own = ["--inside".to_owned()].into_iter().chain(self.seed.is_none().then(|| format!("--seed={seed}")));
+        let own =
+            ["--inside".to_owned()].into_iter().chain(self.seed.is_none().then(|| format!("--seed={seed}")));
         let again: Vec<_> = std::env::args().skip(1).chain(own).collect();
         fleet::enclosed(&options, &again)
     }

@@ -34,8 +34,7 @@ impl Engine {
     /// # Errors
     /// If they do not become one.
     pub(super) async fn start(program: &Path, folder: &Path) -> Result<Self, String> {
-        let mut engine =
-            Self { program: program.to_owned(), folder: folder.to_owned(), servers: Vec::new() };
+        let mut engine = Self { program: program.to_owned(), folder: folder.to_owned(), servers: Vec::new() };
         for node in 0..NODES {
             let server = engine.spawn(node)?;
             engine.servers.push(server);
@@ -65,7 +64,8 @@ impl Engine {
             routes.join(", "),
         );
         std::fs::write(&config, lines).map_err(text)?;
-        let log = std::fs::OpenOptions::new().create(true).append(true).open(home.join("log")).map_err(text)?;
+        let log =
+            std::fs::OpenOptions::new().create(true).append(true).open(home.join("log")).map_err(text)?;
         let mut server = Place::Nats(node).command(&self.program);
         server.arg("-c").arg(&config).stdout(Stdio::null()).stderr(log);
         server.spawn().map_err(|error| format!("{}: {error}", self.program.display()))
@@ -99,9 +99,12 @@ impl Engine {
             let Some(said) = look(node, "/jsz?streams=true").await else { continue };
             let none = Vec::new();
             let streams = said["account_details"].as_array().unwrap_or(&none).iter();
-            let mut streams = streams.flat_map(|account| account["stream_detail"].as_array().unwrap_or(&none));
-            let of_lines = |stream: &&Value| stream["name"].as_str().is_some_and(|name| name.ends_with("lines"));
-            let leader = streams.find(of_lines).map_or(&said["meta_cluster"]["leader"], |it| &it["cluster"]["leader"]);
+            let mut streams =
+                streams.flat_map(|account| account["stream_detail"].as_array().unwrap_or(&none));
+            let of_lines =
+                |stream: &&Value| stream["name"].as_str().is_some_and(|name| name.ends_with("lines"));
+            let leader =
+                streams.find(of_lines).map_or(&said["meta_cluster"]["leader"], |it| &it["cluster"]["leader"]);
             if let Some(leader) = leader.as_str().and_then(|name| name.trim_start_matches('n').parse().ok()) {
                 return leader;
             }

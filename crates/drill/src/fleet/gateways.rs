@@ -110,11 +110,13 @@ impl Gateways {
     fn spawn(&self, node: usize) -> Result<Child, String> {
         let home = self.home(node);
         let text = |error: std::io::Error| format!("{}: {error}", self.how.linetender.display());
-        let says = std::fs::OpenOptions::new().create(true).append(true).open(home.join("stderr")).map_err(text)?;
+        let says =
+            std::fs::OpenOptions::new().create(true).append(true).open(home.join("stderr")).map_err(text)?;
         let mut serve = Place::Gateway(node).command("env");
-        serve.args([("XDG_STATE_HOME", &home), ("XDG_RUNTIME_DIR", &home)].map(|(name, home)| {
-            format!("{name}={}", home.display())
-        }));
+        serve.args(
+            [("XDG_STATE_HOME", &home), ("XDG_RUNTIME_DIR", &home)]
+                .map(|(name, home)| format!("{name}={}", home.display())),
+        );
         if let Some(library) = &self.how.faketime {
             // The time of day alone: what measures durations is no clock that anybody sets.
             serve.arg(format!("LD_PRELOAD={}", library.display()));
@@ -137,7 +139,8 @@ impl Gateways {
     /// If it does not.
     pub(super) async fn step_clock(&self, node: usize, seconds: i64) -> Result<(), String> {
         let (path, new) = (self.clock(node), self.home(node).join("clock.new"));
-        let written = std::fs::write(&new, format!("{seconds:+}\n")).and_then(|()| std::fs::rename(new, path));
+        let written =
+            std::fs::write(&new, format!("{seconds:+}\n")).and_then(|()| std::fs::rename(new, path));
         written.map_err(|error| format!("the clock of {}: {error}", node_name(node)))?;
         let others = date_at((node + 1) % NODES).await;
         let steps = async {
@@ -146,7 +149,8 @@ impl Gateways {
                 let date = date_at(node).await;
                 still = if date.is_some() && date == last { still + 1 } else { 0 };
                 // `Wed, 18 Nov 2026 00:45:40 GMT`; what a server says is never set back, it stands still instead.
-                let day = |date: &Option<String>| date.as_ref().and_then(|date| date.get(..16)).map(str::to_owned);
+                let day =
+                    |date: &Option<String>| date.as_ref().and_then(|date| date.get(..16)).map(str::to_owned);
                 let is_ahead = date.is_some() && day(&date) != day(&others);
                 if seconds == 0 || (seconds > 0 && is_ahead) || (seconds < 0 && still > STILL) {
                     return;
@@ -181,7 +185,9 @@ impl Gateways {
             Ok(())
         };
         let within = tokio::time::timeout(READY, ready).await;
-        within.unwrap_or_else(|_| Err(format!("gateway {} is not ready: see {}", node_name(node), home.display())))
+        within.unwrap_or_else(|_| {
+            Err(format!("gateway {} is not ready: see {}", node_name(node), home.display()))
+        })
     }
 
     pub(super) fn signal(&self, node: usize, signal: Signal) {
@@ -247,9 +253,15 @@ pub(super) struct Balancer(Child);
 impl Balancer {
     /// # Errors
     /// If it does not listen.
-    pub(super) async fn start(folder: &Path) -> Result<Self, String> {
+    pub(super) async fn start(folder: &Path, checks: bool) -> Result<Self, String> {
         let address = balancer_address();
         let mut text = BALANCER.replace("{address}", &address.to_string());
+        // A gateway that is told to end says so here before it stops.
+        text += if checks {
+            "    option httpchk GET /readyz\n    default-server check inter 500ms\n"
+        } else {
+            ""
+        };
         for node in 0..NODES {
             let _ = writeln!(text, "    server {} {}", node_name(node), gateway_address(node));
         }

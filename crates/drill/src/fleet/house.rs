@@ -33,6 +33,14 @@ pub(super) struct Server {
     reach: String,
 }
 
+#[cfg(test)]
+impl Server {
+    /// One that nobody reaches.
+    pub(super) fn new(name: &str, stateful: bool, book: Book) -> Self {
+        Self { name: name.to_owned(), stateful, book, reach: String::new() }
+    }
+}
+
 /// All of them. Web servers are in this process, at the hub.
 pub(super) struct House {
     pub(super) servers: Vec<Server>,

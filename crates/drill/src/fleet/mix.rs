@@ -86,6 +86,9 @@ pub(super) const DECK: &[Fault] = &[
     row("three stateful servers killed", 2, Act::KillServers, Lasts::Moment, false),
 ];
 
+/// A gateway that is replaced by the same, on purpose.
+pub(super) const UPGRADE: Fault = row("gateway replaced", 0, Act::EndGateway, Lasts::Moment, true);
+
 /// What is left of the deck.
 pub(super) struct Deck {
     left: Vec<Fault>,

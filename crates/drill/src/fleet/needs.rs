@@ -35,7 +35,8 @@ pub(super) fn check(nats: &Path) -> Result<(), String> {
     }
     let missing: Vec<_> = PROGRAMS.iter().filter(|(program, _)| find(program).is_none()).collect();
     if !missing.is_empty() {
-        let names: Vec<_> = missing.iter().map(|(program, package)| format!("{program} ({package})")).collect();
+        let names: Vec<_> =
+            missing.iter().map(|(program, package)| format!("{program} ({package})")).collect();
         let packages: Vec<_> = missing.iter().map(|(_, package)| *package).collect();
         return Err(format!("not installed: {}; apt-get install {}", names.join(", "), packages.join(" ")));
     }
@@ -89,7 +90,10 @@ pub(super) fn ends_with_its_parent(folder: PathBuf) {
     std::thread::spawn(move || {
         let _ = std::io::copy(&mut std::io::stdin(), &mut std::io::sink());
         let _ = std::fs::remove_dir_all(&folder);
-        #[expect(clippy::disallowed_methods, reason = "the kernel ends everything below the first process of a namespace")]
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "the kernel ends everything below the first process of a namespace"
+        )]
         std::process::exit(1);
     });
 }

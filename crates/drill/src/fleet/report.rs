@@ -56,7 +56,11 @@ fn words(values: &[f64]) -> String {
 
 impl fmt::Display for Verdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let kind = if self.fleet { "three gateways, one fleet" } else { "three gateways that do not know each other" };
+        let kind = if self.fleet {
+            "three gateways, one fleet"
+        } else {
+            "three gateways that do not know each other"
+        };
         writeln!(
             f,
             "{kind}; seed {}, {} agents, {} servers, {} s, lease {} s",

@@ -137,7 +137,12 @@ pub(super) async fn strike(
 ///
 /// # Errors
 /// If something does not come back.
-pub(super) async fn mend(act: Act, whom: Whom, gateways: &mut Gateways, engine: &mut Engine) -> Result<(), String> {
+pub(super) async fn mend(
+    act: Act,
+    whom: Whom,
+    gateways: &mut Gateways,
+    engine: &mut Engine,
+) -> Result<(), String> {
     match (act, whom) {
         (Act::KillGateway, Whom::Gateway(node)) => gateways.start_again(node).await?,
         (Act::EndGateway, Whom::Gateway(node)) => {

@@ -107,7 +107,11 @@ impl Verdict {
             }
             self.findings.push(format!("{}: {finding}", server.name));
         }
-        let foreign = server.book.runs().into_keys().find(|nonce| nonce.starts_with('s') && !history.calls.contains_key(nonce));
+        let foreign = server
+            .book
+            .runs()
+            .into_keys()
+            .find(|nonce| nonce.starts_with('s') && !history.calls.contains_key(nonce));
         if let Some(nonce) = foreign {
             self.findings.push(format!("{}: ran {nonce}, which was for another", server.name));
         }
@@ -138,7 +142,8 @@ impl Verdict {
                 let took = first.map(|(at, _)| at.saturating_sub(strike.at));
                 takeovers.extend(took.map(|took| took.as_secs_f64()));
                 if took.is_none_or(|took| took > bound) {
-                    let took = took.map_or("never".to_owned(), |took| format!("after {:.1} s", took.as_secs_f64()));
+                    let took =
+                        took.map_or("never".to_owned(), |took| format!("after {:.1} s", took.as_secs_f64()));
                     self.findings.push(format!(
                         "{line} was taken over {took}, {:.1} s are allowed ({} at {:.1} s, {})",
                         bound.as_secs_f64(),
@@ -179,7 +184,8 @@ impl Verdict {
         answered.sort_unstable();
         for pair in answered.windows(2) {
             let gap = pair[1].saturating_sub(pair[0]);
-            let during: Vec<_> = strikes.iter().filter(|strike| pair[1] > strike.at && pair[0] < until(strike)).collect();
+            let during: Vec<_> =
+                strikes.iter().filter(|strike| pair[1] > strike.at && pair[0] < until(strike)).collect();
             if during.is_empty() {
                 self.calm_gap = self.calm_gap.max(gap);
             }
@@ -246,3 +252,6 @@ fn answered_by(server: &Server, history: &History) -> Vec<(Duration, i32)> {
     answered.sort_unstable();
     answered
 }
+
+#[cfg(test)]
+mod tests;

@@ -128,7 +128,8 @@ impl Looker {
         }
         let environment = std::fs::read(format!("/proc/{pid}/environ")).ok()?;
         let mark = format!("{MARK}=");
-        let name = environment.split(|byte| *byte == 0).find_map(|entry| entry.strip_prefix(mark.as_bytes()))?;
+        let name =
+            environment.split(|byte| *byte == 0).find_map(|entry| entry.strip_prefix(mark.as_bytes()))?;
         let network = std::fs::read_link(format!("/proc/{pid}/ns/net")).ok()?;
         let node = self.nodes.get(network.to_str()?)?;
         Some((String::from_utf8_lossy(name).into_owned(), *node))
