@@ -189,6 +189,7 @@ async fn serve(args: &args::Serve, mut config: Config, follow: Follow<'_>) -> Ex
     let gateway = Gateway::start_on(Rig::new().followed_by(holder.clone()), config);
     if let Some(fleet) = &fleet {
         fleet.shares(shared, &gateway);
+        fleet.among(&gateway);
     }
     // Until the end: whoever watches sees it coming.
     let _administered = admin.map(|admin| admin::serve(admin, &holder));

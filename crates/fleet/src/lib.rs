@@ -15,8 +15,10 @@ pub mod placement;
 pub use clock::now;
 pub use directory::{Away, Directory};
 pub use fleet::Fleet;
-pub use linetender_core::lease::Terms;
+pub use linetender_core::lease::{Node, Terms};
 pub use local::Local;
 #[cfg(feature = "nats")]
-pub use nats::{House, Joined, LineReport, Member, Nats, Options, Report, Seat};
+pub use nats::{
+    Gone, House, Input, Joined, LineReport, Member, Nats, NodeStream, Options, Output, Report, Seat,
+};
 pub use ownership::{Asked, Clock, Ownership, Stand};

@@ -9,7 +9,8 @@ mod stream;
 
 pub use directory::{Nats, Options};
 pub use members::Member;
-pub use node::{House, Joined, LineReport, Report, Seat};
+pub use node::{Gone, House, Joined, LineReport, NodeStream, Report, Seat};
+pub use stream::{Input, Output};
 
 /// A random number. Without chance everybody has the same.
 fn chance() -> u64 {

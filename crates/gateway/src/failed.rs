@@ -107,6 +107,16 @@ impl Failed {
         Self::under_way("the session ended while the request was running", "now")
     }
 
+    /// The gateway that it would have been handed to cannot be reached.
+    pub(crate) fn no_gateway() -> Self {
+        Self::before(Code::Lost.number(), "the gateway that has this session cannot be reached", "now")
+    }
+
+    /// The gateway that it was handed to was lost under it.
+    pub(crate) fn gateway_lost() -> Self {
+        Self::under_way("the gateway that has this session ended or cannot be reached any more", "now")
+    }
+
     /// Its server was taken away under it.
     pub(crate) fn taken_away() -> Self {
         Self::under_way("the server was removed from the config while the request was running", "never")

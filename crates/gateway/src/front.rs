@@ -11,6 +11,7 @@ mod caller;
 mod connections;
 mod cors;
 mod doors;
+mod far;
 mod follow;
 mod guard;
 mod health;
@@ -26,6 +27,7 @@ mod quota;
 mod rarely;
 mod reply;
 mod said;
+mod sealed;
 mod sent;
 mod session;
 mod sessions;
@@ -54,6 +56,7 @@ use crate::budget::Budget;
 use crate::gateway::Gateway;
 use crate::listing::Listing;
 use crate::principal::Principal;
+use far::Far;
 use long::LongTurns;
 use metadata::Resource;
 use pulse::Pulse;
@@ -77,6 +80,8 @@ pub(crate) struct Front {
     budget: Budget,
     /// Whose long message is read.
     long: LongTurns,
+    /// The other gateways of the fleet.
+    far: Option<Far>,
     pulse: Pulse,
     /// Who verifies agents' tokens, if they have to show any.
     bearers: Option<Arc<dyn Bearers>>,
@@ -119,6 +124,7 @@ pub async fn serve(
         sessions: Sessions::new(settings.session_limit(), idle, budget.clone(), gateway.ends().clone()),
         budget,
         long: LongTurns::new(),
+        far: gateway.kin().cloned().map(Far::new),
         pulse: Pulse::default(),
         bearers: bearers.clone(),
         resource: Resource::new(settings),
@@ -131,6 +137,7 @@ pub async fn serve(
     tasks.spawn(async move { beating.pulse.run().await });
     tasks.spawn(weigh_lists(gateway.listing(), front.budget.clone()));
     tasks.spawn(give_back(front.budget.clone()));
+    tasks.spawn(far::serve(Arc::clone(&front), router(Arc::clone(&front)), front.closing.clone()));
     let drain = Duration::from_millis(settings.drain);
     let places = places::Places::new(settings.connections);
     let mut stopped = front.closing.clone();

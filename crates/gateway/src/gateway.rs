@@ -1,7 +1,7 @@
 //! The servers behind, the listing before them, and the one task that keeps it true.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
 use linetender::session::{self, Agent};
@@ -14,6 +14,7 @@ use crate::budget::Budget;
 use crate::config::{Config, Scope, Settings};
 use crate::ends::Ends;
 use crate::kept::KeptResults;
+use crate::kin::Kin;
 use crate::listing::{Berth, Listing, Route, Sight};
 use crate::mismatches;
 use crate::own_lines::OwnLines;
@@ -45,6 +46,8 @@ struct Inner {
     kept: KeptResults,
     /// Watches the lines that there are now.
     keeper: Mutex<JoinSet<()>>,
+    /// The other gateways of the fleet.
+    kin: OnceLock<Arc<dyn Kin>>,
 }
 
 impl Gateway {
@@ -75,6 +78,7 @@ impl Gateway {
             tasks: Arc::default(),
             ends,
             keeper: Mutex::default(),
+            kin: OnceLock::new(),
         }));
         gateway.apply(config);
         gateway
@@ -148,6 +152,15 @@ impl Gateway {
             }
         });
         tasks
+    }
+
+    /// Shares agents' sessions with the other gateways of a fleet: before any agent is served.
+    pub fn among(&self, kin: Arc<dyn Kin>) {
+        let _ = self.0.kin.set(kin);
+    }
+
+    pub(crate) fn kin(&self) -> Option<&Arc<dyn Kin>> {
+        self.0.kin.get()
     }
 
     /// Settings that the gateway was started with.

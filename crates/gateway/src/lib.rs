@@ -15,6 +15,7 @@ mod gateway;
 mod grant;
 pub mod keeper;
 mod kept;
+pub mod kin;
 mod listing;
 mod mismatches;
 mod mux;

@@ -8,6 +8,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, SystemTime};
 
 use linetender::session::{Guest, Who};
+use serde::{Deserialize, Serialize};
 
 use crate::bearers::Known;
 use crate::config::Whom;
@@ -40,7 +41,43 @@ enum Realm {
     Bearers(Box<str>),
 }
 
+/// A principal in words, for another gateway of the same fleet.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub(crate) struct Spelt {
+    /// Who verified its token, if it showed one.
+    pub(crate) realm: Option<String>,
+    pub(crate) name: String,
+    pub(crate) groups: Vec<String>,
+    /// Until when what it showed holds, in seconds since 1970.
+    pub(crate) until: Option<u64>,
+    pub(crate) stamp: u64,
+}
+
 impl Principal {
+    /// The same in words.
+    pub(crate) fn spelt(&self) -> Spelt {
+        let Inner { realm, name, groups, until, stamp, .. } = &*self.0;
+        let realm = match realm {
+            Realm::Machine => None,
+            Realm::Bearers(realm) => Some(realm.to_string()),
+        };
+        let until = until.and_then(|until| until.duration_since(SystemTime::UNIX_EPOCH).ok());
+        Spelt {
+            realm,
+            name: name.to_string(),
+            groups: groups.iter().map(ToString::to_string).collect(),
+            until: until.map(|until| until.as_secs()),
+            stamp: *stamp,
+        }
+    }
+
+    /// Whoever another gateway let in.
+    pub(crate) fn of_kin(Spelt { realm, name, groups, until, stamp }: Spelt) -> Self {
+        let realm = realm.map_or(Realm::Machine, |realm| Realm::Bearers(realm.into()));
+        let until = until.map(|until| SystemTime::UNIX_EPOCH + Duration::from_secs(until));
+        Self::shows(realm, name, groups, until, stamp)
+    }
+
     /// A user of this machine.
     pub(crate) fn user(uid: u32) -> Self {
         Self::of(Realm::Machine, format!("uid:{uid}"), Vec::new(), None)

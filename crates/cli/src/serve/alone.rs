@@ -26,6 +26,10 @@ impl InFleet {
         match *self {}
     }
 
+    pub(super) fn among(self: &Arc<Self>, _gateway: &Gateway) {
+        match **self {}
+    }
+
     pub(super) async fn leave(&self) {
         match *self {}
     }

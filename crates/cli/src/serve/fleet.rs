@@ -1,21 +1,27 @@
 //! The gateway as one of several that share their servers.
 
+use std::fmt;
 use std::hash::{BuildHasher as _, RandomState};
 use std::path::Path;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use linetender::State;
 use linetender::session::{self, Agent, Guest, Who};
-use linetender_fleet::{House, Joined, Nats, Options, Seat, Terms};
+use linetender_fleet::directory::Begun;
+use linetender_fleet::{Gone, House, Joined, Nats, Node, Options, Seat, Terms};
 use linetender_gateway::Gateway;
 use linetender_gateway::config::{Config, Fleet, Placed, Scope};
+use linetender_gateway::kin::{Kin, Later, NotReached, Stream};
 use linetender_holder::trusted;
 
 /// How long a call that must not run twice is remembered.
 const CALLS_KEPT: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// Keys of sessions that are known at once: those of yesterday, today and tomorrow.
+const KEYS: usize = 3;
 
 /// The longest seed of a key.
 const SEED: u64 = 4096;
@@ -30,6 +36,8 @@ const FREES: Duration = Duration::from_secs(3);
 pub(super) struct InFleet {
     joined: Joined,
     rooms: OnceLock<Arc<Rooms>>,
+    /// What sessions were sealed with, by the day.
+    keys: Mutex<Vec<(u64, [u8; 32])>>,
 }
 
 impl InFleet {
@@ -42,7 +50,15 @@ impl InFleet {
         let node = options.node.clone();
         let nats = Nats::connect(options).await.map_err(|error| error.to_string())?;
         tracing::info!(fleet = settings.name, node, "joining the fleet");
-        Ok(Some(Arc::new(Self { joined: Joined::join(nats, terms(settings.lease)), rooms: OnceLock::new() })))
+        Ok(Some(Arc::new(Self {
+            joined: Joined::join(nats, terms(settings.lease)),
+            rooms: OnceLock::new(),
+            keys: Mutex::default(),
+        })))
+    }
+
+    fn keys(&self) -> MutexGuard<'_, Vec<(u64, [u8; 32])>> {
+        self.keys.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Servers that the fleet shares are reached where they run.
@@ -66,6 +82,11 @@ impl InFleet {
         self.joined.shares(names, Arc::clone(rooms) as Arc<dyn House>);
     }
 
+    /// Shares the agents' sessions.
+    pub(super) fn among(self: &Arc<Self>, gateway: &Gateway) {
+        gateway.among(Arc::clone(self) as Arc<dyn Kin>);
+    }
+
     /// Lets other gateways have the servers, if there are others. This gateway still serves its agents then.
     pub(super) async fn leave(&self) {
         if self.joined.has_others() && !self.joined.leave(LEAVES).await {
@@ -79,6 +100,67 @@ impl InFleet {
             rooms.closed.store(true, Ordering::Release);
         }
         self.joined.leave(FREES).await;
+    }
+}
+
+impl fmt::Debug for InFleet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("InFleet").field("node", &self.joined.node()).finish_non_exhaustive()
+    }
+}
+
+impl Kin for InFleet {
+    fn own(&self) -> u64 {
+        self.joined.node().0
+    }
+
+    fn is_there(&self, node: u64) -> bool {
+        self.joined.is_there(Node(node))
+    }
+
+    fn home(&self, session: &str, tried: &[u64]) -> Option<u64> {
+        let tried: Vec<_> = tried.iter().copied().map(Node).collect();
+        self.joined.place(session, &tried).map(|node| node.0)
+    }
+
+    fn key(&self, day: u64) -> Later<'_, Option<[u8; 32]>> {
+        Box::pin(async move {
+            if let Some((_, key)) = self.keys().iter().find(|(of, _)| *of == day) {
+                return Some(*key);
+            }
+            let mut key = [0; 32];
+            getrandom::fill(&mut key).ok()?;
+            // Whoever is first makes it; everybody else finds it.
+            let begun = self.joined.directory().begin(&format!("session-key/{day}"), &key).await;
+            let key = match begun {
+                Ok(Begun::New) => key,
+                Ok(Begun::Known(known)) => known.try_into().ok()?,
+                Err(away) => {
+                    tracing::debug!(%away, "no key for sessions");
+                    return None;
+                }
+            };
+            let mut keys = self.keys();
+            if keys.len() >= KEYS {
+                keys.remove(0);
+            }
+            keys.push((day, key));
+            Some(key)
+        })
+    }
+
+    fn reach(&self, node: u64) -> Later<'_, Result<Box<dyn Stream>, NotReached>> {
+        Box::pin(async move {
+            match self.joined.front(Node(node)).await {
+                Ok(Some(stream)) => Ok(Box::new(stream) as Box<dyn Stream>),
+                Ok(None) => Err(NotReached::Silence),
+                Err(Gone) => Err(NotReached::Nobody),
+            }
+        })
+    }
+
+    fn accept(&self) -> Later<'_, Option<Box<dyn Stream>>> {
+        Box::pin(async { self.joined.accept().await.map(|stream| Box::new(stream) as Box<dyn Stream>) })
     }
 }
 

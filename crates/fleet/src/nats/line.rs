@@ -3,7 +3,7 @@
 use std::fmt;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_nats::Client;
@@ -13,7 +13,6 @@ use linetender_wire::handshake::Hello;
 use linetender_wire::hop::{self, Found, Owner, OwnerEnd, Reached, Way};
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
-use tokio::time::Instant;
 
 use super::node::{House, Seat};
 use super::orders::{self, Answer, NoAnswer, Order, SPEAKS, Wants};
@@ -21,7 +20,7 @@ use super::stream::{self, GiveUp, Place};
 use crate::ownership::{Asked, Ownership};
 
 /// After an owner could not be reached: how soon it is tried again, if nothing is heard of another.
-const AGAIN: Duration = Duration::from_millis(500);
+const AGAIN: Duration = Duration::from_millis(250);
 
 /// How often it is looked whether what is to end has ended.
 const LOOK: Duration = Duration::from_millis(20);
@@ -53,8 +52,8 @@ pub(super) struct FleetLine {
     changed: Notify,
     /// What those from other nodes are told.
     seats: Mutex<watch::Sender<hop::Stand>>,
-    /// The owner that could not be reached last, and when.
-    failed: Mutex<Option<(Fence, Instant)>>,
+    /// The owner that was reached, until whoever dials takes it.
+    reached: Mutex<Option<(Fence, Reached)>>,
 }
 
 impl FleetLine {
@@ -67,7 +66,7 @@ impl FleetLine {
             hands: AtomicBool::new(false),
             changed: Notify::new(),
             seats: Mutex::new(watch::Sender::new(hop::Stand::Serves)),
-            failed: Mutex::default(),
+            reached: Mutex::default(),
         }
     }
 
@@ -169,6 +168,10 @@ impl FleetLine {
         self.ownership.order(Asked::Cleared).await;
     }
 
+    fn stash(&self) -> MutexGuard<'_, Option<(Fence, Reached)>> {
+        self.reached.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     async fn elsewhere(&self, fence: Fence) -> Result<Reached, Seen> {
         let Surroundings { client, fleet, name, numbers } = &self.of;
         let refused = |reason: String| Seen::NodeRefused { reason };
@@ -224,15 +227,24 @@ impl Way for FleetLine {
             self.runs.store(false, Ordering::SeqCst);
             self.changed.notify_one();
             let mut stand = self.ownership.stand();
+            let mut refused = None;
             loop {
                 let standing = stand.borrow_and_update().standing;
-                let failed = *self.failed.lock().unwrap_or_else(PoisonError::into_inner);
-                match (standing, failed) {
-                    (Standing::Owner { .. }, _) if !self.moves() => return,
-                    (Standing::Elsewhere { fence }, Some((before, at)))
-                        if fence == before && at.elapsed() < AGAIN => {}
-                    (Standing::Elsewhere { .. }, _) => return,
-                    (Standing::Owner { .. } | Standing::Sealed { .. } | Standing::Nobody, _) => {}
+                match standing {
+                    Standing::Owner { .. } if !self.moves() => return,
+                    // It is asked here, and not by whoever dials: that an owner is gone is no failure of the server.
+                    Standing::Elsewhere { fence } => match self.elsewhere(fence).await {
+                        Ok(reached) => {
+                            *self.stash() = Some((fence, reached));
+                            return;
+                        }
+                        Err(seen) => {
+                            if refused.replace(seen.name()) != Some(seen.name()) {
+                                tracing::info!(line = self.name, why = %seen, "waiting for the gateway that runs the server");
+                            }
+                        }
+                    },
+                    Standing::Owner { .. } | Standing::Sealed { .. } | Standing::Nobody => {}
                 }
                 // A line whose task is gone is nobody's.
                 if let Ok(Err(_)) = tokio::time::timeout(AGAIN, stand.changed()).await {
@@ -252,18 +264,9 @@ impl Way for FleetLine {
             }
             self.runs.store(false, Ordering::SeqCst);
             self.changed.notify_one();
-            match stand.standing {
-                Standing::Elsewhere { fence } => match self.elsewhere(fence).await {
-                    Ok(reached) => Found::There(reached),
-                    Err(seen) => {
-                        let failed = Some((fence, Instant::now()));
-                        *self.failed.lock().unwrap_or_else(PoisonError::into_inner) = failed;
-                        Found::Nowhere(seen)
-                    }
-                },
-                Standing::Owner { .. } | Standing::Sealed { .. } | Standing::Nobody => {
-                    Found::Nowhere(Seen::NodeLeft)
-                }
+            match (stand.standing, self.stash().take()) {
+                (Standing::Elsewhere { fence }, Some((of, reached))) if fence == of => Found::There(reached),
+                _ => Found::Nowhere(Seen::NodeLeft),
             }
         })
     }

@@ -19,13 +19,17 @@ use super::chance;
 use super::directory::Nats;
 use super::line::{FleetLine, Surroundings};
 use super::members::{self, Member, Members};
-use super::orders::{self, Answer, Order, SPEAKS, Wants};
+use super::orders::{self, Answer, NoAnswer, Order, SPEAKS, Wants};
 use super::stream::{self, GiveUp, Place};
+use crate::directory::Directory;
 use crate::fleet::Fleet;
 use crate::placement;
 
 /// How many agents' places others may have here at once.
 const SEATS: usize = 4096;
+
+/// Streams to its front that wait to be taken.
+const FRONTS: usize = 64;
 
 /// The longest order.
 const LONGEST: usize = 64 * 1024;
@@ -66,6 +70,10 @@ pub trait House: Send + Sync + 'static {
     fn is_still(&self, line: &str) -> bool;
 }
 
+/// A node that is not there, or about to go.
+#[derive(Clone, Copy, Debug)]
+pub struct Gone;
+
 /// A line, and where it is.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct LineReport {
@@ -97,6 +105,8 @@ pub struct Report {
 /// A gateway that has joined. Dropped, it is gone for the others, and its leases run out.
 pub struct Joined {
     inner: Arc<Inner>,
+    /// Streams from other nodes to this one's front.
+    fronts: tokio::sync::Mutex<mpsc::Receiver<NodeStream>>,
     _tasks: JoinSet<()>,
 }
 
@@ -110,6 +120,8 @@ struct Inner {
     /// Names of lines that this node is configured for.
     known: watch::Sender<Arc<[String]>>,
     house: watch::Sender<Option<Arc<dyn House>>>,
+    fronts: mpsc::Sender<NodeStream>,
+    directory: Arc<dyn Directory>,
     lines: Mutex<BTreeMap<String, Kept>>,
 }
 
@@ -140,8 +152,12 @@ impl Joined {
             name: options.node,
             numbers: || u128::from(chance()) << 64 | u128::from(chance()),
         };
+        let directory: Arc<dyn Directory> = Arc::new(directory);
+        let (fronts, come) = mpsc::channel(FRONTS);
         let inner = Arc::new(Inner {
-            leases: Fleet::join(node, terms, Arc::new(directory), Arc::new(crate::now)),
+            leases: Fleet::join(node, terms, Arc::clone(&directory), Arc::new(crate::now)),
+            directory,
+            fronts,
             client: client.clone(),
             of,
             node,
@@ -155,7 +171,7 @@ impl Joined {
         tasks.spawn(members::keep(client, options.fleet, inner.own.subscribe(), tell));
         tasks.spawn(asked(Arc::downgrade(&inner)));
         tasks.spawn(counted(Arc::downgrade(&inner)));
-        Self { inner, _tasks: tasks }
+        Self { inner, fronts: tokio::sync::Mutex::new(come), _tasks: tasks }
     }
 
     /// The way to a line: the same one each time.
@@ -220,7 +236,50 @@ impl Joined {
         }
     }
 
-    /// This node's number, and whether another one is there.
+    /// The next stream from another node to this one's front.
+    pub async fn accept(&self) -> Option<NodeStream> {
+        self.fronts.lock().await.recv().await
+    }
+
+    /// A stream to another node's front; `None` if it may be there, and does not answer.
+    ///
+    /// # Errors
+    /// If it is not there, or lets nobody in.
+    pub async fn front(&self, node: Node) -> Result<Option<NodeStream>, Gone> {
+        let inner = &*self.inner;
+        let own = Place::new(&inner.of.fleet, (inner.of.numbers)());
+        let Ok(heard) = own.listen(&inner.client).await else { return Ok(None) };
+        let wants = Wants::Front { stream: own.name().to_owned() };
+        let order = Order { speaks: SPEAKS, from: inner.of.name.clone(), wants };
+        match orders::ask(&inner.client, orders::subject(&inner.of.fleet, node), &order).await {
+            Ok(Answer::Taken { stream }) => {
+                let Some(other) = Place::named(&inner.of.fleet, &stream) else { return Ok(None) };
+                let (input, output) =
+                    stream::begin(inner.client.clone(), &own, heard, &other, GiveUp::default());
+                Ok(Some(tokio::io::join(input, output)))
+            }
+            Ok(Answer::Elsewhere | Answer::Refused { .. } | Answer::Alive) | Err(NoAnswer::Nobody) => {
+                Err(Gone)
+            }
+            Err(NoAnswer::Silence(_)) => Ok(None),
+        }
+    }
+
+    /// The node that something should be on, but for these.
+    pub fn place(&self, what: &str, but: &[Node]) -> Option<Node> {
+        let members = Arc::clone(&self.inner.members.borrow());
+        let there = members.values().filter(|member| !member.leaving && !but.contains(&Node(member.node)));
+        let numbers: BTreeMap<&str, u64> = there.map(|member| (&*member.name, member.node)).collect();
+        let name = placement::owner(what, numbers.keys().copied())?;
+        numbers.get(name).map(|node| Node(*node))
+    }
+
+    /// The directory that all nodes reach.
+    pub fn directory(&self) -> &Arc<dyn Directory> {
+        &self.inner.directory
+    }
+
+    /// Whether a node is there.
     pub fn is_there(&self, node: Node) -> bool {
         self.inner.node == node || self.inner.members.borrow().contains_key(&node.0)
     }
@@ -274,38 +333,57 @@ impl Inner {
         if order.speaks > SPEAKS {
             return refused("it is an older linetender, and does not understand the order");
         }
-        let (line, fence, stream) = match order.wants {
+        let (stream, to) = match order.wants {
             Wants::Alive => return (Answer::Alive, None),
-            Wants::Line { line, node, claim, stream } => (line, Fence { node: Node(node), claim }, stream),
+            // It is about to close.
+            Wants::Front { .. } if self.own.borrow().leaving => return (Answer::Elsewhere, None),
+            Wants::Front { stream } => (stream, To::Front(self.fronts.clone())),
+            Wants::Line { line, node, claim, stream } => {
+                let fence = Fence { node: Node(node), claim };
+                let Some(house) = self.house.borrow().clone() else { return (Answer::Elsewhere, None) };
+                let kept = self.lines().get(&line).map(|kept| Arc::clone(&kept.line));
+                let seat = kept.and_then(|line| line.seat(&*house, fence, &order.from));
+                let Some((seat, stand)) = seat else { return (Answer::Elsewhere, None) };
+                (stream, To::Line(seat, stand))
+            }
         };
         let Some(other) = Place::named(&self.of.fleet, &stream) else {
             return refused("no stream was named");
         };
-        let Some(house) = self.house.borrow().clone() else { return (Answer::Elsewhere, None) };
-        let seat = {
-            let lines = self.lines();
-            lines.get(&line).and_then(|kept| kept.line.seat(&*house, fence, &order.from))
-        };
-        let Some((seat, stand)) = seat else { return (Answer::Elsewhere, None) };
         let own = Place::new(&self.of.fleet, (self.of.numbers)());
         let Ok(heard) = own.listen(&self.client).await else { return refused("NATS is away") };
-        let streams = stream::begin(self.client.clone(), &own, heard, &other, GiveUp::default());
-        (Answer::Taken { stream: own.name().to_owned() }, Some(Begins { seat, stand, streams }))
+        let (input, output) = stream::begin(self.client.clone(), &own, heard, &other, GiveUp::default());
+        let begins = Begins { to, stream: tokio::io::join(input, output) };
+        (Answer::Taken { stream: own.name().to_owned() }, Some(begins))
     }
 }
 
-/// A seat and its stream.
+/// A stream from or to another node.
+pub type NodeStream = tokio::io::Join<stream::Input, stream::Output>;
+
+/// A stream, and what is at this end of it.
 struct Begins {
-    seat: Seat,
-    stand: watch::Receiver<hop::Stand>,
-    streams: (stream::Input, stream::Output),
+    to: To,
+    stream: NodeStream,
+}
+
+enum To {
+    Line(Seat, watch::Receiver<hop::Stand>),
+    Front(mpsc::Sender<NodeStream>),
 }
 
 impl Begins {
     async fn serve(self) {
-        let Self { seat: Seat { to, from, limits }, stand, streams: (input, output) } = self;
-        // A stream that breaks is an asker that went.
-        let _ = hop::serve_far(tokio::io::join(input, output), limits, to, from, stand).await;
+        match self.to {
+            To::Line(Seat { to, from, limits }, stand) => {
+                // A stream that breaks is an asker that went.
+                let _ = hop::serve_far(self.stream, limits, to, from, stand).await;
+            }
+            To::Front(front) => {
+                // If nobody takes it, whoever asked sees its end.
+                let _ = front.try_send(self.stream);
+            }
+        }
     }
 }
 

@@ -29,6 +29,8 @@ pub(super) struct Order {
 pub(super) enum Wants {
     /// Nothing but an answer.
     Alive,
+    /// A stream to its front.
+    Front { stream: String },
     /// A seat on a line, of which its owner has this fence.
     Line { line: String, node: u64, claim: u64, stream: String },
 }

@@ -99,13 +99,13 @@ impl Place {
 }
 
 /// What is read. Dropped, the stream is given up.
-pub(super) struct Input {
+pub struct Input {
     bytes: DuplexStream,
     end: Arc<OnceLock<End>>,
 }
 
 /// What is written. Dropped, nothing more is said.
-pub(super) type Output = DuplexStream;
+pub type Output = DuplexStream;
 
 /// Gives a stream up from elsewhere.
 #[derive(Clone, Default)]

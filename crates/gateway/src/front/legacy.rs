@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use axum::extract::{Path, Request, State};
 use axum::response::Response;
+use bytes::Bytes;
 use http::header::HeaderValue;
 use http::request::Parts;
 use http::{HeaderMap, StatusCode};
@@ -16,9 +17,10 @@ use super::follow::Reads;
 use super::post::{count_refused, endpoint};
 use super::said::{Form, Said};
 use super::session::{Filters, INVALID_REQUEST, Session, Taken};
+use super::sessions::unguessable;
 use super::tape::Tape;
 use super::who::{principal, visitor_of_session};
-use super::{Front, body, follow, reply, session};
+use super::{Front, body, far, follow, reply, session};
 use crate::failed::{Failed, Full};
 use crate::listing::Endpoint;
 use crate::mux::Way;
@@ -98,44 +100,83 @@ async fn initialize(
         let words = "initialize is longer than 64 KiB";
         return reply::error(StatusCode::PAYLOAD_TOO_LARGE, id, -32600, words);
     }
+    let principal = principal(&head.extensions);
+    let sealed = match &front.far {
+        Some(far) => far.id(&endpoint, &principal, frame).await,
+        None => None,
+    };
+    let begun = match begin(front, &endpoint, head, (frame, id), sealed.or_else(unguessable)).await {
+        Ok(begun) => begun,
+        Err(refused) => return *refused,
+    };
+    let mut response = reply::json(StatusCode::OK, form.sole(begun.text));
+    if let Some(session) = begun.session
+        && let Ok(value) = HeaderValue::from_str(&session.id)
+    {
+        response.headers_mut().insert(SESSION_ID, value);
+    }
+    response
+}
+
+/// A session that another gateway had, with the same greeting. What its agent wished for since, and its streams, are lost with that gateway.
+pub(super) async fn again(front: &Arc<Front>, endpoint: &Endpoint, head: &Parts, id: &str, hello: &str) {
+    let Some(frame) = session::parsed(&Bytes::from(hello.to_owned())) else { return };
+    let Message::Request { id: greeting, method: "initialize", .. } = frame.message() else { return };
+    let begun = begin(front, endpoint, head, (&frame, greeting), Some(id.to_owned())).await;
+    let Ok(Begun { session: Some(session), .. }) = begun else { return };
+    session.is_remade();
+    if let Some(initialized) = session::parsed(&frame::notification("notifications/initialized", None)) {
+        session.take(&[initialized], &Form::Plain).await;
+    }
+}
+
+/// A session that was greeted, if it was, and with what.
+struct Begun {
+    session: Option<Arc<Session>>,
+    text: Bytes,
+}
+
+async fn begin(
+    front: &Arc<Front>,
+    endpoint: &Endpoint,
+    head: &Parts,
+    (frame, id): (&Frame, &str),
+    own: Option<String>,
+) -> Result<Begun, Box<Response>> {
     let visitor = visitor_of_session(head, front.sessions.next_number());
-    let berth = match &endpoint {
+    let berth = match endpoint {
         Endpoint::All => None,
         Endpoint::One(name) => front.berth(&visitor.principal, name),
     };
-    let (agent, way) = match front.gateway.agent(&endpoint, &visitor) {
+    let (agent, way) = match front.gateway.agent(endpoint, &visitor) {
         Ok(opened) => opened,
-        Err(no_agent) => return reply::no_agent(id, no_agent, &endpoint),
+        Err(no_agent) => return Err(Box::new(reply::no_agent(id, no_agent, endpoint))),
     };
     let filters = matches!(way, Way::Straight(_))
         .then(|| Filters { listing: front.gateway.listing(), kept: front.gateway.kept_results().clone() });
-    let Some(session) = front.sessions.open(endpoint.clone(), berth, agent, filters, &visitor.principal)
-    else {
-        return reply::busy(id, Full::Sessions, &endpoint);
+    let open = |own| front.sessions.open(own, endpoint.clone(), berth, agent, filters, &visitor.principal);
+    let Some(session) = own.and_then(open) else {
+        return Err(Box::new(reply::busy(id, Full::Sessions, endpoint)));
     };
     let Taken::Tape(tape) = session.take(std::slice::from_ref(frame), &Form::Plain).await else {
         front.sessions.end(&session.id);
-        return reply::counted(reply::busy(id, Full::Session, &endpoint));
+        return Err(Box::new(reply::counted(reply::busy(id, Full::Session, endpoint))));
     };
     // It ends when the server is up or has failed, which the line's policy bounds; or the agent hangs up.
     let end = session::EndUnlessKept::new(front, &session);
     let _reader = tape.reader(0);
     tape.ends().await;
     let Some(text) = tape.whole() else {
-        return reply::ended(id, Failed::cut(), &endpoint);
+        return Err(Box::new(reply::ended(id, Failed::cut(), endpoint)));
     };
     session.forget(&tape);
     let greeted = session::parsed(&text).is_some_and(|frame| {
         matches!(frame.message(), Message::Response { outcome: Some((Outcome::Result, _)), .. })
     });
-    let mut response = reply::json(StatusCode::OK, form.sole(text));
     if greeted {
         end.keep();
-        if let Ok(value) = HeaderValue::from_str(&session.id) {
-            response.headers_mut().insert(SESSION_ID, value);
-        }
     }
-    response
+    Ok(Begun { session: greeted.then(|| Arc::clone(&session)), text })
 }
 
 /// The session that a request belongs to.
@@ -181,18 +222,26 @@ pub(super) async fn get(
         Ok(endpoint) => endpoint,
         Err(nowhere) => return *nowhere,
     };
-    let headers = request.headers();
+    let (head, _) = request.into_parts();
+    let headers = &head.headers;
     if headers.get(SESSION_ID).is_none() {
         return reply::not_allowed("Mcp-Session-Id header missing: a stream needs a session");
     }
-    let session = match find(&front, &endpoint, headers, &principal(request.extensions())) {
+    if let Some(response) = far::elsewhere(&front, &endpoint, &head, (&Bytes::new(), &[])).await {
+        return response;
+    }
+    let session = match find(&front, &endpoint, headers, &principal(&head.extensions)) {
         Ok(session) => session,
         Err(refused) => return *refused,
     };
-    let reads = Reads::of(request.extensions());
+    let reads = Reads::of(&head.extensions);
     let last = headers.get(LAST_EVENT_ID).and_then(|value| value.to_str().ok());
     if let Some(last) = last {
         let Some((tape, number)) = session.resume(last) else {
+            if session.was_remade() {
+                let words = "the gateway that had this stream is gone";
+                return reply::error(StatusCode::NOT_FOUND, "null", -32001, words);
+            }
             let words = "unknown or expired Last-Event-ID";
             return reply::error(StatusCode::BAD_REQUEST, "null", -32600, words);
         };
@@ -212,10 +261,14 @@ pub(super) async fn delete(
         Ok(endpoint) => endpoint,
         Err(nowhere) => return *nowhere,
     };
-    if request.headers().get(SESSION_ID).is_none() {
+    let (head, _) = request.into_parts();
+    if head.headers.get(SESSION_ID).is_none() {
         return reply::not_allowed("Mcp-Session-Id header missing: no session to end");
     }
-    match find(&front, &endpoint, request.headers(), &principal(request.extensions())) {
+    if let Some(response) = far::elsewhere(&front, &endpoint, &head, (&Bytes::new(), &[])).await {
+        return response;
+    }
+    match find(&front, &endpoint, &head.headers, &principal(&head.extensions)) {
         Ok(session) => {
             front.sessions.end(&session.id);
             reply::json(StatusCode::OK, "{}")

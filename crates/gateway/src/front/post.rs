@@ -17,7 +17,7 @@ use super::activity::{Activity, Receiving};
 use super::said::{Form, Said};
 use super::upload::{self, Cut, PAUSE};
 use super::who::{owner, principal};
-use super::{Front, legacy, modern, reply};
+use super::{Front, far, legacy, modern, reply};
 use crate::budget::Owner;
 use crate::ends::Ended;
 use crate::failed::Failed;
@@ -169,6 +169,9 @@ async fn answer(front: Arc<Front>, endpoint: Endpoint, head: &Parts, text: Bytes
         let words = "batches are not supported in this protocol version";
         let refused = reply::error(StatusCode::BAD_REQUEST, "null", -32600, words);
         return count_refused(&front, head, &frames, refused);
+    }
+    if let Some(response) = far::elsewhere(&front, &endpoint, head, (&text, &frames)).await {
+        return response;
     }
     drop(text);
     legacy::post(front, endpoint, head, Said { frames, form }).await

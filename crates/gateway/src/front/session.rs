@@ -5,6 +5,7 @@ mod calls;
 mod tests;
 
 use std::collections::{HashSet, VecDeque};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -70,6 +71,8 @@ pub(super) struct Session {
     desk: Mutex<Desk>,
     /// Whether it is over.
     pub(super) over: watch::Sender<bool>,
+    /// Whether another gateway had it before, and its streams with it.
+    remade: AtomicBool,
 }
 
 struct Desk {
@@ -124,11 +127,33 @@ impl Session {
         };
         let (budget, desk, over) = (budget.clone(), Mutex::new(desk), watch::Sender::new(false));
         let (principal, ends) = (principal.clone(), ends.clone());
-        Self { id, endpoint, principal, owner, budget, ends, berth, to, filters, desk, over }
+        Self {
+            id,
+            endpoint,
+            principal,
+            owner,
+            budget,
+            ends,
+            berth,
+            to,
+            filters,
+            desk,
+            over,
+            remade: AtomicBool::new(false),
+        }
     }
 
     fn desk(&self) -> MutexGuard<'_, Desk> {
         self.desk.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Another gateway had it before.
+    pub(super) fn is_remade(&self) {
+        self.remade.store(true, Ordering::Relaxed);
+    }
+
+    pub(super) fn was_remade(&self) -> bool {
+        self.remade.load(Ordering::Relaxed)
     }
 
     /// Whether its server is still the one that it began with.

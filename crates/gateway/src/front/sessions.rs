@@ -79,16 +79,16 @@ impl Sessions {
         self.last.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// A session for an agent. If there are as many as there may be, one that nobody uses gives way; none, if all are used.
+    /// A session for an agent, found by this id. If there are as many as there may be, one that nobody uses gives way; none, if all are used.
     pub(super) fn open(
         &self,
+        id: String,
         endpoint: Endpoint,
         berth: Option<u64>,
         agent: Agent,
         filters: Option<Filters>,
         principal: &Principal,
     ) -> Option<Arc<Session>> {
-        let id = unguessable()?;
         let mut table = self.table();
         while table.pumps.try_join_next().is_some() {}
         let share = share(self.most);
@@ -173,7 +173,7 @@ pub(super) async fn sweep(front: Arc<Front>) {
 }
 
 /// 128 bits from the system, in hexadecimal.
-fn unguessable() -> Option<String> {
+pub(super) fn unguessable() -> Option<String> {
     let mut bytes = [0; 16];
     getrandom::fill(&mut bytes).ok()?;
     Some(format!("{:032x}", u128::from_be_bytes(bytes)))
@@ -193,7 +193,8 @@ mod tests {
             let ((to, hears), (says, from)) = (mpsc::channel(1), queue::queue(1, 1));
             servers.push((hears, says));
             let (agent, principal) = (Agent { to, from }, Principal::user(uid));
-            let session = sessions.open(Endpoint::All, None, agent, None, &principal);
+            let id = super::unguessable().unwrap();
+            let session = sessions.open(id, Endpoint::All, None, agent, None, &principal);
             if let Some(session) = session.as_ref().filter(|_| used) {
                 session.begins_reading(&session.own_stream().0);
             }
