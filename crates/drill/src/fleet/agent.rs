@@ -100,6 +100,9 @@ impl Agent {
             Heard::Answer(answer) => match judged(&answer, &nonce) {
                 Ok(told) => {
                     let answered = told.is_ok();
+                    if told.as_ref().is_err_and(Failure::is_silent) {
+                        notes.finds(format!("{nonce} was told too little: {answer}"));
+                    }
                     notes.told(server, &nonce, told);
                     return answered;
                 }
