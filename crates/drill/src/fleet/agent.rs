@@ -203,7 +203,10 @@ async fn heard(reply: &mut Reply) -> Heard {
 fn judged(answer: &Value, nonce: &str) -> Result<Result<(), Failure>, String> {
     let ours = [&answer["result"]["_meta"]["linetender"], &answer["error"]["data"]];
     if let Some(fields) = ours.into_iter().find(|fields| fields["source"] == "linetender") {
-        return Ok(Err(Failure::of_fields(fields)));
+        let failure = Failure::of_fields(fields);
+        // What a gateway says of a session at the address of all servers is about none of them.
+        let server = if fields["server"].is_null() { "-".to_owned() } else { failure.server };
+        return Ok(Err(Failure { server, ..failure }));
     }
     if answer.to_string().contains(nonce) {
         return Ok(Ok(()));
