@@ -56,6 +56,25 @@ impl Book {
         self.text().lines().filter_map(|line| line.rsplit_once(' ')?.1.parse().ok()).collect()
     }
 
+    /// Processes that wrote something after another one had started: two of them at once. First the older one, then its successor.
+    ///
+    /// # Panics
+    /// If the book cannot be read.
+    pub fn overlaps(&self) -> BTreeSet<(i32, i32)> {
+        let (text, mut last) = (self.text(), None);
+        let mut overlaps = BTreeSet::new();
+        for line in text.lines() {
+            let Some(pid) = line.rsplit_once(' ').and_then(|(_, pid)| pid.parse().ok()) else { continue };
+            match last {
+                Some(started) if started != pid && !line.starts_with("start ") => {
+                    overlaps.insert((pid, started));
+                }
+                _ => last = Some(pid),
+            }
+        }
+        overlaps
+    }
+
     fn text(&self) -> String {
         match std::fs::read_to_string(&self.0) {
             Ok(text) => text,
@@ -75,5 +94,24 @@ impl Pen {
         if let Some(file) = &mut self.0 {
             let _ = file.write_all(format!("{what} {nonce} {}\n", std::process::id()).as_bytes());
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Book;
+
+    #[test]
+    fn a_process_that_writes_after_its_successor_started_is_found() {
+        let overlaps = |text: &str| {
+            let name = format!("linetender-book-{}-{}", std::process::id(), text.len());
+            let book = Book::at(std::env::temp_dir().join(name));
+            std::fs::write(book.path(), text).unwrap();
+            let overlaps: Vec<_> = book.overlaps().into_iter().collect();
+            std::fs::remove_file(book.path()).unwrap();
+            overlaps
+        };
+        assert_eq!(overlaps("start - 1\nrun a 1\nstart - 2\nrun b 2\n"), []);
+        assert_eq!(overlaps("start - 1\nrun a 1\nstart - 2\nrun b 1\nrun c 2\n"), [(1, 2)]);
     }
 }

@@ -59,7 +59,9 @@ const DELIVERED: Duration = Duration::from_secs(2);
 /// What cannot change while a server lives.
 #[derive(Clone, Debug, Default)]
 pub struct Config {
-    /// The port on 127.0.0.1; 0 takes any that is free.
+    /// The address; 127.0.0.1, if not said.
+    pub host: Option<Ipv4Addr>,
+    /// The port; 0 takes any that is free.
     pub port: u16,
     /// Whether it speaks TLS, with a certificate made at start.
     pub tls: bool,
@@ -103,7 +105,7 @@ impl WebServer {
     /// # Errors
     /// If the port is taken, the book cannot be opened, or no certificate can be made.
     pub fn start(config: Config) -> io::Result<Self> {
-        let listener = bind(config.port)?;
+        let listener = bind((config.host.unwrap_or(Ipv4Addr::LOCALHOST), config.port).into())?;
         let address = listener.local_addr()?;
         let house = House::build(config, address)?;
         let mut server = Self { house, address, door: None };
@@ -215,7 +217,7 @@ impl WebServer {
     pub async fn restart(&mut self, how: Ending) -> io::Result<()> {
         self.stop(how).await;
         self.house.forget_sessions();
-        let listener = bind_again(self.port()).await?;
+        let listener = bind_again(self.address).await?;
         self.open(listener);
         Ok(())
     }
@@ -230,22 +232,22 @@ impl WebServer {
 
 /// A process that is just being started has a copy of our old listener until it becomes another program: the port is free
 /// in a moment.
-async fn bind_again(port: u16) -> io::Result<TcpListener> {
+async fn bind_again(address: SocketAddr) -> io::Result<TcpListener> {
     for _ in 0..BINDS {
-        match bind(port) {
+        match bind(address) {
             Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
             bound => return bound,
         }
     }
-    bind(port)
+    bind(address)
 }
 
 /// A listener whose port can be taken again while old connections linger.
-fn bind(port: u16) -> io::Result<TcpListener> {
+fn bind(address: SocketAddr) -> io::Result<TcpListener> {
     let socket = TcpSocket::new_v4()?;
     socket.set_reuseaddr(true)?;
-    socket.bind((Ipv4Addr::LOCALHOST, port).into())?;
+    socket.bind(address)?;
     socket.listen(BACKLOG)
 }

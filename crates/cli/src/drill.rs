@@ -2,6 +2,7 @@
 
 mod args;
 mod bench;
+mod fleet;
 mod list;
 mod number;
 mod page;
@@ -35,6 +36,7 @@ pub(crate) fn drill(drill: &Drill) -> ExitCode {
         DrillCommand::List(args) => list::list(args),
         DrillCommand::Page(args) => page::page(args),
         DrillCommand::Bench(bench) => bench.run(),
+        DrillCommand::Fleet(fleet) => fleet.run(),
     };
     done.unwrap_or_else(|sentence| {
         eprintln!("linetender: {sentence}");

@@ -2,7 +2,7 @@
 //! (`linetender-badserver`).
 //!
 //! [`drills`] plays them, and says what came of it ([`results`]); the [`board`] says it to people. [`soak`] does to lines at
-//! length what a scenario does once, [`mod@bench`] measures. [`conformance`] is a client for the official suite, whose servers
+//! length what a scenario does once, [`fleet`] to several gateways, [`mod@bench`] measures. [`conformance`] is a client for the official suite, whose servers
 //! behave.
 
 pub mod adapter;
@@ -12,6 +12,7 @@ pub mod conformance;
 mod dice;
 pub mod drills;
 pub mod figures;
+pub mod fleet;
 mod real;
 mod recorder;
 pub mod results;

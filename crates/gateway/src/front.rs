@@ -137,7 +137,6 @@ pub async fn serve(
     tasks.spawn(async move { beating.pulse.run().await });
     tasks.spawn(weigh_lists(gateway.listing(), front.budget.clone()));
     tasks.spawn(give_back(front.budget.clone()));
-    tasks.spawn(far::serve(Arc::clone(&front), router(Arc::clone(&front)), front.closing.clone()));
     let drain = Duration::from_millis(settings.drain);
     let places = places::Places::new(settings.connections);
     let mut stopped = front.closing.clone();
@@ -151,9 +150,12 @@ pub async fn serve(
     };
     let entrance =
         connections::Entrance::new(settings, bearers, router(Arc::clone(&front)), front.budget.clone());
-    let mut serving = pin!(connections::serve(doors.open, places, entrance, front.closing.clone()));
+    // What other gateways pass on is under way here too: their agents wait for it.
+    let far = far::serve(Arc::clone(&front), router(Arc::clone(&front)), front.closing.clone());
+    let at_doors = connections::serve(doors.open, places, entrance, front.closing.clone());
+    let mut serving = pin!(async { tokio::join!(at_doors, far) });
     let served = tokio::select! {
-        () = &mut serving => Served::Finished,
+        _ = &mut serving => Served::Finished,
         () = late => Served::Cut,
     };
     front.cut.send_replace(true);

@@ -45,6 +45,7 @@ pub(crate) enum DrillCommand {
     List(ListArgs),
     Page(super::page::Page),
     Bench(super::bench::Bench),
+    Fleet(super::fleet::Fleet),
 }
 
 /// Run fault scenarios against targets and print the results.

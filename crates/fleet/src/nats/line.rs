@@ -101,7 +101,7 @@ impl FleetLine {
             let wanted = *here.borrow_and_update();
             match standing {
                 Standing::Owner { fence, .. } if !wanted => {
-                    self.hand_over(house, fence, &mut farewells).await;
+                    self.hand_over(house, fence).await;
                     continue;
                 }
                 Standing::Owner { .. } => {}
@@ -122,10 +122,20 @@ impl FleetLine {
     }
 
     /// Ends it here, so that it can begin elsewhere. Until then the lease is kept.
-    async fn hand_over(&self, house: &dyn House, fence: Fence, farewells: &mut JoinSet<()>) {
+    async fn hand_over(&self, house: &dyn House, fence: Fence) {
         tracing::info!(line = self.name, "moving the server to another gateway");
         self.hands.store(true, Ordering::SeqCst);
-        self.let_go(farewells);
+        let mut stand = self.ownership.stand();
+        let owned = |standing| matches!(standing, Standing::Owner { fence: now, .. } if now == fence);
+        if let Some(seats) = self.take_no_more() {
+            // What others asked before is answered while the server runs. Later it would wait here for the next owner, which may be the
+            // very one that waits for it.
+            tokio::select! {
+                _ = tokio::time::timeout(FAREWELL, seats.closed()) => {}
+                _ = stand.wait_for(|stand| !owned(stand.standing)) => {}
+            }
+            seats.send_replace(hop::Stand::Leaves);
+        }
         while matches!(self.standing(), Standing::Owner { fence: now, .. } if now == fence) {
             house.recycle(&self.name).await;
             if !self.runs(house) {
@@ -134,25 +144,30 @@ impl FleetLine {
             let _ = tokio::time::timeout(LOOK, self.changed.notified()).await;
         }
         self.ownership.order(Asked::Want(false)).await;
-        let owned = |standing| matches!(standing, Standing::Owner { fence: now, .. } if now == fence);
-        let _ = self.ownership.stand().wait_for(|stand| !owned(stand.standing)).await.map(drop);
+        let _ = stand.wait_for(|stand| !owned(stand.standing)).await.map(drop);
         self.cleared(house).await;
         self.hands.store(false, Ordering::SeqCst);
     }
 
     /// Those from other nodes take what they were owed, and ask the next owner for the rest.
     fn let_go(&self, farewells: &mut JoinSet<()>) {
-        let mut seats = self.seats.lock().unwrap_or_else(PoisonError::into_inner);
-        let before = std::mem::replace(&mut *seats, watch::Sender::new(hop::Stand::Serves));
-        drop(seats);
-        if before.is_closed() {
-            return;
-        }
-        before.send_replace(hop::Stand::Hands);
+        let Some(before) = self.take_no_more() else { return };
         farewells.spawn(async move {
             let _ = tokio::time::timeout(FAREWELL, before.closed()).await;
             before.send_replace(hop::Stand::Leaves);
         });
+    }
+
+    /// Nothing more is taken from those from other nodes, if there are any. They are gone when nobody hears what is told there.
+    fn take_no_more(&self) -> Option<watch::Sender<hop::Stand>> {
+        let mut seats = self.seats.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = std::mem::replace(&mut *seats, watch::Sender::new(hop::Stand::Serves));
+        drop(seats);
+        if before.is_closed() {
+            return None;
+        }
+        before.send_replace(hop::Stand::Hands);
+        Some(before)
     }
 
     /// Whether a process of it may run here.

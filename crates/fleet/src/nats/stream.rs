@@ -243,13 +243,13 @@ impl Pump {
     ) {
         let mut look = interval_at(Instant::now() + LOOK, LOOK);
         look.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let mut quiet = Quiet::default();
+        let (mut quiet, mut unread) = (Quiet::default(), false);
         let mut space = BytesMut::new();
         let end = loop {
             if self.taken.finished && self.inbound.is_empty() && told.set(End::Finished).is_ok() {
                 let _ = up.shutdown().await;
             }
-            if self.sent.finished && told.get().is_some() {
+            if self.sent.finished && (unread || told.get().is_some()) {
                 return;
             }
             space.reserve(CHUNK);
@@ -264,8 +264,13 @@ impl Pump {
                 }
                 written = write(&mut up, &self.inbound), if !self.inbound.is_empty() => match written {
                     Ok(bytes) => self.took(bytes).await,
-                    // Nobody reads here any more.
-                    Err(_) => Err(End::Broken),
+                    // Nobody reads here any more. What was written here before is still sent: its last words.
+                    Err(_) => {
+                        unread = true;
+                        self.inbound.clear();
+                        self.taken.bytes = self.taken.heard.1;
+                        Ok(())
+                    }
                 },
                 read = down.read_buf(&mut space), if self.sent.may_more() => match read {
                     Ok(1..) => self.send(space.split().freeze()).await,

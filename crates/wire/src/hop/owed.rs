@@ -17,6 +17,8 @@ impl Owed {
     /// The asker says something.
     pub(super) fn asked(&mut self, frame: &Frame) {
         match frame.message() {
+            // It is open for as long as its asker listens, and asks the next owner again.
+            Message::Request { method: "subscriptions/listen", .. } => {}
             Message::Request { id, .. } => {
                 self.0.insert(id.to_owned());
             }

@@ -316,6 +316,19 @@ mod tests {
         assert!(rest.ends_with("\"result\":{}}\n.\n"), "{rest}");
     }
 
+    #[tokio::test]
+    async fn whoever_only_listens_is_owed_nothing() {
+        let mut house = house_of(1024, Some(Owed::default()));
+        let listen = r#"{"jsonrpc":"2.0","id":1,"method":"subscriptions/listen"}"#;
+        house.asker.write_all(format!("{listen}\n").as_bytes()).await.unwrap();
+        assert!(house.handed.recv().await.is_some());
+        house.stand.send_replace(Stand::Hands);
+        house.serves.await.unwrap().unwrap();
+        let mut rest = String::new();
+        house.asker.read_to_string(&mut rest).await.unwrap();
+        assert!(rest.ends_with("~\n.\n"), "{rest}");
+    }
+
     /// A line that takes nothing while it has something to say is heard all the same.
     #[tokio::test]
     async fn a_line_that_is_full_is_still_heard() {
