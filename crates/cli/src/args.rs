@@ -20,7 +20,7 @@ pub(crate) use ask::{Call, Doctor, FromConfig, Tools};
 pub(crate) use audit::{Audit, AuditCommand, VerifyAudit};
 pub(crate) use auth::{Auth, Login, Logout, Server as LoginServer};
 pub(crate) use log::{LogFlags, LogFormat};
-pub(crate) use look::{Journal, Logs, Status, Top, Why};
+pub(crate) use look::{FleetArgs, Journal, Logs, Status, Top, Why};
 pub(crate) use made::{Completions, Man};
 pub(crate) use policy::PolicyFlags;
 pub(crate) use token::{AddToken, ListTokens, RemoveToken, Token, TokenCommand, TokenPlace};
@@ -61,6 +61,7 @@ pub(crate) enum Command {
     Wrap(crate::wrap::Wrap),
     Serve(Serve),
     Status(Status),
+    Fleet(FleetArgs),
     Top(Top),
     Why(Why),
     Journal(Journal),

@@ -12,6 +12,7 @@ mod dial;
 mod doctor;
 #[cfg(feature = "drill")]
 mod drill;
+mod fleet;
 mod follow;
 mod hold;
 mod holders;
@@ -71,6 +72,7 @@ fn main() -> ExitCode {
         args::Command::Keeper(keeper) => share::keeper(&keeper),
         args::Command::Serve(serve) => serve::run(&serve),
         args::Command::Status(status) => status::status(&status),
+        args::Command::Fleet(args) => fleet::fleet(&args),
         args::Command::Why(why) => why::why(&why),
         args::Command::Journal(journal) => journal::journal(&journal),
         args::Command::Top(args::Top {}) => top::top(),

@@ -1,18 +1,32 @@
 //! What only this program can do for whoever asks at its socket or its admin address.
 
+use std::fmt;
+
 use linetender_gateway::keeper::{Keeper, Shared};
-use linetender_holder::holder::{Program, SharedReport};
+use linetender_holder::holder::{FleetReport, Program, SharedReport};
 use rustix::process::{Signal, getpid, kill_process};
 
 /// A gateway that goes by a file.
-#[derive(Debug)]
-pub(crate) struct Serves;
+pub(crate) struct Serves {
+    /// Says what it knows of its fleet, if it is in one.
+    pub(crate) fleet: Box<dyn Fn() -> Option<FleetReport> + Send + Sync>,
+}
+
+impl fmt::Debug for Serves {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Serves")
+    }
+}
 
 /// A shim, which goes by its arguments.
 #[derive(Debug)]
 pub(crate) struct Runs;
 
 impl Program for Serves {
+    fn fleet(&self) -> Option<FleetReport> {
+        (self.fleet)()
+    }
+
     /// There is one way in which it is asked to, whoever asks.
     fn reload(&self) -> Result<String, String> {
         kill_process(getpid(), Signal::HUP).map_err(|error| error.to_string())?;

@@ -177,7 +177,9 @@ async fn serve(args: &args::Serve, mut config: Config, follow: Follow<'_>) -> Ex
     let asked = follow::asked();
     let keep = if args.no_journal { hold::Keep::Nothing } else { hold::Keep::Journal(Rotation::default()) };
     let holder = hold::begin("serve", None, keep);
-    holder.obeyed_by(Arc::new(program::Serves));
+    let of_fleet = fleet.clone();
+    let reports = move || of_fleet.as_ref().map(|fleet| fleet.report());
+    holder.obeyed_by(Arc::new(program::Serves { fleet: Box::new(reports) }));
     if let Some(auditor) = audit {
         holder.audit_with(auditor);
     }

@@ -1,5 +1,8 @@
 //! A fleet on NATS: `JetStream` holds the [directory], its plain messages carry everything that goes from node to node.
 
+#[cfg(test)]
+#[path = "../tests/cluster/mod.rs"]
+mod cluster;
 mod directory;
 mod line;
 mod members;

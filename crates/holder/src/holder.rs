@@ -30,8 +30,8 @@ use linetender::{Follower, Line, Redacted, Witness};
 use linetender_wire::wall::wall_clock;
 pub use look::{Found, Reply, Silence, Watching, ask_holder, look, watch_holder};
 pub use report::{
-    About, CallReport, LineReport, Moment, REPORT_VERSION, Report, ServerReport, SharedReport, SlowReport,
-    Standing, UnderWayReport, Verdicts,
+    About, CallReport, FleetReport, LineReport, Moment, NodeReport, PlacedReport, REPORT_VERSION, Report,
+    ServerReport, SharedReport, SlowReport, Standing, UnderWayReport, Verdicts,
 };
 use socket::Listening;
 pub use socket::Refusal;
@@ -205,6 +205,7 @@ impl Inner {
             lines: lines.iter().map(|line| line.report()).collect(),
             servers: self.tally.servers().iter().map(|server| ServerReport::of(server)).collect(),
             shared: self.program.get().map(|program| program.shared()).unwrap_or_default(),
+            fleet: self.program.get().and_then(|program| program.fleet()),
         }
     }
 

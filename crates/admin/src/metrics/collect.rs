@@ -3,13 +3,14 @@
 use std::fmt::Error;
 
 use linetender::Proof;
+use linetender_holder::holder::PlacedReport;
 use linetender_holder::tally::{ByVerdict, Counted, DOUBT_NAMES, Histogram, VERDICT_NAMES, proof_name};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, MetricEncoder, NoLabelSet};
 use prometheus_client::metrics::MetricType;
 
 use super::names::{self, Kind, Metric};
-use super::snapshot::{Lines, STATES, Server, Snapshot};
+use super::snapshot::{Lines, STATES, Server, Snapshot, label};
 
 /// The bounds of histograms, in microseconds: powers of two from a quarter of a millisecond to four minutes and a half.
 const BOUNDS: std::ops::RangeInclusive<u64> = 1 << 8..=1 << 28;
@@ -23,7 +24,8 @@ impl Collector for Collected {
         let to = &mut encoder;
         self.of_process(to)?;
         self.of_calls(to)?;
-        self.of_servers(to)
+        self.of_servers(to)?;
+        self.of_fleet(to)
     }
 }
 
@@ -95,6 +97,26 @@ impl Collected {
         self.gauge(to, &names::NEXT_TRY, of(|lines| lines.next_try.map(|wait| wait.as_secs_f64())))?;
         self.gauge(to, &names::SERVER_MEMORY, |server| server.processes.map(|(bytes, _)| bytes))?;
         self.gauge(to, &names::PROCESSES, |server| server.processes.map(|(_, count)| count))
+    }
+
+    fn of_fleet(&self, to: &mut DescriptorEncoder<'_>) -> Result<(), Error> {
+        let Some(fleet) = &self.0.fleet else { return Ok(()) };
+        begin(to, &names::FLEET_CONNECTED)?.encode_gauge(&u64::from(fleet.connected))?;
+        begin(to, &names::FLEET_NODES)?.encode_gauge(&(fleet.nodes.len() as u64))?;
+        let metrics: [(&Metric, fn(&PlacedReport) -> bool); 2] = [
+            (&names::FLEET_HERE, |placed| placed.here),
+            (&names::FLEET_SOMEWHERE, |placed| placed.runs_at.is_some()),
+        ];
+        for (metric, value) in metrics {
+            let mut family = begin(to, metric)?;
+            for placed in &fleet.servers {
+                let name = label(&placed.server);
+                family
+                    .encode_family(&[("server", name.as_str())])?
+                    .encode_gauge(&u64::from(value(placed)))?;
+            }
+        }
+        Ok(())
     }
 
     fn counted(&self) -> impl Iterator<Item = (&str, &Counted)> {

@@ -155,6 +155,27 @@ pub(super) const SERVER_MEMORY: Metric = Metric::new(
 pub(super) const PROCESSES: Metric =
     Metric::new("linetender_server_processes", Kind::Gauge, SERVER, "Processes of a local server");
 
+pub(super) const FLEET_CONNECTED: Metric = Metric::new(
+    "linetender_fleet_connected",
+    Kind::Gauge,
+    &[],
+    "Whether this gateway is connected to the NATS of its fleet",
+);
+pub(super) const FLEET_NODES: Metric =
+    Metric::new("linetender_fleet_gateways", Kind::Gauge, &[], "Gateways of the fleet that are there");
+pub(super) const FLEET_HERE: Metric = Metric::new(
+    "linetender_fleet_server_here",
+    Kind::Gauge,
+    SERVER,
+    "Whether this gateway is the one that runs a server of the fleet",
+);
+pub(super) const FLEET_SOMEWHERE: Metric = Metric::new(
+    "linetender_fleet_server_placed",
+    Kind::Gauge,
+    SERVER,
+    "Whether any gateway is known to run a server of the fleet",
+);
+
 /// All of them, in the order in which they are written.
 pub const METRICS: &[Metric] = &[
     BUILD,
@@ -180,4 +201,8 @@ pub const METRICS: &[Metric] = &[
     NEXT_TRY,
     SERVER_MEMORY,
     PROCESSES,
+    FLEET_CONNECTED,
+    FLEET_NODES,
+    FLEET_HERE,
+    FLEET_SOMEWHERE,
 ];

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use linetender::State;
 use linetender_holder::Holder;
+use linetender_holder::holder::FleetReport;
 use linetender_holder::processes::Tree;
 use linetender_holder::tally::Counted;
 
@@ -32,6 +33,8 @@ pub(super) struct Snapshot {
     pub(super) uptime: Duration,
     pub(super) memory: Option<u64>,
     pub(super) journal_lost: Option<u64>,
+    /// What is known of the fleet that this gateway is in.
+    pub(super) fleet: Option<FleetReport>,
     /// By name, as it stands in labels.
     pub(super) servers: BTreeMap<String, Server>,
 }
@@ -82,6 +85,7 @@ impl Snapshot {
             uptime: Duration::from_millis(about.began_millis),
             memory: own_memory(),
             journal_lost: holder.journal_lost(),
+            fleet: holder.fleet(),
             servers,
         }
     }

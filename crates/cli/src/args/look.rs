@@ -39,6 +39,23 @@ pub(crate) struct Status {
     pub(crate) watch: bool,
 }
 
+/// Show the fleet: gateways that share their servers, and which gateway runs which server
+///
+/// Asks this user's gateways (`linetender serve` with `[gateway.fleet]`). Each says what it sees: after a partition they may differ.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  \
+    linetender fleet\n  \
+    linetender fleet --json | jq -r '.fleets[].servers[] | select(.runs_at == null).server'\n\n\
+Exit codes:
+  0  success
+  1  no gateway of a fleet is running, or failure; stderr says why
+  2  the command line is wrong")]
+pub(crate) struct FleetArgs {
+    /// Print a JSON document instead of tables
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
 /// Watch every server live: state over time, calls by verdict, latency, restarts left and memory
 ///
 /// Shows this user's linetender processes, each second. Enter opens one server: its last failures with stderr, calls in

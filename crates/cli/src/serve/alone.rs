@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use linetender_gateway::Gateway;
 use linetender_gateway::config::{Config, Fleet};
+use linetender_holder::holder::FleetReport;
 
 /// No fleet.
 pub(super) enum InFleet {}
@@ -28,6 +29,10 @@ impl InFleet {
 
     pub(super) fn among(self: &Arc<Self>, _gateway: &Gateway) {
         match **self {}
+    }
+
+    pub(super) fn report(&self) -> FleetReport {
+        match *self {}
     }
 
     pub(super) async fn leave(&self) {

@@ -11,10 +11,11 @@ use std::time::Duration;
 use linetender::State;
 use linetender::session::{self, Agent, Guest, Who};
 use linetender_fleet::directory::Begun;
-use linetender_fleet::{Gone, House, Joined, Nats, Node, Options, Seat, Terms};
+use linetender_fleet::{Gone, House, Joined, LineReport, Member, Nats, Node, Options, Report, Seat, Terms};
 use linetender_gateway::Gateway;
 use linetender_gateway::config::{Config, Fleet, Placed, Scope};
 use linetender_gateway::kin::{Kin, Later, NotReached, Stream};
+use linetender_holder::holder::{FleetReport, NodeReport, PlacedReport};
 use linetender_holder::trusted;
 use tokio::time::Instant;
 
@@ -85,6 +86,26 @@ impl InFleet {
             Arc::new(Rooms { gateway: gateway.clone(), of_nodes, last, closed })
         });
         self.joined.shares(names, Arc::clone(rooms) as Arc<dyn House>);
+    }
+
+    /// What it knows of its fleet.
+    pub(super) fn report(&self) -> FleetReport {
+        let Report { fleet, node, connected, members, lines } = self.joined.report();
+        let of_node = |member: Member| NodeReport {
+            node: member.name,
+            version: member.version,
+            runs: member.owns,
+            leaves: member.leaving,
+        };
+        let of_line = |report: LineReport| PlacedReport {
+            server: report.line,
+            runs_at: report.owner,
+            here: report.here,
+            moves: report.moves,
+        };
+        let mut nodes: Vec<_> = members.into_iter().map(of_node).collect();
+        nodes.sort_by(|one, other| one.node.cmp(&other.node));
+        FleetReport { fleet, node, connected, nodes, servers: lines.into_iter().map(of_line).collect() }
     }
 
     /// Shares the agents' sessions.

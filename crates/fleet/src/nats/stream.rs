@@ -39,9 +39,11 @@ const TOLD: u64 = 4;
 /// What has been taken from NATS and waits for its reader.
 const WAITING: usize = 256 * 1024;
 
-/// A side that has heard nothing from one look to the next asks; after so many looks it gives up.
-const LOOK: Duration = Duration::from_secs(2);
-const LOOKS: u32 = 4;
+/// How often it is looked whether the other side is there. Whoever has said something and heard nothing since asks at each look, others
+/// after some; who has asked so often gives up.
+const LOOK: Duration = Duration::from_secs(1);
+const IDLE: u32 = 4;
+const ASKED: u32 = 4;
 
 /// How long NATS may take a message.
 const TAKES: Duration = Duration::from_secs(5);
@@ -210,6 +212,15 @@ struct Taken {
     finished: bool,
 }
 
+/// What happened since the other side was heard.
+#[derive(Default)]
+struct Quiet {
+    looks: u32,
+    asked: u32,
+    /// How much had been sent by then.
+    sent: u64,
+}
+
 struct Pump {
     client: Client,
     own: Place,
@@ -232,7 +243,7 @@ impl Pump {
     ) {
         let mut look = interval_at(Instant::now() + LOOK, LOOK);
         look.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let (mut quiet, mut unread) = (0, false);
+        let (mut quiet, mut unread) = (Quiet::default(), false);
         let mut space = BytesMut::new();
         let end = loop {
             if self.taken.finished && self.inbound.is_empty() && told.set(End::Finished).is_ok() {
@@ -245,7 +256,7 @@ impl Pump {
             let step = tokio::select! {
                 biased;
                 message = heard.next() => {
-                    quiet = 0;
+                    quiet = Quiet { sent: self.sent.messages, ..Quiet::default() };
                     match message {
                         Some(message) => self.hear(message).await,
                         None => Err(End::Broken),
@@ -267,11 +278,13 @@ impl Pump {
                 },
                 () = give_up.wanted() => Err(End::Broken),
                 _ = look.tick() => {
-                    quiet += 1;
-                    match quiet {
-                        1 => Ok(()),
-                        2..=LOOKS => self.say(&[THERE], ASKS).await,
-                        _ => Err(End::Broken),
+                    quiet.looks += 1;
+                    let asks = quiet.asked > 0 || quiet.looks >= IDLE || quiet.sent < self.sent.messages;
+                    quiet.asked += u32::from(asks);
+                    match (asks, quiet.asked) {
+                        (false, _) => Ok(()),
+                        (true, ..=ASKED) => self.say(&[THERE], ASKS).await,
+                        (true, _) => Err(End::Broken),
                     }
                 }
             };
@@ -387,3 +400,6 @@ async fn write(up: &mut DuplexStream, inbound: &VecDeque<Bytes>) -> io::Result<u
     let slices: Vec<_> = inbound.iter().take(16).map(|bytes| io::IoSlice::new(bytes)).collect();
     up.write_vectored(&slices).await
 }
+
+#[cfg(test)]
+mod tests;

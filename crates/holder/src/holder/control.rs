@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::broadcast;
 use tokio::task::JoinSet;
 
-use super::report::{CallReport, SharedReport, Standing, UnderWayReport};
+use super::report::{CallReport, FleetReport, SharedReport, Standing, UnderWayReport};
 use super::{Holder, Inner};
 use crate::journal::{Entry, Journal, in_order};
 use crate::processes::{self, Tree};
@@ -118,12 +118,22 @@ pub trait Program: std::fmt::Debug + Send + Sync {
     fn shared(&self) -> Vec<SharedReport> {
         Vec::new()
     }
+
+    /// The fleet that it is in, if it is a gateway of one.
+    fn fleet(&self) -> Option<FleetReport> {
+        None
+    }
 }
 
 impl Holder {
     /// Lets this do what only the program can. The first one stays.
     pub fn obeyed_by(&self, program: Arc<dyn Program>) {
         let _ = self.0.program.set(program);
+    }
+
+    /// The fleet that it is in, if it is a gateway of one.
+    pub fn fleet(&self) -> Option<FleetReport> {
+        self.0.program.get().and_then(|program| program.fleet())
     }
 
     /// Requests that have not ended.

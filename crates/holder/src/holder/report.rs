@@ -33,6 +33,51 @@ pub struct Report {
     /// Who shares which server, if it is a keeper.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub shared: Vec<SharedReport>,
+    /// The fleet that it is in, if it is a gateway of one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fleet: Option<FleetReport>,
+}
+
+/// Several gateways that share their servers, as one of them sees it.
+#[derive(Clone, Debug, Deserialize, Eq, JsonSchema, PartialEq, Serialize)]
+pub struct FleetReport {
+    /// Name of the fleet.
+    pub fleet: String,
+    /// Name of this gateway in it.
+    pub node: String,
+    /// Whether it is connected to NATS.
+    pub connected: bool,
+    /// Gateways that are there, this one among them.
+    pub nodes: Vec<NodeReport>,
+    /// Servers that the fleet shares.
+    pub servers: Vec<PlacedReport>,
+}
+
+/// A gateway of a fleet.
+#[derive(Clone, Debug, Deserialize, Eq, JsonSchema, PartialEq, Serialize)]
+pub struct NodeReport {
+    /// Its name.
+    pub node: String,
+    /// Version of linetender.
+    pub version: String,
+    /// How many servers it runs.
+    pub runs: usize,
+    /// Whether it is about to leave.
+    pub leaves: bool,
+}
+
+/// A server that a fleet shares.
+#[derive(Clone, Debug, Deserialize, Eq, JsonSchema, PartialEq, Serialize)]
+pub struct PlacedReport {
+    /// Server name.
+    pub server: String,
+    /// Name of the gateway that runs it; its number, if it is not there any more; absent, if none does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub runs_at: Option<String>,
+    /// Whether that is this gateway.
+    pub here: bool,
+    /// Whether it is being moved to another gateway.
+    pub moves: bool,
 }
 
 /// A shared server, and who shares it.
