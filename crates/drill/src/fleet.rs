@@ -101,6 +101,9 @@ pub fn inside(options: &Options) -> Result<ExitCode, String> {
         eprintln!("what was written is kept in {}", folder.display());
     }
     let verdict = verdict?;
+    if !verdict.findings.is_empty() {
+        let _ = std::fs::write(folder.join("findings"), verdict.findings.join("\n"));
+    }
     println!("{}", if options.json { verdict.json().to_string() } else { verdict.to_string() });
     Ok(if verdict.findings.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
@@ -235,6 +238,9 @@ impl Drill {
         let mended = notes.now();
         self.engine.whole().await?;
         let recovered = self.all_answer().await.then(|| notes.now());
+        if let Some(ended) = self.gateways.ended_by_itself() {
+            return Err(ended);
+        }
         self.strikes.push(Strike { fault, whom: whom.words(), at, mended, recovered, lines });
         Ok(())
     }

@@ -17,12 +17,17 @@ use linetender_gateway::config::{Config, Fleet, Placed, Scope};
 use linetender_gateway::kin::{Kin, Later, NotReached, Stream};
 use linetender_holder::holder::{FleetReport, NodeReport, PlacedReport};
 use linetender_holder::trusted;
+use tokio::time::Instant;
 
 /// How long a call that must not run twice is remembered.
 const CALLS_KEPT: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Keys of sessions that are known at once: those of yesterday, today and tomorrow.
 const KEYS: usize = 3;
+
+/// How long a session waits for a key that all gateways have, and between two tries. Without one it is known to its own gateway alone.
+const KEY: Duration = Duration::from_secs(2);
+const AGAIN: Duration = Duration::from_millis(100);
 
 /// The longest seed of a key.
 const SEED: u64 = 4096;
@@ -151,14 +156,19 @@ impl Kin for InFleet {
             }
             let mut key = [0; 32];
             getrandom::fill(&mut key).ok()?;
-            // Whoever is first makes it; everybody else finds it.
-            let begun = self.joined.directory().begin(&format!("session-key/{day}"), &key).await;
-            let key = match begun {
-                Ok(Begun::New) => key,
-                Ok(Begun::Known(known)) => known.try_into().ok()?,
-                Err(away) => {
-                    tracing::debug!(%away, "no key for sessions");
-                    return None;
+            let until = Instant::now() + KEY;
+            let key = loop {
+                // Whoever is first makes it; everybody else finds it.
+                let begun = self.joined.directory().begin(&format!("session-key/{day}"), &key).await;
+                match begun {
+                    Ok(Begun::New) => break key,
+                    Ok(Begun::Known(known)) => break known.try_into().ok()?,
+                    // A fleet that has just begun still makes the place for it.
+                    Err(_) if Instant::now() < until => tokio::time::sleep(AGAIN).await,
+                    Err(away) => {
+                        tracing::debug!(%away, "no key for sessions");
+                        return None;
+                    }
                 }
             };
             let mut keys = self.keys();

@@ -190,6 +190,15 @@ impl Gateways {
         })
     }
 
+    /// A gateway that ended, and nobody told it to.
+    pub(super) fn ended_by_itself(&mut self) -> Option<String> {
+        let ended = |(node, child): (usize, &mut Child)| {
+            let status = child.try_wait().ok()??;
+            Some(format!("gateway {} ended by itself, with {status}", node_name(node)))
+        };
+        self.running.iter_mut().enumerate().find_map(ended)
+    }
+
     pub(super) fn signal(&self, node: usize, signal: Signal) {
         process::send(i32::try_from(self.running[node].id()).unwrap_or(0), signal);
     }

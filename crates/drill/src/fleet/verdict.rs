@@ -43,7 +43,7 @@ pub struct Verdict {
     /// The longest time without an answered stateless call while there was no fault.
     pub(super) calm_gap: Duration,
     pub(super) looks: u64,
-    /// Calls that ran more than once; were told nothing in time; were told what is not so; servers alive on two nodes.
+    /// Calls that ran more than once; were told nothing in time; were told what is not so, or not enough; servers alive on two nodes.
     pub(super) counts: [usize; 4],
 }
 

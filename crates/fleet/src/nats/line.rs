@@ -248,17 +248,24 @@ impl Way for FleetLine {
                 match standing {
                     Standing::Owner { .. } if !self.moves() => return,
                     // It is asked here, and not by whoever dials: that an owner is gone is no failure of the server.
-                    Standing::Elsewhere { fence } => match self.elsewhere(fence).await {
-                        Ok(reached) => {
-                            *self.stash() = Some((fence, reached));
-                            return;
-                        }
-                        Err(seen) => {
-                            if refused.replace(seen.name()) != Some(seen.name()) {
-                                tracing::info!(line = self.name, why = %seen, "waiting for the gateway that runs the server");
+                    Standing::Elsewhere { fence } => {
+                        // One that is stopped answers nothing: it is not waited for when the line is another's, or ours.
+                        let reached = tokio::select! {
+                            reached = self.elsewhere(fence) => reached,
+                            Ok(()) = stand.changed() => continue,
+                        };
+                        match reached {
+                            Ok(reached) => {
+                                *self.stash() = Some((fence, reached));
+                                return;
+                            }
+                            Err(seen) => {
+                                if refused.replace(seen.name()) != Some(seen.name()) {
+                                    tracing::info!(line = self.name, why = %seen, "waiting for the gateway that runs the server");
+                                }
                             }
                         }
-                    },
+                    }
                     Standing::Owner { .. } | Standing::Sealed { .. } | Standing::Nobody => {}
                 }
                 // A line whose task is gone is nobody's.

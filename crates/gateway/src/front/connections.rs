@@ -58,6 +58,13 @@ const CONNECTION_WINDOW: u32 = 1024 * 1024;
 const PING: Duration = Duration::from_secs(15);
 const PONG: Duration = Duration::from_secs(15);
 
+/// At the end: how long it is waited for one more whom the system has let in already, and how many there may be.
+const LET_IN: Duration = Duration::from_millis(5);
+const LAST: usize = 64;
+
+/// At the end: how long somebody who has not asked anything yet may take to.
+const ASKS: Duration = Duration::from_millis(250);
+
 /// What every request has to pass.
 #[derive(Clone)]
 pub(super) struct Entrance {
@@ -262,6 +269,12 @@ async fn at(door: Door, places: Places, entrance: Entrance, closing: watch::Rece
                 _ = about_to_end.wait_for(|closing| *closing) => break,
             }
         }
+        // A balancer that is refused goes elsewhere; whoever was let in, and is then cut off, does not know whether it was heard.
+        for _ in 0..LAST {
+            let Ok(connection) = tokio::time::timeout(LET_IN, &mut accepting).await else { break };
+            accepting.set(door.accept(&places));
+            connections.spawn(one(connection, entrance.clone(), closing.clone()));
+        }
     }
     drop(door);
     while connections.join_next().await.is_some() {}
@@ -273,7 +286,11 @@ async fn one(connection: Connection, entrance: Entrance, mut closing: watch::Rec
     let (activity, by) = (connection.activity(), connection.by());
     let server = server();
     let connected = Connected { by, activity: Arc::clone(&activity), unread: Arc::default() };
-    let service = service_fn(move |request| entrance.pass(request, &connected));
+    let (asks, mut asked) = watch::channel(false);
+    let service = service_fn(move |request| {
+        asks.send_if_modified(|asked| !std::mem::replace(asked, true));
+        entrance.pass(request, &connected)
+    });
     let served = server.serve_connection(TokioIo::new(connection), service);
     // A handler that reads its request wakes the connection that it runs in.
     let mut served = Steady::new(Box::pin(served));
@@ -286,6 +303,13 @@ async fn one(connection: Connection, entrance: Entrance, mut closing: watch::Rec
         }
         () = activity.gives_way() => return,
         _ = closing.wait_for(|closing| *closing) => {}
+    }
+    // Whoever has just come is about to ask, and is answered.
+    tokio::select! {
+        biased;
+        _ = &mut served => return,
+        _ = asked.wait_for(|asked| *asked) => {}
+        () = tokio::time::sleep(ASKS) => {}
     }
     served.get_mut().as_mut().graceful_shutdown();
     let _ = served.await;

@@ -77,3 +77,24 @@ async fn what_was_written_to_nobody_did_not_arrive_and_that_is_known_at_once() {
     assert_eq!(input.taken(3), Some(7), "of fifteen bytes, seven");
     assert!(begun.elapsed() < Duration::from_millis(500), "{:?}", begun.elapsed());
 }
+
+#[tokio::test]
+#[ignore = "needs NATS: tools/real-nats"]
+async fn last_words_arrive_also_if_nobody_reads_there_any_more() {
+    let cluster = Cluster::start(1).await;
+    let Pair { ours: (mut input, mut output), theirs: (hears, mut says), other: _other } =
+        pair(&cluster).await;
+    drop(hears);
+    says.write_all(b"first").await.unwrap();
+    let mut read = [0; 5];
+    timeout(SOON, input.read_exact(&mut read)).await.unwrap().unwrap();
+    output.write_all(b"unheard").await.unwrap();
+    // Nothing tells that it has come there: it has by then, or the test shows nothing.
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    says.write_all(b"goodbye").await.unwrap();
+    drop(says);
+    let mut rest = String::new();
+    timeout(SOON, input.read_to_string(&mut rest)).await.unwrap().unwrap();
+    assert_eq!(rest, "goodbye");
+    assert_eq!(input.taken(0), Some(0), "and it is known that nothing was taken");
+}
