@@ -53,8 +53,9 @@ pub trait Directory: Send + Sync + 'static {
         false
     }
 
-    /// A call need not be remembered any longer. A directory that others use too forgets by itself, when the time for it is over.
-    fn forget(&self, _call: &str) {}
+    /// A call need not be remembered any longer, if this is still what is noted. A directory that others use too forgets by itself, when the
+    /// time for it is over.
+    fn forget(&self, _call: &str, _noted: Revision) {}
 }
 
 /// A change.

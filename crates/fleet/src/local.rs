@@ -87,8 +87,11 @@ impl Directory for Local {
         true
     }
 
-    fn forget(&self, call: &str) {
-        self.inner().calls.remove(call);
+    fn forget(&self, call: &str, noted: Revision) {
+        let mut inner = self.inner();
+        if inner.calls.get(call).is_some_and(|(revision, _)| *revision == noted) {
+            inner.calls.remove(call);
+        }
     }
 }
 
@@ -125,7 +128,9 @@ mod tests {
         let done = local.note("call", Some(begun), b"done").await.unwrap().unwrap();
         assert_eq!(local.note("call", Some(begun), b"late").await.unwrap(), None);
         assert_eq!(local.recall("call").await.unwrap(), Some((done, b"done".to_vec())));
-        local.forget("call");
+        local.forget("call", begun);
+        assert!(local.recall("call").await.unwrap().is_some(), "that was replaced");
+        local.forget("call", done);
         assert_eq!(local.recall("call").await.unwrap(), None);
         assert!(local.note("call", None, b"anew").await.unwrap().is_some_and(|anew| anew > done));
     }

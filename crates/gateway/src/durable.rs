@@ -8,6 +8,7 @@
 
 mod begin;
 mod key;
+mod look;
 mod note;
 mod room;
 mod run;
@@ -24,6 +25,7 @@ use linetender_wire::frame::Frame;
 use tokio::sync::{Notify, watch};
 
 pub(crate) use key::{Identity, key, with_key};
+pub(crate) use look::{Seen, State, name_of_task};
 pub use shared::Shared;
 
 use crate::budget::{Budget, Class, GiveWay, Owner};
@@ -61,6 +63,8 @@ struct UnderWay {
 /// A call under way, here or elsewhere.
 struct Run {
     told: watch::Sender<Option<Told>>,
+    /// Whether it has a record.
+    noted: watch::Sender<bool>,
     cancel: Notify,
 }
 
@@ -92,6 +96,8 @@ pub(crate) struct Call {
     pub(crate) kept: Duration,
     /// What it weighs.
     pub(crate) bytes: usize,
+    /// When it was asked for: milliseconds since 1970.
+    pub(crate) since: u64,
 }
 
 /// Somebody who waits for a call. Dropped, it waits no more, and the call goes on.
@@ -152,7 +158,7 @@ impl Durable {
             return Err(full());
         }
         let (told, run_told) = (watch::Sender::new(None), run);
-        let run = Arc::new(Run { told, cancel: Notify::new() });
+        let run = Arc::new(Run { told, noted: watch::Sender::new(false), cancel: Notify::new() });
         under_way.calls.insert(at, Arc::clone(&run));
         drop(under_way);
         let waiting = Waiting { told: run.told.subscribe(), run: Arc::clone(&run), is_first: true };
@@ -180,7 +186,8 @@ impl Durable {
         loop {
             let over = self.room().next_over();
             match over {
-                Some(name) => self.0.shared.directory.forget(&name),
+                Some((name, Some(noted))) => self.0.shared.directory.forget(&name, noted),
+                Some((_, None)) => {}
                 None => return,
             }
         }
@@ -206,6 +213,21 @@ impl Waiting {
     pub(crate) async fn ended(mut self) -> Told {
         let told = self.told.wait_for(Option::is_some).await.ok().and_then(|told| told.clone());
         told.unwrap_or_else(|| Told { ending: Ending::Failed(Arc::new(Failed::broken())), ran: false })
+    }
+
+    /// What became of it, if it is over soon after it was begun.
+    pub(crate) async fn ended_within(self, limit: Duration) -> Option<Told> {
+        let mut noted = self.run.noted.subscribe();
+        let late = async {
+            if noted.wait_for(|noted| *noted).await.is_err() {
+                return std::future::pending().await;
+            }
+            tokio::time::sleep(limit).await;
+        };
+        tokio::select! {
+            told = self.ended() => Some(told),
+            () = late => None,
+        }
     }
 
     /// How it can be taken back.

@@ -7,6 +7,7 @@
 mod acts;
 mod asks;
 mod durable;
+mod durable_tasks;
 mod enter;
 mod extensions;
 mod greet;

@@ -10,7 +10,7 @@ use linetender_fleet::directory::Recalled;
 
 use super::note::{By, Note, Stage};
 use super::shared::number;
-use super::{Call, Durable, Ending};
+use super::{Call, Durable, Ending, Run};
 use crate::failed::Failed;
 
 /// How long the directory may take to answer.
@@ -42,7 +42,7 @@ pub(super) enum Begun {
 }
 
 /// What a record says.
-enum Said {
+pub(super) enum Said {
     /// The call may run, if this is still what is noted.
     Free(Option<Revision>),
     /// It runs at this node.
@@ -56,8 +56,8 @@ fn failed(call: &Call, failed: Failed) -> Ending {
 
 impl Durable {
     /// Notes that a call runs here; or what is noted of it already, once it has ended.
-    pub(super) async fn begin(&self, call: &Call, is_waited_for: impl Fn() -> bool) -> Begun {
-        let by = By { node: self.0.shared.node, run: number(), since: linetender_fleet::now().wall };
+    pub(super) async fn begin(&self, call: &Call, run: &Run) -> Begun {
+        let by = By { node: self.0.shared.node, run: number() };
         let end = tokio::time::Instant::now() + WAIT;
         let (mut free, mut pause, mut failures) = (Some(None), FIRST_LOOK, 0);
         loop {
@@ -77,10 +77,11 @@ impl Durable {
                 Ok(Said::Ended(ending)) => return Begun::Ended(ending),
                 Ok(Said::At(node)) => {
                     failures = 0;
+                    run.noted.send_replace(true);
                     if !(self.0.shared.lives)(node) {
                         return Begun::Ended(self.after_death(call).await);
                     }
-                    if tokio::time::Instant::now() >= end || !is_waited_for() {
+                    if tokio::time::Instant::now() >= end || run.told.receiver_count() == 0 {
                         return Begun::Ended(failed(call, Failed::runs_elsewhere()));
                     }
                     tokio::time::sleep(pause).await;
@@ -107,7 +108,7 @@ impl Durable {
     }
 
     /// What a record means to whoever asks for this call.
-    fn said(&self, call: &Call, noted: Recalled) -> Said {
+    pub(super) fn said(&self, call: &Call, noted: Recalled) -> Said {
         let Some((revision, text)) = noted else { return Said::Free(None) };
         let Some(note) = Note::read(&text) else {
             return Said::Ended(failed(call, Failed::unread("it was noted by another version")));
@@ -116,16 +117,18 @@ impl Durable {
             return Said::Ended(failed(call, Failed::other_arguments()));
         }
         match &note.stage {
-            Stage::Void => Said::Free(Some(revision)),
+            Stage::Void(_) => Said::Free(Some(revision)),
             Stage::Running(by) if by.node != self.0.shared.node => Said::At(by.node),
             // All that this node runs is known: this did not run, or it ran and its outcome could not be noted.
-            Stage::Running(by) if self.never_ran().remove(&by.run).is_some() => Said::Free(Some(revision)),
+            Stage::Running(by) if self.never_ran().contains_key(&by.run) => Said::Free(Some(revision)),
             Stage::Running(_) => Said::Ended(failed(call, Failed::not_stored())),
             Stage::Large(bytes) => Said::Ended(failed(call, Failed::not_kept(*bytes))),
-            stage @ (Stage::Result(_) | Stage::Error(_)) => Said::Ended(match stage.answer() {
-                Some(answer) => Ending::Answered(answer),
-                None => failed(call, Failed::unread("it was noted by another version")),
-            }),
+            stage @ (Stage::Result(_) | Stage::Error(_) | Stage::Cancelled(_)) => {
+                Said::Ended(match stage.answer() {
+                    Some(answer) => Ending::Answered(answer),
+                    None => failed(call, Failed::unread("it was noted by another version")),
+                })
+            }
         }
     }
 
@@ -140,7 +143,7 @@ impl Durable {
         expected: Option<Revision>,
         stage: &Stage,
     ) -> Result<Option<Revision>, Away> {
-        let note = Note::of(&call.identity, stage);
+        let note = Note::of(call, stage);
         let noted = self.0.shared.directory.note(&call.identity.name, expected, &note);
         tokio::time::timeout(ANSWERS, noted).await.unwrap_or_else(|_| Err(late()))
     }
@@ -169,7 +172,9 @@ impl Durable {
                     _ => None,
                 });
                 let Some(revision) = own else { break };
-                if durable.note(&call, Some(revision), &Stage::Void).await.is_ok() {
+                let failed = Failed::unnoted("it did not answer").of(Some(&call.server));
+                let Some(void) = failed.outcome().and_then(|frame| Stage::void(&frame)) else { break };
+                if durable.note(&call, Some(revision), &void).await.is_ok() {
                     break;
                 }
             }

@@ -86,17 +86,26 @@ impl Identity {
         let tool = tool.ok_or_else(|| refused("the params do not name a tool"))?;
         let mut value: Value =
             serde_json::from_str(params).map_err(|_| refused("the params cannot be compared"))?;
+        let (mut arguments, mut round) = (Context::new(&SHA256), Context::new(&SHA256));
         if let Some(members) = value.as_object_mut() {
             // What is in there may be another one each time, and decides nothing.
             members.remove("_meta");
+            // MCP 2026-07-28, "Multi Round-Trip Requests": what the server asked back is answered by a call of its own.
+            for name in ["inputResponses", "requestState"] {
+                feed(&mut round, &members.remove(name).unwrap_or_default());
+            }
         }
-        let mut arguments = Context::new(&SHA256);
         feed(&mut arguments, &value);
-        let (kind, realm, own) = principal.identity();
-        let who = hash(&["principal", kind, realm, own]);
-        let name = hash(&["call", &who, server, &tool, key]);
+        let who = who(principal);
+        let name = hash(&["call", &who, server, &tool, key, &hex(round)]);
         Ok(Self { name, who, arguments: hex(arguments) })
     }
+}
+
+/// Whom a record belongs to.
+pub(super) fn who(principal: &Principal) -> String {
+    let (kind, realm, own) = principal.identity();
+    hash(&["principal", kind, realm, own])
 }
 
 /// A hash of these, in this order.
@@ -216,6 +225,8 @@ mod tests {
             assert!(!named(&other));
         }
         assert!(!named(&of(1, "a", "k", r#"{"name":"y"}"#)));
+        let round = of(1, "a", "k", r#"{"name":"x","arguments":{"a":1,"b":[true,null]},"requestState":"1"}"#);
+        assert!(!named(&round) && round.arguments == one.arguments, "an answer to a question goes on");
         let long = format!(r#"{{"name":"x","arguments":"{}"}}"#, "x".repeat(PARAMS));
         assert!(Identity::of(&Principal::user(1), "a", "k", &long).is_err());
     }

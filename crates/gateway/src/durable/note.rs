@@ -4,6 +4,7 @@ use linetender_wire::frame::{self, Frame, Message, Outcome};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
+use super::Call;
 use super::key::Identity;
 
 /// The largest note. NATS takes 1 MiB, if nobody has set it otherwise.
@@ -12,9 +13,15 @@ const LARGEST: usize = 960 * 1024;
 /// What is noted.
 #[derive(Debug, Deserialize)]
 pub(super) struct Note {
-    /// Whose call it is, and what was asked.
+    /// Whose call it is, of which server, and what was asked.
     pub(super) who: String,
+    pub(super) server: String,
     pub(super) arguments: String,
+    /// When it was asked for, and when this was noted: milliseconds since 1970.
+    pub(super) since: u64,
+    pub(super) at: u64,
+    /// For how many milliseconds it is kept.
+    pub(super) kept: u64,
     pub(super) stage: Stage,
 }
 
@@ -28,10 +35,12 @@ pub(super) enum Stage {
     Result(Box<RawValue>),
     /// It ended with this error of its server.
     Error(Box<RawValue>),
+    /// It was taken back while it ran, and ended with this for whoever waited.
+    Cancelled(Box<RawValue>),
     /// It was answered, and the answer is too large to be noted: so many bytes.
     Large(u64),
-    /// It is proven that it was not executed. It may be begun anew.
-    Void,
+    /// It is proven that it was not executed: with this result. It may be begun anew.
+    Void(Box<RawValue>),
 }
 
 /// Who runs a call.
@@ -41,19 +50,24 @@ pub(super) struct By {
     pub(super) node: u64,
     /// Which of all runs.
     pub(super) run: u64,
-    /// Since when, by the clock of that node: milliseconds since 1970.
-    pub(super) since: u64,
 }
 
 impl Note {
-    pub(super) fn of(call: &Identity, stage: &Stage) -> Vec<u8> {
+    pub(super) fn of(call: &Call, stage: &Stage) -> Vec<u8> {
         #[derive(Serialize)]
         struct Written<'a> {
             who: &'a str,
+            server: &'a str,
             arguments: &'a str,
+            since: u64,
+            at: u64,
+            kept: u64,
             stage: &'a Stage,
         }
-        let note = Written { who: &call.who, arguments: &call.arguments, stage };
+        let Call { identity: Identity { who, arguments, .. }, server, since, .. } = call;
+        let kept = u64::try_from(call.kept.as_millis()).unwrap_or(u64::MAX);
+        let (since, at) = (*since, linetender_fleet::now().wall);
+        let note = Written { who, server, arguments, since, at, kept, stage };
         serde_json::to_vec(&note).unwrap_or_default()
     }
 
@@ -76,15 +90,33 @@ impl Stage {
         })
     }
 
+    /// The same of a call that was not executed.
+    pub(super) fn void(answer: &Frame) -> Option<Self> {
+        match Self::ended(answer)? {
+            Self::Result(text) => Some(Self::Void(text)),
+            _ => None,
+        }
+    }
+
+    /// The same of a call that was taken back.
+    pub(super) fn cancelled(answer: &Frame) -> Option<Self> {
+        match Self::ended(answer)? {
+            Self::Result(text) => Some(Self::Cancelled(text)),
+            _ => None,
+        }
+    }
+
     /// The answer that was noted, if one was.
     pub(super) fn answer(&self) -> Option<Frame> {
         match self {
-            Self::Result(text) => Some(frame::response("0", &[text.get()])),
+            Self::Result(text) | Self::Cancelled(text) | Self::Void(text) => {
+                Some(frame::response("0", &[text.get()]))
+            }
             Self::Error(text) => {
                 let unlimited = frame::Limits { length: usize::MAX, depth: usize::MAX };
                 frame::parse(&frame::error_reply("0", text.get()), unlimited).ok()
             }
-            Self::Running(_) | Self::Large(_) | Self::Void => None,
+            Self::Running(_) | Self::Large(_) => None,
         }
     }
 }
@@ -92,13 +124,17 @@ impl Stage {
 #[cfg(test)]
 mod tests {
     use super::{By, LARGEST, Note, Stage};
-    use crate::durable::key::Identity;
+    use crate::budget::Owner;
+    use crate::durable::{Call, Identity};
     use crate::principal::Principal;
     use linetender_wire::frame;
+    use std::time::Duration;
 
     #[test]
     fn notes_survive_being_written() {
-        let call = Identity::of(&Principal::user(1), "a", "k", r#"{"name":"x"}"#).unwrap();
+        let identity = Identity::of(&Principal::user(1), "a", "k", r#"{"name":"x"}"#).unwrap();
+        let (owner, kept) = (Owner::default(), Duration::from_secs(7));
+        let call = Call { identity: identity.clone(), owner, server: "a".into(), kept, bytes: 0, since: 5 };
         let answers = [
             frame::response("7", &[r#"{"content":[],"n":1.50}"#]),
             frame::parse(
@@ -110,13 +146,13 @@ mod tests {
         for answer in answers {
             let note = Note::of(&call, &Stage::ended(&answer).unwrap());
             let read = Note::read(&note).unwrap();
-            assert_eq!((read.who.as_str(), read.arguments.as_str()), (&*call.who, &*call.arguments));
+            assert_eq!((&read.who, &read.arguments), (&identity.who, &identity.arguments));
+            assert_eq!((read.server.as_str(), read.since, read.kept), ("a", 5, 7000));
             assert_eq!(read.stage.answer().unwrap().with_id("7").text(), answer.text());
         }
-        let by = By { node: u64::MAX, run: 1, since: 2 };
+        let by = By { node: u64::MAX, run: 1 };
         let running = Note::read(&Note::of(&call, &Stage::Running(by))).unwrap();
         assert!(matches!(running.stage, Stage::Running(read) if read == by));
-        assert!(matches!(Note::read(&Note::of(&call, &Stage::Void)).unwrap().stage, Stage::Void));
         assert!(Note::read(br#"{"later":1}"#).is_none());
         let large = frame::response("7", &["\"", &"x".repeat(LARGEST), "\""]);
         assert!(matches!(Stage::ended(&large), Some(Stage::Large(bytes)) if bytes > LARGEST as u64));

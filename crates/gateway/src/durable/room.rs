@@ -4,6 +4,7 @@
 use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
 
+use linetender_core::lease::Revision;
 use tokio::time::Instant;
 
 use crate::budget::Held;
@@ -54,7 +55,8 @@ pub(super) struct Room {
 
 struct Record {
     principal: u64,
-    until: Option<Instant>,
+    /// When it is over, and what is noted then.
+    until: Option<(Instant, Option<Revision>)>,
     memory: Memory,
 }
 
@@ -98,7 +100,13 @@ impl Room {
     }
 
     /// The call of a record ended: it is kept for so long.
-    pub(super) fn keep(&mut self, name: &str, principal: u64, kept: Duration, memory: Memory) {
+    pub(super) fn keep(
+        &mut self,
+        name: &str,
+        principal: u64,
+        (kept, noted): (Duration, Option<Revision>),
+        memory: Memory,
+    ) {
         if self.records.contains_key(name) {
             self.leave(name);
         }
@@ -106,14 +114,14 @@ impl Room {
         self.shares.all += 1;
         *self.shares.by.entry(principal).or_default() += 1;
         let until = Instant::now() + kept;
-        self.records.insert(name.to_owned(), Record { principal, until: Some(until), memory });
+        self.records.insert(name.to_owned(), Record { principal, until: Some((until, noted)), memory });
         self.over.insert((until, name.to_owned()));
     }
 
     /// It is not this node's, or need not be kept.
     pub(super) fn leave(&mut self, name: &str) {
         let Some(Record { principal, until, memory }) = self.records.remove(name) else { return };
-        if let Some(until) = until {
+        if let Some((until, _)) = until {
             self.over.remove(&(until, name.to_owned()));
         }
         self.shares.give_back(principal, 1);
@@ -121,15 +129,16 @@ impl Room {
         drop(memory.held);
     }
 
-    /// One whose time is over, and is kept no longer.
-    pub(super) fn next_over(&mut self) -> Option<String> {
+    /// One whose time is over, and is kept no longer; what was noted of it last.
+    pub(super) fn next_over(&mut self) -> Option<(String, Option<Revision>)> {
         let (until, name) = self.over.first()?;
         if *until > Instant::now() {
             return None;
         }
         let name = name.clone();
+        let noted = self.records.get(&name).and_then(|record| record.until?.1);
         self.leave(&name);
-        Some(name)
+        Some((name, noted))
     }
 }
 
@@ -137,6 +146,7 @@ impl Room {
 mod tests {
     use super::{Memory, Room};
     use crate::budget::{Budget, Class, Held, Owner};
+    use linetender_core::lease::Revision;
     use std::sync::{Arc, Weak};
     use std::time::Duration;
 
@@ -159,11 +169,12 @@ mod tests {
         assert_eq!(room.enter("hers 0", 1), Some(false), "it has its place already");
         assert_eq!((room.enter("his", 2), room.enter("his other", 2)), (Some(true), Some(true)));
         assert_eq!(room.enter("his third", 2), None);
-        room.keep("his", 2, Duration::from_secs(60), Memory::default());
+        room.keep("his", 2, (Duration::from_secs(60), Some(Revision(7))), Memory::default());
         room.leave("hers 1");
         assert_eq!((room.next_over(), room.records.len()), (None, 5));
         tokio::time::advance(Duration::from_secs(60)).await;
-        assert_eq!((room.next_over().as_deref(), room.next_over()), (Some("his"), None));
+        assert_eq!(room.next_over(), Some(("his".to_owned(), Some(Revision(7)))));
+        assert_eq!(room.next_over(), None);
         for name in ["hers 0", "hers 2", "hers 3", "his other", "never"] {
             room.leave(name);
         }
@@ -176,14 +187,15 @@ mod tests {
         let mut room = Room::new(8, 100);
         let memory = room.memory(1, held(&budget), 40).unwrap();
         assert!(room.memory(1, held(&budget), 20).is_none(), "it would have more than is left");
-        room.keep("a", 1, Duration::from_secs(60), memory);
+        room.keep("a", 1, (Duration::from_secs(60), None), memory);
         let memory = room.memory(2, held(&budget), 30).unwrap();
-        room.keep("b", 2, Duration::from_secs(120), memory);
+        room.keep("b", 2, (Duration::from_secs(120), None), memory);
         // It ended anew: what was kept before is not any more.
-        room.keep("a", 1, Duration::from_secs(60), Memory::default());
+        room.keep("a", 1, (Duration::from_secs(60), None), Memory::default());
         assert_eq!(room.bytes.all, 30);
         tokio::time::advance(Duration::from_secs(121)).await;
-        assert_eq!((room.next_over().as_deref(), room.next_over().as_deref()), (Some("a"), Some("b")));
+        let over = [room.next_over(), room.next_over()].map(|over| over.unwrap().0);
+        assert_eq!(over, ["a", "b"]);
         assert!(room.bytes.all == 0 && room.shares.all == 0 && room.next_over().is_none());
         assert!(room.memory(1, held(&Budget::new(10)), 40).is_none(), "the gateway has none left");
         assert_eq!(room.bytes.all, 0);

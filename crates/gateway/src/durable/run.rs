@@ -1,5 +1,6 @@
 //! Running a call, and noting how it ended.
 
+use std::borrow::Cow;
 use std::convert::Infallible;
 use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -28,7 +29,7 @@ const BEATS: u32 = 3;
 
 /// What became of noting an outcome.
 enum Stored {
-    Yes,
+    Yes(Revision),
     /// The directory does not answer.
     Away,
     /// Something else is noted there.
@@ -44,8 +45,11 @@ impl Durable {
             run.told.send_replace(Some(Told { ending: Ending::Failed(Arc::new(failed)), ran: false }));
             return self.left(call);
         };
-        match caught(self.begin(call, || run.told.receiver_count() > 0)).await {
-            Ok(Begun::Here(by, revision)) => self.run(call, run, line, (by, revision)).await,
+        match caught(self.begin(call, run)).await {
+            Ok(Begun::Here(by, revision)) => {
+                run.noted.send_replace(true);
+                self.run(call, run, line, (by, revision)).await;
+            }
             Ok(Begun::Ended(ending)) => {
                 self.leave(call, is_new);
                 run.told.send_replace(Some(Told { ending, ran: false }));
@@ -83,18 +87,19 @@ impl Durable {
                 never = self.beat(call, by, &revision) => match never {},
             }
         };
-        let (ending, delivery) = match settled {
-            Some(Ok(Settled { replied, delivery })) => (answered(call, replied), delivery),
-            Some(Err(_)) => (own(call, Failed::broken()), Delivery::Answered),
+        let (ending, how) = match settled {
+            Some(Ok(Settled { replied, delivery: Delivery::NotExecuted(_) })) => {
+                (answered(call, replied), Stage::void as fn(&Frame) -> _)
+            }
+            Some(Ok(Settled { replied, .. })) => (answered(call, replied), Stage::ended as _),
+            Some(Err(_)) => (own(call, Failed::broken()), Stage::ended as _),
             // Dropping it took it back from its server.
-            None => (own(call, Failed::cancelled()), Delivery::Answered),
+            None => (own(call, Failed::cancelled()), Stage::cancelled as _),
         };
         let revision = *revision.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_void = matches!(delivery, Delivery::NotExecuted(_));
-        let stage = || if is_void { Stage::Void } else { self.stage(call, &ending) };
+        let mut note = self.stage(call, &ending, how);
         let mut memory = Memory::default();
-        let mut note = stage();
-        if self.0.shared.directory.is_memory() && !is_void {
+        if self.0.shared.directory.is_memory() {
             match self.memory(call, &note) {
                 Some(room) => memory = room,
                 None => note = Stage::Large(size(&ending)),
@@ -107,15 +112,11 @@ impl Durable {
             tracing::warn!(server = %call.server, "the outcome of a durable call could not be stored; it is tried again");
             stored = self.store_late(call, by, &note).await;
         }
-        if !matches!(stored, Stored::Yes) {
+        let noted = if let Stored::Yes(revision) = stored { Some(revision) } else { None };
+        if noted.is_none() {
             tracing::warn!(server = %call.server, "the outcome of a durable call was not stored; whoever asks for it later is told that it is unknown");
         }
-        if is_void {
-            self.0.shared.directory.forget(&call.identity.name);
-            self.room().leave(&call.identity.name);
-        } else {
-            self.room().keep(&call.identity.name, call.owner.principal, call.kept, memory);
-        }
+        self.room().keep(&call.identity.name, call.owner.principal, (call.kept, noted), memory);
     }
 
     /// Writes a record again and again, so that it is there for as long as its call runs.
@@ -129,12 +130,14 @@ impl Durable {
         }
     }
 
-    fn stage(&self, call: &Call, ending: &Ending) -> Stage {
+    /// What is noted of a call that ended like this.
+    fn stage(&self, call: &Call, ending: &Ending, how: fn(&Frame) -> Option<Stage>) -> Stage {
         let answer = match ending {
-            Ending::Answered(answer) => Stage::ended(answer),
-            Ending::Failed(failed) => failed.outcome().and_then(|frame| Stage::ended(&frame)),
+            Ending::Answered(answer) => Some(Cow::Borrowed(answer)),
+            Ending::Failed(failed) => failed.outcome().map(Cow::Owned),
         };
-        answer.unwrap_or_else(|| {
+        let noted = answer.and_then(|answer| how(&answer).or_else(|| Stage::ended(&answer)));
+        noted.unwrap_or_else(|| {
             tracing::warn!(server = %call.server, node = self.0.shared.node, "the answer of a durable call cannot be noted");
             Stage::Large(size(ending))
         })
@@ -143,8 +146,10 @@ impl Durable {
     /// Memory for a record of this call, if there is some.
     fn memory(&self, call: &Call, stage: &Stage) -> Option<Memory> {
         let bytes = match stage {
-            Stage::Result(text) | Stage::Error(text) => text.get().len(),
-            Stage::Running(_) | Stage::Large(_) | Stage::Void => return Some(Memory::default()),
+            Stage::Result(text) | Stage::Error(text) | Stage::Cancelled(text) | Stage::Void(text) => {
+                text.get().len()
+            }
+            Stage::Running(_) | Stage::Large(_) => return Some(Memory::default()),
         };
         let held = self.0.budget.hold(Class::Call, call.owner, Arc::downgrade(&Arc::new(Nobody)) as _);
         self.room().memory(call.owner.principal, held, bytes)
@@ -156,7 +161,7 @@ impl Durable {
         loop {
             if let Some(revision) = expected {
                 match self.note(call, Some(revision), stage).await {
-                    Ok(Some(_)) => return Stored::Yes,
+                    Ok(Some(revision)) => return Stored::Yes(revision),
                     Ok(None) => {}
                     Err(_) => return Stored::Away,
                 }
@@ -165,7 +170,7 @@ impl Durable {
             let Some((revision, text)) = noted else {
                 // It expired. Nobody has begun it since, or they are told the same as we were.
                 return match self.note(call, None, stage).await {
-                    Ok(Some(_)) => Stored::Yes,
+                    Ok(Some(revision)) => Stored::Yes(revision),
                     Ok(None) => Stored::Lost,
                     Err(_) => Stored::Away,
                 };
@@ -173,8 +178,10 @@ impl Durable {
             match Note::read(&text).map(|note| note.stage) {
                 Some(Stage::Running(noted)) if noted == by => expected = Some(revision),
                 // A try whose answer did not come has done it.
-                Some(Stage::Result(_) | Stage::Error(_) | Stage::Large(_)) => return Stored::Yes,
-                Some(Stage::Void) if matches!(stage, Stage::Void) => return Stored::Yes,
+                Some(Stage::Result(_) | Stage::Error(_) | Stage::Cancelled(_) | Stage::Large(_)) => {
+                    return Stored::Yes(revision);
+                }
+                Some(Stage::Void(_)) if matches!(stage, Stage::Void(_)) => return Stored::Yes(revision),
                 _ => return Stored::Lost,
             }
         }

@@ -81,8 +81,8 @@ impl Directory for Shaky {
         self.local.is_memory()
     }
 
-    fn forget(&self, call: &str) {
-        self.local.forget(call);
+    fn forget(&self, call: &str, noted: Revision) {
+        self.local.forget(call, noted);
     }
 }
 
@@ -123,7 +123,8 @@ impl Node {
         let params = format!(r#"{{"name":"tool","arguments":{arguments}}}"#);
         let identity = Identity::of(&principal, "server", key, &params).unwrap();
         let owner = Owner { principal: principal.number(), group: 0 };
-        let call = Call { identity, owner, server: "server".into(), kept: KEPT, bytes: params.len() };
+        let call =
+            Call { identity, owner, server: "server".into(), kept: KEPT, bytes: params.len(), since: 0 };
         self.durable.ask(call, async move {
             ran.fetch_add(1, Ordering::SeqCst);
             line.await
@@ -382,4 +383,70 @@ async fn whoever_begins_many_is_refused_and_another_is_not() {
     let his = one.begin_of(2, "k", "{}", std::future::ready(answer("his"))).unwrap();
     assert_eq!(words(&his.ended().await), "his");
     assert!(!one.durable.settled(Duration::from_secs(1)).await);
+}
+
+async fn state(node: &Node, uid: u32, name: &str) -> &'static str {
+    match node.durable.look(name, &Principal::user(uid)).await.unwrap().map(|seen| seen.state) {
+        None => "none",
+        Some(super::State::Working) => "working",
+        Some(super::State::Cancelled) => "cancelled",
+        Some(super::State::Ended(Ending::Answered(_))) => "answered",
+        Some(super::State::Ended(Ending::Failed(_))) => "failed",
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn any_node_says_how_far_a_call_has_got_to_its_owner_alone() {
+    let (directory, gone, one, two) = fleet();
+    let (finish, line) = slow();
+    let waiting = one.begin("k", "{}", line);
+    let name = Identity::of(&Principal::user(1), "server", "k", r#"{"name":"tool","arguments":{}}"#).unwrap();
+    let (task, name) = (name.task(), name.name);
+    assert_eq!(super::name_of_task(&task), Some(&*name));
+    assert_eq!(super::name_of_task(&task[1..]).or(super::name_of_task(&format!("{task}0"))), None);
+    assert_eq!(state(&one, 1, &name).await, "none");
+    assert!(waiting.ended_within(Duration::from_secs(1)).await.is_none());
+    for node in [&one, &two] {
+        assert_eq!((state(node, 1, &name).await, state(node, 2, &name).await), ("working", "none"));
+    }
+    directory.set(DOWN);
+    assert!(two.durable.look(&name, &Principal::user(1)).await.is_err());
+    directory.set(UP);
+    gone.lock().unwrap().push(1);
+    assert_eq!((state(&one, 1, &name).await, state(&two, 1, &name).await), ("working", "failed"));
+    finish.send(answer("done")).unwrap();
+    settle().await;
+    assert_eq!((state(&one, 1, &name).await, state(&two, 1, &name).await), ("answered", "answered"));
+    tokio::time::sleep(KEPT).await;
+    one.durable.sweep();
+    assert_eq!(state(&two, 1, &name).await, "none");
+    // What was not executed is told too, until it is begun anew; and so is what was taken back.
+    drop(one.begin("k", "{}", std::future::ready(not_executed())));
+    settle().await;
+    assert_eq!(state(&two, 1, &name).await, "answered");
+    let (_finish, line) = slow();
+    drop(one.begin("k", "{}", line));
+    settle().await;
+    let identity = one.durable.look(&name, &Principal::user(1)).await.unwrap().unwrap().identity;
+    two.durable.cancel(&identity);
+    settle().await;
+    assert_eq!(state(&one, 1, &name).await, "working", "it runs elsewhere");
+    one.durable.cancel(&identity);
+    settle().await;
+    assert_eq!(state(&one, 1, &name).await, "cancelled");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_was_begun_anew_is_not_forgotten_with_what_was_not_executed() {
+    let (_directory, _gone, one, _two) = fleet();
+    drop(one.begin("k", "{}", std::future::ready(not_executed())));
+    tokio::time::sleep(KEPT / 2).await;
+    let (finish, line) = slow();
+    let waiting = one.begin("k", "{}", line);
+    tokio::time::sleep(KEPT).await;
+    one.durable.sweep();
+    let second = one.begin("k", r#"{"a":1}"#, std::future::ready(answer("other"))).ended().await;
+    assert!(words(&second).contains("other arguments"), "{}", words(&second));
+    finish.send(answer("once")).unwrap();
+    assert_eq!(words(&waiting.ended().await), "once");
 }

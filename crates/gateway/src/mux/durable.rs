@@ -3,16 +3,18 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use linetender::Era;
 use linetender::session::{self, Alone, Replied};
-use linetender_wire::frame::{Frame, Members, Message, Outcome, Passed};
+use linetender_wire::frame::{self, Frame, Members, Message, Outcome, Passed};
 use linetender_wire::{caught, queue};
 use tokio::task::{AbortHandle, JoinSet};
 
-use super::acts;
+use super::durable_tasks::{self, Task};
 use super::once::{Answer, Part, cut};
 use super::results::{self, Told};
+use super::{acts, tasks};
 use crate::budget::Owner;
 use crate::durable::{self, Call, Cancel, Ending, Identity};
 use crate::ends::Ended;
@@ -22,6 +24,9 @@ use crate::kept::Of;
 use crate::listing::{Endpoint, Route, View};
 use crate::principal::{Principal, Visitor};
 use crate::tasks::OwnTasks;
+
+/// A call that takes longer becomes a task, if its agent knows tasks.
+const SOON: Duration = Duration::from_secs(1);
 
 /// A call that is waited for, and how it can be taken back.
 pub(super) struct Asked {
@@ -60,10 +65,14 @@ pub(crate) fn with_key(
 
 /// Asks for a call with a key. `None` if the request is something else.
 pub(super) fn ask(asker: &Asker<'_>, frame: &Frame) -> Option<Asked> {
-    let Message::Request { id, method: method @ "tools/call", params: Some(params) } = frame.message() else {
-        return None;
-    };
     if !asker.view.has_durable {
+        return None;
+    }
+    let Message::Request { id, method, params: Some(params) } = frame.message() else { return None };
+    if let ("tasks/get" | "tasks/cancel" | "tasks/update", Era::Modern) = (method, asker.era) {
+        return durable_tasks::ask(asker, frame, params);
+    }
+    if method != "tools/call" {
         return None;
     }
     let (route, own) = acts::routed(method, Some(params), asker.view).ok()?;
@@ -77,11 +86,15 @@ pub(super) fn ask(asker: &Asker<'_>, frame: &Frame) -> Option<Asked> {
     Some(asked.unwrap_or_else(|failed| {
         let failed = failed.of(Some(route.berth.name()));
         asker.gateway.ends().saw(frame, &asker.visitor.principal, Ended::Refused(failed.code()));
-        let text = Passed::from(failed.reply(id, method, asker.era == Era::Modern));
-        let error = results::error_code(&text);
-        let replied = Replied { text: text.into(), error };
+        let replied = replied(failed.reply(id, method, asker.era == Era::Modern).into());
         Asked { answer: Answer::new(std::future::ready(replied), None), cancel: None }
     }))
+}
+
+/// An answer of our own.
+pub(super) fn replied(text: Passed) -> Replied {
+    let error = results::error_code(&text);
+    Replied { text: text.into(), error }
 }
 
 impl Asker<'_> {
@@ -101,7 +114,11 @@ impl Asker<'_> {
         let Alone { reply, progress } =
             session::ask_for(&line, frame, visitor.guest(), era).ok_or_else(too_large)?;
         let owner = Owner { principal: principal.number(), group: route.berth.number };
-        let call = Call { identity, owner, server, kept, bytes: frame.text().len() };
+        let (bytes, since) = (frame.text().len(), linetender_fleet::now().wall);
+        // The extension, "Task Creation": the server decides whether a call becomes a task, if its client knows tasks.
+        let task =
+            (era == Era::Modern && tasks::declares(params)).then(|| Task::begun(&identity, since, kept));
+        let call = Call { identity, owner, server, kept, bytes, since };
         let waiting = gateway.durable().ask(call, reply)?;
         let (cancel, is_first) = (waiting.cancel(), waiting.is_first);
         let tells = Tells {
@@ -115,7 +132,13 @@ impl Asker<'_> {
             era,
         };
         let reply = async move {
-            let told = waiting.ended().await;
+            let told = match task {
+                None => waiting.ended().await,
+                Some(task) => match waiting.ended_within(SOON).await {
+                    Some(told) => told,
+                    None => return tells.task(&task, is_first),
+                },
+            };
             tells.reply(told.ending, is_first && told.ran)
         };
         // Who joins hears nothing of what comes before the outcome.
@@ -136,6 +159,14 @@ struct Tells {
 }
 
 impl Tells {
+    /// That it takes long, and is a task from now on.
+    fn task(self, task: &Task, seen: bool) -> Replied {
+        if !seen {
+            self.gateway.ends().saw(&self.frame, &self.visitor.principal, Ended::Answered);
+        }
+        replied(frame::reply(&self.id, &task.told("task").to_string()).into())
+    }
+
     /// The outcome in the names of whoever asked. `seen` says that the line has told of this request itself.
     fn reply(self, ending: Ending, seen: bool) -> Replied {
         let Self { id, method, frame, gateway, visitor, tasks, route, era } = self;
@@ -166,7 +197,7 @@ impl Tells {
 
 /// An answer as an agent of this era is to read it. It may have been given to one of the other.
 // MCP 2026-07-28: `resultType` on every result.
-fn in_era(answer: &Frame, era: Era) -> Cow<'_, Frame> {
+pub(super) fn in_era(answer: &Frame, era: Era) -> Cow<'_, Frame> {
     let Message::Response { outcome: Some((Outcome::Result, result)), .. } = answer.message() else {
         return Cow::Borrowed(answer);
     };

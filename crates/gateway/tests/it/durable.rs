@@ -3,14 +3,15 @@
 use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use http::Method;
 use linetender::Rig;
 use linetender_badserver::Book;
 use linetender_badserver::agent::{Answer, Caller};
-use linetender_gateway::{Bearers, Gateway, Known, Refused, Verdict};
+use linetender_fleet::Local;
+use linetender_gateway::{Bearers, Gateway, Known, Refused, Shared, Verdict};
 use serde_json::{Value, json};
 
 use crate::kit::{House, config, in_time, is_answered, text};
@@ -244,7 +245,8 @@ async fn an_unknown_outcome_stays_one_and_is_not_tried_again() {
 async fn progress_reaches_whoever_began_the_call() {
     let kept = Kept::up("").await;
     for modern in [false, true] {
-        let mut params = params("a__progress", &modern.to_string(), json!({ "ms": 20, "times": 5, "nonce": "n" }));
+        let mut params =
+            params("a__progress", &modern.to_string(), json!({ "ms": 20, "times": 5, "nonce": "n" }));
         params["_meta"]["progressToken"] = json!("t");
         let all = asks(&kept.house, modern, "/mcp", params).await.all().await;
         let steps = all.iter().filter(|message| message["method"] == "notifications/progress").count();
@@ -323,4 +325,112 @@ async fn the_same_key_of_somebody_else_is_another_call() {
         assert_eq!(book.runs()["n"], 2, "{scope}");
         let _ = std::fs::remove_file(book.path());
     }
+}
+
+const TASKS: &str = "io.modelcontextprotocol/tasks";
+
+/// A node of a fleet whose directory is in this process, for agents who have tokens.
+async fn node(number: u64, directory: &Local, gone: &Arc<AtomicBool>, book: &Book) -> House {
+    let text = servers(book, "") + "[gateway.auth]\ntokens = '/nowhere'\n";
+    let (directory, gone) = (Arc::new(directory.clone()), Arc::clone(gone));
+    let shared = Shared::new(directory, number, move |_| !gone.load(Ordering::SeqCst));
+    let start = |_| (Gateway::start_among(Rig::new(), config(&text), shared), Some(Arc::new(Names) as _));
+    let house = House::open_with("127.0.0.1:0", start).await;
+    for line in house.gateway.lines() {
+        in_time(line.catalogue()).await.unwrap();
+    }
+    house
+}
+
+async fn knows_tasks(web: &Caller, path: &str, method: &str, mut params: Value) -> Value {
+    params["_meta"]["io.modelcontextprotocol/clientCapabilities"] = json!({ "extensions": { TASKS: {} } });
+    web.modern(path, method, params).await.last().await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_long_call_becomes_a_task_that_any_node_can_be_asked_for() {
+    let (book, directory, gone) = (book(), Local::default(), Arc::<AtomicBool>::default());
+    let one = node(1, &directory, &gone, &book).await;
+    let two = node(2, &directory, &gone, &book).await;
+    let (alice, bob) = (two.bearing("alice"), two.bearing("bob"));
+    for path in ["/mcp", "/mcp/a"] {
+        let told = alice.modern(path, "server/discover", json!({})).await.json().await;
+        assert!(told["result"]["capabilities"]["extensions"][TASKS].is_object(), "{path}: {told}");
+    }
+    // What is over soon is no task.
+    let quick = params("echo", "quick", json!({ "nonce": "quick" }));
+    assert!(is_answered(&knows_tasks(&one.bearing("alice"), "/mcp/a", "tools/call", quick).await));
+    let call = params("sleep", "k", json!({ "ms": 3000, "nonce": "n" }));
+    let begun = knows_tasks(&one.bearing("alice"), "/mcp/a", "tools/call", call.clone()).await;
+    let task = &begun["result"];
+    assert_eq!((&task["resultType"], &task["status"]), (&json!("task"), &json!("working")), "{begun}");
+    assert_eq!(task["ttlMs"], 3_600_000, "{begun}");
+    let named = json!({ "taskId": task["taskId"] });
+    let working = knows_tasks(&alice, "/mcp", "tasks/get", named.clone()).await;
+    assert_eq!(working["result"]["status"], "working", "{working}");
+    for (web, path, id) in [
+        (&bob, "/mcp", named.clone()),
+        (&bob, "/mcp/a", named.clone()),
+        (&alice, "/mcp/b", named.clone()),
+        (&alice, "/mcp", json!({ "taskId": format!("linetender-call-{}", "0".repeat(64)) })),
+    ] {
+        let none = knows_tasks(web, path, "tasks/get", id).await;
+        assert_eq!(none["error"]["code"], -32602, "{path}: {none}");
+    }
+    let undeclared = alice.modern("/mcp", "tasks/get", named.clone()).await.json().await;
+    assert_eq!(undeclared["error"]["code"], -32021, "{undeclared}");
+    let done = in_time(async {
+        loop {
+            let state = knows_tasks(&alice, "/mcp", "tasks/get", named.clone()).await;
+            if state["result"]["status"] != "working" {
+                return state;
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    })
+    .await;
+    let result = &done["result"]["result"];
+    assert_eq!((&done["result"]["status"], &result["resultType"]), (&json!("completed"), &json!("complete")));
+    assert!(result["content"][0]["text"].as_str().unwrap().contains("\"n\""), "{done}");
+    // Whoever has the key alone gets the same.
+    let again = answers(&alice, true, "/mcp/a", call).await;
+    assert_eq!(again["result"]["content"], result["content"]);
+    assert_eq!(book.runs()["n"], 1);
+    let _ = std::fs::remove_file(book.path());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_task_can_be_taken_back_where_it_runs_and_is_unknown_when_its_node_is_gone() {
+    let (book, directory, gone) = (book(), Local::default(), Arc::<AtomicBool>::default());
+    let one = node(1, &directory, &gone, &book).await;
+    let two = node(2, &directory, &gone, &book).await;
+    let (here, there) = (one.bearing("alice"), two.bearing("alice"));
+    let begin = async |key: &str| {
+        let call = params("a__hang", key, json!({ "nonce": key }));
+        let begun = knows_tasks(&here, "/mcp", "tools/call", call).await;
+        json!({ "taskId": begun["result"]["taskId"].as_str().unwrap_or_else(|| panic!("{begun}")) })
+    };
+    let (back, lost) = tokio::join!(begin("back"), begin("lost"));
+    let told = knows_tasks(&here, "/mcp", "tasks/cancel", back.clone()).await;
+    assert_eq!(told["result"], json!({ "resultType": "complete" }));
+    in_time(async {
+        while knows_tasks(&there, "/mcp", "tasks/get", back.clone()).await["result"]["status"] != "cancelled"
+        {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    })
+    .await;
+    gone.store(true, Ordering::SeqCst);
+    let told = knows_tasks(&there, "/mcp", "tasks/get", lost).await;
+    let result = &told["result"]["result"];
+    assert_eq!(
+        (&told["result"]["status"], &result["isError"]),
+        (&json!("completed"), &json!(true)),
+        "{told}"
+    );
+    assert_eq!(result["_meta"]["linetender"]["delivery"], "unknown", "{told}");
+    let again = answers(&there, false, "/mcp", params("a__hang", "lost", json!({ "nonce": "lost" }))).await;
+    assert!(text(&again).contains("node that ran this call died"), "{again}");
+    assert_eq!((book.runs()["lost"], book.runs()["back"]), (1, 1));
+    let _ = std::fs::remove_file(book.path());
 }
