@@ -58,6 +58,8 @@ impl Drop for Node {
 /// What became of all calls.
 #[derive(Debug, Default)]
 struct Tally {
+    /// They were tasks when the node died.
+    tasks: usize,
     /// The first node ran it, and its result was there.
     stored: usize,
     /// It is unknown, and was run once.
@@ -72,8 +74,26 @@ fn call(number: usize, takes: u64) -> Value {
     json!({
         "name": "sleep",
         "arguments": { "ms": takes, "nonce": format!("n{number}") },
-        "_meta": { "linetender/call": format!("k{number}") },
+        "_meta": {
+            "linetender/call": format!("k{number}"),
+            "io.modelcontextprotocol/clientCapabilities": { "extensions": { "io.modelcontextprotocol/tasks": {} } },
+        },
     })
+}
+
+/// The outcome of a task, as that of its call.
+async fn task_of(web: &Caller, task: &Value) -> Value {
+    loop {
+        let known = json!({ "extensions": { "io.modelcontextprotocol/tasks": {} } });
+        let meta = json!({ "io.modelcontextprotocol/clientCapabilities": known });
+        let get = json!({ "taskId": task, "_meta": meta });
+        let state = web.modern("/mcp", "tasks/get", get).await.last().await;
+        match state["result"]["status"].as_str() {
+            Some("working") => tokio::time::sleep(Duration::from_millis(20)).await,
+            Some("completed") => return json!({ "result": state["result"]["result"] }),
+            _ => panic!("{state}"),
+        }
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -90,15 +110,25 @@ async fn a_call_whose_agent_and_node_are_killed_has_its_outcome_elsewhere_or_is_
         let mut first = Node::start(&nats, &book);
         first.warm().await;
         // Some calls are over when the node dies, some run, some have not begun; the time is spread over all of these.
-        let (takes, lives) = ((number as u64 * 53) % 200, (number as u64 * 29) % 260);
-        let agent = tokio::spawn({
+        let (mut takes, lives) = ((number as u64 * 53) % 200, (number as u64 * 29) % 260);
+        // Every fourth is long enough to become a task.
+        let is_task = number % 4 == 3;
+        if is_task {
+            takes += 1000;
+        }
+        let mut agent = tokio::spawn({
             let (web, call) = (first.web, call(number, takes));
             async move { web.modern("/mcp/work", "tools/call", call).await.last().await }
         });
+        let task =
+            if is_task { (&mut agent).await.unwrap()["result"]["taskId"].clone() } else { Value::Null };
         tokio::time::sleep(Duration::from_millis(lives)).await;
         first.kill();
         agent.abort();
-        let answer = if number % 2 == 0 {
+        let answer = if task.is_string() {
+            tally.tasks += 1;
+            task_of(&second.web, &task).await
+        } else if number % 2 == 0 {
             second.web.modern("/mcp/work", "tools/call", call(number, takes)).await.last().await
         } else {
             let mut call = call(number, takes);

@@ -17,6 +17,7 @@ mod shared;
 mod tests;
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -65,6 +66,8 @@ struct Run {
     told: watch::Sender<Option<Told>>,
     /// Whether it has a record.
     noted: watch::Sender<bool>,
+    /// Whether it runs here.
+    here: AtomicBool,
     cancel: Notify,
 }
 
@@ -158,7 +161,12 @@ impl Durable {
             return Err(full());
         }
         let (told, run_told) = (watch::Sender::new(None), run);
-        let run = Arc::new(Run { told, noted: watch::Sender::new(false), cancel: Notify::new() });
+        let run = Arc::new(Run {
+            told,
+            noted: watch::Sender::new(false),
+            here: AtomicBool::new(false),
+            cancel: Notify::new(),
+        });
         under_way.calls.insert(at, Arc::clone(&run));
         drop(under_way);
         let waiting = Waiting { told: run.told.subscribe(), run: Arc::clone(&run), is_first: true };
@@ -193,18 +201,17 @@ impl Durable {
         }
     }
 
-    /// Waits until no call is under way, or the time is up.
-    pub(crate) async fn settled(&self, limit: Duration) -> bool {
-        let all = async {
-            loop {
-                let ended = self.0.ended.notified();
-                if self.under_way().calls.is_empty() {
-                    return;
-                }
-                ended.await;
+    /// Waits until no call runs here.
+    pub(crate) async fn idle(&self) {
+        loop {
+            let mut ended = std::pin::pin!(self.0.ended.notified());
+            // What ends from here on is heard of.
+            ended.as_mut().enable();
+            if !self.under_way().calls.values().any(|run| run.here.load(Ordering::Acquire)) {
+                return;
             }
-        };
-        tokio::time::timeout(limit, all).await.is_ok()
+            ended.await;
+        }
     }
 }
 

@@ -145,13 +145,20 @@ pub async fn serve(
     let entrance =
         connections::Entrance::new(settings, bearers, router(Arc::clone(&front)), front.budget.clone());
     let mut serving = pin!(connections::serve(doors.open, places, entrance, front.closing.clone()));
+    let mut all_left = false;
+    let finished = async {
+        (&mut serving).await;
+        all_left = true;
+        // Calls that outlive their agents have the same time.
+        gateway.durable().idle().await;
+    };
     let served = tokio::select! {
-        () = &mut serving => Served::Finished,
+        () = finished => Served::Finished,
         () = late => Served::Cut,
     };
     front.cut.send_replace(true);
     front.sessions.end_all();
-    if served == Served::Cut {
+    if served == Served::Cut && !all_left {
         // Streams have just ended, and whoever reads them is to see that.
         let _ = tokio::time::timeout(LAST_WORDS, serving).await;
     }

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::convert::Infallible;
 use std::pin::pin;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -48,6 +49,7 @@ impl Durable {
         match caught(self.begin(call, run)).await {
             Ok(Begun::Here(by, revision)) => {
                 run.noted.send_replace(true);
+                run.here.store(true, Ordering::Release);
                 self.run(call, run, line, (by, revision)).await;
             }
             Ok(Begun::Ended(ending)) => {

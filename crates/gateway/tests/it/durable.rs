@@ -11,6 +11,7 @@ use linetender::Rig;
 use linetender_badserver::Book;
 use linetender_badserver::agent::{Answer, Caller};
 use linetender_fleet::Local;
+use linetender_gateway::front::Served;
 use linetender_gateway::{Bearers, Gateway, Known, Refused, Shared, Verdict};
 use serde_json::{Value, json};
 
@@ -432,5 +433,28 @@ async fn a_task_can_be_taken_back_where_it_runs_and_is_unknown_when_its_node_is_
     let again = answers(&there, false, "/mcp", params("a__hang", "lost", json!({ "nonce": "lost" }))).await;
     assert!(text(&again).contains("node that ran this call died"), "{again}");
     assert_eq!((book.runs()["lost"], book.runs()["back"]), (1, 1));
+    let _ = std::fs::remove_file(book.path());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_gateway_that_stops_waits_for_calls_whose_agents_are_gone() {
+    let book = book();
+    let mut house = House::up(&servers(&book, "")).await;
+    let call = params("a__sleep", "k", json!({ "ms": 1500, "nonce": "n" }));
+    let asked = tokio::spawn({
+        let web = *house;
+        async move { asks(&web, true, "/mcp", call).await.last().await }
+    });
+    in_time(async {
+        while !book.runs().contains_key("n") {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    })
+    .await;
+    asked.abort();
+    let begun = std::time::Instant::now();
+    house.stop();
+    assert_eq!(house.ended().await, Served::Finished);
+    assert!(begun.elapsed() > Duration::from_secs(1), "{:?}", begun.elapsed());
     let _ = std::fs::remove_file(book.path());
 }
