@@ -2,6 +2,7 @@
 //! twice.
 
 use std::pin::Pin;
+use std::time::Duration;
 
 use linetender_core::lease::{Entry, Revision};
 use tokio::sync::mpsc;
@@ -47,6 +48,11 @@ pub trait Directory: Send + Sync + 'static {
         expected: Option<Revision>,
         note: &'a [u8],
     ) -> Later<'a, Option<Revision>>;
+
+    /// How long a note of a call is kept by itself, if not for ever.
+    fn keeps(&self) -> Option<Duration> {
+        None
+    }
 
     /// Whether what is noted of calls takes memory of this process, until it is forgotten.
     fn is_memory(&self) -> bool {

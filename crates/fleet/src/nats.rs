@@ -188,6 +188,10 @@ impl Directory for Nats {
         })
     }
 
+    fn keeps(&self) -> Option<Duration> {
+        Some(self.options.calls_kept).filter(|kept| !kept.is_zero())
+    }
+
     fn note<'a>(
         &'a self,
         call: &'a str,

@@ -146,10 +146,13 @@ impl Durable {
     )]
     pub(crate) fn ask(
         &self,
-        call: Call,
+        mut call: Call,
         run: impl Future<Output = Settled> + Send + 'static,
     ) -> Result<Waiting, Failed> {
         self.sweep();
+        if let Some(keeps) = self.0.shared.directory.keeps() {
+            call.kept = call.kept.min(keeps);
+        }
         let at = (call.identity.name.clone(), call.identity.arguments.clone());
         let mut under_way = self.under_way();
         if let Some(known) = under_way.calls.get(&at) {

@@ -28,7 +28,7 @@ use linetender::{Era, Kind};
 use linetender_wire::frame::{self, Frame, Members, Message, Passed, sole, string};
 
 pub(crate) use acts::request_id;
-pub(crate) use durable::with_key;
+pub(crate) use durable::{unread, with_key};
 pub(crate) use enter::{NoAgent, Way};
 pub(crate) use once::{Answer, Part, ask};
 pub(crate) use results::error_code;

@@ -193,3 +193,35 @@ pub(super) fn settings(table: &ServerTable, server: &Node) -> Settings {
     }
     settings
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::config::{Problem, load};
+    use std::time::Duration;
+
+    fn durable(settings: &str) -> Result<Option<Duration>, Box<Problem>> {
+        let text = format!("[servers.a]\ncommand='x'\n{settings}");
+        let config = load("test", &text, &|_| None)?;
+        let entry = &config.servers[0];
+        assert_eq!(config.durable_kept(), entry.durable);
+        assert_eq!(entry.is_open(), entry.durable.is_none(), "whoever asks is looked at");
+        Ok(entry.durable)
+    }
+
+    #[test]
+    fn outcomes_are_kept_where_that_is_said_and_for_how_long() {
+        assert_eq!(durable("").unwrap(), None);
+        assert_eq!(durable("durable=false").unwrap(), None);
+        assert_eq!(durable("durable=true").unwrap(), Some(Duration::from_secs(3600)));
+        let day = durable("durable=true\ndurable_kept='1d'\nscope='identity'").unwrap();
+        assert_eq!(day, Some(Duration::from_secs(86_400)));
+        for (wrong, line) in [
+            ("durable_kept='1h'", 3),
+            ("durable=true\ndurable_kept='9s'", 4),
+            ("durable=true\ndurable_kept='31d'", 4),
+            ("scope='session'\ndurable=true", 4),
+        ] {
+            assert_eq!(durable(wrong).unwrap_err().line, line, "{wrong}");
+        }
+    }
+}

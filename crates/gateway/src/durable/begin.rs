@@ -26,6 +26,9 @@ const WAIT: Duration = Duration::from_secs(60 * 60);
 /// How often the directory may fail to answer in a row while somebody waits for a call.
 const FAILURES: u32 = 3;
 
+/// How often a call is tried to be noted that seems to be free.
+const TRIES: u32 = 16;
+
 /// Runs that may not have been noted, at most.
 const NEVER_RAN: usize = 1024;
 
@@ -59,7 +62,7 @@ impl Durable {
     pub(super) async fn begin(&self, call: &Call, run: &Run) -> Begun {
         let by = By { node: self.0.shared.node, run: number() };
         let end = tokio::time::Instant::now() + WAIT;
-        let (mut free, mut pause, mut failures) = (Some(None), FIRST_LOOK, 0);
+        let (mut free, mut pause, mut failures, mut tries) = (Some(None), FIRST_LOOK, 0, 0);
         loop {
             if let Some(expected) = free.take() {
                 match self.note(call, expected, &Stage::Running(by)).await {
@@ -73,7 +76,15 @@ impl Durable {
             }
             let noted = self.recall(call).await;
             match noted.map(|noted| self.said(call, noted)) {
-                Ok(Said::Free(revision)) => free = Some(revision),
+                // Somebody else was faster, and is gone again.
+                Ok(Said::Free(revision)) if tries < TRIES => {
+                    tries += 1;
+                    free = Some(revision);
+                }
+                Ok(Said::Free(_)) => {
+                    let why = "the record of the call changes all the time";
+                    return Begun::Ended(failed(call, Failed::unnoted(why)));
+                }
                 Ok(Said::Ended(ending)) => return Begun::Ended(ending),
                 Ok(Said::At(node)) => {
                     failures = 0;

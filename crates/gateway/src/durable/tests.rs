@@ -1,6 +1,6 @@
 //! Calls on a directory that fails when it is told to.
 
-use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -30,6 +30,7 @@ struct Shaky {
     local: Local,
     mode: AtomicU8,
     notes: AtomicUsize,
+    keeps: AtomicU64,
 }
 
 impl Shaky {
@@ -75,6 +76,11 @@ impl Directory for Shaky {
         }
         let done = self.local.note(call, at, note);
         if self.is(DEAF) { Box::pin(std::future::ready(away())) } else { done }
+    }
+
+    fn keeps(&self) -> Option<Duration> {
+        let keeps = self.keeps.load(Ordering::SeqCst);
+        (keeps > 0).then(|| Duration::from_secs(keeps))
     }
 
     fn is_memory(&self) -> bool {
@@ -328,6 +334,15 @@ async fn a_record_is_written_as_long_as_its_call_runs_and_forgotten_after_its_ti
     tokio::time::sleep(Duration::from_secs(1)).await;
     assert_eq!(one.call("k", "{}", "again").await, "again");
     assert_eq!(one.ran(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_directory_that_forgets_sooner_is_told_more_often() {
+    let (directory, _gone, one, _two) = fleet();
+    directory.keeps.store(KEPT.as_secs() / 2, Ordering::SeqCst);
+    let _agent = one.begin("k", "{}", std::future::pending());
+    tokio::time::sleep(KEPT + Duration::from_secs(1)).await;
+    assert_eq!(directory.notes.load(Ordering::SeqCst), 7);
 }
 
 #[tokio::test(start_paused = true)]

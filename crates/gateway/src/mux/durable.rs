@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
 use linetender::Era;
 use linetender::session::{self, Alone, Replied};
 use linetender_wire::frame::{self, Frame, Members, Message, Outcome, Passed};
@@ -24,6 +25,11 @@ use crate::kept::Of;
 use crate::listing::{Endpoint, Route, View};
 use crate::principal::{Principal, Visitor};
 use crate::tasks::OwnTasks;
+
+const CANCELLED: &str = "notifications/cancelled";
+
+/// What a session says of a request whose agent hung up and did not come back.
+const UNREAD: &str = "notifications/linetender/unread";
 
 /// A call that takes longer becomes a task, if its agent knows tasks.
 const SOON: Duration = Duration::from_secs(1);
@@ -212,6 +218,15 @@ pub(super) fn in_era(answer: &Frame, era: Era) -> Cow<'_, Frame> {
     Cow::Owned(answer.with_outcome(&format!(r#"{{"resultType":"complete"{comma}{rest}"#)))
 }
 
+/// What an agent's mux is told of a request whose stream nobody reads; the params are those of a cancellation.
+pub(crate) fn unread(params: &str) -> Bytes {
+    frame::notification(UNREAD, Some(params))
+}
+
+fn parsed(text: &Bytes) -> Option<Frame> {
+    frame::parse(text, frame::Limits { length: usize::MAX, depth: usize::MAX }).ok()
+}
+
 /// Calls that an agent in a mux waits for. Dropped, they are not waited for any more, and go on.
 #[derive(Default)]
 pub(super) struct Waits {
@@ -242,13 +257,14 @@ impl Waits {
     }
 
     /// The next answer. Never ends while there is nothing to wait for.
-    pub(super) async fn next(&mut self) -> Passed {
+    pub(super) async fn next(&mut self, modern: bool) -> Passed {
         loop {
             match self.tasks.join_next().await {
                 Some(Ok((id, told))) => {
                     // What was taken back is not answered.
                     if self.of.remove(&id).is_some() {
-                        return told.unwrap_or_else(|| Failed::broken().error(&id).into());
+                        return told
+                            .unwrap_or_else(|| Failed::broken().reply(&id, "tools/call", modern).into());
                     }
                 }
                 Some(Err(_)) => {}
@@ -257,24 +273,55 @@ impl Waits {
         }
     }
 
-    /// The agent takes one back: it is cancelled, for everybody. Whether it was one of these.
-    pub(super) fn cancel(&mut self, frame: &Frame) -> bool {
-        let Message::Notification { method: "notifications/cancelled", params } = frame.message() else {
-            return false;
-        };
+    /// The agent may take one back: then it is cancelled, for everybody. Or nobody has read its stream for so long that it is not waited for
+    /// any more, and it goes on. What is left for others to hear.
+    pub(super) fn heard(&mut self, frame: Frame) -> Option<Frame> {
+        let Message::Notification { method, params } = frame.message() else { return Some(frame) };
+        if !matches!(method, CANCELLED | UNREAD) {
+            return Some(frame);
+        }
         let Some((wait, cancel)) = acts::request_id(params).and_then(|id| self.of.remove(id)) else {
-            return false;
+            // Of a call that does not outlive its agent both are the same.
+            let same = method == CANCELLED;
+            return if same { Some(frame) } else { parsed(&frame::notification(CANCELLED, params)) };
         };
         wait.abort();
-        if let Some(cancel) = cancel {
+        if let (CANCELLED, Some(cancel)) = (method, cancel) {
             cancel.now();
         }
-        true
+        None
     }
 
     /// Waits for none of them any more: what is told instead.
-    pub(super) fn cut(&mut self) -> Vec<Passed> {
+    pub(super) fn cut(&mut self, modern: bool) -> Vec<Passed> {
         self.tasks.abort_all();
-        self.of.drain().map(|(id, _)| Failed::cut().error(&id).into()).collect()
+        self.of.drain().map(|(id, _)| Failed::cut().reply(&id, "tools/call", modern).into()).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Asked, UNREAD, Waits, parsed, unread};
+    use crate::mux::once::Answer;
+    use linetender_wire::frame::{self, Message};
+    use linetender_wire::queue;
+
+    #[tokio::test]
+    async fn a_call_whose_stream_nobody_reads_is_let_go_and_others_are_cancelled() {
+        let mut waits = Waits::default();
+        let (to_agent, _from) = queue::queue(1, 100);
+        let asked = || Asked { answer: Answer::new(std::future::pending(), None), cancel: None };
+        waits.add("1", asked(), to_agent.clone());
+        waits.add("2", asked(), to_agent);
+        let said = |id: u32| parsed(&unread(&format!(r#"{{"requestId":{id}}}"#))).unwrap();
+        assert!(matches!(said(1).message(), Message::Notification { method: UNREAD, .. }));
+        assert!(waits.heard(said(1)).is_none());
+        assert_eq!(waits.len(), 1);
+        let other = waits.heard(said(3)).unwrap();
+        let expected = frame::notification("notifications/cancelled", Some(r#"{"requestId":3}"#));
+        assert_eq!(*other.text(), expected);
+        assert_eq!(waits.heard(other.clone()), Some(other));
+        let cancelled = frame::notification("notifications/cancelled", Some(r#"{"requestId":2}"#));
+        assert!(waits.heard(parsed(&cancelled).unwrap()).is_none() && waits.len() == 0);
     }
 }

@@ -17,6 +17,7 @@ use crate::durable::{Ending, Identity, Seen, State, name_of_task};
 use crate::ends::Ended;
 use crate::failed::Failed;
 use crate::gateway::Gateway;
+use crate::kept::Of;
 use crate::listing::Route;
 use crate::principal::Principal;
 use crate::tasks::OwnTasks;
@@ -151,6 +152,13 @@ impl Looks {
         let whole = frame::response(id, &[head, ",\"", member, "\":", said, "}"]);
         let told =
             Told { method: "tasks/get", naming: &route.naming, from: route.berth.number, tasks: &self.tasks };
-        told.named(&whole)
+        let whole = told.named(&whole);
+        match route.berth.entry.result_limit {
+            Some(limit) => {
+                let of = Of { principal: &self.principal, berth: route.berth.number, limit };
+                self.gateway.kept_results().cut(whole, of)
+            }
+            None => whole,
+        }
     }
 }

@@ -116,7 +116,7 @@ impl Mux {
                     None => return self.last_answers().await,
                 },
                 (to, text) = next(&mut self.pipes) => self.line_said(to, text).await,
-                text = self.waits.next() => self.tell(text).await,
+                text = self.waits.next(self.state.is_modern()) => self.tell(text).await,
                 changed = self.listing.changed() => match changed {
                     Ok(()) => self.changed().await,
                     Err(_) => return,
@@ -134,10 +134,10 @@ impl Mux {
         while !self.state.is_idle() || self.waits.len() > 0 {
             tokio::select! {
                 (to, text) = next(&mut self.pipes) => self.line_said(to, text).await,
-                text = self.waits.next() => self.tell(text).await,
+                text = self.waits.next(self.state.is_modern()) => self.tell(text).await,
                 () = self.to_agent.closed() => return self.gone().await,
                 () = tokio::time::sleep_until(end) => {
-                    for text in self.waits.cut() {
+                    for text in self.waits.cut(self.state.is_modern()) {
                         self.tell(text).await;
                     }
                     let acts = self.state.cut();
@@ -180,10 +180,11 @@ impl Mux {
                 for frame in frames {
                     self.heard = Some(frame.clone());
                     test_hooks::point("mux");
-                    if self.waits.cancel(&frame) || self.asks_durably(&frame) {
+                    let Some(frame) = self.waits.heard(frame).filter(|frame| !self.asks_durably(frame))
+                    else {
                         self.heard = None;
                         continue;
-                    }
+                    };
                     let modern = self.state.is_modern();
                     let kept = self.gateway.kept_results();
                     let acts = match kept.read(&frame, &self.view, &self.visitor.principal, modern) {
