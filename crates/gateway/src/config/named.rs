@@ -221,7 +221,7 @@ mod tests {
             ("durable=true\ndurable_kept='31d'", 4),
             ("scope='session'\ndurable=true", 4),
         ] {
-            assert_eq!(durable(wrong).unwrap_err().line, line, "{wrong}");
+            assert_eq!(durable(wrong).unwrap_err().line(), line, "{wrong}");
         }
     }
 }
