@@ -104,7 +104,11 @@ pub fn inside(options: &Options) -> Result<ExitCode, String> {
     if !verdict.findings.is_empty() {
         let _ = std::fs::write(folder.join("findings"), verdict.findings.join("\n"));
     }
-    println!("{}", if options.json { verdict.json().to_string() } else { verdict.to_string() });
+    if options.json {
+        println!("{}", serde_json::to_string(&verdict.results()).map_err(|error| error.to_string())?);
+    } else {
+        println!("{verdict}");
+    }
     Ok(if verdict.findings.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 

@@ -44,7 +44,7 @@ pub(super) async fn stateless(world: World, mut stop: watch::Receiver<bool>) {
                 let now = notes.now();
                 notes.pages().probes.push((now, now.saturating_sub(at)));
             } else {
-                *notes.pages().others.entry("stateless probes that failed".to_owned()).or_default() += 1;
+                notes.pages().probes_failed += 1;
             }
         });
     }

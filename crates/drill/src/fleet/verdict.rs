@@ -1,6 +1,6 @@
 //! The judge: what agents were told against what servers wrote down, and how long each fault was felt.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::time::Duration;
 
 use linetender_badserver::{Bounds, History, check};
@@ -57,7 +57,7 @@ pub(super) struct Calls {
     pub(super) forgotten: usize,
     pub(super) sessions: u64,
     pub(super) probes: usize,
-    pub(super) others: BTreeMap<String, u64>,
+    pub(super) probes_failed: u64,
 }
 
 /// A kind of fault, and how it was felt.
@@ -88,7 +88,7 @@ impl Verdict {
         let calls = &mut self.calls;
         (calls.broken, calls.forgotten) = (pages.broken.len(), pages.forgotten.len());
         (calls.sessions, calls.probes) = (pages.sessions, pages.probes.len());
-        calls.others.clone_from(&pages.others);
+        calls.probes_failed = pages.probes_failed;
         let starts: Vec<_> = pages.starts.iter().map(Duration::as_secs_f64).collect();
         self.start = Duration::try_from_secs_f64(share(&starts, 0.99)).unwrap_or_default();
         self.judge_strikes(servers, pages, strikes);
