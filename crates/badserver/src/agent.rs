@@ -124,6 +124,12 @@ pub struct Agent<'a> {
 }
 
 impl Agent<'_> {
+    /// The same agent in the same session, at another address and path.
+    #[must_use]
+    pub fn also<'b>(&self, web: &'b Caller, path: &str) -> Agent<'b> {
+        Agent { web, path: path.to_owned(), session: self.session.clone(), hello: self.hello.clone() }
+    }
+
     /// Posts a message in its session.
     pub async fn post(&self, message: &Value) -> Answer {
         self.post_text(message.to_string()).await

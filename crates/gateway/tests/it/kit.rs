@@ -1,11 +1,14 @@
 //! A gateway on a socket.
 
+use std::sync::Arc;
+
 use linetender::{Kind, Rig};
 use linetender_badserver::agent::Caller;
 use linetender_badserver::program;
 use linetender_gateway::Gateway;
 use linetender_gateway::config::{self, Config};
 use linetender_gateway::front::{self, Doors, Served};
+use linetender_gateway::kin::Kin;
 use serde_json::json;
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
@@ -78,11 +81,26 @@ impl House {
         Self::open_on(Rig::new(), at, text).await
     }
 
+    /// Serves these servers, as one of several gateways.
+    pub async fn up_among(text: &str, kin: Arc<dyn Kin>) -> Self {
+        let gateway = Gateway::start_on(Rig::new(), config(text));
+        gateway.among(kin);
+        let house = Self::serving(gateway, "127.0.0.1:0").await;
+        for line in house.gateway.lines() {
+            in_time(line.catalogue()).await.unwrap();
+            in_time(house.lists_some_of(line.name())).await;
+        }
+        house
+    }
+
     /// Serves these servers on this rig.
     pub async fn open_on(rig: Rig, at: &str, text: &str) -> Self {
+        Self::serving(Gateway::start_on(rig, config(text)), at).await
+    }
+
+    async fn serving(gateway: Gateway, at: &str) -> Self {
         let listener = TcpListener::bind(at).await.unwrap();
         let address = listener.local_addr().unwrap();
-        let gateway = Gateway::start_on(rig, config(text));
         let (stop, stopped) = oneshot::channel::<()>();
         let of = gateway.clone();
         let doors = Doors::over(gateway.settings(), listener).unwrap();

@@ -15,6 +15,7 @@ mod faults;
 mod filters;
 mod hangs;
 mod hostile;
+mod kin;
 mod kit;
 mod lines;
 mod names;
