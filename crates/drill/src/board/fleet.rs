@@ -21,8 +21,13 @@ pub(super) fn sentences(fleet: &Fleet) -> Vec<String> {
     let mut told = vec![
         format!(
             "Three `linetender serve` as one fleet, three NATS servers, {} servers of which half are processes with a memory, {} agents \
-             behind a round-robin balancer without health checks: {} s of faults, lease {} s, seed {}.",
-            fleet.servers, fleet.agents, fleet.seconds, fleet.lease_seconds, fleet.seed
+             behind a round-robin balancer without health checks: {} s of faults, lease {} s, seed {}{}.",
+            fleet.servers,
+            fleet.agents,
+            fleet.seconds,
+            fleet.lease_seconds,
+            fleet.seed,
+            if fleet.debug { ", debug build" } else { "" }
         ),
         format!(
             "Of {} calls {} ran twice, {} hung, {} were told what is not so; {} servers had processes on two gateways at once ({} looks).",

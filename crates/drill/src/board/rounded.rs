@@ -29,7 +29,11 @@ pub fn rounded(mut results: Results) -> Results {
         let spreads =
             |fault: &mut Fault| [fault.takeover_seconds.take(), fault.recovery_seconds.take()].map(fewer);
         fleet.takeover_seconds = fewer(fleet.takeover_seconds);
-        for time in [&mut fleet.start_p99_seconds, &mut fleet.calm_stateless_gap_seconds] {
+        for time in [
+            &mut fleet.start_p99_seconds,
+            &mut fleet.calm_stateless_gap_seconds,
+            &mut fleet.longest_stall_seconds,
+        ] {
             *time = digits(*time);
         }
         for fault in &mut fleet.faults {

@@ -30,6 +30,7 @@ impl Verdict {
             agents: self.agents,
             servers: self.servers,
             lease_seconds: self.lease.as_secs_f64(),
+            debug: cfg!(debug_assertions),
             fleet: self.fleet,
             missing: self.missing.clone(),
             findings: self.findings.clone(),
@@ -38,6 +39,7 @@ impl Verdict {
             wrong_verdicts,
             trees_on_two_nodes,
             looks: self.looks,
+            longest_stall_seconds: self.stall.as_secs_f64(),
             calls: results::fleet::Calls {
                 answered: calls.answered,
                 unknown: calls.unknown,
@@ -133,8 +135,9 @@ impl fmt::Display for Verdict {
         let [twice, hung, wrong, two_nodes] = self.counts;
         writeln!(
             f,
-            "{twice} run twice, {hung} hung, {wrong} wrong verdicts, {two_nodes} lines alive on two nodes at once ({} looks)",
-            self.looks
+            "{twice} run twice, {hung} hung, {wrong} wrong verdicts, {two_nodes} lines alive on two nodes at once ({} looks, the latest {:.2} s late)",
+            self.looks,
+            self.stall.as_secs_f64()
         )?;
         for finding in self.findings.iter().take(TOLD) {
             writeln!(f, "BROKEN: {finding}")?;

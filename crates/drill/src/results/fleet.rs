@@ -16,6 +16,8 @@ pub struct Fleet {
     pub servers: usize,
     /// How long a lease lasted.
     pub lease_seconds: f64,
+    /// Whether the drill was a debug build, and so the gateways, if no other binary was named.
+    pub debug: bool,
     /// Whether the gateways were a fleet.
     pub fleet: bool,
     /// What had to be left out, and why.
@@ -32,6 +34,8 @@ pub struct Fleet {
     pub trees_on_two_nodes: usize,
     /// How often it was looked for those.
     pub looks: u64,
+    /// The longest time that the machine stood still: no look came.
+    pub longest_stall_seconds: f64,
     /// What callers were told.
     pub calls: Calls,
     /// From the fault to the first answer of a new process of a line.
