@@ -188,7 +188,11 @@ async fn serve(args: &args::Serve, mut config: Config, follow: Follow<'_>) -> Ex
     let follow = follow.with(tokens).within(fleet.clone());
     follow.fit(&mut config);
     let shared = fleet::shared(&config);
-    let gateway = Gateway::start_on(Rig::new().followed_by(holder.clone()), config);
+    let rig = Rig::new().followed_by(holder.clone());
+    let gateway = match &fleet {
+        Some(fleet) => Gateway::start_among(rig, config, fleet.calls()),
+        None => Gateway::start_on(rig, config),
+    };
     if let Some(fleet) = &fleet {
         fleet.shares(shared, &gateway);
         fleet.among(&gateway);

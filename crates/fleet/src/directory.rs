@@ -2,9 +2,9 @@
 //! twice.
 
 use std::pin::Pin;
+use std::time::Duration;
 
-use linetender_core::lease::{Entry, Fence, Held, Node, Revision};
-use serde::{Deserialize, Serialize};
+use linetender_core::lease::{Entry, Revision};
 use tokio::sync::mpsc;
 
 /// What a directory promises to say later.
@@ -12,6 +12,9 @@ pub type Later<'a, T> = Pin<Box<dyn Future<Output = Result<T, Away>> + Send + 'a
 
 /// What is there of a line.
 pub type There = Option<(Revision, Entry)>;
+
+/// What is noted of a call.
+pub type Recalled = Option<(Revision, Vec<u8>)>;
 
 /// The directory did not answer. Whether it did what it was asked is not known.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -34,11 +37,31 @@ pub trait Directory: Send + Sync + 'static {
     /// Every change from now on. A gap ends it: whoever wants more asks again, and looks.
     fn watch(&self) -> Later<'_, mpsc::Receiver<Changed>>;
 
-    /// Notes a call that must not run twice, if it is not noted yet.
-    fn begin<'a>(&'a self, call: &'a str, note: &'a [u8]) -> Later<'a, Begun>;
+    /// What is noted of a call that must not run twice. It is not old.
+    fn recall<'a>(&'a self, call: &'a str) -> Later<'a, Recalled>;
 
-    /// Notes what became of it.
-    fn finish<'a>(&'a self, call: &'a str, note: &'a [u8]) -> Later<'a, ()>;
+    /// Notes something of a call if what is noted has this revision, or if nothing is: the note's revision; `None` if something else is
+    /// noted.
+    fn note<'a>(
+        &'a self,
+        call: &'a str,
+        expected: Option<Revision>,
+        note: &'a [u8],
+    ) -> Later<'a, Option<Revision>>;
+
+    /// How long a note of a call is kept by itself, if not for ever.
+    fn keeps(&self) -> Option<Duration> {
+        None
+    }
+
+    /// Whether what is noted of calls takes memory of this process, until it is forgotten.
+    fn is_memory(&self) -> bool {
+        false
+    }
+
+    /// A call need not be remembered any longer, if this is still what is noted. A directory that others use too forgets by itself, when the
+    /// time for it is over.
+    fn forget(&self, _call: &str, _noted: Revision) {}
 }
 
 /// A change.
@@ -48,61 +71,4 @@ pub struct Changed {
     pub line: String,
     /// What is there now.
     pub there: There,
-}
-
-/// Whether a call was noted.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub enum Begun {
-    /// It is new.
-    New,
-    /// It was noted before, and this is what is known of it.
-    Known(Vec<u8>),
-}
-
-/// An entry as it is written down. What a newer version adds is not lost on an older one: it does not touch others' entries.
-#[derive(Debug, Deserialize, Serialize)]
-#[serde(rename_all = "lowercase")]
-enum Written {
-    Held { node: u64, claim: u64, beat: u32, at: u64 },
-    Free { at: u64 },
-    Unclear { at: u64 },
-}
-
-/// An entry as text.
-pub(crate) fn encode(entry: Entry) -> String {
-    let at = entry.written;
-    let written = match entry.held {
-        Held::By(Fence { node, claim }, beat) => Written::Held { node: node.0, claim, beat, at },
-        Held::Free => Written::Free { at },
-        Held::Unclear => Written::Unclear { at },
-    };
-    serde_json::to_string(&written).unwrap_or_default()
-}
-
-/// An entry from its text. What nobody here understands is somebody's: it is waited for, and not touched before.
-pub(crate) fn decode(text: &[u8]) -> Entry {
-    match serde_json::from_slice(text) {
-        Ok(Written::Held { node, claim, beat, at }) => {
-            Entry { held: Held::By(Fence { node: Node(node), claim }, beat), written: at }
-        }
-        Ok(Written::Free { at }) => Entry { held: Held::Free, written: at },
-        Ok(Written::Unclear { at }) => Entry { held: Held::Unclear, written: at },
-        Err(_) => Entry { held: Held::Unclear, written: 0 },
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::{decode, encode};
-    use linetender_core::lease::{Entry, Fence, Held, Node};
-
-    #[test]
-    fn entries_survive_being_written() {
-        let fence = Fence { node: Node(u64::MAX), claim: 7 };
-        for held in [Held::By(fence, 3), Held::Free, Held::Unclear] {
-            let entry = Entry { held, written: 1_700_000_000_000 };
-            assert_eq!(decode(encode(entry).as_bytes()), entry);
-        }
-        assert_eq!(decode(b"{\"later\":{}}").held, Held::Unclear);
-    }
 }

@@ -11,6 +11,8 @@ mod local;
 mod nats;
 mod ownership;
 pub mod placement;
+#[cfg(any(feature = "nats", test))]
+mod written;
 
 pub use clock::now;
 pub use directory::{Away, Directory};

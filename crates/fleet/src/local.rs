@@ -6,13 +6,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use linetender_core::lease::{Entry, Revision};
 use tokio::sync::mpsc;
 
-use crate::directory::{Begun, Changed, Directory, Later, There};
+use crate::directory::{Changed, Directory, Later, Recalled, There};
 
 /// Changes that wait for whoever watches. One that does not read them begins anew.
 const WAITING: usize = 1024;
-
-/// Calls that are remembered. Of more, the oldest are forgotten.
-const CALLS: usize = 65_536;
 
 /// The directory. Cheap to clone.
 #[derive(Clone, Default)]
@@ -23,9 +20,8 @@ struct Inner {
     last: u64,
     lines: BTreeMap<String, (Revision, Entry)>,
     watchers: Vec<mpsc::Sender<Changed>>,
-    calls: BTreeMap<String, (u64, Vec<u8>)>,
-    /// By when they came.
-    order: BTreeMap<u64, String>,
+    /// Whoever notes calls says which are to be forgotten, and so how many there are.
+    calls: BTreeMap<String, (Revision, Vec<u8>)>,
 }
 
 impl Local {
@@ -65,36 +61,44 @@ impl Directory for Local {
         Box::pin(std::future::ready(Ok(changes)))
     }
 
-    fn begin<'a>(&'a self, call: &'a str, note: &'a [u8]) -> Later<'a, Begun> {
-        let mut inner = self.inner();
-        let known = inner.calls.get(call).map(|(_, known)| Begun::Known(known.clone()));
-        let begun = known.unwrap_or_else(|| {
-            inner.last += 1;
-            let number = inner.last;
-            inner.calls.insert(call.to_owned(), (number, note.to_owned()));
-            inner.order.insert(number, call.to_owned());
-            if inner.order.len() > CALLS
-                && let Some((_, oldest)) = inner.order.pop_first()
-            {
-                inner.calls.remove(&oldest);
-            }
-            Begun::New
-        });
-        Box::pin(std::future::ready(Ok(begun)))
+    fn recall<'a>(&'a self, call: &'a str) -> Later<'a, Recalled> {
+        Box::pin(std::future::ready(Ok(self.inner().calls.get(call).cloned())))
     }
 
-    fn finish<'a>(&'a self, call: &'a str, note: &'a [u8]) -> Later<'a, ()> {
-        if let Some((_, known)) = self.inner().calls.get_mut(call) {
-            note.clone_into(known);
+    fn note<'a>(
+        &'a self,
+        call: &'a str,
+        expected: Option<Revision>,
+        note: &'a [u8],
+    ) -> Later<'a, Option<Revision>> {
+        let mut inner = self.inner();
+        let there = inner.calls.get(call).map(|(revision, _)| *revision);
+        let revision = (there == expected).then(|| {
+            inner.last += 1;
+            Revision(inner.last)
+        });
+        if let Some(revision) = revision {
+            inner.calls.insert(call.to_owned(), (revision, note.to_owned()));
         }
-        Box::pin(std::future::ready(Ok(())))
+        Box::pin(std::future::ready(Ok(revision)))
+    }
+
+    fn is_memory(&self) -> bool {
+        true
+    }
+
+    fn forget(&self, call: &str, noted: Revision) {
+        let mut inner = self.inner();
+        if inner.calls.get(call).is_some_and(|(revision, _)| *revision == noted) {
+            inner.calls.remove(call);
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::Local;
-    use crate::directory::{Begun, Directory as _};
+    use crate::directory::Directory as _;
     use linetender_core::lease::{Entry, Held};
 
     const FREE: Entry = Entry { held: Held::Free, written: 0 };
@@ -117,9 +121,17 @@ mod tests {
     #[tokio::test]
     async fn a_call_begins_once() {
         let local = Local::default();
-        assert_eq!(local.begin("call", b"runs").await.unwrap(), Begun::New);
-        assert_eq!(local.begin("call", b"again").await.unwrap(), Begun::Known(b"runs".to_vec()));
-        local.finish("call", b"done").await.unwrap();
-        assert_eq!(local.begin("call", b"again").await.unwrap(), Begun::Known(b"done".to_vec()));
+        assert_eq!(local.recall("call").await.unwrap(), None);
+        let begun = local.note("call", None, b"runs").await.unwrap().unwrap();
+        assert_eq!(local.note("call", None, b"again").await.unwrap(), None);
+        assert_eq!(local.recall("call").await.unwrap(), Some((begun, b"runs".to_vec())));
+        let done = local.note("call", Some(begun), b"done").await.unwrap().unwrap();
+        assert_eq!(local.note("call", Some(begun), b"late").await.unwrap(), None);
+        assert_eq!(local.recall("call").await.unwrap(), Some((done, b"done".to_vec())));
+        local.forget("call", begun);
+        assert!(local.recall("call").await.unwrap().is_some(), "that was replaced");
+        local.forget("call", done);
+        assert_eq!(local.recall("call").await.unwrap(), None);
+        assert!(local.note("call", None, b"anew").await.unwrap().is_some_and(|anew| anew > done));
     }
 }

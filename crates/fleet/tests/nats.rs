@@ -9,7 +9,6 @@ use std::time::Duration;
 
 use cluster::Cluster;
 use linetender_core::lease::{Entry, Held, Node, Standing, Terms};
-use linetender_fleet::directory::Begun;
 use linetender_fleet::{Asked, Directory as _, Fleet, Nats, Options, Ownership};
 use tokio::time::Instant;
 
@@ -98,14 +97,17 @@ async fn an_entry_is_replaced_only_by_whoever_has_seen_it() {
     // Of fifty who begin a call at once, one does.
     let begun = (0..50).map(|number| {
         let directory = if number % 2 == 0 { one.clone() } else { two.clone() };
-        async move { directory.begin("call", b"runs").await.unwrap() }
+        async move { directory.note("call", None, b"runs").await.unwrap() }
     });
     let mut all = tokio::task::JoinSet::new();
     begun.for_each(|begun| drop(all.spawn(begun)));
-    let begun = all.join_all().await;
-    assert_eq!(begun.iter().filter(|begun| **begun == Begun::New).count(), 1);
-    one.finish("call", b"done").await.unwrap();
-    assert_eq!(two.begin("call", b"runs").await.unwrap(), Begun::Known(b"done".to_vec()));
+    let begun: Vec<_> = all.join_all().await.into_iter().flatten().collect();
+    let [begun] = begun[..] else { panic!("{begun:?}") };
+    assert_eq!(two.recall("call").await.unwrap(), Some((begun, b"runs".to_vec())));
+    let done = one.note("call", Some(begun), b"done").await.unwrap().unwrap();
+    assert_eq!(two.note("call", Some(begun), b"late").await.unwrap(), None);
+    assert_eq!(two.recall("call").await.unwrap(), Some((done, b"done".to_vec())));
+    assert_eq!(two.recall("another").await.unwrap(), None);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

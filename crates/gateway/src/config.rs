@@ -46,6 +46,8 @@ pub use tls::TlsFile;
 pub(crate) use tls::TlsFiles;
 pub use tools::Tools;
 
+use std::time::Duration;
+
 use problem::Text;
 use tree::Style;
 
@@ -61,6 +63,13 @@ pub struct Config {
     pub servers: Vec<Entry>,
     /// Warnings: likely misspelt keys in an agent's file.
     pub warnings: Vec<Problem>,
+}
+
+impl Config {
+    /// How long outcomes of durable calls are to be kept, of the server that wants them longest; nothing, if none keeps any.
+    pub fn durable_kept(&self) -> Option<Duration> {
+        self.servers.iter().filter_map(|entry| entry.durable).max()
+    }
 }
 
 /// Parses a config: linetender's TOML or an agent's `mcpServers` JSON, detected from the text.

@@ -19,6 +19,8 @@ pub(crate) enum Full {
     Sessions,
     /// What a session was given, and has not taken yet.
     Session,
+    /// Calls with a key, under way or remembered.
+    Durable,
 }
 
 impl Full {
@@ -26,7 +28,7 @@ impl Full {
     pub(crate) fn retry_after(self) -> Option<u64> {
         match self {
             Self::Requests | Self::Session => Some(RETRY_AFTER),
-            Self::Lines | Self::Sessions => None,
+            Self::Lines | Self::Sessions | Self::Durable => None,
         }
     }
 }
@@ -50,6 +52,7 @@ pub(crate) struct Failed {
 enum Ran {
     No,
     Unknown,
+    Yes,
 }
 
 impl Failed {
@@ -74,6 +77,7 @@ impl Failed {
             }
             Full::Sessions => "all sessions (gateway.sessions) have requests or streams in progress",
             Full::Session => "the queue of this session is full",
+            Full::Durable => "too many calls with a key are in progress or remembered",
         };
         let failed = |cause| Self::before(Code::Overloaded.number(), cause, "now");
         match full.retry_after() {
@@ -128,6 +132,53 @@ impl Failed {
         Self { phase: Phase::InLinetender, ..broken }
     }
 
+    /// A call with a key was not begun, because that could not be noted.
+    pub(crate) fn unnoted(why: &str) -> Self {
+        let cause = format!("a call with a key is recorded before it is sent, and that failed: {why}");
+        Self::before(Code::Refused.number(), cause, "now")
+    }
+
+    /// The key of a call is that of another one.
+    pub(crate) fn other_arguments() -> Self {
+        Self::before(-32602, "this key was used before, for a call with other arguments", "never")
+    }
+
+    /// Nobody can say what became of a call with a key.
+    pub(crate) fn unread(why: &str) -> Self {
+        Self::under_way(&format!("the record of this call cannot be read: {why}"), "now")
+    }
+
+    /// Whoever ran a call with a key is gone.
+    pub(crate) fn node_died() -> Self {
+        Self::under_way("the gateway node that ran this call died before it recorded the outcome", "never")
+    }
+
+    /// A call with a key ran, and how it ended could not be noted.
+    pub(crate) fn not_stored() -> Self {
+        Self::under_way("the outcome of this call could not be recorded", "never")
+    }
+
+    /// A call with a key takes long.
+    pub(crate) fn runs_elsewhere() -> Self {
+        Self::under_way(
+            "the call is still running on another gateway node; ask again with the same key",
+            "now",
+        )
+    }
+
+    /// A call with a key was taken back.
+    pub(crate) fn cancelled() -> Self {
+        Self::under_way("the call was cancelled while it was running", "never")
+    }
+
+    /// The answer to a call with a key was so large that it was not kept.
+    pub(crate) fn not_kept(bytes: u64) -> Self {
+        let cause =
+            format!("the server answered this call before, and the answer ({bytes} bytes) was not kept");
+        let before = Self::before(Code::BadAnswer.number(), cause, "never");
+        Self { phase: Phase::Answered, ran: Ran::Yes, ..before }
+    }
+
     fn under_way(cause: &str, next_try: &'static str) -> Self {
         let before = Self::before(Code::Lost.number(), cause, next_try);
         Self { phase: Phase::AtServer, ran: Ran::Unknown, ..before }
@@ -167,6 +218,7 @@ impl Failed {
             Ran::Unknown => {
                 "It is unknown whether the call was executed: check for side effects before retrying it."
             }
+            Ran::Yes => "The call was executed.",
         };
         let text = format!("{}. {then}", self.words());
         let mut result = json!({
@@ -176,6 +228,12 @@ impl Failed {
             result["resultType"] = "complete".into();
         }
         frame::reply(id, &result.to_string())
+    }
+
+    /// What a tool's caller is told of it, under some id.
+    pub(crate) fn outcome(&self) -> Option<frame::Frame> {
+        let unlimited = frame::Limits { length: usize::MAX, depth: usize::MAX };
+        frame::parse(&self.reply("0", "tools/call", false), unlimited).ok()
     }
 
     fn words(&self) -> String {
@@ -189,6 +247,7 @@ impl Failed {
         let delivery = match self.ran {
             Ran::No => "not executed",
             Ran::Unknown => "unknown",
+            Ran::Yes => "answered",
         };
         let mut data = json!({
             "source": "linetender", "phase": self.phase.name(), "cause": self.cause, "delivery": delivery,

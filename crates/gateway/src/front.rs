@@ -154,13 +154,20 @@ pub async fn serve(
     let far = far::serve(Arc::clone(&front), router(Arc::clone(&front)), front.closing.clone());
     let at_doors = connections::serve(doors.open, places, entrance, front.closing.clone());
     let mut serving = pin!(async { tokio::join!(at_doors, far) });
+    let mut all_left = false;
+    let finished = async {
+        (&mut serving).await;
+        all_left = true;
+        // Calls that outlive their agents have the same time.
+        gateway.durable().idle().await;
+    };
     let served = tokio::select! {
-        _ = &mut serving => Served::Finished,
+        () = finished => Served::Finished,
         () = late => Served::Cut,
     };
     front.cut.send_replace(true);
     front.sessions.end_all();
-    if served == Served::Cut {
+    if served == Served::Cut && !all_left {
         // Streams have just ended, and whoever reads them is to see that.
         let _ = tokio::time::timeout(LAST_WORDS, serving).await;
     }

@@ -12,6 +12,7 @@ use tokio::task::JoinSet;
 
 use crate::budget::Budget;
 use crate::config::{Config, Scope, Settings};
+use crate::durable::{Durable, Shared};
 use crate::ends::Ends;
 use crate::kept::KeptResults;
 use crate::kin::Kin;
@@ -44,6 +45,8 @@ struct Inner {
     ends: Ends,
     /// Whole results, of which agents got a part.
     kept: KeptResults,
+    /// Calls that outlive their agents.
+    durable: Durable,
     /// Watches the lines that there are now.
     keeper: Mutex<JoinSet<()>>,
     /// The other gateways of the fleet.
@@ -64,12 +67,21 @@ impl Gateway {
     /// # Panics
     /// Outside a tokio runtime.
     pub fn start_on(rig: Rig, config: Config) -> Self {
+        Self::start_among(rig, config, Shared::alone())
+    }
+
+    /// Starts the gateway as one node of several, which share what is known of calls.
+    ///
+    /// # Panics
+    /// Outside a tokio runtime.
+    pub fn start_among(rig: Rig, config: Config, shared: Shared) -> Self {
         let listing = watch::Sender::new(Arc::new(Listing::of(&[], &config.gateway, None)));
         let budget = Budget::new(config.gateway.budget());
         let ends = Ends::before(&rig);
         let gateway = Self(Arc::new(Inner {
             rig: rig.counted_by(Arc::new(budget.clone())).among_strangers(config.gateway.has_strangers()),
             kept: KeptResults::new(&budget),
+            durable: Durable::new(shared, &budget),
             budget,
             settings: config.gateway.clone(),
             listing,
@@ -172,6 +184,11 @@ impl Gateway {
         &self.0.budget
     }
 
+    /// Calls that outlive their agents.
+    pub(crate) fn durable(&self) -> &Durable {
+        &self.0.durable
+    }
+
     pub(crate) fn kept_results(&self) -> &KeptResults {
         &self.0.kept
     }
@@ -247,9 +264,12 @@ impl Gateway {
             of_principals.detach_all();
             all
         };
-        let (shared, own, principals) =
-            tokio::join!(self.0.rig.shutdown(limit), self.0.rig.sessions_closed(limit), principals);
-        shared && own && principals
+        // Calls end with their lines, and how they ended is still noted.
+        let (shared, own, principals, noted) =
+            tokio::join!(self.0.rig.shutdown(limit), self.0.rig.sessions_closed(limit), principals, async {
+                tokio::time::timeout(limit, self.0.durable.idle()).await.is_ok()
+            });
+        shared && own && principals && noted
     }
 }
 
@@ -263,6 +283,7 @@ async fn sweep_lines(inner: Weak<Inner>) {
         tokio::time::sleep((idle / 4).clamp(Duration::from_millis(10), SWEEP)).await;
         let Some(inner) = inner.upgrade() else { return };
         inner.kept.sweep();
+        inner.durable.sweep();
         let listing = Arc::clone(&inner.listing.borrow());
         inner.own_lines.sweep(idle, |server| listing.has(server));
     }

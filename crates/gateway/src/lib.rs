@@ -8,6 +8,7 @@ mod bearers;
 mod budget;
 pub mod config;
 mod cut;
+mod durable;
 mod ends;
 mod failed;
 pub mod front;
@@ -31,4 +32,5 @@ pub mod units;
 pub mod yaml;
 
 pub use bearers::{Bearers, Known, Refused, Verdict};
+pub use durable::Shared;
 pub use gateway::Gateway;

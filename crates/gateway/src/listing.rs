@@ -37,6 +37,8 @@ pub(crate) struct View {
     /// What each of them adds to the offer.
     parts: Vec<Arc<Part>>,
     pub(crate) offer: Offer,
+    /// Whether a server here keeps outcomes of calls.
+    pub(crate) has_durable: bool,
 }
 
 /// A server at this address.
@@ -326,7 +328,8 @@ impl View {
             })
             .collect();
         let offer = Offer::of(&parts, before.first().map(|before| &before.offer));
-        Self { routes, parts, offer }
+        let has_durable = routes.iter().any(|route| route.berth.entry.durable.is_some());
+        Self { routes, parts, offer, has_durable }
     }
 
     /// What this server, under these names, added to the offer.

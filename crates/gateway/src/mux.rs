@@ -6,6 +6,8 @@
 
 mod acts;
 mod asks;
+mod durable;
+mod durable_tasks;
 mod enter;
 mod extensions;
 mod greet;
@@ -26,6 +28,7 @@ use linetender::{Era, Kind};
 use linetender_wire::frame::{self, Frame, Members, Message, Passed, sole, string};
 
 pub(crate) use acts::request_id;
+pub(crate) use durable::{unread, with_key};
 pub(crate) use enter::{NoAgent, Way};
 pub(crate) use once::{Answer, Part, ask};
 pub(crate) use results::error_code;
@@ -162,6 +165,11 @@ impl State {
                 None => self.route(frame, id, method, params, view),
             },
         }
+    }
+
+    /// The era of the agent, as far as it is known: whoever greeted nobody is modern.
+    fn era(&self) -> Era {
+        self.era.unwrap_or(Era::Modern)
     }
 
     fn is_modern(&self) -> bool {

@@ -122,6 +122,14 @@ impl Principal {
         Self(Arc::new(Inner { realm, name: name.into(), groups, number, badge, until, stamp }))
     }
 
+    /// What makes it who it is, at every gateway: who says so, and its name.
+    pub(crate) fn identity(&self) -> (&'static str, &str, &str) {
+        match &self.0.realm {
+            Realm::Machine => ("machine", "", &self.0.name),
+            Realm::Bearers(realm) => ("bearers", realm, &self.0.name),
+        }
+    }
+
     /// Stands for it where turns are taken and bytes are counted.
     pub(crate) fn number(&self) -> u64 {
         self.0.number

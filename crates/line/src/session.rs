@@ -46,7 +46,7 @@ pub use linetender_wire::frame::{Bad, Frame, Passed};
 pub use linetender_wire::queue::Receiver;
 use questions::Questions;
 #[doc(hidden)] // for linetender's gateway
-pub use request::{Alone, Replied, ask};
+pub use request::{Alone, Replied, Settled, ask, ask_for};
 use rounds::Round;
 use subscriptions::Subscriptions;
 #[doc(hidden)] // for linetender's gateway

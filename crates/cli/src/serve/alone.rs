@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use linetender_gateway::Gateway;
 use linetender_gateway::config::{Config, Fleet};
+use linetender_gateway::{Gateway, Shared};
 use linetender_holder::holder::FleetReport;
 
 /// No fleet.
@@ -28,6 +28,10 @@ impl InFleet {
     }
 
     pub(super) fn among(self: &Arc<Self>, _gateway: &Gateway) {
+        match **self {}
+    }
+
+    pub(super) fn calls(self: &Arc<Self>) -> Shared {
         match **self {}
     }
 

@@ -10,11 +10,12 @@ use std::time::Duration;
 
 use linetender::State;
 use linetender::session::{self, Agent, Guest, Who};
-use linetender_fleet::directory::Begun;
-use linetender_fleet::{Gone, House, Joined, LineReport, Member, Nats, Node, Options, Report, Seat, Terms};
-use linetender_gateway::Gateway;
+use linetender_fleet::{
+    Away, Gone, House, Joined, LineReport, Member, Nats, Node, Options, Report, Seat, Terms,
+};
 use linetender_gateway::config::{Config, Fleet, Placed, Scope};
 use linetender_gateway::kin::{Kin, Later, NotReached, Stream};
+use linetender_gateway::{Gateway, Shared};
 use linetender_holder::holder::{FleetReport, NodeReport, PlacedReport};
 use linetender_holder::trusted;
 use tokio::time::Instant;
@@ -63,6 +64,15 @@ impl InFleet {
         })))
     }
 
+    /// The key of this day: ours, if nobody has made one yet.
+    async fn shared_key(&self, day: u64, ours: &[u8; 32]) -> Result<Option<[u8; 32]>, Away> {
+        let (directory, name) = (self.joined.directory(), format!("session-key/{day}"));
+        if directory.note(&name, None, ours).await?.is_some() {
+            return Ok(Some(*ours));
+        }
+        Ok(directory.recall(&name).await?.and_then(|(_, known)| known.try_into().ok()))
+    }
+
     fn keys(&self) -> MutexGuard<'_, Vec<(u64, [u8; 32])>> {
         self.keys.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -86,6 +96,13 @@ impl InFleet {
             Arc::new(Rooms { gateway: gateway.clone(), of_nodes, last, closed })
         });
         self.joined.shares(names, Arc::clone(rooms) as Arc<dyn House>);
+    }
+
+    /// Calls that outlive their agents are noted where all gateways see them.
+    pub(super) fn calls(self: &Arc<Self>) -> Shared {
+        let lives = Arc::downgrade(self);
+        let lives = move |node| lives.upgrade().is_some_and(|fleet| fleet.joined.is_there(Node(node)));
+        Shared::new(Arc::clone(self.joined.directory()), self.joined.node().0, lives)
     }
 
     /// What it knows of its fleet.
@@ -159,10 +176,8 @@ impl Kin for InFleet {
             let until = Instant::now() + KEY;
             let key = loop {
                 // Whoever is first makes it; everybody else finds it.
-                let begun = self.joined.directory().begin(&format!("session-key/{day}"), &key).await;
-                match begun {
-                    Ok(Begun::New) => break key,
-                    Ok(Begun::Known(known)) => break known.try_into().ok()?,
+                match self.shared_key(day, &key).await {
+                    Ok(key) => break key?,
                     // A fleet that has just begun still makes the place for it.
                     Err(_) if Instant::now() < until => tokio::time::sleep(AGAIN).await,
                     Err(away) => {

@@ -17,7 +17,8 @@ use linetender_core::lease::{Entry, Revision};
 use tokio::sync::{Mutex, mpsc};
 
 use super::chance;
-use crate::directory::{Away, Begun, Changed, Directory, Later, There, decode, encode};
+use crate::directory::{Away, Changed, Directory, Later, Recalled, There};
+use crate::written::{decode, encode};
 
 /// How long NATS may take to answer: less than what a lease waits for, so that the cause is known.
 const ANSWERS: Duration = Duration::from_millis(2500);
@@ -204,24 +205,32 @@ impl Directory for Nats {
         })
     }
 
-    fn begin<'a>(&'a self, call: &'a str, note: &'a [u8]) -> Later<'a, Begun> {
+    fn recall<'a>(&'a self, call: &'a str) -> Later<'a, Recalled> {
         Box::pin(async move {
-            let calls = self.calls().await?;
-            match calls.update(key(call), note.to_owned().into(), 0).await {
-                Ok(_) => Ok(Begun::New),
-                Err(error) if error.kind() == UpdateErrorKind::WrongLastRevision => {
-                    let known = self.forget(calls.get(key(call)).await.map_err(away)).await?;
-                    Ok(Begun::Known(known.unwrap_or_default().into()))
-                }
-                Err(error) => self.forget(Err(away(error))).await,
-            }
+            let store = self.calls().await?;
+            let entry = self.forget(store.entry(key(call)).await.map_err(away)).await?;
+            let noted = entry.filter(|entry| entry.operation == kv::Operation::Put);
+            Ok(noted.map(|entry| (Revision(entry.revision), entry.value.into())))
         })
     }
 
-    fn finish<'a>(&'a self, call: &'a str, note: &'a [u8]) -> Later<'a, ()> {
+    fn keeps(&self) -> Option<Duration> {
+        Some(self.options.calls_kept).filter(|kept| !kept.is_zero())
+    }
+
+    fn note<'a>(
+        &'a self,
+        call: &'a str,
+        expected: Option<Revision>,
+        note: &'a [u8],
+    ) -> Later<'a, Option<Revision>> {
         Box::pin(async move {
-            let put = self.calls().await?.put(key(call), note.to_owned().into()).await;
-            self.forget(put.map(drop).map_err(away)).await
+            let expected = expected.map_or(0, |revision| revision.0);
+            match self.calls().await?.update(key(call), note.to_owned().into(), expected).await {
+                Ok(revision) => Ok(Some(Revision(revision))),
+                Err(error) if error.kind() == UpdateErrorKind::WrongLastRevision => Ok(None),
+                Err(error) => self.forget(Err(away(error))).await,
+            }
         })
     }
 }

@@ -1,5 +1,7 @@
 //! From a tree to servers.
 
+use std::time::Duration;
+
 use linetender::{Eras, HttpTransport, Policy, Server, visible};
 use serde::de::DeserializeOwned;
 use serde_path_to_error::Segment;
@@ -46,6 +48,8 @@ pub struct Entry {
     pub access: Access,
     /// The largest result of a tool that is not cut, in bytes.
     pub result_limit: Option<usize>,
+    /// How long outcomes of calls with a key are kept, if they are.
+    pub durable: Option<Duration>,
 }
 
 impl Entry {
@@ -54,10 +58,10 @@ impl Entry {
         names::prefix(self.server.name())
     }
 
-    /// Whether nothing is filtered, nothing has another name, and nothing is cut.
+    /// Whether nothing is filtered, nothing has another name, and nothing is cut or kept.
     pub fn is_open(&self) -> bool {
         let shows_all = self.tools.is_open() && self.prompts.is_open() && self.resources.is_open();
-        shows_all && self.result_limit.is_none()
+        shows_all && self.result_limit.is_none() && self.durable.is_none()
     }
 
     /// Whether everything can be asked for by its own name.
@@ -189,6 +193,7 @@ fn entry(
         return Err(source.problem(place, NO_LIMIT, None));
     }
     let result_limit = Some(table.result_limit.unwrap_or(result_limit)).filter(|limit| *limit > 0);
+    let durable = named::durable(&table, value, source)?;
     let auth = value.get("auth").map(|_| std::mem::take(&mut table.auth));
     if auth.is_some() && table.url.is_none() {
         return wrong("auth is for servers with a url", "give a program its credentials in env");
@@ -241,6 +246,7 @@ fn entry(
         resources: table.resources,
         access,
         result_limit,
+        durable,
     }))
 }
 

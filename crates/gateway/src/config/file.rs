@@ -287,6 +287,12 @@ pub(super) struct ServerTable {
     /// while. `0`: any size [default: `gateway.result_limit`].
     #[schemars(schema_with = "size")]
     pub(super) result_limit: Option<usize>,
+    /// Let a call that carries a key (`linetender/call` in `_meta`, or the header `Idempotency-Key`) outlive its agent: it is executed once,
+    /// and whoever asks again with the same key gets its outcome.
+    pub(super) durable: bool,
+    /// How long the outcome of such a call is kept, at least [default: 1h].
+    #[schemars(schema_with = "time")]
+    pub(super) durable_kept: Option<u64>,
     /// Maximum number of concurrent calls; more are queued.
     pub(super) in_flight: Option<u16>,
     /// All timeouts, retries and limits, also those that have no name of their own above. Durations: `"5m"`, or milliseconds; sizes: `"16MiB"`, or bytes.

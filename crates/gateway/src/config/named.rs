@@ -6,7 +6,7 @@ use std::time::Duration;
 use linetender::Deadline;
 use linetender_core::{Invalid, LONGEST, ServerState, Settings};
 
-use super::file::ServerTable;
+use super::file::{Scope, ServerTable};
 use super::problem::{Problem, Text};
 use super::tree::Node;
 
@@ -28,6 +28,12 @@ const NAMED: [(&str, &str); 11] = [
 /// The short names that no policy has.
 const CALL_TIMEOUT: &str = "call_timeout";
 const IDLE_STOP: &str = "idle_stop";
+const DURABLE_KEPT: &str = "durable_kept";
+
+/// How long outcomes of durable calls are kept, if nobody says.
+const KEPT: Duration = Duration::from_secs(60 * 60);
+const SHORTEST_KEPT: Duration = Duration::from_secs(10);
+const LONGEST_KEPT: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 
 /// Takes the short names out of an agent's file, where they may be another program's: there `policy` has these settings.
 pub(super) fn leave_to_others(tree: &mut Node, source: &Text<'_>) -> Vec<Problem> {
@@ -104,6 +110,33 @@ pub(super) fn deadline(
     Err(source.problem(node.at.clone(), format!("call_timeout must be {must}"), None))
 }
 
+/// How long outcomes of calls with a key are kept, if the file says that they are.
+pub(super) fn durable(
+    table: &ServerTable,
+    server: &Node,
+    source: &Text<'_>,
+) -> Result<Option<Duration>, Box<Problem>> {
+    let wrong = |name: &str, what: &str, help: Option<&str>| {
+        let node = server.get(name).unwrap_or(server);
+        Err(source.problem(node.at.clone(), what, help.map(str::to_owned)))
+    };
+    if !table.durable {
+        return match table.durable_kept {
+            Some(_) => wrong(DURABLE_KEPT, "durable_kept is for servers with durable = true", None),
+            None => Ok(None),
+        };
+    }
+    if table.scope == Scope::Session {
+        let what = "durable calls outlive the session, and so its connection (scope = \"session\")";
+        return wrong("durable", what, Some("use scope = \"identity\", or remove one of them"));
+    }
+    let kept = table.durable_kept.map_or(KEPT, Duration::from_millis);
+    if !(SHORTEST_KEPT..=LONGEST_KEPT).contains(&kept) {
+        return wrong(DURABLE_KEPT, "durable_kept must be between 10 seconds and 30 days", None);
+    }
+    Ok(Some(kept))
+}
+
 /// How long it may run although nobody uses it, if the file says so.
 pub(super) fn idle_stop(
     table: &ServerTable,
@@ -159,4 +192,36 @@ pub(super) fn settings(table: &ServerTable, server: &Node) -> Settings {
         settings.limits.in_flight = calls;
     }
     settings
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::config::{Problem, load};
+    use std::time::Duration;
+
+    fn durable(settings: &str) -> Result<Option<Duration>, Box<Problem>> {
+        let text = format!("[servers.a]\ncommand='x'\n{settings}");
+        let config = load("test", &text, &|_| None)?;
+        let entry = &config.servers[0];
+        assert_eq!(config.durable_kept(), entry.durable);
+        assert_eq!(entry.is_open(), entry.durable.is_none(), "whoever asks is looked at");
+        Ok(entry.durable)
+    }
+
+    #[test]
+    fn outcomes_are_kept_where_that_is_said_and_for_how_long() {
+        assert_eq!(durable("").unwrap(), None);
+        assert_eq!(durable("durable=false").unwrap(), None);
+        assert_eq!(durable("durable=true").unwrap(), Some(Duration::from_secs(3600)));
+        let day = durable("durable=true\ndurable_kept='1d'\nscope='identity'").unwrap();
+        assert_eq!(day, Some(Duration::from_secs(86_400)));
+        for (wrong, line) in [
+            ("durable_kept='1h'", 3),
+            ("durable=true\ndurable_kept='9s'", 4),
+            ("durable=true\ndurable_kept='31d'", 4),
+            ("scope='session'\ndurable=true", 4),
+        ] {
+            assert_eq!(durable(wrong).unwrap_err().line, line, "{wrong}");
+        }
+    }
 }

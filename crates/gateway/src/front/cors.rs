@@ -15,7 +15,7 @@ use http::{HeaderMap, HeaderValue, Method, Request, StatusCode};
 const METHODS: HeaderValue = HeaderValue::from_static("GET, POST, DELETE, OPTIONS");
 
 /// What agents send.
-const HEADERS: &str = "content-type, accept, authorization, mcp-session-id, mcp-protocol-version, mcp-method, mcp-name, last-event-id";
+const HEADERS: &str = "content-type, accept, authorization, mcp-session-id, mcp-protocol-version, mcp-method, mcp-name, last-event-id, idempotency-key";
 
 /// How other headers of the protocol begin: a tool's parameters may have some of their own.
 const OF_MCP: &str = "mcp-";

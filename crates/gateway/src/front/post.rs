@@ -22,6 +22,7 @@ use crate::budget::Owner;
 use crate::ends::Ended;
 use crate::failed::Failed;
 use crate::listing::Endpoint;
+use crate::mux;
 
 /// The first year of the modern era, as versions spell it.
 const MODERN_FROM: &str = "2026";
@@ -31,6 +32,9 @@ const SHORT: usize = 4 * 1024;
 
 /// What is longer takes longer to read than others should wait.
 const LONG: usize = 256 * 1024;
+
+/// By which a caller says that two requests are one.
+const IDEMPOTENCY_KEY: &str = "idempotency-key";
 
 /// The endpoint that a path leads to, or the answer that there is none.
 pub(super) fn endpoint(
@@ -145,6 +149,15 @@ async fn answer(front: Arc<Front>, endpoint: Endpoint, head: &Parts, text: Bytes
             refusals.push(text);
             false
         });
+    }
+    if let Some(key) = head.headers.get(IDEMPOTENCY_KEY) {
+        // What is no text is no key, and is refused as one.
+        let (key, of) = (key.to_str().unwrap_or_default(), principal(&head.extensions));
+        for frame in &mut frames {
+            if let Some(keyed) = mux::with_key(&front.gateway, &endpoint, &of, frame, key) {
+                *frame = keyed;
+            }
+        }
     }
     let mut modern = false;
     for frame in &frames {

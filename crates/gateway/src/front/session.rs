@@ -420,8 +420,10 @@ impl Session {
                 format!(r#"{{"requestId":{id},"reason":"the agent disconnected and did not resume"}}"#);
             let text = frame::notification("notifications/cancelled", Some(&params));
             let Some(frame) = parsed(&text) else { continue };
+            // A mux has calls that go on without their agent: it has to know that nobody has cancelled them.
+            let said = if self.filters.is_none() { mux::unread(&params) } else { text };
             // If there is no room now, there may be at the next look.
-            if self.to.try_send(frame.clone().into()).is_ok() {
+            if self.to.try_send(said.into()).is_ok() {
                 self.withdraw(&frame);
             }
         }

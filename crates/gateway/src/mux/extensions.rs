@@ -29,6 +29,10 @@ pub(super) fn declare(capabilities: &mut Value, view: &View, era: Era) {
             capabilities[place] = told.into();
         }
     }
+    // A call with a key that takes long becomes a task, whatever its server knows of tasks.
+    if era == Era::Modern && view.has_durable && capabilities["extensions"].get(TASKS).is_none() {
+        capabilities["extensions"][TASKS] = json!({});
+    }
     let tasks = match &*declared {
         _ if era == Era::Modern => None,
         [only] if view.is_of_one() => only.tasks.clone().filter(|_| only.era == era),

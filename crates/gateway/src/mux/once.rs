@@ -6,11 +6,12 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use linetender::Kind;
 use linetender::session::{self, Alone, LARGE, Replied, Text};
+use linetender::{Era, Kind};
 use linetender_wire::frame::{Frame, Message, Passed};
 
 use super::acts::Act;
+use super::durable::{self, Asker};
 use super::results::{self, Told};
 use super::{MODERN_LIST, State};
 use crate::ends::Ended;
@@ -104,7 +105,7 @@ fn large_list(view: &View, frame: &Frame) -> Option<Text> {
 }
 
 /// The same, no larger than it may be.
-fn cut(text: Text, kept: &KeptResults, of: Of<'_>) -> Text {
+pub(super) fn cut(text: Text, kept: &KeptResults, of: Of<'_>) -> Text {
     if text.pieces().iter().map(Bytes::len).sum::<usize>() <= of.limit {
         return text;
     }
@@ -132,6 +133,10 @@ fn routed(gateway: &Gateway, view: &View, frame: &Frame, of: &Visitor) -> Option
         return Some(Answer::new(std::future::ready(Replied { text, error: None }), None));
     }
     let tasks = gateway.tasks_of(of);
+    let asker = Asker { gateway, view, visitor: of, tasks: &tasks, era: Era::Modern, is_full: false };
+    if let Some(asked) = durable::ask(&asker, frame) {
+        return Some(asked.answer);
+    }
     match &*State::with(tasks.clone()).agent_said(frame, view) {
         [Act::End(text, ended)] => {
             view.wake();

@@ -11,8 +11,9 @@ use linetender_wire::frame::{self, Frame, Message, Passed};
 use linetender_wire::{caught, caught_now, queue, test_hooks};
 use tokio::sync::{mpsc, watch};
 
-use super::State;
 use super::acts::Act;
+use super::durable::{self, Asker, Waits};
+use super::{OPEN, State};
 use crate::ends::Ended;
 use crate::failed::{Failed, Full};
 use crate::gateway::Gateway;
@@ -48,11 +49,13 @@ struct Mux {
     view: Arc<View>,
     listing: watch::Receiver<Arc<Listing>>,
     pipes: VecDeque<Pipe>,
+    /// Calls that outlive the agent.
+    waits: Waits,
     to_agent: queue::Sender<Passed>,
     limits: frame::Limits,
     /// What the agent said, until it is known what to do about it: if that panics, it still has to be answered.
     heard: Option<Frame>,
-    _tasks: Forgets,
+    tasks: Forgets,
 }
 
 /// When the agent is gone, so are the tasks that nobody else can ask for.
@@ -86,7 +89,7 @@ impl Mux {
         let tasks = gateway.tasks_of(&visitor);
         let state = State::with(tasks.clone());
         view.wake();
-        let pipes = VecDeque::new();
+        let (pipes, waits) = (VecDeque::new(), Waits::default());
         let heard = None;
         let tasks = Forgets(tasks);
         Self {
@@ -97,10 +100,11 @@ impl Mux {
             view,
             listing,
             pipes,
+            waits,
             to_agent,
             limits,
             heard,
-            _tasks: tasks,
+            tasks,
         }
     }
 
@@ -112,6 +116,7 @@ impl Mux {
                     None => return self.last_answers().await,
                 },
                 (to, text) = next(&mut self.pipes) => self.line_said(to, text).await,
+                text = self.waits.next(self.state.is_modern()) => self.tell(text).await,
                 changed = self.listing.changed() => match changed {
                     Ok(()) => self.changed().await,
                     Err(_) => return,
@@ -126,11 +131,15 @@ impl Mux {
     async fn last_answers(&mut self) {
         let drain = Duration::from_millis(self.gateway.settings().drain);
         let end = tokio::time::Instant::now() + drain.min(LAST_ANSWERS);
-        while !self.state.is_idle() {
+        while !self.state.is_idle() || self.waits.len() > 0 {
             tokio::select! {
                 (to, text) = next(&mut self.pipes) => self.line_said(to, text).await,
+                text = self.waits.next(self.state.is_modern()) => self.tell(text).await,
                 () = self.to_agent.closed() => return self.gone().await,
                 () = tokio::time::sleep_until(end) => {
+                    for text in self.waits.cut(self.state.is_modern()) {
+                        self.tell(text).await;
+                    }
                     let acts = self.state.cut();
                     return self.act(acts, None).await;
                 }
@@ -171,6 +180,11 @@ impl Mux {
                 for frame in frames {
                     self.heard = Some(frame.clone());
                     test_hooks::point("mux");
+                    let Some(frame) = self.waits.heard(frame).filter(|frame| !self.asks_durably(frame))
+                    else {
+                        self.heard = None;
+                        continue;
+                    };
                     let modern = self.state.is_modern();
                     let kept = self.gateway.kept_results();
                     let acts = match kept.read(&frame, &self.view, &self.visitor.principal, modern) {
@@ -187,6 +201,18 @@ impl Mux {
                 self.tell(frame::error_reply("null", &error.to_string())).await;
             }
         }
+    }
+
+    /// Whether the agent asks for a call that outlives it. It is waited for then.
+    fn asks_durably(&mut self, frame: &Frame) -> bool {
+        let Message::Request { id, .. } = frame.message() else { return false };
+        let is_full = self.waits.len() >= OPEN;
+        let tasks = &self.tasks.0;
+        let (gateway, view, visitor, era) = (&self.gateway, &*self.view, &self.visitor, self.state.era());
+        let asker = Asker { gateway, view, visitor, tasks, era, is_full };
+        let Some(asked) = durable::ask(&asker, frame) else { return false };
+        self.waits.add(id, asked, self.to_agent.clone());
+        true
     }
 
     async fn line_said(&mut self, from: u64, said: Option<Passed>) {

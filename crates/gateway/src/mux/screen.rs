@@ -10,7 +10,9 @@ use linetender::Kind;
 use linetender_wire::frame::{self, Frame, Message, Passed, sole, string};
 
 use super::{State, acts};
+use crate::durable;
 use crate::ends::Ended;
+use crate::failed::Failed;
 use crate::listing::{Endpoint, Listing, View};
 use crate::principal::Principal;
 
@@ -40,6 +42,17 @@ pub(crate) fn screened(frame: &Frame, view: &View) -> Screened {
         return Screened::Ended(State::default().listed(id, kind, view).into(), Ended::Answered);
     }
     match acts::routed(method, params, view) {
+        // What would have to know of keys is not on the way of this session.
+        Ok((route, own))
+            if method == "tools/call"
+                && route.berth.entry.durable.is_some()
+                && !matches!(durable::key(&own), Ok(None)) =>
+        {
+            let cause =
+                "this session is older than `durable` of its server: start a new session to call with a key";
+            let refused = Failed::refused(-32600, cause, "now").of(Some(route.berth.name()));
+            Screened::Ended(refused.reply(id, method, false).into(), Ended::Refused(refused.code()))
+        }
         Ok((_, own)) if params.is_some_and(|params| *params != own) => {
             Screened::Handed(frame.with_params(&own))
         }

@@ -1,14 +1,15 @@
 //! A gateway on a socket.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use linetender::{Kind, Rig};
 use linetender_badserver::agent::Caller;
 use linetender_badserver::program;
-use linetender_gateway::Gateway;
 use linetender_gateway::config::{self, Config};
 use linetender_gateway::front::{self, Doors, Served};
 use linetender_gateway::kin::Kin;
+use linetender_gateway::{Bearers, Gateway};
 use serde_json::json;
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
@@ -83,9 +84,12 @@ impl House {
 
     /// Serves these servers, as one of several gateways.
     pub async fn up_among(text: &str, kin: Arc<dyn Kin>) -> Self {
-        let gateway = Gateway::start_on(Rig::new(), config(text));
-        gateway.among(kin);
-        let house = Self::serving(gateway, "127.0.0.1:0").await;
+        let start = |_| {
+            let gateway = Gateway::start_on(Rig::new(), config(text));
+            gateway.among(kin);
+            (gateway, None)
+        };
+        let house = Self::open_with("127.0.0.1:0", start).await;
         for line in house.gateway.lines() {
             in_time(line.catalogue()).await.unwrap();
             in_time(house.lists_some_of(line.name())).await;
@@ -95,15 +99,23 @@ impl House {
 
     /// Serves these servers on this rig.
     pub async fn open_on(rig: Rig, at: &str, text: &str) -> Self {
-        Self::serving(Gateway::start_on(rig, config(text)), at).await
+        Self::open_with(at, |_| (Gateway::start_on(rig, config(text)), None)).await
     }
 
-    async fn serving(gateway: Gateway, at: &str) -> Self {
+    /// Serves this gateway, to agents whose tokens this verifies.
+    pub async fn open_with(
+        at: &str,
+        start: impl FnOnce(SocketAddr) -> (Gateway, Option<Arc<dyn Bearers>>),
+    ) -> Self {
         let listener = TcpListener::bind(at).await.unwrap();
         let address = listener.local_addr().unwrap();
+        let (gateway, bearers) = start(address);
         let (stop, stopped) = oneshot::channel::<()>();
         let of = gateway.clone();
-        let doors = Doors::over(gateway.settings(), listener).unwrap();
+        let mut doors = Doors::over(gateway.settings(), listener).unwrap();
+        if let Some(bearers) = bearers {
+            doors = doors.verified_by(bearers);
+        }
         let served = tokio::spawn(async move {
             front::serve(&of, doors, async {
                 let _ = stopped.await;

@@ -8,6 +8,7 @@ mod apps;
 mod batches;
 mod carried;
 mod corners;
+mod durable;
 mod ends;
 mod environment;
 mod eras;

@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use bytestring::ByteString;
-use linetender_core::Instant;
+use linetender_core::{Delivery, Instant, Proof};
 use linetender_wire::frame::{self, Frame, Kept, Message, Passed};
 use linetender_wire::handshake::{Era, Greeting};
 use linetender_wire::queue::{self, Receiver};
@@ -64,6 +64,15 @@ pub struct Replied {
     pub error: Option<i64>,
 }
 
+/// How a request ended whose agent may be gone by then.
+#[derive(Clone, Debug)]
+pub struct Settled {
+    /// The answer.
+    pub replied: Replied,
+    /// Whether it was executed.
+    pub delivery: Delivery,
+}
+
 /// Progress of one request that waits to be read, and how much it may weigh.
 const STEPS: usize = 1024;
 const BYTES_OF_STEPS: usize = 1024 * 1024;
@@ -88,6 +97,23 @@ pub fn ask(
     frame: &Frame,
     of: Guest,
 ) -> Option<Alone<impl Future<Output = Replied> + Send + use<>>> {
+    let (asked, progress) = request(line, frame, of, Era::Modern)?;
+    Some(Alone { reply: asked.answered(), progress })
+}
+
+/// The same of an agent of either era, with how it ended: for whoever keeps answers of agents that may be gone. What a modern server asks
+/// a legacy agent back is not answered.
+pub fn ask_for(
+    line: &Line,
+    frame: &Frame,
+    of: Guest,
+    era: Era,
+) -> Option<Alone<impl Future<Output = Settled> + Send + use<>>> {
+    let (asked, progress) = request(line, frame, of, era)?;
+    Some(Alone { reply: asked.settled(), progress })
+}
+
+fn request(line: &Line, frame: &Frame, of: Guest, era: Era) -> Option<(Request, Option<Receiver<Passed>>)> {
     let Message::Request { id, method, params } = frame.message() else { return None };
     let alone = !matches!(method, "ping" | "initialize" | "subscriptions/listen");
     if !alone || !frame.is_within(crate::server::limits(line.policy())) {
@@ -99,7 +125,7 @@ pub fn ask(
         .unzip();
     let asked = Request {
         line: line.clone(),
-        era: Era::Modern,
+        era,
         id: id.into(),
         method: method.into(),
         params: frame.params(),
@@ -107,14 +133,14 @@ pub fn ask(
         level: None,
         introduction: None,
         promised: Arc::default(),
-        is_plain: heard.is_none(),
+        is_plain: era == Era::Modern && heard.is_none(),
         progress: heard,
         caller: Caller::Known(of.who),
         principal: Some(of.name),
         rounds: None,
         arrived: line.now(),
     };
-    Some(Alone { reply: asked.answered(), progress })
+    Some((asked, progress))
 }
 
 impl Request {
@@ -174,8 +200,12 @@ impl Request {
     }
 
     pub(super) async fn answered(self) -> Replied {
+        self.settled().await.replied
+    }
+
+    async fn settled(self) -> Settled {
         if let Some(replied) = self.answered_here().await {
-            return replied;
+            return Settled { replied, delivery: Delivery::NotExecuted(Proof::Queued) };
         }
         let Self {
             line,
@@ -227,7 +257,8 @@ impl Request {
         {
             let _ = promised.set(greeting);
         }
-        match outcome {
+        let delivery = outcome.as_ref().map_or_else(|error| error.delivery, |_| Delivery::Answered);
+        let replied = match outcome {
             Ok(answer) => {
                 let broken = replies::broken(&line, &promised, &method, &id, &answer, era);
                 let own = || tasks::own(&line, &method, &id, &answer, caller, era);
@@ -246,6 +277,7 @@ impl Request {
                 replies::listed(&line, &id, &method, first_page.as_deref(), era)
                     .unwrap_or_else(|| replies::failed(&line, &method, &id, &error, era)),
             ),
-        }
+        };
+        Settled { replied, delivery }
     }
 }

@@ -160,7 +160,8 @@ async fn a_call_whose_agent_hung_up_and_stays_away_is_taken_back() {
     let said: Value = serde_json::from_slice(taken.try_recv().unwrap().text()).unwrap();
     assert_eq!(
         (&said["method"], &said["params"]["requestId"]),
-        (&json!("notifications/cancelled"), &json!(1))
+        (&json!("notifications/linetender/unread"), &json!(1)),
+        "nobody has cancelled it"
     );
     assert!(taken.try_recv().is_err() && gone.is_over() && !there.is_over());
 }
