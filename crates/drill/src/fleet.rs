@@ -195,7 +195,9 @@ impl Drill {
         for number in 0..options.agents {
             all.spawn(self.agent(number, options.seed).live(stop.clone()));
         }
-        all.spawn(probes::stateless(self.world.clone(), stop.clone()));
+        for stateful in [false, true] {
+            all.spawn(probes::steady(self.world.clone(), stateful, stop.clone()));
+        }
         let notes = Arc::clone(&self.world.notes);
         all.spawn(probes::starts(options.linetender.clone(), Arc::clone(&notes), stop));
         tokio::time::sleep(CALM).await;

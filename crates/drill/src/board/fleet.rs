@@ -5,6 +5,9 @@ use crate::results::fleet::{Fault, Fleet, Spread};
 /// The title of its part.
 pub(super) const TITLE: &str = "When a gateway dies";
 
+/// A machine that stands still for longer, in seconds, is worth a word.
+const STALL: f64 = 0.5;
+
 /// The heads of its table.
 pub(super) const HEAD: [&str; 6] = [
     "fault",
@@ -20,7 +23,7 @@ pub(super) fn sentences(fleet: &Fleet) -> Vec<String> {
     let calls = &fleet.calls;
     let mut told = vec![
         format!(
-            "Three `linetender serve` as one fleet, three NATS servers, {} servers of which half are processes with a memory, {} agents \
+            "Three gateways of linetender as one fleet, three NATS servers, {} servers of which half are processes with a memory, {} agents \
              behind a round-robin balancer without health checks: {} s of faults, lease {} s, seed {}{}.",
             fleet.servers,
             fleet.agents,
@@ -44,6 +47,12 @@ pub(super) fn sentences(fleet: &Fleet) -> Vec<String> {
             "Failover of a gateway, from the fault to the first answer of a server that moved to another one: p50 {p50:.1} s, at most \
              {max:.1} s, of {count}. A server's own start is part of it: p99 {:.1} s.",
             fleet.start_p99_seconds
+        ));
+    }
+    if fleet.longest_stall_seconds > STALL {
+        told.push(format!(
+            "The machine had other work: all of it stood still for up to {:.1} s, which is part of the gaps and times below.",
+            fleet.longest_stall_seconds
         ));
     }
     told.extend(fleet.missing.iter().map(|missing| format!("Left out: {missing}.")));
