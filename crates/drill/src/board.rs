@@ -7,6 +7,7 @@
 mod better;
 mod charts;
 mod digest;
+mod fleet;
 mod html;
 mod markdown;
 mod matrix;

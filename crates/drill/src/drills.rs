@@ -141,6 +141,7 @@ fn head(plan: &Plan) -> Results {
         seed: plan.seed,
         policy: plan.policy.word().to_owned(),
         targets: Vec::new(),
+        fleet: None,
     }
 }
 

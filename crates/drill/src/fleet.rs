@@ -104,7 +104,11 @@ pub fn inside(options: &Options) -> Result<ExitCode, String> {
     if !verdict.findings.is_empty() {
         let _ = std::fs::write(folder.join("findings"), verdict.findings.join("\n"));
     }
-    println!("{}", if options.json { verdict.json().to_string() } else { verdict.to_string() });
+    if options.json {
+        println!("{}", serde_json::to_string(&verdict.results()).map_err(|error| error.to_string())?);
+    } else {
+        println!("{verdict}");
+    }
     Ok(if verdict.findings.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
@@ -191,7 +195,9 @@ impl Drill {
         for number in 0..options.agents {
             all.spawn(self.agent(number, options.seed).live(stop.clone()));
         }
-        all.spawn(probes::stateless(self.world.clone(), stop.clone()));
+        for stateful in [false, true] {
+            all.spawn(probes::steady(self.world.clone(), stateful, stop.clone()));
+        }
         let notes = Arc::clone(&self.world.notes);
         all.spawn(probes::starts(options.linetender.clone(), Arc::clone(&notes), stop));
         tokio::time::sleep(CALM).await;

@@ -4,6 +4,8 @@
 //! "not executed" and it ran, or answered and it never ran; *unexplained* is an error that does not say whether the call
 //! ran and why; *empty* is an error without any text, a connection that was closed under a call included.
 
+pub mod fleet;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
@@ -28,6 +30,9 @@ pub struct Results {
     pub policy: String,
     /// Everybody who was drilled.
     pub targets: Vec<Target>,
+    /// What several gateways that share their servers came to, if that was drilled too.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fleet: Option<fleet::Fleet>,
 }
 
 /// One that was drilled.
@@ -235,6 +240,7 @@ impl Results {
                 None => self.targets.push(target),
             }
         }
+        self.fleet = self.fleet.take().or(other.fleet);
         Ok(())
     }
 

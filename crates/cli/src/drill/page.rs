@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use linetender_drill::board;
 use linetender_drill::results::{FORMAT, Results};
+use serde::de::DeserializeOwned;
 
 /// Render the results of `drill run --json` as an HTML page or as Markdown.
 #[derive(Debug, clap::Args)]
@@ -29,6 +30,10 @@ pub(crate) struct Page {
     #[arg(long, value_name = "LINK", default_value = "scoreboard/index.html")]
     link: String,
 
+    /// Results of `drill fleet --json`, for the part about gateways that die
+    #[arg(long, value_name = "FILE")]
+    fleet: Option<PathBuf>,
+
     /// Write the results with rounded figures to this file
     #[arg(long, value_name = "FILE")]
     rounded: Option<PathBuf>,
@@ -36,7 +41,11 @@ pub(crate) struct Page {
 
 pub(super) fn page(args: &Page) -> Result<ExitCode, String> {
     // The page is drawn from what is kept, so that whoever draws it again gets the same one.
-    let results = board::rounded(joined(&args.results)?);
+    let mut results = joined(&args.results)?;
+    if let Some(path) = &args.fleet {
+        results.fleet = Some(parsed(path)?);
+    }
+    let results = board::rounded(results);
     if let Some(out) = &args.out {
         write(out, &board::page(&results))?;
     }
@@ -66,13 +75,20 @@ fn joined(paths: &[PathBuf]) -> Result<Results, String> {
 }
 
 fn read(path: &Path) -> Result<Results, String> {
-    let cannot = |why: &dyn std::fmt::Display| format!("cannot read {}: {why}", path.display());
-    let text = std::fs::read_to_string(path).map_err(|error| cannot(&error))?;
-    let results: Results = serde_json::from_str(&text).map_err(|error| cannot(&error))?;
+    let results: Results = parsed(path)?;
     match results.format {
         FORMAT => Ok(results),
-        other => Err(cannot(&format_args!("results format {other} is not supported, expected {FORMAT}"))),
+        other => Err(format!(
+            "cannot read {}: results format {other} is not supported, expected {FORMAT}",
+            path.display()
+        )),
     }
+}
+
+fn parsed<T: DeserializeOwned>(path: &Path) -> Result<T, String> {
+    let cannot = |why: &dyn std::fmt::Display| format!("cannot read {}: {why}", path.display());
+    let text = std::fs::read_to_string(path).map_err(|error| cannot(&error))?;
+    serde_json::from_str(&text).map_err(|error| cannot(&error))
 }
 
 fn write(path: &Path, text: &str) -> Result<(), String> {
@@ -94,7 +110,8 @@ mod tests {
         let results = vec![results.clone(), results];
         let files = [&out, &markdown, &kept].map(|file| Some(file.clone()));
         let [out, markdown, rounded] = files.clone();
-        let done = page(&Page { results, out, markdown, link: "p.html".to_owned(), rounded }).map(drop);
+        let link = "p.html".to_owned();
+        let done = page(&Page { results, out, markdown, link, fleet: None, rounded }).map(drop);
         let texts = files.map(|file| std::fs::read_to_string(file.unwrap_or_default()).unwrap_or_default());
         std::fs::remove_dir_all(folder).expect("removed");
         (done, texts)

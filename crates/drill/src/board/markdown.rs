@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use super::better::better;
 use super::digest::{Side, sides};
+use super::fleet;
 use super::html::hidden;
 use super::matrix::{Verdict, matrix};
 use super::tables::{self, AUTHORS, Line, MEANINGS, Mark, Table};
@@ -47,6 +48,15 @@ pub fn markdown(results: &Results, page: &str) -> String {
         text.table(&tables::told(side));
         text.line("How long it took:");
         text.table(&tables::times(side));
+    }
+    if let Some(told) = &results.fleet {
+        text.line(&format!("## {}", fleet::TITLE));
+        for sentence in fleet::sentences(told) {
+            text.line(&safe(&sentence));
+        }
+        let rows = fleet::rows(told).into_iter().map(|row| row.iter().map(|cell| safe(cell)).collect());
+        text.grid(fleet::HEAD.map(str::to_owned).to_vec(), rows);
+        text.line("[How it is judged](drill.md#fleet).");
     }
     text.line("## What the words mean");
     text.line(&MEANINGS.map(|(word, meaning)| format!("- **{word}**: {meaning}")).join("\n"));

@@ -6,11 +6,13 @@ mod rows;
 use super::better::better;
 use super::charts::{stacks, strips, timelines};
 use super::digest::{Side, servers, sides};
+use super::fleet;
 use super::html::Html;
 use super::tables::{self, AUTHORS, MEANINGS};
 use super::words::count;
 use crate::results::Results;
-use grid::table;
+use crate::results::fleet::Fleet;
+use grid::{scroll, table};
 use rows::rows;
 
 const STYLE: &str = include_str!("style.css");
@@ -32,6 +34,9 @@ pub fn page(results: &Results) -> String {
         section(html, "How long until it works again", |html| recovery(html, &sides));
         section(html, "What callers were told", |html| told(html, &sides));
         section(html, "One death, moment by moment", |html| death(html, results));
+        if let Some(told) = &results.fleet {
+            section(html, fleet::TITLE, |html| failover(html, told));
+        }
         section(html, "Row by row", |html| rows(html, &sides));
         section(html, "Where others are better than linetender", |html| others(html, &sides));
         section(html, "Who was drilled, and how it was set up", |html| {
@@ -76,6 +81,33 @@ fn lead(html: &mut Html, results: &Results, sides: &[Side]) {
     html.within("p", &[("class", &"facts")], |html| {
         html.text(format_args!("{} · {} · linetender {}", results.date, results.machine, results.linetender));
     });
+}
+
+fn failover(html: &mut Html, told: &Fleet) {
+    for sentence in fleet::sentences(told) {
+        html.put("p", &[], sentence);
+    }
+    scroll(html, "Table", |html| {
+        html.within("table", &[("class", &"numbers")], |html| {
+            html.within("thead", &[], |html| {
+                html.within("tr", &[], |html| {
+                    for head in fleet::HEAD {
+                        html.put("th", &[("scope", &"col")], head);
+                    }
+                });
+            });
+            html.within("tbody", &[], |html| {
+                for row in fleet::rows(told) {
+                    html.within("tr", &[("class", &"ours")], |html| {
+                        for (at, cell) in row.iter().enumerate() {
+                            html.put(if at == 0 { "th" } else { "td" }, &[], cell);
+                        }
+                    });
+                }
+            });
+        });
+    });
+    html.raw("<p class=\"note\"><a href=\"../drill.md#fleet\">How it is judged</a></p>");
 }
 
 fn headline(html: &mut Html, sides: &[Side]) {

@@ -1,6 +1,7 @@
 //! Results as they are kept beside the page: everything the board shows, and no more digits than anybody believes.
 
 use super::matrix::MOST_FINDINGS;
+use crate::results::fleet::{Fault, Spread};
 use crate::results::{Results, Row};
 
 /// At most so many characters of a finding, or of a moment's words.
@@ -22,7 +23,34 @@ pub fn rounded(mut results: Results) -> Results {
             }
         }
     }
+    if let Some(fleet) = &mut results.fleet {
+        fleet.findings.truncate(MOST_FINDINGS);
+        fleet.findings.iter_mut().for_each(shorten);
+        let spreads =
+            |fault: &mut Fault| [fault.takeover_seconds.take(), fault.recovery_seconds.take()].map(fewer);
+        fleet.takeover_seconds = fewer(fleet.takeover_seconds);
+        for time in [
+            &mut fleet.start_p99_seconds,
+            &mut fleet.calm_stateless_gap_seconds,
+            &mut fleet.longest_stall_seconds,
+        ] {
+            *time = digits(*time);
+        }
+        for fault in &mut fleet.faults {
+            [fault.takeover_seconds, fault.recovery_seconds] = spreads(fault);
+            fault.stateless_gap_seconds = digits(fault.stateless_gap_seconds);
+        }
+    }
     results
+}
+
+fn fewer(spread: Option<Spread>) -> Option<Spread> {
+    spread.map(|Spread { count, p50, p99, max }| Spread {
+        count,
+        p50: digits(p50),
+        p99: digits(p99),
+        max: digits(max),
+    })
 }
 
 fn slim(row: &mut Row) {

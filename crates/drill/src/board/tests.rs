@@ -2,6 +2,7 @@
 
 use super::{markdown, page, rounded};
 use crate::results::Results;
+use crate::results::fleet::{Fault, Fleet, Spread};
 
 /// Three targets: ours, a peer that is better at one thing, and one that keeps nothing. Their texts are hostile.
 const SAMPLE: &str = include_str!("sample.json");
@@ -123,4 +124,25 @@ fn only_rows_that_all_played_are_summed() {
     assert!(sums(&results).starts_with("| **linetender run** 0.1.0 | 160 |"), "{}", sums(&results));
     results.targets[1].rows[1].skipped = Some("it is not for that".to_owned());
     assert!(sums(&results).starts_with("| **linetender run** 0.1.0 | 80 |"), "{}", sums(&results));
+}
+
+#[test]
+fn what_a_fleet_came_to_is_on_both_and_its_text_stays_text() {
+    let fault = Fault {
+        name: "gateway <b>killed</b>".to_owned(),
+        times: 2,
+        takeover_seconds: Some(Spread { count: 5, p50: 21.94, p99: 22.0, max: 22.06 }),
+        ..Fault::default()
+    };
+    let findings = vec!["<img src=x>".to_owned()];
+    let takeover_seconds = fault.takeover_seconds;
+    let fleet = Fleet { faults: vec![fault], findings, takeover_seconds, ..Fleet::default() };
+    let results = rounded(Results { fleet: Some(fleet), ..sample() });
+    let (page, text) = (page(&results), markdown(&results, "page.html"));
+    for told in [&page, &text] {
+        assert!(told.contains("When a gateway dies"));
+        assert!(told.contains("21.9 / 22.1"));
+        assert!(!told.contains("<img src=x") && !told.contains("gateway <b>"), "{told}");
+    }
+    assert!(!markdown(&sample(), "page.html").contains("When a gateway dies"));
 }

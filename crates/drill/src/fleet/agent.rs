@@ -113,7 +113,7 @@ impl Agent {
             },
             // A 404 says that nothing was done.
             Heard::Forgotten => {
-                notes.fails(server, &nonce, "its session was not known, twice", "not executed")
+                notes.fails(server, &nonce, "its session was not known, twice", "not executed");
             }
             Heard::Broken(how) => notes.broke(server, &nonce, &how),
         }

@@ -1,5 +1,6 @@
 //! The network: a bridge where agents, balancer and web servers are, and a namespace for each gateway and each NATS server.
 
+use std::fmt::Write as _;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::process::{Command, Stdio};
 
@@ -115,8 +116,8 @@ pub(super) fn cut(at: Place, from: &[Place], way: Way) -> Result<(), String> {
         [("input", "saddr", [Way::Both, Way::In]), ("output", "daddr", [Way::Both, Way::Out])]
     {
         if ways.contains(&way) {
-            rules += &format!("add chain ip drill {hook} {{ type filter hook {hook} priority 0; }}\n");
-            rules += &format!("add rule ip drill {hook} ip {field} {{ {ips} }} drop\n");
+            let _ = writeln!(rules, "add chain ip drill {hook} {{ type filter hook {hook} priority 0; }}");
+            let _ = writeln!(rules, "add rule ip drill {hook} ip {field} {{ {ips} }} drop");
         }
     }
     nft(at, &rules)

@@ -1,6 +1,5 @@
 //! What agents write down together: every call and what came of it, and what must not be.
 
-use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -30,8 +29,8 @@ pub(super) struct Pages {
     /// How long a server takes to start by itself, on this machine at that time.
     pub(super) starts: Vec<Duration>,
     pub(super) sessions: u64,
-    /// What else happened, by what it was.
-    pub(super) others: BTreeMap<String, u64>,
+    /// Stateless probes that were not answered.
+    pub(super) probes_failed: u64,
 }
 
 impl Notes {

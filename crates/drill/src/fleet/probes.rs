@@ -1,4 +1,4 @@
-//! Measures beside the agents: stateless calls at a steady pace, and how long a server takes to start by itself.
+//! Measures beside the agents: calls at a steady pace, and how long a server takes to start by itself.
 
 use std::process::Stdio;
 use std::sync::Arc;
@@ -17,7 +17,8 @@ use super::house::server_flags;
 use super::notes::Notes;
 use crate::dice::Dice;
 
-/// A stateless call in this time, however long the last one takes: callers that wait do not stop others from coming.
+/// A call of either kind of server in this time, however long the last one takes. Agents wait for their answers, and when all of them
+/// wait for a gateway that is stopped, nobody would see what the others do.
 const PROBE: Duration = Duration::from_millis(100);
 
 /// Between two starts of a server.
@@ -26,9 +27,9 @@ const START: Duration = Duration::from_secs(2);
 /// How long a start may take to be one.
 const STARTED: Duration = Duration::from_secs(30);
 
-/// Calls stateless servers in turn until it is told to stop, and waits for the last of them.
-pub(super) async fn stateless(world: World, mut stop: watch::Receiver<bool>) {
-    let all: Vec<_> = (0..world.servers.len()).filter(|at| !world.servers[*at].stateful).collect();
+/// Calls servers of one kind in turn until it is told to stop, and waits for the last of them. When stateless ones answer is noted.
+pub(super) async fn steady(world: World, stateful: bool, mut stop: watch::Receiver<bool>) {
+    let all: Vec<_> = (0..world.servers.len()).filter(|at| world.servers[*at].stateful == stateful).collect();
     let mut calls = JoinSet::new();
     for number in 0.. {
         if tokio::time::timeout(PROBE, stop.wait_for(|stop| *stop)).await.is_ok() {
@@ -38,13 +39,14 @@ pub(super) async fn stateless(world: World, mut stop: watch::Receiver<bool>) {
         let (world, server) = (world.clone(), all[number % all.len()]);
         calls.spawn(async move {
             let notes = Arc::clone(&world.notes);
-            let (name, at) = (format!("p{number}"), notes.now());
+            let (name, at) = (format!("{}{number}", if stateful { 'q' } else { 'p' }), notes.now());
             let mut agent = Agent::new(world, name, Era::Modern, None, Dice::new(0));
-            if agent.call(server, "write", json!({})).await {
-                let now = notes.now();
-                notes.pages().probes.push((now, now.saturating_sub(at)));
-            } else {
-                *notes.pages().others.entry("stateless probes that failed".to_owned()).or_default() += 1;
+            let answered = agent.call(server, "write", json!({})).await;
+            let (now, mut pages) = (notes.now(), notes.pages());
+            match (stateful, answered) {
+                (true, _) => {}
+                (false, true) => pages.probes.push((now, now.saturating_sub(at))),
+                (false, false) => pages.probes_failed += 1,
             }
         });
     }

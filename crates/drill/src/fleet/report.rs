@@ -2,49 +2,70 @@
 
 use std::fmt;
 
-use serde_json::{Value, json};
-
 use super::verdict::{Row, Verdict};
 use crate::figures::{median, share};
+use crate::results;
+use crate::results::fleet::{Fault, Fleet, Spread};
 
 /// The most findings that are told one by one.
 const TOLD: usize = 25;
 
 impl Verdict {
     /// The same as [`Display`](fmt::Display), for a program.
-    pub fn json(&self) -> Value {
-        let takeovers = self.takeovers();
-        let [twice, hung, wrong, two_nodes] = self.counts;
+    pub fn results(&self) -> Fleet {
+        let [twice, hung, wrong_verdicts, trees_on_two_nodes] = self.counts;
         let calls = &self.calls;
-        json!({
-            "seed": self.seed, "seconds": self.seconds, "agents": self.agents, "servers": self.servers,
-            "leaseSeconds": self.lease.as_secs_f64(), "fleet": self.fleet, "missing": self.missing,
-            "findings": self.findings,
-            "twice": twice, "hung": hung, "wrongVerdicts": wrong, "treesOnTwoNodes": two_nodes, "looks": self.looks,
-            "calls": {
-                "answered": calls.answered, "unknown": calls.unknown, "notExecuted": calls.not_executed,
-                "broken": calls.broken, "sessionsForgotten": calls.forgotten, "sessions": calls.sessions,
-                "statelessProbes": calls.probes, "others": calls.others,
+        let fault = |row: &Row| Fault {
+            name: row.name.to_owned(),
+            times: row.times,
+            takeover_seconds: spread(&row.takeovers),
+            recovery_seconds: spread(&row.recoveries),
+            stateless_gap_seconds: row.gap.as_secs_f64(),
+            broken: row.broken,
+            sessions_forgotten: row.forgotten,
+        };
+        Fleet {
+            seed: self.seed,
+            seconds: self.seconds,
+            agents: self.agents,
+            servers: self.servers,
+            lease_seconds: self.lease.as_secs_f64(),
+            debug: cfg!(debug_assertions),
+            fleet: self.fleet,
+            missing: self.missing.clone(),
+            findings: self.findings.clone(),
+            twice,
+            hung,
+            wrong_verdicts,
+            trees_on_two_nodes,
+            looks: self.looks,
+            longest_stall_seconds: self.stall.as_secs_f64(),
+            calls: results::fleet::Calls {
+                answered: calls.answered,
+                unknown: calls.unknown,
+                not_executed: calls.not_executed,
+                broken: calls.broken,
+                sessions_forgotten: calls.forgotten,
+                sessions: calls.sessions,
+                stateless_probes: calls.probes,
+                stateless_probes_failed: calls.probes_failed,
             },
-            "takeoverSeconds": spread(&takeovers),
-            "startP99Seconds": self.start.as_secs_f64(),
-            "calmStatelessGapSeconds": self.calm_gap.as_secs_f64(),
-            "faults": self.rows.iter().map(|row| json!({
-                "name": row.name, "times": row.times,
-                "takeoverSeconds": spread(&row.takeovers), "recoverySeconds": spread(&row.recoveries),
-                "statelessGapSeconds": row.gap.as_secs_f64(),
-                "broken": row.broken, "sessionsForgotten": row.forgotten,
-            })).collect::<Vec<_>>(),
-        })
+            takeover_seconds: spread(&self.takeovers()),
+            start_p99_seconds: self.start.as_secs_f64(),
+            calm_stateless_gap_seconds: self.calm_gap.as_secs_f64(),
+            faults: self.rows.iter().map(fault).collect(),
+        }
     }
 }
 
-/// Of how many, and the middle, p99 and longest of them.
-fn spread(values: &[f64]) -> Value {
-    if values.is_empty() {
-        return Value::Null;
-    }
-    json!({ "count": values.len(), "p50": median(values), "p99": share(values, 0.99), "max": share(values, 1.0) })
+fn spread(values: &[f64]) -> Option<Spread> {
+    let of = |part: f64| share(values, part);
+    (!values.is_empty()).then(|| Spread {
+        count: values.len(),
+        p50: median(values),
+        p99: of(0.99),
+        max: of(1.0),
+    })
 }
 
 fn words(values: &[f64]) -> String {
@@ -99,25 +120,24 @@ impl fmt::Display for Verdict {
             calls.sessions,
             calls.forgotten,
         )?;
-        for (what, times) in &calls.others {
-            writeln!(f, "{what}: {times}")?;
-        }
         let takeovers = self.takeovers();
         writeln!(
             f,
             "{} takeovers of a line: p50 / max {} s; a server's own start: p99 {:.1} s; longest time without an answered stateless call \
-             when there was no fault: {:.2} s, of {} probes",
+             when there was no fault: {:.2} s; {} stateless probes were answered, {} were not",
             takeovers.len(),
             words(&takeovers),
             self.start.as_secs_f64(),
             self.calm_gap.as_secs_f64(),
             calls.probes,
+            calls.probes_failed,
         )?;
         let [twice, hung, wrong, two_nodes] = self.counts;
         writeln!(
             f,
-            "{twice} run twice, {hung} hung, {wrong} wrong verdicts, {two_nodes} lines alive on two nodes at once ({} looks)",
-            self.looks
+            "{twice} run twice, {hung} hung, {wrong} wrong verdicts, {two_nodes} lines alive on two nodes at once ({} looks, the latest {:.2} s late)",
+            self.looks,
+            self.stall.as_secs_f64()
         )?;
         for finding in self.findings.iter().take(TOLD) {
             writeln!(f, "BROKEN: {finding}")?;

@@ -36,7 +36,7 @@ impl Drill {
             all.spawn(in_sessions(self.world.clone(), number, stop.clone()));
         }
         all.spawn(without(self.world.clone(), stop.clone()));
-        all.spawn(probes::stateless(self.world.clone(), stop));
+        all.spawn(probes::steady(self.world.clone(), false, stop));
         tokio::time::sleep(SECOND).await;
         for node in (0..times).flat_map(|_| 0..NODES) {
             self.play_on(UPGRADE, super::Whom::Gateway(node)).await?;

@@ -1,6 +1,6 @@
 //! The judge: what agents were told against what servers wrote down, and how long each fault was felt.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::time::Duration;
 
 use linetender_badserver::{Bounds, History, check};
@@ -43,6 +43,8 @@ pub struct Verdict {
     /// The longest time without an answered stateless call while there was no fault.
     pub(super) calm_gap: Duration,
     pub(super) looks: u64,
+    /// The longest time that this machine stood still.
+    pub(super) stall: Duration,
     /// Calls that ran more than once; were told nothing in time; were told what is not so, or not enough; servers alive on two nodes.
     pub(super) counts: [usize; 4],
 }
@@ -57,7 +59,7 @@ pub(super) struct Calls {
     pub(super) forgotten: usize,
     pub(super) sessions: u64,
     pub(super) probes: usize,
-    pub(super) others: BTreeMap<String, u64>,
+    pub(super) probes_failed: u64,
 }
 
 /// A kind of fault, and how it was felt.
@@ -88,11 +90,12 @@ impl Verdict {
         let calls = &mut self.calls;
         (calls.broken, calls.forgotten) = (pages.broken.len(), pages.forgotten.len());
         (calls.sessions, calls.probes) = (pages.sessions, pages.probes.len());
-        calls.others.clone_from(&pages.others);
+        calls.probes_failed = pages.probes_failed;
         let starts: Vec<_> = pages.starts.iter().map(Duration::as_secs_f64).collect();
         self.start = Duration::try_from_secs_f64(share(&starts, 0.99)).unwrap_or_default();
         self.judge_strikes(servers, pages, strikes);
-        self.judge_gaps(pages, strikes);
+        self.judge_gaps(pages, strikes, seen);
+        self.stall = seen.stalls.iter().map(|(_, late)| *late).max().unwrap_or_default();
         self.judge_breaks(pages, strikes);
     }
 
@@ -179,7 +182,7 @@ impl Verdict {
     }
 
     /// The longest times between two answered probes, during each fault and outside of all.
-    fn judge_gaps(&mut self, pages: &Pages, strikes: &[Strike]) {
+    fn judge_gaps(&mut self, pages: &Pages, strikes: &[Strike], seen: &Seen) {
         let mut answered: Vec<_> = pages.probes.iter().map(|(at, _)| *at).collect();
         answered.sort_unstable();
         for pair in answered.windows(2) {
@@ -190,7 +193,8 @@ impl Verdict {
                 self.calm_gap = self.calm_gap.max(gap);
             }
             for strike in during {
-                if gap > GAP {
+                // What the whole machine stood still for is not the gateways'.
+                if gap.saturating_sub(seen.stalled(pair[0], pair[1])) > GAP {
                     self.findings.push(format!(
                         "no stateless call was answered for {:.1} s ({} at {:.1} s)",
                         gap.as_secs_f64(),

@@ -16,6 +16,9 @@ use super::notes::Notes;
 /// How often is looked: two trees that overlap for longer are seen here, and shorter ones in the book if both wrote in it.
 const LOOK: Duration = Duration::from_millis(20);
 
+/// A look that comes so late is a sign that the machine is too busy to be measured on.
+const LATE: Duration = Duration::from_millis(100);
+
 /// A server's process.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) struct Tree {
@@ -31,6 +34,18 @@ pub(super) struct Seen {
     pub(super) looks: u64,
     /// Servers that were alive on two nodes, and in how many looks.
     pub(super) twice: BTreeMap<String, u64>,
+    /// When a look came late, and how late: this machine stood still, or had others to serve.
+    pub(super) stalls: Vec<(Duration, Duration)>,
+}
+
+impl Seen {
+    /// How long the machine stood still between two moments.
+    pub(super) fn stalled(&self, from: Duration, to: Duration) -> Duration {
+        let within = |(at, late): &(Duration, Duration)| {
+            to.min(*at).saturating_sub(from.max(at.saturating_sub(*late)))
+        };
+        self.stalls.iter().map(within).sum()
+    }
 }
 
 /// Looks until it is dropped.
@@ -45,10 +60,17 @@ impl Watcher {
         let mut task = JoinSet::new();
         let told = Arc::clone(&seen);
         task.spawn(async move {
-            let mut looker = Looker::new();
+            let (mut looker, mut last) = (Looker::new(), notes.now());
             loop {
                 let trees = looker.look();
-                note(&mut told.lock().unwrap_or_else(PoisonError::into_inner), trees, &notes);
+                {
+                    let mut seen = told.lock().unwrap_or_else(PoisonError::into_inner);
+                    note(&mut seen, trees, &notes);
+                    let now = notes.now();
+                    let late = now.saturating_sub(last).saturating_sub(LOOK);
+                    seen.stalls.extend((late > LATE).then_some((now, late)));
+                    last = now;
+                }
                 tokio::time::sleep(LOOK).await;
             }
         });

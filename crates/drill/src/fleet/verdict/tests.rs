@@ -110,6 +110,14 @@ fn a_stateless_gap_is_found_if_there_was_a_fault_and_if_not_is_told() {
 }
 
 #[test]
+fn a_gap_in_which_the_machine_stood_still_is_no_finding() {
+    let seen = Seen { stalls: vec![(23 * SECOND, 4 * SECOND)], ..Seen::default() };
+    assert_eq!(seen.stalled(20 * SECOND, 22 * SECOND), 2 * SECOND);
+    assert_eq!(seen.stalled(22 * SECOND, 40 * SECOND), SECOND);
+    assert_eq!(seen.stalled(30 * SECOND, 40 * SECOND), Duration::ZERO);
+}
+
+#[test]
 fn a_connection_that_breaks_for_no_reason_is_found() {
     for (at, findings) in [(30, 0), (80, 1)] {
         let mut broken = pages(&[("s0-a", 5), ("s0-b", 33)]);
