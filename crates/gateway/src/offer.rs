@@ -28,8 +28,8 @@ pub(crate) struct Offer {
 #[derive(Debug)]
 pub(crate) struct Part {
     catalogue: Arc<Catalogue>,
-    /// The entries of each list, with commas between them.
-    entries: [Box<str>; Kind::ALL.len()],
+    /// Each list as it is if this server is alone.
+    lists: [ByteString; Kind::ALL.len()],
     /// How many bytes are kept for it, the catalogue's included.
     pub(crate) weight: usize,
     /// The tools whose arguments are to be in headers too, by the server's own names. Hardly any are.
@@ -53,25 +53,19 @@ impl Default for Offer {
 impl Part {
     pub(crate) fn of(of: Shown<'_>, catalogue: Arc<Catalogue>) -> Self {
         let mut weight = 0;
-        let entries = Kind::ALL.map(|kind| {
-            let mut entries = String::new();
+        let lists = Kind::ALL.map(|kind| {
             let own = catalogue.list(kind).inspect(|text| weight += text.len());
-            for text in own.filter_map(|text| shown(kind, of, text)) {
-                if !entries.is_empty() {
-                    entries.push(',');
-                }
-                entries.push_str(&text);
-            }
-            weight += entries.len();
-            entries.into_boxed_str()
+            let list = joined(own.filter_map(|text| shown(kind, of, text)).collect::<Vec<_>>().iter());
+            weight += list.len();
+            list
         });
         let mirrored = catalogue.list(Kind::Tools).filter_map(mirrored).collect();
-        Self { catalogue, entries, weight, mirrored }
+        Self { catalogue, lists, weight, mirrored }
     }
 
-    /// Whether it was made of this.
+    /// Whether it was made of these lists. A server that comes back has another catalogue, and mostly the same lists.
     pub(crate) fn is_of(&self, catalogue: &Arc<Catalogue>) -> bool {
-        Arc::ptr_eq(&self.catalogue, catalogue)
+        Arc::ptr_eq(&self.catalogue, catalogue) || self.catalogue.shares_lists_with(catalogue)
     }
 }
 
@@ -80,11 +74,16 @@ impl Offer {
     /// without a look at it that it did not change.
     pub(crate) fn of(parts: &[Arc<Part>], before: Option<&Self>) -> Self {
         let list = |at: usize| {
-            let entries = parts.iter().map(|part| &*part.entries[at]).filter(|entries| !entries.is_empty());
-            let list = format!("[{}]", entries.collect::<Vec<_>>().join(","));
-            match before.map(|before| &before.lists[at]).filter(|old| ***old == *list) {
+            let list = match parts {
+                // Where a server is alone, its list is the one that is kept of it.
+                [alone] => alone.lists[at].clone(),
+                many => {
+                    joined(many.iter().map(|part| within(&part.lists[at])).filter(|list| !list.is_empty()))
+                }
+            };
+            match before.map(|before| &before.lists[at]).filter(|old| **old == list) {
                 Some(old) => old.clone(),
-                None => list.into(),
+                None => list,
             }
         };
         Self { lists: std::array::from_fn(list) }
@@ -111,6 +110,26 @@ impl Offer {
         let pairs = Kind::ALL.into_iter().zip(self.lists.iter().zip(&before.lists));
         pairs.filter(|(_, (now, before))| !same(now, before)).map(|(kind, _)| kind).collect()
     }
+}
+
+/// A list of these, in a text that has no room to spare: there may be thousands of servers behind one.
+fn joined<'a, T: AsRef<str> + ?Sized + 'a>(entries: impl Iterator<Item = &'a T> + Clone) -> ByteString {
+    let length: usize = entries.clone().map(|entry| entry.as_ref().len() + 1).sum();
+    if length == 0 {
+        return EMPTY;
+    }
+    let mut list = String::with_capacity(length + 1);
+    for entry in entries {
+        list.push(if list.is_empty() { '[' } else { ',' });
+        list.push_str(entry.as_ref());
+    }
+    list.push(']');
+    list.into()
+}
+
+/// What is between the brackets of a list.
+fn within(list: &ByteString) -> &str {
+    list.strip_prefix('[').and_then(|list| list.strip_suffix(']')).unwrap_or_default()
 }
 
 /// Whether two lists are the same. Nearly always they are the same text, or differ in length.
