@@ -262,8 +262,9 @@ impl Sight {
         let views =
             |sight: &Self| std::iter::once(&sight.all).chain(&sight.each).cloned().collect::<Vec<_>>();
         let others = other.map(views).unwrap_or_default();
-        let others: HashSet<_> = others.iter().flat_map(|view| &view.parts).map(Arc::as_ptr).collect();
-        let is_own = |part: &&Arc<Part>| !others.contains(&Arc::as_ptr(part));
+        let others: HashSet<_> =
+            others.iter().flat_map(|view| &view.parts).map(|part| part.origin()).collect();
+        let is_own = |part: &&Arc<Part>| !others.contains(&part.origin());
         let parts = |view: &View| view.parts.iter().filter(is_own).map(|part| part.weight).sum::<usize>();
         views(self).iter().map(|view| view.offer.weight() + parts(view)).sum()
     }
@@ -330,6 +331,7 @@ impl View {
             })
             .collect();
         let offer = Offer::of(&parts, before.first().map(|before| &before.offer));
+        let parts = offer.holding(parts);
         let mirrors = parts.iter().any(|part| !part.mirrored.is_empty());
         Self { routes, parts, places: None, mirrors, offer }
     }
