@@ -102,8 +102,9 @@ impl Offer {
                 list.get(from..from + length)
                     .map_or_else(ByteString::default, |entries| list.slice_ref(entries))
             });
-            let same =
-                |(one, other): (&ByteString, &ByteString)| other.is_empty() || std::ptr::eq(&**one, &**other);
+            let same = |(one, other): (&ByteString, &ByteString)| {
+                other.is_empty() || one.as_bytes().as_ptr() == other.as_bytes().as_ptr()
+            };
             let is_held = entries.iter().zip(&part.entries).all(same);
             if is_held {
                 return part;

@@ -66,10 +66,10 @@ impl Catalogue {
     /// Whether every list is the very one that the other has, in memory too: a reading that finds no change keeps what there was.
     #[doc(hidden)] // for linetender's gateway
     pub fn shares_lists_with(&self, other: &Self) -> bool {
-        let same = |((one, list), (other, its)): ((&Kind, &Arc<Vec<Item>>), (&Kind, &Arc<Vec<Item>>))| {
-            one == other && Arc::ptr_eq(list, its)
-        };
-        self.lists.len() == other.lists.len() && self.lists.iter().zip(&other.lists).all(same)
+        let mut pairs = self.lists.iter().zip(&other.lists);
+        self.lists.len() == other.lists.len()
+            && pairs
+                .all(|((kind, list), (its_kind, its_list))| kind == its_kind && Arc::ptr_eq(list, its_list))
     }
 
     /// Whether a list has more entries than are known here: it is longer than what is kept of one.
@@ -125,5 +125,29 @@ impl Catalogue {
     /// Whether a list could be read at all.
     pub(crate) fn is_read(&self, kind: Kind) -> bool {
         !self.unread.contains(&kind)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use serde_json::value::RawValue;
+
+    use super::{Catalogue, Kind};
+
+    #[test]
+    fn a_server_that_comes_back_with_the_same_lists_shares_them_with_itself_and_with_no_other() {
+        let of = |name: &str| {
+            let tool = RawValue::from_string(format!(r#"{{"name":"{name}"}}"#)).unwrap();
+            Catalogue::remembered(BTreeMap::from([(Kind::Tools, vec![tool])]))
+        };
+        let before = of("echo");
+        let back = Catalogue { generation: 7, ..before.clone() };
+        assert!(back.shares_lists_with(&before), "another generation, the same lists");
+        let more = Catalogue::remembered(BTreeMap::from([(Kind::Tools, vec![]), (Kind::Prompts, vec![])]));
+        for other in [of("echo"), of("other"), more, Catalogue::default()] {
+            assert!(!other.shares_lists_with(&before) && !before.shares_lists_with(&other));
+        }
     }
 }

@@ -73,7 +73,7 @@ mod tests {
             (0..300).map(|n| format!("s{}", (n * 7) % 300)).chain(["s".into(), "zz".into()]).collect();
         let text: String = names
             .iter()
-            .map(|name| format!("[servers.{name}]\nurl='http://127.0.0.1:1/'\nlazy=true\n"))
+            .map(|name| ["[servers.", name, "]\nurl='http://127.0.0.1:1/'\nlazy=true\n"].concat())
             .collect();
         let config = load("t", &text, &|_| None).unwrap();
         let rig = Rig::new();
