@@ -262,16 +262,17 @@ impl Pump {
                         None => Err(End::Broken),
                     }
                 }
-                written = write(&mut up, &self.inbound), if !self.inbound.is_empty() => match written {
-                    Ok(bytes) => self.took(bytes).await,
-                    // Nobody reads here any more. What was written here before is still sent: its last words.
-                    Err(_) => {
+                written = write(&mut up, &self.inbound), if !self.inbound.is_empty() => {
+                    if let Ok(bytes) = written {
+                        self.took(bytes).await
+                    } else {
+                        // Nobody reads here any more. What was written here before is still sent: its last words.
                         unread = true;
                         self.inbound.clear();
                         self.taken.bytes = self.taken.heard.1;
                         Ok(())
                     }
-                },
+                }
                 read = down.read_buf(&mut space), if self.sent.may_more() => match read {
                     Ok(1..) => self.send(space.split().freeze()).await,
                     _ => self.finish().await,
