@@ -162,7 +162,10 @@ async fn serve(args: &args::Serve, mut config: Config, follow: Follow<'_>) -> Ex
     };
     let opened = async {
         let admin = admin::open(&config.gateway, follow.path()).await?;
-        Ok::<_, String>((admin, InFleet::join(&config.gateway.fleet).await?))
+        Ok::<_, String>((
+            admin,
+            InFleet::join(&config.gateway.fleet, config.durable_kept().unwrap_or_default()).await?,
+        ))
     };
     let (admin, fleet) = match opened.await {
         Ok(opened) => opened,

@@ -46,7 +46,7 @@ async fn serve(servers: &str, book: &str) {
     let shared = Shared::new(directory, node.into(), lives);
     let own = std::env::current_exe().expect("a program");
     let text = format!(
-        "[servers.work]\ncommand = '{}'\nargs = ['{AS_SERVER}', '--book', '{book}']\ndurable = true\n",
+        "[servers.slow]\ncommand = '{}'\nargs = ['{AS_SERVER}', '--book', '{book}']\ndurable = true\n",
         own.display()
     );
     let config = config::load("example", &text, &|_| None).expect("a config");

@@ -39,7 +39,7 @@ impl Node {
         let key = self.process.id().to_string();
         let meta = json!({ "linetender/call": key });
         let call = json!({ "name": "echo", "arguments": { "nonce": "warm" }, "_meta": meta });
-        let answer = self.web.modern("/mcp/work", "tools/call", call).await.last().await;
+        let answer = self.web.modern("/mcp/slow", "tools/call", call).await.last().await;
         assert!(is_answered(&answer), "{answer}");
     }
 
@@ -118,7 +118,7 @@ async fn a_call_whose_agent_and_node_are_killed_has_its_outcome_elsewhere_or_is_
         }
         let mut agent = tokio::spawn({
             let (web, call) = (first.web, call(number, takes));
-            async move { web.modern("/mcp/work", "tools/call", call).await.last().await }
+            async move { web.modern("/mcp/slow", "tools/call", call).await.last().await }
         });
         let task =
             if is_task { (&mut agent).await.unwrap()["result"]["taskId"].clone() } else { Value::Null };
@@ -129,10 +129,10 @@ async fn a_call_whose_agent_and_node_are_killed_has_its_outcome_elsewhere_or_is_
             tally.tasks += 1;
             task_of(&second.web, &task).await
         } else if number % 2 == 0 {
-            second.web.modern("/mcp/work", "tools/call", call(number, takes)).await.last().await
+            second.web.modern("/mcp/slow", "tools/call", call(number, takes)).await.last().await
         } else {
             let mut call = call(number, takes);
-            call["name"] = "work__sleep".into();
+            call["name"] = "slow__sleep".into();
             second.web.agent("/mcp").await.ask("tools/call", call).await
         };
         let runs = book.runs().get(&format!("n{number}")).copied().unwrap_or_default();
@@ -148,7 +148,7 @@ async fn a_call_whose_agent_and_node_are_killed_has_its_outcome_elsewhere_or_is_
             *(if runs == 1 { &mut tally.unknown } else { &mut tally.never_ran }) += 1;
         }
         // It is the same for whoever asks next.
-        let again = second.web.modern("/mcp/work", "tools/call", call(number, takes)).await.last().await;
+        let again = second.web.modern("/mcp/slow", "tools/call", call(number, takes)).await.last().await;
         assert_eq!(again["result"]["content"], answer["result"]["content"], "{number}");
     }
     println!("{tally:?}");

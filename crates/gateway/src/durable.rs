@@ -16,7 +16,7 @@ mod shared;
 #[cfg(test)]
 mod tests;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -50,7 +50,7 @@ struct Inner {
     under_way: Mutex<UnderWay>,
     room: Mutex<Room>,
     /// Runs that were never begun, although the directory may say so: it did not answer when they were noted.
-    never_ran: Mutex<HashMap<u64, ()>>,
+    never_ran: Mutex<HashSet<u64>>,
     /// Told when a call has ended.
     ended: Notify,
 }

@@ -295,13 +295,19 @@ async fn watch_line(line: Line, keep_listed: bool, changed: Arc<Notify>) {
     drop(line);
     // What was read before anybody watched counts too.
     changed.notify_one();
+    let mut listed = Arc::clone(&catalogues.borrow_and_update());
     loop {
         let told = tokio::select! {
-            told = catalogues.changed() => told,
-            told = states.changed(), if !keep_listed => told,
+            told = catalogues.changed() => told.map(|()| {
+                let now = Arc::clone(&catalogues.borrow_and_update());
+                // A server that came back has mostly what it had. After a storm all of them do, and a listing is of all of them.
+                !std::mem::replace(&mut listed, Arc::clone(&now)).shares_lists_with(&now)
+            }),
+            told = states.changed(), if !keep_listed => told.map(|()| true),
         };
         match told {
-            Ok(()) => changed.notify_one(),
+            Ok(true) => changed.notify_one(),
+            Ok(false) => {}
             Err(_) => return,
         }
     }

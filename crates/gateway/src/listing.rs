@@ -3,7 +3,9 @@
 //! It is made anew whenever one of that changes, and shared by everybody who looks. So an agent's list is a string that
 //! lies ready, whatever its servers are doing.
 
-use std::collections::HashMap;
+mod places;
+
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use linetender::{Catalogue, Kind, Line};
@@ -14,6 +16,7 @@ use crate::grant::Grant;
 use crate::names::Naming;
 use crate::offer::{self, Offer, Part, Shown};
 use crate::principal::Principal;
+use places::Places;
 
 /// Principals and kinds of principals for whom what they see lies ready. If there are more, it is made again for some.
 const SIGHTS: usize = 1024;
@@ -36,6 +39,10 @@ pub(crate) struct View {
     pub(crate) routes: Vec<Route>,
     /// What each of them adds to the offer.
     parts: Vec<Arc<Part>>,
+    /// Where each of them is found, if there are several.
+    places: Option<Places>,
+    /// Whether any of them has tools whose arguments are to be in headers too.
+    mirrors: bool,
     pub(crate) offer: Offer,
     /// Whether a server here keeps outcomes of calls.
     pub(crate) has_durable: bool,
@@ -210,12 +217,12 @@ impl Listing {
 
     /// The server of this name, whoever may see it.
     pub(crate) fn berth(&self, name: &str) -> Option<&Arc<Berth>> {
-        self.berths.iter().find(|berth| berth.name() == name)
+        self.berths.get(self.whole.all.place_of(name)?)
     }
 
     /// Whether the server with this number is still there.
     pub(crate) fn has(&self, number: u64) -> bool {
-        self.berths.iter().any(|berth| berth.number == number)
+        self.whole.all.route(number).is_some()
     }
 
     /// How many servers there are.
@@ -242,7 +249,7 @@ impl Sight {
         });
         let plain = granted().map(|(berth, grant)| Route { naming: Arc::new(Naming::Plain), berth, grant });
         let was: Vec<_> = before.iter().map(|before| &*before.all).collect();
-        let all = View::of(prefixed.collect(), keep_listed, &was);
+        let all = View::of(prefixed.collect(), keep_listed, &was).found_by_name();
         let each = plain
             .map(|route| {
                 let was: Vec<_> = before.iter().filter_map(|before| before.view_of(&route.berth)).collect();
@@ -257,26 +264,24 @@ impl Sight {
         let views =
             |sight: &Self| std::iter::once(&sight.all).chain(&sight.each).cloned().collect::<Vec<_>>();
         let others = other.map(views).unwrap_or_default();
-        let is_own = |part: &&Arc<Part>| {
-            !others.iter().flat_map(|view| &view.parts).any(|other| Arc::ptr_eq(other, part))
-        };
+        let others: HashSet<_> =
+            others.iter().flat_map(|view| &view.parts).map(|part| part.origin()).collect();
+        let is_own = |part: &&Arc<Part>| !others.contains(&part.origin());
         let parts = |view: &View| view.parts.iter().filter(is_own).map(|part| part.weight).sum::<usize>();
         views(self).iter().map(|view| view.offer.weight() + parts(view)).sum()
     }
 
     /// What was seen at the own address of this very server.
     fn view_of(&self, berth: &Arc<Berth>) -> Option<&View> {
-        let of = |view: &&Arc<View>| view.routes.iter().any(|route| route.berth.shows_as(berth));
-        self.each.iter().find(of).map(|view| &**view)
+        let view = self.each.get(self.all.place(berth.number)?)?;
+        view.routes.iter().any(|route| route.berth.shows_as(berth)).then_some(view)
     }
 
     /// What is behind an endpoint; `None` if it leads nowhere.
     pub(crate) fn view(&self, endpoint: &Endpoint) -> Option<&Arc<View>> {
         match endpoint {
             Endpoint::All => Some(&self.all),
-            Endpoint::One(name) => {
-                self.each.iter().find(|view| view.routes.iter().any(|route| route.berth.name() == &**name))
-            }
+            Endpoint::One(name) => self.each.get(self.all.place_of(name)?),
         }
     }
 
@@ -289,7 +294,7 @@ impl Sight {
 
     /// The server of this name.
     pub(crate) fn route(&self, name: &str) -> Option<&Route> {
-        self.all.routes.iter().find(|route| route.berth.name() == name)
+        self.all.routes.get(self.all.place_of(name)?)
     }
 
     /// Whether whoever looks sees at this server's own endpoint just what the server says: then nothing needs to be looked at. A line
@@ -329,15 +334,37 @@ impl View {
             .collect();
         let offer = Offer::of(&parts, before.first().map(|before| &before.offer));
         let has_durable = routes.iter().any(|route| route.berth.entry.durable.is_some());
-        Self { routes, parts, offer, has_durable }
+        let parts = offer.holding(parts);
+        let mirrors = parts.iter().any(|part| !part.mirrored.is_empty());
+        Self { routes, parts, places: None, mirrors, offer, has_durable }
+    }
+
+    /// Where there are many servers, those who call look for theirs: that must not take longer the more there are.
+    fn found_by_name(mut self) -> Self {
+        self.places = Some(Places::of(&self.routes));
+        self
+    }
+
+    fn place(&self, number: u64) -> Option<usize> {
+        match &self.places {
+            Some(places) => places.numbered(number),
+            None => self.routes.iter().position(|route| route.berth.number == number),
+        }
+    }
+
+    fn place_of(&self, name: &str) -> Option<usize> {
+        match &self.places {
+            Some(places) => places.called(&self.routes, name),
+            None => self.routes.iter().position(|route| route.berth.name() == name),
+        }
     }
 
     /// What this server, under these names, added to the offer.
     fn part(&self, route: &Route) -> Option<&Arc<Part>> {
-        let same = |one: &Route| {
-            one.berth.shows_as(&route.berth) && one.naming == route.naming && one.grant == route.grant
-        };
-        self.routes.iter().position(same).and_then(|at| self.parts.get(at))
+        let at = self.place(route.berth.number)?;
+        let one = self.routes.get(at)?;
+        let same = one.berth.shows_as(&route.berth) && one.naming == route.naming && one.grant == route.grant;
+        self.parts.get(at).filter(|_| same)
     }
 
     /// Somebody looks, and may want what is seen: servers that are started for the first agent are started now.
@@ -356,7 +383,12 @@ impl View {
 
     /// Whose this name is, and what its server calls it. `None` if it is nobody's, or not to be seen.
     pub(crate) fn named(&self, kind: Kind, public: &str) -> Option<(&Route, String)> {
-        self.routes.iter().find_map(|route| {
+        // No prefix begins with another: at most one server can have it.
+        let may_have = match &self.places {
+            Some(places) => places.prefixing(&self.routes, public),
+            None => self.routes.iter().collect(),
+        };
+        may_have.into_iter().find_map(|route| {
             let own = match kind {
                 Kind::Tools => route.berth.entry.tools.own(route.naming.own_name(public)?)?.into(),
                 Kind::Prompts => route.naming.own_name(public)?.into(),
@@ -368,17 +400,16 @@ impl View {
 
     /// Which arguments of a tool are to be in headers too, if any.
     pub(crate) fn mirrored(&self, public: &str) -> Option<&ParamHeaders> {
-        if self.parts.iter().all(|part| part.mirrored.is_empty()) {
+        if !self.mirrors {
             return None;
         }
         let (route, own) = self.named(Kind::Tools, public)?;
-        let place = self.routes.iter().position(|one| one.berth.number == route.berth.number)?;
-        self.parts.get(place)?.mirrored.get(&own)
+        self.parts.get(self.place(route.berth.number)?)?.mirrored.get(&own)
     }
 
     /// The server with this number.
     pub(crate) fn route(&self, number: u64) -> Option<&Route> {
-        self.routes.iter().find(|route| route.berth.number == number)
+        self.routes.get(self.place(number)?)
     }
 }
 

@@ -28,12 +28,12 @@ pub(crate) struct Offer {
 #[derive(Debug)]
 pub(crate) struct Part {
     catalogue: Arc<Catalogue>,
-    /// The entries of each list, with commas between them.
-    entries: [Box<str>; Kind::ALL.len()],
-    /// How many bytes are kept for it, the catalogue's included.
+    /// The entries of each list, with commas between them; once they are in an offer, a part of its text.
+    entries: [ByteString; Kind::ALL.len()],
+    /// How many bytes its catalogue has.
     pub(crate) weight: usize,
     /// The tools whose arguments are to be in headers too, by the server's own names. Hardly any are.
-    pub(crate) mirrored: HashMap<String, ParamHeaders>,
+    pub(crate) mirrored: Arc<HashMap<String, ParamHeaders>>,
 }
 
 /// A server at an address, as somebody sees it.
@@ -54,24 +54,21 @@ impl Part {
     pub(crate) fn of(of: Shown<'_>, catalogue: Arc<Catalogue>) -> Self {
         let mut weight = 0;
         let entries = Kind::ALL.map(|kind| {
-            let mut entries = String::new();
             let own = catalogue.list(kind).inspect(|text| weight += text.len());
-            for text in own.filter_map(|text| shown(kind, of, text)) {
-                if !entries.is_empty() {
-                    entries.push(',');
-                }
-                entries.push_str(&text);
-            }
-            weight += entries.len();
-            entries.into_boxed_str()
+            own.filter_map(|text| shown(kind, of, text)).collect::<Vec<_>>().join(",").into()
         });
-        let mirrored = catalogue.list(Kind::Tools).filter_map(mirrored).collect();
+        let mirrored = Arc::new(catalogue.list(Kind::Tools).filter_map(mirrored).collect());
         Self { catalogue, entries, weight, mirrored }
     }
 
-    /// Whether it was made of this.
+    /// The catalogue that it was made of, to be told from others.
+    pub(crate) fn origin(&self) -> *const Catalogue {
+        Arc::as_ptr(&self.catalogue)
+    }
+
+    /// Whether it was made of these lists. A server that comes back has another catalogue, and mostly the same lists.
     pub(crate) fn is_of(&self, catalogue: &Arc<Catalogue>) -> bool {
-        Arc::ptr_eq(&self.catalogue, catalogue)
+        Arc::ptr_eq(&self.catalogue, catalogue) || self.catalogue.shares_lists_with(catalogue)
     }
 }
 
@@ -80,14 +77,42 @@ impl Offer {
     /// without a look at it that it did not change.
     pub(crate) fn of(parts: &[Arc<Part>], before: Option<&Self>) -> Self {
         let list = |at: usize| {
-            let entries = parts.iter().map(|part| &*part.entries[at]).filter(|entries| !entries.is_empty());
-            let list = format!("[{}]", entries.collect::<Vec<_>>().join(","));
-            match before.map(|before| &before.lists[at]).filter(|old| ***old == *list) {
+            let list =
+                joined(parts.iter().map(|part| &*part.entries[at]).filter(|entries| !entries.is_empty()));
+            match before.map(|before| &before.lists[at]).filter(|old| **old == list) {
                 Some(old) => old.clone(),
-                None => list.into(),
+                None => list,
             }
         };
         Self { lists: std::array::from_fn(list) }
+    }
+
+    /// The parts that it was made of, with its own text for theirs: thousands of servers' lists need not be kept twice.
+    pub(crate) fn holding(&self, parts: Vec<Arc<Part>>) -> Vec<Arc<Part>> {
+        // Where the next entries are, in each list: behind its bracket, and then behind a comma.
+        let mut next = [1; Kind::ALL.len()];
+        let held = |part: Arc<Part>| {
+            let entries: [ByteString; Kind::ALL.len()] = std::array::from_fn(|at| {
+                let (list, length) = (&self.lists[at], part.entries[at].len());
+                if length == 0 {
+                    return ByteString::default();
+                }
+                let from = next[at];
+                next[at] += length + 1;
+                list.get(from..from + length)
+                    .map_or_else(ByteString::default, |entries| list.slice_ref(entries))
+            });
+            let same =
+                |(one, other): (&ByteString, &ByteString)| other.is_empty() || std::ptr::eq(&**one, &**other);
+            let is_held = entries.iter().zip(&part.entries).all(same);
+            if is_held {
+                return part;
+            }
+            let Part { catalogue, weight, mirrored, .. } = &*part;
+            let (catalogue, mirrored) = (Arc::clone(catalogue), Arc::clone(mirrored));
+            Arc::new(Part { catalogue, entries, weight: *weight, mirrored })
+        };
+        parts.into_iter().map(held).collect()
     }
 
     /// How many bytes it keeps.
@@ -111,6 +136,21 @@ impl Offer {
         let pairs = Kind::ALL.into_iter().zip(self.lists.iter().zip(&before.lists));
         pairs.filter(|(_, (now, before))| !same(now, before)).map(|(kind, _)| kind).collect()
     }
+}
+
+/// A list of these, in a text that has no room to spare: there may be thousands of servers behind one.
+fn joined<'a>(entries: impl Iterator<Item = &'a str> + Clone) -> ByteString {
+    let length: usize = entries.clone().map(|entries| entries.len() + 1).sum();
+    if length == 0 {
+        return EMPTY;
+    }
+    let mut list = String::with_capacity(length + 1);
+    for entries in entries {
+        list.push(if list.is_empty() { '[' } else { ',' });
+        list.push_str(entries);
+    }
+    list.push(']');
+    list.into()
 }
 
 /// Whether two lists are the same. Nearly always they are the same text, or differ in length.
@@ -204,11 +244,42 @@ fn shown(kind: Kind, of: Shown<'_>, text: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Shown, shown};
+    use super::{Offer, Part, Shown, shown};
     use crate::config::load;
     use crate::grant::Grant;
     use crate::names::Naming;
+    use bytestring::ByteString;
     use linetender::Kind;
+    use std::sync::Arc;
+
+    #[test]
+    fn the_lists_of_many_servers_are_kept_once() {
+        let part = |tools: &'static str, prompts: &'static str| {
+            let entries = [tools, prompts, "", ""].map(|entries| ByteString::from(entries.to_owned()));
+            Arc::new(Part { catalogue: Arc::default(), entries, weight: 0, mirrored: Arc::default() })
+        };
+        let parts = vec![
+            part(r#"{"name":"a"},{"name":"b"}"#, ""),
+            part("", r#"{"name":"p"}"#),
+            part(r#"{"name":"ü"}"#, ""),
+        ];
+        let offer = Offer::of(&parts, None);
+        assert_eq!(&*offer.list(Kind::ALL[0]), r#"[{"name":"a"},{"name":"b"},{"name":"ü"}]"#);
+        assert_eq!([1, 2].map(|at| offer.list(Kind::ALL[at]).to_string()), [r#"[{"name":"p"}]"#, "[]"]);
+        let held = offer.holding(parts.clone());
+        for (now, before) in held.iter().zip(&parts) {
+            assert_eq!(now.entries, before.entries, "the same text");
+            for (at, entries) in now.entries.iter().enumerate().filter(|(_, entries)| !entries.is_empty()) {
+                let list = offer.lists[at].as_bytes().as_ptr_range();
+                assert!(list.contains(&entries.as_bytes().as_ptr()), "and none of its own");
+            }
+        }
+        // What is made of the same is the same, and nothing of it is made again.
+        let again = Offer::of(&held, Some(&offer));
+        assert!(again.is_same(&offer));
+        let kept = again.holding(held.clone());
+        assert!(kept.iter().zip(&held).all(|(one, other)| Arc::ptr_eq(one, other)));
+    }
 
     #[test]
     fn an_address_that_leads_out_of_a_filter_is_not_let_through() {

@@ -45,8 +45,9 @@ pub(crate) use rig::OfRig;
 pub use rig::{Follower, Rig, RigChange};
 pub use weak::WeakLine;
 
-/// How many events a slow listener may lag behind.
-const EVENTS_KEPT: usize = 256;
+/// How many events a slow listener may lag behind. Room for all of them is taken with each line, so it is part of what an idle line
+/// costs; a generation has about five.
+const EVENTS_KEPT: usize = 32;
 
 /// How often a tender is asked to close or park, if it does not answer.
 const ASKED_AGAIN: u32 = 3;
@@ -87,7 +88,7 @@ impl Line {
         predecessor: Option<watch::Receiver<Status>>,
         remembered: Option<Remembered>,
     ) -> Self {
-        let OfRig { dial_limit, seeds, rooms, strangers } = of_rig;
+        let OfRig { dial_limit, seeds, rooms, strangers, sleep } = of_rig;
         let clock = Clock::start();
         let policy = *server.policy.settings();
         let server = Arc::new(server);
@@ -132,7 +133,7 @@ impl Line {
         });
         let line = Self { shared, events: events.downgrade() };
         let (seed, slept) = match seeds {
-            Seeds::Any => (RandomState::new().hash_one(Arc::as_ptr(&line.shared) as usize), Slept::watch()),
+            Seeds::Any => (RandomState::new().hash_one(Arc::as_ptr(&line.shared) as usize), sleep.watch()),
             // Only that world sleeps.
             Seeds::From(seed) => (seed, Slept::never()),
         };

@@ -155,7 +155,8 @@ impl Tender {
         let machine = Machine::new(self.server.policy, seed, self.clock.now());
         let remembered = self.server.prefers;
         let unused = Unused::after(self.server.idle_stop);
-        let running = Running {
+        // On the heap: every future that it passes through would make room for it, and there is one of them per line.
+        let running = Box::new(Running {
             machine,
             tender: self,
             keys,
@@ -173,7 +174,7 @@ impl Tender {
             doubted: None,
             panics: Panics::default(),
             unused,
-        };
+        });
         running.supervised().await;
     }
 }

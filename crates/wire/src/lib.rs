@@ -43,5 +43,5 @@ pub use reopen::Reopen;
 pub use room::{NoRoom, Room};
 pub use secrets::{Secrets, hide};
 pub use seen::{Detail, Exit, Pipe, Seen};
-pub use slept::Slept;
+pub use slept::{SleepWatch, Slept};
 pub use steady::Steady;

@@ -4,7 +4,12 @@
 mod linux;
 
 #[cfg(all(target_os = "linux", not(linetender_portable)))]
-pub use linux::Slept;
+pub use linux::{SleepWatch, Slept};
+
+/// One watch for all lines of a rig. This system does not tell.
+#[cfg(not(all(target_os = "linux", not(linetender_portable))))]
+#[derive(Clone, Debug, Default)]
+pub struct SleepWatch(());
 
 /// Watches for sleep. This system does not tell.
 #[cfg(not(all(target_os = "linux", not(linetender_portable))))]
@@ -12,12 +17,15 @@ pub use linux::Slept;
 pub struct Slept(());
 
 #[cfg(not(all(target_os = "linux", not(linetender_portable))))]
-impl Slept {
+impl SleepWatch {
     /// Begins to watch.
-    pub fn watch() -> Self {
-        Self(())
+    pub fn watch(&self) -> Slept {
+        Slept(())
     }
+}
 
+#[cfg(not(all(target_os = "linux", not(linetender_portable))))]
+impl Slept {
     /// Watches nothing.
     pub const fn never() -> Self {
         Self(())

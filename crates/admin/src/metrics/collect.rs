@@ -3,7 +3,7 @@
 use std::fmt::Error;
 
 use linetender::Proof;
-use linetender_holder::holder::PlacedReport;
+use linetender_holder::holder::{FleetReport, PlacedReport};
 use linetender_holder::tally::{ByVerdict, Counted, DOUBT_NAMES, Histogram, VERDICT_NAMES, proof_name};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, MetricEncoder, NoLabelSet};
@@ -14,6 +14,21 @@ use super::snapshot::{Lines, STATES, Server, Snapshot, label};
 
 /// The bounds of histograms, in microseconds: powers of two from a quarter of a millisecond to four minutes and a half.
 const BOUNDS: std::ops::RangeInclusive<u64> = 1 << 8..=1 << 28;
+
+/// Whether something is so, of each server that the fleet shares.
+fn placed(
+    to: &mut DescriptorEncoder<'_>,
+    metric: &Metric,
+    fleet: &FleetReport,
+    is: impl Fn(&PlacedReport) -> bool,
+) -> Result<(), Error> {
+    let mut family = begin(to, metric)?;
+    for placed in &fleet.servers {
+        let name = label(&placed.server);
+        family.encode_family(&[("server", name.as_str())])?.encode_gauge(&u64::from(is(placed)))?;
+    }
+    Ok(())
+}
 
 /// A snapshot, to be written.
 #[derive(Debug)]
@@ -103,20 +118,8 @@ impl Collected {
         let Some(fleet) = &self.0.fleet else { return Ok(()) };
         begin(to, &names::FLEET_CONNECTED)?.encode_gauge(&u64::from(fleet.connected))?;
         begin(to, &names::FLEET_NODES)?.encode_gauge(&(fleet.nodes.len() as u64))?;
-        let metrics: [(&Metric, fn(&PlacedReport) -> bool); 2] = [
-            (&names::FLEET_HERE, |placed| placed.here),
-            (&names::FLEET_SOMEWHERE, |placed| placed.runs_at.is_some()),
-        ];
-        for (metric, value) in metrics {
-            let mut family = begin(to, metric)?;
-            for placed in &fleet.servers {
-                let name = label(&placed.server);
-                family
-                    .encode_family(&[("server", name.as_str())])?
-                    .encode_gauge(&u64::from(value(placed)))?;
-            }
-        }
-        Ok(())
+        placed(to, &names::FLEET_HERE, fleet, |placed| placed.here)?;
+        placed(to, &names::FLEET_SOMEWHERE, fleet, |placed| placed.runs_at.is_some())
     }
 
     fn counted(&self) -> impl Iterator<Item = (&str, &Counted)> {

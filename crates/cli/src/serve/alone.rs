@@ -1,6 +1,7 @@
 //! A linetender that was built without the fleet.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use linetender_gateway::config::{Config, Fleet};
 use linetender_gateway::{Gateway, Shared};
@@ -11,7 +12,7 @@ pub(super) enum InFleet {}
 
 impl InFleet {
     #[expect(clippy::unused_async, reason = "the other one has to wait")]
-    pub(super) async fn join(settings: &Fleet) -> Result<Option<Arc<Self>>, String> {
+    pub(super) async fn join(settings: &Fleet, _kept: Duration) -> Result<Option<Arc<Self>>, String> {
         if settings.is_on() {
             return Err("this linetender was built without [gateway.fleet]: build it with --features fleet"
                 .to_owned());

@@ -20,7 +20,7 @@ use linetender_holder::holder::{FleetReport, NodeReport, PlacedReport};
 use linetender_holder::trusted;
 use tokio::time::Instant;
 
-/// How long a call that must not run twice is remembered.
+/// How long a call that must not run twice is remembered at least, and the key of a day.
 const CALLS_KEPT: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Keys of sessions that are known at once: those of yesterday, today and tomorrow.
@@ -49,11 +49,11 @@ pub(super) struct InFleet {
 
 impl InFleet {
     /// Joins, if the settings say so. Else a sentence about why it cannot.
-    pub(super) async fn join(settings: &Fleet) -> Result<Option<Arc<Self>>, String> {
+    pub(super) async fn join(settings: &Fleet, kept: Duration) -> Result<Option<Arc<Self>>, String> {
         if !settings.is_on() {
             return Ok(None);
         }
-        let options = options(settings)?;
+        let options = options(settings, kept.max(CALLS_KEPT))?;
         let node = options.node.clone();
         let nats = Nats::connect(options).await.map_err(|error| error.to_string())?;
         tracing::info!(fleet = settings.name, node, "joining the fleet");
@@ -218,7 +218,7 @@ pub(super) fn shared(config: &Config) -> Vec<String> {
     shared.map(|entry| entry.server.name().to_owned()).collect()
 }
 
-fn options(settings: &Fleet) -> Result<Options, String> {
+fn options(settings: &Fleet, calls_kept: Duration) -> Result<Options, String> {
     let node = settings
         .node
         .clone()
@@ -229,7 +229,7 @@ fn options(settings: &Fleet) -> Result<Options, String> {
         fleet: settings.name.clone(),
         node,
         replicas,
-        calls_kept: CALLS_KEPT,
+        calls_kept,
         nkey: settings.nkey_file.as_deref().map(seed).transpose()?,
         roots: settings.tls_ca.clone(),
         certificate: settings.tls_certificate.clone().zip(settings.tls_key.clone()),

@@ -289,7 +289,7 @@ pub(super) struct ServerTable {
     pub(super) result_limit: Option<usize>,
     /// Let a call that carries a key (`linetender/call` in `_meta`, or the header `Idempotency-Key`) outlive its agent: it is executed once,
     /// and whoever asks again with the same key gets its outcome.
-    pub(super) durable: bool,
+    pub(super) durable: Option<bool>,
     /// How long the outcome of such a call is kept, at least [default: 1h].
     #[schemars(schema_with = "time")]
     pub(super) durable_kept: Option<u64>,

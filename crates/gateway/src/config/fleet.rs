@@ -18,7 +18,7 @@ const LONGEST: u64 = 10 * 60 * 1000;
 #[derive(Clone, Debug, Deserialize, Eq, JsonSchema, PartialEq, Serialize)]
 #[serde(default)]
 pub struct Fleet {
-    /// Addresses of the NATS servers: `nats://host:4222` or `tls://host:4222`. They need JetStream.
+    /// Addresses of the NATS servers: `nats://host:4222` or `tls://host:4222`. They need `JetStream`.
     pub nats: Vec<String>,
     /// Name of the fleet: gateways with the same name share their servers. Letters, digits, `-` and `_`.
     pub name: String,

@@ -120,7 +120,7 @@ pub(super) fn durable(
         let node = server.get(name).unwrap_or(server);
         Err(source.problem(node.at.clone(), what, help.map(str::to_owned)))
     };
-    if !table.durable {
+    if table.durable != Some(true) {
         return match table.durable_kept {
             Some(_) => wrong(DURABLE_KEPT, "durable_kept is for servers with durable = true", None),
             None => Ok(None),
@@ -221,7 +221,7 @@ mod tests {
             ("durable=true\ndurable_kept='31d'", 4),
             ("scope='session'\ndurable=true", 4),
         ] {
-            assert_eq!(durable(wrong).unwrap_err().line, line, "{wrong}");
+            assert_eq!(durable(wrong).unwrap_err().line(), line, "{wrong}");
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Whether a call may run here, or what became of it elsewhere.
 
-use std::collections::HashMap;
+use std::collections::HashSet;
 use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -131,7 +131,7 @@ impl Durable {
             Stage::Void(_) => Said::Free(Some(revision)),
             Stage::Running(by) if by.node != self.0.shared.node => Said::At(by.node),
             // All that this node runs is known: this did not run, or it ran and its outcome could not be noted.
-            Stage::Running(by) if self.never_ran().contains_key(&by.run) => Said::Free(Some(revision)),
+            Stage::Running(by) if self.never_ran().contains(&by.run) => Said::Free(Some(revision)),
             Stage::Running(_) => Said::Ended(failed(call, Failed::not_stored())),
             Stage::Large(bytes) => Said::Ended(failed(call, Failed::not_kept(*bytes))),
             stage @ (Stage::Result(_) | Stage::Error(_) | Stage::Cancelled(_)) => {
@@ -159,7 +159,7 @@ impl Durable {
         tokio::time::timeout(ANSWERS, noted).await.unwrap_or_else(|_| Err(late()))
     }
 
-    fn never_ran(&self) -> MutexGuard<'_, HashMap<u64, ()>> {
+    fn never_ran(&self) -> MutexGuard<'_, HashSet<u64>> {
         self.0.never_ran.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -171,7 +171,7 @@ impl Durable {
             tracing::warn!(server = %call.server, "a call that was not begun may be noted as running until its record expires");
             return;
         }
-        never_ran.insert(by.run, ());
+        never_ran.insert(by.run);
         drop(never_ran);
         let (durable, call) = (self.clone(), call.clone());
         tokio::spawn(async move {

@@ -146,7 +146,9 @@ fn feed(context: &mut Context, value: &Value) {
         Value::Array(items) => {
             context.update(b"[");
             context.update(&(items.len() as u64).to_be_bytes());
-            items.iter().for_each(|item| feed(context, item));
+            for item in items {
+                feed(context, item);
+            }
         }
         Value::Object(members) => {
             context.update(b"{");

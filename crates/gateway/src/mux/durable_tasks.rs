@@ -43,10 +43,11 @@ impl Task {
     }
 
     pub(super) fn told(&self, kind: &str) -> Value {
+        let kept = u64::try_from(self.kept.as_millis()).unwrap_or(u64::MAX);
         let time = |at: u64| rfc3339(UNIX_EPOCH + Duration::from_millis(at.min(LAST)));
         json!({
             "resultType": kind, "taskId": self.id, "status": self.status, "createdAt": time(self.since),
-            "lastUpdatedAt": time(self.at), "ttlMs": self.kept.as_millis() as u64, "pollIntervalMs": POLL,
+            "lastUpdatedAt": time(self.at), "ttlMs": kept, "pollIntervalMs": POLL,
         })
     }
 }

@@ -63,6 +63,7 @@ impl Drop for Kept {
     }
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "it is made where it is passed")]
 fn params(tool: &str, key: &str, arguments: Value) -> Value {
     json!({ "name": tool, "arguments": arguments, "_meta": { (KEY): key } })
 }

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use linetender_core::StateKind;
+use linetender_wire::SleepWatch;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
@@ -35,6 +36,7 @@ pub(crate) struct OfRig {
     pub(crate) seeds: Seeds,
     pub(crate) rooms: Option<Arc<dyn Rooms>>,
     pub(crate) strangers: bool,
+    pub(crate) sleep: SleepWatch,
 }
 
 /// Lines that share a dial limit: no more than so many servers are started at once, and many that lost the same server do
@@ -64,6 +66,8 @@ pub struct Rig {
     rooms: Option<Arc<dyn Rooms>>,
     /// Whether agents that share a line may act for principals who are strangers to each other.
     strangers: bool,
+    /// Whether this machine slept, for all of its lines.
+    sleep: SleepWatch,
 }
 
 #[derive(Debug, Default)]
@@ -106,6 +110,7 @@ impl Rig {
             seeds: Seeds::Any,
             rooms: None,
             strangers: false,
+            sleep: SleepWatch::default(),
         }
     }
 
@@ -271,6 +276,7 @@ impl Rig {
             seeds: self.seeds,
             rooms: self.rooms.clone(),
             strangers: self.strangers,
+            sleep: self.sleep.clone(),
         };
         let line = Line::on(server, of_rig, agent, predecessor, remembered);
         if of_session {

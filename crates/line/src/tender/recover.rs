@@ -65,7 +65,7 @@ impl Running {
     }
 
     /// Works until the line is closed, whatever panics on the way.
-    pub(super) async fn supervised(mut self) {
+    pub(super) async fn supervised(mut self: Box<Self>) {
         while caught(self.work()).await == Err(Panicked) {
             let generation = self.machine.generation();
             let plainly = caught_now(|| {

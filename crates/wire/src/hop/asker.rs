@@ -456,11 +456,9 @@ impl Watch {
             over = true;
             let _ = self.consumed.set(self.said.acknowledged());
         }
-        if !over {
-            if let Ok(Ok(input)) = tokio::time::timeout(LAST_WORDS, &mut self.reader).await {
-                over = true;
-                self.taken(&input);
-            }
+        if !over && let Ok(Ok(input)) = tokio::time::timeout(LAST_WORDS, &mut self.reader).await {
+            over = true;
+            self.taken(&input);
         }
         if over {
             let _ = self.events.send(Event::NoReader).await;

@@ -295,6 +295,8 @@ impl Keeper {
             let (opened, open) = oneshot::channel();
             let shared = Arc::clone(&self.shared);
             self.pause = Some(Pause::Greeting(open));
+            // On the heap: this task lasts as long as the generation, and keeps room for all that it ever held in place.
+            let exchange = Box::pin(exchange);
             self.stream = Some(self.exchanges.spawn(async move {
                 let _ = tokio::time::timeout(INITIALIZED, exchange).await;
                 let learning = Box::pin(session::learn(&shared));
@@ -394,7 +396,7 @@ impl Keeper {
             }
             Order::Close => {
                 self.exchanges.shutdown().await;
-                let _ = tokio::time::timeout(self.close, exchange::end_session(&self.shared)).await;
+                let _ = tokio::time::timeout(self.close, Box::pin(exchange::end_session(&self.shared))).await;
                 self.shared.tell(Event::Gone).await;
             }
             Order::Kill => {

@@ -58,15 +58,15 @@ type Exchanged = (http::Response<Incoming>, Lease, Duration);
 impl Http1 {
     pub(super) async fn new(connected: Connected, target: Target) -> Result<Self, Broken> {
         let Connected { io, tcp, written, .. } = connected;
-        let (sender, connection) = http1::Builder::new()
+        let (sender, mut connection) = http1::Builder::new()
             .max_headers(Pool::HEADERS_MOST)
             .max_buf_size(Pool::HEAD_LIMIT)
             .handshake(TokioIo::new(io))
             .await
             .map_err(|error| Broken::unsent(Phase::Connect, Chain(&error)))?;
-        // How it ends is told to whoever waits for a response on it.
+        // How it ends is told to whoever waits for a response on it. By reference: awaiting the value would make room for it twice.
         let task = Owned::spawn(async move {
-            let _ = connection.await;
+            let _ = (&mut connection).await;
         });
         Ok(Self { sender, tcp, task, written, target })
     }

@@ -1,6 +1,5 @@
 //! Events: those that answer a request, and those that the server sends by itself.
 
-use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -86,8 +85,8 @@ pub(super) async fn answers(
         let events = place.events;
         // On the heap: hardly a call needs it.
         match Box::pin(open(shared, spoken, Some(&last_id))).await {
-            Ok(Opened { call: Call::Stream, response: Some(response), .. }) => {
-                ended = read(shared, Some((asked, id)), response.body, &mut place).await;
+            Ok(Opened { call: Call::Stream, body: Some(body), .. }) => {
+                ended = read(shared, Some((asked, id)), body, &mut place).await;
                 if place.events > events || place.last_id.as_ref() != Some(&last_id) {
                     tries = 0;
                 }
@@ -241,7 +240,8 @@ fn paired(frame: Frame, id: u64, shared: &Shared) -> Frame {
 struct Opened {
     call: Call,
     line: Line,
-    response: Option<Response>,
+    /// The events that follow. Without the head of the response: what was read along with it would be kept as long as the stream.
+    body: Option<Body>,
     /// The key that was refused, where keys can be renewed.
     refused: Option<Box<KeyRefused>>,
 }
@@ -252,7 +252,8 @@ async fn open(shared: &Shared, spoken: &Spoken, last_id: Option<&str>) -> Result
     let response = shared.pool.send(&request).await?;
     let replied = exchange::read(shared, spoken, Purpose::Stream, response, key).await?;
     let Replied { meaning, response, refused, .. } = replied;
-    Ok(Opened { call: meaning.call, line: meaning.line, response, refused })
+    let body = response.map(|response| response.body);
+    Ok(Opened { call: meaning.call, line: meaning.line, body, refused })
 }
 
 /// Tells of a key that was refused, and waits for another one; not for ever.
@@ -275,7 +276,8 @@ pub(super) async fn own(shared: Arc<Shared>, opened: oneshot::Sender<()>) {
         let spoken = shared.spoken().clone();
         let began = Instant::now();
         let answer = {
-            let mut opening = pin!(open(&shared, &spoken, place.last_id.as_deref()));
+            // On the heap: a stream is open for much longer than it is being opened.
+            let mut opening = Box::pin(open(&shared, &spoken, place.last_id.as_deref()));
             match waits.take() {
                 Some(opened) => {
                     let soon = tokio::time::timeout(OPENED, &mut opening).await;
@@ -289,12 +291,12 @@ pub(super) async fn own(shared: Arc<Shared>, opened: oneshot::Sender<()>) {
             }
         };
         match answer {
-            Ok(Opened { call: Call::Stream, response: Some(response), .. }) => {
+            Ok(Opened { call: Call::Stream, body: Some(body), .. }) => {
                 refusals = 0;
                 if reopen.opened() {
                     shared.listener.gap();
                 }
-                read(&shared, None, response.body, &mut place).await;
+                read(&shared, None, body, &mut place).await;
             }
             Ok(Opened { line: Line::SessionDoubted { .. }, .. }) => {
                 match Box::pin(session::look_for(&shared, &spoken)).await {
