@@ -1,4 +1,5 @@
 """The processes that are measured: `linetender serve`, and the test servers behind it."""
+import atexit
 import http.client
 import json
 import os
@@ -28,6 +29,7 @@ class Servers:
     def __init__(self, binary, processes, era):
         self.binary, self.era = binary, era
         self.running, self.ports = [], []
+        atexit.register(self.kill)
         for _ in range(processes):
             self.ports.append(self.start(0))
 
@@ -77,6 +79,7 @@ class Gateway:
         self.began = time.monotonic()
         self.process = subprocess.Popen([binary, "serve", "--config", config, "--listen", "127.0.0.1:0", "--log", self.log],
                                         env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        atexit.register(self.close)
         self.pid = self.process.pid
         self.clock = (~self.pid << 3) | 2  # clock_getcpuclockid(3)
         self.read_log, self.generations = 0, {}
