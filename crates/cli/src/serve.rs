@@ -22,6 +22,7 @@ use linetender::session::Ended;
 use linetender_gateway::config::{Config, Settings};
 use linetender_gateway::front::{CannotOpen, Doors};
 use linetender_gateway::{Gateway, front, stdio};
+use linetender_holder::Holder;
 use linetender_holder::journal::Rotation;
 use tokio::sync::oneshot;
 
@@ -190,16 +191,7 @@ async fn serve(args: &args::Serve, mut config: Config, follow: Follow<'_>) -> Ex
     linetender::raise_descriptor_limit();
     let follow = follow.with(tokens).within(fleet.clone());
     follow.fit(&mut config);
-    let shared = fleet::shared(&config);
-    let rig = Rig::new().followed_by(holder.clone());
-    let gateway = match &fleet {
-        Some(fleet) => Gateway::start_among(rig, config, fleet.calls()),
-        None => Gateway::start_on(rig, config),
-    };
-    if let Some(fleet) = &fleet {
-        fleet.shares(shared, &gateway);
-        fleet.among(&gateway);
-    }
+    let gateway = started(config, &holder, fleet.as_ref());
     // Until the end: whoever watches sees it coming.
     let _administered = admin.map(|admin| admin::serve(admin, &holder));
     let (stop, stopped) = oneshot::channel();
@@ -253,6 +245,17 @@ async fn serve(args: &args::Serve, mut config: Config, follow: Follow<'_>) -> Ex
     holder.end(why, hold::LAST_ENTRY).await;
     traces.end(hold::LAST_ENTRY).await;
     code
+}
+
+/// Starts the gateway, as one of several if there is a fleet.
+fn started(config: Config, holder: &Holder, fleet: Option<&Arc<InFleet>>) -> Gateway {
+    let rig = Rig::new().followed_by(holder.clone());
+    let Some(fleet) = fleet else { return Gateway::start_on(rig, config) };
+    let shared = fleet::shared(&config);
+    let gateway = Gateway::start_among(rig, config, fleet.calls());
+    fleet.shares(shared, &gateway);
+    fleet.among(&gateway);
+    gateway
 }
 
 /// Where agents come in.

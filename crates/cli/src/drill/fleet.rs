@@ -42,12 +42,12 @@ pub(crate) struct Fleet {
     only: Option<String>,
 
     /// Instead of faults, replace all gateways one after the other so many times; no call may fail
-    #[arg(long, value_name = "TIMES", conflicts_with_all = ["only", "without_fleet"])]
+    #[arg(long, value_name = "TIMES", conflicts_with_all = ["only", "apart"])]
     upgrades: Option<u32>,
 
     /// Gateways that do not know each other: the drill has to fail
-    #[arg(long)]
-    without_fleet: bool,
+    #[arg(long = "without-fleet")]
+    apart: bool,
 
     /// Which binary serves; this one, if not said
     #[arg(long, value_name = "PATH")]
@@ -76,7 +76,7 @@ impl Fleet {
             seed,
             agents: self.agents,
             lease: Duration::from_secs(self.lease),
-            fleet: !self.without_fleet,
+            fleet: !self.apart,
             only: self.only.clone(),
             upgrades: self.upgrades,
             json: self.json,

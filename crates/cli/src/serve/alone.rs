@@ -1,5 +1,7 @@
 //! A linetender that was built without the fleet.
 
+#![expect(clippy::unused_async, reason = "the other one has to wait")]
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,7 +13,6 @@ use linetender_holder::holder::FleetReport;
 pub(super) enum InFleet {}
 
 impl InFleet {
-    #[expect(clippy::unused_async, reason = "the other one has to wait")]
     pub(super) async fn join(settings: &Fleet, _kept: Duration) -> Result<Option<Arc<Self>>, String> {
         if settings.is_on() {
             return Err("this linetender was built without [gateway.fleet]: build it with --features fleet"
