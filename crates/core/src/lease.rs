@@ -420,7 +420,23 @@ impl Lease {
         }
     }
 
-    /// What is there, by an answer or because the directory told of a change.
+    /// The directory told of a change. News that are older than what is known come late, or the directory began anew: it is asked.
+    pub fn told(&mut self, now: Now, there: Option<(Revision, Entry)>) {
+        if let State::Watching { seen: Some((Some((known, _)), _)), .. } = &self.state
+            && there.is_some_and(|(revision, _)| revision < *known)
+        {
+            self.unsure = true;
+        } else {
+            self.see(now, there);
+        }
+    }
+
+    /// Changes may have been missed: what is there is asked again, if it is another's.
+    pub fn missed(&mut self) {
+        self.unsure |= matches!(self.state, State::Watching { .. });
+    }
+
+    /// What is there.
     pub fn see(&mut self, now: Now, there: Option<(Revision, Entry)>) {
         self.expire(now);
         match &mut self.state {

@@ -68,6 +68,10 @@ async fn hear(directory: Arc<dyn Directory>, lines: Lines) {
         match directory.watch().await {
             Err(away) => tracing::debug!(%away, "no news of the fleet"),
             Ok(mut changes) => {
+                // What changed before is told by nobody.
+                for line in lines.lock().unwrap_or_else(PoisonError::into_inner).values() {
+                    let _ = line.try_send(Asked::Missed);
+                }
                 while let Some(changed) = changes.recv().await {
                     let mut lines = lines.lock().unwrap_or_else(PoisonError::into_inner);
                     let Some(line) = lines.get(&changed.line) else { continue };

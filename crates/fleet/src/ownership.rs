@@ -30,6 +30,8 @@ pub enum Asked {
     Cleared,
     /// What is there, as the directory told of it.
     Saw(There),
+    /// Changes may have been missed.
+    Missed,
 }
 
 /// Where the line is, and what its processes must not outlive if that is here.
@@ -131,7 +133,8 @@ impl Follower {
                 asked = self.asked.recv() => match asked {
                     Some(Asked::Want(wanted)) => self.lease.want(wanted),
                     Some(Asked::Cleared) => self.lease.cleared(),
-                    Some(Asked::Saw(there)) => self.lease.see((self.clock)(), there),
+                    Some(Asked::Saw(there)) => self.lease.told((self.clock)(), there),
+                    Some(Asked::Missed) => self.lease.missed(),
                     None => return,
                 },
                 () = tokio::time::sleep(wakes.unwrap_or(LOOKS).min(LOOKS)) => {}

@@ -27,6 +27,11 @@ pub trait Kin: fmt::Debug + Send + Sync {
     /// This gateway's number, which nobody ever has again.
     fn own(&self) -> u64;
 
+    /// Whether this gateway is about to go: nobody new should be sent to it.
+    fn leaves(&self) -> bool {
+        false
+    }
+
     /// Whether a gateway is there.
     fn is_there(&self, node: u64) -> bool;
 

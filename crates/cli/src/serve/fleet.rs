@@ -157,6 +157,10 @@ impl Kin for InFleet {
         self.joined.node().0
     }
 
+    fn leaves(&self) -> bool {
+        self.joined.is_leaving()
+    }
+
     fn is_there(&self, node: u64) -> bool {
         self.joined.is_there(Node(node))
     }

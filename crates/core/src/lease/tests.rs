@@ -66,3 +66,26 @@ fn a_renewal_counts_from_when_it_was_sent_also_if_its_answer_was_lost() {
     let Standing::Owner { until, .. } = lease.standing(at(8_600)) else { panic!("lost") };
     assert_eq!(until, at(5_400 + 16_000).boot);
 }
+
+/// News that come late, or never, cost a question and not the time between two looks.
+#[test]
+fn old_news_and_missed_news_lead_to_a_look_at_once() {
+    let other = Entry { held: Held::By(super::Fence { node: Node(2), claim: 1 }, 4), written: 0 };
+    let mut lease = Lease::new(Node(1), Terms::default());
+    lease.want(true);
+    let (number, _) = lease.poll(at(0)).unwrap();
+    lease.answered(at(1), number, Answer::Seen(Some((Revision(9), other))));
+    assert_eq!(lease.poll(at(300)), None, "another has it");
+    for late in [true, false] {
+        if late {
+            lease.told(at(300), Some((Revision(8), other)));
+        } else {
+            lease.missed();
+        }
+        assert_eq!(lease.wake_at().map(|wakes| wakes <= at(600).boot), Some(true));
+        let (number, ask) = lease.poll(at(600)).unwrap();
+        assert_eq!(ask, Ask::Look);
+        lease.answered(at(601), number, Answer::Seen(Some((Revision(9), other))));
+        assert_eq!(lease.poll(at(1_000)), None);
+    }
+}

@@ -279,7 +279,7 @@ impl World {
                 } else {
                     told
                 };
-                self.members[at].lease.see(now, old);
+                self.members[at].lease.told(now, old);
             }
             Event::Cleared(..) => {
                 let member = &mut self.members[at];

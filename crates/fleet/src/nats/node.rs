@@ -209,6 +209,11 @@ impl Joined {
         true
     }
 
+    /// Whether this node is about to go.
+    pub fn is_leaving(&self) -> bool {
+        self.inner.own.borrow().leaving
+    }
+
     /// What is known of the fleet.
     pub fn report(&self) -> Report {
         let inner = &*self.inner;

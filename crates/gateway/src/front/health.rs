@@ -24,7 +24,8 @@ pub(super) async fn readyz(
     State(front): State<Arc<Front>>,
     principal: Option<Extension<Principal>>,
 ) -> Response {
-    let ready = !*front.closing.borrow();
+    let leaves = front.far.as_ref().is_some_and(|far| far.kin.leaves());
+    let ready = !leaves && !*front.closing.borrow();
     let status = if ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
     let Some(Extension(principal)) = principal else {
         return reply::json(status, json!({ "ready": ready }).to_string());
