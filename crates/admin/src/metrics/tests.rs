@@ -2,6 +2,7 @@ use std::sync::Arc;
 
 use linetender::{Rig, Server};
 use linetender_holder::Holder;
+use linetender_holder::holder::{FleetReport, PlacedReport, Program};
 use tokio::sync::Semaphore;
 
 use super::snapshot::{Snapshot, label};
@@ -14,9 +15,40 @@ fn text(holder: &Holder, format: Format) -> String {
     text
 }
 
+/// A gateway of a fleet.
+#[derive(Debug)]
+struct OfFleet;
+
+impl Program for OfFleet {
+    fn reload(&self) -> Result<String, String> {
+        Err(String::new())
+    }
+
+    fn log_level(&self, _level: &str) -> Result<(), String> {
+        Err(String::new())
+    }
+
+    fn fleet(&self) -> Option<FleetReport> {
+        let placed = |server: &str, runs_at: Option<&str>| PlacedReport {
+            server: server.to_owned(),
+            runs_at: runs_at.map(str::to_owned),
+            here: runs_at == Some("one"),
+            moves: false,
+        };
+        Some(FleetReport {
+            fleet: "prod".to_owned(),
+            node: "one".to_owned(),
+            connected: true,
+            nodes: Vec::new(),
+            servers: vec![placed("a", Some("one")), placed("b", None), placed("c", Some("two"))],
+        })
+    }
+}
+
 #[tokio::test]
 async fn every_family_is_in_the_list_and_every_name_of_the_list_is_a_family() {
     let holder = Holder::new("serve", None, None);
+    holder.obeyed_by(Arc::new(OfFleet));
     let rig = Rig::new().followed_by(holder.clone());
     let _line = rig.lazy(Server::stdio("a", ["true"]));
     let text = text(&holder, Format::OpenMetrics);
@@ -43,6 +75,16 @@ async fn every_family_is_in_the_list_and_every_name_of_the_list_is_a_family() {
     }
     assert!(text.contains("linetender_server_lines{server=\"a\",state=\"idle\"} 1\n"), "{text}");
     assert!(text.contains("linetender_server_up{server=\"a\"} 1\n"), "it would serve at the first call");
+    for (server, here, placed) in [("a", 1, 1), ("b", 0, 0), ("c", 0, 1)] {
+        assert!(
+            text.contains(&format!("linetender_fleet_server_here{{server=\"{server}\"}} {here}\n")),
+            "{text}"
+        );
+        assert!(
+            text.contains(&format!("linetender_fleet_server_placed{{server=\"{server}\"}} {placed}\n")),
+            "{text}"
+        );
+    }
 }
 
 #[tokio::test]

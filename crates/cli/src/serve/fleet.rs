@@ -191,10 +191,13 @@ impl Kin for InFleet {
                 }
             };
             let mut keys = self.keys();
-            if keys.len() >= KEYS {
-                keys.remove(0);
+            // Somebody else may have asked at the same time.
+            if !keys.iter().any(|(of, _)| *of == day) {
+                if keys.len() >= KEYS {
+                    keys.remove(0);
+                }
+                keys.push((day, key));
             }
-            keys.push((day, key));
             Some(key)
         })
     }

@@ -76,16 +76,16 @@ fn old_news_and_missed_news_lead_to_a_look_at_once() {
     let (number, _) = lease.poll(at(0)).unwrap();
     lease.answered(at(1), number, Answer::Seen(Some((Revision(9), other))));
     assert_eq!(lease.poll(at(300)), None, "another has it");
-    for late in [true, false] {
+    for (late, then) in [(true, 600), (false, 1_600)] {
         if late {
-            lease.told(at(300), Some((Revision(8), other)));
+            lease.told(at(then), Some((Revision(8), other)));
         } else {
             lease.missed();
         }
-        assert_eq!(lease.wake_at().map(|wakes| wakes <= at(600).boot), Some(true));
-        let (number, ask) = lease.poll(at(600)).unwrap();
+        assert_eq!(lease.wake_at().map(|wakes| wakes <= at(then).boot), Some(true));
+        let (number, ask) = lease.poll(at(then)).unwrap();
         assert_eq!(ask, Ask::Look);
-        lease.answered(at(601), number, Answer::Seen(Some((Revision(9), other))));
-        assert_eq!(lease.poll(at(1_000)), None);
+        lease.answered(at(then + 1), number, Answer::Seen(Some((Revision(9), other))));
+        assert_eq!(lease.poll(at(then + 400)), None);
     }
 }

@@ -301,7 +301,7 @@ fn every_number_in_the_schema_has_its_unit() {
     assert_eq!(
         of(None),
         "burst connections depth failures in_flight items keep lines millis_per_answer per_call percent principal_rate \
-         principal_requests queue reserve_per_sec sessions tokens useful_answers useful_tokens"
+         principal_requests queue replicas reserve_per_sec sessions tokens useful_answers useful_tokens"
     );
 }
 
