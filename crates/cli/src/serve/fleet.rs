@@ -206,6 +206,8 @@ impl Kin for InFleet {
         Box::pin(async move {
             match self.joined.front(Node(node)).await {
                 Ok(Some(stream)) => Ok(Box::new(stream) as Box<dyn Stream>),
+                // One that was about to go has gone before it answered.
+                Ok(None) if !self.joined.stays(Node(node)) => Err(NotReached::Nobody),
                 Ok(None) => Err(NotReached::Silence),
                 Err(Gone) => Err(NotReached::Nobody),
             }

@@ -289,6 +289,11 @@ impl Joined {
         self.inner.node == node || self.inner.members.borrow().contains_key(&node.0)
     }
 
+    /// Whether a node is there, and has not said that it goes.
+    pub fn stays(&self, node: Node) -> bool {
+        self.inner.members.borrow().get(&node.0).is_some_and(|member| !member.leaving)
+    }
+
     /// This node's number.
     pub fn node(&self) -> Node {
         self.inner.node

@@ -120,7 +120,8 @@ impl Far {
             .max_frame_size(PIECE)
             .handshake(TokioIo::new(stream))
             .await;
-        let Ok((road, connection)) = shaken else { return Err(NotReached::Silence) };
+        // It was there a moment ago, and nothing was asked of it.
+        let Ok((road, connection)) = shaken else { return Err(NotReached::Nobody) };
         #[expect(
             clippy::disallowed_methods,
             reason = "it ends with its stream, or when nobody has the road"
