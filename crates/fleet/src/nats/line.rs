@@ -85,10 +85,11 @@ impl FleetLine {
         fence: Fence,
         from: &str,
     ) -> Option<(Seat, watch::Receiver<hop::Stand>)> {
-        if !self.ownership.accepts(fence) || self.moves() {
+        // Taken before it is looked: whoever moves the line meanwhile tells this seat too, or is seen.
+        let stand = self.seats.lock().unwrap_or_else(PoisonError::into_inner).subscribe();
+        if self.moves() || !self.ownership.accepts(fence) {
             return None;
         }
-        let stand = self.seats.lock().unwrap_or_else(PoisonError::into_inner).subscribe();
         Some((house.seat(&self.name, from)?, stand))
     }
 
