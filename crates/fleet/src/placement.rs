@@ -11,6 +11,16 @@ pub fn owner<'a>(line: &str, nodes: impl IntoIterator<Item = &'a str>) -> Option
     nodes.into_iter().max_by_key(|node| (weight(line, node), *node))
 }
 
+/// A number for these names: the same in every process of every version.
+pub fn number(names: &[String]) -> u64 {
+    let mut hash = SipHasher13::new_with_keys(0x6c69_6e65, 0x7465_6e64);
+    for name in names {
+        hash.write(&(name.len() as u64).to_le_bytes());
+        hash.write(name.as_bytes());
+    }
+    hash.finish()
+}
+
 fn weight(line: &str, node: &str) -> u64 {
     // The same in every process of every version: the keys are part of the rule.
     let mut hash = SipHasher13::new_with_keys(0x6c69_6e65, 0x7465_6e64);

@@ -1,5 +1,6 @@
 //! The gateway as one of several that share their servers.
 
+use std::collections::HashMap;
 use std::fmt;
 use std::hash::{BuildHasher as _, RandomState};
 use std::path::Path;
@@ -8,8 +9,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
-use linetender::State;
 use linetender::session::{self, Agent, Guest, Who};
+use linetender::{State, Status};
 use linetender_fleet::{
     Away, Gone, House, Joined, LineReport, Member, Nats, Node, Options, Report, Seat, Terms,
 };
@@ -18,6 +19,7 @@ use linetender_gateway::kin::{Kin, Later, NotReached, Stream};
 use linetender_gateway::{Gateway, Shared};
 use linetender_holder::holder::{FleetReport, NodeReport, PlacedReport};
 use linetender_holder::trusted;
+use tokio::sync::watch;
 use tokio::time::Instant;
 
 /// How long a call that must not run twice is remembered at least, and the key of a day.
@@ -93,8 +95,17 @@ impl InFleet {
     pub(super) fn shares(&self, names: Vec<String>, gateway: &Gateway) {
         let rooms = self.rooms.get_or_init(|| {
             let (of_nodes, last, closed) = (RandomState::new(), AtomicU64::new(0), AtomicBool::new(false));
-            Arc::new(Rooms { gateway: gateway.clone(), of_nodes, last, closed })
+            let lines = Mutex::default();
+            Arc::new(Rooms { gateway: gateway.clone(), of_nodes, last, closed, lines })
         });
+        let mut lines = rooms.lines();
+        for name in &names {
+            // One that is taken out of the config, or not shared any more, is still looked at until it has ended.
+            if let Some(line) = gateway.shared_line(name) {
+                lines.insert(name.clone(), line.statuses());
+            }
+        }
+        drop(lines);
         self.joined.shares(names, Arc::clone(rooms) as Arc<dyn House>);
     }
 
@@ -274,6 +285,14 @@ struct Rooms {
     last: AtomicU64,
     /// Whether all lines are closed.
     closed: AtomicBool,
+    /// Where those stand that were shared.
+    lines: Mutex<HashMap<String, watch::Receiver<Status>>>,
+}
+
+impl Rooms {
+    fn lines(&self) -> MutexGuard<'_, HashMap<String, watch::Receiver<Status>>> {
+        self.lines.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl House for Rooms {
@@ -296,8 +315,8 @@ impl House for Rooms {
 
     fn is_still(&self, line: &str) -> bool {
         use State::{Closed, Idle, NeedsAuth, Parked, Waiting};
-        let state = self.gateway.shared_line(line).map(|line| line.status().state);
         let is_still = |state| matches!(state, Idle | Waiting | Parked | NeedsAuth | Closed);
-        self.closed.load(Ordering::Acquire) || state.is_some_and(is_still)
+        self.closed.load(Ordering::Acquire)
+            || self.lines().get(line).is_some_and(|status| is_still(status.borrow().state))
     }
 }

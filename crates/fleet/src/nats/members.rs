@@ -36,6 +36,9 @@ pub struct Member {
     /// How many lines it owns.
     #[serde(default)]
     pub owns: usize,
+    /// Stands for the names of the lines that it shares: two with the same number share the same lines.
+    #[serde(default)]
+    pub shares: u64,
 }
 
 /// Those that are there, by their numbers. This node is always among them.
@@ -104,11 +107,30 @@ fn hear(heard: &mut BTreeMap<u64, (Member, Instant)>, message: &Message, own: u6
     heard.insert(member.node, (member, Instant::now())).is_none()
 }
 
-/// Names of those where lines are placed.
-pub(super) fn places(members: &Members) -> Vec<&str> {
-    let mut names: Vec<_> =
-        members.values().filter(|member| !member.leaving).map(|member| &*member.name).collect();
+/// Names of those where lines of this node are placed. Not those that share other lines, as while a config is changed on one after the
+/// other: they may not have the line, and then nobody would. A line that has an owner stays there meanwhile.
+pub(super) fn places(members: &Members, own: u64) -> Vec<&str> {
+    let shares = members.get(&own).map_or(0, |own| own.shares);
+    let are = members.values().filter(|member| !member.leaving && member.shares == shares);
+    let mut names: Vec<_> = are.map(|member| &*member.name).collect();
     names.sort_unstable();
     names.dedup();
     names
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Member, Members, places};
+
+    #[test]
+    fn lines_are_placed_among_those_that_share_the_same_ones() {
+        let member = |node: u64, shares, leaving| {
+            let name = format!("n{node}");
+            (node, Member { name, node, version: String::new(), leaving, owns: 0, shares })
+        };
+        let all = [member(1, 7, false), member(2, 7, false), member(3, 8, false), member(4, 7, true)];
+        let members = Members::new(all.into());
+        assert_eq!(places(&members, 1), ["n1", "n2"], "not one that has other servers, nor one that goes");
+        assert_eq!(places(&members, 3), ["n3"]);
+    }
 }

@@ -8,6 +8,7 @@ use std::time::Duration;
 use async_nats::{Client, Message};
 use futures_util::StreamExt as _;
 use linetender_core::lease::{Fence, Node, Standing, Terms};
+use linetender_wire::caught;
 use linetender_wire::frame::{Limits, Passed};
 use linetender_wire::hop::{self, Way};
 use linetender_wire::queue;
@@ -144,6 +145,7 @@ impl Joined {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             leaving: false,
             owns: 0,
+            shares: 0,
         };
         let (tell, members) = watch::channel(Members::default());
         let of = Surroundings {
@@ -168,8 +170,12 @@ impl Joined {
             lines: Mutex::default(),
         });
         let mut tasks = JoinSet::new();
-        tasks.spawn(members::keep(client, options.fleet, inner.own.subscribe(), tell));
-        tasks.spawn(asked(Arc::downgrade(&inner)));
+        let own = inner.own.subscribe();
+        tasks.spawn(supervised("members", move || {
+            members::keep(client.clone(), options.fleet.clone(), own.clone(), tell.clone())
+        }));
+        let weak = Arc::downgrade(&inner);
+        tasks.spawn(supervised("orders", move || asked(Weak::clone(&weak))));
         tasks.spawn(counted(Arc::downgrade(&inner)));
         Self { inner, fronts: tokio::sync::Mutex::new(come), _tasks: tasks }
     }
@@ -187,6 +193,8 @@ impl Joined {
         self.inner.house.send_replace(Some(house));
         let mut names: Vec<_> = names.into_iter().collect();
         names.sort_unstable();
+        let shares = placement::number(&names);
+        self.inner.own.send_modify(|own| own.shares = shares);
         self.inner.known.send_replace(names.into());
     }
 
@@ -315,7 +323,7 @@ impl Inner {
         let (here, should) = watch::channel(false);
         tends.spawn(placed(
             name.to_owned(),
-            self.of.name.clone(),
+            (self.of.name.clone(), self.node),
             self.known.subscribe(),
             self.members.clone(),
             here,
@@ -324,7 +332,7 @@ impl Inner {
         tends.spawn(async move {
             let Ok(house) = house.wait_for(Option::is_some).await.map(|house| house.clone()) else { return };
             if let Some(house) = house {
-                tended.tend(&*house, should).await;
+                supervised("line", || tended.tend(&*house, should.clone())).await;
             }
         });
         lines.insert(name.to_owned(), Kept { line: Arc::clone(&line), _tends: tends });
@@ -397,10 +405,18 @@ impl Begins {
     }
 }
 
+/// Does this to its end. If it panics, that is told, and it begins anew: without it this node would be deaf, and nobody would know.
+async fn supervised<F: Future<Output = ()>>(task: &'static str, mut work: impl FnMut() -> F) {
+    while caught(work()).await.is_err() {
+        tracing::error!(task, "internal error: a task of the fleet panicked; it is started again");
+        tokio::time::sleep(AGAIN).await;
+    }
+}
+
 /// Says whether a line should be on this node, as long as anybody wants to know.
 async fn placed(
     line: String,
-    own: String,
+    (own, node): (String, Node),
     mut known: watch::Receiver<Arc<[String]>>,
     mut members: watch::Receiver<Members>,
     here: watch::Sender<bool>,
@@ -409,7 +425,7 @@ async fn placed(
         let should = {
             let members = Arc::clone(&members.borrow_and_update());
             let is_known = known.borrow_and_update().binary_search(&line).is_ok();
-            is_known && placement::owner(&line, members::places(&members)) == Some(&own)
+            is_known && placement::owner(&line, members::places(&members, node.0)) == Some(&own)
         };
         here.send_if_modified(|before| std::mem::replace(before, should) != should);
         let told = tokio::select! {
