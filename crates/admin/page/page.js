@@ -182,8 +182,10 @@ function take(status) {
   }
   // Calls that the gateway ended before a server was chosen.
   atDoor = (counts.get(DOOR) || { tool_calls: {} }).tool_calls;
+  const fleet = status.fleet, placed = new Map(fleet ? fleet.servers.map((one) => [one.server, one]) : []);
   const changed = [];
   for (const server of now.values()) {
+    server.placed = placed.get(server.name);
     server.lines.sort((one, other) => looks(other.state)[2] - looks(one.state)[2] || one.since_millis - other.since_millis);
     server.line = server.lines[0];
     server.state = server.line.state;
@@ -198,10 +200,22 @@ function take(status) {
   for (const name of before.keys()) if (!now.has(name)) before.delete(name);
   servers = now;
   firstLook = false;
-  put($("about"), "version " + plain(holder.version, 32) + ", process " + holder.pid + ", up " + age(holder.began_millis));
+  put($("about"), "version " + plain(holder.version, 32) + ", process " + holder.pid + ", up " + age(holder.began_millis) + (fleet ? inFleet(fleet) : ""));
   if (changed.length) put($("heard"), changed.length > 3 ? changed.length + " servers changed their state" : changed.join(", "));
   draw();
   if (opened !== null) tell(opened);
+}
+
+function inFleet(fleet) {
+  const many = fleet.nodes.length, leaving = fleet.nodes.filter((node) => node.leaves).length;
+  return "; gateway " + plain(fleet.node, 64) + " of fleet " + plain(fleet.fleet, 64) + ", " + many + (many === 1 ? " gateway" : " gateways")
+    + (leaving ? " (" + leaving + " leaving)" : "") + (fleet.connected ? "" : ", NATS is not connected");
+}
+
+// Which other gateway runs a server, if one does.
+function elsewhere({ placed }) {
+  if (!placed || placed.here) return "";
+  return placed.runs_at ? " @" + plain(placed.runs_at, 64) : "";
 }
 
 function entry(value) {
@@ -335,7 +349,7 @@ function newRow(name) {
 
 function drawRow(row, server) {
   const line = server.line, [sign, which] = looks(server.state), verdicts = server.counts.tool_calls, all = Math.max(1, total(verdicts));
-  put(row.open, plain(server.name, 128) + (server.lines.length > 1 ? " ×" + server.lines.length : ""));
+  put(row.open, plain(server.name, 128) + (server.lines.length > 1 ? " ×" + server.lines.length : elsewhere(server)));
   put(row.stateName, sign + " " + plain(server.state, 32));
   put(row.since, age(line.since_millis));
   tone(row.state, which);

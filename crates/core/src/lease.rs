@@ -231,6 +231,15 @@ impl Lease {
         Self { minted: true, ..Self::new(node, terms) }
     }
 
+    /// Forgets all that was seen and asked for, but no claim: whoever follows the lease lost its way. What it had is waited for like
+    /// any other's.
+    pub const fn forget(&mut self) {
+        self.state = State::UNKNOWN;
+        self.minted = false;
+        self.open = None;
+        self.unsure = false;
+    }
+
     /// Whether this node should have the line. One that should not, and does, is sealed.
     pub fn want(&mut self, wanted: bool) {
         self.wanted = wanted;

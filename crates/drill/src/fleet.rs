@@ -68,6 +68,8 @@ pub struct Options {
     pub only: Option<String>,
     /// Instead of faults: so many rolling upgrades, in which no call may fail.
     pub upgrades: Option<u32>,
+    /// What serves every other time that a gateway is replaced.
+    pub to: Option<PathBuf>,
     /// Whether the verdict is for a program.
     pub json: bool,
 }
@@ -140,6 +142,7 @@ impl Drill {
         let engine = Engine::start(&options.nats, folder).await?;
         let how = How {
             linetender: options.linetender.clone(),
+            to: options.to.clone(),
             folder: folder.to_owned(),
             lease: options.fleet.then_some(options.lease),
             faketime,

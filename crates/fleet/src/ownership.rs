@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use linetender_core::Instant;
 use linetender_core::lease::{Answer, Ask, Fence, Lease, Now, Standing};
+use linetender_wire::caught;
 use linetender_wire::stdio::Lifeline;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
@@ -20,6 +21,9 @@ const WAITING: usize = 64;
 
 /// The task looks at the clock at least this often: a machine that slept is behind its own timers.
 const LOOKS: Duration = Duration::from_secs(5);
+
+/// After a panic it goes on so much later.
+const AGAIN: Duration = Duration::from_secs(1);
 
 /// What the task is told.
 #[derive(Clone, Copy, Debug)]
@@ -104,7 +108,19 @@ struct Follower {
 }
 
 impl Follower {
+    /// Follows the lease for as long as anybody wants to know. A panic costs the line, not its name: it is claimed anew.
     async fn follow(mut self, line: &str, directory: &dyn Directory) {
+        while caught(self.turns(line, directory)).await.is_err() {
+            tracing::error!(line, "internal error: the task of a lease panicked; it is started again");
+            // Processes that are left have the time that their reapers were told last; nobody is told of more.
+            self.lease.forget();
+            self.lifeline = None;
+            self.tell.send_replace(Stand { standing: Standing::Nobody, lifeline: None });
+            tokio::time::sleep(AGAIN).await;
+        }
+    }
+
+    async fn turns(&mut self, line: &str, directory: &dyn Directory) {
         let mut open: Option<(u64, Answering<'_>)> = None;
         loop {
             if let Some((number, ask)) = self.lease.poll((self.clock)()) {

@@ -148,8 +148,9 @@ pub async fn serve(
         let _ = stopped.wait_for(|closing| *closing).await;
         tokio::time::sleep(drain).await;
     };
+    let asks = if front.far.is_some() { connections::ASKS_IN_A_FLEET } else { connections::ASKS };
     let entrance =
-        connections::Entrance::new(settings, bearers, router(Arc::clone(&front)), front.budget.clone());
+        connections::Entrance::new(settings, bearers, router(Arc::clone(&front)), front.budget.clone(), asks);
     // What other gateways pass on is under way here too: their agents wait for it.
     let far = far::serve(Arc::clone(&front), router(Arc::clone(&front)), front.closing.clone());
     let at_doors = connections::serve(doors.open, places, entrance, front.closing.clone());

@@ -15,6 +15,7 @@ use linetender_drill::fleet::{self, Options};
     linetender drill fleet --seconds 60 --lease 5           as CI runs it\n  \
     linetender drill fleet --only stopped --seed 7          one kind of fault\n  \
     linetender drill fleet --upgrades 20                    rolling upgrades: no call may fail\n  \
+    linetender drill fleet --upgrades 4 --to old/linetender two versions at once, each way\n  \
     linetender drill fleet --without-fleet --seconds 5      must fail: each gateway has its own processes\n\n\
     Exit codes:\n  \
     0  every promise was kept\n  \
@@ -44,6 +45,10 @@ pub(crate) struct Fleet {
     /// Instead of faults, replace all gateways one after the other so many times; no call may fail
     #[arg(long, value_name = "TIMES", conflicts_with_all = ["only", "apart"])]
     upgrades: Option<u32>,
+
+    /// With --upgrades: every other time this binary serves: another version
+    #[arg(long, value_name = "PATH", requires = "upgrades")]
+    to: Option<PathBuf>,
 
     /// Gateways that do not know each other: the drill has to fail
     #[arg(long = "without-fleet")]
@@ -79,6 +84,7 @@ impl Fleet {
             fleet: !self.apart,
             only: self.only.clone(),
             upgrades: self.upgrades,
+            to: self.to.clone(),
             json: self.json,
         };
         if self.inside {

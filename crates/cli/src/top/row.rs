@@ -3,7 +3,9 @@
 use std::collections::{BTreeMap, HashMap};
 
 use linetender::visible;
-use linetender_holder::holder::{About, Found, LineReport, Reply, Report, ServerReport, Silence, Verdicts};
+use linetender_holder::holder::{
+    About, FleetReport, Found, LineReport, Reply, Report, ServerReport, Silence, Verdicts,
+};
 use linetender_holder::processes::Tree;
 
 use super::stand::Stand;
@@ -32,6 +34,8 @@ pub(super) struct Row {
     pub(super) words: String,
     /// How agents connect, and since when the process runs.
     pub(super) holder: Option<About>,
+    /// Which gateway of a fleet runs it, in words.
+    pub(super) runs_at: Option<String>,
     /// Its connections, the most urgent one first.
     pub(super) lines: Vec<LineReport>,
     pub(super) counts: ServerReport,
@@ -105,15 +109,17 @@ fn of_report(report: &Report, trees: &[Tree], before: &Before) -> Vec<Row> {
             Some(total.checked_sub(*calls)? as f64 * 1000.0 / millis as f64)
         });
         Row {
-            name: match lines.len() {
-                1 => visible::line(server).into_owned(),
-                many => format!("{} ×{many}", visible::line(server)),
+            name: match (lines.len(), report.fleet.as_ref().and_then(|fleet| elsewhere(fleet, server))) {
+                (1, Some(node)) => format!("{} @{}", visible::line(server), visible::line(node)),
+                (1, None) => visible::line(server).into_owned(),
+                (many, _) => format!("{} ×{many}", visible::line(server)),
             },
             stand: Stand::of(&first.state),
             state: visible::line(&first.state).into_owned(),
             since_millis: Some(first.since_millis),
             words: words(first),
             holder: Some(report.holder.clone()),
+            runs_at: report.fleet.as_ref().and_then(|fleet| runs_at(fleet, server)),
             rate,
             counts,
             trees: trees.iter().filter(|tree| tree.server == server).cloned().collect(),
@@ -122,6 +128,26 @@ fn of_report(report: &Report, trees: &[Tree], before: &Before) -> Vec<Row> {
         }
     };
     by_server.into_iter().map(row).collect()
+}
+
+/// The other gateway that runs a server of the fleet.
+fn elsewhere<'a>(fleet: &'a FleetReport, server: &str) -> Option<&'a str> {
+    let placed = fleet.servers.iter().find(|placed| placed.server == server && !placed.here)?;
+    placed.runs_at.as_deref()
+}
+
+fn runs_at(fleet: &FleetReport, server: &str) -> Option<String> {
+    let placed = fleet.servers.iter().find(|placed| placed.server == server)?;
+    let at = placed.runs_at.as_deref().map_or("no gateway".to_owned(), |node| format!("gateway {node}"));
+    let moves = if placed.moves { ", moves" } else { "" };
+    let away = if fleet.connected { "" } else { ", NATS is not connected" };
+    let gateways = fleet.nodes.len();
+    let text = format!(
+        "{at}{moves}; fleet {}, {gateways} gateway{}{away}",
+        fleet.fleet,
+        if gateways == 1 { "" } else { "s" }
+    );
+    Some(visible::line(&text).into_owned())
 }
 
 /// What a person should know of a line that is not well, or was not.
@@ -145,6 +171,7 @@ fn without_lines(report: &Report) -> Row {
             .as_deref()
             .map_or_else(|| "-".to_owned(), |name| visible::line(name).into_owned()),
         holder: Some(report.holder.clone()),
+        runs_at: None,
         ..bare(report.holder.pid, Stand::Idle, "idle", "no request from the agent yet".to_owned())
     }
 }
@@ -181,6 +208,7 @@ fn bare(pid: u32, stand: Stand, state: &str, words: String) -> Row {
         since_millis: None,
         words,
         holder: None,
+        runs_at: None,
         lines: Vec::new(),
         counts: ServerReport::default(),
         rate: None,

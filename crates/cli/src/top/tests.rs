@@ -146,6 +146,22 @@ fn a_quiet_day() {
 }
 
 #[test]
+fn a_server_of_a_fleet_says_which_gateway_runs_it() {
+    let mut found = quiet();
+    let Reply::Report(report) = &mut found[0].reply else { panic!("silent") };
+    let placed = |server: &str, at: &str| json!({ "server": server, "runs_at": at, "here": at == "gw-1", "moves": false });
+    let nodes =
+        ["gw-1", "gw-2"].map(|node| json!({ "node": node, "version": "1", "runs": 1, "leaves": false }));
+    let fleet = json!({ "fleet": "prod", "node": "gw-1", "connected": true, "nodes": nodes,
+        "servers": [placed("git", "gw-2"), placed("search", "gw-1")] });
+    report.fleet = Some(serde_json::from_value(fleet).unwrap());
+    let all = drawn(&model(found.clone()), (140, 18));
+    assert!(all.contains("git @gw-2 ") && !all.contains("search @"), "{all}");
+    let one = drawn(&opened(found, "git"), (140, 36));
+    assert!(one.contains("runs at       gateway gw-2; fleet prod, 2 gateways"), "{one}");
+}
+
+#[test]
 fn a_storm_shows_what_needs_somebody_first() {
     insta::assert_snapshot!(drawn(&model(storm()), (200, 18)));
 }

@@ -53,6 +53,8 @@ backend gateways
 #[derive(Clone, Debug)]
 pub(super) struct How {
     pub(super) linetender: PathBuf,
+    /// What serves every other time that a gateway is started.
+    pub(super) to: Option<PathBuf>,
     pub(super) folder: PathBuf,
     /// A lease; without one there is no fleet, and each gateway believes that it is alone.
     pub(super) lease: Option<Duration>,
@@ -66,6 +68,8 @@ pub(super) struct How {
 pub(super) struct Gateways {
     how: How,
     running: Vec<Child>,
+    /// How often each was started again.
+    again: [usize; NODES],
 }
 
 impl Gateways {
@@ -74,7 +78,7 @@ impl Gateways {
     /// # Errors
     /// If one does not.
     pub(super) async fn start(how: How) -> Result<Self, String> {
-        let mut gateways = Self { how, running: Vec::new() };
+        let mut gateways = Self { how, running: Vec::new(), again: [0; NODES] };
         for node in 0..NODES {
             gateways.configure(node).map_err(|error| error.to_string())?;
             let child = gateways.spawn(node)?;
@@ -123,7 +127,11 @@ impl Gateways {
             serve.arg(format!("FAKETIME_TIMESTAMP_FILE={}", self.clock(node).display()));
             serve.args(["FAKETIME_DONT_FAKE_MONOTONIC=1", "FAKETIME_CACHE_DURATION=1"]);
         }
-        serve.arg(&self.how.linetender).args(["serve", "--config"]).arg(home.join("linetender.toml"));
+        let other = self.how.to.as_ref().filter(|_| self.again[node] % 2 == 1);
+        serve
+            .arg(other.unwrap_or(&self.how.linetender))
+            .args(["serve", "--config"])
+            .arg(home.join("linetender.toml"));
         serve.arg("--log").arg(home.join("log")).stdout(Stdio::null()).stderr(says);
         serve.spawn().map_err(text)
     }
@@ -236,6 +244,7 @@ impl Gateways {
     /// # Errors
     /// If it does not.
     pub(super) async fn start_again(&mut self, node: usize) -> Result<(), String> {
+        self.again[node] += 1;
         self.running[node] = self.spawn(node)?;
         self.ready(node).await
     }

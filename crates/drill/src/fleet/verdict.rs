@@ -15,9 +15,9 @@ use crate::figures::share;
 /// So much longer than a lease a takeover may take, besides the server's own start.
 pub(super) const TAKEOVER: Duration = Duration::from_secs(5);
 
-/// The longest time without any answered stateless call that is no gap: probes are a twentieth of this apart, on a machine on which
+/// The longest time without any answered stateless call that is no gap: probes are a tenth of this apart, on a machine on which
 /// three gateways, their servers and two hundred agents are, and one of the gateways starts.
-const GAP: Duration = Duration::from_secs(2);
+const GAP: Duration = Duration::from_secs(1);
 
 /// So long after everything works again connections may still break that a fault left behind.
 const LATE: Duration = Duration::from_secs(2);

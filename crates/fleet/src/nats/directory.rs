@@ -6,15 +6,19 @@
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
+use std::sync::PoisonError;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use async_nats::jetstream::kv::{self, Store, UpdateErrorKind};
 use async_nats::jetstream::stream::{Config, DiscardPolicy, StorageType};
 use async_nats::jetstream::{self, Context};
-use async_nats::{ConnectOptions, ServerAddr};
+use async_nats::{ConnectOptions, ReconnectToServer, ServerAddr};
+use bytes::Bytes;
 use futures_util::StreamExt as _;
 use linetender_core::lease::{Entry, Revision};
 use tokio::sync::{Mutex, mpsc};
+use tokio::time::Instant;
 
 use super::chance;
 use crate::directory::{Away, Changed, Directory, Later, Recalled, There};
@@ -25,6 +29,10 @@ const ANSWERS: Duration = Duration::from_millis(2500);
 
 /// How soon a connection that is dead is noticed: after two of these.
 const PINGS: Duration = Duration::from_secs(2);
+
+/// So long after the first ask that failed, another server is tried: NATS elects a leader in less, most of the time, and a lease has
+/// time for it.
+const LEAVES: Duration = Duration::from_secs(5);
 
 /// Changes that wait for whoever watches.
 const WAITING: usize = 1024;
@@ -56,6 +64,30 @@ pub struct Nats {
     options: Options,
     lines: Mutex<Option<Store>>,
     calls: Mutex<Option<Store>>,
+    silent: std::sync::Mutex<Silent>,
+}
+
+/// How long nothing was answered. A server of NATS that is cut off from the others keeps its connections and answers nothing: whoever
+/// is connected to it has to leave by itself.
+#[derive(Debug, Default)]
+struct Silent {
+    /// Since something failed for the first time after an answer, or after the last reconnect.
+    since: Option<Instant>,
+    /// How often another server was tried since the last answer.
+    tried: usize,
+}
+
+impl Silent {
+    /// Whether another server of so many is to be tried now. Each once: if none answers, it is not this one that is at fault, and streams
+    /// to other gateways may still work.
+    fn gives_up(&mut self, now: Instant, servers: usize) -> bool {
+        let since = *self.since.get_or_insert(now);
+        let gives_up = now.duration_since(since) >= LEAVES && self.tried + 1 < servers;
+        if gives_up {
+            *self = Self { since: None, tried: self.tried + 1 };
+        }
+        gives_up
+    }
 }
 
 impl Nats {
@@ -72,6 +104,17 @@ impl Nats {
             // Those who lost their server together do not come back together.
             .reconnect_delay_callback(|tries| Duration::from_millis(50 + chance() % (100 << tries.min(5))))
             .retry_on_initial_connect();
+        // One after the other: whoever leaves a server is not to come to it again at once. Some begin here, some there.
+        let next = AtomicUsize::new(usize::try_from(chance() % 1024).unwrap_or(0));
+        connect = connect.reconnect_to_server_callback(move |servers, _| {
+            let next = next.fetch_add(1, Ordering::Relaxed);
+            async move {
+                // Those that NATS told of may be the same under other names.
+                let ours: Vec<_> = servers.into_iter().filter(|server| !server.is_discovered).collect();
+                let addr = ours.get(next % ours.len().max(1))?.addr.clone();
+                Some(ReconnectToServer { addr, delay: None })
+            }
+        });
         if let Some(seed) = &options.nkey {
             connect = connect.nkey(seed.clone());
         }
@@ -89,7 +132,13 @@ impl Nats {
         let client = connect.connect(servers).await.map_err(away)?;
         let jetstream =
             jetstream::context::ContextBuilder::new().timeout(ANSWERS).ack_timeout(ANSWERS).build(client);
-        Ok(Self { jetstream, options, lines: Mutex::default(), calls: Mutex::default() })
+        Ok(Self {
+            jetstream,
+            options,
+            lines: Mutex::default(),
+            calls: Mutex::default(),
+            silent: std::sync::Mutex::default(),
+        })
     }
 
     /// The bucket of lines, which is created if there is none.
@@ -133,11 +182,24 @@ impl Nats {
         Ok(store)
     }
 
-    /// What was known of the buckets may be why something failed.
-    async fn forget<T>(&self, result: Result<T, Away>) -> Result<T, Away> {
-        if result.is_err() {
-            *self.lines.lock().await = None;
-            *self.calls.lock().await = None;
+    /// What was known of the buckets may be why something failed; or the server of NATS that we are connected to.
+    async fn heard<T>(&self, result: Result<T, Away>) -> Result<T, Away> {
+        let leaves = {
+            let mut silent = self.silent.lock().unwrap_or_else(PoisonError::into_inner);
+            if result.is_ok() {
+                *silent = Silent::default();
+                return result;
+            }
+            silent.gives_up(Instant::now(), self.options.servers.len())
+        };
+        *self.lines.lock().await = None;
+        *self.calls.lock().await = None;
+        if leaves {
+            tracing::warn!(
+                fleet = self.options.fleet,
+                "NATS does not answer: connecting to another of its servers"
+            );
+            let _ = self.client().force_reconnect().await;
         }
         result
     }
@@ -157,9 +219,8 @@ impl Nats {
 impl Directory for Nats {
     fn look<'a>(&'a self, line: &'a str) -> Later<'a, There> {
         Box::pin(async move {
-            let store = self.lines().await?;
-            let entry = self.forget(store.entry(key(line)).await.map_err(away)).await?;
-            Ok(entry.as_ref().and_then(there))
+            let look = async { self.lines().await?.entry(key(line)).await.map_err(away) };
+            Ok(self.heard(look.await).await?.as_ref().and_then(there))
         })
     }
 
@@ -170,13 +231,8 @@ impl Directory for Nats {
         entry: Entry,
     ) -> Later<'a, Option<Revision>> {
         Box::pin(async move {
-            let expected = expected.map_or(0, |revision| revision.0);
-            let put = self.lines().await?.update(key(line), encode(entry).into(), expected).await;
-            match put {
-                Ok(revision) => Ok(Some(Revision(revision))),
-                Err(error) if error.kind() == UpdateErrorKind::WrongLastRevision => Ok(None),
-                Err(error) => self.forget(Err(away(error))).await,
-            }
+            let put = async { update(&self.lines().await?, line, expected, encode(entry).into()).await };
+            self.heard(put.await).await
         })
     }
 
@@ -207,9 +263,8 @@ impl Directory for Nats {
 
     fn recall<'a>(&'a self, call: &'a str) -> Later<'a, Recalled> {
         Box::pin(async move {
-            let store = self.calls().await?;
-            let entry = self.forget(store.entry(key(call)).await.map_err(away)).await?;
-            let noted = entry.filter(|entry| entry.operation == kv::Operation::Put);
+            let recall = async { self.calls().await?.entry(key(call)).await.map_err(away) };
+            let noted = self.heard(recall.await).await?.filter(|entry| entry.operation == kv::Operation::Put);
             Ok(noted.map(|entry| (Revision(entry.revision), entry.value.into())))
         })
     }
@@ -225,13 +280,23 @@ impl Directory for Nats {
         note: &'a [u8],
     ) -> Later<'a, Option<Revision>> {
         Box::pin(async move {
-            let expected = expected.map_or(0, |revision| revision.0);
-            match self.calls().await?.update(key(call), note.to_owned().into(), expected).await {
-                Ok(revision) => Ok(Some(Revision(revision))),
-                Err(error) if error.kind() == UpdateErrorKind::WrongLastRevision => Ok(None),
-                Err(error) => self.forget(Err(away(error))).await,
-            }
+            let put = async { update(&self.calls().await?, call, expected, note.to_owned().into()).await };
+            self.heard(put.await).await
         })
+    }
+}
+
+/// Writes what is to be under a name if what is there has this revision, or if nothing is there.
+async fn update(
+    store: &Store,
+    name: &str,
+    expected: Option<Revision>,
+    value: Bytes,
+) -> Result<Option<Revision>, Away> {
+    match store.update(key(name), value, expected.map_or(0, |revision| revision.0)).await {
+        Ok(revision) => Ok(Some(Revision(revision))),
+        Err(error) if error.kind() == UpdateErrorKind::WrongLastRevision => Ok(None),
+        Err(error) => Err(away(error)),
     }
 }
 
@@ -267,7 +332,21 @@ fn name(key: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{key, name};
+    use super::{LEAVES, Silent, key, name};
+    use tokio::time::Instant;
+
+    #[test]
+    fn a_server_that_does_not_answer_is_left_for_each_other_once() {
+        let (begun, mut silent) = (Instant::now(), Silent::default());
+        let tries = (0..100).filter(|at: &u32| silent.gives_up(begun + LEAVES * *at / 2, 3)).count();
+        assert_eq!(tries, 2, "there are two others");
+        silent = Silent::default();
+        assert!(!silent.gives_up(begun, 3), "once is nothing");
+        assert!(!silent.gives_up(begun + LEAVES / 2, 3));
+        assert!(silent.gives_up(begun + LEAVES, 3));
+        let mut only = Silent::default();
+        assert!(!(0..100).any(|at| only.gives_up(begun + LEAVES * at, 1)), "there is no other");
+    }
 
     #[test]
     fn every_name_has_a_key_and_every_key_its_name() {

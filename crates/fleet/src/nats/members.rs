@@ -2,6 +2,7 @@
 //! said by leases alone.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -52,7 +53,11 @@ pub(super) async fn keep(
     tell: watch::Sender<Members>,
 ) {
     let subject = Subject::from(format!("linetender.{fleet}.nodes"));
-    let mut heard: BTreeMap<u64, (Member, Instant)> = BTreeMap::new();
+    // If this was begun anew, those who were there are believed once more.
+    let (ours, known) = (own.borrow().node, Arc::clone(&tell.borrow()));
+    let known = known.iter().filter(|(node, _)| **node != ours);
+    let mut heard: BTreeMap<u64, (Member, Instant)> =
+        known.map(|(node, member)| (*node, (member.clone(), Instant::now()))).collect();
     loop {
         // A subscription lives as long as the client does; that one ends is a fault, and another one is made.
         let Ok(mut said) = client.subscribe(subject.clone()).await else {
@@ -62,49 +67,59 @@ pub(super) async fn keep(
         let mut beat = tokio::time::interval(BEAT);
         beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
-            let says = tokio::select! {
+            let (mut says, mut differs) = (true, false);
+            tokio::select! {
                 message = said.next() => match message {
-                    Some(message) => hear(&mut heard, &message, own.borrow().node),
+                    Some(message) => (says, differs) = hear(&mut heard, &message, own.borrow().node),
                     None => break,
                 },
-                _ = beat.tick() => true,
-                changed = own.changed() => {
-                    if changed.is_err() {
-                        return;
-                    }
-                    true
-                }
-            };
-            heard.retain(|_, (_, at)| at.elapsed() < BELIEVED);
+                _ = beat.tick() => {}
+                changed = own.changed() => match changed {
+                    Ok(()) => differs = true,
+                    Err(_) => return,
+                },
+            }
+            let (now, before) = (Instant::now(), heard.len());
+            heard.retain(|_, (_, at)| now.duration_since(*at) < BELIEVED);
+            differs |= heard.len() < before;
             let ours = own.borrow_and_update().clone();
             if says && let Ok(text) = serde_json::to_vec(&ours) {
                 // If it cannot be said now it is said again soon.
                 let _ = tokio::time::timeout(BEAT, client.publish(subject.clone(), text.into())).await;
             }
+            // Nearly everything that is heard was heard before.
+            if !differs && tell.borrow().contains_key(&ours.node) {
+                continue;
+            }
             let mut members: BTreeMap<_, _> =
                 heard.iter().map(|(node, (member, _))| (*node, member.clone())).collect();
             members.insert(ours.node, ours);
-            tell.send_if_modified(|before| {
-                let differs = **before != members;
-                if differs {
-                    *before = Arc::new(members);
-                }
-                differs
-            });
+            tell.send_replace(Arc::new(members));
         }
     }
 }
 
-/// Takes what a node says of itself; whether it is new, and wants to hear of us.
-fn hear(heard: &mut BTreeMap<u64, (Member, Instant)>, message: &Message, own: u64) -> bool {
+/// Takes what a node says of itself; whether it is new and wants to hear of us, and whether it says anything new.
+fn hear(heard: &mut BTreeMap<u64, (Member, Instant)>, message: &Message, own: u64) -> (bool, bool) {
     if message.payload.len() > LONGEST {
-        return false;
+        return (false, false);
     }
-    let Ok(member) = serde_json::from_slice::<Member>(&message.payload) else { return false };
-    if member.node == own || (heard.len() >= MOST && !heard.contains_key(&member.node)) {
-        return false;
+    let Ok(member) = serde_json::from_slice::<Member>(&message.payload) else { return (false, false) };
+    let (now, full) = (Instant::now(), heard.len() >= MOST);
+    match heard.entry(member.node) {
+        Entry::Occupied(mut known) => {
+            let (before, at) = known.get_mut();
+            *at = now;
+            let differs = *before != member;
+            *before = member;
+            (false, differs)
+        }
+        Entry::Vacant(_) if member.node == own || full => (false, false),
+        Entry::Vacant(place) => {
+            place.insert((member, now));
+            (true, true)
+        }
     }
-    heard.insert(member.node, (member, Instant::now())).is_none()
 }
 
 /// Names of those where lines of this node are placed. Not those that share other lines, as while a config is changed on one after the

@@ -3,6 +3,7 @@ use crate::{Fleet, Local};
 use linetender_core::Instant;
 use linetender_core::lease::{Lease, Node, Now, Standing, Terms};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// tokio's clock, which goes when everybody waits.
@@ -96,4 +97,24 @@ async fn a_line_that_is_let_go_of_moves_as_soon_as_nothing_of_it_runs() {
     one.tell(Asked::Cleared);
     let took = owns(&two).await;
     assert!(took <= Duration::from_secs(6), "{took:?}: no longer than until the next look");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_panic_costs_the_line_for_as_long_as_a_lease_and_not_for_good() {
+    let (directory, steady) = (Local::default(), clock());
+    let breaks = Arc::new(AtomicBool::new(false));
+    let (broken, goes) = (Arc::clone(&breaks), Arc::clone(&steady));
+    let clock: Clock = Arc::new(move || {
+        assert!(!broken.swap(false, Ordering::Relaxed), "the clock broke");
+        goes()
+    });
+    let one = node(1, &directory, &clock);
+    owns(&one).await;
+    let Standing::Owner { fence: first, .. } = one.stand().borrow().standing else { panic!("not owned") };
+    breaks.store(true, Ordering::Relaxed);
+    one.stand().wait_for(|stand| !matches!(stand.standing, Standing::Owner { .. })).await.unwrap();
+    let took = owns(&one).await;
+    assert!((Duration::from_secs(22)..Duration::from_secs(26)).contains(&took), "{took:?}");
+    let Standing::Owner { fence, .. } = one.stand().borrow().standing else { panic!("not owned") };
+    assert!(fence.claim > first.claim, "{fence:?} was there before");
 }

@@ -21,6 +21,21 @@ use super::tls::Tls;
 /// How long to wait when the machine has no descriptors left: nothing that runs is harmed, and nothing spins.
 const BREATH: Duration = Duration::from_millis(100);
 
+/// For the kernel: drops the first packet of every new connection, and no other.
+#[cfg(target_os = "linux")]
+const NO_SYN: [socket2::SockFilter; 4] = {
+    use socket2::SockFilter;
+    const FLAGS_AT: u32 = 13;
+    const SYN: u32 = 2;
+    [
+        // The byte of the TCP header with the flags; if SYN is among them, nothing is taken, else everything.
+        SockFilter::new(0x30, 0, 0, FLAGS_AT),
+        SockFilter::new(0x45, 0, 1, SYN),
+        SockFilter::new(0x06, 0, 0, 0),
+        SockFilter::new(0x06, 0, 0, u32::MAX),
+    ]
+};
+
 /// Where agents come in.
 #[derive(Debug)]
 pub(super) enum Listener {
@@ -101,6 +116,19 @@ impl Door {
     /// One that speaks TLS, and nothing else.
     pub(super) fn speaking(self, tls: Option<Arc<Tls>>) -> Self {
         Self { tls, ..self }
+    }
+
+    /// Nobody new is let in from now on; who is being let in, still is. A listener that is closed resets whoever the system let in
+    /// meanwhile, and a balancer then does not know whether its request was read; one whom nobody answered tries again, elsewhere.
+    ///
+    /// Where the system cannot do that, nothing happens.
+    pub(super) fn lets_nobody_in(&self) {
+        #[cfg(target_os = "linux")]
+        if let Listener::Tcp(listener) = &self.listener
+            && let Err(error) = socket2::SockRef::from(listener).attach_filter(&NO_SYN)
+        {
+            tracing::debug!(%error, "a connection that comes while the listener is closed will be reset");
+        }
     }
 
     /// The next connection, as soon as there is a place for it.

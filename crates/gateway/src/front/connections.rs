@@ -59,11 +59,16 @@ const PING: Duration = Duration::from_secs(15);
 const PONG: Duration = Duration::from_secs(15);
 
 /// At the end: how long it is waited for one more whom the system has let in already, and how many there may be.
-const LET_IN: Duration = Duration::from_millis(5);
-const LAST: usize = 64;
+const LET_IN: Duration = Duration::from_millis(25);
+const LAST: usize = 1024;
 
-/// At the end: how long somebody who has not asked anything yet may take to.
-const ASKS: Duration = Duration::from_millis(250);
+/// At the end: how long whoever is connected may take to ask once more, and is answered on the same connection. A request that comes
+/// while a connection is closed under it is lost, and its agent or balancer cannot know whether it was read.
+pub(super) const ASKS: Duration = Duration::from_millis(250);
+
+/// The same where other gateways of a fleet take new connections meanwhile: a balancer that keeps connections uses each of them within
+/// this time, if it uses them at all, and learns from the answer not to do so again.
+pub(super) const ASKS_IN_A_FLEET: Duration = Duration::from_secs(2);
 
 /// What every request has to pass.
 #[derive(Clone)]
@@ -73,6 +78,8 @@ pub(super) struct Entrance {
     quotas: Quotas,
     router: TowerToHyperService<Router>,
     budget: Budget,
+    /// How long whoever is connected at the end may take to ask once more.
+    asks: Duration,
 }
 
 /// A connection, as its requests see it.
@@ -82,6 +89,8 @@ struct Connected {
     activity: Arc<Activity>,
     /// What of its answers is not read: whoever asked first on it answers for that.
     unread: Arc<OnceLock<Arc<Unread>>>,
+    /// Whether the gateway is about to end.
+    closing: watch::Receiver<bool>,
 }
 
 /// Whether a request is let in.
@@ -105,6 +114,7 @@ impl Entrance {
         bearers: Option<Arc<dyn Bearers>>,
         router: Router,
         budget: Budget,
+        asks: Duration,
     ) -> Self {
         Self {
             guard: Arc::new(Guard::new(settings)),
@@ -112,6 +122,7 @@ impl Entrance {
             quotas: Quotas::new(settings),
             router: TowerToHyperService::new(router),
             budget,
+            asks,
         }
     }
 
@@ -162,6 +173,9 @@ impl Entrance {
             };
             if let Some(origin) = origin {
                 cors::mark(&mut response, origin);
+            }
+            if version < Version::HTTP_2 && *on.closing.borrow() {
+                response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
             }
             drop(header);
             let is_counted = response.extensions().get::<Counted>().is_some();
@@ -270,6 +284,7 @@ async fn at(door: Door, places: Places, entrance: Entrance, closing: watch::Rece
             }
         }
         // A balancer that is refused goes elsewhere; whoever was let in, and is then cut off, does not know whether it was heard.
+        door.lets_nobody_in();
         for _ in 0..LAST {
             let Ok(connection) = tokio::time::timeout(LET_IN, &mut accepting).await else { break };
             accepting.set(door.accept(&places));
@@ -285,12 +300,10 @@ async fn one(connection: Connection, entrance: Entrance, mut closing: watch::Rec
     let Some(connection) = tls::secured(connection, &mut closing).await else { return };
     let (activity, by) = (connection.activity(), connection.by());
     let server = server();
-    let connected = Connected { by, activity: Arc::clone(&activity), unread: Arc::default() };
-    let (asks, mut asked) = watch::channel(false);
-    let service = service_fn(move |request| {
-        asks.send_if_modified(|asked| !std::mem::replace(asked, true));
-        entrance.pass(request, &connected)
-    });
+    let connected =
+        Connected { by, activity: Arc::clone(&activity), unread: Arc::default(), closing: closing.clone() };
+    let once_more = entrance.asks;
+    let service = service_fn(move |request| entrance.pass(request, &connected));
     let served = server.serve_connection(TokioIo::new(connection), service);
     // A handler that reads its request wakes the connection that it runs in.
     let mut served = Steady::new(Box::pin(served));
@@ -304,12 +317,9 @@ async fn one(connection: Connection, entrance: Entrance, mut closing: watch::Rec
         () = activity.gives_way() => return,
         _ = closing.wait_for(|closing| *closing) => {}
     }
-    // Whoever has just come is about to ask, and is answered.
-    tokio::select! {
-        biased;
-        _ = &mut served => return,
-        _ = asked.wait_for(|asked| *asked) => {}
-        () = tokio::time::sleep(ASKS) => {}
+    // Whoever asks now is answered, and told that it was the last time.
+    if tokio::time::timeout(once_more, &mut served).await.is_ok() {
+        return;
     }
     served.get_mut().as_mut().graceful_shutdown();
     let _ = served.await;

@@ -1,16 +1,21 @@
 //! One line of the log for each change: what happened to the server, and why. What a person should look at is a warning.
 
 use linetender_core::State;
-use linetender_wire::Detail;
+use linetender_wire::{Detail, Seen};
 
 use crate::status::Status;
+
+/// The word for a server that another gateway of the fleet runs from now on: nothing failed.
+const MOVED: &str = Seen::NodeLeft.name();
 
 /// The line stands somewhere else now. `keys`: its credentials come from a login.
 pub(super) fn changed(server: &str, state: &State<Detail>, now: &Status, keys: bool) {
     let (generation, cause) = (now.generation, now.cause.as_ref().map(|why| why.text.as_str()));
     let planned = now.cause.as_ref().is_none_or(|why| why.planned);
     let next_try = now.next_try().map(tracing::field::display);
+    let moved = now.cause.as_ref().is_some_and(|why| why.seen == MOVED);
     match state {
+        State::Ending(_) if moved => tracing::info!(server, generation, "server moves to another gateway"),
         State::Ending(_) if !planned => tracing::warn!(server, generation, cause, "server failed"),
         State::Ending(_) => tracing::info!(server, generation, cause, "server stopped"),
         State::Parked { .. } => {

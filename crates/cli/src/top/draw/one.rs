@@ -127,6 +127,9 @@ fn now(row: &Row, width: usize) -> Text {
             Style::new(),
         ));
     }
+    if let Some(runs_at) = &row.runs_at {
+        facts.push(("runs at", runs_at.clone(), Style::new()));
+    }
     if let Some(holder) = &row.holder {
         let text = format!(
             "linetender {}, process {}, for {}",

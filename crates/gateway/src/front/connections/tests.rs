@@ -12,7 +12,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use super::{Entrance, PING, serve};
+use super::{ASKS, Entrance, PING, serve};
 use crate::budget::{Budget, Owner};
 use crate::config::Settings;
 use crate::front::activity::{HEAD, IDLE, UNREAD};
@@ -53,7 +53,7 @@ async fn house_within(places: usize, bytes: usize) -> (JoinSet<()>, watch::Sende
         );
     let mut tasks = JoinSet::new();
     let settings = Settings::default();
-    let entrance = Entrance::new(&settings, None, router, Budget::new(bytes));
+    let entrance = Entrance::new(&settings, None, router, Budget::new(bytes), ASKS);
     let doors = Doors::over(&settings, listener).unwrap().open;
     tasks.spawn(serve(doors, Places::new(places), entrance, closes));
     (tasks, closing, at)
@@ -288,4 +288,50 @@ async fn o08_an_http2_peer_that_answers_no_pings_is_gone() {
     let mut all = Vec::new();
     let ended = tokio::time::timeout(Duration::from_secs(60), peer.read_to_end(&mut all)).await;
     assert!(ended.is_ok(), "it is kept");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_kept_connection_is_answered_once_more_at_the_end_and_told_that_it_was_the_last_time() {
+    let (mut tasks, closing, at) = house(2).await;
+    let (mut kept, mut idle) = (TcpStream::connect(at).await.unwrap(), TcpStream::connect(at).await.unwrap());
+    assert!(asks(&mut kept).await && asks(&mut idle).await);
+    let begun = Instant::now();
+    closing.send_replace(true);
+    tokio::time::sleep(ASKS / 2).await;
+    kept.write_all(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n").await.unwrap();
+    let mut answer = String::new();
+    in_no_time(kept.read_to_string(&mut answer)).await.unwrap();
+    assert!(answer.to_lowercase().contains("connection: close\r\n") && answer.ends_with("here"), "{answer}");
+    assert!(begun.elapsed() < ASKS, "{:?}", begun.elapsed());
+    // One that does not ask holds nobody up for longer.
+    is_hung_up_on(&mut idle).await;
+    while tasks.join_next().await.is_some() {}
+    assert!(begun.elapsed() >= ASKS && begun.elapsed() < ASKS * 2, "{:?}", begun.elapsed());
+}
+
+/// Connects again and again until nobody listens any more; how often it was let in and then not answered.
+async fn cut_off(at: SocketAddr) -> usize {
+    let mut cut_off = 0;
+    loop {
+        match tokio::time::timeout(Duration::from_millis(100), TcpStream::connect(at)).await {
+            Ok(Ok(mut stream)) => cut_off += usize::from(!asks(&mut stream).await),
+            // Refused, or never answered.
+            Ok(Err(_)) | Err(_) => return cut_off,
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whoever_is_let_in_while_a_door_closes_is_answered() {
+    for _ in 0..20 {
+        let (_tasks, closing, at) = house(64).await;
+        let mut agents = JoinSet::new();
+        for _ in 0..16 {
+            agents.spawn(cut_off(at));
+        }
+        assert!(asks(&mut TcpStream::connect(at).await.unwrap()).await);
+        closing.send_replace(true);
+        let all: usize = agents.join_all().await.into_iter().sum();
+        assert_eq!(all, 0, "let in, and not answered");
+    }
 }

@@ -30,7 +30,7 @@ use crate::budget::Budget;
 use crate::config::Settings;
 use crate::front::activity::{Activity, HEAD};
 use crate::front::caller::Caller;
-use crate::front::connections::{Entrance, serve};
+use crate::front::connections::{ASKS, Entrance, serve};
 use crate::front::doors::Doors;
 use crate::front::places::Places;
 
@@ -105,7 +105,7 @@ async fn house(folder: &Folder, places: usize) -> (JoinSet<()>, watch::Sender<bo
         .route("/", get(async || "here"))
         .route("/large", get(async || vec![b'x'; 8 * 1024 * 1024]));
     let settings = folder.settings();
-    let entrance = Entrance::new(&settings, None, router, Budget::new(usize::MAX));
+    let entrance = Entrance::new(&settings, None, router, Budget::new(usize::MAX), ASKS);
     let doors = Doors::over(&settings, listener).unwrap();
     assert_eq!(doors.url().unwrap(), format!("https://{at}/mcp"));
     let mut tasks = JoinSet::new();
