@@ -27,12 +27,24 @@ pub(crate) struct Seen {
     lost_answers: u64,
     forgot: u64,
     slept: u64,
+    panics: u64,
 }
 
 impl Seen {
     pub(crate) fn add(&mut self, other: &Self) {
-        let Self { steps, trees, takeovers, reaped, moves, calls, refused, lost_answers, forgot, slept } =
-            other;
+        let Self {
+            steps,
+            trees,
+            takeovers,
+            reaped,
+            moves,
+            calls,
+            refused,
+            lost_answers,
+            forgot,
+            slept,
+            panics,
+        } = other;
         self.steps += steps;
         self.trees += trees;
         self.takeovers += takeovers;
@@ -43,6 +55,7 @@ impl Seen {
         self.lost_answers += lost_answers;
         self.forgot += forgot;
         self.slept += slept;
+        self.panics += panics;
     }
 
     pub(crate) fn happened(&self) -> Vec<(&'static str, u64)> {
@@ -56,6 +69,7 @@ impl Seen {
             ("answers lost", self.lost_answers),
             ("entries forgotten", self.forgot),
             ("sleeps", self.slept),
+            ("panics", self.panics),
         ]
     }
 }
@@ -335,6 +349,9 @@ impl World {
                 let member = &mut self.members[at];
                 member.clearing = false;
                 if let Some(tree) = &mut member.tree {
+                    if tree.fence != fence {
+                        return Err(format!("{fence:?} keeps the processes of {:?} alive", tree.fence));
+                    }
                     tree.until = until;
                 } else {
                     member.tree = Some(Tree { fence, until });
@@ -419,7 +436,7 @@ impl World {
             return;
         }
         let at = usize::try_from(self.rng.below(self.members.len() as u64)).unwrap();
-        match self.rng.below(8) {
+        match self.rng.below(9) {
             // It sleeps: everything that is meant for it waits, and its processes do not.
             0 | 1 => self.sleep(at),
             // It is killed, and another begins.
@@ -448,6 +465,11 @@ impl World {
             6 => {
                 self.away_from = self.now;
                 self.away_until = self.now + self.rng.below(40_000);
+            }
+            // Its task panicked: what it knew is gone, and its processes are not.
+            7 => {
+                self.seen.panics += 1;
+                self.members[at].lease.forget();
             }
             // A node's time of day is set.
             _ => {
