@@ -24,6 +24,7 @@ use std::process::{Command, ExitCode};
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::process::{Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, WaitOptions, WaitStatus};
 
 use super::control::{CONTROL_FD, HELD, HELD_FD, KILL, LIFELINE, LIFELINE_FD, Record, TERM};
@@ -142,7 +143,10 @@ fn reap(parent: Pid, program: &OsString, args: &[OsString]) -> io::Result<()> {
     }
     let _ = send(Record::Ready, &control);
     // Everything that can fail comes before the server: from then on there is somebody to clean up after.
-    let null = match File::options().read(true).write(true).open("/dev/null") {
+    let null = File::options().read(true).write(true).open("/dev/null");
+    // In a root without devices an empty file in memory is as good.
+    let empty = || memfd_create("null", MemfdFlags::CLOEXEC).map(File::from);
+    let null = match null.or_else(|error| empty().map_err(|_| error)) {
         Ok(null) => null,
         Err(error) => return send(Record::Refused(error.raw_os_error().unwrap_or(0)), &control),
     };
