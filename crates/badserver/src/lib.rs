@@ -12,6 +12,7 @@ mod checker;
 mod exact;
 mod failure;
 mod history;
+mod itself;
 mod offers;
 pub mod process;
 mod program;

@@ -1,6 +1,11 @@
-//! Processes, from outside: what this one has, what is below another, what carries a mark.
+//! Processes, from outside: what this one has, what is below another, what carries a mark. Where there is no `/proc`, nothing is
+//! found.
 
-use rustix::process::{Pid, Signal, kill_process};
+#[cfg(unix)]
+mod signal;
+
+#[cfg(unix)]
+pub use signal::{kill, send, unread};
 
 /// A look at ourselves.
 #[derive(Clone, Copy, Debug)]
@@ -47,18 +52,6 @@ pub fn lives(pid: i32) -> bool {
     stat.rsplit(") ").next().is_some_and(|rest| !rest.is_empty() && !rest.starts_with('Z'))
 }
 
-/// Kills a process.
-pub fn kill(pid: i32) {
-    send(pid, Signal::KILL);
-}
-
-/// Sends a signal to a process.
-pub fn send(pid: i32, signal: Signal) {
-    if let Some(pid) = Pid::from_raw(pid) {
-        let _ = kill_process(pid, signal);
-    }
-}
-
 /// Whether it has this in its environment, as `NAME=value`: wherever it went, it could not shake that off.
 pub fn carries(pid: i32, mark: &str) -> bool {
     let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
@@ -84,12 +77,6 @@ pub fn descriptors(of: &str) -> usize {
     let folder = format!("/proc/{of}/fd");
     let told = || std::fs::metadata(&folder).map_or(0, |about| usize::try_from(about.len()).unwrap_or(0));
     std::fs::read_dir(&folder).map_or_else(|_| told(), Iterator::count)
-}
-
-/// How much lies unread in the pipe to a process.
-pub fn unread(pid: i32) -> u64 {
-    let pipe = std::fs::File::open(format!("/proc/{pid}/fd/0")).ok();
-    pipe.and_then(|pipe| rustix::io::ioctl_fionread(&pipe).ok()).unwrap_or(0)
 }
 
 /// The ports of those on this machine who take a connection to this port on loopback for open, as far as the kernel tells.

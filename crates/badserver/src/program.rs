@@ -27,7 +27,8 @@ pub fn program() -> &'static Path {
         let folder = this.parent().unwrap_or(Path::new(""));
         // Tests are in `deps` and examples in `examples`, one below the binaries.
         let below = folder.file_name().is_some_and(|name| name == "deps" || name == "examples");
-        let path = if below { folder.with_file_name("badserver") } else { folder.join("badserver") };
+        let name = format!("badserver{}", std::env::consts::EXE_SUFFIX);
+        let path = if below { folder.with_file_name(name) } else { folder.join(name) };
         let built = if path.iter().any(|part| part == "release") { " --release" } else { "" };
         assert!(
             path.exists(),

@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use serde_json::{Value, json};
 
 use crate::book::Pen;
-use crate::{arguments, exact, offers};
+use crate::{arguments, exact, itself, offers};
 use flags::{Flags, Spoken};
 use listens::Listens;
 pub use tools::TOOLS;
@@ -128,7 +128,7 @@ impl Server {
     fn read_line(&self) -> Option<String> {
         let mut line = Vec::new();
         if self.flags.careful {
-            let mut stdin = unbuffered()?;
+            let mut stdin = itself::unbuffered()?;
             let mut byte = [0];
             while stdin.read(&mut byte).ok()? == 1 {
                 line.push(byte[0]);
@@ -370,12 +370,6 @@ impl Server {
         self.pen.lock().unwrap_or_else(PoisonError::into_inner).write("run", &call.nonce);
         tools::run(name, call)
     }
-}
-
-/// Stdin without the standard library's buffer.
-fn unbuffered() -> Option<impl io::Read> {
-    use std::os::fd::AsFd as _;
-    io::stdin().as_fd().try_clone_to_owned().ok().map(std::fs::File::from)
 }
 
 fn answer(id: &Value, result: &Value) {

@@ -162,7 +162,7 @@ impl AsyncRead for Out {
 }
 
 impl Stdout for Out {
-    fn read_now(&mut self, buffer: &mut BytesMut) -> io::Result<usize> {
+    async fn read_now(&mut self, buffer: &mut BytesMut) -> io::Result<usize> {
         if !self.pipe.is_ready() {
             return Err(io::ErrorKind::WouldBlock.into());
         }

@@ -4,17 +4,17 @@
 /// it. By itself glibc keeps blocks of up to 32 MiB for later once one of that size was freed, and a gateway that had a few large
 /// messages at a time stays as large as all of them together. Other allocators return memory by themselves.
 pub fn return_large_blocks() {
-    #[cfg(target_env = "gnu")]
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
     glibc::set();
 }
 
 /// Gives free memory back that lies between blocks in use. It takes milliseconds: not where others wait.
 pub fn trim() {
-    #[cfg(target_env = "gnu")]
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
     glibc::trim();
 }
 
-#[cfg(target_env = "gnu")]
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
 #[allow(unsafe_code, reason = "mallopt and malloc_trim have no safe wrappers")]
 mod glibc {
     /// Blocks of this size are the system's own: mapped when they are allocated, unmapped when they are freed. Ordinary messages are

@@ -25,14 +25,20 @@
 mod ask;
 mod asker;
 mod carrier;
+#[cfg(unix)]
+mod near;
+#[cfg(not(unix))]
+#[path = "hop/no_near.rs"]
+mod near;
 mod owed;
 mod owner;
-mod tally;
 
-pub use ask::{Answer, Taken, ask, asked};
+pub use ask::{Answer, Taken};
 pub use asker::{Found, Hop, Owner, OwnerEnd, Reached, Way};
-pub use carrier::{Far, Offer, Offered};
-pub use owner::{Stand, serve, serve_far};
+pub use carrier::Far;
+#[cfg(unix)]
+pub use near::{Offer, Offered, ask, asked, serve};
+pub use owner::{Stand, serve_far};
 
 /// The first byte of a line that is no message.
 const ACKNOWLEDGED: u8 = b'=';

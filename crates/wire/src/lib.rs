@@ -13,8 +13,6 @@ pub mod handshake;
 pub mod hop;
 pub mod http;
 mod lines;
-#[cfg(all(target_os = "linux", not(linetender_portable)))]
-mod os;
 pub mod queue;
 #[cfg(target_os = "linux")]
 mod readable;

@@ -1,36 +1,34 @@
 //! A server as a child process: its pipes, its exit, its whole tree.
 //!
-//! Every server runs under a small process of ours, the [`reaper`], which outlives neither us nor it and leaves
-//! nothing behind. The pipes go straight from us to the server; the reaper holds no copy, so that end of file and
-//! "no reader left" mean what they say.
+//! What is said and heard, and when it is over, is the same everywhere ([`child`], [`keeper`], [`reader`], [`writer`]). What the
+//! system does for it is behind the [`platform`] seam, and there is one module for each kind of system, with the same names in it:
+//!
+//! - `unix`: every server runs under a small process of ours, the [`reaper`], which outlives neither us nor it and leaves nothing
+//!   behind; only Linux has those. Elsewhere this process plays its part, and watches the server's process group.
+//! - `windows`: every server runs in a Job Object, which the kernel ends with us.
+//!
+//! The pipes go straight from us to the server; nobody else holds a copy, so that end of file and "no reader left" mean what they
+//! say.
 
 mod child;
 #[doc(hidden)]
 pub mod control;
-mod descriptors;
-pub mod guard;
 mod keeper;
-mod lifeline;
-mod local;
-#[cfg(all(target_os = "linux", not(linetender_portable)))]
-mod orphans;
-#[cfg(not(all(target_os = "linux", not(linetender_portable))))]
-#[path = "stdio/no_orphans.rs"]
-mod orphans;
 #[doc(hidden)]
 pub mod platform;
 mod reader;
-#[cfg(all(target_os = "linux", not(linetender_portable)))]
-pub mod reaper;
-#[cfg(not(all(target_os = "linux", not(linetender_portable))))]
-#[path = "stdio/no_reaper.rs"]
-pub mod reaper;
-mod reaper_program;
-mod remains;
-pub mod signals;
 mod stderr;
+#[cfg(unix)]
+mod unix;
+#[cfg(windows)]
+mod windows;
 pub(crate) mod writer;
 
+#[cfg(unix)]
+use unix as system;
+#[cfg(windows)]
+use windows as system;
+
 pub use child::{Child, Env, Launch, Program, Reaper};
-pub use descriptors::raise_descriptor_limit;
-pub use lifeline::Lifeline;
+pub(crate) use system::EXHAUSTED;
+pub use system::{Lifeline, guard, raise_descriptor_limit, reaper, signals};

@@ -1,5 +1,7 @@
 //! Real processes: what is heard, what is noticed, what is left behind.
 
+#![cfg(target_os = "linux")]
+
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use super::say;
 use super::tools::Call;
+use crate::itself;
 
 /// A question to the agent.
 pub(super) fn question(id: &str) -> Value {
@@ -34,7 +35,7 @@ pub(super) fn run(name: &str, call: &Call) {
         }
         "orphan" => {
             for _ in 0..call.number("times") {
-                let _ = std::process::Command::new("sh").args(["-c", "true & "]).status();
+                itself::orphan();
             }
             call.echo();
         }

@@ -4,11 +4,10 @@ use std::io::Write as _;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use rustix::process::{Signal, getpid, kill_process};
 use serde_json::{Value, json};
 
 use super::{answer, say, say_raw, talk};
-use crate::offers;
+use crate::{itself, offers};
 
 /// The tools, and what each does. The first is declared read-only.
 pub const TOOLS: &[(&str, &str)] = &[
@@ -79,22 +78,16 @@ pub(super) fn run(name: &str, call: &Call) -> Option<ExitCode> {
             std::thread::park();
         },
         "exit" => return Some(ExitCode::from(u8::try_from(call.number("status")).unwrap_or(1))),
-        "kill" => drop(kill_process(getpid(), Signal::KILL)),
+        "kill" => itself::kill(),
         "half" => {
             say_raw(&format!(r#"{{"jsonrpc":"2.0","id":{id},"resu"#));
             return Some(ExitCode::SUCCESS);
         }
-        "stop" => drop(kill_process(getpid(), Signal::STOP)),
-        "close_stdout" => {
-            if let Ok(null) = std::fs::File::create("/dev/null") {
-                let _ = rustix::stdio::dup2_stdout(&null);
-            }
-        }
+        "stop" => itself::stop(),
+        "close_stdout" => itself::close_stdout(),
         "close_stdin" => {
             call.echo();
-            if let Ok(null) = std::fs::File::open("/dev/null") {
-                let _ = rustix::stdio::dup2_stdin(&null);
-            }
+            itself::close_stdin();
             loop {
                 std::thread::park();
             }

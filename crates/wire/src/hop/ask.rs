@@ -1,23 +1,6 @@
-//! The first line of either side: what is wanted, and whether it is given.
+//! What an owner answers to an order.
 
-use std::io::{self, IoSlice, IoSliceMut};
-use std::mem::MaybeUninit;
-
-use rustix::net::{
-    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage,
-    SendFlags,
-};
 use serde::{Deserialize, Serialize};
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, Interest};
-use tokio::net::UnixStream;
-
-use super::carrier::{Offer, Offered};
-
-/// The longest order: a command line and an environment, which the system bounds too.
-const LONGEST: usize = 4 * 1024 * 1024;
-
-/// The longest answer.
-const LONGEST_ANSWER: usize = 16 * 1024;
 
 /// What an owner says to an order.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
@@ -38,80 +21,7 @@ pub struct Taken {
     pub fence: u64,
     /// Which linetender it is.
     pub version: String,
-    /// Whether it took the pipes that it was [offered](Offer).
+    /// Whether it took the pipes that it was offered.
     #[serde(default)]
     pub pipes: bool,
-}
-
-/// Orders, and reads the answer: not one byte more.
-///
-/// # Errors
-/// If the owner goes away, or says something else.
-pub async fn ask(stream: &mut UnixStream, order: &str, offer: &mut Option<Offer>) -> io::Result<Answer> {
-    let line = format!("{order}\n");
-    let mut sent = 0;
-    if let Some(offering) = offer {
-        let with = stream.async_io(Interest::WRITABLE, || send_with(stream, line.as_bytes(), offering)).await;
-        match with {
-            Ok(bytes) => sent = bytes,
-            Err(error)
-                if matches!(error.kind(), io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset) =>
-            {
-                return Err(error);
-            }
-            // Descriptors may not be sent now (a user may have only so many under way): it works without.
-            Err(_) => *offer = None,
-        }
-    }
-    stream.write_all(&line.as_bytes()[sent..]).await?;
-    let answer = line_of(stream, Vec::new(), LONGEST_ANSWER).await?;
-    serde_json::from_slice(&answer).map_err(io::Error::other)
-}
-
-/// An order, as the owner reads it: not one byte more; and what came with it.
-///
-/// # Errors
-/// If whoever asks goes away, or says too much.
-pub async fn asked(stream: &mut UnixStream) -> io::Result<(Vec<u8>, Offered)> {
-    let (first, offered) = stream.async_io(Interest::READABLE, || first_with(stream)).await?;
-    let begun = if first == b'\n' { return Ok((Vec::new(), offered)) } else { vec![first] };
-    Ok((line_of(stream, begun, LONGEST).await?, offered))
-}
-
-fn send_with(stream: &UnixStream, text: &[u8], offer: &Offer) -> io::Result<usize> {
-    let fds = offer.fds();
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(3))];
-    let mut with = SendAncillaryBuffer::new(&mut space);
-    with.push(SendAncillaryMessage::ScmRights(&fds));
-    Ok(rustix::net::sendmsg(stream, &[IoSlice::new(text)], &mut with, SendFlags::NOSIGNAL)?)
-}
-
-/// The first byte, and what came with it.
-fn first_with(stream: &UnixStream) -> io::Result<(u8, Offered)> {
-    let mut byte = [0];
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(3))];
-    let mut with = RecvAncillaryBuffer::new(&mut space);
-    let read =
-        rustix::net::recvmsg(stream, &mut [IoSliceMut::new(&mut byte)], &mut with, RecvFlags::CMSG_CLOEXEC)?;
-    if read.bytes == 0 {
-        return Err(io::ErrorKind::UnexpectedEof.into());
-    }
-    let fds = with.drain().filter_map(|message| match message {
-        RecvAncillaryMessage::ScmRights(fds) => Some(fds),
-        _ => None,
-    });
-    Ok((byte[0], Offered::of(fds.flatten())))
-}
-
-/// A line, without its break. What comes after it is the next reader's, so it is read byte by byte from where the system has it;
-/// that happens once for each connection.
-async fn line_of(stream: &mut UnixStream, begun: Vec<u8>, longest: usize) -> io::Result<Vec<u8>> {
-    let mut line = begun;
-    loop {
-        match stream.read_u8().await? {
-            b'\n' => return Ok(line),
-            _ if line.len() >= longest => return Err(io::ErrorKind::FileTooLarge.into()),
-            byte => line.push(byte),
-        }
-    }
 }

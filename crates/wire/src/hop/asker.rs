@@ -9,13 +9,11 @@ use std::time::Duration;
 use bytes::Bytes;
 use linetender_core::Limits as Sizes;
 use tokio::io::AsyncWrite;
-use tokio::net::UnixStream;
 use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::time::Instant;
 
-use super::ask::Taken;
-use super::carrier::{self, Carrier, Far, Input, Offer, Output};
-use super::tally::Tally;
+use super::carrier::{Carrier, Far, Input, Output};
+use super::near::Tally;
 use super::{ACKNOWLEDGED, GOES, HANDS, MOVE, THERE};
 use crate::frame::Limits;
 use crate::handshake::Hello;
@@ -89,15 +87,9 @@ pub struct Reached {
 }
 
 impl Reached {
-    /// With a stream from where the answer to the order ended, and what was offered with the order. `owner` is its process.
-    ///
-    /// # Panics
-    /// Outside a tokio runtime.
-    pub fn new(stream: UnixStream, offer: Option<Offer>, taken: &Taken, owner: Arc<dyn Owner>) -> Self {
-        let (carrier, tally) = match offer {
-            Some(offer) => offer.answered(taken.pipes, stream),
-            None => (carrier::socket(stream), None),
-        };
+    /// With an owner on this machine.
+    #[cfg_attr(not(unix), expect(dead_code, reason = "nobody is near on such a system"))]
+    pub(super) fn near(carrier: Carrier, tally: Option<Tally>, owner: Arc<dyn Owner>) -> Self {
         Self { carrier, tally, owner }
     }
 

@@ -1,23 +1,15 @@
 //! The streams of bytes between asker and owner.
 //!
-//! On Linux the asker brings two pipes along with its order. The socket itself would do, and is what is left where pipes cannot be
-//! had; but each end of a socket is woken whenever the other has read, only to be told that it may write, which it might before:
-//! two wakeups of a process for each call.
-//!
-//! An owner on another machine is reached by whatever its fleet talks over ([`Far`]).
+//! An owner on this machine is [`near`]. One on another machine is reached by whatever its fleet talks over ([`Far`]).
 
 use std::io;
-use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 
 use bytes::BytesMut;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::UnixStream;
-use tokio::net::unix::pipe::{Receiver, Sender};
-use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 
-use super::tally::Tally;
+use super::near;
 
 /// Both directions.
 pub(super) type Carrier = (Input, Output);
@@ -31,108 +23,16 @@ pub trait Far: AsyncRead + Send + Unpin {
 
 /// What is read from.
 pub(super) enum Input {
-    Socket(OwnedReadHalf),
-    Pipe(Receiver),
+    #[cfg_attr(not(unix), expect(dead_code, reason = "nobody is near on such a system"))]
+    Near(near::Input),
     Far(Box<dyn Far>),
 }
 
 /// What is written to.
 pub(super) enum Output {
-    Socket(OwnedWriteHalf),
-    Pipe(Sender),
+    #[cfg_attr(not(unix), expect(dead_code, reason = "nobody is near on such a system"))]
+    Near(near::Output),
     Far(Box<dyn AsyncWrite + Send + Sync + Unpin>),
-}
-
-/// Over the socket that the order went over.
-pub(super) fn socket(stream: UnixStream) -> Carrier {
-    let (input, output) = stream.into_split();
-    (Input::Socket(input), Output::Socket(output))
-}
-
-/// What an asker hands over with its order: its tally, and the owner's ends of two pipes.
-#[derive(Debug)]
-pub struct Offer {
-    tally: Tally,
-    input: Receiver,
-    output: Sender,
-    /// What the owner reads from, and what it writes to.
-    lent: (OwnedFd, OwnedFd),
-}
-
-impl Offer {
-    /// A new one; `None` where there are no such things, or no descriptors left.
-    pub fn new() -> Option<Self> {
-        #[cfg(target_os = "linux")]
-        {
-            use rustix::pipe::{PipeFlags, pipe_with};
-            let flags = PipeFlags::CLOEXEC | PipeFlags::NONBLOCK;
-            let (down, up) = (pipe_with(flags).ok()?, pipe_with(flags).ok()?);
-            Some(Self {
-                tally: Tally::new()?,
-                input: Receiver::from_owned_fd(up.0).ok()?,
-                output: Sender::from_owned_fd(down.1).ok()?,
-                lent: (down.0, up.1),
-            })
-        }
-        #[cfg(not(target_os = "linux"))]
-        None
-    }
-
-    pub(super) fn fds(&self) -> [BorrowedFd<'_>; 3] {
-        [self.tally.as_fd(), self.lent.0.as_fd(), self.lent.1.as_fd()]
-    }
-
-    /// What is left of it when the owner has answered: our own ends, if it took its, and the tally.
-    pub(super) fn answered(self, taken: bool, stream: UnixStream) -> (Carrier, Option<Tally>) {
-        let carrier =
-            if taken { (Input::Pipe(self.input), Output::Pipe(self.output)) } else { socket(stream) };
-        (carrier, Some(self.tally))
-    }
-}
-
-/// What came with an order.
-#[derive(Debug, Default)]
-pub struct Offered {
-    tally: Option<Tally>,
-    pipes: Option<(Receiver, Sender)>,
-}
-
-impl Offered {
-    /// Each of them, if it is what it ought to be: others might wait when they are written to.
-    pub(super) fn of(mut fds: impl Iterator<Item = OwnedFd>) -> Self {
-        let tally = fds.next().and_then(Tally::handed);
-        let pipes = fds.next().zip(fds.next()).and_then(|(input, output)| {
-            if !are_ends_of_two(&input, &output) {
-                return None;
-            }
-            Some((Receiver::from_owned_fd(input).ok()?, Sender::from_owned_fd(output).ok()?))
-        });
-        Self { tally, pipes }
-    }
-
-    /// Whether its pipes are taken: whoever asked is to be told.
-    pub const fn has_pipes(&self) -> bool {
-        self.pipes.is_some()
-    }
-
-    pub(super) fn carrier(self, stream: UnixStream) -> (Carrier, Option<Tally>) {
-        let carrier = match self.pipes {
-            Some((input, output)) => (Input::Pipe(input), Output::Pipe(output)),
-            None => socket(stream),
-        };
-        (carrier, self.tally)
-    }
-}
-
-/// Whoever held both ends of a pipe would never see that the other is gone.
-fn are_ends_of_two(input: &OwnedFd, output: &OwnedFd) -> bool {
-    use rustix::fs::{OFlags, fcntl_getfl, fstat};
-    let only = |fd, mode| fcntl_getfl(fd).is_ok_and(|flags| flags & OFlags::RWMODE == mode);
-    let differ = match (fstat(input), fstat(output)) {
-        (Ok(input), Ok(output)) => (input.st_dev, input.st_ino) != (output.st_dev, output.st_ino),
-        _ => false,
-    };
-    only(input, OFlags::RDONLY) && only(output, OFlags::WRONLY) && differ
 }
 
 impl Input {
@@ -142,8 +42,7 @@ impl Input {
     /// If nothing is there.
     pub(super) fn read_now(&mut self, buffer: &mut BytesMut) -> io::Result<usize> {
         match self {
-            Self::Socket(socket) => socket.try_read_buf(buffer),
-            Self::Pipe(pipe) => pipe.try_read_buf(buffer),
+            Self::Near(near) => near.read_now(buffer),
             Self::Far(far) => {
                 let mut space = [0; 8 * 1024];
                 let mut read = ReadBuf::new(&mut space);
@@ -161,7 +60,7 @@ impl Input {
     pub(super) fn taken(&self, acknowledged: u64) -> Option<u64> {
         match self {
             // Whoever held the other end acknowledged what it took before it acted on it, and is gone.
-            Self::Socket(_) | Self::Pipe(_) => Some(acknowledged),
+            Self::Near(_) => Some(acknowledged),
             Self::Far(far) => far.taken(acknowledged),
         }
     }
@@ -170,8 +69,7 @@ impl Input {
 impl AsyncRead for Input {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         match self.get_mut() {
-            Self::Socket(socket) => Pin::new(socket).poll_read(cx, buf),
-            Self::Pipe(pipe) => Pin::new(pipe).poll_read(cx, buf),
+            Self::Near(near) => Pin::new(near).poll_read(cx, buf),
             Self::Far(far) => Pin::new(far).poll_read(cx, buf),
         }
     }
@@ -180,8 +78,7 @@ impl AsyncRead for Input {
 impl AsyncWrite for Output {
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         match self.get_mut() {
-            Self::Socket(socket) => Pin::new(socket).poll_write(cx, bytes),
-            Self::Pipe(pipe) => Pin::new(pipe).poll_write(cx, bytes),
+            Self::Near(near) => Pin::new(near).poll_write(cx, bytes),
             Self::Far(far) => Pin::new(far).poll_write(cx, bytes),
         }
     }
@@ -190,56 +87,10 @@ impl AsyncWrite for Output {
         Poll::Ready(Ok(()))
     }
 
-    /// A pipe ends when it is dropped.
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self.get_mut() {
-            Self::Socket(socket) => Pin::new(socket).poll_shutdown(cx),
-            Self::Pipe(_) => Poll::Ready(Ok(())),
+            Self::Near(near) => Pin::new(near).poll_shutdown(cx),
             Self::Far(far) => Pin::new(far).poll_shutdown(cx),
         }
-    }
-}
-
-#[cfg(all(test, target_os = "linux"))]
-mod tests {
-    use super::{Offer, Offered};
-    use std::os::fd::OwnedFd;
-    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-    use tokio::net::UnixStream;
-
-    fn lent(offer: &Offer) -> Vec<OwnedFd> {
-        offer.fds().iter().map(|fd| fd.try_clone_to_owned().unwrap()).collect()
-    }
-
-    #[tokio::test]
-    async fn what_is_written_at_one_end_is_read_at_the_other_and_so_is_its_end() {
-        let (asker, owner) = UnixStream::pair().unwrap();
-        let offer = Offer::new().unwrap();
-        let offered = Offered::of(lent(&offer).into_iter());
-        assert!(offered.has_pipes());
-        let ((mut in_asker, mut out_asker), _) = offer.answered(true, asker);
-        let ((mut in_owner, mut out_owner), tally) = offered.carrier(owner);
-        assert!(tally.is_some());
-        out_asker.write_all(b"down").await.unwrap();
-        out_owner.write_all(b"up").await.unwrap();
-        drop((out_asker, out_owner));
-        let (mut down, mut up) = (String::new(), String::new());
-        in_owner.read_to_string(&mut down).await.unwrap();
-        in_asker.read_to_string(&mut up).await.unwrap();
-        assert_eq!((down.as_str(), up.as_str()), ("down", "up"));
-    }
-
-    /// Whoever has no descriptors left gets some of them, or none.
-    #[tokio::test]
-    async fn half_an_offer_is_not_taken() {
-        let offer = Offer::new().unwrap();
-        let mut fds = lent(&offer);
-        fds.pop();
-        let offered = Offered::of(fds.into_iter());
-        assert!(!offered.has_pipes() && offered.tally.is_some());
-        assert!(!Offered::of(lent(&offer).into_iter().rev()).has_pipes(), "neither of the right kind");
-        let (read, write) = rustix::pipe::pipe().unwrap();
-        let both = lent(&offer).into_iter().take(1).chain([read, write]);
-        assert!(!Offered::of(both).has_pipes(), "both ends of one");
     }
 }

@@ -4,12 +4,10 @@ use std::collections::VecDeque;
 use std::io;
 
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
-use tokio::net::UnixStream;
 use tokio::sync::{mpsc, watch};
 
-use super::carrier::Offered;
+use super::near::Tally;
 use super::owed::Owed;
-use super::tally::Tally;
 use super::{ACKNOWLEDGED, GOES, HANDS, MOVE};
 use crate::frame::{self, Limits, Passed};
 use crate::lines::{About, Item, Lines};
@@ -32,26 +30,10 @@ pub enum Stand {
     Leaves,
 }
 
-/// Serves an asker until it goes, the line lets go of it, or the owner [leaves](Stand::Leaves).
+/// Serves an asker on another machine until it goes, the line lets go of it, or the owner [leaves](Stand::Leaves). `to` and `from` are
+/// one agent's ends of the line.
 ///
-/// `to` and `from` are one agent's ends of the line; `offered` came with the order, over `stream`.
-///
-/// # Errors
-/// If the stream breaks.
-pub async fn serve(
-    stream: UnixStream,
-    offered: Offered,
-    limits: Limits,
-    to: mpsc::Sender<Passed>,
-    from: queue::Receiver<Passed>,
-    stand: watch::Receiver<Stand>,
-) -> io::Result<()> {
-    let ((input, output), tally) = offered.carrier(stream);
-    serve_on(tokio::io::join(input, output), limits, to, from, stand, tally, None).await
-}
-
-/// The same, for an asker on another machine, beside whom others use the line. One that is [handed over](Stand::Hands) is let go of when
-/// everything that it asked before is answered.
+/// Others use the line beside it: one that is [handed over](Stand::Hands) is let go of when everything that it asked before is answered.
 ///
 /// # Errors
 /// If the stream breaks.
@@ -65,7 +47,7 @@ pub async fn serve_far(
     serve_on(stream, limits, to, from, stand, None, Some(Owed::default())).await
 }
 
-async fn serve_on(
+pub(super) async fn serve_on(
     mut stream: impl AsyncRead + AsyncWrite + Unpin,
     limits: Limits,
     to: mpsc::Sender<Passed>,

@@ -14,6 +14,10 @@ mod tls;
 #[cfg(not(feature = "tls"))]
 #[path = "connect/no_tls.rs"]
 mod tls;
+#[cfg(unix)]
+mod unix;
+#[cfg(not(unix))]
+#[path = "connect/no_unix.rs"]
 mod unix;
 
 pub use around::{Proxies, Surroundings};
@@ -97,9 +101,9 @@ pub(super) async fn connect(
         return connect_elsewhere(network, to, waits, http2_only).await;
     }
     if let Some(path) = to.socket() {
-        let unix = Arc::new(unix::connect(path, waits.connect).await?);
-        let (io, written) = Counted::new(Box::new(unix::Shared(Arc::clone(&unix))) as Box<dyn Stream>);
-        return Ok(Connected { io, tcp: unix, written, speaks: plainly(http2_only) });
+        let (stream, look) = unix::connect(path, waits.connect).await?;
+        let (io, written) = Counted::new(stream);
+        return Ok(Connected { io, tcp: look, written, speaks: plainly(http2_only) });
     }
     let proxy = around.proxy_for(to);
     let (host, port) = match &proxy {

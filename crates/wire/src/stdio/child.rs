@@ -3,34 +3,23 @@
 use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::io;
-use std::os::fd::OwnedFd;
-use std::path::{Path, PathBuf};
-use std::process::Stdio;
+use std::path::PathBuf;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, OnceLock};
 
-use command_fds::{CommandFdExt as _, FdMapping};
 use linetender_core::{ClosePolicy, Limits as Sizes};
-use tokio::net::UnixStream;
-use tokio::net::unix::pipe;
-use tokio::process::{Child as Process, Command};
 use tokio::sync::{SetOnce, mpsc, oneshot};
 
-use super::control::{CONTROL_FD, HELD, HELD_FD, LIFELINE, LIFELINE_FD};
 use super::keeper::{Keeper, plain};
-use super::lifeline::Lifeline;
-use super::platform::{Found, Platform, Started, Starter, System};
+use super::platform::{Found, Platform, Started, Starter};
 use super::stderr::Ring;
-use super::{descriptors, guard, local, orphans, reader, reaper, reaper_program, signals, stderr, writer};
+use super::{Lifeline, reader, stderr, system, writer};
 use crate::elsewhere::Elsewhere;
 use crate::frame::Limits;
 use crate::redact::Redacted;
 use crate::seam::{Event, Listener, Outbox};
 use crate::seen::Seen;
 use crate::tasks::{Owned, spawn_last};
-
-/// Whether this system can have reapers: Linux can, and `--cfg linetender_portable` pretends that it is another.
-const REAPERS: bool = cfg!(all(target_os = "linux", not(linetender_portable)));
 
 /// How to run a server.
 #[derive(Clone, Debug)]
@@ -84,6 +73,24 @@ pub enum Env {
     Only(Vec<(OsString, OsString)>),
 }
 
+impl Env {
+    /// What the server finds under this name.
+    pub(super) fn get(&self, wanted: &str) -> Option<OsString> {
+        #[expect(clippy::disallowed_methods, reason = "what the server is given is our own environment")]
+        let ours = || std::env::var_os(wanted);
+        // Of two values under one name the later one holds.
+        let given = |variables: &[(OsString, OsString)]| {
+            let found = variables.iter().rfind(|(name, _)| system::same_name(name, OsStr::new(wanted)));
+            found.map(|(_, value)| value.clone())
+        };
+        match self {
+            Self::Ours => ours(),
+            Self::OursAnd(variables) => given(variables).or_else(ours),
+            Self::Only(variables) => given(variables),
+        }
+    }
+}
+
 impl fmt::Debug for Env {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -126,38 +133,8 @@ impl Child {
     ) -> Result<Self, Seen> {
         match &launch.reaper {
             Reaper::Elsewhere(Elsewhere(starter)) => starter.start(launch, listener, events),
-            Reaper::Binary(reaper) if REAPERS => Self::start(launch, Some(reaper), listener, events),
-            Reaper::Find if REAPERS => Self::start(launch, Some(&reaper_program::find()?), listener, events),
-            Reaper::Find | Reaper::Binary(_) | Reaper::None if launch.lifeline.is_some() => {
-                Err(Seen::NoReaper { reason: "a server with a lease needs one".to_owned() })
-            }
-            Reaper::Find | Reaper::Binary(_) | Reaper::None => Self::start(launch, None, listener, events),
+            Reaper::Find | Reaper::Binary(_) | Reaper::None => system::start(launch, listener, events),
         }
-    }
-
-    /// Starts a process of this machine's, below its reaper if it gets one.
-    fn start(
-        launch: &Launch,
-        reaper: Option<&PathBuf>,
-        listener: Arc<dyn Listener>,
-        events: mpsc::Sender<Event>,
-    ) -> Result<Self, Seen> {
-        reaper_program::check_mark()?;
-        signals::keep_exit_statuses();
-        let failed = |error: io::Error| Seen::NoProcess { reason: error.to_string() };
-        let (control, theirs) = std::os::unix::net::UnixStream::pair().map_err(failed)?;
-        control.set_nonblocking(true).map_err(failed)?;
-        let control = UnixStream::from_std(control).map_err(failed)?;
-        check_dir(&launch.program)?;
-        let (process, (stdin, stdout, stderr)) = if let Some(reaper) = reaper {
-            let process = spawn(launch, reaper, theirs.into());
-            let (mut process, started) = process.map_err(|error| no_reaper(reaper, &error))?;
-            let pipes = pipes(&mut process).map_err(failed)?;
-            (Some(System { process, program: reaper.clone(), _started: started }), pipes)
-        } else {
-            (None, spawn_here(launch, theirs).map_err(failed)?)
-        };
-        Ok(Self::of(Started { platform: process, stdin, stdout, stderr, control }, launch, listener, events))
     }
 
     /// Keeps a process that was started.
@@ -260,102 +237,17 @@ impl Child {
     }
 }
 
-/// A command with the server's surroundings.
-fn command(program: &Program, run: impl AsRef<OsStr>) -> Command {
-    let mut command = Command::new(run);
-    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    if let Some(dir) = &program.dir {
-        command.current_dir(dir);
-    }
-    // Of two values under one name the later one holds.
-    match &program.env {
-        Env::Ours => {}
-        Env::OursAnd(variables) => {
-            command.envs(variables.iter().map(|(name, value)| (name, value)));
-        }
-        Env::Only(variables) => {
-            command.env_clear().envs(variables.iter().map(|(name, value)| (name, value)));
-        }
-    }
-    command
-}
-
 /// A folder that cannot be entered is the configuration's fault. The system does not say whether it was the folder or the
 /// program that it could not find, so the folder is looked at first.
-fn check_dir(program: &Program) -> Result<(), Seen> {
+pub(super) fn check_dir(program: &Program) -> Result<(), Seen> {
     let Some(dir) = &program.dir else { return Ok(()) };
     let entered = match std::fs::metadata(dir) {
         Ok(found) if !found.is_dir() => Err(io::ErrorKind::NotADirectory.into()),
-        Ok(_) => rustix::fs::access(dir, rustix::fs::Access::EXEC_OK).map_err(io::Error::from),
+        Ok(_) => system::may_enter(dir),
         Err(error) => Err(error),
     };
     entered.map_err(|error| {
         let dir = Redacted::head(&dir.to_string_lossy(), 200);
         Seen::NoDir { dir, reason: plain(&error) }
     })
-}
-
-/// A reaper that is not there or may not be run is the configuration's fault; that there is no room for one is not.
-fn no_reaper(reaper: &Path, error: &io::Error) -> Seen {
-    match error.kind() {
-        io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied | io::ErrorKind::NotADirectory => {
-            let reason = format!("cannot run {}: {}", reaper.display(), plain(error));
-            Seen::NoReaper { reason }
-        }
-        _ => Seen::NoProcess { reason: error.to_string() },
-    }
-}
-
-/// Starts the reaper, which starts the server on the same pipes.
-fn spawn(launch: &Launch, reaper: &Path, control: OwnedFd) -> io::Result<(Process, orphans::Started)> {
-    let mut command = command(&launch.program, reaper);
-    let soft = descriptors::before().map_or_else(|| "-".to_owned(), |soft| soft.to_string());
-    command.env(reaper_program::MARKER, std::process::id().to_string());
-    command.arg(reaper::SUBCOMMAND).arg(std::process::id().to_string()).arg(soft).args(&launch.program.argv);
-    let mut mappings = vec![FdMapping { parent_fd: control, child_fd: CONTROL_FD }];
-    if let Some(held) = guard::held_by_reapers() {
-        command.env(HELD, "1");
-        mappings.push(FdMapping { parent_fd: held.try_clone()?, child_fd: HELD_FD });
-    }
-    if let Some(lifeline) = &launch.lifeline {
-        command.env(LIFELINE, "1");
-        mappings.push(FdMapping { parent_fd: lifeline.handed()?, child_fd: LIFELINE_FD });
-    }
-    command.as_std_mut().fd_mappings(mappings).map_err(io::Error::other)?;
-    orphans::start(&mut command)
-}
-
-/// Starts the server itself, and plays the reaper's part here. That it could not be started is for the keeper to tell.
-fn spawn_here(launch: &Launch, control: std::os::unix::net::UnixStream) -> io::Result<Pipes> {
-    control.set_nonblocking(true)?;
-    let control = UnixStream::from_std(control)?;
-    let (run, args) = launch.program.argv.split_first().ok_or(io::ErrorKind::InvalidInput)?;
-    let mut command = command(&launch.program, run);
-    signals::reset_in(command.as_std_mut());
-    let started = orphans::start(command.args(args).process_group(0));
-    let (pipes, started) = match started {
-        Ok((mut server, started)) => (pipes(&mut server)?, Ok((server, started))),
-        Err(error) => {
-            // Pipes that lead nowhere: everything after this is as if the server had died at once.
-            let (to, (from, errors)) = (pipe::pipe()?.0, (pipe::pipe()?.1, pipe::pipe()?.1));
-            ((to, from, errors), Err(error))
-        }
-    };
-    spawn_last(local::watch(started, control));
-    Ok(pipes)
-}
-
-/// Our ends of a server's stdin, stdout and stderr.
-type Pipes = (pipe::Sender, pipe::Receiver, pipe::Receiver);
-
-fn pipes(process: &mut Process) -> io::Result<Pipes> {
-    let missing = || io::Error::from(io::ErrorKind::BrokenPipe);
-    let stdin = process.stdin.take().ok_or_else(missing)?.into_owned_fd()?;
-    let stdout = process.stdout.take().ok_or_else(missing)?.into_owned_fd()?;
-    let stderr = process.stderr.take().ok_or_else(missing)?.into_owned_fd()?;
-    Ok((
-        pipe::Sender::from_owned_fd(stdin)?,
-        pipe::Receiver::from_owned_fd(stdout)?,
-        pipe::Receiver::from_owned_fd(stderr)?,
-    ))
 }

@@ -1,6 +1,5 @@
 //! The one task that knows whether a process lives: it hears the reaper, gives it orders, and tells of the end.
 
-use std::ffi::OsString;
 use std::io;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,24 +11,17 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::sync::{SetOnce, mpsc};
 use tokio::time::Sleep;
 
-use super::child::{Env, Order, Program};
+use super::child::{Order, Program};
 use super::control::{KILL, Record, TERM};
 use super::platform::{Found, Platform, Stdin as _};
 use super::stderr::Ring;
+use super::system;
 use super::writer::WriteEnd;
 use crate::redact::Redacted;
 use crate::seam::{Event, Seal};
 use crate::seen::{Exit, Pipe, Seen};
 use crate::tasks::Owned;
 use crate::{caught, test_hooks};
-
-/// Why a program cannot be started that the configuration names, beside what has a kind in the standard library.
-const NOT_RUNNABLE: [rustix::io::Errno; 4] = [
-    rustix::io::Errno::NOEXEC,
-    rustix::io::Errno::LOOP,
-    rustix::io::Errno::NAMETOOLONG,
-    rustix::io::Errno::TOOBIG,
-];
 
 /// After an exit, how long its last words on stderr are waited for.
 const LAST_WORDS: Duration = Duration::from_millis(2);
@@ -320,7 +312,9 @@ impl<P: Platform> Keeper<P> {
             | io::ErrorKind::PermissionDenied
             | io::ErrorKind::InvalidInput
             | io::ErrorKind::NotADirectory => {
-                let searched = if program.contains('/') { String::new() } else { self.path() };
+                let path = self.program.env.get("PATH").unwrap_or_default();
+                let is_looked_for = !program.contains(std::path::is_separator);
+                let searched = if is_looked_for { path.to_string_lossy() } else { "".into() };
                 Seen::NotRunnable {
                     program: Redacted::head(&program, 200),
                     searched: Redacted::head(&searched, 1000),
@@ -328,26 +322,12 @@ impl<P: Platform> Keeper<P> {
                 }
             }
             // These have no kind of their own.
-            _ if NOT_RUNNABLE.iter().any(|known| known.raw_os_error() == errno) => Seen::NotRunnable {
+            _ if system::NOT_RUNNABLE.contains(&errno) => Seen::NotRunnable {
                 program: Redacted::head(&program, 200),
                 searched: Redacted::default(),
                 reason: plain(&error),
             },
             _ => Seen::NoProcess { reason: plain(&error) },
-        }
-    }
-
-    fn path(&self) -> String {
-        #[expect(clippy::disallowed_methods, reason = "what the server was given is our own environment")]
-        let ours = || std::env::var("PATH").unwrap_or_default();
-        let given = |variables: &[(OsString, OsString)]| {
-            let path = variables.iter().rfind(|(name, _)| name == "PATH");
-            path.map(|(_, value)| value.to_string_lossy().into_owned())
-        };
-        match &self.program.env {
-            Env::Ours => ours(),
-            Env::OursAnd(variables) => given(variables).unwrap_or_else(ours),
-            Env::Only(variables) => given(variables).unwrap_or_default(),
         }
     }
 
@@ -391,7 +371,7 @@ async fn due(rung: &mut Option<(Pin<Box<Sleep>>, Rung)>) {
 pub(super) fn plain(error: &io::Error) -> String {
     let text = error.to_string();
     match text.find(" (os error") {
-        Some(at) => text[..at].to_lowercase(),
+        Some(at) => text[..at].trim_end_matches('.').to_lowercase(),
         None => text,
     }
 }

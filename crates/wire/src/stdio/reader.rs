@@ -58,7 +58,7 @@ pub(super) async fn read(
             Some(done) = drain.recv() => {
                 let mut drained = 0;
                 while drained < DRAINED
-                    && let Ok(bytes @ 1..) = stdout.read_now(lines.buffer())
+                    && let Ok(bytes @ 1..) = stdout.read_now(lines.buffer()).await
                 {
                     take(&mut lines, listener.as_ref(), bytes);
                     drained += bytes;

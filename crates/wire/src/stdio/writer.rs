@@ -8,7 +8,7 @@ use bytes::{Buf as _, BytesMut};
 use linetender_core::Extent;
 use tokio::io::AsyncWriteExt as _;
 
-use super::lifeline::Lifeline;
+use super::Lifeline;
 use super::platform::Stdin;
 use crate::frame::Kept;
 use crate::queue;

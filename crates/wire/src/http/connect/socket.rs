@@ -17,6 +17,7 @@ use super::Waits;
 use super::network::Quiet;
 use super::race::{self, Winner};
 use crate::http::broken::{Broken, Phase};
+use crate::stdio::EXHAUSTED;
 
 /// How many addresses of one name are tried.
 const ADDRESSES_MOST: usize = 8;
@@ -75,9 +76,7 @@ async fn look_up(host: &str, port: u16, wait: Duration) -> Result<Vec<SocketAddr
 
 /// Whether it says something about this machine, and nothing about the other: that has done nothing to be charged for.
 pub(super) fn is_of_this_machine(error: &io::Error) -> bool {
-    use rustix::io::Errno;
-    const OURS: [Errno; 4] = [Errno::MFILE, Errno::NFILE, Errno::NOBUFS, Errno::NOMEM];
-    Errno::from_io_error(error).is_some_and(|errno| OURS.contains(&errno))
+    error.raw_os_error().is_some_and(|code| EXHAUSTED.contains(&code))
 }
 
 /// The resolver's code is lost on its way through the standard library; its words are not.

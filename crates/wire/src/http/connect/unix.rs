@@ -14,18 +14,27 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::UnixStream;
 use tokio::time::timeout;
 
+use super::Stream;
 use super::network::Quiet;
 use super::socket::is_of_this_machine;
 use crate::http::broken::{Broken, Phase};
 
 /// A socket that can be looked at while somebody else reads from it.
-pub(super) struct Unix(UnixStream);
+struct Unix(UnixStream);
 
 /// The one who reads and writes.
-pub(super) struct Shared(pub(super) Arc<Unix>);
+struct Shared(Arc<Unix>);
 
 /// Connects to whoever listens at this path.
-pub(super) async fn connect(path: &Path, wait: Duration) -> Result<Unix, Broken> {
+pub(super) async fn connect(
+    path: &Path,
+    wait: Duration,
+) -> Result<(Box<dyn Stream>, Arc<dyn Quiet>), Broken> {
+    let unix = Arc::new(connect_to(path, wait).await?);
+    Ok((Box::new(Shared(Arc::clone(&unix))), unix))
+}
+
+async fn connect_to(path: &Path, wait: Duration) -> Result<Unix, Broken> {
     let late = || io::Error::new(io::ErrorKind::TimedOut, format!("timed out after {wait:?}"));
     let connected = timeout(wait, UnixStream::connect(path)).await.unwrap_or_else(|_| Err(late()));
     connected.map(Unix).map_err(|error| {
@@ -110,7 +119,7 @@ impl AsyncWrite for Shared {
 
 #[cfg(test)]
 mod tests {
-    use super::connect;
+    use super::connect_to;
     use crate::http::connect::network::Quiet as _;
     use std::time::Duration;
 
@@ -118,10 +127,10 @@ mod tests {
     async fn a_socket_is_quiet_until_its_peer_is_gone_and_a_missing_one_is_nobody() {
         let path = std::env::temp_dir().join(format!("linetender-unix-{}.sock", std::process::id()));
         let wait = Duration::from_secs(10);
-        let nobody = connect(&path, wait).await.err().expect("nobody listens there");
+        let nobody = connect_to(&path, wait).await.err().expect("nobody listens there");
         assert!(nobody.to_string().contains(&path.display().to_string()), "{nobody}");
         let listener = tokio::net::UnixListener::bind(&path).unwrap();
-        let unix = connect(&path, wait).await.unwrap_or_else(|broken| panic!("{broken}"));
+        let unix = connect_to(&path, wait).await.unwrap_or_else(|broken| panic!("{broken}"));
         let (peer, _) = listener.accept().await.unwrap();
         assert!(unix.is_quiet());
         drop(peer);

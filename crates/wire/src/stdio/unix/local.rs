@@ -10,10 +10,10 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::UnixStream;
 use tokio::process::Child;
 
-use super::control::{KILL, Record, TERM};
 use super::orphans::Started;
 use super::remains::clear_group;
 use crate::seen::Exit;
+use crate::stdio::control::{KILL, Record, TERM};
 
 /// Watches a server that was started here, until it is gone.
 pub(super) async fn watch(started: io::Result<(Child, Started)>, mut control: UnixStream) {

@@ -27,11 +27,11 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::process::{Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, WaitOptions, WaitStatus};
 
-use super::control::{CONTROL_FD, HELD, HELD_FD, KILL, LIFELINE, LIFELINE_FD, Record, TERM};
+use super::handed::{CONTROL_FD, HELD, HELD_FD, LIFELINE, LIFELINE_FD};
 use super::reaper_program::{self, MARKER};
-use super::{descriptors, guard, signals};
-use crate::os;
+use super::{descriptors, guard, os, signals};
 use crate::seen::Exit;
+use crate::stdio::control::{KILL, Record, TERM};
 
 /// The hidden subcommand by which a binary of ours knows that it is to be a reaper.
 pub const SUBCOMMAND: &str = "__linetender-reap";

@@ -8,7 +8,7 @@ use std::os::fd::{AsFd, OwnedFd};
 
 /// The counter.
 #[derive(Debug)]
-pub(super) struct Tally(OwnedFd);
+pub(in crate::hop) struct Tally(OwnedFd);
 
 impl Tally {
     /// A new one, at zero; `None` where there are none.
@@ -33,13 +33,13 @@ impl Tally {
     }
 
     /// So many more.
-    pub(super) fn add(&self, bytes: u64) -> io::Result<()> {
+    pub(in crate::hop) fn add(&self, bytes: u64) -> io::Result<()> {
         rustix::io::write(&self.0, &bytes.to_ne_bytes())?;
         Ok(())
     }
 
     /// How many came since this was last asked.
-    pub(super) fn take(&self) -> u64 {
+    pub(in crate::hop) fn take(&self) -> u64 {
         let mut bytes = [0; 8];
         match rustix::io::read(&self.0, &mut bytes) {
             Ok(8) => u64::from_ne_bytes(bytes),

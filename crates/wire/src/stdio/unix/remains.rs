@@ -11,9 +11,9 @@ use std::os::fd::OwnedFd;
 #[cfg(target_os = "linux")]
 use tokio::io::unix::AsyncFd;
 
-use super::platform;
 #[cfg(target_os = "linux")]
 use crate::readable::readable;
+use crate::stdio::platform;
 
 /// How often it is killed again and looked for.
 const LOOK: Duration = Duration::from_millis(10);
@@ -97,7 +97,7 @@ pub(super) async fn clear_group(group: Pid) {
 #[cfg(all(target_os = "linux", not(linetender_portable)))]
 pub(super) async fn clear_session(leader: Pid) {
     for _ in 0..LOOKS {
-        let left = crate::os::session(leader);
+        let left = super::os::session(leader);
         if left.is_empty() {
             return;
         }

@@ -16,7 +16,7 @@ use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, WaitOptions};
 use tokio::process::{Child, Command};
 use tokio::signal::unix::{SignalKind, signal};
 
-use crate::os;
+use super::os;
 use crate::tasks::spawn_last;
 
 /// How often in a row orphans are killed before other tasks get their turn. One that forks faster than it is found is met

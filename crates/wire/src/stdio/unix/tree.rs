@@ -1,0 +1,115 @@
+//! A server and its reaper, as the keeper needs them, and our ends of its pipes.
+
+use std::io;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use bytes::BytesMut;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, Signal};
+use tokio::io::Interest;
+use tokio::net::UnixStream;
+use tokio::net::unix::pipe;
+use tokio::process::Child as Process;
+
+use super::local::exit_of;
+use super::orphans;
+use super::remains::{self, Remains};
+use crate::seen::Exit;
+use crate::stdio::platform::{Found, Platform, Stdin, Stdout};
+
+/// How long a process that has closed our socket may take to end. What goes on without it is no reaper.
+const ENDS: Duration = Duration::from_secs(1);
+
+/// This machine, and the reaper of one server on it.
+pub(super) struct Tree {
+    pub(super) process: Process,
+    pub(super) program: PathBuf,
+    pub(super) _started: orphans::Started,
+}
+
+impl Tree {
+    /// The reaper. Until somebody has waited for it, its number is its own.
+    fn reaper(&self) -> Option<Pid> {
+        self.process.id().and_then(|pid| Pid::from_raw(i32::try_from(pid).ok()?))
+    }
+}
+
+/// With no reaper, where we play its part.
+impl Platform for Option<Tree> {
+    type Stdin = pipe::Sender;
+    type Stdout = pipe::Receiver;
+    type Stderr = pipe::Receiver;
+    type Control = UnixStream;
+
+    fn find(&self, pid: i32) -> Box<dyn Found> {
+        Box::new(Remains::of(pid))
+    }
+
+    fn kill_reaper(&mut self) {
+        if let Some(Tree { process, .. }) = self {
+            let _ = process.start_kill();
+        }
+    }
+
+    fn wake_reaper(&mut self) {
+        if let Some(reaper) = self.as_ref().and_then(Tree::reaper) {
+            let _ = rustix::process::kill_process(reaper, Signal::CONT);
+        }
+    }
+
+    async fn clear_session(&mut self) {
+        if let Some(leader) = self.as_ref().and_then(Tree::reaper) {
+            remains::clear_session(leader).await;
+        }
+    }
+
+    async fn clear_orphans(&mut self) -> Vec<i32> {
+        let Some(reaper) = self.as_ref().and_then(Tree::reaper) else { return Vec::new() };
+        orphans::clear(reaper).await.into_iter().map(|pid| pid.as_raw_nonzero().get()).collect()
+    }
+
+    async fn no_reaper(&mut self) -> Option<String> {
+        let Tree { process, program, .. } = self.as_mut()?;
+        let program = program.display();
+        if matches!(process.try_wait(), Ok(None)) && tokio::time::timeout(ENDS, process.wait()).await.is_err()
+        {
+            let _ = process.start_kill();
+            return Some(format!("{program} started, but not as a reaper"));
+        }
+        let exit = process.wait().await.map_or(Exit::Status(0), exit_of);
+        if matches!(exit, Exit::Signal(9 | 15)) {
+            return None;
+        }
+        Some(format!(
+            "{program} {exit} instead of becoming a reaper: call `reaper::run_if_asked` first in its `main`"
+        ))
+    }
+
+    async fn reaper_gone(&mut self) {
+        if let Some(Tree { process, .. }) = self {
+            let _ = process.wait().await;
+        }
+    }
+}
+
+impl Stdin for pipe::Sender {
+    async fn broken(&self) {
+        let _ = self.ready(Interest::ERROR).await;
+    }
+
+    /// POLLERR on the write end: every read end is closed.
+    fn unread(&self) -> Option<u64> {
+        let mut fds = [PollFd::new(self, PollFlags::empty())];
+        let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+        let polled = matches!(poll(&mut fds, Some(&now)), Ok(1));
+        let no_reader = polled && fds[0].revents().contains(PollFlags::ERR);
+        no_reader.then(|| rustix::io::ioctl_fionread(self).ok()).flatten()
+    }
+}
+
+impl Stdout for pipe::Receiver {
+    async fn read_now(&mut self, buffer: &mut BytesMut) -> io::Result<usize> {
+        self.try_read_buf(buffer)
+    }
+}

@@ -1,0 +1,159 @@
+//! Pipes to a server: our end never blocks, its end is as plain as a program expects.
+//!
+//! Anonymous pipes of this system always block, so each pipe is a named one with a single pair of ends, both of which are opened
+//! here. The name is unguessable, only our user may open it, and nobody may have opened it before.
+
+#![allow(unsafe_code, reason = "both ends of a pipe are made by raw calls, and owned at once")]
+
+use std::hash::{BuildHasher as _, RandomState};
+use std::io;
+use std::os::windows::io::{FromRawHandle as _, IntoRawHandle as _, OwnedHandle};
+use std::ptr::{null, null_mut};
+use std::time::Duration;
+
+use bytes::BytesMut;
+use tokio::io::{AsyncReadExt as _, Interest};
+use tokio::net::windows::named_pipe::NamedPipeServer;
+use windows_sys::Win32::Foundation::{GENERIC_READ, GENERIC_WRITE, HANDLE, INVALID_HANDLE_VALUE, LocalFree};
+use windows_sys::Win32::Security::Authorization::{
+    ConvertStringSecurityDescriptorToSecurityDescriptorW, SDDL_REVISION_1,
+};
+use windows_sys::Win32::Security::{PSECURITY_DESCRIPTOR, SECURITY_ATTRIBUTES};
+use windows_sys::Win32::Storage::FileSystem::{
+    CreateFileW, FILE_FLAG_FIRST_PIPE_INSTANCE, FILE_FLAG_OVERLAPPED, FILE_READ_ATTRIBUTES,
+    FILE_WRITE_ATTRIBUTES, OPEN_EXISTING, PIPE_ACCESS_DUPLEX, PIPE_ACCESS_INBOUND,
+};
+use windows_sys::Win32::System::Pipes::{
+    CreateNamedPipeW, PIPE_READMODE_BYTE, PIPE_REJECT_REMOTE_CLIENTS, PIPE_TYPE_BYTE, PIPE_WAIT,
+};
+use windows_sys::w;
+
+use crate::stdio::platform::{Stdin, Stdout};
+
+/// How much a pipe holds, as on other systems.
+const HOLDS: u32 = 64 * 1024;
+
+/// How long what lies in a pipe may take to us: the system has it, and the runtime has yet to hear of that.
+const TURN: Duration = Duration::from_millis(10);
+
+/// Both ends of a pipe.
+pub(super) struct Pipe {
+    pub(super) ours: NamedPipeServer,
+    /// Nobody inherits it unless that is said.
+    pub(super) theirs: OwnedHandle,
+}
+
+impl Pipe {
+    /// One that we write to.
+    ///
+    /// Our end can be read from as well, and theirs cannot be written to: a read of ours ends only when theirs is closed, and that
+    /// is how we learn of it.
+    pub(super) fn down() -> io::Result<Self> {
+        Self::new(PIPE_ACCESS_DUPLEX, GENERIC_READ | FILE_WRITE_ATTRIBUTES)
+    }
+
+    /// One that we read from.
+    pub(super) fn up() -> io::Result<Self> {
+        Self::new(PIPE_ACCESS_INBOUND, GENERIC_WRITE | FILE_READ_ATTRIBUTES)
+    }
+
+    fn new(ours: u32, theirs: u32) -> io::Result<Self> {
+        let name = name();
+        let owner = OnlyOwner::new()?;
+        let attributes = owner.attributes();
+        // SAFETY: name and attributes outlive the call.
+        let server = unsafe {
+            CreateNamedPipeW(
+                name.as_ptr(),
+                ours | FILE_FLAG_OVERLAPPED | FILE_FLAG_FIRST_PIPE_INSTANCE,
+                PIPE_TYPE_BYTE | PIPE_READMODE_BYTE | PIPE_WAIT | PIPE_REJECT_REMOTE_CLIENTS,
+                1,
+                HOLDS,
+                HOLDS,
+                0,
+                &raw const attributes,
+            )
+        };
+        let server = owned(server)?;
+        // SAFETY: the name outlives the call; no attributes, so nobody inherits it.
+        let client = unsafe { CreateFileW(name.as_ptr(), theirs, 0, null(), OPEN_EXISTING, 0, null_mut()) };
+        let theirs = owned(client)?;
+        // SAFETY: it is a named pipe's, opened for overlapped use, and handed over.
+        let ours = unsafe { NamedPipeServer::from_raw_handle(server.into_raw_handle()) }?;
+        Ok(Self { ours, theirs })
+    }
+}
+
+fn owned(handle: HANDLE) -> io::Result<OwnedHandle> {
+    if handle == INVALID_HANDLE_VALUE {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: it is a new handle, and nobody else's.
+    Ok(unsafe { OwnedHandle::from_raw_handle(handle) })
+}
+
+/// Keys of the system's random numbers are behind it, new ones each time.
+fn name() -> Vec<u16> {
+    let (one, other) = (RandomState::new().hash_one(0), RandomState::new().hash_one(1));
+    let name = format!(r"\\.\pipe\linetender-{}-{one:016x}{other:016x}", std::process::id());
+    name.encode_utf16().chain([0]).collect()
+}
+
+/// Says that only whoever made a thing may open it. Without it everybody may read from a pipe.
+struct OnlyOwner(PSECURITY_DESCRIPTOR);
+
+impl OnlyOwner {
+    fn new() -> io::Result<Self> {
+        let mut descriptor = null_mut();
+        // SAFETY: the text is constant, there is room for the pointer, and nobody wants the length.
+        let made = unsafe {
+            ConvertStringSecurityDescriptorToSecurityDescriptorW(
+                w!("D:P(A;;GA;;;OW)"),
+                SDDL_REVISION_1,
+                &raw mut descriptor,
+                null_mut(),
+            )
+        };
+        if made == 0 { Err(io::Error::last_os_error()) } else { Ok(Self(descriptor)) }
+    }
+
+    fn attributes(&self) -> SECURITY_ATTRIBUTES {
+        #[expect(clippy::cast_possible_truncation, reason = "structures of the system are small")]
+        let length = size_of::<SECURITY_ATTRIBUTES>() as u32;
+        SECURITY_ATTRIBUTES { nLength: length, lpSecurityDescriptor: self.0, bInheritHandle: 0 }
+    }
+}
+
+impl Drop for OnlyOwner {
+    fn drop(&mut self) {
+        // SAFETY: the system allocated it for us to free.
+        unsafe { LocalFree(self.0) };
+    }
+}
+
+impl Stdin for NamedPipeServer {
+    async fn broken(&self) {
+        loop {
+            let ready = self.ready(Interest::READABLE).await;
+            match self.try_read(&mut [0]) {
+                Err(error) if ready.is_ok() && error.kind() == io::ErrorKind::WouldBlock => {}
+                // Their end cannot be written to.
+                Ok(1..) => {}
+                Ok(0) | Err(_) => return,
+            }
+        }
+    }
+
+    /// The pipe goes with its last reader, and what was in it too: nobody can tell what was read.
+    fn unread(&self) -> Option<u64> {
+        None
+    }
+}
+
+impl Stdout for NamedPipeServer {
+    /// A read is always under way: what it brings is here after a turn of the runtime.
+    async fn read_now(&mut self, buffer: &mut BytesMut) -> io::Result<usize> {
+        let read = tokio::time::timeout(TURN, self.read_buf(buffer)).await;
+        read.unwrap_or_else(|_| Err(io::ErrorKind::WouldBlock.into()))
+    }
+}
