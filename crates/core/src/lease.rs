@@ -42,6 +42,8 @@ pub struct Fence {
 pub struct Entry {
     /// Who has it.
     pub held: Held,
+    /// How long whoever wrote it holds it: nodes should agree on that, and while they are told otherwise one by one they do not.
+    pub lease: Duration,
     /// When that was written, by the writer's time of day, in milliseconds since 1970: for people, and for nothing else.
     pub written: u64,
 }
@@ -81,6 +83,13 @@ pub struct Terms {
     pub answer: Duration,
     /// Between two asks where the last one led to nothing.
     pub pause: Duration,
+}
+
+impl Terms {
+    /// So long an entry must have stood still: longer than its writer acts on it, also if that one has another lease than this node.
+    fn stands_still(&self, entry: &Entry) -> Duration {
+        self.lease.max(entry.lease) + self.patience
+    }
 }
 
 impl Default for Terms {
@@ -306,7 +315,7 @@ impl Lease {
             State::Watching { seen: Some((there, since)), looked, .. } if self.wanted => {
                 let due = match there {
                     None | Some((_, Entry { held: Held::Free, .. })) => self.not_before,
-                    Some(_) => (*looked + self.terms.renew).min(*since + self.stands_still()),
+                    Some((_, entry)) => (*looked + self.terms.renew).min(*since + self.stands_still(entry)),
                 };
                 Some(due.max(self.not_before))
             }
@@ -341,16 +350,16 @@ impl Lease {
 
     /// What is asked if all is as it seems.
     fn due(&mut self, now: Now) -> Option<Ask> {
-        let (node, stands_still, renew) = (self.node, self.stands_still(), self.terms.renew);
-        let entry = |held| Entry { held, written: now.wall };
+        let (node, terms) = (self.node, self.terms);
+        let renew = terms.renew;
+        let entry = |held| Entry { held, lease: terms.lease, written: now.wall };
         match &mut self.state {
             State::Watching { seen: None, .. } => Some(Ask::Look),
             State::Watching { seen: Some((there, since)), looked, claimed } => {
                 let expected = there.map(|(revision, _)| revision);
-                let stood_still = now.boot.since(*since) >= stands_still;
                 let may = match there {
                     Some((_, Entry { held: Held::Free, .. })) => true,
-                    Some(_) => stood_still,
+                    Some((_, entry)) => now.boot.since(*since) >= terms.stands_still(entry),
                     None if self.minted => true,
                     // Others wait for it from now on, as this node does.
                     None if self.wanted => {
@@ -504,8 +513,8 @@ impl Lease {
         holding.from + self.terms.lease.saturating_sub(self.terms.margin)
     }
 
-    fn stands_still(&self) -> Duration {
-        self.terms.lease + self.terms.patience
+    fn stands_still(&self, entry: &Entry) -> Duration {
+        self.terms.stands_still(entry)
     }
 }
 

@@ -100,8 +100,9 @@ mod tests {
     use super::Local;
     use crate::directory::Directory as _;
     use linetender_core::lease::{Entry, Held};
+    use std::time::Duration;
 
-    const FREE: Entry = Entry { held: Held::Free, written: 0 };
+    const FREE: Entry = Entry { held: Held::Free, lease: Duration::ZERO, written: 0 };
 
     #[tokio::test]
     async fn only_what_was_expected_is_replaced() {

@@ -22,7 +22,7 @@ const SHORT: Terms = Terms {
     pause: Duration::from_millis(50),
 };
 
-const FREE: Entry = Entry { held: Held::Free, written: 7 };
+const FREE: Entry = Entry { held: Held::Free, lease: Duration::from_secs(20), written: 7 };
 
 async fn directory(servers: Vec<String>, node: &str, replicas: usize) -> Arc<Nats> {
     let options = Options {
@@ -108,6 +108,28 @@ async fn an_entry_is_replaced_only_by_whoever_has_seen_it() {
     assert_eq!(two.note("call", Some(begun), b"late").await.unwrap(), None);
     assert_eq!(two.recall("call").await.unwrap(), Some((done, b"done".to_vec())));
     assert_eq!(two.recall("another").await.unwrap(), None);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs tools/real-nats"]
+async fn an_entry_that_was_deleted_by_hand_is_waited_for() {
+    let cluster = Cluster::start(1).await;
+    let one = directory(cluster.addresses(), "one", 1).await;
+    one.put("files", None, FREE).await.unwrap().unwrap();
+    one.note("call", None, b"done").await.unwrap().unwrap();
+    let somebody = async_nats::connect(cluster.addresses()).await.unwrap();
+    let engine = async_nats::jetstream::new(somebody);
+    for (bucket, name) in [("lines", "files"), ("calls", "call")] {
+        let bucket = engine.get_key_value(format!("linetender-test-{bucket}")).await.unwrap();
+        let key: String = name.bytes().map(|byte| format!("{byte:02x}")).collect();
+        bucket.delete(format!("x{key}")).await.unwrap();
+    }
+    let (mark, entry) = one.look("files").await.unwrap().unwrap();
+    assert_eq!(entry.held, Held::Unclear, "nobody knows whose it was");
+    assert!(one.put("files", Some(mark), FREE).await.unwrap().is_some());
+    assert_eq!(one.recall("call").await.unwrap(), None);
+    assert!(one.note("call", None, b"runs").await.unwrap().is_some(), "its mark is in nobody's way");
+    assert!(one.note("call", None, b"again").await.unwrap().is_none());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -42,6 +42,10 @@ pub trait Kin: fmt::Debug + Send + Sync {
     /// The key of this day, which all gateways have; `None` if it cannot be had now.
     fn key(&self, day: u64) -> Later<'_, Option<[u8; 32]>>;
 
+    /// Those of that day that there are: whoever shows something that may be sealed makes no keys. It is more than one after a key was lost and another
+    /// one made. `again`: those that were known here do not fit.
+    fn known_keys(&self, day: u64, again: bool) -> Later<'_, Vec<[u8; 32]>>;
+
     /// A stream to another gateway's front.
     fn reach(&self, node: u64) -> Later<'_, Result<Box<dyn Stream>, NotReached>>;
 

@@ -25,8 +25,11 @@ use tokio::time::Instant;
 /// How long a call that must not run twice is remembered at least, and the key of a day.
 const CALLS_KEPT: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Keys of sessions that are known at once: those of yesterday, today and tomorrow.
-const KEYS: usize = 3;
+/// Keys of sessions that are known at once: those of yesterday, today and tomorrow, and as many again that were lost.
+const KEYS: usize = 6;
+
+/// How often it is asked at most whether there is a key that is not known here: agents show whatever they like.
+const ASKS: Duration = Duration::from_secs(1);
 
 /// How long a session waits for a key that all gateways have, and between two tries. Without one it is known to its own gateway alone.
 const KEY: Duration = Duration::from_secs(2);
@@ -45,8 +48,10 @@ const FREES: Duration = Duration::from_secs(3);
 pub(super) struct InFleet {
     joined: Joined,
     rooms: OnceLock<Arc<Rooms>>,
-    /// What sessions were sealed with, by the day.
+    /// What sessions were sealed with, by the day; of several of a day the last one is in use.
     keys: Mutex<Vec<(u64, [u8; 32])>>,
+    /// When it was asked for keys that are not known here.
+    asked: Mutex<Option<Instant>>,
 }
 
 impl InFleet {
@@ -63,6 +68,7 @@ impl InFleet {
             joined: Joined::join(nats, terms(settings.lease)),
             rooms: OnceLock::new(),
             keys: Mutex::default(),
+            asked: Mutex::default(),
         })))
     }
 
@@ -73,6 +79,28 @@ impl InFleet {
             return Ok(Some(*ours));
         }
         Ok(directory.recall(&name).await?.and_then(|(_, known)| known.try_into().ok()))
+    }
+
+    /// A key of this day, which is used from now on.
+    fn knows(&self, day: u64, key: [u8; 32]) {
+        let mut keys = self.keys();
+        if keys.contains(&(day, key)) {
+            return;
+        }
+        if keys.len() >= KEYS {
+            keys.remove(0);
+        }
+        keys.push((day, key));
+    }
+
+    /// Whether it may be asked again for keys that are not known here.
+    fn may_ask(&self) -> bool {
+        let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
+        let may = asked.is_none_or(|asked| asked.elapsed() >= ASKS);
+        if may {
+            *asked = Some(Instant::now());
+        }
+        may
     }
 
     fn keys(&self) -> MutexGuard<'_, Vec<(u64, [u8; 32])>> {
@@ -98,15 +126,26 @@ impl InFleet {
             let lines = Mutex::default();
             Arc::new(Rooms { gateway: gateway.clone(), of_nodes, last, closed, lines })
         });
+        let mut replaced = Vec::new();
         let mut lines = rooms.lines();
         for name in &names {
-            // One that is taken out of the config, or not shared any more, is still looked at until it has ended.
-            if let Some(line) = gateway.shared_line(name) {
-                lines.insert(name.clone(), line.statuses());
+            let Some(line) = gateway.shared_line(name) else { continue };
+            let (now, known) = (line.statuses(), lines.entry(name.clone()).or_default());
+            if known.iter().any(|one| one.same_channel(&now)) {
+                continue;
             }
+            // One that was replaced, taken out of the config, or not shared any more, is still looked at until it has ended.
+            known.retain(|one| one.borrow().state != State::Closed && one.has_changed().is_ok());
+            if !known.is_empty() {
+                replaced.push(name.clone());
+            }
+            known.push(now);
         }
         drop(lines);
         self.joined.shares(names, Arc::clone(rooms) as Arc<dyn House>);
+        for name in replaced {
+            self.joined.replaced(&name);
+        }
     }
 
     /// Calls that outlive their agents are noted where all gateways see them.
@@ -183,7 +222,7 @@ impl Kin for InFleet {
 
     fn key(&self, day: u64) -> Later<'_, Option<[u8; 32]>> {
         Box::pin(async move {
-            if let Some((_, key)) = self.keys().iter().find(|(of, _)| *of == day) {
+            if let Some((_, key)) = self.keys().iter().rev().find(|(of, _)| *of == day) {
                 return Some(*key);
             }
             let mut key = [0; 32];
@@ -201,15 +240,27 @@ impl Kin for InFleet {
                     }
                 }
             };
-            let mut keys = self.keys();
-            // Somebody else may have asked at the same time.
-            if !keys.iter().any(|(of, _)| *of == day) {
-                if keys.len() >= KEYS {
-                    keys.remove(0);
-                }
-                keys.push((day, key));
-            }
+            self.knows(day, key);
             Some(key)
+        })
+    }
+
+    fn known_keys(&self, day: u64, again: bool) -> Later<'_, Vec<[u8; 32]>> {
+        Box::pin(async move {
+            let known = || -> Vec<_> {
+                self.keys().iter().rev().filter(|(of, _)| *of == day).map(|(_, key)| *key).collect()
+            };
+            let before = known();
+            if (!again && !before.is_empty()) || !self.may_ask() {
+                return before;
+            }
+            let name = format!("session-key/{day}");
+            if let Ok(Some((_, key))) = self.joined.directory().recall(&name).await
+                && let Ok(key) = key.try_into()
+            {
+                self.knows(day, key);
+            }
+            known()
         })
     }
 
@@ -285,12 +336,12 @@ struct Rooms {
     last: AtomicU64,
     /// Whether all lines are closed.
     closed: AtomicBool,
-    /// Where those stand that were shared.
-    lines: Mutex<HashMap<String, watch::Receiver<Status>>>,
+    /// Where those stand that were shared, by the name; the last one is the one that is now.
+    lines: Mutex<HashMap<String, Vec<watch::Receiver<Status>>>>,
 }
 
 impl Rooms {
-    fn lines(&self) -> MutexGuard<'_, HashMap<String, watch::Receiver<Status>>> {
+    fn lines(&self) -> MutexGuard<'_, HashMap<String, Vec<watch::Receiver<Status>>>> {
         self.lines.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -317,6 +368,12 @@ impl House for Rooms {
         use State::{Closed, Idle, NeedsAuth, Parked, Waiting};
         let is_still = |state| matches!(state, Idle | Waiting | Parked | NeedsAuth | Closed);
         self.closed.load(Ordering::Acquire)
-            || self.lines().get(line).is_some_and(|status| is_still(status.borrow().state))
+            || self.lines().get(line).is_some_and(|all| all.iter().all(|one| is_still(one.borrow().state)))
+    }
+
+    fn has_process(&self, line: &str) -> bool {
+        use State::{Draining, Ending, Suspect, Up};
+        let has = |state| matches!(state, Up | Suspect | Draining | Ending);
+        self.lines().get(line).is_some_and(|all| all.iter().any(|one| has(one.borrow().state)))
     }
 }

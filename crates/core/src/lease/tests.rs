@@ -23,7 +23,7 @@ fn claimed() -> (Lease, u64, Entry) {
     let (number, ask) = lease.poll(at(300)).unwrap();
     let (expected, held) = put(ask);
     assert!(expected.is_none() && matches!(held, Held::By(..)), "at once: nobody else can have it");
-    (lease, number, Entry { held, written: 0 })
+    (lease, number, Entry { held, lease: Duration::from_secs(20), written: 0 })
 }
 
 #[test]
@@ -70,7 +70,11 @@ fn a_renewal_counts_from_when_it_was_sent_also_if_its_answer_was_lost() {
 /// News that come late, or never, cost a question and not the time between two looks.
 #[test]
 fn old_news_and_missed_news_lead_to_a_look_at_once() {
-    let other = Entry { held: Held::By(super::Fence { node: Node(2), claim: 1 }, 4), written: 0 };
+    let other = Entry {
+        held: Held::By(super::Fence { node: Node(2), claim: 1 }, 4),
+        lease: Duration::from_secs(20),
+        written: 0,
+    };
     let mut lease = Lease::new(Node(1), Terms::default());
     lease.want(true);
     let (number, _) = lease.poll(at(0)).unwrap();

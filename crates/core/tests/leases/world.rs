@@ -2,6 +2,7 @@
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
+use std::time::Duration;
 
 use linetender_core::Instant;
 use linetender_core::lease::{Answer, Ask, Entry, Fence, Held, Lease, Node, Now, Revision, Standing, Terms};
@@ -138,6 +139,8 @@ pub(crate) struct World {
     history: Vec<Fence>,
     started: BTreeSet<Fence>,
     lives: u64,
+    /// Whether nodes have different leases.
+    disagree: bool,
     seen: Seen,
 }
 
@@ -147,7 +150,9 @@ impl World {
         for _ in 0..20 {
             rng.below(2);
         }
+        let disagree = seed % 4 == 3;
         let mut world = Self {
+            disagree,
             now: 0,
             events: BinaryHeap::new(),
             count: 0,
@@ -181,7 +186,8 @@ impl World {
 
     fn born(&mut self) -> Member {
         self.lives += 1;
-        let mut lease = Lease::new(Node(self.lives), Terms::default());
+        let terms = self.terms();
+        let mut lease = Lease::new(Node(self.lives), terms);
         lease.want(true);
         Member {
             life: self.lives,
@@ -197,6 +203,17 @@ impl World {
             waiting: Vec::new(),
             ticks_at: None,
         }
+    }
+
+    /// Everybody's; in some worlds nodes were told different ones.
+    fn terms(&mut self) -> Terms {
+        if !self.disagree {
+            return Terms::default();
+        }
+        let lease: u64 = self.rng.pick(&[5_000, 20_000, 60_000]);
+        let part = |parts: u64| Duration::from_millis(lease * parts / 20);
+        let (renew, margin, patience, answer) = (part(5), part(4), part(2), part(3));
+        Terms { lease: part(20), renew, margin, patience, answer, ..Terms::default() }
     }
 
     fn after(&mut self, millis: u64, event: Event) {
@@ -453,8 +470,8 @@ impl World {
                 self.members[other].lease.want(true);
             }
             4 => self.members.iter_mut().for_each(|member| member.lease.want(true)),
-            // The directory's clock is set: what it keeps for a while is gone.
-            5 => {
+            // The directory's clock is set: what it keeps for a while is gone. That nodes disagree on their leases as well is too much.
+            5 if !self.disagree => {
                 self.entry = None;
                 self.seen.forgot += 1;
                 // Or it lost everything, its numbers too: those that it gives now begin anywhere.

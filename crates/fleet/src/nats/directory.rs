@@ -16,9 +16,9 @@ use async_nats::jetstream::{self, Context};
 use async_nats::{ConnectOptions, ReconnectToServer, ServerAddr};
 use bytes::Bytes;
 use futures_util::StreamExt as _;
-use linetender_core::lease::{Entry, Revision};
+use linetender_core::lease::{Entry as LineEntry, Revision};
 use tokio::sync::{Mutex, mpsc};
-use tokio::time::Instant;
+use tokio::time::{Instant, MissedTickBehavior};
 
 use super::chance;
 use crate::directory::{Away, Changed, Directory, Later, Recalled, There};
@@ -33,6 +33,13 @@ const PINGS: Duration = Duration::from_secs(2);
 /// So long after the first ask that failed, another server is tried: NATS elects a leader in less, most of the time, and a lease has
 /// time for it.
 const LEAVES: Duration = Duration::from_secs(5);
+
+/// The most bytes of each bucket; less where NATS does not have so much.
+const LINES: [i64; 2] = [16 << 20, 1 << 20];
+const CALLS: [i64; 5] = [1 << 30, 256 << 20, 64 << 20, 16 << 20, 4 << 20];
+
+/// How often it is looked whether the bucket that is watched is still the same one.
+const SAME: Duration = Duration::from_secs(5);
 
 /// Changes that wait for whoever watches.
 const WAITING: usize = 1024;
@@ -143,21 +150,30 @@ impl Nats {
 
     /// The bucket of lines, which is created if there is none.
     async fn lines(&self) -> Result<Store, Away> {
-        self.bucket(&self.lines, "lines", Duration::ZERO).await
+        self.bucket(&self.lines, "lines", Duration::ZERO, &LINES).await
     }
 
     async fn calls(&self) -> Result<Store, Away> {
-        self.bucket(&self.calls, "calls", self.options.calls_kept).await
+        // Leases come first.
+        self.lines().await?;
+        self.bucket(&self.calls, "calls", self.options.calls_kept, &CALLS).await
     }
 
-    async fn bucket(&self, known: &Mutex<Option<Store>>, what: &str, kept: Duration) -> Result<Store, Away> {
+    async fn bucket(
+        &self,
+        known: &Mutex<Option<Store>>,
+        what: &str,
+        kept: Duration,
+        room: &[i64],
+    ) -> Result<Store, Away> {
         let mut known = known.lock().await;
         if let Some(store) = &*known {
             return Ok(store.clone());
         }
         let bucket = format!("linetender-{}-{what}", self.options.fleet);
-        let config = Config {
+        let config = |most: i64| Config {
             name: format!("KV_{bucket}"),
+            max_bytes: most,
             subjects: vec![format!("$KV.{bucket}.>")],
             max_messages_per_subject: 1,
             discard: DiscardPolicy::New,
@@ -171,7 +187,14 @@ impl Nats {
             first_sequence: Some((1 << 40) + chance() % (1 << 50)),
             ..Config::default()
         };
-        let created = self.jetstream.get_or_create_stream(config).await.map(drop).map_err(away);
+        // NATS keeps free what a bucket may take: results of calls, which agents choose, leave room for the leases.
+        let mut created = Ok(());
+        for most in room {
+            created = self.jetstream.get_or_create_stream(config(*most)).await.map(drop).map_err(away);
+            if created.is_ok() {
+                break;
+            }
+        }
         // Another node may have been faster, and its bucket begins elsewhere: it is there all the same.
         let store = self
             .jetstream
@@ -182,18 +205,36 @@ impl Nats {
         Ok(store)
     }
 
-    /// What was known of the buckets may be why something failed; or the server of NATS that we are connected to.
+    /// What was known of the buckets may be why something failed.
+    async fn forget(&self) {
+        *self.lines.lock().await = None;
+        *self.calls.lock().await = None;
+    }
+
+    /// The same of what is noted of calls. That there is no room for it says nothing of leases.
+    async fn noted<T>(&self, result: Result<T, Away>) -> Result<T, Away> {
+        if result.is_err() {
+            self.forget().await;
+        }
+        result
+    }
+
+    /// The same of lines; and the server of NATS that we are connected to may be why.
     async fn heard<T>(&self, result: Result<T, Away>) -> Result<T, Away> {
         let leaves = {
             let mut silent = self.silent.lock().unwrap_or_else(PoisonError::into_inner);
-            if result.is_ok() {
-                *silent = Silent::default();
+            let Err(away) = &result else {
+                if std::mem::take(&mut *silent).since.is_some_and(|since| since.elapsed() >= ANSWERS) {
+                    tracing::info!(fleet = self.options.fleet, "NATS answers again");
+                }
                 return result;
+            };
+            if silent.since.is_none() && silent.tried == 0 {
+                tracing::warn!(fleet = self.options.fleet, %away, "NATS does not keep the fleet's directory; retrying");
             }
             silent.gives_up(Instant::now(), self.options.servers.len())
         };
-        *self.lines.lock().await = None;
-        *self.calls.lock().await = None;
+        self.forget().await;
         if leaves {
             tracing::warn!(
                 fleet = self.options.fleet,
@@ -220,7 +261,7 @@ impl Directory for Nats {
     fn look<'a>(&'a self, line: &'a str) -> Later<'a, There> {
         Box::pin(async move {
             let look = async { self.lines().await?.entry(key(line)).await.map_err(away) };
-            Ok(self.heard(look.await).await?.as_ref().and_then(there))
+            Ok(self.heard(look.await).await?.as_ref().map(there))
         })
     }
 
@@ -228,7 +269,7 @@ impl Directory for Nats {
         &'a self,
         line: &'a str,
         expected: Option<Revision>,
-        entry: Entry,
+        entry: LineEntry,
     ) -> Later<'a, Option<Revision>> {
         Box::pin(async move {
             let put = async { update(&self.lines().await?, line, expected, encode(entry).into()).await };
@@ -238,7 +279,11 @@ impl Directory for Nats {
 
     fn watch(&self) -> Later<'_, mpsc::Receiver<Changed>> {
         Box::pin(async move {
-            let mut changes = self.lines().await?.watch_all().await.map_err(away)?;
+            let store = self.lines().await?;
+            let mut changes = store.watch_all().await.map_err(away)?;
+            let created = store.stream.get_info().await.map_err(away)?.created;
+            let mut same = tokio::time::interval(SAME);
+            same.set_missed_tick_behavior(MissedTickBehavior::Delay);
             let (tell, told) = mpsc::channel(WAITING);
             // It is polled all the time: one that nobody polls may end without a word (nats.rs #1596).
             #[expect(clippy::disallowed_methods, reason = "it ends when whoever asked is gone")]
@@ -246,12 +291,17 @@ impl Directory for Nats {
                 loop {
                     let change = tokio::select! {
                         change = changes.next() => change,
+                        // One that was lost and made anew may begin at a lower number, and then tells nothing of it for ever.
+                        _ = same.tick() => match store.stream.get_info().await {
+                            Ok(info) if info.created != created => return,
+                            _ => continue,
+                        },
                         () = tell.closed() => return,
                     };
                     // An error is a gap.
                     let Some(Ok(entry)) = change else { return };
                     let Some(line) = name(&entry.key) else { continue };
-                    let changed = Changed { line, there: there(&entry) };
+                    let changed = Changed { line, there: Some(there(&entry)) };
                     if tell.try_send(changed).is_err() {
                         return;
                     }
@@ -264,7 +314,7 @@ impl Directory for Nats {
     fn recall<'a>(&'a self, call: &'a str) -> Later<'a, Recalled> {
         Box::pin(async move {
             let recall = async { self.calls().await?.entry(key(call)).await.map_err(away) };
-            let noted = self.heard(recall.await).await?.filter(|entry| entry.operation == kv::Operation::Put);
+            let noted = self.noted(recall.await).await?.filter(|entry| entry.operation == kv::Operation::Put);
             Ok(noted.map(|entry| (Revision(entry.revision), entry.value.into())))
         })
     }
@@ -280,8 +330,19 @@ impl Directory for Nats {
         note: &'a [u8],
     ) -> Later<'a, Option<Revision>> {
         Box::pin(async move {
-            let put = async { update(&self.calls().await?, call, expected, note.to_owned().into()).await };
-            self.heard(put.await).await
+            let put = async {
+                let store = self.calls().await?;
+                let noted = update(&store, call, expected, note.to_owned().into()).await?;
+                // What was deleted is not there, and its mark is.
+                match (noted, expected) {
+                    (None, None) => match deleted(&store, call).await? {
+                        Some(mark) => update(&store, call, Some(mark), note.to_owned().into()).await,
+                        None => Ok(None),
+                    },
+                    _ => Ok(noted),
+                }
+            };
+            self.noted(put.await).await
         })
     }
 }
@@ -300,6 +361,13 @@ async fn update(
     }
 }
 
+/// The revision of the mark that a deletion by hand left.
+async fn deleted(store: &Store, name: &str) -> Result<Option<Revision>, Away> {
+    let entry = store.entry(key(name)).await.map_err(away)?;
+    let deleted = entry.filter(|entry| entry.operation != kv::Operation::Put);
+    Ok(deleted.map(|entry| Revision(entry.revision)))
+}
+
 fn away(error: impl std::error::Error) -> Away {
     let mut words = error.to_string();
     let mut cause = error.source();
@@ -310,9 +378,11 @@ fn away(error: impl std::error::Error) -> Away {
     Away(words)
 }
 
-/// What an entry of the bucket says. One that was deleted, by hand or by age, is not there.
-fn there(entry: &kv::Entry) -> There {
-    (entry.operation == kv::Operation::Put).then(|| (Revision(entry.revision), decode(&entry.value)))
+/// What an entry of the bucket says. One that somebody deleted by hand left a mark with a number: nobody knows whose it was, and it is waited for
+/// like any other's.
+fn there(entry: &kv::Entry) -> (Revision, LineEntry) {
+    let text = if entry.operation == kv::Operation::Put { &*entry.value } else { &[] };
+    (Revision(entry.revision), decode(text))
 }
 
 /// A name as a key: any text, in hexadecimal, since a key may not have every character.

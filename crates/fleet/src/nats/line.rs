@@ -50,6 +50,10 @@ pub(super) struct FleetLine {
     /// Whether it is to move: no process is started here any more.
     hands: AtomicBool,
     changed: Notify,
+    /// Whether those from other nodes have seats on what is not there any more.
+    replaced: Notify,
+    /// Who has the processes.
+    house: watch::Receiver<Option<Arc<dyn House>>>,
     /// What those from other nodes are told.
     seats: Mutex<watch::Sender<hop::Stand>>,
     /// The owner that was reached, until whoever dials takes it.
@@ -57,7 +61,12 @@ pub(super) struct FleetLine {
 }
 
 impl FleetLine {
-    pub(super) fn new(name: &str, of: Surroundings, ownership: Ownership) -> Self {
+    pub(super) fn new(
+        name: &str,
+        of: Surroundings,
+        ownership: Ownership,
+        house: watch::Receiver<Option<Arc<dyn House>>>,
+    ) -> Self {
         Self {
             name: name.to_owned(),
             of,
@@ -65,6 +74,8 @@ impl FleetLine {
             runs: AtomicBool::new(false),
             hands: AtomicBool::new(false),
             changed: Notify::new(),
+            replaced: Notify::new(),
+            house,
             seats: Mutex::new(watch::Sender::new(hop::Stand::Serves)),
             reached: Mutex::default(),
         }
@@ -72,6 +83,11 @@ impl FleetLine {
 
     pub(super) fn standing(&self) -> Standing {
         self.ownership.stand().borrow().standing
+    }
+
+    /// The server was replaced by another one, which has seats of its own.
+    pub(super) fn replaced(&self) {
+        self.replaced.notify_one();
     }
 
     pub(super) fn moves(&self) -> bool {
@@ -118,6 +134,7 @@ impl FleetLine {
                 changed = stand.changed() => if changed.is_err() { return },
                 changed = here.changed() => if changed.is_err() { return },
                 Some(_) = farewells.join_next() => {}
+                () = self.replaced.notified() => self.let_go(&mut farewells),
             }
         }
     }
@@ -169,6 +186,10 @@ impl FleetLine {
         }
         before.send_replace(hop::Stand::Hands);
         Some(before)
+    }
+
+    fn has_process(&self) -> bool {
+        self.house.borrow().as_ref().is_some_and(|house| house.has_process(&self.name))
     }
 
     /// Whether a process of it may run here.
@@ -239,12 +260,16 @@ impl FleetLine {
 impl Way for FleetLine {
     fn ready(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
         Box::pin(async {
-            // Whoever dials has ended what was before.
-            self.runs.store(false, Ordering::SeqCst);
-            self.changed.notify_one();
             let mut stand = self.ownership.stand();
             let mut refused = None;
             loop {
+                // Whoever dials has ended what was before; another of the same name, which it replaced, may still have calls to finish.
+                if self.has_process() {
+                    tokio::time::sleep(LOOK).await;
+                    continue;
+                }
+                self.runs.store(false, Ordering::SeqCst);
+                self.changed.notify_one();
                 let standing = stand.borrow_and_update().standing;
                 match standing {
                     Standing::Owner { .. } if !self.moves() => return,

@@ -69,6 +69,8 @@ pub trait House: Send + Sync + 'static {
     /// Whether nothing of the line runs here, nor is being started. Not of a line that the house does not know: something of it may
     /// be about to end.
     fn is_still(&self, line: &str) -> bool;
+    /// Whether a process of the line runs here, or may: of one that was replaced by another of the same name, for instance.
+    fn has_process(&self, line: &str) -> bool;
 }
 
 /// A node that is not there, or about to go.
@@ -198,6 +200,13 @@ impl Joined {
         self.inner.known.send_replace(names.into());
     }
 
+    /// A line of the house was replaced by another of the same name: whoever has a seat on the old one takes one on the new.
+    pub fn replaced(&self, name: &str) {
+        if let Some(line) = self.inner.known_line(name) {
+            line.replaced();
+        }
+    }
+
     /// Whether there are other nodes that lines can move to.
     pub fn has_others(&self) -> bool {
         let own = self.inner.node.0;
@@ -318,7 +327,8 @@ impl Inner {
         if let Some(kept) = lines.get(name) {
             return Arc::clone(&kept.line);
         }
-        let line = Arc::new(FleetLine::new(name, self.of.clone(), self.leases.line(name)));
+        let line =
+            Arc::new(FleetLine::new(name, self.of.clone(), self.leases.line(name), self.house.subscribe()));
         let mut tends = JoinSet::new();
         let (here, should) = watch::channel(false);
         tends.spawn(placed(
@@ -337,6 +347,10 @@ impl Inner {
         });
         lines.insert(name.to_owned(), Kept { line: Arc::clone(&line), _tends: tends });
         line
+    }
+
+    fn known_line(&self, name: &str) -> Option<Arc<FleetLine>> {
+        self.lines().get(name).map(|kept| Arc::clone(&kept.line))
     }
 
     fn owned(&self) -> usize {
@@ -359,8 +373,7 @@ impl Inner {
             Wants::Line { line, node, claim, stream } => {
                 let fence = Fence { node: Node(node), claim };
                 let Some(house) = self.house.borrow().clone() else { return (Answer::Elsewhere, None) };
-                let kept = self.lines().get(&line).map(|kept| Arc::clone(&kept.line));
-                let seat = kept.and_then(|line| line.seat(&*house, fence, &order.from));
+                let seat = self.known_line(&line).and_then(|line| line.seat(&*house, fence, &order.from));
                 let Some((seat, stand)) = seat else { return (Answer::Elsewhere, None) };
                 (stream, To::Line(seat, stand))
             }

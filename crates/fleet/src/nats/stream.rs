@@ -29,6 +29,10 @@ use tokio::time::{Instant, MissedTickBehavior, interval_at, timeout};
 /// The most bytes of one message: far below what NATS takes.
 const CHUNK: usize = 64 * 1024;
 
+/// What a message takes beside its piece, at most; and the least that is sent at once, whatever NATS says.
+const HEAD: usize = 256;
+const LEAST: usize = 256;
+
 /// How much may be under way in one direction: few enough messages that NATS never drops any for want of room.
 const BYTES: u64 = 1024 * 1024;
 const MESSAGES: u64 = 256;
@@ -136,7 +140,9 @@ pub(super) fn begin(
     other: &Place,
     give_up: GiveUp,
 ) -> (Input, Output) {
-    let (output, down) = tokio::io::duplex(CHUNK);
+    // A message that NATS does not take would end the stream, and its calls' outcome would be unknown for no reason.
+    let most = client.server_info().max_payload.saturating_sub(HEAD).clamp(LEAST, CHUNK);
+    let (output, down) = tokio::io::duplex(most);
     let (up, bytes) = tokio::io::duplex(WAITING);
     let end = Arc::new(OnceLock::new());
     let pump = Pump {

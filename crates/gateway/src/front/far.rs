@@ -26,6 +26,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use super::legacy;
+use super::post::IDEMPOTENCY_KEY;
 use super::sealed::{self, Made};
 use super::who::{number, principal};
 use super::{Front, reply};
@@ -39,8 +40,14 @@ use passed::Passed;
 const ON_BEHALF_OF: HeaderName = HeaderName::from_static("linetender-principal");
 
 /// What is passed on of a request's header beside that.
-const PASSED: [HeaderName; 5] =
-    [http::header::ACCEPT, http::header::CONTENT_TYPE, SESSION_ID, PROTOCOL_VERSION, LAST_EVENT_ID];
+const PASSED: [HeaderName; 6] = [
+    http::header::ACCEPT,
+    http::header::CONTENT_TYPE,
+    SESSION_ID,
+    PROTOCOL_VERSION,
+    LAST_EVENT_ID,
+    IDEMPOTENCY_KEY,
+];
 
 /// Requests and streams at once on the connection between two gateways, and what may come on each before somebody reads it.
 const STREAMS: u32 = 8192;

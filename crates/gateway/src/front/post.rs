@@ -7,7 +7,7 @@ use axum::response::Response;
 use bytes::Bytes;
 use http::header::{ACCEPT, CONNECTION, CONTENT_TYPE};
 use http::request::Parts;
-use http::{Extensions, HeaderMap, HeaderValue, StatusCode, Version};
+use http::{Extensions, HeaderMap, HeaderName, HeaderValue, StatusCode, Version};
 use linetender::{Code, visible};
 use linetender_wire::frame::{Bad, Frame, Kept, Message, Routing, string};
 use linetender_wire::http::headers::PROTOCOL_VERSION;
@@ -34,7 +34,7 @@ const SHORT: usize = 4 * 1024;
 const LONG: usize = 256 * 1024;
 
 /// By which a caller says that two requests are one.
-const IDEMPOTENCY_KEY: &str = "idempotency-key";
+pub(super) const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 
 /// The endpoint that a path leads to, or the answer that there is none.
 pub(super) fn endpoint(

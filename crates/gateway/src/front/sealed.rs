@@ -78,8 +78,18 @@ pub(super) async fn open<T: DeserializeOwned>(kin: &dyn Kin, text: &str) -> Opti
     if seconds().div_euclid(DAY).abs_diff(day) > 1 {
         return None;
     }
-    let mut sealed = BASE64.decode(sealed).ok()?;
-    let key = RandomizedNonceKey::new(&AES_256_GCM, &kin.key(day).await?).ok()?;
+    let sealed = BASE64.decode(sealed).ok()?;
+    let known = kin.known_keys(day, false).await;
+    if let Some(opened) = known.iter().find_map(|key| opened(key, sealed.clone())) {
+        return Some(opened);
+    }
+    // The key that all had may be lost, and another one made by somebody who did not know it.
+    let now = kin.known_keys(day, true).await;
+    now.iter().filter(|key| !known.contains(key)).find_map(|key| opened(key, sealed.clone()))
+}
+
+fn opened<T: DeserializeOwned>(key: &[u8; 32], mut sealed: Vec<u8>) -> Option<T> {
+    let key = RandomizedNonceKey::new(&AES_256_GCM, key).ok()?;
     let (nonce, text) = sealed.split_at_mut_checked(NONCE)?;
     let nonce = Nonce::try_assume_unique_for_key(nonce).ok()?;
     let opened = key.open_in_place(nonce, Aad::from(FORM), text).ok()?;

@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex};
 
+use http::Method;
+use linetender_badserver::Book;
 use linetender_gateway::kin::{Kin, Later, NotReached, Stream};
 use serde_json::{Value, json};
 use tokio::io::DuplexStream;
@@ -62,6 +64,10 @@ impl Kin for Neighbour {
 
     fn key(&self, day: u64) -> Later<'_, Option<[u8; 32]>> {
         Box::pin(std::future::ready(Some([day.to_le_bytes()[0]; 32])))
+    }
+
+    fn known_keys(&self, day: u64, _again: bool) -> Later<'_, Vec<[u8; 32]>> {
+        Box::pin(std::future::ready(vec![[day.to_le_bytes()[0]; 32]]))
     }
 
     fn reach(&self, node: u64) -> Later<'_, Result<Box<dyn Stream>, NotReached>> {
@@ -129,6 +135,26 @@ async fn a_session_outlives_its_gateway() {
     // Its streams are gone.
     assert_eq!(in_time(there.stream(Some("1-1"))).await.status, 404);
     assert_eq!(in_time(there.delete()).await, 200);
+}
+
+#[tokio::test]
+async fn the_key_of_a_call_is_passed_on_with_its_session() {
+    let book = Book::at(std::env::temp_dir().join(format!("linetender-kin-{}", std::process::id())));
+    let kept =
+        format!("[servers.bad]\n{{bad}}\nargs = ['--book', '{}']\ndurable = true\n", book.path().display());
+    let town = Town::default();
+    let one = House::up_among(&kept, town.neighbour(0)).await;
+    let other = House::up_among(ONE, town.neighbour(1)).await;
+    let agent = one.agent("/mcp/bad").await;
+    let params = json!({ "name": "echo", "arguments": { "nonce": "n" } });
+    let message = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params }).to_string();
+    for house in [&one, &other, &other] {
+        let headers = [("mcp-session-id", agent.session.as_str()), ("idempotency-key", "k")];
+        let answer = in_time(house.send(Method::POST, "/mcp/bad", &headers, message.clone())).await;
+        assert!(is_answered(&answer.json().await));
+    }
+    assert_eq!(book.runs().get("n"), Some(&1));
+    let _ = std::fs::remove_file(book.path());
 }
 
 #[tokio::test]
