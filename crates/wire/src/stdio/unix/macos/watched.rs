@@ -2,6 +2,7 @@
 
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use rustix::process::{Pid, Signal};
 use tokio::io::unix::AsyncFd;
@@ -13,6 +14,9 @@ use crate::stdio::unix::descent::{Family, Look, Process, Processes as _, Start};
 
 /// How often in a row what is below it is stopped and listed again.
 const STOPS: u32 = 32;
+
+/// How often it is looked at while it is waited for.
+const LOOK: Duration = Duration::from_secs(2);
 
 /// A process that somebody else started.
 pub(in super::super) struct Watched {
@@ -44,11 +48,16 @@ impl Watched {
         self.pid
     }
 
-    /// Returns when it has ended; never, if the system does not tell.
+    /// Returns when it has ended; never, if that cannot be seen.
     pub(in super::super) async fn exited(&self) {
-        if self.has_exited() {
-            return;
+        // One that is on its way out when it is added to a queue may never be told of: so it is looked at too.
+        while !self.has_exited() {
+            let _ = tokio::time::timeout(LOOK, self.told()).await;
         }
+    }
+
+    /// Returns when the queue tells that it has ended.
+    async fn told(&self) {
         // Nobody takes the event from the queue, so it can be read from then on.
         if let Some(queue) = &self.queue
             && let Ok(mut ended) = queue.readable().await

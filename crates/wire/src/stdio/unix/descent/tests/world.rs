@@ -57,6 +57,8 @@ pub(super) struct World {
     pub(super) procs: BTreeMap<i32, Proc>,
     numbers: i32,
     next_number: i32,
+    /// Numbers that somebody had, the last ones last.
+    freed: Vec<i32>,
     births: u64,
     steps: u64,
     events: Vec<(u64, Happened)>,
@@ -95,6 +97,7 @@ impl World {
             procs: BTreeMap::new(),
             numbers: 0,
             next_number: FIRST,
+            freed: Vec::new(),
             births: 0,
             steps: 0,
             events: Vec::new(),
@@ -130,17 +133,33 @@ impl World {
         self.below(bound) == 0
     }
 
-    /// The next number that is free: no process has it, and no group.
+    /// A number that is free: no process has it, and no group. The next one in turn, or, where the world is not calm, one that
+    /// somebody had a moment ago.
     fn free_number(&mut self) -> Option<i32> {
+        let is_free = |world: &Self, number: i32| {
+            !world.procs.iter().any(|(pid, proc)| *pid == number || proc.group == number)
+        };
+        if self.temper != Temper::Calm
+            && self.one_in(2)
+            && let Some(number) = self.freed.pop()
+            && is_free(self, number)
+        {
+            return Some(number);
+        }
         for _ in 0..self.numbers {
             let number = self.next_number;
             self.next_number = if number + 1 >= FIRST + self.numbers { FIRST } else { number + 1 };
-            let taken = self.procs.iter().any(|(pid, proc)| *pid == number || proc.group == number);
-            if !taken {
+            if is_free(self, number) {
                 return Some(number);
             }
         }
         None
+    }
+
+    /// Somebody has waited for it: its number is free.
+    fn bury(&mut self, number: i32) {
+        self.procs.remove(&number);
+        self.freed.push(number);
     }
 
     /// A new process, in this group or one of its own.
@@ -192,7 +211,7 @@ impl World {
             let Some(orphan) = self.procs.get_mut(&child) else { continue };
             orphan.parent = LAUNCHD;
             match orphan.state {
-                State::Dead => drop(self.procs.remove(&child)),
+                State::Dead => self.bury(child),
                 State::Stopped => {
                     orphan.state = State::Runs;
                     self.fork(child);
@@ -204,7 +223,7 @@ impl World {
             let late = self.below(6);
             self.ended = Some((self.steps + late, exit));
         } else if parent == LAUNCHD {
-            self.procs.remove(&number);
+            self.bury(number);
         }
         self.tell_of(number, born, Happened::Exited(pid(number)));
     }
@@ -255,7 +274,7 @@ impl World {
             // Somebody waits for a child that ended.
             7..=9 => {
                 if let Some(dead) = self.any(|pid, proc| proc.state == State::Dead && pid != server) {
-                    self.procs.remove(&dead);
+                    self.bury(dead);
                 }
             }
             10..=11 => {
@@ -478,7 +497,7 @@ impl Kernel for World {
         match self.ended {
             Some((due, exit)) if due <= self.steps => {
                 self.was_waited_for = true;
-                self.procs.remove(&self.server);
+                self.bury(self.server);
                 if self.loses_status { Waited::NoChild } else { Waited::Status(exit) }
             }
             _ => Waited::NotYet,
