@@ -5,3 +5,5 @@ mod kernel;
 mod queue;
 pub mod reaper;
 pub(super) mod watched;
+
+pub(super) use calls::on_main_thread;

@@ -98,3 +98,9 @@ pub(super) fn wait(queue: &OwnedFd, events: &mut Vec<Event>, patience: Duration)
     // SAFETY: nothing is added here.
     unsafe { kevent(queue, &[], spare_capacity(events), Some(patience)) }.map(drop)
 }
+
+/// Whether this is the thread that `main` runs on.
+pub(in super::super) fn on_main_thread() -> bool {
+    // SAFETY: the call takes nothing and changes nothing.
+    unsafe { libc::pthread_main_np() == 1 }
+}

@@ -14,6 +14,9 @@ pub(super) const LAUNCHD: i32 = 1;
 const REAPER: i32 = 2;
 const FIRST: i32 = 10;
 
+/// How many calls a reaper may need for all that it knows, once there is a reason to end it. (One that cannot be killed needs more.)
+const BOUND: u64 = 5_000;
+
 /// After so many steps in which nothing ended it, a world ends the server in one way or another.
 const LONGEST: u64 = 400;
 
@@ -68,8 +71,8 @@ pub(super) struct World {
     ended: Option<(u64, Exit)>,
     was_waited_for: bool,
     pub(super) parent_lives: bool,
-    /// How often the machine has asked for something since the parent died.
-    pub(super) calls_since: u64,
+    /// How often the machine has asked for something since the parent or the server ended.
+    calls_since: u64,
     pub(super) told: Vec<Record>,
     /// Nothing happens by itself: the test is the world.
     pub(super) is_scripted: bool,
@@ -321,8 +324,9 @@ impl World {
 
     /// Before each call of the machine.
     fn called(&mut self) {
-        if !self.parent_lives {
+        if !self.parent_lives || self.ended.is_some() {
             self.calls_since += 1;
+            assert!(self.calls_since < BOUND, "it takes too long");
         }
         if self.temper != Temper::Calm {
             for _ in 0..self.below(3) {
@@ -334,7 +338,8 @@ impl World {
     /// Why the machine has to end the server, now and then.
     fn reason_to_end(&mut self) -> Option<Happened> {
         let is_due = self.steps > LONGEST || self.one_in(60);
-        if !is_due || !self.events.is_empty() || self.is_scripted {
+        let has_reason = !self.parent_lives || self.ended.is_some();
+        if !is_due || has_reason || !self.events.is_empty() || self.is_scripted {
             return None;
         }
         match self.below(4) {
@@ -368,8 +373,13 @@ impl World {
                 proc.forks_yet = forks;
             }
             (Signal::KILL, State::Runs | State::Stopped) => {
+                let forks_yet = std::mem::take(&mut proc.forks_yet);
                 proc.state = State::Dies(slow.saturating_sub(1));
-                if slow == 0 && !proc.is_immortal {
+                let is_immortal = proc.is_immortal;
+                if forks_yet {
+                    self.fork(number);
+                }
+                if slow == 0 && !is_immortal {
                     self.end(number, Exit::Signal(9));
                 }
             }
@@ -496,6 +506,12 @@ impl Kernel for World {
         assert!(!self.was_waited_for, "nobody waits twice");
         match self.ended {
             Some((due, exit)) if due <= self.steps => {
+                // From here on the group cannot be listed.
+                let group = self.server;
+                let known = self.known_living();
+                let lost = self.living().into_iter();
+                let mut lost = lost.filter(|pid| self.procs[pid].group == group && !known.contains(pid));
+                assert_eq!(lost.next(), None, "a member of the group was not found");
                 self.was_waited_for = true;
                 self.bury(self.server);
                 if self.loses_status { Waited::NoChild } else { Waited::Status(exit) }
