@@ -40,7 +40,10 @@ fn start(script: &str) -> Started {
     let reaper = env!("CARGO_BIN_EXE_linetender-reaper");
     let mut command = Command::new("/bin/sh");
     // The shell stays: something follows.
-    command.arg("-c").arg("\"$0\" \"$1\" $$ - /bin/sh -c \"$2\"; exit 0").args([reaper, SUBCOMMAND, script]);
+    command
+        .arg("-c")
+        .arg("\"$0\" \"$1\" $$ - /bin/bash -c \"$2\"; exit 0")
+        .args([reaper, SUBCOMMAND, script]);
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
     command.fd_mappings(vec![FdMapping { parent_fd: theirs.into(), child_fd: 3 }]).unwrap();
     let mut parent = command.spawn().unwrap();
@@ -98,6 +101,9 @@ fn all_live(members: &[Pid]) {
     for member in members {
         assert_eq!(rustix::process::test_kill_process(*member), Ok(()), "{member:?} of {members:?}");
     }
+    let group = |member: usize| rustix::process::getpgid(Some(members[member])).unwrap();
+    assert_eq!(group(0), group(3));
+    assert!(group(1) != group(3) && group(2) != group(3), "two have left the group");
 }
 
 #[test]
@@ -151,9 +157,13 @@ fn a_server_that_is_asked_to_go_may_do_so_by_itself() {
 fn when_its_parent_is_killed_nothing_of_the_tree_is_left() {
     let mut started: Vec<_> = (0..10).map(|_| start(FAMILY)).collect();
     let members: Vec<_> = started.iter_mut().map(Started::members).collect();
-    members.iter().for_each(|members| all_live(members));
+    for members in &members {
+        all_live(members);
+    }
     started.iter_mut().for_each(Started::kill_parent);
-    members.iter().for_each(|members| all_die(members));
+    for members in &members {
+        all_die(members);
+    }
     for reaper in &mut started {
         assert!(reaper.records().contains(&Record::Exited(Exit::Signal(9))));
     }

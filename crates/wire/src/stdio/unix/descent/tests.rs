@@ -1,5 +1,7 @@
 //! The reaper's logic in worlds that are made up, on any system.
 
+#[cfg(all(target_os = "linux", not(linetender_portable)))]
+mod real;
 mod world;
 
 use crate::seen::Exit;
