@@ -30,6 +30,7 @@ pub(super) enum State {
 }
 
 #[derive(Clone, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub(super) struct Proc {
     pub(super) born: u64,
     pub(super) parent: i32,
@@ -54,6 +55,7 @@ pub(super) enum Temper {
     Deaf,
 }
 
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub(super) struct World {
     random: u64,
     pub(super) temper: Temper,
