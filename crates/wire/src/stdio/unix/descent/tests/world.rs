@@ -68,6 +68,9 @@ pub(super) struct World {
     steps: u64,
     events: Vec<(u64, Happened)>,
     watched: BTreeSet<(i32, u64)>,
+    /// Those that were looked at, and those of them that were watched then: another may have got the number in between.
+    looked_at: BTreeSet<(i32, u64)>,
+    known: BTreeSet<(i32, u64)>,
     pub(super) server: i32,
     /// The status of a server that has ended, and when it can be waited for.
     ended: Option<(u64, Exit)>,
@@ -107,6 +110,8 @@ impl World {
             steps: 0,
             events: Vec::new(),
             watched: BTreeSet::new(),
+            looked_at: BTreeSet::new(),
+            known: BTreeSet::new(),
             server: 0,
             ended: None,
             was_waited_for: false,
@@ -398,7 +403,7 @@ impl World {
 
     fn known_living(&self) -> Vec<i32> {
         let living = self.living().into_iter();
-        living.filter(|pid| self.watched.contains(&(*pid, self.procs[pid].born))).collect()
+        living.filter(|pid| self.known.contains(&(*pid, self.procs[pid].born))).collect()
     }
 }
 
@@ -420,11 +425,14 @@ impl Processes for World {
         match self.procs.get(&number(at)) {
             None | Some(Proc { state: State::Dead, .. }) => Look::Gone,
             Some(Proc { is_others: true, .. }) => Look::Others,
-            Some(proc) => Look::Lives {
-                start: Start { seconds: proc.born, micros: 0 },
-                parent: Pid::from_raw(proc.parent),
-                group: Pid::from_raw(proc.group),
-            },
+            Some(proc) => {
+                self.looked_at.insert((number(at), proc.born));
+                Look::Lives {
+                    start: Start { seconds: proc.born, micros: 0 },
+                    parent: Pid::from_raw(proc.parent),
+                    group: Pid::from_raw(proc.group),
+                }
+            }
         }
     }
 
@@ -433,7 +441,11 @@ impl Processes for World {
         let Some(proc) = self.procs.get(&number(at)).filter(|proc| proc.state != State::Dead) else {
             return false;
         };
-        self.watched.insert((number(at), proc.born));
+        let this = (number(at), proc.born);
+        self.watched.insert(this);
+        if self.looked_at.contains(&this) {
+            self.known.insert(this);
+        }
         true
     }
 
