@@ -108,7 +108,13 @@ impl Kernel for Real {
 /// A shell that leads a group (one that has job control without a terminal); its output is read to its end, which comes when nobody of its tree is left.
 fn shell(script: &str) -> (Child, Pid) {
     let mut command = Command::new("/bin/bash");
-    command.arg("-c").arg(script).stdin(Stdio::null()).stdout(Stdio::piped()).process_group(0);
+    command
+        .arg("-c")
+        .arg(script)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .process_group(0);
     let child = command.spawn().unwrap();
     let pid = Pid::from_child(&child);
     (child, pid)
