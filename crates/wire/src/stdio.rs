@@ -4,7 +4,7 @@
 //! system does for it is behind the [`platform`] seam, and there is one module for each kind of system, with the same names in it:
 //!
 //! - `unix`: every server runs under a small process of ours, the [`reaper`], which outlives neither us nor it and leaves nothing
-//!   behind; only Linux has those. Elsewhere this process plays its part, and watches the server's process group.
+//!   behind; Linux and macOS have those. Elsewhere this process plays its part, and watches the server's process group.
 //! - `windows`: every server runs in a Job Object, which the kernel ends with us.
 //!
 //! The pipes go straight from us to the server; nobody else holds a copy, so that end of file and "no reader left" mean what they

@@ -1,27 +1,56 @@
-//! Servers on Unix: under a reaper where the kernel has what it needs (Linux), else in a process group that we watch ourselves.
+//! Servers on Unix: under a reaper where the kernel has what it needs (Linux, macOS), else in a process group that we watch ourselves.
 
 mod descriptors;
 pub mod guard;
 mod handed;
 mod lifeline;
 mod local;
-#[cfg(all(target_os = "linux", not(linetender_portable)))]
-mod orphans;
-#[cfg(not(all(target_os = "linux", not(linetender_portable))))]
-#[path = "unix/no_orphans.rs"]
-mod orphans;
-#[cfg(all(target_os = "linux", not(linetender_portable)))]
-mod os;
-#[cfg(all(target_os = "linux", not(linetender_portable)))]
-pub mod reaper;
-#[cfg(not(all(target_os = "linux", not(linetender_portable))))]
-#[path = "unix/no_reaper.rs"]
-pub mod reaper;
 mod reaper_program;
 mod remains;
 pub mod signals;
 mod start;
 mod tree;
+
+// What finds a server's tree: of these three blocks one holds, and everything else asks for the names in it.
+
+// Linux: pidfds and subreapers.
+#[cfg(all(target_os = "linux", not(linetender_portable)))]
+mod orphans;
+#[cfg(all(target_os = "linux", not(linetender_portable)))]
+mod os;
+#[cfg(all(target_os = "linux", not(linetender_portable)))]
+pub mod reaper;
+
+// macOS: a kqueue and libproc.
+#[cfg(all(target_os = "macos", not(linetender_portable)))]
+mod macos;
+#[cfg(all(target_os = "macos", not(linetender_portable)))]
+pub use macos::reaper;
+#[cfg(all(target_os = "macos", not(linetender_portable)))]
+use macos::watched;
+
+// Any other system, and one that `--cfg linetender_portable` makes look like another: nothing.
+#[cfg(any(linetender_portable, not(any(target_os = "linux", target_os = "macos"))))]
+#[path = "unix/no_reaper.rs"]
+pub mod reaper;
+
+// What two of them share.
+#[cfg(all(any(target_os = "linux", target_os = "macos"), not(linetender_portable)))]
+mod asked;
+#[cfg(any(test, all(target_os = "macos", not(linetender_portable))))]
+mod descent;
+#[cfg(all(any(target_os = "linux", target_os = "macos"), not(linetender_portable)))]
+mod inherited;
+#[cfg(any(linetender_portable, not(target_os = "linux")))]
+#[path = "unix/no_orphans.rs"]
+mod orphans;
+// A pidfd is there without a reaper too.
+#[cfg(target_os = "linux")]
+#[path = "unix/watched/pidfd.rs"]
+mod watched;
+#[cfg(all(not(target_os = "linux"), any(linetender_portable, not(target_os = "macos"))))]
+#[path = "unix/watched/not.rs"]
+mod watched;
 
 use std::ffi::OsStr;
 use std::io;

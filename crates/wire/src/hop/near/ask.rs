@@ -13,6 +13,19 @@ use tokio::net::UnixStream;
 use super::{Offer, Offered};
 use crate::hop::ask::Answer;
 
+/// A peer that is gone is an error here, not the end of this program. Where no call can say so, the program ignores SIGPIPE, as
+/// every program in Rust does.
+#[cfg(not(target_vendor = "apple"))]
+const NO_SIGNAL: SendFlags = SendFlags::NOSIGNAL;
+#[cfg(target_vendor = "apple")]
+const NO_SIGNAL: SendFlags = SendFlags::empty();
+
+/// Descriptors that come are not handed on to servers. Where the call cannot do that, it is done right after it.
+#[cfg(not(target_vendor = "apple"))]
+const CLOSE_ON_EXEC: RecvFlags = RecvFlags::CMSG_CLOEXEC;
+#[cfg(target_vendor = "apple")]
+const CLOSE_ON_EXEC: RecvFlags = RecvFlags::empty();
+
 /// The longest order: a command line and an environment, which the system bounds too.
 const LONGEST: usize = 4 * 1024 * 1024;
 
@@ -59,7 +72,7 @@ fn send_with(stream: &UnixStream, text: &[u8], offer: &Offer) -> io::Result<usiz
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(3))];
     let mut with = SendAncillaryBuffer::new(&mut space);
     with.push(SendAncillaryMessage::ScmRights(&fds));
-    Ok(rustix::net::sendmsg(stream, &[IoSlice::new(text)], &mut with, SendFlags::NOSIGNAL)?)
+    Ok(rustix::net::sendmsg(stream, &[IoSlice::new(text)], &mut with, NO_SIGNAL)?)
 }
 
 /// The first byte, and what came with it.
@@ -67,8 +80,7 @@ fn first_with(stream: &UnixStream) -> io::Result<(u8, Offered)> {
     let mut byte = [0];
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(3))];
     let mut with = RecvAncillaryBuffer::new(&mut space);
-    let read =
-        rustix::net::recvmsg(stream, &mut [IoSliceMut::new(&mut byte)], &mut with, RecvFlags::CMSG_CLOEXEC)?;
+    let read = rustix::net::recvmsg(stream, &mut [IoSliceMut::new(&mut byte)], &mut with, CLOSE_ON_EXEC)?;
     if read.bytes == 0 {
         return Err(io::ErrorKind::UnexpectedEof.into());
     }
@@ -76,7 +88,12 @@ fn first_with(stream: &UnixStream) -> io::Result<(u8, Offered)> {
         RecvAncillaryMessage::ScmRights(fds) => Some(fds),
         _ => None,
     });
-    Ok((byte[0], Offered::of(fds.flatten())))
+    let fds = fds.flatten().inspect(|fd| {
+        if CLOSE_ON_EXEC.is_empty() {
+            let _ = rustix::io::fcntl_setfd(fd, rustix::io::FdFlags::CLOEXEC);
+        }
+    });
+    Ok((byte[0], Offered::of(fds)))
 }
 
 /// A line, without its break. What comes after it is the next reader's, so it is read byte by byte from where the system has it;

@@ -17,10 +17,12 @@ impl Tls {
         Self
     }
 
+    #[expect(clippy::unused_self, reason = "as with TLS")]
     pub(super) fn and(&self, _: impl IntoIterator<Item = Vec<u8>>) -> Self {
         Self
     }
 
+    #[expect(clippy::unused_self, reason = "as with TLS")]
     pub(super) const fn roots(&self) -> usize {
         0
     }

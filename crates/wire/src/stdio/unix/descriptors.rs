@@ -23,7 +23,7 @@ pub(super) fn before() -> Option<u64> {
 }
 
 /// Sets the soft limit back, for a server that is about to be started.
-#[cfg(all(target_os = "linux", not(linetender_portable)))]
+#[cfg(all(any(target_os = "linux", target_os = "macos"), not(linetender_portable)))]
 pub(super) fn set_back(soft: u64) {
     let now = getrlimit(Resource::Nofile);
     let _ = setrlimit(Resource::Nofile, Rlimit { current: Some(soft), maximum: now.maximum });

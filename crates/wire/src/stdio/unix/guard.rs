@@ -47,5 +47,5 @@ pub fn adopt_orphans() {
 /// has opened anything itself.
 pub fn close_inherited() {
     #[cfg(all(target_os = "linux", not(linetender_portable)))]
-    super::os::close_inherited();
+    super::inherited::close();
 }

@@ -25,16 +25,19 @@ use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{MemfdFlags, memfd_create};
-use rustix::process::{Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, WaitOptions, WaitStatus};
+use rustix::process::{Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, WaitOptions};
 
+use super::asked::{exit_of, let_go_of_pipes, nap_for, send};
 use super::handed::{CONTROL_FD, HELD, HELD_FD, LIFELINE, LIFELINE_FD};
-use super::reaper_program::{self, MARKER};
-use super::{descriptors, guard, os, signals};
-use crate::seen::Exit;
+use super::reaper_program::MARKER;
+use super::{asked, inherited, os, signals};
 use crate::stdio::control::{KILL, Record, TERM};
 
 /// The hidden subcommand by which a binary of ours knows that it is to be a reaper.
-pub const SUBCOMMAND: &str = "__linetender-reap";
+pub const SUBCOMMAND: &str = asked::SUBCOMMAND;
+
+/// There are reapers on this system.
+pub(super) const EXISTS: bool = true;
 
 /// What it is called in a list of processes.
 const NAME: &CStr = c"lt-reaper";
@@ -73,29 +76,7 @@ const BURY: Timespec = Timespec { tv_sec: 2, tv_nsec: 0 };
 /// ```
 #[must_use]
 pub fn run_if_asked() -> Option<ExitCode> {
-    reaper_program::say_able();
-    let mut args = std::env::args_os().skip(1);
-    if args.next()? != SUBCOMMAND {
-        return None;
-    }
-    let parent = args.next().and_then(|pid| pid.to_str().and_then(|pid| pid.parse().ok()));
-    let soft = args.next().and_then(|soft| soft.to_str().and_then(|soft| soft.parse().ok()));
-    let argv: Vec<OsString> = args.collect();
-    guard::hide();
-    if let Some(soft) = soft {
-        descriptors::set_back(soft);
-    }
-    Some(match (parent.and_then(Pid::from_raw), argv.split_first()) {
-        (Some(parent), Some((program, args))) => match reap(parent, program, args) {
-            Ok(()) => ExitCode::SUCCESS,
-            Err(error) => {
-                // Before the server has them, the parent reads these pipes: it can show this.
-                eprintln!("linetender-reaper: {error}");
-                ExitCode::FAILURE
-            }
-        },
-        _ => ExitCode::FAILURE,
-    })
+    asked::run(reap)
 }
 
 struct Reaper {
@@ -123,7 +104,7 @@ fn reap(parent: Pid, program: &OsString, args: &[OsString]) -> io::Result<()> {
     let has = |name: &str| std::env::var_os(name).is_some();
     let also = [has(HELD).then_some(HELD_FD), has(LIFELINE).then_some(LIFELINE_FD)];
     // What is held is held until we end, and not by the server.
-    let (control, [_held, lifeline]) = os::adopt_inherited(CONTROL_FD, also)?;
+    let (control, [_held, lifeline]) = inherited::adopt(CONTROL_FD, also)?;
     // What our parent ignores or blocks is its own business: with SIGCHLD ignored there are no exit statuses.
     signals::reset();
     // Whoever kills all processes of our name must not kill the one that cleans up after them.
@@ -186,14 +167,6 @@ fn exit_watch(server: Pid) -> io::Result<OwnedFd> {
         drop(held);
     })?;
     Ok(ended)
-}
-
-/// The server has the pipes; a copy of ours would keep end of file and POLLERR from ever coming.
-fn let_go_of_pipes(null: &File) -> io::Result<()> {
-    rustix::stdio::dup2_stdin(null)?;
-    rustix::stdio::dup2_stdout(null)?;
-    rustix::stdio::dup2_stderr(null)?;
-    Ok(())
 }
 
 impl Reaper {
@@ -327,32 +300,5 @@ impl Reaper {
                 }
             }
         }
-    }
-}
-
-/// Reports, whole.
-fn send(record: Record, control: &OwnedFd) -> io::Result<()> {
-    let bytes = record.encode();
-    let mut sent = 0;
-    while sent < bytes.len() {
-        match rustix::net::send(control, &bytes[sent..], rustix::net::SendFlags::NOSIGNAL) {
-            Ok(more) => sent += more,
-            Err(rustix::io::Errno::INTR) => {}
-            Err(error) => return Err(error.into()),
-        }
-    }
-    Ok(())
-}
-
-/// Sleeps without a banned call: nothing to poll is a sleep.
-fn nap_for(time: Duration) {
-    let time = Timespec { tv_sec: 0, tv_nsec: i64::from(time.subsec_nanos()) };
-    let _ = poll(&mut [], Some(&time));
-}
-
-fn exit_of(status: WaitStatus) -> Exit {
-    match (status.exit_status(), status.terminating_signal()) {
-        (_, Some(signal)) => Exit::Signal(signal),
-        (status, None) => Exit::Status(status.unwrap_or(0)),
     }
 }

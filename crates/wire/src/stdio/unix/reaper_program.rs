@@ -38,7 +38,10 @@ fn on_main_thread() -> bool {
     rustix::thread::gettid() == rustix::process::getpid()
 }
 
-#[cfg(not(target_os = "linux"))]
+#[cfg(all(target_os = "macos", not(linetender_portable)))]
+use super::macos::on_main_thread;
+
+#[cfg(all(not(target_os = "linux"), any(linetender_portable, not(target_os = "macos"))))]
 const fn on_main_thread() -> bool {
     true
 }

@@ -23,9 +23,6 @@ use crate::stdio::keeper::plain;
 use crate::stdio::platform::Started;
 use crate::tasks::spawn_last;
 
-/// Whether this system can have reapers: Linux can, and `--cfg linetender_portable` pretends that it is another.
-const REAPERS: bool = cfg!(all(target_os = "linux", not(linetender_portable)));
-
 /// Starts a process of this machine's, below its reaper if it gets one.
 pub(in crate::stdio) fn start(
     launch: &Launch,
@@ -33,8 +30,10 @@ pub(in crate::stdio) fn start(
     events: mpsc::Sender<Event>,
 ) -> Result<Child, Seen> {
     match &launch.reaper {
-        Reaper::Binary(reaper) if REAPERS => start_under(launch, Some(reaper), listener, events),
-        Reaper::Find if REAPERS => start_under(launch, Some(&reaper_program::find()?), listener, events),
+        Reaper::Binary(reaper) if reaper::EXISTS => start_under(launch, Some(reaper), listener, events),
+        Reaper::Find if reaper::EXISTS => {
+            start_under(launch, Some(&reaper_program::find()?), listener, events)
+        }
         _ if launch.lifeline.is_some() => {
             Err(Seen::NoReaper { reason: "a server with a lease needs one".to_owned() })
         }

@@ -1,0 +1,167 @@
+//! A server and what is known to be below it.
+
+use rustix::process::{Pid, Signal};
+
+use super::{Look, Process, Processes, Start};
+
+/// How many processes of other users are remembered: they are only named.
+const OTHERS: usize = 64;
+
+/// The processes of one server that may still live.
+pub(in super::super) struct Family {
+    /// The server's number, which is its group's too.
+    leader: Pid,
+    /// Whether that number cannot be another's: nobody has waited for the server.
+    holds_group: bool,
+    /// In the order in which they were found: parents before their children.
+    known: Vec<Process>,
+    /// Other users' processes that were seen below the server.
+    others: Vec<Pid>,
+}
+
+impl Family {
+    /// Of a server that leads a group, and whether its number stays its own until [`Self::let_go_of_group`].
+    pub(in super::super) fn of(server: Pid, start: Option<Start>, holds_group: bool) -> Self {
+        let known = start.map(|start| Process { pid: server, start }).into_iter().collect();
+        Self { leader: server, holds_group, known, others: Vec::new() }
+    }
+
+    /// Whether nothing of it lives, as far as is known.
+    pub(in super::super) fn is_gone(&self) -> bool {
+        self.known.is_empty()
+    }
+
+    /// Somebody is about to wait for the server: its group can be named no more.
+    pub(super) fn let_go_of_group(&mut self) {
+        self.holds_group = false;
+    }
+
+    pub(super) fn signal_group(&self, kernel: &mut impl Processes, signal: Signal) {
+        if self.holds_group {
+            kernel.signal_group(self.leader, signal);
+        }
+    }
+
+    /// Learns what is new below all that is known, and in the group; whether there was anything.
+    pub(in super::super) fn learn(&mut self, kernel: &mut impl Processes) -> bool {
+        let mut is_new = false;
+        for process in self.known.clone() {
+            is_new |= self.learn_below(kernel, process);
+        }
+        if self.holds_group {
+            // One that lost its parent is still in the group, unless it left that too.
+            for pid in kernel.group(self.leader) {
+                let leader = Some(self.leader);
+                let found = self.unknown(kernel, pid, |_, group| group == leader);
+                is_new |= found.is_some();
+                if let Some(found) = found {
+                    self.remember(kernel, found);
+                    self.learn_below(kernel, found);
+                }
+            }
+        }
+        is_new
+    }
+
+    /// Learns what one process of ours has started.
+    pub(super) fn learn_of_fork(&mut self, kernel: &mut impl Processes, parent: Pid) {
+        // One that ended and was not forgotten yet may have had the same number.
+        let parents: Vec<_> = self.known.iter().copied().filter(|known| known.pid == parent).collect();
+        for parent in parents {
+            self.learn_below(kernel, parent);
+        }
+    }
+
+    /// Learns what is new below this process, and below that.
+    fn learn_below(&mut self, kernel: &mut impl Processes, process: Process) -> bool {
+        let mut is_new = false;
+        let mut parents = vec![process];
+        while let Some(parent) = parents.pop() {
+            let mut found = Vec::new();
+            for pid in kernel.children(parent.pid) {
+                found.extend(self.unknown(kernel, pid, |of, _| of == Some(parent.pid)));
+            }
+            // It was the same one all the time only if it is still: else these may be children of another with its number.
+            if found.is_empty() || !is_there(kernel, parent) {
+                continue;
+            }
+            is_new = true;
+            for child in found {
+                // It is watched before its own children are listed: none falls between the two.
+                self.remember(kernel, child);
+                parents.push(child);
+            }
+        }
+        is_new
+    }
+
+    /// The process under this number, if it is not known yet and has this parent or group now: it may be another by now than the one
+    /// that was listed.
+    fn unknown(
+        &mut self,
+        kernel: &mut impl Processes,
+        pid: Pid,
+        is_ours: impl Fn(Option<Pid>, Option<Pid>) -> bool,
+    ) -> Option<Process> {
+        match kernel.look(pid) {
+            Look::Lives { start, parent, group } if is_ours(parent, group) => {
+                let found = Process { pid, start };
+                (!self.known.contains(&found)).then_some(found)
+            }
+            Look::Others => {
+                if !self.others.contains(&pid) && self.others.len() < OTHERS {
+                    self.others.push(pid);
+                }
+                None
+            }
+            Look::Lives { .. } | Look::Gone => None,
+        }
+    }
+
+    fn remember(&mut self, kernel: &mut impl Processes, process: Process) {
+        kernel.watch(process.pid);
+        self.known.push(process);
+    }
+
+    /// Stops all that is known, and learns what is new; whether there was anything.
+    pub(in super::super) fn stop(&mut self, kernel: &mut impl Processes) -> bool {
+        self.signal_group(kernel, Signal::STOP);
+        for process in &self.known {
+            kernel.signal(*process, Signal::STOP);
+        }
+        self.learn(kernel)
+    }
+
+    /// Kills all that is known. Children go before their parents: the kernel wakes a stopped group that loses its last parent.
+    pub(in super::super) fn kill(&self, kernel: &mut impl Processes) {
+        for process in self.known.iter().rev() {
+            kernel.signal(*process, Signal::KILL);
+        }
+        self.signal_group(kernel, Signal::KILL);
+    }
+
+    /// Forgets those that have ended. One that became another user's cannot be killed any more.
+    pub(in super::super) fn forget_the_dead(&mut self, kernel: &mut impl Processes) {
+        let others = &mut self.others;
+        self.known.retain(|known| match kernel.look(known.pid) {
+            Look::Lives { start, .. } => start == known.start,
+            Look::Gone => false,
+            Look::Others => {
+                if !others.contains(&known.pid) {
+                    others.push(known.pid);
+                }
+                false
+            }
+        });
+    }
+
+    /// Other users' processes that are still there, and stay.
+    pub(super) fn left(&self, kernel: &mut impl Processes) -> Vec<Pid> {
+        self.others.iter().copied().filter(|pid| kernel.look(*pid) == Look::Others).collect()
+    }
+}
+
+/// Whether a process lives, and is the one.
+pub(super) fn is_there(kernel: &mut impl Processes, process: Process) -> bool {
+    matches!(kernel.look(process.pid), Look::Lives { start, .. } if start == process.start)
+}

@@ -1,0 +1,148 @@
+//! The reaper's logic in worlds that are made up, on any system.
+
+#[cfg(all(target_os = "linux", not(linetender_portable)))]
+mod real;
+mod world;
+
+use crate::seen::Exit;
+use crate::stdio::control::Record;
+
+use super::reaping::Done;
+use super::{Kernel as _, Reaping};
+use world::{LAUNCHD, Temper, World};
+
+fn reaping(world: World) -> Reaping<World> {
+    let server = rustix::process::Pid::from_raw(world.server).unwrap();
+    Reaping::of(server, world)
+}
+
+/// Runs a world to its end, and holds it against what was promised; how often a number was given out again in it.
+fn run(seed: u64, temper: Temper) -> u64 {
+    let mut reaping = reaping(World::new(seed, temper));
+    let done = reaping.run();
+    let world = &reaping.kernel;
+    let exits = world.told.iter().filter(|told| matches!(told, Record::Exited(_))).count();
+    assert_eq!(done, Done::Clear, "everything here can die");
+    assert_eq!(exits, 1, "the status is told once: {:?}", world.told);
+    assert_eq!(world.told.last(), Some(&Record::Clear), "and before the end");
+    assert_eq!(world.told.iter().filter(|told| **told == Record::Clear).count(), 1);
+    world.reused
+}
+
+/// Names the world that fails.
+fn run_all(seeds: std::ops::Range<u64>, temper: Temper) {
+    let mut reused = 0;
+    for seed in seeds {
+        let Ok(more) = std::panic::catch_unwind(|| run(seed, temper)) else {
+            panic!("world {seed}, {temper:?}");
+        };
+        reused += more;
+    }
+    assert!(reused > 1000, "numbers are not used again: {reused}");
+}
+
+#[test]
+fn nothing_of_a_tree_is_left_where_everything_is_told_in_time() {
+    run_all(0..600, Temper::Calm);
+}
+
+#[test]
+fn nothing_that_was_seen_is_left_and_no_stranger_is_hurt_where_anything_happens_at_any_time() {
+    run_all(0..600, Temper::Wild);
+}
+
+#[test]
+fn a_reaper_that_is_told_nothing_looks_for_itself() {
+    run_all(0..300, Temper::Deaf);
+}
+
+fn scripted() -> World {
+    let mut world = World::new(7, Temper::Calm);
+    world.is_scripted = true;
+    world
+}
+
+#[test]
+fn a_daemon_that_left_its_group_and_lost_its_parent_is_killed_with_the_server() {
+    let mut world = scripted();
+    let between = world.fork(world.server).unwrap();
+    let daemon = world.fork(between).unwrap();
+    world.procs.get_mut(&daemon).unwrap().group = daemon;
+    let mut reaping = reaping(world);
+    // It is seen while its parent lives, and remembered.
+    reaping.family.learn(&mut reaping.kernel);
+    reaping.kernel.end(between, Exit::Status(0));
+    assert_eq!(reaping.kernel.procs[&daemon].parent, LAUNCHD);
+    assert_eq!(reaping.end(), Done::Clear);
+    assert_eq!(reaping.kernel.living(), Vec::<i32>::new());
+}
+
+#[test]
+fn an_orphan_that_stayed_in_the_group_is_found_though_nobody_saw_it_start() {
+    let mut world = scripted();
+    let between = world.fork(world.server).unwrap();
+    let orphan = world.fork(between).unwrap();
+    world.end(between, Exit::Status(0));
+    world.end(world.server, Exit::Status(3));
+    assert_eq!(world.procs[&orphan].parent, LAUNCHD);
+    let mut reaping = reaping(world);
+    assert_eq!(reaping.run(), Done::Clear);
+    assert_eq!(reaping.kernel.living(), Vec::<i32>::new());
+    assert_eq!(reaping.kernel.told, [Record::Exited(Exit::Status(3)), Record::Clear]);
+}
+
+#[test]
+fn a_daemon_is_seen_now_and_then_where_no_fork_is_told() {
+    let mut world = scripted();
+    world.temper = Temper::Deaf;
+    world.script.push_back(|world| {
+        let between = world.fork(world.server).unwrap();
+        let daemon = world.fork(between).unwrap();
+        world.procs.get_mut(&daemon).unwrap().group = daemon;
+    });
+    // A moment goes by, and everything is looked at.
+    world.script.push_back(|world| {
+        let between = world.procs.iter().find(|(_, proc)| proc.parent == world.server);
+        let between = *between.unwrap().0;
+        world.end(between, Exit::Status(0));
+    });
+    world.script.push_back(|world| world.end(world.server, Exit::Status(0)));
+    let mut reaping = reaping(world);
+    assert_eq!(reaping.run(), Done::Clear);
+    assert_eq!(reaping.kernel.living(), Vec::<i32>::new());
+}
+
+#[test]
+fn a_status_that_is_lost_does_not_keep_the_line_waiting() {
+    let mut world = scripted();
+    world.loses_status = true;
+    world.script.push_back(|world| world.end(world.server, Exit::Status(0)));
+    let mut reaping = reaping(world);
+    assert_eq!(reaping.run(), Done::Clear);
+    assert_eq!(reaping.kernel.told, [Record::Clear]);
+}
+
+#[test]
+fn what_another_user_owns_is_named_and_left() {
+    let mut world = scripted();
+    let sudo = world.fork(world.server).unwrap();
+    world.procs.get_mut(&sudo).unwrap().is_others = true;
+    let mut reaping = reaping(world);
+    reaping.family.learn(&mut reaping.kernel);
+    assert_eq!(reaping.end(), Done::Clear);
+    assert!(reaping.kernel.told.contains(&Record::Left(sudo)), "{:?}", reaping.kernel.told);
+}
+
+#[test]
+fn a_tree_that_does_not_die_is_given_up_only_when_nobody_listens() {
+    let mut world = scripted();
+    let stuck = world.fork(world.server).unwrap();
+    world.procs.get_mut(&stuck).unwrap().is_immortal = true;
+    let mut reaping = reaping(world);
+    assert!(reaping.kernel.parent_lives());
+    assert_eq!(reaping.end(), Done::GaveUp);
+    let told = &reaping.kernel.told;
+    assert!(told.iter().filter(|told| **told == Record::Busy).count() > 3, "as long as somebody listened");
+    assert!(!told.contains(&Record::Clear));
+    assert!(!reaping.kernel.parent_lives);
+}

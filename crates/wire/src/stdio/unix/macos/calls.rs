@@ -1,0 +1,106 @@
+//! The calls of macOS that safe crates do not offer.
+
+#![allow(
+    unsafe_code,
+    reason = "libproc has no safe interface here, and a kqueue cannot know that what it watches stays open"
+)]
+
+use std::mem::MaybeUninit;
+use std::os::fd::OwnedFd;
+use std::time::Duration;
+
+use libc::{c_int, c_void, pid_t};
+use rustix::buffer::spare_capacity;
+use rustix::event::kqueue::{Event, EventFilter, EventFlags, kevent};
+use rustix::io::Errno;
+use rustix::process::Pid;
+
+use crate::stdio::unix::descent::{Look, Start};
+
+/// How many numbers a list has room for at first, and at last.
+const ROOM: usize = 64;
+const MOST: usize = 1 << 17;
+
+/// The processes whose parent has this number.
+pub(super) fn children(of: Pid) -> Vec<Pid> {
+    // SAFETY: the call fills at most as many bytes as it is told that there are.
+    list(|buffer, bytes| unsafe { libc::proc_listchildpids(of.as_raw_nonzero().get(), buffer, bytes) })
+}
+
+/// The members of a group.
+pub(super) fn group(group: Pid) -> Vec<Pid> {
+    // SAFETY: as above.
+    list(|buffer, bytes| unsafe { libc::proc_listpgrppids(group.as_raw_nonzero().get(), buffer, bytes) })
+}
+
+/// The numbers that the call wrote. Systems differ in what it returns, numbers or bytes, so that is not counted on: the room is
+/// empty before, no process has the number 0, and a list that leaves no room may be longer.
+fn list(call: impl Fn(*mut c_void, c_int) -> c_int) -> Vec<Pid> {
+    let mut room = ROOM;
+    loop {
+        let mut numbers: Vec<pid_t> = vec![0; room];
+        let bytes = c_int::try_from(room * size_of::<pid_t>()).unwrap_or(c_int::MAX);
+        if call(numbers.as_mut_ptr().cast(), bytes) <= 0 {
+            return Vec::new();
+        }
+        let is_full = numbers.last().is_some_and(|last| *last != 0);
+        if is_full && room < MOST {
+            room *= 4;
+            continue;
+        }
+        return numbers.into_iter().filter(|number| *number > 0).filter_map(Pid::from_raw).collect();
+    }
+}
+
+/// What there is under a number now. One that ended and was not waited for counts as gone.
+pub(super) fn look(pid: Pid) -> Look {
+    let mut info = MaybeUninit::<libc::proc_bsdinfo>::zeroed();
+    let size = size_of::<libc::proc_bsdinfo>();
+    let bytes = c_int::try_from(size).unwrap_or(c_int::MAX);
+    let number = pid.as_raw_nonzero().get();
+    // SAFETY: there is room for the bytes that it is told of, and they are all zero before, which is a value of the type.
+    let (written, info) = unsafe {
+        let buffer = info.as_mut_ptr().cast();
+        let written = libc::proc_pidinfo(number, libc::PROC_PIDTBSDINFO, 0, buffer, bytes);
+        (written, info.assume_init())
+    };
+    if written < bytes {
+        let is_others = std::io::Error::last_os_error().kind() == std::io::ErrorKind::PermissionDenied;
+        return if is_others { Look::Others } else { Look::Gone };
+    }
+    if info.pbi_status == libc::SZOMB {
+        return Look::Gone;
+    }
+    let number = |number: u32| i32::try_from(number).ok().and_then(Pid::from_raw);
+    Look::Lives {
+        start: Start { seconds: info.pbi_start_tvsec, micros: info.pbi_start_tvusec },
+        parent: number(info.pbi_ppid),
+        group: number(info.pbi_pgid),
+    }
+}
+
+/// Adds something to be heard of. It is heard of until it ends.
+pub(super) fn add(queue: &OwnedFd, filter: EventFilter) -> Result<(), Errno> {
+    let change = Event::new(filter, EventFlags::ADD, std::ptr::null_mut());
+    let mut none: [Event; 0] = [];
+    loop {
+        // SAFETY: the only descriptor that is ever added is the control socket, which lives as long as the queue.
+        return match unsafe { kevent(queue, &[change], &mut none, Some(Duration::ZERO)) } {
+            Ok(_) => Ok(()),
+            Err(Errno::INTR) => continue,
+            Err(error) => Err(error),
+        };
+    }
+}
+
+/// Waits until something is heard, or this time is over.
+pub(super) fn wait(queue: &OwnedFd, events: &mut Vec<Event>, patience: Duration) -> Result<(), Errno> {
+    // SAFETY: nothing is added here.
+    unsafe { kevent(queue, &[], spare_capacity(events), Some(patience)) }.map(drop)
+}
+
+/// Whether this is the thread that `main` runs on.
+pub(in super::super) fn on_main_thread() -> bool {
+    // SAFETY: the call takes nothing and changes nothing.
+    unsafe { libc::pthread_main_np() == 1 }
+}

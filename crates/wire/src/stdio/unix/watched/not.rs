@@ -1,0 +1,36 @@
+//! Where a process that somebody else started cannot be watched: its group is all there is.
+
+use rustix::process::Pid;
+
+/// A process that somebody else started.
+pub(super) struct Watched {
+    pid: Pid,
+}
+
+impl Watched {
+    pub(super) const fn of(pid: Pid) -> Self {
+        Self { pid }
+    }
+
+    pub(super) const fn pid(&self) -> Pid {
+        self.pid
+    }
+
+    pub(super) async fn exited(&self) {
+        std::future::pending().await
+    }
+
+    pub(super) const fn has_exited(&self) -> bool {
+        let _ = self;
+        false
+    }
+
+    pub(super) const fn kill_below(&self) {
+        let _ = self;
+    }
+
+    pub(super) const fn kill(&self) -> bool {
+        let _ = self;
+        false
+    }
+}

@@ -1,0 +1,89 @@
+//! A process that is watched by a pidfd.
+
+use std::os::fd::OwnedFd;
+
+use rustix::process::{Pid, Signal};
+use tokio::io::unix::AsyncFd;
+
+use crate::readable::readable;
+
+/// A process that somebody else started.
+pub(super) struct Watched {
+    pid: Pid,
+    fd: Option<AsyncFd<OwnedFd>>,
+}
+
+impl Watched {
+    /// Of a process whose number is its own now.
+    pub(super) fn of(pid: Pid) -> Self {
+        let fd = rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty()).ok();
+        Self { pid, fd: fd.and_then(readable) }
+    }
+
+    pub(super) const fn pid(&self) -> Pid {
+        self.pid
+    }
+
+    /// Returns when it has ended; never, where the kernel has no pidfds.
+    pub(super) async fn exited(&self) {
+        if let Some(fd) = &self.fd
+            && let Ok(mut ended) = fd.readable().await
+        {
+            return ended.retain_ready();
+        }
+        std::future::pending::<()>().await;
+    }
+
+    /// Kills what is below it, whatever group or session that is in. It is stopped meanwhile, so that nothing new comes.
+    ///
+    /// It is looked at before that too: its reaper may still be on its way out, and the kernel then hangs up on a stopped
+    /// group that nobody leads. The server dies of that at once, and with it goes the knowledge of what was below.
+    pub(super) fn kill_below(&self) {
+        let Some(fd) = &self.fd else { return };
+        // Nothing is below the dead, and its number may be somebody else's.
+        if self.has_exited() {
+            return;
+        }
+        let mut below = descendants(self.pid, 0);
+        if rustix::process::pidfd_send_signal(fd, Signal::STOP).is_ok() {
+            below.extend(descendants(self.pid, 0));
+        }
+        for below in below {
+            let _ = rustix::process::kill_process(below, Signal::KILL);
+        }
+    }
+
+    /// Kills it; whether it was there. Without a pidfd its group is all there is.
+    pub(super) fn kill(&self) -> bool {
+        let Some(fd) = &self.fd else { return false };
+        let _ = rustix::process::pidfd_send_signal(fd, Signal::KILL);
+        !self.has_exited()
+    }
+
+    /// A pidfd is readable once its process has ended.
+    pub(super) fn has_exited(&self) -> bool {
+        use rustix::event::{PollFd, PollFlags, Timespec, poll};
+        let Some(fd) = &self.fd else { return false };
+        let mut fds = [PollFd::new(fd, PollFlags::IN)];
+        let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+        !matches!(poll(&mut fds, Some(&now)), Ok(0))
+    }
+}
+
+/// Everything below a process, as deep as anybody nests.
+fn descendants(of: Pid, depth: u32) -> Vec<Pid> {
+    const DEEPEST: u32 = 32;
+    let of = of.as_raw_nonzero();
+    let tasks = std::fs::read_dir(format!("/proc/{of}/task")).into_iter().flatten().flatten();
+    let listed = tasks.map(|task| std::fs::read_to_string(task.path().join("children")).unwrap_or_default());
+    let mut found = Vec::new();
+    for children in listed {
+        for child in children.split_ascii_whitespace().filter_map(|pid| Pid::from_raw(pid.parse().ok()?)) {
+            found.push(child);
+            if depth < DEEPEST {
+                found.extend(descendants(child, depth + 1));
+            }
+        }
+    }
+    found
+}
