@@ -19,6 +19,18 @@ const LONGEST: usize = 4 * 1024 * 1024;
 /// The longest answer.
 const LONGEST_ANSWER: usize = 16 * 1024;
 
+/// A socket whose other end is gone is an error, and no signal; and what comes is kept from our children.
+#[cfg(target_os = "linux")]
+const QUIETLY: SendFlags = SendFlags::NOSIGNAL;
+#[cfg(target_os = "linux")]
+const CLOSED_ON_EXEC: RecvFlags = RecvFlags::CMSG_CLOEXEC;
+
+/// Not every other system has such flags. The standard library ignores that signal, and nobody there offers descriptors.
+#[cfg(not(target_os = "linux"))]
+const QUIETLY: SendFlags = SendFlags::empty();
+#[cfg(not(target_os = "linux"))]
+const CLOSED_ON_EXEC: RecvFlags = RecvFlags::empty();
+
 /// Orders, and reads the answer: not one byte more.
 ///
 /// # Errors
@@ -59,7 +71,7 @@ fn send_with(stream: &UnixStream, text: &[u8], offer: &Offer) -> io::Result<usiz
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(3))];
     let mut with = SendAncillaryBuffer::new(&mut space);
     with.push(SendAncillaryMessage::ScmRights(&fds));
-    Ok(rustix::net::sendmsg(stream, &[IoSlice::new(text)], &mut with, SendFlags::NOSIGNAL)?)
+    Ok(rustix::net::sendmsg(stream, &[IoSlice::new(text)], &mut with, QUIETLY)?)
 }
 
 /// The first byte, and what came with it.
@@ -67,8 +79,7 @@ fn first_with(stream: &UnixStream) -> io::Result<(u8, Offered)> {
     let mut byte = [0];
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(3))];
     let mut with = RecvAncillaryBuffer::new(&mut space);
-    let read =
-        rustix::net::recvmsg(stream, &mut [IoSliceMut::new(&mut byte)], &mut with, RecvFlags::CMSG_CLOEXEC)?;
+    let read = rustix::net::recvmsg(stream, &mut [IoSliceMut::new(&mut byte)], &mut with, CLOSED_ON_EXEC)?;
     if read.bytes == 0 {
         return Err(io::ErrorKind::UnexpectedEof.into());
     }
@@ -76,7 +87,9 @@ fn first_with(stream: &UnixStream) -> io::Result<(u8, Offered)> {
         RecvAncillaryMessage::ScmRights(fds) => Some(fds),
         _ => None,
     });
-    Ok((byte[0], Offered::of(fds.flatten())))
+    // What comes where nobody offers is closed at once.
+    let fds = fds.flatten().filter(|_| cfg!(target_os = "linux"));
+    Ok((byte[0], Offered::of(fds)))
 }
 
 /// A line, without its break. What comes after it is the next reader's, so it is read byte by byte from where the system has it;

@@ -11,15 +11,11 @@ use std::os::fd::{AsFd, OwnedFd};
 pub(in crate::hop) struct Tally(OwnedFd);
 
 impl Tally {
-    /// A new one, at zero; `None` where there are none.
+    /// A new one, at zero; `None` if there are no descriptors left.
+    #[cfg(target_os = "linux")]
     pub(super) fn new() -> Option<Self> {
-        #[cfg(target_os = "linux")]
-        {
-            use rustix::event::{EventfdFlags, eventfd};
-            eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).ok().map(Self)
-        }
-        #[cfg(not(target_os = "linux"))]
-        None
+        use rustix::event::{EventfdFlags, eventfd};
+        eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).ok().map(Self)
     }
 
     /// One that was handed over, if it is such a counter: to anything else a write might wait.

@@ -7,9 +7,7 @@
 
 use std::ffi::c_void;
 use std::io;
-use std::os::windows::io::{
-    AsHandle as _, AsRawHandle as _, BorrowedHandle, FromRawHandle as _, OwnedHandle,
-};
+use std::os::windows::io::{AsHandle as _, AsRawHandle, BorrowedHandle, FromRawHandle as _, OwnedHandle};
 use std::ptr::{null, null_mut};
 use std::sync::Arc;
 
@@ -53,7 +51,7 @@ pub(super) struct Process {
 impl Process {
     /// Creates one, in this job from its first instruction on.
     pub(super) fn create(mut order: Order, job: &Job) -> io::Result<Self> {
-        let handles = [&order.stdin, &order.stdout, &order.stderr].map(|handle| handle.as_raw_handle());
+        let handles = [&order.stdin, &order.stdout, &order.stderr].map(AsRawHandle::as_raw_handle);
         for handle in handles {
             // It is so for the moment only: whoever else starts a process just now, and lets it have all that can be inherited, would
             // hold the server's pipes open.
