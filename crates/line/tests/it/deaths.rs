@@ -456,11 +456,13 @@ async fn dropping_the_last_handle_leaves_nothing_behind() {
     eventually(|| children().is_empty().then_some(())).await;
 }
 
-/// A job, a process, a wait and three pipes for each of them: none stays.
+/// A job, a process, a wait and three pipes for each of them: none stays. Wine does not count handles, but gives a new one the lowest
+/// number that is free.
 #[cfg(windows)]
 #[tokio::test]
 async fn a_hundred_crashes_leave_no_handle_behind() {
-    use linetender_badserver::process::descriptors;
+    use std::os::windows::io::AsRawHandle as _;
+    let next = || std::fs::File::open(crate::look::badserver()).unwrap().as_raw_handle().addr() / 4;
     let often = policy(|settings| {
         settings.budget.tokens = 200;
         (settings.backoff.base, settings.backoff.cap) = (Duration::from_millis(1), Duration::from_millis(1));
@@ -473,11 +475,11 @@ async fn a_hundred_crashes_leave_no_handle_behind() {
         kill("-9", bad.up().await);
         bad.back(generation).await;
         if generation == 10 {
-            at_ten = descriptors("self");
+            at_ten = next();
         }
     }
-    let now = descriptors("self");
-    println!("{at_ten} handles after ten crashes, {now} after a hundred");
-    assert!(now <= at_ten + 10, "{at_ten} handles after ten crashes, {now} after a hundred");
+    let now = next();
+    println!("handle {at_ten} after ten crashes, {now} after a hundred");
+    assert!(now <= at_ten + 20, "handle {at_ten} after ten crashes, {now} after a hundred");
     bad.leaves_nothing().await;
 }

@@ -63,6 +63,10 @@ impl AsyncWrite for Down {
                     return Poll::Ready(Ok(written));
                 }
             }
+            // Whoever reads would take nothing for the end.
+            if bytes.is_empty() {
+                return Poll::Ready(Ok(0));
+            }
             let bytes = self.hand_over(bytes)?.unwrap_or(0);
             let pipe = Arc::clone(&self.pipe);
             self.under_way = Some(UnderWay { bytes, done: Box::pin(async move { pipe.writable().await }) });

@@ -241,3 +241,35 @@ unsafe extern "system" fn tell(told: *mut c_void, _: bool) {
     let told = unsafe { &*told.cast_const().cast::<SetOnce<()>>() };
     let _ = told.set(());
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{Order, Process};
+    use crate::stdio::windows::interpreter;
+    use crate::stdio::windows::job::{Job, KILLED};
+    use crate::stdio::windows::pipes::Pipe;
+    use crate::stdio::windows::wide::wide;
+
+    #[tokio::test]
+    async fn a_process_that_is_ended_with_its_job_has_our_status() {
+        let (stdin, stdout, stderr) = (Pipe::down().unwrap(), Pipe::up().unwrap(), Pipe::up().unwrap());
+        let program = wide(interpreter::path().unwrap().as_os_str()).unwrap();
+        let order = Order {
+            line: program.clone(),
+            program,
+            env: None,
+            dir: None,
+            stdin: stdin.theirs,
+            stdout: stdout.theirs,
+            stderr: stderr.theirs,
+        };
+        let job = Job::new().unwrap();
+        // It waits for a command.
+        let process = Process::create(order, &job).unwrap();
+        assert!(!process.has_exited() && process.pid() > 0);
+        job.clear().await;
+        process.exited().await;
+        assert!(process.has_exited());
+        assert_eq!(process.status(), KILLED);
+    }
+}
