@@ -148,7 +148,9 @@ impl Server {
 
 /// Whether the process that listens at this port lives.
 fn lives(port: u16) -> bool {
-    TcpStream::connect_timeout(&([127, 0, 0, 1], port).into(), Duration::from_secs(2)).is_ok()
+    let connected = TcpStream::connect_timeout(&([127, 0, 0, 1], port).into(), Duration::from_secs(2));
+    // One that is only slow to answer is not dead.
+    !connected.is_err_and(|error| error.kind() == std::io::ErrorKind::ConnectionRefused)
 }
 
 async fn dies(port: u16) {
