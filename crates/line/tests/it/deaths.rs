@@ -457,12 +457,16 @@ async fn dropping_the_last_handle_leaves_nothing_behind() {
 }
 
 /// A job, a process, a wait and three pipes for each of them: none stays. Wine does not count handles, but gives a new one the lowest
-/// number that is free.
+/// number that is free: the highest of many new ones tells.
 #[cfg(windows)]
 #[tokio::test]
 async fn a_hundred_crashes_leave_no_handle_behind() {
     use std::os::windows::io::AsRawHandle as _;
-    let next = || std::fs::File::open(crate::look::badserver()).unwrap().as_raw_handle().addr() / 4;
+    let open = |_| std::fs::File::open(crate::look::badserver()).unwrap();
+    let next = || {
+        let many: Vec<_> = (0..100).map(open).collect();
+        many.iter().map(|file| file.as_raw_handle().addr() / 4).max().unwrap()
+    };
     let often = policy(|settings| {
         settings.budget.tokens = 200;
         (settings.backoff.base, settings.backoff.cap) = (Duration::from_millis(1), Duration::from_millis(1));
