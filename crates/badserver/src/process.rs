@@ -1,11 +1,17 @@
-//! Processes, from outside: what this one has, what is below another, what carries a mark. Where there is no `/proc`, nothing is
-//! found.
+//! Processes, from outside: what this one has, what is below another, what carries a mark. Where there is no `/proc`, much of it is
+//! not found.
 
 #[cfg(unix)]
-mod signal;
+mod unix;
+#[cfg(windows)]
+mod windows;
 
 #[cfg(unix)]
-pub use signal::{kill, send, unread};
+pub use unix::{descendants, descriptors, go_on, kill, lives, send, stop, unread};
+#[cfg(windows)]
+pub(crate) use windows::stop_this;
+#[cfg(windows)]
+pub use windows::{descendants, descriptors, go_on, kill, lives, stop};
 
 /// A look at ourselves.
 #[derive(Clone, Copy, Debug)]
@@ -33,25 +39,6 @@ impl Own {
     }
 }
 
-/// Everything below a process, zombies included.
-pub fn descendants(of: &str) -> Vec<i32> {
-    let mut found = Vec::new();
-    for task in std::fs::read_dir(format!("/proc/{of}/task")).into_iter().flatten().flatten() {
-        let listed = std::fs::read_to_string(task.path().join("children")).unwrap_or_default();
-        for child in listed.split_ascii_whitespace() {
-            found.extend(child.parse::<i32>());
-            found.extend(descendants(child));
-        }
-    }
-    found
-}
-
-/// Whether a process lives. A zombie does not; somebody else has to bury it.
-pub fn lives(pid: i32) -> bool {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    stat.rsplit(") ").next().is_some_and(|rest| !rest.is_empty() && !rest.starts_with('Z'))
-}
-
 /// Whether it has this in its environment, as `NAME=value`: wherever it went, it could not shake that off.
 pub fn carries(pid: i32, mark: &str) -> bool {
     let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
@@ -69,14 +56,6 @@ pub fn marked(mark: &str) -> Vec<i32> {
 pub fn parent(pid: i32) -> Option<i32> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     stat.rsplit(") ").next()?.split(' ').nth(1)?.parse().ok()
-}
-
-/// How many descriptors it has open. Those of a process that hides (`linetender` does) only root can list; how many there are the
-/// kernel tells everybody (Linux 6.2 and later).
-pub fn descriptors(of: &str) -> usize {
-    let folder = format!("/proc/{of}/fd");
-    let told = || std::fs::metadata(&folder).map_or(0, |about| usize::try_from(about.len()).unwrap_or(0));
-    std::fs::read_dir(&folder).map_or_else(|_| told(), Iterator::count)
 }
 
 /// The ports of those on this machine who take a connection to this port on loopback for open, as far as the kernel tells.

@@ -6,6 +6,7 @@
 #![allow(unreachable_pub, reason = "nobody can reach into a test")]
 
 #[path = "../../line/tests/it/look.rs"]
+#[allow(dead_code, reason = "other tests have use for all of it")]
 mod look;
 
 use std::path::{Path, PathBuf};

@@ -119,10 +119,10 @@ async fn an_entry_that_was_deleted_by_hand_is_waited_for() {
     one.note("call", None, b"done").await.unwrap().unwrap();
     let somebody = async_nats::connect(cluster.addresses()).await.unwrap();
     let engine = async_nats::jetstream::new(somebody);
-    for (bucket, name) in [("lines", "files"), ("calls", "call")] {
+    // The names in hexadecimal.
+    for (bucket, key) in [("lines", "x66696c6573"), ("calls", "x63616c6c")] {
         let bucket = engine.get_key_value(format!("linetender-test-{bucket}")).await.unwrap();
-        let key: String = name.bytes().map(|byte| format!("{byte:02x}")).collect();
-        bucket.delete(format!("x{key}")).await.unwrap();
+        bucket.delete(key).await.unwrap();
     }
     let (mark, entry) = one.look("files").await.unwrap().unwrap();
     assert_eq!(entry.held, Held::Unclear, "nobody knows whose it was");

@@ -6,6 +6,7 @@
 mod control;
 mod follow;
 mod heads;
+mod local;
 mod look;
 mod report;
 mod socket;

@@ -17,6 +17,7 @@
 //! ```
 
 pub mod audit;
+mod files;
 pub mod holder;
 pub mod journal;
 mod memory;

@@ -49,7 +49,7 @@ pub fn memory(root: i32) -> u64 {
 /// The processes of a server whose first one this is. What ends meanwhile is left out.
 // proc_pid_task_children(5), proc_pid_statm(5), proc_pid_stat(5).
 pub(crate) fn tree((server, generation, root): (String, u64, i32)) -> Tree {
-    let page = u64::try_from(rustix::param::page_size()).unwrap_or(4096);
+    let page = page_size();
     let (mut processes, mut seen) = (Vec::new(), HashSet::new());
     let mut queue = VecDeque::from([(root, 0)]);
     while let Some((pid, parent)) = queue.pop_front() {
@@ -68,6 +68,17 @@ pub(crate) fn tree((server, generation, root): (String, u64, i32)) -> Tree {
     Tree { server, generation, memory_bytes, processes, more }
 }
 
+#[cfg(unix)]
+fn page_size() -> u64 {
+    u64::try_from(rustix::param::page_size()).unwrap_or(4096)
+}
+
+/// Without `/proc` there is nothing to be multiplied.
+#[cfg(not(unix))]
+const fn page_size() -> u64 {
+    0
+}
+
 /// The children of a process, of whichever thread.
 fn children(pid: i32) -> Vec<i32> {
     let threads = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
@@ -79,7 +90,7 @@ fn children(pid: i32) -> Vec<i32> {
         .collect()
 }
 
-#[cfg(test)]
+#[cfg(all(test, unix))]
 mod tests {
     use std::process::{Command, Stdio};
 

@@ -1,5 +1,6 @@
 //! An audit in a process of its own: killed at any moment, and on a disk that is full for a while.
 
+#![cfg(target_os = "linux")]
 #![allow(clippy::disallowed_methods, reason = "a child of the test is told by its environment what to do")]
 
 use std::collections::BTreeMap;

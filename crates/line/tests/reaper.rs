@@ -1,5 +1,7 @@
 //! Which program becomes the reaper: never one that did not say that it can.
 
+#![cfg(target_os = "linux")]
+
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};

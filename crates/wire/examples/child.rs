@@ -75,7 +75,7 @@ pub(crate) fn main() -> ExitCode {
             drop(below);
             stay();
         }
-        "owner" => own(),
+        "owner" => own(args.next().and_then(|trees| trees.parse().ok()).unwrap_or(1)),
         other => eprintln!("child: what is {other}?"),
     }
     ExitCode::SUCCESS
@@ -116,7 +116,8 @@ fn stay() {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     say(&format!("port {}", listener.local_addr().expect("an address").port()));
     loop {
-        std::thread::park();
+        // Those who look are let in, or the place where they wait would be full one day.
+        drop(listener.accept());
     }
 }
 
@@ -136,8 +137,8 @@ impl Listener for Ears {
     fn gap(&self) {}
 }
 
-/// Owns a tree, and says what the tree says, until it is killed.
-fn own() {
+/// Owns so many trees, and says what they say, until it is killed.
+fn own(trees: usize) {
     let this = std::env::current_exe().unwrap_or_default();
     let launch = Launch {
         program: Program { argv: vec![this.into(), "tree".into()], dir: None, env: Env::Ours },
@@ -149,8 +150,8 @@ fn own() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     runtime.block_on(async {
         let (tell, mut events) = tokio::sync::mpsc::channel(16);
-        let _child =
-            Child::launch(&launch, Arc::new(Ears), tell).map_err(|seen| seen.to_string()).expect("a child");
+        let launch = || Child::launch(&launch, Arc::new(Ears), tell.clone()).ok();
+        let _children: Vec<_> = (0..trees).map(|_| launch().expect("a child")).collect();
         while events.recv().await.is_some() {}
         tokio::time::sleep(Duration::from_secs(600)).await;
     });

@@ -1,6 +1,7 @@
 //! What the wire saw of an end, in detail that a person can act on.
 
 mod name;
+mod nt_status;
 #[cfg(test)]
 mod tests;
 
@@ -371,6 +372,14 @@ impl fmt::Display for Exit {
                 Some(name) => write!(f, "exited with status {status} ({name}, as a shell reports it)"),
                 None => write!(f, "exited with status {status}"),
             },
+            // On Windows a crash is a status, which is known by its hexadecimal digits.
+            Self::Status(status @ ..0) => {
+                let code = status.cast_unsigned();
+                match nt_status::name(code) {
+                    Some(name) => write!(f, "exited with status {code:#010x} ({name})"),
+                    None => write!(f, "exited with status {code:#010x}"),
+                }
+            }
             Self::Status(status) => write!(f, "exited with status {status}"),
             Self::Signal(signal) => match signal_name(signal) {
                 Some(name) => write!(f, "was killed by signal {signal} ({name})"),

@@ -148,7 +148,9 @@ impl Server {
 
 /// Whether the process that listens at this port lives.
 fn lives(port: u16) -> bool {
-    TcpStream::connect_timeout(&([127, 0, 0, 1], port).into(), Duration::from_secs(2)).is_ok()
+    let connected = TcpStream::connect_timeout(&([127, 0, 0, 1], port).into(), Duration::from_secs(2));
+    // One that is only slow to answer is not dead.
+    !connected.is_err_and(|error| error.kind() == std::io::ErrorKind::ConnectionRefused)
 }
 
 async fn dies(port: u16) {
@@ -265,16 +267,19 @@ async fn dropping_a_child_kills_its_tree() {
 }
 
 #[tokio::test]
-async fn a_tree_dies_with_its_owner_however_that_dies() {
-    let mut owner =
-        std::process::Command::new(program()).arg("owner").stdout(Stdio::piped()).spawn().unwrap();
-    let mut line = String::new();
-    std::io::BufReader::new(owner.stdout.take().unwrap()).read_line(&mut line).unwrap();
-    let grandchild = line.trim().strip_prefix("port ").unwrap().parse().unwrap();
-    assert!(lives(grandchild));
+async fn twenty_trees_die_with_their_owner_however_that_dies() {
+    let mut command = std::process::Command::new(program());
+    let mut owner = command.args(["owner", "20"]).stdout(Stdio::piped()).spawn().unwrap();
+    let said = std::io::BufReader::new(owner.stdout.take().unwrap()).lines();
+    let port =
+        |line: std::io::Result<String>| line.unwrap().trim().strip_prefix("port ").unwrap().parse().unwrap();
+    let grandchildren: Vec<u16> = said.take(20).map(port).collect();
+    assert!(grandchildren.iter().all(|port| lives(*port)));
     owner.kill().unwrap();
     owner.wait().unwrap();
-    dies(grandchild).await;
+    for grandchild in grandchildren {
+        dies(grandchild).await;
+    }
 }
 
 #[tokio::test]
@@ -325,7 +330,9 @@ async fn a_server_that_never_reads_blocks_nobody_and_nothing_is_proven_of_what_i
     }
     // Others have their turn: this one has.
     tokio::time::sleep(Duration::from_millis(50)).await;
-    assert!(seats.last().unwrap().0.lock().unwrap().is_empty(), "the pipe took all of it");
+    // It holds 64 KiB, and one more line is being written: of those behind it nothing has left this process.
+    let begun = seats.iter().filter(|seat| !seat.0.lock().unwrap().is_empty()).count();
+    assert!((6..=8).contains(&begun), "{begun}");
     server.child.outbox().seal();
     server.child.kill();
     server.gone().await;

@@ -1,5 +1,8 @@
 //! An MCP server that misbehaves on purpose. See `linetender_badserver::stdio`.
 
+// On Windows it has no console: wine starts a process for each of them, which would hold the pipes that the server closes.
+#![cfg_attr(windows, windows_subsystem = "windows")]
+
 use std::process::ExitCode;
 
 fn main() -> ExitCode {

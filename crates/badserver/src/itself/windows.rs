@@ -7,6 +7,8 @@ use std::os::windows::io::{AsHandle as _, AsRawHandle as _, FromRawHandle as _, 
 use std::os::windows::process::CommandExt as _;
 use std::process::Command;
 
+use crate::process;
+
 /// `DETACHED_PROCESS` and `CREATE_NEW_PROCESS_GROUP`.
 const FAR: u32 = 0x8 | 0x200;
 
@@ -15,12 +17,9 @@ pub(crate) fn kill() {
     std::process::abort();
 }
 
-/// Reads nothing more, and says nothing more on any thread: what a stopped process looks like from outside.
+/// Stops itself, all threads of it.
 pub(crate) fn stop() {
-    let _silent = io::stdout().lock();
-    loop {
-        std::thread::park();
-    }
+    process::stop_this();
 }
 
 /// Closes its output, and lives on.

@@ -55,6 +55,7 @@ async fn silence_keeps_connections_open_and_loses_nothing() {
     }
 }
 
+#[cfg_attr(windows, ignore = "wine closes a connection that is to be reset")]
 #[tokio::test]
 async fn resets_and_refusals_are_done_when_set_returns() {
     let (web, proxy) = between();

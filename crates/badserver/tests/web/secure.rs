@@ -151,6 +151,7 @@ async fn a_drip_comes_byte_by_byte_and_whole_in_the_end() {
     assert_eq!(serde_json::from_slice::<Value>(&text).unwrap()["id"], 7);
 }
 
+#[cfg_attr(windows, ignore = "wine closes a connection that is to be reset")]
 #[tokio::test]
 async fn faults_happen_below_tls_too() {
     let web = secure();

@@ -30,6 +30,7 @@ async fn silence_holds_what_is_open_and_what_is_new_until_it_ends() {
     assert_eq!(web.runs(), 3);
 }
 
+#[cfg_attr(windows, ignore = "wine closes a connection that is to be reset")]
 #[tokio::test]
 async fn resets_meet_what_is_open_and_what_is_new() {
     let web = plain();
@@ -43,6 +44,7 @@ async fn resets_meet_what_is_open_and_what_is_new() {
     assert_eq!(web.call("echo", json!({})).await.status(), 200);
 }
 
+#[cfg_attr(windows, ignore = "wine closes a connection that is to be reset")]
 #[tokio::test]
 async fn a_stop_ends_connections_as_asked_and_the_port_refuses() {
     for (how, end) in [(Ending::Reset, End::Reset), (Ending::Fin, End::Fin)] {

@@ -1,6 +1,7 @@
 //! The core is what it says it is: `no_std`, no dependency, no clock.
 
 use std::path::{Path, PathBuf};
+#[cfg(unix)]
 use std::process::Command;
 
 fn sources(dir: &Path, found: &mut Vec<PathBuf>) {
@@ -37,6 +38,8 @@ fn the_core_is_no_std_and_std_is_for_tests_only() {
     }
 }
 
+/// It asks cargo, which a program under wine cannot start.
+#[cfg(unix)]
 #[test]
 fn the_core_depends_on_nothing_but_serde_and_that_only_if_asked() {
     let tree = |features: &[&str]| {

@@ -1,16 +1,13 @@
 //! The files: one process writes them, lines are added whole or not at all, and a large file is put away.
 
-use std::fs::{self, File, Metadata};
+use std::fs::{self, File};
 use std::io::{self, Write as _};
-use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
-
-use rustix::fs::{FlockOperation, flock};
 
 use super::chain::{Body, Own, Tip};
 use super::tail::{Fragment, Tail};
 use crate::journal::{make_room, page};
-use crate::trusted;
+use crate::{files, trusted};
 
 /// When a file is put away, and how many are kept.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -73,7 +70,7 @@ impl Pages {
         // It is named so in the journal, whichever way leads there.
         let path = fs::canonicalize(folder)?.join(name);
         let lock = trusted::append(&lock_of(&path))?;
-        if flock(&lock, FlockOperation::NonBlockingLockExclusive).is_err() {
+        if lock.try_lock().is_err() {
             let why = "is written by another linetender process (`linetender status` lists them); stop that \
                        process, or give this one another path in [gateway.audit]";
             return Err(io::Error::new(io::ErrorKind::WouldBlock, why));
@@ -93,7 +90,7 @@ impl Pages {
         pages.close(tail.fragment.as_ref())?;
         pages.append(&[Body::own(&Own::Open { pid: std::process::id() })])?;
         pages.sync()?;
-        sync_folder(&pages.path)?;
+        files::sync_folder(&pages.path)?;
         Ok(pages)
     }
 
@@ -134,7 +131,7 @@ impl Pages {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(Lost::Removed),
             Err(error) => return Err(error.into()),
         };
-        if !is_same(&there, &self.page.file.metadata()?) || there.len() != self.page.length {
+        if !self.is_at(&self.path)? || there.len() != self.page.length {
             return Err(if there.len() == 0 { Lost::Removed } else { Lost::Changed });
         }
         Ok(())
@@ -165,14 +162,16 @@ impl Pages {
             return Err(io::Error::other("somebody else writes to it"));
         }
         self.page = Page { file, length: 0 };
-        sync_folder(&self.path)
+        files::sync_folder(&self.path)
     }
 
     fn is_put_away(&self) -> bool {
-        match (fs::symlink_metadata(page(&self.path, 1)), self.page.file.metadata()) {
-            (Ok(there), Ok(ours)) => is_same(&there, &ours),
-            _ => false,
-        }
+        self.is_at(&page(&self.path, 1)).unwrap_or(false)
+    }
+
+    /// Whether our file has this name.
+    fn is_at(&self, path: &Path) -> io::Result<bool> {
+        Ok(files::number_at(path)? == files::number(&self.page.file)?)
     }
 
     /// Says what stands at the end of the file and is no line.
@@ -212,13 +211,4 @@ impl Page {
 /// The file whose lock the writer holds.
 pub(super) fn lock_of(path: &Path) -> PathBuf {
     path.with_extension("lock")
-}
-
-fn is_same(one: &Metadata, other: &Metadata) -> bool {
-    (one.dev(), one.ino()) == (other.dev(), other.ino())
-}
-
-/// A name is on disk when its folder is.
-fn sync_folder(path: &Path) -> io::Result<()> {
-    File::open(path.parent().unwrap_or(Path::new("/")))?.sync_all()
 }

@@ -2,11 +2,11 @@
 
 use std::fs::File;
 use std::io;
-use std::os::unix::fs::FileExt as _;
 
 use aws_lc_rs::digest::{Context, SHA256};
 
 use super::chain::{LONGEST_LINE, Link, Tip, finished, sha256};
+use crate::files;
 
 /// How much is read at once.
 const CHUNK: u64 = 64 * 1024;
@@ -96,7 +96,7 @@ fn break_before(file: &File, last_break: u64) -> io::Result<u64> {
 
 fn read(file: &File, begin: u64, end: u64) -> io::Result<Vec<u8>> {
     let mut bytes = vec![0; usize::try_from(end - begin).unwrap_or(LONGEST_LINE)];
-    file.read_exact_at(&mut bytes, begin)?;
+    files::read_at(file, &mut bytes, begin)?;
     Ok(bytes)
 }
 

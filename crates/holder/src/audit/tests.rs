@@ -2,6 +2,7 @@ mod damage;
 mod trouble;
 
 use std::fs;
+#[cfg(unix)]
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -96,8 +97,11 @@ async fn until(mut so: impl FnMut() -> bool) {
 #[tokio::test]
 async fn an_audit_is_this_users_alone_and_verifies() {
     let folder = Folder::with_calls(20).await;
-    let mode = |path: &std::path::Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
-    assert_eq!((mode(&folder.file()), mode(&folder.0)), (0o600, 0o700));
+    #[cfg(unix)]
+    {
+        let mode = |path: &std::path::Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        assert_eq!((mode(&folder.file()), mode(&folder.0)), (0o600, 0o700));
+    }
     let found = folder.verify();
     assert!(found.bad.is_none(), "{found:?}");
     // The beginning of the file and of the process, and the calls.
@@ -204,6 +208,7 @@ async fn a_line_without_its_line_break_is_kept() {
     assert_eq!((found.torn, found.calls), (0, 3));
 }
 
+#[cfg(unix)]
 #[test]
 fn another_file_is_not_written_to() {
     let folder = Folder::new();

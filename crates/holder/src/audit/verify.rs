@@ -9,7 +9,6 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
 
-use rustix::fs::{FlockOperation, flock};
 use serde::Serialize;
 
 use super::Head;
@@ -332,6 +331,5 @@ fn broken(line: &Line, link: &Link, tip: &Tip, lines: &mut Lines) -> io::Result<
 
 /// Whether a process has the lock of its writer.
 fn is_open(path: &Path) -> bool {
-    trusted::read(&lock_of(path))
-        .is_ok_and(|lock| flock(&lock, FlockOperation::NonBlockingLockShared).is_err())
+    trusted::read(&lock_of(path)).is_ok_and(|lock| lock.try_lock_shared().is_err())
 }

@@ -5,14 +5,13 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use rustix::process::{Pid, test_kill_process};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
-use tokio::net::UnixStream;
 use tokio::task::JoinSet;
 
 use super::control::Ask;
+use super::local::{self, Stream};
 use super::report::{REPORT_VERSION, Report};
 use super::socket::{Refusal, SUFFIX};
 use crate::trusted;
@@ -88,14 +87,14 @@ pub async fn look(folders: &[PathBuf], mut refused: impl FnMut(&Path, &io::Error
         .flat_map(|folder| sockets(folder))
         .take(MOST_HOLDERS)
         .collect();
-    sockets.retain(|(_, path)| trusted(path, trusted::check_socket(path)));
+    sockets.retain(|(_, path)| trusted(path, local::check_socket(path)));
     for (pid, path) in sockets {
         asking.spawn(async move {
             match ask(pid, &path).await {
                 Lookup::Found(found) => Some(found),
                 Lookup::Nobody => {
                     // The number may have a new owner by now, who may be about to listen.
-                    if !lives(pid) {
+                    if !local::lives(pid) {
                         let _ = fs::remove_file(&path);
                     }
                     None
@@ -110,8 +109,8 @@ pub async fn look(folders: &[PathBuf], mut refused: impl FnMut(&Path, &io::Error
 
 /// Removes what dead holders left in a folder.
 pub(super) async fn sweep(folder: &Path) {
-    for (_, path) in sockets(folder).filter(|(pid, _)| !lives(*pid)).take(MOST_HOLDERS) {
-        let connected = tokio::time::timeout(PATIENCE, UnixStream::connect(&path)).await;
+    for (_, path) in sockets(folder).filter(|(pid, _)| !local::lives(*pid)).take(MOST_HOLDERS) {
+        let connected = tokio::time::timeout(PATIENCE, local::connect(&path)).await;
         // It may live in a container that shares this folder and not our numbers.
         if matches!(connected, Ok(Err(error)) if nobody(&error)) {
             let _ = fs::remove_file(&path);
@@ -170,7 +169,7 @@ pub async fn watch_holder(folders: &[PathBuf], pid: u32, ask: &Ask) -> io::Resul
 
 /// What a holder tells for as long as this is held.
 #[derive(Debug)]
-pub struct Watching(BufReader<UnixStream>);
+pub struct Watching(BufReader<Stream>);
 
 impl Watching {
     /// The next line of JSON; `None` once the holder is gone. What a dropped call of this has read is lost.
@@ -191,7 +190,7 @@ impl Watching {
 fn socket_of(folders: &[PathBuf], pid: u32) -> io::Result<PathBuf> {
     let trusted = |folder: &&PathBuf| trusted::check_folder(folder).is_ok();
     let mut paths = folders.iter().filter(trusted).map(|folder| folder.join(format!("{pid}{SUFFIX}")));
-    let path = paths.find(|path| trusted::check_socket(path).is_ok());
+    let path = paths.find(|path| local::check_socket(path).is_ok());
     path.ok_or_else(|| {
         io::Error::new(io::ErrorKind::NotFound, "no linetender process of this number has a socket")
     })
@@ -219,9 +218,9 @@ fn late() -> io::Error {
 }
 
 /// A holder that was asked.
-async fn asked(path: &Path, ask: &Ask) -> io::Result<UnixStream> {
-    let mut holder = UnixStream::connect(path).await?;
-    trusted::check_user(holder.peer_cred()?.uid())?;
+async fn asked(path: &Path, ask: &Ask) -> io::Result<Stream> {
+    let mut holder = local::connect(path).await?;
+    local::check_peer(&holder)?;
     let question = serde_json::to_string(ask)?;
     holder.write_all(format!("{question}\n").as_bytes()).await?;
     Ok(holder)
@@ -229,11 +228,6 @@ async fn asked(path: &Path, ask: &Ask) -> io::Result<UnixStream> {
 
 fn nobody(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::ConnectionRefused | io::ErrorKind::NotFound)
-}
-
-fn lives(pid: u32) -> bool {
-    let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
-    pid.is_some_and(|pid| test_kill_process(pid) != Err(rustix::io::Errno::SRCH))
 }
 
 /// Whether a process is stopped, where the system says so.
@@ -244,7 +238,7 @@ fn is_stopped(pid: u32) -> bool {
     matches!(state, Some("T" | "t"))
 }
 
-#[cfg(test)]
+#[cfg(all(test, unix))]
 mod tests {
     use std::os::unix::fs::DirBuilderExt as _;
 

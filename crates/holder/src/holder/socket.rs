@@ -2,19 +2,18 @@
 
 use std::fs;
 use std::io;
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
-use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::broadcast::error::{RecvError, TryRecvError};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, broadcast};
 use tokio::task::JoinSet;
 
 use super::control::{Act, Ask};
+use super::local::{self, Listener, Stream};
 use super::report::{CallReport, REPORT_VERSION};
 use super::{Inner, look};
 use crate::journal::Entry;
@@ -70,8 +69,7 @@ impl Listening {
     pub(super) fn start(within: &Path, holder: Weak<Inner>) -> io::Result<Self> {
         trusted::folder(within)?;
         let path = within.join(format!("{}{SUFFIX}", std::process::id()));
-        let listener = bind(&path)?;
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o600))?;
+        let listener = local::bind(&path)?;
         let mut task = JoinSet::new();
         let swept = within.to_owned();
         task.spawn(async move {
@@ -88,23 +86,7 @@ impl Drop for Listening {
     }
 }
 
-/// Binds the socket of this process. One that is there already was left behind by a dead process of our number.
-fn bind(path: &Path) -> io::Result<UnixListener> {
-    match UnixListener::bind(path) {
-        Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
-            let refused = std::os::unix::net::UnixStream::connect(path).is_err();
-            if !refused {
-                // Numbers repeat between containers that share a folder.
-                return Err(error);
-            }
-            fs::remove_file(path)?;
-            UnixListener::bind(path)
-        }
-        bound => bound,
-    }
-}
-
-async fn serve(listener: UnixListener, holder: Weak<Inner>) {
+async fn serve(listener: Listener, holder: Weak<Inner>) {
     let (askers, long) = (Arc::new(Semaphore::new(AT_ONCE)), Arc::new(Long::default()));
     let mut talks = JoinSet::new();
     loop {
@@ -121,7 +103,7 @@ async fn serve(listener: UnixListener, holder: Weak<Inner>) {
 }
 
 /// One question on a line, and its answer on one; or as many as come, if that was the question.
-async fn talk(mut asker: UnixStream, holder: Weak<Inner>, place: OwnedSemaphorePermit, long: Arc<Long>) {
+async fn talk(mut asker: Stream, holder: Weak<Inner>, place: OwnedSemaphorePermit, long: Arc<Long>) {
     let Ok(Ok(ask)) = tokio::time::timeout(TALK, question(&mut asker)).await else { return };
     let watched = {
         let Some(holder) = holder.upgrade() else { return };
@@ -178,8 +160,8 @@ impl Default for Long {
 }
 
 /// The question; `None` if it was not understood.
-async fn question(asker: &mut UnixStream) -> io::Result<Option<Ask>> {
-    trusted::check_user(asker.peer_cred()?.uid())?;
+async fn question(asker: &mut Stream) -> io::Result<Option<Ask>> {
+    local::check_peer(asker)?;
     let mut question = String::new();
     BufReader::new(&mut *asker).take(QUESTION).read_line(&mut question).await?;
     Ok(serde_json::from_str(&question).ok())
@@ -209,11 +191,11 @@ fn refusal(error: String) -> String {
 }
 
 /// Says something to an asker that may not read.
-async fn say(asker: &mut UnixStream, line: &str) {
+async fn say(asker: &mut Stream, line: &str) {
     let _ = tokio::time::timeout(TALK, write(asker, line)).await;
 }
 
-async fn write(asker: &mut UnixStream, line: &str) -> io::Result<()> {
+async fn write(asker: &mut Stream, line: &str) -> io::Result<()> {
     asker.write_all(format!("{line}\n").as_bytes()).await
 }
 
@@ -225,7 +207,7 @@ enum Watched {
 
 impl Watched {
     /// Tells it until the asker hangs up, or does not read.
-    async fn tell(mut self, mut asker: UnixStream) {
+    async fn tell(mut self, mut asker: Stream) {
         loop {
             let mut over = [0];
             let line = tokio::select! {

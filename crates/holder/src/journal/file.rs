@@ -6,12 +6,9 @@
 
 use std::fs::{self, File};
 use std::io::{self, Write as _};
-use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{FlockOperation, flock};
-
-use crate::trusted;
+use crate::{files, trusted};
 
 /// Rotation settings.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -55,7 +52,7 @@ impl Pages {
             let file = self.open()?;
             write_whole(&file, line)?;
             // A file that was put away in the meantime still has the line, unless it was the oldest and is gone.
-            if file.metadata()?.nlink() > 0 {
+            if files::is_named(&file)? {
                 return Ok(());
             }
         }
@@ -80,7 +77,7 @@ impl Pages {
     /// Makes room for a new file, unless somebody is at it.
     fn put_away(&self) -> io::Result<()> {
         let lock = trusted::append(&self.path.with_extension("lock"))?;
-        if flock(&lock, FlockOperation::NonBlockingLockExclusive).is_err() {
+        if lock.try_lock().is_err() {
             return Ok(());
         }
         // Somebody else may have done it a moment ago.
@@ -121,7 +118,7 @@ fn write_whole(mut file: &File, line: &str) -> io::Result<()> {
     let mut last = [b'\n'];
     let length = file.metadata()?.len();
     if length > 0 {
-        let _ = file.read_at(&mut last, length - 1);
+        let _ = files::read_at(file, &mut last, length - 1);
     }
     let torn = last != [b'\n'];
     let text = if torn { format!("\n{line}") } else { line.to_owned() };

@@ -4,12 +4,12 @@ use std::collections::{HashMap, VecDeque};
 use std::fs::File;
 use std::hash::Hash;
 use std::io::{self, BufRead as _, BufReader, Read as _};
-use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
 use super::file::page;
 use super::{Entry, LONGEST_LINE, What};
 use crate::audit::Head;
+use crate::files::{self, Number};
 use crate::trusted;
 
 /// The most files that are looked for. A number may be missing for a moment, while files are put away.
@@ -48,13 +48,13 @@ pub fn in_order<W: Eq + Hash + Clone>(entries: impl IntoIterator<Item = (W, Entr
 pub fn last(path: &Path, most: usize, mut wanted: impl FnMut(&Entry) -> bool) -> io::Result<Last> {
     let mut last = Last::default();
     // Younger files first, for a file may be put away while we look: then it is found twice, and not missed.
-    let mut pages: Vec<(u64, File)> = Vec::new();
-    for number in 0..MOST_PAGES {
-        match trusted::read(&page(path, number)) {
+    let mut pages: Vec<(Number, File)> = Vec::new();
+    for place in 0..MOST_PAGES {
+        match trusted::read(&page(path, place)) {
             Ok(file) => {
-                let inode = file.metadata()?.ino();
-                if pages.iter().all(|(other, _)| *other != inode) {
-                    pages.push((inode, file));
+                let number = files::number(&file)?;
+                if pages.iter().all(|(other, _)| *other != number) {
+                    pages.push((number, file));
                 }
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}

@@ -35,6 +35,7 @@ fn known() -> Remembered {
     Remembered::new(Era::Legacy, greeting, lists).unwrap()
 }
 
+#[cfg(unix)]
 #[test]
 fn what_was_kept_comes_back_to_the_byte_and_nobody_else_can_read_it() {
     use std::os::unix::fs::PermissionsExt as _;

@@ -6,6 +6,7 @@ use linetender::{CallErrorKind, Era, Eras, Line, Raw, Server, State};
 use linetender_badserver::proxy::{Fault, Proxy};
 use linetender_badserver::webserver::{Ending, Sockets};
 
+#[cfg(unix)]
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::kit::{ERAS, manners, web, web_with};
@@ -185,6 +186,7 @@ async fn h04_a_connection_that_went_stale_in_the_pool_is_not_noticed() {
     }
 }
 
+#[cfg(unix)]
 #[tokio::test]
 async fn o02_without_descriptors_nothing_is_sent_and_no_server_pays_for_it() {
     let quick = policy(|settings| settings.probe.timeout = Duration::from_millis(100));
@@ -211,6 +213,7 @@ async fn o02_without_descriptors_nothing_is_sent_and_no_server_pays_for_it() {
     }
 }
 
+#[cfg(unix)]
 #[tokio::test]
 async fn o02_without_descriptors_what_is_under_way_is_answered_all_the_same() {
     for era in ERAS {

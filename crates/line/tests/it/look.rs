@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use linetender::{CallError, Policy, Settings};
+use linetender_badserver::process;
 
 /// Longer than anything here may take, on any machine.
 pub const PATIENCE: Duration = Duration::from_secs(30);
@@ -34,16 +35,23 @@ pub async fn eventually<T>(mut look: impl FnMut() -> Option<T>) -> T {
     .await
 }
 
+/// What is said of a process that was killed.
+pub const KILLED: &str = if cfg!(windows) { "status 9" } else { "SIGKILL" };
+
+#[cfg(windows)]
+pub fn kill(signal: &str, pid: i32) {
+    match signal {
+        "-9" | "-KILL" => process::kill(pid),
+        "-STOP" => process::stop(pid),
+        "-CONT" => process::go_on(pid),
+        other => panic!("there is no {other} here"),
+    }
+}
+
+#[cfg(unix)]
 pub fn kill(signal: &str, pid: i32) {
     let done = std::process::Command::new("kill").args([signal, &pid.to_string()]).status().unwrap();
     assert!(done.success(), "kill {signal} {pid}");
-}
-
-pub fn lives(pid: i32) -> bool {
-    match std::fs::read_to_string(format!("/proc/{pid}/stat")) {
-        Ok(stat) => !stat.rsplit(") ").next().unwrap().starts_with('Z'),
-        Err(_) => false,
-    }
 }
 
 /// The processes below this one, zombies included.
@@ -51,16 +59,12 @@ pub fn children() -> Vec<i32> {
     descendants(i32::try_from(std::process::id()).unwrap())
 }
 
+pub fn lives(pid: i32) -> bool {
+    process::lives(pid)
+}
+
 pub fn descendants(of: i32) -> Vec<i32> {
-    let mut found = Vec::new();
-    for task in std::fs::read_dir(format!("/proc/{of}/task")).into_iter().flatten().flatten() {
-        let listed = std::fs::read_to_string(task.path().join("children")).unwrap_or_default();
-        for child in listed.split_ascii_whitespace().filter_map(|pid| pid.parse().ok()) {
-            found.push(child);
-            found.extend(descendants(child));
-        }
-    }
-    found
+    process::descendants(&of.to_string())
 }
 
 pub fn stopwatch() -> Instant {

@@ -14,4 +14,6 @@ mod outcomes;
 mod parking;
 mod rig;
 mod starts;
+// The words of a Linux system are in them.
+#[cfg(target_os = "linux")]
 mod texts;

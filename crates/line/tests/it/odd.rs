@@ -2,10 +2,14 @@
 
 use std::time::Duration;
 
-use linetender::{CallErrorKind, Deadline, Era, Eras, Line, Options, Raw, Server};
+use linetender::{CallErrorKind, Deadline, Options, Raw};
+#[cfg(unix)]
+use linetender::{Era, Eras, Line, Server};
 
 use crate::kit::{bad, bad_with};
-use crate::look::{badserver, eventually, in_time, policy, speaks};
+#[cfg(unix)]
+use crate::look::badserver;
+use crate::look::{eventually, in_time, policy, speaks};
 
 #[tokio::test]
 async fn s13_noise_is_skipped_and_counted() {
@@ -107,6 +111,7 @@ async fn s24_neither_null_and_glued_answers_end_their_calls() {
 }
 
 /// Answers lists, and ignores what it does not know. It writes down each ping.
+#[cfg(unix)]
 const PINGLESS: &str = r#"
 import json, sys
 for line in sys.stdin:
@@ -122,6 +127,7 @@ for line in sys.stdin:
 "#;
 
 /// Its ids are doubles, too, as Gson writes them.
+#[cfg(unix)]
 #[tokio::test]
 async fn a_server_that_ignores_pings_and_answers_lists_lives() {
     let dir = crate::kit::Dir::new();

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use linetender::{NextTry, Raw, Rig, Server, State, StdioServer};
 
-use crate::look::{badserver, children, eventually, in_time, kill, lives, policy};
+use crate::look::{KILLED, badserver, children, eventually, in_time, kill, lives, policy};
 
 fn named(name: &str, flags: &[&str]) -> StdioServer {
     let argv = [badserver()].into_iter().chain(flags.iter().copied());
@@ -70,7 +70,7 @@ async fn g07_a_call_to_a_server_that_waits_for_its_turn_is_told_so() {
     in_time(line.wait_for(|status| status.state == State::Dialing && status.generation == 2)).await;
     let told = in_time(line.call_tool("echo", Raw("{}"))).await.unwrap_err();
     assert!(told.cause.starts_with("waiting for a start slot"), "{told}");
-    assert!(told.cause.contains("killed"), "why it has to be started: {told}");
+    assert!(told.cause.contains(KILLED), "why it has to be started: {told}");
     assert_eq!(told.next_try, NextTry::ItsTurn);
     assert!(told.not_executed());
     assert_eq!(line.status().next_try(), Some(NextTry::ItsTurn));
@@ -106,6 +106,7 @@ async fn a_shutdown_is_over_in_its_time_whatever_a_server_does() {
     eventually(|| children().is_empty().then_some(())).await;
 }
 
+#[cfg(target_os = "linux")]
 #[tokio::test]
 async fn servers_get_the_descriptor_limit_that_was() {
     let limit = || rustix::process::getrlimit(rustix::process::Resource::Nofile);
@@ -128,7 +129,8 @@ async fn servers_get_the_descriptor_limit_that_was() {
 async fn s32_a_healthy_server_does_not_wait_behind_twelve_that_never_answer() {
     // As many turns as two cores have.
     let rig = Rig::with_dials_at_once(4);
-    let silent = (0..12).map(|n| Server::stdio(format!("silent{n}"), ["sleep", "600"]).reaper(badserver()));
+    let program: &[_] = if cfg!(windows) { &[badserver(), "--deaf"] } else { &["sleep", "600"] };
+    let silent = (0..12).map(|n| Server::stdio(format!("silent{n}"), program).reaper(badserver()));
     rig.set(silent.chain([named("zz", &[])]));
     let line = rig.line("zz").unwrap();
     let up = tokio::time::timeout(Duration::from_secs(6), line.ready()).await;

@@ -111,15 +111,15 @@ async fn s33_a_folder_that_is_not_there_parks_at_once_and_is_named() {
     let line = Line::open(server.dir("/nowhere/at/all"));
     let error = in_time(line.call_tool("echo", Raw("{}"))).await.unwrap_err();
     speaks(&error);
-    assert!(
-        error.cause.contains("cannot enter the working directory /nowhere/at/all: no such file or directory"),
-        "{error}"
-    );
+    assert!(error.cause.contains("cannot enter the working directory /nowhere/at/all: "), "{error}");
+    #[cfg(unix)]
+    assert!(error.cause.contains("/nowhere/at/all: no such file or directory"), "{error}");
     let status = in_time(line.wait_for(|status| status.state == State::Parked)).await;
     assert_eq!(status.budget, 5000, "no budget is spent on it");
     in_time(line.close()).await;
 }
 
+#[cfg(unix)]
 #[tokio::test]
 async fn s33_a_program_that_is_no_mcp_server_is_named_within_a_second() {
     let utf_16 = r#"printf '{\0"\0j\0s\0o\0n\0r\0p\0c\0"\0}\0\n\0'; exec sleep 600"#;
@@ -138,6 +138,7 @@ async fn s33_a_program_that_is_no_mcp_server_is_named_within_a_second() {
     }
 }
 
+#[cfg(unix)]
 #[tokio::test]
 async fn s33_what_a_banner_said_is_in_the_handshakes_error() {
     let quick = policy(|settings| settings.dial.handshake = Duration::from_millis(300));

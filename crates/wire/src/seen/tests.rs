@@ -43,6 +43,11 @@ fn each_sight_has_its_class_and_its_words() {
             "the server process exited with status 137 (SIGKILL, as a shell reports it)",
         ),
         (
+            Seen::Exited { exit: Exit::Status(0xc000_0005_u32.cast_signed()), stderr: stderr() },
+            Class::Exit,
+            "the server process exited with status 0xc0000005 (access violation)",
+        ),
+        (
             Seen::NoSocket { reason: "too many files".into() },
             Class::Local,
             "this machine cannot open a connection: too many files",

@@ -8,6 +8,7 @@
 //! answered is unknown, never "not executed"; and the polite end has no SIGTERM, only Ctrl-Break where there is a console.
 
 mod command_line;
+mod down;
 mod environment;
 pub mod guard;
 mod interpreter;

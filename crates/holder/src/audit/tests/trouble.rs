@@ -29,6 +29,7 @@ async fn a_removed_file_refuses_calls_until_it_is_put_back() {
     assert_eq!((gaps(&folder), folder.verify().calls), ((1, 1), 4));
 }
 
+#[cfg_attr(windows, ignore = "under wine a file that is removed while it is open keeps its name")]
 #[tokio::test]
 async fn a_removed_file_is_seen_before_the_next_call() {
     let folder = Folder::new();
@@ -37,6 +38,7 @@ async fn a_removed_file_is_seen_before_the_next_call() {
     until(|| audit.check().is_err()).await;
 }
 
+#[cfg_attr(windows, ignore = "under wine a file that is removed while it is open keeps its name")]
 #[tokio::test]
 async fn calls_that_go_on_have_a_new_file_that_says_what_is_missing() {
     let folder = Folder::new();
@@ -54,6 +56,7 @@ async fn calls_that_go_on_have_a_new_file_that_says_what_is_missing() {
     assert!(text.contains("writing failed behind line 4: it was removed"), "{text}");
 }
 
+#[cfg_attr(windows, ignore = "under wine a file that is removed while it is open keeps its name")]
 #[tokio::test]
 async fn another_file_in_its_place_is_not_written_to() {
     let folder = Folder::new();
@@ -150,6 +153,7 @@ async fn a_queue_is_limited_by_bytes_too() {
     assert_eq!(gaps(&folder), (1, 1));
 }
 
+#[cfg_attr(windows, ignore = "under wine a file that is removed while it is open keeps its name")]
 #[tokio::test]
 async fn a_file_that_was_put_away_without_a_next_one_is_followed_by_one() {
     let folder = Folder::new();

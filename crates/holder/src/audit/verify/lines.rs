@@ -3,12 +3,12 @@
 use std::collections::VecDeque;
 use std::fs::{self, File};
 use std::io::{self, BufRead as _, BufReader};
-use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use aws_lc_rs::digest::{Context, SHA256};
 
 use super::super::chain::{LONGEST_LINE, Link, finished};
+use crate::files::{self, Number};
 use crate::journal::page;
 use crate::trusted;
 
@@ -52,15 +52,15 @@ pub(super) struct Lines {
 
 impl Lines {
     pub(super) fn open(path: &Path) -> io::Result<Self> {
-        let mut pages: Vec<(PathBuf, File, u64)> = Vec::new();
+        let mut pages: Vec<(PathBuf, File, Number)> = Vec::new();
         // Younger files first, for a file may be put away while we look: then it is found twice, and not missed.
         for number in std::iter::once(0).chain(numbers(path)?) {
             let name = page(path, number);
             match trusted::read(&name) {
                 Ok(file) => {
-                    let inode = file.metadata()?.ino();
-                    if pages.iter().all(|(_, _, other)| *other != inode) {
-                        pages.push((name, file, inode));
+                    let same = files::number(&file)?;
+                    if pages.iter().all(|(_, _, other)| *other != same) {
+                        pages.push((name, file, same));
                     }
                 }
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}

@@ -12,7 +12,7 @@ use std::ptr::{null, null_mut};
 use std::time::Duration;
 
 use bytes::BytesMut;
-use tokio::io::{AsyncReadExt as _, Interest};
+use tokio::io::AsyncReadExt as _;
 use tokio::net::windows::named_pipe::NamedPipeServer;
 use windows_sys::Win32::Foundation::{GENERIC_READ, GENERIC_WRITE, HANDLE, INVALID_HANDLE_VALUE, LocalFree};
 use windows_sys::Win32::Security::Authorization::{
@@ -28,10 +28,10 @@ use windows_sys::Win32::System::Pipes::{
 };
 use windows_sys::w;
 
-use crate::stdio::platform::{Stdin, Stdout};
+use crate::stdio::platform::Stdout;
 
 /// How much a pipe holds, as on other systems.
-const HOLDS: u32 = 64 * 1024;
+pub(super) const HOLDS: u32 = 64 * 1024;
 
 /// How long what lies in a pipe may take to us: the system has it, and the runtime has yet to hear of that.
 const TURN: Duration = Duration::from_millis(10);
@@ -128,25 +128,6 @@ impl Drop for OnlyOwner {
     fn drop(&mut self) {
         // SAFETY: the system allocated it for us to free.
         unsafe { LocalFree(self.0) };
-    }
-}
-
-impl Stdin for NamedPipeServer {
-    async fn broken(&self) {
-        loop {
-            let ready = self.ready(Interest::READABLE).await;
-            match self.try_read(&mut [0]) {
-                Err(error) if ready.is_ok() && error.kind() == io::ErrorKind::WouldBlock => {}
-                // Their end cannot be written to.
-                Ok(1..) => {}
-                Ok(0) | Err(_) => return,
-            }
-        }
-    }
-
-    /// The pipe goes with its last reader, and what was in it too: nobody can tell what was read.
-    fn unread(&self) -> Option<u64> {
-        None
     }
 }
 

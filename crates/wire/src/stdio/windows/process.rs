@@ -7,9 +7,7 @@
 
 use std::ffi::c_void;
 use std::io;
-use std::os::windows::io::{
-    AsHandle as _, AsRawHandle as _, BorrowedHandle, FromRawHandle as _, OwnedHandle,
-};
+use std::os::windows::io::{AsHandle as _, AsRawHandle, BorrowedHandle, FromRawHandle as _, OwnedHandle};
 use std::ptr::{null, null_mut};
 use std::sync::Arc;
 
@@ -53,7 +51,7 @@ pub(super) struct Process {
 impl Process {
     /// Creates one, in this job from its first instruction on.
     pub(super) fn create(mut order: Order, job: &Job) -> io::Result<Self> {
-        let handles = [&order.stdin, &order.stdout, &order.stderr].map(|handle| handle.as_raw_handle());
+        let handles = [&order.stdin, &order.stdout, &order.stderr].map(AsRawHandle::as_raw_handle);
         for handle in handles {
             // It is so for the moment only: whoever else starts a process just now, and lets it have all that can be inherited, would
             // hold the server's pipes open.
@@ -242,4 +240,36 @@ unsafe extern "system" fn tell(told: *mut c_void, _: bool) {
     // SAFETY: see above: it lives until the wait is ended.
     let told = unsafe { &*told.cast_const().cast::<SetOnce<()>>() };
     let _ = told.set(());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Order, Process};
+    use crate::stdio::windows::interpreter;
+    use crate::stdio::windows::job::{Job, KILLED};
+    use crate::stdio::windows::pipes::Pipe;
+    use crate::stdio::windows::wide::wide;
+
+    #[tokio::test]
+    async fn a_process_that_is_ended_with_its_job_has_our_status() {
+        let (stdin, stdout, stderr) = (Pipe::down().unwrap(), Pipe::up().unwrap(), Pipe::up().unwrap());
+        let program = wide(interpreter::path().unwrap().as_os_str()).unwrap();
+        let order = Order {
+            line: program.clone(),
+            program,
+            env: None,
+            dir: None,
+            stdin: stdin.theirs,
+            stdout: stdout.theirs,
+            stderr: stderr.theirs,
+        };
+        let job = Job::new().unwrap();
+        // It waits for a command.
+        let process = Process::create(order, &job).unwrap();
+        assert!(!process.has_exited() && process.pid() > 0);
+        job.clear().await;
+        process.exited().await;
+        assert!(process.has_exited());
+        assert_eq!(process.status(), KILLED);
+    }
 }

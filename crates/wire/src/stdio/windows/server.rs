@@ -6,6 +6,7 @@ use std::sync::Arc;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream};
 use tokio::net::windows::named_pipe::NamedPipeServer;
 
+use super::down::Down;
 use super::job::{Job, KILLED};
 use super::process::Process;
 use crate::seen::Exit;
@@ -61,7 +62,7 @@ pub(super) async fn watch(started: Result<Arc<Server>, i32>, mut control: Duplex
 }
 
 impl Platform for Tree {
-    type Stdin = NamedPipeServer;
+    type Stdin = Down;
     type Stdout = NamedPipeServer;
     type Stderr = NamedPipeServer;
     type Control = DuplexStream;

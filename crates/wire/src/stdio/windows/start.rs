@@ -8,6 +8,7 @@ use std::sync::Arc;
 use tokio::sync::mpsc;
 use windows_sys::Win32::Foundation::{ERROR_FILE_NOT_FOUND, ERROR_INVALID_PARAMETER};
 
+use super::down::Down;
 use super::job::Job;
 use super::pipes::Pipe;
 use super::process::{Order, Process};
@@ -49,7 +50,7 @@ pub(in crate::stdio) fn start(
     let platform = Tree(started.as_ref().ok().cloned());
     let (control, theirs) = tokio::io::duplex(CONTROL);
     spawn_last(watch(started, theirs));
-    let (stdin, stdout, stderr) = (stdin.ours, stdout.ours, stderr.ours);
+    let (stdin, stdout, stderr) = (Down::new(stdin.ours), stdout.ours, stderr.ours);
     Ok(Child::of(Started { platform, stdin, stdout, stderr, control }, launch, listener, events))
 }
 
