@@ -1,6 +1,6 @@
 //! A server as a child process: its pipes, its exit, its whole tree.
 //!
-//! What is said and heard, and when it is over, is the same everywhere ([`child`], [`keeper`], [`reader`], [`writer`]). What the
+//! What is said and heard, and when it is over, is the same everywhere (`child`, `keeper`, `reader`, `writer`). What the
 //! system does for it is behind the [`platform`] seam, and there is one module for each kind of system, with the same names in it:
 //!
 //! - `unix`: every server runs under a small process of ours, the [`reaper`], which outlives neither us nor it and leaves nothing

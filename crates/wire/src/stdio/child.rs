@@ -39,10 +39,10 @@ pub struct Launch {
 /// Who sees to it that nothing of a server is left behind.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Reaper {
-    /// A process between us and the server: this program, if it has called [`reaper::run_if_asked`], else
+    /// A process between us and the server: this program, if it has called [`reaper::run_if_asked`](super::reaper::run_if_asked), else
     /// `linetender-reaper` or `linetender` on `PATH`. If there is none, the server is not started.
     Find,
-    /// The same process, from this binary. It has to call [`reaper::run_if_asked`] first thing in `main`.
+    /// The same process, from this binary. It has to call [`reaper::run_if_asked`](super::reaper::run_if_asked) first thing in `main`.
     Binary(PathBuf),
     /// Only we ourselves, by the server's process group: what leaves the group, or outlives us, is not found.
     None,
