@@ -19,7 +19,7 @@ fn number(name: &str) -> Option<u64> {
 /// How many worlds, and how many steps they came to: at least a hundred thousand are what CI demands.
 #[test]
 fn two_trees_of_one_line_never_live_at_once() {
-    let (first, worlds) = (number("LEASE_FIRST").unwrap_or(0), number("LEASE_WORLDS").unwrap_or(2_000));
+    let (first, worlds) = (number("LEASE_FIRST").unwrap_or(0), number("LEASE_WORLDS").unwrap_or(5_000));
     let mut total = world::Seen::default();
     for seed in first..first + worlds {
         match World::new(seed).run() {
