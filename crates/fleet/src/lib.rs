@@ -17,7 +17,7 @@ mod written;
 pub use clock::now;
 pub use directory::{Away, Directory};
 pub use fleet::Fleet;
-pub use linetender_core::lease::{Node, Terms};
+pub use linetender_core::lease::{Entry, Node, Revision, Terms};
 pub use local::Local;
 #[cfg(feature = "nats")]
 pub use nats::{

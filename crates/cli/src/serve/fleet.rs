@@ -1,5 +1,7 @@
 //! The gateway as one of several that share their servers.
 
+mod keys;
+
 use std::collections::HashMap;
 use std::fmt;
 use std::hash::{BuildHasher as _, RandomState};
@@ -11,29 +13,18 @@ use std::time::Duration;
 
 use linetender::session::{self, Agent, Guest, Who};
 use linetender::{State, Status};
-use linetender_fleet::{
-    Away, Gone, House, Joined, LineReport, Member, Nats, Node, Options, Report, Seat, Terms,
-};
+use linetender_fleet::{Gone, House, Joined, LineReport, Member, Nats, Node, Options, Report, Seat, Terms};
 use linetender_gateway::config::{Config, Fleet, Placed, Scope};
 use linetender_gateway::kin::{Kin, Later, NotReached, Stream};
 use linetender_gateway::{Gateway, Shared};
 use linetender_holder::holder::{FleetReport, NodeReport, PlacedReport};
 use linetender_holder::trusted;
 use tokio::sync::watch;
-use tokio::time::Instant;
+
+use keys::Keys;
 
 /// How long a call that must not run twice is remembered at least, and the key of a day.
 const CALLS_KEPT: Duration = Duration::from_secs(24 * 60 * 60);
-
-/// Keys of sessions that are known at once: those of yesterday, today and tomorrow, and as many again that were lost.
-const KEYS: usize = 6;
-
-/// How often it is asked at most whether there is a key that is not known here: agents show whatever they like.
-const ASKS: Duration = Duration::from_secs(1);
-
-/// How long a session waits for a key that all gateways have, and between two tries. Without one it is known to its own gateway alone.
-const KEY: Duration = Duration::from_secs(2);
-const AGAIN: Duration = Duration::from_millis(100);
 
 /// The longest seed of a key.
 const SEED: u64 = 4096;
@@ -48,10 +39,8 @@ const FREES: Duration = Duration::from_secs(3);
 pub(super) struct InFleet {
     joined: Joined,
     rooms: OnceLock<Arc<Rooms>>,
-    /// What sessions were sealed with, by the day; of several of a day the last one is in use.
-    keys: Mutex<Vec<(u64, [u8; 32])>>,
-    /// When it was asked for keys that are not known here.
-    asked: Mutex<Option<Instant>>,
+    /// What sessions are sealed with.
+    keys: Keys,
 }
 
 impl InFleet {
@@ -67,44 +56,8 @@ impl InFleet {
         Ok(Some(Arc::new(Self {
             joined: Joined::join(nats, terms(settings.lease)),
             rooms: OnceLock::new(),
-            keys: Mutex::default(),
-            asked: Mutex::default(),
+            keys: Keys::default(),
         })))
-    }
-
-    /// The key of this day: ours, if nobody has made one yet.
-    async fn shared_key(&self, day: u64, ours: &[u8; 32]) -> Result<Option<[u8; 32]>, Away> {
-        let (directory, name) = (self.joined.directory(), format!("session-key/{day}"));
-        if directory.note(&name, None, ours).await?.is_some() {
-            return Ok(Some(*ours));
-        }
-        Ok(directory.recall(&name).await?.and_then(|(_, known)| known.try_into().ok()))
-    }
-
-    /// A key of this day, which is used from now on.
-    fn knows(&self, day: u64, key: [u8; 32]) {
-        let mut keys = self.keys();
-        if keys.contains(&(day, key)) {
-            return;
-        }
-        if keys.len() >= KEYS {
-            keys.remove(0);
-        }
-        keys.push((day, key));
-    }
-
-    /// Whether it may be asked again for keys that are not known here.
-    fn may_ask(&self) -> bool {
-        let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
-        let may = asked.is_none_or(|asked| asked.elapsed() >= ASKS);
-        if may {
-            *asked = Some(Instant::now());
-        }
-        may
-    }
-
-    fn keys(&self) -> MutexGuard<'_, Vec<(u64, [u8; 32])>> {
-        self.keys.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Servers that the fleet shares are reached where they run.
@@ -221,47 +174,11 @@ impl Kin for InFleet {
     }
 
     fn key(&self, day: u64) -> Later<'_, Option<[u8; 32]>> {
-        Box::pin(async move {
-            if let Some((_, key)) = self.keys().iter().rev().find(|(of, _)| *of == day) {
-                return Some(*key);
-            }
-            let mut key = [0; 32];
-            getrandom::fill(&mut key).ok()?;
-            let until = Instant::now() + KEY;
-            let key = loop {
-                // Whoever is first makes it; everybody else finds it.
-                match self.shared_key(day, &key).await {
-                    Ok(key) => break key?,
-                    // A fleet that has just begun still makes the place for it.
-                    Err(_) if Instant::now() < until => tokio::time::sleep(AGAIN).await,
-                    Err(away) => {
-                        tracing::debug!(%away, "no key for sessions");
-                        return None;
-                    }
-                }
-            };
-            self.knows(day, key);
-            Some(key)
-        })
+        Box::pin(self.keys.of(&**self.joined.directory(), day))
     }
 
     fn known_keys(&self, day: u64, again: bool) -> Later<'_, Vec<[u8; 32]>> {
-        Box::pin(async move {
-            let known = || -> Vec<_> {
-                self.keys().iter().rev().filter(|(of, _)| *of == day).map(|(_, key)| *key).collect()
-            };
-            let before = known();
-            if (!again && !before.is_empty()) || !self.may_ask() {
-                return before;
-            }
-            let name = format!("session-key/{day}");
-            if let Ok(Some((_, key))) = self.joined.directory().recall(&name).await
-                && let Ok(key) = key.try_into()
-            {
-                self.knows(day, key);
-            }
-            known()
-        })
+        Box::pin(self.keys.find(&**self.joined.directory(), day, again))
     }
 
     fn reach(&self, node: u64) -> Later<'_, Result<Box<dyn Stream>, NotReached>> {
