@@ -10,7 +10,7 @@ const platform = `${process.platform}-${process.arch}`;
 const name = `linetender-${platform}`;
 let binary;
 try {
-  binary = require.resolve(`${name}/bin/linetender`);
+  binary = require.resolve(`${name}/bin/linetender${process.platform === 'win32' ? '.exe' : ''}`);
 } catch {
   const known = Object.keys(require('./package.json').optionalDependencies);
   console.error(

@@ -11,6 +11,7 @@ mod print;
 mod program;
 mod progress;
 mod settings;
+mod system;
 
 use std::io::Write as _;
 use std::process::ExitCode;
@@ -29,6 +30,14 @@ use progress::{Progress, Stages};
 const MANY_AT_ONCE: usize = 128;
 
 pub(crate) fn doctor(args: &args::Doctor) -> ExitCode {
+    if args.system {
+        let said = if args.json { system::json() } else { system::text() };
+        return if write!(anstream::stdout(), "{said}").is_ok() {
+            ExitCode::SUCCESS
+        } else {
+            ExitCode::FAILURE
+        };
+    }
     let read = configured::read(args.file.as_deref()).and_then(|mut read| {
         read.only(&args.server)?;
         Ok(read)

@@ -6,6 +6,7 @@
 mod keeper;
 mod order;
 mod private;
+mod process;
 mod reach;
 
 pub(crate) use keeper::keeper;

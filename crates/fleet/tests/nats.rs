@@ -134,6 +134,48 @@ async fn an_entry_that_was_deleted_by_hand_is_waited_for() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "needs tools/real-nats"]
+async fn results_of_calls_leave_room_for_leases() {
+    let cluster = Cluster::with_room(1, "24M").await;
+    let one = directory(cluster.addresses(), "one", 1).await;
+    let line = one.put("files", None, FREE).await.unwrap().unwrap();
+    let result = vec![b'x'; 512 << 10];
+    let mut noted = 0;
+    while one.note(&format!("call {noted}"), None, &result).await.is_ok() {
+        noted += 1;
+        assert!(noted < 100, "more is kept than there is room for");
+    }
+    assert!(noted > 0, "not one result was kept");
+    assert!(one.put("files", Some(line), FREE).await.unwrap().is_some(), "a lease is renewed all the same");
+    assert!(one.put("another", None, FREE).await.unwrap().is_some(), "and a new one given");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs tools/real-nats"]
+async fn whoever_watches_a_cluster_that_lost_everything_is_told_that_it_sees_nothing() {
+    let mut cluster = Cluster::start(1).await;
+    let one = directory(cluster.addresses(), "one", 1).await;
+    // However often: where a new bucket begins is chance, and one that begins higher was seen before too.
+    for round in 0..3 {
+        let line = format!("files {round}");
+        let mut changes = one.watch().await.unwrap();
+        one.put(&line, None, FREE).await.unwrap().unwrap();
+        while changes.recv().await.unwrap().line != line {}
+        cluster.kill(0);
+        cluster.rob(0);
+        cluster.restart(0).await;
+        let two = directory(cluster.addresses(), "two", 1).await;
+        let until = Instant::now() + Duration::from_secs(20);
+        while two.put(&line, None, FREE).await.is_err() {
+            assert!(Instant::now() < until, "the new one keeps nothing");
+        }
+        // Either it hears of the entry, or its watch ends and whoever asked asks again.
+        let heard = async { while changes.recv().await.is_some_and(|changed| changed.line != line) {} };
+        tokio::time::timeout(Duration::from_secs(20), heard).await.expect("it is blind");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs tools/real-nats"]
 async fn an_owner_that_is_gone_is_followed_and_one_that_lets_go_at_once() {
     let cluster = Cluster::start(1).await;
     let (mut nodes, mut fleets) = (Vec::new(), Vec::new());

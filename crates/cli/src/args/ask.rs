@@ -16,6 +16,7 @@ Examples:
   linetender doctor                            linetender.toml, where `serve` looks for it
   linetender doctor ~/.cursor/mcp.json         an agent's configuration
   linetender doctor --server github            one server of it
+  linetender doctor --system                   what linetender can promise on this system, and by what
   linetender doctor --json | jq '.servers[] | select(.ok | not) | .name'
 
 Exit codes:
@@ -30,6 +31,10 @@ pub(crate) struct Doctor {
     /// Look at this server only; repeatable
     #[arg(long, value_name = "NAME")]
     pub(crate) server: Vec<String>,
+
+    /// Say what is promised on this system and what keeps it; no server is started
+    #[arg(long, conflicts_with_all = ["file", "server"])]
+    pub(crate) system: bool,
 
     /// Print a JSON document instead of a table, and no progress
     #[arg(long)]

@@ -2,7 +2,6 @@
 
 use std::fs::File;
 use std::io;
-use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::process::Stdio;
@@ -12,13 +11,12 @@ use std::time::Duration;
 use linetender::hop::{self, Answer, Found, Offer, Owner, Reached, Way};
 use linetender::{Hello, Server};
 use linetender_holder::trusted;
-use rustix::event::{PollFd, PollFlags};
 use rustix::fs::FlockOperation;
-use rustix::process::{Pid, PidfdFlags, Signal};
 use tokio::net::UnixStream;
 use tokio::time::{Instant, timeout};
 
 use super::order::{Ask, Order};
+use super::process::Handle;
 use super::{LOCK, SOCKET, STARTS};
 use crate::places;
 
@@ -221,34 +219,22 @@ async fn knock(folder: &Path) -> io::Result<Option<Knock>> {
         return Err(io::Error::other(format!("belongs to a process of user {}", peer.uid())));
     }
     // It was there when we connected, so its number is its own, unless it went in this very moment.
-    let pid = peer.pid().and_then(Pid::from_raw);
-    let pidfd = pid.and_then(|pid| rustix::process::pidfd_open(pid, PidfdFlags::empty()).ok());
-    Ok(Some(Knock { stream, keeper: Process { folder: folder.to_owned(), pid: peer.pid(), pidfd } }))
+    let handle = peer.pid().and_then(Handle::of);
+    Ok(Some(Knock { stream, keeper: Process { folder: folder.to_owned(), pid: peer.pid(), handle } }))
 }
 
 /// The keeper's process.
 struct Process {
     folder: PathBuf,
     pid: Option<i32>,
-    pidfd: Option<OwnedFd>,
+    handle: Option<Handle>,
 }
 
 impl Process {
-    /// Whether it was stopped by a signal.
-    fn is_stopped(&self) -> bool {
-        let stat = self.pid.and_then(|pid| std::fs::read_to_string(format!("/proc/{pid}/stat")).ok());
-        stat.is_some_and(|stat| stat.rsplit(") ").next().is_some_and(|rest| rest.starts_with(['T', 't'])))
-    }
-
     /// Returns when it is gone, or that cannot be seen.
     async fn gone(&self) {
         let until = Instant::now() + ANSWERS;
-        let lives = |pidfd: &OwnedFd| {
-            let now = rustix::event::Timespec { tv_sec: 0, tv_nsec: 0 };
-            let mut fds = [PollFd::new(pidfd, PollFlags::IN)];
-            matches!(rustix::event::poll(&mut fds, Some(&now)), Ok(0))
-        };
-        while self.pidfd.as_ref().is_some_and(lives) && Instant::now() < until {
+        while self.handle.as_ref().is_some_and(Handle::lives) && Instant::now() < until {
             tokio::time::sleep(LOOK).await;
         }
     }
@@ -259,7 +245,9 @@ impl Owner for Process {
         Box::pin(async {
             let alive = async {
                 // Without its socket it cannot be asked: then it is on its way out, unless it is stopped.
-                let Ok(Some(mut knock)) = knock(&self.folder).await else { return !self.is_stopped() };
+                let Ok(Some(mut knock)) = knock(&self.folder).await else {
+                    return !self.handle.as_ref().is_some_and(Handle::is_stopped);
+                };
                 let ask = serde_json::to_string(&Ask::Alive).unwrap_or_default();
                 // Whoever went in this moment did not hang.
                 let _ = hop::ask(&mut knock.stream, &ask, &mut None).await;
@@ -274,9 +262,9 @@ impl Owner for Process {
     }
 
     fn kill(&self) {
-        if let Some(pidfd) = &self.pidfd {
+        if let Some(handle) = &self.handle {
             tracing::warn!("the keeper of shared servers does not answer; killing it");
-            let _ = rustix::process::pidfd_send_signal(pidfd, Signal::KILL);
+            handle.kill();
         }
     }
 }

@@ -22,12 +22,17 @@ pub(crate) struct Cluster {
 
 impl Cluster {
     pub(crate) async fn start(size: usize) -> Self {
+        Self::with_room(size, "1G").await
+    }
+
+    /// One whose servers keep no more than this.
+    pub(crate) async fn with_room(size: usize, room: &str) -> Self {
         let folder = std::env::temp_dir().join(format!("linetender-nats-{}-{}", std::process::id(), free()));
         // The first half is for clients, the second for each other.
         let ports: Vec<u16> = (0..2 * size).map(|_| free()).collect();
         let mut cluster = Self { folder, ports, servers: Vec::new() };
         for at in 0..size {
-            cluster.configure(at, size);
+            cluster.configure(at, size, room);
             let server = cluster.spawn(at);
             cluster.servers.push(server);
         }
@@ -37,7 +42,7 @@ impl Cluster {
         cluster
     }
 
-    fn configure(&self, at: usize, size: usize) {
+    fn configure(&self, at: usize, size: usize, room: &str) {
         let (port, own) = (self.ports[at], self.ports[size + at]);
         let home = self.home(at);
         std::fs::create_dir_all(&home).unwrap();
@@ -48,7 +53,7 @@ impl Cluster {
             routes.join(", ")
         );
         let config = format!(
-            "listen: \"127.0.0.1:{port}\"\nserver_name: n{at}\njetstream {{ store_dir: \"{}\" }}\n{}",
+            "listen: \"127.0.0.1:{port}\"\nserver_name: n{at}\njetstream {{ store_dir: \"{}\", max_file_store: {room} }}\n{}",
             home.join("store").display(),
             if size > 1 { &cluster } else { "" }
         );

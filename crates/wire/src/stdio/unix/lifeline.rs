@@ -88,6 +88,13 @@ impl Lifeline {
         self.until.load(Ordering::Acquire) == 0
     }
 
+    /// The clock that one would go by. On macOS this one goes on while the machine sleeps; a system without lifelines has no lease to
+    /// keep by it.
+    pub fn now() -> Instant {
+        let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+        Instant::from_nanos(now.tv_sec.unsigned_abs() * 1_000_000_000 + now.tv_nsec.unsigned_abs())
+    }
+
     pub(super) fn handed(&self) -> io::Result<OwnedFd> {
         self.timer.try_clone()
     }
