@@ -10,14 +10,22 @@ use std::path::{Path, PathBuf};
 use rustix::fs::Mode;
 use rustix::io::{Errno, FdFlags};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketType};
-use tokio::net::{UnixListener, UnixStream};
+use tokio::net::UnixListener;
+
+/// A connection.
+pub(in crate::front) type Stream = tokio::net::UnixStream;
+
+/// The user at the other end of one.
+pub(in crate::front) fn owner(stream: &Stream) -> Option<u32> {
+    stream.peer_cred().ok().map(|peer| peer.uid())
+}
 
 /// Connections that wait to be accepted.
 const BACKLOG: i32 = 4096;
 
 /// A socket that is listened to. Its file goes when this is dropped.
 #[derive(Debug)]
-pub(super) struct Socket {
+pub(in crate::front) struct Socket {
     listener: UnixListener,
     path: PathBuf,
     /// Which file it is: another one at its path is not ours to remove.
@@ -29,7 +37,7 @@ impl Socket {
     ///
     /// # Errors
     /// If the path is taken by anything but a socket of ours that nobody listens to, or if others could replace it.
-    pub(super) fn bind(path: &Path, make_folder: bool) -> io::Result<Self> {
+    pub(in crate::front) fn bind(path: &Path, make_folder: bool) -> io::Result<Self> {
         let folder = path.parent().unwrap_or(Path::new("/"));
         if make_folder {
             DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
@@ -50,11 +58,11 @@ impl Socket {
         Ok(Self { listener, path: path.to_owned(), file: (about.dev(), about.ino()) })
     }
 
-    pub(super) async fn accept(&self) -> io::Result<UnixStream> {
+    pub(in crate::front) async fn accept(&self) -> io::Result<Stream> {
         self.listener.accept().await.map(|(stream, _)| stream)
     }
 
-    pub(super) fn path(&self) -> &Path {
+    pub(in crate::front) fn path(&self) -> &Path {
         &self.path
     }
 }
