@@ -4,7 +4,8 @@ use std::fmt;
 use std::time::Duration;
 
 use linetender_wire::{Redacted, visible};
-use rustix::io::Errno;
+
+use crate::system;
 
 /// The most characters of an error's text.
 const SHOWN: usize = 900;
@@ -83,20 +84,7 @@ impl Error {
     }
 
     pub(crate) fn store(doing: impl fmt::Display, error: &std::io::Error) -> Self {
-        let passing = [
-            Errno::NOSPC,
-            Errno::DQUOT,
-            Errno::ROFS,
-            Errno::IO,
-            Errno::STALE,
-            Errno::TIMEDOUT,
-            Errno::MFILE,
-            Errno::NFILE,
-            Errno::NOMEM,
-            Errno::BUSY,
-            Errno::INTR,
-        ];
-        let disk_trouble = Errno::from_io_error(error).is_some_and(|errno| passing.contains(&errno));
+        let disk_trouble = system::is_passing(error);
         let words = format_args!("linetender could not {doing} ({error})");
         Self { disk_trouble, ..Self::new(ErrorKind::Store, words) }
     }
@@ -108,7 +96,10 @@ impl Error {
 
 #[cfg(test)]
 mod tests {
-    use super::{Error, quoted};
+    #[cfg(unix)]
+    use super::Error;
+    use super::quoted;
+    #[cfg(unix)]
     use rustix::io::Errno;
 
     #[test]
@@ -119,6 +110,7 @@ mod tests {
         assert!(!said.contains('`') && !said.contains('\u{202e}'), "{said}");
     }
 
+    #[cfg(unix)]
     #[test]
     fn a_full_disk_passes_and_a_file_of_somebody_else_does_not() {
         let store = |errno: Errno| Error::store("store it", &errno.into());

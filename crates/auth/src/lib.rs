@@ -30,6 +30,7 @@ mod renew;
 mod scopes;
 mod secret;
 mod store;
+mod system;
 mod tasks;
 mod token;
 mod visitor;

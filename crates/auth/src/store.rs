@@ -288,5 +288,5 @@ impl fmt::Debug for Store {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, unix))]
 mod tests;

@@ -6,6 +6,10 @@ mod unix;
 mod windows;
 
 #[cfg(unix)]
-pub(crate) use unix::{close_stdin, close_stdout, escapee, grandchild, kill, orphan, stop, unbuffered};
+pub(crate) use unix::{
+    close_stdin, close_stdout, escapee, grandchild, kill, orphan, set_variable, stop, unbuffered,
+};
 #[cfg(windows)]
-pub(crate) use windows::{close_stdin, close_stdout, escapee, grandchild, kill, orphan, stop, unbuffered};
+pub(crate) use windows::{
+    close_stdin, close_stdout, escapee, grandchild, kill, orphan, set_variable, stop, unbuffered,
+};

@@ -7,11 +7,15 @@ mod unix;
 mod windows;
 
 #[cfg(unix)]
-pub use unix::{descendants, descriptors, go_on, kill, lives, send, stop, unread};
+pub use unix::{
+    ask_to_end, carries, descendants, descriptors, go_on, kill, lives, marked, parent, send, stop, unread,
+};
 #[cfg(windows)]
 pub(crate) use windows::stop_this;
 #[cfg(windows)]
-pub use windows::{descendants, descriptors, go_on, kill, lives, stop};
+pub use windows::{
+    ask_to_end, carries, descendants, descriptors, go_on, kill, lives, marked, parent, stop, unread,
+};
 
 /// A look at ourselves.
 #[derive(Clone, Copy, Debug)]
@@ -37,25 +41,6 @@ impl Own {
             tokio::runtime::Handle::try_current().map_or(0, |runtime| runtime.metrics().num_alive_tasks());
         Self { processes: descendants("self").len(), descriptors, tasks, kib }
     }
-}
-
-/// Whether it has this in its environment, as `NAME=value`: wherever it went, it could not shake that off.
-pub fn carries(pid: i32, mark: &str) -> bool {
-    let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-    environment.split(|byte| *byte == 0).any(|entry| entry == mark.as_bytes())
-}
-
-/// Everything that carries this mark and lives, whoever its parent is.
-pub fn marked(mark: &str) -> Vec<i32> {
-    let all = std::fs::read_dir("/proc").into_iter().flatten().flatten();
-    let numbers = all.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
-    numbers.filter(|pid| carries(*pid, mark) && lives(*pid)).collect()
-}
-
-/// The parent of a process.
-pub fn parent(pid: i32) -> Option<i32> {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    stat.rsplit(") ").next()?.split(' ').nth(1)?.parse().ok()
 }
 
 /// The ports of those on this machine who take a connection to this port on loopback for open, as far as the kernel tells.

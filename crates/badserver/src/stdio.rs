@@ -32,10 +32,25 @@ pub fn main(args: impl Iterator<Item = String>) -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
+    flags.take_mark();
+    if flags.is_unfixed() {
+        return unfixed(&flags);
+    }
     match Server::start(flags) {
         Ok(server) => server.serve(),
         Err(code) => code,
     }
+}
+
+/// A program that is no server yet: it says why, or writes back what it reads.
+fn unfixed(flags: &Flags) -> ExitCode {
+    const UNFIXED: u8 = 3;
+    if flags.echoes {
+        let copied = io::copy(&mut io::stdin().lock(), &mut io::stdout().lock());
+        return if copied.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE };
+    }
+    eprintln!("no API key");
+    ExitCode::from(UNFIXED)
 }
 
 /// A server, shared by the threads that run its tools.

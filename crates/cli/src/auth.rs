@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::login::target::{self, Failed};
 use crate::table::{Cell, Table};
-use crate::{args, keys};
+use crate::{args, keys, places};
 
 /// The version of the document that `--json` prints.
 const VERSION: u32 = 1;
@@ -33,8 +33,9 @@ pub(crate) fn auth(args: &args::Auth) -> ExitCode {
     };
     for file in open {
         let text = format!(
-            "Others can read {0}, which holds tokens. Run: chmod 600 {0}\nIf somebody may have read it, log out and in again.",
-            file.display()
+            "Others can read {0}, which holds tokens. Run: {1}\nIf somebody may have read it, log out and in again.",
+            file.display(),
+            places::to_close(&file)
         );
         let _ = writeln!(io::stderr(), "{}", visible::block(&text));
     }

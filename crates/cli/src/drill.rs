@@ -2,6 +2,10 @@
 
 mod args;
 mod bench;
+#[cfg(unix)]
+mod fleet;
+#[cfg(windows)]
+#[path = "drill/no_fleet.rs"]
 mod fleet;
 mod list;
 mod number;

@@ -38,7 +38,7 @@ pub(crate) fn begin(door: &'static str, server: Option<&str>, keep: Keep) -> Hol
     let journal = match (keep, places::journal()) {
         (Keep::Nothing, _) => None,
         (Keep::Journal(_), None) => {
-            tracing::warn!("journal disabled: neither HOME nor XDG_STATE_HOME is set");
+            tracing::warn!("journal disabled: {}", places::UNKNOWN);
             None
         }
         (Keep::Journal(rotation), Some(path)) => Journal::with_rotation(path, rotation)

@@ -34,7 +34,7 @@ pub(crate) struct KeyMaker {
 /// The logins of this user.
 pub(crate) fn store() -> Result<Store, String> {
     let state = places::state();
-    let state = state.ok_or("there is no folder for logins: neither HOME nor XDG_STATE_HOME is set")?;
+    let state = state.ok_or_else(|| format!("there is no folder for logins: {}", places::UNKNOWN))?;
     Store::open(state.join(FOLDER)).map_err(|error| error.to_string())
 }
 

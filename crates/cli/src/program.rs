@@ -2,9 +2,9 @@
 
 use std::fmt;
 
-use linetender_gateway::keeper::{Keeper, Shared};
-use linetender_holder::holder::{FleetReport, Program, SharedReport};
-use rustix::process::{Signal, getpid, kill_process};
+use linetender_holder::holder::{FleetReport, Program};
+
+use crate::stop;
 
 /// A gateway that goes by a file.
 pub(crate) struct Serves {
@@ -29,7 +29,7 @@ impl Program for Serves {
 
     /// There is one way in which it is asked to, whoever asks.
     fn reload(&self) -> Result<String, String> {
-        kill_process(getpid(), Signal::HUP).map_err(|error| error.to_string())?;
+        stop::reload().map_err(|error| error.to_string())?;
         Ok("the configuration is read again; the log says what changed".to_owned())
     }
 
@@ -45,24 +45,5 @@ impl Program for Runs {
 
     fn log_level(&self, level: &str) -> Result<(), String> {
         crate::log::set_level(level)
-    }
-}
-
-/// The keeper of shared servers.
-#[derive(Debug)]
-pub(crate) struct Keeps(pub(crate) Keeper);
-
-impl Program for Keeps {
-    fn reload(&self) -> Result<String, String> {
-        Err("the keeper has no configuration file: `linetender run --share` says what it runs".to_owned())
-    }
-
-    fn log_level(&self, level: &str) -> Result<(), String> {
-        crate::log::set_level(level)
-    }
-
-    fn shared(&self) -> Vec<SharedReport> {
-        let report = |Shared { name, agents, apart }| SharedReport { server: name, agents, apart };
-        self.0.shared().into_iter().map(report).collect()
     }
 }

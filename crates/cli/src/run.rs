@@ -15,10 +15,9 @@ use tokio::sync::Notify;
 
 use crate::keys::{self, KeyMaker};
 use crate::pipes::Pipes;
-use crate::share::{NoKeeper, ToKeeper};
 use crate::stop::Signals;
 use crate::traces::Traces;
-use crate::{args, hold, log, places, program, runtime, stop};
+use crate::{args, hold, log, places, program, runtime, share, stop};
 
 /// What the shell says of a command that cannot be understood.
 const MISUSED: u8 = 2;
@@ -127,11 +126,7 @@ fn shared(server: &Server, linger: Option<Duration>) -> Result<Server, String> {
             "--share applies to a command, not to a URL: a server at a URL is shared already".to_owned()
         );
     };
-    Ok(match ToKeeper::new(server, linger) {
-        Ok(way) => program.shared(Arc::new(way)),
-        Err(why) => program.shared(Arc::new(NoKeeper(why))),
-    }
-    .into())
+    share::through_keeper(server, program, linger)
 }
 
 /// Whether a word is an address, and not a program.

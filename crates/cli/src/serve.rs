@@ -36,9 +36,6 @@ use fleet::InFleet;
 use follow::Follow;
 use watch::Changes;
 
-/// What the Unix socket is called in the place of sockets, where nothing else is said.
-const SOCKET: &str = "gateway.sock";
-
 /// How long servers may take to end.
 const LAST: Duration = Duration::from_secs(10);
 
@@ -72,7 +69,7 @@ pub(crate) fn run(args: &args::Serve) -> ExitCode {
         return checked(args, &path, &config);
     }
     let changes = changes.unwrap_or_else(|error| {
-        tracing::warn!(%error, "cannot watch the config file; send SIGHUP to reload it");
+        tracing::warn!(%error, "cannot watch the config file; run `linetender reload` after a change");
         Changes::unseen()
     });
     // A server that kills its reaper leaves its orphans to us.
@@ -273,7 +270,7 @@ impl Front {
         if args.stdio {
             return Ok(Self::Stdio);
         }
-        let usual = places::runtime().map(|folder| folder.join(SOCKET));
+        let usual = places::usual_socket();
         let doors = Doors::open(settings, usual.as_deref())?;
         Ok(Self::Http(match tokens {
             Some(tokens) => doors.verified_by(Arc::new(tokens)),

@@ -1,24 +1,28 @@
-//! Being told to stop: politely the first time, at once the second.
+//! Being told to stop: politely the first time, at once the second. By signals, or by what the console says on Windows.
+
+#[cfg(unix)]
+mod unix;
+#[cfg(windows)]
+mod windows;
 
 use std::time::Duration;
 
-use tokio::signal::unix::{Signal, SignalKind, signal};
-
 use crate::log;
+
+#[cfg(unix)]
+use unix as system;
+#[cfg(windows)]
+use windows as system;
+
+pub(crate) use system::{GATEWAY, Kind, RELOAD, SHIM, reload};
+use system::{Signal, listen};
 
 /// After the second signal, how long the runtime has for an end of its own: the journal's last entry, for one.
 const GRACE: Duration = Duration::from_secs(1);
 
-/// The signals by which a shim is told to stop.
-pub(crate) const SHIM: [SignalKind; 3] =
-    [SignalKind::hangup(), SignalKind::interrupt(), SignalKind::terminate()];
-
-/// Those of a gateway: to it a hangup means something else.
-pub(crate) const GATEWAY: [SignalKind; 2] = [SignalKind::terminate(), SignalKind::interrupt()];
-
 /// Ends the process after a second signal, whatever its runtime does: a thread of its own listens, with a runtime that
 /// nothing else runs on. The servers' reapers see that we are gone, and clean up.
-pub(crate) fn insist(kinds: impl IntoIterator<Item = SignalKind> + Send + 'static) {
+pub(crate) fn insist(kinds: impl IntoIterator<Item = Kind> + Send + 'static) {
     let work = move || {
         let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() else { return };
         let signal = runtime.block_on(async {
@@ -38,12 +42,12 @@ pub(crate) fn insist(kinds: impl IntoIterator<Item = SignalKind> + Send + 'stati
 }
 
 /// The signals by which people and service managers want a program to stop.
-pub(crate) struct Signals(Vec<(SignalKind, Signal)>);
+pub(crate) struct Signals(Vec<(Kind, Signal)>);
 
 impl Signals {
     /// Listens for these from now on.
-    pub(crate) fn of(kinds: impl IntoIterator<Item = SignalKind>) -> Self {
-        Self(kinds.into_iter().filter_map(|kind| Some((kind, signal(kind).ok()?))).collect())
+    pub(crate) fn of(kinds: impl IntoIterator<Item = Kind>) -> Self {
+        Self(kinds.into_iter().filter_map(|kind| Some((kind, listen(kind).ok()?))).collect())
     }
 
     /// The next of them, by its number.
@@ -51,7 +55,7 @@ impl Signals {
         std::future::poll_fn(|context| {
             for (kind, signal) in &mut self.0 {
                 if signal.poll_recv(context).is_ready() {
-                    return std::task::Poll::Ready(u8::try_from(kind.as_raw_value()).unwrap_or(0));
+                    return std::task::Poll::Ready(system::number(*kind));
                 }
             }
             std::task::Poll::Pending

@@ -32,7 +32,7 @@ mod unwrap;
 mod url;
 mod yaml;
 
-use crate::keys;
+use crate::{keys, share};
 pub(crate) use args::Wrap;
 use entry::Entry;
 use error::Error;
@@ -85,6 +85,10 @@ fn login(url: &str) -> String {
 }
 
 pub(crate) fn wrap(args: &Wrap) -> ExitCode {
+    if let Some(why) = share::refusal().filter(|_| args.share) {
+        show::say(&format!("linetender: {why}"));
+        return ExitCode::from(FAILED);
+    }
     let files = match files(args) {
         Ok(Some(files)) => files,
         Ok(None) => {

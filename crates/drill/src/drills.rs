@@ -16,6 +16,7 @@ mod server;
 mod soak;
 mod stage;
 mod suite;
+pub(crate) mod system;
 mod target;
 
 use std::path::PathBuf;

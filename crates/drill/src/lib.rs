@@ -12,6 +12,8 @@ pub mod conformance;
 mod dice;
 pub mod drills;
 pub mod figures;
+// It makes network namespaces.
+#[cfg(unix)]
 pub mod fleet;
 mod real;
 mod recorder;

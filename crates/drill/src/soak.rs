@@ -6,21 +6,29 @@ mod agents;
 mod blackhole;
 mod delivery;
 mod detect;
+#[cfg(unix)]
 mod gateway;
 mod herd;
 mod killed;
 mod neighbour;
+#[cfg(unix)]
 mod shared;
+#[cfg(windows)]
+mod windows;
 
 pub use agents::agents;
 pub use blackhole::blackhole;
 pub use delivery::delivery;
 pub use detect::detect;
+#[cfg(unix)]
 pub use gateway::{Options, Verdict, gateway, gateway_verdict};
 pub use herd::herd;
 pub use killed::killed;
 pub use neighbour::neighbour;
+#[cfg(unix)]
 pub use shared::shared;
+#[cfg(windows)]
+pub use windows::{Options, gateway, shared};
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -28,9 +36,10 @@ use std::time::Duration;
 
 use linetender::{Era, Eras, Line, Policy, Rig, Server, Settings, State, StdioServer};
 use linetender_badserver::process::{self, Own};
-use linetender_badserver::{AS_SERVER, Book, Bounds, Finding, History, check};
+use linetender_badserver::{Book, Bounds, Finding, History, check};
 
 use crate::Recorder;
+use crate::drills::system;
 
 /// How long any call may take before it counts as hung.
 const HUNG: Duration = Duration::from_secs(20);
@@ -53,8 +62,9 @@ fn no_budget() -> Policy {
 
 /// This program, as a server.
 fn badserver_argv(flags: &[&str]) -> Vec<OsString> {
-    let this = std::env::current_exe().unwrap_or_default().into_os_string();
-    [this, AS_SERVER.into()].into_iter().chain(flags.iter().map(Into::into)).collect()
+    let this = std::env::current_exe().unwrap_or_default();
+    let flags = flags.iter().map(Into::into);
+    system::bad(&this).into_iter().map(OsString::from).chain(flags).collect()
 }
 
 fn badserver(flags: &[&str]) -> StdioServer {

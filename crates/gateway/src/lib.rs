@@ -14,6 +14,8 @@ mod failed;
 pub mod front;
 mod gateway;
 mod grant;
+// It needs sockets by which descriptors are handed over.
+#[cfg(unix)]
 pub mod keeper;
 mod kept;
 pub mod kin;
@@ -27,6 +29,7 @@ mod peer;
 mod principal;
 mod splice;
 pub mod stdio;
+mod system;
 mod tasks;
 pub mod units;
 pub mod yaml;

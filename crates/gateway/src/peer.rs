@@ -1,12 +1,11 @@
 //! Which user of this machine is at the other end of a connection.
 //!
 //! The kernel knows the owner of every socket. Of a connection within this machine the other end is such a socket, so its owner
-//! can be asked for: by an exact `sock_diag` query, or from the table in `/proc` where there is no netlink. Whatever is not
+//! can be asked for: by an exact `sock_diag` query, or from the system's table where there is no netlink. Whatever is not
 //! certain counts as unknown, and nobody unknown is admitted.
 
 #[cfg(target_os = "linux")]
 mod netlink;
-mod table;
 mod users;
 
 pub(crate) use users::Users;
@@ -16,6 +15,8 @@ use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 
 use linetender_wire::aside;
+
+use crate::system;
 
 /// How owners of sockets are found on this machine.
 #[derive(Clone, Debug)]
@@ -39,6 +40,10 @@ impl OtherEnd {
     /// The other end of a connection between these two.
     pub(crate) fn of(ours: SocketAddr, theirs: SocketAddr) -> Self {
         Self { local: plain(theirs), remote: plain(ours) }
+    }
+
+    fn in_table(self) -> io::Result<Option<u32>> {
+        system::connected_from(self.local, self.remote)
     }
 }
 
@@ -71,7 +76,7 @@ impl Owners {
             #[cfg(target_os = "linux")]
             Way::Netlink(diag) => diag.owner(end).ok().flatten(),
             // Its length is decided by everybody on this machine.
-            Way::Table => aside(move || table::owner(end).ok().flatten()).await.flatten(),
+            Way::Table => aside(move || end.in_table().ok().flatten()).await.flatten(),
         }
     }
 }
@@ -81,7 +86,7 @@ impl Way {
         match self {
             #[cfg(target_os = "linux")]
             Self::Netlink(diag) => diag.owner(end),
-            Self::Table => table::owner(end),
+            Self::Table => end.in_table(),
         }
     }
 
@@ -90,7 +95,7 @@ impl Way {
         let listener = TcpListener::bind((address, 0))?;
         let client = TcpStream::connect(listener.local_addr()?)?;
         let found = self.owner(OtherEnd::of(client.peer_addr()?, client.local_addr()?))?;
-        let us = users::ourselves();
+        let us = system::ourselves();
         match found {
             Some(uid) if uid == us => Ok(()),
             Some(uid) => Err(io::Error::other(format!(
@@ -105,7 +110,7 @@ impl Way {
 mod tests {
     use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream};
 
-    use super::{OtherEnd, Way, users};
+    use super::{OtherEnd, Way, system};
 
     fn ways() -> Vec<Way> {
         let mut ways = vec![Way::Table];
@@ -138,7 +143,7 @@ mod tests {
                 let client = TcpStream::connect(SocketAddr::new(by, port)).unwrap();
                 let (ours, theirs) = listener.accept().unwrap();
                 let end = OtherEnd::of(ours.local_addr().unwrap(), theirs);
-                assert_eq!(way.owner(end).unwrap(), Some(users::ourselves()), "{way:?} {at} {by}");
+                assert_eq!(way.owner(end).unwrap(), Some(system::ourselves()), "{way:?} {at} {by}");
                 drop(client);
                 assert_eq!(way.owner(end).unwrap(), None, "it has closed: {way:?} {at} {by}");
             }

@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::bearers::Known;
 use crate::config::Whom;
+use crate::system;
 
 /// How often the clock is looked at.
 const LOOK: Duration = Duration::from_secs(10);
@@ -95,7 +96,7 @@ impl Principal {
 
     /// Whose agent is at our own pipes.
     pub(crate) fn this_user() -> Self {
-        Self::user(rustix::process::getuid().as_raw())
+        Self::user(system::acts_for())
     }
 
     /// Whoever showed a token.

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 #[cfg(unix)]
 pub use unix::{append, check_folder, check_socket, check_user, create, fifo, folder, log, read, read_named};
 #[cfg(windows)]
-pub use windows::{append, check_folder, create, fifo, folder, log, read, read_named};
+pub use windows::{append, check_folder, copy_access, create, fifo, folder, log, read, read_named};
 
 /// No config file is larger; what is, is something else.
 const LARGEST: u64 = 16 << 20;

@@ -30,6 +30,9 @@ mod tasks;
 pub mod test_hooks;
 pub mod visible;
 pub mod wall;
+#[cfg(windows)]
+#[doc(hidden)]
+pub mod windows;
 
 pub use aside::aside;
 pub use caught::{Panicked, caught, caught_now, renewed};

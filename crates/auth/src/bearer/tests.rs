@@ -4,4 +4,5 @@ mod foreign;
 mod jwts;
 mod keys;
 pub(super) mod kit;
+#[cfg(unix)]
 mod statics;

@@ -8,7 +8,6 @@
 
 use std::collections::HashMap;
 use std::fs;
-use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -22,6 +21,7 @@ use super::claims::invalid;
 use super::file::{self, Unread};
 use super::{By, Clock, Known, Refused};
 use crate::encode::sha256;
+use crate::system::Sight;
 
 /// How often the file is looked at.
 const EVERY: Duration = Duration::from_secs(1);
@@ -58,36 +58,6 @@ enum Seen {
     Unsettled,
     /// Once is not enough: some editors delete a file and write it anew.
     Missing,
-}
-
-/// What there is to see of a file without reading it.
-#[derive(Clone, Copy, Eq, PartialEq)]
-struct Sight {
-    device: u64,
-    inode: u64,
-    length: u64,
-    modified: (i64, i64),
-    changed: (i64, i64),
-}
-
-impl Sight {
-    fn of(path: &Path) -> Option<Self> {
-        let about = fs::metadata(path).ok()?;
-        Some(Self {
-            device: about.dev(),
-            inode: about.ino(),
-            length: about.len(),
-            modified: (about.mtime(), about.mtime_nsec()),
-            changed: (about.ctime(), about.ctime_nsec()),
-        })
-    }
-
-    fn seen(self, now: SystemTime) -> Seen {
-        let changed = u64::try_from(self.changed.0).unwrap_or_default();
-        let changed = SystemTime::UNIX_EPOCH + Duration::from_secs(changed);
-        let is_settled = now.duration_since(changed).is_ok_and(|age| age > UNSETTLED);
-        if is_settled { Seen::There(self) } else { Seen::Unsettled }
-    }
 }
 
 impl Tokens {
@@ -191,7 +161,12 @@ impl Drop for Looking {
 }
 
 fn look_at(path: &Path, now: SystemTime) -> Seen {
-    Sight::of(path).map_or(Seen::Missing, |sight| sight.seen(now))
+    fs::metadata(path).map_or(Seen::Missing, |about| seen(Sight::of(&about), now))
+}
+
+fn seen(sight: Sight, now: SystemTime) -> Seen {
+    let is_settled = now.duration_since(sight.changed()).is_ok_and(|age| age > UNSETTLED);
+    if is_settled { Seen::There(sight) } else { Seen::Unsettled }
 }
 
 fn table(entries: Vec<file::Entry>) -> Table {
@@ -207,16 +182,16 @@ fn table(entries: Vec<file::Entry>) -> Table {
 mod tests {
     use std::time::{Duration, SystemTime};
 
-    use super::{Seen, Sight};
+    use super::{Seen, Sight, seen};
 
     #[test]
     fn a_file_that_has_just_changed_is_read_again() {
-        let sight = Sight { device: 1, inode: 2, length: 3, modified: (50, 0), changed: (100, 999) };
+        let sight = Sight::changed_at(100);
         let at = |second| SystemTime::UNIX_EPOCH + Duration::from_secs(second);
-        assert!(sight.seen(at(103)) == Seen::There(sight));
+        assert!(seen(sight, at(103)) == Seen::There(sight));
         // Also if the clock was set back since.
         for early in [100, 102, 7] {
-            assert!(sight.seen(at(early)) == Seen::Unsettled, "{early}");
+            assert!(seen(sight, at(early)) == Seen::Unsettled, "{early}");
         }
     }
 }

@@ -1,17 +1,17 @@
 //! A command that prints credentials. It is bounded in time and length, started without a shell, and ends with all that it
-//! started in its process group.
+//! started in its process group, or its job.
 
 use std::process::Stdio;
 use std::time::Duration;
 
 use linetender_wire::Redacted;
-use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 use tokio::process::Command;
-use tokio::time::{sleep, timeout};
+use tokio::time::timeout;
 
 use super::printed;
 use crate::secret::Secret;
+use crate::system::Group;
 
 /// How long it may take.
 const WITHIN: Duration = Duration::from_secs(10);
@@ -23,23 +23,14 @@ const COMPLAINT: usize = 8 * 1024;
 /// How long reading goes on after its end, if somebody else holds its output open. All that it printed is there by then.
 const REST: Duration = Duration::from_millis(500);
 
-/// How often it is looked whether it has ended: whoever waits for that in another way also reaps it.
-const LOOK: Duration = Duration::from_millis(20);
-
 pub(super) async fn headers(argv: &[String]) -> Result<Vec<(String, Secret)>, String> {
     let (program, arguments) = argv.split_first().ok_or("the command for credentials is empty")?;
     let bad =
         |why: String| format!("the command {program}, which is to print credentials, did not work: {why}");
-    let mut child = Command::new(program)
-        .args(arguments)
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .process_group(0)
-        .kill_on_drop(true)
-        .spawn()
-        .map_err(|error| bad(format!("it could not be started: {error}")))?;
-    let mut group = Group(child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?)));
+    let mut command = Command::new(program);
+    command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let (mut child, mut group) =
+        Group::spawn(&mut command).map_err(|error| bad(format!("it could not be started: {error}")))?;
     let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
     let (mut out, mut err) = (Vec::new(), Vec::new());
     let running = async {
@@ -73,34 +64,6 @@ pub(super) async fn headers(argv: &[String]) -> Result<Vec<(String, Secret)>, St
     }
     let out = String::from_utf8(out).map_err(|_| bad("it printed something else than text".to_owned()))?;
     printed(&out).map_err(|why| bad(why.to_owned()))
-}
-
-/// The process group of a command, until it was killed. That is done before its leader is reaped: its number is then nobody
-/// else's.
-struct Group(Option<Pid>);
-
-impl Group {
-    /// Waits for the end of the command itself, and leaves it to be reaped.
-    async fn leader_ended(&self) {
-        let Some(leader) = self.0 else { return };
-        let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
-        while let Ok(None) = waitid(WaitId::Pid(leader), options) {
-            sleep(LOOK).await;
-        }
-    }
-
-    fn kill(&mut self) {
-        if let Some(group) = self.0.take() {
-            let _ = kill_process_group(group, Signal::KILL);
-        }
-    }
-}
-
-/// At the limit, and when nobody waits for the command any more.
-impl Drop for Group {
-    fn drop(&mut self) {
-        self.kill();
-    }
 }
 
 /// Reads at most this much, and a little more if there is more. The rest is read and dropped if `drained`: a program must not

@@ -1,20 +1,17 @@
 //! Notices that another program has changed a file with credentials: a server that waits for them need not wait any longer.
 
-use std::os::unix::fs::MetadataExt as _;
 use std::path::PathBuf;
 use std::sync::{Arc, Weak};
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use linetender_wire::aside;
 use tokio::sync::watch::Sender;
 use tokio::time::{MissedTickBehavior, interval};
 
+use crate::system::Sight;
 use crate::tasks;
 
 const EVERY: Duration = Duration::from_secs(1);
-
-/// What there is to see of a file without reading it.
-type Sight = Option<(Option<SystemTime>, u64, u64)>;
 
 /// Until the sender is gone.
 pub(super) fn follow(files: Vec<PathBuf>, changed: &Arc<Sender<u64>>) {
@@ -22,7 +19,7 @@ pub(super) fn follow(files: Vec<PathBuf>, changed: &Arc<Sender<u64>>) {
     tasks::spawn(look(files, seen, Arc::downgrade(changed)));
 }
 
-async fn look(files: Vec<PathBuf>, mut seen: Vec<Sight>, changed: Weak<Sender<u64>>) {
+async fn look(files: Vec<PathBuf>, mut seen: Vec<Option<Sight>>, changed: Weak<Sender<u64>>) {
     let mut ticks = interval(EVERY);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
@@ -37,10 +34,7 @@ async fn look(files: Vec<PathBuf>, mut seen: Vec<Sight>, changed: Weak<Sender<u6
     }
 }
 
-fn sight(files: &[PathBuf]) -> Vec<Sight> {
-    let of = |file: &PathBuf| {
-        let about = std::fs::metadata(file).ok()?;
-        Some((about.modified().ok(), about.ino(), about.len()))
-    };
+fn sight(files: &[PathBuf]) -> Vec<Option<Sight>> {
+    let of = |file: &PathBuf| std::fs::metadata(file).ok().map(|about| Sight::of(&about));
     files.iter().map(of).collect()
 }

@@ -1,19 +1,18 @@
 //! Files that are whole or not there: written beside their place, synced, and renamed into it.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, Read as _, Write as _};
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use linetender_holder::trusted;
 use linetender_wire::test_hooks;
-use rustix::process::{Pid, test_kill_process};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::encode::base64url;
 use crate::error::{Error, ErrorKind};
+use crate::system;
 
 /// The longest file that is read.
 const LONGEST: u64 = 1024 * 1024;
@@ -87,7 +86,7 @@ fn write(path: &Path, text: &[u8], stage: &'static str) -> io::Result<()> {
         file.sync_all()?;
         test_hooks::point(&format!("{stage} written"));
         fs::rename(&beside, path)?;
-        File::open(folder)?.sync_all()
+        system::sync_folder(folder)
     })();
     if written.is_err() {
         let _ = fs::remove_file(&beside);
@@ -111,13 +110,12 @@ fn sweep(folder: &Path, name: &str) {
 /// Whether this is the number of another process that lives.
 fn is_another(pid: &str) -> bool {
     let pid = pid.parse().ok().filter(|pid: &u32| *pid != std::process::id());
-    let pid = pid.and_then(|pid| Pid::from_raw(i32::try_from(pid).ok()?));
-    pid.is_some_and(|pid| test_kill_process(pid) != Err(rustix::io::Errno::SRCH))
+    pid.is_some_and(system::lives)
 }
 
 /// Removes a file that may be gone already.
 pub(super) fn remove(path: &Path) -> Result<(), Error> {
-    let removed = fs::remove_file(path).and_then(|()| File::open(parts(path)?.0)?.sync_all());
+    let removed = fs::remove_file(path).and_then(|()| system::sync_folder(parts(path)?.0));
     match removed {
         Err(error) if error.kind() != io::ErrorKind::NotFound => {
             Err(Error::store(format_args!("delete the login in {}", path.display()), &error))
@@ -146,10 +144,7 @@ pub(super) fn announced(folder: &Path) -> Option<Vec<u8>> {
 /// The files of a folder that others can read.
 pub(super) fn readable_by_others(folder: &Path) -> Vec<PathBuf> {
     let listed = fs::read_dir(folder).into_iter().flatten().take(MOST).flatten();
-    let is_open = |entry: &fs::DirEntry| {
-        entry.metadata().is_ok_and(|about| about.is_file() && about.permissions().mode() & 0o077 != 0)
-    };
-    listed.filter(is_open).map(|entry| entry.path()).collect()
+    listed.filter(system::is_open_to_others).map(|entry| entry.path()).collect()
 }
 
 /// Removes what processes that were killed left of an announcement. Nobody else takes this long for one.

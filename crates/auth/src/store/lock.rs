@@ -3,13 +3,12 @@
 //! The system releases it when its holder dies, so that nobody has to guess whether a lock is stale. A holder that is stopped
 //! keeps it; who waits for that is told whom to look at.
 
-use std::fs::File;
-use std::io::{Read as _, Seek as _, Write as _};
+use std::fs::{File, TryLockError};
+use std::io::{self, Read as _, Seek as _, Write as _};
 use std::path::Path;
 use std::time::Duration;
 
 use linetender_holder::trusted;
-use rustix::fs::{FlockOperation, flock};
 use tokio::time::{Instant, sleep};
 
 use crate::error::Error;
@@ -37,14 +36,15 @@ pub(crate) async fn take(path: &Path, wait: Duration) -> Result<Taken, Error> {
     // Lock files are never deleted: two processes could then hold two different ones.
     let file = open(path).map_err(|error| Error::store(doing(), &error))?;
     loop {
-        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+        match file.try_lock() {
             Ok(()) => {
                 // A name that cannot be written is only missed in a text.
                 let _ = sign(&file);
                 return Ok(Taken::Ours(Lock(file)));
             }
-            Err(rustix::io::Errno::WOULDBLOCK | rustix::io::Errno::INTR) => {}
-            Err(error) => return Err(Error::store(doing(), &error.into())),
+            Err(TryLockError::WouldBlock) => {}
+            Err(TryLockError::Error(error)) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(TryLockError::Error(error)) => return Err(Error::store(doing(), &error)),
         }
         if Instant::now() >= until {
             return Ok(Taken::Theirs(holder(path)));
@@ -54,11 +54,11 @@ pub(crate) async fn take(path: &Path, wait: Duration) -> Result<Taken, Error> {
     }
 }
 
-fn open(path: &Path) -> std::io::Result<File> {
+fn open(path: &Path) -> io::Result<File> {
     trusted::append(path)
 }
 
-fn sign(mut file: &File) -> std::io::Result<()> {
+fn sign(mut file: &File) -> io::Result<()> {
     file.set_len(0)?;
     file.write_all(std::process::id().to_string().as_bytes())
 }

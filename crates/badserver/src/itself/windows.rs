@@ -62,3 +62,9 @@ pub(crate) fn orphan() {
 pub(crate) fn unbuffered() -> Option<impl io::Read> {
     io::stdin().as_handle().try_clone_to_owned().ok().map(std::fs::File::from)
 }
+
+/// Sets a variable of its own environment, which whatever it starts inherits.
+pub(crate) fn set_variable(name: &str, value: &str) {
+    // SAFETY: on this system the environment may be changed at any time.
+    unsafe { std::env::set_var(name, value) };
+}

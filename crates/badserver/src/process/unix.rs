@@ -17,6 +17,11 @@ pub fn go_on(pid: i32) {
     send(pid, Signal::CONT);
 }
 
+/// Asks a process to end. Whether it was.
+pub fn ask_to_end(pid: i32) -> bool {
+    Pid::from_raw(pid).is_some_and(|pid| kill_process(pid, Signal::TERM).is_ok())
+}
+
 /// Sends a signal to a process.
 pub fn send(pid: i32, signal: Signal) {
     if let Some(pid) = Pid::from_raw(pid) {
@@ -55,4 +60,23 @@ pub fn descriptors(of: &str) -> usize {
     let folder = format!("/proc/{of}/fd");
     let told = || std::fs::metadata(&folder).map_or(0, |about| usize::try_from(about.len()).unwrap_or(0));
     std::fs::read_dir(&folder).map_or_else(|_| told(), Iterator::count)
+}
+
+/// Whether it has this in its environment, as `NAME=value`: wherever it went, it could not shake that off.
+pub fn carries(pid: i32, mark: &str) -> bool {
+    let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+    environment.split(|byte| *byte == 0).any(|entry| entry == mark.as_bytes())
+}
+
+/// Everything that carries this mark and lives, whoever its parent is.
+pub fn marked(mark: &str) -> Vec<i32> {
+    let all = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    let numbers = all.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
+    numbers.filter(|pid| carries(*pid, mark) && lives(*pid)).collect()
+}
+
+/// The parent of a process.
+pub fn parent(pid: i32) -> Option<i32> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    stat.rsplit(") ").next()?.split(' ').nth(1)?.parse().ok()
 }

@@ -1,5 +1,6 @@
 //! Faults at start.
 
+use std::io::Write as _;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -48,6 +49,11 @@ pub(super) struct Flags {
     grandchild: bool,
     escapee: bool,
     changing: Option<PathBuf>,
+    /// A variable of its environment, and of whatever it starts: for systems without `env`.
+    mark: Option<String>,
+    /// It does what it should once there is a file `fixed` in this folder: before that it fails, or is no MCP server at all.
+    pub(super) until_fixed: Option<PathBuf>,
+    pub(super) echoes: bool,
 }
 
 impl Flags {
@@ -78,6 +84,9 @@ impl Flags {
             grandchild: false,
             escapee: false,
             changing: None,
+            mark: None,
+            until_fixed: None,
+            echoes: false,
         };
         while let Some(flag) = args.next() {
             let mut value = || args.next().ok_or_else(|| format!("{flag} wants a value"));
@@ -106,11 +115,29 @@ impl Flags {
                 "--more-tools" => flags.more_tools = number(&value()?)?,
                 "--grandchild" => flags.grandchild = true,
                 "--escapee" => flags.escapee = true,
+                "--mark" => flags.mark = Some(value()?),
+                "--until-fixed" => flags.until_fixed = Some(value()?.into()),
+                "--echoes" => flags.echoes = true,
                 "--changing" => flags.changing = Some(value()?.into()),
                 other => return Err(format!("no such flag: {other}")),
             }
         }
         Ok(flags)
+    }
+
+    /// Marks itself, before there is a second thread.
+    pub(super) fn take_mark(&self) {
+        if let Some((name, value)) = self.mark.as_ref().and_then(|mark| mark.split_once('=')) {
+            itself::set_variable(name, value);
+        }
+    }
+
+    /// Whether it is to be another program for now: counted, and looked for, as the drill's scripts do it elsewhere.
+    pub(super) fn is_unfixed(&self) -> bool {
+        let Some(folder) = &self.until_fixed else { return false };
+        let starts = std::fs::OpenOptions::new().create(true).append(true).open(folder.join("starts"));
+        let _ = starts.and_then(|mut starts| starts.write_all(b"start\n"));
+        !folder.join("fixed").exists()
     }
 
     /// What happens before the first word.

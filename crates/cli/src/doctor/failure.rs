@@ -88,7 +88,8 @@ fn not_runnable(text: &str, program: &Program) -> Finding {
         }
         None if program.word().contains('/') => "correct the path in `command`".to_owned(),
         None => format!(
-            "{install}; or write its whole path as `command` (`command -v {name}` in your shell prints it)"
+            "{install}; or write its whole path as `command` (`{} {name}` in your shell prints it)",
+            places::LOCATOR
         ),
     };
     Finding::error("command-not-found", text, fix)

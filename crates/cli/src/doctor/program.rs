@@ -32,9 +32,11 @@ impl Program {
         self.words.first().map(String::as_str).unwrap_or_default()
     }
 
-    /// Without its folder.
+    /// Without its folder, and without the end that programs have on Windows.
     pub(super) fn name(&self) -> &str {
-        Path::new(self.word()).file_name().and_then(|name| name.to_str()).unwrap_or_else(|| self.word())
+        let name = Path::new(self.word()).file_name().and_then(|name| name.to_str());
+        let name = name.unwrap_or_else(|| self.word());
+        [".exe", ".cmd"].iter().find_map(|end| name.strip_suffix(end)).unwrap_or(name)
     }
 
     pub(super) fn runner(&self) -> Option<Runner> {
@@ -75,6 +77,7 @@ mod tests {
     fn a_package_is_installed_by_the_runner_that_fetches_it() {
         for (command, install) in [
             ("npx -y @a/b@1", Some("npm install -g @a/b@1")),
+            ("npx.cmd -y @a/b@1", Some("npm install -g @a/b@1")),
             ("/usr/bin/uvx mcp-server-git --repository /r", Some("uv tool install mcp-server-git")),
             ("docker run -i --rm image:1", Some("docker pull image:1")),
             ("mcp-server-git", None),

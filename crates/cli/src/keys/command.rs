@@ -40,6 +40,10 @@ fn word(text: &str) -> String {
     if !text.is_empty() && text.chars().all(is_plain) {
         return text.to_owned();
     }
+    // Both shells of Windows take these, and a path has none of them in it.
+    if cfg!(windows) {
+        return format!("\"{}\"", text.replace('"', ""));
+    }
     format!("'{}'", text.replace('\'', r"'\''"))
 }
 

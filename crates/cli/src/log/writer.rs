@@ -4,17 +4,23 @@
 //! run lines: a message that does not fit is dropped and counted, and the count is written once writing works again.
 //! The descriptor's flags stay as they are, since other processes share it.
 
+#[cfg(unix)]
+mod unix;
+#[cfg(windows)]
+mod windows;
+
 use std::fs::File;
-use std::io;
 use std::mem;
-use std::os::fd::{AsFd, BorrowedFd};
 use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use linetender_holder::trusted;
-use rustix::event::{PollFd, PollFlags, poll};
-use rustix::io::Errno;
+
+#[cfg(unix)]
+use unix::Sink;
+#[cfg(windows)]
+use windows::Sink;
 
 /// The most bytes that wait to be written. As many again may be with the thread.
 const QUEUED: usize = 1 << 20;
@@ -100,7 +106,6 @@ impl Shared {
 
     /// The thread.
     fn write_to(&self, target: Target) {
-        let stderr = io::stderr();
         let file = match target {
             Target::Stderr => None,
             Target::File(file) => Some(file),
@@ -109,18 +114,17 @@ impl Shared {
                 Err(_) => return self.queue().state = State::Dead,
             },
         };
-        // Not through `Stderr`: its lock would be held for as long as a write blocks.
-        let to = file.as_ref().map_or_else(|| stderr.as_fd(), File::as_fd);
+        let to = Sink::new(file);
         let mut lost = 0;
         loop {
             let (messages, dropped) = self.next();
-            lost = tell(to, lost);
+            lost = tell(&to, lost);
             for message in messages {
-                lost += u64::from(write_all(to, &message).is_err());
+                lost += u64::from(to.write_all(&message).is_err());
             }
             // They came after what was just written.
             if dropped > 0 {
-                lost = tell(to, lost + dropped);
+                lost = tell(&to, lost + dropped);
             }
         }
     }
@@ -139,27 +143,13 @@ impl Shared {
 }
 
 /// Says how many messages were lost; how many are still untold.
-fn tell(to: BorrowedFd<'_>, lost: u64) -> u64 {
+fn tell(to: &Sink, lost: u64) -> u64 {
     if lost == 0 {
         return 0;
     }
     let notice = format!("linetender: {lost} log messages dropped: writing the log failed or was too slow\n");
-    if write_all(to, notice.as_bytes()).is_ok() { 0 } else { lost }
+    if to.write_all(notice.as_bytes()).is_ok() { 0 } else { lost }
 }
 
-fn write_all(to: BorrowedFd<'_>, mut bytes: &[u8]) -> Result<(), Errno> {
-    while !bytes.is_empty() {
-        match rustix::io::write(to, bytes) {
-            Ok(0) => return Err(Errno::IO),
-            Ok(written) => bytes = &bytes[written..],
-            Err(Errno::INTR) => {}
-            // Somebody else made it not block: only this thread waits for its reader.
-            Err(Errno::AGAIN) => drop(poll(&mut [PollFd::new(&to, PollFlags::OUT)], None)),
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(())
-}
-
-#[cfg(test)]
+#[cfg(all(test, unix))]
 mod tests;

@@ -6,7 +6,14 @@ use std::process::{Command, Stdio};
 use crate::places;
 
 /// The program that opens addresses.
-const OPENER: &str = if cfg!(target_os = "macos") { "open" } else { "xdg-open" };
+const OPENER: &[&str] = if cfg!(windows) {
+    // Not `start`, which is the shell's: it would take an address apart.
+    &["rundll32.exe", "url.dll,FileProtocolHandler"]
+} else if cfg!(target_os = "macos") {
+    &["open"]
+} else {
+    &["xdg-open"]
+};
 
 /// Opens it at this address. Never from a script: nobody would look at it. Why it was not opened.
 pub(super) fn open(url: &str) -> Result<(), &'static str> {
@@ -16,11 +23,12 @@ pub(super) fn open(url: &str) -> Result<(), &'static str> {
     if !places::has_display() {
         return Err("none was opened: this terminal has no display");
     }
-    let started = Command::new(OPENER)
+    let started = Command::new(OPENER[0])
+        .args(&OPENER[1..])
         .arg(url)
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .spawn();
-    started.map(drop).map_err(|_| "none was opened: xdg-open cannot be started")
+    started.map(drop).map_err(|_| "none was opened: the program that opens addresses cannot be started")
 }

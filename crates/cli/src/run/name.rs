@@ -38,6 +38,12 @@ pub(super) fn of_socket(url: &str) -> &str {
 
 /// The word of a command that says what is run: a program, or the package or image that a known runner is given.
 pub(crate) fn package<'a>(words: &[&'a str]) -> &'a str {
+    // As many configurations for Windows have it.
+    if let ["cmd" | "cmd.exe", "/c" | "/C", rest @ ..] = words
+        && !rest.is_empty()
+    {
+        return package(rest);
+    }
     let Some((&program, rest)) = words.split_first() else { return "" };
     let runner = stem(program);
     let known = RUNNERS.contains(&runner.as_str()) || runner.starts_with("python");
@@ -66,7 +72,7 @@ fn run_by<'a>(words: impl Iterator<Item = &'a str>) -> Option<&'a str> {
 
 /// `@scope/server@1.2`, `/usr/bin/server.py`: `server`.
 fn stem(word: &str) -> String {
-    let last = word.trim_end_matches('/').rsplit('/').next().unwrap_or(word);
+    let last = word.trim_end_matches('/').rsplit(['/', '\\']).next().unwrap_or(word);
     let bare = last.split('@').find(|part| !part.is_empty()).unwrap_or(last);
     let file = Path::new(bare);
     match file.extension().and_then(|end| end.to_str()) {
@@ -108,6 +114,8 @@ mod tests {
             ("/opt/my.server hunter2", "my.server"),
             ("npx --api-key hunter2", "npx"),
             ("sh -c hunter2", "sh"),
+            ("cmd /c npx -y @modelcontextprotocol/server-github", "server-github"),
+            (r"C:\nodejs\npx.cmd -y server-github", "server-github"),
             ("python3 -c hunter2", "python3"),
         ] {
             let words: Vec<_> = command.split(' ').map(Into::into).collect();

@@ -23,6 +23,8 @@ use tokio::sync::watch;
 
 use keys::Keys;
 
+use crate::places;
+
 /// How long a call that must not run twice is remembered at least, and the key of a day.
 const CALLS_KEPT: Duration = Duration::from_secs(24 * 60 * 60);
 
@@ -207,10 +209,7 @@ pub(super) fn shared(config: &Config) -> Vec<String> {
 }
 
 fn options(settings: &Fleet, calls_kept: Duration) -> Result<Options, String> {
-    let node = settings
-        .node
-        .clone()
-        .unwrap_or_else(|| rustix::system::uname().nodename().to_string_lossy().into_owned());
+    let node = settings.node.clone().unwrap_or_else(places::machine);
     let replicas = settings.replicas.unwrap_or(if settings.nats.len() >= 3 { 3 } else { 1 });
     Ok(Options {
         servers: settings.nats.clone(),

@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use linetender_gateway::Gateway;
 use linetender_gateway::config::{Config, Settings};
-use tokio::signal::unix::SignalKind;
 use tokio::time::Instant;
 
 use super::file;
@@ -17,7 +16,7 @@ use super::watch::Changes;
 use crate::args;
 use crate::bearers::AgentTokens;
 use crate::keys::KeyMaker;
-use crate::stop::Signals;
+use crate::stop::{self, Signals};
 
 /// How soon a file that cannot be read is tried again.
 const AGAIN: Duration = Duration::from_secs(1);
@@ -200,5 +199,5 @@ async fn reached(due: Option<Instant>) {
 
 /// The signal that asks for the file to be read again.
 pub(super) fn asked() -> Signals {
-    Signals::of([SignalKind::hangup()])
+    Signals::of(stop::RELOAD)
 }

@@ -1,4 +1,4 @@
-//! Where the common agents keep their configuration, on Linux and macOS.
+//! Where the common agents keep their configuration, on Linux, macOS and Windows.
 
 use std::path::{Path, PathBuf};
 
@@ -16,26 +16,29 @@ enum Base {
     Home,
     /// `~/.config` everywhere.
     Config,
-    /// Where desktop programs keep theirs: `~/.config`, or `~/Library/Application Support`.
+    /// Where desktop programs keep theirs: `~/.config`, `~/Library/Application Support`, or `%APPDATA%`.
     Desktop,
+    /// `%APPDATA%`, for agents that keep theirs elsewhere on other systems.
+    OnWindows,
     /// The folder where the user is: a project's own servers.
     Here,
 }
 
-use Base::{Config, Desktop, Here, Home};
+use Base::{Config, Desktop, Here, Home, OnWindows};
 
 impl Base {
     fn folder(self, here: &Path) -> Option<PathBuf> {
         match self {
             Home => places::home(),
-            Config => places::config(),
+            Config => places::dot_config(),
             Desktop => places::desktop(),
+            OnWindows => places::desktop().filter(|_| cfg!(windows)),
             Here => Some(here.to_owned()),
         }
     }
 }
 
-const PLACES: [(&str, Base, &str); 38] = [
+const PLACES: [(&str, Base, &str); 40] = [
     ("Claude Code", Home, ".claude.json"),
     ("Claude Code", Here, ".mcp.json"),
     ("Claude Desktop", Desktop, "Claude/claude_desktop_config.json"),
@@ -52,6 +55,7 @@ const PLACES: [(&str, Base, &str); 38] = [
     ("Gemini CLI", Home, ".gemini/settings.json"),
     ("Gemini CLI", Here, ".gemini/settings.json"),
     ("Zed", Config, "zed/settings.json"),
+    ("Zed", OnWindows, "Zed/settings.json"),
     ("Zed", Here, ".zed/settings.json"),
     ("Cline", Desktop, "Code/User/globalStorage/saoudrizwan.claude-dev/settings/cline_mcp_settings.json"),
     ("Roo Code", Desktop, "Code/User/globalStorage/rooveterinaryinc.roo-cline/settings/mcp_settings.json"),
@@ -73,6 +77,7 @@ const PLACES: [(&str, Base, &str); 38] = [
     ("Factory", Home, ".factory/mcp.json"),
     ("Factory", Here, ".factory/mcp.json"),
     ("goose", Config, "goose/config.yaml"),
+    ("goose", OnWindows, "Block/goose/config/config.yaml"),
     ("Continue", Home, ".continue/config.yaml"),
 ];
 
@@ -110,15 +115,20 @@ pub(super) enum Reader {
 pub(super) fn reader(file: &Path) -> Reader {
     let desktop = PLACES.iter().any(|(agent, base, name)| {
         let path =
-            base.folder(Path::new("")).filter(|_| !matches!(base, Here)).map(|folder| folder.join(name));
+            base.folder(Path::new("")).filter(|_| !matches!(base, Here)).map(|folder| below(&folder, name));
         !IN_TERMINALS.contains(agent) && path.is_some_and(|path| is_same(&path, file))
     });
     let desktop = desktop
         || FOLDERS.iter().any(|(_, base, name)| {
             let folder = base.folder(Path::new("")).filter(|_| !matches!(base, Here));
-            folder.zip(file.parent()).is_some_and(|(folder, parent)| is_same(&folder.join(name), parent))
+            folder.zip(file.parent()).is_some_and(|(folder, parent)| is_same(&below(&folder, name), parent))
         });
     if desktop { Reader::Desktop } else { Reader::Shell }
+}
+
+/// With the separators of this system.
+fn below(folder: &Path, name: &str) -> PathBuf {
+    name.split('/').fold(folder.to_owned(), |path, part| path.join(part))
 }
 
 fn is_same(one: &Path, other: &Path) -> bool {
@@ -144,13 +154,13 @@ pub(super) fn named(word: &str) -> Vec<&'static str> {
 pub(super) fn places(here: &Path) -> Vec<Place> {
     let mut found: Vec<Place> = Vec::new();
     for (agent, base, file) in PLACES {
-        let Some(path) = base.folder(here).map(|folder| folder.join(file)) else { continue };
+        let Some(path) = base.folder(here).map(|folder| below(&folder, file)) else { continue };
         if path.exists() && !found.iter().any(|place| place.path == path) {
             found.push(Place { agent, path });
         }
     }
     for (agent, base, folder) in FOLDERS {
-        for path in base.folder(here).into_iter().flat_map(|base| files(&base.join(folder))) {
+        for path in base.folder(here).into_iter().flat_map(|base| files(&below(&base, folder))) {
             if !found.iter().any(|place| place.path == path) {
                 found.push(Place { agent, path });
             }

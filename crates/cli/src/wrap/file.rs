@@ -1,13 +1,21 @@
 //! Reading a configuration, keeping it as it was, and writing it so that nobody ever sees half of it.
 
-use std::fs::{self, File, OpenOptions, Permissions};
-use std::io::{self, Read as _, Write as _};
-use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _, fchown};
+#[cfg(unix)]
+mod unix;
+#[cfg(windows)]
+mod windows;
+
+use std::fs::{self, File};
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
 use linetender_holder::trusted;
 
 use super::error::Error;
+#[cfg(unix)]
+use unix as system;
+#[cfg(windows)]
+use windows as system;
 
 /// No agent's configuration is larger; what is, is something else.
 pub(super) const LARGEST: u64 = 16 << 20;
@@ -83,7 +91,7 @@ impl Config {
                 }
                 fs::rename(&new, &self.path).map_err(Error::io("replace", &self.path))?;
                 // Until its folder is on the disk too, a power cut may bring the old name back, or neither.
-                self.sync_folder().map_err(Error::io("sync the folder of", &self.path))
+                system::sync_folder(&self.path).map_err(Error::io("sync the folder of", &self.path))
             });
         if written.is_err() {
             let _ = fs::remove_file(&new);
@@ -103,37 +111,16 @@ impl Config {
         PathBuf::from(name)
     }
 
-    fn sync_folder(&self) -> io::Result<()> {
-        let folder = self.path.parent().unwrap_or(Path::new("/"));
-        File::open(folder)?.sync_all()
-    }
-
     /// A new file with the mode, the owner and the group of this one, or none at all: with others, somebody could read it who
     /// may not, or its agent could not. Nobody else can read it before it has them.
     fn create(&self, path: &Path, text: &str) -> io::Result<()> {
-        let like = fs::metadata(&self.path)?;
-        let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
-        let written = own_like(&file, &like)
-            .and_then(|()| file.set_permissions(Permissions::from_mode(like.mode() & 0o7777)))
-            .and_then(|()| file.write_all(text.as_bytes()))
-            .and_then(|()| file.sync_all());
+        let file = trusted::create(path)?;
+        let written = system::write_like(file, path, &self.path, text.as_bytes());
         if written.is_err() {
             let _ = fs::remove_file(path);
         }
         written
     }
-}
-
-/// Gives a file the owner and the group of another.
-fn own_like(file: &File, like: &fs::Metadata) -> io::Result<()> {
-    let now = file.metadata()?;
-    if (now.uid(), now.gid()) == (like.uid(), like.gid()) {
-        return Ok(());
-    }
-    fchown(file, Some(like.uid()), Some(like.gid())).map_err(|error| {
-        let (uid, gid) = (like.uid(), like.gid());
-        io::Error::new(error.kind(), format!("cannot set its owner {uid} and group {gid}: {error}"))
-    })
 }
 
 fn bytes(file: File, path: &Path) -> Result<Vec<u8>, Error> {

@@ -12,8 +12,17 @@ use crate::places;
 const REPLACED: &str = " (deleted)";
 
 /// The folders that are on the `PATH` of programs that a desktop starts.
-const ON_EVERY_PATH: &[&str] =
-    if cfg!(target_os = "macos") { &["/usr/bin", "/bin"] } else { &["/usr/local/bin", "/usr/bin", "/bin"] };
+const ON_EVERY_PATH: &[&str] = if cfg!(windows) {
+    // A desktop starts programs with the user's own `PATH` there; which folders are on it differs.
+    &[]
+} else if cfg!(target_os = "macos") {
+    &["/usr/bin", "/bin"]
+} else {
+    &["/usr/local/bin", "/usr/bin", "/bin"]
+};
+
+/// How a program's file ends, in the order in which they are looked for.
+const ENDS: &[&str] = if cfg!(windows) { &[".exe", ".cmd"] } else { &[""] };
 
 const NAME: &str = "linetender";
 
@@ -143,11 +152,13 @@ fn cache_of(path: &Path) -> Option<Via> {
 
 /// The name alone if whoever reads the file finds it by that, else the path.
 fn on_path(name: &str, reader: Reader) -> Option<String> {
-    let is_there = |folder: &PathBuf| folder.join(name).is_file() && cache_of(folder).is_none();
+    let is_there = |folder: &PathBuf| {
+        ENDS.iter().any(|end| folder.join(format!("{name}{end}")).is_file()) && cache_of(folder).is_none()
+    };
     let folder = places::path().into_iter().find(is_there)?;
     let found = match reader {
         Reader::Shell => true,
-        Reader::Desktop => ON_EVERY_PATH.iter().any(|common| folder == Path::new(common)),
+        Reader::Desktop => cfg!(windows) || ON_EVERY_PATH.iter().any(|common| folder == Path::new(common)),
     };
     // Not where links lead to: that may be the folder of one version.
     Some(if found || !folder.is_absolute() {

@@ -4,11 +4,10 @@ use std::time::Duration;
 
 use linetender_badserver::process::{self, lives, parent};
 use linetender_badserver::webserver::{self, Ending, Sockets, WebServer};
-use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use super::agent::HUNG;
-use super::stage::Stage;
+use super::stage::{Stage, Told};
 use crate::scenario::{Fault, Scenario};
 
 /// How often is looked whether a killed process is dead.
@@ -22,36 +21,62 @@ pub(crate) enum Done {
     Ended(Duration),
 }
 
-/// Does it. What is told on failure must not be.
-pub(crate) async fn act(scenario: &Scenario, stage: &mut Stage, run: u32) -> Result<Done, String> {
+/// The processes that it will be done to. They are looked for before it is done: how long that takes is the system's business, and
+/// times count from the fault.
+pub(crate) async fn aim(scenario: &Scenario, stage: &Stage) -> Result<Vec<i32>, String> {
+    match &scenario.fault {
+        // A target may hold several of the same server, a process for each request even: all of them die then, or those that are left
+        // would look like calls that hang.
+        Fault::Kill | Fault::ChangeAndKill => {
+            stage.process().await.map(|first| stage.servers(first)).ok_or("there is no server to kill".into())
+        }
+        // Of what it has started, the last.
+        Fault::KillLast => {
+            stage.process().await.ok_or("there is no server to kill")?;
+            Ok(stage.processes().pop().into_iter().collect())
+        }
+        Fault::Stop { .. } => {
+            stage.process().await.ok_or("there is no server to stop")?;
+            Ok(stage.processes())
+        }
+        Fault::KillReaper => {
+            let server = stage.process().await.ok_or("there is no server")?;
+            Ok(vec![parent(server).ok_or("the server has no parent")?])
+        }
+        _ => Ok(Vec::new()),
+    }
+}
+
+/// Does it, to these processes. What is told on failure must not be.
+pub(crate) async fn act(
+    scenario: &Scenario,
+    stage: &mut Stage,
+    run: u32,
+    aim: Vec<i32>,
+) -> Result<Done, String> {
     match &scenario.fault {
         Fault::None | Fault::TakeBack => {}
-        Fault::Kill => kill(stage, false).await?,
-        Fault::KillLast => kill(stage, true).await?,
+        Fault::Kill | Fault::KillLast => kill(aim).await?,
         Fault::Stop { for_ms } => {
-            stage.process().await.ok_or("there is no server to stop")?;
-            let all = stage.processes();
+            let all = aim;
             for pid in &all {
-                process::send(*pid, Signal::STOP);
+                process::stop(*pid);
             }
             if let Some(ms) = for_ms {
                 tokio::time::sleep(Duration::from_millis(*ms)).await;
                 for pid in &all {
-                    process::send(*pid, Signal::CONT);
+                    process::go_on(*pid);
                 }
             }
         }
-        Fault::KillReaper => {
-            let server = stage.process().await.ok_or("there is no server")?;
-            process::kill(parent(server).ok_or("the server has no parent")?);
-        }
-        Fault::KillTarget => return stage.ends_by(Signal::KILL).await.map(Done::Ended),
-        Fault::TermTarget => return stage.ends_by(Signal::TERM).await.map(Done::Ended),
+        Fault::KillReaper => aim.into_iter().for_each(process::kill),
+        Fault::KillTarget => return stage.ends_by(Told::ToDie).await.map(Done::Ended),
+        Fault::TermTarget => return stage.ends_by(Told::ToEnd).await.map(Done::Ended),
         Fault::Mend => stage.server.mend().await?,
         Fault::Flip => stage.server.flip().await?,
         Fault::ChangeAndKill => {
             stage.server.change(run)?;
-            kill(stage, false).await?;
+            kill(aim).await?;
         }
         Fault::Redial { callers, times } => {
             for time in 0..*times {
@@ -87,12 +112,9 @@ pub(crate) async fn undo(scenario: &Scenario, stage: &mut Stage) -> Result<(), S
     }
 }
 
-/// Kills the server; or, of what it has started, the last. A target may hold several of the same server, a process for each
-/// request even: all of them die then, or those that are left would look like calls that hang.
-async fn kill(stage: &Stage, last: bool) -> Result<(), String> {
-    let first = stage.process().await.ok_or("there is no server to kill")?;
-    let victims = if last { stage.processes().last().map(|pid| vec![*pid]) } else { None };
-    for victim in victims.unwrap_or_else(|| stage.servers(first)) {
+/// Kills them, one after the other.
+async fn kill(victims: Vec<i32>) -> Result<(), String> {
+    for victim in victims {
         process::kill(victim);
         // Until it is dead it might still read.
         let dead = async {

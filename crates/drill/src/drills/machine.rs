@@ -6,10 +6,7 @@ pub(crate) fn describe() -> String {
     let memory = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
     let kib = memory.lines().find_map(|line| line.strip_prefix("MemTotal:"));
     let kib: u64 = kib.and_then(|text| text.trim().trim_end_matches(" kB").parse().ok()).unwrap_or(0);
-    let system = rustix::system::uname();
-    let release = system.release().to_string_lossy().into_owned();
-    let version = release.split('.').take(2).collect::<Vec<_>>().join(".");
-    format!("{cores} cores, {} GiB, {} {version}", kib.div_ceil(1 << 20), system.sysname().to_string_lossy())
+    format!("{cores} cores, {} GiB, {}", kib.div_ceil(1 << 20), super::system::name())
 }
 
 /// Today, as `2026-11-15`.

@@ -11,6 +11,7 @@ use tokio::task::JoinSet;
 use super::act::{self, Done};
 use super::agent::{Agent, Call, HUNG, Made, Notes, Outcome};
 use super::stage::Stage;
+use super::system;
 use crate::dice::Dice;
 use crate::results::{Event, Provable};
 use crate::scenario::{Enough, Expect, Fault, Load, Scenario, Told, Tries, Until};
@@ -99,8 +100,13 @@ impl Play<'_> {
         if self.scenario.fault != Fault::None {
             tokio::time::sleep(Duration::from_micros(dice.below(JITTER))).await;
         }
+        let aim = act::aim(self.scenario, self.stage).await;
         let fault = self.notes.now();
-        match act::act(self.scenario, self.stage, self.run).await {
+        let done = match aim {
+            Ok(aim) => act::act(self.scenario, self.stage, self.run, aim).await,
+            Err(found) => Err(found),
+        };
+        match done {
             Ok(Done::Done) => {}
             Ok(Done::Ended(took)) => self.within("nothing was left", took, *gone_within_ms),
             Err(found) => self.finds(found),
@@ -376,7 +382,7 @@ impl Play<'_> {
             if let Outcome::Failed(failure) = &outcome
                 && !load.told.contains(&Told::Answered)
                 && !cause.is_empty()
-                && !cause.iter().any(|word| failure.cause.contains(word))
+                && !cause.iter().any(|word| system::is_said(word, &failure.cause))
             {
                 self.finds(format!("{nonce} was told a cause without any of {cause:?}: {failure}"));
             }

@@ -2,22 +2,15 @@
 
 use std::path::{Path, PathBuf};
 
+use linetender_badserver::Book;
 use linetender_badserver::webserver::{self, Ending, Speaks, WebServer};
-use linetender_badserver::{AS_SERVER, Book};
 
-use super::{Plan, ports};
+use super::{Plan, ports, system};
 use crate::real;
 use crate::scenario::{Broken, Era, Kind, Over, Scenario};
 
 /// The variable by which every process of a server is found, whoever started it.
 pub(crate) const SERVER_MARK: &str = "LINETENDER_DRILL_SERVER";
-
-/// Starts the server once a file is there; before that it says why not, and counts how often it was asked.
-const UNTIL_FIXED: &str =
-    r#"echo start >> "$0/starts"; [ -e "$0/fixed" ] || { echo "no API key" >&2; exit 3; }; exec "$@""#;
-
-/// Starts the server once a file is there; before that it is a program that writes back what it reads.
-const ECHO_UNTIL_FIXED: &str = r#"echo start >> "$0/starts"; [ -e "$0/fixed" ] || exec cat; exec "$@""#;
 
 /// A server, and its book.
 pub(crate) struct Server {
@@ -52,8 +45,8 @@ impl Server {
         let mut argv = match (what.over, what.kind) {
             (Over::Http, _) => Vec::new(),
             (Over::Stdio, Kind::Bad) => {
-                let program = plan.linetender.display().to_string();
-                let mut argv = own(&[&program, AS_SERVER, "--era", speaks.word(), "--book", &book_text]);
+                let mut argv = system::bad(&plan.linetender);
+                argv.extend(own(&["--era", speaks.word(), "--book", &book_text]));
                 argv.extend(flags.clone());
                 argv
             }
@@ -65,20 +58,10 @@ impl Server {
             }
             (Over::Stdio, Kind::Node) => real::everything().ok_or(real::MISSING)?,
         };
-        // Some targets keep their environment to themselves; what a command sets for itself nobody can.
-        if !argv.is_empty() {
-            argv.splice(0..0, own(&["env", &mark]));
-        }
+        argv = system::marked(&mark, argv);
         let mended = argv.clone();
-        match what.broken {
-            Some(Broken::Missing) => argv = own(&[&dir.join("late-server").display().to_string()]),
-            Some(Broken::Exits) => {
-                argv.splice(0..0, own(&["sh", "-c", UNTIL_FIXED, &dir.display().to_string()]));
-            }
-            Some(Broken::Echoes) => {
-                argv.splice(0..0, own(&["sh", "-c", ECHO_UNTIL_FIXED, &dir.display().to_string()]));
-            }
-            Some(Broken::Down) | None => {}
+        if let Some(how) = what.broken {
+            argv = system::broken(how, dir, argv);
         }
         let mut web = None;
         if what.over == Over::Http {
@@ -119,17 +102,8 @@ impl Server {
         if let Some(web) = &mut self.web {
             return web.restart(Ending::Reset).await.map_err(|error| error.to_string());
         }
-        let words: Vec<_> = self.mended.iter().map(|word| format!("'{word}'")).collect();
-        let script = format!("#!/bin/sh\nexec {}\n", words.join(" "));
-        let path = self.dir.join("late-server");
-        // Made elsewhere and then moved: nobody may start half of it, or one that is still being written.
-        let draft = self.dir.join("draft");
-        let written = std::fs::write(&draft, script).and_then(|()| {
-            use std::os::unix::fs::PermissionsExt as _;
-            std::fs::set_permissions(&draft, std::fs::Permissions::from_mode(0o755))?;
-            std::fs::rename(&draft, &path)?;
-            std::fs::write(self.dir.join("fixed"), "")
-        });
+        let written = system::late_server(&self.dir, &self.mended)
+            .and_then(|()| std::fs::write(self.dir.join("fixed"), ""));
         written.map_err(|error| error.to_string())
     }
 
@@ -150,6 +124,9 @@ impl Server {
 
 /// Why this server cannot be had here.
 pub(crate) fn missing(scenario: &Scenario) -> Option<String> {
+    if let Some(why) = system::lacks(scenario) {
+        return Some(why.to_owned());
+    }
     let there = match scenario.server.kind {
         Kind::Bad => true,
         Kind::Python => real::python().is_some(),

@@ -10,13 +10,13 @@ use std::time::Duration;
 use linetender::{Eras, Line};
 use linetender_badserver::process::{self, descendants, lives, marked};
 use linetender_badserver::{Book, Finding};
-use rustix::process::Signal;
 use tokio::process::{Child, Command};
 
 use super::Plan;
 use super::agent::{Agent, Door, HUNG, Pipe, Routes, Web};
 use super::ports;
 use super::server::Server;
+use super::system;
 use super::target::Target;
 use crate::adapter::{Adapter, Language, Words};
 use crate::scenario::{Era, Fault, Over, Scenario};
@@ -68,6 +68,13 @@ pub(crate) struct Stage {
 enum Front {
     Line(Line),
     Program { child: Child, adapter: Box<Adapter>, over: Over },
+}
+
+/// How a target is made to end.
+#[derive(Clone, Copy)]
+pub(crate) enum Told {
+    ToDie,
+    ToEnd,
 }
 
 /// A folder of the instance's own. It goes with it.
@@ -190,12 +197,17 @@ impl Stage {
         }
     }
 
-    /// Sends the target a signal, and waits until it is gone. How long whatever it had started lived on.
-    pub(crate) async fn ends_by(&mut self, signal: Signal) -> Result<Duration, String> {
+    /// Kills the target or tells it to end, and waits until it is gone. How long whatever it had started lived on.
+    pub(crate) async fn ends_by(&mut self, told: Told) -> Result<Duration, String> {
         let Front::Program { child, .. } = &mut self.front else {
             return Err("the library has no process of its own".to_owned());
         };
-        process::send(child.id().and_then(|pid| i32::try_from(pid).ok()).unwrap_or(0), signal);
+        let pid = child.id().and_then(|pid| i32::try_from(pid).ok()).unwrap_or(0);
+        match told {
+            Told::ToDie => process::kill(pid),
+            Told::ToEnd if process::ask_to_end(pid) => {}
+            Told::ToEnd => return Err("the target cannot be told to end".to_owned()),
+        }
         let _ = tokio::time::timeout(END, child.wait())
             .await
             .map_err(|_| "the target does not end".to_owned())?;
@@ -232,10 +244,8 @@ impl Stage {
                 match &self.agent.door {
                     Door::Pipe(pipe) => pipe.close().await,
                     Door::Web(_) | Door::Routes(_) | Door::Line(_) => {
-                        process::send(
-                            child.id().and_then(|pid| i32::try_from(pid).ok()).unwrap_or(0),
-                            Signal::TERM,
-                        );
+                        let pid = child.id().and_then(|pid| i32::try_from(pid).ok()).unwrap_or(0);
+                        process::ask_to_end(pid);
                     }
                 }
                 let ended = tokio::time::timeout(END, child.wait()).await;
@@ -316,11 +326,10 @@ async fn start(
     let stderr = stderr.map_err(|error| format!("its stderr: {error}"))?;
     let (name, value) = mark.split_once('=').unwrap_or((mark, ""));
     let pipes = way.url.is_none();
-    let mut child = Command::new(&command[0])
+    let mut child = system::own_group(&mut Command::new(&command[0]))
         .args(&command[1..])
         .env(name, value)
-        .env("XDG_STATE_HOME", dir)
-        .env("XDG_RUNTIME_DIR", dir)
+        .envs(system::PLACES.map(|place| (place, dir)))
         .envs(way.env.iter().map(|(name, value)| (name, words.text(value))))
         .current_dir(dir)
         .stdin(if pipes { Stdio::piped() } else { Stdio::null() })

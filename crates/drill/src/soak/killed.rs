@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use super::detect::percentiles;
 use super::process;
+use crate::drills::system;
 
 /// What may be left after so long is an orphan.
 const BOUND: Duration = Duration::from_secs(1);
@@ -41,7 +42,8 @@ fn one() -> Result<Duration, String> {
     let said = holder.stdout.take().ok_or("no output")?;
     BufReader::new(said).read_line(&mut ready).map_err(words)?;
     let tree = process::descendants(&holder.id().to_string());
-    if tree.len() < 60 {
+    if tree.len() < 20 * system::OF_A_SERVER {
+        let _ = holder.kill();
         return Err(format!("only {} processes to begin with", tree.len()));
     }
     let start = Instant::now();

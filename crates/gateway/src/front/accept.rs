@@ -9,13 +9,13 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::{TcpListener, TcpStream, UnixStream};
+use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::server::TlsStream;
 
 use super::activity::Activity;
 use super::caller::Admission;
 use super::places::{Place, Places};
-use super::socket::Socket;
+use super::socket::{self, Socket};
 use super::tls::Tls;
 
 /// How long to wait when the machine has no descriptors left: nothing that runs is harmed, and nothing spins.
@@ -66,7 +66,7 @@ pub(super) struct Connection {
 enum Stream {
     Tcp(TcpStream, IpAddr),
     Tls(Box<TlsStream<TcpStream>>, IpAddr),
-    Unix(UnixStream),
+    Unix(socket::Stream),
 }
 
 /// By which kind of door a connection came.
@@ -169,7 +169,7 @@ impl Door {
 
     async fn over_unix(&self, socket: &Socket) -> io::Result<(Stream, Arc<Activity>)> {
         let stream = socket.accept().await?;
-        let caller = self.admission.over_unix(stream.peer_cred().ok().map(|peer| peer.uid()));
+        let caller = self.admission.over_unix(socket::owner(&stream));
         Ok((Stream::Unix(stream), Activity::new(caller)))
     }
 }
@@ -261,7 +261,7 @@ mod tests {
         let at = listener.local_addr().unwrap();
         let mut gone = std::net::TcpStream::connect(at).unwrap();
         gone.write_all(b"POST /mcp HTTP/1.1\r\n").unwrap();
-        rustix::net::sockopt::set_socket_linger(&gone, Some(Duration::ZERO)).unwrap();
+        socket2::SockRef::from(&gone).set_linger(Some(Duration::ZERO)).unwrap();
         drop(gone);
         let stays = std::net::TcpStream::connect(at).unwrap();
         let door = Door::new(Listener::Tcp(listener), Admission::everybody());

@@ -1,11 +1,7 @@
 //! Which users are admitted.
 
-use std::fs;
-
 use crate::config::LocalUser;
-
-/// The file that says which names there are.
-const PASSWD: &str = "/etc/passwd";
+use crate::system::{ourselves, unmapped_user, user_called};
 
 /// Users of this machine, by number.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -13,11 +9,6 @@ pub(crate) struct Users {
     uids: Vec<u32>,
     /// The number that stands for every user without one in our namespace: it is nobody's, also if it is on the list.
     anybody: Option<u32>,
-}
-
-/// The user that we run as.
-pub(crate) fn ourselves() -> u32 {
-    rustix::process::geteuid().as_raw()
 }
 
 impl Users {
@@ -28,12 +19,9 @@ impl Users {
     pub(crate) fn of(named: Option<&[LocalUser]>) -> Result<Self, String> {
         let uids = match named {
             None => vec![ourselves()],
-            Some(named) => {
-                let passwd = fs::read_to_string(PASSWD).unwrap_or_default();
-                named.iter().map(|user| number(user, &passwd)).collect::<Result<_, _>>()?
-            }
+            Some(named) => named.iter().map(number).collect::<Result<_, _>>()?,
         };
-        Ok(Self { uids, anybody: anybody() })
+        Ok(Self { uids, anybody: unmapped_user() })
     }
 
     /// Whether users can be told from each other at all: not if we have the number of those who have none.
@@ -46,41 +34,16 @@ impl Users {
     }
 }
 
-fn number(user: &LocalUser, passwd: &str) -> Result<u32, String> {
+fn number(user: &LocalUser) -> Result<u32, String> {
     match user {
         LocalUser::Uid(uid) => Ok(*uid),
-        LocalUser::Name(name) => uid_of(name, passwd).ok_or_else(|| {
-            format!(
-                "gateway.local_users: no user `{name}` in {PASSWD}; name the user by its uid (`id -u {name}`)"
-            )
-        }),
+        LocalUser::Name(name) => user_called(name).map_err(|why| format!("gateway.local_users: {why}")),
     }
-}
-
-/// `name:password:uid:…`
-fn uid_of(name: &str, passwd: &str) -> Option<u32> {
-    passwd.lines().find_map(|line| {
-        let mut fields = line.split(':');
-        if fields.next()? != name {
-            return None;
-        }
-        fields.nth(1)?.parse().ok()
-    })
-}
-
-/// In a user namespace that does not have all users, those that it lacks are all shown under one number.
-fn anybody() -> Option<u32> {
-    let map = fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
-    if map.split_ascii_whitespace().eq(["0", "0", "4294967295"]) {
-        return None;
-    }
-    let number = fs::read_to_string("/proc/sys/kernel/overflowuid").ok();
-    Some(number.and_then(|number| number.trim().parse().ok()).unwrap_or(65_534))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Users, ourselves, uid_of};
+    use super::{Users, ourselves};
     use crate::config::LocalUser;
 
     #[test]
@@ -94,10 +57,8 @@ mod tests {
     }
 
     #[test]
-    fn a_name_is_looked_up_and_one_that_is_not_there_is_an_error() {
-        let passwd = "root:x:0:0:root:/root:/bin/sh\nalice:x:1001:1001::/home/alice:/bin/sh\n";
-        assert_eq!(uid_of("alice", passwd), Some(1001));
-        assert_eq!(uid_of("ali", passwd), None);
+    #[cfg(unix)]
+    fn a_name_that_is_not_there_is_an_error() {
         let error = Users::of(Some(&[LocalUser::Name("no such user".into())])).unwrap_err();
         assert!(error.contains("no such user"), "{error}");
     }

@@ -1,23 +1,25 @@
 //! A file is trusted if it is what it should be, and no link.
 //!
-//! Whose it is and who may write to it is not looked at: what linetender keeps lies in the user's own folders, which have an access
-//! list of the user alone, and new files get the list of their folder. A config file that is named elsewhere is taken as it is.
+//! What is made here has an access list of this user alone. Whose a file is that is there already, and who may write to it, is not
+//! looked at: what linetender keeps lies in the user's own folders, and a config file that is named elsewhere is taken as it is.
 
 use std::fs::{self, File, Metadata, OpenOptions};
 use std::io;
 use std::os::windows::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
+pub use linetender_wire::windows::copy_access;
+use linetender_wire::windows::{create_folder, create_new, open_append};
 use windows_sys::Win32::Storage::FileSystem::FILE_FLAG_OPEN_REPARSE_POINT;
 
 use super::Log;
 
-/// Makes a folder, or takes one that is there.
+/// Makes a folder that is this user's alone, or takes one that is there.
 ///
 /// # Errors
 /// If it cannot be made, or is a link.
 pub fn folder(path: &Path) -> io::Result<()> {
-    fs::create_dir_all(path)?;
+    create_folder(path)?;
     check_folder(path)
 }
 
@@ -42,7 +44,9 @@ pub fn read(path: &Path) -> io::Result<File> {
 /// # Errors
 /// If it cannot be opened or is not trusted.
 pub fn append(path: &Path) -> io::Result<File> {
-    open(OpenOptions::new().read(true).append(true).create(true), path)
+    let file = open_append(path)?;
+    check_file(&file.metadata()?)?;
+    Ok(file)
 }
 
 /// A new file, that was not there before.
@@ -50,7 +54,7 @@ pub fn append(path: &Path) -> io::Result<File> {
 /// # Errors
 /// If it cannot be made, or is there.
 pub fn create(path: &Path) -> io::Result<File> {
-    OpenOptions::new().write(true).create_new(true).open(path)
+    create_new(path)
 }
 
 /// A file that a user has named, to be read, and where it really is: links are followed.
@@ -58,7 +62,7 @@ pub fn create(path: &Path) -> io::Result<File> {
 /// # Errors
 /// If it cannot be opened or is not trusted.
 pub fn read_named(path: &Path) -> io::Result<(File, PathBuf)> {
-    let path = fs::canonicalize(path)?;
+    let path = plain(fs::canonicalize(path)?);
     Ok((read(&path)?, path))
 }
 
@@ -76,6 +80,15 @@ pub fn log(path: &Path) -> io::Result<Log> {
 /// Always.
 pub fn fifo(_: &Path) -> io::Result<File> {
     Err(io::ErrorKind::Unsupported.into())
+}
+
+/// A path as people write it: `canonicalize` puts `\\?\` before it, which most programs do not expect. A long one needs it.
+fn plain(path: PathBuf) -> PathBuf {
+    const LONGEST: usize = 240;
+    match path.to_str().and_then(|text| text.strip_prefix(r"\\?\")) {
+        Some(text) if text.len() < LONGEST && text.as_bytes().get(1) == Some(&b':') => text.into(),
+        _ => path,
+    }
 }
 
 fn open(options: &mut OpenOptions, path: &Path) -> io::Result<File> {

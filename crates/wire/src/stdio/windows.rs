@@ -12,7 +12,6 @@ mod down;
 mod environment;
 pub mod guard;
 mod interpreter;
-mod job;
 mod lifeline;
 mod pipes;
 mod process;
@@ -21,7 +20,6 @@ pub mod reaper;
 mod server;
 pub mod signals;
 mod start;
-mod wide;
 
 use std::ffi::OsStr;
 use std::io;

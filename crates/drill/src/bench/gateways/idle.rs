@@ -6,7 +6,6 @@ use std::time::Duration;
 use http::{Method, Response};
 use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde_json::{Value, json};
 
 use super::http::{Connection, Place};
@@ -54,11 +53,17 @@ pub async fn idle(pid: u32, agents: usize, url: &str) -> Result<AtRest, String> 
 }
 
 /// As many as we may have: each agent is a socket.
+#[cfg(unix)]
 fn take_descriptors() {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let limit = getrlimit(Resource::Nofile);
     // With less, it is told by the agent that could not connect.
     let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum });
 }
+
+/// There is no such limit.
+#[cfg(windows)]
+const fn take_descriptors() {}
 
 async fn listen(url: &str, era: Era) -> Result<Listener, String> {
     let mut place = Place::of(url, era)?;

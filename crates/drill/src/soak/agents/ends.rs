@@ -11,6 +11,7 @@ use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 pub(in crate::soak) enum Ends {
     Joined(Agent),
     /// The shim goes when this is dropped.
+    #[cfg_attr(windows, allow(dead_code, reason = "only shims that share a server are soaked"))]
     Piped(Box<Piped>),
 }
 
@@ -28,6 +29,7 @@ impl Ends {
     }
 
     /// One on a shim that this starts.
+    #[cfg_attr(windows, allow(dead_code, reason = "only shims that share a server are soaked"))]
     pub(in crate::soak) fn start(shim: &mut Command) -> Result<Self, String> {
         let shim = shim.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).kill_on_drop(true);
         let mut shim = shim.spawn().map_err(|error| format!("cannot start a shim: {error}"))?;

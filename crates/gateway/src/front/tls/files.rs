@@ -1,18 +1,17 @@
 //! Certificate and key, from their files.
 
-use std::fs::{self, File, Metadata, OpenOptions};
+use std::fs::{self, Metadata};
 use std::io::{self, Read as _};
-use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::Path;
 use std::sync::Arc;
 
-use rustix::fs::OFlags;
 use rustls::crypto::aws_lc_rs;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{Error, ServerConfig};
 
 use crate::config::TlsFiles;
+use crate::system;
 
 /// The longest file. A chain has a few KiB.
 const LONGEST: u64 = 1024 * 1024;
@@ -20,27 +19,14 @@ const LONGEST: u64 = 1024 * 1024;
 /// Which files they are, and when they changed.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) struct Stamp {
-    certificate: Option<One>,
-    key: Option<One>,
-}
-
-/// The same of one file.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-struct One {
-    file: (u64, u64),
-    size: u64,
-    /// The time of its last change of any kind: also when it was moved to its place, or its mode was mended.
-    changed: (i64, i64),
+    certificate: Option<system::Stamp>,
+    key: Option<system::Stamp>,
 }
 
 impl Stamp {
     /// Links are followed: those who renew certificates often change nothing but a link.
     pub(super) fn of(files: &TlsFiles) -> Self {
-        let one = |path: &Path| {
-            let about = fs::metadata(path).ok()?;
-            let (file, changed) = ((about.dev(), about.ino()), (about.ctime(), about.ctime_nsec()));
-            Some(One { file, size: about.size(), changed })
-        };
+        let one = |path: &Path| fs::metadata(path).ok().map(|about| system::Stamp::of(&about));
         Self { certificate: one(&files.certificate), key: one(&files.key) }
     }
 }
@@ -60,11 +46,8 @@ pub(super) fn load(files: &TlsFiles) -> Result<Arc<ServerConfig>, String> {
     }
     let (text, about) =
         read(&files.key).map_err(|error| format!("cannot read the TLS key {key}: {error}"))?;
-    if about.mode() & 0o007 != 0 {
-        return Err(format!(
-            "every user of this machine can use the TLS key {key} (mode {:04o}): run chmod o= {key}",
-            about.mode() & 0o7777
-        ));
+    if let Some((how, run)) = system::too_open(&files.key, &about) {
+        return Err(format!("every user of this machine can use the TLS key {key} ({how}): run {run}"));
     }
     // What it says of the text is left out: this is a secret.
     let secret = PrivateKeyDer::from_pem_slice(&text).map_err(|_| {
@@ -87,13 +70,12 @@ pub(super) fn load(files: &TlsFiles) -> Result<Arc<ServerConfig>, String> {
 
 /// What a file holds, and what it was when it was read. Nothing but a file is waited for.
 fn read(path: &Path) -> io::Result<(Vec<u8>, Metadata)> {
-    let flags = OFlags::NONBLOCK.bits().cast_signed();
-    let file: File = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
+    let file = system::open(path)?;
     let about = file.metadata()?;
     if !about.is_file() {
         return Err(io::Error::other("it is not a file"));
     }
-    if about.size() > LONGEST {
+    if about.len() > LONGEST {
         return Err(io::Error::other("it is longer than 1 MiB"));
     }
     let mut text = Vec::new();

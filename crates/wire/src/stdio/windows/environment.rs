@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io;
 
-use super::wide::{units, wide};
 use crate::stdio::child::Env;
+use crate::windows::wide::{units, wide};
 
 /// `NAME=value`, each with a zero behind it, sorted by name, and a zero behind all of them; `None` for ours, unchanged.
 ///

@@ -14,11 +14,7 @@ use std::time::Duration;
 use bytes::BytesMut;
 use tokio::io::AsyncReadExt as _;
 use tokio::net::windows::named_pipe::NamedPipeServer;
-use windows_sys::Win32::Foundation::{GENERIC_READ, GENERIC_WRITE, HANDLE, INVALID_HANDLE_VALUE, LocalFree};
-use windows_sys::Win32::Security::Authorization::{
-    ConvertStringSecurityDescriptorToSecurityDescriptorW, SDDL_REVISION_1,
-};
-use windows_sys::Win32::Security::{PSECURITY_DESCRIPTOR, SECURITY_ATTRIBUTES};
+use windows_sys::Win32::Foundation::{GENERIC_READ, GENERIC_WRITE, HANDLE, INVALID_HANDLE_VALUE};
 use windows_sys::Win32::Storage::FileSystem::{
     CreateFileW, FILE_FLAG_FIRST_PIPE_INSTANCE, FILE_FLAG_OVERLAPPED, FILE_READ_ATTRIBUTES,
     FILE_WRITE_ATTRIBUTES, OPEN_EXISTING, PIPE_ACCESS_DUPLEX, PIPE_ACCESS_INBOUND,
@@ -26,9 +22,9 @@ use windows_sys::Win32::Storage::FileSystem::{
 use windows_sys::Win32::System::Pipes::{
     CreateNamedPipeW, PIPE_READMODE_BYTE, PIPE_REJECT_REMOTE_CLIENTS, PIPE_TYPE_BYTE, PIPE_WAIT,
 };
-use windows_sys::w;
 
 use crate::stdio::platform::Stdout;
+use crate::windows::{OnlyUser, Thing};
 
 /// How much a pipe holds, as on other systems.
 pub(super) const HOLDS: u32 = 64 * 1024;
@@ -59,7 +55,7 @@ impl Pipe {
 
     fn new(ours: u32, theirs: u32) -> io::Result<Self> {
         let name = name();
-        let owner = OnlyOwner::new()?;
+        let owner = OnlyUser::of(Thing::Pipe)?;
         let attributes = owner.attributes();
         // SAFETY: name and attributes outlive the call.
         let server = unsafe {
@@ -97,38 +93,6 @@ fn name() -> Vec<u16> {
     let (one, other) = (RandomState::new().hash_one(0), RandomState::new().hash_one(1));
     let name = format!(r"\\.\pipe\linetender-{}-{one:016x}{other:016x}", std::process::id());
     name.encode_utf16().chain([0]).collect()
-}
-
-/// Says that only whoever made a thing may open it. Without it everybody may read from a pipe.
-struct OnlyOwner(PSECURITY_DESCRIPTOR);
-
-impl OnlyOwner {
-    fn new() -> io::Result<Self> {
-        let mut descriptor = null_mut();
-        // SAFETY: the text is constant, there is room for the pointer, and nobody wants the length.
-        let made = unsafe {
-            ConvertStringSecurityDescriptorToSecurityDescriptorW(
-                w!("D:P(A;;GA;;;OW)"),
-                SDDL_REVISION_1,
-                &raw mut descriptor,
-                null_mut(),
-            )
-        };
-        if made == 0 { Err(io::Error::last_os_error()) } else { Ok(Self(descriptor)) }
-    }
-
-    fn attributes(&self) -> SECURITY_ATTRIBUTES {
-        #[expect(clippy::cast_possible_truncation, reason = "structures of the system are small")]
-        let length = size_of::<SECURITY_ATTRIBUTES>() as u32;
-        SECURITY_ATTRIBUTES { nLength: length, lpSecurityDescriptor: self.0, bInheritHandle: 0 }
-    }
-}
-
-impl Drop for OnlyOwner {
-    fn drop(&mut self) {
-        // SAFETY: the system allocated it for us to free.
-        unsafe { LocalFree(self.0) };
-    }
 }
 
 impl Stdout for NamedPipeServer {

@@ -20,12 +20,12 @@ use windows_sys::Win32::System::Threading::{
     CREATE_NEW_PROCESS_GROUP, CREATE_NO_WINDOW, CREATE_SUSPENDED, CREATE_UNICODE_ENVIRONMENT, CreateProcessW,
     DeleteProcThreadAttributeList, EXTENDED_STARTUPINFO_PRESENT, GetExitCodeProcess, INFINITE,
     InitializeProcThreadAttributeList, LPPROC_THREAD_ATTRIBUTE_LIST, PROC_THREAD_ATTRIBUTE_HANDLE_LIST,
-    PROCESS_INFORMATION, RegisterWaitForSingleObject, ResumeThread, STARTF_USESTDHANDLES, STARTUPINFOEXW,
-    TerminateProcess, UnregisterWaitEx, UpdateProcThreadAttribute, WT_EXECUTEINWAITTHREAD,
-    WT_EXECUTEONLYONCE, WaitForSingleObject,
+    PROC_THREAD_ATTRIBUTE_JOB_LIST, PROCESS_INFORMATION, RegisterWaitForSingleObject, ResumeThread,
+    STARTF_USESTDHANDLES, STARTUPINFOEXW, TerminateProcess, UnregisterWaitEx, UpdateProcThreadAttribute,
+    WT_EXECUTEINWAITTHREAD, WT_EXECUTEONLYONCE, WaitForSingleObject,
 };
 
-use super::job::{Job, KILLED};
+use crate::windows::{Job, KILLED};
 
 /// What is to be run, as the system wants it: each text with a zero behind it.
 pub(super) struct Order {
@@ -60,7 +60,8 @@ impl Process {
                 return Err(io::Error::last_os_error());
             }
         }
-        let inherited = Inherited::only(&handles)?;
+        let jobs = [job.as_raw_handle()];
+        let inherited = Attributes::of(&handles, &jobs)?;
         let mut startup = STARTUPINFOEXW { lpAttributeList: inherited.list(), ..Default::default() };
         #[expect(clippy::cast_possible_truncation, reason = "structures of the system are small")]
         let size = size_of::<STARTUPINFOEXW>() as u32;
@@ -95,7 +96,9 @@ impl Process {
         let (handle, thread) = unsafe {
             (OwnedHandle::from_raw_handle(made.hProcess), OwnedHandle::from_raw_handle(made.hThread))
         };
-        let prepared = job.take(handle.as_handle()).and_then(|()| End::of(handle.as_handle()));
+        // Systems before Windows 10 do not create a process in a job.
+        let taken = if job.has(handle.as_handle()) { Ok(()) } else { job.take(handle.as_handle()) };
+        let prepared = taken.and_then(|()| End::of(handle.as_handle()));
         let end = prepared.and_then(|end| {
             // SAFETY: the handle is open.
             if unsafe { ResumeThread(thread.as_raw_handle()) } == u32::MAX {
@@ -147,40 +150,48 @@ impl Process {
     }
 }
 
-/// The list of the handles that a process inherits.
-struct Inherited<'a> {
+/// What a process inherits, and the job that it is created in: were it put there later, and we killed before that, it would wait for
+/// ever to be resumed.
+struct Attributes<'a> {
     memory: Vec<usize>,
-    _handles: &'a [HANDLE],
+    _of: [&'a [HANDLE]; 2],
 }
 
-impl<'a> Inherited<'a> {
-    fn only(handles: &'a [HANDLE]) -> io::Result<Self> {
+impl<'a> Attributes<'a> {
+    const COUNT: u32 = 2;
+
+    fn of(handles: &'a [HANDLE], jobs: &'a [HANDLE]) -> io::Result<Self> {
         let mut size = 0;
-        // SAFETY: this only asks how much room a list with one entry takes.
-        unsafe { InitializeProcThreadAttributeList(null_mut(), 1, 0, &raw mut size) };
-        let mut inherited = Self { memory: vec![0; size.div_ceil(size_of::<usize>())], _handles: handles };
+        // SAFETY: this only asks how much room such a list takes.
+        unsafe { InitializeProcThreadAttributeList(null_mut(), Self::COUNT, 0, &raw mut size) };
+        let mut list = Self { memory: vec![0; size.div_ceil(size_of::<usize>())], _of: [handles, jobs] };
+        let memory = list.memory.as_mut_ptr().cast();
         // SAFETY: there is as much room as was asked for.
-        if unsafe {
-            InitializeProcThreadAttributeList(inherited.memory.as_mut_ptr().cast(), 1, 0, &raw mut size)
-        } == 0
-        {
+        if unsafe { InitializeProcThreadAttributeList(memory, Self::COUNT, 0, &raw mut size) } == 0 {
             // Nothing to be deleted.
-            inherited.memory.clear();
+            list.memory.clear();
             return Err(io::Error::last_os_error());
         }
-        // SAFETY: the list was initialised, and the handles outlive it.
+        list.add(PROC_THREAD_ATTRIBUTE_HANDLE_LIST, handles)?;
+        // A system that does not know it lets us put the process there.
+        let _ = list.add(PROC_THREAD_ATTRIBUTE_JOB_LIST, jobs);
+        Ok(list)
+    }
+
+    fn add(&mut self, what: u32, of: &'a [HANDLE]) -> io::Result<()> {
+        // SAFETY: the list was initialised, and what it is of outlives it.
         let updated = unsafe {
             UpdateProcThreadAttribute(
-                inherited.list(),
+                self.list(),
                 0,
-                PROC_THREAD_ATTRIBUTE_HANDLE_LIST as usize,
-                handles.as_ptr().cast(),
-                size_of_val(handles),
+                what as usize,
+                of.as_ptr().cast(),
+                size_of_val(of),
                 null_mut(),
                 null(),
             )
         };
-        if updated == 0 { Err(io::Error::last_os_error()) } else { Ok(inherited) }
+        if updated == 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
     }
 
     fn list(&self) -> LPPROC_THREAD_ATTRIBUTE_LIST {
@@ -188,7 +199,7 @@ impl<'a> Inherited<'a> {
     }
 }
 
-impl Drop for Inherited<'_> {
+impl Drop for Attributes<'_> {
     fn drop(&mut self) {
         if !self.memory.is_empty() {
             // SAFETY: it was initialised, and nobody uses it any more.
@@ -246,9 +257,9 @@ unsafe extern "system" fn tell(told: *mut c_void, _: bool) {
 mod tests {
     use super::{Order, Process};
     use crate::stdio::windows::interpreter;
-    use crate::stdio::windows::job::{Job, KILLED};
     use crate::stdio::windows::pipes::Pipe;
-    use crate::stdio::windows::wide::wide;
+    use crate::windows::wide::wide;
+    use crate::windows::{Job, KILLED};
 
     #[tokio::test]
     async fn a_process_that_is_ended_with_its_job_has_our_status() {

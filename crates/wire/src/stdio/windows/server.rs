@@ -7,11 +7,11 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream};
 use tokio::net::windows::named_pipe::NamedPipeServer;
 
 use super::down::Down;
-use super::job::{Job, KILLED};
 use super::process::Process;
 use crate::seen::Exit;
 use crate::stdio::control::{KILL, Record, TERM};
 use crate::stdio::platform::{Found, Platform};
+use crate::windows::{Job, KILLED};
 
 /// What a process is said to have ended by that we ended, as on other systems.
 const BY_US: Exit = Exit::Signal(9);

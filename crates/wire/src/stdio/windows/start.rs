@@ -9,11 +9,9 @@ use tokio::sync::mpsc;
 use windows_sys::Win32::Foundation::{ERROR_FILE_NOT_FOUND, ERROR_INVALID_PARAMETER};
 
 use super::down::Down;
-use super::job::Job;
 use super::pipes::Pipe;
 use super::process::{Order, Process};
 use super::server::{Server, Tree, watch};
-use super::wide::wide;
 use super::{command_line, environment, interpreter, program};
 use crate::redact::Redacted;
 use crate::seam::{Event, Listener};
@@ -21,6 +19,8 @@ use crate::seen::Seen;
 use crate::stdio::child::{Child, Launch, Program, check_dir};
 use crate::stdio::platform::Started;
 use crate::tasks::spawn_last;
+use crate::windows::Job;
+use crate::windows::wide::wide;
 
 /// More than all records of a server's life take.
 const CONTROL: usize = 256;

@@ -8,7 +8,7 @@ use std::os::windows::ffi::OsStrExt as _;
 ///
 /// # Errors
 /// If there is a zero in it: the system would not see what is behind that.
-pub(super) fn wide(text: &OsStr) -> io::Result<Vec<u16>> {
+pub(crate) fn wide(text: &OsStr) -> io::Result<Vec<u16>> {
     let mut wide = units(text)?;
     wide.push(0);
     Ok(wide)
@@ -18,7 +18,7 @@ pub(super) fn wide(text: &OsStr) -> io::Result<Vec<u16>> {
 ///
 /// # Errors
 /// If there is a zero in it.
-pub(super) fn units(text: &OsStr) -> io::Result<Vec<u16>> {
+pub(crate) fn units(text: &OsStr) -> io::Result<Vec<u16>> {
     let wide: Vec<u16> = text.encode_wide().collect();
     if wide.contains(&0) {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "it contains a zero character"));

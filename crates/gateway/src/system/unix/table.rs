@@ -4,15 +4,15 @@ use std::fs::File;
 use std::io::{self, BufRead as _, BufReader};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-use super::{OtherEnd, plain};
-
 /// Both are looked at: an IPv6 socket may talk IPv4.
 const TABLES: [&str; 2] = ["/proc/net/tcp", "/proc/net/tcp6"];
 
 /// How the tables spell an established connection.
 const ESTABLISHED: &str = "01";
 
-pub(super) fn owner(end: OtherEnd) -> io::Result<Option<u32>> {
+/// The user who has a connection from `local` to `remote`.
+pub(crate) fn connected_from(local: SocketAddr, remote: SocketAddr) -> io::Result<Option<u32>> {
+    let end = (local, remote);
     let mut failed = None;
     for table in TABLES {
         match within(table, end) {
@@ -28,7 +28,7 @@ pub(super) fn owner(end: OtherEnd) -> io::Result<Option<u32>> {
     }
 }
 
-fn within(table: &str, end: OtherEnd) -> io::Result<Option<u32>> {
+fn within(table: &str, end: (SocketAddr, SocketAddr)) -> io::Result<Option<u32>> {
     for line in BufReader::new(File::open(table)?).lines().skip(1) {
         if let Some(uid) = of_line(&line?, end) {
             return Ok(Some(uid));
@@ -38,10 +38,10 @@ fn within(table: &str, end: OtherEnd) -> io::Result<Option<u32>> {
 }
 
 /// `sl local_address rem_address st tx_queue:rx_queue tr:tm->when retrnsmt uid timeout inode …`
-fn of_line(line: &str, end: OtherEnd) -> Option<u32> {
+fn of_line(line: &str, end: (SocketAddr, SocketAddr)) -> Option<u32> {
     let mut fields = line.split_ascii_whitespace().skip(1);
     let (local, remote) = (address(fields.next()?)?, address(fields.next()?)?);
-    if (OtherEnd { local, remote }) != end || fields.next()? != ESTABLISHED {
+    if (local, remote) != end || fields.next()? != ESTABLISHED {
         return None;
     }
     let uid = fields.nth(3)?.parse().ok()?;
@@ -62,20 +62,17 @@ fn address(text: &str) -> Option<SocketAddr> {
         }
         _ => return None,
     };
-    Some(plain(SocketAddr::new(address, u16::from_str_radix(port, 16).ok()?)))
+    Some(SocketAddr::new(address.to_canonical(), u16::from_str_radix(port, 16).ok()?))
 }
 
 #[cfg(all(test, target_endian = "little"))]
 mod tests {
-    use super::{OtherEnd, of_line};
+    use super::of_line;
     use std::net::SocketAddr;
 
     #[test]
     fn x04_a_line_of_the_table_is_believed_only_if_all_of_it_fits() {
-        let end = OtherEnd::of(
-            SocketAddr::from(([127, 0, 0, 1], 7331)),
-            SocketAddr::from(([127, 0, 0, 1], 50_000)),
-        );
+        let end = (SocketAddr::from(([127, 0, 0, 1], 50_000)), SocketAddr::from(([127, 0, 0, 1], 7331)));
         let line = |state: &str, inode: u32| {
             format!(
                 "   7: 0100007F:C350 0100007F:1CA3 {state} 00000000:00000000 00:00000000 00000000  1001        0 {inode} 1 0 20 4 30 10 -1"

@@ -23,9 +23,9 @@ use tokio::time::{Instant, timeout};
 use super::order::{Ask, is_newer};
 use super::private::Private;
 use super::reach::{is_locked, this_program};
-use super::{LOCK, SOCKET};
+use super::{LOCK, SOCKET, program};
 use crate::stop::{self, Signals};
-use crate::{args, hold, places, program, runtime};
+use crate::{args, hold, places, runtime};
 
 /// The hidden subcommand that a keeper is started with.
 pub(super) const SUBCOMMAND: &str = "keeper";

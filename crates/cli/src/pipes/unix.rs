@@ -1,0 +1,156 @@
+//! The agent's two pipes, waited for by the runtime itself.
+//!
+//! tokio's own stdin and stdout hand every message to a thread and back, which costs more than all else that is done with
+//! it. Pipes and sockets, which is what agents give their servers, can be waited for; a file or a terminal cannot, and goes
+//! by the thread.
+
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixStream as Socket;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{FileType, OFlags, fcntl_getfl, fcntl_setfl, fstat};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::UnixStream;
+use tokio::net::unix::pipe;
+use tokio::sync::Notify;
+
+/// How often it is looked whether an agent that stopped asking still reads. It is given a few seconds at most.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// What the agent says.
+pub(crate) type Input = Box<dyn AsyncRead + Send + Unpin>;
+
+/// What the agent hears.
+pub(crate) type Output = Box<dyn AsyncWrite + Send + Unpin>;
+
+/// Both ends, and what has to be set right again when we are done with them.
+pub(crate) struct Pipes {
+    pub(crate) input: Input,
+    pub(crate) output: Output,
+    pub(crate) gone: Gone,
+    /// Put back when this is dropped.
+    pub(crate) borrowed: [Option<Borrowed>; 2],
+}
+
+/// Sees that the agent is gone for good: it neither asks nor reads any more.
+pub(crate) struct Gone {
+    asked: Arc<Notify>,
+    output: Option<OwnedFd>,
+}
+
+impl Gone {
+    /// An agent that closed its input may still read answers; one that was killed reads nothing.
+    pub(crate) async fn for_good(self) {
+        self.asked.notified().await;
+        let Some(output) = self.output else { return std::future::pending().await };
+        loop {
+            let mut ends = [PollFd::new(&output, PollFlags::empty())];
+            let looked = poll(&mut ends, Some(&Timespec::default()));
+            if looked.is_ok() && ends[0].revents().intersects(PollFlags::ERR | PollFlags::HUP) {
+                return;
+            }
+            tokio::time::sleep(LOOK).await;
+        }
+    }
+}
+
+/// An end that says when there was no more to read.
+struct Heard<R>(R, Arc<Notify>);
+
+impl<R: AsyncRead + Unpin> AsyncRead for Heard<R> {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let Self(input, ended) = self.get_mut();
+        let before = buffer.filled().len();
+        let read = Pin::new(input).poll_read(context, buffer);
+        if read.is_ready() && buffer.filled().len() == before {
+            ended.notify_one();
+        }
+        read
+    }
+}
+
+/// A description that is made not to block, and may be somebody else's too: a shell's that goes on after us.
+pub(crate) struct Borrowed {
+    descriptor: OwnedFd,
+    before: OFlags,
+}
+
+impl Pipes {
+    /// Takes stdin and stdout. Inside a runtime.
+    pub(crate) fn take() -> Self {
+        let (stdin, stdout) = (std::io::stdin(), std::io::stdout());
+        let (input, read) = match of_kind(&stdin, false) {
+            Some((Kind::Pipe, fd, held)) => match pipe::Receiver::from_owned_fd(fd) {
+                Ok(pipe) => (Some(Box::new(pipe) as Input), Some(held)),
+                Err(_) => (None, Some(held)),
+            },
+            Some((Kind::Socket, fd, held)) => {
+                (socket(fd).map(|socket| Box::new(socket) as Input), Some(held))
+            }
+            None => (None, None),
+        };
+        let (output, written) = match of_kind(&stdout, true) {
+            Some((Kind::Pipe, fd, held)) => match pipe::Sender::from_owned_fd(fd) {
+                Ok(pipe) => (Some(Box::new(pipe) as Output), Some(held)),
+                Err(_) => (None, Some(held)),
+            },
+            Some((Kind::Socket, fd, held)) => {
+                (socket(fd).map(|socket| Box::new(socket) as Output), Some(held))
+            }
+            None => (None, None),
+        };
+        let asked = Arc::new(Notify::new());
+        let input = input.unwrap_or_else(|| Box::new(tokio::io::stdin()));
+        Self {
+            gone: Gone { asked: Arc::clone(&asked), output: stdout.as_fd().try_clone_to_owned().ok() },
+            // A descriptor that could not be taken is as it was before a thread reads it.
+            borrowed: [read, written.filter(|_| output.is_some())],
+            input: Box::new(Heard(input, asked)),
+            output: output.unwrap_or_else(|| Box::new(tokio::io::stdout())),
+        }
+    }
+}
+
+enum Kind {
+    Pipe,
+    Socket,
+}
+
+/// What can be waited for, as a descriptor of our own.
+fn of_kind(stream: &impl AsFd, writes: bool) -> Option<(Kind, OwnedFd, Borrowed)> {
+    let about = fstat(stream).ok()?;
+    let kind = match FileType::from_raw_mode(about.st_mode) {
+        FileType::Fifo => Kind::Pipe,
+        FileType::Socket => Kind::Socket,
+        _ => return None,
+    };
+    // What is shared with stderr must go on blocking: nobody expects a log to fail because it is read slowly.
+    let log = fstat(std::io::stderr()).ok();
+    if writes && log.is_some_and(|log| (log.st_dev, log.st_ino) == (about.st_dev, about.st_ino)) {
+        return None;
+    }
+    let before = fcntl_getfl(stream).ok()?;
+    let descriptor = stream.as_fd().try_clone_to_owned().ok()?;
+    Some((kind, stream.as_fd().try_clone_to_owned().ok()?, Borrowed { descriptor, before }))
+}
+
+fn socket(descriptor: OwnedFd) -> Option<UnixStream> {
+    let socket = Socket::from(descriptor);
+    socket.set_nonblocking(true).ok()?;
+    UnixStream::from_std(socket).ok()
+}
+
+impl Drop for Borrowed {
+    fn drop(&mut self) {
+        let _ = fcntl_setfl(&self.descriptor, self.before);
+    }
+}

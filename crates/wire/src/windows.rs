@@ -1,0 +1,18 @@
+//! What the crates above need of Windows beside servers: who this user is, things that are this user's alone, jobs. **No stable
+//! interface**, and nothing of it is there on other systems.
+
+mod files;
+mod job;
+mod peers;
+mod private;
+mod readers;
+mod user;
+pub(crate) mod wide;
+
+pub use files::{create_folder, create_new, open_append};
+pub(crate) use job::KILLED;
+pub use job::{Group, Job};
+pub use peers::connected_from;
+pub use private::{OnlyUser, Thing};
+pub use readers::{copy_access, is_open_to_others};
+pub use user::{Sid, lives, process_user, this_user};
