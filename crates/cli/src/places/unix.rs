@@ -1,4 +1,4 @@
-//! By the rules of the desktop (XDG).
+//! By the rules of the desktop: XDG, and where nothing is set on a Mac, the user's Library.
 
 use std::path::{Path, PathBuf};
 
@@ -7,14 +7,19 @@ use super::absolute;
 /// Why no place is known.
 pub(crate) const UNKNOWN: &str = "neither HOME nor XDG_STATE_HOME is set";
 
+/// Below the user's folder: what can be found out again, what happened, and what desktop programs are told.
+const CACHE: &str = if cfg!(target_os = "macos") { "Library/Caches" } else { ".cache" };
+const STATE: &str = if cfg!(target_os = "macos") { LIBRARY } else { ".local/state" };
+const LIBRARY: &str = "Library/Application Support";
+
 /// What can be found out again: `~/.cache/linetender`.
 pub(crate) fn cache() -> Option<PathBuf> {
-    place("XDG_CACHE_HOME", ".cache")
+    place("XDG_CACHE_HOME", CACHE)
 }
 
 /// What happened: `~/.local/state/linetender`.
 pub(crate) fn state() -> Option<PathBuf> {
-    place("XDG_STATE_HOME", ".local/state")
+    place("XDG_STATE_HOME", STATE)
 }
 
 /// What lives no longer than its program: `$XDG_RUNTIME_DIR/linetender`, or beside the state where there is none.
@@ -51,7 +56,7 @@ pub(crate) fn has_display() -> bool {
 
 /// Where desktop programs keep their configuration.
 pub(crate) fn desktop() -> Option<PathBuf> {
-    if cfg!(target_os = "macos") { Some(home()?.join("Library/Application Support")) } else { config() }
+    if cfg!(target_os = "macos") { Some(home()?.join(LIBRARY)) } else { config() }
 }
 
 /// Where login managers put what lives no longer than its program, for one that was not told: a server that a gateway started.
@@ -62,7 +67,7 @@ pub(super) fn usual_runtime() -> Option<PathBuf> {
 
 /// Where the state is, for a program that knows no more than its user's home.
 pub(super) fn plain_state() -> Option<PathBuf> {
-    absolute("HOME").map(|home| home.join(".local/state/linetender"))
+    absolute("HOME").map(|home| home.join(STATE).join("linetender"))
 }
 
 fn place(variable: &str, under_home: &str) -> Option<PathBuf> {

@@ -7,7 +7,7 @@ use std::path::Path;
 use linetender_badserver::AS_SERVER;
 use tokio::process::Command;
 
-use crate::scenario::{Broken, Scenario};
+use crate::scenario::{Broken, Scenario, Until};
 
 /// The variables that say where a target keeps what it keeps.
 pub(crate) const PLACES: [&str; 2] = ["XDG_STATE_HOME", "XDG_RUNTIME_DIR"];
@@ -31,8 +31,10 @@ pub(crate) fn name() -> String {
 }
 
 /// Why this system cannot play a scenario.
-pub(crate) const fn lacks(_: &Scenario) -> Option<&'static str> {
-    None
+pub(crate) fn lacks(scenario: &Scenario) -> Option<&'static str> {
+    let is_piped = scenario.load.iter().any(|load| load.until == Until::Piped);
+    (cfg!(not(target_os = "linux")) && is_piped)
+        .then_some("nothing on this system tells what lies unread in a pipe")
 }
 
 /// Whether a cause says this.
