@@ -25,9 +25,8 @@ pub(crate) struct Gone;
 
 impl Gone {
     /// Never.
-    #[expect(clippy::unused_self, reason = "as elsewhere")]
     pub(crate) async fn for_good(self) {
-        std::future::pending().await
+        std::future::pending::<()>().await;
     }
 }
 

@@ -11,13 +11,13 @@ const NOT_HERE: &str =
     "`run --share` is not available on Windows: leave it out, or share the server by `linetender serve`";
 
 /// Why servers cannot be shared here.
+#[expect(clippy::unnecessary_wraps, reason = "as elsewhere")]
 pub(crate) const fn refusal() -> Option<&'static str> {
     Some(NOT_HERE)
 }
 
 /// # Errors
 /// Always.
-#[expect(clippy::needless_pass_by_value, reason = "as elsewhere")]
 pub(crate) fn through_keeper(_: &Server, _: StdioServer, _: Option<Duration>) -> Result<Server, String> {
     Err(NOT_HERE.to_owned())
 }

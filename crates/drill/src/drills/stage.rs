@@ -65,6 +65,7 @@ pub(crate) struct Stage {
 }
 
 /// The target.
+#[cfg_attr(windows, allow(clippy::large_enum_variant, reason = "a child is larger there, and there are few"))]
 enum Front {
     Line(Line),
     Program { child: Child, adapter: Box<Adapter>, over: Over },

@@ -122,6 +122,7 @@ impl Door {
     /// meanwhile, and a balancer then does not know whether its request was read; one whom nobody answered tries again, elsewhere.
     ///
     /// Where the system cannot do that, nothing happens.
+    #[cfg_attr(not(target_os = "linux"), allow(clippy::unused_self, reason = "the system cannot do it"))]
     pub(super) fn lets_nobody_in(&self) {
         #[cfg(target_os = "linux")]
         if let Listener::Tcp(listener) = &self.listener

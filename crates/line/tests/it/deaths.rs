@@ -134,6 +134,11 @@ async fn s08_a_closed_input_is_noticed_by_the_next_call_which_works_all_the_same
     let bad = bad(&["--single-threaded"]);
     bad.up().await;
     bad.call("close_stdin", r#"{"nonce":"a"}"#).await.unwrap();
+    // It answers before it closes its input. Nothing on Windows proves that a call which came in between was not read: the end is
+    // waited for there, which no call is needed to notice.
+    if cfg!(windows) {
+        bad.back(1).await;
+    }
     bad.works().await;
     assert_eq!(bad.line.status().generation, 2);
     bad.leaves_nothing().await;

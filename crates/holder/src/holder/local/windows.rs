@@ -37,6 +37,10 @@ pub(in crate::holder) struct Listener {
     next: Mutex<Option<NamedPipeServer>>,
 }
 
+/// Where somebody came from: nobody asks.
+#[derive(Debug)]
+pub(in crate::holder) struct Origin;
+
 /// Either end of a pipe.
 #[derive(Debug)]
 pub(in crate::holder) enum Stream {
@@ -46,7 +50,7 @@ pub(in crate::holder) enum Stream {
 
 impl Listener {
     /// The next who connects.
-    pub(in crate::holder) async fn accept(&self) -> io::Result<(Stream, ())> {
+    pub(in crate::holder) async fn accept(&self) -> io::Result<(Stream, Origin)> {
         let mut next = self.next.lock().await;
         let pipe = match next.take() {
             Some(pipe) => pipe,
@@ -58,7 +62,7 @@ impl Listener {
             return Err(error);
         }
         *next = instance(&self.name, false).ok();
-        Ok((Stream::Ours(pipe), ()))
+        Ok((Stream::Ours(pipe), Origin))
     }
 }
 
@@ -193,7 +197,7 @@ mod tests {
         check_socket(&path).unwrap();
         let answers = async {
             for _ in 0..3 {
-                let (asker, ()) = listener.accept().await.unwrap();
+                let (asker, _) = listener.accept().await.unwrap();
                 let mut asker = BufReader::new(asker);
                 let mut question = String::new();
                 asker.read_line(&mut question).await.unwrap();
