@@ -88,7 +88,7 @@ impl Kept {
     }
 }
 
-const PROMISES: [Promise; 9] = [
+const PROMISES: [Promise; 10] = [
     Promise {
         code: "exit",
         what: "The end of a server's process is noticed",
@@ -137,9 +137,7 @@ const PROMISES: [Promise; 9] = [
             Partly(
                 "the reaper learns of descendants as they are forked, and kills them; one that leaves its process group and whose parent ends before the list is read escapes",
             ),
-            Yes(
-                "the kernel ends the job with its last handle; under wine some processes of a killed linetender were seen to stay",
-            ),
+            Yes("the kernel ends the job, which a server is in before it runs, with its last handle"),
             No("a server that ends when its stdin closes, ends; nobody ends another"),
         ],
     },
@@ -161,8 +159,20 @@ const PROMISES: [Promise; 9] = [
         by: [
             Yes("files of mode 0600 in folders of mode 0700; whoever owns something else is refused"),
             Yes("files of mode 0600 in folders of mode 0700; logins are files, not in the keychain"),
-            Partly("by the access rights of the user's own folders"),
+            Partly(
+                "files and folders are made with an access list of the user alone; whose a file is that is there already is not looked at",
+            ),
             Yes("files of mode 0600 in folders of mode 0700"),
+        ],
+    },
+    Promise {
+        code: "status",
+        what: "`status`, `top`, `why` and orders reach a linetender that runs, and nobody else's",
+        by: [
+            Yes("a socket in a folder of the user's, which looks who connects"),
+            Yes("a socket in a folder of the user's, which looks who connects"),
+            Yes("a named pipe that only the user may open, from this machine"),
+            Yes("a socket in a folder of the user's, which looks who connects"),
         ],
     },
     Promise {
