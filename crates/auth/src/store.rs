@@ -288,5 +288,5 @@ impl fmt::Debug for Store {
     }
 }
 
-#[cfg(all(test, unix))]
+#[cfg(test)]
 mod tests;
