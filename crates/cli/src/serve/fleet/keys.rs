@@ -22,9 +22,9 @@ pub(super) type Key = [u8; 32];
 pub(super) struct Keys {
     /// By the day; of several of a day the last one is in use.
     known: Mutex<Vec<(u64, Key)>>,
-    /// When it was asked for keys that are not known here. Whoever asks holds it: a gateway that has just begun is shown many seals at once, and all of
+    /// For which days it was asked a moment ago whether there are keys that are not known here. Whoever asks holds it: a gateway that has just begun is shown many seals at once, and all of
     /// them wait for the one answer.
-    asked: tokio::sync::Mutex<Option<Instant>>,
+    asked: tokio::sync::Mutex<Vec<(u64, Instant)>>,
 }
 
 impl Keys {
@@ -48,7 +48,9 @@ impl Keys {
         }
         let mut asked = self.asked.lock().await;
         let now = self.known(day);
-        if now != before || asked.is_some_and(|asked| asked.elapsed() < ASKS) {
+        asked.retain(|(_, at)| at.elapsed() < ASKS);
+        // By the day: strangers who show seals of tomorrow keep nobody from today's.
+        if now != before || asked.iter().any(|(of, _)| *of == day) {
             return now;
         }
         let name = name(day);
@@ -63,7 +65,7 @@ impl Keys {
         {
             self.learn(day, key);
         }
-        *asked = Some(Instant::now());
+        asked.push((day, Instant::now()));
         self.known(day)
     }
 
@@ -214,6 +216,14 @@ mod tests {
         // One that another gateway made, since: it is found a second later.
         let key = Keys::default().of(&slow, DAY).await.unwrap();
         tokio::time::sleep(ASKS).await;
+        assert_eq!(found(&keys, &slow, 1).await, [vec![key]]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn strangers_who_show_seals_of_tomorrow_keep_nobody_from_the_key_of_today() {
+        let (slow, keys) = (Slow::default(), Arc::new(Keys::default()));
+        let key = Keys::default().of(&slow, DAY).await.unwrap();
+        assert!(keys.find(&slow, DAY + 1, false).await.is_empty());
         assert_eq!(found(&keys, &slow, 1).await, [vec![key]]);
     }
 
