@@ -116,6 +116,12 @@ impl Failed {
         Self::before(Code::Lost.number(), "the gateway that has this session cannot be reached", "now")
     }
 
+    /// The gateway that it was handed to does not know for whom, since it has not heard from the directory yet.
+    pub(crate) fn no_key() -> Self {
+        let cause = "the gateway that has this session has just started and cannot read the fleet's key: NATS does not answer it";
+        Self::before(Code::Lost.number(), cause, "now")
+    }
+
     /// The gateway that it was handed to was lost under it.
     pub(crate) fn gateway_lost() -> Self {
         Self::under_way("the gateway that has this session ended or cannot be reached any more", "now")

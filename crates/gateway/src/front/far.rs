@@ -27,7 +27,7 @@ use tokio::task::JoinSet;
 
 use super::legacy;
 use super::post::IDEMPOTENCY_KEY;
-use super::sealed::{self, Made};
+use super::sealed::{self, Closed, Made};
 use super::who::{number, principal};
 use super::{Front, reply};
 use crate::failed::Failed;
@@ -197,7 +197,7 @@ pub(super) async fn elsewhere(
     if front.sessions.find(id, &principal).is_some() {
         return None;
     }
-    let made: Made = sealed::open(&*far.kin, id).await?;
+    let made: Made = sealed::open(&*far.kin, id).await.ok()?;
     // One that began here has ended.
     if made.node == far.kin.own() || !made.is_of(endpoint, &principal) {
         return None;
@@ -273,13 +273,9 @@ async fn road(
     let service = service_fn(move |mut request: Request<Incoming>| {
         let (kin, router) = (Arc::clone(&kin), router.clone());
         async move {
-            let Some(principal) = on_behalf_of(&*kin, request.headers()).await else {
-                return Ok(reply::error(
-                    StatusCode::FORBIDDEN,
-                    "null",
-                    -32600,
-                    "the principal is not sealed",
-                ));
+            let principal = match on_behalf_of(&*kin, request.headers()).await {
+                Ok(principal) => principal,
+                Err(closed) => return Ok(not_let_in(closed)),
             };
             request.headers_mut().remove(ON_BEHALF_OF);
             request.extensions_mut().insert(principal);
@@ -303,7 +299,14 @@ async fn road(
     let _ = served.await;
 }
 
-async fn on_behalf_of(kin: &dyn Kin, headers: &HeaderMap) -> Option<Principal> {
-    let sealed = headers.get(ON_BEHALF_OF)?.to_str().ok()?;
+async fn on_behalf_of(kin: &dyn Kin, headers: &HeaderMap) -> Result<Principal, Closed> {
+    let sealed = headers.get(ON_BEHALF_OF).and_then(|sealed| sealed.to_str().ok()).ok_or(Closed::Foreign)?;
     sealed::open::<Spelt>(kin, sealed).await.map(Principal::of_kin)
+}
+
+fn not_let_in(closed: Closed) -> Response {
+    match closed {
+        Closed::Foreign => reply::error(StatusCode::FORBIDDEN, "null", -32600, "the principal is not sealed"),
+        Closed::NoKey => reply::refused(StatusCode::SERVICE_UNAVAILABLE, "null", &Failed::no_key()),
+    }
 }

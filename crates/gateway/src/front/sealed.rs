@@ -67,25 +67,38 @@ pub(super) async fn seal(kin: &dyn Kin, what: &impl Serialize) -> Option<String>
     Some(format!("{FORM}.{day}.{}", BASE64.encode(whole)))
 }
 
+/// Why something was not opened.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Closed {
+    /// None of us sealed it, or too long ago.
+    Foreign,
+    /// It may be ours: this gateway has no key of that day now.
+    NoKey,
+}
+
 /// What was sealed, if it was by one of us, and not too long ago.
-pub(super) async fn open<T: DeserializeOwned>(kin: &dyn Kin, text: &str) -> Option<T> {
+pub(super) async fn open<T: DeserializeOwned>(kin: &dyn Kin, text: &str) -> Result<T, Closed> {
+    let (day, sealed) = parts(text).ok_or(Closed::Foreign)?;
+    let known = kin.known_keys(day, false).await;
+    if let Some(opened) = known.iter().find_map(|key| opened(key, sealed.clone())) {
+        return Ok(opened);
+    }
+    // The key that all had may be lost, and another one made by somebody who did not know it.
+    let now = kin.known_keys(day, true).await;
+    let opened = now.iter().filter(|key| !known.contains(key)).find_map(|key| opened(key, sealed.clone()));
+    opened.ok_or(if now.is_empty() { Closed::NoKey } else { Closed::Foreign })
+}
+
+/// The day of a seal, and what is sealed.
+fn parts(text: &str) -> Option<(u64, Vec<u8>)> {
     if text.len() > LONGEST {
         return None;
     }
     let (day, sealed) = text.strip_prefix(FORM)?.strip_prefix('.')?.split_once('.')?;
     let day: u64 = day.parse().ok()?;
     // Keys of other days are not asked for: anybody could name any number of them.
-    if seconds().div_euclid(DAY).abs_diff(day) > 1 {
-        return None;
-    }
-    let sealed = BASE64.decode(sealed).ok()?;
-    let known = kin.known_keys(day, false).await;
-    if let Some(opened) = known.iter().find_map(|key| opened(key, sealed.clone())) {
-        return Some(opened);
-    }
-    // The key that all had may be lost, and another one made by somebody who did not know it.
-    let now = kin.known_keys(day, true).await;
-    now.iter().filter(|key| !known.contains(key)).find_map(|key| opened(key, sealed.clone()))
+    let near = seconds().div_euclid(DAY).abs_diff(day) <= 1;
+    Some((day, BASE64.decode(sealed).ok().filter(|_| near)?))
 }
 
 fn opened<T: DeserializeOwned>(key: &[u8; 32], mut sealed: Vec<u8>) -> Option<T> {

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use http::Method;
@@ -26,6 +27,8 @@ struct Town(Arc<Mutex<BTreeMap<u64, mpsc::Sender<DuplexStream>>>>);
 
 struct Neighbour {
     own: u64,
+    /// It has not found the key of the day yet.
+    keyless: AtomicBool,
     town: Town,
     come: tokio::sync::Mutex<mpsc::Receiver<DuplexStream>>,
 }
@@ -35,7 +38,12 @@ impl Town {
     fn neighbour(&self, own: u64) -> Arc<Neighbour> {
         let (door, come) = mpsc::channel(4);
         self.0.lock().unwrap().insert(own, door);
-        Arc::new(Neighbour { own, town: self.clone(), come: tokio::sync::Mutex::new(come) })
+        Arc::new(Neighbour {
+            own,
+            keyless: AtomicBool::new(false),
+            town: self.clone(),
+            come: tokio::sync::Mutex::new(come),
+        })
     }
 
     fn leaves(&self, own: u64) {
@@ -67,7 +75,9 @@ impl Kin for Neighbour {
     }
 
     fn known_keys(&self, day: u64, _again: bool) -> Later<'_, Vec<[u8; 32]>> {
-        Box::pin(std::future::ready(vec![[day.to_le_bytes()[0]; 32]]))
+        let keys =
+            if self.keyless.load(Ordering::SeqCst) { vec![] } else { vec![[day.to_le_bytes()[0]; 32]] };
+        Box::pin(std::future::ready(keys))
     }
 
     fn reach(&self, node: u64) -> Later<'_, Result<Box<dyn Stream>, NotReached>> {
@@ -155,6 +165,22 @@ async fn the_key_of_a_call_is_passed_on_with_its_session() {
     }
     assert_eq!(book.runs().get("n"), Some(&1));
     let _ = std::fs::remove_file(book.path());
+}
+
+#[tokio::test]
+async fn a_gateway_without_the_key_says_so_and_nothing_was_run() {
+    let town = Town::default();
+    let home = town.neighbour(0);
+    let one = House::up_among(ONE, Arc::clone(&home) as Arc<dyn Kin>).await;
+    let other = House::up_among(ONE, town.neighbour(1)).await;
+    let there = one.agent("/mcp").await.also(&other, "/mcp");
+    home.keyless.store(true, Ordering::SeqCst);
+    let answer = in_time(there.request(1, "tools/call", call("n"))).await;
+    assert_eq!(answer.status, 503);
+    let said = answer.json().await.to_string();
+    assert!(said.contains("NATS does not answer") && said.contains("not executed"), "{said}");
+    home.keyless.store(false, Ordering::SeqCst);
+    assert!(is_answered(&in_time(there.request(2, "tools/call", call("n"))).await.json().await));
 }
 
 #[tokio::test]

@@ -2,22 +2,17 @@
 
 use std::io;
 use std::path::Path;
-use std::pin::Pin;
-use std::task::{Context, Poll};
-
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 /// There is none.
 #[derive(Debug)]
 pub(in crate::front) enum Socket {}
 
-/// There is none.
-#[derive(Debug)]
-pub(in crate::front) enum Stream {}
+/// What an agent would come on.
+pub(in crate::front) type Stream = tokio::io::Empty;
 
 /// There is nobody.
-pub(in crate::front) const fn owner(stream: &Stream) -> Option<u32> {
-    match *stream {}
+pub(in crate::front) const fn owner(_: &Stream) -> Option<u32> {
+    None
 }
 
 impl Socket {
@@ -37,25 +32,5 @@ impl Socket {
 
     pub(in crate::front) const fn path(&self) -> &Path {
         match *self {}
-    }
-}
-
-impl AsyncRead for Stream {
-    fn poll_read(self: Pin<&mut Self>, _: &mut Context<'_>, _: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        match *self.get_mut() {}
-    }
-}
-
-impl AsyncWrite for Stream {
-    fn poll_write(self: Pin<&mut Self>, _: &mut Context<'_>, _: &[u8]) -> Poll<io::Result<usize>> {
-        match *self.get_mut() {}
-    }
-
-    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match *self.get_mut() {}
-    }
-
-    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match *self.get_mut() {}
     }
 }
