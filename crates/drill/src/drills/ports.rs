@@ -3,8 +3,11 @@
 //! A server that is down for a moment wants its port back. The kernel gives ports to whoever connects somewhere, from a
 //! range of its own; these lie below it, and each is handed out once.
 
-use std::net::{Ipv4Addr, TcpListener};
+use std::io;
+use std::net::Ipv4Addr;
 use std::sync::atomic::{AtomicU32, Ordering};
+
+use tokio::net::TcpSocket;
 
 /// Where they begin, and how many there are: Linux gives out ports from 32768 on.
 const FIRST: u32 = 12_000;
@@ -18,9 +21,33 @@ pub(crate) fn next() -> Result<u16, String> {
     for _ in 0..COUNT {
         let number = LAST.fetch_add(1, Ordering::Relaxed).wrapping_add(begin) % COUNT;
         let port = u16::try_from(FIRST + number).unwrap_or(u16::MAX);
-        if TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok() {
+        if is_free(port).is_ok() {
             return Ok(port);
         }
     }
     Err("no port is free".to_owned())
+}
+
+/// It is not listened on: a process that is just being started has a copy of our socket until it becomes another program, and a
+/// listener, even one that was closed here, would keep its port from the server that it is for.
+fn is_free(port: u16) -> io::Result<()> {
+    let socket = TcpSocket::new_v4()?;
+    socket.set_reuseaddr(true)?;
+    socket.bind((Ipv4Addr::LOCALHOST, port).into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_port_that_is_listened_on_is_not_free_and_a_copy_of_what_tried_it_keeps_nobody_from_it() {
+        let port = next().unwrap();
+        let tried = TcpSocket::new_v4().unwrap();
+        tried.set_reuseaddr(true).unwrap();
+        tried.bind((Ipv4Addr::LOCALHOST, port).into()).unwrap();
+        let listener = std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, port)).unwrap();
+        assert!(is_free(port).is_err());
+        drop((tried, listener));
+    }
 }
