@@ -1,11 +1,11 @@
-//! What only a Windows has: a console that tells a program to stop.
+//! What only a Windows has: a console that tells a program to stop, and pipes that nobody can wait for.
 
 #![cfg(windows)]
 #![allow(clippy::disallowed_methods, reason = "a test measures with a real clock")]
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::os::windows::process::CommandExt as _;
-use std::process::{Command, Stdio};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use linetender_badserver::process::{ask_to_end, descendants, lives};
@@ -20,6 +20,9 @@ const OWN_GROUP: u32 = 0x200;
 const INSIDE: &str = "LINETENDER_TEST_HAS_CONSOLE";
 
 const LONG: Duration = Duration::from_secs(20);
+
+/// Less than answers are waited for that are still to come.
+const SOON: Duration = Duration::from_secs(2);
 
 /// This test in a process with a console.
 #[test]
@@ -45,7 +48,8 @@ fn is_wine() -> bool {
     std::path::Path::new(r"C:\windows\system32\winecfg.exe").exists()
 }
 
-fn told_by_its_console() {
+/// A shim whose server has answered, and both ends of its pipes.
+fn shim() -> (Child, ChildStdin, BufReader<ChildStdout>) {
     let mut shim = Command::new(LINETENDER)
         .args(["run", "--no-journal", "--"])
         .arg(linetender_badserver::program())
@@ -58,9 +62,30 @@ fn told_by_its_console() {
     let hello = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}"#;
     let mut to = shim.stdin.take().unwrap();
     writeln!(to, "{hello}").unwrap();
+    let mut from = BufReader::new(shim.stdout.take().unwrap());
     let mut answer = String::new();
-    BufReader::new(shim.stdout.take().unwrap()).read_line(&mut answer).unwrap();
+    from.read_line(&mut answer).unwrap();
     assert!(answer.contains("result"), "{answer}");
+    (shim, to, from)
+}
+
+#[test]
+fn an_agent_that_neither_asks_nor_reads_is_gone_for_good() {
+    let (mut shim, mut to, from) = shim();
+    writeln!(to, r#"{{"jsonrpc":"2.0","method":"notifications/initialized"}}"#).unwrap();
+    let call = r#"{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"hang","arguments":{"nonce":"n"}}}"#;
+    writeln!(to, "{call}").unwrap();
+    // As if it were killed.
+    drop((to, from));
+    let gone = Instant::now();
+    while shim.try_wait().unwrap().is_none() {
+        assert!(gone.elapsed() < SOON, "it waits for an answer that nobody would read");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+fn told_by_its_console() {
+    let (mut shim, to, _from) = shim();
     let below = descendants(&shim.id().to_string());
     assert!(below.iter().any(|pid| lives(*pid)), "there is no server");
     if !ask_to_end(shim.id().cast_signed()) {

@@ -4,6 +4,7 @@
 mod files;
 mod job;
 mod peers;
+mod pipe;
 mod private;
 mod readers;
 mod user;
@@ -13,6 +14,7 @@ pub use files::{create_folder, create_new, open_append};
 pub(crate) use job::KILLED;
 pub use job::{Group, Job};
 pub use peers::connected_from;
+pub use pipe::is_read_by_nobody;
 pub use private::{OnlyUser, Thing};
 pub use readers::{copy_access, is_open_to_others};
 pub use user::{Sid, lives, process_user, this_user};

@@ -4,29 +4,17 @@
 //! it. Pipes and sockets, which is what agents give their servers, can be waited for; a file or a terminal cannot, and goes
 //! by the thread.
 
-use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream as Socket;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
-use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{FileType, OFlags, fcntl_getfl, fcntl_setfl, fstat};
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::UnixStream;
 use tokio::net::unix::pipe;
 use tokio::sync::Notify;
 
-/// How often it is looked whether an agent that stopped asking still reads. It is given a few seconds at most.
-const LOOK: Duration = Duration::from_millis(20);
-
-/// What the agent says.
-pub(crate) type Input = Box<dyn AsyncRead + Send + Unpin>;
-
-/// What the agent hears.
-pub(crate) type Output = Box<dyn AsyncWrite + Send + Unpin>;
+use super::{Heard, Input, LOOK, Output};
 
 /// Both ends, and what has to be set right again when we are done with them.
 pub(crate) struct Pipes {
@@ -56,25 +44,6 @@ impl Gone {
             }
             tokio::time::sleep(LOOK).await;
         }
-    }
-}
-
-/// An end that says when there was no more to read.
-struct Heard<R>(R, Arc<Notify>);
-
-impl<R: AsyncRead + Unpin> AsyncRead for Heard<R> {
-    fn poll_read(
-        self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        let Self(input, ended) = self.get_mut();
-        let before = buffer.filled().len();
-        let read = Pin::new(input).poll_read(context, buffer);
-        if read.is_ready() && buffer.filled().len() == before {
-            ended.notify_one();
-        }
-        read
     }
 }
 

@@ -1,14 +1,13 @@
 //! By threads: an agent's pipes are anonymous ones, which this system lets nobody wait for.
 
 use std::convert::Infallible;
+use std::sync::Arc;
+use std::sync::mpsc::{RecvTimeoutError, channel};
 
-use tokio::io::{AsyncRead, AsyncWrite};
+use linetender::is_read_by_nobody;
+use tokio::sync::{Notify, oneshot};
 
-/// What the agent says.
-pub(crate) type Input = Box<dyn AsyncRead + Send + Unpin>;
-
-/// What the agent hears.
-pub(crate) type Output = Box<dyn AsyncWrite + Send + Unpin>;
+use super::{Heard, Input, LOOK, Output};
 
 /// Both ends.
 pub(crate) struct Pipes {
@@ -19,24 +18,44 @@ pub(crate) struct Pipes {
     pub(crate) borrowed: [Option<Box<Infallible>>; 2],
 }
 
-/// Would see that the agent reads no more. The end of a pipe that we write to cannot be looked at here: an agent that is gone is
-/// noticed by the end of what it says, and answers that are still to come have their bound.
-pub(crate) struct Gone;
+/// Sees that the agent is gone for good: it neither asks nor reads any more.
+pub(crate) struct Gone {
+    asked: Arc<Notify>,
+}
 
 impl Gone {
-    /// Never.
+    /// An agent that closed its input may still read answers; one that was killed reads nothing.
     pub(crate) async fn for_good(self) {
-        std::future::pending::<()>().await;
+        self.asked.notified().await;
+        let (tell, told) = oneshot::channel();
+        let (wanted, until) = channel::<Infallible>();
+        // Who looks may have to wait until an answer is written, which an agent that does not read keeps from happening.
+        let looks = move || {
+            let stdout = std::io::stdout();
+            while !is_read_by_nobody(&stdout) {
+                if until.recv_timeout(LOOK) != Err(RecvTimeoutError::Timeout) {
+                    return;
+                }
+            }
+            let _ = tell.send(());
+        };
+        let looking = std::thread::Builder::new().name("agent".into()).spawn(looks);
+        if looking.is_err() || told.await.is_err() {
+            // It is not known: answers that are still to come have their bound.
+            std::future::pending::<()>().await;
+        }
+        drop(wanted);
     }
 }
 
 impl Pipes {
     /// Takes stdin and stdout. Inside a runtime.
     pub(crate) fn take() -> Self {
+        let asked = Arc::new(Notify::new());
         Self {
-            input: Box::new(tokio::io::stdin()),
+            gone: Gone { asked: Arc::clone(&asked) },
+            input: Box::new(Heard(tokio::io::stdin(), asked)),
             output: Box::new(tokio::io::stdout()),
-            gone: Gone,
             borrowed: [None, None],
         }
     }
