@@ -240,7 +240,7 @@ impl From<Stderr> for linetender::Stderr {
 ///
 /// Runs one process per server instead of one per agent. Agents connect to `/mcp` for all servers (tools are named
 /// `server__tool`) or to `/mcp/NAME` for one server.
-#[derive(Debug, clap::Args)]
+#[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "Example, linetender.toml:\n  \
     [servers.everything]\n  \
     command = \"npx\"\n  \
@@ -286,6 +286,11 @@ pub(crate) struct Serve {
     /// Serve a single agent on stdin and stdout instead of HTTP
     #[arg(long, conflicts_with = "listen")]
     pub(crate) stdio: bool,
+
+    /// Run as a Windows service, for the service manager. What goes wrong is in the log
+    #[cfg(windows)]
+    #[arg(long, conflicts_with = "stdio", requires = "file", requires = "config")]
+    pub(crate) service: bool,
 
     #[command(flatten)]
     pub(crate) log: LogFlags,

@@ -14,6 +14,7 @@ use std::io;
 use std::panic::PanicHookInfo;
 use std::path::Path;
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use linetender::{hide_secrets, visible};
@@ -39,6 +40,9 @@ const LOOKED_AT: usize = 64 * 1024;
 
 /// What is written to stderr. Started by the first who writes.
 static STDERR: OnceLock<Writer> = OnceLock::new();
+
+/// Whether somebody may read that.
+static HAS_STDERR: AtomicBool = AtomicBool::new(true);
 
 /// What is written to the file that was named instead of stderr.
 static FILE: OnceLock<Writer> = OnceLock::new();
@@ -149,7 +153,18 @@ fn one_line(text: &str) -> String {
     line
 }
 
+/// From now on what would be told on stderr goes to the log's file, once there is one: a Windows service has no stderr.
+#[cfg(windows)]
+pub(crate) fn without_stderr() {
+    HAS_STDERR.store(false, Ordering::Relaxed);
+}
+
 fn stderr() -> &'static Writer {
+    if !HAS_STDERR.load(Ordering::Relaxed)
+        && let Some(file) = FILE.get()
+    {
+        return file;
+    }
     STDERR.get_or_init(|| Writer::start(Target::Stderr))
 }
 

@@ -43,6 +43,15 @@ pub(crate) fn run(args: &args::Serve) -> ExitCode {
     if args.schema {
         return printed(&format!("{:#}\n", linetender_gateway::config::schema()));
     }
+    #[cfg(windows)]
+    if args.service {
+        let args = args.clone();
+        return watchdog::as_service(move || from_start_to_end(&args));
+    }
+    from_start_to_end(args)
+}
+
+fn from_start_to_end(args: &args::Serve) -> ExitCode {
     if let Err(error) = log::start(&args.log) {
         let file = args.log.file.as_deref().unwrap_or(Path::new("stderr")).display();
         log::say(format_args!("linetender: cannot open the log {file}: {error}"));

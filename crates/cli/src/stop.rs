@@ -14,6 +14,8 @@ use unix as system;
 #[cfg(windows)]
 use windows as system;
 
+#[cfg(windows)]
+pub(crate) use system::by_manager;
 pub(crate) use system::{GATEWAY, Kind, RELOAD, SHIM, reload};
 use system::{Signal, listen};
 

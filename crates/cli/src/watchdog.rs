@@ -8,4 +8,4 @@ mod windows;
 #[cfg(unix)]
 pub(crate) use unix::{ends, run};
 #[cfg(windows)]
-pub(crate) use windows::{ends, run};
+pub(crate) use windows::{as_service, ends, run};
