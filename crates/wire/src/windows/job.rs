@@ -42,6 +42,9 @@ impl AsRawHandle for Job {
 }
 
 impl Job {
+    /// How long whatever is in it may take to be gone once it was ended.
+    pub(crate) const PATIENCE: Duration = LOOK.saturating_mul(LOOKS);
+
     /// An empty one. Nothing that is in it gets out (no limit allows a breakaway), and nothing that crashes in it waits for somebody
     /// to look at a dialog.
     ///
