@@ -9,7 +9,7 @@ mod readers;
 mod user;
 pub(crate) mod wide;
 
-pub use files::{create_folder, create_new, open_append};
+pub use files::{can_be_moved, create_folder, create_new, cut, open_append, rename};
 pub(crate) use job::KILLED;
 pub use job::{Group, Job};
 pub use peers::connected_from;
