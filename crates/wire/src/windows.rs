@@ -1,6 +1,7 @@
 //! What the crates above need of Windows beside servers: who this user is, things that are this user's alone, jobs. **No stable
 //! interface**, and nothing of it is there on other systems.
 
+mod descriptor;
 mod files;
 mod job;
 mod peers;
@@ -9,6 +10,7 @@ mod readers;
 mod user;
 pub(crate) mod wide;
 
+pub use descriptor::owner_of_pipe;
 pub use files::{can_be_moved, create_folder, create_new, cut, open_append, rename};
 pub(crate) use job::KILLED;
 pub use job::{Group, Job};
