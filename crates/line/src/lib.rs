@@ -82,6 +82,9 @@ pub use linetender_wire::handshake::{Era, Eras, Hello};
 #[doc(hidden)] // for linetender's keeper
 pub use linetender_wire::hop;
 pub use linetender_wire::stdio::{guard, raise_descriptor_limit, reaper, signals};
+#[cfg(windows)]
+#[doc(hidden)] // for the shim, which reads from its agent as we do from servers
+pub use linetender_wire::windows::Reading;
 pub use linetender_wire::{Exit, Redacted, hide as hide_secrets, visible};
 #[doc(hidden)]
 pub use outcome::Here;

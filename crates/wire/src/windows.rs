@@ -7,6 +7,7 @@ mod job;
 mod peers;
 mod private;
 mod readers;
+mod reading;
 mod user;
 pub(crate) mod wide;
 
@@ -17,4 +18,5 @@ pub use job::{Group, Job};
 pub use peers::connected_from;
 pub use private::{OnlyUser, Thing};
 pub use readers::{copy_access, is_open_to_others};
+pub use reading::Reading;
 pub use user::{Sid, lives, process_user, this_user};

@@ -2,6 +2,7 @@
 
 use std::convert::Infallible;
 
+use linetender::Reading;
 use tokio::io::{AsyncRead, AsyncWrite};
 
 /// What the agent says.
@@ -34,7 +35,8 @@ impl Pipes {
     /// Takes stdin and stdout. Inside a runtime.
     pub(crate) fn take() -> Self {
         Self {
-            input: Box::new(tokio::io::stdin()),
+            // Of an agent that writes nothing for a moment it is not the end.
+            input: Box::new(Reading::new(tokio::io::stdin())),
             output: Box::new(tokio::io::stdout()),
             gone: Gone,
             borrowed: [None, None],

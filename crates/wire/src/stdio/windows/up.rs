@@ -1,61 +1,20 @@
 //! Our end of a server's stdout and stderr.
-//!
-//! A write of no bytes is not the end of a pipe, and looks like it: by the documentation of `ReadFile`, whoever reads at that moment
-//! reads none, and the runtime tells of both in the same way.
-//! Programs do write nothing, as after an empty print; so it is asked which of the two it was.
-
-#![allow(unsafe_code, reason = "whether a pipe has another end is told by a raw call only")]
 
 use std::io;
-use std::os::windows::io::AsRawHandle as _;
-use std::pin::Pin;
-use std::ptr::null_mut;
-use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::BytesMut;
-use tokio::io::{AsyncRead, AsyncReadExt as _, ReadBuf};
+use tokio::io::AsyncReadExt as _;
 use tokio::net::windows::named_pipe::NamedPipeServer;
-use windows_sys::Win32::System::Pipes::PeekNamedPipe;
 
 use crate::stdio::platform::Stdout;
+use crate::windows::Reading;
 
 /// How long what lies in a pipe may take to us: the system has it, and the runtime has yet to hear of that.
 const TURN: Duration = Duration::from_millis(10);
 
 /// A pipe that we read from.
-pub(super) struct Up(NamedPipeServer);
-
-impl Up {
-    pub(super) const fn new(pipe: NamedPipeServer) -> Self {
-        Self(pipe)
-    }
-
-    /// Whether there is somebody who could write, or something that was written.
-    fn is_open(&self) -> bool {
-        // SAFETY: the handle is open, and nothing is to be told but whether there is another end.
-        unsafe {
-            PeekNamedPipe(self.0.as_raw_handle(), null_mut(), 0, null_mut(), null_mut(), null_mut()) != 0
-        }
-    }
-}
-
-impl AsyncRead for Up {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        let (before, has_room) = (buffer.filled().len(), buffer.remaining() > 0);
-        loop {
-            // Each turn counts against what this task may do at a stretch, so one who writes nothing for ever keeps no thread.
-            ready!(Pin::new(&mut self.0).poll_read(context, buffer))?;
-            if buffer.filled().len() > before || !has_room || !self.is_open() {
-                return Poll::Ready(Ok(()));
-            }
-        }
-    }
-}
+pub(super) type Up = Reading<NamedPipeServer>;
 
 impl Stdout for Up {
     /// A read is always under way: what it brings is here after a turn of the runtime.
