@@ -424,6 +424,16 @@ async fn a_folder_that_is_not_there_is_named_at_once() {
         "{seen}"
     );
 
+    // There, and deeper than a process can be. wine would break at it.
+    let dir = Dir::new("deep");
+    let deep = (0..6).fold(dir.0.clone(), |deep, _| deep.join("x".repeat(50)));
+    std::fs::create_dir_all(&deep).unwrap();
+    nowhere.program.dir = Some(deep);
+    let mut server = launched(&nowhere).unwrap_or_else(|seen| panic!("{seen}"));
+    let end = server.end().await;
+    assert!(matches!(&end, Event::Lost(Seen::NoDir { reason, .. }) if reason.contains("longer")), "{end:?}");
+    server.killed().await;
+
     let dir = Dir::new("folder");
     nowhere.program.dir = Some(dir.0.clone());
     let server = launched(&nowhere).unwrap_or_else(|seen| panic!("{seen}"));

@@ -187,9 +187,10 @@ mod tests {
 
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
-    use super::{Server, watch};
+    use super::{NotBegun, Server, Tree, begin, watch};
     use crate::seen::Exit;
     use crate::stdio::control::{KILL, Record};
+    use crate::stdio::platform::Platform as _;
     use crate::stdio::windows::process::tests::waiting;
     use crate::windows::Job;
 
@@ -215,5 +216,34 @@ mod tests {
         assert_eq!(told[0], Some(Record::Spawned(pid)));
         assert_eq!(told[1..], left.map(Some));
         own.clear().await;
+    }
+
+    /// As a search in a folder of another machine that does not answer.
+    #[tokio::test]
+    async fn a_start_that_takes_longer_than_anybody_waits_is_given_up() {
+        let (go_on, search) = std::sync::mpsc::channel::<()>();
+        let (found, end) = std::sync::mpsc::channel();
+        let mut tree = Tree::default();
+        let (mut ours, theirs) = tokio::io::duplex(256);
+        let start = move |tree: &Tree| {
+            let _ = search.recv();
+            let _ = found.send(tree.is_given_up());
+            Err(NotBegun::Code(1))
+        };
+        let begun = begin(start, tree.clone(), theirs);
+        let told = async {
+            let mut ready = [0; Record::SIZE];
+            ours.read_exact(&mut ready).await.unwrap();
+            assert_eq!(Record::decode(ready), Some(Record::Ready));
+            tree.kill_reaper();
+            let mut told = Vec::new();
+            ours.read_to_end(&mut told).await.unwrap();
+            told
+        };
+        let both = async { tokio::join!(begun, told).1 };
+        let told = tokio::time::timeout(Duration::from_secs(20), both).await.expect("an end in time");
+        assert!(told.is_empty(), "{told:?}");
+        go_on.send(()).unwrap();
+        assert_eq!(end.recv(), Ok(true), "no process is created after that");
     }
 }

@@ -2,6 +2,7 @@
 
 use std::ffi::OsStr;
 use std::io;
+use std::os::windows::ffi::OsStrExt as _;
 use std::os::windows::io::OwnedHandle;
 use std::path::{Component, Path, Prefix};
 use std::sync::Arc;
@@ -26,6 +27,9 @@ use crate::windows::wide::wide;
 
 /// More than all records of a server's life take.
 const CONTROL: usize = 256;
+
+/// The longest path of a folder that a process can be in: 260 characters with a separator and a zero behind it.
+const DEEPEST: usize = 258;
 
 /// Starts a process of this machine's, in a job of its own. Which reaper is wanted makes no difference: the job is one.
 pub(in crate::stdio) fn start(
@@ -74,6 +78,7 @@ fn order(wanted: &Program, [stdin, stdout, stderr]: [OwnedHandle; 3]) -> Result<
     let Some((name, args)) = wanted.argv.split_first() else {
         return Err(Seen::NoProcess { reason: "no program is named".to_owned() });
     };
+    wanted.dir.as_deref().map_or(Ok(()), check_depth)?;
     let Some(found) = program::find(wanted) else { return Ok(None) };
     let spell = || -> io::Result<Order> {
         let (program, line) = if program::is_batch(&found) {
@@ -102,6 +107,15 @@ fn unfit(name: &OsStr, error: &io::Error) -> Seen {
         searched: Redacted::default(),
         reason: error.to_string(),
     }
+}
+
+/// A process cannot be in a folder with a longer path, and the system would say that of the program.
+fn check_depth(dir: &Path) -> Result<(), Seen> {
+    if dir.as_os_str().encode_wide().count() <= DEEPEST {
+        return Ok(());
+    }
+    let reason = format!("its path is longer than {DEEPEST} characters, and Windows runs no program there");
+    Err(Seen::NoDir { dir: Redacted::head(&dir.to_string_lossy(), 200), reason })
 }
 
 /// `cmd.exe` cannot be in a folder without a drive's letter: it says so, and runs the script in the system's own folder. Where nobody
