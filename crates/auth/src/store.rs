@@ -83,7 +83,12 @@ impl Store {
         }
         files::tidy(&folder);
         for file in files::readable_by_others(&folder.join("credentials")) {
-            tracing::warn!(file = %file.display(), "file with logins can be read by others; run chmod 600 on it");
+            let file = file.display();
+            if cfg!(windows) {
+                tracing::warn!(%file, "file with logins can be read by others; remove them from its access list (icacls)");
+            } else {
+                tracing::warn!(%file, "file with logins can be read by others; run chmod 600 on it");
+            }
         }
         let watched = watch::Watched::new(&folder);
         Ok(Self(Arc::new(Inner { folder, watched, unsaved: unsaved::Unsaved::default() })))

@@ -6,6 +6,6 @@ mod unix;
 mod windows;
 
 #[cfg(unix)]
-pub(crate) use unix::{Number, is_named, number, number_at, read_at, sync_folder};
+pub(crate) use unix::{Number, can_be_moved, cut, is_named, number, number_at, read_at, sync_folder};
 #[cfg(windows)]
-pub(crate) use windows::{Number, is_named, number, number_at, read_at, sync_folder};
+pub(crate) use windows::{Number, can_be_moved, cut, is_named, number, number_at, read_at, sync_folder};

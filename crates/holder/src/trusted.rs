@@ -12,9 +12,11 @@ use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
 #[cfg(unix)]
-pub use unix::{append, check_folder, check_socket, check_user, create, fifo, folder, log, read, read_named};
+pub use unix::{
+    append, check_folder, check_socket, check_user, create, fifo, folder, log, read, read_named, replace,
+};
 #[cfg(windows)]
-pub use windows::{append, check_folder, copy_access, create, fifo, folder, log, read, read_named};
+pub use windows::{append, check_folder, copy_access, create, fifo, folder, log, read, read_named, replace};
 
 /// No config file is larger; what is, is something else.
 const LARGEST: u64 = 16 << 20;

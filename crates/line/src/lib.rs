@@ -83,8 +83,8 @@ pub use linetender_wire::handshake::{Era, Eras, Hello};
 pub use linetender_wire::hop;
 pub use linetender_wire::stdio::{guard, raise_descriptor_limit, reaper, signals};
 #[cfg(windows)]
-#[doc(hidden)]
-pub use linetender_wire::windows::is_read_by_nobody;
+#[doc(hidden)] // for the shim, which reads from its agent as we do from servers
+pub use linetender_wire::windows::{Reading, is_read_by_nobody};
 pub use linetender_wire::{Exit, Redacted, hide as hide_secrets, visible};
 #[doc(hidden)]
 pub use outcome::Here;

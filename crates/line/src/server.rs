@@ -1,5 +1,6 @@
 //! What the user configured: a name, how to reach it, and its policy.
 
+mod allowed;
 mod deadline;
 mod http;
 mod identity;
@@ -25,29 +26,13 @@ use linetender_wire::stdio::{Env, Lifeline, Program, Reaper};
 use linetender_wire::{Elsewhere, Secrets};
 
 use crate::keys::{Keys, Source};
+use allowed::ALLOWED;
 pub use deadline::Deadline;
 use http::Address;
 pub use http::HttpTransport;
 pub use stderr::{Stderr, pass_stderr_to};
 pub use tool_errors::ToolErrors;
 pub use transport::Transport;
-
-/// The variables that a server is given when nothing else is said: what a program needs to run at all, and nothing that
-/// could be a secret.
-const ALLOWED: [&str; 12] = [
-    "PATH",
-    "HOME",
-    "USER",
-    "LOGNAME",
-    "SHELL",
-    "TERM",
-    "LANG",
-    "LC_ALL",
-    "TZ",
-    "TMPDIR",
-    "XDG_CACHE_HOME",
-    "XDG_DATA_HOME",
-];
 
 /// The variables that may name a proxy, with a password.
 const PROXIES: [&str; 6] =

@@ -375,11 +375,15 @@ impl Running {
             }
             Some(seam::Event::Left { pid }) => {
                 let server = &*self.tender.server.name;
-                tracing::warn!(
-                    server,
-                    pid,
-                    "cannot kill a child process of the server: it belongs to another user"
-                );
+                if cfg!(windows) {
+                    tracing::warn!(server, pid, "a process of the server was killed and does not end");
+                } else {
+                    tracing::warn!(
+                        server,
+                        pid,
+                        "cannot kill a child process of the server: it belongs to another user"
+                    );
+                }
             }
             Some(seam::Event::NoReader) => self.event(generation, Event::NoReader),
             Some(seam::Event::Gone) => self.event(generation, Event::Gone(None)),

@@ -424,6 +424,16 @@ async fn a_folder_that_is_not_there_is_named_at_once() {
         "{seen}"
     );
 
+    // There, and deeper than a process can be. wine would break at it.
+    let dir = Dir::new("deep");
+    let deep = (0..6).fold(dir.0.clone(), |deep, _| deep.join("x".repeat(50)));
+    std::fs::create_dir_all(&deep).unwrap();
+    nowhere.program.dir = Some(deep);
+    let mut server = launched(&nowhere).unwrap_or_else(|seen| panic!("{seen}"));
+    let end = server.end().await;
+    assert!(matches!(&end, Event::Lost(Seen::NoDir { reason, .. }) if reason.contains("longer")), "{end:?}");
+    server.killed().await;
+
     let dir = Dir::new("folder");
     nowhere.program.dir = Some(dir.0.clone());
     let server = launched(&nowhere).unwrap_or_else(|seen| panic!("{seen}"));
@@ -490,9 +500,40 @@ async fn a_batch_file_is_found_by_its_name_and_runs_nothing_that_is_in_its_argum
     }
 
     batch.program.argv = vec!["tool".into(), "two\nlines".into()];
-    let Err(seen @ Seen::NotRunnable { .. }) = launched(&batch).map(|_| ()) else { panic!() };
+    let mut server = launched(&batch).unwrap_or_else(|seen| panic!("{seen}"));
+    let Event::Lost(seen @ Seen::NotRunnable { .. }) = server.end().await else { panic!() };
     assert_eq!(
         seen.to_string(),
         "cannot run tool: a batch file cannot be given an argument with a line break"
     );
+    server.killed().await;
+
+    // `cmd.exe` would run it in the system's own folder.
+    batch.program.argv = vec!["tool".into(), "x".into()];
+    batch.program.dir = Some(format!(r"\\?\{}", dir.0.display()).into());
+    let mut server = launched(&batch).unwrap_or_else(|seen| panic!("{seen}"));
+    let end = server.end().await;
+    let Event::Lost(seen @ Seen::NotRunnable { .. }) = end else { panic!("{end:?}") };
+    assert!(
+        seen.to_string().starts_with("cannot run tool: a batch file cannot run in the folder "),
+        "{seen}"
+    );
+    server.killed().await;
+}
+
+/// Each of these folders is asked for four files, and could be another machine's.
+#[tokio::test]
+async fn a_search_that_takes_long_holds_up_nobody() {
+    let mut lost = launch(&[]);
+    let path = (0..3000).map(|number| format!(r"C:\{number}")).collect::<Vec<_>>().join(";");
+    lost.program.argv = vec!["linetender-no-such-command".into()];
+    lost.program.env = Env::Only(vec![("PATH".into(), path.into())]);
+    let begun = Instant::now();
+    let mut server = launched(&lost).unwrap_or_else(|seen| panic!("{seen}"));
+    let held_up = begun.elapsed();
+    let Event::Lost(Seen::NotRunnable { .. }) = server.end().await else { panic!() };
+    let took = begun.elapsed();
+    println!("held up for {held_up:?} of {took:?}");
+    assert!(held_up < took / 4, "{held_up:?} of {took:?}");
+    server.killed().await;
 }

@@ -85,7 +85,7 @@ fn write(path: &Path, text: &[u8], stage: &'static str) -> io::Result<()> {
         file.write_all(text)?;
         file.sync_all()?;
         test_hooks::point(&format!("{stage} written"));
-        fs::rename(&beside, path)?;
+        trusted::replace(&beside, path)?;
         system::sync_folder(folder)
     })();
     if written.is_err() {
@@ -129,7 +129,7 @@ pub(super) fn announce(folder: &Path) -> io::Result<()> {
     let unique = unique()?;
     let beside = folder.join(format!(".{CHANGED}.{unique}"));
     trusted::create(&beside)?.write_all(unique.as_bytes())?;
-    fs::rename(&beside, folder.join(CHANGED)).inspect_err(|_| {
+    trusted::replace(&beside, &folder.join(CHANGED)).inspect_err(|_| {
         let _ = fs::remove_file(&beside);
     })
 }

@@ -7,6 +7,7 @@ use std::time::Duration;
 use super::record::{ClientRecord, Credential, Granted, Method, Origin, StepUps};
 use super::{Pointer, Store, Taken};
 use crate::address::Address;
+#[cfg(unix)]
 use crate::error::ErrorKind;
 use crate::secret::Secret;
 use crate::system;

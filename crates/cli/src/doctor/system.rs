@@ -171,7 +171,7 @@ const PROMISES: [Promise; 10] = [
         by: [
             Yes("a socket in a folder of the user's, which looks who connects"),
             Yes("a socket in a folder of the user's, which looks who connects"),
-            Yes("a named pipe that only the user may open, from this machine"),
+            Yes("a named pipe that only the user may open, from this machine, and whose owner is looked at"),
             Yes("a socket in a folder of the user's, which looks who connects"),
         ],
     },

@@ -4,7 +4,7 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 
-use linetender::is_read_by_nobody;
+use linetender::{Reading, is_read_by_nobody};
 use tokio::sync::{Notify, oneshot};
 
 use super::{Heard, Input, LOOK, Output};
@@ -54,7 +54,8 @@ impl Pipes {
         let asked = Arc::new(Notify::new());
         Self {
             gone: Gone { asked: Arc::clone(&asked) },
-            input: Box::new(Heard(tokio::io::stdin(), asked)),
+            // Of an agent that writes nothing for a moment it is not the end.
+            input: Box::new(Heard(Reading::new(tokio::io::stdin()), asked)),
             output: Box::new(tokio::io::stdout()),
             borrowed: [None, None],
         }

@@ -89,7 +89,7 @@ impl Config {
                 if bytes(now, &self.path)? != self.whole.as_bytes() {
                     return Err(Error::Changed(self.path.clone()));
                 }
-                fs::rename(&new, &self.path).map_err(Error::io("replace", &self.path))?;
+                trusted::replace(&new, &self.path).map_err(Error::io("replace", &self.path))?;
                 // Until its folder is on the disk too, a power cut may bring the old name back, or neither.
                 system::sync_folder(&self.path).map_err(Error::io("sync the folder of", &self.path))
             });

@@ -9,6 +9,9 @@ use super::tail::{Fragment, Tail};
 use crate::journal::{make_room, page};
 use crate::{files, trusted};
 
+/// How many times larger than it should be a file may get while it cannot be put away.
+const HELD: u64 = 4;
+
 /// When a file is put away, and how many are kept.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Rotation {
@@ -105,7 +108,7 @@ impl Pages {
     /// Adds lines: all of them, or none.
     pub(super) fn append(&mut self, bodies: &[Body]) -> io::Result<()> {
         if self.page.length >= self.rotation.bytes {
-            self.put_away()?;
+            self.put_away_if_free()?;
         }
         let (mut tip, mut text) = (self.tip.clone(), String::new());
         if self.page.length == 0 {
@@ -188,6 +191,19 @@ impl Pages {
         Ok(())
     }
 
+    /// While another program holds it, it grows: a move that fails half way would cost an old file each time.
+    fn put_away_if_free(&mut self) -> io::Result<()> {
+        if files::can_be_moved(&self.path)? {
+            return self.put_away();
+        }
+        if self.page.length < self.rotation.bytes.saturating_mul(HELD) {
+            return Ok(());
+        }
+        Err(io::Error::other(
+            "another program has the file open, so that it cannot be rotated: close it there",
+        ))
+    }
+
     fn put_away(&mut self) -> io::Result<()> {
         self.sync()?;
         make_room(&self.path, self.rotation.kept.max(1))?;
@@ -202,7 +218,7 @@ impl Page {
         match added {
             Ok(()) => self.length += bytes.len() as u64,
             // A full disk may have taken a part. It was promised to nobody yet.
-            Err(_) => self.file.set_len(self.length)?,
+            Err(_) => files::cut(&self.file, self.length)?,
         }
         added
     }

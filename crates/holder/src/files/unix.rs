@@ -28,6 +28,17 @@ pub(crate) fn read_at(file: &File, buffer: &mut [u8], at: u64) -> io::Result<()>
     file.read_exact_at(buffer, at)
 }
 
+/// Makes a file shorter that was opened to be appended to.
+pub(crate) fn cut(file: &File, length: u64) -> io::Result<()> {
+    file.set_len(length)
+}
+
+/// Whoever has a file open does not keep it from being moved.
+#[expect(clippy::unnecessary_wraps, reason = "as elsewhere")]
+pub(crate) const fn can_be_moved(_: &Path) -> io::Result<bool> {
+    Ok(true)
+}
+
 /// A name is on disk when its folder is.
 pub(crate) fn sync_folder(path: &Path) -> io::Result<()> {
     File::open(path.parent().unwrap_or(Path::new("/")))?.sync_all()

@@ -8,6 +8,7 @@ use std::os::windows::fs::{FileExt as _, OpenOptionsExt as _};
 use std::os::windows::io::AsRawHandle as _;
 use std::path::Path;
 
+pub(crate) use linetender_wire::windows::{can_be_moved, cut};
 use windows_sys::Win32::Storage::FileSystem::{
     BY_HANDLE_FILE_INFORMATION, FILE_FLAG_OPEN_REPARSE_POINT, GetFileInformationByHandle,
 };

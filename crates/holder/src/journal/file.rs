@@ -66,9 +66,12 @@ impl Pages {
             self.put_away()?;
             file = open(&self.path)?;
             if file.metadata()?.len() >= self.rotation.most {
-                return Err(io::Error::other(
-                    "the journal is full, and the process that rotates it has stopped",
-                ));
+                let why = if files::can_be_moved(&self.path)? {
+                    "the journal is full, and the process that rotates it has stopped"
+                } else {
+                    "the journal is full, and another program has it open, so that it cannot be rotated"
+                };
+                return Err(io::Error::other(why));
             }
         }
         Ok(file)
@@ -78,6 +81,10 @@ impl Pages {
     fn put_away(&self) -> io::Result<()> {
         let lock = trusted::append(&self.path.with_extension("lock"))?;
         if lock.try_lock().is_err() {
+            return Ok(());
+        }
+        // A move that failed half way would cost an old file each time.
+        if !files::can_be_moved(&self.path)? {
             return Ok(());
         }
         // Somebody else may have done it a moment ago.

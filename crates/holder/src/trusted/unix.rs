@@ -72,6 +72,14 @@ pub fn create(path: &Path) -> io::Result<File> {
     OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)
 }
 
+/// Puts a file into the place of another.
+///
+/// # Errors
+/// If it cannot be moved there.
+pub fn replace(new: &Path, place: &Path) -> io::Result<()> {
+    fs::rename(new, place)
+}
+
 /// A file that a user has named, to be read, and where it really is: links are followed as long as nobody else could have put
 /// them there, and nobody else may be able to put another file in its place.
 ///

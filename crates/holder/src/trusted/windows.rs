@@ -8,7 +8,7 @@ use std::io;
 use std::os::windows::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
-pub use linetender_wire::windows::copy_access;
+pub use linetender_wire::windows::{copy_access, rename as replace};
 use linetender_wire::windows::{create_folder, create_new, open_append};
 use windows_sys::Win32::Storage::FileSystem::FILE_FLAG_OPEN_REPARSE_POINT;
 

@@ -62,6 +62,9 @@ impl Endpoint {
             return Err(bad("invalid port in the URL"));
         }
         let path = parts.path_and_query.unwrap_or_else(|| PathAndQuery::from_static("/"));
+        // A query alone: HTTP/1 is sent the text, which has a slash before it, and HTTP/2 what is here (RFC 9113, 8.3.1: "MUST start").
+        let has_slash = path.as_str().starts_with('/');
+        let path = if has_slash { path } else { path.to_string().parse().map_err(|_| bad("not a URL"))? };
         Ok(Self { socket: None, secure, authority, path })
     }
 
@@ -208,6 +211,7 @@ mod tests {
     fn ports_and_brackets_are_understood() {
         for (url, host, port, path) in [
             ("http://h", "h", 80, "/"),
+            ("https://h?k=1", "h", 443, "/?k=1"),
             ("https://h/mcp?a=b", "h", 443, "/mcp?a=b"),
             ("http://[::1]:8080/mcp", "::1", 8080, "/mcp"),
         ] {

@@ -180,7 +180,8 @@ impl<P: Platform> Keeper<P> {
             }
             News::Record(Record::Failed(errno)) => {
                 tree.clear = true;
-                self.lose(tree, self.not_started(errno)).await;
+                let seen = self.platform.unfit().unwrap_or_else(|| self.not_started(errno));
+                self.lose(tree, seen).await;
             }
             News::Record(Record::Exited(exit)) => self.exited(tree, exit).await,
             News::Record(Record::Expired) => self.lose(tree, Seen::LeaseOver).await,

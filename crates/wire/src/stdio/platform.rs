@@ -41,6 +41,10 @@ pub trait Platform: Send + Sync + 'static {
     fn clear_orphans(&mut self) -> impl Future<Output = Vec<i32>> + Send {
         async { Vec::new() }
     }
+    /// Why a server that could not be started cannot be, where the number of an error does not say it.
+    fn unfit(&self) -> Option<Seen> {
+        None
+    }
     /// What can be said of a program that was started as the reaper and never spoke: `None` if it was killed, and may well
     /// have been one. Ends it, if it has not ended.
     fn no_reaper(&mut self) -> impl Future<Output = Option<String>> + Send {

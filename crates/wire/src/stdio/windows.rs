@@ -20,6 +20,7 @@ pub mod reaper;
 mod server;
 pub mod signals;
 mod start;
+mod up;
 
 use std::ffi::OsStr;
 use std::io;

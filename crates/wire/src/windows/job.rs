@@ -27,10 +27,6 @@ pub(crate) const KILLED: u32 = 0xe000_4c54;
 /// Between two looks at a job that was ended.
 const LOOK: Duration = Duration::from_millis(2);
 
-/// How often it is looked at. A process that is stuck in a driver ends when the driver lets go of it, and the line must come back all
-/// the same.
-const LOOKS: u32 = 5000;
-
 /// A job, which ends with this handle.
 #[derive(Debug)]
 pub struct Job(OwnedHandle);
@@ -42,6 +38,10 @@ impl AsRawHandle for Job {
 }
 
 impl Job {
+    /// How long whatever is in it may take to be gone once it was ended. A process that is stuck in a driver ends when the driver lets
+    /// go of it, and the line must come back all the same.
+    pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
+
     /// An empty one. Nothing that is in it gets out (no limit allows a breakaway), and nothing that crashes in it waits for somebody
     /// to look at a dialog.
     ///
@@ -98,13 +98,17 @@ impl Job {
 
     /// Ends everything in it, and returns when that is gone, or as good as that.
     pub async fn clear(&self) {
-        for _ in 0..LOOKS {
-            self.end();
-            if self.is_empty() {
-                return;
+        let cleared = async {
+            loop {
+                self.end();
+                if self.is_empty() {
+                    return;
+                }
+                tokio::time::sleep(LOOK).await;
             }
-            tokio::time::sleep(LOOK).await;
-        }
+        };
+        // By the clock: a short sleep takes several times as long on this system.
+        let _ = tokio::time::timeout(Self::PATIENCE, cleared).await;
     }
 
     fn is_empty(&self) -> bool {
@@ -139,9 +143,15 @@ impl Group {
     /// # Errors
     /// If the system refuses either. The process has then been ended.
     pub fn begin(process: BorrowedHandle<'_>) -> io::Result<Self> {
-        let begun = Job::new().and_then(|job| job.take(process).map(|()| Self(job)));
-        // SAFETY: the handle is open.
-        if begun.is_err() || unsafe { NtResumeProcess(process.as_raw_handle()) } < 0 {
+        let begun = Job::new().and_then(|job| {
+            job.take(process)?;
+            // SAFETY: the handle is open.
+            if unsafe { NtResumeProcess(process.as_raw_handle()) } < 0 {
+                return Err(io::Error::other("the process cannot be resumed"));
+            }
+            Ok(Self(job))
+        });
+        if begun.is_err() {
             // SAFETY: the handle is open.
             unsafe { TerminateProcess(process.as_raw_handle(), KILLED) };
         }

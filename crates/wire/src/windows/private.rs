@@ -36,11 +36,12 @@ impl OnlyUser {
     pub fn of(thing: Thing) -> io::Result<Self> {
         let user = this_user()?;
         let user = user.as_str();
-        // Not the thing's owner (`OW`): what an elevated process makes is owned by all administrators.
+        // Not the thing's owner (`OW`): what an elevated process makes is owned by all administrators, unless that is said. Of a pipe it
+        // is, since whoever connects looks whose it is.
         let text = match thing {
             Thing::File => format!("D:P(A;;FA;;;{user})"),
             Thing::Folder => format!("D:P(A;OICI;FA;;;{user})"),
-            Thing::Pipe => format!("D:P(A;;GA;;;{user})"),
+            Thing::Pipe => format!("O:{user}D:P(A;;GA;;;{user})"),
         };
         let text: Vec<u16> = text.encode_utf16().chain([0]).collect();
         let mut descriptor = null_mut();

@@ -5,20 +5,14 @@
 use std::ffi::c_void;
 use std::io;
 use std::path::Path;
-use std::ptr::{null, null_mut};
+use std::ptr::null_mut;
 
-use windows_sys::Win32::Foundation::{ERROR_SUCCESS, GENERIC_ALL, GENERIC_READ, LocalFree};
-use windows_sys::Win32::Security::Authorization::{
-    GetNamedSecurityInfoW, SE_FILE_OBJECT, SetNamedSecurityInfoW,
-};
-use windows_sys::Win32::Security::{
-    ACCESS_ALLOWED_ACE, ACL, DACL_SECURITY_INFORMATION, GetAce, GetSecurityDescriptorControl,
-    PROTECTED_DACL_SECURITY_INFORMATION, SE_DACL_PROTECTED, UNPROTECTED_DACL_SECURITY_INFORMATION,
-};
+use windows_sys::Win32::Foundation::{GENERIC_ALL, GENERIC_READ};
+use windows_sys::Win32::Security::{ACCESS_ALLOWED_ACE, ACL, GetAce};
 use windows_sys::Win32::Storage::FileSystem::FILE_READ_DATA;
 
+use super::descriptor::AccessList;
 use super::user::{Sid, this_user};
-use super::wide::wide;
 
 /// Those who can read everything anyway: the system, administrators; and a file's owner, whoever that is.
 const ANYWAY: [&str; 4] = ["S-1-5-18", "S-1-5-32-544", "S-1-3-0", "S-1-3-4"];
@@ -31,30 +25,9 @@ const INHERIT_ONLY: u8 = 8;
 
 /// Whether another user can read this file, by its access list. `false` if that cannot be told.
 pub fn is_open_to_others(path: &Path) -> bool {
-    let (Ok(name), Ok(user)) = (wide(path.as_os_str()), this_user()) else { return false };
-    let (mut list, mut descriptor) = (null_mut(), null_mut());
-    // SAFETY: the name ends with a zero, and there is room for both pointers.
-    let told = unsafe {
-        GetNamedSecurityInfoW(
-            name.as_ptr(),
-            SE_FILE_OBJECT,
-            DACL_SECURITY_INFORMATION,
-            null_mut(),
-            null_mut(),
-            &raw mut list,
-            null_mut(),
-            &raw mut descriptor,
-        )
-    };
-    if told != ERROR_SUCCESS {
-        return false;
-    }
-    // SAFETY: the list lies in the descriptor, which is freed after it was looked at.
-    unsafe {
-        let open = others(list, &user);
-        LocalFree(descriptor);
-        open
-    }
+    let (Ok(list), Ok(user)) = (AccessList::of(path), this_user()) else { return false };
+    // SAFETY: it is the system's, and lives until it was looked at.
+    unsafe { others(list.list(), &user) }
 }
 
 /// Gives a file the access list of another.
@@ -62,47 +35,7 @@ pub fn is_open_to_others(path: &Path) -> bool {
 /// # Errors
 /// If the one cannot be read, or the other cannot be set.
 pub fn copy_access(from: &Path, to: &Path) -> io::Result<()> {
-    let (from, to) = (wide(from.as_os_str())?, wide(to.as_os_str())?);
-    let (mut list, mut descriptor) = (null_mut(), null_mut());
-    // SAFETY: the name ends with a zero, and there is room for both pointers.
-    let told = unsafe {
-        GetNamedSecurityInfoW(
-            from.as_ptr(),
-            SE_FILE_OBJECT,
-            DACL_SECURITY_INFORMATION,
-            null_mut(),
-            null_mut(),
-            &raw mut list,
-            null_mut(),
-            &raw mut descriptor,
-        )
-    };
-    if told != ERROR_SUCCESS {
-        return Err(io::Error::from_raw_os_error(told.cast_signed()));
-    }
-    let (mut control, mut revision) = (0, 0);
-    // SAFETY: the descriptor is whole, and there is room for both numbers; the list lies in it, and is used before it is freed.
-    let set = unsafe {
-        GetSecurityDescriptorControl(descriptor, &raw mut control, &raw mut revision);
-        // One that inherits goes on to do so.
-        let inherits = if control & SE_DACL_PROTECTED == 0 {
-            UNPROTECTED_DACL_SECURITY_INFORMATION
-        } else {
-            PROTECTED_DACL_SECURITY_INFORMATION
-        };
-        let set = SetNamedSecurityInfoW(
-            to.as_ptr(),
-            SE_FILE_OBJECT,
-            DACL_SECURITY_INFORMATION | inherits,
-            null_mut(),
-            null_mut(),
-            list,
-            null(),
-        );
-        LocalFree(descriptor);
-        set
-    };
-    if set == ERROR_SUCCESS { Ok(()) } else { Err(io::Error::from_raw_os_error(set.cast_signed())) }
+    AccessList::of(from)?.give_to(to)
 }
 
 /// # Safety
@@ -133,16 +66,25 @@ unsafe fn others(list: *const ACL, user: &Sid) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::is_open_to_others;
+    use super::{copy_access, is_open_to_others};
     use crate::windows::create_new;
 
     #[test]
     fn what_we_make_is_ours_alone() {
         let path = std::env::temp_dir().join(format!("linetender-readers-{}", std::process::id()));
-        let _ = std::fs::remove_file(&path);
-        drop(create_new(&path).unwrap());
+        let like = path.with_extension("like");
+        for path in [&path, &like] {
+            let _ = std::fs::remove_file(path);
+            drop(create_new(path).unwrap());
+        }
         let open = is_open_to_others(&path);
-        std::fs::remove_file(&path).unwrap();
+        // wine forgets that a list inherits nothing, so what it is afterwards is not looked at.
+        let copied = copy_access(&like, &path);
+        for path in [&path, &like] {
+            std::fs::remove_file(path).unwrap();
+        }
+        copied.unwrap();
         assert!(!open);
+        assert!(copy_access(&like, &path).is_err(), "neither is there");
     }
 }

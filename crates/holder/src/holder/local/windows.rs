@@ -1,9 +1,11 @@
-//! Named pipes for this user alone. In the place of a Unix socket stands a file with the pipe's name, which nobody can guess: whoever
-//! can read the file may connect, and nobody else could have opened a pipe of this name before us.
+//! Named pipes for this user alone. In the place of a Unix socket stands a file with the pipe's name, which nobody can guess, so that
+//! nobody else could have opened a pipe of this name before us. But everybody can list the names of pipes that are open, and may open
+//! one of the same name once its holder has died and its file is left: whoever connects looks whose the pipe is.
 
 use std::ffi::OsString;
 use std::fs;
 use std::io::{self, Read as _, Write as _};
+use std::os::windows::io::{AsRawHandle as _, BorrowedHandle};
 use std::path::Path;
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -11,7 +13,7 @@ use std::time::Duration;
 
 use aws_lc_rs::rand;
 pub(in crate::holder) use linetender_wire::windows::lives;
-use linetender_wire::windows::{OnlyUser, Thing};
+use linetender_wire::windows::{OnlyUser, Sid, Thing, owner_of_pipe, this_user};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::windows::named_pipe::{ClientOptions, NamedPipeClient, NamedPipeServer, ServerOptions};
 use tokio::sync::Mutex;
@@ -114,10 +116,19 @@ pub(in crate::holder) async fn connect(path: &Path) -> io::Result<Stream> {
     }
 }
 
-/// Whoever is at the other end could open the pipe, or knew its name: that is this user.
-#[expect(clippy::unnecessary_wraps, reason = "as elsewhere")]
-pub(in crate::holder) const fn check_peer(_: &Stream) -> io::Result<()> {
-    Ok(())
+/// Checks who is at the other end. Whoever could open our pipe is this user.
+pub(in crate::holder) fn check_peer(stream: &Stream) -> io::Result<()> {
+    let Stream::Theirs(pipe) = stream else { return Ok(()) };
+    if owner_of(pipe)? == this_user()? {
+        return Ok(());
+    }
+    Err(io::Error::new(io::ErrorKind::PermissionDenied, "the pipe belongs to another user"))
+}
+
+#[allow(unsafe_code, reason = "the runtime has its handle as a raw one only")]
+fn owner_of(pipe: &NamedPipeClient) -> io::Result<Sid> {
+    // SAFETY: the pipe has it open, and outlives this.
+    owner_of_pipe(unsafe { BorrowedHandle::borrow_raw(pipe.as_raw_handle()) })
 }
 
 /// Checks the file that is in the place of a socket.
@@ -167,7 +178,7 @@ mod tests {
 
     use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 
-    use super::{bind, check_socket, connect};
+    use super::{ClientOptions, ServerOptions, Stream, bind, check_peer, check_socket, connect};
     use crate::Holder;
     use crate::holder::look::{Found, Reply, look};
 
@@ -228,6 +239,23 @@ mod tests {
             let refused = connect(&path).await.unwrap_err();
             assert_eq!(refused.kind(), std::io::ErrorKind::InvalidData, "{name}");
         }
+    }
+
+    /// As one may be that is there in the place of a dead holder's. One of the system's that everybody may open; wine has none, and
+    /// what is made there without a descriptor is nobody's.
+    #[tokio::test]
+    async fn a_pipe_of_somebody_else_is_told_nothing() {
+        let folder = Folder::new("foreign");
+        let path = folder.0.join("1.sock");
+        let _listener = bind(&path).unwrap();
+        check_peer(&connect(&path).await.unwrap()).unwrap();
+
+        let (theirs, nobodys) = (r"\\.\pipe\wkssvc", r"\\.\pipe\linetender-test-nobodys");
+        let is_wine = std::path::Path::new(r"C:\windows\system32\winecfg.exe").exists();
+        let _nobodys = is_wine.then(|| ServerOptions::new().create(nobodys).unwrap());
+        let foreign = ClientOptions::new().open(if is_wine { nobodys } else { theirs }).unwrap();
+        let refused = check_peer(&Stream::Theirs(foreign)).unwrap_err();
+        assert_eq!(refused.kind(), std::io::ErrorKind::PermissionDenied, "{refused}");
     }
 
     #[tokio::test]

@@ -12,6 +12,8 @@ use socket2::{SockRef, TcpKeepalive};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
+#[cfg(windows)]
+use windows_sys::Win32::Networking::WinSock;
 
 use super::Waits;
 use super::network::Quiet;
@@ -68,7 +70,7 @@ async fn look_up(host: &str, port: u16, wait: Duration) -> Result<Vec<SocketAddr
         Ok(addresses) => Ok(addresses.take(ADDRESSES_MOST).collect()),
         Err(error) if is_of_this_machine(&error) => Err(Broken::unsent(Phase::Machine, error)),
         Err(error) => {
-            let no_such_host = says_no_such_host(&error.to_string());
+            let no_such_host = is_no_such_host(&error);
             Err(Broken::unsent(Phase::Dns { no_such_host }, format_args!("{host}: {error}")))
         }
     }
@@ -79,7 +81,16 @@ pub(super) fn is_of_this_machine(error: &io::Error) -> bool {
     error.raw_os_error().is_some_and(|code| EXHAUSTED.contains(&code))
 }
 
-/// The resolver's code is lost on its way through the standard library; its words are not.
+/// On Windows the words are in the user's language.
+fn is_no_such_host(error: &io::Error) -> bool {
+    #[cfg(windows)]
+    const CODES: [i32; 2] = [WinSock::WSAHOST_NOT_FOUND, WinSock::WSANO_DATA];
+    #[cfg(not(windows))]
+    const CODES: [i32; 0] = [];
+    error.raw_os_error().is_some_and(|code| CODES.contains(&code)) || says_no_such_host(&error.to_string())
+}
+
+/// Elsewhere the resolver's code is lost on its way through the standard library; its words are not.
 fn says_no_such_host(words: &str) -> bool {
     const WORDS: [&str; 5] = [
         "Name or service not known",
@@ -242,5 +253,18 @@ mod tests {
         assert!(!says_no_such_host(
             "failed to lookup address information: Temporary failure in name resolution"
         ));
+    }
+
+    /// Whatever this system calls it in the language of its user.
+    #[cfg(windows)]
+    #[test]
+    fn a_name_that_is_not_known_is_known_by_its_code() {
+        for code in [11_001, 11_004] {
+            let error = std::io::Error::from_raw_os_error(code);
+            println!("{error}");
+            assert!(super::is_no_such_host(&error), "{error}");
+        }
+        // The resolver is out of reach: that passes.
+        assert!(!super::is_no_such_host(&std::io::Error::from_raw_os_error(11_002)));
     }
 }

@@ -9,10 +9,7 @@ use std::hash::{BuildHasher as _, RandomState};
 use std::io;
 use std::os::windows::io::{FromRawHandle as _, IntoRawHandle as _, OwnedHandle};
 use std::ptr::{null, null_mut};
-use std::time::Duration;
 
-use bytes::BytesMut;
-use tokio::io::AsyncReadExt as _;
 use tokio::net::windows::named_pipe::NamedPipeServer;
 use windows_sys::Win32::Foundation::{GENERIC_READ, GENERIC_WRITE, HANDLE, INVALID_HANDLE_VALUE};
 use windows_sys::Win32::Storage::FileSystem::{
@@ -23,14 +20,10 @@ use windows_sys::Win32::System::Pipes::{
     CreateNamedPipeW, PIPE_READMODE_BYTE, PIPE_REJECT_REMOTE_CLIENTS, PIPE_TYPE_BYTE, PIPE_WAIT,
 };
 
-use crate::stdio::platform::Stdout;
 use crate::windows::{OnlyUser, Thing};
 
 /// How much a pipe holds, as on other systems.
 pub(super) const HOLDS: u32 = 64 * 1024;
-
-/// How long what lies in a pipe may take to us: the system has it, and the runtime has yet to hear of that.
-const TURN: Duration = Duration::from_millis(10);
 
 /// Both ends of a pipe.
 pub(super) struct Pipe {
@@ -45,15 +38,22 @@ impl Pipe {
     /// Our end can be read from as well, and theirs cannot be written to: a read of ours ends only when theirs is closed, and that
     /// is how we learn of it.
     pub(super) fn down() -> io::Result<Self> {
-        Self::new(PIPE_ACCESS_DUPLEX, GENERIC_READ | FILE_WRITE_ATTRIBUTES)
+        Self::new(PIPE_ACCESS_DUPLEX, GENERIC_READ | FILE_WRITE_ATTRIBUTES, PIPE_TYPE_BYTE)
     }
 
     /// One that we read from.
     pub(super) fn up() -> io::Result<Self> {
-        Self::new(PIPE_ACCESS_INBOUND, GENERIC_WRITE | FILE_READ_ATTRIBUTES)
+        Self::new(PIPE_ACCESS_INBOUND, GENERIC_WRITE | FILE_READ_ATTRIBUTES, PIPE_TYPE_BYTE)
     }
 
-    fn new(ours: u32, theirs: u32) -> io::Result<Self> {
+    /// One that we read from, with what was written at once kept together.
+    #[cfg(test)]
+    pub(super) fn of_messages() -> io::Result<Self> {
+        use windows_sys::Win32::System::Pipes::PIPE_TYPE_MESSAGE;
+        Self::new(PIPE_ACCESS_INBOUND, GENERIC_WRITE | FILE_READ_ATTRIBUTES, PIPE_TYPE_MESSAGE)
+    }
+
+    fn new(ours: u32, theirs: u32, kind: u32) -> io::Result<Self> {
         let name = name();
         let owner = OnlyUser::of(Thing::Pipe)?;
         let attributes = owner.attributes();
@@ -62,7 +62,7 @@ impl Pipe {
             CreateNamedPipeW(
                 name.as_ptr(),
                 ours | FILE_FLAG_OVERLAPPED | FILE_FLAG_FIRST_PIPE_INSTANCE,
-                PIPE_TYPE_BYTE | PIPE_READMODE_BYTE | PIPE_WAIT | PIPE_REJECT_REMOTE_CLIENTS,
+                kind | PIPE_READMODE_BYTE | PIPE_WAIT | PIPE_REJECT_REMOTE_CLIENTS,
                 1,
                 HOLDS,
                 HOLDS,
@@ -93,12 +93,4 @@ fn name() -> Vec<u16> {
     let (one, other) = (RandomState::new().hash_one(0), RandomState::new().hash_one(1));
     let name = format!(r"\\.\pipe\linetender-{}-{one:016x}{other:016x}", std::process::id());
     name.encode_utf16().chain([0]).collect()
-}
-
-impl Stdout for NamedPipeServer {
-    /// A read is always under way: what it brings is here after a turn of the runtime.
-    async fn read_now(&mut self, buffer: &mut BytesMut) -> io::Result<usize> {
-        let read = tokio::time::timeout(TURN, self.read_buf(buffer)).await;
-        read.unwrap_or_else(|_| Err(io::ErrorKind::WouldBlock.into()))
-    }
 }

@@ -254,15 +254,15 @@ unsafe extern "system" fn tell(told: *mut c_void, _: bool) {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::{Order, Process};
     use crate::stdio::windows::interpreter;
     use crate::stdio::windows::pipes::Pipe;
     use crate::windows::wide::wide;
     use crate::windows::{Job, KILLED};
 
-    #[tokio::test]
-    async fn a_process_that_is_ended_with_its_job_has_our_status() {
+    /// A process that waits for a command, which never comes: our ends of its pipes stay open, and nobody has them.
+    pub(in crate::stdio::windows) fn waiting(job: &Job) -> Process {
         let (stdin, stdout, stderr) = (Pipe::down().unwrap(), Pipe::up().unwrap(), Pipe::up().unwrap());
         let program = wide(interpreter::path().unwrap().as_os_str()).unwrap();
         let order = Order {
@@ -274,9 +274,15 @@ mod tests {
             stdout: stdout.theirs,
             stderr: stderr.theirs,
         };
+        let process = Process::create(order, job).unwrap();
+        std::mem::forget((stdin.ours, stdout.ours, stderr.ours));
+        process
+    }
+
+    #[tokio::test]
+    async fn a_process_that_is_ended_with_its_job_has_our_status() {
         let job = Job::new().unwrap();
-        // It waits for a command.
-        let process = Process::create(order, &job).unwrap();
+        let process = waiting(&job);
         assert!(!process.has_exited() && process.pid() > 0);
         job.clear().await;
         process.exited().await;

@@ -17,7 +17,8 @@ pub(super) fn find(program: &Program) -> Option<PathBuf> {
     let name = Path::new(program.argv.first()?);
     let ends = program.env.get("PATHEXT").unwrap_or_else(|| ENDS.into());
     let ends = ends_of(&ends);
-    if name.as_os_str().to_string_lossy().contains(is_separator) {
+    // With a drive it is a path too: joined to a folder, `C:server` would be a file where somebody happens to be on that drive.
+    if name.as_os_str().to_string_lossy().contains(|char| is_separator(char) || char == ':') {
         // As on other systems, a relative path begins where the server will run.
         let path = program.dir.as_ref().map_or_else(|| name.to_owned(), |dir| dir.join(name));
         return in_place(&std::path::absolute(path).ok()?, &ends, true);
@@ -116,5 +117,19 @@ mod tests {
         assert!(find(&program).is_some());
         program.argv = vec!["./plain".into()];
         assert!(find(&program).is_some(), "named by its path");
+    }
+
+    /// `C:server` is a path: a file in the folder where this process happens to be on that drive.
+    #[test]
+    fn a_name_with_a_drive_is_not_looked_for_on_the_path() {
+        let dir = folder("drive", &["server.exe"]);
+        let here = std::env::current_dir().unwrap();
+        let drive = here.display().to_string().chars().next().unwrap();
+        let beside = here.join(format!("linetender-here-{}.exe", std::process::id()));
+        std::fs::write(&beside, "").unwrap();
+        let name = beside.file_name().unwrap().to_str().unwrap();
+        let found = find(&program(&format!("{drive}:{name}"), &dir, ".EXE"));
+        std::fs::remove_file(&beside).unwrap();
+        assert!(found.is_none_or(|path| path.is_absolute()));
     }
 }
