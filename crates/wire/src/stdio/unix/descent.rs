@@ -5,9 +5,10 @@
 //! it started, because numbers are given to others after a while, and nothing is signalled that is not the one that was remembered.
 //!
 //! To kill, everything that is known is stopped first, and what is below it is listed again until nothing new is found: a process
-//! that stands still starts nothing. Then all of it is killed, children before their parents.
+//! that stands still starts nothing. Then all of it is killed, children before their parents. Whoever lost its parent unseen is found
+//! in the session that the reaper leads, whatever group it is in.
 //!
-//! What is not promised: a process whose parent ends before the parent's list is read, if it has also left the server's group.
+//! What is not promised: a process whose parent ends before the parent's list is read, if it has also left the reaper's session.
 //!
 //! The system is behind [`Processes`] and [`Kernel`], so that the tests run the code that ships in worlds where processes fork,
 //! end and are confused with others at every step.
@@ -52,6 +53,18 @@ pub(super) enum Look {
     Others,
 }
 
+impl Look {
+    /// Whether this says that a process has ended which was seen there before. Another user's may well be the same one: a program can
+    /// become another user's, and then nothing more is told about it.
+    pub(super) fn is_end_of(self, seen: Option<Start>) -> bool {
+        match self {
+            Self::Gone => true,
+            Self::Lives { start, .. } => seen.is_some_and(|seen| seen != start),
+            Self::Others => false,
+        }
+    }
+}
+
 /// What can be seen and done of processes.
 pub(super) trait Processes {
     /// The processes whose parent has this number, dead ones among them perhaps.
@@ -71,6 +84,8 @@ pub(super) trait Processes {
 
 /// What else a reaper needs of the system.
 pub(super) trait Kernel: Processes {
+    /// The living processes of the session that this process leads, but for itself, whoever their parents are.
+    fn session(&mut self) -> Vec<Process>;
     /// What happened, or [`Happened::Nothing`] when this time is over.
     fn next(&mut self, patience: Duration) -> Happened;
     /// Waits a moment, whatever happens.

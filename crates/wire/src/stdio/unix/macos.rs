@@ -6,4 +6,5 @@ mod queue;
 pub mod reaper;
 pub(super) mod watched;
 
-pub(super) use calls::on_main_thread;
+pub(super) use calls::{on_main_thread, session};
+pub(super) use kernel::Mac;

@@ -2,7 +2,7 @@
 
 use rustix::process::{Pid, Signal};
 
-use super::{Look, Process, Processes, Start};
+use super::{Kernel, Look, Process, Processes, Start};
 
 /// How many processes of other users are remembered: they are only named.
 const OTHERS: usize = 64;
@@ -17,6 +17,30 @@ pub(in super::super) struct Family {
     known: Vec<Process>,
     /// Other users' processes that were seen below the server.
     others: Vec<Pid>,
+}
+
+/// Whose children are listed.
+#[derive(Clone, Copy)]
+enum Parent {
+    Known(Process),
+    /// Nobody else can have this number.
+    Held(Pid),
+}
+
+impl Parent {
+    const fn number(self) -> Pid {
+        match self {
+            Self::Known(process) => process.pid,
+            Self::Held(pid) => pid,
+        }
+    }
+
+    fn is_there(self, kernel: &mut impl Processes) -> bool {
+        match self {
+            Self::Known(process) => is_there(kernel, process),
+            Self::Held(_) => true,
+        }
+    }
 }
 
 impl Family {
@@ -44,9 +68,9 @@ impl Family {
 
     /// Learns what is new below all that is known, and in the group; whether there was anything.
     pub(in super::super) fn learn(&mut self, kernel: &mut impl Processes) -> bool {
-        let mut is_new = false;
+        let mut is_new = self.learn_below_leader(kernel);
         for process in self.known.clone() {
-            is_new |= self.learn_below(kernel, process);
+            is_new |= self.learn_below(kernel, Parent::Known(process));
         }
         if self.holds_group {
             // One that lost its parent is still in the group, unless it left that too.
@@ -56,40 +80,62 @@ impl Family {
                 is_new |= found.is_some();
                 if let Some(found) = found {
                     self.remember(kernel, found);
-                    self.learn_below(kernel, found);
+                    self.learn_below(kernel, Parent::Known(found));
                 }
             }
         }
         is_new
     }
 
+    /// Learns of those that are in the reaper's session and of whom nothing was seen when they left their group and their parent;
+    /// whether there was anything.
+    pub(super) fn learn_session(&mut self, kernel: &mut impl Kernel) -> bool {
+        let listed = kernel.session();
+        let found: Vec<_> = listed.into_iter().filter(|found| !self.known.contains(found)).collect();
+        for process in &found {
+            self.remember(kernel, *process);
+            self.learn_below(kernel, Parent::Known(*process));
+        }
+        !found.is_empty()
+    }
+
     /// Learns what one process of ours has started.
     pub(super) fn learn_of_fork(&mut self, kernel: &mut impl Processes, parent: Pid) {
+        if parent == self.leader && self.learn_below_leader(kernel) {
+            return;
+        }
         // One that ended and was not forgotten yet may have had the same number.
         let parents: Vec<_> = self.known.iter().copied().filter(|known| known.pid == parent).collect();
         for parent in parents {
-            self.learn_below(kernel, parent);
+            self.learn_below(kernel, Parent::Known(parent));
         }
     }
 
+    /// The server itself, as long as its number is its own. While a process ends nothing is told of it any more, but its children are
+    /// its children until it has closed all that it had open, which takes a while; and whoever gives us orders has heard of that.
+    fn learn_below_leader(&mut self, kernel: &mut impl Processes) -> bool {
+        self.holds_group && self.learn_below(kernel, Parent::Held(self.leader))
+    }
+
     /// Learns what is new below this process, and below that.
-    fn learn_below(&mut self, kernel: &mut impl Processes, process: Process) -> bool {
+    fn learn_below(&mut self, kernel: &mut impl Processes, process: Parent) -> bool {
         let mut is_new = false;
         let mut parents = vec![process];
         while let Some(parent) = parents.pop() {
+            let number = parent.number();
             let mut found = Vec::new();
-            for pid in kernel.children(parent.pid) {
-                found.extend(self.unknown(kernel, pid, |of, _| of == Some(parent.pid)));
+            for pid in kernel.children(number) {
+                found.extend(self.unknown(kernel, pid, |of, _| of == Some(number)));
             }
             // It was the same one all the time only if it is still: else these may be children of another with its number.
-            if found.is_empty() || !is_there(kernel, parent) {
+            if found.is_empty() || !parent.is_there(kernel) {
                 continue;
             }
             is_new = true;
             for child in found {
                 // It is watched before its own children are listed: none falls between the two.
                 self.remember(kernel, child);
-                parents.push(child);
+                parents.push(Parent::Known(child));
             }
         }
         is_new

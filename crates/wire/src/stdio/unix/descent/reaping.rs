@@ -107,7 +107,9 @@ impl<K: Kernel> Reaping<K> {
             if settled && !self.waited {
                 self.wait_for_server();
             }
-            if settled && self.waited && self.family.is_gone() {
+            let is_over = settled && self.waited && self.family.is_gone();
+            // The last look is at those of whom nothing is known: nobody comes into a session that is empty.
+            if is_over && !self.family.learn_session(&mut self.kernel) {
                 for pid in self.family.left(&mut self.kernel).into_iter().take(LEFT_NAMED) {
                     self.kernel.tell(Record::Left(pid.as_raw_nonzero().get()));
                 }
@@ -131,7 +133,7 @@ impl<K: Kernel> Reaping<K> {
     fn stop(&mut self) -> bool {
         let mut empty = 0;
         for _ in 0..STOPS {
-            if self.family.stop(&mut self.kernel) {
+            if self.family.stop(&mut self.kernel) || self.family.learn_session(&mut self.kernel) {
                 empty = 0;
                 continue;
             }

@@ -8,7 +8,7 @@ use crate::seen::Exit;
 use crate::stdio::control::Record;
 
 use super::reaping::Done;
-use super::{Kernel as _, Reaping};
+use super::{Kernel as _, Look, Reaping, Start};
 use world::{LAUNCHD, Temper, World};
 
 fn reaping(world: World) -> Reaping<World> {
@@ -89,6 +89,48 @@ fn an_orphan_that_stayed_in_the_group_is_found_though_nobody_saw_it_start() {
     assert_eq!(reaping.run(), Done::Clear);
     assert_eq!(reaping.kernel.living(), Vec::<i32>::new());
     assert_eq!(reaping.kernel.told, [Record::Exited(Exit::Status(3)), Record::Clear]);
+}
+
+#[test]
+fn a_job_whose_parent_was_gone_before_it_was_seen_is_found_in_the_session() {
+    let mut world = scripted();
+    let between = world.fork(world.server).unwrap();
+    let job = world.fork(between).unwrap();
+    world.procs.get_mut(&job).unwrap().group = job;
+    world.end(between, Exit::Status(0));
+    assert_eq!(world.procs[&job].parent, LAUNCHD);
+    world.script.push_back(|world| world.end(world.server, Exit::Status(0)));
+    let mut reaping = reaping(world);
+    assert_eq!(reaping.run(), Done::Clear);
+    assert_eq!(reaping.kernel.living(), Vec::<i32>::new());
+}
+
+#[test]
+fn a_daemon_is_found_below_a_server_that_is_already_on_its_way_out() {
+    let mut world = scripted();
+    world.script.push_back(|world| {
+        let daemon = world.fork(world.server).unwrap();
+        let proc = world.procs.get_mut(&daemon).unwrap();
+        (proc.group, proc.session) = (daemon, daemon);
+        // It closes its pipes, and takes its time.
+        world.procs.get_mut(&world.server).unwrap().is_ending = true;
+    });
+    world.script.push_back(|world| world.end(world.server, Exit::Status(0)));
+    let mut reaping = reaping(world);
+    assert_eq!(reaping.run(), Done::Clear);
+    assert_eq!(reaping.kernel.living(), Vec::<i32>::new());
+    assert_eq!(reaping.kernel.told, [Record::Exited(Exit::Status(0)), Record::Clear]);
+}
+
+#[test]
+fn one_that_became_another_users_is_not_taken_for_one_that_ended() {
+    let start = |seconds| Start { seconds, micros: 0 };
+    let lives = |seconds| Look::Lives { start: start(seconds), parent: None, group: None };
+    assert!(Look::Gone.is_end_of(Some(start(7))) && Look::Gone.is_end_of(None));
+    assert!(!lives(7).is_end_of(Some(start(7))), "it lives");
+    assert!(lives(8).is_end_of(Some(start(7))), "another has its number");
+    assert!(!Look::Others.is_end_of(Some(start(7))), "sudo is still there");
+    assert!(!Look::Others.is_end_of(None) && !lives(7).is_end_of(None));
 }
 
 #[test]

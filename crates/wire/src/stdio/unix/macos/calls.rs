@@ -15,7 +15,7 @@ use rustix::event::kqueue::{Event, EventFilter, EventFlags, kevent};
 use rustix::io::Errno;
 use rustix::process::Pid;
 
-use crate::stdio::unix::descent::{Look, Start};
+use crate::stdio::unix::descent::{Look, Process, Start};
 
 /// How many numbers a list has room for at first, and at last.
 const ROOM: usize = 64;
@@ -31,6 +31,29 @@ pub(super) fn children(of: Pid) -> Vec<Pid> {
 pub(super) fn group(group: Pid) -> Vec<Pid> {
     // SAFETY: as above.
     list(|buffer, bytes| unsafe { libc::proc_listpgrppids(group.as_raw_nonzero().get(), buffer, bytes) })
+}
+
+/// Everybody of the user that we run as.
+const PROC_UID_ONLY: u32 = 4;
+
+/// The living processes of this user in a session, but for its leader, whose number nobody else can have: it leads, or nobody has
+/// waited for it.
+pub(in super::super) fn session(leader: Pid) -> Vec<Process> {
+    let user = rustix::process::geteuid().as_raw();
+    // SAFETY: as above.
+    let users = list(|buffer, bytes| unsafe { libc::proc_listpids(PROC_UID_ONLY, user, buffer, bytes) });
+    let is_in = |pid: Pid| rustix::process::getsid(Some(pid)) == Ok(leader);
+    let mut found = Vec::new();
+    for pid in users.into_iter().filter(|pid| *pid != leader) {
+        // It is asked for again: another may have got the number in between. Who was looked at before that is signalled by nobody.
+        if is_in(pid)
+            && let Look::Lives { start, .. } = look(pid)
+            && is_in(pid)
+        {
+            found.push(Process { pid, start });
+        }
+    }
+    found
 }
 
 /// The numbers that the call wrote. Systems differ in what it returns, numbers or bytes, so that is not counted on: the room is

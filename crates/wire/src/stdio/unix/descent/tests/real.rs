@@ -74,6 +74,11 @@ impl Processes for Real {
 }
 
 impl Kernel for Real {
+    /// Here the session is that of the test, and of everything else in it.
+    fn session(&mut self) -> Vec<Process> {
+        Vec::new()
+    }
+
     fn next(&mut self, _: Duration) -> Happened {
         nap_for(Duration::from_millis(20));
         match self.moments.checked_sub(1) {

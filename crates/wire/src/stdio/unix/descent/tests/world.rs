@@ -35,11 +35,14 @@ pub(super) struct Proc {
     pub(super) born: u64,
     pub(super) parent: i32,
     pub(super) group: i32,
+    pub(super) session: i32,
     pub(super) is_ours: bool,
     pub(super) is_others: bool,
     pub(super) state: State,
     /// Cannot be killed for as long as the world lasts.
     pub(super) is_immortal: bool,
+    /// Its end has begun: nothing is told of it any more, and its children are still its own.
+    pub(super) is_ending: bool,
     /// A fork that was under way when it was stopped.
     forks_yet: bool,
 }
@@ -143,11 +146,11 @@ impl World {
         self.below(bound) == 0
     }
 
-    /// A number that is free: no process has it, and no group. The next one in turn, or, where the world is not calm, one that
+    /// A number that is free: no process has it, no group and no session. The next one in turn, or, where the world is not calm, one that
     /// somebody had a moment ago.
     fn free_number(&mut self) -> Option<i32> {
         let is_free = |world: &Self, number: i32| {
-            !world.procs.iter().any(|(pid, proc)| *pid == number || proc.group == number)
+            !world.procs.iter().any(|(pid, proc)| [*pid, proc.group, proc.session].contains(&number))
         };
         if self.temper != Temper::Calm
             && self.one_in(2)
@@ -177,14 +180,21 @@ impl World {
         let number = self.free_number()?;
         self.births += 1;
         self.reused += u64::from(self.births > self.numbers.unsigned_abs().into());
+        let session = match self.procs.get(&parent) {
+            Some(parent) => parent.session,
+            None if is_ours => REAPER,
+            None => number,
+        };
         let proc = Proc {
             born: self.births,
             parent,
             group: group.unwrap_or(number),
+            session,
             is_ours,
             is_others: self.procs.get(&parent).is_some_and(|parent| parent.is_others),
             state: State::Runs,
             is_immortal: false,
+            is_ending: false,
             forks_yet: false,
         };
         self.procs.insert(number, proc);
@@ -270,10 +280,14 @@ impl World {
                 }
             }
             4 => {
+                let leaves_session = self.one_in(2);
                 if let Some(leaves) = self.any(|pid, proc| runs(proc) && pid != server)
                     && let Some(proc) = self.procs.get_mut(&leaves)
                 {
                     proc.group = leaves;
+                    if leaves_session {
+                        proc.session = leaves;
+                    }
                 }
             }
             5..=6 if may_end => {
@@ -423,7 +437,7 @@ impl Processes for World {
     fn look(&mut self, at: Pid) -> Look {
         self.called();
         match self.procs.get(&number(at)) {
-            None | Some(Proc { state: State::Dead, .. }) => Look::Gone,
+            None | Some(Proc { state: State::Dead, .. } | Proc { is_ending: true, .. }) => Look::Gone,
             Some(Proc { is_others: true, .. }) => Look::Others,
             Some(proc) => {
                 self.looked_at.insert((number(at), proc.born));
@@ -438,7 +452,8 @@ impl Processes for World {
 
     fn watch(&mut self, at: Pid) -> bool {
         self.called();
-        let Some(proc) = self.procs.get(&number(at)).filter(|proc| proc.state != State::Dead) else {
+        let is_there = |proc: &&Proc| proc.state != State::Dead && !proc.is_ending;
+        let Some(proc) = self.procs.get(&number(at)).filter(is_there) else {
             return false;
         };
         let this = (number(at), proc.born);
@@ -469,6 +484,18 @@ impl Processes for World {
 }
 
 impl Kernel for World {
+    fn session(&mut self) -> Vec<Process> {
+        self.called();
+        let is_listed = |proc: &Proc| proc.session == REAPER && proc.state != State::Dead && !proc.is_others;
+        let listed: Vec<_> = self.procs.iter().filter(|(_, proc)| is_listed(proc)).collect();
+        let mut found = Vec::new();
+        for (number, proc) in listed {
+            self.looked_at.insert((*number, proc.born));
+            found.push(Process { pid: pid(*number), start: Start { seconds: proc.born, micros: 0 } });
+        }
+        found
+    }
+
     fn next(&mut self, _: Duration) -> Happened {
         self.called();
         if let Some(happens) = self.script.pop_front() {
@@ -537,6 +564,8 @@ impl Kernel for World {
     fn tell(&mut self, record: Record) -> bool {
         if record == Record::Clear {
             assert_eq!(self.known_living(), Vec::<i32>::new(), "it is not clear");
+            let mut session = self.living().into_iter().filter(|pid| self.procs[pid].session == REAPER);
+            assert_eq!(session.next(), None, "something of the session was not found");
             if self.temper == Temper::Calm {
                 assert_eq!(self.living(), Vec::<i32>::new(), "something was not found");
             }
