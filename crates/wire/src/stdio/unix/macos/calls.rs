@@ -5,6 +5,7 @@
     reason = "libproc has no safe interface here, and a kqueue cannot know that what it watches stays open"
 )]
 
+use std::io::{self, ErrorKind};
 use std::mem::MaybeUninit;
 use std::os::fd::OwnedFd;
 use std::time::Duration;
@@ -77,6 +78,28 @@ fn list(call: impl Fn(*mut c_void, c_int) -> c_int) -> Vec<Pid> {
 
 /// What there is under a number now. One that ended and was not waited for counts as gone.
 pub(super) fn look(pid: Pid) -> Look {
+    let info = match info(pid) {
+        Ok(info) => info,
+        Err(error) if error.kind() == ErrorKind::PermissionDenied => return Look::Others,
+        Err(_) => return Look::Gone,
+    };
+    if info.pbi_status == libc::SZOMB {
+        return Look::Gone;
+    }
+    let number = |number: u32| i32::try_from(number).ok().and_then(Pid::from_raw);
+    Look::Lives {
+        start: Start { seconds: info.pbi_start_tvsec, micros: info.pbi_start_tvusec },
+        parent: number(info.pbi_ppid),
+        group: number(info.pbi_pgid),
+    }
+}
+
+/// Whether a process was stopped by a signal.
+pub(super) fn is_stopped(pid: Pid) -> bool {
+    info(pid).is_ok_and(|info| info.pbi_status == libc::SSTOP)
+}
+
+fn info(pid: Pid) -> io::Result<libc::proc_bsdinfo> {
     let mut info = MaybeUninit::<libc::proc_bsdinfo>::zeroed();
     let size = size_of::<libc::proc_bsdinfo>();
     let bytes = c_int::try_from(size).unwrap_or(c_int::MAX);
@@ -87,19 +110,7 @@ pub(super) fn look(pid: Pid) -> Look {
         let written = libc::proc_pidinfo(number, libc::PROC_PIDTBSDINFO, 0, buffer, bytes);
         (written, info.assume_init())
     };
-    if written < bytes {
-        let is_others = std::io::Error::last_os_error().kind() == std::io::ErrorKind::PermissionDenied;
-        return if is_others { Look::Others } else { Look::Gone };
-    }
-    if info.pbi_status == libc::SZOMB {
-        return Look::Gone;
-    }
-    let number = |number: u32| i32::try_from(number).ok().and_then(Pid::from_raw);
-    Look::Lives {
-        start: Start { seconds: info.pbi_start_tvsec, micros: info.pbi_start_tvusec },
-        parent: number(info.pbi_ppid),
-        group: number(info.pbi_pgid),
-    }
+    if written < bytes { Err(io::Error::last_os_error()) } else { Ok(info) }
 }
 
 /// Adds something to be heard of. It is heard of until it ends.
