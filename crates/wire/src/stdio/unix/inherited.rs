@@ -51,7 +51,7 @@ const LISTED: &str = if cfg!(target_os = "linux") { "/proc/self/fd" } else { "/d
 const LOOKED_AT: RawFd = 1024;
 
 fn open_descriptors() -> Vec<RawFd> {
-    listed_in(LISTED).unwrap_or_else(|| (0..LOOKED_AT).filter(is_open).collect())
+    listed_in(LISTED).unwrap_or_else(|| (0..LOOKED_AT).filter(|fd| is_open(*fd)).collect())
 }
 
 fn listed_in(folder: &str) -> Option<Vec<RawFd>> {
@@ -59,13 +59,13 @@ fn listed_in(folder: &str) -> Option<Vec<RawFd>> {
     let names = listed.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<RawFd>().ok());
     let mut numbers: Vec<RawFd> = names.collect();
     // The listing had a descriptor of its own, which is closed by now: only what is still there counts.
-    numbers.retain(is_open);
+    numbers.retain(|fd| is_open(*fd));
     Some(numbers)
 }
 
-fn is_open(fd: &RawFd) -> bool {
+fn is_open(fd: RawFd) -> bool {
     // SAFETY: the number is only asked about, and nothing else runs in this process that could close it meanwhile.
-    rustix::io::fcntl_getfd(unsafe { BorrowedFd::borrow_raw(*fd) }).is_ok()
+    rustix::io::fcntl_getfd(unsafe { BorrowedFd::borrow_raw(fd) }).is_ok()
 }
 
 #[cfg(test)]

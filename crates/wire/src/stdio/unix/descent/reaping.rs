@@ -56,7 +56,9 @@ impl<K: Kernel> Reaping<K> {
             Look::Lives { start, .. } => Some(start),
             Look::Gone | Look::Others => None,
         };
-        Self { kernel, family: Family::of(server, start, true), server, waited: false }
+        let mut family = Family::of(server, start, true);
+        family.begin(&mut kernel);
+        Self { kernel, family, server, waited: false }
     }
 
     /// Watches until there is a reason to end everything, and ends everything.
@@ -108,8 +110,8 @@ impl<K: Kernel> Reaping<K> {
                 self.wait_for_server();
             }
             let is_over = settled && self.waited && self.family.is_gone();
-            // The last look is at those of whom nothing is known: nobody comes into a session that is empty.
-            if is_over && !self.family.learn_session(&mut self.kernel) {
+            // The last look is at those of whom nothing is known: where there is nobody, nobody comes.
+            if is_over && !self.family.learn_lost(&mut self.kernel) {
                 for pid in self.family.left(&mut self.kernel).into_iter().take(LEFT_NAMED) {
                     self.kernel.tell(Record::Left(pid.as_raw_nonzero().get()));
                 }
@@ -133,7 +135,7 @@ impl<K: Kernel> Reaping<K> {
     fn stop(&mut self) -> bool {
         let mut empty = 0;
         for _ in 0..STOPS {
-            if self.family.stop(&mut self.kernel) || self.family.learn_session(&mut self.kernel) {
+            if self.family.stop(&mut self.kernel) || self.family.learn_lost(&mut self.kernel) {
                 empty = 0;
                 continue;
             }

@@ -9,7 +9,7 @@ use crate::stdio::control::Record;
 
 use super::reaping::Done;
 use super::{Kernel as _, Look, Reaping, Start};
-use world::{LAUNCHD, Temper, World};
+use world::{LAUNCHD, State, Temper, World};
 
 fn reaping(world: World) -> Reaping<World> {
     let server = rustix::process::Pid::from_raw(world.server).unwrap();
@@ -120,6 +120,38 @@ fn a_daemon_is_found_below_a_server_that_is_already_on_its_way_out() {
     assert_eq!(reaping.run(), Done::Clear);
     assert_eq!(reaping.kernel.living(), Vec::<i32>::new());
     assert_eq!(reaping.kernel.told, [Record::Exited(Exit::Status(0)), Record::Clear]);
+}
+
+#[test]
+fn a_daemon_whose_parent_ended_before_anybody_looked_is_known_by_whose_child_it_was() {
+    let mut world = scripted();
+    let between = world.fork(world.server).unwrap();
+    let mut reaping = reaping(world);
+    // The one between is seen; what it starts right before its end is not.
+    reaping.family.learn(&mut reaping.kernel);
+    let world = &mut reaping.kernel;
+    let daemon = world.fork(between).unwrap();
+    let proc = world.procs.get_mut(&daemon).unwrap();
+    (proc.group, proc.session) = (daemon, daemon);
+    world.end(between, Exit::Status(0));
+    assert_eq!(world.procs[&daemon].parent, LAUNCHD);
+    assert_eq!(reaping.end(), Done::Clear);
+    assert_eq!(reaping.kernel.living(), Vec::<i32>::new());
+}
+
+#[test]
+fn a_daemon_whose_parent_was_dead_when_it_was_first_seen_is_known_by_it_too() {
+    let mut world = scripted();
+    let between = world.fork(world.server).unwrap();
+    let daemon = world.fork(between).unwrap();
+    let proc = world.procs.get_mut(&daemon).unwrap();
+    (proc.group, proc.session) = (daemon, daemon);
+    // Nobody has waited for it yet.
+    world.end(between, Exit::Status(0));
+    assert_eq!(world.procs[&between].state, State::Dead);
+    let mut reaping = reaping(world);
+    assert_eq!(reaping.end(), Done::Clear);
+    assert_eq!(reaping.kernel.living(), Vec::<i32>::new());
 }
 
 #[test]

@@ -16,7 +16,7 @@ use rustix::event::kqueue::{Event, EventFilter, EventFlags, kevent};
 use rustix::io::Errno;
 use rustix::process::Pid;
 
-use crate::stdio::unix::descent::{Look, Process, Start};
+use crate::stdio::unix::descent::{Lineage, Look, Process, Start};
 
 /// How many numbers a list has room for at first, and at last.
 const ROOM: usize = 64;
@@ -92,6 +92,36 @@ pub(super) fn look(pid: Pid) -> Look {
         parent: number(info.pbi_ppid),
         group: number(info.pbi_pgid),
     }
+}
+
+/// What is told of everybody's processes, and never changes but with the program that one runs. Not in Apple's public headers; where
+/// there is none, nothing is told.
+const PROC_PIDUNIQIDENTIFIERINFO: c_int = 17;
+
+/// As the kernel has it: `struct proc_uniqidentifierinfo`.
+#[repr(C)]
+struct UniqueInfo {
+    program: [u8; 16],
+    own: u64,
+    parent: u64,
+    versions: [i32; 2],
+    reserved: [u64; 2],
+}
+
+/// The lineage of what is under a number, also if it has ended and nobody has waited for it.
+pub(super) fn lineage(pid: Pid) -> Option<Lineage> {
+    /// Zombies too.
+    const DEAD_TOO: u64 = 1;
+    let mut info = MaybeUninit::<UniqueInfo>::zeroed();
+    let bytes = c_int::try_from(size_of::<UniqueInfo>()).unwrap_or(c_int::MAX);
+    let number = pid.as_raw_nonzero().get();
+    // SAFETY: there is room for the bytes that it is told of, and they are all zero before, which is a value of the type.
+    let (written, info) = unsafe {
+        let buffer = info.as_mut_ptr().cast();
+        let written = libc::proc_pidinfo(number, PROC_PIDUNIQIDENTIFIERINFO, DEAD_TOO, buffer, bytes);
+        (written, info.assume_init())
+    };
+    (written == bytes && info.own != 0).then_some(Lineage { own: info.own, parent: info.parent })
 }
 
 /// Whether a process was stopped by a signal.

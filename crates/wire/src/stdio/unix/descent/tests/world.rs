@@ -8,7 +8,7 @@ use rustix::process::{Pid, Signal};
 
 use crate::seen::Exit;
 use crate::stdio::control::{KILL, Record, TERM};
-use crate::stdio::unix::descent::{Happened, Kernel, Look, Process, Processes, Start, Waited};
+use crate::stdio::unix::descent::{Happened, Kernel, Lineage, Look, Process, Processes, Start, Waited};
 
 pub(super) const LAUNCHD: i32 = 1;
 const REAPER: i32 = 2;
@@ -34,6 +34,8 @@ pub(super) enum State {
 pub(super) struct Proc {
     pub(super) born: u64,
     pub(super) parent: i32,
+    /// Whose child it was when it began to run its program, by when that was born.
+    pub(super) child_of: u64,
     pub(super) group: i32,
     pub(super) session: i32,
     pub(super) is_ours: bool,
@@ -74,6 +76,8 @@ pub(super) struct World {
     /// Those that were looked at, and those of them that were watched then: another may have got the number in between.
     looked_at: BTreeSet<(i32, u64)>,
     known: BTreeSet<(i32, u64)>,
+    /// Those of the tree whose lineage was told, each after its parent's.
+    lineages: BTreeSet<u64>,
     pub(super) server: i32,
     /// The status of a server that has ended, and when it can be waited for.
     ended: Option<(u64, Exit)>,
@@ -115,6 +119,7 @@ impl World {
             watched: BTreeSet::new(),
             looked_at: BTreeSet::new(),
             known: BTreeSet::new(),
+            lineages: BTreeSet::new(),
             server: 0,
             ended: None,
             was_waited_for: false,
@@ -188,6 +193,7 @@ impl World {
         let proc = Proc {
             born: self.births,
             parent,
+            child_of: self.procs.get(&parent).map_or(0, |parent| parent.born),
             group: group.unwrap_or(number),
             session,
             is_ours,
@@ -311,6 +317,14 @@ impl World {
             12..=13 => {
                 if let Some(stranger) = self.any(|_, proc| !proc.is_ours && proc.state == State::Runs) {
                     self.end(stranger, Exit::Status(0));
+                }
+            }
+            // It runs another program.
+            15 => {
+                if let Some(runs) = self.any(|_, proc| proc.state == State::Runs) {
+                    let parent = self.procs[&runs].parent;
+                    let child_of = self.procs.get(&parent).map_or(0, |parent| parent.born);
+                    self.procs.entry(runs).and_modify(|proc| proc.child_of = child_of);
                 }
             }
             14 if self.one_in(12) => {
@@ -450,6 +464,16 @@ impl Processes for World {
         }
     }
 
+    fn lineage(&mut self, pid: Pid) -> Option<Lineage> {
+        self.called();
+        let proc = self.procs.get(&number(pid))?;
+        let is_server = number(pid) == self.server && !self.was_waited_for;
+        if is_server || self.lineages.contains(&proc.child_of) {
+            self.lineages.insert(proc.born);
+        }
+        Some(Lineage { own: proc.born, parent: proc.child_of })
+    }
+
     fn watch(&mut self, at: Pid) -> bool {
         self.called();
         let is_there = |proc: &&Proc| proc.state != State::Dead && !proc.is_ending;
@@ -494,6 +518,10 @@ impl Kernel for World {
             found.push(Process { pid: pid(*number), start: Start { seconds: proc.born, micros: 0 } });
         }
         found
+    }
+
+    fn orphans(&mut self) -> Vec<Pid> {
+        self.children(pid(LAUNCHD))
     }
 
     fn next(&mut self, _: Duration) -> Happened {
@@ -566,6 +594,12 @@ impl Kernel for World {
             assert_eq!(self.known_living(), Vec::<i32>::new(), "it is not clear");
             let mut session = self.living().into_iter().filter(|pid| self.procs[pid].session == REAPER);
             assert_eq!(session.next(), None, "something of the session was not found");
+            let is_known = |born: u64| self.known.iter().any(|(_, known)| *known == born);
+            let is_told = |pid: &i32| {
+                let parent = self.procs[pid].child_of;
+                self.lineages.contains(&parent) && is_known(parent)
+            };
+            assert_eq!(self.living().into_iter().find(is_told), None, "an orphan was not found");
             if self.temper == Temper::Calm {
                 assert_eq!(self.living(), Vec::<i32>::new(), "something was not found");
             }
