@@ -137,7 +137,7 @@ const PROMISES: [Promise; 10] = [
         by: [
             Yes("the reaper, to which orphans come (subreaper), kills all of them"),
             Partly(
-                "the reaper learns of descendants as they are forked, finds others in its session, and kills them; one that leaves the session (a daemon) and whose parent ends before the list is read escapes",
+                "the reaper learns of descendants as they are forked, finds others in its session and by whose children they were, and kills them; one that leaves the session (a daemon) and lost its parent before that was seen escapes",
             ),
             Yes("the kernel ends the job, which a server is in before it runs, with its last handle"),
             No("a server that ends when its stdin closes, ends; nobody ends another"),

@@ -48,7 +48,7 @@ impl Stdin for Told {
                 told.clear_ready();
             }
         }
-        std::future::pending().await
+        std::future::pending::<()>().await;
     }
 
     fn unread(&self) -> Option<u64> {
@@ -93,7 +93,7 @@ mod tests {
     use super::{Told, is_end};
     use crate::stdio::platform::Stdin as _;
 
-    /// What the runtime makes of a kqueue's event: the filter is the direction, EV_EOF is its end, and an error is only told with a
+    /// What the runtime makes of a kqueue's event: the filter is the direction, `EV_EOF` is its end, and an error is only told with a
     /// number, which pipes have none of.
     #[test]
     fn the_end_of_a_pipe_is_known_by_the_words_of_a_kqueue() {

@@ -154,20 +154,19 @@ impl World {
     /// A number that is free: no process has it, no group and no session. The next one in turn, or, where the world is not calm, one that
     /// somebody had a moment ago.
     fn free_number(&mut self) -> Option<i32> {
-        let is_free = |world: &Self, number: i32| {
-            !world.procs.iter().any(|(pid, proc)| [*pid, proc.group, proc.session].contains(&number))
-        };
+        let numbers = self.procs.iter().flat_map(|(pid, proc)| [*pid, proc.group, proc.session]);
+        let taken: BTreeSet<i32> = numbers.collect();
         if self.temper != Temper::Calm
             && self.one_in(2)
             && let Some(number) = self.freed.pop()
-            && is_free(self, number)
+            && !taken.contains(&number)
         {
             return Some(number);
         }
         for _ in 0..self.numbers {
             let number = self.next_number;
             self.next_number = if number + 1 >= FIRST + self.numbers { FIRST } else { number + 1 };
-            if is_free(self, number) {
+            if !taken.contains(&number) {
                 return Some(number);
             }
         }
