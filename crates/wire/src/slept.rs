@@ -6,7 +6,7 @@ mod system;
 #[cfg(all(target_os = "macos", not(linetender_portable)))]
 #[path = "slept/macos.rs"]
 mod system;
-#[cfg(all(any(test, target_os = "macos"), unix, not(linetender_portable)))]
+#[cfg(all(any(all(test, target_os = "linux"), target_os = "macos"), not(linetender_portable)))]
 mod ticks;
 #[cfg(all(any(target_os = "linux", target_os = "macos"), not(linetender_portable)))]
 mod watch;

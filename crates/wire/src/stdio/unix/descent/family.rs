@@ -185,9 +185,12 @@ impl Family {
             let number = parent.number();
             let mut found = Vec::new();
             for pid in kernel.children(number) {
+                let look = kernel.look(pid);
                 // The dead are listed too.
-                self.lineage_of(kernel, pid);
-                found.extend(self.unknown(kernel.look(pid), pid, |of, _| of == Some(number)));
+                if look == Look::Gone {
+                    self.lineage_of(kernel, pid);
+                }
+                found.extend(self.unknown(look, pid, |of, _| of == Some(number)));
             }
             // It was the same one all the time only if it is still: else these may be children of another with its number.
             if found.is_empty() || !parent.is_there(kernel) {

@@ -101,6 +101,8 @@ impl<K: Kernel> Reaping<K> {
         let mut told = 0;
         // It is looked at before anything is stopped too: the kernel may end a stopped group, and then its children are orphans.
         self.family.learn(&mut self.kernel);
+        // Those of whom nothing is known are many to ask, so that is done now, and once all others are gone.
+        self.family.learn_lost(&mut self.kernel);
         loop {
             let settled = self.stop();
             self.family.kill(&mut self.kernel);
@@ -135,7 +137,7 @@ impl<K: Kernel> Reaping<K> {
     fn stop(&mut self) -> bool {
         let mut empty = 0;
         for _ in 0..STOPS {
-            if self.family.stop(&mut self.kernel) || self.family.learn_lost(&mut self.kernel) {
+            if self.family.stop(&mut self.kernel) {
                 empty = 0;
                 continue;
             }

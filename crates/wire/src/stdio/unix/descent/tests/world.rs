@@ -92,6 +92,10 @@ pub(super) struct World {
     pub(super) script: VecDeque<fn(&mut World)>,
     /// Somebody else waited for the server.
     pub(super) loses_status: bool,
+    /// The reaper leads a session.
+    pub(super) has_session: bool,
+    /// This one ends as soon as its lineage was told, and a stranger gets its number.
+    pub(super) is_replaced: Option<i32>,
     /// How often a number was given out again.
     pub(super) reused: u64,
 }
@@ -129,6 +133,8 @@ impl World {
             is_scripted: false,
             script: VecDeque::new(),
             loses_status: false,
+            has_session: true,
+            is_replaced: None,
             reused: 0,
         };
         world.numbers = 16 + i32::try_from(world.below(48)).unwrap();
@@ -211,6 +217,12 @@ impl World {
         let child = self.bear(parent, Some(group), is_ours)?;
         self.tell_of(parent, born, Happened::Forked(pid(parent)));
         Some(child)
+    }
+
+    /// From now on it says that it is the child of whoever is its parent now.
+    pub(super) fn runs_another_program(&mut self, number: i32) {
+        let child_of = self.procs.get(&self.procs[&number].parent).map_or(0, |parent| parent.born);
+        self.procs.entry(number).and_modify(|proc| proc.child_of = child_of);
     }
 
     fn tell_of(&mut self, number: i32, born: u64, happened: Happened) {
@@ -318,12 +330,9 @@ impl World {
                     self.end(stranger, Exit::Status(0));
                 }
             }
-            // It runs another program.
             15 => {
                 if let Some(runs) = self.any(|_, proc| proc.state == State::Runs) {
-                    let parent = self.procs[&runs].parent;
-                    let child_of = self.procs.get(&parent).map_or(0, |parent| parent.born);
-                    self.procs.entry(runs).and_modify(|proc| proc.child_of = child_of);
+                    self.runs_another_program(runs);
                 }
             }
             14 if self.one_in(12) => {
@@ -470,7 +479,13 @@ impl Processes for World {
         if is_server || self.lineages.contains(&proc.child_of) {
             self.lineages.insert(proc.born);
         }
-        Some(Lineage { own: proc.born, parent: proc.child_of })
+        let lineage = Lineage { own: proc.born, parent: proc.child_of };
+        if let Some(replaced) = self.is_replaced.take_if(|replaced| *replaced == number(pid)) {
+            self.end(replaced, Exit::Status(0));
+            self.next_number = replaced;
+            assert_eq!(self.bear(LAUNCHD, None, false), Some(replaced));
+        }
+        Some(lineage)
     }
 
     fn watch(&mut self, at: Pid) -> bool {
@@ -509,6 +524,9 @@ impl Processes for World {
 impl Kernel for World {
     fn session(&mut self) -> Vec<Process> {
         self.called();
+        if !self.has_session {
+            return Vec::new();
+        }
         let is_listed = |proc: &Proc| proc.session == REAPER && proc.state != State::Dead && !proc.is_others;
         let listed: Vec<_> = self.procs.iter().filter(|(_, proc)| is_listed(proc)).collect();
         let mut found = Vec::new();
