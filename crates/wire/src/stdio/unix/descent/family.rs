@@ -126,11 +126,11 @@ impl Family {
             return is_new;
         }
         for pid in kernel.orphans() {
+            let before = self.lineages.len();
             let Some(lineage) = self.lineage_of(kernel, pid) else { continue };
-            let look = kernel.look(pid);
-            let found = self.unknown(look, pid, |_, _| true);
-            // One that ended meanwhile may have left others behind, which were not orphans yet when these were listed.
-            is_new |= look == Look::Gone || found.is_some();
+            let found = self.unknown(kernel.look(pid), pid, |_, _| true);
+            // Also one that has ended: it may have left others behind, which were no orphans yet when these were listed.
+            is_new |= found.is_some() || self.lineages.len() > before;
             // Another may have got the number in between.
             if let Some(found) = found
                 && kernel.lineage(pid) == Some(lineage)
