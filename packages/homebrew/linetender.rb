@@ -21,6 +21,7 @@ class Linetender < Formula
     run [opt_bin/"linetender", "serve"]
     keep_alive successful_exit: false
     environment_variables PATH: std_service_path_env
+    error_log_path var/"log/linetender.log"
   end
 
   test do

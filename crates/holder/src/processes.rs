@@ -46,7 +46,7 @@ pub fn memory(root: i32) -> u64 {
     tree((String::new(), 0, root)).memory_bytes
 }
 
-/// The processes of a server whose first one this is. What ends meanwhile is left out.
+/// The processes of a server whose first one this is. What ends meanwhile is left out; where there is no `/proc`, everything.
 // proc_pid_task_children(5), proc_pid_statm(5), proc_pid_stat(5).
 pub(crate) fn tree((server, generation, root): (String, u64, i32)) -> Tree {
     let page = page_size();
@@ -90,7 +90,7 @@ fn children(pid: i32) -> Vec<i32> {
         .collect()
 }
 
-#[cfg(all(test, unix))]
+#[cfg(all(test, target_os = "linux"))]
 mod tests {
     use std::process::{Command, Stdio};
 

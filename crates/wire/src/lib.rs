@@ -14,7 +14,7 @@ pub mod hop;
 pub mod http;
 mod lines;
 pub mod queue;
-#[cfg(any(target_os = "linux", all(target_os = "macos", not(linetender_portable))))]
+#[cfg(unix)]
 mod readable;
 mod redact;
 mod reopen;

@@ -1,22 +1,34 @@
 //! Whether this machine slept: the clock that counts sleep and the one that stands still meanwhile have come apart.
 
 #[cfg(all(target_os = "linux", not(linetender_portable)))]
-mod linux;
+#[path = "slept/linux.rs"]
+mod system;
+#[cfg(all(target_os = "macos", not(linetender_portable)))]
+#[path = "slept/macos.rs"]
+mod system;
+#[cfg(all(any(all(test, target_os = "linux"), target_os = "macos"), not(linetender_portable)))]
+mod ticks;
+#[cfg(all(any(target_os = "linux", target_os = "macos"), not(linetender_portable)))]
+mod watch;
 
-#[cfg(all(target_os = "linux", not(linetender_portable)))]
-pub use linux::{SleepWatch, Slept};
+#[cfg(all(any(target_os = "linux", target_os = "macos"), not(linetender_portable)))]
+pub use watch::{SleepWatch, Slept};
+
+/// The shortest sleep that is told. The two clocks are read one after the other, so a little is always between them.
+#[cfg(all(any(target_os = "linux", target_os = "macos"), not(linetender_portable)))]
+const SHORTEST: std::time::Duration = std::time::Duration::from_secs(1);
 
 /// One watch for all lines of a rig. This system does not tell.
-#[cfg(not(all(target_os = "linux", not(linetender_portable))))]
+#[cfg(any(linetender_portable, not(any(target_os = "linux", target_os = "macos"))))]
 #[derive(Clone, Debug, Default)]
 pub struct SleepWatch(());
 
 /// Watches for sleep. This system does not tell.
-#[cfg(not(all(target_os = "linux", not(linetender_portable))))]
+#[cfg(any(linetender_portable, not(any(target_os = "linux", target_os = "macos"))))]
 #[derive(Debug)]
 pub struct Slept(());
 
-#[cfg(not(all(target_os = "linux", not(linetender_portable))))]
+#[cfg(any(linetender_portable, not(any(target_os = "linux", target_os = "macos"))))]
 impl SleepWatch {
     /// Begins to watch.
     pub fn watch(&self) -> Slept {
@@ -24,7 +36,7 @@ impl SleepWatch {
     }
 }
 
-#[cfg(not(all(target_os = "linux", not(linetender_portable))))]
+#[cfg(any(linetender_portable, not(any(target_os = "linux", target_os = "macos"))))]
 impl Slept {
     /// Watches nothing.
     pub const fn never() -> Self {

@@ -104,9 +104,11 @@ const PROMISES: [Promise; 10] = [
         what: "A server that closed its pipes and lives on is noticed",
         by: [
             Yes("by POLLERR on its stdin, end of file on its stdout"),
-            Yes("by POLLERR on its stdin, end of file on its stdout"),
+            Yes("by the end of file that a kqueue tells of its stdin, end of file on its stdout"),
             Partly("by the pipe's other direction and end of file; under wine not for console programs"),
-            Yes("by POLLERR on its stdin, end of file on its stdout"),
+            Yes(
+                "by POLLERR, or the end of file that a kqueue tells, on its stdin; end of file on its stdout",
+            ),
         ],
     },
     Promise {
@@ -135,7 +137,7 @@ const PROMISES: [Promise; 10] = [
         by: [
             Yes("the reaper, to which orphans come (subreaper), kills all of them"),
             Partly(
-                "the reaper learns of descendants as they are forked, and kills them; one that leaves its process group and whose parent ends before the list is read escapes",
+                "the reaper learns of descendants as they are forked, finds others in its session and by whose children they were, and kills them; one that leaves the session (a daemon) and lost its parent before that was seen escapes",
             ),
             Yes("the kernel ends the job, which a server is in before it runs, with its last handle"),
             No("a server that ends when its stdin closes, ends; nobody ends another"),
@@ -180,7 +182,9 @@ const PROMISES: [Promise; 10] = [
         what: "`run --share`: agents share one process of a server",
         by: [
             Yes("over a socket of the user's; a keeper that hangs is killed and replaced"),
-            Partly("over a socket of the user's; a keeper that hangs is not killed"),
+            Yes(
+                "over a socket of the user's; a keeper that hangs is killed, if the process under its number is still the one that started then, and replaced",
+            ),
             No("each agent has a process of its own"),
             Partly("over a socket of the user's; a keeper that hangs is not killed"),
         ],

@@ -36,14 +36,27 @@ impl Gone {
     pub(crate) async fn for_good(self) {
         self.asked.notified().await;
         let Some(output) = self.output else { return std::future::pending().await };
-        loop {
-            let mut ends = [PollFd::new(&output, PollFlags::empty())];
-            let looked = poll(&mut ends, Some(&Timespec::default()));
-            if looked.is_ok() && ends[0].revents().intersects(PollFlags::ERR | PollFlags::HUP) {
-                return;
-            }
+        while !reads_no_more(|asked| looked_at(&output, asked)) {
             tokio::time::sleep(LOOK).await;
         }
+    }
+}
+
+/// What is asked for. Linux tells the end of a pipe whatever is asked for. macOS looks only where something is asked for, and tells of
+/// whoever writes to a pipe or a socket that nobody reads any more only if it asks whether it may write.
+const ASKED: PollFlags = PollFlags::OUT;
+
+/// Whether nobody reads any more, by what is told to whoever asks.
+fn reads_no_more(look: impl FnOnce(PollFlags) -> PollFlags) -> bool {
+    look(ASKED).intersects(PollFlags::ERR | PollFlags::HUP)
+}
+
+/// What there is to be told now.
+fn looked_at(end: &OwnedFd, asked: PollFlags) -> PollFlags {
+    let mut ends = [PollFd::new(end, asked)];
+    match poll(&mut ends, Some(&Timespec::default())) {
+        Ok(_) => ends[0].revents(),
+        Err(_) => PollFlags::empty(),
     }
 }
 
@@ -121,5 +134,50 @@ fn socket(descriptor: OwnedFd) -> Option<UnixStream> {
 impl Drop for Borrowed {
     fn drop(&mut self) {
         let _ = fcntl_setfl(&self.descriptor, self.before);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::fd::OwnedFd;
+    use std::os::unix::net::UnixStream;
+
+    use rustix::event::PollFlags;
+
+    use super::{looked_at, reads_no_more};
+
+    /// `poll` of macOS, of the write end of a pipe whose reader is gone: it waits for events of a kqueue, one for each direction that
+    /// is asked for, and makes POLLHUP of an end of file.
+    fn as_on_a_mac(asked: PollFlags) -> PollFlags {
+        if asked.intersects(PollFlags::OUT | PollFlags::WRNORM | PollFlags::WRBAND) {
+            PollFlags::HUP
+        } else {
+            PollFlags::empty()
+        }
+    }
+
+    #[test]
+    fn an_agent_that_was_killed_is_noticed_where_only_what_is_asked_for_is_told() {
+        assert!(reads_no_more(as_on_a_mac));
+    }
+
+    #[test]
+    fn an_agent_that_was_killed_is_noticed_here_and_one_that_reads_slowly_is_not_taken_for_it() {
+        let (from, to) = rustix::pipe::pipe().unwrap();
+        rustix::io::ioctl_fionbio(&to, true).unwrap();
+        assert!(!reads_no_more(|asked| looked_at(&to, asked)));
+        while rustix::io::write(&to, &[0; 4096]).is_ok() {}
+        assert!(!reads_no_more(|asked| looked_at(&to, asked)), "it is full, and open");
+        drop(from);
+        assert!(reads_no_more(|asked| looked_at(&to, asked)));
+
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        let ours = OwnedFd::from(ours);
+        assert!(!reads_no_more(|asked| looked_at(&ours, asked)));
+        // It asks no more, and may still read.
+        theirs.shutdown(std::net::Shutdown::Write).unwrap();
+        assert!(!reads_no_more(|asked| looked_at(&ours, asked)));
+        drop(theirs);
+        assert!(reads_no_more(|asked| looked_at(&ours, asked)));
     }
 }

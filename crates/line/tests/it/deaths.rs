@@ -2,9 +2,11 @@
 
 use std::time::Duration;
 
+#[cfg(target_os = "linux")]
+use linetender::State;
 use linetender::{CallErrorKind, Event, Kind, Raw};
 #[cfg(unix)]
-use linetender::{Line, Server, State};
+use linetender::{Line, Server};
 
 use crate::kit::{Dir, bad, bad_with};
 use crate::look::{KILLED, children, eventually, in_time, kill, lives, policy, speaks, stopwatch};

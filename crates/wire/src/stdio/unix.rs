@@ -9,6 +9,7 @@ mod reaper_program;
 mod remains;
 pub mod signals;
 mod start;
+mod stdin;
 mod tree;
 
 // What finds a server's tree: of these three blocks one holds, and everything else asks for the names in it.

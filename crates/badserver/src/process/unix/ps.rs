@@ -72,7 +72,7 @@ fn said(words: &[&str]) -> String {
     said.map_or_else(|_| String::new(), |said| String::from_utf8_lossy(&said.stdout).into_owned())
 }
 
-#[cfg(test)]
+#[cfg(all(test, target_os = "linux"))]
 mod tests {
     use super::super::proc;
     use super::*;

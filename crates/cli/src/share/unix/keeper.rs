@@ -120,7 +120,9 @@ async fn begun(folder: &Path) -> io::Result<Option<(File, UnixListener)>> {
     let listener = UnixListener::bind(&socket)?;
     // Sticky: what cleans up runtime folders leaves it alone.
     // XDG Base Directory Specification: files that nobody touches for six hours may be removed, unless they have the sticky bit.
-    fs::set_permissions(&socket, fs::Permissions::from_mode(0o1600))?;
+    // Some systems let only root set that bit on what is no folder.
+    let with_mode = |mode| fs::set_permissions(&socket, fs::Permissions::from_mode(mode));
+    with_mode(0o1600).or_else(|_| with_mode(0o600))?;
     Ok(Some((lock, listener)))
 }
 

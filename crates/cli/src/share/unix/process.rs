@@ -1,6 +1,9 @@
-//! A process by a number that somebody else may get when it has gone. Linux has descriptors for that; elsewhere nobody is killed by
-//! number.
+//! A process by a number that somebody else may get when it has gone. Linux has descriptors for that, and macOS tells when a process
+//! started; elsewhere nobody is killed by number.
 
+#[cfg(all(target_os = "macos", not(linetender_portable)))]
+pub(super) use linetender::guard::Named as Handle;
+#[cfg(any(not(target_os = "macos"), linetender_portable))]
 pub(super) use system::Handle;
 
 #[cfg(target_os = "linux")]
@@ -42,7 +45,7 @@ mod system {
     }
 }
 
-#[cfg(not(target_os = "linux"))]
+#[cfg(all(not(target_os = "linux"), any(not(target_os = "macos"), linetender_portable)))]
 mod system {
     use std::convert::Infallible;
 

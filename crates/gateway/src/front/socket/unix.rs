@@ -20,6 +20,9 @@ pub(in crate::front) fn owner(stream: &Stream) -> Option<u32> {
     stream.peer_cred().ok().map(|peer| peer.uid())
 }
 
+/// The mode of a file that nobody else reads or writes.
+const OURS: Mode = Mode::RUSR.union(Mode::WUSR);
+
 /// Connections that wait to be accepted.
 const BACKLOG: i32 = 4096;
 
@@ -38,6 +41,15 @@ impl Socket {
     /// # Errors
     /// If the path is taken by anything but a socket of ours that nobody listens to, or if others could replace it.
     pub(in crate::front) fn bind(path: &Path, make_folder: bool) -> io::Result<Self> {
+        Self::bind_as(path, make_folder, |socket| rustix::fs::fchmod(socket, OURS))
+    }
+
+    /// The same, on a system that closes a socket without a name in this way.
+    fn bind_as(
+        path: &Path,
+        make_folder: bool,
+        close: impl FnOnce(&OwnedFd) -> rustix::io::Result<()>,
+    ) -> io::Result<Self> {
         let folder = path.parent().unwrap_or(Path::new("/"));
         if make_folder {
             DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
@@ -45,9 +57,18 @@ impl Socket {
         is_safe(&fs::metadata(folder)?).map_err(|why| wrong(&format!("its folder {why}")))?;
         clear(path)?;
         let socket = unix_socket()?;
-        // Before it has a name, so that there is no moment at which others can connect.
-        rustix::fs::fchmod(&socket, Mode::RUSR | Mode::WUSR)?;
+        // Before it has a name, so that there is no moment at which others can connect. Where only files have modes (macOS), right after
+        // that: nobody can connect before it listens, and nobody else can put something in its place.
+        let is_late = match close(&socket) {
+            Ok(()) => false,
+            Err(Errno::INVAL) => true,
+            Err(error) => return Err(error.into()),
+        };
         rustix::net::bind(&socket, &SocketAddrUnix::new(path)?)?;
+        if is_late && let Err(error) = rustix::fs::chmod(path, OURS) {
+            let _ = fs::remove_file(path);
+            return Err(error.into());
+        }
         let about = fs::symlink_metadata(path)?;
         if about.mode() & 0o177 != 0 {
             let _ = fs::remove_file(path);
@@ -172,6 +193,18 @@ mod tests {
         fs::write(&path, "somebody else's").unwrap();
         drop(again);
         assert!(path.exists(), "it removes nothing but its own");
+    }
+
+    #[tokio::test]
+    async fn x04_the_socket_is_this_users_alone_where_a_socket_without_a_name_has_no_mode() {
+        let folder = Folder::new("late-mode");
+        let path = folder.0.join("gateway.sock");
+        let as_on_a_mac = |_: &std::os::fd::OwnedFd| Err(rustix::io::Errno::INVAL);
+        let socket = Socket::bind_as(&path, false, as_on_a_mac).unwrap();
+        assert_eq!(fs::metadata(&path).unwrap().mode() & 0o7777, 0o600);
+        drop(socket);
+        let refused = |_: &std::os::fd::OwnedFd| Err(rustix::io::Errno::PERM);
+        assert!(Socket::bind_as(&path, false, refused).is_err() && !path.exists());
     }
 
     #[tokio::test]

@@ -5,9 +5,11 @@
 //! it started, because numbers are given to others after a while, and nothing is signalled that is not the one that was remembered.
 //!
 //! To kill, everything that is known is stopped first, and what is below it is listed again until nothing new is found: a process
-//! that stands still starts nothing. Then all of it is killed, children before their parents.
+//! that stands still starts nothing. Then all of it is killed, children before their parents. Whoever lost its parent unseen is found
+//! in the session that the reaper leads, whatever group it is in; or, if it left that too, by whose child it was, which the kernel
+//! remembers until it runs another program.
 //!
-//! What is not promised: a process whose parent ends before the parent's list is read, if it has also left the server's group.
+//! What is not promised: a process that has left the reaper's session, and that lost its parent before either of them was seen.
 //!
 //! The system is behind [`Processes`] and [`Kernel`], so that the tests run the code that ships in worlds where processes fork,
 //! end and are confused with others at every step.
@@ -41,6 +43,14 @@ pub(super) struct Process {
     pub(super) start: Start,
 }
 
+/// Numbers that no two processes ever have, as long as the machine runs: a process's own, and that of the one whose child it was when it
+/// began to run its program, also if that one is gone.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) struct Lineage {
+    pub(super) own: u64,
+    pub(super) parent: u64,
+}
+
 /// What there is under a number.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Look {
@@ -52,6 +62,18 @@ pub(super) enum Look {
     Others,
 }
 
+impl Look {
+    /// Whether this says that a process has ended which was seen there before. Another user's may well be the same one: a program can
+    /// become another user's, and then nothing more is told about it.
+    pub(super) fn is_end_of(self, seen: Option<Start>) -> bool {
+        match self {
+            Self::Gone => true,
+            Self::Lives { start, .. } => seen.is_some_and(|seen| seen != start),
+            Self::Others => false,
+        }
+    }
+}
+
 /// What can be seen and done of processes.
 pub(super) trait Processes {
     /// The processes whose parent has this number, dead ones among them perhaps.
@@ -60,6 +82,9 @@ pub(super) trait Processes {
     fn group(&mut self, group: Pid) -> Vec<Pid>;
     /// What there is under a number now.
     fn look(&mut self, pid: Pid) -> Look;
+    /// The lineage of what is under a number now, also if it has ended and nobody has waited for it. `None` where the system does not
+    /// tell.
+    fn lineage(&mut self, pid: Pid) -> Option<Lineage>;
     /// Tells us when this one forks or ends. `false` if it has ended. Other than that it may fail unseen, and what it tells may be
     /// late or lost: it is only a hint to look.
     fn watch(&mut self, pid: Pid) -> bool;
@@ -71,6 +96,10 @@ pub(super) trait Processes {
 
 /// What else a reaper needs of the system.
 pub(super) trait Kernel: Processes {
+    /// The living processes of the session that this process leads, but for itself, whoever their parents are.
+    fn session(&mut self) -> Vec<Process>;
+    /// The processes that have lost their parents, everybody's.
+    fn orphans(&mut self) -> Vec<Pid>;
     /// What happened, or [`Happened::Nothing`] when this time is over.
     fn next(&mut self, patience: Duration) -> Happened;
     /// Waits a moment, whatever happens.

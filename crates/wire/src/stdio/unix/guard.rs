@@ -7,6 +7,10 @@
 use std::os::fd::OwnedFd;
 use std::sync::OnceLock;
 
+#[cfg(all(target_os = "macos", not(linetender_portable)))]
+#[doc(hidden)]
+pub use super::macos::Named;
+
 /// What every reaper holds open.
 static HELD: OnceLock<OwnedFd> = OnceLock::new();
 
@@ -46,6 +50,6 @@ pub fn adopt_orphans() {
 /// Closes what whoever started this program left open for it, beyond stdin, stdout and stderr. Only first thing in a program, before it
 /// has opened anything itself.
 pub fn close_inherited() {
-    #[cfg(all(target_os = "linux", not(linetender_portable)))]
+    #[cfg(all(any(target_os = "linux", target_os = "macos"), not(linetender_portable)))]
     super::inherited::close();
 }

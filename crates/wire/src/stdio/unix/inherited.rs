@@ -37,7 +37,6 @@ pub(super) fn adopt<const N: usize>(
 }
 
 /// Closes what was left open above stderr. Only for a program that has opened nothing itself yet.
-#[cfg(target_os = "linux")]
 pub(super) fn close() {
     for fd in open_descriptors().into_iter().filter(|fd| *fd > 2) {
         // SAFETY: as above: whoever calls this owns no descriptor above 2 yet.
@@ -45,18 +44,44 @@ pub(super) fn close() {
     }
 }
 
-/// Without `/proc`, how many numbers are looked at: what our parent opened has low ones.
+/// Where the system lists them.
+const LISTED: &str = if cfg!(target_os = "linux") { "/proc/self/fd" } else { "/dev/fd" };
+
+/// Where it does not, how many numbers are looked at: most of what our parent opened has low ones.
 const LOOKED_AT: RawFd = 1024;
 
 fn open_descriptors() -> Vec<RawFd> {
-    let Ok(listed) = std::fs::read_dir("/proc/self/fd") else {
-        // SAFETY: the number is only asked about, and nothing else runs in this process that could close it meanwhile.
-        let open = |fd: &RawFd| rustix::io::fcntl_getfd(unsafe { BorrowedFd::borrow_raw(*fd) }).is_ok();
-        return (0..LOOKED_AT).filter(open).collect();
-    };
+    listed_in(LISTED).unwrap_or_else(|| (0..LOOKED_AT).filter(|fd| is_open(*fd)).collect())
+}
+
+fn listed_in(folder: &str) -> Option<Vec<RawFd>> {
+    let listed = std::fs::read_dir(folder).ok()?;
     let names = listed.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<RawFd>().ok());
     let mut numbers: Vec<RawFd> = names.collect();
     // The listing had a descriptor of its own, which is closed by now: only what is still there counts.
-    numbers.retain(|fd| std::fs::symlink_metadata(format!("/proc/self/fd/{fd}")).is_ok());
-    numbers
+    numbers.retain(|fd| is_open(*fd));
+    Some(numbers)
+}
+
+fn is_open(fd: RawFd) -> bool {
+    // SAFETY: the number is only asked about, and nothing else runs in this process that could close it meanwhile.
+    rustix::io::fcntl_getfd(unsafe { BorrowedFd::borrow_raw(fd) }).is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::fd::AsRawFd as _;
+
+    use super::{LISTED, LOOKED_AT, listed_in};
+
+    #[test]
+    fn descriptors_with_high_numbers_are_found_too() {
+        let null = std::fs::File::open("/dev/null").unwrap();
+        // Where the limit is low, nobody has one.
+        let Ok(high) = rustix::io::fcntl_dupfd_cloexec(&null, LOOKED_AT + 500) else { return };
+        for folder in [LISTED, "/dev/fd"] {
+            let listed = listed_in(folder).unwrap();
+            assert!(listed.contains(&high.as_raw_fd()) && listed.contains(&null.as_raw_fd()), "{folder}");
+        }
+    }
 }

@@ -2,8 +2,11 @@
 
 mod calls;
 mod kernel;
+mod named;
 mod queue;
 pub mod reaper;
 pub(super) mod watched;
 
-pub(super) use calls::on_main_thread;
+pub(super) use calls::{on_main_thread, session};
+pub(super) use kernel::Mac;
+pub use named::Named;

@@ -48,18 +48,19 @@ const fn on_main_thread() -> bool {
 
 /// Finds a program that can be a reaper: this one if it said so, else one of ours on `PATH`.
 pub(super) fn find() -> Result<PathBuf, Seen> {
-    let said = SAID.load(Ordering::Relaxed);
-    if said == ABLE
-        && let Some(program) = this_program()
-    {
-        return Ok(program);
-    }
     #[expect(
         clippy::disallowed_methods,
         reason = "where programs are looked for is the environment's to say"
     )]
     let path = std::env::var_os("PATH").unwrap_or_default();
-    on_path(&path).ok_or_else(|| Seen::NoReaper { reason: missing(said).into() })
+    let said = SAID.load(Ordering::Relaxed);
+    let this = if said == ABLE { this_program() } else { None };
+    first(this, &path).ok_or_else(|| Seen::NoReaper { reason: missing(said).into() })
+}
+
+/// This program, if it is still where it was: an update may have taken it away, and the folder that it was in. Else one of ours.
+fn first(this: Option<PathBuf>, path: &OsStr) -> Option<PathBuf> {
+    this.filter(|program| is_program(program)).or_else(|| on_path(path))
 }
 
 /// A process that was started as a reaper and does not know it starts nothing.
@@ -83,7 +84,10 @@ const fn missing(said: u8) -> &'static str {
             "`linetender::reaper::run_if_asked()` was called inside an async runtime or outside the main thread; \
              call it first in a plain `fn main`, set `Server::reaper`, or put `linetender` on PATH"
         }
-        ABLE => "the path of this program is unknown (no /proc?), and no `linetender` is on PATH",
+        ABLE => {
+            "the file of this program is gone (was it updated?) or unknown (no /proc?), and no `linetender` is on PATH; \
+             start this program again"
+        }
         _ => {
             "add `if let Some(done) = linetender::reaper::run_if_asked() { return done; }` first in `main`, \
              set `Server::reaper`, or put `linetender` on PATH"
@@ -113,7 +117,7 @@ fn is_program(path: &Path) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{ABLE, Ordering, SAID, TOO_LATE, on_path, say_able};
+    use super::{ABLE, Ordering, SAID, TOO_LATE, first, on_path, say_able};
     use std::ffi::OsStr;
     use std::os::unix::fs::PermissionsExt as _;
 
@@ -137,6 +141,19 @@ mod tests {
             assert_eq!(on_path(&path), Some(dir.join(name)));
         }
         assert_eq!(on_path(OsStr::new("")), None);
+        std::fs::remove_dir_all(dir).unwrap();
+    }
+
+    #[test]
+    fn a_program_that_an_update_took_away_is_replaced_by_the_one_that_came() {
+        let dir = std::env::temp_dir().join(format!("linetender-updated-{}", std::process::id()));
+        std::fs::create_dir_all(&dir).unwrap();
+        let (old, new) = (dir.join("Cellar/0.1.0/bin/linetender"), dir.join("linetender"));
+        assert_eq!(first(Some(old.clone()), dir.as_os_str()), None, "there is none");
+        std::fs::write(&new, "").unwrap();
+        std::fs::set_permissions(&new, std::fs::Permissions::from_mode(0o755)).unwrap();
+        assert_eq!(first(Some(old), dir.as_os_str()), Some(new.clone()));
+        assert_eq!(first(Some(new.clone()), OsStr::new("")), Some(new));
         std::fs::remove_dir_all(dir).unwrap();
     }
 }

@@ -84,7 +84,23 @@ pub(super) async fn clear_session(leader: Pid) {
     }
 }
 
+/// The same, by when each of them started.
+#[cfg(all(target_os = "macos", not(linetender_portable)))]
+pub(super) async fn clear_session(leader: Pid) {
+    use super::descent::Processes as _;
+    for _ in 0..LOOKS {
+        let left = super::macos::session(leader);
+        if left.is_empty() {
+            return;
+        }
+        for member in left {
+            super::macos::Mac.signal(member, Signal::KILL);
+        }
+        tokio::time::sleep(LOOK).await;
+    }
+}
+
 /// Elsewhere a session cannot be listed.
-#[cfg(not(all(target_os = "linux", not(linetender_portable))))]
+#[cfg(any(linetender_portable, not(any(target_os = "linux", target_os = "macos"))))]
 #[expect(clippy::unused_async, reason = "as on Linux")]
 pub(super) async fn clear_session(_: Pid) {}

@@ -14,6 +14,7 @@ use tokio::process::{Child as Process, Command};
 use tokio::sync::mpsc;
 
 use super::handed::{CONTROL_FD, HELD, HELD_FD, LIFELINE, LIFELINE_FD};
+use super::stdin::{ToServer, to_server};
 use super::tree::Tree;
 use super::{descriptors, guard, local, orphans, reaper, reaper_program, signals};
 use crate::seam::{Event, Listener};
@@ -128,7 +129,7 @@ fn spawn_here(launch: &Launch, control: std::os::unix::net::UnixStream) -> io::R
         Err(error) => {
             // Pipes that lead nowhere: everything after this is as if the server had died at once.
             let (to, (from, errors)) = (pipe::pipe()?.0, (pipe::pipe()?.1, pipe::pipe()?.1));
-            ((to, from, errors), Err(error))
+            ((to_server(to), from, errors), Err(error))
         }
     };
     spawn_last(local::watch(started, control));
@@ -136,7 +137,7 @@ fn spawn_here(launch: &Launch, control: std::os::unix::net::UnixStream) -> io::R
 }
 
 /// Our ends of a server's stdin, stdout and stderr.
-type Pipes = (pipe::Sender, pipe::Receiver, pipe::Receiver);
+type Pipes = (ToServer, pipe::Receiver, pipe::Receiver);
 
 fn pipes(process: &mut Process) -> io::Result<Pipes> {
     let missing = || io::Error::from(io::ErrorKind::BrokenPipe);
@@ -144,7 +145,7 @@ fn pipes(process: &mut Process) -> io::Result<Pipes> {
     let stdout = process.stdout.take().ok_or_else(missing)?.into_owned_fd()?;
     let stderr = process.stderr.take().ok_or_else(missing)?.into_owned_fd()?;
     Ok((
-        pipe::Sender::from_owned_fd(stdin)?,
+        to_server(pipe::Sender::from_owned_fd(stdin)?),
         pipe::Receiver::from_owned_fd(stdout)?,
         pipe::Receiver::from_owned_fd(stderr)?,
     ))

@@ -5,9 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use bytes::BytesMut;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, Signal};
-use tokio::io::Interest;
 use tokio::net::UnixStream;
 use tokio::net::unix::pipe;
 use tokio::process::Child as Process;
@@ -15,8 +13,9 @@ use tokio::process::Child as Process;
 use super::local::exit_of;
 use super::orphans;
 use super::remains::{self, Remains};
+use super::stdin::ToServer;
 use crate::seen::Exit;
-use crate::stdio::platform::{Found, Platform, Stdin, Stdout};
+use crate::stdio::platform::{Found, Platform, Stdout};
 
 /// How long a process that has closed our socket may take to end. What goes on without it is no reaper.
 const ENDS: Duration = Duration::from_secs(1);
@@ -37,7 +36,7 @@ impl Tree {
 
 /// With no reaper, where we play its part.
 impl Platform for Option<Tree> {
-    type Stdin = pipe::Sender;
+    type Stdin = ToServer;
     type Stdout = pipe::Receiver;
     type Stderr = pipe::Receiver;
     type Control = UnixStream;
@@ -90,25 +89,6 @@ impl Platform for Option<Tree> {
         if let Some(Tree { process, .. }) = self {
             let _ = process.wait().await;
         }
-    }
-}
-
-impl Stdin for pipe::Sender {
-    async fn broken(&self) {
-        let _ = self.ready(Interest::ERROR).await;
-    }
-
-    /// POLLERR on the write end: every read end is closed. What the other end of a pipe has not read is known from this one on Linux alone:
-    /// elsewhere it is not known to mean the same, and a proof is a proof.
-    fn unread(&self) -> Option<u64> {
-        if !cfg!(target_os = "linux") {
-            return None;
-        }
-        let mut fds = [PollFd::new(self, PollFlags::empty())];
-        let now = Timespec { tv_sec: 0, tv_nsec: 0 };
-        let polled = matches!(poll(&mut fds, Some(&now)), Ok(1));
-        let no_reader = polled && fds[0].revents().contains(PollFlags::ERR);
-        no_reader.then(|| rustix::io::ioctl_fionread(self).ok()).flatten()
     }
 }
 

@@ -56,7 +56,9 @@ impl<K: Kernel> Reaping<K> {
             Look::Lives { start, .. } => Some(start),
             Look::Gone | Look::Others => None,
         };
-        Self { kernel, family: Family::of(server, start, true), server, waited: false }
+        let mut family = Family::of(server, start, true);
+        family.begin(&mut kernel);
+        Self { kernel, family, server, waited: false }
     }
 
     /// Watches until there is a reason to end everything, and ends everything.
@@ -99,6 +101,8 @@ impl<K: Kernel> Reaping<K> {
         let mut told = 0;
         // It is looked at before anything is stopped too: the kernel may end a stopped group, and then its children are orphans.
         self.family.learn(&mut self.kernel);
+        // Those of whom nothing is known are many to ask, so that is done now, and once all others are gone.
+        self.family.learn_lost(&mut self.kernel);
         loop {
             let settled = self.stop();
             self.family.kill(&mut self.kernel);
@@ -107,7 +111,9 @@ impl<K: Kernel> Reaping<K> {
             if settled && !self.waited {
                 self.wait_for_server();
             }
-            if settled && self.waited && self.family.is_gone() {
+            let is_over = settled && self.waited && self.family.is_gone();
+            // The last look is at those of whom nothing is known: where there is nobody, nobody comes.
+            if is_over && !self.family.learn_lost(&mut self.kernel) {
                 for pid in self.family.left(&mut self.kernel).into_iter().take(LEFT_NAMED) {
                     self.kernel.tell(Record::Left(pid.as_raw_nonzero().get()));
                 }

@@ -8,8 +8,8 @@ use crate::seen::Exit;
 use crate::stdio::control::Record;
 
 use super::reaping::Done;
-use super::{Kernel as _, Reaping};
-use world::{LAUNCHD, Temper, World};
+use super::{Kernel as _, Look, Reaping, Start};
+use world::{LAUNCHD, State, Temper, World};
 
 fn reaping(world: World) -> Reaping<World> {
     let server = rustix::process::Pid::from_raw(world.server).unwrap();
@@ -85,10 +85,109 @@ fn an_orphan_that_stayed_in_the_group_is_found_though_nobody_saw_it_start() {
     world.end(between, Exit::Status(0));
     world.end(world.server, Exit::Status(3));
     assert_eq!(world.procs[&orphan].parent, LAUNCHD);
+    // There is nothing else to know it by.
+    world.has_session = false;
+    world.runs_another_program(orphan);
     let mut reaping = reaping(world);
     assert_eq!(reaping.run(), Done::Clear);
     assert_eq!(reaping.kernel.living(), Vec::<i32>::new());
     assert_eq!(reaping.kernel.told, [Record::Exited(Exit::Status(3)), Record::Clear]);
+}
+
+#[test]
+fn a_job_whose_parent_was_gone_before_it_was_seen_is_found_in_the_session() {
+    let mut world = scripted();
+    let between = world.fork(world.server).unwrap();
+    let job = world.fork(between).unwrap();
+    world.procs.get_mut(&job).unwrap().group = job;
+    world.end(between, Exit::Status(0));
+    assert_eq!(world.procs[&job].parent, LAUNCHD);
+    world.script.push_back(|world| world.end(world.server, Exit::Status(0)));
+    let mut reaping = reaping(world);
+    assert_eq!(reaping.run(), Done::Clear);
+    assert_eq!(reaping.kernel.living(), Vec::<i32>::new());
+}
+
+#[test]
+fn a_daemon_is_found_below_a_server_that_is_already_on_its_way_out() {
+    let mut world = scripted();
+    world.script.push_back(|world| {
+        let daemon = world.fork(world.server).unwrap();
+        let proc = world.procs.get_mut(&daemon).unwrap();
+        (proc.group, proc.session) = (daemon, daemon);
+        // It closes its pipes, and takes its time.
+        world.procs.get_mut(&world.server).unwrap().is_ending = true;
+    });
+    world.script.push_back(|world| {
+        let daemon = world.procs.iter().find(|(_, proc)| proc.parent == world.server);
+        let daemon = *daemon.unwrap().0;
+        world.end(world.server, Exit::Status(0));
+        world.runs_another_program(daemon);
+    });
+    let mut reaping = reaping(world);
+    assert_eq!(reaping.run(), Done::Clear);
+    assert_eq!(reaping.kernel.living(), Vec::<i32>::new());
+    assert_eq!(reaping.kernel.told, [Record::Exited(Exit::Status(0)), Record::Clear]);
+}
+
+#[test]
+fn a_daemon_whose_parent_ended_before_anybody_looked_is_known_by_whose_child_it_was() {
+    let mut world = scripted();
+    let between = world.fork(world.server).unwrap();
+    let mut reaping = reaping(world);
+    // The one between is seen; what it starts right before its end is not.
+    reaping.family.learn(&mut reaping.kernel);
+    let world = &mut reaping.kernel;
+    let daemon = world.fork(between).unwrap();
+    let proc = world.procs.get_mut(&daemon).unwrap();
+    (proc.group, proc.session) = (daemon, daemon);
+    world.end(between, Exit::Status(0));
+    assert_eq!(world.procs[&daemon].parent, LAUNCHD);
+    assert_eq!(reaping.end(), Done::Clear);
+    assert_eq!(reaping.kernel.living(), Vec::<i32>::new());
+}
+
+#[test]
+fn a_daemon_whose_parent_was_dead_when_it_was_first_seen_is_known_by_it_too() {
+    let mut world = scripted();
+    let between = world.fork(world.server).unwrap();
+    let daemon = world.fork(between).unwrap();
+    let proc = world.procs.get_mut(&daemon).unwrap();
+    (proc.group, proc.session) = (daemon, daemon);
+    // Nobody has waited for it yet.
+    world.end(between, Exit::Status(0));
+    assert_eq!(world.procs[&between].state, State::Dead);
+    let mut reaping = reaping(world);
+    assert_eq!(reaping.end(), Done::Clear);
+    assert_eq!(reaping.kernel.living(), Vec::<i32>::new());
+}
+
+#[test]
+fn a_stranger_that_gets_the_number_of_an_orphan_is_not_taken_for_it() {
+    let mut world = scripted();
+    let between = world.fork(world.server).unwrap();
+    let mut reaping = reaping(world);
+    reaping.family.learn(&mut reaping.kernel);
+    let world = &mut reaping.kernel;
+    let daemon = world.fork(between).unwrap();
+    let proc = world.procs.get_mut(&daemon).unwrap();
+    (proc.group, proc.session) = (daemon, daemon);
+    world.end(between, Exit::Status(0));
+    world.is_replaced = Some(daemon);
+    assert_eq!(reaping.end(), Done::Clear);
+    assert!(reaping.kernel.is_replaced.is_none() && !reaping.kernel.procs[&daemon].is_ours);
+    assert_eq!(reaping.kernel.procs[&daemon].state, State::Runs);
+}
+
+#[test]
+fn one_that_became_another_users_is_not_taken_for_one_that_ended() {
+    let start = |seconds| Start { seconds, micros: 0 };
+    let lives = |seconds| Look::Lives { start: start(seconds), parent: None, group: None };
+    assert!(Look::Gone.is_end_of(Some(start(7))) && Look::Gone.is_end_of(None));
+    assert!(!lives(7).is_end_of(Some(start(7))), "it lives");
+    assert!(lives(8).is_end_of(Some(start(7))), "another has its number");
+    assert!(!Look::Others.is_end_of(Some(start(7))), "sudo is still there");
+    assert!(!Look::Others.is_end_of(None) && !lives(7).is_end_of(None));
 }
 
 #[test]
@@ -98,13 +197,17 @@ fn a_daemon_is_seen_now_and_then_where_no_fork_is_told() {
     world.script.push_back(|world| {
         let between = world.fork(world.server).unwrap();
         let daemon = world.fork(between).unwrap();
-        world.procs.get_mut(&daemon).unwrap().group = daemon;
+        let proc = world.procs.get_mut(&daemon).unwrap();
+        (proc.group, proc.session) = (daemon, daemon);
     });
-    // A moment goes by, and everything is looked at.
+    // A moment goes by, and everything is looked at. Later there is nothing else to know it by.
     world.script.push_back(|world| {
         let between = world.procs.iter().find(|(_, proc)| proc.parent == world.server);
         let between = *between.unwrap().0;
+        let daemon = world.procs.iter().find(|(_, proc)| proc.parent == between);
+        let daemon = *daemon.unwrap().0;
         world.end(between, Exit::Status(0));
+        world.runs_another_program(daemon);
     });
     world.script.push_back(|world| world.end(world.server, Exit::Status(0)));
     let mut reaping = reaping(world);

@@ -12,7 +12,7 @@ use rustix::process::{Pid, Signal, WaitOptions};
 use super::calls;
 use crate::stdio::control::Record;
 use crate::stdio::unix::asked::{exit_of, nap_for, send};
-use crate::stdio::unix::descent::{Happened, Kernel, Look, Process, Processes, Waited};
+use crate::stdio::unix::descent::{Happened, Kernel, Lineage, Look, Process, Processes, Waited};
 
 /// How many events are taken at once.
 const EVENTS: usize = 32;
@@ -31,6 +31,10 @@ impl Processes for Mac {
 
     fn look(&mut self, pid: Pid) -> Look {
         calls::look(pid)
+    }
+
+    fn lineage(&mut self, pid: Pid) -> Option<Lineage> {
+        calls::lineage(pid)
     }
 
     fn watch(&mut self, pid: Pid) -> bool {
@@ -114,6 +118,10 @@ impl Processes for Watching {
         Mac.look(pid)
     }
 
+    fn lineage(&mut self, pid: Pid) -> Option<Lineage> {
+        Mac.lineage(pid)
+    }
+
     fn watch(&mut self, pid: Pid) -> bool {
         let flags = ProcessEvents::EXIT | ProcessEvents::FORK;
         // Any other failure leaves it to be looked at now and then.
@@ -130,6 +138,17 @@ impl Processes for Watching {
 }
 
 impl Kernel for Watching {
+    fn session(&mut self) -> Vec<Process> {
+        let us = rustix::process::getpid();
+        // If it could not be made, this is somebody else's.
+        if rustix::process::getsid(None) == Ok(us) { calls::session(us) } else { Vec::new() }
+    }
+
+    fn orphans(&mut self) -> Vec<Pid> {
+        // launchd adopts them.
+        calls::children(Pid::INIT)
+    }
+
     fn next(&mut self, patience: Duration) -> Happened {
         if self.happened.is_empty() {
             let mut events = Vec::with_capacity(EVENTS);

@@ -69,10 +69,7 @@ impl Watched {
     }
 
     pub(in super::super) fn has_exited(&self) -> bool {
-        self.ended.load(Ordering::Acquire)
-            || self.start.is_some_and(
-                |start| !matches!(Mac.look(self.pid), Look::Lives { start: now, .. } if now == start),
-            )
+        self.ended.load(Ordering::Acquire) || Mac.look(self.pid).is_end_of(self.start)
     }
 
     /// Kills what is below it, whatever group or session that is in. It is stopped meanwhile, so that nothing new comes.
@@ -89,10 +86,11 @@ impl Watched {
         family.kill(&mut Mac);
     }
 
-    /// Kills it; whether it was there.
+    /// Kills it; whether it was there. Another user's cannot be killed, and is there: its place must not be taken.
     pub(in super::super) fn kill(&self) -> bool {
-        let Some(start) = self.start else { return false };
-        Mac.signal(Process { pid: self.pid, start }, Signal::KILL);
+        if let Some(start) = self.start {
+            Mac.signal(Process { pid: self.pid, start }, Signal::KILL);
+        }
         !self.has_exited()
     }
 }

@@ -12,7 +12,9 @@ use crate::seen::Exit;
 use crate::stdio::control::{KILL, Record};
 use crate::stdio::unix::asked::{exit_of, nap_for};
 use crate::stdio::unix::descent::reaping::Done;
-use crate::stdio::unix::descent::{Happened, Kernel, Look, Process, Processes, Reaping, Start, Waited};
+use crate::stdio::unix::descent::{
+    Happened, Kernel, Lineage, Look, Process, Processes, Reaping, Start, Waited,
+};
 
 struct Real {
     server: Pid,
@@ -58,6 +60,10 @@ impl Processes for Real {
         }
     }
 
+    fn lineage(&mut self, _: Pid) -> Option<Lineage> {
+        None
+    }
+
     fn watch(&mut self, pid: Pid) -> bool {
         self.look(pid) != Look::Gone
     }
@@ -74,6 +80,15 @@ impl Processes for Real {
 }
 
 impl Kernel for Real {
+    /// Here the session is that of the test, and of everything else in it.
+    fn session(&mut self) -> Vec<Process> {
+        Vec::new()
+    }
+
+    fn orphans(&mut self) -> Vec<Pid> {
+        Vec::new()
+    }
+
     fn next(&mut self, _: Duration) -> Happened {
         nap_for(Duration::from_millis(20));
         match self.moments.checked_sub(1) {

@@ -8,7 +8,7 @@ use rustix::process::{Pid, Signal};
 
 use crate::seen::Exit;
 use crate::stdio::control::{KILL, Record, TERM};
-use crate::stdio::unix::descent::{Happened, Kernel, Look, Process, Processes, Start, Waited};
+use crate::stdio::unix::descent::{Happened, Kernel, Lineage, Look, Process, Processes, Start, Waited};
 
 pub(super) const LAUNCHD: i32 = 1;
 const REAPER: i32 = 2;
@@ -34,12 +34,17 @@ pub(super) enum State {
 pub(super) struct Proc {
     pub(super) born: u64,
     pub(super) parent: i32,
+    /// Whose child it was when it began to run its program, by when that was born.
+    pub(super) child_of: u64,
     pub(super) group: i32,
+    pub(super) session: i32,
     pub(super) is_ours: bool,
     pub(super) is_others: bool,
     pub(super) state: State,
     /// Cannot be killed for as long as the world lasts.
     pub(super) is_immortal: bool,
+    /// Its end has begun: nothing is told of it any more, and its children are still its own.
+    pub(super) is_ending: bool,
     /// A fork that was under way when it was stopped.
     forks_yet: bool,
 }
@@ -71,6 +76,8 @@ pub(super) struct World {
     /// Those that were looked at, and those of them that were watched then: another may have got the number in between.
     looked_at: BTreeSet<(i32, u64)>,
     known: BTreeSet<(i32, u64)>,
+    /// Those of the tree whose lineage was told, each after its parent's.
+    lineages: BTreeSet<u64>,
     pub(super) server: i32,
     /// The status of a server that has ended, and when it can be waited for.
     ended: Option<(u64, Exit)>,
@@ -85,6 +92,10 @@ pub(super) struct World {
     pub(super) script: VecDeque<fn(&mut World)>,
     /// Somebody else waited for the server.
     pub(super) loses_status: bool,
+    /// The reaper leads a session.
+    pub(super) has_session: bool,
+    /// This one ends as soon as its lineage was told, and a stranger gets its number.
+    pub(super) is_replaced: Option<i32>,
     /// How often a number was given out again.
     pub(super) reused: u64,
 }
@@ -112,6 +123,7 @@ impl World {
             watched: BTreeSet::new(),
             looked_at: BTreeSet::new(),
             known: BTreeSet::new(),
+            lineages: BTreeSet::new(),
             server: 0,
             ended: None,
             was_waited_for: false,
@@ -121,6 +133,8 @@ impl World {
             is_scripted: false,
             script: VecDeque::new(),
             loses_status: false,
+            has_session: true,
+            is_replaced: None,
             reused: 0,
         };
         world.numbers = 16 + i32::try_from(world.below(48)).unwrap();
@@ -143,23 +157,22 @@ impl World {
         self.below(bound) == 0
     }
 
-    /// A number that is free: no process has it, and no group. The next one in turn, or, where the world is not calm, one that
+    /// A number that is free: no process has it, no group and no session. The next one in turn, or, where the world is not calm, one that
     /// somebody had a moment ago.
     fn free_number(&mut self) -> Option<i32> {
-        let is_free = |world: &Self, number: i32| {
-            !world.procs.iter().any(|(pid, proc)| *pid == number || proc.group == number)
-        };
+        let numbers = self.procs.iter().flat_map(|(pid, proc)| [*pid, proc.group, proc.session]);
+        let taken: BTreeSet<i32> = numbers.collect();
         if self.temper != Temper::Calm
             && self.one_in(2)
             && let Some(number) = self.freed.pop()
-            && is_free(self, number)
+            && !taken.contains(&number)
         {
             return Some(number);
         }
         for _ in 0..self.numbers {
             let number = self.next_number;
             self.next_number = if number + 1 >= FIRST + self.numbers { FIRST } else { number + 1 };
-            if is_free(self, number) {
+            if !taken.contains(&number) {
                 return Some(number);
             }
         }
@@ -177,14 +190,22 @@ impl World {
         let number = self.free_number()?;
         self.births += 1;
         self.reused += u64::from(self.births > self.numbers.unsigned_abs().into());
+        let session = match self.procs.get(&parent) {
+            Some(parent) => parent.session,
+            None if is_ours => REAPER,
+            None => number,
+        };
         let proc = Proc {
             born: self.births,
             parent,
+            child_of: self.procs.get(&parent).map_or(0, |parent| parent.born),
             group: group.unwrap_or(number),
+            session,
             is_ours,
             is_others: self.procs.get(&parent).is_some_and(|parent| parent.is_others),
             state: State::Runs,
             is_immortal: false,
+            is_ending: false,
             forks_yet: false,
         };
         self.procs.insert(number, proc);
@@ -196,6 +217,12 @@ impl World {
         let child = self.bear(parent, Some(group), is_ours)?;
         self.tell_of(parent, born, Happened::Forked(pid(parent)));
         Some(child)
+    }
+
+    /// From now on it says that it is the child of whoever is its parent now.
+    pub(super) fn runs_another_program(&mut self, number: i32) {
+        let child_of = self.procs.get(&self.procs[&number].parent).map_or(0, |parent| parent.born);
+        self.procs.entry(number).and_modify(|proc| proc.child_of = child_of);
     }
 
     fn tell_of(&mut self, number: i32, born: u64, happened: Happened) {
@@ -270,10 +297,14 @@ impl World {
                 }
             }
             4 => {
+                let leaves_session = self.one_in(2);
                 if let Some(leaves) = self.any(|pid, proc| runs(proc) && pid != server)
                     && let Some(proc) = self.procs.get_mut(&leaves)
                 {
                     proc.group = leaves;
+                    if leaves_session {
+                        proc.session = leaves;
+                    }
                 }
             }
             5..=6 if may_end => {
@@ -297,6 +328,11 @@ impl World {
             12..=13 => {
                 if let Some(stranger) = self.any(|_, proc| !proc.is_ours && proc.state == State::Runs) {
                     self.end(stranger, Exit::Status(0));
+                }
+            }
+            15 => {
+                if let Some(runs) = self.any(|_, proc| proc.state == State::Runs) {
+                    self.runs_another_program(runs);
                 }
             }
             14 if self.one_in(12) => {
@@ -423,7 +459,7 @@ impl Processes for World {
     fn look(&mut self, at: Pid) -> Look {
         self.called();
         match self.procs.get(&number(at)) {
-            None | Some(Proc { state: State::Dead, .. }) => Look::Gone,
+            None | Some(Proc { state: State::Dead, .. } | Proc { is_ending: true, .. }) => Look::Gone,
             Some(Proc { is_others: true, .. }) => Look::Others,
             Some(proc) => {
                 self.looked_at.insert((number(at), proc.born));
@@ -436,9 +472,26 @@ impl Processes for World {
         }
     }
 
+    fn lineage(&mut self, pid: Pid) -> Option<Lineage> {
+        self.called();
+        let proc = self.procs.get(&number(pid))?;
+        let is_server = number(pid) == self.server && !self.was_waited_for;
+        if is_server || self.lineages.contains(&proc.child_of) {
+            self.lineages.insert(proc.born);
+        }
+        let lineage = Lineage { own: proc.born, parent: proc.child_of };
+        if let Some(replaced) = self.is_replaced.take_if(|replaced| *replaced == number(pid)) {
+            self.end(replaced, Exit::Status(0));
+            self.next_number = replaced;
+            assert_eq!(self.bear(LAUNCHD, None, false), Some(replaced));
+        }
+        Some(lineage)
+    }
+
     fn watch(&mut self, at: Pid) -> bool {
         self.called();
-        let Some(proc) = self.procs.get(&number(at)).filter(|proc| proc.state != State::Dead) else {
+        let is_there = |proc: &&Proc| proc.state != State::Dead && !proc.is_ending;
+        let Some(proc) = self.procs.get(&number(at)).filter(is_there) else {
             return false;
         };
         let this = (number(at), proc.born);
@@ -469,6 +522,25 @@ impl Processes for World {
 }
 
 impl Kernel for World {
+    fn session(&mut self) -> Vec<Process> {
+        self.called();
+        if !self.has_session {
+            return Vec::new();
+        }
+        let is_listed = |proc: &Proc| proc.session == REAPER && proc.state != State::Dead && !proc.is_others;
+        let listed: Vec<_> = self.procs.iter().filter(|(_, proc)| is_listed(proc)).collect();
+        let mut found = Vec::new();
+        for (number, proc) in listed {
+            self.looked_at.insert((*number, proc.born));
+            found.push(Process { pid: pid(*number), start: Start { seconds: proc.born, micros: 0 } });
+        }
+        found
+    }
+
+    fn orphans(&mut self) -> Vec<Pid> {
+        self.children(pid(LAUNCHD))
+    }
+
     fn next(&mut self, _: Duration) -> Happened {
         self.called();
         if let Some(happens) = self.script.pop_front() {
@@ -537,6 +609,14 @@ impl Kernel for World {
     fn tell(&mut self, record: Record) -> bool {
         if record == Record::Clear {
             assert_eq!(self.known_living(), Vec::<i32>::new(), "it is not clear");
+            let mut session = self.living().into_iter().filter(|pid| self.procs[pid].session == REAPER);
+            assert_eq!(session.next(), None, "something of the session was not found");
+            let is_known = |born: u64| self.known.iter().any(|(_, known)| *known == born);
+            let is_told = |pid: &i32| {
+                let parent = self.procs[pid].child_of;
+                self.lineages.contains(&parent) && is_known(parent)
+            };
+            assert_eq!(self.living().into_iter().find(is_told), None, "an orphan was not found");
             if self.temper == Temper::Calm {
                 assert_eq!(self.living(), Vec::<i32>::new(), "something was not found");
             }

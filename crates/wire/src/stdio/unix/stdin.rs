@@ -1,0 +1,37 @@
+//! Our end of a server's stdin: a pipe, and who tells us that nobody reads it any more.
+
+#[cfg(any(test, not(target_os = "linux")))]
+mod told;
+
+use tokio::net::unix::pipe::Sender;
+
+#[cfg(target_os = "linux")]
+pub(super) type ToServer = Sender;
+#[cfg(not(target_os = "linux"))]
+pub(super) type ToServer = told::Told;
+
+/// The end of a pipe to a server.
+pub(super) fn to_server(pipe: Sender) -> ToServer {
+    #[cfg(target_os = "linux")]
+    return pipe;
+    #[cfg(not(target_os = "linux"))]
+    told::Told::of(pipe)
+}
+
+/// The kernel tells by POLLERR on the write end: every read end is closed. What the other end of a pipe has not read is known from this
+/// one on Linux alone: elsewhere it is not known to mean the same, and a proof is a proof.
+#[cfg(target_os = "linux")]
+impl crate::stdio::platform::Stdin for Sender {
+    async fn broken(&self) {
+        let _ = self.ready(tokio::io::Interest::ERROR).await;
+    }
+
+    fn unread(&self) -> Option<u64> {
+        use rustix::event::{PollFd, PollFlags, Timespec, poll};
+        let mut fds = [PollFd::new(self, PollFlags::empty())];
+        let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+        let polled = matches!(poll(&mut fds, Some(&now)), Ok(1));
+        let no_reader = polled && fds[0].revents().contains(PollFlags::ERR);
+        no_reader.then(|| rustix::io::ioctl_fionread(self).ok()).flatten()
+    }
+}
