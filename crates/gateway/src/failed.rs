@@ -118,7 +118,7 @@ impl Failed {
 
     /// The gateway that it was handed to does not know for whom, since it has not heard from the directory yet.
     pub(crate) fn no_key() -> Self {
-        let cause = "the gateway that has this session has just started and cannot read the fleet's key: NATS does not answer it";
+        let cause = "the gateway that has this session has just started and has no key of the fleet yet: NATS does not answer, or does not have it";
         Self::before(Code::Lost.number(), cause, "now")
     }
 

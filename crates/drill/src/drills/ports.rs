@@ -21,19 +21,20 @@ pub(crate) fn next() -> Result<u16, String> {
     for _ in 0..COUNT {
         let number = LAST.fetch_add(1, Ordering::Relaxed).wrapping_add(begin) % COUNT;
         let port = u16::try_from(FIRST + number).unwrap_or(u16::MAX);
-        if is_free(port).is_ok() {
+        if taken(port).is_ok() {
             return Ok(port);
         }
     }
     Err("no port is free".to_owned())
 }
 
-/// It is not listened on: a process that is just being started has a copy of our socket until it becomes another program, and a
+/// Takes a port for a moment. It is not listened on: a process that is just being started has a copy of our socket until it becomes another program, and a
 /// listener, even one that was closed here, would keep its port from the server that it is for.
-fn is_free(port: u16) -> io::Result<()> {
+fn taken(port: u16) -> io::Result<TcpSocket> {
     let socket = TcpSocket::new_v4()?;
     socket.set_reuseaddr(true)?;
-    socket.bind((Ipv4Addr::LOCALHOST, port).into())
+    socket.bind((Ipv4Addr::LOCALHOST, port).into())?;
+    Ok(socket)
 }
 
 #[cfg(test)]
@@ -43,11 +44,9 @@ mod tests {
     #[test]
     fn a_port_that_is_listened_on_is_not_free_and_a_copy_of_what_tried_it_keeps_nobody_from_it() {
         let port = next().unwrap();
-        let tried = TcpSocket::new_v4().unwrap();
-        tried.set_reuseaddr(true).unwrap();
-        tried.bind((Ipv4Addr::LOCALHOST, port).into()).unwrap();
+        let copy = taken(port).unwrap();
         let listener = std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, port)).unwrap();
-        assert!(is_free(port).is_err());
-        drop((tried, listener));
+        assert!(taken(port).is_err());
+        drop((copy, listener));
     }
 }
