@@ -43,20 +43,22 @@ pub(crate) fn run(args: &args::Serve) -> ExitCode {
     if args.schema {
         return printed(&format!("{:#}\n", linetender_gateway::config::schema()));
     }
+    // A service has nothing but the log to say what goes wrong, also with the service manager.
+    let logs = log::start(&args.log);
+    if let Err(error) = &logs {
+        let file = args.log.file.as_deref().unwrap_or(Path::new("stderr")).display();
+        log::say(format_args!("linetender: cannot open the log {file}: {error}"));
+    }
+    let logs = logs.is_ok();
     #[cfg(windows)]
     if args.service {
         let args = args.clone();
-        return watchdog::as_service(move || from_start_to_end(&args));
+        return watchdog::as_service(move || if logs { from_start_to_end(&args) } else { ExitCode::FAILURE });
     }
-    from_start_to_end(args)
+    if logs { from_start_to_end(args) } else { ExitCode::FAILURE }
 }
 
 fn from_start_to_end(args: &args::Serve) -> ExitCode {
-    if let Err(error) = log::start(&args.log) {
-        let file = args.log.file.as_deref().unwrap_or(Path::new("stderr")).display();
-        log::say(format_args!("linetender: cannot open the log {file}: {error}"));
-        return ExitCode::FAILURE;
-    }
     let path = match file::path(args.config.as_deref()) {
         Ok(path) => path,
         Err(why) => {

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use command_fds::{CommandFdExt as _, FdMapping};
 use linetender_wire::Exit;
-use linetender_wire::stdio::control::{KILL, Record, TERM};
+use linetender_wire::stdio::control::{KILL, Record, TERM, VERSION};
 use linetender_wire::stdio::reaper::SUBCOMMAND;
 use rustix::process::{Pid, Signal};
 
@@ -113,7 +113,7 @@ fn a_status_is_told_once_and_before_the_end() {
         let mut reaper = start("exit 3");
         let records = reaper.records();
         assert!(matches!(records[1], Record::Spawned(_)), "{records:?}");
-        assert_eq!(records[0], Record::Ready);
+        assert_eq!(records[0], Record::Ready(VERSION));
         assert_eq!(records[2..], [Record::Exited(Exit::Status(3)), Record::Clear]);
     }
 }

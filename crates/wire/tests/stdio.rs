@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use linetender_core::{ClosePolicy, Extent, Limits};
 use linetender_wire::seam::{Event, Listener, Loss, Outgoing, Refused, Ticket};
+use linetender_wire::stdio::control::VERSION;
 use linetender_wire::stdio::{Child, Env, Launch, Lifeline, Program, Reaper};
 use linetender_wire::{Exit, Item, Pipe, Seen, frame};
 use tokio::sync::mpsc;
@@ -584,8 +585,8 @@ fn stand_in(name: &str, script: &str) -> (PathBuf, PathBuf) {
 
 #[tokio::test]
 async fn a_reaper_that_is_still_killing_is_left_to_it() {
-    let tell = |tag| format!(r"printf '{tag}\0\0\0\0\0\0\0' >&3");
-    let (ready, busy, clear) = (tell('R'), tell('B'), tell('C'));
+    let tell = |tag, value| format!(r"printf '{tag}\0\0\0\{value}\0\0\0' >&3");
+    let (ready, busy, clear) = (tell('R', VERSION), tell('B', 0), tell('C', 0));
     let script = format!(
         "{ready}; echo up; read -r -n1 -u3 order\n\
          for n in $(seq 20); do {busy}; sleep 0.1; done\ntouch done; {clear}"
@@ -599,5 +600,19 @@ async fn a_reaper_that_is_still_killing_is_left_to_it() {
     server.child.kill();
     server.gone().await;
     assert!(dir.join("done").exists(), "the reaper was killed at its work");
+    std::fs::remove_dir_all(dir).unwrap();
+}
+
+/// An update replaces the file that reapers are started from, below processes that go on running.
+#[tokio::test]
+async fn a_reaper_of_another_version_is_not_trusted_with_a_server() {
+    let (dir, reaper) = stand_in("version", r"printf 'R\0\0\0\143\0\0\0' >&3; exec sleep 600");
+    let mut other = launch(&["cat"]);
+    other.reaper = Reaper::Binary(reaper);
+    let mut server = start(&other);
+    let Event::Lost(seen @ Seen::NoReaper { .. }) = server.end().await else { panic!() };
+    assert!(seen.to_string().contains("another version of linetender"), "{seen}");
+    server.child.kill();
+    server.gone().await;
     std::fs::remove_dir_all(dir).unwrap();
 }

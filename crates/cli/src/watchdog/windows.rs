@@ -40,7 +40,6 @@ pub(crate) fn ends() {
 /// Does this as the service that the manager started this process for. The manager hears of its end, and so may start it again.
 pub(crate) fn as_service(work: impl FnOnce() -> ExitCode + Send + 'static) -> ExitCode {
     *WORK.lock().unwrap_or_else(PoisonError::into_inner) = Some(Box::new(work));
-    log::without_stderr();
     // The name counts only where several services share a process.
     match service_dispatcher::start("linetender", begun) {
         Ok(()) => ExitCode::SUCCESS,
@@ -62,8 +61,19 @@ fn cause(error: &windows_service::Error) -> String {
 /// Called by the system, on a thread of its own.
 extern "system" fn begun(_: u32, _: *mut *mut u16) {
     let Some(work) = WORK.lock().unwrap_or_else(PoisonError::into_inner).take() else { return };
-    let Ok(manager) = service_control_handler::register(OsString::from("linetender"), told) else { return };
-    let _ = MANAGER.set(manager);
+    log::without_stderr();
+    match service_control_handler::register(OsString::from("linetender"), told) {
+        Ok(manager) => drop(MANAGER.set(manager)),
+        Err(error) => {
+            log::say(format_args!("linetender: the service manager refuses this process: {}", cause(&error)));
+            log::flush();
+            #[expect(
+                clippy::disallowed_methods,
+                reason = "a manager that cannot be told anything sees that the process ends, and may start it again; it has no children yet"
+            )]
+            std::process::exit(1);
+        }
+    }
     tell(ServiceState::StartPending, 0);
     // Unwinding must not reach the system, and a manager that hears of a failure can start it again.
     let code = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work)).unwrap_or(ExitCode::FAILURE);

@@ -138,7 +138,7 @@ impl Reach {
         }
     }
 
-    /// Returns when its process is over; never, if that is not ours.
+    /// Returns when its process is over, or may be; never, if that is not ours.
     pub(crate) async fn exited(&self) {
         match self {
             Self::Process(child) => child.exited().await,

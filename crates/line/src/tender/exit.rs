@@ -8,7 +8,7 @@ use crate::generation::Link;
 /// A process that ends closes its pipes a moment before its end can be seen: that is waited for so long.
 const EXIT_FOLLOWS: Duration = Duration::from_millis(5);
 
-/// The process has ended: how is reported by its reaper, which may be late on a busy machine. Calls wait meanwhile.
+/// The process has ended, or nobody can see whether it has: how is reported by its reaper, which may be late on a busy machine. Calls wait meanwhile.
 const STATUS_FOLLOWS: Duration = Duration::from_millis(40);
 
 /// Either of them while a server is dialled: no call is under way, and why it does not start is worth more than when.

@@ -231,7 +231,7 @@ impl Child {
         self.server.get().is_some_and(|server| server.has_exited())
     }
 
-    /// Returns when the server's process is over; never, where that cannot be seen.
+    /// Returns when the server's process is over; at once, where that cannot be seen: it may be.
     pub async fn exited(&self) {
         self.server.wait().await.exited().await;
     }

@@ -2,6 +2,10 @@
 
 use crate::seen::Exit;
 
+/// Which records, orders, arguments and environment they agree on. The reaper may be another version's program: an update replaces the
+/// file that a running process starts its reapers from, and a library may find any `linetender` on `PATH`.
+pub const VERSION: i32 = 1;
+
 /// SIGTERM to the server's group.
 pub const TERM: u8 = b'T';
 /// SIGKILL to everything.
@@ -10,8 +14,8 @@ pub const KILL: u8 = b'K';
 /// What the reaper reports.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Record {
-    /// The reaper runs: what follows is about the server.
-    Ready,
+    /// The reaper runs, and this is its [`VERSION`]: what follows is about the server.
+    Ready(i32),
     /// The reaper cannot work on this machine: an error number.
     Refused(i32),
     /// It is still killing the tree.
@@ -37,7 +41,7 @@ impl Record {
     /// As it is sent.
     pub fn encode(self) -> [u8; Self::SIZE] {
         let (tag, value) = match self {
-            Self::Ready => (b'R', 0),
+            Self::Ready(version) => (b'R', version),
             Self::Refused(error) => (b'N', error),
             Self::Busy => (b'B', 0),
             Self::Spawned(pid) => (b'S', pid),
@@ -56,7 +60,7 @@ impl Record {
     pub fn decode([tag, _, _, _, a, b, c, d]: [u8; Self::SIZE]) -> Option<Self> {
         let value = i32::from_le_bytes([a, b, c, d]);
         Some(match tag {
-            b'R' => Self::Ready,
+            b'R' => Self::Ready(value),
             b'N' => Self::Refused(value),
             b'B' => Self::Busy,
             b'S' => Self::Spawned(value),
@@ -73,13 +77,13 @@ impl Record {
 
 #[cfg(test)]
 mod tests {
-    use super::Record;
+    use super::{Record, VERSION};
     use crate::seen::Exit;
 
     #[test]
     fn records_survive_the_socket() {
         for record in [
-            Record::Ready,
+            Record::Ready(VERSION),
             Record::Refused(1),
             Record::Busy,
             Record::Left(4711),

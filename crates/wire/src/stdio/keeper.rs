@@ -12,7 +12,7 @@ use tokio::sync::{SetOnce, mpsc};
 use tokio::time::Sleep;
 
 use super::child::{Order, Program};
-use super::control::{KILL, Record, TERM};
+use super::control::{KILL, Record, TERM, VERSION};
 use super::platform::{Found, Platform, Stdin as _};
 use super::stderr::Ring;
 use super::system;
@@ -162,7 +162,12 @@ impl<P: Platform> Keeper<P> {
             tree.rung.take_if(|(_, rung)| matches!(rung, Rung::FirstWord));
         }
         match news {
-            News::Record(Record::Ready) => {}
+            News::Record(Record::Ready(VERSION)) => {}
+            News::Record(Record::Ready(_)) => {
+                let reason = "its program is another version of linetender than this process: \
+                              was one of them updated? Start this process again";
+                self.lose(tree, Seen::NoReaper { reason: reason.into() }).await;
+            }
             News::Record(Record::Refused(errno)) => {
                 tree.clear = true;
                 let error = io::Error::from_raw_os_error(errno);

@@ -77,7 +77,7 @@ pub trait Found: Send + Sync {
     fn pid(&self) -> Option<i32>;
     /// Whether its process has ended, buried or not. `false` where that cannot be seen.
     fn has_exited(&self) -> bool;
-    /// Returns when its process has ended; never, where that cannot be seen.
+    /// Returns when its process has ended; at once, where that cannot be seen: it may have.
     fn exited(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>>;
     /// Kills what can be found, and returns when it is gone.
     fn clear(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>>;

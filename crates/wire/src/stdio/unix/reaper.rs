@@ -31,7 +31,7 @@ use super::asked::{exit_of, let_go_of_pipes, nap_for, send};
 use super::handed::{CONTROL_FD, HELD, HELD_FD, LIFELINE, LIFELINE_FD};
 use super::reaper_program::MARKER;
 use super::{asked, inherited, os, signals};
-use crate::stdio::control::{KILL, Record, TERM};
+use crate::stdio::control::{KILL, Record, TERM, VERSION};
 
 /// The hidden subcommand by which a binary of ours knows that it is to be a reaper.
 pub const SUBCOMMAND: &str = asked::SUBCOMMAND;
@@ -122,7 +122,7 @@ fn reap(parent: Pid, program: &OsString, args: &[OsString]) -> io::Result<()> {
     if rustix::process::getppid() != Some(parent) {
         return Ok(());
     }
-    let _ = send(Record::Ready, &control);
+    let _ = send(Record::Ready(VERSION), &control);
     // Everything that can fail comes before the server: from then on there is somebody to clean up after.
     let null = File::options().read(true).write(true).open("/dev/null");
     // In a root without devices an empty file in memory is as good.

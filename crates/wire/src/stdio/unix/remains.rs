@@ -38,9 +38,8 @@ impl platform::Found for Remains {
 
     fn exited(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
         Box::pin(async {
-            match &self.0 {
-                Some(found) => found.exited().await,
-                None => std::future::pending().await,
+            if let Some(found) = &self.0 {
+                found.exited().await;
             }
         })
     }

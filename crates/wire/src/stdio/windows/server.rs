@@ -12,7 +12,7 @@ use super::process::Process;
 use super::up::Up;
 use crate::aside;
 use crate::seen::{Exit, Seen};
-use crate::stdio::control::{KILL, Record, TERM};
+use crate::stdio::control::{KILL, Record, TERM, VERSION};
 use crate::stdio::platform::{Found, Platform};
 use crate::windows::{Job, KILLED};
 
@@ -53,7 +53,7 @@ where
     F: FnOnce(&Tree) -> Result<Server, NotBegun> + Send + 'static,
 {
     // So that a slow start is not taken for a reaper that is none.
-    let _ = control.write_all(&Record::Ready.encode()).await;
+    let _ = control.write_all(&Record::Ready(VERSION).encode()).await;
     let theirs = tree.clone();
     let begun = tokio::select! {
         biased;
@@ -164,9 +164,8 @@ impl Found for Remains {
 
     fn exited(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
         Box::pin(async {
-            match &self.0 {
-                Some(server) => server.process.exited().await,
-                None => std::future::pending().await,
+            if let Some(server) = &self.0 {
+                server.process.exited().await;
             }
         })
     }
@@ -189,7 +188,7 @@ mod tests {
 
     use super::{NotBegun, Server, Tree, begin, watch};
     use crate::seen::Exit;
-    use crate::stdio::control::{KILL, Record};
+    use crate::stdio::control::{KILL, Record, VERSION};
     use crate::stdio::platform::Platform as _;
     use crate::stdio::windows::process::tests::waiting;
     use crate::windows::Job;
@@ -234,7 +233,7 @@ mod tests {
         let told = async {
             let mut ready = [0; Record::SIZE];
             ours.read_exact(&mut ready).await.unwrap();
-            assert_eq!(Record::decode(ready), Some(Record::Ready));
+            assert_eq!(Record::decode(ready), Some(Record::Ready(VERSION)));
             tree.kill_reaper();
             let mut told = Vec::new();
             ours.read_to_end(&mut told).await.unwrap();

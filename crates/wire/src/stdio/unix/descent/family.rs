@@ -268,7 +268,7 @@ impl Family {
             Look::Lives { start, .. } => start == known.start,
             Look::Gone => false,
             Look::Others => {
-                if !others.contains(&known.pid) {
+                if !others.contains(&known.pid) && others.len() < OTHERS {
                     others.push(known.pid);
                 }
                 false

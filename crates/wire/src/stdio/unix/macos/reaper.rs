@@ -16,7 +16,7 @@ use rustix::process::Pid;
 
 use super::kernel::Watching;
 use super::queue;
-use crate::stdio::control::Record;
+use crate::stdio::control::{Record, VERSION};
 use crate::stdio::unix::asked::{let_go_of_pipes, send};
 use crate::stdio::unix::descent::Reaping;
 use crate::stdio::unix::handed::{CONTROL_FD, HELD, HELD_FD};
@@ -53,7 +53,7 @@ fn reap(parent: Pid, program: &OsString, args: &[OsString]) -> io::Result<()> {
     if rustix::process::getppid() != Some(parent) {
         return Ok(());
     }
-    let _ = send(Record::Ready, &control);
+    let _ = send(Record::Ready(VERSION), &control);
     // Everything that can fail comes before the server: from then on there is somebody to clean up after.
     let needed = File::options().read(true).write(true).open("/dev/null").and_then(|null| {
         let queue = queue::open()?;

@@ -48,7 +48,7 @@ impl Watched {
         self.pid
     }
 
-    /// Returns when it has ended; never, if that cannot be seen.
+    /// Returns when it has ended.
     pub(in super::super) async fn exited(&self) {
         // One that is on its way out when it is added to a queue may never be told of: so it is looked at too.
         while !self.has_exited() {

@@ -16,9 +16,8 @@ impl Watched {
         self.pid
     }
 
-    pub(super) async fn exited(&self) {
-        std::future::pending().await
-    }
+    #[expect(clippy::unused_async, reason = "elsewhere it is waited for")]
+    pub(super) async fn exited(&self) {}
 
     pub(super) const fn has_exited(&self) -> bool {
         let _ = self;

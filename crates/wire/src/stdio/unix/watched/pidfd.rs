@@ -24,14 +24,13 @@ impl Watched {
         self.pid
     }
 
-    /// Returns when it has ended; never, where the kernel has no pidfds.
+    /// Returns when it has ended; at once, where the kernel has no pidfds.
     pub(super) async fn exited(&self) {
         if let Some(fd) = &self.fd
             && let Ok(mut ended) = fd.readable().await
         {
-            return ended.retain_ready();
+            ended.retain_ready();
         }
-        std::future::pending::<()>().await;
     }
 
     /// Kills what is below it, whatever group or session that is in. It is stopped meanwhile, so that nothing new comes.
