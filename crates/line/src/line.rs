@@ -402,7 +402,7 @@ impl Line {
         let _ = self.shared.inbox.try_send(Inbox::Command(Command::Open, None));
     }
 
-    /// The machine slept: one probe comes before the next call. On Linux linetender sees that by itself.
+    /// The machine slept: one probe comes before the next call. On Linux, macOS and Windows linetender sees that by itself.
     pub async fn slept(&self) {
         let (reply, told) = oneshot::channel();
         if self.shared.inbox.send(Inbox::Slept(reply)).await.is_ok() {

@@ -63,7 +63,7 @@ impl Slept {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(linetender_portable)))]
 mod tests {
     use std::time::Duration;
 
