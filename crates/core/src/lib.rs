@@ -71,7 +71,7 @@ mod time;
 pub use budget::{Account, Budget, Cost};
 pub use cause::{Cause, Conclusion, Detail, Leaf, Leaves, Note, NoteKind, Plan};
 pub use class::{Charge, Class, Route, Row};
-pub use delivery::{Delivery, Doubt, Evidence, Proof, Repair, Resend};
+pub use delivery::{Delivery, Doubt, Evidence, LossReport, Repair, ServerRefusal};
 pub use gate::{Admission, Errand, Gate, Held, NextTry, Refusal, Wake};
 pub use generation::Generation;
 pub use jitter::Jitter;
@@ -82,9 +82,9 @@ pub use machine::{
 pub use order::{Misstep, Settle, Step, Walk};
 pub use policy::{
     BackoffPolicy, BudgetPolicy, CallPolicy, ClosePolicy, DialPolicy, Invalid, LONGEST, Limits, ParkPolicy,
-    Policy, ProbePolicy, RetryPolicy, ServerState, SessionRefusal, Settings,
+    Policy, ProbePolicy, RetryPolicy, ServerState, Settings,
 };
 pub use record::{Extent, Late, Method, Phase, Record, RecordStep, Safety};
 pub use resend::{Declared, Next, Obstacle, Rules, TRIES_MOST};
-pub use retry::RetryBudget;
+pub use retry::{RetryBudget, RetryOn, RetryReason};
 pub use time::Instant;

@@ -7,17 +7,43 @@
 #[cfg(test)]
 mod tests;
 
-use crate::delivery::{Delivery, Doubt, Evidence, Proof};
+use crate::delivery::{Delivery, Doubt, Evidence, LossReport, ServerRefusal};
+use crate::retry::RetryOn;
 
 /// One call's delivery.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Record {
     pub(crate) phase: Phase,
     pub(crate) safety: Safety,
-    /// How often it was sent again because of a proof, whether after a repair, and how often without either.
-    pub(crate) proven: u8,
-    pub(crate) repaired: bool,
+    /// Re-sends of tries that linetender counted as not executed.
+    pub(crate) not_executed: u8,
+    /// The kinds of refusals after which it was sent again.
+    pub(crate) refusals: RetryOn,
+    /// Re-sends because the call is safe.
     pub(crate) retries: u8,
+    /// The worst verdict of its earlier tries.
+    pub(crate) earlier: Earlier,
+}
+
+/// The worst verdict of the earlier tries of a call, the best one first.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Earlier {
+    /// linetender counted each of them as not executed, or there was none.
+    NotExecuted,
+    /// The server refused one of them.
+    Refused(ServerRefusal),
+    /// One of them may have been executed.
+    Unknown,
+}
+
+impl Earlier {
+    pub(crate) const fn max(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::Unknown, _) | (_, Self::Unknown) => Self::Unknown,
+            (Self::Refused(_), _) => self,
+            (Self::NotExecuted, other) => other,
+        }
+    }
 }
 
 /// How far a call got.
@@ -61,7 +87,7 @@ pub enum RecordStep {
     /// Its caller went away.
     Cancel,
     /// It was lost, and this is known about it.
-    Lose(Evidence),
+    Lose(LossReport),
 }
 
 /// The step came too late, or cannot come yet: the record stays as it is.
@@ -71,8 +97,10 @@ pub struct Late;
 /// Whether a call of unknown outcome may be sent again.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub enum Safety {
-    /// A method that the protocol itself makes safe.
+    /// A list, discovery, or the state of a task: MCP says what such a request does.
     Protocol,
+    /// A request that reads. MCP does not promise that reading has no effects: it may empty a queue.
+    Read,
     /// A tool that the user listed as safe.
     Listed,
     /// A tool on a server whose annotations the user trusts: what the *new* generation declares decides.
@@ -96,6 +124,8 @@ pub enum Method {
     Complete,
     /// `tasks/get`.
     GetTask,
+    /// `tasks/result`.
+    TaskResult,
     /// `tools/call`.
     CallTool,
     /// Whatever else there is or will be.
@@ -105,7 +135,14 @@ pub enum Method {
 impl Record {
     /// A call that has just been registered.
     pub const fn new(safety: Safety) -> Self {
-        Self { phase: Phase::Queued, safety, proven: 0, repaired: false, retries: 0 }
+        Self {
+            phase: Phase::Queued,
+            safety,
+            not_executed: 0,
+            refusals: RetryOn::NOTHING,
+            retries: 0,
+            earlier: Earlier::NotExecuted,
+        }
     }
 
     /// How far it got.
@@ -113,12 +150,15 @@ impl Record {
         self.phase
     }
 
-    /// What the caller is told, once there is something to tell: a try that was not executed does not make up for
-    /// an earlier one that may have been.
+    /// What the caller is told, once there is something to tell: the worst verdict of all tries. A try that was not
+    /// executed does not make up for an earlier one that may have been.
     pub const fn verdict(&self) -> Option<Delivery> {
-        match self.delivery() {
-            Some(Delivery::NotExecuted(_)) if self.retries > 0 => Some(Delivery::Unknown(Doubt::Lost)),
-            verdict => verdict,
+        match (self.delivery(), self.earlier) {
+            (Some(Delivery::NotExecuted(_) | Delivery::Refused(_)), Earlier::Unknown) => {
+                Some(Delivery::Unknown(Doubt::Lost))
+            }
+            (Some(Delivery::NotExecuted(_)), Earlier::Refused(refusal)) => Some(Delivery::Refused(refusal)),
+            (delivery, _) => delivery,
         }
     }
 
@@ -148,8 +188,8 @@ impl Record {
             (phase @ (Phase::Queued | Phase::Writing(_) | Phase::Flushed(_)), RecordStep::Cancel) => {
                 Phase::Withdrawn(withdrawn(phase, Doubt::Cancelled))
             }
-            (phase @ (Phase::Queued | Phase::Writing(_) | Phase::Flushed(_)), RecordStep::Lose(evidence)) => {
-                Phase::Lost(lost(phase, evidence))
+            (phase @ (Phase::Queued | Phase::Writing(_) | Phase::Flushed(_)), RecordStep::Lose(report)) => {
+                Phase::Lost(lost(phase, report))
             }
             _ => return Err(Late),
         };
@@ -160,31 +200,29 @@ impl Record {
 /// The verdict on a call that nobody waits for any more. Once the writer has it, it may finish the line.
 const fn withdrawn(phase: Phase, doubt: Doubt) -> Delivery {
     match phase {
-        Phase::Queued => Delivery::NotExecuted(Proof::Queued),
+        Phase::Queued => Delivery::NotExecuted(Evidence::Queued),
         _ => Delivery::Unknown(doubt),
     }
 }
 
 /// The verdict on a call that was lost.
-const fn lost(phase: Phase, evidence: Evidence) -> Delivery {
-    match (phase, evidence) {
+const fn lost(phase: Phase, report: LossReport) -> Delivery {
+    match (phase, report) {
         // A late answer to a connect attempt: it had a byte to write, but none was written.
-        (Phase::Queued | Phase::Writing(_), Evidence::Shown(Proof::NoByteWritten)) => {
-            Delivery::NotExecuted(Proof::NoByteWritten)
+        (Phase::Queued | Phase::Writing(_), LossReport::NoByteWritten) => {
+            Delivery::NotExecuted(Evidence::NoByteWritten)
         }
-        (Phase::Queued, _) => Delivery::NotExecuted(Proof::Queued),
-        (Phase::Writing(extent) | Phase::Flushed(extent), Evidence::Consumed { bytes })
+        (Phase::Queued, _) => Delivery::NotExecuted(Evidence::Queued),
+        (Phase::Writing(extent) | Phase::Flushed(extent), LossReport::Consumed { bytes })
             if bytes < extent.end() =>
         {
-            Delivery::NotExecuted(Proof::Residue)
+            Delivery::NotExecuted(Evidence::Residue)
         }
-        // These two are never shown: the first is our own phase, the second is counted above. And what was
-        // flushed had bytes written.
-        (_, Evidence::Shown(Proof::Queued | Proof::Residue | Proof::NoByteWritten)) => {
+        (_, LossReport::Refused(refusal)) => Delivery::Refused(refusal),
+        // What was flushed had bytes written.
+        (_, LossReport::Nothing | LossReport::Consumed { .. } | LossReport::NoByteWritten) => {
             Delivery::Unknown(Doubt::Lost)
         }
-        (_, Evidence::Shown(proof)) => Delivery::NotExecuted(proof),
-        (_, Evidence::Nothing | Evidence::Consumed { .. }) => Delivery::Unknown(Doubt::Lost),
     }
 }
 
@@ -202,12 +240,8 @@ impl Safety {
             Method::CallTool if listed => Self::Listed,
             Method::CallTool if trusted => Self::Annotated,
             Method::CallTool | Method::Other => Self::Unsafe,
-            Method::Discover
-            | Method::List
-            | Method::ReadResource
-            | Method::GetPrompt
-            | Method::Complete
-            | Method::GetTask => Self::Protocol,
+            Method::Discover | Method::List | Method::GetTask => Self::Protocol,
+            Method::ReadResource | Method::GetPrompt | Method::Complete | Method::TaskResult => Self::Read,
         }
     }
 }

@@ -5,12 +5,13 @@ mod tests;
 
 use core::time::Duration;
 
-use crate::delivery::{Delivery, Repair, Resend};
+use crate::delivery::{Delivery, Evidence, Repair, ServerRefusal};
 use crate::policy::{ServerState, Settings};
-use crate::record::{Phase, Record, Safety};
+use crate::record::{Earlier, Phase, Record, Safety};
+use crate::retry::{RetryOn, RetryReason};
 use crate::time::doubled;
 
-/// How often one call is tried, as long as each try is proven not to have been executed.
+/// Maximum number of tries of one call, as long as linetender counted each of them as not executed.
 pub const TRIES_MOST: u8 = 12;
 
 /// The wait before the second re-send; doubles up to the cap. The driver disperses it.
@@ -22,6 +23,8 @@ const PAUSE_CAP: Duration = Duration::from_millis(500);
 pub struct Rules {
     /// What the server keeps in its process.
     pub state: ServerState,
+    /// Which verdicts permit a re-send.
+    pub retry_on: RetryOn,
     /// The most re-sends of one call of unknown outcome.
     pub retries_per_call: u8,
     /// Whether the call would reach another generation than the one that lost it.
@@ -55,6 +58,14 @@ pub enum Declared {
     Unsafe,
 }
 
+/// Why a call is not sent again.
+enum Forbidden {
+    /// Nothing permits it.
+    Always,
+    /// Only the new generation's list can say whether the call is safe.
+    UntilDeclared,
+}
+
 /// What happens to a call that has a verdict.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Next {
@@ -66,6 +77,8 @@ pub enum Next {
     Again {
         /// The record of the new try.
         record: Record,
+        /// What permits it.
+        reason: RetryReason,
         /// What has to be mended first.
         after: Option<Repair>,
         /// How long to wait first, before it is dispersed.
@@ -78,8 +91,9 @@ pub enum Next {
 impl Rules {
     /// The rules of a server's policy, for a call lost by a generation that is over (`crosses`) or lives on.
     pub const fn new(settings: &Settings, crosses: bool, declared: Declared) -> Self {
-        let (state, retries_per_call) = (settings.state, settings.retry.per_call);
-        Self { state, retries_per_call, crosses, declared, obstacle: Obstacle::Passing }
+        let Settings { state, retry_on, .. } = *settings;
+        let retries_per_call = settings.retry.per_call;
+        Self { state, retry_on, retries_per_call, crosses, declared, obstacle: Obstacle::Passing }
     }
 
     /// The same for a call that this kept from its server.
@@ -96,52 +110,101 @@ impl Record {
     /// else allows it.
     pub fn next(self, rules: Rules, withdraw: impl FnOnce() -> bool) -> Option<Next> {
         let delivery = self.delivery()?;
+        let verdict = self.verdict()?;
         let again = match (self.phase, delivery) {
             // Nothing crosses a generation of a server that keeps state in its process: a call that waited for
             // the old process would meet one that knows nothing of what came before.
-            (Phase::Lost(_), _) if rules.crosses && rules.state == ServerState::Process => None,
-            (Phase::Lost(_), Delivery::NotExecuted(proof)) => self.again(proof.resend(), rules.obstacle),
-            (Phase::Lost(_), Delivery::Unknown(_)) => self.retry(rules, withdraw),
-            _ => None,
+            (Phase::Lost(_), _) if rules.crosses && rules.state == ServerState::Process => Err(Forbidden::Always),
+            (Phase::Lost(_), Delivery::NotExecuted(evidence)) => self.not_executed(evidence, rules, withdraw),
+            (Phase::Lost(_), Delivery::Refused(refusal)) => self.refused(refusal, rules, withdraw),
+            (Phase::Lost(_), Delivery::Unknown(_)) => self.unknown(rules, withdraw),
+            (_, _) => Err(Forbidden::Always),
         };
-        again.or(self.verdict().map(Next::Settle))
+        Some(match again {
+            Ok(next) => next,
+            Err(Forbidden::Always) => Next::Settle(verdict),
+            Err(Forbidden::UntilDeclared) => Next::AskNewGeneration,
+        })
     }
 
-    fn again(mut self, resend: Resend, obstacle: Obstacle) -> Option<Next> {
+    fn not_executed(
+        mut self,
+        evidence: Evidence,
+        rules: Rules,
+        withdraw: impl FnOnce() -> bool,
+    ) -> Result<Next, Forbidden> {
         self.phase = Phase::Queued;
-        match resend {
-            Resend::Bind => Some(Next::Bind(self)),
-            Resend::Again if obstacle != Obstacle::Lasting && self.proven + 1 < TRIES_MOST => {
-                let waits = self.proven + u8::from(obstacle == Obstacle::NobodyListens);
-                self.proven += 1;
-                let pause = match waits.checked_sub(1) {
-                    None => Duration::ZERO,
-                    Some(doublings) => doubled(PAUSE, doublings.into(), PAUSE_CAP),
-                };
-                Some(Next::Again { record: self, after: None, pause })
-            }
-            Resend::OnceAfter(repair) if !self.repaired => {
-                self.repaired = true;
-                Some(Next::Again { record: self, after: Some(repair), pause: Duration::ZERO })
-            }
-            Resend::Again | Resend::OnceAfter(_) | Resend::Never => None,
+        if evidence == Evidence::Queued {
+            return Ok(Next::Bind(self));
         }
+        if rules.obstacle == Obstacle::Lasting || self.not_executed + 1 >= TRIES_MOST {
+            return Err(Forbidden::Always);
+        }
+        let reason = self.permitted_by(RetryReason::NotExecuted, rules, withdraw)?;
+        let waits = self.not_executed + u8::from(rules.obstacle == Obstacle::NobodyListens);
+        self.not_executed += 1;
+        let pause = match waits.checked_sub(1) {
+            None => Duration::ZERO,
+            Some(doublings) => doubled(PAUSE, doublings.into(), PAUSE_CAP),
+        };
+        Ok(Next::Again { record: self, reason, after: None, pause })
     }
 
-    fn retry(mut self, rules: Rules, withdraw: impl FnOnce() -> bool) -> Option<Next> {
+    /// Each kind of refusal permits one re-send of a call.
+    fn refused(
+        mut self,
+        refusal: ServerRefusal,
+        rules: Rules,
+        withdraw: impl FnOnce() -> bool,
+    ) -> Result<Next, Forbidden> {
+        let kind = refusal.retry_reason().filter(|kind| !self.refusals.contains(*kind));
+        let kind = kind.ok_or(Forbidden::Always)?;
+        let reason = self.permitted_by(kind, rules, withdraw)?;
+        self.phase = Phase::Queued;
+        self.refusals = self.refusals.with(kind);
+        self.earlier = self.earlier.max(Earlier::Refused(refusal));
+        Ok(Next::Again { record: self, reason, after: refusal.repair(), pause: Duration::ZERO })
+    }
+
+    fn unknown(mut self, rules: Rules, withdraw: impl FnOnce() -> bool) -> Result<Next, Forbidden> {
+        let reason = self.permitted_by_safety(rules, withdraw)?;
+        self.phase = Phase::Queued;
+        self.earlier = Earlier::Unknown;
+        Ok(Next::Again { record: self, reason, after: None, pause: Duration::ZERO })
+    }
+
+    /// A re-send is permitted by `retry_on`, or because running the call twice does no harm.
+    fn permitted_by(
+        &mut self,
+        kind: RetryReason,
+        rules: Rules,
+        withdraw: impl FnOnce() -> bool,
+    ) -> Result<RetryReason, Forbidden> {
+        if rules.retry_on.contains(kind) { Ok(kind) } else { self.permitted_by_safety(rules, withdraw) }
+    }
+
+    fn permitted_by_safety(
+        &mut self,
+        rules: Rules,
+        withdraw: impl FnOnce() -> bool,
+    ) -> Result<RetryReason, Forbidden> {
         if self.retries >= rules.retries_per_call {
-            return None;
+            return Err(Forbidden::Always);
         }
-        let safe = match (self.safety, rules.declared) {
-            (Safety::Protocol | Safety::Listed, _) | (Safety::Annotated, Declared::Safe) => true,
-            (Safety::Annotated, Declared::NotYet) => return Some(Next::AskNewGeneration),
-            (Safety::Annotated, Declared::Unsafe) | (Safety::Unsafe, _) => false,
+        let reason = match (self.safety, rules.declared) {
+            (Safety::Protocol, _) => RetryReason::List,
+            (Safety::Read, _) if rules.retry_on.contains(RetryReason::Reads) => RetryReason::Reads,
+            (Safety::Listed, _) => RetryReason::SafeTool,
+            (Safety::Annotated, Declared::Safe) => RetryReason::DeclaredSafe,
+            (Safety::Annotated, Declared::NotYet) => return Err(Forbidden::UntilDeclared),
+            (Safety::Annotated, Declared::Unsafe) | (Safety::Read | Safety::Unsafe, _) => {
+                return Err(Forbidden::Always);
+            }
         };
-        if !safe || !withdraw() {
-            return None;
+        if !withdraw() {
+            return Err(Forbidden::Always);
         }
-        self.phase = Phase::Queued;
         self.retries += 1;
-        Some(Next::Again { record: self, after: None, pause: Duration::ZERO })
+        Ok(reason)
     }
 }

@@ -13,8 +13,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use linetender_core::{
-    Admission, Declared, Delivery, Errand, Evidence, Gate, Generation, Held, Instant, Method, Proof, Record,
-    RecordStep, Refusal, RetryBudget, Safety, ServerState,
+    Admission, Declared, Delivery, Errand, Evidence, Gate, Generation, Held, Instant, LossReport, Method, Record,
+    RecordStep, Refusal, RetryBudget, RetryReason, Safety, ServerState,
 };
 use linetender_wire::frame::{self, Frame, Members};
 use linetender_wire::handshake::{Era, Greeting};
@@ -95,7 +95,7 @@ enum Bound {
 
 impl Bound {
     fn after(earlier: Option<&Earlier>, state: ServerState) -> Self {
-        let Some(Earlier { link, lost }) = earlier else { return Self::Any };
+        let Some(Earlier { link, lost, .. }) = earlier else { return Self::Any };
         match state {
             ServerState::Process => Self::Only(link.generation),
             ServerState::None if lost.session_is_gone() => Self::Not(link.generation),
@@ -125,7 +125,7 @@ impl Call<'_> {
     }
 
     /// However many tries it takes.
-    async fn tried(&self, course: &mut Course) -> Result<Reply, CallError> {
+    async fn tried(&self, course: &mut Course<'_>) -> Result<Reply, CallError> {
         let shared = self.shared;
         let policy = shared.server.policy.settings();
         shared.calls.fetch_add(1, Ordering::Relaxed);
@@ -143,14 +143,17 @@ impl Call<'_> {
             let held = patience.map_or(until, |patience| until.min(patience));
             course.reaches(Stage::Waiting);
             let admitted = self.admit(&record, held, bound).await?;
-            let link = match (admitted, earlier.take()) {
-                (Some(link), None) => link,
-                (Some(link), Some(_)) if self.permits(&mut permit, &link, until).await => link,
+            let (link, retry) = match (admitted, earlier.take()) {
+                (Some(link), None) => (link, None),
+                (Some(link), Some(earlier)) if self.permits(&mut permit, &link, until).await => {
+                    let from = earlier.link.generation.number();
+                    (link, earlier.reason.map(|reason| (reason, from)))
+                }
                 (_, Some(earlier)) => return self.settled(&earlier.link, earlier.lost),
                 // Only a call that has tried before is bound to a generation.
                 (None, None) => continue,
             };
-            let mut lost = match self.attempt(&link, record, until, time, course).await {
+            let mut lost = match self.attempt(&link, record, retry, until, time, course).await {
                 Try::Answer(frame) => {
                     let answer = Reply::new(frame, link.era());
                     if answer.error().is_none() {
@@ -178,7 +181,7 @@ impl Call<'_> {
             };
             // However often it is refused, it waits for the line only once.
             patience = match lost.record.delivery() {
-                Some(Delivery::NotExecuted(_)) => {
+                Some(Delivery::NotExecuted(_) | Delivery::Refused(_)) => {
                     patience.or_else(|| Some(shared.clock.now() + policy.call.wait_for_line))
                 }
                 _ => None,
@@ -187,7 +190,7 @@ impl Call<'_> {
                 Some(again) => {
                     record = again.record;
                     permit = permit.or(again.permit);
-                    earlier = Some(Earlier { link, lost });
+                    earlier = Some(Earlier { link, lost, reason: again.reason });
                 }
                 None => return self.settled(&link, lost),
             }
@@ -216,7 +219,8 @@ impl Call<'_> {
             "resources/read" => Method::ReadResource,
             "prompts/get" => Method::GetPrompt,
             "completion/complete" => Method::Complete,
-            "tasks/get" | "tasks/result" => Method::GetTask,
+            "tasks/get" => Method::GetTask,
+            "tasks/result" => Method::TaskResult,
             _ => Method::Other,
         };
         let listed = self.tool.is_some_and(|tool| self.shared.server.safe_tools.contains(tool));
@@ -331,9 +335,10 @@ impl Call<'_> {
         &self,
         link: &Arc<Link>,
         record: Record,
+        retry: Option<(RetryReason, u64)>,
         until: Instant,
         time: Time,
-        course: &mut Course,
+        course: &mut Course<'_>,
     ) -> Try {
         course.tries(link);
         let params = course.params().or(self.params);
@@ -359,7 +364,7 @@ impl Call<'_> {
                     let _ = self.changed_before(&mut published, soon, &mut Wait::default()).await;
                 }
                 // It never left us, and that generation is over: lost as a call that was still queued.
-                let record = record.step(RecordStep::Lose(Evidence::Nothing)).unwrap_or(record);
+                let record = record.step(RecordStep::Lose(LossReport::Nothing)).unwrap_or(record);
                 return Try::Lost(Lost::with_all(record, None));
             }
             Err(NoSeat::Full) => {
@@ -372,7 +377,15 @@ impl Call<'_> {
             }
         };
         course.sits(&entry);
-        Out::new(self.shared, link, entry, until).wait(answer, exchange, time).await
+        let generation = link.generation.number();
+        if let Some((reason, from)) = retry {
+            course.retries(self, reason, from, generation);
+        }
+        let ended = Out::new(self.shared, link, Arc::clone(&entry), until).wait(answer, exchange, time).await;
+        if entry.was_redirected() {
+            course.retries(self, RetryReason::Protocol, generation, generation);
+        }
+        ended
     }
 
     fn frame(&self, id: u64, link: &Link, params: &Params<'_>) -> Frame {
@@ -414,7 +427,7 @@ impl Call<'_> {
             server: Arc::clone(&self.shared.server.name),
             phase,
             cause,
-            delivery: record.verdict().unwrap_or(Delivery::NotExecuted(Proof::Queued)),
+            delivery: record.verdict().unwrap_or(Delivery::NotExecuted(Evidence::Queued)),
             next_try,
             stderr,
             answered: None,

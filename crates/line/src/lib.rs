@@ -70,13 +70,13 @@ pub use keys::{Asked, Key, Keys, NoKey, Refused};
 pub use line::ServerInfo;
 pub use line::{Event, Events, Follower, Line, Memory, Page, Raw, Remembered, Rig, RigChange, WeakLine};
 pub use linetender_core::{
-    Account, Class, Cost, Delivery, Doubt, Leaf, Plan, Proof, Refusal, StateKind as State,
+    Account, Class, Cost, Delivery, Doubt, Evidence, Leaf, Plan, Refusal, ServerRefusal, StateKind as State,
 };
 pub use linetender_core::{
     BackoffPolicy, BudgetPolicy, CallPolicy, ClosePolicy, DialPolicy, Limits, ParkPolicy, ProbePolicy,
     RetryPolicy,
 };
-pub use linetender_core::{Invalid, Policy, ServerState, SessionRefusal, Settings};
+pub use linetender_core::{Invalid, Policy, RetryOn, RetryReason, ServerState, Settings};
 pub use linetender_wire::allocator;
 pub use linetender_wire::handshake::{Era, Eras, Hello};
 #[doc(hidden)] // for linetender's keeper
@@ -88,7 +88,7 @@ pub use linetender_wire::windows::{Reading, is_read_by_nobody};
 pub use linetender_wire::{Exit, Redacted, hide as hide_secrets, visible};
 #[doc(hidden)]
 pub use outcome::Here;
-pub use outcome::{Outcome, Receipt, Stage, Times, UnderWay, Verdict, Witness};
+pub use outcome::{Outcome, Receipt, Retry, Stage, Times, UnderWay, Verdict, Witness};
 pub use server::{
     Deadline, HttpServer, HttpTransport, Server, Stderr, StdioServer, ToolErrors, Transport, pass_stderr_to,
     way,

@@ -7,11 +7,10 @@ use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use linetender_core::{Delivery, Doubt, Proof};
+use linetender_core::{Delivery, Doubt, Evidence, RetryOn, RetryReason, ServerRefusal};
 use linetender_wire::handshake::Era;
 use tokio::time::Instant;
 
-use crate::basics::error::{CallErrorKind, Phase};
 use crate::basics::params::tool_of;
 use crate::basics::trace::TraceContext;
 
@@ -35,8 +34,10 @@ pub struct Outcome<'a> {
     pub id: Option<u64>,
     /// The revision of MCP that is spoken there. Known of requests that are traced.
     pub revision: Option<&'a str>,
-    /// How often it was sent, or was about to be.
-    pub tries: u32,
+    /// How often it was sent: once, and once more for each re-send.
+    pub attempts: u32,
+    /// Why it was sent again, if it was.
+    pub retried: RetryOn,
     /// Its params, raw.
     pub params: Option<&'a str>,
     /// Bytes of the params, and of the answer.
@@ -52,10 +53,10 @@ pub enum Verdict {
     Answered,
     /// The tool ran and says that it failed (`isError`).
     ToolError,
-    /// linetender did not send it.
-    Refused,
-    /// It was sent, or was being sent, and this proves that the server did not execute it.
-    NotExecuted(Proof),
+    /// The server, or a proxy before it, said that it did not execute it.
+    Refused(ServerRefusal),
+    /// linetender counted that the server cannot have executed it: most often, it was not sent.
+    NotExecuted(Evidence),
     /// It may have been executed.
     Unknown(Doubt),
     /// Its caller went away first; and whether it was executed.
@@ -104,6 +105,20 @@ pub enum Stage {
     AtServer,
 }
 
+/// A call that linetender sends again by itself.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub struct Retry {
+    /// What permits it.
+    pub reason: RetryReason,
+    /// The generation of the earlier attempt.
+    pub from: u64,
+    /// The generation of this attempt.
+    pub to: u64,
+    /// The number of this attempt. The first re-send is attempt 2.
+    pub attempt: u32,
+}
+
 /// What an answer waits for, if somebody has to have written down first that there is one. `Err` says why that failed.
 pub type Receipt = Pin<Box<dyn Future<Output = Result<(), String>> + Send>>;
 
@@ -115,31 +130,23 @@ pub trait Witness: fmt::Debug + Send + Sync {
     /// If it must not be made, since nobody could bear witness: why.
     fn came(&self, call: &Arc<UnderWay>, params: Option<&str>) -> Result<(), String>;
 
+    /// It is sent again, by linetender itself.
+    fn retried(&self, _call: &Arc<UnderWay>, _retry: Retry) {}
+
     /// It has ended. The caller is told when the receipt says so, if there is one.
     fn ended(&self, call: &Arc<UnderWay>, outcome: &Outcome<'_>) -> Option<Receipt>;
 }
 
 impl Verdict {
-    /// Of a request that failed.
-    pub(crate) const fn failed(kind: CallErrorKind, phase: Phase, delivery: Delivery) -> Self {
-        match (delivery, phase) {
-            (Delivery::Answered, _) => Self::Answered,
-            (Delivery::Unknown(doubt), _) => Self::Unknown(doubt),
-            (Delivery::NotExecuted(_), Phase::BeforeSending) => Self::Refused,
-            // A server that reads nothing: not a byte of it was taken.
-            (Delivery::NotExecuted(Proof::Queued), _) if matches!(kind, CallErrorKind::Overloaded) => {
-                Self::Refused
-            }
-            (Delivery::NotExecuted(proof), _) => Self::NotExecuted(proof),
-        }
-    }
+    /// linetender did not send it.
+    pub const NOT_SENT: Self = Self::NotExecuted(Evidence::Queued);
 
     /// Its words. Everywhere.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Answered => "answered",
             Self::ToolError => "tool error",
-            Self::Refused => "refused",
+            Self::Refused(_) => "refused",
             Self::NotExecuted(_) => "not executed",
             Self::Unknown(_) => "unknown",
             Self::Cancelled(_) => "cancelled",
@@ -150,10 +157,21 @@ impl Verdict {
     pub const fn delivery(self) -> Delivery {
         match self {
             Self::Answered | Self::ToolError => Delivery::Answered,
-            Self::Refused => Delivery::NotExecuted(Proof::Queued),
-            Self::NotExecuted(proof) => Delivery::NotExecuted(proof),
+            Self::Refused(refusal) => Delivery::Refused(refusal),
+            Self::NotExecuted(evidence) => Delivery::NotExecuted(evidence),
             Self::Unknown(doubt) => Delivery::Unknown(doubt),
             Self::Cancelled(delivery) => delivery,
+        }
+    }
+}
+
+impl From<Delivery> for Verdict {
+    fn from(delivery: Delivery) -> Self {
+        match delivery {
+            Delivery::NotExecuted(evidence) => Self::NotExecuted(evidence),
+            Delivery::Refused(refusal) => Self::Refused(refusal),
+            Delivery::Unknown(doubt) => Self::Unknown(doubt),
+            Delivery::Answered => Self::Answered,
         }
     }
 }
@@ -254,7 +272,8 @@ impl Here<'_> {
             generations: &[],
             id: None,
             revision: None,
-            tries: 0,
+            attempts: 0,
+            retried: RetryOn::NOTHING,
             params,
             bytes: (params.map_or(0, str::len), 0),
             times: Times { queue: since.elapsed(), ..Times::default() },

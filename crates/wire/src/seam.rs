@@ -12,7 +12,7 @@ pub use outbox::{Outbox, Outgoing, Refused, Seal, Ticket};
 use std::sync::Arc;
 use std::time::Duration;
 
-use linetender_core::Evidence;
+use linetender_core::LossReport;
 use tokio::sync::Notify;
 
 use crate::frame::Frame;
@@ -30,6 +30,8 @@ pub trait Listener: Send + Sync + 'static {
     fn heard(&self);
     /// A request had an exchange of its own, and that brought no answer.
     fn lost(&self, id: u64, loss: Loss);
+    /// A call was answered by a redirect, and sent again to where that led.
+    fn redirected(&self, _id: u64) {}
     /// The server may have said something by itself that nobody could hear.
     fn gap(&self);
     /// Whether it wants the server's stderr, line by line.
@@ -47,8 +49,8 @@ pub trait Listener: Send + Sync + 'static {
 /// A request that will not be answered, while its generation may live on.
 #[derive(Clone, Debug)]
 pub struct Loss {
-    /// What is known about whether it ran.
-    pub evidence: Evidence,
+    /// What is known about whether it was executed.
+    pub report: LossReport,
     /// What was seen.
     pub seen: Detail,
     /// When it may be tried again, in the server's words.
@@ -61,8 +63,8 @@ pub struct Loss {
 
 impl Loss {
     /// A loss of which no more is known than this.
-    pub fn new(evidence: Evidence, seen: Seen) -> Self {
-        Self { evidence, seen: Detail::new(seen), after: None, said: None, refused: None }
+    pub fn new(report: LossReport, seen: Seen) -> Self {
+        Self { report, seen: Detail::new(seen), after: None, said: None, refused: None }
     }
 }
 

@@ -3,6 +3,7 @@
 use core::time::Duration;
 
 use crate::budget::{Account, TOKEN};
+use crate::retry::RetryOn;
 
 /// Declares a group of settings: its fields, each with a doc comment and its default. Times stand before everything else,
 /// and are serialized as whole milliseconds.
@@ -39,8 +40,8 @@ settings! {
         ;
         /// Whether the server keeps state in its process.
         state: ServerState = ServerState::None,
-        /// HTTP: whether a rejected session proves that the call was not executed.
-        session_refusal: SessionRefusal = SessionRefusal::Proof,
+        /// Which verdicts permit linetender to send a call again.
+        retry_on: RetryOn = RetryOn::default(),
         /// Trust `readOnlyHint` and `idempotentHint` of this server's tools.
         trust_annotations: bool = false,
         /// Start and handshake timeouts.
@@ -92,7 +93,7 @@ settings! {
         abandoned_after: Duration = Duration::from_secs(60),
         /// How long a call waits for a server that is starting or restarting.
         wait_for_line: Duration = Duration::from_secs(5),
-        /// HTTP: a rejected session proves nothing about the call if the rejection came later than this.
+        /// HTTP: a call whose session was rejected later than this may have been executed.
         refusal_within: Duration = Duration::from_secs(1),
     }
 }
@@ -165,7 +166,7 @@ settings! {
     ClosePolicy {
         /// Drain timeout: how long a planned shutdown waits for calls in flight.
         drain: Duration = Duration::from_secs(30),
-        /// After a connection ended, how long to wait for proof of which calls were not executed.
+        /// After a connection ended, how long to count which calls were not executed.
         settle: Duration = Duration::from_millis(30),
         /// From closing stdin to SIGTERM.
         stdin: Duration = Duration::from_secs(2),
@@ -218,18 +219,6 @@ pub enum ServerState {
     None,
     /// Stateful (a browser, a login, a working directory): no retry across a restart, and the loss of state is reported.
     Process,
-}
-
-/// Whether a rejected session proves that the call was not executed.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[cfg_attr(feature = "serde", serde(rename_all = "lowercase"))]
-pub enum SessionRefusal {
-    /// A prompt rejection that a ping confirms proves it: the call is retried.
-    #[default]
-    Proof,
-    /// It proves nothing: for servers that execute a call and reject its session afterwards.
-    Unknown,
 }
 
 impl BudgetPolicy {

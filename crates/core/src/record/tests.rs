@@ -1,7 +1,7 @@
 use std::vec::Vec;
 
 use super::{Extent, Late, Method, Phase, Record, RecordStep, Safety};
-use crate::delivery::{Delivery, Doubt, Evidence, Proof};
+use crate::delivery::{Delivery, Doubt, Evidence, LossReport, ServerRefusal};
 
 const EXTENT: Extent = Extent { start: 100, len: 50 };
 const UNKNOWN: Delivery = Delivery::Unknown(Doubt::Lost);
@@ -18,8 +18,8 @@ fn flushed() -> Record {
     writing().step(RecordStep::Flush).unwrap()
 }
 
-fn lose(record: Record, evidence: Evidence) -> Delivery {
-    let lost = record.step(RecordStep::Lose(evidence)).unwrap();
+fn lose(record: Record, report: LossReport) -> Delivery {
+    let lost = record.step(RecordStep::Lose(report)).unwrap();
     assert!(matches!(lost.phase(), Phase::Lost(_)));
     lost.delivery().unwrap()
 }
@@ -48,7 +48,7 @@ fn an_answer_to_what_was_never_sent_is_refused() {
 #[test]
 fn the_first_to_take_a_call_wins() {
     let ends =
-        [RecordStep::Answer, RecordStep::Expire, RecordStep::Cancel, RecordStep::Lose(Evidence::Nothing)];
+        [RecordStep::Answer, RecordStep::Expire, RecordStep::Cancel, RecordStep::Lose(LossReport::Nothing)];
     let over: Vec<_> = ends.iter().map(|&end| flushed().step(end).unwrap()).collect();
     for record in over {
         for late in ends.iter().chain(&[RecordStep::Flush, RecordStep::Write(EXTENT)]) {
@@ -61,7 +61,7 @@ fn the_first_to_take_a_call_wins() {
 fn withdrawn_while_queued_was_not_executed_but_while_writing_is_unknown() {
     for (step, doubt) in [(RecordStep::Expire, Doubt::Deadline), (RecordStep::Cancel, Doubt::Cancelled)] {
         let verdict = |record: Record| record.step(step).unwrap().phase();
-        assert_eq!(verdict(queued()), Phase::Withdrawn(Delivery::NotExecuted(Proof::Queued)));
+        assert_eq!(verdict(queued()), Phase::Withdrawn(Delivery::NotExecuted(Evidence::Queued)));
         assert_eq!(verdict(writing()), Phase::Withdrawn(Delivery::Unknown(doubt)));
         assert_eq!(verdict(flushed()), Phase::Withdrawn(Delivery::Unknown(doubt)));
     }
@@ -69,52 +69,45 @@ fn withdrawn_while_queued_was_not_executed_but_while_writing_is_unknown() {
 
 #[test]
 fn lost_without_evidence_is_unknown_unless_still_queued() {
-    assert_eq!(lose(queued(), Evidence::Nothing), Delivery::NotExecuted(Proof::Queued));
-    assert_eq!(lose(writing(), Evidence::Nothing), UNKNOWN);
-    assert_eq!(lose(flushed(), Evidence::Nothing), UNKNOWN);
+    assert_eq!(lose(queued(), LossReport::Nothing), Delivery::NotExecuted(Evidence::Queued));
+    assert_eq!(lose(writing(), LossReport::Nothing), UNKNOWN);
+    assert_eq!(lose(flushed(), LossReport::Nothing), UNKNOWN);
 }
 
 #[test]
 fn residue_proves_only_what_lacks_a_byte_of_its_json() {
     for record in [writing(), flushed()] {
-        let consumed = |bytes| lose(record, Evidence::Consumed { bytes });
-        assert_eq!(consumed(0), Delivery::NotExecuted(Proof::Residue));
-        assert_eq!(consumed(149), Delivery::NotExecuted(Proof::Residue));
+        let consumed = |bytes| lose(record, LossReport::Consumed { bytes });
+        assert_eq!(consumed(0), Delivery::NotExecuted(Evidence::Residue));
+        assert_eq!(consumed(149), Delivery::NotExecuted(Evidence::Residue));
         assert_eq!(consumed(150), UNKNOWN, "complete JSON without its newline is run at end of file");
         assert_eq!(consumed(151), UNKNOWN);
     }
-    assert_eq!(lose(queued(), Evidence::Consumed { bytes: u64::MAX }), Delivery::NotExecuted(Proof::Queued));
+    assert_eq!(lose(queued(), LossReport::Consumed { bytes: u64::MAX }), Delivery::NotExecuted(Evidence::Queued));
 }
 
 #[test]
-fn a_proof_is_believed_only_where_it_can_be_true() {
-    for proof in Proof::ALL {
-        let shown = Evidence::Shown(proof);
-        let (while_writing, after_flush) = match proof {
-            Proof::Queued | Proof::Residue => (UNKNOWN, UNKNOWN),
-            Proof::NoByteWritten => (Delivery::NotExecuted(proof), UNKNOWN),
-            _ => (Delivery::NotExecuted(proof), Delivery::NotExecuted(proof)),
-        };
-        assert_eq!(lose(writing(), shown), while_writing, "{proof:?}");
-        assert_eq!(lose(flushed(), shown), after_flush, "{proof:?}");
+fn a_count_holds_only_where_it_can_be_true_and_a_refusal_is_the_servers_word() {
+    assert_eq!(lose(writing(), LossReport::NoByteWritten), Delivery::NotExecuted(Evidence::NoByteWritten));
+    assert_eq!(lose(flushed(), LossReport::NoByteWritten), UNKNOWN, "bytes of it were written");
+    for refusal in ServerRefusal::ALL {
+        let report = LossReport::Refused(refusal);
+        assert_eq!(lose(writing(), report), Delivery::Refused(refusal));
+        assert_eq!(lose(flushed(), report), Delivery::Refused(refusal));
+        assert_eq!(lose(queued(), report), Delivery::NotExecuted(Evidence::Queued), "no byte of it left us");
     }
     // Still queued, a failed connect is the better word for it: it counts as a try.
-    let connect = Evidence::Shown(Proof::NoByteWritten);
-    assert_eq!(lose(queued(), connect), Delivery::NotExecuted(Proof::NoByteWritten));
-    assert_eq!(lose(queued(), Evidence::Shown(Proof::Throttled)), Delivery::NotExecuted(Proof::Queued));
+    let connect = LossReport::NoByteWritten;
+    assert_eq!(lose(queued(), connect), Delivery::NotExecuted(Evidence::NoByteWritten));
 }
 
 #[test]
 fn only_what_the_protocol_or_the_user_calls_safe_is_safe() {
-    for method in [
-        Method::Discover,
-        Method::List,
-        Method::ReadResource,
-        Method::GetPrompt,
-        Method::Complete,
-        Method::GetTask,
-    ] {
+    for method in [Method::Discover, Method::List, Method::GetTask] {
         assert_eq!(Safety::of(method, false, false), Safety::Protocol);
+    }
+    for method in [Method::ReadResource, Method::GetPrompt, Method::Complete, Method::TaskResult] {
+        assert_eq!(Safety::of(method, true, true), Safety::Read);
     }
     assert_eq!(Safety::of(Method::Other, true, true), Safety::Unsafe);
     assert_eq!(Safety::of(Method::CallTool, false, false), Safety::Unsafe);

@@ -4,9 +4,10 @@ use std::vec;
 use std::vec::Vec;
 
 use super::{Declared, Next, Obstacle, Rules};
-use crate::delivery::{Delivery, Doubt, Evidence, Proof, Repair};
+use crate::delivery::{Delivery, Doubt, Evidence, LossReport, Repair, ServerRefusal};
 use crate::policy::{ServerState, Settings};
 use crate::record::{Extent, Phase, Record, RecordStep, Safety};
+use crate::retry::{RetryOn, RetryReason};
 
 const UNKNOWN: Delivery = Delivery::Unknown(Doubt::Lost);
 
@@ -18,17 +19,29 @@ fn sent(record: Record) -> Record {
     record.step(RecordStep::Write(Extent { start: 0, len: 9 })).unwrap().step(RecordStep::Flush).unwrap()
 }
 
-fn lost_with(record: Record, proof: Proof) -> Record {
-    let evidence = match proof {
-        Proof::Residue => Evidence::Consumed { bytes: 0 },
-        other => Evidence::Shown(other),
+fn lost_with(record: Record, evidence: Evidence) -> Record {
+    let lost = match evidence {
+        Evidence::Queued => record.step(RecordStep::Lose(LossReport::Nothing)),
+        Evidence::Residue => sent(record).step(RecordStep::Lose(LossReport::Consumed { bytes: 0 })),
+        Evidence::NoByteWritten => record.step(RecordStep::Lose(LossReport::NoByteWritten)),
     };
-    let record = if matches!(proof, Proof::Queued | Proof::NoByteWritten) { record } else { sent(record) };
-    record.step(RecordStep::Lose(evidence)).unwrap()
+    lost.unwrap()
+}
+
+fn refused_with(record: Record, refusal: ServerRefusal) -> Record {
+    sent(record).step(RecordStep::Lose(LossReport::Refused(refusal))).unwrap()
+}
+
+/// The new record, what permitted it, and what has to be mended first.
+fn again(next: Option<Next>) -> (Record, RetryReason, Option<Repair>) {
+    match next {
+        Some(Next::Again { record, reason, after, .. }) => (record, reason, after),
+        other => panic!("not sent again: {other:?}"),
+    }
 }
 
 fn unknown(safety: Safety) -> Record {
-    sent(Record::new(safety)).step(RecordStep::Lose(Evidence::Nothing)).unwrap()
+    sent(Record::new(safety)).step(RecordStep::Lose(LossReport::Nothing)).unwrap()
 }
 
 fn always() -> bool {
@@ -52,14 +65,14 @@ fn what_was_answered_or_withdrawn_is_never_sent_again() {
         assert_eq!(over.next(rules(), untouched), Some(Next::Settle(over.delivery().unwrap())));
     }
     let gone = Record::new(Safety::Protocol).step(RecordStep::Cancel).unwrap();
-    assert_eq!(gone.next(rules(), untouched), Some(Next::Settle(Delivery::NotExecuted(Proof::Queued))));
+    assert_eq!(gone.next(rules(), untouched), Some(Next::Settle(Delivery::NotExecuted(Evidence::Queued))));
 }
 
 #[test]
 fn a_queued_call_binds_to_the_next_generation_as_often_as_needed() {
     let mut record = Record::new(Safety::Unsafe);
     for _ in 0..10 {
-        let Some(Next::Bind(bound)) = lost_with(record, Proof::Queued).next(rules(), untouched) else {
+        let Some(Next::Bind(bound)) = lost_with(record, Evidence::Queued).next(rules(), untouched) else {
             panic!()
         };
         assert_eq!(bound, record);
@@ -67,70 +80,116 @@ fn a_queued_call_binds_to_the_next_generation_as_often_as_needed() {
     }
 }
 
-/// The table of proofs, row by row: what happens the first time, and how often.
+/// What linetender counted is sent again up to a number of tries, each after a longer wait.
 #[test]
-fn each_proof_has_its_row() {
-    let once = |after| (true, after);
-    for proof in Proof::ALL {
-        let (again, after) = match proof {
-            Proof::Queued => continue,
-            Proof::Residue | Proof::NoByteWritten | Proof::RefusedStream | Proof::SessionRefused => {
-                once(None)
-            }
-            Proof::Challenged => once(Some(Repair::Token)),
-            Proof::HeaderMismatch => once(Some(Repair::Relist)),
-            Proof::VersionRefused => once(Some(Repair::Version)),
-            Proof::Throttled => once(Some(Repair::Wait)),
-            Proof::MissingCapability | Proof::MethodNotAllowed | Proof::TooLarge => (false, None),
-        };
-        let first = lost_with(Record::new(Safety::Unsafe), proof).next(rules(), untouched);
-        if !again {
-            assert_eq!(first, Some(Next::Settle(Delivery::NotExecuted(proof))));
-            continue;
+fn what_was_counted_as_not_executed_is_sent_again() {
+    for evidence in [Evidence::Residue, Evidence::NoByteWritten] {
+        let mut record = Record::new(Safety::Unsafe);
+        for millis in [0, 20, 40, 80, 160, 320, 500, 500, 500, 500, 500] {
+            let next = lost_with(record, evidence).next(rules(), untouched);
+            let Some(Next::Again { record: next, reason: RetryReason::NotExecuted, after: None, pause }) = next
+            else {
+                panic!("{next:?}")
+            };
+            assert_eq!((pause, next.phase()), (Duration::from_millis(millis), Phase::Queued), "{evidence:?}");
+            record = next;
         }
-        let Some(Next::Again { mut record, after: mended, pause }) = first else {
-            panic!("{proof:?}: {first:?}")
-        };
-        assert_eq!((mended, record.phase(), pause), (after, Phase::Queued, Duration::ZERO), "{proof:?}");
-        if after.is_none() {
-            record = tried_again(record, proof);
-        }
-        let second = lost_with(record, proof).next(rules(), untouched);
-        assert_eq!(second, Some(Next::Settle(Delivery::NotExecuted(proof))), "{proof:?}");
+        let last = lost_with(record, evidence).next(rules(), untouched);
+        assert_eq!(last, Some(Next::Settle(Delivery::NotExecuted(evidence))));
+        let never = Rules { retry_on: RetryOn::NOTHING, ..rules() };
+        let told = lost_with(Record::new(Safety::Unsafe), evidence).next(never, untouched);
+        assert_eq!(told, Some(Next::Settle(Delivery::NotExecuted(evidence))));
     }
 }
 
-/// All re-sends but the first, up to the last: each after a longer wait.
-fn tried_again(mut record: Record, proof: Proof) -> Record {
-    for millis in [20, 40, 80, 160, 320, 500, 500, 500, 500, 500] {
-        let next = lost_with(record, proof).next(rules(), untouched);
-        let Some(Next::Again { record: again, after: None, pause }) = next else { panic!("{next:?}") };
-        assert_eq!(pause, Duration::from_millis(millis), "{proof:?}");
-        record = again;
+/// The table of refusals, row by row: by default, with everything permitted, and with nothing but what is counted.
+#[test]
+fn each_refusal_is_sent_again_once_if_retry_on_names_it() {
+    let everything = Rules { retry_on: RetryReason::SETTABLE.into_iter().collect(), ..rules() };
+    let counted = Rules { retry_on: RetryOn::NOT_EXECUTED, ..rules() };
+    for refusal in ServerRefusal::ALL {
+        let told = Some(Next::Settle(Delivery::Refused(refusal)));
+        let row = match refusal {
+            ServerRefusal::SessionLost => Some((true, RetryReason::SessionLost, None)),
+            ServerRefusal::Goaway => Some((true, RetryReason::Goaway, None)),
+            ServerRefusal::Auth => Some((true, RetryReason::Auth, Some(Repair::Token))),
+            ServerRefusal::HeaderMismatch => Some((true, RetryReason::Protocol, Some(Repair::Relist))),
+            ServerRefusal::UnsupportedVersion => Some((true, RetryReason::Protocol, Some(Repair::Version))),
+            ServerRefusal::RateLimited => Some((false, RetryReason::RateLimited, Some(Repair::Wait))),
+            ServerRefusal::RefusedStream => Some((false, RetryReason::RefusedStream, None)),
+            ServerRefusal::MissingCapability | ServerRefusal::MethodNotAllowed | ServerRefusal::TooLarge => None,
+        };
+        let lost = || refused_with(Record::new(Safety::Unsafe), refusal);
+        assert_eq!(lost().next(counted, untouched), told, "{refusal:?}: the server's word is not counted");
+        let Some((by_default, reason, repair)) = row else {
+            assert_eq!(lost().next(everything, untouched), told, "{refusal:?}: the answer would be the same");
+            continue;
+        };
+        if by_default {
+            assert_eq!(again(lost().next(rules(), untouched)).1, reason);
+        } else {
+            assert_eq!(lost().next(rules(), untouched), told, "{refusal:?}");
+        }
+        let (record, by, after) = again(lost().next(everything, untouched));
+        assert_eq!((by, after, record.phase()), (reason, repair, Phase::Queued), "{refusal:?}");
+        assert_eq!(refused_with(record, refusal).next(everything, untouched), told, "{refusal:?}: once");
     }
-    record
+}
+
+#[test]
+fn a_call_that_was_refused_once_is_never_called_not_executed() {
+    let refused = refused_with(Record::new(Safety::Unsafe), ServerRefusal::Auth);
+    let (record, ..) = again(refused.next(rules(), untouched));
+    let gone = lost_with(record, Evidence::NoByteWritten).next(Rules { retry_on: RetryOn::NOTHING, ..rules() }, untouched);
+    assert_eq!(gone, Some(Next::Settle(Delivery::Refused(ServerRefusal::Auth))));
+    let left = record.step(RecordStep::Cancel).unwrap();
+    assert_eq!(left.verdict(), Some(Delivery::Refused(ServerRefusal::Auth)));
+    assert_eq!(sent(record).step(RecordStep::Answer).unwrap().verdict(), Some(Delivery::Answered));
+}
+
+#[test]
+fn a_safe_call_is_sent_again_after_a_refusal_that_retry_on_does_not_name() {
+    let never = Rules { retry_on: RetryOn::NOTHING, ..rules() };
+    let limited = refused_with(Record::new(Safety::Listed), ServerRefusal::RateLimited);
+    let (record, reason, after) = again(limited.next(never, always));
+    assert_eq!((reason, after), (RetryReason::SafeTool, Some(Repair::Wait)));
+    let told = Some(Next::Settle(Delivery::Refused(ServerRefusal::RateLimited)));
+    assert_eq!(refused_with(record, ServerRefusal::RateLimited).next(never, untouched), told);
+    assert_eq!(limited.next(never, || false), told);
+    let large = refused_with(Record::new(Safety::Listed), ServerRefusal::TooLarge);
+    assert_eq!(large.next(never, untouched), Some(Next::Settle(Delivery::Refused(ServerRefusal::TooLarge))));
+}
+
+#[test]
+fn reading_is_repeated_only_if_retry_on_says_so() {
+    let told = Some(Next::Settle(UNKNOWN));
+    assert_eq!(unknown(Safety::Read).next(rules(), untouched), told, "a read may empty a queue");
+    let reads = Rules { retry_on: RetryOn::default().with(RetryReason::Reads), ..rules() };
+    assert_eq!(again(unknown(Safety::Read).next(reads, always)).1, RetryReason::Reads);
 }
 
 #[test]
 fn what_kept_a_call_from_its_server_decides_when_it_is_tried_again() {
-    let lost = lost_with(Record::new(Safety::Unsafe), Proof::NoByteWritten);
+    let lost = lost_with(Record::new(Safety::Unsafe), Evidence::NoByteWritten);
     let with = |obstacle| lost.next(rules().kept_by(obstacle), untouched);
     assert!(matches!(with(Obstacle::Passing), Some(Next::Again { pause: Duration::ZERO, .. })));
     let Some(Next::Again { pause, .. }) = with(Obstacle::NobodyListens) else { panic!() };
     assert_eq!(pause, Duration::from_millis(20));
     assert_eq!(
         with(Obstacle::Lasting),
-        Some(Next::Settle(Delivery::NotExecuted(Proof::NoByteWritten))),
+        Some(Next::Settle(Delivery::NotExecuted(Evidence::NoByteWritten))),
         "no such name, a bad certificate: the next try would meet the same"
     );
 }
 
 #[test]
-fn a_repair_and_a_proof_are_counted_apart() {
-    let first = lost_with(Record::new(Safety::Unsafe), Proof::Challenged).next(rules(), untouched);
-    let Some(Next::Again { record, .. }) = first else { panic!() };
-    let second = lost_with(record, Proof::Residue).next(rules(), untouched);
-    assert!(matches!(second, Some(Next::Again { after: None, .. })));
+fn a_refusal_and_a_count_have_a_number_of_tries_each() {
+    let refused = refused_with(Record::new(Safety::Unsafe), ServerRefusal::Auth);
+    let (record, ..) = again(refused.next(rules(), untouched));
+    let (record, reason, _) = again(lost_with(record, Evidence::Residue).next(rules(), untouched));
+    assert_eq!(reason, RetryReason::NotExecuted);
+    let (_, reason, _) = again(refused_with(record, ServerRefusal::SessionLost).next(rules(), untouched));
+    assert_eq!(reason, RetryReason::SessionLost);
 }
 
 #[test]
@@ -160,7 +219,7 @@ fn one_call_is_retried_so_often_and_no_more() {
     let asked = Cell::new(0);
     let mut tries = Vec::new();
     loop {
-        let lost = sent(record).step(RecordStep::Lose(Evidence::Nothing)).unwrap();
+        let lost = sent(record).step(RecordStep::Lose(LossReport::Nothing)).unwrap();
         match lost.next(rules(), || asked.replace(asked.get() + 1) < 99) {
             Some(Next::Again { record: again, .. }) => record = again,
             other => break tries.push(other),
@@ -173,8 +232,8 @@ fn one_call_is_retried_so_often_and_no_more() {
 #[test]
 fn a_retry_that_was_not_executed_does_not_make_up_for_the_try_that_may_have_been() {
     let Some(Next::Again { record, .. }) = unknown(Safety::Protocol).next(rules(), always) else { panic!() };
-    let refused = lost_with(record, Proof::TooLarge);
-    assert_eq!(refused.delivery(), Some(Delivery::NotExecuted(Proof::TooLarge)));
+    let refused = refused_with(record, ServerRefusal::TooLarge);
+    assert_eq!(refused.delivery(), Some(Delivery::Refused(ServerRefusal::TooLarge)));
     assert_eq!(refused.next(rules(), untouched), Some(Next::Settle(UNKNOWN)));
     let left = record.step(RecordStep::Cancel).unwrap();
     assert_eq!(left.verdict(), Some(UNKNOWN));
@@ -194,10 +253,10 @@ fn a_trusted_tool_is_judged_by_the_new_generation() {
 #[test]
 fn nothing_crosses_a_generation_of_a_stateful_process() {
     let stateful = Rules { state: ServerState::Process, ..rules() };
-    let queued = lost_with(Record::new(Safety::Protocol), Proof::Queued);
-    assert_eq!(queued.next(stateful, untouched), Some(Next::Settle(Delivery::NotExecuted(Proof::Queued))));
-    let residue = lost_with(Record::new(Safety::Protocol), Proof::Residue);
-    assert_eq!(residue.next(stateful, untouched), Some(Next::Settle(Delivery::NotExecuted(Proof::Residue))));
+    let queued = lost_with(Record::new(Safety::Protocol), Evidence::Queued);
+    assert_eq!(queued.next(stateful, untouched), Some(Next::Settle(Delivery::NotExecuted(Evidence::Queued))));
+    let residue = lost_with(Record::new(Safety::Protocol), Evidence::Residue);
+    assert_eq!(residue.next(stateful, untouched), Some(Next::Settle(Delivery::NotExecuted(Evidence::Residue))));
     assert_eq!(unknown(Safety::Protocol).next(stateful, untouched), Some(Next::Settle(UNKNOWN)));
     // Within one generation the state is still there.
     let same = Rules { crosses: false, ..stateful };

@@ -27,6 +27,8 @@ pub enum Code {
     ErrorAnswer = 7010,
     /// The call could not be written to the audit file.
     NotRecorded = 7011,
+    /// The server, or a proxy before it, refused the call.
+    ServerRefused = 7012,
 }
 
 impl Code {
@@ -43,6 +45,7 @@ impl Code {
         Self::NotHere,
         Self::ErrorAnswer,
         Self::NotRecorded,
+        Self::ServerRefused,
     ];
 
     /// As a number.

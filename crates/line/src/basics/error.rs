@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use linetender_core::{Delivery, Refusal};
+use linetender_core::{Delivery, Refusal, ServerRefusal};
 use linetender_wire::Redacted;
 
 use super::code::Code;
@@ -29,7 +29,7 @@ pub struct CallError {
     pub phase: Phase,
     /// What happened, in words.
     pub cause: String,
-    /// Whether it ran.
+    /// Whether it was executed.
     pub delivery: Delivery,
     /// When linetender tries the server next.
     pub next_try: NextTry,
@@ -85,6 +85,8 @@ pub enum CallErrorKind {
     TimedOut,
     /// The connection ended under it.
     Lost,
+    /// The server, or a proxy before it, said that it did not execute it.
+    ServerRefused,
     /// The server answered with something that cannot be passed on.
     BadAnswer,
     /// The server refuses what it offered when the agent's session began.
@@ -112,7 +114,7 @@ impl CallError {
         }
     }
 
-    /// Whether the call is known not to have run.
+    /// True if linetender counted that the call was not executed.
     pub const fn not_executed(&self) -> bool {
         matches!(self.delivery, Delivery::NotExecuted(_))
     }
@@ -124,6 +126,10 @@ impl CallError {
         let ran = match self.delivery {
             Delivery::NotExecuted(_) if in_vain => "The call was not executed.",
             Delivery::NotExecuted(_) => "The call was not executed; retrying it is safe.",
+            Delivery::Refused(_) => {
+                "The server says that it did not execute the call; linetender cannot check that: check for side effects \
+                 before retrying it."
+            }
             Delivery::Unknown(_) => {
                 "It is unknown whether the call was executed: check for side effects before retrying it."
             }
@@ -153,6 +159,7 @@ impl CallError {
             CallErrorKind::BadAnswer | CallErrorKind::ErrorAnswer => {
                 "The server is still running.".to_owned()
             }
+            CallErrorKind::ServerRefused => self.advice_after_refusal(),
             CallErrorKind::NotRecorded => "The operator has to make the audit file writable.".to_owned(),
             CallErrorKind::Unreadable => "Fix the request before sending it again.".to_owned(),
             CallErrorKind::Overloaded => {
@@ -172,6 +179,28 @@ impl CallError {
         text
     }
 
+    /// What the server asks for, or what linetender does about a refusal.
+    fn advice_after_refusal(&self) -> String {
+        let Delivery::Refused(refusal) = self.delivery else {
+            return format!("linetender reconnects automatically; next try: {}.", self.next_try);
+        };
+        match refusal {
+            ServerRefusal::RateLimited => match self.next_try {
+                NextTry::In(wait) => format!("The server asks to wait {:.1} s.", wait.as_secs_f64()),
+                _ => "The server asks to wait.".to_owned(),
+            },
+            ServerRefusal::Auth => "The server asks for other credentials.".to_owned(),
+            ServerRefusal::SessionLost => "The server lost the session; linetender begins a new one.".to_owned(),
+            ServerRefusal::Goaway => {
+                "The server closed the connection; linetender opens a new one.".to_owned()
+            }
+            ServerRefusal::RefusedStream => {
+                "Some servers and proxies refuse a call like this after it was executed.".to_owned()
+            }
+            _ => "The same call would be refused again.".to_owned(),
+        }
+    }
+
     /// The five fields, for machines.
     pub fn fields(&self) -> serde_json::Value {
         let mut fields = serde_json::json!({
@@ -182,25 +211,25 @@ impl CallError {
             "delivery": self.delivery.name(),
             "nextTry": self.next_try.to_string(),
         });
+        if let Some(reason) = self.delivery.reason() {
+            fields["reason"] = reason.into();
+        }
         if let Some(wait) = self.retry_after() {
-            fields["retryAfter"] = wait.as_secs().into();
+            fields["retryAfter"] = wait.as_secs().max(1).into();
         }
         fields
     }
 
     /// After how long a retry is worth while, if that is a matter of load alone.
     pub const fn retry_after(&self) -> Option<Duration> {
-        match self.kind {
-            CallErrorKind::Overloaded => Some(RETRY_AFTER),
-            CallErrorKind::Refused(_)
-            | CallErrorKind::HeldTooLong
-            | CallErrorKind::TimedOut
-            | CallErrorKind::Lost
-            | CallErrorKind::BadAnswer
-            | CallErrorKind::Vanished
-            | CallErrorKind::Unreadable
-            | CallErrorKind::NotRecorded
-            | CallErrorKind::ErrorAnswer => None,
+        match (self.kind, self.next_try) {
+            (CallErrorKind::Overloaded, _) => Some(RETRY_AFTER),
+            (CallErrorKind::ServerRefused, NextTry::In(wait))
+                if matches!(self.delivery, Delivery::Refused(ServerRefusal::RateLimited)) =>
+            {
+                Some(wait)
+            }
+            _ => None,
         }
     }
 
@@ -212,6 +241,7 @@ impl CallError {
             CallErrorKind::HeldTooLong => Code::HeldTooLong,
             CallErrorKind::TimedOut => Code::TimedOut,
             CallErrorKind::Lost => Code::Lost,
+            CallErrorKind::ServerRefused => Code::ServerRefused,
             CallErrorKind::BadAnswer => Code::BadAnswer,
             CallErrorKind::Vanished => Code::Vanished,
             CallErrorKind::Unreadable => Code::Unreadable,
@@ -242,6 +272,7 @@ impl fmt::Display for CallErrorKind {
             Self::HeldTooLong => "held-too-long",
             Self::TimedOut => "timed-out",
             Self::Lost => "lost",
+            Self::ServerRefused => "server-refused",
             Self::BadAnswer => "bad-answer",
             Self::Vanished => "vanished",
             Self::Unreadable => "unreadable",

@@ -4,7 +4,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
-use linetender_core::{Delivery, Evidence, Extent, Instant, Late, Phase, Proof, Record, RecordStep};
+use linetender_core::{
+    Delivery, Extent, Instant, Late, LossReport, Phase, Record, RecordStep, ServerRefusal,
+};
 use linetender_wire::frame::Frame;
 use linetender_wire::http::KeyRefused;
 use linetender_wire::seam::{Loss, Ticket};
@@ -51,7 +53,7 @@ impl Lost {
         matches!(
             self.seen.as_deref(),
             Some(Seen::SessionLost | Seen::SessionNeverKnown | Seen::StreamEnded { .. })
-        ) || self.record.delivery() == Some(Delivery::NotExecuted(Proof::SessionRefused))
+        ) || self.record.delivery() == Some(Delivery::Refused(ServerRefusal::SessionLost))
     }
 }
 
@@ -78,6 +80,8 @@ pub(crate) struct Entry {
     last: Arc<Last>,
     /// When the server last reported progress on it.
     progress_at: AtomicU64,
+    /// True if the server redirected it, and it was sent again to the new place.
+    redirected: AtomicBool,
 }
 
 struct Seat {
@@ -94,7 +98,7 @@ impl Entry {
     ) -> (Self, oneshot::Receiver<Reply>) {
         let (reply, answer) = oneshot::channel();
         let seat = Mutex::new(Seat { record, reply: Some(reply) });
-        (Self { id, heed, seat, last, progress_at: AtomicU64::new(0) }, answer)
+        (Self { id, heed, seat, last, progress_at: AtomicU64::new(0), redirected: AtomicBool::new(false) }, answer)
     }
 
     fn seat(&self) -> MutexGuard<'_, Seat> {
@@ -121,21 +125,21 @@ impl Entry {
     }
 
     /// It is lost; what was seen of that, if its generation cannot say.
-    pub(crate) fn lose(&self, evidence: Evidence, seen: Option<Detail>) -> bool {
+    pub(crate) fn lose(&self, report: LossReport, seen: Option<Detail>) -> bool {
         let lost = |record| Some(Reply::Lost(Lost::with_all(record, seen)));
-        self.step(RecordStep::Lose(evidence), lost).is_ok()
+        self.step(RecordStep::Lose(report), lost).is_ok()
     }
 
     /// Its own exchange failed.
     pub(crate) fn fail(&self, loss: Loss) -> bool {
-        let Loss { evidence, seen, after, said, refused } = loss;
+        let Loss { report, seen, after, said, refused } = loss;
         let lost = |record| Some(Reply::Lost(Lost { record, seen: Some(seen), after, said, refused }));
-        self.step(RecordStep::Lose(evidence), lost).is_ok()
+        self.step(RecordStep::Lose(report), lost).is_ok()
     }
 
     /// Nobody is left who could answer: lost, if it was anything before.
     pub(crate) fn forgotten(&self) -> Record {
-        self.lose(Evidence::Nothing, None);
+        self.lose(LossReport::Nothing, None);
         self.seat().record
     }
 
@@ -147,6 +151,15 @@ impl Entry {
     /// Whether somebody outside waits for it.
     pub(crate) const fn callers(&self) -> bool {
         self.heed.is_some()
+    }
+
+    /// Notes that the server redirected it, and that it was sent again to the new place.
+    pub(crate) fn mark_redirected(&self) {
+        self.redirected.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn was_redirected(&self) -> bool {
+        self.redirected.load(Ordering::Relaxed)
     }
 
     /// Its deadline passed, or its caller went away.

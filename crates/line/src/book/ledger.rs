@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError};
 
-use linetender_core::{Evidence, Generation, Record, Vitals};
+use linetender_core::{LossReport, Generation, Record, Vitals};
 use linetender_wire::Detail;
 use linetender_wire::frame::{Frame, Passed};
 use linetender_wire::seam::{Exchange, Loss, Outbox, Outgoing, Refused, Ticket};
@@ -203,16 +203,16 @@ impl Ledger {
     pub(crate) fn settle_queued(&self) {
         let queued = self.book().calls.values().filter(|entry| entry.queued()).cloned().collect();
         for entry in in_order(queued) {
-            entry.lose(Evidence::Nothing, None);
+            entry.lose(LossReport::Nothing, None);
             self.remove(entry.id);
         }
     }
 
     /// Settles all that are left; what was seen, if that is not the same as why the generation ended.
-    pub(crate) fn settle_all(&self, evidence: Evidence, seen: Option<&Detail>) {
+    pub(crate) fn settle_all(&self, report: LossReport, seen: Option<&Detail>) {
         let calls = self.book().take_all();
         for entry in in_order(calls.into_values().collect()) {
-            entry.lose(evidence, seen.cloned());
+            entry.lose(report, seen.cloned());
         }
         self.tell_if_empty(&self.book());
     }
@@ -249,6 +249,13 @@ impl Ledger {
         let Some(entry) = self.remove(id) else { return false };
         entry.fail(loss);
         true
+    }
+
+    /// The server redirected a call, and it was sent again to the new place.
+    pub(crate) fn redirected(&self, id: u64) {
+        if let Some(entry) = self.book().calls.get(&id) {
+            entry.mark_redirected();
+        }
     }
 
     /// The server reports progress on a call; whether there is one.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use linetender_core::{Delivery, Evidence, Extent, Generation, Proof, Record, RecordStep, Safety};
+use linetender_core::{Delivery, Evidence, Extent, Generation, LossReport, Record, RecordStep, Safety};
 use linetender_wire::seam::{Outbox, Outgoing};
 use linetender_wire::{frame, queue};
 use shuttle::thread;
@@ -77,7 +77,7 @@ fn writer(outbox: &Outbox, frames: &mut queue::Receiver<Outgoing>, ran: &AtomicU
 fn death(ledger: &Ledger) {
     ledger.seal();
     ledger.settle_queued();
-    ledger.settle_all(Evidence::Nothing, None);
+    ledger.settle_all(LossReport::Nothing, None);
 }
 
 fn one_order(leaves: bool) {
@@ -104,7 +104,7 @@ fn one_order(leaves: bool) {
         Told::Answered => assert!(ran),
         Told::NoSeat => assert!(!ran, "it was refused, and ran"),
         Told::Lost(Delivery::NotExecuted(proof)) | Told::Withdrawn(Delivery::NotExecuted(proof)) => {
-            assert!(!ran && proof == Proof::Queued, "called not executed, and ran");
+            assert!(!ran && proof == Evidence::Queued, "called not executed, and ran");
         }
         Told::Lost(_) | Told::Withdrawn(_) => assert!(ran, "nothing was written: that is known"),
     }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use linetender_core::{
-    Declared, Delivery, Gate, Generation, Instant, Jitter, Next, Obstacle, Proof, Record, Refusal, Repair,
-    Rules,
+    Declared, Delivery, Gate, Generation, Instant, Jitter, Next, Obstacle, Record, Refusal, Repair,
+    RetryReason, Rules, ServerRefusal,
 };
 use linetender_wire::Seen;
 
@@ -25,12 +25,14 @@ pub(super) struct Earlier {
     /// The generation that lost it.
     pub(super) link: Arc<Link>,
     pub(super) lost: Lost,
+    /// Why it is sent again. `None` if it was not sent.
+    pub(super) reason: Option<RetryReason>,
 }
 
 /// Whose word allows a re-send.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Permit {
-    /// It needs nobody's: a proof, the protocol or the user allows it.
+    /// It needs nobody's: the verdict, the protocol or the user allows it.
     Free,
     /// The list of this generation calls the tool safe, which says nothing about any other generation.
     By(Generation),
@@ -39,6 +41,8 @@ pub(super) enum Permit {
 /// The next try of a call that was lost.
 pub(super) struct Again {
     pub(super) record: Record,
+    /// Why it is sent again. `None` if it was not sent.
+    pub(super) reason: Option<RetryReason>,
     pub(super) permit: Permit,
 }
 
@@ -69,14 +73,13 @@ impl Call<'_> {
         loop {
             let rules = Rules::new(policy, crosses, declared).kept_by(obstacle(lost.seen.as_deref()));
             match lost.record.next(rules, || self.withdraw())? {
-                Next::Bind(record) => return Some(Again { record, permit }),
-                Next::Again { record, after: None, pause } => {
-                    let paused = self.paused(pause, deadline).await;
-                    return paused.then_some(Again { record, permit });
-                }
-                Next::Again { record, after: Some(repair), .. } => {
-                    let repaired = self.repaired(repair, link, lost, deadline).await;
-                    return repaired.then_some(Again { record, permit });
+                Next::Bind(record) => return Some(Again { record, reason: None, permit }),
+                Next::Again { record, reason, after, pause } => {
+                    let ready = match after {
+                        None => self.paused(pause, deadline).await,
+                        Some(repair) => self.repaired(repair, link, lost, deadline).await,
+                    };
+                    return ready.then_some(Again { record, reason: Some(reason), permit });
                 }
                 Next::AskNewGeneration => {
                     let oldest = Generation::new(link.generation.number() + u64::from(crosses));
@@ -183,8 +186,9 @@ impl Call<'_> {
             (None, Some(why)) => why.text.clone(),
             (None, None) => "the connection closed".to_owned(),
         };
-        let kind = match lost.seen.as_deref() {
-            Some(Seen::NeedsLogin { .. }) => CallErrorKind::Refused(Refusal::NeedsAuth),
+        let kind = match (lost.seen.as_deref(), lost.record.verdict()) {
+            (Some(Seen::NeedsLogin { .. }), _) => CallErrorKind::Refused(Refusal::NeedsAuth),
+            (_, Some(Delivery::Refused(_))) => CallErrorKind::ServerRefused,
             _ => CallErrorKind::Lost,
         };
         let mut error = self.error(kind, Phase::AtServer, cause, &lost.record);
@@ -218,16 +222,14 @@ const fn obstacle(seen: Option<&Seen>) -> Obstacle {
     }
 }
 
-/// Refusals that are about the request itself: nobody can say it better than the server.
+/// True if the specification has an error code for this refusal, which tells the agent what it has to change.
 const fn explains_itself(record: &Record) -> bool {
     matches!(
-        record.delivery(),
-        Some(Delivery::NotExecuted(
-            Proof::HeaderMismatch
-                | Proof::MissingCapability
-                | Proof::VersionRefused
-                | Proof::MethodNotAllowed
-                | Proof::TooLarge
+        record.verdict(),
+        Some(Delivery::Refused(
+            ServerRefusal::HeaderMismatch
+                | ServerRefusal::MissingCapability
+                | ServerRefusal::UnsupportedVersion
         ))
     )
 }

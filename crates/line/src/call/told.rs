@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use linetender_core::{Delivery, Doubt, Proof};
+use linetender_core::{Delivery, Doubt, Evidence, RetryOn, RetryReason};
 use linetender_wire::frame::Members;
 use linetender_wire::handshake::{Era, MODERN};
 use tokio::time::Instant;
@@ -13,7 +13,7 @@ use crate::basics::params::{tool_of, with_trace};
 use crate::basics::rpc_error::RpcError;
 use crate::book::Entry;
 use crate::generation::Link;
-use crate::outcome::{Outcome, Receipt, Stage, Times, UnderWay, Verdict, Witness};
+use crate::outcome::{Outcome, Receipt, Retry, Stage, Times, UnderWay, Verdict, Witness};
 
 /// Generations of a call that are kept in mind: it is given to more only if each of them ends at once.
 const GENERATIONS: usize = 8;
@@ -21,10 +21,12 @@ const GENERATIONS: usize = 8;
 /// The longest name of a revision that is kept.
 const REVISION: usize = 32;
 
-/// How a call goes. Without a witness nothing is kept of it.
+/// How a call goes. Without a witness only its attempts are counted.
 #[derive(Default)]
-pub(super) struct Course {
+pub(super) struct Course<'a> {
+    attempts: u32,
     seen: Option<Seen>,
+    witness: Option<&'a dyn Witness>,
 }
 
 /// What is kept.
@@ -35,7 +37,8 @@ struct Seen {
     since: Instant,
     times: Times,
     era: Option<Era>,
-    tries: u32,
+    attempts: u32,
+    retried: RetryOn,
     /// The generations it was given to, the newest last.
     generations: ([u64; GENERATIONS], usize),
     /// Its last seat, which knows what became of it.
@@ -52,7 +55,7 @@ struct Traced {
     revision: Option<String>,
 }
 
-impl Course {
+impl Course<'_> {
     /// It has got further, or must go back.
     pub(super) fn reaches(&mut self, stage: Stage) {
         if let Some(seen) = &mut self.seen {
@@ -65,7 +68,6 @@ impl Course {
         if let Some(seen) = &mut self.seen {
             seen.reaches(Stage::AtServer, Some(link.generation.number()));
             seen.era = Some(link.era());
-            seen.tries += 1;
             seen.met(link.generation.number());
             if let Some(traced) = &mut seen.traced {
                 traced.revision = revision(link);
@@ -78,10 +80,35 @@ impl Course {
         self.seen.as_ref()?.traced.as_ref()?.params.as_deref()
     }
 
-    /// It has a seat there.
+    /// The verdict of a call whose refusal is passed on in the server's own words.
+    fn refusal(&self) -> Option<Verdict> {
+        match self.seen.as_ref()?.entry.as_ref()?.verdict()? {
+            refused @ Delivery::Refused(_) => Some(refused.into()),
+            _ => None,
+        }
+    }
+
+    /// It has a seat there. A call that was bound to another generation before it was sent has made no attempt.
     pub(super) fn sits(&mut self, entry: &Arc<Entry>) {
+        self.attempts = self.attempts.max(1);
         if let Some(seen) = &mut self.seen {
+            seen.attempts = self.attempts;
             seen.entry = Some(Arc::clone(entry));
+        }
+    }
+
+    /// linetender sends it again: the log and the witness are told.
+    pub(super) fn retries(&mut self, call: &Call<'_>, reason: RetryReason, from: u64, to: u64) {
+        self.attempts += 1;
+        let attempt = self.attempts;
+        let (server, method, tool) = (&*call.shared.server.name, call.method, call.tool);
+        tracing::info!(server, method, tool, reason = reason.name(), from, to, attempt, "call sent again");
+        if let Some(seen) = &mut self.seen {
+            seen.attempts = attempt;
+            seen.retried = seen.retried.with(reason);
+            if let Some(witness) = self.witness {
+                witness.retried(&seen.call, Retry { reason, from, to, attempt });
+            }
         }
     }
 }
@@ -130,7 +157,7 @@ fn revision(link: &Link) -> Option<String> {
 pub(super) struct Told<'a> {
     witness: &'a dyn Witness,
     params: Option<&'a str>,
-    pub(super) course: Course,
+    pub(super) course: Course<'a>,
 }
 
 impl<'a> Told<'a> {
@@ -154,12 +181,14 @@ impl<'a> Told<'a> {
             since,
             times: Times::default(),
             era: None,
-            tries: 0,
+            attempts: 0,
+            retried: RetryOn::NOTHING,
             generations: ([0; GENERATIONS], 0),
             entry: None,
             traced,
         };
-        (Self { witness, params: call.params, course: Course { seen: Some(seen) } }, may)
+        let course = Course { attempts: 0, seen: Some(seen), witness: Some(witness) };
+        (Self { witness, params: call.params, course }, may)
     }
 
     /// It has ended, and the caller is told once that is written down, where it has to be.
@@ -170,13 +199,12 @@ impl<'a> Told<'a> {
     ) -> Result<Reply, CallError> {
         let (verdict, code, bytes) = match &result {
             Ok(reply) => (
-                answered(call.method, reply),
+                self.course.refusal().unwrap_or_else(|| answered(call.method, reply)),
                 reply.error().and_then(|error| RpcError::of(error).code()),
                 reply.len(),
             ),
             Err(error) => {
-                let verdict = Verdict::failed(error.kind, error.phase, error.delivery);
-                (verdict, Some(i64::from(error.code().number())), 0)
+                (error.delivery.into(), Some(i64::from(error.code().number())), 0)
             }
         };
         match self.tell(verdict, code, bytes) {
@@ -200,7 +228,8 @@ impl<'a> Told<'a> {
             generations: &seen.generations.0[..seen.generations.1],
             id: seen.entry.as_ref().map(|entry| entry.id),
             revision: seen.traced.as_ref().and_then(|traced| traced.revision.as_deref()),
-            tries: seen.tries,
+            attempts: seen.attempts,
+            retried: seen.retried,
             params: self.params,
             bytes: (self.params.map_or(0, str::len), bytes),
             times: seen.times,
@@ -212,7 +241,7 @@ impl<'a> Told<'a> {
 impl Drop for Told<'_> {
     fn drop(&mut self) {
         let Some(seen) = &self.course.seen else { return };
-        let never_sent = Delivery::NotExecuted(Proof::Queued);
+        let never_sent = Delivery::NotExecuted(Evidence::Queued);
         let known = seen
             .entry
             .as_ref()

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use linetender_core::Evidence;
+use linetender_core::LossReport;
 use linetender_wire::Redacted;
 use linetender_wire::handshake::Era;
 use linetender_wire::hop::Hop;
@@ -104,13 +104,13 @@ impl Reach {
     }
 
     /// What a lost call's verdict can rest on.
-    pub(crate) fn residue(&self) -> Evidence {
+    pub(crate) fn residue(&self) -> LossReport {
         match self {
             Self::Process(child) => {
-                child.consumed().map_or(Evidence::Nothing, |bytes| Evidence::Consumed { bytes })
+                child.consumed().map_or(LossReport::Nothing, |bytes| LossReport::Consumed { bytes })
             }
-            Self::Hop(hop) => hop.consumed().map_or(Evidence::Nothing, |bytes| Evidence::Consumed { bytes }),
-            Self::Remote(_) => Evidence::Nothing,
+            Self::Hop(hop) => hop.consumed().map_or(LossReport::Nothing, |bytes| LossReport::Consumed { bytes }),
+            Self::Remote(_) => LossReport::Nothing,
         }
     }
 

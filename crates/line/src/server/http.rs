@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use http::{HeaderMap, HeaderName, HeaderValue};
-use linetender_core::{SessionRefusal, Settings as Policy};
+use linetender_core::{RetryReason, Settings as Policy};
 use linetender_wire::Elsewhere;
 use linetender_wire::http::network::Network;
 use linetender_wire::http::{Approach, Endpoint, KeySlot, Pings, Settings, Surroundings, Way};
@@ -161,10 +161,8 @@ impl Address {
             settings: self.settings,
             sizes: policy.limits,
             close: policy.close,
-            refusal_within: match policy.session_refusal {
-                SessionRefusal::Proof => Some(policy.call.refusal_within),
-                SessionRefusal::Unknown => None,
-            },
+            refusal_within: policy.call.refusal_within,
+            redirects_calls: policy.retry_on.contains(RetryReason::Protocol),
             // A little less than the handshake may take: this says more.
             endpoint_within: policy.dial.handshake / 10 * 9,
             seed,

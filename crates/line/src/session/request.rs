@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use bytestring::ByteString;
-use linetender_core::{Delivery, Instant, Proof};
+use linetender_core::{Delivery, Evidence, Instant};
 use linetender_wire::frame::{self, Frame, Kept, Message, Passed};
 use linetender_wire::handshake::{Era, Greeting};
 use linetender_wire::queue::{self, Receiver};
@@ -158,7 +158,7 @@ impl Request {
 
     fn refused(&self, error: &CallError) -> Bytes {
         let code = i64::from(error.code().number());
-        self.ends_here(Verdict::Refused, Some(code));
+        self.ends_here(Verdict::NOT_SENT, Some(code));
         replies::failed(&self.line, &self.method, &self.id, error, self.era)
     }
 
@@ -191,7 +191,7 @@ impl Request {
             _ => {
                 let refused = tasks::not_its(line, method, params, self.caller, era)?;
                 let error = Some(replies::code(refused));
-                self.ends_here(Verdict::Refused, error);
+                self.ends_here(Verdict::NOT_SENT, error);
                 return Some(Replied { text: frame::error_reply(id, refused).into(), error });
             }
         };
@@ -205,7 +205,7 @@ impl Request {
 
     async fn settled(self) -> Settled {
         if let Some(replied) = self.answered_here().await {
-            return Settled { replied, delivery: Delivery::NotExecuted(Proof::Queued) };
+            return Settled { replied, delivery: Delivery::NotExecuted(Evidence::Queued) };
         }
         let Self {
             line,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use linetender_core::{Effect, Event, Evidence, Gate, Generation, Settle, State, Walk};
+use linetender_core::{Effect, Event, LossReport, Gate, Generation, Settle, State, Walk};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
@@ -57,7 +57,7 @@ impl Running {
                 let odd = current.ear.odd().1.into_iter().next();
                 Aside::heed(&mut self.aside, &self.tender.publish.borrow().status, odd);
                 if current.broken {
-                    current.ledger.settle_all(Evidence::Nothing, None);
+                    current.ledger.settle_all(LossReport::Nothing, None);
                 }
             }
         }
@@ -173,9 +173,9 @@ impl Running {
             Settle::Certain => current.ledger.settle_queued(),
             Settle::Residue => {
                 let residue = current.link.as_ref().map(|link| link.reach.residue());
-                current.ledger.settle_all(residue.unwrap_or(Evidence::Nothing), None);
+                current.ledger.settle_all(residue.unwrap_or(LossReport::Nothing), None);
             }
-            Settle::Unknown => current.ledger.settle_all(Evidence::Nothing, None),
+            Settle::Unknown => current.ledger.settle_all(LossReport::Nothing, None),
         }
     }
 

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use linetender_core::{
-    Class, Command, Evidence, Gate, Generation, Leaf, Machine, NextTry, Refusal, State, StateKind,
+    Class, Command, LossReport, Gate, Generation, Leaf, Machine, NextTry, Refusal, State, StateKind,
     Wake as MayWake, Walk,
 };
 use linetender_wire::{Panicked, Seen, caught, caught_now, seam};
@@ -175,7 +175,7 @@ async fn take_down(mut current: Current) {
     let _ = caught_now(|| {
         current.ledger.seal();
         current.ledger.settle_queued();
-        current.ledger.settle_all(Evidence::Nothing, Some(&Arc::new(TENDER)));
+        current.ledger.settle_all(LossReport::Nothing, Some(&Arc::new(TENDER)));
     });
     current.tasks.abort_all();
     if let Some(link) = current.link.take() {

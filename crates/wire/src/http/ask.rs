@@ -57,8 +57,8 @@ impl Asker {
     /// Sends one request, once, and reads all of its answer, no longer than `within`.
     ///
     /// # Errors
-    /// If there is no answer in time, or one that is too long: with what is known of it. If [`Broken::proof`] is there, no
-    /// byte of the request was written.
+    /// If there is no answer in time, or one that is too long: with what is known of it. If [`Broken::report`] says so,
+    /// no byte of the request was written.
     pub async fn ask(
         &self,
         method: Method,

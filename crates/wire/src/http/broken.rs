@@ -1,8 +1,8 @@
-//! How an exchange broke, as facts: in which phase, after how many bytes, and whether that proves anything.
+//! How an exchange broke, as facts: in which phase, after how many bytes, and what that says about the call.
 
 use std::fmt;
 
-use linetender_core::{Evidence, Proof};
+use linetender_core::LossReport;
 
 use crate::redact::Redacted;
 use crate::seen::Seen;
@@ -19,8 +19,8 @@ pub struct Broken {
     pub written: Option<u64>,
     /// How many bytes of the response's body had come.
     pub received: u64,
-    /// What proves that the server did not run it, if anything does.
-    pub proof: Option<Proof>,
+    /// What the core is told about the call.
+    pub report: LossReport,
     /// What went wrong, for a person.
     pub words: Redacted,
 }
@@ -77,26 +77,21 @@ impl Broken {
             phase,
             written: Some(0),
             received: 0,
-            proof: Some(Proof::NoByteWritten),
+            report: LossReport::NoByteWritten,
             words: Redacted::head(&words.to_string(), SHOWN),
         }
     }
 
     /// After that.
     pub(super) fn sent(phase: Phase, written: Option<u64>, words: impl fmt::Display) -> Self {
-        let proof = (written == Some(0)).then_some(Proof::NoByteWritten);
-        Self { phase, written, received: 0, proof, words: Redacted::head(&words.to_string(), SHOWN) }
+        let report = if written == Some(0) { LossReport::NoByteWritten } else { LossReport::Nothing };
+        Self { phase, written, received: 0, report, words: Redacted::head(&words.to_string(), SHOWN) }
     }
 
-    /// The same, where an earlier hop or try may have been executed.
+    /// Forgets what is known about the call, because an earlier hop may have executed it.
     #[must_use]
-    pub fn without_proof(self) -> Self {
-        Self { proof: None, ..self }
-    }
-
-    /// What the core is told about the call.
-    pub fn evidence(&self) -> Evidence {
-        self.proof.map_or(Evidence::Nothing, Evidence::Shown)
+    pub fn after_earlier_hop(self) -> Self {
+        Self { report: LossReport::Nothing, ..self }
     }
 
     /// Whether the same attempt would fail the same way until somebody changes something.

@@ -14,7 +14,7 @@ mod tests;
 use std::time::Duration;
 
 use http::HeaderMap;
-use linetender_core::Evidence;
+use linetender_core::LossReport;
 
 use super::headers::SessionId;
 use crate::frame::{Frame, Limits};
@@ -108,8 +108,8 @@ pub enum Call {
     OutOfStep,
     /// There is no answer.
     Lost {
-        /// What is known about whether it ran.
-        evidence: Evidence,
+        /// What is known about whether it was executed.
+        report: LossReport,
         /// What came instead.
         words: Redacted,
         /// What the server said, for our id: worth passing on if nothing can be mended.
@@ -140,7 +140,7 @@ pub enum Line {
     },
     /// The session may be gone: a ping on the same session decides that.
     SessionDoubted {
-        /// How the request was refused. A ping that is refused alike can show that the request was not executed;
+        /// How the request was refused. If a ping is refused alike, the request counts as refused for its session;
         /// `None` where nothing can show that.
         refusal: Option<Box<Refusal>>,
     },
@@ -190,8 +190,8 @@ impl Meaning {
     /// The same for a request that was redirected: whoever redirected it may have run it, whatever is said further on.
     #[must_use]
     pub fn after_redirect(mut self) -> Self {
-        if let Call::Lost { evidence, .. } = &mut self.call {
-            *evidence = Evidence::Nothing;
+        if let Call::Lost { report, .. } = &mut self.call {
+            *report = LossReport::Nothing;
         }
         if let Line::SessionDoubted { refusal } = &mut self.line {
             *refusal = None;

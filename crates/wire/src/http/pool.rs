@@ -216,7 +216,7 @@ impl Pool {
             let response = self.0.once(&to, request).await;
             // Whoever redirected it had read all of it, and may have run it: no later hop proves anything about that one.
             let mut response =
-                response.map_err(|broken| if hop == 0 { broken } else { broken.without_proof() })?;
+                response.map_err(|broken| if hop == 0 { broken } else { broken.after_earlier_hop() })?;
             match redirect::of(&to, response.status, &response.headers) {
                 redirect::Redirect::None => {
                     response.moved = (hop > 0).then_some(to);

@@ -75,9 +75,11 @@ pub struct Approach {
     pub sizes: Sizes,
     /// The times of a polite end.
     pub close: ClosePolicy,
-    /// The longest that a refusal of the session may take, after a request's last byte, and still show that the request
-    /// was not executed; `None` if no such refusal is believed.
-    pub refusal_within: Option<Duration>,
+    /// Maximum time from a request's last byte to the refusal of its session. A request that was refused later may have
+    /// been executed.
+    pub refusal_within: Duration,
+    /// True if a call whose answer is a redirect may be sent again to the new place. Everything else is.
+    pub redirects_calls: bool,
     /// HTTP+SSE: how long a stream that was opened may take to name the URL for messages.
     pub endpoint_within: Duration,
     /// Keeps streams of many lines from coming back in step.

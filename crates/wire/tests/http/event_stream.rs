@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use linetender_core::Evidence;
+use linetender_core::LossReport;
 use linetender_wire::http::{Remote, Way};
 use linetender_wire::seam::{Event, Listener, Loss, Outgoing};
 use linetender_wire::{Item, Seen, frame};
@@ -168,7 +168,7 @@ async fn only_what_was_taken_and_not_answered_is_lost_with_the_stream() {
     let mut lost = Vec::new();
     for _ in 0..2 {
         let News::Lost(id, loss) = held.next().await else { panic!("nothing more is said") };
-        assert_eq!(loss.evidence, Evidence::Nothing, "it may have run");
+        assert_eq!(loss.report, LossReport::Nothing, "it may have run");
         lost.push(id);
     }
     lost.sort_unstable();

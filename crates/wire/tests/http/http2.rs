@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytes::Bytes;
 use h2::server::SendResponse;
-use linetender_core::Proof;
+use linetender_core::{LossReport, ServerRefusal};
 use linetender_wire::http::{Endpoint, Pool, Settings, Surroundings};
 use tokio::time::timeout;
 
@@ -68,7 +68,7 @@ async fn a_refused_stream_is_a_proof_and_leaves_the_connection_alone() {
     })
     .await;
     let broken = pool.send(&post()).await.unwrap_err();
-    assert_eq!(broken.proof, Some(Proof::RefusedStream), "{broken}");
+    assert_eq!(broken.report, LossReport::Refused(ServerRefusal::RefusedStream), "{broken}");
     assert_eq!(pool.send(&post()).await.unwrap().body.all(100).await.unwrap(), "0");
 }
 
@@ -80,7 +80,7 @@ async fn any_other_reset_proves_nothing() {
     })
     .await;
     let broken = pool.send(&post()).await.unwrap_err();
-    assert_eq!((broken.proof, broken.written), (None, None), "{broken}");
+    assert_eq!((broken.report, broken.written), (None, None), "{broken}");
 }
 
 #[tokio::test]
@@ -95,7 +95,7 @@ async fn after_a_goaway_the_next_request_has_a_new_connection() {
     let answer = match pool.send(&post()).await {
         Ok(mut response) => response.body.all(100).await.unwrap(),
         Err(broken) => {
-            assert!(broken.proof.is_some(), "{broken}");
+            assert!(broken.report.is_some(), "{broken}");
             pool.send(&post()).await.unwrap().body.all(100).await.unwrap()
         }
     };
@@ -121,7 +121,7 @@ async fn a_goaway_below_our_stream_is_a_proof() {
     .await;
     let pool = pool_with(at, Settings { http2_only: true, ..Settings::default() });
     let broken = timeout(SOON, pool.send(&post())).await.unwrap().unwrap_err();
-    assert_eq!(broken.proof, Some(Proof::RefusedStream), "{broken}");
+    assert_eq!(broken.report, LossReport::Refused(ServerRefusal::RefusedStream), "{broken}");
 }
 
 #[tokio::test]
@@ -141,7 +141,7 @@ async fn a_connection_that_ends_in_mid_call_proves_nothing() {
     .await;
     let pool = pool_with(at, Settings { http2_only: true, ..Settings::default() });
     let broken = timeout(SOON, pool.send(&post())).await.unwrap().unwrap_err();
-    assert_eq!(broken.proof, None, "{broken}");
+    assert_eq!(broken.report, None, "{broken}");
 }
 
 #[tokio::test]

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use linetender_core::{Evidence, Proof};
+use linetender_core::LossReport;
 use linetender_wire::http::{Endpoint, Phase, Pool, Settings, Surroundings, Waits};
 use tokio::time::timeout;
 
@@ -161,8 +161,8 @@ async fn a_stale_connection_and_a_server_that_is_gone_prove_that_nothing_was_wri
     let _ = server.await;
     let broken = pool.send(&post()).await.unwrap_err();
     assert_eq!(
-        (broken.phase, broken.written, broken.proof),
-        (Phase::Refused, Some(0), Some(Proof::NoByteWritten))
+        (broken.phase, broken.written, broken.report),
+        (Phase::Refused, Some(0), LossReport::NoByteWritten)
     );
 }
 
@@ -172,7 +172,7 @@ async fn a_refused_connect_says_where_and_is_no_matter_of_configuration() {
     drop(listener);
     let request = post();
     let broken = pool(at).send(&request).await.unwrap_err();
-    assert_eq!((broken.phase, broken.proof), (Phase::Refused, Some(Proof::NoByteWritten)));
+    assert_eq!((broken.phase, broken.report), (Phase::Refused, LossReport::NoByteWritten));
     assert!(broken.to_string().contains(&at.to_string()) && !broken.is_config(), "{broken}");
     assert!(!request.begun.get());
 }
@@ -183,7 +183,7 @@ async fn a_host_that_does_not_exist_is_told() {
     let broken =
         Pool::new(endpoint, Surroundings::bare(), Settings::default()).send(&post()).await.unwrap_err();
     assert!(matches!(broken.phase, Phase::Dns { .. }), "{broken}");
-    assert_eq!(broken.proof, Some(Proof::NoByteWritten));
+    assert_eq!(broken.report, LossReport::NoByteWritten);
 }
 
 #[tokio::test]
@@ -195,7 +195,7 @@ async fn a_reset_after_the_body_proves_nothing() {
     .await;
     let request = post();
     let broken = pool(at).send(&request).await.unwrap_err();
-    assert_eq!((broken.phase, broken.proof), (Phase::Head, None), "{broken}");
+    assert_eq!((broken.phase, broken.report), (Phase::Head, None), "{broken}");
     assert!(broken.written.unwrap() > BODY.len() as u64 && request.begun.get());
 }
 
@@ -210,7 +210,7 @@ async fn a_request_that_was_begun_and_cut_proves_nothing() {
     let mut request = post();
     request.body = vec![b' '; 32 << 20].into();
     let broken = pool(at).send(&request).await.unwrap_err();
-    assert_eq!((broken.phase, broken.proof), (Phase::Request, None), "{broken}");
+    assert_eq!((broken.phase, broken.report), (Phase::Request, None), "{broken}");
     assert!((1..32 << 20).contains(&broken.written.unwrap()));
 }
 
@@ -223,7 +223,7 @@ async fn half_a_body_says_how_much_had_come() {
     .await;
     let pool = pool(at);
     let broken = pool.send(&post()).await.unwrap().body.all(1000).await.unwrap_err();
-    assert_eq!((broken.phase, broken.received, broken.proof), (Phase::Body, 6, None));
+    assert_eq!((broken.phase, broken.received, broken.report), (Phase::Body, 6, None));
     assert!(broken.to_string().contains("6 bytes received"), "{broken}");
     assert_eq!(pool.idle(), 0);
 }
@@ -262,7 +262,7 @@ async fn endless_headers_and_what_is_no_http_are_refused() {
         })
         .await;
         let broken = pool(at).send(&post()).await.unwrap_err();
-        assert_eq!((broken.phase, broken.proof), (Phase::Head, None), "{broken}");
+        assert_eq!((broken.phase, broken.report), (Phase::Head, None), "{broken}");
     }
 }
 
@@ -275,7 +275,7 @@ async fn a_compressed_body_is_not_unfolded() {
     .await;
     let broken = pool(at).send(&post()).await.unwrap_err();
     assert!(
-        broken.phase == Phase::Head && broken.proof.is_none() && broken.to_string().contains("gzip"),
+        broken.phase == Phase::Head && broken.report.is_none() && broken.to_string().contains("gzip"),
         "{broken}"
     );
 }
@@ -293,7 +293,7 @@ async fn h20_what_a_redirect_leads_to_proves_nothing_about_who_redirected() {
     });
     let broken = timeout(SOON, pool(at).send(&post())).await.unwrap().unwrap_err();
     redirecting.await.unwrap();
-    assert_eq!((broken.phase, broken.evidence()), (Phase::Refused, Evidence::Nothing), "{broken}");
+    assert_eq!((broken.phase, broken.report), (Phase::Refused, LossReport::Nothing), "{broken}");
 }
 
 #[tokio::test]
@@ -361,7 +361,7 @@ async fn a_peer_that_never_answers_a_connect_is_given_up() {
     let waits = Waits { each: Duration::from_millis(100), ..Waits::default() };
     let pool = pool_with(at, Settings { waits, ..Settings::default() });
     let broken = pool.send(&post()).await.unwrap_err();
-    assert_eq!((broken.phase, broken.proof), (Phase::Connect, Some(Proof::NoByteWritten)), "{broken}");
+    assert_eq!((broken.phase, broken.report), (Phase::Connect, LossReport::NoByteWritten), "{broken}");
     // Whoever gives up before that knows as much.
     let request = post();
     assert!(timeout(Duration::from_millis(20), pool.send(&request)).await.is_err());

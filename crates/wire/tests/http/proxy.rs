@@ -1,6 +1,6 @@
 //! Through proxies.
 
-use linetender_core::Proof;
+use linetender_core::LossReport;
 use linetender_wire::http::{Endpoint, Phase, Pool, Proxies, Settings, Surroundings};
 use tokio::net::TcpStream;
 
@@ -54,8 +54,8 @@ async fn a_proxy_that_refuses_is_named_as_such() {
         let pool = Pool::new(Endpoint::new("https://far.test/mcp").unwrap(), around, Settings::default());
         let broken = pool.send(&post()).await.unwrap_err();
         assert_eq!(
-            (broken.phase, broken.proof),
-            (Phase::Proxy { config }, Some(Proof::NoByteWritten)),
+            (broken.phase, broken.report),
+            (Phase::Proxy { config }, LossReport::NoByteWritten),
             "{broken}"
         );
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use linetender_core::{Evidence, Proof};
+use linetender_core::{LossReport, ServerRefusal};
 use linetender_wire::http::Remote;
 use linetender_wire::seam::{Event, Exchange, Listener, Loss, Outgoing, Refused};
 use linetender_wire::{Item, Seen, frame};
@@ -203,7 +203,7 @@ impl Line {
 async fn a_ping_that_is_refused_in_the_same_way_proves_that_the_call_was_not_executed() {
     let mut line = refusing(bad_request(), Some(bad_request())).await;
     let News::Lost(loss) = line.call().await else { panic!("it is no answer") };
-    assert_eq!(loss.evidence, Evidence::Shown(Proof::SessionRefused));
+    assert_eq!(loss.report, LossReport::Refused(ServerRefusal::SessionLost));
     assert_eq!(line.told().await, Event::Lost(Seen::SessionNeverKnown));
 }
 
@@ -212,7 +212,7 @@ async fn a_ping_that_fails_in_another_way_proves_nothing_of_the_call() {
     for ping in ["404 Not Found", "503 Service Unavailable", "502 Bad Gateway", "429 Too Many Requests"] {
         let mut line = refusing(bad_request(), Some(status(ping, ""))).await;
         let News::Lost(loss) = line.call().await else { panic!("{ping}: it is no answer") };
-        assert_eq!(loss.evidence, Evidence::Nothing, "{ping}");
+        assert_eq!(loss.report, LossReport::Nothing, "{ping}");
         let event = line.told().await;
         if matches!(ping, "404 Not Found" | "503 Service Unavailable") {
             assert_eq!(
@@ -243,7 +243,7 @@ async fn h19_a_refusal_without_our_id_on_a_session_that_lives_proves_nothing() {
     for (call, words) in [(bad_request(), "no valid session"), (page.to_owned(), "session affinity")] {
         let mut line = refusing(call, None).await;
         let News::Lost(loss) = line.call().await else { panic!("it is no answer") };
-        assert_eq!(loss.evidence, Evidence::Nothing);
+        assert_eq!(loss.report, LossReport::Nothing);
         let seen = loss.seen.to_string();
         assert!(
             seen.contains(words) && seen.contains("a ping on the same session succeeded afterwards"),
@@ -258,10 +258,10 @@ async fn h19_a_refusal_that_comes_late_proves_nothing_and_the_session_is_begun_a
         let body = r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32001,"message":"Session not found"}}"#;
         status("404 Not Found", body)
     };
-    for (late, evidence) in [(false, Evidence::Shown(Proof::SessionRefused)), (true, Evidence::Nothing)] {
+    for (late, evidence) in [(false, LossReport::Refused(ServerRefusal::SessionLost)), (true, LossReport::Nothing)] {
         let mut line = refusing_after(gone(), Some(gone()), late).await;
         let News::Lost(loss) = line.call().await else { panic!("it is no answer") };
-        assert_eq!(loss.evidence, evidence, "late: {late}");
+        assert_eq!(loss.report, evidence, "late: {late}");
         assert_eq!(line.told().await, Event::Lost(Seen::SessionNeverKnown), "late: {late}");
     }
 }
@@ -274,7 +274,7 @@ async fn h18_a_session_that_is_refused_under_our_id_is_lost_only_if_a_ping_confi
     };
     let mut line = refusing(gone("2"), Some(gone("PING"))).await;
     let News::Lost(loss) = line.call().await else { panic!("its ping was refused too") };
-    assert_eq!(loss.evidence, Evidence::Shown(Proof::SessionRefused));
+    assert_eq!(loss.report, LossReport::Refused(ServerRefusal::SessionLost));
     assert_eq!(line.told().await, Event::Lost(Seen::SessionNeverKnown));
     let mut line = refusing(gone("2"), None).await;
     assert!(matches!(line.call().await, News::Answer), "the session lives, so it is the tool's answer");
@@ -284,7 +284,7 @@ async fn h18_a_session_that_is_refused_under_our_id_is_lost_only_if_a_ping_confi
 async fn h19_no_refusal_is_believed_of_a_server_that_denies_its_sessions_after_a_call() {
     let mut line = refusing_with(bad_request(), Some(bad_request()), false, None).await;
     let News::Lost(loss) = line.call().await else { panic!("it is no answer") };
-    assert_eq!(loss.evidence, Evidence::Nothing);
+    assert_eq!(loss.report, LossReport::Nothing);
     assert_eq!(line.told().await, Event::Lost(Seen::SessionNeverKnown));
 }
 
@@ -293,7 +293,7 @@ async fn a_server_that_knows_no_pings_is_asked_for_a_list_and_its_refusals_prove
     let absent = || status("404 Not Found", r#"{"detail":"Not Found"}"#);
     let mut line = pingless(absent(), absent()).await;
     let News::Lost(loss) = line.call().await else { panic!("it is no answer") };
-    assert_eq!(loss.evidence, Evidence::Nothing, "it ran, and said 404");
+    assert_eq!(loss.report, LossReport::Nothing, "it ran, and said 404");
     // The session was not given up: what the tender asks is answered, though it is refused.
     line.say(request(9, "ping", None));
     assert!(matches!(line.news().await, News::Answer));
@@ -354,7 +354,7 @@ async fn a_reply_to_another_request_is_nobodys_answer_and_ends_its_connection() 
     assert!(matches!(line.news().await, News::Answer));
     line.say(request(2, "tools/call", Some(r#"{"name":"t"}"#)));
     let News::Lost(loss) = line.news().await else { panic!("it is another's") };
-    assert_eq!(loss.evidence, Evidence::Nothing);
+    assert_eq!(loss.report, LossReport::Nothing);
     assert!(loss.seen.to_string().contains("carries the id of another request"), "{}", loss.seen);
     line.say(request(3, "tools/list", None));
     assert!(matches!(line.news().await, News::Answer));

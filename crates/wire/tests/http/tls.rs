@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use linetender_core::Proof;
+use linetender_core::LossReport;
 use linetender_wire::http::{Endpoint, Phase, Pool, Settings, Surroundings};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::ServerConfig;
@@ -66,7 +66,7 @@ async fn a_certificate_that_nobody_trusts_or_for_another_name_is_a_matter_of_con
     {
         let broken = pool.send(&post()).await.unwrap_err();
         assert_eq!((broken.phase, broken.written), (Phase::Tls { certificate: true }, Some(0)), "{broken}");
-        assert!(broken.is_config() && broken.proof == Some(Proof::NoByteWritten));
+        assert!(broken.is_config() && broken.report == LossReport::NoByteWritten);
     }
 }
 
@@ -74,6 +74,6 @@ async fn a_certificate_that_nobody_trusts_or_for_another_name_is_a_matter_of_con
 async fn a_peer_that_hangs_up_on_tls_is_not() {
     let (at, _server) = server(|_, stream| async move { drop(stream) }).await;
     let broken = pool(at.port(), Surroundings::bare()).send(&post()).await.unwrap_err();
-    assert_eq!((broken.phase, broken.proof), (Phase::Tls { certificate: false }, Some(Proof::NoByteWritten)));
+    assert_eq!((broken.phase, broken.report), (Phase::Tls { certificate: false }, LossReport::NoByteWritten));
     assert!(!broken.is_config());
 }

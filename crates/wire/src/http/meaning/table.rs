@@ -1,7 +1,7 @@
 //! The table itself: status by status.
 
 use http::header::{HeaderMap, WWW_AUTHENTICATE};
-use linetender_core::{Evidence, Proof};
+use linetender_core::{LossReport, ServerRefusal};
 
 use super::body::{self, Body};
 use super::{CHALLENGE_LIMIT, Call, Exchange, Line, Meaning, Purpose, Refusal, retry};
@@ -71,22 +71,22 @@ fn is_modern(exchange: &Exchange<'_>, said: &Body) -> bool {
 
 fn post(exchange: &Exchange<'_>, said: &Body) -> (Call, Line) {
     let legacy_session = exchange.era == Era::Legacy && exchange.session;
-    let shown = |proof| lost(exchange, said, Evidence::Shown(proof));
-    let nothing = || lost(exchange, said, Evidence::Nothing);
+    let refused = |refusal| lost(exchange, said, LossReport::Refused(refusal));
+    let nothing = || lost(exchange, said, LossReport::Nothing);
     // MCP 2026-07-28, Streamable HTTP, "Backward Compatibility": the body decides, before the status does.
     // Before that revision these codes were each server's own: under our id they are an answer, unless the error lists the
     // versions that the server does speak.
     let code = said.code().filter(|_| is_modern(exchange, said));
     match (exchange.status, code) {
         (400, Some(HEADER_MISMATCH)) => {
-            return (shown(Proof::HeaderMismatch), other_era(exchange).unwrap_or(Line::HeaderMismatch));
+            return (refused(ServerRefusal::HeaderMismatch), other_era(exchange).unwrap_or(Line::HeaderMismatch));
         }
         (400, Some(MISSING_CAPABILITY)) => {
-            return (shown(Proof::MissingCapability), other_era(exchange).unwrap_or(FINE));
+            return (refused(ServerRefusal::MissingCapability), other_era(exchange).unwrap_or(FINE));
         }
         (400, Some(UNSUPPORTED_VERSION)) => {
             let line = Line::OtherVersion { supported: said.supported() };
-            return (shown(Proof::VersionRefused), other_era(exchange).unwrap_or(line));
+            return (refused(ServerRefusal::UnsupportedVersion), other_era(exchange).unwrap_or(line));
         }
         _ => {}
     }
@@ -116,10 +116,10 @@ fn post(exchange: &Exchange<'_>, said: &Body) -> (Call, Line) {
             Body::Ours(_) => (ended(exchange, said), DOUBTED),
             _ => (nothing(), doubted(exchange, said)),
         },
-        405 => (shown(Proof::MethodNotAllowed), absent(exchange, said)),
+        405 => (refused(ServerRefusal::MethodNotAllowed), absent(exchange, said)),
         400 | 404 | 406 | 410 | 415 | 422 => (ended(exchange, said), absent(exchange, said)),
-        413 => (shown(Proof::TooLarge), FINE),
-        429 => (shown(Proof::Throttled), throttled(exchange)),
+        413 => (refused(ServerRefusal::TooLarge), FINE),
+        429 => (refused(ServerRefusal::RateLimited), throttled(exchange)),
         503 if retry::after(exchange.headers).is_some() => (answered(said, nothing), throttled(exchange)),
         503 if legacy_session => (answered(said, nothing), DOUBTED),
         500..=599 => (answered(said, nothing), trouble(exchange, said)),
@@ -172,11 +172,11 @@ fn stream(exchange: &Exchange<'_>, said: &Body) -> (Call, Line) {
         200..=299 => (Call::Unusable(Redacted::head("not an event stream", super::HEAD_SHOWN)), FINE),
         401 | 403 => unauthorized(exchange, said, gone),
         // A server without a GET route says 404 too, so that alone is no proof.
-        400 | 404 if gone => (lost(exchange, said, Evidence::Nothing), DOUBTED),
-        405 => (lost(exchange, said, Evidence::Shown(Proof::MethodNotAllowed)), FINE),
-        429 | 503 => (lost(exchange, said, Evidence::Nothing), throttled(exchange)),
-        500..=599 => (lost(exchange, said, Evidence::Nothing), trouble(exchange, said)),
-        _ => (lost(exchange, said, Evidence::Nothing), FINE),
+        400 | 404 if gone => (lost(exchange, said, LossReport::Nothing), DOUBTED),
+        405 => (lost(exchange, said, LossReport::Refused(ServerRefusal::MethodNotAllowed)), FINE),
+        429 | 503 => (lost(exchange, said, LossReport::Nothing), throttled(exchange)),
+        500..=599 => (lost(exchange, said, LossReport::Nothing), trouble(exchange, said)),
+        _ => (lost(exchange, said, LossReport::Nothing), FINE),
     }
 }
 
@@ -184,7 +184,7 @@ fn stream(exchange: &Exchange<'_>, said: &Body) -> (Call, Line) {
 fn delete(exchange: &Exchange<'_>, said: &Body) -> (Call, Line) {
     match exchange.status {
         200..=299 | 404 => (Call::Accepted, FINE),
-        _ => (lost(exchange, said, Evidence::Nothing), FINE),
+        _ => (lost(exchange, said, LossReport::Nothing), FINE),
     }
 }
 
@@ -192,23 +192,29 @@ fn unauthorized(exchange: &Exchange<'_>, said: &Body, legacy_session: bool) -> (
     let challenge = challenge(exchange.headers);
     match (exchange.status, challenge) {
         (401, Some(challenge)) => (
-            lost(exchange, said, Evidence::Shown(Proof::Challenged)),
+            lost(exchange, said, LossReport::Refused(ServerRefusal::Auth)),
             Line::WantsAuth { status: 401, challenge },
         ),
         // Credentials that are too weak for one request may do for the others.
         (_, Some(challenge)) if !exchange.asked.is_handshake() => {
             let words = format!("HTTP {}: {challenge}", exchange.status);
             let words = Redacted::head(&words, 2 * super::HEAD_SHOWN);
-            (Call::Lost { evidence: Evidence::Nothing, words, said: None }, Line::WantsMore { challenge })
+            // RFC 6750, 3.1: only this code says that the request needs more than the token grants.
+            let report = if challenge.contains("insufficient_scope") {
+                LossReport::Refused(ServerRefusal::Auth)
+            } else {
+                LossReport::Nothing
+            };
+            (Call::Lost { report, words, said: None }, Line::WantsMore { challenge })
         }
         (status, Some(challenge)) => {
-            (lost(exchange, said, Evidence::Nothing), Line::WantsAuth { status, challenge })
+            (lost(exchange, said, LossReport::Nothing), Line::WantsAuth { status, challenge })
         }
         (401, None) if legacy_session => (ended(exchange, said), DOUBTED),
         (401, None) => {
             // An error in the body is no answer to a handshake: OAuth's errors look like JSON-RPC's from afar.
             let call = if exchange.asked.is_handshake() {
-                lost(exchange, said, Evidence::Nothing)
+                lost(exchange, said, LossReport::Nothing)
             } else {
                 ended(exchange, said)
             };
@@ -222,7 +228,7 @@ fn unauthorized(exchange: &Exchange<'_>, said: &Body, legacy_session: bool) -> (
 fn ended(exchange: &Exchange<'_>, said: &Body) -> Call {
     match said.answer() {
         Some(answer) if exchange.asked.id().is_some() => Call::Answer(answer.frame.clone()),
-        _ => lost(exchange, said, Evidence::Nothing),
+        _ => lost(exchange, said, LossReport::Nothing),
     }
 }
 
@@ -234,7 +240,7 @@ fn answered(said: &Body, lost: impl FnOnce() -> Call) -> Call {
     }
 }
 
-fn lost(exchange: &Exchange<'_>, said: &Body, evidence: Evidence) -> Call {
+fn lost(exchange: &Exchange<'_>, said: &Body, report: LossReport) -> Call {
     let frame = said.answer().filter(|_| exchange.asked.id().is_some()).map(|answer| answer.frame.clone());
     let words = said.words(exchange);
     let words = if words.is_empty() {
@@ -242,7 +248,7 @@ fn lost(exchange: &Exchange<'_>, said: &Body, evidence: Evidence) -> Call {
     } else {
         format!("HTTP {}: {words}", exchange.status)
     };
-    Call::Lost { evidence, words: Redacted::head(&words, 2 * super::HEAD_SHOWN), said: frame }
+    Call::Lost { report, words: Redacted::head(&words, 2 * super::HEAD_SHOWN), said: frame }
 }
 
 /// "Not here", said to a handshake, is a matter of era or address; later it is trouble.

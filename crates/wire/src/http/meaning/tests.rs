@@ -5,7 +5,7 @@ mod under_our_id;
 
 use bytes::Bytes;
 use http::header::{HeaderMap, HeaderName, HeaderValue};
-use linetender_core::{Evidence, Proof};
+use linetender_core::{LossReport, ServerRefusal};
 
 use super::{Call, Exchange, Line, Meaning, Purpose, judge};
 use crate::frame::Limits;
@@ -59,9 +59,9 @@ fn call(call: &Call) -> String {
         Call::Accepted => "accepted".into(),
         Call::OutOfStep => "out of step".into(),
         Call::Unusable(_) => "unusable".into(),
-        Call::Lost { evidence: Evidence::Nothing, .. } => "lost".into(),
-        Call::Lost { evidence: Evidence::Shown(proof), .. } => format!("not executed {proof:?}"),
-        Call::Lost { evidence, .. } => panic!("{evidence:?}"),
+        Call::Lost { report: LossReport::Nothing, .. } => "lost".into(),
+        Call::Lost { report: LossReport::Refused(proof), .. } => format!("not executed {proof:?}"),
+        Call::Lost { report, .. } => panic!("{evidence:?}"),
     }
 }
 
@@ -362,10 +362,10 @@ fn a_session_is_taken_from_initialize_only_and_only_if_it_can_be_sent_back() {
 #[test]
 fn a_refusal_keeps_what_the_server_said_and_shows_no_secret() {
     let body = r#"{"id":null,"error":{"code":-32021,"message":"need token sk-1234567890abcdef"}}"#;
-    let Call::Lost { evidence, words, said } = meaning(Modern, ASK, 400, &[JSON], body).call else {
+    let Call::Lost { report, words, said } = meaning(Modern, ASK, 400, &[JSON], body).call else {
         panic!()
     };
-    assert_eq!(evidence, Evidence::Shown(Proof::MissingCapability));
+    assert_eq!(evidence, LossReport::Refused(ServerRefusal::MissingCapability));
     assert_eq!(words.as_str(), "HTTP 400: need token [redacted] (-32021)");
     assert_eq!(said.unwrap().response_number(), Some(7));
     let meaning = meaning(Session, ASK, 502, &[HTML], PAGE);

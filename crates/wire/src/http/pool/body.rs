@@ -6,6 +6,7 @@ use std::time::Duration;
 use bytes::{Bytes, BytesMut};
 use http_body_util::BodyExt as _;
 use hyper::body::{Body as _, Incoming};
+use linetender_core::LossReport;
 use tokio::time::timeout;
 
 use super::Inner;
@@ -204,7 +205,7 @@ impl Body {
 
     /// A response had begun: that its request was written is beyond doubt.
     fn broken(&self, phase: Phase, words: impl std::fmt::Display) -> Broken {
-        Broken { proof: None, received: self.received, ..Broken::sent(phase, self.written, words) }
+        Broken { report: LossReport::Nothing, received: self.received, ..Broken::sent(phase, self.written, words) }
     }
 }
 

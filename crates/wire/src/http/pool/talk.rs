@@ -8,7 +8,7 @@ use http_body_util::Full;
 use hyper::body::Incoming;
 use hyper::client::conn::{TrySendError, http1, http2};
 use hyper_util::rt::{TokioIo, TokioTimer};
-use linetender_core::Proof;
+use linetender_core::{LossReport, ServerRefusal};
 
 use super::{Inner, Pool, Request, message};
 use crate::http::broken::{Broken, Chain, Phase};
@@ -153,15 +153,19 @@ fn refused(mut error: TrySendError<http::Request<Full<Bytes>>>) -> (Broken, bool
     let reason = std::iter::successors(Some(&error as &dyn std::error::Error), |error| error.source())
         .find_map(|error| error.downcast_ref::<h2::Error>());
     // RFC 9113, 8.7: both say that the stream was not processed. The library reports another side's GOAWAY only to the
-    // streams above the last one it names.
-    let went_away = reason.is_some_and(|error| error.is_go_away() && error.is_remote());
-    let refused = reason.is_some_and(|error| {
-        error.is_reset() && error.is_remote() && error.reason() == Some(h2::Reason::REFUSED_STREAM)
+    // streams above the last one it names. Both are the server's word, or a proxy's: HAProxy sends REFUSED_STREAM for a
+    // request on a reused backend connection that closed before an answer, whether it was executed or not.
+    let by_peer = |error: &&h2::Error| error.is_remote();
+    let went_away = reason.filter(by_peer).is_some_and(h2::Error::is_go_away);
+    let refusal = reason.filter(by_peer).and_then(|error| match error.reason() {
+        Some(h2::Reason::NO_ERROR) if error.is_go_away() => Some(ServerRefusal::Goaway),
+        Some(h2::Reason::REFUSED_STREAM) if error.is_reset() => Some(ServerRefusal::RefusedStream),
+        _ => None,
     });
     let phase = if untouched { Phase::Request } else { Phase::Head };
     let mut broken = Broken::sent(phase, untouched.then_some(0), Chain(&error));
-    if went_away || refused {
-        broken.proof = Some(Proof::RefusedStream);
+    if let Some(refusal) = refusal.filter(|_| !untouched) {
+        broken.report = LossReport::Refused(refusal);
     }
     (broken, went_away || untouched)
 }
@@ -184,7 +188,7 @@ where
 
 #[cfg(test)]
 mod tests {
-    use linetender_core::Proof;
+    use linetender_core::{LossReport, ServerRefusal};
     use tokio::net::TcpListener;
 
     use super::super::Begun;
@@ -219,6 +223,6 @@ mod tests {
             begun: Begun::default(),
         };
         let Err(broken) = connection.send(&to, &request).await else { panic!("answered by nobody") };
-        assert_eq!((broken.written, broken.proof), (Some(0), Some(Proof::NoByteWritten)), "{broken}");
+        assert_eq!((broken.written, broken.report), (Some(0), LossReport::NoByteWritten), "{broken}");
     }
 }

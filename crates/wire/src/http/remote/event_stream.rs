@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use http::Method;
-use linetender_core::{Evidence, Proof};
+use linetender_core::LossReport;
 use tokio::sync::oneshot;
 
 use super::exchange::{self, Replied};
@@ -122,7 +122,7 @@ impl Reader<'_> {
 
 /// Opens the stream, and learns from it where messages are posted to.
 async fn open(shared: &Shared) -> Result<Reader<'_>, Box<Loss>> {
-    let unsent = |seen: Seen| Box::new(Loss::new(Evidence::Shown(Proof::NoByteWritten), seen));
+    let unsent = |seen: Seen| Box::new(Loss::new(LossReport::NoByteWritten, seen));
     let ours = headers::stream_headers(None, None, None);
     let (request, key) = exchange::request(shared, Method::GET, ours, Bytes::new(), None);
     let response = shared.pool.send(&request).await.map_err(|broken| unsent(broken.seen()))?;

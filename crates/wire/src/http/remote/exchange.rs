@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderMap, Method};
-use linetender_core::{Evidence, Proof};
+use linetender_core::{LossReport, ServerRefusal};
 
 use super::session::{self, Session};
 use super::shared::{Shared, Spoken};
@@ -49,7 +49,7 @@ pub(super) async fn run(shared: Arc<Shared>, frame: Frame, id: Option<u64>, tick
     let listener = Arc::clone(&shared.listener);
     let panicked = caught(carry_out(shared, frame, id, ticket)).await.is_err();
     if let Some(id) = id.filter(|_| panicked) {
-        listener.lost(id, Loss::new(Evidence::Nothing, Seen::Internal { task: "exchange" }));
+        listener.lost(id, Loss::new(LossReport::Nothing, Seen::Internal { task: "exchange" }));
     }
 }
 
@@ -68,7 +68,7 @@ async fn carry_out(shared: Arc<Shared>, frame: Frame, id: Option<u64>, ticket: O
             if let Some((id, awaited)) = awaited.filter(|_| taken)
                 && let Some(seen) = Box::pin(awaited.over()).await
             {
-                shared.listener.lost(id, Loss::new(Evidence::Nothing, seen));
+                shared.listener.lost(id, Loss::new(LossReport::Nothing, seen));
             }
             if let Some(key) = unheard {
                 // On the heap: hardly an exchange needs it.
@@ -103,7 +103,7 @@ async fn say_again(shared: &Arc<Shared>, frame: &Frame, spoken: &Spoken, key: &S
 /// more with the next key: nobody waits for it who could.
 fn unheard(asked: Purpose, replied: &Replied) -> Option<SentKey> {
     let challenged =
-        matches!(replied.meaning.call, Call::Lost { evidence: Evidence::Shown(Proof::Challenged), .. });
+        matches!(replied.meaning.call, Call::Lost { report: LossReport::Refused(ServerRefusal::Auth), .. });
     let refused = replied.refused.as_ref().filter(|_| asked == Purpose::Notification && challenged);
     refused.map(|refused| refused.key.clone())
 }
@@ -190,7 +190,13 @@ pub(super) async fn post(
         param_headers: tool.and_then(|params| mirrors.get(&*params.string("name")?)),
     });
     let (request, key) = request(shared, Method::POST, ours, frame.text().clone(), ticket);
-    let response = shared.pool.send(&request).await?;
+    // A redirected call is sent twice, and the first place may have executed it.
+    let is_call = matches!(asked, Purpose::Request { .. });
+    let response = if is_call && !shared.redirects_calls {
+        shared.pool.send_unfollowed(&request).await?
+    } else {
+        shared.pool.send(&request).await?
+    };
     read(shared, spoken, asked, response, key).await
 }
 
@@ -237,6 +243,9 @@ pub(super) async fn read(
         shared.listener.heard();
     }
     let (took, moved) = (response.took, response.moved.take());
+    if let (Purpose::Request { id }, Some(_)) = (asked, &moved) {
+        shared.listener.redirected(id);
+    }
     let meaning = if moved.is_some() { meaning.after_redirect() } else { meaning };
     let refused = key.and_then(|key| refusal(key, &meaning.line));
     Ok(Replied { meaning, response: follows.then_some(response), took, moved, refused })
@@ -309,15 +318,15 @@ async fn judged(shared: &Arc<Shared>, frame: &Frame, spoken: &Spoken, asked: Pur
         }
         (Call::Unusable(words), Some(id)) => {
             let seen = seen(shared, &line).unwrap_or(Seen::Unusable { words });
-            lose(shared, id, Loss { refused: refused.clone(), ..Loss::new(Evidence::Nothing, seen) }, &line);
+            lose(shared, id, Loss { refused: refused.clone(), ..Loss::new(LossReport::Nothing, seen) }, &line);
         }
         (Call::OutOfStep, Some(id)) => {
             let words = Redacted::head(OUT_OF_STEP, HEAD_SHOWN);
-            lose(shared, id, Loss::new(Evidence::Nothing, Seen::Unusable { words }), &line);
+            lose(shared, id, Loss::new(LossReport::Nothing, Seen::Unusable { words }), &line);
         }
-        (Call::Lost { evidence, words, said }, Some(id)) => {
+        (Call::Lost { report, words, said }, Some(id)) => {
             let seen = seen(shared, &line).unwrap_or(Seen::Unusable { words });
-            lose(shared, id, Loss { said, refused: refused.clone(), ..Loss::new(evidence, seen) }, &line);
+            lose(shared, id, Loss { said, refused: refused.clone(), ..Loss::new(report, seen) }, &line);
         }
         (Call::Accepted, _) | (_, None) => {}
     }
@@ -373,7 +382,7 @@ fn lose(shared: &Shared, id: u64, loss: Loss, line: &Line) {
 
 /// The exchange itself broke.
 pub(super) fn broke(shared: &Shared, id: u64, broken: &Broken) {
-    shared.listener.lost(id, Loss::new(broken.evidence(), broken.seen()));
+    shared.listener.lost(id, Loss::new(broken.report, broken.seen()));
 }
 
 /// What a legacy handshake agreed on is sent with every request from now on.

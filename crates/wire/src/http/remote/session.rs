@@ -1,17 +1,18 @@
 //! Whether a session still lives, and what that says about a call that was refused on it.
 //!
-//! These are two questions. A session is begun anew as soon as it is presumed lost. A call is sent again only if it is
-//! known not to have run, and a refusal alone does not show that: a tool may run for seconds while its session expires,
-//! and be refused at the end. So a refusal counts only if a ping on the same session is refused alike, and if it came as
-//! promptly as servers refuse what they do not run. And a ping counts only if the server answers pings: some do not know
-//! them, and refuse them on a session that lives. That is found out while the session is new.
+//! These are two questions. A session is begun anew as soon as it is presumed lost. A call counts as refused, and may be
+//! sent again, only under more conditions: a tool may run for seconds while its session expires, and be refused at the
+//! end. So the refusal counts only if a ping on the same session is refused alike, and if it came as promptly as servers
+//! refuse what they do not execute. MCP requires a server to refuse a lost session before it processes the request; that
+//! is the server's word, and nothing here can check it. And a ping counts only if the server answers pings: some do not
+//! know them, and refuse them on a session that lives. That is found out while the session is new.
 //!
 //! A modern server has no sessions. There the question is whether it is a modern server still, and `server/discover` tells.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use linetender_core::{Evidence, Proof};
+use linetender_core::{LossReport, ServerRefusal};
 use tokio::time::Instant;
 
 use super::exchange::{self, Replied};
@@ -113,12 +114,10 @@ impl Session {
         matches!(self, Self::Refused { .. } | Self::Gone)
     }
 
-    /// Whether a call that was refused like this, so long after its last byte, was not executed.
-    /// `within` is the longest that any refusal may take; `None` if none is believed.
-    fn proves(&self, refusal: &Refusal, took: Duration, within: Option<Duration>) -> bool {
-        let (Self::Refused { refusal: pinged, took: ping }, Some(within)) = (self, within) else {
-            return false;
-        };
+    /// True if the ping was refused like this call, and the call as promptly as servers refuse what they do not execute.
+    /// `within` is the maximum time that any refusal may take after the request's last byte.
+    fn agrees_with(&self, refusal: &Refusal, took: Duration, within: Duration) -> bool {
+        let Self::Refused { refusal: pinged, took: ping } = self else { return false };
         pinged == refusal && took <= PROMPT.max(ping.saturating_mul(SLOWER)).min(within)
     }
 }
@@ -217,10 +216,10 @@ pub(super) fn decide(
     found: &Session,
     refusal: Option<&Refusal>,
     took: Duration,
-    within: Option<Duration>,
+    within: Duration,
     call: Call,
 ) -> (Call, Line) {
-    let proven = refusal.is_some_and(|refusal| found.proves(refusal, took, within));
+    let session_lost = refusal.is_some_and(|refusal| found.agrees_with(refusal, took, within));
     let line = match found {
         Session::Refused { .. } | Session::Gone => Line::SessionGone,
         Session::Lives => Line::Fine,
@@ -229,15 +228,15 @@ pub(super) fn decide(
         Session::Silent => Line::Trouble { seen: Box::new(Seen::Unusable { words: unclear(&call) }) },
     };
     match call {
-        Call::Lost { words, said, .. } if proven => {
-            (Call::Lost { evidence: Evidence::Shown(Proof::SessionRefused), words, said }, line)
+        Call::Lost { words, said, .. } if session_lost => {
+            (Call::Lost { report: LossReport::Refused(ServerRefusal::SessionLost), words, said }, line)
         }
-        Call::Answer(said) if proven => {
+        Call::Answer(said) if session_lost => {
             let words = Redacted::head("the server returned \"session not found\"", HEAD_SHOWN);
-            let evidence = Evidence::Shown(Proof::SessionRefused);
-            (Call::Lost { evidence, words, said: Some(said) }, line)
+            let report = LossReport::Refused(ServerRefusal::SessionLost);
+            (Call::Lost { report, words, said: Some(said) }, line)
         }
-        Call::Lost { evidence, words, said } => {
+        Call::Lost { report, words, said } => {
             let after = match (found, refusal) {
                 // H26: what is behind one address does not share its sessions.
                 (Session::Lives, Some(Refusal { status: 404, .. })) => {
@@ -247,7 +246,7 @@ pub(super) fn decide(
                 _ => found.words(),
             };
             let words = Redacted::head(&format!("{words}; {after}"), 2 * HEAD_SHOWN);
-            (Call::Lost { evidence, words, said }, line)
+            (Call::Lost { report, words, said }, line)
         }
         call => (call, line),
     }
@@ -284,19 +283,18 @@ mod tests {
     }
 
     #[test]
-    fn only_a_prompt_refusal_that_a_ping_confirms_shows_that_a_call_was_not_executed() {
-        const SECOND: Option<Duration> = Some(Duration::from_secs(1));
+    fn only_a_prompt_refusal_that_a_ping_confirms_counts_as_a_lost_session() {
+        const SECOND: Duration = Duration::from_secs(1);
         let gone = || refusal(404, Some(-32001), "");
         let ms = Duration::from_millis;
-        for (name, call, took, pinged, ping, within, proven) in [
+        for (name, call, took, pinged, ping, within, agrees) in [
             ("alike and at once", gone(), 1, gone(), 1, SECOND, true),
             ("just prompt", gone(), 100, gone(), 1, SECOND, true),
             ("late", gone(), 101, gone(), 1, SECOND, false),
             ("a slow server", gone(), 400, gone(), 100, SECOND, true),
             ("slower than a slow server", gone(), 401, gone(), 100, SECOND, false),
             ("slower than any refusal", gone(), 1001, gone(), 900, SECOND, false),
-            ("another limit", gone(), 60, gone(), 1, Some(ms(50)), false),
-            ("not to be believed", gone(), 1, gone(), 1, None, false),
+            ("another limit", gone(), 60, gone(), 1, ms(50), false),
             ("another status", refusal(400, Some(-32001), ""), 1, gone(), 1, SECOND, false),
             ("another code", refusal(404, Some(-32002), ""), 1, gone(), 1, SECOND, false),
             ("no code", refusal(404, None, ""), 1, gone(), 1, SECOND, false),
@@ -312,10 +310,10 @@ mod tests {
             ("same words", refusal(400, None, "no"), 1, refusal(400, None, "no"), 1, SECOND, true),
         ] {
             let found = Session::Refused { refusal: pinged, took: ms(ping) };
-            assert_eq!(found.proves(&call, ms(took), within), proven, "{name}");
+            assert_eq!(found.agrees_with(&call, ms(took), within), agrees, "{name}");
         }
         for found in [Session::Gone, Session::Lives, Session::Silent] {
-            assert!(!found.proves(&gone(), ms(1), SECOND), "{found:?}");
+            assert!(!found.agrees_with(&gone(), ms(1), SECOND), "{found:?}");
         }
     }
 }

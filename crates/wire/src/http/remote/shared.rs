@@ -51,8 +51,10 @@ pub(super) struct Shared {
     pub(super) limits: Limits,
     pub(super) listener: Arc<dyn Listener>,
     pub(super) seed: u64,
-    /// The longest that a refusal may take and still show that its call was not executed; `None` if none is believed.
-    pub(super) refusal_within: Option<Duration>,
+    /// Maximum time that a refusal of the session may take. A request that was refused later may have been executed.
+    pub(super) refusal_within: Duration,
+    /// True if redirects of calls are followed.
+    pub(super) redirects_calls: bool,
     /// How long an event stream may take to name the URL for messages.
     pub(super) endpoint_within: Duration,
     fixed: HeaderMap,
@@ -97,6 +99,7 @@ impl Shared {
             listener,
             seed: approach.seed,
             refusal_within: approach.refusal_within,
+            redirects_calls: approach.redirects_calls,
             endpoint_within: approach.endpoint_within,
             fixed: approach.headers,
             key: approach.key,

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::Method;
-use linetender_core::Evidence;
+use linetender_core::LossReport;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
@@ -101,7 +101,7 @@ pub(super) async fn answers(
         Ended::Answered => return,
         Ended::Broken(broken) => {
             // Whatever broke on a later try, the request itself had been written.
-            exchange::broke(shared, id, &broken.clone().without_proof());
+            exchange::broke(shared, id, &broken.clone().after_earlier_hop());
             if !exchange::is_stream(asked) {
                 shared.tell(Event::Trouble(broken.seen())).await;
             }
@@ -117,7 +117,7 @@ pub(super) async fn answers(
         }
     };
     let seen = Seen::Unusable { words: Redacted::head(&words, 200) };
-    shared.listener.lost(id, Loss::new(Evidence::Nothing, seen));
+    shared.listener.lost(id, Loss::new(LossReport::Nothing, seen));
 }
 
 /// Reads events until the answer, if there is one to wait for, or the end.
@@ -316,7 +316,7 @@ pub(super) async fn own(shared: Arc<Shared>, opened: oneshot::Sender<()>) {
                 renewed(&shared, &refused).await;
                 continue;
             }
-            Ok(Opened { call: Call::Lost { evidence: Evidence::Shown(_), .. }, .. })
+            Ok(Opened { call: Call::Lost { report: LossReport::Refused(_), .. }, .. })
                 if !reopen.was_open() =>
             {
                 return;

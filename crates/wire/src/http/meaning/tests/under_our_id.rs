@@ -1,6 +1,6 @@
 //! H18: a call that was answered is over, whatever status its answer came with. H20: a redirect takes every proof away.
 
-use linetender_core::Evidence;
+use linetender_core::LossReport;
 
 use super::On::{Legacy, Modern, Session};
 use super::{ASK, CHALLENGE, Call, ERROR, HTML, JSON, Line, PAGE, RESULT, call, check, line, meaning};
@@ -84,7 +84,7 @@ fn after_a_redirect_nothing_proves_that_a_call_was_not_executed() {
         (429, &["retry-after: 1"]),
     ] {
         let meaning = meaning(Session, ASK, status, headers, PAGE).after_redirect();
-        assert!(matches!(meaning.call, Call::Lost { evidence: Evidence::Nothing, .. }), "{status}");
+        assert!(matches!(meaning.call, Call::Lost { report: LossReport::Nothing, .. }), "{status}");
         assert!(!matches!(meaning.line, Line::SessionDoubted { refusal: Some(_) }), "{status}");
     }
 }
