@@ -4,7 +4,7 @@ use std::hint::black_box;
 use std::time::Duration;
 
 use linetender_core::{
-    Command, Declared, Event, Evidence, Extent, Gate, Instant, Machine, Method, Policy, Record, RecordStep,
+    Command, Declared, Event, Extent, Gate, Instant, LossReport, Machine, Method, Policy, Record, RecordStep,
     RetryBudget, Rules, Safety, Vitals,
 };
 
@@ -38,14 +38,14 @@ fn answered_call(bencher: divan::Bencher) {
     });
 }
 
-/// The same for one that is lost, proven not executed, and sent again.
+/// The same for one that is lost, counted as not executed, and sent again.
 #[divan::bench]
 fn lost_call(bencher: divan::Bencher) {
     let policy = Policy::default();
     let mut budget = RetryBudget::new(policy.settings().retry, Instant::ORIGIN);
     bencher.bench_local(move || {
-        let evidence = Evidence::Consumed { bytes: black_box(1050) };
-        let lost = flushed().step(RecordStep::Lose(evidence)).unwrap();
+        let report = LossReport::Consumed { bytes: black_box(1050) };
+        let lost = flushed().step(RecordStep::Lose(report)).unwrap();
         let rules = Rules::new(policy.settings(), true, Declared::NotYet);
         black_box(lost.next(rules, || budget.withdraw(policy.settings().retry, 1, Instant::ORIGIN)))
     });

@@ -1,6 +1,8 @@
 //! A caller's call, and what it was told.
 
-use linetender_core::{Delivery, Generation, Held, Instant, Record, Safety};
+use linetender_core::{
+    Delivery, Generation, Held, Instant, Record, RetryOn, RetryReason, Safety, ServerRefusal,
+};
 
 use crate::server::Try;
 
@@ -49,12 +51,13 @@ impl Call {
         }
     }
 
-    /// Whether running it twice would hurt.
-    pub fn fragile(&self) -> bool {
+    /// Whether its user permits that it runs twice, whatever the server answers.
+    pub fn may_run_twice(&self, retry_on: RetryOn) -> bool {
         match self.safety {
-            Safety::Protocol | Safety::Listed => false,
-            Safety::Annotated => !self.declared_safe,
-            Safety::Unsafe => true,
+            Safety::Protocol | Safety::Listed => true,
+            Safety::Read => retry_on.contains(RetryReason::Reads),
+            Safety::Annotated => self.declared_safe,
+            Safety::Unsafe => false,
         }
     }
 }
@@ -63,6 +66,8 @@ impl Call {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Truth {
     pub runs: u32,
+    /// What the server said instead of an answer, whether it ran the call or not.
+    pub refused: Option<ServerRefusal>,
     pub verdict: Option<Delivery>,
 }
 

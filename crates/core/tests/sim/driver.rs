@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use linetender_core::{
     Admission, Class, Conclusion, Declared, Delivery, Detail, Effect, Errand, Event, Evidence, Gate,
-    Generation, Heard, Instant, Leaf, Leaves, Machine, Next, Phase, Plan, Record, RecordStep, Refusal, Rules,
-    ServerState, Settle, State, Vitals,
+    Generation, Heard, Instant, Leaf, Leaves, LossReport, Machine, Next, Phase, Plan, Record, RecordStep,
+    Refusal, RetryReason, Rules, ServerState, Settle, State, Vitals,
 };
 
 use crate::call::{Outcome, Place};
@@ -461,9 +461,10 @@ impl World {
         match delivery {
             Delivery::Answered => self.seen.answered += 1,
             Delivery::Unknown(_) => self.seen.unknown += 1,
+            Delivery::Refused(_) => self.seen.refused += 1,
             Delivery::NotExecuted(_) => self.seen.not_executed += 1,
         }
-        self.seen.refused += u64::from(self.calls[call].tries == 0);
+        self.seen.turned_away += u64::from(self.calls[call].tries == 0);
         self.calls[call].place = Place::Done;
         self.calls[call].outcome = Some(Outcome { delivery });
         Ok(())
@@ -472,7 +473,7 @@ impl World {
     fn settle(&mut self, settle: Settle) -> Result<(), String> {
         let generation = self.ledger.generation;
         let server = &self.servers[&generation];
-        let residue = Evidence::Consumed { bytes: server.consumed };
+        let residue = LossReport::Consumed { bytes: server.consumed };
         let late = self.ledger.sealed_at.is_some_and(|at| self.now.since(at) > self.policy.close.settle);
         if late {
             return Err("calls had to wait for their verdict".into());
@@ -485,21 +486,21 @@ impl World {
                 continue;
             }
             let queued = self.calls[call].record.phase() == Phase::Queued;
-            let evidence = match settle {
-                Settle::Certain if queued => Evidence::Nothing,
+            let report = match settle {
+                Settle::Certain if queued => LossReport::Nothing,
                 Settle::Certain => continue,
                 Settle::Residue if !self.http => residue,
                 // Its own exchange breaks at this very moment.
-                Settle::Residue | Settle::Unknown | Settle::Own => Evidence::Nothing,
+                Settle::Residue | Settle::Unknown | Settle::Own => LossReport::Nothing,
             };
-            self.lose(call, evidence, true)?;
+            self.lose(call, report, true)?;
         }
         Ok(())
     }
 
     /// An exchange of its own broke; the generation lives on.
-    pub fn exchange_lost(&mut self, call: usize, evidence: Evidence, trouble: bool) -> Result<(), String> {
-        self.lose(call, evidence, false)?;
+    pub fn exchange_lost(&mut self, call: usize, report: LossReport, trouble: bool) -> Result<(), String> {
+        self.lose(call, report, false)?;
         let generation = self.ledger.generation;
         if trouble {
             self.put(Duration::ZERO, Happening::Tell(generation, Event::Trouble));
@@ -507,12 +508,12 @@ impl World {
         Ok(())
     }
 
-    fn lose(&mut self, call: usize, evidence: Evidence, crosses: bool) -> Result<(), String> {
-        self.step(call, RecordStep::Lose(evidence))?;
+    fn lose(&mut self, call: usize, report: LossReport, crosses: bool) -> Result<(), String> {
+        self.step(call, RecordStep::Lose(report))?;
         self.judge(call);
         let record = self.calls[call].record;
-        if record.delivery() == Some(Delivery::NotExecuted(linetender_core::Proof::Residue)) {
-            self.seen.proofs_by_residue += 1;
+        if record.delivery() == Some(Delivery::NotExecuted(Evidence::Residue)) {
+            self.seen.evidence_by_residue += 1;
         }
         let declared = if crosses { Declared::NotYet } else { self.declared() };
         self.decide(call, record, crosses, declared)
@@ -534,7 +535,6 @@ impl World {
     ) -> Result<(), String> {
         let rules = Rules::new(&self.policy, crosses, declared);
         let (calls, now, policy) = (self.seen.calls, self.now, self.policy.retry);
-        let unknown = matches!(record.delivery(), Some(Delivery::Unknown(_)));
         let next = record.next(rules, || self.retry.withdraw(policy, calls, now));
         if crosses && self.policy.state == ServerState::Process && !matches!(next, Some(Next::Settle(_))) {
             return Err(format!("call {call} crossed a generation of a stateful server"));
@@ -553,12 +553,17 @@ impl World {
                 self.send_again(call, record, Duration::ZERO);
                 Ok(())
             }
-            Some(Next::Again { record, after, pause }) => {
-                if unknown {
-                    self.seen.retried_unknown += 1;
-                    self.calls[call].declared_safe |= declared == Declared::Safe;
-                } else {
-                    self.seen.sent_again_by_proof += 1;
+            Some(Next::Again { record, reason, after, pause }) => {
+                match reason {
+                    RetryReason::NotExecuted => self.seen.sent_again_unexecuted += 1,
+                    RetryReason::Reads | RetryReason::List | RetryReason::SafeTool => {
+                        self.seen.retried_safe += 1
+                    }
+                    RetryReason::DeclaredSafe => {
+                        self.seen.retried_safe += 1;
+                        self.calls[call].declared_safe |= declared == Declared::Safe;
+                    }
+                    _ => self.seen.sent_again_refused += 1,
                 }
                 let repair = if after.is_some() { self.rng.millis(1, 200) } else { pause };
                 self.send_again(call, record, repair);

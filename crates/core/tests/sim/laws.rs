@@ -2,11 +2,13 @@
 
 use std::time::Duration;
 
-use linetender_core::{Class, DialPhase, Generation, Leaf, Leaves, Machine, Settings, State};
+use linetender_core::{
+    Class, Delivery, DialPhase, Generation, Leaf, Leaves, Machine, RetryOn, RetryReason, ServerRefusal,
+    Settings, State,
+};
 
 use crate::call::{Call, Truths};
 use crate::server::Try;
-use linetender_core::Delivery;
 
 /// How often something happened: a sweep that never saw a rare thing proves nothing about it.
 #[derive(Clone, Debug, Default)]
@@ -15,9 +17,13 @@ pub struct Seen {
     pub not_executed: u64,
     pub unknown: u64,
     pub refused: u64,
-    pub proofs_by_residue: u64,
-    pub sent_again_by_proof: u64,
-    pub retried_unknown: u64,
+    pub turned_away: u64,
+    pub evidence_by_residue: u64,
+    pub sent_again_unexecuted: u64,
+    pub sent_again_refused: u64,
+    /// Calls that ran again after a refusal that their server may send only before it runs anything.
+    pub ran_twice_by_refusal: u64,
+    pub retried_safe: u64,
     pub asked_new_generation: u64,
     pub withdrawn_while_writing: u64,
     pub answers_won_by_drain: u64,
@@ -51,9 +57,12 @@ impl Seen {
         self.not_executed += other.not_executed;
         self.unknown += other.unknown;
         self.refused += other.refused;
-        self.proofs_by_residue += other.proofs_by_residue;
-        self.sent_again_by_proof += other.sent_again_by_proof;
-        self.retried_unknown += other.retried_unknown;
+        self.turned_away += other.turned_away;
+        self.evidence_by_residue += other.evidence_by_residue;
+        self.sent_again_unexecuted += other.sent_again_unexecuted;
+        self.sent_again_refused += other.sent_again_refused;
+        self.ran_twice_by_refusal += other.ran_twice_by_refusal;
+        self.retried_safe += other.retried_safe;
         self.asked_new_generation += other.asked_new_generation;
         self.withdrawn_while_writing += other.withdrawn_while_writing;
         self.answers_won_by_drain += other.answers_won_by_drain;
@@ -85,9 +94,12 @@ impl Seen {
             ("not executed", self.not_executed),
             ("unknown", self.unknown),
             ("refused", self.refused),
-            ("proof by residue", self.proofs_by_residue),
-            ("sent again by proof", self.sent_again_by_proof),
-            ("unknown retried", self.retried_unknown),
+            ("turned away", self.turned_away),
+            ("evidence by residue", self.evidence_by_residue),
+            ("sent again as not executed", self.sent_again_unexecuted),
+            ("sent again as refused", self.sent_again_refused),
+            ("ran twice by refusal", self.ran_twice_by_refusal),
+            ("retried as safe", self.retried_safe),
             ("asked the new generation", self.asked_new_generation),
             ("withdrawn while writing", self.withdrawn_while_writing),
             ("answer won by the drain", self.answers_won_by_drain),
@@ -145,14 +157,49 @@ pub fn charge(policy: &Settings, leaves: Leaves, answered: u64, era_probed: bool
     if leaves.iter().any(costs) && tokens >= 1000 { 1000 } else { 0 }
 }
 
+/// The member of `retry_on` that permits one re-send after this refusal, by the catalogue.
+const fn permits(refusal: ServerRefusal) -> Option<RetryReason> {
+    match refusal {
+        ServerRefusal::SessionLost => Some(RetryReason::SessionLost),
+        ServerRefusal::Auth => Some(RetryReason::Auth),
+        ServerRefusal::HeaderMismatch | ServerRefusal::UnsupportedVersion => Some(RetryReason::Protocol),
+        ServerRefusal::Goaway => Some(RetryReason::Goaway),
+        ServerRefusal::RateLimited => Some(RetryReason::RateLimited),
+        ServerRefusal::RefusedStream => Some(RetryReason::RefusedStream),
+        _ => None,
+    }
+}
+
+/// How often a call ran again although it must not run twice. Only a refusal that `retry_on` names excuses that, each once.
+fn excused(tries: &[(Try, u32, Option<ServerRefusal>)], retry_on: RetryOn) -> Option<u64> {
+    let ran: Vec<_> = tries.iter().filter(|(_, runs, _)| *runs > 0).collect();
+    let mut used = RetryOn::NOTHING;
+    for (_, runs, refused) in &ran[..ran.len().saturating_sub(1)] {
+        let reason = refused.and_then(permits)?;
+        if *runs > 1 || !retry_on.contains(reason) || used.contains(reason) {
+            return None;
+        }
+        used = used.with(reason);
+    }
+    ran.last().is_none_or(|(_, runs, _)| *runs == 1).then_some(ran.len().saturating_sub(1) as u64)
+}
+
 /// The laws about calls, once the world is over.
-pub fn calls(calls: &[Call], truths: &Truths) -> Result<(), String> {
+pub fn calls(calls: &[Call], truths: &Truths, retry_on: RetryOn, seen: &mut Seen) -> Result<(), String> {
     for (at, call) in calls.iter().enumerate() {
         let tries = || truths.range(Try { call: at, number: 0 }..=Try { call: at, number: u32::MAX });
         let runs: u32 = tries().map(|(_, truth)| truth.runs).sum();
         let told = call.outcome.ok_or_else(|| format!("call {at} has no outcome: {call:?}"))?;
-        if call.fragile() && runs > 1 {
-            return Err(format!("call {at} must not run twice and ran {runs} times: {call:?}"));
+        if runs > 1 && !call.may_run_twice(retry_on) {
+            let tries: Vec<_> = tries().map(|(a_try, truth)| (*a_try, truth.runs, truth.refused)).collect();
+            match excused(&tries, retry_on) {
+                Some(again) => seen.ran_twice_by_refusal += again,
+                None => {
+                    return Err(format!(
+                        "call {at} must not run twice and ran {runs} times: {tries:?} {call:?}"
+                    ));
+                }
+            }
         }
         for (a_try, truth) in tries() {
             if matches!(truth.verdict, Some(Delivery::NotExecuted(_))) && truth.runs > 0 {
@@ -162,6 +209,14 @@ pub fn calls(calls: &[Call], truths: &Truths) -> Result<(), String> {
         let not_run = matches!(told.delivery, Delivery::NotExecuted(_));
         if not_run && runs > 0 {
             return Err(format!("call {at} was called not executed, and ran {runs} times: {call:?}"));
+        }
+        let refusals: Vec<_> = tries().filter_map(|(_, truth)| truth.refused).collect();
+        if let Delivery::Refused(refusal) = told.delivery
+            && !refusals.contains(&refusal)
+        {
+            return Err(format!(
+                "call {at} was called refused ({refusal:?}), and the server said {refusals:?}"
+            ));
         }
         if told.delivery == Delivery::Answered && runs == 0 {
             return Err(format!("call {at} was answered and never ran"));
@@ -177,8 +232,8 @@ pub fn totals(policy: &Settings, seen: &Seen) -> Result<(), String> {
         + millis(seen.elapsed) / 1000 * u64::from(retry.reserve_per_sec)
         + u64::from(retry.burst)
         + 1;
-    if seen.retried_unknown > allowed {
-        return Err(format!("{} retries of {} allowed", seen.retried_unknown, allowed));
+    if seen.retried_safe > allowed {
+        return Err(format!("{} retries of {} allowed", seen.retried_safe, allowed));
     }
     // Tokens come from service to callers and from time up, and from nothing else.
     let earned = u64::from(policy.budget.tokens) * 1000

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use linetender_core::{
-    Cause, Class, Command, Event, Evidence, Gate, Generation, Held, Instant, Machine, Method, Plan, Policy,
-    Proof, RecordStep, RetryBudget, Safety, ServerState, Settings, State, Walk,
+    Cause, Class, Command, Event, Gate, Generation, Held, Instant, LossReport, Machine, Method, Plan, Policy,
+    RecordStep, RetryBudget, RetryOn, RetryReason, Safety, ServerRefusal, ServerState, Settings, State, Walk,
 };
 
 use crate::call::{Call, Place, Truths};
@@ -117,6 +117,13 @@ impl World {
             settings.state = ServerState::Process;
         }
         settings.trust_annotations = rng.percent(50);
+        settings.retry_on = rng.pick(&[
+            RetryOn::default(),
+            RetryOn::default(),
+            RetryOn::NOT_EXECUTED,
+            RetryOn::NOTHING,
+            RetryReason::SETTABLE.into_iter().collect(),
+        ]);
         let policy = settings;
         let machine = Machine::new(Policy::new(settings).unwrap(), seed, START);
         Self {
@@ -169,7 +176,7 @@ impl World {
             return Err(format!("closing ended in {:?}", self.machine.state()));
         }
         self.seen.elapsed = self.now.since(START);
-        laws::calls(&self.calls, &self.truths)?;
+        laws::calls(&self.calls, &self.truths, self.policy.retry_on, &mut self.seen)?;
         laws::totals(&self.policy, &self.seen)?;
         Ok(self.seen)
     }
@@ -397,30 +404,23 @@ impl World {
         let a_try = Try { call, number: self.calls[call].tries };
         self.step(call, RecordStep::Write(linetender_core::Extent::default()))?;
         self.put(self.policy.close.settle, Happening::Write(generation));
-        let refused = !self.servers[&generation].alive;
+        let nobody_listens = !self.servers[&generation].alive;
         let dice = if self.healed { 99 } else { self.rng.below(100) };
-        if refused || dice < 4 {
-            return self.exchange_lost(call, Evidence::Shown(Proof::NoByteWritten), true);
+        if nobody_listens || dice < 4 {
+            return self.exchange_lost(call, LossReport::NoByteWritten, true);
         }
         self.step(call, RecordStep::Flush)?;
+        // What the server says instead of an answer is no news of whether it ran the call.
+        let truth = self.truths.entry(a_try).or_default();
+        truth.runs += u32::from(dice >= 16 || self.rng.percent(50));
         match dice {
-            4..8 => {
-                let proofs = [
-                    Proof::SessionRefused,
-                    Proof::Throttled,
-                    Proof::TooLarge,
-                    Proof::HeaderMismatch,
-                    Proof::Challenged,
-                ];
-                let proof = self.rng.pick(&proofs);
-                self.exchange_lost(call, Evidence::Shown(proof), false)
+            4..12 => {
+                let refusal = self.rng.pick(&ServerRefusal::ALL);
+                truth.refused = Some(refusal);
+                self.exchange_lost(call, LossReport::Refused(refusal), false)
             }
-            8..12 => {
-                self.truths.entry(a_try).or_default().runs += 1;
-                self.exchange_lost(call, Evidence::Nothing, true)
-            }
+            12..16 => self.exchange_lost(call, LossReport::Nothing, true),
             _ => {
-                self.truths.entry(a_try).or_default().runs += 1;
                 let takes = self.rng.millis(0, 500);
                 self.put(takes, Happening::Emit(generation, a_try));
                 Ok(())
