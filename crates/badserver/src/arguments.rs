@@ -24,7 +24,25 @@ const SOME: &[(&str, &str, &[&str])] = &[
     ("error", "integer", &["status"]),
     ("with_result", "boolean", &["status"]),
     ("to", "string", &["redirect"]),
-    ("run", "boolean", &["status", "redirect"]),
+    (
+        "run",
+        "boolean",
+        &[
+            "status",
+            "redirect",
+            "html",
+            "accepted",
+            "no_id",
+            "no_id_200",
+            "reset_before",
+            "refused",
+            "disowned",
+            "deny",
+        ],
+    ),
+    ("seed", "integer", &["any"]),
+    ("challenges", "boolean", &["any"]),
+    ("silence", "boolean", &["any"]),
 ];
 
 /// The schema of what this tool takes. Nothing of it is required.

@@ -1,4 +1,4 @@
-//! What a server really did: a line when it starts, and one per call that it read or ran, with the call's nonce.
+//! What a server really did: a line when it starts, and one per call that it read, ran or refused, with the call's nonce.
 
 use std::collections::{BTreeSet, HashMap};
 use std::fs::{File, OpenOptions};
@@ -8,6 +8,18 @@ use std::path::{Path, PathBuf};
 /// A book on disk, shared by all generations of a server.
 #[derive(Clone, Debug)]
 pub struct Book(PathBuf);
+
+/// One arrival of a call at its server, and what became of it there.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct Attempt {
+    /// How often the server ran it.
+    pub runs: u32,
+    /// The server's refusal, if it promised with it that it had not run the call: a word of `retry_on`, or `redirect`.
+    pub refused: Option<String>,
+}
+
+/// A refusal that reads as if the session were lost. It is one if the session is, by the time the call comes again.
+pub(crate) const LOOKS_LOST: &str = "looks-lost";
 
 /// The server's pen.
 #[derive(Debug)]
@@ -31,6 +43,39 @@ impl Book {
     pub fn runs(&self) -> HashMap<String, u32> {
         let count = |by: Vec<i32>| u32::try_from(by.len()).unwrap_or(u32::MAX);
         self.runs_by().into_iter().map(|(nonce, by)| (nonce, count(by))).collect()
+    }
+
+    /// How often each call came, the first time first.
+    ///
+    /// # Panics
+    /// If the book cannot be read.
+    pub fn attempts(&self) -> HashMap<String, Vec<Attempt>> {
+        let mut attempts: HashMap<String, Vec<Attempt>> = HashMap::new();
+        // How often the server forgot its sessions, and how often it had when each call last came.
+        let (mut forgot, mut came) = (0_u32, HashMap::new());
+        for line in self.text().lines() {
+            let mut words = line.split(' ').rev();
+            let (Some(_pid), Some(nonce), what) = (words.next(), words.next(), words) else { continue };
+            let mut what = what.collect::<Vec<_>>().into_iter().rev();
+            let of = attempts.entry(nonce.to_owned()).or_default();
+            match what.next() {
+                Some("forgot") => forgot += 1,
+                Some("read") => {
+                    let since = came.insert(nonce.to_owned(), forgot);
+                    if let Some(Attempt { refused, .. }) = of.last_mut()
+                        && refused.as_deref() == Some(LOOKS_LOST)
+                    {
+                        *refused = (since < Some(forgot)).then(|| "session-lost".to_owned());
+                    }
+                    of.push(Attempt::default());
+                }
+                Some("run") => last(of).runs += 1,
+                Some("refused") => last(of).refused = what.next().map(str::to_owned),
+                _ => {}
+            }
+        }
+        attempts.retain(|_, attempts| !attempts.is_empty());
+        attempts
     }
 
     /// By which processes each nonce was run.
@@ -84,6 +129,15 @@ impl Book {
     }
 }
 
+/// The last attempt. A server that does not write down what it reads makes one by running it.
+fn last(attempts: &mut Vec<Attempt>) -> &mut Attempt {
+    if attempts.is_empty() {
+        attempts.push(Attempt::default());
+    }
+    let last = attempts.len() - 1;
+    &mut attempts[last]
+}
+
 impl Pen {
     pub(crate) fn open(path: Option<&Path>) -> io::Result<Self> {
         path.map(|path| OpenOptions::new().create(true).append(true).open(path)).transpose().map(Self)
@@ -99,7 +153,27 @@ impl Pen {
 
 #[cfg(test)]
 mod tests {
-    use super::Book;
+    use super::{Attempt, Book};
+
+    #[test]
+    fn a_refusal_that_looks_like_a_lost_session_is_one_if_the_session_was_forgotten() {
+        let attempts = |text: &str| {
+            let name = format!("linetender-attempts-{}-{}", std::process::id(), text.len());
+            let book = Book::at(std::env::temp_dir().join(name));
+            std::fs::write(book.path(), text).unwrap();
+            let attempts = book.attempts().remove("a").unwrap_or_default();
+            std::fs::remove_file(book.path()).unwrap();
+            attempts
+        };
+        let attempt = |runs, refused: Option<&str>| Attempt { runs, refused: refused.map(str::to_owned) };
+        assert_eq!(attempts("start - 1\nread b 1\nrun b 1\n"), []);
+        assert_eq!(attempts("run a 1\nrun a 1\n"), [attempt(2, None)], "nothing says when it was read");
+        let lost = attempts("read a 1\nrun a 1\nrefused looks-lost a 1\nforgot - 1\nread a 1\nrun a 1\n");
+        assert_eq!(lost, [attempt(1, Some("session-lost")), attempt(1, None)]);
+        let lives =
+            attempts("forgot - 1\nread a 1\nrun a 1\nrefused looks-lost a 1\nread a 1\nrefused auth a 1\n");
+        assert_eq!(lives, [attempt(1, None), attempt(0, Some("auth"))]);
+    }
 
     #[test]
     fn a_process_that_writes_after_its_successor_started_is_found() {

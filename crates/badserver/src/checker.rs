@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use crate::book::Book;
+use crate::book::{Attempt, Book};
 use crate::history::History;
 
 /// What a run must keep to.
@@ -74,21 +74,38 @@ pub enum Finding {
 
 /// Judges a history. Nothing found is a good answer.
 pub fn check(history: &History, book: &Book, bounds: Bounds) -> Vec<Finding> {
-    let runs = book.runs();
-    check_runs(history, |nonce| runs.get(nonce).copied().unwrap_or(0), bounds)
+    let mut attempts = book.attempts();
+    check_attempts(history, |nonce| attempts.remove(nonce).unwrap_or_default(), bounds)
 }
 
-/// The same, if how often each nonce was run is known from somewhere else than a book on disk.
-pub fn check_runs(history: &History, runs: impl Fn(&str) -> u32, bounds: Bounds) -> Vec<Finding> {
+/// True if the call ran again only after refusals by which its server promised that it had not run it, each of them once.
+/// Such a server breaks MCP's own rule. `believed` are the refusals after which a call may be sent again.
+pub fn ran_again_by_refusal(attempts: &[Attempt], believed: &[&str]) -> bool {
+    let ran: Vec<_> = attempts.iter().filter(|attempt| attempt.runs > 0).collect();
+    let Some((_, earlier)) = ran.split_last() else { return false };
+    let words: Vec<_> = earlier.iter().filter_map(|attempt| attempt.refused.as_deref()).collect();
+    !earlier.is_empty()
+        && ran.iter().all(|attempt| attempt.runs == 1)
+        && words.len() == earlier.len()
+        && words.iter().enumerate().all(|(at, word)| believed.contains(word) && !words[..at].contains(word))
+}
+
+/// Judges a history, if what became of each call is known from somewhere else than a book on disk.
+pub fn check_attempts(
+    history: &History,
+    mut attempts: impl FnMut(&str) -> Vec<Attempt>,
+    bounds: Bounds,
+) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (nonce, asked) in &history.calls {
-        let runs = runs(nonce);
+        let attempts = attempts(nonce);
+        let runs = attempts.iter().map(|attempt| attempt.runs).sum();
         let nonce = nonce.clone();
         let Some((_, told)) = asked.told.as_ref().filter(|(at, _)| *at <= asked.at + bounds.call) else {
             findings.push(Finding::Hung { nonce });
             continue;
         };
-        if runs > 1 && !asked.safe {
+        if runs > 1 && !asked.safe && !ran_again_by_refusal(&attempts, history.believed) {
             findings.push(Finding::RanTwice { nonce: nonce.clone(), runs });
         }
         match told {
@@ -215,6 +232,28 @@ mod tests {
         for change in silent {
             assert_eq!(check(&failed(change), &ran, BOUNDS), [Finding::Causeless { nonce: "a".into() }]);
         }
+    }
+
+    #[test]
+    fn a_call_runs_twice_by_the_fault_of_its_server_if_a_refusal_is_believed() {
+        let text = "read a 1\nrun a 1\nrefused auth a 1\nread a 1\nrun a 1\n";
+        let mut history = told(Some(5));
+        let twice = [Finding::RanTwice { nonce: "a".into(), runs: 2 }];
+        assert_eq!(check(&history, &book(text), BOUNDS), twice);
+        history.believed = &["goaway"];
+        assert_eq!(check(&history, &book(text), BOUNDS), twice, "another refusal");
+        history.believed = &["auth"];
+        assert_eq!(check(&history, &book(text), BOUNDS), []);
+        let again = format!("{text}refused auth a 1\nread a 1\nrun a 1\n");
+        let thrice = [Finding::RanTwice { nonce: "a".into(), runs: 3 }];
+        assert_eq!(check(&history, &book(&again), BOUNDS), thrice, "each refusal is believed once");
+    }
+
+    #[test]
+    fn a_servers_own_error_may_come_without_a_run() {
+        let mut history = told(Some(5));
+        history.calls.get_mut("a").unwrap().told = Some((Duration::ZERO, Err(Failure::of_server("no"))));
+        assert_eq!(check(&history, &book("\n\n\n\n"), BOUNDS), []);
     }
 
     #[test]

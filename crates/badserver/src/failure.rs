@@ -13,7 +13,7 @@ pub struct Failure {
     pub phase: String,
     /// What happened.
     pub cause: String,
-    /// Whether it ran: `not executed`, `unknown` or `answered`.
+    /// Whether it ran: `not executed`, `refused`, `unknown` or `answered`.
     pub delivery: String,
     /// When the line is tried next.
     pub next_try: String,
@@ -29,6 +29,17 @@ impl Failure {
             cause: text("cause"),
             delivery: text("delivery"),
             next_try: text("nextTry"),
+        }
+    }
+
+    /// A server's own error, which says nothing about whether the call ran.
+    pub fn of_server(words: &str) -> Self {
+        Self {
+            server: "the server".into(),
+            phase: "answered".into(),
+            cause: words.to_owned(),
+            delivery: "by the server's own word".into(),
+            next_try: "now".into(),
         }
     }
 

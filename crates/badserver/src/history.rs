@@ -16,6 +16,9 @@ pub struct History {
     pub changes: u32,
     /// Events that the recorder was too slow for.
     pub missed: u64,
+    /// Refusals after which a call may be sent again, since their servers promise that they did not run it: words of
+    /// `retry_on`, or `redirect`. Without them no call may run twice.
+    pub believed: &'static [&'static str],
 }
 
 /// A call.

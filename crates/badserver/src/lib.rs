@@ -21,8 +21,8 @@ pub mod stdio;
 pub mod webserver;
 
 pub use arguments::schema;
-pub use book::Book;
-pub use checker::{Bounds, Finding, check, check_runs};
+pub use book::{Attempt, Book};
+pub use checker::{Bounds, Finding, check, check_attempts, ran_again_by_refusal};
 pub use failure::Failure;
 pub use history::{Asked, History};
 pub use program::{AS_SERVER, program, run_if_asked};

@@ -10,10 +10,10 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
+use super::goaway::Common;
 use super::house::House;
-use super::manners::Sockets;
+use super::post;
 use super::tap::{Ending, Flow, Tap, Tapped};
-use super::{goaway, post};
 
 /// Accepts until told to close; then no connection is left when this returns.
 pub(super) async fn keep(
@@ -39,14 +39,14 @@ pub(super) async fn keep(
 async fn connection(house: Arc<House>, stream: TcpStream, client: u16) {
     let _counted = house.tally.connection();
     let _ = stream.set_nodelay(true);
-    let (tap, sockets) = house.new_tap(client);
+    let tap = house.new_tap(client);
     let tapped = Tapped::new(stream, Arc::clone(&tap));
     let talks = async {
         match &house.tls {
-            None => talk(&house, &tap, sockets, tapped).await,
+            None => talk(&house, &tap, tapped).await,
             Some(tls) => {
                 if let Ok(stream) = tls.acceptor.accept(tapped).await {
-                    talk(&house, &tap, sockets, stream).await;
+                    talk(&house, &tap, stream).await;
                 }
             }
         }
@@ -59,22 +59,22 @@ async fn connection(house: Arc<House>, stream: TcpStream, client: u16) {
     }
 }
 
-async fn talk<S>(house: &Arc<House>, tap: &Arc<Tap>, sockets: Sockets, stream: S)
+async fn talk<S>(house: &Arc<House>, tap: &Arc<Tap>, stream: S)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    if sockets == Sockets::GoAway {
-        return goaway::disown(stream).await;
-    }
     let service = service_fn(|request| {
         let (house, tap) = (Arc::clone(house), Arc::clone(tap));
         async move { post::serve(house, tap, request).await }
     });
     let builder = auto::Builder::new(TokioExecutor::new());
-    let mut connection = std::pin::pin!(builder.serve_connection(TokioIo::new(stream), service));
+    let mut stream = Common::new(stream);
+    let mut connection = std::pin::pin!(builder.serve_connection(TokioIo::new(stream.clone()), service));
     tokio::select! {
         biased;
         () = tap.until(|flow| *flow == Flow::Leaving) => connection.as_mut().graceful_shutdown(),
+        // What is still sent is read away, or the kernel would reset and the frame could be lost.
+        () = tap.until(|flow| *flow == Flow::Disowned) => stream.disown().await,
         _ = connection.as_mut() => return,
     }
     let _ = connection.await;

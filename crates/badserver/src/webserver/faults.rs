@@ -1,9 +1,12 @@
 //! Faults in the middle of a call: each is a tool.
 
+mod any;
 mod bomb;
 mod cuts;
 mod floods;
 mod refusals;
+
+use http::header::{HeaderName, HeaderValue};
 
 use super::body::Gone;
 use super::calls::Call;
@@ -17,5 +20,14 @@ pub(super) async fn run(call: &Call) -> Option<Result<Answer, Gone>> {
     if let Some(flood) = floods::run(call) {
         return Some(Ok(flood));
     }
+    if let Some(answer) = any::run(call).await {
+        return Some(answer);
+    }
     cuts::run(call).await
+}
+
+fn put(answer: &mut Answer, name: HeaderName, value: &str) {
+    if let Ok(value) = HeaderValue::from_str(value) {
+        answer.headers_mut().insert(name, value);
+    }
 }

@@ -1,37 +1,63 @@
-//! An HTTP/2 server that disowns a stream it was sent. Written by hand, because a real one would never do it.
+//! A stream of HTTP/2 that is disowned. The frame is written by hand: a server library would not send it.
 
-use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
+use std::io;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll};
 
-const PREFACE: usize = 24;
-const FRAME_HEAD: usize = 9;
-const LARGEST_FRAME: u32 = 16_384;
-const HEADERS: u8 = 1;
-/// Empty SETTINGS, as a server's first frame has to be.
-const SETTINGS: [u8; 9] = [0, 0, 0, 4, 0, 0, 0, 0, 0];
-/// GOAWAY: the last stream we may have looked at is 0, and there was no error.
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _, ReadBuf};
+
+/// GOAWAY: the last stream that was looked at is 0, and there was no error.
 const GOAWAY: [u8; 17] = [0, 0, 8, 7, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
 
-/// Reads up to the first request's headers, disowns it, and closes once the peer has.
-pub(super) async fn disown(mut stream: impl AsyncRead + AsyncWrite + Unpin) {
-    let _ = converse(&mut stream).await;
+/// A stream that the HTTP library has, and into which a frame can be written between its own.
+#[derive(Debug)]
+pub(super) struct Common<S>(Arc<Mutex<S>>);
+
+impl<S> Clone for Common<S> {
+    fn clone(&self) -> Self {
+        Self(Arc::clone(&self.0))
+    }
 }
 
-async fn converse(stream: &mut (impl AsyncRead + AsyncWrite + Unpin)) -> std::io::Result<()> {
-    stream.read_exact(&mut [0; PREFACE]).await?;
-    stream.write_all(&SETTINGS).await?;
-    let mut payload = Vec::new();
-    loop {
-        let mut head = [0; FRAME_HEAD];
-        stream.read_exact(&mut head).await?;
-        let length = u32::from_be_bytes([0, head[0], head[1], head[2]]).min(LARGEST_FRAME);
-        payload.resize(length as usize, 0);
-        stream.read_exact(&mut payload).await?;
-        if head[3] == HEADERS {
-            break;
-        }
+impl<S> Common<S> {
+    pub(super) fn new(stream: S) -> Self {
+        Self(Arc::new(Mutex::new(stream)))
     }
-    stream.write_all(&GOAWAY).await?;
-    // What is still sent is read away, or the kernel would reset and the frame could be lost.
-    tokio::io::copy(stream, &mut tokio::io::sink()).await?;
-    Ok(())
+
+    fn stream(&self) -> MutexGuard<'_, S> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<S: AsyncWrite + Unpin> Common<S> {
+    /// Says of every stream that is open that it was not processed.
+    pub(super) async fn disown(&mut self) {
+        let _ = self.write_all(&GOAWAY).await;
+        let _ = self.flush().await;
+    }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for Common<S> {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        into: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut *self.stream()).poll_read(context, into)
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for Common<S> {
+    fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut *self.stream()).poll_write(context, bytes)
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut *self.stream()).poll_flush(context)
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut *self.stream()).poll_shutdown(context)
+    }
 }

@@ -100,13 +100,13 @@ impl House {
     }
 
     /// A tap for a new connection, turned as the manners say.
-    pub(super) fn new_tap(&self, client: u16) -> (Arc<Tap>, Sockets) {
+    pub(super) fn new_tap(&self, client: u16) -> Arc<Tap> {
         let manners = lock(&self.manners);
         let tap = Arc::new(Tap::new(flow_for(manners.sockets), client));
         let mut taps = lock(&self.taps);
         taps.retain(|tap| tap.strong_count() > 0);
         taps.push(Arc::downgrade(&tap));
-        (tap, manners.sockets)
+        tap
     }
 
     pub(super) fn end_connections(&self, how: Ending) {
@@ -124,6 +124,12 @@ impl House {
         for tap in &taps {
             what(tap);
         }
+    }
+
+    /// Writes down that it refuses this call, for a reason that `retry_on` names: with such an answer it promises that it
+    /// did not run the call.
+    pub(super) fn refuses(&self, reason: &str, nonce: &str) {
+        self.write(&format!("refused {reason}"), nonce);
     }
 
     pub(super) fn write(&self, what: &str, nonce: &str) {
@@ -144,11 +150,16 @@ impl House {
     }
 
     pub(super) fn close_session(&self, session: &str) -> bool {
-        lock(&self.sessions).known.remove(session)
+        let known = lock(&self.sessions).known.remove(session);
+        if known {
+            self.write("forgot", "-");
+        }
+        known
     }
 
     pub(super) fn forget_sessions(&self) {
         lock(&self.sessions).known.clear();
+        self.write("forgot", "-");
         self.replays.forget();
     }
 
@@ -202,7 +213,7 @@ impl House {
 
 fn flow_for(sockets: Sockets) -> Flow {
     match sockets {
-        Sockets::Open | Sockets::GoAway => Flow::Open,
+        Sockets::Open => Flow::Open,
         Sockets::Silent => Flow::Silent,
         Sockets::Reset => Flow::Ended(Ending::Reset),
     }

@@ -91,8 +91,6 @@ pub enum Sockets {
     Silent,
     /// They are reset.
     Reset,
-    /// New ones get an HTTP/2 GOAWAY that disowns their first stream, and are closed. Clients must speak HTTP/2.
-    GoAway,
 }
 
 /// One of [`TOOLS`](super::TOOLS), applied to a JSON-RPC method instead of its answer.
@@ -129,6 +127,8 @@ pub struct Manners {
     pub sse: SseDoor,
     /// What happens to whole connections.
     pub sockets: Sockets,
+    /// Whether a call that it refuses for its key, its session or its headers has been run before.
+    pub runs_what_it_refuses: bool,
     /// Which credentials it wants, if any.
     pub wants: Option<Wants>,
     /// The header that the tool `routed` asks for, without its `Mcp-Param-`. A change makes clients' lists stale.
@@ -165,6 +165,7 @@ impl Default for Manners {
             endpoint: None,
             sse: SseDoor::default(),
             sockets: Sockets::default(),
+            runs_what_it_refuses: false,
             wants: None,
             param_header: "Region".to_owned(),
             modern_versions: vec!["2026-07-28".to_owned()],

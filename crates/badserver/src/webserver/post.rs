@@ -77,11 +77,11 @@ impl Asked {
         let kind = if self.head.method == Method::POST { self.method() } else { self.head.method.as_str() };
         if let Some(refused) = self.house.manners().wants.and_then(|wants| wants.refuse(&self, kind)) {
             self.house.tally.refused();
+            self.reads();
+            self.refused_by_rule(Some("auth"));
             return Ok(refused);
         }
-        if self.method() == "tools/call" {
-            self.house.write("read", self.nonce());
-        }
+        self.reads();
         match self.house.meet(kind) {
             Some((tool, arguments)) if tool == "sleep" => {
                 tokio::time::sleep(Duration::from_millis(arguments["ms"].as_u64().unwrap_or(0))).await;
@@ -119,6 +119,11 @@ impl Asked {
             Era::Modern => modern::admit(&self, manners),
         };
         if let Err(refused) = admitted {
+            self.refused_by_rule(match (era, refused.status().as_u16()) {
+                (Era::Legacy, 400 | 404) => Some("session-lost"),
+                (Era::Modern, 400) => Some("protocol"),
+                _ => None,
+            });
             return Ok(*refused);
         }
         if self.message.get("method").is_none() {
@@ -129,6 +134,26 @@ impl Asked {
             return Ok(reply::accepted());
         }
         methods::answer(self, era, manners).await
+    }
+
+    /// Writes down that a call has come.
+    fn reads(&self) {
+        if self.method() == "tools/call" {
+            self.house.write("read", self.nonce());
+        }
+    }
+
+    /// Writes down that a call is refused by the rules of MCP, and whether it was run before.
+    fn refused_by_rule(&self, reason: Option<&str>) {
+        if self.method() != "tools/call" {
+            return;
+        }
+        if self.house.manners().runs_what_it_refuses {
+            self.house.write("run", self.nonce());
+        }
+        if let Some(reason) = reason {
+            self.house.refuses(reason, self.nonce());
+        }
     }
 
     fn era(&self, speaks: Speaks) -> Era {

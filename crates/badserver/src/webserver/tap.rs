@@ -25,6 +25,8 @@ pub(super) enum Flow {
     Silent,
     /// HTTP says good-bye: GOAWAY, or `Connection: close`.
     Leaving,
+    /// HTTP/2: every stream that is open is disowned.
+    Disowned,
     /// The next write is the last.
     LastWrite(Ending),
     Ended(Ending),

@@ -14,8 +14,8 @@ use crate::{arguments, offers};
 
 const LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
 
-/// The tools, and what each does. The first is declared read-only. Every tool that is a fault takes `run`, which says
-/// whether the book shall say that it ran.
+/// The tools, and what each does. The first is declared read-only. How a fault answers says nothing about whether it ran:
+/// every one of them takes `run`, which decides that. What stands here is what it does if it is not told.
 pub const TOOLS: &[(&str, &str)] = &[
     ("echo", "answers with its arguments"),
     ("write", "answers with its arguments; not declared safe"),
@@ -36,7 +36,12 @@ pub const TOOLS: &[(&str, &str)] = &[
     ),
     ("routed", "answers; its argument `region` has to be in a header in the modern era"),
     ("tool_error", "answers with isError"),
-    ("reset_before", "resets the connection before it runs"),
+    (
+        "any",
+        "runs or does not, and answers anything, both drawn by `seed` and the call; `challenges` draws 401 and 403 with a challenge too, \
+         `silence` silence",
+    ),
+    ("reset_before", "resets the connection before the headers; does not run"),
     ("reset_after_run", "runs, and resets the connection before the headers"),
     ("close_before", "runs, and closes the connection before the headers"),
     ("silent", "runs, and says nothing at all"),
@@ -48,23 +53,24 @@ pub const TOOLS: &[(&str, &str)] = &[
     ),
     ("early_close", "answers, and closes the connection without having said so"),
     ("goaway", "answers, and says good-bye to the connection"),
-    ("refused", "refuses an HTTP/2 stream without running; closes an HTTP/1 connection"),
+    ("refused", "refuses an HTTP/2 stream; closes an HTTP/1 connection; does not run"),
+    ("disowned", "says GOAWAY below its HTTP/2 stream; closes an HTTP/1 connection; does not run"),
     ("drip", "answers one byte each `ms`"),
     ("endless_body", "runs, and answers with a body that never ends; silent after `bytes`"),
     ("endless_event", "runs, and answers with an event that never ends; silent after `bytes`"),
     ("bomb", "runs, and answers with gzip that nobody asked for, `bytes` (64 MiB) long when unpacked"),
     ("deny", "runs, forgets all sessions after `ms` (0), and then says that it does not know the session"),
-    ("html", "200 and a page"),
-    ("accepted", "202, as if it were a notification"),
+    ("html", "200 and a page; does not run"),
+    ("accepted", "202, as if it were a notification; does not run"),
     ("wrong_id", "runs, and answers an id that nobody asked"),
-    ("no_id", "400 and an error without an id; `status` for another one"),
-    ("no_id_200", "200 and an error without an id"),
+    ("no_id", "400 and an error without an id; `status` for another one; does not run"),
+    ("no_id_200", "200 and an error without an id; does not run"),
     (
         "status",
-        "answers with `code`; `retry_after`; `with_result` for a result, `with_id` for an error with the request's id and the code `error`; \
+        "answers with `code`, and does not run; `retry_after`; `with_result` for a result, `with_id` for an error with the request's id and the code `error`; \
          `challenge`: false for 401 without one; `scope` for 403",
     ),
-    ("redirect", "redirects with `code` (307) to `to` (the same origin, where it answers)"),
+    ("redirect", "redirects with `code` (307) to `to` (the same origin, where it answers); does not run"),
 ];
 
 /// How often the list has changed decides what the extra tool is called.

@@ -5,7 +5,8 @@ use http::header::{AUTHORIZATION, HeaderValue, WWW_AUTHENTICATE};
 use super::post::Asked;
 use super::reply::{self, Answer};
 
-/// The credentials that it wants. Everything else is refused before it is looked at, and runs nothing.
+/// The credentials that it wants. Everything else is refused; whether it has been run before is another question
+/// ([`Manners::runs_what_it_refuses`](super::Manners)).
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Wants {
     /// The values of `Authorization` that it takes, whole; empty if it takes none.

@@ -1,5 +1,7 @@
 //! Answers that are no answer.
 
+use std::collections::BTreeMap;
+
 use linetender_badserver::webserver::Fault;
 use serde_json::json;
 
@@ -25,6 +27,25 @@ async fn statuses_come_with_what_belongs_to_them_and_run_nothing() {
     assert_eq!(web.runs(), 0);
     web.call("status", json!({ "code": 500, "run": true })).await;
     assert_eq!(web.runs(), 1, "a tool that failed may have run");
+}
+
+/// Whether a call ran is drawn apart from what is answered: each status comes with both.
+#[tokio::test]
+async fn an_answer_says_nothing_of_whether_the_call_ran() {
+    let web = plain();
+    let (mut seen, mut runs) = (BTreeMap::<u16, [u32; 2]>::new(), 0);
+    for seed in 0..600 {
+        let heard = web.call("any", json!({ "seed": seed, "challenges": true })).await;
+        let ran = web.runs() - runs;
+        runs += ran;
+        if !heard.text.is_empty() && !heard.body().contains("\"result\"") {
+            seen.entry(heard.status()).or_default()[ran as usize] += 1;
+        }
+    }
+    for status in [200, 307, 308, 400, 401, 403, 404, 405, 413, 429, 500, 502, 503] {
+        let [not, ran] = seen.get(&status).copied().unwrap_or_default();
+        assert!(not > 0 && ran > 0, "{status}: {not} did not run, {ran} did; {seen:?}");
+    }
 }
 
 #[tokio::test]

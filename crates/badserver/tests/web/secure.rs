@@ -8,7 +8,7 @@ use http_body_util::{BodyExt as _, Full};
 use hyper::body::Bytes;
 use hyper::client::conn::http2;
 use hyper_util::rt::{TokioExecutor, TokioIo};
-use linetender_badserver::webserver::{Config, Manners, Sockets, WebServer};
+use linetender_badserver::webserver::{Config, Manners, WebServer};
 use serde_json::{Value, json};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::TcpStream;
@@ -108,11 +108,12 @@ async fn a_good_bye_answers_first() {
 #[tokio::test]
 async fn a_stream_can_be_disowned() {
     let web = plain();
-    web.server.set(|manners| manners.sockets = Sockets::GoAway);
     let (mut sender, _driver) = second(TcpStream::connect(web.addr()).await.unwrap()).await;
-    let error = ask(&mut sender, "echo").await.unwrap_err();
-    assert!(error.source().unwrap().downcast_ref::<h2::Error>().unwrap().is_go_away(), "{error:?}");
-    assert_eq!(web.server.counters().posts, 0);
+    let error = ask(&mut sender, "disowned").await.unwrap_err();
+    let error = error.source().unwrap().downcast_ref::<h2::Error>().unwrap();
+    assert!(error.is_go_away() && error.is_remote(), "{error:?}");
+    assert_eq!(error.reason(), Some(h2::Reason::NO_ERROR));
+    assert_eq!((web.reads(), web.runs()), (1, 0));
 }
 
 #[tokio::test]

@@ -32,6 +32,10 @@ pub(super) async fn run(call: &Call) -> Option<Result<Answer, Gone>> {
             call.runs(false);
             Err(Gone::refused())
         }
+        "disowned" => {
+            call.runs(false);
+            disown(call).await
+        }
         "silent" => {
             call.runs(true);
             std::future::pending().await
@@ -42,7 +46,10 @@ pub(super) async fn run(call: &Call) -> Option<Result<Answer, Gone>> {
             call.asked.house.forget_sessions();
             Ok(legacy::unknown(&call.asked, call.asked.house.manners().unknown_session))
         }
-        "half_body" => Ok(half_body(call)),
+        "half_body" => {
+            call.runs(true);
+            Ok(half_body(call))
+        }
         "cut_sse" => Ok(cut_sse(call)),
         "cut_sse_resumable" => {
             call.runs(true);
@@ -66,9 +73,18 @@ pub(super) async fn run(call: &Call) -> Option<Result<Answer, Gone>> {
     })
 }
 
+/// HTTP/2: GOAWAY below every stream that is open. On HTTP/1 the connection is closed.
+pub(super) async fn disown(call: &Call) -> Result<Answer, Gone> {
+    if call.asked.head.version != http::Version::HTTP_2 {
+        call.asked.tap.turn(Flow::Ended(Ending::Fin));
+        return Err(Gone::cut());
+    }
+    call.asked.tap.turn(Flow::Disowned);
+    std::future::pending().await
+}
+
 /// The length is that of the whole body; half of it comes.
-fn half_body(call: &Call) -> Answer {
-    call.runs(true);
+pub(super) fn half_body(call: &Call) -> Answer {
     let text = call.echo().to_string();
     let (length, half) = (text.len(), text.as_bytes()[..text.len() / 2].to_vec());
     let body = Out::live(&call.asked.tap, |sink| async move {

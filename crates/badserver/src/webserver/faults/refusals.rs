@@ -1,9 +1,9 @@
 //! Answers that are no answer: other statuses, other media, other ids.
 
-use http::HeaderValue;
-use http::header::{HeaderName, LOCATION, RETRY_AFTER, WWW_AUTHENTICATE};
+use http::header::{LOCATION, RETRY_AFTER, WWW_AUTHENTICATE};
 use serde_json::{Value, json};
 
+use super::put;
 use crate::webserver::body::Out;
 use crate::webserver::calls::Call;
 use crate::webserver::reply::{self, Answer};
@@ -84,10 +84,4 @@ fn redirect(call: &Call) -> Answer {
     let mut answer = reply::text(code, "");
     put(&mut answer, LOCATION, call.arguments["to"].as_str().unwrap_or("/moved"));
     answer
-}
-
-fn put(answer: &mut Answer, name: HeaderName, value: &str) {
-    if let Ok(value) = HeaderValue::from_str(value) {
-        answer.headers_mut().insert(name, value);
-    }
 }
