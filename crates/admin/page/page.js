@@ -224,6 +224,8 @@ function entry(value) {
     const words = [value.cause ? value.cause.text : "", value.next_try ? "next try " + value.next_try : "", calls.length ? "calls: " + calls.join(", ") : ""];
     const sign = looks(value.state);
     happened({ at: value.at, server: value.server, what: sign[0] + " " + value.state, tone: sign[1], text: words.filter(Boolean).join("; ") });
+  } else if (value.what === "retry") {
+    happened({ at: value.at, server: value.server, what: "sent again", tone: "busy", text: (value.tool || value.method) + " (attempt " + value.attempt + ", connection " + value.from + " to " + value.to + ": " + value.reason + ")" });
   } else if (value.what === "gap") note(value.entries + " entries are missing: " + value.why, value.at);
   else if (value.what === "end") note("linetender ended: " + value.why, value.at);
 }
@@ -486,7 +488,7 @@ function drawOne() {
   strip($("one-strip"), line);
   const ends = Object.entries(counts.ends || {}).slice(0, 8).map(([cause, number]) => plain(cause, 32) + " " + number).join(", ");
   const facts = [["connection", "#" + line.generation], ["restarts left", restarts(line)], ["calls/s", rate(server.rate)], ["p50", took(counts.p50_micros)],
-    ["p99", took(counts.p99_micros)], ["memory", server.memory === undefined ? "–" : bytes(server.memory)], ["sent again", count(counts.resent || 0)],
+    ["p99", took(counts.p99_micros)], ["memory", server.memory === undefined ? "–" : bytes(server.memory)], ["sent again", Object.entries(counts.retries || {}).map(([reason, number]) => plain(reason, 32) + " " + number).join(", ") || "0"],
     ["failures", ends || "none"], ["planned ends", count(counts.planned_ends || 0)]];
   $("one-facts").replaceChildren(...facts.map(([name, value]) => {
     const fact = make("div");

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use linetender::{
-    Answer, CallError, Deadline, Delivery, Doubt, Line, Options, Progress, Proof, Raw, Rig, Server,
+    Answer, CallError, Deadline, Delivery, Doubt, Evidence, Line, Options, Progress, Raw, Rig, Server,
     hide_secrets, visible,
 };
 
@@ -167,9 +167,10 @@ fn verdict(tool: &str, outcome: &Outcome) -> (u8, String) {
         Outcome::Failed(error) => {
             let cause = error.cause.trim_end_matches('.');
             match error.delivery {
-                Delivery::NotExecuted(proof) => {
-                    (NOT_EXECUTED, format!("not executed: {cause}. How that is known: {}", proven(proof)))
+                Delivery::NotExecuted(evidence) => {
+                    (NOT_EXECUTED, format!("not executed: {cause}. How that is known: {}", counted(evidence)))
                 }
+                Delivery::Refused(_) => (UNKNOWN, format!("refused: {cause}; {REFUSED}; {CHECK}")),
                 Delivery::Unknown(why) => (UNKNOWN, format!("unknown: {cause}; {}; {CHECK}", doubt(why))),
                 Delivery::Answered => (FAILED, format!("answered: {cause}")),
             }
@@ -180,22 +181,15 @@ fn verdict(tool: &str, outcome: &Outcome) -> (u8, String) {
 /// What a person does next if the outcome is unknown.
 const CHECK: &str = "check for its effects before you repeat it";
 
-/// Why it is known that a call was not executed.
-fn proven(proof: Proof) -> &'static str {
-    match proof {
-        Proof::Queued => "linetender had not sent any of it",
-        Proof::Residue => "the server ended before it had read all of it",
-        Proof::NoByteWritten => "no byte of it was written to the connection",
-        Proof::RefusedStream => "the server refused the HTTP/2 stream",
-        Proof::SessionRefused => "the server refused the session of the call, and of a ping after it",
-        Proof::Challenged => "the server asked for credentials instead (HTTP 401)",
-        Proof::HeaderMismatch => "the server refused its headers",
-        Proof::MissingCapability => "the server wants a capability that linetender does not have",
-        Proof::VersionRefused => "the server refused the protocol version",
-        Proof::MethodNotAllowed => "the server does not allow the method (HTTP 405)",
-        Proof::TooLarge => "the server refused its size (HTTP 413)",
-        Proof::Throttled => "the server asked to retry later (HTTP 429)",
-        _ => "the server refused it",
+/// What linetender knows of a call that the server refused.
+const REFUSED: &str = "the server says that it did not execute it, and linetender cannot check that";
+
+/// What linetender counted of a call that was not executed.
+const fn counted(evidence: Evidence) -> &'static str {
+    match evidence {
+        Evidence::Residue => "the server ended before it had read all of it",
+        Evidence::NoByteWritten => "no byte of it was written to the connection",
+        _ => "linetender had not sent any of it",
     }
 }
 
@@ -205,7 +199,7 @@ fn doubt(doubt: Doubt) -> &'static str {
         Doubt::Deadline => "its time was up while the server had it",
         Doubt::Cancelled => "interrupted while the server had it; it was told to cancel the call",
         Doubt::Lost => "the connection ended while the server had it",
-        _ => "nothing proves that it was not executed",
+        _ => "it may have been executed",
     }
 }
 

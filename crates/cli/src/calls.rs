@@ -158,8 +158,8 @@ fn words(call: &CallReport) -> String {
     if let Some(code) = call.code {
         let _ = write!(words, "  error {code}");
     }
-    if call.tries > 1 {
-        let _ = write!(words, "  sent {} times", call.tries);
+    if call.attempts > 1 {
+        let _ = write!(words, "  sent {} times ({})", call.attempts, call.retried.join(", "));
     }
     if let Some(generation) = call.generation {
         let _ = write!(words, "  connection #{generation}");
@@ -205,7 +205,7 @@ mod tests {
     fn a_call_is_told_on_one_line_with_its_verdict_and_why() {
         let call = json!({
             "at": "2026-11-17T05:00:00.123Z", "number": 7, "server": "git", "method": "tools/call", "tool": "commit",
-            "verdict": "unknown", "detail": "connection lost", "code": 7005, "generation": 3, "tries": 1,
+            "verdict": "unknown", "detail": "connection-lost", "code": 7005, "generation": 3, "attempts": 1,
             "bytes_sent": 1, "bytes_received": 0, "queue_micros": 0, "line_micros": 2_000_000, "server_micros": 1_234_000,
             "principal": "uid:1000",
         });

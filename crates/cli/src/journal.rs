@@ -90,7 +90,7 @@ fn followed(args: &args::Journal) -> io::Result<bool> {
 fn is_wanted(args: &args::Journal, entry: &Entry) -> bool {
     match (&args.server, &entry.what) {
         (None, _) => true,
-        (Some(name), What::State { server, .. }) => server == name,
+        (Some(name), What::State { server, .. } | What::Retry { server, .. }) => server == name,
         (Some(_), _) => false,
     }
 }
@@ -150,6 +150,10 @@ fn words(what: &What) -> String {
                 let _ = write!(words, "; {count} calls {name}");
             }
             words
+        }
+        What::Retry { server, method, tool, reason, from, to, attempt } => {
+            let what = tool.as_deref().unwrap_or(method);
+            format!("{server} #{to} call sent again: {what} (attempt {attempt}, after #{from}: {reason})")
         }
         What::AuditHead { file, seq, hash, synced } => {
             format!("audit {file}: line {seq} was on disk at {synced} (SHA-256 {})", short(hash))

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anstyle::{AnsiColor, Style};
 use linetender::visible;
-use linetender_holder::holder::{Found, LineReport, Reply, Report, Silence};
+use linetender_holder::holder::{Found, LineReport, Reply, Report, Silence, by_reason};
 use linetender_holder::processes;
 
 use crate::table::{Cell, Table};
@@ -85,7 +85,7 @@ fn print_table(found: &[Found]) -> io::Result<()> {
     let table = table(found);
     let width = terminal_size::terminal_size_of(io::stdout()).map(|(width, _)| usize::from(width.0));
     write!(out, "{}", table.fitted(width))?;
-    for sentence in sharing(found, processes::memory) {
+    for sentence in sharing(found, processes::memory).into_iter().chain(retries(found)) {
         writeln!(out, "\n{sentence}")?;
     }
     Ok(())
@@ -124,6 +124,21 @@ fn sharing(found: &[Found], memory: impl Fn(i32) -> u64) -> Vec<String> {
         }
     }
     sentences.iter().map(|sentence| visible::line(sentence).into_owned()).collect()
+}
+
+/// Which calls linetender sent again by itself, and why.
+fn retries(found: &[Found]) -> Vec<String> {
+    let reports = found.iter().filter_map(|found| match &found.reply {
+        Reply::Report(report) => Some(report),
+        Reply::Silent(_) => None,
+    });
+    let servers = reports.flat_map(|report| report.servers.iter().map(|server| (report.holder.pid, server)));
+    let retried = servers.filter(|(_, server)| !server.retries.is_empty());
+    let sentences = retried.map(|(pid, server)| {
+        let name = &server.server;
+        format!("{name} (linetender {pid}): calls sent again: {}.", by_reason(&server.retries))
+    });
+    sentences.map(|sentence| visible::line(&sentence).into_owned()).collect()
 }
 
 fn table(found: &[Found]) -> Table<COLUMNS> {

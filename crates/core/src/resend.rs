@@ -114,7 +114,9 @@ impl Record {
         let again = match (self.phase, delivery) {
             // Nothing crosses a generation of a server that keeps state in its process: a call that waited for
             // the old process would meet one that knows nothing of what came before.
-            (Phase::Lost(_), _) if rules.crosses && rules.state == ServerState::Process => Err(Forbidden::Always),
+            (Phase::Lost(_), _) if rules.crosses && rules.state == ServerState::Process => {
+                Err(Forbidden::Always)
+            }
             (Phase::Lost(_), Delivery::NotExecuted(evidence)) => self.not_executed(evidence, rules, withdraw),
             (Phase::Lost(_), Delivery::Refused(refusal)) => self.refused(refusal, rules, withdraw),
             (Phase::Lost(_), Delivery::Unknown(_)) => self.unknown(rules, withdraw),

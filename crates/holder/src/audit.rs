@@ -164,8 +164,8 @@ impl Audit {
         record.shorten();
         let bytes = record.weight();
         let is_awaited = matches!(self.sync, SyncPolicy::Call);
-        if record.verdict == Verdict::Refused {
-            // Nothing ran: its caller need not wait until that is on disk.
+        if record.verdict == Verdict::NotExecuted && record.attempts == 0 {
+            // Nothing was sent: its caller need not wait until that is on disk.
             if self.shared.enter_refusal(bytes) {
                 self.queue_up(Order::Write { record: Box::new(record), told: None }, bytes);
             }

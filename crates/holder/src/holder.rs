@@ -32,7 +32,7 @@ use linetender_wire::wall::wall_clock;
 pub use look::{Found, Reply, Silence, Watching, ask_holder, look, watch_holder};
 pub use report::{
     About, CallReport, FleetReport, LineReport, Moment, NodeReport, PlacedReport, REPORT_VERSION, Report,
-    ServerReport, SharedReport, SlowReport, Standing, UnderWayReport, Verdicts,
+    ServerReport, SharedReport, SlowReport, Standing, UnderWayReport, Verdicts, by_reason,
 };
 use socket::Listening;
 pub use socket::Refusal;
@@ -45,7 +45,7 @@ const ENTRIES: usize = 256;
 pub struct Holder(Arc<Inner>);
 
 #[derive(Debug)]
-struct Inner {
+pub(crate) struct Inner {
     door: &'static str,
     /// What it is to hold, for a time when it holds nothing yet.
     serves: Option<String>,
@@ -161,7 +161,7 @@ impl Holder {
 impl Follower for Holder {
     /// Follows a line until it is closed.
     fn follow(&self, line: &Line) {
-        let tally = self.0.tally.line(line.name(), line.transport());
+        let tally = self.0.tally.line(line.name(), line.transport(), Arc::downgrade(&self.0));
         let followed = Arc::new(Followed::new(line, Arc::clone(&tally)));
         line.seen_by(tally);
         let following = Arc::clone(&followed).follow(line.events(), Arc::downgrade(&self.0));
@@ -182,7 +182,7 @@ impl Follower for Holder {
 
 impl Inner {
     /// Writes something down, and tells whoever watches.
-    fn write(&self, what: What) -> Entry {
+    pub(crate) fn write(&self, what: What) -> Entry {
         let entry = Entry::now(std::process::id(), self.door, what);
         if let Some(journal) = &self.journal {
             journal.write(entry.clone());

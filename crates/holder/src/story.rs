@@ -9,6 +9,7 @@ mod now;
 mod print;
 mod spans;
 
+use std::collections::BTreeMap;
 use std::time::SystemTime;
 
 use serde::Serialize;
@@ -44,6 +45,9 @@ pub struct Story {
     pub deaths: Vec<Death>,
     /// Ends before those.
     pub older: usize,
+    /// Requests that linetender sent again by itself, by reason, as far back as the journal goes.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub retries: BTreeMap<String, u64>,
     /// What happens next if nobody does anything.
     pub next: Vec<String>,
     /// What somebody can do.
@@ -115,7 +119,8 @@ impl Story {
         let failed = deaths.first().filter(|death| !death.planned);
         let next = advice::next(&stands, failed);
         let advice = advice::advice(server, &stands, failed, door);
-        Self { server: visible::line(server).into_owned(), now: stands, deaths, older, next, advice }
+        let (server, retries) = (visible::line(server).into_owned(), retries(server, entries));
+        Self { server, now: stands, deaths, older, retries, next, advice }
     }
 }
 
@@ -186,6 +191,18 @@ fn scenes<'a>(name: &str, entries: &'a [Entry]) -> Vec<Scene<'a>> {
         _ => None,
     };
     entries.iter().filter_map(scene).collect()
+}
+
+fn retries(name: &str, entries: &[Entry]) -> BTreeMap<String, u64> {
+    let mut counts = BTreeMap::new();
+    for entry in entries {
+        if let What::Retry { server, reason, .. } = &entry.what
+            && server == name
+        {
+            *counts.entry(visible::line(reason).into_owned()).or_default() += 1;
+        }
+    }
+    counts
 }
 
 /// All ends, newest first, repetitions folded. That an agent left, or linetender was shut down, is no death.
@@ -275,7 +292,7 @@ fn taken_along(scene: &Scene<'_>, after: &[Scene<'_>]) -> Option<String> {
         unknown += calls.unknown;
     }
     let word = |count| if count == 1 { "call was" } else { "calls were" };
-    let safe = format!("{not_executed} {} proven not to have been executed", word(not_executed));
+    let not = format!("{not_executed} {} not executed", word(not_executed));
     let open = format!(
         "{unknown} {} with it when it failed: whether {} executed is unknown, and its caller was told so",
         word(unknown),
@@ -283,9 +300,9 @@ fn taken_along(scene: &Scene<'_>, after: &[Scene<'_>]) -> Option<String> {
     );
     match (unknown, not_executed) {
         (0, 0) => None,
-        (0, _) => Some(format!("{safe}.")),
+        (0, _) => Some(format!("{not}.")),
         (_, 0) => Some(format!("{open}.")),
-        _ => Some(format!("{open}; {safe}.")),
+        _ => Some(format!("{open}; {not}.")),
     }
 }
 

@@ -10,11 +10,12 @@ mod tracer;
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
 use linetender::{
-    Delivery, Doubt, Leaf, Outcome, Proof, Receipt, TraceContext, Transport, UnderWay, Verdict, Witness,
+    Doubt, Evidence, Leaf, Outcome, Receipt, Retry, RetryReason, ServerRefusal, TraceContext, Transport,
+    UnderWay, Verdict, Witness,
 };
 use tokio::sync::broadcast;
 use tokio::time::Instant;
@@ -24,7 +25,8 @@ pub use histogram::{BUCKETS, Histogram};
 pub use slowest::Slow;
 pub use tracer::{Life, LineTracer, Tracer};
 
-use crate::holder::CallReport;
+use crate::holder::{CallReport, Inner};
+use crate::journal::What;
 use slowest::Slowest;
 
 /// Calls that a watcher may lag behind.
@@ -69,6 +71,8 @@ pub(crate) struct LineTally {
     feed: broadcast::Sender<Arc<CallReport>>,
     auditor: Option<Auditor>,
     tracer: Option<Arc<dyn LineTracer>>,
+    /// Writes re-sends to the event log.
+    holder: Weak<Inner>,
     /// What ended since somebody last took it.
     since: [AtomicU64; VERDICTS],
 }
@@ -82,12 +86,14 @@ pub struct Counted {
     pub others: ByVerdict,
     /// Of all of them, those that linetender ended without the server.
     pub own: u64,
-    /// What proved that a request was not executed, in the order of [`Proof::ALL`].
-    pub proofs: [u64; Proof::ALL.len()],
-    /// Why it is unknown: deadline, caller gone, connection lost.
-    pub doubts: [u64; 3],
-    /// Sends beyond the first of a request.
-    pub resent: u64,
+    /// What linetender counted of requests that were not executed, in the order of [`Evidence::ALL`].
+    pub not_executed: [u64; Evidence::ALL.len()],
+    /// Requests that a server refused, in the order of [`ServerRefusal::ALL`].
+    pub refused: [u64; ServerRefusal::ALL.len()],
+    /// Why it is unknown whether requests were executed, in the order of [`Doubt::ALL`].
+    pub unknown: [u64; Doubt::ALL.len()],
+    /// Requests that linetender sent again, in the order of [`RetryReason::ALL`].
+    pub retries: [u64; RetryReason::ALL.len()],
     /// Bytes of params, and of answers.
     pub bytes: (u64, u64),
     /// Time with the server, of requests that it answered.
@@ -127,15 +133,15 @@ impl Tally {
     }
 
     /// The witness of a new line to this server.
-    pub(crate) fn line(&self, server: &str, transport: Transport<'_>) -> Arc<LineTally> {
+    pub(crate) fn line(&self, server: &str, transport: Transport<'_>, holder: Weak<Inner>) -> Arc<LineTally> {
         let server = self.server(server);
         let tracer = self.tracer.get().map(|tracer| tracer.line(&server.name, transport));
-        self.witness(server, tracer)
+        self.witness(server, tracer, holder)
     }
 
     /// The witness of requests that end before a line is chosen.
     pub(crate) fn door(&self) -> Arc<LineTally> {
-        self.witness(self.server(DOOR), None)
+        self.witness(self.server(DOOR), None, Weak::new())
     }
 
     fn server(&self, name: &str) -> Arc<ServerTally> {
@@ -148,10 +154,15 @@ impl Tally {
         tally
     }
 
-    fn witness(&self, server: Arc<ServerTally>, tracer: Option<Arc<dyn LineTracer>>) -> Arc<LineTally> {
+    fn witness(
+        &self,
+        server: Arc<ServerTally>,
+        tracer: Option<Arc<dyn LineTracer>>,
+        holder: Weak<Inner>,
+    ) -> Arc<LineTally> {
         let since = [const { AtomicU64::new(0) }; VERDICTS];
         let (feed, auditor) = (self.feed.clone(), self.auditor.get().cloned());
-        Arc::new(LineTally { server, feed, auditor, tracer, since })
+        Arc::new(LineTally { server, feed, auditor, tracer, holder, since })
     }
 
     /// Lines that are followed from now on are audited. The first one stays.
@@ -260,6 +271,24 @@ impl Witness for LineTally {
         self.auditor.as_ref().map_or(Ok(()), Auditor::may)
     }
 
+    fn retried(&self, call: &Arc<UnderWay>, retry: Retry) {
+        let Retry { reason, from, to, attempt, .. } = retry;
+        if let Some(count) = position(&RetryReason::ALL, reason) {
+            self.server.book().counted.retries[count] += 1;
+        }
+        if let Some(holder) = self.holder.upgrade() {
+            holder.write(What::Retry {
+                server: self.server.name.to_string(),
+                method: call.method.to_string(),
+                tool: call.tool.as_deref().map(str::to_owned),
+                reason: reason.name().to_owned(),
+                from,
+                to,
+                attempt,
+            });
+        }
+    }
+
     fn ended(&self, call: &Arc<UnderWay>, outcome: &Outcome<'_>) -> Option<Receipt> {
         self.since[index(outcome.verdict)].fetch_add(1, Ordering::Relaxed);
         self.server.book().ended(call, outcome);
@@ -286,19 +315,22 @@ impl Book {
         };
         verdicts[index(outcome.verdict)] += 1;
         counted.own += u64::from(outcome.own);
-        counted.resent += u64::from(outcome.tries.saturating_sub(1));
         counted.bytes.0 += outcome.bytes.0 as u64;
         counted.bytes.1 += outcome.bytes.1 as u64;
-        match outcome.verdict {
-            Verdict::NotExecuted(proof) => {
-                if let Some(at) = Proof::ALL.iter().position(|one| *one == proof) {
-                    counted.proofs[at] += 1;
-                }
+        let count = match outcome.verdict {
+            Verdict::NotExecuted(evidence) => {
+                position(&Evidence::ALL, evidence).map(|at| &mut counted.not_executed[at])
             }
-            Verdict::Unknown(doubt) => counted.doubts[doubt_index(doubt)] += 1,
-            _ => {}
+            Verdict::Refused(refusal) => {
+                position(&ServerRefusal::ALL, refusal).map(|at| &mut counted.refused[at])
+            }
+            Verdict::Unknown(doubt) => position(&Doubt::ALL, doubt).map(|at| &mut counted.unknown[at]),
+            _ => None,
+        };
+        if let Some(count) = count {
+            *count += 1;
         }
-        if outcome.tries > 0 {
+        if outcome.attempts > 0 {
             counted.waited.record(outcome.times.queue + outcome.times.line);
             if matches!(outcome.verdict, Verdict::Answered | Verdict::ToolError) {
                 counted.at_server.record(outcome.times.server);
@@ -327,9 +359,10 @@ impl Counted {
             tools: [0; VERDICTS],
             others: [0; VERDICTS],
             own: 0,
-            proofs: [0; Proof::ALL.len()],
-            doubts: [0; 3],
-            resent: 0,
+            not_executed: [0; Evidence::ALL.len()],
+            refused: [0; ServerRefusal::ALL.len()],
+            unknown: [0; Doubt::ALL.len()],
+            retries: [0; RetryReason::ALL.len()],
             bytes: (0, 0),
             at_server: Histogram::new(),
             waited: Histogram::new(),
@@ -347,49 +380,13 @@ pub const fn index(verdict: Verdict) -> usize {
     match verdict {
         Verdict::Answered => 0,
         Verdict::ToolError => 1,
-        Verdict::Refused => 2,
+        Verdict::Refused(_) => 2,
         Verdict::NotExecuted(_) => 3,
         Verdict::Unknown(_) => 4,
         Verdict::Cancelled(_) => 5,
     }
 }
 
-const fn doubt_index(doubt: Doubt) -> usize {
-    match doubt {
-        Doubt::Deadline => 0,
-        Doubt::Cancelled => 1,
-        _ => 2,
-    }
-}
-
-/// The proof or the doubt of a verdict, in words for programs.
-pub fn detail(verdict: Verdict) -> Option<&'static str> {
-    match verdict.delivery() {
-        _ if matches!(verdict, Verdict::Refused) => None,
-        Delivery::NotExecuted(proof) => Some(proof_name(proof)),
-        Delivery::Unknown(doubt) => Some(DOUBT_NAMES[doubt_index(doubt)]),
-        Delivery::Answered => None,
-    }
-}
-
-/// Why a call is unknown, in words for programs.
-pub const DOUBT_NAMES: [&str; 3] = ["deadline", "cancelled", "connection lost"];
-
-/// A proof, in words for programs.
-pub const fn proof_name(proof: Proof) -> &'static str {
-    match proof {
-        Proof::Queued => "queued",
-        Proof::Residue => "unread by the dead server",
-        Proof::NoByteWritten => "no byte written",
-        Proof::RefusedStream => "refused stream",
-        Proof::SessionRefused => "session refused",
-        Proof::Challenged => "challenged",
-        Proof::HeaderMismatch => "header mismatch",
-        Proof::MissingCapability => "missing capability",
-        Proof::VersionRefused => "version refused",
-        Proof::MethodNotAllowed => "method not allowed",
-        Proof::TooLarge => "too large",
-        Proof::Throttled => "throttled",
-        _ => "other",
-    }
+fn position<T: PartialEq>(all: &[T], one: T) -> Option<usize> {
+    all.iter().position(|known| *known == one)
 }

@@ -13,8 +13,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use linetender_core::{
-    Admission, Declared, Delivery, Errand, Evidence, Gate, Generation, Held, Instant, LossReport, Method, Record,
-    RecordStep, Refusal, RetryBudget, RetryReason, Safety, ServerState,
+    Admission, Declared, Delivery, Errand, Evidence, Gate, Generation, Held, Instant, LossReport, Method,
+    Record, RecordStep, Refusal, RetryBudget, RetryReason, Safety, ServerState,
 };
 use linetender_wire::frame::{self, Frame, Members};
 use linetender_wire::handshake::{Era, Greeting};

@@ -2,9 +2,9 @@
 
 use std::fmt::Error;
 
-use linetender::Proof;
+use linetender::{Doubt, Evidence, RetryReason, ServerRefusal};
 use linetender_holder::holder::{FleetReport, PlacedReport};
-use linetender_holder::tally::{ByVerdict, Counted, DOUBT_NAMES, Histogram, VERDICT_NAMES, proof_name};
+use linetender_holder::tally::{ByVerdict, Counted, Histogram, VERDICT_NAMES};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, MetricEncoder, NoLabelSet};
 use prometheus_client::metrics::MetricType;
@@ -65,20 +65,19 @@ impl Collected {
                 by_verdict(&mut calls, name, kind, verdicts)?;
             }
         }
-        let mut proofs = begin(to, &names::NOT_EXECUTED)?;
-        for (name, counted) in self.counted() {
-            for (proof, count) in Proof::ALL.iter().zip(counted.proofs).filter(|(_, count)| *count > 0) {
-                count_at(&mut proofs, &[("server", name), ("proof", &word(proof_name(*proof)))], count)?;
-            }
-        }
-        let mut doubts = begin(to, &names::UNKNOWN)?;
-        for (name, counted) in self.counted() {
-            for (doubt, count) in DOUBT_NAMES.iter().zip(counted.doubts) {
-                count_at(&mut doubts, &[("server", name), ("doubt", &word(doubt))], count)?;
-            }
-        }
+        self.by_reason(to, &names::NOT_EXECUTED, |counted| {
+            Evidence::ALL.map(Evidence::name).into_iter().zip(counted.not_executed).collect()
+        })?;
+        self.by_reason(to, &names::REFUSED, |counted| {
+            ServerRefusal::ALL.map(ServerRefusal::name).into_iter().zip(counted.refused).collect()
+        })?;
+        self.by_reason(to, &names::UNKNOWN, |counted| {
+            Doubt::ALL.map(Doubt::name).into_iter().zip(counted.unknown).collect()
+        })?;
+        self.by_reason(to, &names::RETRIES, |counted| {
+            RetryReason::ALL.map(RetryReason::name).into_iter().zip(counted.retries).collect()
+        })?;
         self.counter(to, &names::OWN, |counted| counted.own)?;
-        self.counter(to, &names::RESENDS, |counted| counted.resent)?;
         self.gauge(to, &names::UNDER_WAY, |server| {
             server.counted.as_ref().map(|counted| counted.under_way as u64)
         })?;
@@ -86,6 +85,22 @@ impl Collected {
         self.histogram(to, &names::WAITED, |counted| &counted.waited)?;
         self.counter(to, &names::SENT, |counted| counted.bytes.0)?;
         self.counter(to, &names::RECEIVED, |counted| counted.bytes.1)
+    }
+
+    /// Counts per server and reason. A reason that never occurred is left out.
+    fn by_reason(
+        &self,
+        to: &mut DescriptorEncoder<'_>,
+        metric: &'static Metric,
+        counts: fn(&Counted) -> Vec<(&'static str, u64)>,
+    ) -> Result<(), Error> {
+        let mut family = begin(to, metric)?;
+        for (name, counted) in self.counted() {
+            for (reason, count) in counts(counted).into_iter().filter(|(_, count)| *count > 0) {
+                count_at(&mut family, &[("server", name), ("reason", reason)], count)?;
+            }
+        }
+        Ok(())
     }
 
     fn of_servers(&self, to: &mut DescriptorEncoder<'_>) -> Result<(), Error> {

@@ -73,14 +73,26 @@ pub(super) const CALLS: Metric = Metric::new(
 pub(super) const NOT_EXECUTED: Metric = Metric::new(
     "linetender_calls_not_executed",
     Kind::Counter,
-    &["server", "proof"],
-    "Requests that ended as not executed, by what proved it",
+    &["server", "reason"],
+    "Requests that linetender counted as not executed, by what it counted",
+);
+pub(super) const REFUSED: Metric = Metric::new(
+    "linetender_calls_refused",
+    Kind::Counter,
+    &["server", "reason"],
+    "Requests that the server or a proxy refused, by what it answered; linetender cannot check that they were not executed",
 );
 pub(super) const UNKNOWN: Metric = Metric::new(
     "linetender_calls_unknown",
     Kind::Counter,
-    &["server", "doubt"],
+    &["server", "reason"],
     "Requests that may or may not have been executed, by why that is not known",
+);
+pub(super) const RETRIES: Metric = Metric::new(
+    "linetender_retries",
+    Kind::Counter,
+    &["server", "reason"],
+    "Requests that linetender sent again, by what permitted it",
 );
 pub(super) const OWN: Metric = Metric::new(
     "linetender_calls_own",
@@ -88,8 +100,6 @@ pub(super) const OWN: Metric = Metric::new(
     SERVER,
     "Requests that linetender ended without the server",
 );
-pub(super) const RESENDS: Metric =
-    Metric::new("linetender_resends", Kind::Counter, SERVER, "Sends of a request beyond its first");
 pub(super) const UNDER_WAY: Metric =
     Metric::new("linetender_calls_under_way", Kind::Gauge, SERVER, "Requests that have not ended");
 pub(super) const AT_SERVER: Metric = Metric::new(
@@ -184,9 +194,10 @@ pub const METRICS: &[Metric] = &[
     JOURNAL_LOST,
     CALLS,
     NOT_EXECUTED,
+    REFUSED,
     UNKNOWN,
+    RETRIES,
     OWN,
-    RESENDS,
     UNDER_WAY,
     AT_SERVER,
     WAITED,

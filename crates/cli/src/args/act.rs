@@ -121,8 +121,9 @@ pub(crate) struct Inside {
 
 /// List calls in progress, or follow calls as they end, with the verdict on each
 ///
-/// Verdicts: answered; tool error (the tool ran and failed); refused (never sent); not executed (with the proof); unknown (may
-/// have been executed, and why nobody knows); cancelled by the caller.
+/// Verdicts: answered; tool error (the tool ran and failed); not executed (linetender counted it:
+/// most often, it was not sent); refused (the server says that it did not execute it); unknown (may have been executed, and why
+/// that is not known); cancelled by the caller.
 #[derive(Debug, clap::Args)]
 #[command(after_help = ["Examples:\n  \
     linetender calls\n  \

@@ -26,7 +26,7 @@ fn counts(server: &str, verdicts: [u64; 6]) -> Value {
         "tool_calls": { "answered": answered, "tool_error": tool_error, "refused": refused,
             "not_executed": not_executed, "unknown": unknown, "cancelled": cancelled },
         "other_requests": { "answered": 12, "tool_error": 0, "refused": 0, "not_executed": 0, "unknown": 0, "cancelled": 0 },
-        "own": 0, "resent": 2, "under_way": 2, "bytes_sent": 1, "bytes_received": 1, "starts": 3,
+        "own": 0, "retries": { "not-executed": 2 }, "under_way": 2, "bytes_sent": 1, "bytes_received": 1, "starts": 3,
         "ends": { "exit": 2 }, "planned_ends": 1, "p50_micros": 1400, "p99_micros": 83_000,
         "slowest": [{ "what": "commit", "millis": 2400, "ended_millis": 42_000, "verdict": "answered" },
             { "what": "push", "millis": 900, "ended_millis": 11_000, "verdict": "unknown" }] })

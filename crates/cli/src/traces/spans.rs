@@ -8,8 +8,10 @@ use std::str::FromStr as _;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
-use linetender::{Delivery, Outcome, TraceContext, Transport, UnderWay, Verdict, Why, hide_secrets, visible};
-use linetender_holder::tally::{Life, LineTracer, Tracer, detail};
+use linetender::{
+    Outcome, RetryReason, TraceContext, Transport, UnderWay, Verdict, Why, hide_secrets, visible,
+};
+use linetender_holder::tally::{Life, LineTracer, Tracer};
 use opentelemetry::trace::{
     Span as _, SpanBuilder, SpanContext, SpanId, SpanKind, Status, TraceContextExt as _, TraceFlags, TraceId,
     TraceState, Tracer as _,
@@ -32,10 +34,10 @@ const PORT: &str = "server.port";
 // Ours.
 const SERVER: &str = "linetender.server";
 const VERDICT: &str = "linetender.verdict";
-const PROOF: &str = "linetender.proof";
-const DOUBT: &str = "linetender.doubt";
+const REASON: &str = "linetender.verdict.reason";
 const GENERATION: &str = "linetender.generation";
-const TRIES: &str = "linetender.tries";
+const ATTEMPTS: &str = "linetender.attempts";
+const RETRIED: &str = "linetender.retried";
 const QUEUED: &str = "linetender.queue.duration";
 const WAITED: &str = "linetender.line.duration";
 const AT_SERVER: &str = "linetender.server.duration";
@@ -191,17 +193,18 @@ impl LineSpans {
 
 /// What a span says of how its call ended.
 fn attributes(outcome: &Outcome<'_>) -> Vec<KeyValue> {
-    let Outcome { verdict, code, generation, id, revision, tries, times, .. } = outcome;
+    let Outcome { verdict, code, generation, id, revision, attempts, retried, times, .. } = outcome;
     let mut said = vec![
         KeyValue::new(VERDICT, verdict.name()),
-        KeyValue::new(TRIES, i64::from(*tries)),
+        KeyValue::new(ATTEMPTS, i64::from(*attempts)),
         KeyValue::new(QUEUED, times.queue.as_secs_f64()),
         KeyValue::new(WAITED, times.line.as_secs_f64()),
         KeyValue::new(AT_SERVER, times.server.as_secs_f64()),
     ];
-    if let Some(detail) = detail(*verdict) {
-        let name = if matches!(verdict.delivery(), Delivery::Unknown(_)) { DOUBT } else { PROOF };
-        said.push(KeyValue::new(name, detail));
+    said.extend(verdict.delivery().reason().map(|reason| KeyValue::new(REASON, reason)));
+    let retried: Vec<_> = retried.iter().map(RetryReason::name).collect();
+    if !retried.is_empty() {
+        said.push(KeyValue::new(RETRIED, retried.join(",")));
     }
     said.extend(code.map(|code| KeyValue::new(STATUS_CODE, code.to_string())));
     said.extend(generation.map(|generation| KeyValue::new(GENERATION, signed(generation))));

@@ -83,7 +83,10 @@ fn residue_proves_only_what_lacks_a_byte_of_its_json() {
         assert_eq!(consumed(150), UNKNOWN, "complete JSON without its newline is run at end of file");
         assert_eq!(consumed(151), UNKNOWN);
     }
-    assert_eq!(lose(queued(), LossReport::Consumed { bytes: u64::MAX }), Delivery::NotExecuted(Evidence::Queued));
+    assert_eq!(
+        lose(queued(), LossReport::Consumed { bytes: u64::MAX }),
+        Delivery::NotExecuted(Evidence::Queued)
+    );
 }
 
 #[test]

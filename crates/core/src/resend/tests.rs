@@ -87,7 +87,8 @@ fn what_was_counted_as_not_executed_is_sent_again() {
         let mut record = Record::new(Safety::Unsafe);
         for millis in [0, 20, 40, 80, 160, 320, 500, 500, 500, 500, 500] {
             let next = lost_with(record, evidence).next(rules(), untouched);
-            let Some(Next::Again { record: next, reason: RetryReason::NotExecuted, after: None, pause }) = next
+            let Some(Next::Again { record: next, reason: RetryReason::NotExecuted, after: None, pause }) =
+                next
             else {
                 panic!("{next:?}")
             };
@@ -117,7 +118,9 @@ fn each_refusal_is_sent_again_once_if_retry_on_names_it() {
             ServerRefusal::UnsupportedVersion => Some((true, RetryReason::Protocol, Some(Repair::Version))),
             ServerRefusal::RateLimited => Some((false, RetryReason::RateLimited, Some(Repair::Wait))),
             ServerRefusal::RefusedStream => Some((false, RetryReason::RefusedStream, None)),
-            ServerRefusal::MissingCapability | ServerRefusal::MethodNotAllowed | ServerRefusal::TooLarge => None,
+            ServerRefusal::MissingCapability | ServerRefusal::MethodNotAllowed | ServerRefusal::TooLarge => {
+                None
+            }
         };
         let lost = || refused_with(Record::new(Safety::Unsafe), refusal);
         assert_eq!(lost().next(counted, untouched), told, "{refusal:?}: the server's word is not counted");
@@ -140,7 +143,8 @@ fn each_refusal_is_sent_again_once_if_retry_on_names_it() {
 fn a_call_that_was_refused_once_is_never_called_not_executed() {
     let refused = refused_with(Record::new(Safety::Unsafe), ServerRefusal::Auth);
     let (record, ..) = again(refused.next(rules(), untouched));
-    let gone = lost_with(record, Evidence::NoByteWritten).next(Rules { retry_on: RetryOn::NOTHING, ..rules() }, untouched);
+    let gone = lost_with(record, Evidence::NoByteWritten)
+        .next(Rules { retry_on: RetryOn::NOTHING, ..rules() }, untouched);
     assert_eq!(gone, Some(Next::Settle(Delivery::Refused(ServerRefusal::Auth))));
     let left = record.step(RecordStep::Cancel).unwrap();
     assert_eq!(left.verdict(), Some(Delivery::Refused(ServerRefusal::Auth)));
@@ -256,7 +260,10 @@ fn nothing_crosses_a_generation_of_a_stateful_process() {
     let queued = lost_with(Record::new(Safety::Protocol), Evidence::Queued);
     assert_eq!(queued.next(stateful, untouched), Some(Next::Settle(Delivery::NotExecuted(Evidence::Queued))));
     let residue = lost_with(Record::new(Safety::Protocol), Evidence::Residue);
-    assert_eq!(residue.next(stateful, untouched), Some(Next::Settle(Delivery::NotExecuted(Evidence::Residue))));
+    assert_eq!(
+        residue.next(stateful, untouched),
+        Some(Next::Settle(Delivery::NotExecuted(Evidence::Residue)))
+    );
     assert_eq!(unknown(Safety::Protocol).next(stateful, untouched), Some(Next::Settle(UNKNOWN)));
     // Within one generation the state is still there.
     let same = Rules { crosses: false, ..stateful };

@@ -6,7 +6,7 @@ use std::hint::black_box;
 use std::time::Duration;
 
 use linetender_core::{
-    Declared, Evidence, Extent, Generation, Instant, Method, Next, Policy, Record, RecordStep, RetryBudget,
+    Declared, Extent, Generation, Instant, LossReport, Method, Next, Policy, Record, RecordStep, RetryBudget,
     Rules, Safety, Vitals,
 };
 
@@ -63,7 +63,7 @@ fn a_call_is_admitted_sent_answered_lost_and_sent_again_without_an_allocation() 
             black_box(flushed.step(RecordStep::Answer).unwrap());
             black_box(flushed.step(RecordStep::Expire).unwrap());
             for bytes in [0, u64::MAX] {
-                let lost = flushed.step(RecordStep::Lose(Evidence::Consumed { bytes })).unwrap();
+                let lost = flushed.step(RecordStep::Lose(LossReport::Consumed { bytes })).unwrap();
                 let rules = Rules::new(policy.settings(), true, Declared::Safe);
                 let next = lost.next(rules, || budget.withdraw(policy.settings().retry, call, now));
                 assert!(matches!(next, Some(Next::Again { .. } | Next::Settle(_))));

@@ -15,7 +15,7 @@ pub const LONGEST_NAME: usize = 512;
 pub const LONGEST_ARGUMENTS: usize = 32 * 1024;
 
 /// What a record takes beside its texts, and its line beside those.
-const RECORD: usize = 640;
+const RECORD: usize = 960;
 
 /// One call, as it is written. Build it with `..Record::default()`: members may be added.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -46,12 +46,20 @@ pub struct Record {
     pub arguments: Arguments,
     /// What became of it.
     pub verdict: Verdict,
-    /// What proves that it was not executed.
+    /// What linetender counted, if it was not executed.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub proof: Option<String>,
+    pub not_executed_reason: Option<&'static str>,
+    /// What the server answered, if it refused it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub refused_reason: Option<&'static str>,
     /// Why it is not known whether it was executed.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub doubt: Option<String>,
+    pub unknown_reason: Option<&'static str>,
+    /// How often linetender sent it. 0 if it was not sent.
+    pub attempts: u32,
+    /// Why linetender sent it again, if it did.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub retried: Vec<&'static str>,
     /// How far it had come.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub phase: Option<String>,
@@ -79,10 +87,10 @@ pub enum Verdict {
     /// The server responded, and its result says that the tool failed.
     #[serde(rename = "tool error")]
     ToolError,
-    /// linetender refused it: it was not sent.
+    /// The server, or a proxy before it, said that it did not execute it.
     #[serde(rename = "refused")]
     Refused,
-    /// It was not executed, and there is a proof.
+    /// linetender counted that the server cannot have executed it.
     #[serde(rename = "not executed")]
     NotExecuted,
     /// It may have been executed.
@@ -165,7 +173,7 @@ impl Record {
     pub(super) fn weight(&self) -> usize {
         let Arguments { sha256, whole, cut, .. } = &self.arguments;
         let texts = [&self.at, &self.door, &self.server, &self.era, &self.method].map(String::len);
-        let known = [&self.principal, &self.tool, &self.proof, &self.doubt, &self.phase, sha256, cut];
+        let known = [&self.principal, &self.tool, &self.phase, sha256, cut];
         let known = known.map(|text| text.as_ref().map_or(0, String::len));
         let whole = whole.as_ref().map_or(0, |whole| whole.get().len());
         RECORD + texts.iter().chain(&known).sum::<usize>() + whole
@@ -176,7 +184,7 @@ impl Record {
         for text in [&mut self.at, &mut self.door, &mut self.server, &mut self.era, &mut self.method] {
             shorten(text);
         }
-        let known = [&mut self.principal, &mut self.tool, &mut self.proof, &mut self.doubt, &mut self.phase];
+        let known = [&mut self.principal, &mut self.tool, &mut self.phase];
         known.into_iter().flatten().for_each(shorten);
     }
 }
@@ -238,8 +246,6 @@ mod tests {
                     method: text.clone(),
                     principal: many(),
                     tool: many(),
-                    proof: many(),
-                    doubt: many(),
                     phase: many(),
                     arguments,
                     ..Record::default()

@@ -284,6 +284,8 @@ impl fmt::Debug for Followed {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Weak;
+
     use super::Followed;
     use crate::journal::{Entry, What};
     use crate::story::{Story, wall_clock};
@@ -293,7 +295,7 @@ mod tests {
     #[tokio::test]
     async fn only_a_change_is_written_down() {
         let line = Rig::new().lazy(Server::stdio("s", ["true"]));
-        let followed = Followed::new(&line, Tally::new().line("s", line.transport()));
+        let followed = Followed::new(&line, Tally::new().line("s", line.transport(), Weak::new()));
         let mut status = line.status();
         assert_eq!(followed.heard(&status), None, "it stood there before");
         (status.state, status.generation) = (State::Dialing, 1);
@@ -318,7 +320,7 @@ mod tests {
         };
         // It is known when the connection ends, or a moment later.
         for at_end in [Some("no token"), None] {
-            let followed = Followed::new(&line, Tally::new().line("s", line.transport()));
+            let followed = Followed::new(&line, Tally::new().line("s", line.transport(), Weak::new()));
             for generation in 1..=3 {
                 followed.keep(entry(generation, "dialing", Some("no token")));
                 followed.keep(entry(generation, "ending", at_end));

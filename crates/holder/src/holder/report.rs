@@ -7,7 +7,7 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-pub use calls::{CallReport, ServerReport, SlowReport, UnderWayReport, Verdicts};
+pub use calls::{CallReport, ServerReport, SlowReport, UnderWayReport, Verdicts, by_reason};
 
 use super::Inner;
 use crate::journal::Reason;

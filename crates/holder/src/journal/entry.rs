@@ -71,6 +71,24 @@ pub enum What {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         calls: Option<Verdicts>,
     },
+    /// linetender sent a request again by itself.
+    Retry {
+        /// Server name.
+        server: String,
+        /// Method.
+        method: String,
+        /// The tool, if it called one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        tool: Option<String>,
+        /// What permitted it: `not-executed`, `session-lost`, …
+        reason: String,
+        /// The generation of the earlier attempt.
+        from: u64,
+        /// The generation of this attempt.
+        to: u64,
+        /// Number of this attempt; the first re-send is 2.
+        attempt: u32,
+    },
     /// The last line of an audit that is on disk, each minute if there is a new one, and at the end.
     AuditHead {
         /// The audit's file.
@@ -218,6 +236,13 @@ impl Entry {
                 if let Some(Reason { text, stderr, .. }) = cause {
                     shorten(text);
                     *stderr = None;
+                }
+            }
+            What::Retry { server, method, tool, .. } => {
+                shorten(server);
+                shorten(method);
+                if let Some(tool) = tool {
+                    shorten(tool);
                 }
             }
             What::AuditHead { file, .. } => shorten(file),

@@ -4,6 +4,7 @@ use std::fmt;
 
 use super::spans::{clock, span};
 use super::{Death, Story};
+use crate::holder::by_reason;
 
 /// Lines that are indented as far as this stand on their own.
 const ALONE: usize = 6;
@@ -28,6 +29,12 @@ impl Story {
         }
         lines.text(0, &self.now.calls);
         self.happened(&mut lines);
+        if !self.retries.is_empty() {
+            lines.text(
+                2,
+                &format!("Calls that linetender sent again by itself: {}.", by_reason(&self.retries)),
+            );
+        }
         lines.head("What happens next");
         self.next.iter().for_each(|next| lines.text(2, next));
         if !self.advice.is_empty() {

@@ -3,10 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use linetender::{Delivery, Era, Outcome, Receipt, UnderWay, Verdict};
+use linetender::{Delivery, Era, Outcome, Receipt, RetryReason, UnderWay, Verdict};
 use linetender_wire::frame::Members;
 
-use super::{DOUBT_NAMES, doubt_index, proof_name};
 use crate::audit::{self, Arguments, Audit, Record};
 
 /// Writes every request down.
@@ -58,11 +57,13 @@ impl Auditor {
     }
 
     fn line(&self, server: &Arc<str>, call: &UnderWay, outcome: &Outcome<'_>) -> Record {
-        let (proof, doubt) = match outcome.verdict.delivery() {
-            _ if outcome.verdict == Verdict::Refused => (None, None),
-            Delivery::NotExecuted(proof) => (Some(proof_name(proof)), None),
-            Delivery::Unknown(doubt) => (None, Some(DOUBT_NAMES[doubt_index(doubt)])),
-            Delivery::Answered => (None, None),
+        let delivery = outcome.verdict.delivery();
+        let reason = delivery.reason();
+        let (not_executed_reason, refused_reason, unknown_reason) = match delivery {
+            Delivery::NotExecuted(_) => (reason, None, None),
+            Delivery::Refused(_) => (None, reason, None),
+            Delivery::Unknown(_) => (None, None, reason),
+            Delivery::Answered => (None, None, None),
         };
         Record {
             at: Record::now(),
@@ -78,13 +79,16 @@ impl Auditor {
             verdict: match outcome.verdict {
                 Verdict::Answered => audit::Verdict::Answered,
                 Verdict::ToolError => audit::Verdict::ToolError,
-                Verdict::Refused => audit::Verdict::Refused,
+                Verdict::Refused(_) => audit::Verdict::Refused,
                 Verdict::NotExecuted(_) => audit::Verdict::NotExecuted,
                 Verdict::Unknown(_) => audit::Verdict::Unknown,
                 Verdict::Cancelled(_) => audit::Verdict::Cancelled,
             },
-            proof: proof.map(str::to_owned),
-            doubt: doubt.map(str::to_owned),
+            not_executed_reason,
+            refused_reason,
+            unknown_reason,
+            attempts: outcome.attempts,
+            retried: outcome.retried.iter().map(RetryReason::name).collect(),
             error: outcome.code,
             request_bytes: outcome.bytes.0 as u64,
             response_bytes: outcome.bytes.1 as u64,

@@ -189,8 +189,15 @@ impl CallError {
                 NextTry::In(wait) => format!("The server asks to wait {:.1} s.", wait.as_secs_f64()),
                 _ => "The server asks to wait.".to_owned(),
             },
-            ServerRefusal::Auth => "The server asks for other credentials.".to_owned(),
-            ServerRefusal::SessionLost => "The server lost the session; linetender begins a new one.".to_owned(),
+            ServerRefusal::Auth if self.next_try == NextTry::Now => {
+                "The server asks for other credentials.".to_owned()
+            }
+            ServerRefusal::Auth => {
+                format!("The server asks for other credentials; linetender's next try: {}.", self.next_try)
+            }
+            ServerRefusal::SessionLost => {
+                "The server lost the session; linetender begins a new one.".to_owned()
+            }
             ServerRefusal::Goaway => {
                 "The server closed the connection; linetender opens a new one.".to_owned()
             }

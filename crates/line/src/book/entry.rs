@@ -98,7 +98,10 @@ impl Entry {
     ) -> (Self, oneshot::Receiver<Reply>) {
         let (reply, answer) = oneshot::channel();
         let seat = Mutex::new(Seat { record, reply: Some(reply) });
-        (Self { id, heed, seat, last, progress_at: AtomicU64::new(0), redirected: AtomicBool::new(false) }, answer)
+        (
+            Self { id, heed, seat, last, progress_at: AtomicU64::new(0), redirected: AtomicBool::new(false) },
+            answer,
+        )
     }
 
     fn seat(&self) -> MutexGuard<'_, Seat> {

@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError};
 
-use linetender_core::{LossReport, Generation, Record, Vitals};
+use linetender_core::{Generation, LossReport, Record, Vitals};
 use linetender_wire::Detail;
 use linetender_wire::frame::{Frame, Passed};
 use linetender_wire::seam::{Exchange, Loss, Outbox, Outgoing, Refused, Ticket};

@@ -63,8 +63,10 @@ impl Call<'_> {
         // A session that is gone has ended, whether or not its generation is sealed already. That the generation
         // lives now is no promise: `Bound` and `Permit` hold the call to it.
         let crosses = lost.session_is_gone() || link.ledger.is_sealed();
-        // A credential that was too weak: without a better one, another try would meet the same.
-        let too_weak = lost.refused.as_ref().is_some_and(|refused| refused.status == 403);
+        // A credential that was too weak: without a better one, another try would meet the same. A refusal that says so gets
+        // one as its repair.
+        let too_weak = lost.refused.as_ref().is_some_and(|refused| refused.status == 403)
+            && !matches!(lost.record.delivery(), Some(Delivery::Refused(_)));
         if too_weak && !self.has_new_key(lost, deadline).await {
             return None;
         }

@@ -203,9 +203,7 @@ impl<'a> Told<'a> {
                 reply.error().and_then(|error| RpcError::of(error).code()),
                 reply.len(),
             ),
-            Err(error) => {
-                (error.delivery.into(), Some(i64::from(error.code().number())), 0)
-            }
+            Err(error) => (error.delivery.into(), Some(i64::from(error.code().number())), 0),
         };
         match self.tell(verdict, code, bytes) {
             None => result,

@@ -109,7 +109,9 @@ impl Reach {
             Self::Process(child) => {
                 child.consumed().map_or(LossReport::Nothing, |bytes| LossReport::Consumed { bytes })
             }
-            Self::Hop(hop) => hop.consumed().map_or(LossReport::Nothing, |bytes| LossReport::Consumed { bytes }),
+            Self::Hop(hop) => {
+                hop.consumed().map_or(LossReport::Nothing, |bytes| LossReport::Consumed { bytes })
+            }
             Self::Remote(_) => LossReport::Nothing,
         }
     }

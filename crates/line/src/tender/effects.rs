@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use linetender_core::{Effect, Event, LossReport, Gate, Generation, Settle, State, Walk};
+use linetender_core::{Effect, Event, Gate, Generation, LossReport, Settle, State, Walk};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 

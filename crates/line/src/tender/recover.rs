@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use linetender_core::{
-    Class, Command, LossReport, Gate, Generation, Leaf, Machine, NextTry, Refusal, State, StateKind,
+    Class, Command, Gate, Generation, Leaf, LossReport, Machine, NextTry, Refusal, State, StateKind,
     Wake as MayWake, Walk,
 };
 use linetender_wire::{Panicked, Seen, caught, caught_now, seam};

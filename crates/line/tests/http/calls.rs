@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use linetender::{CallErrorKind, Deadline, Era, Options, Raw};
+use linetender::{CallErrorKind, Deadline, Delivery, Era, Options, Raw, RetryReason, ServerRefusal};
+use linetender_badserver::webserver::Fault;
 
 use crate::kit::{ERAS, manners, web, web_with};
 use crate::look::{eventually, in_time, policy, speaks, stopwatch};
@@ -35,7 +36,11 @@ const ENDS: &[(&str, &str, &str, &str)] = &[
     ("status", r#"{"code":502}"#, "unknown", "H12"),
     ("status", r#"{"code":504}"#, "unknown", "H12"),
     ("status", r#"{"code":503,"retry_after":1}"#, "unknown", "H11"),
-    ("status", r#"{"code":413}"#, "not executed", "413"),
+    ("status", r#"{"code":413}"#, "refused", "H32"),
+    ("status", r#"{"code":413,"run":true}"#, "refused", "H32"),
+    ("status", r#"{"code":405,"run":true}"#, "refused", "H32"),
+    ("status", r#"{"code":429,"run":true}"#, "refused", "H32"),
+    ("status", r#"{"code":503,"run":true}"#, "unknown", "H32"),
 ];
 
 #[tokio::test]
@@ -53,7 +58,10 @@ async fn a_failed_exchange_ends_its_call_alone_with_what_is_known() {
             let error = web.call(tool, &nonce).await.expect_err(row);
             assert!(start.elapsed() < Duration::from_secs(5), "{row}");
             speaks(&error);
-            assert_eq!(error.kind, CallErrorKind::Lost, "{row} {error}");
+            let kind =
+                if *delivery == "refused" { CallErrorKind::ServerRefused } else { CallErrorKind::Lost };
+            assert_eq!(error.kind, kind, "{row} {error}");
+            assert!(!error.for_model().contains("safe"), "{}", error.for_model());
             assert_eq!(error.delivery.name(), *delivery, "{row} {tool} {arguments} {error}");
             assert!(web.runs("n") <= 1, "{row} ran twice");
             std::fs::write(web.book.path(), "").unwrap();
@@ -77,34 +85,50 @@ async fn h12_an_error_status_that_carries_our_id_is_an_answer() {
     }
 }
 
+/// What a server answers to a call with 429, whether or not it has executed it.
+fn throttles(run: bool, retry_after: u32) -> Fault {
+    Fault::new("status", serde_json::json!({ "code": 429, "retry_after": retry_after, "run": run }))
+}
+
 #[tokio::test]
-async fn h11_a_throttled_call_waits_as_long_as_it_was_told_and_runs_once() {
-    use linetender_badserver::webserver::Fault;
-    for era in ERAS {
+async fn h32_a_throttled_call_is_refused_and_not_sent_again_whether_it_ran_or_not() {
+    for (era, run) in ERAS.into_iter().flat_map(|era| [(era, false), (era, true)]) {
         let web = web(era).await;
-        web.server.set(|manners| {
-            let throttle =
-                Fault::new("status", serde_json::json!({ "code": 429, "retry_after": 1 })).times(1);
-            manners.fault_on("tools/call", throttle);
-        });
+        web.server.set(|manners| manners.fault_on("tools/call", throttles(run, 1)));
+        let error = web.call("write", r#"{"nonce":"n"}"#).await.unwrap_err();
+        speaks(&error);
+        assert_eq!(error.delivery, Delivery::Refused(ServerRefusal::RateLimited), "{error}");
+        assert_eq!((web.runs("n"), web.generation()), (u32::from(run), 1));
+        let text = error.for_model();
+        for words in ["says that it did not execute the call", "cannot check", "asks to wait 1.0 s"] {
+            assert!(text.contains(words), "{words}: {text}");
+        }
+        assert_eq!(error.fields()["retryAfter"], 1);
+        web.server.set(|manners| manners.faults.clear());
+        web.leaves_nothing().await;
+    }
+}
+
+#[tokio::test]
+async fn h11_with_permission_a_throttled_call_waits_as_long_as_it_was_told_and_runs_once() {
+    for era in ERAS {
+        let permitted =
+            policy(|settings| settings.retry_on = settings.retry_on.with(RetryReason::RateLimited));
+        let web = web_with(manners(era), |server| server.policy(permitted)).await;
+        web.server.set(|manners| manners.fault_on("tools/call", throttles(false, 1).times(1)));
         let start = stopwatch();
         web.call("write", r#"{"nonce":"n"}"#).await.unwrap();
         assert!(start.elapsed() >= Duration::from_millis(900), "{:?}", start.elapsed());
         assert_eq!(web.runs("n"), 1);
-        // Longer than the call has: it is told at once, and not executed.
-        web.server.set(|manners| {
-            manners.fault_on(
-                "tools/call",
-                Fault::new("status", serde_json::json!({ "code": 429, "retry_after": 20 })),
-            );
-        });
+        // Longer than the call has: it is told at once.
+        web.server.set(|manners| manners.fault_on("tools/call", throttles(false, 20)));
         let options = Options::default().deadline(Deadline::after(Duration::from_secs(5)));
         let params = r#"{"name":"write","arguments":{"nonce":"m"}}"#;
         let start = stopwatch();
         let error = in_time(web.line.request("tools/call", Raw(params), options)).await.unwrap_err();
         assert!(start.elapsed() < Duration::from_secs(2));
         speaks(&error);
-        assert_eq!(error.delivery.name(), "not executed", "{error}");
+        assert_eq!(error.delivery.name(), "refused", "{error}");
         assert_eq!((web.runs("m"), web.generation()), (0, 1));
         web.server.set(|manners| manners.faults.clear());
         web.leaves_nothing().await;

@@ -15,6 +15,7 @@ mod lines;
 mod look;
 mod network;
 mod odd;
+mod records;
 mod refusals;
 mod secure;
 mod sessions;

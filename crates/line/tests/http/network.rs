@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use linetender::{CallErrorKind, Era, Eras, Line, Raw, Server, State};
+use linetender::{CallErrorKind, Delivery, Era, Eras, Line, Raw, RetryReason, Server, ServerRefusal, State};
 use linetender_badserver::proxy::{Fault, Proxy};
 use linetender_badserver::webserver::{Ending, Sockets};
 
@@ -73,7 +73,7 @@ async fn h25_calls_wait_while_their_server_restarts_and_none_is_lost() {
 }
 
 #[tokio::test]
-async fn h23_calls_that_are_refused_again_and_again_are_recovered_unseen() {
+async fn h37_calls_whose_streams_are_refused_are_told_so_and_not_sent_again() {
     let book = crate::kit::book();
     let config = linetender_badserver::webserver::Config {
         book: Some(book.path().to_owned()),
@@ -94,9 +94,15 @@ async fn h23_calls_that_are_refused_again_and_again_are_recovered_unseen() {
         })
         .collect();
     for call in calls {
-        in_time(call).await.unwrap().expect("each refusal proves that it did not run");
+        let error = in_time(call).await.unwrap().expect_err("the server refused it");
+        assert_eq!(error.delivery, Delivery::Refused(ServerRefusal::RefusedStream), "{error}");
+        assert!(
+            error.for_model().contains("refuse a call like this after it was executed"),
+            "{}",
+            error.for_model()
+        );
     }
-    assert!((0..10).all(|number| book.runs()[&format!("n{number}")] == 1), "{:?}", book.runs());
+    assert!((0..10).all(|number| !book.runs().contains_key(&format!("n{number}"))), "{:?}", book.runs());
     in_time(line.close()).await;
     let _ = std::fs::remove_file(book.path());
 }
@@ -241,7 +247,7 @@ async fn o02_without_descriptors_what_is_under_way_is_answered_all_the_same() {
 }
 
 #[tokio::test]
-async fn a_refused_stream_of_http2_runs_nothing_and_is_sent_again() {
+async fn with_permission_a_call_whose_http2_stream_was_refused_is_sent_again_once() {
     let book = crate::kit::book();
     let config = linetender_badserver::webserver::Config {
         book: Some(book.path().to_owned()),
@@ -249,7 +255,9 @@ async fn a_refused_stream_of_http2_runs_nothing_and_is_sent_again() {
         ..Default::default()
     };
     let server = linetender_badserver::webserver::WebServer::start(config).unwrap();
-    let line = Line::open(Server::http("bad", &server.url()).http2().eras(Eras::Only(Era::Modern)));
+    let permitted = policy(|settings| settings.retry_on = settings.retry_on.with(RetryReason::RefusedStream));
+    let to = Server::http("bad", &server.url()).http2().eras(Eras::Only(Era::Modern)).policy(permitted);
+    let line = Line::open(to);
     in_time(line.call_tool("echo", Raw("{}"))).await.unwrap();
     let fault = linetender_badserver::webserver::Fault::new("refused", serde_json::json!({})).times(1);
     server.set(|manners| manners.fault_on("tools/call", fault));

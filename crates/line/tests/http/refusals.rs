@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use linetender::{Answer, CallError, Eras, HttpServer, NoKey, Raw, Redacted, State};
+use linetender::{Answer, CallError, Delivery, Eras, HttpServer, NoKey, Raw, Redacted, ServerRefusal, State};
 use linetender_badserver::webserver::Wants;
 use tokio::task::JoinHandle;
 
@@ -48,7 +48,7 @@ async fn a_tool_that_is_refused_with_401_fails_alone_while_other_calls_go_on_wit
         web.server.set(|manners| manners.wants = Some(forbids_write([1])));
         let slow = web.slow_call().await;
         let error = web.call("write", r#"{"nonce":"n"}"#).await.unwrap_err();
-        assert!(error.not_executed(), "{error}");
+        assert_eq!(error.delivery, Delivery::Refused(ServerRefusal::Auth), "{error}");
         if number == 0 {
             assert!(error.for_model().contains(TYPE), "{}", error.for_model());
         }

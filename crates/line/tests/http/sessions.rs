@@ -197,7 +197,7 @@ async fn h08_nothing_crosses_to_the_new_session_of_a_stateful_server() {
         for call in calls {
             let error = in_time(call).await.unwrap().expect_err("it was sent to the session that is gone");
             speaks(&error);
-            assert_eq!(error.delivery.name(), "not executed", "{error}");
+            assert_eq!(error.delivery.name(), "refused", "{error}");
         }
         let runs = web.book.runs();
         assert!((0..20).all(|number| !runs.contains_key(&format!("n{number}"))), "round {round}: {runs:?}");
@@ -251,15 +251,13 @@ async fn h19_a_call_that_ran_until_its_session_expired_is_not_said_to_have_not_r
 }
 
 #[tokio::test]
-async fn h19_where_no_refusal_is_believed_none_is_sent_again() {
-    let unknown = crate::look::policy(|settings| {
-        settings.session_refusal = linetender::SessionRefusal::Unknown;
-    });
+async fn h33_where_only_counts_permit_it_no_refused_call_is_sent_again() {
+    let counted = crate::look::policy(|settings| settings.retry_on = linetender::RetryOn::NOT_EXECUTED);
     let web =
-        web_with(manners(Era::Legacy), |server| server.eras(Eras::Only(Era::Legacy)).policy(unknown)).await;
+        web_with(manners(Era::Legacy), |server| server.eras(Eras::Only(Era::Legacy)).policy(counted)).await;
     web.works().await;
     let error = web.call("deny", r#"{"nonce":"n"}"#).await.unwrap_err();
-    assert_eq!((error.delivery.name(), web.runs("n")), ("unknown", 1), "{error}");
+    assert_eq!((error.delivery.name(), web.runs("n")), ("refused", 1), "{error}");
     web.back(1).await;
     web.works().await;
     web.leaves_nothing().await;

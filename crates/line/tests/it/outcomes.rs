@@ -38,7 +38,7 @@ impl Witness for Seen {
         under_way.retain(|other| other.number != call.number);
         assert_eq!(under_way.len() + 1, before, "each call ends once");
         let what = call.tool.as_deref().unwrap_or(&call.method).to_owned();
-        self.ended.lock().unwrap().push((what, outcome.verdict, outcome.tries, outcome.generation));
+        self.ended.lock().unwrap().push((what, outcome.verdict, outcome.attempts, outcome.generation));
         let fails = self.receipt.lock().unwrap().take()?;
         Some(Box::pin(async move { Err(fails.to_owned()) }))
     }
@@ -90,7 +90,7 @@ async fn every_verdict_is_told_once_and_nothing_stays_under_way() {
     assert_eq!(seen.last(), ("echo".into(), Verdict::Answered, 1, Some(2)));
     bad.line.close().await;
     bad.call("echo", r#"{"nonce":"z"}"#).await.unwrap_err();
-    assert_eq!(seen.last(), ("echo".into(), Verdict::Refused, 0, None));
+    assert_eq!(seen.last(), ("echo".into(), Verdict::NOT_SENT, 0, None));
     assert!(seen.under_way.lock().unwrap().is_empty());
 }
 
@@ -103,7 +103,7 @@ async fn a_witness_that_cannot_bear_witness_refuses_or_holds_back_the_answer() {
     let error = bad.call("echo", r#"{"nonce":"a"}"#).await.unwrap_err();
     assert!(error.not_executed() && error.cause.contains("the disk is full"), "{error}");
     assert!(!bad.book.runs().contains_key("a"));
-    assert_eq!(seen.last().1, Verdict::Refused);
+    assert_eq!(seen.last().1, Verdict::NOT_SENT);
 
     *seen.refuses.lock().unwrap() = None;
     *seen.receipt.lock().unwrap() = Some("the disk is full");
@@ -135,7 +135,7 @@ impl Witness for Tracing {
     fn ended(&self, _: &Arc<UnderWay>, outcome: &Outcome<'_>) -> Option<Receipt> {
         let revision = outcome.revision.map(str::to_owned);
         assert!(outcome.id.is_some(), "{outcome:?}");
-        self.ended.lock().unwrap().push((outcome.generations.to_vec(), outcome.tries, revision));
+        self.ended.lock().unwrap().push((outcome.generations.to_vec(), outcome.attempts, revision));
         None
     }
 }

@@ -82,7 +82,7 @@ async fn held() -> Held {
     let ((tell, news), (events, told)) = (mpsc::unbounded_channel(), mpsc::channel(1000));
     let signs = Arc::new(AtomicUsize::new(0));
     let ears = Arc::new(Ears { news: tell, signs: Arc::clone(&signs) });
-    let mut approach = approach(at, None);
+    let mut approach = approach(at);
     approach.way = Way::EventStream;
     let remote = Remote::launch(approach, ears, events);
     let mut held = Held { remote, says, news, told, posted, signs };

@@ -80,7 +80,7 @@ async fn any_other_reset_proves_nothing() {
     })
     .await;
     let broken = pool.send(&post()).await.unwrap_err();
-    assert_eq!((broken.report, broken.written), (None, None), "{broken}");
+    assert_eq!((broken.report, broken.written), (LossReport::Nothing, None), "{broken}");
 }
 
 #[tokio::test]
@@ -91,11 +91,11 @@ async fn after_a_goaway_the_next_request_has_a_new_connection() {
     })
     .await;
     assert_eq!(pool.send(&post()).await.unwrap().body.all(100).await.unwrap(), "0");
-    // It may still meet the connection that goes away; then it comes back with a proof, and only then is it sent again.
+    // It may still meet the connection that goes away; then that is known, and only then is it sent again.
     let answer = match pool.send(&post()).await {
         Ok(mut response) => response.body.all(100).await.unwrap(),
         Err(broken) => {
-            assert!(broken.report.is_some(), "{broken}");
+            assert_ne!(broken.report, LossReport::Nothing, "{broken}");
             pool.send(&post()).await.unwrap().body.all(100).await.unwrap()
         }
     };
@@ -103,7 +103,7 @@ async fn after_a_goaway_the_next_request_has_a_new_connection() {
 }
 
 #[tokio::test]
-async fn a_goaway_below_our_stream_is_a_proof() {
+async fn a_goaway_below_our_stream_is_a_refusal() {
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
     // By hand: settings; then, once a request came, a GOAWAY that names stream 0 as the last one.
     let (at, _) = server(|_, mut stream| async move {
@@ -121,7 +121,7 @@ async fn a_goaway_below_our_stream_is_a_proof() {
     .await;
     let pool = pool_with(at, Settings { http2_only: true, ..Settings::default() });
     let broken = timeout(SOON, pool.send(&post())).await.unwrap().unwrap_err();
-    assert_eq!(broken.report, LossReport::Refused(ServerRefusal::RefusedStream), "{broken}");
+    assert_eq!(broken.report, LossReport::Refused(ServerRefusal::Goaway), "{broken}");
 }
 
 #[tokio::test]
@@ -141,7 +141,7 @@ async fn a_connection_that_ends_in_mid_call_proves_nothing() {
     .await;
     let pool = pool_with(at, Settings { http2_only: true, ..Settings::default() });
     let broken = timeout(SOON, pool.send(&post())).await.unwrap().unwrap_err();
-    assert_eq!(broken.report, None, "{broken}");
+    assert_eq!(broken.report, LossReport::Nothing, "{broken}");
 }
 
 #[tokio::test]

@@ -34,8 +34,8 @@ pub(crate) fn pool_with(at: SocketAddr, settings: Settings) -> Pool {
     Pool::new(endpoint, Surroundings::bare(), settings)
 }
 
-/// How a generation reaches a server there; `refusal_within` as in a policy.
-pub(crate) fn approach(at: SocketAddr, refusal_within: Option<Duration>) -> Approach {
+/// How a generation reaches a server there.
+pub(crate) fn approach(at: SocketAddr) -> Approach {
     Approach {
         key: None,
         way: Way::Streamable,
@@ -46,7 +46,8 @@ pub(crate) fn approach(at: SocketAddr, refusal_within: Option<Duration>) -> Appr
         settings: Settings::default(),
         sizes: Limits::default(),
         close: ClosePolicy::default(),
-        refusal_within,
+        refusal_within: Duration::from_secs(1),
+        redirects_calls: true,
         seed: 0,
         pings: Pings::default(),
     }

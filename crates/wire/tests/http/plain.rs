@@ -195,7 +195,7 @@ async fn a_reset_after_the_body_proves_nothing() {
     .await;
     let request = post();
     let broken = pool(at).send(&request).await.unwrap_err();
-    assert_eq!((broken.phase, broken.report), (Phase::Head, None), "{broken}");
+    assert_eq!((broken.phase, broken.report), (Phase::Head, LossReport::Nothing), "{broken}");
     assert!(broken.written.unwrap() > BODY.len() as u64 && request.begun.get());
 }
 
@@ -210,7 +210,7 @@ async fn a_request_that_was_begun_and_cut_proves_nothing() {
     let mut request = post();
     request.body = vec![b' '; 32 << 20].into();
     let broken = pool(at).send(&request).await.unwrap_err();
-    assert_eq!((broken.phase, broken.report), (Phase::Request, None), "{broken}");
+    assert_eq!((broken.phase, broken.report), (Phase::Request, LossReport::Nothing), "{broken}");
     assert!((1..32 << 20).contains(&broken.written.unwrap()));
 }
 
@@ -223,7 +223,7 @@ async fn half_a_body_says_how_much_had_come() {
     .await;
     let pool = pool(at);
     let broken = pool.send(&post()).await.unwrap().body.all(1000).await.unwrap_err();
-    assert_eq!((broken.phase, broken.received, broken.report), (Phase::Body, 6, None));
+    assert_eq!((broken.phase, broken.received, broken.report), (Phase::Body, 6, LossReport::Nothing));
     assert!(broken.to_string().contains("6 bytes received"), "{broken}");
     assert_eq!(pool.idle(), 0);
 }
@@ -262,7 +262,7 @@ async fn endless_headers_and_what_is_no_http_are_refused() {
         })
         .await;
         let broken = pool(at).send(&post()).await.unwrap_err();
-        assert_eq!((broken.phase, broken.report), (Phase::Head, None), "{broken}");
+        assert_eq!((broken.phase, broken.report), (Phase::Head, LossReport::Nothing), "{broken}");
     }
 }
 
@@ -275,7 +275,9 @@ async fn a_compressed_body_is_not_unfolded() {
     .await;
     let broken = pool(at).send(&post()).await.unwrap_err();
     assert!(
-        broken.phase == Phase::Head && broken.report.is_none() && broken.to_string().contains("gzip"),
+        broken.phase == Phase::Head
+            && broken.report == LossReport::Nothing
+            && broken.to_string().contains("gzip"),
         "{broken}"
     );
 }

@@ -74,30 +74,15 @@ async fn refusing(call: String, ping: Option<String>) -> Line {
 
 /// The same, and it may take its time for the call.
 async fn refusing_after(call: String, ping: Option<String>, late: bool) -> Line {
-    refusing_with(call, ping, late, Some(Duration::from_secs(1))).await
-}
-
-async fn refusing_with(
-    call: String,
-    ping: Option<String>,
-    late: bool,
-    refusal_within: Option<Duration>,
-) -> Line {
-    begun(call, ping, late, refusal_within, false).await
+    begun(call, ping, late, false).await
 }
 
 /// A server that refuses pings on any session like this, and runs calls.
 async fn pingless(call: String, ping: String) -> Line {
-    begun(call, Some(ping), false, Some(Duration::from_secs(1)), true).await
+    begun(call, Some(ping), false, true).await
 }
 
-async fn begun(
-    call: String,
-    ping: Option<String>,
-    late: bool,
-    refusal_within: Option<Duration>,
-    pingless: bool,
-) -> Line {
+async fn begun(call: String, ping: Option<String>, late: bool, pingless: bool) -> Line {
     let pinged = watch::Sender::new(false);
     let (at, _) = server(move |_, mut stream| {
         let (call, ping, pinged) = (call.clone(), ping.clone(), pinged.clone());
@@ -137,13 +122,13 @@ async fn begun(
         }
     })
     .await;
-    line_to(at, refusal_within)
+    line_to(at)
 }
 
 /// A line to a server made by hand.
-fn line_to(at: SocketAddr, refusal_within: Option<Duration>) -> Line {
+fn line_to(at: SocketAddr) -> Line {
     let ((tell, news), (events, told)) = (mpsc::unbounded_channel(), mpsc::channel(100));
-    let approach = approach(at, refusal_within);
+    let approach = approach(at);
     Line { remote: Remote::launch(approach, Arc::new(Ears(tell)), events), news, told }
 }
 
@@ -200,7 +185,7 @@ impl Line {
 }
 
 #[tokio::test]
-async fn a_ping_that_is_refused_in_the_same_way_proves_that_the_call_was_not_executed() {
+async fn a_ping_that_is_refused_in_the_same_way_makes_it_a_lost_session() {
     let mut line = refusing(bad_request(), Some(bad_request())).await;
     let News::Lost(loss) = line.call().await else { panic!("it is no answer") };
     assert_eq!(loss.report, LossReport::Refused(ServerRefusal::SessionLost));
@@ -258,10 +243,12 @@ async fn h19_a_refusal_that_comes_late_proves_nothing_and_the_session_is_begun_a
         let body = r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32001,"message":"Session not found"}}"#;
         status("404 Not Found", body)
     };
-    for (late, evidence) in [(false, LossReport::Refused(ServerRefusal::SessionLost)), (true, LossReport::Nothing)] {
+    for (late, report) in
+        [(false, LossReport::Refused(ServerRefusal::SessionLost)), (true, LossReport::Nothing)]
+    {
         let mut line = refusing_after(gone(), Some(gone()), late).await;
         let News::Lost(loss) = line.call().await else { panic!("it is no answer") };
-        assert_eq!(loss.report, evidence, "late: {late}");
+        assert_eq!(loss.report, report, "late: {late}");
         assert_eq!(line.told().await, Event::Lost(Seen::SessionNeverKnown), "late: {late}");
     }
 }
@@ -278,14 +265,6 @@ async fn h18_a_session_that_is_refused_under_our_id_is_lost_only_if_a_ping_confi
     assert_eq!(line.told().await, Event::Lost(Seen::SessionNeverKnown));
     let mut line = refusing(gone("2"), None).await;
     assert!(matches!(line.call().await, News::Answer), "the session lives, so it is the tool's answer");
-}
-
-#[tokio::test]
-async fn h19_no_refusal_is_believed_of_a_server_that_denies_its_sessions_after_a_call() {
-    let mut line = refusing_with(bad_request(), Some(bad_request()), false, None).await;
-    let News::Lost(loss) = line.call().await else { panic!("it is no answer") };
-    assert_eq!(loss.report, LossReport::Nothing);
-    assert_eq!(line.told().await, Event::Lost(Seen::SessionNeverKnown));
 }
 
 #[tokio::test]
@@ -329,7 +308,7 @@ async fn a_stream_that_is_polled_is_taken_up_for_as_long_as_it_brings_something(
         }
     })
     .await;
-    let mut line = line_to(at, None);
+    let mut line = line_to(at);
     assert!(matches!(line.call().await, News::Answer), "it came after seven polls");
 }
 
@@ -349,7 +328,7 @@ async fn a_reply_to_another_request_is_nobodys_answer_and_ends_its_connection() 
         }
     })
     .await;
-    let mut line = line_to(at, None);
+    let mut line = line_to(at);
     line.say(request(1, "server/discover", Some("{}")));
     assert!(matches!(line.news().await, News::Answer));
     line.say(request(2, "tools/call", Some(r#"{"name":"t"}"#)));

@@ -34,7 +34,7 @@ const STRAY: &str = r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"messag
 const STREAM: &str = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n";
 
 fn launch(at: std::net::SocketAddr) -> (Remote, mpsc::UnboundedReceiver<Item>, mpsc::Receiver<Event>) {
-    let approach = approach(at, None);
+    let approach = approach(at);
     let ((tell, heard), (events, told)) = (mpsc::unbounded_channel(), mpsc::channel(1000));
     (Remote::launch(approach, Arc::new(Ears(tell)), events), heard, told)
 }

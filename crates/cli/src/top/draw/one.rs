@@ -1,7 +1,7 @@
 //! One server: how it stands, its calls by verdict, its last failures, and what is slow.
 
 use linetender::visible;
-use linetender_holder::holder::Verdicts;
+use linetender_holder::holder::{Verdicts, by_reason};
 use linetender_holder::journal::{Entry, Reason, What};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -173,11 +173,8 @@ fn verdicts(row: &Row, width: usize) -> Text {
     };
     let mut lines = vec![Line::styled(format!("{:14}{:>7}{:>8}", "", "tools", "other"), dim())];
     lines.extend(tools.named().into_iter().zip(others.named()).map(of));
-    if row.counts.resent > 0 {
-        lines.push(Line::styled(
-            format!("sent again, since the server never read them: {}", row.counts.resent),
-            dim(),
-        ));
+    if !row.counts.retries.is_empty() {
+        lines.push(Line::styled(format!("sent again: {}", by_reason(&row.counts.retries)), dim()));
     }
     section("Calls by verdict", lines)
 }

@@ -125,7 +125,7 @@ async fn refused_requests_take_no_place_from_calls_however_many_they_are() {
     let sync = SyncPolicy::Interval(SOON);
     let audit = Audit::open(&Settings { sync, queue, ..folder.settings() }).unwrap();
     for call in 0..20_000 {
-        let refused = Record { verdict: Verdict::Refused, ..record(call) };
+        let refused = Record { verdict: Verdict::NotExecuted, attempts: 0, ..record(call) };
         assert!(audit.write(refused).is_none());
         // Nobody is refused for them, and nothing that ran is without a line.
         audit.check().unwrap();

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use linetender::{Outcome, UnderWay};
+use linetender::{Outcome, RetryReason, UnderWay};
 use linetender_wire::wall::{rfc3339, wall_clock};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -21,9 +21,9 @@ pub struct Verdicts {
     pub answered: u64,
     /// The tool ran and says that it failed.
     pub tool_error: u64,
-    /// linetender did not send it.
+    /// The server, or a proxy before it, said that it did not execute it.
     pub refused: u64,
-    /// Proven: the server did not execute it.
+    /// linetender counted that the server cannot have executed it: most often, it was not sent.
     pub not_executed: u64,
     /// It may have been executed.
     pub unknown: u64,
@@ -50,7 +50,7 @@ pub struct CallReport {
     pub principal: Option<String>,
     /// `answered`, `tool error`, `refused`, `not executed`, `unknown` or `cancelled`.
     pub verdict: String,
-    /// The proof that it was not executed, or why it is unknown.
+    /// What the verdict rests on: what linetender counted, what the server answered, or why it is unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detail: Option<String>,
     /// Number of the error, linetender's or the server's.
@@ -63,7 +63,10 @@ pub struct CallReport {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub generation: Option<u64>,
     /// How often it was sent.
-    pub tries: u32,
+    pub attempts: u32,
+    /// Why it was sent again, if it was.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub retried: Vec<String>,
     /// Bytes of its params.
     pub bytes_sent: u64,
     /// Bytes of its answer.
@@ -130,8 +133,9 @@ pub struct ServerReport {
     pub other_requests: Verdicts,
     /// Of all of them, those that linetender ended without the server.
     pub own: u64,
-    /// Sends beyond the first of a request.
-    pub resent: u64,
+    /// Requests that linetender sent again, by reason.
+    #[serde(default)]
+    pub retries: BTreeMap<String, u64>,
     /// Requests that have not ended.
     pub under_way: u64,
     /// Bytes of params.
@@ -178,7 +182,7 @@ impl Verdicts {
 
 impl CallReport {
     pub(crate) fn ended(server: &str, call: &UnderWay, outcome: &Outcome<'_>) -> Self {
-        let Outcome { verdict, code, own, generation, tries, bytes, times, .. } = outcome;
+        let Outcome { verdict, code, own, generation, attempts, retried, bytes, times, .. } = outcome;
         Self {
             at: rfc3339(wall_clock()),
             number: call.number,
@@ -187,11 +191,12 @@ impl CallReport {
             tool: call.tool.as_deref().map(short),
             principal: call.principal.as_deref().map(short),
             verdict: verdict.name().to_owned(),
-            detail: tally::detail(*verdict).map(str::to_owned),
+            detail: verdict.delivery().reason().map(str::to_owned),
             code: *code,
             own: *own,
             generation: *generation,
-            tries: *tries,
+            attempts: *attempts,
+            retried: retried.iter().map(|reason| reason.name().to_owned()).collect(),
             bytes_sent: bytes.0 as u64,
             bytes_received: bytes.1 as u64,
             queue_micros: micros(times.queue),
@@ -218,7 +223,7 @@ impl UnderWayReport {
 
 impl ServerReport {
     pub(crate) fn of(tally: &ServerTally) -> Self {
-        let Counted { tools, others, own, resent, bytes, recent, ends, planned, starts, under_way, .. } =
+        let Counted { tools, others, own, retries, bytes, recent, ends, planned, starts, under_way, .. } =
             tally.counted();
         let slowest = tally.slowest();
         Self {
@@ -226,7 +231,7 @@ impl ServerReport {
             tool_calls: tools.into(),
             other_requests: others.into(),
             own,
-            resent,
+            retries: named_retries(&retries),
             under_way: under_way as u64,
             bytes_sent: bytes.0,
             bytes_received: bytes.1,
@@ -251,6 +256,18 @@ impl From<Slow> for SlowReport {
             generation,
         }
     }
+}
+
+/// Spells counts by reason: `auth 1, session-lost 3`.
+pub fn by_reason(counts: &BTreeMap<String, u64>) -> String {
+    let counts: Vec<_> = counts.iter().map(|(reason, count)| format!("{reason} {count}")).collect();
+    counts.join(", ")
+}
+
+/// The reasons that were counted, by name.
+fn named_retries(counts: &[u64; RetryReason::ALL.len()]) -> BTreeMap<String, u64> {
+    let named = RetryReason::ALL.iter().zip(counts).filter(|(_, count)| **count > 0);
+    named.map(|(reason, count)| (reason.name().to_owned(), *count)).collect()
 }
 
 fn short(name: &str) -> String {

@@ -79,7 +79,10 @@ fn post(exchange: &Exchange<'_>, said: &Body) -> (Call, Line) {
     let code = said.code().filter(|_| is_modern(exchange, said));
     match (exchange.status, code) {
         (400, Some(HEADER_MISMATCH)) => {
-            return (refused(ServerRefusal::HeaderMismatch), other_era(exchange).unwrap_or(Line::HeaderMismatch));
+            return (
+                refused(ServerRefusal::HeaderMismatch),
+                other_era(exchange).unwrap_or(Line::HeaderMismatch),
+            );
         }
         (400, Some(MISSING_CAPABILITY)) => {
             return (refused(ServerRefusal::MissingCapability), other_era(exchange).unwrap_or(FINE));

@@ -30,6 +30,8 @@ const SSE: &str = "content-type: text/event-stream";
 const HTML: &str = "content-type: text/html; charset=utf-8";
 const CHALLENGE: &str = r#"www-authenticate: Bearer resource_metadata="https://h/x""#;
 
+const SCOPE: &str = r#"www-authenticate: Bearer error="insufficient_scope", scope="write""#;
+
 fn meaning(on: On, asked: Purpose, status: u16, headers: &[&str], body: &str) -> Meaning {
     let (era, session) = match on {
         Modern => (Era::Modern, false),
@@ -60,8 +62,8 @@ fn call(call: &Call) -> String {
         Call::OutOfStep => "out of step".into(),
         Call::Unusable(_) => "unusable".into(),
         Call::Lost { report: LossReport::Nothing, .. } => "lost".into(),
-        Call::Lost { report: LossReport::Refused(proof), .. } => format!("not executed {proof:?}"),
-        Call::Lost { report, .. } => panic!("{evidence:?}"),
+        Call::Lost { report: LossReport::Refused(refusal), .. } => format!("refused {refusal:?}"),
+        Call::Lost { report, .. } => panic!("{report:?}"),
     }
 }
 
@@ -215,7 +217,7 @@ fn what_is_no_answer_never_hangs_a_call() {
 }
 
 #[test]
-fn a_session_that_may_be_lost_is_pinged_and_proves_nothing_by_itself() {
+fn a_session_that_may_be_lost_is_pinged() {
     let unknown = r#"{"id":7,"error":{"code":-32600}}"#;
     let ours = r#"answer {"code":-32600}"#;
     check(&[
@@ -306,13 +308,13 @@ fn a_session_that_may_be_lost_is_pinged_and_proves_nothing_by_itself() {
 }
 
 #[test]
-fn refusals_prove_that_nothing_ran() {
+fn what_a_server_refuses_is_its_word() {
     let mismatch = r#"{"id":7,"error":{"code":-32020}}"#;
     let capability = r#"{"id":7,"error":{"code":-32021}}"#;
     let version = r#"{"id":7,"error":{"code":-32022,"data":{"supported":["2027-01-01",7,"a"]}}}"#;
     check(&[
-        ("H10: -32020", Modern, ASK, 400, &[JSON], mismatch, "not executed HeaderMismatch", "headers"),
-        ("-32021", Modern, ASK, 400, &[JSON], capability, "not executed MissingCapability", "fine"),
+        ("H10: -32020", Modern, ASK, 400, &[JSON], mismatch, "refused HeaderMismatch", "headers"),
+        ("-32021", Modern, ASK, 400, &[JSON], capability, "refused MissingCapability", "fine"),
         (
             "H10: -32022",
             Modern,
@@ -320,29 +322,21 @@ fn refusals_prove_that_nothing_ran() {
             400,
             &[JSON],
             version,
-            "not executed VersionRefused",
+            "refused UnsupportedVersion",
             r#"versions ["2027-01-01", "a"]"#,
         ),
-        ("405", Session, ASK, 405, &[], "", "not executed MethodNotAllowed", "trouble"),
-        ("413", Modern, ASK, 413, &[HTML], PAGE, "not executed TooLarge", "fine"),
-        ("H11, j: 429", Modern, ASK, 429, &["retry-after: 7"], "", "not executed Throttled", "later Some(7)"),
-        ("429 plain", Session, ASK, 429, &[], "", "not executed Throttled", "later None"),
+        ("405", Session, ASK, 405, &[], "", "refused MethodNotAllowed", "trouble"),
+        ("413", Modern, ASK, 413, &[HTML], PAGE, "refused TooLarge", "fine"),
+        ("H11, j: 429", Modern, ASK, 429, &["retry-after: 7"], "", "refused RateLimited", "later Some(7)"),
+        ("429 plain", Session, ASK, 429, &[], "", "refused RateLimited", "later None"),
         ("H11, j: 503", Session, ASK, 503, &["retry-after: 3"], "", "lost", "later Some(3)"),
         ("503 plain, modern", Modern, ASK, 503, &[], "", "lost", "trouble"),
-        (
-            "i: 401 with a challenge",
-            Session,
-            ASK,
-            401,
-            &[CHALLENGE],
-            "",
-            "not executed Challenged",
-            "auth by challenge",
-        ),
+        ("i: 401 with a challenge", Session, ASK, 401, &[CHALLENGE], "", "refused Auth", "auth by challenge"),
         ("401 plain", Modern, ASK, 401, &[], "", "lost", "auth"),
         ("401 to initialize", Legacy, INIT, 401, &[], "", "lost", "auth"),
         ("401 to initialize with an error", Legacy, INIT, 401, &[JSON], ERROR, "lost", "auth"),
-        ("403 with a scope", Modern, ASK, 403, &[CHALLENGE], "", "lost", "more"),
+        ("403 with a challenge", Modern, ASK, 403, &[CHALLENGE], "", "lost", "more"),
+        ("403 that wants a scope", Modern, ASK, 403, &[SCOPE], "", "refused Auth", "more"),
         ("i3: 403 to a handshake", Modern, DISCOVER, 403, &[CHALLENGE], "", "lost", "auth by challenge"),
         ("403 plain", Modern, ASK, 403, &[], "", "lost", "trouble"),
         ("403 with an error", Modern, ASK, 403, &[JSON], ERROR, r#"answer {"code":-32603}"#, "trouble"),
@@ -362,10 +356,8 @@ fn a_session_is_taken_from_initialize_only_and_only_if_it_can_be_sent_back() {
 #[test]
 fn a_refusal_keeps_what_the_server_said_and_shows_no_secret() {
     let body = r#"{"id":null,"error":{"code":-32021,"message":"need token sk-1234567890abcdef"}}"#;
-    let Call::Lost { report, words, said } = meaning(Modern, ASK, 400, &[JSON], body).call else {
-        panic!()
-    };
-    assert_eq!(evidence, LossReport::Refused(ServerRefusal::MissingCapability));
+    let Call::Lost { report, words, said } = meaning(Modern, ASK, 400, &[JSON], body).call else { panic!() };
+    assert_eq!(report, LossReport::Refused(ServerRefusal::MissingCapability));
     assert_eq!(words.as_str(), "HTTP 400: need token [redacted] (-32021)");
     assert_eq!(said.unwrap().response_number(), Some(7));
     let meaning = meaning(Session, ASK, 502, &[HTML], PAGE);

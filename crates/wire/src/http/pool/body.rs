@@ -205,7 +205,11 @@ impl Body {
 
     /// A response had begun: that its request was written is beyond doubt.
     fn broken(&self, phase: Phase, words: impl std::fmt::Display) -> Broken {
-        Broken { report: LossReport::Nothing, received: self.received, ..Broken::sent(phase, self.written, words) }
+        Broken {
+            report: LossReport::Nothing,
+            received: self.received,
+            ..Broken::sent(phase, self.written, words)
+        }
     }
 }
 

@@ -163,10 +163,16 @@ fn refused(mut error: TrySendError<http::Request<Full<Bytes>>>) -> (Broken, bool
         _ => None,
     });
     let phase = if untouched { Phase::Request } else { Phase::Head };
-    let mut broken = Broken::sent(phase, untouched.then_some(0), Chain(&error));
-    if let Some(refusal) = refusal.filter(|_| !untouched) {
-        broken.report = LossReport::Refused(refusal);
-    }
+    let broken = match refusal.filter(|_| !untouched) {
+        Some(refusal) => {
+            let words = match refusal {
+                ServerRefusal::Goaway => "the server closed the HTTP/2 connection (GOAWAY)",
+                _ => "the server, or a proxy before it, refused the HTTP/2 stream (REFUSED_STREAM)",
+            };
+            Broken { report: LossReport::Refused(refusal), ..Broken::sent(phase, None, words) }
+        }
+        None => Broken::sent(phase, untouched.then_some(0), Chain(&error)),
+    };
     (broken, went_away || untouched)
 }
 
@@ -188,7 +194,7 @@ where
 
 #[cfg(test)]
 mod tests {
-    use linetender_core::{LossReport, ServerRefusal};
+    use linetender_core::LossReport;
     use tokio::net::TcpListener;
 
     use super::super::Begun;

@@ -318,7 +318,12 @@ async fn judged(shared: &Arc<Shared>, frame: &Frame, spoken: &Spoken, asked: Pur
         }
         (Call::Unusable(words), Some(id)) => {
             let seen = seen(shared, &line).unwrap_or(Seen::Unusable { words });
-            lose(shared, id, Loss { refused: refused.clone(), ..Loss::new(LossReport::Nothing, seen) }, &line);
+            lose(
+                shared,
+                id,
+                Loss { refused: refused.clone(), ..Loss::new(LossReport::Nothing, seen) },
+                &line,
+            );
         }
         (Call::OutOfStep, Some(id)) => {
             let words = Redacted::head(OUT_OF_STEP, HEAD_SHOWN);

@@ -9,12 +9,12 @@ use super::{
 fn handshakes_find_the_era_and_what_is_no_server() {
     let version = r#"{"id":7,"error":{"code":-32022,"data":{"supported":["x"]}}}"#;
     let idless = r#"answer {"code":-32000,"message":"No valid session ID"}"#;
-    let refused = "not executed VersionRefused";
+    let refused = "refused UnsupportedVersion";
     check(&[
         ("discovered", Modern, DISCOVER, 200, &[JSON], RESULT, "answer {}", "fine"),
         ("discover: 400", Modern, DISCOVER, 400, &[JSON], IDLESS, idless, "other era"),
         ("discover: 404", Modern, DISCOVER, 404, &[HTML], PAGE, "lost", "other era"),
-        ("discover: 405", Modern, DISCOVER, 405, &[], "", "not executed MethodNotAllowed", "other era"),
+        ("discover: 405", Modern, DISCOVER, 405, &[], "", "refused MethodNotAllowed", "other era"),
         ("discover: 406", Modern, DISCOVER, 406, &[], "", "lost", "other era"),
         (
             "discover: no method",
@@ -43,7 +43,7 @@ fn handshakes_find_the_era_and_what_is_no_server() {
             400,
             &[JSON],
             version,
-            "not executed VersionRefused",
+            "refused UnsupportedVersion",
             r#"versions ["x"]"#,
         ),
         (
@@ -65,7 +65,7 @@ fn handshakes_find_the_era_and_what_is_no_server() {
             400,
             &[JSON],
             version,
-            "not executed VersionRefused",
+            "refused UnsupportedVersion",
             "other era",
         ),
         (
@@ -79,7 +79,7 @@ fn handshakes_find_the_era_and_what_is_no_server() {
             "other era",
         ),
         ("initialize: 404", Legacy, INIT, 404, &[HTML], PAGE, "lost", "not mcp"),
-        ("initialize: 405", Legacy, INIT, 405, &[], "", "not executed MethodNotAllowed", "not mcp"),
+        ("initialize: 405", Legacy, INIT, 405, &[], "", "refused MethodNotAllowed", "not mcp"),
         ("initialize: an error", Legacy, INIT, 400, &[JSON], ERROR, r#"answer {"code":-32603}"#, "fine"),
         ("H15: a modern line meets a legacy server", Modern, ASK, 400, &[JSON], IDLESS, "lost", "other era"),
         (
@@ -108,12 +108,12 @@ fn streams_and_goodbyes_leave_the_line_alone() {
         ("GET", Session, get, 200, &[SSE], "", "stream", "fine"),
         ("H17: empty GET", Session, get, 200, &[], "", "unusable", "fine"),
         ("GET: a page", Session, get, 200, &[HTML], PAGE, "unusable", "fine"),
-        ("GET: 405", Session, get, 405, &[], "", "not executed MethodNotAllowed", "fine"),
+        ("GET: 405", Session, get, 405, &[], "", "refused MethodNotAllowed", "fine"),
         ("GET: 404", Session, get, 404, &[], "", "lost", "ping"),
         ("GET: 404 without a session", Legacy, get, 404, &[], "", "lost", "fine"),
         ("GET: 429", Session, get, 429, &["retry-after: 1"], "", "lost", "later Some(1)"),
         ("GET: 502", Session, get, 502, &[], "", "lost", "trouble"),
-        ("GET: 401", Session, get, 401, &[CHALLENGE], "", "not executed Challenged", "auth by challenge"),
+        ("GET: 401", Session, get, 401, &[CHALLENGE], "", "refused Auth", "auth by challenge"),
         ("DELETE", Session, delete, 200, &[], "", "accepted", "fine"),
         ("DELETE: 404", Session, delete, 404, &[], "", "accepted", "fine"),
         ("DELETE: 405", Session, delete, 405, &[], "", "lost", "fine"),

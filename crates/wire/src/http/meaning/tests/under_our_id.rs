@@ -1,4 +1,4 @@
-//! H18: a call that was answered is over, whatever status its answer came with. H20: a redirect takes every proof away.
+//! H18: a call that was answered is over, whatever status its answer came with. H20: after a redirect it is unknown.
 
 use linetender_core::LossReport;
 
@@ -35,9 +35,9 @@ fn refusals_that_are_sent_before_anything_runs_count_under_our_id_too() {
     let coded = |code| format!(r#"{{"id":7,"error":{{"code":{code}}}}}"#);
     let gone = r#"answer {"code":-32001}"#;
     check(&[
-        ("-32020", Modern, ASK, 400, &[JSON], &coded(-32020), "not executed HeaderMismatch", "headers"),
-        ("-32021", Modern, ASK, 400, &[JSON], &coded(-32021), "not executed MissingCapability", "fine"),
-        ("-32022", Modern, ASK, 400, &[JSON], &coded(-32022), "not executed VersionRefused", "versions []"),
+        ("-32020", Modern, ASK, 400, &[JSON], &coded(-32020), "refused HeaderMismatch", "headers"),
+        ("-32021", Modern, ASK, 400, &[JSON], &coded(-32021), "refused MissingCapability", "fine"),
+        ("-32022", Modern, ASK, 400, &[JSON], &coded(-32022), "refused UnsupportedVersion", "versions []"),
         (
             "401 with a challenge",
             Modern,
@@ -45,7 +45,7 @@ fn refusals_that_are_sent_before_anything_runs_count_under_our_id_too() {
             401,
             &[JSON, CHALLENGE],
             ERROR,
-            "not executed Challenged",
+            "refused Auth",
             "auth by challenge",
         ),
         ("404 -32001, as C# says it", Session, ASK, 404, &[JSON], &coded(-32001), gone, "ping proves"),
@@ -74,7 +74,7 @@ fn refusals_that_are_sent_before_anything_runs_count_under_our_id_too() {
 }
 
 #[test]
-fn after_a_redirect_nothing_proves_that_a_call_was_not_executed() {
+fn after_a_redirect_it_is_unknown_whether_a_call_was_executed() {
     for (status, headers) in [
         (404, &[HTML] as &[_]),
         (400, &[]),
