@@ -45,7 +45,7 @@ pub(crate) use answer::Reply;
 pub use options::Options;
 pub(crate) use options::Way;
 use out::{Out, Time, Try};
-use told::{Course, Told};
+use told::{Course, Redirects, Told};
 
 /// Instead of stderr that may quote somebody else's call.
 const WITHHELD: &str = "(not shown: calls of other users were sent to this server process; `linetender journal` shows it to the operator)";
@@ -137,23 +137,26 @@ impl Call<'_> {
         let mut earlier: Option<Earlier> = None;
         let mut permit = Permit::Free;
         let mut patience = None;
+        // Why it is sent again, until it has a seat: a generation may end before that.
+        let mut retry = None;
         loop {
             let until = time.of_a_try(shared.clock.now());
             let bound = Bound::after(earlier.as_ref(), policy.state);
             let held = patience.map_or(until, |patience| until.min(patience));
             course.reaches(Stage::Waiting);
             let admitted = self.admit(&record, held, bound).await?;
-            let (link, retry) = match (admitted, earlier.take()) {
-                (Some(link), None) => (link, None),
+            let link = match (admitted, earlier.take()) {
+                (Some(link), None) => link,
                 (Some(link), Some(earlier)) if self.permits(&mut permit, &link, until).await => {
                     let from = earlier.link.generation.number();
-                    (link, earlier.reason.map(|reason| (reason, from)))
+                    retry = earlier.reason.map(|reason| (reason, from)).or(retry);
+                    link
                 }
                 (_, Some(earlier)) => return self.settled(&earlier.link, earlier.lost),
                 // Only a call that has tried before is bound to a generation.
                 (None, None) => continue,
             };
-            let mut lost = match self.attempt(&link, record, retry, until, time, course).await {
+            let mut lost = match self.attempt(&link, record, &mut retry, until, time, course).await {
                 Try::Answer(frame) => {
                     let answer = Reply::new(frame, link.era());
                     if answer.error().is_none() {
@@ -335,7 +338,7 @@ impl Call<'_> {
         &self,
         link: &Arc<Link>,
         record: Record,
-        retry: Option<(RetryReason, u64)>,
+        retry: &mut Option<(RetryReason, u64)>,
         until: Instant,
         time: Time,
         course: &mut Course<'_>,
@@ -378,14 +381,11 @@ impl Call<'_> {
         };
         course.sits(&entry);
         let generation = link.generation.number();
-        if let Some((reason, from)) = retry {
+        if let Some((reason, from)) = retry.take() {
             course.retries(self, reason, from, generation);
         }
-        let ended = Out::new(self.shared, link, Arc::clone(&entry), until).wait(answer, exchange, time).await;
-        if entry.was_redirected() {
-            course.retries(self, RetryReason::Protocol, generation, generation);
-        }
-        ended
+        let _redirects = Redirects { call: self, course, entry: Arc::clone(&entry), generation };
+        Out::new(self.shared, link, entry, until).wait(answer, exchange, time).await
     }
 
     fn frame(&self, id: u64, link: &Link, params: &Params<'_>) -> Frame {

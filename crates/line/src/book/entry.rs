@@ -1,6 +1,6 @@
 //! One call's seat in its generation's ledger. Reader, writer, canceller and drain race for it: the first wins.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
@@ -81,7 +81,7 @@ pub(crate) struct Entry {
     /// When the server last reported progress on it.
     progress_at: AtomicU64,
     /// True if the server redirected it, and it was sent again to the new place.
-    redirected: AtomicBool,
+    redirects: AtomicU32,
 }
 
 struct Seat {
@@ -99,7 +99,7 @@ impl Entry {
         let (reply, answer) = oneshot::channel();
         let seat = Mutex::new(Seat { record, reply: Some(reply) });
         (
-            Self { id, heed, seat, last, progress_at: AtomicU64::new(0), redirected: AtomicBool::new(false) },
+            Self { id, heed, seat, last, progress_at: AtomicU64::new(0), redirects: AtomicU32::new(0) },
             answer,
         )
     }
@@ -158,11 +158,11 @@ impl Entry {
 
     /// Notes that the server redirected it, and that it was sent again to the new place.
     pub(crate) fn mark_redirected(&self) {
-        self.redirected.store(true, Ordering::Relaxed);
+        self.redirects.fetch_add(1, Ordering::Relaxed);
     }
 
-    pub(crate) fn was_redirected(&self) -> bool {
-        self.redirected.load(Ordering::Relaxed)
+    pub(crate) fn redirects(&self) -> u32 {
+        self.redirects.load(Ordering::Relaxed)
     }
 
     /// Its deadline passed, or its caller went away.

@@ -113,6 +113,22 @@ impl Course<'_> {
     }
 }
 
+/// Records that an attempt was redirected and sent to another place, once it is over, however it ends.
+pub(super) struct Redirects<'a, 'c> {
+    pub(super) call: &'a Call<'a>,
+    pub(super) course: &'a mut Course<'c>,
+    pub(super) entry: Arc<Entry>,
+    pub(super) generation: u64,
+}
+
+impl Drop for Redirects<'_, '_> {
+    fn drop(&mut self) {
+        for _ in 0..self.entry.redirects() {
+            self.course.retries(self.call, RetryReason::Protocol, self.generation, self.generation);
+        }
+    }
+}
+
 impl Seen {
     fn reaches(&mut self, stage: Stage, generation: Option<u64>) {
         let now = Instant::now();

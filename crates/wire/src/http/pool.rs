@@ -211,6 +211,15 @@ impl Pool {
     /// # Errors
     /// If there is none, or one that cannot be used: with what is known about it.
     pub async fn send(&self, request: &Request) -> Result<Response, Broken> {
+        self.send_and_tell(request, || ()).await
+    }
+
+    /// The same as [`send`](Self::send). `redirected` is called before the request is sent to another place.
+    pub(super) async fn send_and_tell(
+        &self,
+        request: &Request,
+        redirected: impl Fn(),
+    ) -> Result<Response, Broken> {
         let mut to = lock(&self.0.at).clone();
         for hop in 0..=Self::REDIRECTS_MOST {
             let response = self.0.once(&to, request).await;
@@ -222,7 +231,10 @@ impl Pool {
                     response.moved = (hop > 0).then_some(to);
                     return usable(response);
                 }
-                redirect::Redirect::To(next) => to = next,
+                redirect::Redirect::To(next) => {
+                    redirected();
+                    to = next;
+                }
                 redirect::Redirect::Refused(words) => {
                     return Err(Broken::sent(Phase::Redirect, response.body.request_written(), words));
                 }

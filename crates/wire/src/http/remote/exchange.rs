@@ -195,7 +195,11 @@ pub(super) async fn post(
     let response = if is_call && !shared.redirects_calls {
         shared.pool.send_unfollowed(&request).await?
     } else {
-        shared.pool.send(&request).await?
+        let redirected = || match asked {
+            Purpose::Request { id } => shared.listener.redirected(id),
+            _ => {}
+        };
+        shared.pool.send_and_tell(&request, redirected).await?
     };
     read(shared, spoken, asked, response, key).await
 }
@@ -243,9 +247,6 @@ pub(super) async fn read(
         shared.listener.heard();
     }
     let (took, moved) = (response.took, response.moved.take());
-    if let (Purpose::Request { id }, Some(_)) = (asked, &moved) {
-        shared.listener.redirected(id);
-    }
     let meaning = if moved.is_some() { meaning.after_redirect() } else { meaning };
     let refused = key.and_then(|key| refusal(key, &meaning.line));
     Ok(Replied { meaning, response: follows.then_some(response), took, moved, refused })
