@@ -72,6 +72,13 @@ pub enum Finding {
     },
 }
 
+/// The refusals that are believed by default: MCP, or HTTP, requires them to come before the work.
+pub const BELIEVED: &[&str] = &["session-lost", "auth", "protocol", "redirect", "goaway"];
+
+/// All that can be believed, if a user asks for it.
+pub const BELIEVED_AT_MOST: &[&str] =
+    &["session-lost", "auth", "protocol", "redirect", "goaway", "rate-limited", "refused-stream"];
+
 /// Judges a history. Nothing found is a good answer.
 pub fn check(history: &History, book: &Book, bounds: Bounds) -> Vec<Finding> {
     let mut attempts = book.attempts();

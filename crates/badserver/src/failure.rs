@@ -48,6 +48,11 @@ impl Failure {
         self.delivery == "not executed"
     }
 
+    /// Whether the caller was told that the server says that it did not run the call.
+    pub fn refused(&self) -> bool {
+        self.delivery == "refused"
+    }
+
     /// Whether the caller was told that the server did process the call.
     pub fn answered(&self) -> bool {
         self.delivery == "answered"

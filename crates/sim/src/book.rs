@@ -3,15 +3,21 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use linetender_badserver::Attempt;
+
 /// What happened to one call.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Deed {
     /// When it was run.
     pub(crate) runs: Vec<Duration>,
+    /// Each time that it reached a server.
+    pub(crate) attempts: Vec<Attempt>,
     /// When its whole answer had been accepted by the pipe or the connection, and when the process that gave it began.
     pub(crate) answered: Option<(Duration, Duration)>,
     /// When it was first refused because its session was gone.
-    pub(crate) refused: Option<Duration>,
+    pub(crate) session_gone: Option<Duration>,
+    /// The session on which its last attempt was refused, if the refusal reads as if the session were gone.
+    doubted: Option<String>,
 }
 
 /// Deeds by nonce, and what must never be, seen where it happened.
@@ -22,20 +28,45 @@ pub(crate) struct Book {
 }
 
 impl Book {
+    fn deed(&mut self, nonce: &str) -> &mut Deed {
+        self.deeds.entry(nonce.to_owned()).or_default()
+    }
+
+    /// A call reached a server. `knows` says whether a session lives.
+    pub(crate) fn read(&mut self, nonce: &str, knows: impl FnOnce(&str) -> bool) {
+        let deed = self.deed(nonce);
+        if let (Some(session), Some(last)) = (deed.doubted.take(), deed.attempts.last_mut()) {
+            last.refused = (!knows(&session)).then(|| "session-lost".to_owned());
+        }
+        deed.attempts.push(Attempt::default());
+    }
+
     pub(crate) fn run(&mut self, nonce: &str, at: Duration) {
-        self.deeds.entry(nonce.to_owned()).or_default().runs.push(at);
+        let deed = self.deed(nonce);
+        deed.runs.push(at);
+        if let Some(last) = deed.attempts.last_mut() {
+            last.runs += 1;
+        }
     }
 
     pub(crate) fn answered(&mut self, nonce: &str, at: Duration, began: Duration) {
-        self.deeds.entry(nonce.to_owned()).or_default().answered.get_or_insert((at, began));
+        self.deed(nonce).answered.get_or_insert((at, began));
     }
 
-    pub(crate) fn refused(&mut self, nonce: &str, at: Duration) {
-        self.deeds.entry(nonce.to_owned()).or_default().refused.get_or_insert(at);
+    /// A server refused a call, for a reason that `retry_on` names: with that it promises that it did not run it.
+    pub(crate) fn refused(&mut self, nonce: &str, reason: &str) {
+        if let Some(last) = self.deed(nonce).attempts.last_mut() {
+            last.refused = Some(reason.to_owned());
+        }
     }
 
-    /// How often a call was run.
-    pub(crate) fn runs(&self, nonce: &str) -> u32 {
-        self.deeds.get(nonce).map_or(0, |deed| u32::try_from(deed.runs.len()).unwrap_or(u32::MAX))
+    /// A server refused a call as if its session were gone.
+    pub(crate) fn doubted(&mut self, nonce: &str, session: &str) {
+        self.deed(nonce).doubted = Some(session.to_owned());
+    }
+
+    /// The session of a call was gone when it was refused.
+    pub(crate) fn session_gone(&mut self, nonce: &str, at: Duration) {
+        self.deed(nonce).session_gone.get_or_insert(at);
     }
 }

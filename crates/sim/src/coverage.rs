@@ -8,7 +8,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use linetender::CallError;
-use linetender_core::{Class, Delivery, Doubt, Plan, Proof};
+use linetender_core::{Class, Delivery, Doubt, Evidence, Plan, ServerRefusal};
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Metadata, Subscriber};
@@ -74,7 +74,8 @@ impl Coverage {
 
 fn verdict(delivery: Delivery) -> String {
     match delivery {
-        Delivery::NotExecuted(proof) => format!("not executed: {proof:?}"),
+        Delivery::NotExecuted(evidence) => format!("not executed: {evidence:?}"),
+        Delivery::Refused(refusal) => format!("refused: {refusal:?}"),
         Delivery::Unknown(doubt) => format!("unknown: {doubt:?}"),
         Delivery::Answered => "answered".to_owned(),
     }
@@ -83,8 +84,9 @@ fn verdict(delivery: Delivery) -> String {
 /// Everything that a sweep could reach, as far as anybody knows.
 fn all() -> Vec<(&'static str, String)> {
     let doubts = [Doubt::Deadline, Doubt::Cancelled, Doubt::Lost].map(Delivery::Unknown);
-    let verdicts =
-        Proof::ALL.map(Delivery::NotExecuted).into_iter().chain(doubts).chain([Delivery::Answered]);
+    let evidence = Evidence::ALL.map(Delivery::NotExecuted).into_iter();
+    let refusals = ServerRefusal::ALL.map(Delivery::Refused);
+    let verdicts = evidence.chain(refusals).chain(doubts).chain([Delivery::Answered]);
     let causes = Class::ALL.map(Class::name).into_iter().chain(Plan::ALL.map(Plan::name));
     let cells = STATES.iter().flat_map(|state| INPUTS.iter().map(move |input| format!("{state} × {input}")));
     let cells = cells.map(|cell| ("cell", cell));

@@ -4,19 +4,21 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
-use linetender::{CallErrorKind, ServerState, Settings};
-use linetender_badserver::{Bounds, Failure, History};
-use linetender_core::{Delivery, Doubt, Proof};
+use linetender::{CallErrorKind, Delivery, Doubt, Evidence, RetryOn, RetryReason, ServerState, Settings};
+use linetender_badserver::{BELIEVED, BELIEVED_AT_MOST, Bounds, Failure, History, ran_again_by_refusal};
 
 use crate::book::{Book, Deed};
 use crate::caller::{Asked, CAP, LIMIT, Told};
 use crate::habits::Habits;
 use crate::log::Entries;
 use crate::mcp::{LISTED, LOOK, WRITE};
+use crate::witness::Sent;
 
 /// What a world came to, from all sides.
-pub(crate) struct Evidence {
+pub(crate) struct Course {
     pub(crate) calls: BTreeMap<String, Asked>,
+    /// What linetender itself reported of each call.
+    pub(crate) sent: BTreeMap<String, Sent>,
     pub(crate) log: Entries,
     pub(crate) book: Book,
     pub(crate) settings: Settings,
@@ -61,7 +63,16 @@ pub enum Finding {
         /// What it was told.
         told: String,
     },
-    /// It was proven not to have run, could have been sent again, and was not.
+    /// It reached its server more often than linetender reported, or was sent again without a record.
+    NotRecorded {
+        /// Which.
+        nonce: String,
+        /// How often it reached a server.
+        reached: usize,
+        /// What linetender reported.
+        sent: Sent,
+    },
+    /// linetender counted it as not executed, could have sent it again, and did not.
     NotRecovered {
         /// Which.
         nonce: String,
@@ -101,53 +112,81 @@ const STREAMS: usize = 20;
 const ANSWERS_PER_DIAL: usize = 10;
 
 /// Judges a world.
-pub(crate) fn judge(evidence: &Evidence) -> Vec<Finding> {
+pub(crate) fn judge(course: &Course) -> Vec<Finding> {
     let bounds = Bounds {
         call: Duration::from_secs(700),
         dials_per_second: usize::MAX,
-        changes: match evidence.remote {
+        changes: match course.remote {
             // A stream that ended while the lists were first read may have hidden a change: agents are told once.
             true => 1,
-            false if evidence.habits.chats => u32::MAX,
+            false if course.habits.chats => u32::MAX,
             false => 0,
         },
     };
-    let checked =
-        linetender_badserver::check_runs(&history(evidence), |nonce| evidence.book.runs(nonce), bounds);
+    let attempts =
+        |nonce: &str| course.book.deeds.get(nonce).map(|deed| deed.attempts.clone()).unwrap_or_default();
+    let checked = linetender_badserver::check_attempts(&history(course), attempts, bounds);
     let mut findings: Vec<_> = checked.into_iter().map(Finding::Checked).collect();
-    findings.extend(evidence.book.wrongs.iter().cloned().map(Finding::Wrong));
-    for (nonce, asked) in &evidence.calls {
-        findings.extend(judge_call(evidence, nonce, asked));
+    findings.extend(course.book.wrongs.iter().cloned().map(Finding::Wrong));
+    for (nonce, asked) in &course.calls {
+        findings.extend(judge_call(course, nonce, asked));
     }
-    findings.extend(crossed(evidence));
-    findings.extend(storm(evidence));
-    findings.extend(stream_storm(evidence));
-    if !evidence.back {
+    findings.extend(unrecorded(course));
+    findings.extend(crossed(course));
+    findings.extend(storm(course));
+    findings.extend(stream_storm(course));
+    if !course.back {
         findings.push(Finding::StaysDown);
     }
-    if !evidence.closed || evidence.left > 0 {
-        findings.push(Finding::NotClosed { left: evidence.left });
+    if !course.closed || course.left > 0 {
+        findings.push(Finding::NotClosed { left: course.left });
     }
     findings
 }
 
+/// Whose promise not to have run a call is believed in this world, by the catalogue.
+fn believed(retry_on: RetryOn) -> &'static [&'static str] {
+    if retry_on.contains(RetryReason::RateLimited) {
+        BELIEVED_AT_MOST
+    } else if retry_on.contains(RetryReason::SessionLost) {
+        BELIEVED
+    } else {
+        &[]
+    }
+}
+
+/// How many calls ran again since their servers ran them and then said that they had not.
+pub(crate) fn ran_again(course: &Course) -> u64 {
+    let believed = believed(course.settings.retry_on);
+    course.book.deeds.values().filter(|deed| ran_again_by_refusal(&deed.attempts, believed)).count() as u64
+}
+
+/// Every time that a call is sent again has a record. A call that is under way when its line closes has not ended.
+fn unrecorded(course: &Course) -> impl Iterator<Item = Finding> {
+    course.sent.iter().filter_map(|(nonce, sent)| {
+        let reached = course.book.deeds.get(nonce).map_or(0, |deed| deed.attempts.len());
+        let recorded = sent.attempts as usize >= reached && sent.attempts == sent.retries + sent.attempts.min(1);
+        (!recorded).then(|| Finding::NotRecorded { nonce: nonce.clone(), reached, sent: *sent })
+    })
+}
+
 /// Nothing crosses a generation of a server that keeps state in its process.
-fn crossed(evidence: &Evidence) -> impl Iterator<Item = Finding> {
-    let stateful = evidence.settings.state == ServerState::Process;
-    let crossed = |deed: &Deed| deed.refused.is_some_and(|at| deed.runs.iter().any(|run| *run > at));
-    let deeds = evidence.book.deeds.iter().filter(move |(_, deed)| stateful && crossed(deed));
+fn crossed(course: &Course) -> impl Iterator<Item = Finding> {
+    let stateful = course.settings.state == ServerState::Process;
+    let crossed = |deed: &Deed| deed.session_gone.is_some_and(|at| deed.runs.iter().any(|run| *run > at));
+    let deeds = course.book.deeds.iter().filter(move |(_, deed)| stateful && crossed(deed));
     deeds.map(|(nonce, _)| Finding::Crossed { nonce: nonce.clone() })
 }
 
 /// The budget's own promise: dials are paid for with service.
-fn storm(evidence: &Evidence) -> Option<Finding> {
+fn storm(course: &Course) -> Option<Finding> {
     let second = |from: Duration| from..from + Duration::from_secs(1);
     let told = |asked: &Asked| {
         asked.told.as_ref().filter(|(_, told)| matches!(told, Told::Answer)).map(|(at, _)| *at)
     };
-    let answers: Vec<_> = evidence.calls.values().filter_map(told).collect();
+    let answers: Vec<_> = course.calls.values().filter_map(told).collect();
     let dials: Vec<_> =
-        evidence.log.states.iter().filter(|(_, state)| *state == "dialing").map(|(at, _)| *at).collect();
+        course.log.states.iter().filter(|(_, state)| *state == "dialing").map(|(at, _)| *at).collect();
     dials.iter().find_map(|from| {
         let within = |times: &[Duration]| times.iter().filter(|at| second(*from).contains(*at)).count();
         let (dials, earned) = (within(&dials), within(&answers) / ANSWERS_PER_DIAL);
@@ -156,17 +195,17 @@ fn storm(evidence: &Evidence) -> Option<Finding> {
 }
 
 /// Streams have waits of their own, which begin anew with a generation and with nothing else.
-fn stream_storm(evidence: &Evidence) -> Option<Finding> {
+fn stream_storm(course: &Course) -> Option<Finding> {
     let within = |from: Duration, at: &Duration| (from..from + Duration::from_secs(60)).contains(at);
-    evidence.opened.iter().find_map(|from| {
-        let streams = evidence.opened.iter().filter(|at| within(*from, at)).count();
+    course.opened.iter().find_map(|from| {
+        let streams = course.opened.iter().filter(|at| within(*from, at)).count();
         let dials =
-            evidence.log.states.iter().filter(|(at, state)| *state == "dialing" && within(*from, at)).count();
+            course.log.states.iter().filter(|(at, state)| *state == "dialing" && within(*from, at)).count();
         (streams > STREAMS * (dials + 1)).then_some(Finding::StreamStorm { streams })
     })
 }
 
-fn judge_call(evidence: &Evidence, nonce: &str, asked: &Asked) -> Vec<Finding> {
+fn judge_call(course: &Course, nonce: &str, asked: &Asked) -> Vec<Finding> {
     let mut findings = Vec::new();
     let Some((at, told)) = &asked.told else { return findings };
     let took = at.saturating_sub(asked.at);
@@ -174,11 +213,11 @@ fn judge_call(evidence: &Evidence, nonce: &str, asked: &Asked) -> Vec<Finding> {
         findings.push(Finding::Late { nonce: nonce.to_owned(), took });
     }
     let Told::Error(error) = told else { return findings };
-    let deed = evidence.book.deeds.get(nonce);
+    let deed = course.book.deeds.get(nonce);
     let during = |when: &Duration| *when >= asked.at && *when <= *at;
-    let deaths = || evidence.log.states.iter().filter(|(when, state)| *state == "ending" && during(when));
+    let deaths = || course.log.states.iter().filter(|(when, state)| *state == "ending" && during(when));
     let deadest = deaths().map(|(when, _)| *when).next_back();
-    let waited_for_the_dead = !evidence.remote
+    let waited_for_the_dead = !course.remote
         && asked.by_policy
         && error.kind == CallErrorKind::TimedOut
         && took < CAP
@@ -187,8 +226,8 @@ fn judge_call(evidence: &Evidence, nonce: &str, asked: &Asked) -> Vec<Finding> {
         findings.push(Finding::WaitedForTheDead { nonce: nonce.to_owned(), told: error.to_string() });
     }
     // Where annotations are trusted, the next generation's list is asked first.
-    let settled_late = !evidence.remote
-        && !evidence.settings.trust_annotations
+    let settled_late = !course.remote
+        && !course.settings.trust_annotations
         && asked.tool == WRITE
         && error.kind == CallErrorKind::Lost
         && deadest.is_some_and(|death| *at > death + SETTLED);
@@ -200,25 +239,31 @@ fn judge_call(evidence: &Evidence, nonce: &str, asked: &Asked) -> Vec<Finding> {
     // after its process began.
     let in_time = |deed: &Deed| {
         let Some((answered, began)) = deed.answered else { return false };
-        let given_up = evidence.log.states.iter().find(|(when, state)| *state == "ending" && *when >= began);
+        let given_up = course.log.states.iter().find(|(when, state)| *state == "ending" && *when >= began);
         deed.runs.len() == 1 && given_up.is_some_and(|(when, _)| answered < *when)
     };
     if lost && deed.is_some_and(in_time) {
         findings.push(Finding::AnswerLost { nonce: nonce.to_owned(), told: error.to_string() });
     }
-    let proven = error.kind == CallErrorKind::Lost
-        && matches!(error.delivery, Delivery::NotExecuted(Proof::Residue | Proof::Queued));
-    if proven && deaths().count() < 2 && evidence.settings.state == ServerState::None {
+    let permitted = match error.delivery {
+        Delivery::NotExecuted(Evidence::Queued) => true,
+        Delivery::NotExecuted(Evidence::Residue) => {
+            course.settings.retry_on.contains(RetryReason::NotExecuted)
+        }
+        _ => false,
+    };
+    if permitted && error.kind == CallErrorKind::Lost && deaths().count() < 2 && course.settings.state == ServerState::None {
         findings.push(Finding::NotRecovered { nonce: nonce.to_owned(), told: error.to_string() });
     }
     findings
 }
 
 /// The world as the checker wants to see it.
-fn history(evidence: &Evidence) -> History {
-    let safe = |tool: &str| tool == LISTED || tool == LOOK && evidence.settings.trust_annotations;
+fn history(course: &Course) -> History {
+    let safe = |tool: &str| tool == LISTED || tool == LOOK && course.settings.trust_annotations;
     let told = |told: &Told| match told {
         Told::Answer => Ok(()),
+        Told::Error(error) if error.answered.is_some() => Err(Failure::of_server(&error.cause)),
         Told::Error(error) => Err(Failure::of_fields(&error.fields())),
         // It is told nothing, and that is what it wanted.
         Told::Left => Err(Failure {
@@ -229,15 +274,16 @@ fn history(evidence: &Evidence) -> History {
             next_try: "never".into(),
         }),
     };
-    let calls = evidence.calls.iter().map(|(nonce, asked)| {
+    let calls = course.calls.iter().map(|(nonce, asked)| {
         let told = asked.told.as_ref().map(|(at, how)| (*at, told(how)));
         (nonce.clone(), linetender_badserver::Asked { at: asked.at, safe: safe(asked.tool), told })
     });
     History {
         calls: calls.collect(),
-        states: evidence.log.states.clone(),
-        changes: evidence.log.changes,
-        missed: evidence.log.missed,
+        states: course.log.states.clone(),
+        changes: course.log.changes,
+        missed: course.log.missed,
+        believed: believed(course.settings.retry_on),
     }
 }
 
@@ -253,8 +299,11 @@ impl fmt::Display for Finding {
             Self::WaitedForTheDead { nonce, told } => {
                 write!(f, "call {nonce} waited for a generation that had ended: {told}")
             }
+            Self::NotRecorded { nonce, reached, sent } => {
+                write!(f, "call {nonce} reached its server {reached} times, and linetender reported {sent:?}")
+            }
             Self::NotRecovered { nonce, told } => {
-                write!(f, "call {nonce} is proven not to have run, and was not sent again: {told}")
+                write!(f, "call {nonce} was counted as not executed, and was not sent again: {told}")
             }
             Self::Crossed { nonce } => {
                 write!(

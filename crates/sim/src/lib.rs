@@ -12,6 +12,7 @@ mod caller;
 mod coverage;
 mod crowd;
 mod habits;
+mod keys;
 mod laws;
 mod log;
 mod mcp;
@@ -26,11 +27,13 @@ mod server;
 mod sweep;
 mod tasks;
 mod web;
+mod witness;
 mod world;
 
 pub use coverage::Coverage;
 pub use laws::Finding;
 pub use sweep::{Swept, sweep};
+pub use witness::Sent;
 pub use world::{Played, play};
 
 /// Seeds of worlds in which a law was broken once. Each is played in every run; docs/internals/found.md says what it was.

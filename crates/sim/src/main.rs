@@ -40,6 +40,7 @@ fn main() -> ExitCode {
     }
     let swept = sweep(seeds, calls, broken, threads);
     println!("{}{} worlds, {} calls", swept.coverage, swept.worlds, swept.calls);
+    println!("{} ran again after refusals by servers that had run them", swept.ran_again);
     swept.complaints().iter().for_each(|complaint| println!("{complaint}"));
     if swept.broken.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }

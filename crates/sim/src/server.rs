@@ -275,6 +275,7 @@ impl Server {
     fn call(&mut self, params: &Value, id: &Value) -> Option<Exit> {
         let nonce = params["arguments"]["nonce"].as_str().unwrap_or_default().to_owned();
         self.scene.say(|| format!("process {} read {nonce}", self.process.pid));
+        self.scene.book().read(&nonce, |_| true);
         let crash = self.habits.crash;
         if self.rng.mille(crash.before) {
             let wait = self.rng.millis(0, 3);

@@ -19,6 +19,8 @@ pub struct Swept {
     pub worlds: u64,
     /// How many calls were made in them.
     pub calls: usize,
+    /// How many of them ran again since their servers ran them and then said that they had not.
+    pub ran_again: u64,
     /// What they reached together.
     pub coverage: Coverage,
     /// The worlds in which a law was broken; a world that panicked has no findings.
@@ -43,6 +45,7 @@ pub fn sweep(seeds: Range<u64>, calls: usize, broken: usize, threads: usize) -> 
                     match played {
                         Ok(played) => {
                             swept.calls += played.calls;
+                            swept.ran_again += played.ran_again;
                             swept.coverage.add(&played.coverage);
                             if !played.findings.is_empty() {
                                 swept.broken.push((seed, played.findings));

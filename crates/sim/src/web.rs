@@ -2,6 +2,7 @@
 
 mod http1;
 mod manners;
+mod refusals;
 mod serve;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -125,6 +126,11 @@ impl Web {
         let session = format!("session-{}", house.last);
         house.sessions.insert(session.clone(), BTreeSet::new());
         session
+    }
+
+    /// A session is over, before its client says so.
+    fn forget(&self, session: &str) {
+        lock(&self.house).sessions.remove(session);
     }
 
     /// Whether it knows this session; and no id may be used twice in it.

@@ -4,7 +4,7 @@ use std::hash::Hasher as _;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
-use linetender::{Line, Policy, Rig, Server, ServerState, Settings};
+use linetender::{Line, Policy, RetryOn, RetryReason, Rig, Server, ServerState, Settings};
 use siphasher::sip::SipHasher13;
 use tokio::time::{sleep, timeout};
 
@@ -12,7 +12,8 @@ use crate::caller::{Call, Calls, Told, call_on};
 use crate::coverage::{Cells, Coverage};
 use crate::crowd::Crowd;
 use crate::habits::Habits;
-use crate::laws::{self, Evidence, Finding};
+use crate::keys::Endless;
+use crate::laws::{self, Course, Finding};
 use crate::log::Log;
 use crate::mcp::LISTED;
 use crate::net::{Net, Road};
@@ -21,6 +22,7 @@ use crate::rng::Rng;
 use crate::saboteur::Saboteur;
 use crate::scene::Scene;
 use crate::web::{Manners, Web};
+use crate::witness::Reports;
 
 /// How many calls a world has, about.
 const CALLS: usize = 400;
@@ -39,6 +41,8 @@ pub struct Played {
     pub seed: u64,
     /// How many calls were made.
     pub calls: usize,
+    /// How many of them ran again since their servers ran them and then said that they had not.
+    pub ran_again: u64,
     /// What must not be, and was.
     pub findings: Vec<Finding>,
     /// What it reached.
@@ -56,18 +60,25 @@ pub fn play(seed: u64, trace: bool) -> Played {
     let runtime = runtime.expect("a runtime without a thread of its own");
     let cells = Cells::default();
     tracing::subscriber::with_default(cells.clone(), || {
-        let (evidence, hash) = runtime.block_on(async { World::new(seed, trace).play().await });
+        let (course, hash) = runtime.block_on(async { World::new(seed, trace).play().await });
         // What is left of the world ends here, inside of it.
         drop(runtime);
         let mut coverage = cells.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        cover(&evidence, &mut coverage);
-        let findings = laws::judge(&evidence);
-        Played { seed, calls: evidence.calls.len(), findings, coverage, hash }
+        cover(&course, &mut coverage);
+        let findings = laws::judge(&course);
+        Played {
+            seed,
+            calls: course.calls.len(),
+            ran_again: laws::ran_again(&course),
+            findings,
+            coverage,
+            hash,
+        }
     })
 }
 
-fn cover(evidence: &Evidence, coverage: &mut Coverage) {
-    for asked in evidence.calls.values() {
+fn cover(course: &Course, coverage: &mut Coverage) {
+    for asked in course.calls.values() {
         match &asked.told {
             Some((_, Told::Answer)) => coverage.count("error", "none"),
             Some((_, Told::Error(error))) => coverage.verdict(error),
@@ -75,13 +86,13 @@ fn cover(evidence: &Evidence, coverage: &mut Coverage) {
             None => {}
         }
     }
-    for (_, state) in &evidence.log.states {
+    for (_, state) in &course.log.states {
         coverage.count("state", *state);
     }
-    for cause in &evidence.log.causes {
+    for cause in &course.log.causes {
         coverage.count("cause", *cause);
     }
-    coverage.count("world", if evidence.remote { "http" } else { "stdio" });
+    coverage.count("world", if course.remote { "http" } else { "stdio" });
 }
 
 struct World {
@@ -102,6 +113,13 @@ impl World {
         if rng.percent(15) {
             settings.state = ServerState::Process;
         }
+        settings.retry_on = rng.pick(&[
+            RetryOn::default(),
+            RetryOn::default(),
+            RetryOn::NOT_EXECUTED,
+            RetryOn::NOTHING,
+            RetryReason::SETTABLE.into_iter().collect(),
+        ]);
         let rig = Rig::with_dials_at_once(4).seeded(rng.next());
         let scene = Scene::new(habits, rng.fork(), trace);
         let road = rng.percent(40).then(|| {
@@ -113,10 +131,11 @@ impl World {
         Self { rng, scene, settings, rig, road }
     }
 
-    async fn play(mut self) -> (Evidence, u64) {
+    async fn play(mut self) -> (Course, u64) {
         let server = self.server();
         let line = if self.rng.percent(80) { self.rig.open(server) } else { self.rig.lazy(server) };
-        let (calls, log) = (Calls::default(), Log::default());
+        let (calls, log, reports) = (Calls::default(), Log::default(), Reports::default());
+        line.seen_by(Arc::new(reports.clone()));
         let watching = crate::tasks::spawn(log.clone().watch(Arc::clone(&self.scene), line.events()));
 
         self.faults(&line, &calls, &log).await;
@@ -124,8 +143,9 @@ impl World {
         let back = self.comes_back(&line, &calls).await;
         let closed = timeout(CLOSE, line.close()).await.is_ok();
         watching.abort();
-        let evidence = Evidence {
+        let course = Course {
             calls: calls.lock().clone(),
+            sent: reports.sent(),
             log: log.entries(),
             book: self.scene.book().clone(),
             settings: self.settings,
@@ -136,15 +156,16 @@ impl World {
             opened: self.road.as_ref().map(|road| road.web.opened()).unwrap_or_default(),
             remote: self.road.is_some(),
         };
-        let hash = hash(&evidence);
-        (evidence, hash)
+        let hash = hash(&course);
+        (course, hash)
     }
 
     fn server(&self) -> Server {
         let policy = Policy::new(self.settings).expect("settings that nobody would refuse");
         let server: Server = if let Some(road) = &self.road {
             self.scene.say(|| format!("{:?} {:?}", road.web.manners(), road.net.sky()));
-            Server::http("simulated", "http://simulated/mcp").across(Arc::clone(road) as _).into()
+            let server = Server::http("simulated", "http://simulated/mcp").across(Arc::clone(road) as _);
+            if road.web.manners().challenges { server.keys(Endless::new()).into() } else { server.into() }
         } else {
             self.scene.say(|| format!("{:?}", self.scene.habits()));
             let starter = Arc::new(Simulated(Arc::clone(&self.scene)));
@@ -207,8 +228,8 @@ impl World {
 }
 
 /// Everything that was seen, as one number.
-fn hash(evidence: &Evidence) -> u64 {
+fn hash(course: &Course) -> u64 {
     let mut hash = SipHasher13::new();
-    hash.write(format!("{:?} {:?} {:?}", evidence.calls, evidence.log, evidence.book).as_bytes());
+    hash.write(format!("{:?} {:?} {:?}", course.calls, course.log, course.book).as_bytes());
     hash.finish()
 }

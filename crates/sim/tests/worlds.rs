@@ -10,6 +10,7 @@ fn half(number: u64) {
     println!("{}{} worlds, {} calls", swept.coverage, swept.worlds, swept.calls);
     assert!(swept.broken.is_empty(), "{}", swept.complaints().join("\n"));
     assert!(swept.calls >= 50_000, "only {} calls", swept.calls);
+    assert!(swept.ran_again > 0, "no server ran a call and then refused it so that it ran again");
 }
 
 #[test]

@@ -10,6 +10,7 @@ use crate::net::End;
 /// A request.
 pub(super) struct Request {
     pub(super) method: String,
+    pub(super) path: String,
     /// Names in lower case.
     pub(super) headers: BTreeMap<String, String>,
     pub(super) body: Vec<u8>,
@@ -25,7 +26,8 @@ pub(super) async fn request(end: &mut End, buffer: &mut Vec<u8>) -> Option<Reque
     };
     let head = String::from_utf8_lossy(&head).into_owned();
     let mut lines = head.split("\r\n");
-    let method = lines.next()?.split(' ').next()?.to_owned();
+    let mut first = lines.next()?.split(' ').map(str::to_owned);
+    let (method, path) = (first.next()?, first.next()?);
     let headers: BTreeMap<String, String> = lines
         .filter_map(|line| line.split_once(':'))
         .map(|(name, value)| (name.to_ascii_lowercase(), value.trim().to_owned()))
@@ -34,7 +36,7 @@ pub(super) async fn request(end: &mut End, buffer: &mut Vec<u8>) -> Option<Reque
     while buffer.len() < length {
         more(end, buffer).await?;
     }
-    Some(Request { method, headers, body: buffer.drain(..length).collect() })
+    Some(Request { method, path, headers, body: buffer.drain(..length).collect() })
 }
 
 async fn more(end: &mut End, buffer: &mut Vec<u8>) -> Option<()> {

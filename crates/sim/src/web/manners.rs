@@ -27,12 +27,12 @@ pub(crate) struct Manners {
     pub(crate) work: (u64, u64),
     /// Per cent of answers that are events.
     pub(crate) events: u64,
-    /// Cuts the connection before it runs the call, after it, and in the middle of the answer.
-    pub(crate) cuts: (u64, u64, u64),
-    /// Refuses a call, and did not run it: 429, 503, 500, 502.
+    /// Cuts the connection before its answer, and in the middle of it.
+    pub(crate) cuts: (u64, u64),
+    /// Says something else than the result. Whether it runs the call is drawn apart from that.
     pub(crate) refuses: u64,
-    /// Fails after it ran a call: 500, 504.
-    pub(crate) fails: u64,
+    /// Refuses the key too. Its client always has another one.
+    pub(crate) challenges: bool,
     pub(crate) mute: u64,
     /// Forgets all sessions.
     pub(crate) forgets: u64,
@@ -55,9 +55,9 @@ impl Manners {
             own: rng.pick(&[Own::No, Own::Lasts(0), Own::Lasts(2000), Own::Lasts(120_000)]),
             work: rng.pick(&[(0, 3), (1, 20), (10, 200), (500, 3000)]),
             events: rng.pick(&[0, 50, 100]),
-            cuts: (rate(rng, 40, 25), rate(rng, 40, 25), rate(rng, 40, 25)),
-            refuses: rate(rng, 40, 30),
-            fails: rate(rng, 30, 20),
+            cuts: (rate(rng, 40, 50), rate(rng, 40, 25)),
+            refuses: rate(rng, 60, 80),
+            challenges: rng.percent(50),
             mute: rate(rng, 25, 8),
             forgets: rate(rng, 30, 20),
             falls: rate(rng, 20, 8),
@@ -68,9 +68,8 @@ impl Manners {
     pub(crate) fn heal(&mut self) {
         *self = Self {
             work: (0, 5),
-            cuts: (0, 0, 0),
+            cuts: (0, 0),
             refuses: 0,
-            fails: 0,
             mute: 0,
             forgets: 0,
             falls: 0,

@@ -9,26 +9,36 @@ use tokio::time::sleep;
 
 use super::http1::{self, Request};
 use super::manners::{Manners, Own, Unknown};
+use super::refusals::MOVED;
 use super::{House, Web, lock};
 use crate::habits::{OnDiscover, Speaks};
 use crate::mcp::{self, Reply};
 use crate::net::End;
 use crate::rng::Rng;
 
-const JSON: (&str, &str) = ("content-type", "application/json");
-const SESSION: &str = "mcp-session-id";
+pub(super) const JSON: (&str, &str) = ("content-type", "application/json");
+pub(super) const SESSION: &str = "mcp-session-id";
 
 /// How long a stream of a modern host lasts.
 const LISTENS: Duration = Duration::from_secs(90);
 
 /// A connection, while it lasts.
-struct Served {
-    web: Arc<Web>,
+pub(super) struct Served {
+    pub(super) web: Arc<Web>,
     end: End,
-    rng: Rng,
+    pub(super) rng: Rng,
     /// What was read beyond the last request.
     buffer: Vec<u8>,
-    manners: Manners,
+    pub(super) manners: Manners,
+}
+
+/// What comes back for a call.
+#[derive(Clone, Copy, Eq, PartialEq)]
+enum Says {
+    Result,
+    Refusal,
+    Nothing,
+    Cut,
 }
 
 pub(super) async fn serve(web: Arc<Web>, end: End, rng: Rng) {
@@ -53,7 +63,7 @@ impl Served {
         }
     }
 
-    async fn whole(&mut self, status: u16, headers: &[(&str, &str)], body: &str) -> Option<()> {
+    pub(super) async fn whole(&mut self, status: u16, headers: &[(&str, &str)], body: &str) -> Option<()> {
         http1::respond(&mut self.end, status, headers, body).await.then_some(())
     }
 
@@ -62,11 +72,18 @@ impl Served {
         let method = message["method"].as_str().unwrap_or_default();
         let (id, number) = (&message["id"], message["id"].as_u64());
         let session = request.headers.get(SESSION);
+        let nonce = message["params"]["arguments"]["nonce"].as_str();
+        if let Some(nonce) = nonce {
+            self.web.scene.say(|| format!("the host read {nonce}"));
+            self.web.scene.book().read(nonce, |session| self.web.knows(session, None));
+        }
         if !self.manners.modern && method != "initialize" && method != "server/discover" {
-            let known = session.is_some_and(|session| self.web.knows(session, number));
+            // The second hop of a redirect has the id of the first.
+            let id = number.filter(|_| request.path != MOVED);
+            let known = session.is_some_and(|session| self.web.knows(session, id));
             if !known {
-                if let Some(nonce) = message["params"]["arguments"]["nonce"].as_str() {
-                    self.web.scene.book().refused(nonce, self.web.scene.now());
+                if let Some(nonce) = nonce {
+                    self.refuse_unknown(nonce);
                 }
                 return self.refuse_session().await;
             }
@@ -75,7 +92,7 @@ impl Served {
             return self.whole(202, &[], "").await;
         }
         if method == "tools/call" {
-            return self.call(&message["params"], id).await;
+            return self.call(nonce.unwrap_or_default(), id, request).await;
         }
         if method == "subscriptions/listen" && self.manners.modern {
             self.web.open();
@@ -101,7 +118,7 @@ impl Served {
         }
     }
 
-    async fn refuse_session(&mut self) -> Option<()> {
+    pub(super) async fn refuse_session(&mut self) -> Option<()> {
         let error =
             json!({ "jsonrpc": "2.0", "id": null, "error": { "code": -32000, "message": "no session" } });
         let error = error.to_string();
@@ -112,65 +129,74 @@ impl Served {
         }
     }
 
-    async fn call(&mut self, params: &Value, id: &Value) -> Option<()> {
-        let nonce = params["arguments"]["nonce"].as_str().unwrap_or_default().to_owned();
-        self.web.scene.say(|| format!("the host read {nonce}"));
-        let (before, after, _) = self.manners.cuts;
+    /// A call on a session that is gone. Hosts that break MCP's rule run it all the same.
+    fn refuse_unknown(&mut self, nonce: &str) {
+        let runs = self.manners.refuses > 0 && self.rng.percent(50);
+        let (now, mut book) = (self.web.scene.now(), self.web.scene.book());
+        if runs {
+            book.run(nonce, now);
+        }
+        book.session_gone(nonce, now);
+        if self.manners.unknown != Unknown::Unavailable {
+            book.refused(nonce, "session-lost");
+        }
+    }
+
+    /// Whether the host runs a call, what it says and how long it takes are drawn apart from each other. It runs what it answers.
+    async fn call(&mut self, nonce: &str, id: &Value, request: &Request) -> Option<()> {
         if self.rng.mille(self.manners.forgets) {
             self.web.forget_sessions();
         }
-        if self.rng.mille(self.manners.refuses) {
-            return self.refuse().await;
-        }
-        let (from, to) = self.manners.work;
+        let says = self.says();
+        let runs = says == Says::Result || self.rng.percent(50);
+        let takes_time = says == Says::Result || self.rng.percent(50);
+        let (from, to) = if takes_time { self.manners.work } else { (0, 0) };
         let work = self.rng.millis(from, to);
         if self.hung_up_within(work).await && self.manners.modern {
             // MCP 2026-07-28, Streamable HTTP: closing the response stream is the cancellation.
             return None;
         }
         self.web.running().await;
-        if self.rng.mille(before) {
-            return None;
-        }
         if self.rng.mille(self.manners.falls) {
             self.web.fall();
             std::future::pending::<()>().await;
         }
-        self.web.scene.say(|| format!("the host runs {nonce}"));
-        self.web.scene.book().run(&nonce, self.web.scene.now());
-        sleep(self.rng.millis(from / 2, to / 2 + 1)).await;
+        if runs {
+            self.web.scene.say(|| format!("the host runs {nonce}"));
+            self.web.scene.book().run(nonce, self.web.scene.now());
+        }
+        sleep(self.rng.millis(from / 2, to / 2 + u64::from(takes_time))).await;
         self.web.running().await;
-        if self.rng.mille(after) {
-            return None;
-        }
-        if self.rng.mille(self.manners.mute) {
-            self.hung_up_within(Duration::from_secs(100_000)).await;
-            return None;
-        }
-        if self.rng.mille(self.manners.fails) {
-            let status = self.rng.pick(&[500, 504]);
-            return self.whole(status, &[], "it broke").await;
-        }
-        let answer = json!({ "jsonrpc": "2.0", "id": id, "result": mcp::called(&nonce) }).to_string();
-        if self.rng.percent(self.manners.events) {
-            self.answer_by_events(&answer).await
-        } else {
-            self.answer_whole(&answer).await
+        match says {
+            Says::Result => {
+                let answer = json!({ "jsonrpc": "2.0", "id": id, "result": mcp::called(nonce) }).to_string();
+                if self.rng.percent(self.manners.events) {
+                    self.answer_by_events(&answer).await
+                } else {
+                    self.answer_whole(&answer).await
+                }
+            }
+            Says::Refusal => self.refuse(nonce, id, request).await,
+            Says::Nothing => {
+                self.hung_up_within(Duration::from_secs(100_000)).await;
+                None
+            }
+            Says::Cut => None,
         }
     }
 
-    /// It was not run, and the status says so, or nearly so.
-    async fn refuse(&mut self) -> Option<()> {
-        match self.rng.below(4) {
-            0 => self.whole(429, &[("retry-after", "1")], "too many").await,
-            1 => self.whole(503, &[("retry-after", "2")], "too much").await,
-            2 => self.whole(500, &[], "no").await,
-            _ => self.whole(502, &[("content-type", "text/html")], "<html>bad gateway</html>").await,
-        }
+    fn says(&mut self) -> Says {
+        let (before, _) = self.manners.cuts;
+        let rates = [
+            (self.manners.refuses, Says::Refusal),
+            (self.manners.mute, Says::Nothing),
+            (before, Says::Cut),
+        ];
+        rates.into_iter().find(|(rate, _)| self.rng.mille(*rate)).map_or(Says::Result, |(_, says)| says)
     }
 
     async fn answer_whole(&mut self, answer: &str) -> Option<()> {
-        let (.., middle) = self.manners.cuts;
+        let (_, middle) = self.manners.cuts;
         if !self.rng.mille(middle) {
             return self.whole(200, &[JSON], answer).await;
         }
@@ -186,7 +212,7 @@ impl Served {
     }
 
     async fn answer_by_events(&mut self, answer: &str) -> Option<()> {
-        let (.., middle) = self.manners.cuts;
+        let (_, middle) = self.manners.cuts;
         let resumes = !self.manners.modern && self.rng.percent(50);
         let place = format!("{}", lock(&self.web.house).next_place());
         http1::events(&mut self.end).await.then_some(())?;
