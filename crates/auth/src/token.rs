@@ -5,6 +5,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderMap, HeaderValue, Method as Verb, StatusCode};
+use linetender_core::LossReport;
 use linetender_wire::http::{Asker, Reply};
 use linetender_wire::wall::wall_clock;
 use serde::Deserialize;
@@ -93,7 +94,10 @@ impl TokenEndpoint<'_> {
         let reply = asked.map_err(|broken| {
             let words = format_args!("the authorization server {} could not be asked: {broken}", self.issuer);
             let error = Error::new(ErrorKind::Unreachable, words);
-            if broken.proof.is_some() { Failed::Undone(error) } else { Failed::Unknown(error) }
+            match broken.report {
+                LossReport::NoByteWritten => Failed::Undone(error),
+                _ => Failed::Unknown(error),
+            }
         })?;
         self.read(&reply)
     }
