@@ -4,7 +4,8 @@
 //! ended. It runs in a task of its own: whoever asked may go away, and whoever asks again with the same key gets the same outcome, here
 //! or at another node. It never runs twice: if the node that ran it is gone and has noted no outcome, that is unknown, and said.
 //!
-//! What is proven not to have been executed is begun anew by whoever asks again.
+//! A call that linetender counted as not executed is begun anew when it is asked for again. A call that its server refused is not: that it
+//! did not run is the server's word alone, and a key promises that nothing runs twice.
 
 mod begin;
 mod key;

@@ -34,7 +34,7 @@ impl Ends {
         };
         let (verdict, code) = match ended {
             Ended::Answered => (Verdict::Answered, None),
-            Ended::Refused(code) => (Verdict::Refused, Some(code.into())),
+            Ended::Refused(code) => (Verdict::NOT_SENT, Some(code.into())),
         };
         let principal = Some(Arc::clone(principal.name()));
         Here { method, params, principal, since: Instant::now() }.ended(&**witness, verdict, code);

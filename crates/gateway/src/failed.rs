@@ -1,7 +1,7 @@
 //! A request that ends at the gateway, and what is told of it: where, why, whether it ran, and what now.
 
 use bytes::Bytes;
-use linetender::{Code, Phase};
+use linetender::{Code, Delivery, Doubt, Evidence, Phase};
 use linetender_wire::frame;
 use serde_json::{Map, Value, json};
 
@@ -39,20 +39,12 @@ pub(crate) struct Failed {
     code: i32,
     phase: Phase,
     cause: Box<str>,
-    ran: Ran,
+    delivery: Delivery,
     next_try: &'static str,
     /// Whose it was, if that is known.
     server: Option<Box<str>>,
     /// What else a program may want to know.
     more: Map<String, Value>,
-}
-
-/// Whether it did.
-#[derive(Clone, Copy, Debug)]
-enum Ran {
-    No,
-    Unknown,
-    Yes,
 }
 
 impl Failed {
@@ -61,7 +53,8 @@ impl Failed {
             code,
             phase: Phase::BeforeSending,
             cause: cause.into(),
-            ran: Ran::No,
+            // The gateway handed it to no line.
+            delivery: Delivery::NotExecuted(Evidence::Queued),
             next_try,
             server: None,
             more: Map::new(),
@@ -166,15 +159,14 @@ impl Failed {
 
     /// A call with a key takes long.
     pub(crate) fn runs_elsewhere() -> Self {
-        Self::under_way(
-            "the call is still running on another gateway node; ask again with the same key",
-            "now",
-        )
+        let cause = "the call is still running on another gateway node; ask again with the same key";
+        Self { delivery: Delivery::Unknown(Doubt::Deadline), ..Self::under_way(cause, "now") }
     }
 
     /// A call with a key was taken back.
     pub(crate) fn cancelled() -> Self {
-        Self::under_way("the call was cancelled while it was running", "never")
+        let cancelled = Self::under_way("the call was cancelled while it was running", "never");
+        Self { delivery: Delivery::Unknown(Doubt::Cancelled), ..cancelled }
     }
 
     /// The answer to a call with a key was so large that it was not kept.
@@ -182,12 +174,12 @@ impl Failed {
         let cause =
             format!("the server answered this call before, and the answer ({bytes} bytes) was not kept");
         let before = Self::before(Code::BadAnswer.number(), cause, "never");
-        Self { phase: Phase::Answered, ran: Ran::Yes, ..before }
+        Self { phase: Phase::Answered, delivery: Delivery::Answered, ..before }
     }
 
     fn under_way(cause: &str, next_try: &'static str) -> Self {
         let before = Self::before(Code::Lost.number(), cause, next_try);
-        Self { phase: Phase::AtServer, ran: Ran::Unknown, ..before }
+        Self { phase: Phase::AtServer, delivery: Delivery::Unknown(Doubt::Lost), ..before }
     }
 
     /// The number of its error.
@@ -219,12 +211,13 @@ impl Failed {
         if method != "tools/call" || self.code < 0 {
             return self.error(id);
         }
-        let then = match self.ran {
-            Ran::No => "The call was not executed.",
-            Ran::Unknown => {
+        let then = match self.delivery {
+            Delivery::NotExecuted(_) => "The call was not executed.",
+            // A refusal of a server never ends here.
+            Delivery::Unknown(_) | Delivery::Refused(_) => {
                 "It is unknown whether the call was executed: check for side effects before retrying it."
             }
-            Ran::Yes => "The call was executed.",
+            Delivery::Answered => "The call was executed.",
         };
         let text = format!("{}. {then}", self.words());
         let mut result = json!({
@@ -250,15 +243,13 @@ impl Failed {
     }
 
     fn data(&self) -> Value {
-        let delivery = match self.ran {
-            Ran::No => "not executed",
-            Ran::Unknown => "unknown",
-            Ran::Yes => "answered",
-        };
         let mut data = json!({
-            "source": "linetender", "phase": self.phase.name(), "cause": self.cause, "delivery": delivery,
-            "nextTry": self.next_try,
+            "source": "linetender", "phase": self.phase.name(), "cause": self.cause,
+            "delivery": self.delivery.name(), "nextTry": self.next_try,
         });
+        if let Some(reason) = self.delivery.reason() {
+            data["reason"] = reason.into();
+        }
         if let Some(server) = &self.server {
             data["server"] = (**server).into();
         }

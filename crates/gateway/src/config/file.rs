@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use linetender_core::RetryOn;
 use linetender_wire::frame;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -16,7 +17,7 @@ use super::auth::AuthTable;
 use super::filter::Filter;
 use super::fleet::{Fleet, Placed};
 use super::listen::{Listen, LocalUser, Socket, refusal};
-use super::schema::{policy, size, time, users};
+use super::schema::{policy, retry_on, size, time, users};
 use super::tls::{self, Half, TlsFile, TlsFiles};
 use super::tools::ToolsTable;
 use crate::budget::of_this_machine;
@@ -248,6 +249,10 @@ pub(super) struct ServerTable {
     pub(super) access: Option<BTreeMap<String, Share>>,
     /// Tools that may be retried even if they may already have been executed.
     pub(super) safe_tools: Vec<String>,
+    /// Verdicts after which linetender sends a call again. `not-executed`: linetender counted that the server cannot have executed it. Every
+    /// other word is a refusal of the server (`reads`: a request that reads), and linetender cannot check whether the call ran. `[]`: none.
+    #[schemars(schema_with = "retry_on")]
+    pub(super) retry_on: Option<RetryOn>,
     /// Retry tools that the server declares read-only or idempotent.
     pub(super) trust_annotations: Option<bool>,
     /// The server keeps state in memory: never retry across a restart, and report the lost state to the agent.

@@ -11,7 +11,7 @@ use super::problem::{Problem, Text};
 use super::tree::Node;
 
 /// Each short name, and where `policy` keeps the same number.
-const NAMED: [(&str, &str); 11] = [
+const NAMED: [(&str, &str); 12] = [
     ("quiet_limit", "call.limit"),
     ("hang_after", "call.hang_after"),
     ("abandoned_after", "call.abandoned_after"),
@@ -19,6 +19,7 @@ const NAMED: [(&str, &str); 11] = [
     ("start_timeout", "dial.start"),
     ("handshake_timeout", "dial.handshake"),
     ("keepalive", "probe.keepalive"),
+    ("retry_on", "retry_on"),
     ("trust_annotations", "trust_annotations"),
     ("stateful", "state"),
     ("max_message", "limits.message"),
@@ -177,6 +178,9 @@ pub(super) fn settings(table: &ServerTable, server: &Node) -> Settings {
     time(table.start_timeout, &mut settings.dial.start);
     time(table.handshake_timeout, &mut settings.dial.handshake);
     time(table.keepalive, &mut settings.probe.keepalive);
+    if let Some(reasons) = table.retry_on {
+        settings.retry_on = reasons;
+    }
     if let Some(trust) = table.trust_annotations {
         settings.trust_annotations = trust;
     }

@@ -1,5 +1,6 @@
 //! The file's JSON schema: for editors, and for telling what is unknown.
 
+use linetender_core::RetryReason;
 use schemars::{Schema, SchemaGenerator, schema_for};
 use serde_json::{Value, json};
 
@@ -99,6 +100,16 @@ pub(super) fn users(_: &mut SchemaGenerator) -> Schema {
     Schema::try_from(json!({ "type": "array", "items": items })).unwrap_or_default()
 }
 
+/// The words of `retry_on`.
+pub(super) fn retry_on(_: &mut SchemaGenerator) -> Schema {
+    Schema::try_from(words_of_retry_on()).unwrap_or_default()
+}
+
+fn words_of_retry_on() -> Value {
+    let words = RetryReason::SETTABLE.map(RetryReason::name);
+    json!({ "type": "array", "items": { "enum": words, "type": "string" } })
+}
+
 /// The default of a field is put in by whoever asks for its schema.
 fn without_default(unit: Unit) -> Schema {
     let mut schema = with_unit(unit, &Value::Null);
@@ -138,6 +149,11 @@ fn of(name: &str, default: &Value) -> Value {
         }
         Value::Number(_) => with_unit(Unit::of(name), default),
         Value::Bool(_) => json!({ "type": "boolean", "default": default }),
-        Value::String(_) | Value::Array(_) | Value::Null => json!({ "default": default }),
+        Value::Array(_) => {
+            let mut schema = words_of_retry_on();
+            schema["default"] = default.clone();
+            schema
+        }
+        Value::String(_) | Value::Null => json!({ "default": default }),
     }
 }

@@ -1,5 +1,5 @@
 use super::{Auth, Config, Grant, OAuth, Problem, Scope, Settings, load, load_again};
-use linetender::{Deadline, HttpTransport, Server};
+use linetender::{Deadline, HttpTransport, RetryOn, RetryReason, Server};
 
 fn read(text: &str) -> Result<Config, Box<Problem>> {
     load("test", text, &|name| (name == "TOKEN").then(|| "t0ken".to_owned()))
@@ -344,6 +344,39 @@ fn who_writes_a_long_name_reads_a_long_name() {
     let problem = read(text).unwrap_err();
     assert_eq!(problem.to_string(), "hang_after must be no shorter than call.limit");
     assert_eq!(problem.line(), 4);
+}
+
+#[test]
+fn the_reasons_to_send_a_call_again_are_those_that_are_named() {
+    let reasons = |text: &str| {
+        let config = read(&format!("[servers.a]\ncommand = 'x'\n{text}"))?;
+        Ok::<_, Box<Problem>>(config.servers[0].server.settings().retry_on)
+    };
+    assert_eq!(reasons("").unwrap(), RetryOn::default());
+    for (list, meant) in [
+        ("[]", RetryOn::NOTHING),
+        ("['not-executed']", RetryOn::NOT_EXECUTED),
+        (
+            "['reads', 'rate-limited']",
+            RetryOn::NOTHING.with(RetryReason::Reads).with(RetryReason::RateLimited),
+        ),
+    ] {
+        for key in ["retry_on", "policy.retry_on"] {
+            assert_eq!(reasons(&format!("{key} = {list}")).unwrap(), meant, "{key} = {list}");
+        }
+    }
+    let twice = reasons("retry_on = []\npolicy.retry_on = []").unwrap_err();
+    assert_eq!((twice.line(), twice.to_string().contains("are the same setting")), (3, true), "{twice}");
+    for (list, column) in
+        [("['auth', 'list']", 21), ("['safe-tool']", 13), ("['q4f5a8c2']", 13), ("'auth'", 12)]
+    {
+        let problem = reasons(&format!("retry_on = {list}")).unwrap_err();
+        assert_eq!((problem.line(), problem.column()), (3, column), "{problem}");
+        let is_list = list.starts_with('[');
+        let permitted = RetryReason::SETTABLE.map(RetryReason::name);
+        assert!(!is_list || permitted.iter().all(|word| problem.to_string().contains(word)), "{problem}");
+        assert!(!problem.report().contains("q4f5a8c2"), "{problem}");
+    }
 }
 
 #[test]

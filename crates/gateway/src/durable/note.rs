@@ -39,7 +39,7 @@ pub(super) enum Stage {
     Cancelled(Box<RawValue>),
     /// It was answered, and the answer is too large to be noted: so many bytes.
     Large(u64),
-    /// It is proven that it was not executed: with this result. It may be begun anew.
+    /// linetender counted that it was not executed: with this result. It may be begun anew.
     Void(Box<RawValue>),
 }
 

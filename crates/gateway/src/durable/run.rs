@@ -90,10 +90,13 @@ impl Durable {
             }
         };
         let (ending, how) = match settled {
-            Some(Ok(Settled { replied, delivery: Delivery::NotExecuted(_) })) => {
-                (answered(call, replied), Stage::void as fn(&Frame) -> _)
-            }
-            Some(Ok(Settled { replied, .. })) => (answered(call, replied), Stage::ended as _),
+            Some(Ok(Settled { replied, delivery })) => match delivery {
+                Delivery::NotExecuted(_) => (answered(call, replied), Stage::void as fn(&Frame) -> _),
+                // What a server refused it may have executed.
+                Delivery::Refused(_) | Delivery::Unknown(_) | Delivery::Answered => {
+                    (answered(call, replied), Stage::ended as _)
+                }
+            },
             Some(Err(_)) => (own(call, Failed::broken()), Stage::ended as _),
             // Dropping it took it back from its server.
             None => (own(call, Failed::cancelled()), Stage::cancelled as _),

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use linetender::session::{Replied, Settled};
-use linetender::{Delivery, Proof};
+use linetender::{Delivery, Evidence, ServerRefusal};
 use linetender_core::lease::{Entry, Revision};
 use linetender_fleet::directory::{Changed, Later, Recalled, There};
 use linetender_fleet::{Away, Directory, Local};
@@ -152,7 +152,11 @@ fn answer(text: &str) -> Settled {
 }
 
 fn not_executed() -> Settled {
-    Settled { delivery: Delivery::NotExecuted(Proof::Queued), ..answer("server down") }
+    Settled { delivery: Delivery::NotExecuted(Evidence::Queued), ..answer("server down") }
+}
+
+fn refused(refusal: ServerRefusal) -> Settled {
+    Settled { delivery: Delivery::Refused(refusal), ..answer(refusal.name()) }
 }
 
 /// What the caller is told.
@@ -256,6 +260,19 @@ async fn what_was_not_executed_may_be_tried_again() {
     assert_eq!(two.call("k", "{}", "now").await, "now");
     assert_eq!(one.call("k", "{}", "again").await, "now");
     assert_eq!((one.ran(), two.ran()), (1, 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_server_refused_is_final_as_it_may_have_run() {
+    for refusal in ServerRefusal::ALL {
+        let (_directory, _gone, one, two) = fleet();
+        let told = one.begin("k", "{}", std::future::ready(refused(refusal))).ended().await;
+        assert_eq!(words(&told), refusal.name());
+        for node in [&one, &two] {
+            assert_eq!(node.call("k", "{}", "twice").await, refusal.name());
+        }
+        assert_eq!((one.ran(), two.ran()), (1, 0), "{refusal:?}");
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -205,7 +205,7 @@ async fn what_belongs_to_nobody_is_refused_with_a_reason() {
 
 #[tokio::test]
 async fn whatever_ends_here_says_where_why_and_what_now() {
-    const MEMBERS: [&str; 6] = ["source", "server", "phase", "cause", "delivery", "nextTry"];
+    const MEMBERS: [&str; 7] = ["source", "server", "phase", "cause", "delivery", "reason", "nextTry"];
     let view = view();
     for (method, params) in
         [("tools/call", json!({ "name": "a__t" })), ("prompts/get", json!({ "name": "a__t" }))]

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use http::Method;
@@ -15,7 +15,7 @@ use linetender_gateway::front::Served;
 use linetender_gateway::{Bearers, Gateway, Known, Refused, Shared, Verdict};
 use serde_json::{Value, json};
 
-use crate::kit::{House, config, in_time, is_answered, text};
+use crate::kit::{House, book, config, in_time, is_answered, text};
 
 const KEY: &str = "linetender/call";
 
@@ -23,13 +23,6 @@ const KEY: &str = "linetender/call";
 struct Kept {
     house: House,
     book: Book,
-}
-
-fn book() -> Book {
-    static LAST: AtomicU64 = AtomicU64::new(0);
-    let number = LAST.fetch_add(1, Ordering::Relaxed);
-    let name = format!("linetender-durable-{}-{number}", std::process::id());
-    Book::at(std::env::temp_dir().join(name))
 }
 
 fn servers(book: &Book, more: &str) -> String {
@@ -223,7 +216,8 @@ async fn a_cancelled_call_is_taken_from_its_server_and_stays_unknown() {
     assert_eq!(agent.post(&cancelled).await.status, 202);
     let told = in_time(waiting).await.unwrap();
     assert!(text(&told).contains("was cancelled"), "{told}");
-    assert_eq!(told["result"]["_meta"]["linetender"]["delivery"], "unknown", "{told}");
+    let fields = &told["result"]["_meta"]["linetender"];
+    assert_eq!((&fields["delivery"], &fields["reason"]), (&json!("unknown"), &json!("cancelled")), "{told}");
     assert!(stream.all().await.iter().all(|message| message.get("id").is_none()), "it is not answered");
     let told = answers(&kept.house, false, "/mcp", params).await;
     assert!(text(&told).contains("was cancelled"), "{told}");

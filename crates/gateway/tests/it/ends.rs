@@ -76,11 +76,11 @@ async fn a_request_that_the_gateway_ends_is_seen_once_in_either_era_at_either_ad
     // What was asked, how it ends, and with which code.
     let cases: [(&str, &str, Value, Verdict, Option<i64>); 6] = [
         ("/mcp", "tools/list", json!({}), Verdict::Answered, None),
-        ("/mcp", "tools/call", json!({ "name": "nobody__echo" }), Verdict::Refused, not_here),
-        ("/mcp", "tools/call", json!({ "name": "a__kill" }), Verdict::Refused, not_here),
-        ("/mcp", "tools/call", json!({}), Verdict::Refused, Some(-32602)),
-        ("/mcp", "no/such", json!({}), Verdict::Refused, Some(-32601)),
-        ("/mcp/a", "tools/call", json!({ "name": "kill" }), Verdict::Refused, not_here),
+        ("/mcp", "tools/call", json!({ "name": "nobody__echo" }), Verdict::NOT_SENT, not_here),
+        ("/mcp", "tools/call", json!({ "name": "a__kill" }), Verdict::NOT_SENT, not_here),
+        ("/mcp", "tools/call", json!({}), Verdict::NOT_SENT, Some(-32602)),
+        ("/mcp", "no/such", json!({}), Verdict::NOT_SENT, Some(-32601)),
+        ("/mcp/a", "tools/call", json!({ "name": "kill" }), Verdict::NOT_SENT, not_here),
     ];
     for (path, method, params, verdict, code) in cases {
         let tool = params["name"].as_str().map(str::to_owned);
@@ -119,7 +119,7 @@ async fn what_http_alone_can_refuse_is_seen_too() {
     let call = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": { "name": "a__echo" } });
     // Without a session; with one that is unknown; with a version that nobody speaks; and two requests with one id.
     house.send(post.clone(), "/mcp", &[], call.to_string()).await.json().await;
-    let refused = |code| at_the_door("tools/call", Some("a__echo"), Verdict::Refused, Some(code));
+    let refused = |code| at_the_door("tools/call", Some("a__echo"), Verdict::NOT_SENT, Some(code));
     assert_eq!(book.taken(), [refused(-32600)]);
     house.send(post.clone(), "/mcp", &[("mcp-session-id", "x")], call.to_string()).await.json().await;
     assert_eq!(book.taken(), [refused(-32001)]);

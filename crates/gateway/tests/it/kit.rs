@@ -2,8 +2,10 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use linetender::{Kind, Rig};
+use linetender_badserver::Book;
 use linetender_badserver::agent::Caller;
 use linetender_badserver::program;
 use linetender_gateway::config::{self, Config};
@@ -16,6 +18,14 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 pub use linetender_badserver::agent::{Answer, in_time, is_answered, names, text};
+
+/// A book of the test's own.
+pub fn book() -> Book {
+    static LAST: AtomicU64 = AtomicU64::new(0);
+    let number = LAST.fetch_add(1, Ordering::Relaxed);
+    let name = format!("linetender-gateway-{}-{number}", std::process::id());
+    Book::at(std::env::temp_dir().join(name))
+}
 
 /// A config with badservers in it: `{bad}` stands for the command.
 pub fn config(text: &str) -> Config {

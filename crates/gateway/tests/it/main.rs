@@ -26,6 +26,7 @@ mod pages;
 mod peer;
 mod pipes;
 mod questions;
+mod refusals;
 mod reload;
 mod renames;
 mod results;
