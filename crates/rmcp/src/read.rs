@@ -3,7 +3,7 @@
 //! `rmcp` waits for ever for an answer that its transport could not parse, so nothing with an id may be dropped here.
 
 use bytes::Bytes;
-use linetender::Code;
+use linetender::{Code, Delivery, Evidence};
 use rmcp::model::{ErrorCode, ErrorData, RequestId};
 use rmcp::service::{RoleClient, RxJsonRpcMessage, TxJsonRpcMessage};
 use serde_json::json;
@@ -43,12 +43,12 @@ pub(crate) fn read(text: &[u8], server: &str) -> Heard {
     let id: Option<RequestId> = id.and_then(|id| serde_json::from_str(id.get()).ok());
     match (id, envelope.and_then(|envelope| envelope.method)) {
         (Some(id), None) => {
-            let error = unread("response", server, "answered", &error);
+            let error = unread("response", server, Delivery::Answered, &error);
             Heard::Message(Box::new(RxJsonRpcMessage::<RoleClient>::error(error, Some(id))))
         }
         (Some(id), Some(method)) => {
             let what = format!("request {}", method.get());
-            let error = unread(&what, server, "not executed", &error);
+            let error = unread(&what, server, Delivery::NotExecuted(Evidence::Queued), &error);
             let refusal = TxJsonRpcMessage::<RoleClient>::error(error, Some(id));
             serde_json::to_vec(&refusal).map_or(Heard::Nothing, |text| Heard::Refused(text.into()))
         }
@@ -61,20 +61,23 @@ pub(crate) fn read(text: &[u8], server: &str) -> Heard {
 }
 
 /// Names the five things that every error names.
-fn unread(what: &str, server: &str, delivery: &str, error: &str) -> ErrorData {
+fn unread(what: &str, server: &str, delivery: Delivery, error: &str) -> ErrorData {
     let why: String = error.chars().take(MOST_SAID).collect();
     let cause = format!("rmcp cannot parse the server's {what}: {why}");
-    let data = json!({
+    let mut data = json!({
         "source": "linetender",
         "server": server,
         "phase": linetender::Phase::InLinetender.name(),
         "cause": &cause,
-        "delivery": delivery,
+        "delivery": delivery.name(),
         "nextTry": "now",
     });
+    if let Some(reason) = delivery.reason() {
+        data["reason"] = reason.into();
+    }
     ErrorData::new(
         ErrorCode(Code::BadAnswer.number()),
-        format!("{server}: {cause} (reading; {delivery}; next try: now)"),
+        format!("{server}: {cause} (reading; {}; next try: now)", delivery.name()),
         Some(data),
     )
 }
@@ -128,6 +131,8 @@ mod tests {
         let Heard::Refused(told) = read(text.as_bytes(), "s") else { panic!("not refused") };
         let told: Value = serde_json::from_slice(&told).unwrap();
         assert_eq!((&told["id"], &told["error"]["data"]["source"]), (&3.into(), &"linetender".into()));
+        let data = &told["error"]["data"];
+        assert_eq!((&data["delivery"], &data["reason"]), (&"not executed".into(), &"not-sent".into()));
         assert!(told["error"]["message"].as_str().unwrap().contains(r#"request "roots/list""#), "{told}");
     }
 
