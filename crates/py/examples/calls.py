@@ -21,10 +21,9 @@ async def main(command: str, *args: str) -> None:
                 os.kill(line.pid, signal.SIGKILL)
             try:
                 answer = await line.call_tool("echo", {"message": f"call {n}"}, timeout=30)
-            except linetender.OutcomeUnknown as error:
-                print(f"call {n} may have run: {error.cause}")
             except linetender.LinetenderError as error:
-                print(f"call {n} did not run ({error.delivery}): {error.cause}; next try: {error.next_try}")
+                ran = "did not run" if error.not_executed else "may have run"
+                print(f"call {n} {ran} ({error.delivery}): {error.cause}; next try: {error.next_try}")
             else:
                 print(f"call {n}: {answer.text}")
         print("generation", line.status.generation)

@@ -11,6 +11,8 @@ const fn exception(error: &CallError) -> &'static str {
         (CallErrorKind::TimedOut, _) => "CallTimeout",
         (CallErrorKind::ErrorAnswer, _) => "ErrorAnswer",
         (CallErrorKind::BadAnswer, _) => "BadAnswer",
+        (_, Delivery::Refused(_)) => "ServerRefused",
+        (_, Delivery::Unknown(_)) => "OutcomeUnknown",
         (
             CallErrorKind::Overloaded
             | CallErrorKind::Unreadable
@@ -18,7 +20,6 @@ const fn exception(error: &CallError) -> &'static str {
             | CallErrorKind::Vanished,
             _,
         ) => "CallRefused",
-        (_, Delivery::Unknown(_)) => "OutcomeUnknown",
         _ => "LineDown",
     }
 }
@@ -33,6 +34,7 @@ pub(crate) fn fields<'py>(py: Python<'py>, error: &CallError) -> PyResult<Bound<
     fields.set_item("phase", error.phase.name())?;
     fields.set_item("cause", &error.cause)?;
     fields.set_item("delivery", error.delivery.name())?;
+    fields.set_item("reason", error.delivery.reason())?;
     fields.set_item("next_try", error.next_try.to_string())?;
     fields.set_item("next_try_in", seconds(error.next_try))?;
     fields.set_item("stderr", &error.stderr)?;

@@ -51,5 +51,18 @@ def test_what_cannot_be_is_refused(settings: dict[str, Any], says: str) -> None:
             server.with_settings(**settings)
 
 
+WORDS = ["not-executed", "session-lost", "auth", "protocol", "goaway", "rate-limited", "refused-stream", "reads"]
+
+
+@pytest.mark.parametrize("wrong", [["soon"], ["auth", "list"], ["not executed"], [""], "auth"])
+def test_a_reason_that_there_is_not_is_refused_with_those_that_there_are(wrong: Any) -> None:
+    for server in (Server.stdio("x"), Server.http("http://localhost:1/mcp")):
+        with pytest.raises(ValueError) as caught:
+            server.with_settings(retry_on=wrong)
+        assert isinstance(wrong, str) or all(f'"{word}"' in str(caught.value) for word in WORDS)
+        for permitted in (WORDS, [], ("not-executed",)):
+            server.with_settings(retry_on=permitted)
+
+
 def test_a_name_and_a_program_stay() -> None:
     assert Server.stdio("x", name="n").with_settings(stateful=True, in_flight=3, max_message="1MiB").name == "n"

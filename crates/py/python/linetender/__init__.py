@@ -1,7 +1,7 @@
 """Supervised connections to MCP servers: they notice when a server crashes or hangs, and restart it.
 
 A :class:`Line` is a connection to one server. When the server dies, the line ends the calls that were under way with an error
-that says why, starts the server again, and never runs a call twice without permission.
+that says why and whether it ran, and starts the server again. What may have run is not sent again without permission.
 """
 
 from ._errors import (
@@ -14,6 +14,7 @@ from ._errors import (
     LinetenderError,
     NeedsAuth,
     OutcomeUnknown,
+    ServerRefused,
 )
 from ._line import Answer, Event, EventsMissed, Line, ListChanged, State, StateChanged, Status
 from ._loop import ProgressCallback
@@ -41,6 +42,7 @@ __all__ = [
     "Rig",
     "RigChange",
     "Server",
+    "ServerRefused",
     "State",
     "StateChanged",
     "Status",

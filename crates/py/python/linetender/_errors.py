@@ -10,8 +10,9 @@ from ._spelling import loads
 class LinetenderError(Exception):
     """A call has no result. Every error says five things: server, phase, cause, delivery, next try.
 
-    ``delivery`` is what to look at before a call is repeated: ``"not executed"`` is proven, and repeating is safe;
-    ``"unknown"`` means that it may have run; ``"answered"`` means that the server answered.
+    ``delivery`` is what to look at before a call is repeated: ``"not executed"`` is what linetender counted itself, and
+    repeating is safe; ``"refused"`` is the server's word, which linetender cannot check: the call may have run; ``"unknown"``
+    means that it may have run; ``"answered"`` means that the server answered.
     """
 
     def __init__(self, text: str = "", **fields: Any) -> None:
@@ -25,8 +26,10 @@ class LinetenderError(Exception):
         self.phase: str = fields.get("phase", "")
         #: What happened, in words.
         self.cause: str = fields.get("cause", "")
-        #: Whether the call was executed: ``"not executed"``, ``"unknown"`` or ``"answered"``.
+        #: Whether the call was executed: ``"not executed"``, ``"refused"``, ``"unknown"`` or ``"answered"``.
         self.delivery: str = fields.get("delivery", "")
+        #: What that rests on: ``"not-sent"``, ``"rate-limited"``, ``"connection-lost"``, ... ``None`` if the server answered.
+        self.reason: str | None = fields.get("reason")
         #: When linetender tries the server next, in words: ``"now"``, ``"in 2.5 s"``, ``"never"``, ...
         self.next_try: str = fields.get("next_try", "")
         #: The same in seconds, if it is a matter of time.
@@ -36,7 +39,7 @@ class LinetenderError(Exception):
 
     @property
     def not_executed(self) -> bool:
-        """Whether the call is known not to have run: repeating it is safe."""
+        """Whether linetender counted that the call did not run: repeating it is safe."""
         return self.delivery == "not executed"
 
     def for_model(self) -> str:
@@ -52,7 +55,15 @@ class LineDown(LinetenderError):
 
 
 class CallRefused(LinetenderError):
-    """The call was refused, and not executed: too many wait already, it cannot be sent, or the server does not offer it."""
+    """linetender refused the call: too many wait already, it cannot be sent, or the server does not offer it any more."""
+
+
+class ServerRefused(LinetenderError):
+    """The server, or a proxy before it, refused the call, which may have run all the same.
+
+    ``reason`` has the refusal: ``"rate-limited"``, ``"session-lost"``, ``"too-large"``, ... It says that the call was not
+    executed, and linetender cannot check that: check for its effects before you repeat it.
+    """
 
 
 class OutcomeUnknown(LinetenderError):
@@ -100,7 +111,7 @@ class ConfigError(ValueError):
 
 
 _CLASSES: dict[str, type[LinetenderError]] = {
-    of.__name__: of for of in (LineDown, CallRefused, OutcomeUnknown, CallTimeout, NeedsAuth, BadAnswer, ErrorAnswer)
+    of.__name__: of for of in (LineDown, CallRefused, ServerRefused, OutcomeUnknown, CallTimeout, NeedsAuth, BadAnswer, ErrorAnswer)
 }
 
 

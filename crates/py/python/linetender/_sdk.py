@@ -73,6 +73,8 @@ def _error(number: object, code: int, server: str, cause: str, delivery: str) ->
         "delivery": delivery,
         "nextTry": "now",
     }
+    if delivery == "not executed":
+        data["reason"] = "not-sent"
     message = f"{server}: {cause} (in linetender; {delivery}; next try: now)"
     told = {"jsonrpc": "2.0", "id": number, "error": {"code": code, "message": message, "data": data}}
     return json.dumps(told).encode()

@@ -146,11 +146,13 @@ class Server:
         in_flight: int | None = None,
         stateful: bool | None = None,
         trust_annotations: bool | None = None,
+        retry_on: Sequence[str] | None = None,
     ) -> Server:
         """The same server with these settings, and the defaults for all others, also for those of a config file.
 
         Names and meanings are those of a server in ``linetender.toml``. A time is in seconds, a ``timedelta``, or a text
-        such as ``"90s"``; a size is in bytes, or a text such as ``"16MiB"``.
+        such as ``"90s"``; a size is in bytes, or a text such as ``"16MiB"``. With ``retry_on=["not-executed"]`` a call is sent
+        again only if linetender counted that it did not run.
 
         >>> from linetender import Server
         >>> Server.stdio("mcp-server-git").with_settings(call_timeout=60, abandoned_after="15s").name
@@ -166,14 +168,15 @@ class Server:
             "handshake_timeout": handshake_timeout,
             "keepalive": keepalive,
         }
-        given: dict[str, str | int | bool | None] = {name: _millis(time) for name, time in times.items()}
+        given: dict[str, str | int | bool | list[str] | None] = {name: _millis(time) for name, time in times.items()}
         given |= {
             "max_message": max_message,
             "in_flight": in_flight,
             "stateful": stateful,
             "trust_annotations": trust_annotations,
+            "retry_on": None if retry_on is None else _several("retry_on", retry_on),
         }
-        # What JSON writes for texts, numbers and truth values, TOML reads.
+        # What JSON writes for texts, numbers, truth values and lists of them, TOML reads.
         lines = [f"{name} = {json.dumps(value)}" for name, value in given.items() if value is not None]
         try:
             return type(self)(self._native.with_settings("\n".join(lines)))
