@@ -103,7 +103,8 @@ Exit codes:
   1  the tool failed (isError), or the server answered with an error
   2  the configuration cannot be read, it has no such server, or the command line is wrong
   3  the call was not executed; stderr says how that is known
-  4  it is unknown whether the call was executed: check for its effects before you repeat it")]
+  4  it is unknown whether the call was executed, or the server says that it was not: check for its effects before you
+     repeat it")]
 pub(crate) struct Call {
     /// Name of a server in the configuration, or a server URL
     #[arg(value_name = "SERVER")]

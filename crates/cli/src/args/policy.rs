@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::ValueEnum;
-use linetender::{Deadline, Era, Eras, Invalid, Policy, Server, ServerState, Settings};
+use linetender::{Deadline, Era, Eras, Invalid, Policy, RetryOn, RetryReason, Server, ServerState, Settings};
 
 use linetender_gateway::units::{size, spell, time};
 
@@ -13,6 +13,12 @@ const SERVER: &str = "Server timeouts";
 const AGAIN: &str = "Retries";
 const REACH: &str = "Server";
 const SIZES: &str = "Limits";
+
+/// Reasons to send a call again that `RetryOn::default` has.
+const DEFAULT_REASONS: &str = "not-executed,session-lost,auth,protocol,goaway";
+
+/// Word for no reason at all.
+const NO_REASON: &str = "none";
 
 /// What each flag looks like in use.
 pub(super) const EXAMPLES: &str = "\
@@ -25,6 +31,7 @@ Examples of the flags:
   --handshake-timeout 1m                  a server that logs in before it answers initialize
   --keepalive 10s                         detect a hanging idle server sooner
   --idle-stop 10m                         stop the server when nobody uses it; the next call starts it
+  --retry-on not-executed                 never execute a call twice, whatever the server answers
   --safe-tool search --safe-tool get_page tools that may be executed twice
   --trust-annotations                     believe readOnlyHint and idempotentHint of this server
   --stateful                              a browser or a shell: report lost state after a restart
@@ -81,6 +88,11 @@ pub(crate) struct PolicyFlags {
     /// Stop the server when nobody has used it for this long; the next call starts it again [default: never]
     #[arg(long, value_name = "TIME", value_parser = time, help_heading = SERVER)]
     idle_stop: Option<Duration>,
+
+    /// Send a call again after these verdicts: not-executed (linetender counted it); session-lost, auth, protocol, goaway,
+    /// rate-limited, refused-stream (the server says so, and linetender cannot check it); reads (requests that read); none
+    #[arg(long, value_name = "WORD[,WORD...]", value_parser = read_reasons, default_value = DEFAULT_REASONS, help_heading = AGAIN)]
+    retry_on: RetryOn,
 
     /// Retry this tool even if it may already have been executed; repeatable [default: none]
     #[arg(long, value_name = "TOOL", help_heading = AGAIN)]
@@ -172,6 +184,7 @@ impl PolicyFlags {
         settings.probe.keepalive = self.keepalive;
         settings.limits.message = self.max_message;
         settings.limits.in_flight = self.in_flight;
+        settings.retry_on = self.retry_on;
         settings.trust_annotations = self.trust_annotations;
         if self.stateful {
             settings.state = ServerState::Process;
@@ -203,6 +216,20 @@ impl PolicyFlags {
     }
 }
 
+/// Reads a list of reasons, or the word for an empty one.
+fn read_reasons(words: &str) -> Result<RetryOn, String> {
+    if words == NO_REASON {
+        return Ok(RetryOn::NOTHING);
+    }
+    let reason = |word: &str| {
+        RetryReason::from_name(word).ok_or_else(|| {
+            let permitted = RetryReason::SETTABLE.map(RetryReason::name).join(", ");
+            format!("expected {permitted}, or {NO_REASON} alone")
+        })
+    };
+    words.split(',').map(reason).collect()
+}
+
 fn from_file(path: &str) -> Result<Settings, String> {
     let text = std::fs::read_to_string(path).map_err(|error| error.to_string())?;
     toml::from_str(&text).map_err(|error| error.to_string())
@@ -211,7 +238,7 @@ fn from_file(path: &str) -> Result<Settings, String> {
 #[cfg(test)]
 mod tests {
     use super::super::{Args, Command};
-    use super::{PolicyFlags, Settings};
+    use super::{PolicyFlags, RetryOn, RetryReason, Settings};
     use clap::{CommandFactory as _, Parser as _};
     use linetender::{Deadline, Era, Eras, Server, ServerState};
     use std::time::Duration;
@@ -249,10 +276,11 @@ mod tests {
         wanted.probe.keepalive = Duration::from_secs(3);
         wanted.limits.message = 1 << 20;
         wanted.limits.in_flight = 7;
+        wanted.retry_on = RetryOn::NOT_EXECUTED.with(RetryReason::Reads);
         wanted.trust_annotations = true;
         wanted.state = ServerState::Process;
         let times = "--quiet-limit 20m --hang-after 2h --abandoned-after 20s --wait 500ms --start-timeout 1s --handshake-timeout 2s";
-        let rest = "--keepalive 3s --max-message 1m --in-flight 7 --trust-annotations --stateful";
+        let rest = "--keepalive 3s --max-message 1m --in-flight 7 --retry-on reads,not-executed --trust-annotations --stateful";
         assert_eq!(flags(&format!("{times} {rest}")).settings(), wanted);
     }
 
@@ -280,6 +308,7 @@ mod tests {
             assert!(TABLE.lines().any(row), "--{flag}: not in the table of docs/serve.md");
             let (word, value) = match flag {
                 "safe-tool" => ("a", "[\"a\"]"),
+                "retry-on" => ("not-executed,reads", "[\"reads\", \"not-executed\"]"),
                 "trust-annotations" | "stateful" => ("", "true"),
                 "era" => ("legacy", "\"legacy\""),
                 "dir" => ("/tmp", "\"/tmp\""),
@@ -346,6 +375,24 @@ mod tests {
     }
 
     #[test]
+    fn a_reason_that_there_is_not_is_refused_with_those_that_there_are() {
+        for words in ["", "soon", "not-executed,", "list", "safe-tool", "none,reads", "not executed"] {
+            let wrong = Args::try_parse_from(["linetender", "run", "--retry-on", words, "--", "server"]);
+            let told = wrong.unwrap_err().to_string();
+            for reason in RetryReason::SETTABLE {
+                assert!(told.contains(reason.name()), "{words}: {told}");
+            }
+        }
+        assert_eq!(flags("--retry-on none").settings().retry_on, RetryOn::NOTHING);
+        assert_eq!(flags("--retry-on not-executed").settings().retry_on, RetryOn::NOT_EXECUTED);
+        let every = RetryReason::SETTABLE.map(RetryReason::name).join(",");
+        assert_eq!(
+            flags(&format!("--retry-on {every}")).settings().retry_on,
+            RetryReason::SETTABLE.into_iter().collect()
+        );
+    }
+
+    #[test]
     fn every_flag_has_a_default_and_an_example_in_the_help() {
         let mut command = Args::command();
         let run = command.find_subcommand_mut("run").unwrap();
@@ -359,6 +406,6 @@ mod tests {
             assert!(said || !argument.get_default_values().is_empty(), "{flag} does not say its default");
             seen += 1;
         }
-        assert_eq!(seen, 16);
+        assert_eq!(seen, 17);
     }
 }
