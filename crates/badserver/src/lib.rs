@@ -22,9 +22,7 @@ pub mod webserver;
 
 pub use arguments::schema;
 pub use book::{Attempt, Book};
-pub use checker::{
-    BELIEVED, BELIEVED_AT_MOST, Bounds, Finding, check, check_attempts, ran_again_by_refusal,
-};
+pub use checker::{BELIEVED, BELIEVED_AT_MOST, Bounds, Finding, check, check_attempts, ran_again_by_refusal};
 pub use failure::Failure;
 pub use history::{Asked, History};
 pub use program::{AS_SERVER, program, run_if_asked};

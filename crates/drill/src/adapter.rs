@@ -106,6 +106,8 @@ pub struct Words {
     pub policy: String,
     /// See `policy`.
     pub hurry: Vec<String>,
+    /// The certificate of the server, if it has one that nobody else knows.
+    pub roots: Option<PathBuf>,
 }
 
 fn both() -> Vec<Era> {

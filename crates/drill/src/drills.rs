@@ -12,6 +12,7 @@ mod mix;
 mod play;
 mod policy;
 mod ports;
+mod reports;
 mod server;
 mod soak;
 mod stage;
@@ -178,8 +179,8 @@ fn blank(plan: &Plan, scenario: &Scenario, era: Era) -> Row {
 /// Why a scenario is not played against a target here. What is hurried is left out for everybody, or a board would compare
 /// different rows.
 fn skipped(plan: &Plan, target: &Target, scenario: &Scenario, era: Era) -> Option<String> {
-    let hurried = scenario.hurried && plan.policy == Policy::Default;
-    let unhurried = scenario.unhurried && plan.policy == Policy::Drill;
+    let hurried = scenario.hurried && !plan.policy.hurries();
+    let unhurried = scenario.unhurried && plan.policy.hurries();
     scenario
         .skip
         .clone()
@@ -239,12 +240,13 @@ async fn play_block(
     };
     let (mut timeline, mut had) = (None, None);
     let had_run_twice = row.calls.ran_twice;
+    let believed = target.believes(plan.policy);
     for _ in 0..runs {
         let number = row.runs;
-        let mut run = play::play(&job.scenario, &mut stage, number, plan.slack, dice).await;
+        let mut run = play::play(&job.scenario, &mut stage, number, plan.slack, believed, dice).await;
         let events = std::mem::take(&mut run.events);
         timeline.get_or_insert(Timeline { row: job.scenario.name.clone(), events });
-        judge::judge(row, &job.scenario, run, stage.server.book.as_ref());
+        judge::judge(row, &job.scenario, run, stage.server.book.as_ref(), believed);
         had.get_or_insert_with(|| stage.has());
         // What is dead cannot die again: the next run gets an instance that works.
         if row.back_ms.last() == Some(&None) {
@@ -255,16 +257,23 @@ async fn play_block(
     if let Some(had) = had.filter(|_| runs > 1 && target.is_ours() && !job.scenario.fault.ends_target()) {
         row.findings.extend(stage.grew(had).await);
     }
-    end_block(target, job, stage, row, had_run_twice).await;
+    end_block(target, job, stage, row, had_run_twice, believed).await;
     timeline
 }
 
 /// The end of an instance: what it left, and what the agent had to do by itself. So many calls had run twice before it began.
-async fn end_block(target: &Target, job: &Job, stage: Stage, row: &mut Row, had_run_twice: u64) {
+async fn end_block(
+    target: &Target,
+    job: &Job,
+    stage: Stage,
+    row: &mut Row,
+    had_run_twice: u64,
+    believed: &[&str],
+) {
     let reconnects = stage.reconnects + stage.agent.reconnects();
     row.reconnects += reconnects;
     let log = stage.log();
-    let (orphans, twice, findings) = stage.strike().await;
+    let (orphans, twice, findings) = stage.strike(believed).await;
     row.orphans += orphans;
     // Some of them came after their run was judged.
     row.calls.ran_twice = row.calls.ran_twice.max(had_run_twice + twice.len() as u64);

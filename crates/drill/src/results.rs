@@ -1,8 +1,9 @@
 //! What a drill came to, for programs: `linetender drill run --json FILE` writes this, and the board reads it.
 //!
-//! Words: *hung* is a call that was told nothing within the bound; *ran twice* is by the server's own book; *wrong* is told
-//! "not executed" and it ran, or answered and it never ran; *unexplained* is an error that does not say whether the call
-//! ran and why; *empty* is an error without any text, a connection that was closed under a call included.
+//! Words: *hung* is a call that was told nothing within the bound; *ran twice* is by the server's own book; *ran again by
+//! refusal* is one that ran twice since its server ran it and then said that it had not, which breaks MCP's own rule; *wrong*
+//! is told "not executed" and it ran, or answered and it never ran; *unexplained* is an error that does not say whether the
+//! call ran and why; *empty* is an error without any text, a connection that was closed under a call included.
 
 pub mod fleet;
 
@@ -79,8 +80,11 @@ pub struct Row {
     pub skipped: Option<String>,
     /// What callers were told, and what is wrong with that.
     pub calls: Calls,
-    /// Calls that provably never ran.
+    /// Calls that lay unread, so that linetender can count that they did not run.
     pub provable: Provable,
+    /// Calls that did not run when they first reached their server, whoever says so.
+    #[serde(default)]
+    pub not_run: Provable,
     /// From the fault to the last call in flight being told, one per run.
     pub told_ms: Vec<f64>,
     /// From the fault to the first call that works again, one per run; `null` is not within the bound.
@@ -96,7 +100,7 @@ pub struct Row {
     pub kept: bool,
 }
 
-/// Calls, counted. Each made call is one of: answered, not executed, unknown, hung, unexplained, empty.
+/// Calls, counted. Each made call is one of: answered, not executed, refused, unknown, hung, unexplained, empty.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 pub struct Calls {
     /// All of them.
@@ -105,12 +109,18 @@ pub struct Calls {
     pub answered: u64,
     /// Told so.
     pub not_executed: u64,
+    /// Told that the server says so.
+    #[serde(default)]
+    pub refused: u64,
     /// Told so.
     pub unknown: u64,
     /// Told nothing.
     pub hung: u64,
     /// By the server's own book.
     pub ran_twice: u64,
+    /// By the server's own book, after a refusal by which it promised that it had not run the call. Not among `ran_twice`.
+    #[serde(default)]
+    pub ran_again_by_refusal: u64,
     /// Told what is not so.
     pub wrong: u64,
     /// Told too little.
@@ -123,7 +133,7 @@ pub struct Calls {
     pub doomed: u64,
 }
 
-/// Calls that lay unread, or were refused with a proof.
+/// Calls that did not run.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 pub struct Provable {
     /// How many.
@@ -159,9 +169,11 @@ impl Calls {
             made,
             answered,
             not_executed,
+            refused,
             unknown,
             hung,
             ran_twice,
+            ran_again_by_refusal,
             wrong,
             unexplained,
             empty,
@@ -170,9 +182,11 @@ impl Calls {
         self.made += made;
         self.answered += answered;
         self.not_executed += not_executed;
+        self.refused += refused;
         self.unknown += unknown;
         self.hung += hung;
         self.ran_twice += ran_twice;
+        self.ran_again_by_refusal += ran_again_by_refusal;
         self.wrong += wrong;
         self.unexplained += unexplained;
         self.empty += empty;

@@ -17,7 +17,8 @@ pub const ROWS: &[&str] = &[
     "S16", "S17", "S18", "S19", "S20", "S21", "S22", "S23", "S24", "S25", "S26", "S26b", "S29", "S30", "S31",
     "S32", "S33", "S34", "S35", "S36", "S37", // stdio
     "H01", "H02a", "H02b", "H03", "H04", "H05", "H06", "H07", "H08", "H09", "H10", "H11", "H12", "H13",
-    "H14", "H15", "H16", "H17", "H18", "H19", "H20", "H21", "H22", "H23", "H24", "H25", "H26", // HTTP
+    "H14", "H15", "H16", "H17", "H18", "H19", "H20", "H21", "H22", "H23", "H24", "H25", "H26", "H32", "H33",
+    "H35", "H37", // HTTP
     "A01", "A02", "A03", "A04", "A05", // auth
     "O01", "O02", "O03", "O04", "O05", "O06", // overload and the machine
     "G01", "G02", "G03", "G04", // gateway
@@ -227,9 +228,12 @@ pub struct Load {
     /// What their callers may be told.
     #[serde(default = "answered")]
     pub told: Vec<Told>,
-    /// Whether each of them provably does not run, and has to be answered all the same.
+    /// Whether each of them lies unread, so that linetender can count that it did not run, and has to be answered all the same.
     #[serde(default)]
     pub provable: bool,
+    /// Which word of `retry_on` permits that they are sent again. Where it is not among those of the policy, their callers are
+    /// told that the server refused them.
+    pub refused: Option<String>,
 }
 
 /// How far calls are.
@@ -257,6 +261,8 @@ pub enum Told {
     Answered,
     /// That it did not run.
     NotExecuted,
+    /// That the server says that it did not run.
+    Refused,
     /// That nobody knows whether it ran.
     Unknown,
     /// That the server did process it, and what it said cannot be passed on.
@@ -430,6 +436,7 @@ impl Told {
         match self {
             Self::Answered => "answered",
             Self::NotExecuted => "not executed",
+            Self::Refused => "refused",
             Self::Unknown => "unknown",
             Self::Processed => "processed",
             Self::Closed => "closed",

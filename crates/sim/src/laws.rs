@@ -165,7 +165,8 @@ pub(crate) fn ran_again(course: &Course) -> u64 {
 fn unrecorded(course: &Course) -> impl Iterator<Item = Finding> {
     course.sent.iter().filter_map(|(nonce, sent)| {
         let reached = course.book.deeds.get(nonce).map_or(0, |deed| deed.attempts.len());
-        let recorded = sent.attempts as usize >= reached && sent.attempts == sent.retries + sent.attempts.min(1);
+        let recorded =
+            sent.attempts as usize >= reached && sent.attempts == sent.retries + sent.attempts.min(1);
         (!recorded).then(|| Finding::NotRecorded { nonce: nonce.clone(), reached, sent: *sent })
     })
 }
@@ -252,7 +253,11 @@ fn judge_call(course: &Course, nonce: &str, asked: &Asked) -> Vec<Finding> {
         }
         _ => false,
     };
-    if permitted && error.kind == CallErrorKind::Lost && deaths().count() < 2 && course.settings.state == ServerState::None {
+    if permitted
+        && error.kind == CallErrorKind::Lost
+        && deaths().count() < 2
+        && course.settings.state == ServerState::None
+    {
         findings.push(Finding::NotRecovered { nonce: nonce.to_owned(), told: error.to_string() });
     }
     findings

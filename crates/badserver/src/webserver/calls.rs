@@ -47,6 +47,11 @@ impl Call {
         }
     }
 
+    /// Writes down that the server refuses it, for a reason that `retry_on` names: it promises that it did not run the call.
+    pub(super) fn refuses(&self, reason: &str) {
+        self.asked.house.refuses(reason, self.asked.nonce());
+    }
+
     pub(super) fn number(&self, name: &str) -> Option<u64> {
         self.arguments[name].as_u64()
     }

@@ -126,8 +126,7 @@ impl House {
         }
     }
 
-    /// Writes down that it refuses this call, for a reason that `retry_on` names: with such an answer it promises that it
-    /// did not run the call.
+    /// Writes down that it refuses this call, for a reason that `retry_on` names.
     pub(super) fn refuses(&self, reason: &str, nonce: &str) {
         self.write(&format!("refused {reason}"), nonce);
     }

@@ -179,6 +179,10 @@ pub(crate) enum PolicyFlag {
     /// A tenth of the default timeouts
     #[default]
     Drill,
+    /// The same, with `retry_on = ["not-executed"]`
+    Strict,
+    /// The same, with everything in `retry_on`
+    Loose,
     /// The default timeouts
     Default,
 }
@@ -215,6 +219,8 @@ impl From<PolicyFlag> for drills::Policy {
     fn from(flag: PolicyFlag) -> Self {
         match flag {
             PolicyFlag::Drill => Self::Drill,
+            PolicyFlag::Strict => Self::Strict,
+            PolicyFlag::Loose => Self::Loose,
             PolicyFlag::Default => Self::Default,
         }
     }

@@ -13,7 +13,7 @@ use crate::table::{Cell, Table};
 /// The most findings that are told of a row.
 const FINDINGS: usize = 3;
 
-const HEAD: [&str; 14] = [
+const HEAD: [&str; 16] = [
     "ROW",
     "ERA",
     "RUNS",
@@ -21,8 +21,10 @@ const HEAD: [&str; 14] = [
     "ANSWERED",
     "UNKNOWN",
     "NOT RUN",
+    "REFUSED",
     "HUNG",
     "TWICE",
+    "AGAIN",
     "WRONG",
     "UNEXPLAINED",
     "TOLD",
@@ -68,7 +70,7 @@ pub(super) fn print_soak(verdict: &Verdict, to_stderr: bool) {
     say(&format!("{rows}{figures}\n{}{last}{}\n", style.render(), style.render_reset()), to_stderr);
 }
 
-fn table(rows: &[Row]) -> Table<14> {
+fn table(rows: &[Row]) -> Table<16> {
     let mut table = Table::new(HEAD);
     for row in rows {
         let calls = &row.calls;
@@ -79,8 +81,8 @@ fn table(rows: &[Row]) -> Table<14> {
             (None, false) => Cell::styled("BROKEN", bad()),
         };
         if row.runs == 0 {
-            let mut cells = [const { Cell::none() }; 14];
-            (cells[0], cells[1], cells[13]) = (Cell::plain(&row.row), Cell::plain(&row.era), verdict);
+            let mut cells = [const { Cell::none() }; 16];
+            (cells[0], cells[1], cells[15]) = (Cell::plain(&row.row), Cell::plain(&row.era), verdict);
             table.row(cells);
             continue;
         }
@@ -93,8 +95,10 @@ fn table(rows: &[Row]) -> Table<14> {
             Cell::number(calls.answered),
             Cell::number(calls.unknown),
             Cell::number(calls.not_executed),
+            Cell::number(calls.refused),
             Cell::number(calls.hung),
             Cell::number(calls.ran_twice),
+            Cell::number(calls.ran_again_by_refusal),
             Cell::number(calls.wrong),
             Cell::number(calls.unexplained + calls.empty),
             Cell::number(times(&row.told_ms)),

@@ -56,10 +56,11 @@ enum Value {
     },
 }
 
-const HEADLINE: [Column; 9] = [
+const HEADLINE: [Column; 10] = [
     Column { head: "calls", value: |own| Value::Calls(own.calls.made) },
     Column { head: "lost", value: |own| Value::Share(own.lost()) },
     Column { head: "ran twice", value: |own| Value::Wrongs(own.calls.ran_twice) },
+    Column { head: "ran again", value: |own| Value::Calls(own.calls.ran_again_by_refusal) },
     Column { head: "hung", value: |own| Value::Wrongs(own.calls.hung) },
     Column { head: "unexplained", value: |own| Value::Wrongs(own.unexplained()) },
     Column { head: "told wrong", value: |own| Value::Wrongs(own.calls.wrong) },
@@ -69,7 +70,7 @@ const HEADLINE: [Column; 9] = [
 ];
 
 /// What the words of the headline mean.
-pub(super) const MEANINGS: [(&str, &str); 8] = [
+pub(super) const MEANINGS: [(&str, &str); 9] = [
     (
         "lost",
         "of the calls that somebody could have answered, how many got no answer from the server, for whatever reason, told or \
@@ -78,6 +79,11 @@ pub(super) const MEANINGS: [(&str, &str); 8] = [
     (
         "ran twice",
         "by the server’s own book: calls that it ran more than once. The server in Node keeps none.",
+    ),
+    (
+        "ran again",
+        "calls that ran twice, and are not counted as such: their server ran them, then said that it had not, in a way in which MCP or HTTP \
+         let it say so only before it runs anything. linetender can be told not to believe that (retry_on).",
     ),
     ("hung", "callers who were told nothing within the bound."),
     (
@@ -154,6 +160,7 @@ pub(super) fn told(side: &Side) -> Table {
             calls.made,
             calls.answered,
             calls.not_executed,
+            calls.refused,
             calls.unknown,
             calls.unexplained,
             calls.empty,
@@ -162,8 +169,17 @@ pub(super) fn told(side: &Side) -> Table {
         ];
         Line::of(own, numbers.map(|number| Cell::plain(count(number))).to_vec())
     };
-    let head =
-        vec!["calls", "answered", "not executed", "unknown", "unexplained", "not a word", "hung", "nobody’s"];
+    let head = vec![
+        "calls",
+        "answered",
+        "not executed",
+        "refused",
+        "unknown",
+        "unexplained",
+        "not a word",
+        "hung",
+        "nobody’s",
+    ];
     Table { head, lines: side.digests.iter().map(line).collect() }
 }
 

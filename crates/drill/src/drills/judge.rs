@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use linetender_badserver::{Asked, Book, Bounds, Finding, History, check};
+use linetender_badserver::{Asked, Book, Bounds, Finding, History, check, ran_again_by_refusal};
 
 use super::agent::{Made, Outcome};
 use super::play::Run;
-use crate::results::{Calls, Row};
+use crate::results::{Calls, Provable, Row};
 use crate::scenario::{Kind, Load, Scenario, Told};
 
 /// The most findings of a row that are kept: one is enough to fail.
@@ -15,27 +15,44 @@ const FINDINGS: usize = 20;
 /// What a busy machine may add before a call that was given its time counts as hung.
 const GRACE: Duration = Duration::from_secs(1);
 
-/// Adds a run to its row.
-pub(crate) fn judge(row: &mut Row, scenario: &Scenario, mut run: Run, book: Option<&Book>) {
+/// Adds a run to its row. `believed` are the refusals after which the target may send a call again.
+pub(crate) fn judge(
+    row: &mut Row,
+    scenario: &Scenario,
+    mut run: Run,
+    book: Option<&Book>,
+    believed: &'static [&'static str],
+) {
     let mut findings = std::mem::take(&mut run.findings);
-    let mut history = History::default();
+    let mut history = History { believed, ..History::default() };
     let (mut counted, mut knocks) = (Calls::default(), Calls::default());
-    let ran = book.map(Book::runs);
+    let attempts = book.map(Book::attempts);
+    let of = |nonce: &str| attempts.as_ref().map(|all| all.get(nonce).map(Vec::as_slice).unwrap_or_default());
     for (nonce, made) in &run.calls {
         let calls = if run.knocks.contains(nonce) { &mut knocks } else { &mut counted };
         calls.made += 1;
         let load = run.loads.get(nonce).map(|load| &scenario.load[*load]);
-        if !is_answered(made) && is_doomed(load, ran.as_ref().map(|ran| ran.contains_key(nonce))) {
+        let ran = of(nonce).map(|attempts| attempts.iter().any(|attempt| attempt.runs > 0));
+        if !is_answered(made) && is_doomed(load, ran) {
             calls.doomed += 1;
+        }
+        let missed = of(nonce).is_some_and(|all| all.first().is_some_and(|first| first.runs == 0))
+            || load.is_some_and(|load| load.provable)
+            || (ran == Some(false) && !is_answered(made));
+        if missed && load.is_some() {
+            let recovered = u64::from(matches!(made.told, Some((_, Outcome::Answered(_)))));
+            row.not_run.add(Provable { calls: 1, recovered });
+        }
+        calls.ran_again_by_refusal +=
+            u64::from(of(nonce).is_some_and(|all| ran_again_by_refusal(all, believed)));
+        if let (Some(sent), Some(reached)) = (run.sent.get(nonce), of(nonce))
+            && (*sent as usize) < reached.len()
+        {
+            findings.push(format!("{nonce} came {} times, and linetender reported {sent}", reached.len()));
         }
         // A target that was killed could say nothing; nobody knows what ran.
         if is_closed_on_purpose(scenario, made) {
             calls.unknown += 1;
-            continue;
-        }
-        // The server's own error says nothing of whether the call ran: there is nothing to hold against the book.
-        if matches!(made.told, Some((_, Outcome::Own(_)))) {
-            calls.answered += 1;
             continue;
         }
         let told = made.told.as_ref().map(|(at, outcome)| (*at, outcome.verdict()));
@@ -43,6 +60,7 @@ pub(crate) fn judge(row: &mut Row, scenario: &Scenario, mut run: Run, book: Opti
         match made.told.as_ref().map(|(_, outcome)| (outcome, outcome.told())) {
             Some((_, Some(Told::Answered | Told::Processed))) => calls.answered += 1,
             Some((_, Some(Told::NotExecuted))) => calls.not_executed += 1,
+            Some((_, Some(Told::Refused))) => calls.refused += 1,
             Some((_, Some(Told::Unknown))) => calls.unknown += 1,
             Some((Outcome::Empty | Outcome::Closed, _)) => calls.empty += 1,
             Some(_) => calls.unexplained += 1,
@@ -136,7 +154,7 @@ mod tests {
             }
         }
         let mut row = Row::default();
-        judge(&mut row, &scenario, run, Some(&Book::at(path)));
+        judge(&mut row, &scenario, run, Some(&Book::at(path)), &[]);
         row.calls
     }
 

@@ -45,6 +45,8 @@ pub(crate) struct Run {
     /// Which load the calls under way are of.
     pub(crate) loads: BTreeMap<String, usize>,
     pub(crate) provable: Provable,
+    /// How often each call was sent, where the target reports that to the drill.
+    pub(crate) sent: BTreeMap<String, u32>,
     pub(crate) told_ms: Option<f64>,
     pub(crate) back_ms: Option<f64>,
     pub(crate) findings: Vec<String>,
@@ -58,6 +60,8 @@ struct Play<'a> {
     notes: Arc<Notes>,
     run: u32,
     slack: f64,
+    /// The refusals after which the target may send a call again.
+    believed: &'static [&'static str],
     /// The calls under way, with their load.
     nonces: Vec<(usize, String)>,
     tasks: JoinSet<()>,
@@ -73,14 +77,16 @@ pub(crate) async fn play(
     stage: &mut Stage,
     run: u32,
     slack: f64,
+    believed: &'static [&'static str],
     dice: &mut Dice,
 ) -> Run {
     let (notes, nonces, tasks) = (Arc::new(Notes::start()), Vec::new(), JoinSet::new());
     let (own, result) = (scenario.server.own_words.clone().into(), Run::default());
-    let mut play = Play { scenario, stage, notes, run, slack, nonces, tasks, last: 0, own, result };
+    let mut play = Play { scenario, stage, notes, run, slack, believed, nonces, tasks, last: 0, own, result };
     play.through(dice).await;
     play.tasks.shutdown().await;
     play.result.calls = play.notes.take();
+    play.result.sent = play.stage.sent();
     play.result.loads = play.nonces.into_iter().map(|(load, nonce)| (nonce, load)).collect();
     play.result
 }
@@ -373,10 +379,13 @@ impl Play<'_> {
             if load.provable {
                 self.result.provable.add(Provable { calls: 1, recovered: u64::from(recovered) });
             }
+            let is_refused =
+                load.refused.as_ref().is_some_and(|word| !self.believed.contains(&word.as_str()));
+            let may = |told: &Told| {
+                load.told.contains(told) || *told == Told::Closed || is_refused && *told == Told::Refused
+            };
             // What says too little is the checker's to find.
-            if let Some(told) =
-                outcome.told().filter(|told| !load.told.contains(told) && *told != Told::Closed)
-            {
+            if let Some(told) = outcome.told().filter(|told| !may(told)) {
                 self.finds(format!("{nonce} ({}) was told {}: {}", load.tool, told.word(), outcome.words()));
             }
             if let Outcome::Failed(failure) = &outcome

@@ -1,19 +1,32 @@
-//! The times of our own targets: a tenth in a drill, or as they come.
+//! The policy of our own targets: times that are a tenth in a drill, or as they come, and after what calls are sent again.
 
 use linetender::Settings;
+use linetender_badserver::{BELIEVED, BELIEVED_AT_MOST};
 
 /// The drill's own, as every door of ours reads it.
 const DRILL: &str = include_str!("../../policies/drill.toml");
 
+/// The same times. Only what linetender counted as not executed is sent again.
+const STRICT: &str =
+    concat!(include_str!("../../policies/drill.toml"), include_str!("../../policies/strict.toml"));
+
+/// The same times. Everything is sent again that can be.
+const LOOSE: &str =
+    concat!(include_str!("../../policies/drill.toml"), include_str!("../../policies/loose.toml"));
+
 /// Where the shim finds it, and the one time that is no policy there.
 const FLAGS: [&str; 4] = ["--policy", "{dir}/policy.toml", "--call-timeout", "3s"];
 
-/// The times of our own targets.
+/// The policy of our own targets.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum Policy {
     /// A tenth of the defaults.
     #[default]
     Drill,
+    /// The same times, and no word of a server permits a re-send.
+    Strict,
+    /// The same times, and every refusal that can permit a re-send does.
+    Loose,
     /// As they come.
     Default,
 }
@@ -23,6 +36,8 @@ impl Policy {
     pub const fn word(self) -> &'static str {
         match self {
             Self::Drill => "drill",
+            Self::Strict => "strict",
+            Self::Loose => "loose",
             Self::Default => "default",
         }
     }
@@ -31,6 +46,8 @@ impl Policy {
     pub(crate) const fn text(self) -> &'static str {
         match self {
             Self::Drill => DRILL,
+            Self::Strict => STRICT,
+            Self::Loose => LOOSE,
             Self::Default => "",
         }
     }
@@ -38,8 +55,22 @@ impl Policy {
     /// The flags by which the shim is told.
     pub(crate) fn flags(self) -> Vec<String> {
         match self {
-            Self::Drill => FLAGS.map(str::to_owned).to_vec(),
+            Self::Drill | Self::Strict | Self::Loose => FLAGS.map(str::to_owned).to_vec(),
             Self::Default => Vec::new(),
+        }
+    }
+
+    /// True if its times are the drill's.
+    pub(crate) const fn hurries(self) -> bool {
+        !matches!(self, Self::Default)
+    }
+
+    /// The refusals after which calls are sent again.
+    pub(crate) const fn believed(self) -> &'static [&'static str] {
+        match self {
+            Self::Drill | Self::Default => BELIEVED,
+            Self::Strict => &[],
+            Self::Loose => BELIEVED_AT_MOST,
         }
     }
 
@@ -52,6 +83,8 @@ impl Policy {
 
 #[cfg(test)]
 mod tests {
+    use linetender::{RetryOn, RetryReason};
+
     use super::{DRILL, Policy, Settings};
 
     #[test]
@@ -60,5 +93,10 @@ mod tests {
         assert_eq!(*Policy::Drill.own().settings(), settings);
         assert_eq!(*Policy::Default.own().settings(), Settings::default());
         assert_ne!(settings, Settings::default());
+        let mut strict = settings;
+        strict.retry_on = RetryOn::NOT_EXECUTED;
+        assert_eq!(*Policy::Strict.own().settings(), strict);
+        let loose = Policy::Loose.own().settings().retry_on;
+        assert!(RetryReason::SETTABLE.into_iter().all(|reason| loose.contains(reason)), "{loose:?}");
     }
 }

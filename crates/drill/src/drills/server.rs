@@ -18,6 +18,8 @@ pub(crate) struct Server {
     pub(crate) web: Option<WebServer>,
     /// What it really ran, where it writes that down.
     pub(crate) book: Option<Book>,
+    /// Where its certificate is, if it has one.
+    pub(crate) roots: Option<PathBuf>,
     /// `NAME=value`, in the environment of its processes.
     pub(crate) mark: String,
     kind: Kind,
@@ -75,8 +77,14 @@ impl Server {
             }
             web = Some(server);
         }
+        let pem = web.as_ref().and_then(WebServer::certificate_pem);
+        let roots = pem.map(|pem| {
+            let path = dir.join("roots.pem");
+            std::fs::write(&path, pem).map(|()| path).map_err(|error| error.to_string())
+        });
+        let roots = roots.transpose()?;
         let book = (what.kind != Kind::Node).then(|| Book::at(book));
-        Ok(Self { argv, web, book, mark, kind: what.kind, speaks, dir: dir.to_owned(), mended })
+        Ok(Self { argv, web, book, roots, mark, kind: what.kind, speaks, dir: dir.to_owned(), mended })
     }
 
     pub(crate) fn url(&self) -> String {

@@ -220,6 +220,7 @@ impl Verdict {
         sum.runs += row.runs;
         sum.calls.add(&row.calls);
         sum.provable.add(row.provable);
+        sum.not_run.add(row.not_run);
         sum.told_ms.extend(row.told_ms);
         sum.back_ms.extend(row.back_ms);
         sum.orphans += row.orphans;
@@ -262,10 +263,17 @@ impl Verdict {
         sum
     }
 
-    /// All calls that provably did not run.
+    /// All calls that lay unread, so that linetender can count that they did not run.
     pub fn provable(&self) -> Provable {
         let mut sum = Provable::default();
         self.rows.iter().for_each(|row| sum.add(row.provable));
+        sum
+    }
+
+    /// All calls that did not run when they first reached their server, whoever says so.
+    pub fn not_run(&self) -> Provable {
+        let mut sum = Provable::default();
+        self.rows.iter().for_each(|row| sum.add(row.not_run));
         sum
     }
 
@@ -281,30 +289,39 @@ impl fmt::Display for Verdict {
         for missing in &self.missing {
             writeln!(f, "left out: {missing}")?;
         }
-        let (calls, provable) = (self.calls(), self.provable());
+        let (calls, provable, not_run) = (self.calls(), self.provable(), self.not_run());
         let scenarios: BTreeSet<_> =
             self.rows.iter().filter(|row| row.runs > 0).map(|row| &row.row).collect();
         let back: Vec<_> = self.rows.iter().flat_map(|row| &row.back_ms).flatten().copied().collect();
         writeln!(
             f,
-            "{target}, seed {seed}: {faults} faults of {} scenarios in {} s, {} calls ({} answered, {} unknown, {} not executed)",
+            "{target}, seed {seed}: {faults} faults of {} scenarios in {} s, {} calls ({} answered, {} not executed, {} refused, {} unknown)",
             scenarios.len(),
             took.as_secs(),
             calls.made,
             calls.answered,
-            calls.unknown,
             calls.not_executed,
+            calls.refused,
+            calls.unknown,
         )?;
         let own =
             OWN.iter().zip(self.own).map(|(what, (before, after))| format!("{what} {before} and {after}"));
         writeln!(
             f,
-            "back after p50 {:.0} ms, p99 {:.0} ms; {} of {} provable calls recovered unseen; of the drill before and after: {}",
+            "back after p50 {:.0} ms, p99 {:.0} ms; recovered unseen: {} of {} calls that linetender can count as not run, {} of {} that did not \
+             run; of the drill before and after: {}",
             share(&back, 0.5),
             share(&back, 0.99),
             provable.recovered,
             provable.calls,
+            not_run.recovered,
+            not_run.calls,
             own.collect::<Vec<_>>().join(", "),
+        )?;
+        writeln!(
+            f,
+            "{} of {} calls ran again since their server ran them and then said that it had not, against MCP's own rule",
+            calls.ran_again_by_refusal, calls.made,
         )?;
         for finding in &self.findings {
             writeln!(f, "BROKEN: {finding}")?;
@@ -312,7 +329,7 @@ impl fmt::Display for Verdict {
         let orphans: u32 = self.rows.iter().map(|row| row.orphans).sum();
         write!(
             f,
-            "{}: {} hung, {} run twice, {} wrong verdicts, {} unexplained, {} empty errors, {orphans} orphans",
+            "{}: {} hung, {} run twice otherwise, {} wrong verdicts, {} unexplained, {} empty errors, {orphans} orphans",
             match (self.kept(), self.faults) {
                 (true, _) => "KEPT",
                 (false, 0) => "NOTHING PLAYED",

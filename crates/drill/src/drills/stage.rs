@@ -1,5 +1,6 @@
 //! One instance: a server behind, a target before it, an agent at the target's door; and the end of all three.
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -9,12 +10,13 @@ use std::time::Duration;
 
 use linetender::{Eras, Line};
 use linetender_badserver::process::{self, descendants, lives, marked};
-use linetender_badserver::{Book, Finding};
+use linetender_badserver::{Book, Finding, ran_again_by_refusal};
 use tokio::process::{Child, Command};
 
 use super::Plan;
 use super::agent::{Agent, Door, HUNG, Pipe, Routes, Web};
 use super::ports;
+use super::reports::Reports;
 use super::server::Server;
 use super::system;
 use super::target::Target;
@@ -67,7 +69,7 @@ pub(crate) struct Stage {
 /// The target.
 #[cfg_attr(windows, allow(clippy::large_enum_variant, reason = "a child is larger there, and there are few"))]
 enum Front {
-    Line(Line),
+    Line(Line, Reports),
     Program { child: Child, adapter: Box<Adapter>, over: Over },
 }
 
@@ -101,6 +103,7 @@ impl Stage {
             name: NAME.to_owned(),
             policy: plan.policy.text().to_owned(),
             hurry: plan.policy.flags(),
+            roots: server.roots.clone(),
         };
         let over = scenario.server.over;
         let (front, agent) = match target {
@@ -111,7 +114,9 @@ impl Stage {
                     _ => Eras::Only(era.of_server(scenario.server.speaks).into()),
                 };
                 let line = Line::open(own(&server, over).eras(eras).policy(plan.policy.own()));
-                (Front::Line(line.clone()), Agent::new(Door::Line(line), era, String::new()))
+                let reports = Reports::default();
+                line.seen_by(Arc::new(reports.clone()));
+                (Front::Line(line.clone(), reports), Agent::new(Door::Line(line), era, String::new()))
             }
             Target::Outside(adapter) => {
                 let (child, agent) = start(adapter, over, era, &words, &mark, &folder.0).await?;
@@ -124,10 +129,18 @@ impl Stage {
         Ok(stage)
     }
 
+    /// How often each call was sent, as the library reports it. Programs report it to people only.
+    pub(crate) fn sent(&self) -> BTreeMap<String, u32> {
+        match &self.front {
+            Front::Line(_, reports) => reports.take(),
+            Front::Program { .. } => BTreeMap::new(),
+        }
+    }
+
     /// The process at the top of the target; for the library that is this one.
     fn root(&self) -> String {
         match &self.front {
-            Front::Line(_) => "self".to_owned(),
+            Front::Line(..) => "self".to_owned(),
             Front::Program { child, .. } => child.id().unwrap_or(0).to_string(),
         }
     }
@@ -193,7 +206,7 @@ impl Stage {
 
     pub(crate) fn line(&self) -> Option<&Line> {
         match &self.front {
-            Front::Line(line) => Some(line),
+            Front::Line(line, _) => Some(line),
             Front::Program { .. } => None,
         }
     }
@@ -233,10 +246,10 @@ impl Stage {
     }
 
     /// Ends it all; what the target left, what the book says in the end ran twice, and what else must not be.
-    pub(crate) async fn strike(mut self) -> (u32, Vec<Finding>, Vec<String>) {
+    pub(crate) async fn strike(mut self, believed: &[&str]) -> (u32, Vec<Finding>, Vec<String>) {
         let mut findings = Vec::new();
         match &mut self.front {
-            Front::Line(line) => {
+            Front::Line(line, _) => {
                 if tokio::time::timeout(END, line.close()).await.is_err() {
                     findings.push("the line does not close".to_owned());
                 }
@@ -268,8 +281,10 @@ impl Stage {
             findings.push(format!("{} processes outlived the target", left.len()));
         }
         // Calls that were taken back, or came late, must not run twice either.
-        let ran = self.server.book.as_ref().map(Book::runs).unwrap_or_default();
-        let twice = ran.into_iter().filter(|(nonce, runs)| *runs > 1 && nonce.ends_with('e'));
+        let attempts = self.server.book.as_ref().map(Book::attempts).unwrap_or_default();
+        let again = attempts.into_iter().filter(|(_, attempts)| !ran_again_by_refusal(attempts, believed));
+        let ran = again.map(|(nonce, attempts)| (nonce, attempts.iter().map(|attempt| attempt.runs).sum()));
+        let twice = ran.filter(|(nonce, runs)| *runs > 1 && nonce.ends_with('e'));
         let twice = twice.map(|(nonce, runs)| Finding::RanTwice { nonce, runs }).collect();
         (u32::try_from(left.len()).unwrap_or(u32::MAX), twice, findings)
     }
@@ -302,7 +317,13 @@ impl Stage {
 fn own(server: &Server, over: Over) -> linetender::Server {
     match over {
         Over::Stdio => linetender::Server::stdio(NAME, &server.argv).into(),
-        Over::Http => linetender::Server::http(NAME, &server.url()).into(),
+        Over::Http => {
+            let http = linetender::Server::http(NAME, &server.url());
+            match server.web.as_ref().and_then(|web| web.certificate()) {
+                Some(certificate) => http.trust(certificate).into(),
+                None => http.into(),
+            }
+        }
     }
 }
 
@@ -331,6 +352,7 @@ async fn start(
         .args(&command[1..])
         .env(name, value)
         .envs(system::PLACES.map(|place| (place, dir)))
+        .envs(words.roots.iter().map(|roots| ("SSL_CERT_FILE", roots)))
         .envs(way.env.iter().map(|(name, value)| (name, words.text(value))))
         .current_dir(dir)
         .stdin(if pipes { Stdio::piped() } else { Stdio::null() })

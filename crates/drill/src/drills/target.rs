@@ -1,5 +1,7 @@
 //! Who is drilled: our library in this process, or anything that an adapter describes.
 
+use linetender_badserver::BELIEVED;
+
 use super::policy::Policy;
 use crate::adapter::{Adapter, Language};
 use crate::results;
@@ -33,6 +35,11 @@ impl Target {
             Self::Line => true,
             Self::Outside(adapter) => adapter.ours,
         }
+    }
+
+    /// The refusals after which it may send a call again. Others than ours have no such setting: what MCP promises is believed.
+    pub(crate) fn believes(&self, policy: Policy) -> &'static [&'static str] {
+        if self.is_ours() { policy.believed() } else { BELIEVED }
     }
 
     /// What scenarios call it in `only`.
@@ -85,8 +92,8 @@ impl Target {
             }
         };
         let settings = match policy {
-            Policy::Drill if self.is_ours() => format!("{settings}, with the drill's times"),
-            Policy::Drill | Policy::Default => settings,
+            policy if self.is_ours() && policy.hurries() => format!("{settings}, with the drill's times"),
+            _ => settings,
         };
         results::Target {
             name: self.name().to_owned(),

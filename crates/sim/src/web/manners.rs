@@ -66,14 +66,7 @@ impl Manners {
 
     /// The same host, as it was meant to be.
     pub(crate) fn heal(&mut self) {
-        *self = Self {
-            work: (0, 5),
-            cuts: (0, 0),
-            refuses: 0,
-            mute: 0,
-            forgets: 0,
-            falls: 0,
-            ..self.clone()
-        };
+        *self =
+            Self { work: (0, 5), cuts: (0, 0), refuses: 0, mute: 0, forgets: 0, falls: 0, ..self.clone() };
     }
 }

@@ -40,7 +40,8 @@ impl Served {
 
     async fn refuse_by_status(&mut self, nonce: &str, id: &Value, session: Option<&String>) -> Option<()> {
         let (status, code) = (self.rng.pick(&STATUSES), self.rng.pick(&CODES));
-        let error = |id: &Value| json!({ "jsonrpc": "2.0", "id": id, "error": { "code": code, "message": "no" } });
+        let error =
+            |id: &Value| json!({ "jsonrpc": "2.0", "id": id, "error": { "code": code, "message": "no" } });
         let body = match self.rng.below(3) {
             0 => error(id).to_string(),
             1 => error(&Value::Null).to_string(),
@@ -64,8 +65,9 @@ impl Served {
 
     async fn challenge(&mut self, nonce: &str) -> Option<()> {
         self.web.scene.book().refused(nonce, "auth");
-        let (status, challenge) =
-            self.rng.pick(&[(401, "Bearer error=\"invalid_token\""), (403, "Bearer error=\"insufficient_scope\"")]);
+        let (status, challenge) = self
+            .rng
+            .pick(&[(401, "Bearer error=\"invalid_token\""), (403, "Bearer error=\"insufficient_scope\"")]);
         self.whole(status, &[("www-authenticate", challenge)], "no").await
     }
 }

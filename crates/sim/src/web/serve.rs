@@ -187,11 +187,8 @@ impl Served {
 
     fn says(&mut self) -> Says {
         let (before, _) = self.manners.cuts;
-        let rates = [
-            (self.manners.refuses, Says::Refusal),
-            (self.manners.mute, Says::Nothing),
-            (before, Says::Cut),
-        ];
+        let rates =
+            [(self.manners.refuses, Says::Refusal), (self.manners.mute, Says::Nothing), (before, Says::Cut)];
         rates.into_iter().find(|(rate, _)| self.rng.mille(*rate)).map_or(Says::Result, |(_, says)| says)
     }
 

@@ -3,10 +3,10 @@
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::time::Duration;
 
-use http::header::{CONTENT_TYPE, HeaderValue, LOCATION, RETRY_AFTER, WWW_AUTHENTICATE};
+use http::header::{HeaderValue, LOCATION, RETRY_AFTER, WWW_AUTHENTICATE};
 use serde_json::Value;
 
-use super::{cuts, put};
+use super::{cuts, put, refusals};
 use crate::book::LOOKS_LOST;
 use crate::webserver::body::Gone;
 use crate::webserver::calls::Call;
@@ -102,12 +102,11 @@ fn draw(call: &Call, dice: &mut Dice) -> Answers {
 }
 
 async fn answer(call: &Call, answers: Answers, dice: &mut Dice) -> Result<Answer, Gone> {
-    let refuses = |reason| call.asked.house.refuses(reason, call.asked.nonce());
     match answers {
         Answers::Result => Ok(reply::json(200, &call.echo())),
         Answers::Status => Ok(status(call, dice)),
         Answers::Challenge => {
-            refuses("auth");
+            call.refuses("auth");
             let (code, error) = dice.pick(&[(401, "invalid_token"), (403, "insufficient_scope")]);
             let mut answer = reply::text(code, "refused on purpose");
             put(&mut answer, WWW_AUTHENTICATE, &format!("Bearer error=\"{error}\", scope=\"files:write\""));
@@ -115,7 +114,7 @@ async fn answer(call: &Call, answers: Answers, dice: &mut Dice) -> Result<Answer
         }
         Answers::Session => Ok(session(call, dice)),
         Answers::Redirect => {
-            refuses("redirect");
+            call.refuses("redirect");
             let mut answer = reply::text(dice.pick(&[307, 308]), "");
             put(&mut answer, LOCATION, MOVED);
             Ok(answer)
@@ -126,19 +125,12 @@ async fn answer(call: &Call, answers: Answers, dice: &mut Dice) -> Result<Answer
             Err(Gone::cut())
         }
         Answers::Silence => std::future::pending().await,
-        Answers::RefusedStream => {
-            refuses("refused-stream");
-            Err(Gone::refused())
-        }
-        Answers::Disowned => {
-            refuses("goaway");
-            cuts::disown(call).await
-        }
+        Answers::RefusedStream => cuts::refuse_stream(call),
+        Answers::Disowned => cuts::disown(call).await,
     }
 }
 
 fn status(call: &Call, dice: &mut Dice) -> Answer {
-    let house = &call.asked.house;
     let (status, code) = (dice.pick(&STATUSES), dice.pick(&CODES));
     let body = dice.below(3);
     let mut answer = match body {
@@ -149,16 +141,7 @@ fn status(call: &Call, dice: &mut Dice) -> Answer {
     if matches!(status, 429 | 503) && dice.below(2) == 0 {
         answer.headers_mut().insert(RETRY_AFTER, HeaderValue::from(dice.below(2)));
     }
-    let is_error = answer.headers().get(CONTENT_TYPE).is_some_and(|kind| kind == "application/json");
-    let reason = match status {
-        400 if is_error && matches!(code, -32020 | -32022) => Some("protocol"),
-        429 => Some("rate-limited"),
-        400 | 404 => Some(LOOKS_LOST),
-        _ => None,
-    };
-    if let Some(reason) = reason {
-        house.refuses(reason, call.asked.nonce());
-    }
+    refusals::promise(call, &answer, (body < 2).then_some(code));
     answer
 }
 
@@ -174,7 +157,7 @@ fn session(call: &Call, dice: &mut Dice) -> Answer {
         }
         None => LOOKS_LOST,
     };
-    house.refuses(reason, call.asked.nonce());
+    call.refuses(reason);
     legacy::unknown(&call.asked, how)
 }
 

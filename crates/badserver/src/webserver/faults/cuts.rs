@@ -30,7 +30,7 @@ pub(super) async fn run(call: &Call) -> Option<Result<Answer, Gone>> {
         }
         "refused" => {
             call.runs(false);
-            Err(Gone::refused())
+            refuse_stream(call)
         }
         "disowned" => {
             call.runs(false);
@@ -44,6 +44,7 @@ pub(super) async fn run(call: &Call) -> Option<Result<Answer, Gone>> {
             call.runs(true);
             tokio::time::sleep(Duration::from_millis(call.number("ms").unwrap_or(0))).await;
             call.asked.house.forget_sessions();
+            call.refuses("session-lost");
             Ok(legacy::unknown(&call.asked, call.asked.house.manners().unknown_session))
         }
         "half_body" => {
@@ -73,12 +74,19 @@ pub(super) async fn run(call: &Call) -> Option<Result<Answer, Gone>> {
     })
 }
 
+/// HTTP/2: `RST_STREAM(REFUSED_STREAM)`. On HTTP/1 the connection is closed.
+pub(super) fn refuse_stream(call: &Call) -> Result<Answer, Gone> {
+    call.refuses("refused-stream");
+    Err(Gone::refused())
+}
+
 /// HTTP/2: GOAWAY below every stream that is open. On HTTP/1 the connection is closed.
 pub(super) async fn disown(call: &Call) -> Result<Answer, Gone> {
     if call.asked.head.version != http::Version::HTTP_2 {
         call.asked.tap.turn(Flow::Ended(Ending::Fin));
         return Err(Gone::cut());
     }
+    call.refuses("goaway");
     call.asked.tap.turn(Flow::Disowned);
     std::future::pending().await
 }

@@ -4,6 +4,7 @@ use http::header::{LOCATION, RETRY_AFTER, WWW_AUTHENTICATE};
 use serde_json::{Value, json};
 
 use super::put;
+use crate::book::LOOKS_LOST;
 use crate::webserver::body::Out;
 use crate::webserver::calls::Call;
 use crate::webserver::reply::{self, Answer};
@@ -29,7 +30,9 @@ pub(super) fn run(call: &Call) -> Option<Answer> {
         "no_id" => {
             call.runs(false);
             let status = call.number("status").and_then(|code| u16::try_from(code).ok()).unwrap_or(400);
-            reply::json(status, &no_id())
+            let answer = reply::json(status, &no_id());
+            promise(call, &answer, None);
+            answer
         }
         "no_id_200" => {
             call.runs(false);
@@ -43,6 +46,20 @@ pub(super) fn run(call: &Call) -> Option<Answer> {
 
 fn no_id() -> Value {
     json!({ "jsonrpc": "2.0", "error": { "code": -32600, "message": "cannot say whose" } })
+}
+
+/// Writes down what a client may take this answer for: a refusal that comes before the work, or not.
+pub(super) fn promise(call: &Call, answer: &Answer, code: Option<i64>) {
+    let challenge = answer.headers().get(WWW_AUTHENTICATE).and_then(|value| value.to_str().ok());
+    let reason = match (answer.status().as_u16(), code) {
+        (400, Some(-32020 | -32022)) => "protocol",
+        (401, _) if challenge.is_some() => "auth",
+        (403, _) if challenge.is_some_and(|words| words.contains("insufficient_scope")) => "auth",
+        (429, _) => "rate-limited",
+        (400 | 404, _) => LOOKS_LOST,
+        _ => return,
+    };
+    call.refuses(reason);
 }
 
 fn status(call: &Call) -> Answer {
@@ -75,11 +92,15 @@ fn status(call: &Call) -> Answer {
             &format!("Bearer error=\"insufficient_scope\", scope=\"{scope}\""),
         );
     }
+    if !call.flag("with_result") {
+        promise(call, &answer, call.arguments["error"].as_i64().filter(|_| call.flag("with_id")));
+    }
     answer
 }
 
 fn redirect(call: &Call) -> Answer {
     call.runs(false);
+    call.refuses("redirect");
     let code = call.number("code").and_then(|code| u16::try_from(code).ok()).unwrap_or(307);
     let mut answer = reply::text(code, "");
     put(&mut answer, LOCATION, call.arguments["to"].as_str().unwrap_or("/moved"));

@@ -19,9 +19,10 @@ struct Fate {
 }
 
 /// From the best that can be said to a caller to the worst. Each call has one.
-const FATES: [Fate; 6] = [
+const FATES: [Fate; 7] = [
     Fate { class: "answered", words: "answered", number: |calls| calls.answered },
     Fate { class: "not-executed", words: "told: not executed", number: |calls| calls.not_executed },
+    Fate { class: "refused", words: "told: refused by the server", number: |calls| calls.refused },
     Fate { class: "unknown", words: "told: unknown whether it ran", number: |calls| calls.unknown },
     Fate { class: "unexplained", words: "an error that explains nothing", number: |calls| calls.unexplained },
     Fate { class: "empty", words: "not a word, or the connection closed", number: |calls| calls.empty },

@@ -52,7 +52,8 @@ impl Outcome {
     /// As the checker reads it.
     pub(crate) fn verdict(&self) -> Result<(), Failure> {
         match self {
-            Self::Answered(_) | Self::Own(_) => Ok(()),
+            Self::Answered(_) => Ok(()),
+            Self::Own(said) => Err(Failure::of_server(said)),
             Self::Failed(failure) => Err(failure.clone()),
             Self::Error(said) => Err(Failure { cause: said.clone(), ..Failure::default() }),
             Self::Empty | Self::Closed => Err(Failure::default()),
@@ -64,6 +65,7 @@ impl Outcome {
         match self {
             Self::Answered(_) | Self::Own(_) => Some(Told::Answered),
             Self::Failed(failure) if failure.not_executed() => Some(Told::NotExecuted),
+            Self::Failed(failure) if failure.refused() => Some(Told::Refused),
             Self::Failed(failure) if failure.answered() => Some(Told::Processed),
             Self::Failed(failure) if failure.delivery == "unknown" => Some(Told::Unknown),
             Self::Closed => Some(Told::Closed),
@@ -103,6 +105,8 @@ mod tests {
             r#"{"id":1,"result":{"isError":true,"_meta":{"linetender":{"source":"linetender","delivery":"unknown"}}}}"#,
         );
         assert_eq!(ours.told(), Some(Told::Unknown));
+        let refused = of(r#"{"id":1,"error":{"data":{"source":"linetender","delivery":"refused"}}}"#);
+        assert_eq!(refused.told(), Some(Told::Refused));
     }
 
     #[test]
