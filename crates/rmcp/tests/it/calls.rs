@@ -4,12 +4,13 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use linetender::{Line, Rig};
+use linetender_badserver::webserver::Speaks;
 use rmcp::model::{CallToolRequestParams, ProgressNotificationParam};
 use rmcp::service::{NotificationContext, RoleClient};
 use rmcp::{ClientHandler, ServiceExt as _};
 use serde_json::json;
 
-use crate::kit::{call, in_time, legacy, lives, says};
+use crate::kit::{call, in_time, legacy, lives, our_words, says, text, web};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_client_lists_and_calls_as_on_any_other_transport() {
@@ -20,6 +21,25 @@ async fn a_client_lists_and_calls_as_on_any_other_transport() {
     assert_eq!(says(&client, "echo", json!({ "n": 1 })).await, r#"{"n":1}"#);
     let error = in_time(client.list_all_prompts()).await.unwrap_err();
     assert!(error.to_string().contains("-32601"), "the server's own word: {error}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_that_ran_and_was_refused_is_told_as_refused() {
+    for speaks in [Speaks::Legacy, Speaks::Modern] {
+        let (_web, bad) = web(speaks);
+        let client = bad.client().await;
+        for code in [429, 413, 405] {
+            let arguments = json!({ "code": code, "run": true, "nonce": code.to_string() });
+            let result = call(&client, "status", arguments).await.unwrap();
+            assert_eq!(our_words(&result), "refused", "{speaks:?} {code}: {result:?}");
+            assert!(
+                text(&result).contains("linetender cannot check that: check for side effects"),
+                "{result:?}"
+            );
+            assert!(!text(&result).contains("safe"), "{result:?}");
+            assert_eq!(bad.book.runs()[&code.to_string()], 1, "{speaks:?}");
+        }
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use linetender::{Era, Eras, Server};
 use linetender_badserver::Book;
+use linetender_badserver::webserver::{Config, Manners, Speaks, WebServer};
 use rmcp::ServiceExt as _;
 use rmcp::model::{CallToolRequestParams, CallToolResult};
 use rmcp::service::{Peer, RoleClient, RunningService, ServiceError};
@@ -44,6 +45,16 @@ pub fn bad(flags: &[&str]) -> Bad {
     let argv = [program.to_str().unwrap(), "--book", book.path().to_str().unwrap()];
     let server = Server::stdio("bad", argv.iter().chain(flags)).reaper(program);
     Bad { server: server.into(), book }
+}
+
+/// One over HTTP, which ends when the first of the pair is dropped.
+pub fn web(speaks: Speaks) -> (WebServer, Bad) {
+    let mut bad = bad(&[]);
+    let manners = Manners { speaks, ..Manners::default() };
+    let config = Config { manners, book: Some(bad.book.path().to_owned()), ..Config::default() };
+    let web = WebServer::start(config).unwrap();
+    bad.server = Server::http("bad", &web.url()).into();
+    (web, bad)
 }
 
 /// A legacy one.
@@ -99,7 +110,7 @@ pub fn our_words(result: &CallToolResult) -> String {
     assert_eq!(result.is_error, Some(true), "{result:?}");
     assert!(text(result).contains("The call to the MCP server \"bad\" failed: "), "{result:?}");
     let fields = serde_json::to_value(result).unwrap()["_meta"]["linetender"].clone();
-    for field in ["source", "server", "phase", "cause", "delivery", "nextTry"] {
+    for field in ["source", "server", "phase", "cause", "delivery", "reason", "nextTry"] {
         assert!(fields[field].as_str().is_some_and(|text| !text.is_empty()), "{field}: {fields}");
     }
     fields["delivery"].as_str().unwrap().to_owned()
