@@ -22,7 +22,7 @@ type Argv = Box<dyn Fn(&Path) -> Vec<OsString>>;
 /// Kills each server so many times in a burst of calls.
 pub fn delivery(count: u32) -> ExitCode {
     println!(
-        "{count} kills in bursts of {BURST} calls; a call may only be sent again if it provably did not run\n"
+        "{count} kills in bursts of {BURST} calls; a call is sent again only if linetender counted that it did not run\n"
     );
     println!(
         "{:<34} {:>8} {:>9} {:>9} {:>8} {:>10} {:>7}",

@@ -86,7 +86,7 @@ impl Agreement {
         match Audited::read(&audit_of(folder)) {
             Ok(audited) => {
                 agreement.with_status(report, &audited);
-                agreement.at_the_door = audited.counts.get(DOOR).map_or(0, |counts| counts.refused);
+                agreement.at_the_door = audited.counts.get(DOOR).map_or(0, |counts| counts.not_executed);
                 for (server, history) in servers.iter().zip(histories) {
                     agreement.with_history(server.name, history, &audited);
                 }
@@ -159,9 +159,8 @@ impl Agreement {
                 // What ended under a session is told as unknown, and its call is taken back.
                 (Err(_), written) if written.iter().any(|verdict| verdict == "cancelled") => !outcome.is_ok(),
                 (Ok(()), [.., last]) => matches!(&**last, "answered" | "tool error"),
-                (Err(failure), [.., last]) if failure.not_executed() => {
-                    matches!(&**last, "refused" | "not executed")
-                }
+                (Err(failure), [.., last]) if failure.not_executed() => last == "not executed",
+                (Err(failure), [.., last]) if failure.refused() => last == "refused",
                 (Err(failure), [.., last]) if failure.answered() => {
                     matches!(&**last, "answered" | "tool error")
                 }
