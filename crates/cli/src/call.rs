@@ -198,7 +198,7 @@ fn doubt(doubt: Doubt) -> &'static str {
     match doubt {
         Doubt::Deadline => "its time was up while the server had it",
         Doubt::Cancelled => "interrupted while the server had it; it was told to cancel the call",
-        Doubt::Lost => "the connection ended while the server had it",
+        Doubt::Lost => "the server had it and did not answer it",
         _ => "it may have been executed",
     }
 }
