@@ -114,14 +114,20 @@ impl Call<'_> {
     /// Makes the call, and has its outcome told.
     pub(crate) async fn run(self) -> Result<Reply, CallError> {
         let Some(witness) = self.shared.witness.get() else {
-            return self.tried(&mut Course::default()).await;
+            return self.counted(&mut Course::default()).await;
         };
         let (mut told, may) = Told::came(&self, &**witness);
         let result = match may {
-            Ok(()) => self.tried(&mut told.course).await,
+            Ok(()) => self.counted(&mut told.course).await,
             Err(cause) => Err(self.error_before(CallErrorKind::NotRecorded, cause)),
         };
         told.ended(&self, result).await
+    }
+
+    /// An error says how often the call was sent.
+    async fn counted(&self, course: &mut Course<'_>) -> Result<Reply, CallError> {
+        let result = self.tried(course).await;
+        result.map_err(|error| CallError { attempts: course.attempts(), ..error })
     }
 
     /// However many tries it takes.
@@ -431,6 +437,7 @@ impl Call<'_> {
             next_try,
             stderr,
             answered: None,
+            attempts: 0,
         }
     }
 

@@ -37,6 +37,8 @@ pub struct CallError {
     pub stderr: Option<String>,
     /// The server's own words, if it answered with a JSON-RPC error.
     pub answered: Option<Box<RpcError>>,
+    /// How often linetender sent the call. 0 if it did not.
+    pub attempts: u32,
 }
 
 /// How far a call had got.
@@ -111,6 +113,7 @@ impl CallError {
             next_try: NextTry::Now,
             stderr: None,
             answered: Some(Box::new(error)),
+            attempts: 1,
         }
     }
 
@@ -168,8 +171,12 @@ impl CallError {
             _ if self.next_try == NextTry::Never => "linetender does not connect to it again.".to_owned(),
             _ => format!("linetender reconnects automatically; next try: {}.", self.next_try),
         };
+        let sent = match self.attempts {
+            0 | 1 => String::new(),
+            times => format!("linetender sent the call {times} times. "),
+        };
         let mut text = format!(
-            "The call to the MCP server \"{server}\" failed: {}. {ran} {then}",
+            "The call to the MCP server \"{server}\" failed: {}. {sent}{ran} {then}",
             self.cause.trim_end_matches('.')
         );
         if let Some(stderr) = &self.stderr {
@@ -185,10 +192,7 @@ impl CallError {
             return format!("linetender reconnects automatically; next try: {}.", self.next_try);
         };
         match refusal {
-            ServerRefusal::RateLimited => match self.next_try {
-                NextTry::In(wait) => format!("The server asks to wait {:.1} s.", wait.as_secs_f64()),
-                _ => "The server asks to wait.".to_owned(),
-            },
+            ServerRefusal::RateLimited => "Wait before calling it again.".to_owned(),
             ServerRefusal::Auth if self.next_try == NextTry::Now => {
                 "The server asks for other credentials.".to_owned()
             }
@@ -204,7 +208,7 @@ impl CallError {
             ServerRefusal::RefusedStream => {
                 "Some servers and proxies refuse a call like this after it was executed.".to_owned()
             }
-            _ => "The same call would be refused again.".to_owned(),
+            _ => "The same call would probably be refused again.".to_owned(),
         }
     }
 
@@ -220,6 +224,9 @@ impl CallError {
         });
         if let Some(reason) = self.delivery.reason() {
             fields["reason"] = reason.into();
+        }
+        if self.attempts > 1 {
+            fields["attempts"] = self.attempts.into();
         }
         if let Some(wait) = self.retry_after() {
             fields["retryAfter"] = wait.as_secs().max(1).into();

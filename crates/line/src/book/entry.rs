@@ -98,10 +98,7 @@ impl Entry {
     ) -> (Self, oneshot::Receiver<Reply>) {
         let (reply, answer) = oneshot::channel();
         let seat = Mutex::new(Seat { record, reply: Some(reply) });
-        (
-            Self { id, heed, seat, last, progress_at: AtomicU64::new(0), redirects: AtomicU32::new(0) },
-            answer,
-        )
+        (Self { id, heed, seat, last, progress_at: AtomicU64::new(0), redirects: AtomicU32::new(0) }, answer)
     }
 
     fn seat(&self) -> MutexGuard<'_, Seat> {

@@ -80,6 +80,11 @@ impl Course<'_> {
         self.seen.as_ref()?.traced.as_ref()?.params.as_deref()
     }
 
+    /// How often the call was sent.
+    pub(super) const fn attempts(&self) -> u32 {
+        self.attempts
+    }
+
     /// The verdict of a call whose refusal is passed on in the server's own words.
     fn refusal(&self) -> Option<Verdict> {
         match self.seen.as_ref()?.entry.as_ref()?.verdict()? {

@@ -85,6 +85,7 @@ impl Call<'_> {
             next_try: NextTry::Now,
             stderr: None,
             answered: None,
+            attempts: 1,
         }
     }
 

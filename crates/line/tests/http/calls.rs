@@ -100,7 +100,7 @@ async fn h32_a_throttled_call_is_refused_and_not_sent_again_whether_it_ran_or_no
         assert_eq!(error.delivery, Delivery::Refused(ServerRefusal::RateLimited), "{error}");
         assert_eq!((web.runs("n"), web.generation()), (u32::from(run), 1));
         let text = error.for_model();
-        for words in ["says that it did not execute the call", "cannot check", "asks to wait 1.0 s"] {
+        for words in ["says that it did not execute the call", "cannot check", "asked to retry in 1 s"] {
             assert!(text.contains(words), "{words}: {text}");
         }
         assert_eq!(error.fields()["retryAfter"], 1);

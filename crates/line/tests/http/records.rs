@@ -77,6 +77,15 @@ async fn h34_a_call_that_follows_a_redirect_is_recorded_too() {
     }
 }
 
+#[tokio::test]
+async fn h33_a_call_that_was_sent_again_and_refused_again_says_so() {
+    let (web, _records) = observed(Era::Legacy, RetryOn::default()).await;
+    let error = web.call("deny", r#"{"nonce":"n"}"#).await.unwrap_err();
+    assert_eq!((error.delivery.name(), error.attempts, web.runs("n")), ("refused", 2, 2), "{error}");
+    assert!(error.for_model().contains("linetender sent the call 2 times."), "{}", error.for_model());
+    assert_eq!(error.fields()["attempts"], 2);
+}
+
 /// Whatever a server answers after it executed a call, it gets the call once.
 #[tokio::test]
 async fn h35_where_only_counts_permit_it_no_answer_makes_a_call_run_twice() {
