@@ -195,9 +195,10 @@ pub(super) async fn post(
     let response = if is_call && !shared.redirects_calls {
         shared.pool.send_unfollowed(&request).await?
     } else {
-        let redirected = || match asked {
-            Purpose::Request { id } => shared.listener.redirected(id),
-            _ => {}
+        let redirected = || {
+            if let Purpose::Request { id } = asked {
+                shared.listener.redirected(id);
+            }
         };
         shared.pool.send_and_tell(&request, redirected).await?
     };
