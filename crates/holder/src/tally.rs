@@ -273,7 +273,7 @@ impl Witness for LineTally {
 
     fn retried(&self, call: &Arc<UnderWay>, retry: Retry) {
         let Retry { reason, from, to, attempt, .. } = retry;
-        if let Some(count) = position(&RetryReason::ALL, reason) {
+        if let Some(count) = position(&RetryReason::ALL, &reason) {
             self.server.book().counted.retries[count] += 1;
         }
         if let Some(holder) = self.holder.upgrade() {
@@ -319,12 +319,12 @@ impl Book {
         counted.bytes.1 += outcome.bytes.1 as u64;
         let count = match outcome.verdict {
             Verdict::NotExecuted(evidence) => {
-                position(&Evidence::ALL, evidence).map(|at| &mut counted.not_executed[at])
+                position(&Evidence::ALL, &evidence).map(|at| &mut counted.not_executed[at])
             }
             Verdict::Refused(refusal) => {
-                position(&ServerRefusal::ALL, refusal).map(|at| &mut counted.refused[at])
+                position(&ServerRefusal::ALL, &refusal).map(|at| &mut counted.refused[at])
             }
-            Verdict::Unknown(doubt) => position(&Doubt::ALL, doubt).map(|at| &mut counted.unknown[at]),
+            Verdict::Unknown(doubt) => position(&Doubt::ALL, &doubt).map(|at| &mut counted.unknown[at]),
             _ => None,
         };
         if let Some(count) = count {
@@ -387,6 +387,6 @@ pub const fn index(verdict: Verdict) -> usize {
     }
 }
 
-fn position<T: PartialEq>(all: &[T], one: T) -> Option<usize> {
-    all.iter().position(|known| *known == one)
+fn position<T: PartialEq>(all: &[T], one: &T) -> Option<usize> {
+    all.iter().position(|known| known == one)
 }
