@@ -557,7 +557,7 @@ impl World {
                 match reason {
                     RetryReason::NotExecuted => self.seen.sent_again_unexecuted += 1,
                     RetryReason::Reads | RetryReason::List | RetryReason::SafeTool => {
-                        self.seen.retried_safe += 1
+                        self.seen.retried_safe += 1;
                     }
                     RetryReason::DeclaredSafe => {
                         self.seen.retried_safe += 1;
