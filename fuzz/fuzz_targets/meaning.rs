@@ -1,4 +1,4 @@
-//! Hostile responses: nothing panics, an answer always carries our id, and a proof is only given where one can be.
+//! Hostile responses: nothing panics, an answer always carries our id, and nothing that a server says is evidence.
 //!
 //! The input is a byte for era and question, two for the status, a header value, a zero byte, and the body.
 //!
@@ -8,6 +8,7 @@
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue};
 use libfuzzer_sys::fuzz_target;
+use linetender_core::LossReport;
 use linetender_wire::frame::Limits;
 use linetender_wire::handshake::Era;
 use linetender_wire::http::meaning::{Purpose, Call, Exchange, judge};
@@ -46,9 +47,14 @@ fuzz_target!(|input: &[u8]| {
     let meaning = judge(&exchange);
     match &meaning.call {
         Call::Answer(frame) => assert_eq!(frame.response_number(), asked.id()),
-        Call::Lost { evidence, said, words } => {
-            let may_prove = matches!(status, 400 | 401 | 405 | 413 | 429);
-            assert!(may_prove || *evidence == linetender_core::Evidence::Nothing);
+        Call::Lost { report, said, words } => {
+            // No answer is evidence. It is a refusal only where MCP or HTTP give the status that meaning.
+            let may_refuse = matches!(status, 400 | 401 | 403 | 405 | 413 | 429);
+            assert!(match report {
+                LossReport::Nothing => true,
+                LossReport::Refused(_) => may_refuse,
+                LossReport::NoByteWritten | LossReport::Consumed { .. } => false,
+            });
             assert!(said.as_ref().is_none_or(|said| said.response_number() == asked.id()));
             assert!(words.as_str().len() < 4096);
         }

@@ -2,11 +2,12 @@
 
 use std::io::{Read as _, Write as _};
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Duration;
 
 use linetender::{
-    Answer, CallError, Deadline, Delivery, Doubt, Evidence, Line, Options, Progress, Raw, Rig, Server,
-    hide_secrets, visible,
+    Answer, CallError, Deadline, Delivery, Doubt, Evidence, Line, Options, Outcome as Ended, Progress, Raw,
+    Receipt, Retry, Rig, Server, UnderWay, Witness, hide_secrets, visible,
 };
 
 use crate::configured::{self, misused};
@@ -29,6 +30,24 @@ const LONGEST: usize = 2000;
 
 /// What is allowed beyond the timeouts of a shutdown before it is left to the reaper.
 const SLACK: Duration = Duration::from_secs(1);
+
+/// Tells a person of each re-send.
+#[derive(Debug)]
+struct Resends;
+
+impl Witness for Resends {
+    fn came(&self, _: &Arc<UnderWay>, _: Option<&str>) -> Result<(), String> {
+        Ok(())
+    }
+
+    fn retried(&self, _: &Arc<UnderWay>, Retry { reason, attempt, .. }: Retry) {
+        tell(&format!("the call is sent again (attempt {attempt}): retry_on has {}", reason.name()));
+    }
+
+    fn ended(&self, _: &Arc<UnderWay>, _: &Ended<'_>) -> Option<Receipt> {
+        None
+    }
+}
 
 /// How a call ended.
 enum Outcome {
@@ -94,6 +113,7 @@ async fn made(server: &Server, tool: &str, arguments: &str, deadline: Deadline) 
     let mut signals = Signals::of(stop::SHIM);
     let quiet = dial::quiet(server);
     let line = Rig::new().dialling_once().lazy(quiet.clone());
+    line.seen_by(Arc::new(Resends));
     let longest = dial::longest(&quiet);
     let started = tokio::select! {
         Dialled { outcome, .. } = dial::dialled(&line, longest) => outcome,
@@ -187,7 +207,7 @@ const REFUSED: &str = "the server says that it did not execute it, and linetende
 /// What linetender counted of a call that was not executed.
 const fn counted(evidence: Evidence) -> &'static str {
     match evidence {
-        Evidence::Residue => "the server ended before it had read all of it",
+        Evidence::Residue => "the server ended before it had read any of it",
         Evidence::NoByteWritten => "no byte of it was written to the connection",
         _ => "linetender had not sent any of it",
     }

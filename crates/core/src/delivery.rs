@@ -26,7 +26,7 @@ pub enum Delivery {
 pub enum Evidence {
     /// The call was still queued: no byte of it was given to the transport.
     Queued,
-    /// stdio: no reader is left, and the dead server had not consumed all of the call's JSON text.
+    /// stdio: no reader is left, and the dead server had read no byte of the call.
     Residue,
     /// HTTP: connecting failed, or no byte of the request was written.
     NoByteWritten,

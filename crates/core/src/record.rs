@@ -63,8 +63,8 @@ pub enum Phase {
     Withdrawn(Delivery),
 }
 
-/// Where a call's JSON text lies in all that was written to a pipe. The newline is not part of it: complete
-/// JSON without its newline *is* run at end of file, by Python and by node.
+/// Where a call's JSON text lies in all that was written to a pipe. The newline is not part of it: complete JSON without
+/// its newline is run at end of file, by Python and by node.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Extent {
     /// Bytes written before it.
@@ -145,6 +145,12 @@ impl Record {
         }
     }
 
+    /// The same for a further round of a call of which the server has answered one: it may have executed a part of it.
+    #[must_use]
+    pub const fn after_an_answered_round(self) -> Self {
+        Self { earlier: Earlier::Unknown, ..self }
+    }
+
     /// How far it got.
     pub const fn phase(&self) -> Phase {
         self.phase
@@ -214,7 +220,8 @@ const fn lost(phase: Phase, report: LossReport) -> Delivery {
         }
         (Phase::Queued, _) => Delivery::NotExecuted(Evidence::Queued),
         (Phase::Writing(extent) | Phase::Flushed(extent), LossReport::Consumed { bytes })
-            if bytes < extent.end() =>
+            // A server may run a call of which it has read only a part.
+            if bytes <= extent.start =>
         {
             Delivery::NotExecuted(Evidence::Residue)
         }

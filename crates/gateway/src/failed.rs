@@ -173,6 +173,11 @@ impl Failed {
     pub(crate) fn not_kept(bytes: u64) -> Self {
         let cause =
             format!("the server answered this call before, and the answer ({bytes} bytes) was not kept");
+        Self::answered(cause)
+    }
+
+    /// The server executed it, and its answer cannot be passed on.
+    pub(crate) fn answered(cause: impl Into<Box<str>>) -> Self {
         let before = Self::before(Code::BadAnswer.number(), cause, "never");
         Self { phase: Phase::Answered, delivery: Delivery::Answered, ..before }
     }

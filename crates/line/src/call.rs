@@ -124,10 +124,15 @@ impl Call<'_> {
         told.ended(&self, result).await
     }
 
-    /// An error says how often the call was sent.
+    /// A reply and an error both say how often the call was sent.
     async fn counted(&self, course: &mut Course<'_>) -> Result<Reply, CallError> {
-        let result = self.tried(course).await;
-        result.map_err(|error| CallError { attempts: course.attempts(), ..error })
+        match self.tried(course).await {
+            Ok(mut reply) => {
+                reply.attempts = course.attempts();
+                Ok(reply)
+            }
+            Err(error) => Err(CallError { attempts: course.attempts(), ..error }),
+        }
     }
 
     /// However many tries it takes.
@@ -138,7 +143,7 @@ impl Call<'_> {
         let arrived = self.options.arrived.unwrap_or_else(|| shared.clock.now());
         let (quiet, total) = self.options.deadline.limits(&policy.call);
         let time = Time { deadline: self.options.deadline, quiet, total: arrived + total };
-        let mut record = Record::new(self.safety());
+        let mut record = self.record(self.safety());
         let _slot = self.slot(&record, time.of_a_turn(arrived, policy.call.hang_after)).await?;
         let mut earlier: Option<Earlier> = None;
         let mut permit = Permit::Free;
@@ -158,7 +163,9 @@ impl Call<'_> {
                     retry = earlier.reason.map(|reason| (reason, from)).or(retry);
                     link
                 }
-                (_, Some(earlier)) => return self.settled(&earlier.link, earlier.lost),
+                (_, Some(earlier)) => {
+                    return self.settled(&earlier.link, earlier.lost, course.attempts());
+                }
                 // Only a call that has tried before is bound to a generation.
                 (None, None) => continue,
             };
@@ -201,7 +208,7 @@ impl Call<'_> {
                     permit = permit.or(again.permit);
                     earlier = Some(Earlier { link, lost, reason: again.reason });
                 }
-                None => return self.settled(&link, lost),
+                None => return self.settled(&link, lost, course.attempts()),
             }
         }
     }
@@ -218,6 +225,12 @@ impl Call<'_> {
                 declared == Declared::Safe && by == link.generation
             }
         }
+    }
+
+    /// The record of this call, before anything of it was sent. Its verdict covers every round.
+    fn record(&self, safety: Safety) -> Record {
+        let record = Record::new(safety);
+        if self.options.is_later_round { record.after_an_answered_round() } else { record }
     }
 
     fn safety(&self) -> Safety {
@@ -248,7 +261,8 @@ impl Call<'_> {
             Some(Err(Full)) => {
                 let queue = self.shared.server.policy.settings().limits.queue;
                 let cause = format!("{queue} calls are already queued for this server");
-                Err(self.error(CallErrorKind::Overloaded, Phase::BeforeSending, cause, record))
+                let record = record.step(RecordStep::Cancel).unwrap_or(*record);
+                Err(self.error(CallErrorKind::Overloaded, Phase::BeforeSending, cause, &record))
             }
             None => {
                 let record = record.step(RecordStep::Expire).unwrap_or(*record);
@@ -411,13 +425,13 @@ impl Call<'_> {
         Answer::of(reply).map_err(|reply| {
             let rpc = RpcError::of(reply.error().unwrap_or_default());
             let server = Arc::clone(&shared.server.name);
-            CallError::answered(server, rpc)
+            CallError::answered(server, rpc, reply.refusal, reply.attempts)
         })
     }
 
     /// Why nothing could even be tried.
     pub(crate) fn error_before(&self, kind: CallErrorKind, cause: String) -> CallError {
-        let record = Record::new(Safety::Protocol);
+        let record = self.record(Safety::Protocol);
         let record = record.step(RecordStep::Expire).unwrap_or(record);
         self.error(kind, Phase::BeforeSending, cause, &record)
     }

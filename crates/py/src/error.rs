@@ -35,6 +35,7 @@ pub(crate) fn fields<'py>(py: Python<'py>, error: &CallError) -> PyResult<Bound<
     fields.set_item("cause", &error.cause)?;
     fields.set_item("delivery", error.delivery.name())?;
     fields.set_item("reason", error.delivery.reason())?;
+    fields.set_item("attempts", error.attempts)?;
     fields.set_item("next_try", error.next_try.to_string())?;
     fields.set_item("next_try_in", seconds(error.next_try))?;
     fields.set_item("stderr", &error.stderr)?;

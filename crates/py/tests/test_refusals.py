@@ -34,6 +34,7 @@ async def test_a_call_that_ran_and_was_refused_runs_once_and_is_told_as_refused(
             for error in (told.value, pickle.loads(pickle.dumps(told.value))):
                 assert (error.server, error.kind) == ("till", "server-refused")
                 assert (error.delivery, error.reason, error.not_executed) == ("refused", reason, False)
+                assert error.attempts == 1
             assert "linetender cannot check that" in told.value.for_model()
             invites_nobody(told.value.for_model())
             assert runs(book).count(str(code)) == 1

@@ -53,10 +53,10 @@ impl State {
 }
 
 impl Writer {
-    /// What nobody will ever read: known once nobody is left who could.
-    pub(crate) fn unread(&self) -> Option<u64> {
+    /// What will never be read: known once no reader is left.
+    pub(crate) fn unread(&self) -> Option<Vec<u8>> {
         let state = lock(&self.0);
-        (state.readers == 0).then_some(state.bytes.len() as u64)
+        (state.readers == 0).then(|| state.bytes.iter().copied().collect())
     }
 
     /// Returns when the last reader is gone.
@@ -194,7 +194,7 @@ mod tests {
         drop(reader);
         assert_eq!(writer.unread(), None, "somebody may still read it");
         drop(survivor);
-        assert_eq!(writer.unread(), Some(4));
+        assert_eq!(writer.unread().map(|unread| unread.len()), Some(4));
         assert!(writer.write_all(b"x").await.is_err());
     }
 

@@ -117,7 +117,7 @@ impl Stdin for In {
         self.0.broken().await;
     }
 
-    fn unread(&self) -> Option<u64> {
+    fn unread(&self) -> Option<Vec<u8>> {
         self.0.unread()
     }
 }

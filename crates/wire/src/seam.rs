@@ -32,6 +32,8 @@ pub trait Listener: Send + Sync + 'static {
     fn lost(&self, id: u64, loss: Loss);
     /// A call was answered by a redirect, and sent again to where that led.
     fn redirected(&self, _id: u64) {}
+    /// A message that needs no answer was refused for its key, and is sent again with the next one.
+    fn repeated(&self, _method: &str) {}
     /// The server may have said something by itself that nobody could hear.
     fn gap(&self);
     /// Whether it wants the server's stderr, line by line.

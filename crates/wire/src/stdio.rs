@@ -17,6 +17,7 @@ mod keeper;
 #[doc(hidden)]
 pub mod platform;
 mod reader;
+mod residue;
 mod stderr;
 #[cfg(unix)]
 mod unix;
@@ -30,5 +31,6 @@ use unix as system;
 use windows as system;
 
 pub use child::{Child, Env, Launch, Program, Reaper};
+pub use residue::Residue;
 pub(crate) use system::EXHAUSTED;
 pub use system::{Lifeline, guard, raise_descriptor_limit, reaper, signals};

@@ -9,7 +9,7 @@ use std::time::Duration;
 use linetender_core::{ClosePolicy, Extent, Limits};
 use linetender_wire::seam::{Event, Listener, Loss, Outgoing, Refused, Ticket};
 use linetender_wire::stdio::control::VERSION;
-use linetender_wire::stdio::{Child, Env, Launch, Lifeline, Program, Reaper};
+use linetender_wire::stdio::{Child, Env, Launch, Lifeline, Program, Reaper, Residue};
 use linetender_wire::{Exit, Item, Pipe, Seen, frame};
 use tokio::sync::mpsc;
 
@@ -395,6 +395,29 @@ impl Ticket for Seat {
     }
 }
 
+/// A wrapper, or the server itself, can write into the pipe too: then a count is no evidence.
+#[tokio::test]
+async fn what_others_wrote_into_its_stdin_is_not_taken_for_an_unread_call() {
+    // Reads both lines, and puts as many bytes into its own stdin as the second has.
+    let mut server =
+        shell("read -r line; read -r next; printf 1234567 > /proc/self/fd/0; echo $line; exec sleep 600");
+    server.send("\"one\"");
+    let seat = Arc::new(Seat::default());
+    let ticket = Arc::clone(&seat) as Arc<dyn Ticket>;
+    server.child.outbox().send(Outgoing::text("\"next\"".into(), Some(ticket))).unwrap();
+    server.says().await;
+    kill("-9", server.pid().await);
+    assert!(matches!(server.end().await, Event::Lost(Seen::Exited { .. })));
+    server.child.outbox().seal();
+    server.child.kill();
+    assert_eq!(server.end().await, Event::NoReader);
+    assert_eq!(seat.0.lock().unwrap()[..], ["writing 6..12", "flushed"]);
+    let residue = server.child.residue().unwrap();
+    assert_eq!(residue.consumed(), 6, "by the count alone the second was not read");
+    assert!(!residue.holds(6, b"\"next\""));
+    assert_eq!(server.end().await, Event::Gone);
+}
+
 #[tokio::test]
 async fn what_a_dead_server_never_read_is_known() {
     // Reads one line of five bytes and its break, then dies without touching the rest.
@@ -414,11 +437,11 @@ async fn what_a_dead_server_never_read_is_known() {
     tokio::time::timeout(PATIENCE, flushed).await.unwrap();
     kill("-9", server.pid().await);
     assert!(matches!(server.end().await, Event::Lost(Seen::Exited { .. })));
-    assert_eq!(server.child.consumed(), None, "nobody said that it may go yet");
+    assert!(server.child.residue().is_none(), "nobody said that it may go yet");
     server.child.outbox().seal();
     server.child.kill();
     assert_eq!(server.end().await, Event::NoReader);
-    assert_eq!(server.child.consumed(), Some(6));
+    assert_eq!(server.child.residue().map(Residue::consumed), Some(6));
     assert_eq!(seats[0].0.lock().unwrap()[..], ["writing 6..12", "flushed"]);
     assert_eq!(seats[2].0.lock().unwrap()[..], ["writing 20..26", "flushed"]);
     assert_eq!(server.end().await, Event::Gone);

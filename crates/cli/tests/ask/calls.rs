@@ -3,6 +3,7 @@
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::process::{Command, Stdio};
 
+use linetender_badserver::webserver::{Config, Manners, Speaks, WebServer};
 use serde_json::Value;
 
 use crate::{Place, text};
@@ -56,6 +57,21 @@ fn arguments_come_from_stdin_and_the_whole_result_goes_to_programs() {
     let done = call.wait_with_output().unwrap();
     let result: Value = serde_json::from_slice(&done.stdout).unwrap();
     assert!(result["content"][0]["text"].as_str().unwrap().contains("from stdin"), "{result}");
+}
+
+#[test]
+fn each_re_send_is_told() {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+    let server = {
+        let _entered = runtime.enter();
+        let manners = Manners { speaks: Speaks::Legacy, ..Manners::default() };
+        WebServer::start(Config { manners, ..Config::default() }).unwrap()
+    };
+    let done = Place::new("").run(&["call", &server.url(), "deny"]);
+    let said = text(&done.stderr);
+    assert_eq!(done.status.code(), Some(4), "{said}");
+    assert!(said.contains("the call is sent again (attempt 2): retry_on has session-lost"), "{said}");
+    assert!(said.contains("refused: "), "{said}");
 }
 
 #[test]

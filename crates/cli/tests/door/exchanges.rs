@@ -92,7 +92,8 @@ fn h10_a_header_that_the_server_wants_otherwise_is_mended_unseen() {
 fn h11_a_throttled_call_waits_as_long_as_it_was_told_and_runs_once() {
     in_both_eras(|era| {
         let web = Web::start(era);
-        let mut door = web.door();
+        let mut door = web.shut(&["--retry-on", "not-executed,rate-limited", &web.server.url()], &[]);
+        door.greets();
         web.fault("status", json!({ "code": 429, "retry_after": 1 }), Some(1));
         door.answers("a", "write", json!({}));
         assert!(door.took("a") >= Duration::from_millis(900), "{:?}", door.took("a"));
@@ -100,7 +101,7 @@ fn h11_a_throttled_call_waits_as_long_as_it_was_told_and_runs_once() {
         // It says so again: the answer would be the same.
         web.fault("status", json!({ "code": 429, "retry_after": 1 }), Some(2));
         let failure = door.fails("b", "write", json!({}));
-        assert!(failure.not_executed() && failure.cause.contains("retry in 1 s"), "{failure}");
+        assert!(failure.delivery == "refused" && failure.cause.contains("retry in 1 s"), "{failure}");
         assert!(
             failure.next_try.starts_with("in "),
             "what it says of the next try agrees with that: {failure}"
@@ -108,6 +109,12 @@ fn h11_a_throttled_call_waits_as_long_as_it_was_told_and_runs_once() {
         door.works();
         web.closes(door);
     });
+}
+
+#[test]
+fn h11_a_throttled_call_is_not_sent_again_by_default() {
+    let retry = json!({ "code": 429, "retry_after": 1, "run": true });
+    ends(&[("status", retry, "refused", "retry in 1 s")]);
 }
 
 #[test]
@@ -125,7 +132,7 @@ fn h12_a_failed_status_is_unknown_unless_it_carries_our_id() {
         ("status", json!({ "code": 500 }), "unknown", "500"),
         ("status", json!({ "code": 502, "run": true }), "unknown", "502"),
         ("status", json!({ "code": 504 }), "unknown", "504"),
-        ("status", json!({ "code": 413 }), "not executed", "413"),
+        ("status", json!({ "code": 413 }), "refused", "413"),
     ]);
     in_both_eras(|era| {
         let web = Web::start(era);

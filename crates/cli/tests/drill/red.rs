@@ -97,12 +97,12 @@ fn no_supervision_at_all_breaks_what_it_must_and_keeps_what_it_can() {
 fn what_a_soak_finds_can_be_played_again_by_its_command() {
     let dir = Dir::new();
     let adapter = liar(&dir, "listless");
-    // Of what this seed draws, the liar breaks S04 alone; its row has other scenarios.
-    let output = drill(&["soak", "--target", &adapter, "--faults", "6", "--seed", "1", "--slack", "7"]);
+    // Of what this seed draws, the liar breaks S37 alone.
+    let output = drill(&["soak", "--target", &adapter, "--faults", "6", "--seed", "5", "--slack", "7"]);
     let told = String::from_utf8_lossy(&output.stdout).into_owned();
     let (_, again) = told.split_once("again: linetender drill run ").expect(&told);
     let again = again.lines().next().unwrap();
-    assert!(again.contains("--scenario S04 ") && again.contains("--slack 7 --policy drill"), "{again}");
+    assert!(again.contains("--scenario S37 ") && again.contains("--slack 7 --policy drill"), "{again}");
     let (kept, results, told) = run_as_told(&again.split(' ').collect::<Vec<_>>());
     assert!(!kept && results.targets[0].rows.len() == 1, "{told}");
 }

@@ -51,7 +51,7 @@ fn a_server_is_redialled_parked_and_woken_by_its_name() {
     assert!(!home.run(&["log-level", "loud"]).status.success());
     let counts = &home.status()["holders"][0]["report"]["servers"][0];
     assert_eq!(
-        (&counts["tool_calls"]["answered"], &counts["tool_calls"]["refused"]),
+        (&counts["tool_calls"]["answered"], &counts["tool_calls"]["not_executed"]),
         (&json!(1), &json!(1)),
         "{counts}"
     );

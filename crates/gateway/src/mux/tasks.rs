@@ -24,7 +24,6 @@ const RELATED: &str = "io.modelcontextprotocol/related-task";
 
 const MISSING_CAPABILITY: i32 = -32021;
 const INVALID_PARAMS: i32 = -32602;
-const INTERNAL: i32 = -32603;
 
 /// Whether a method is about tasks, in this era.
 pub(super) fn is_about(method: &str, modern: bool) -> bool {
@@ -173,11 +172,7 @@ pub(super) fn named(frame: &Frame, method: &str, from: u64, own: &OwnTasks) -> O
         && let Some(begun) = begun(result)
     {
         let Some(public) = own.begin(from, &string(begun.id)?, begun.ttl) else {
-            let failed = Failed::refused(
-                INTERNAL,
-                "the server began a task whose id is longer than 256 bytes",
-                "never",
-            );
+            let failed = Failed::answered("the server began a task whose id is longer than 256 bytes");
             return frame::parse(&failed.error(id?), frame::Limits { length: usize::MAX, depth: usize::MAX })
                 .ok();
         };

@@ -124,7 +124,7 @@ fn of_config(reason: &Reason) -> bool {
 }
 
 fn words(state: &str, by_operator: bool, misconfigured: bool) -> (&'static str, &'static str) {
-    const WAIT: &str = "Calls wait a few seconds for it; if it is not back by then, they fail, and their error says that they were not executed.";
+    const WAIT: &str = "Calls wait a few seconds for it; if it is not back by then, they fail, and their error says whether they were executed.";
     const REFUSED: &str = "Calls fail at once. They are not executed, and their error says so.";
     match state {
         "up" => ("in service", "Calls are answered."),

@@ -102,18 +102,23 @@ pub enum CallErrorKind {
 }
 
 impl CallError {
-    /// The server answered with a JSON-RPC error.
-    pub(crate) fn answered(server: Arc<str>, error: RpcError) -> Self {
+    /// The server answered with a JSON-RPC error, with which it may have refused the call.
+    pub(crate) fn answered(
+        server: Arc<str>,
+        error: RpcError,
+        refusal: Option<ServerRefusal>,
+        attempts: u32,
+    ) -> Self {
         Self {
             kind: CallErrorKind::ErrorAnswer,
             server,
             phase: Phase::Answered,
             cause: Redacted::head(&format!("the server answered with an error: {error}"), SHOWN).to_string(),
-            delivery: Delivery::Answered,
+            delivery: refusal.map_or(Delivery::Answered, Delivery::Refused),
             next_try: NextTry::Now,
             stderr: None,
             answered: Some(Box::new(error)),
-            attempts: 1,
+            attempts,
         }
     }
 
@@ -169,6 +174,7 @@ impl CallError {
                 format!("The server is still running; retry in {} s.", RETRY_AFTER.as_secs())
             }
             _ if self.next_try == NextTry::Never => "linetender does not connect to it again.".to_owned(),
+            _ if self.next_try == NextTry::Now => "linetender is connected to the server.".to_owned(),
             _ => format!("linetender reconnects automatically; next try: {}.", self.next_try),
         };
         let sent = match self.attempts {

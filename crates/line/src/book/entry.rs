@@ -10,6 +10,7 @@ use linetender_core::{
 use linetender_wire::frame::Frame;
 use linetender_wire::http::KeyRefused;
 use linetender_wire::seam::{Loss, Ticket};
+use linetender_wire::stdio::Residue;
 use linetender_wire::{Detail, Seen};
 use tokio::sync::oneshot;
 
@@ -80,9 +81,14 @@ pub(crate) struct Entry {
     last: Arc<Last>,
     /// When the server last reported progress on it.
     progress_at: AtomicU64,
-    /// True if the server redirected it, and it was sent again to the new place.
+    /// How often the server redirected it, and it was sent again to the new place.
     redirects: AtomicU32,
+    /// How its line begins: by that it is found in what a dead server left unread.
+    head: [u8; HEAD],
 }
+
+/// How much of a line is kept: its number is in there.
+const HEAD: usize = 48;
 
 struct Seat {
     record: Record,
@@ -95,10 +101,28 @@ impl Entry {
         heed: Option<Heed>,
         record: Record,
         last: Arc<Last>,
+        text: &[u8],
     ) -> (Self, oneshot::Receiver<Reply>) {
         let (reply, answer) = oneshot::channel();
         let seat = Mutex::new(Seat { record, reply: Some(reply) });
-        (Self { id, heed, seat, last, progress_at: AtomicU64::new(0), redirects: AtomicU32::new(0) }, answer)
+        let (progress_at, redirects) = (AtomicU64::new(0), AtomicU32::new(0));
+        let mut head = [0; HEAD];
+        for (kept, byte) in head.iter_mut().zip(text) {
+            // As it is written: on one line.
+            *kept = if matches!(byte, b'\r' | b'\n') { b' ' } else { *byte };
+        }
+        (Self { id, heed, seat, last, progress_at, redirects, head }, answer)
+    }
+
+    /// True if a dead server has read no byte of it.
+    pub(crate) fn is_unread_in(&self, residue: &Residue) -> bool {
+        match self.seat().record.phase() {
+            Phase::Writing(extent) | Phase::Flushed(extent) => {
+                let length = HEAD.min(extent.len as usize);
+                residue.holds(extent.start, &self.head[..length])
+            }
+            _ => false,
+        }
     }
 
     fn seat(&self) -> MutexGuard<'_, Seat> {

@@ -118,12 +118,13 @@ impl Ledger {
     ) -> Result<Seated<T>, NoSeat> {
         let outbox = self.outbox.get().ok_or(NoSeat::Sealed)?;
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
-        let (entry, answer) = Entry::new(id, heed, record, Arc::clone(&self.last));
+        let frame = frame(id);
+        let (entry, answer) = Entry::new(id, heed, record, Arc::clone(&self.last), frame.text());
         let entry = Arc::new(entry);
         // In the book first: whoever settles comes after the seal, so it finds this call, or the seal is found below.
         self.book().insert(Arc::clone(&entry));
         let ticket = Some(Arc::clone(&entry) as Arc<dyn Ticket>);
-        match send(outbox, Outgoing::frame(frame(id), ticket)) {
+        match send(outbox, Outgoing::frame(frame, ticket)) {
             Ok(sent) => Ok((entry, answer, sent)),
             Err(refused) => {
                 self.remove(id);
@@ -209,10 +210,10 @@ impl Ledger {
     }
 
     /// Settles all that are left; what was seen, if that is not the same as why the generation ended.
-    pub(crate) fn settle_all(&self, report: LossReport, seen: Option<&Detail>) {
+    pub(crate) fn settle_all(&self, report: impl Fn(&Entry) -> LossReport, seen: Option<&Detail>) {
         let calls = self.book().take_all();
         for entry in in_order(calls.into_values().collect()) {
-            entry.lose(report, seen.cloned());
+            entry.lose(report(&entry), seen.cloned());
         }
         self.tell_if_empty(&self.book());
     }

@@ -77,7 +77,7 @@ fn writer(outbox: &Outbox, frames: &mut queue::Receiver<Outgoing>, ran: &AtomicU
 fn death(ledger: &Ledger) {
     ledger.seal();
     ledger.settle_queued();
-    ledger.settle_all(LossReport::Nothing, None);
+    ledger.settle_all(|_| LossReport::Nothing, None);
 }
 
 fn one_order(leaves: bool) {

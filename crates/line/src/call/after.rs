@@ -178,9 +178,12 @@ impl Call<'_> {
     }
 
     /// Nothing more can be done: the caller is told.
-    pub(super) fn settled(&self, link: &Link, lost: Lost) -> Result<Reply, CallError> {
-        if let Some(said) = lost.said.filter(|_| explains_itself(&lost.record)) {
-            return Ok(Reply::new(said, link.era()));
+    pub(super) fn settled(&self, link: &Link, mut lost: Lost, attempts: u32) -> Result<Reply, CallError> {
+        // A call that was sent more than once is told in words of ours, which say so.
+        if let Some(refusal) = self_explaining(&lost.record).filter(|_| attempts <= 1)
+            && let Some(said) = lost.said.take()
+        {
+            return Ok(Reply::new(said, link.era()).refused(refusal));
         }
         let why = link.ledger.ended.get();
         let cause = match (&lost.seen, why) {
@@ -224,14 +227,14 @@ const fn obstacle(seen: Option<&Seen>) -> Obstacle {
     }
 }
 
-/// True if the specification has an error code for this refusal, which tells the agent what it has to change.
-const fn explains_itself(record: &Record) -> bool {
-    matches!(
-        record.verdict(),
+/// The refusal, if the specification has an error code for it, which tells the agent what it has to change.
+const fn self_explaining(record: &Record) -> Option<ServerRefusal> {
+    match record.verdict() {
         Some(Delivery::Refused(
-            ServerRefusal::HeaderMismatch
-                | ServerRefusal::MissingCapability
-                | ServerRefusal::UnsupportedVersion
-        ))
-    )
+            refusal @ (ServerRefusal::HeaderMismatch
+            | ServerRefusal::MissingCapability
+            | ServerRefusal::UnsupportedVersion),
+        )) => Some(refusal),
+        _ => None,
+    }
 }

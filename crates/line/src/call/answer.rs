@@ -1,6 +1,7 @@
 //! What came back: the server's own message for sessions, and a result for programs.
 
 use bytes::Bytes;
+use linetender_core::ServerRefusal;
 use linetender_wire::frame::{Frame, Members, Message, Outcome};
 use linetender_wire::handshake::Era;
 use serde::Deserialize;
@@ -76,11 +77,20 @@ impl Answer {
 pub(crate) struct Reply {
     frame: Frame,
     era: Era,
+    /// How often the call was sent.
+    pub(crate) attempts: u32,
+    /// Set if it is the server's own error about a call that it says it did not execute.
+    pub(crate) refusal: Option<ServerRefusal>,
 }
 
 impl Reply {
     pub(crate) const fn new(frame: Frame, era: Era) -> Self {
-        Self { frame, era }
+        Self { frame, era, attempts: 1, refusal: None }
+    }
+
+    /// The same as the server's words for this refusal.
+    pub(crate) fn refused(self, refusal: ServerRefusal) -> Self {
+        Self { refusal: Some(refusal), ..self }
     }
 
     /// Whether a modern server gave it.

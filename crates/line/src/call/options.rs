@@ -42,6 +42,8 @@ pub struct Options {
     pub(crate) is_modern: bool,
     /// What came with it, and lasts for as long as anything of it is kept.
     pub(crate) kept: Kept,
+    /// True if the server has answered an earlier round of the call, and may have executed a part of it by then.
+    pub(crate) is_later_round: bool,
     /// When its time began, if that is not now: it waited for its turn.
     pub(crate) arrived: Option<Instant>,
 }

@@ -85,14 +85,6 @@ impl Course<'_> {
         self.attempts
     }
 
-    /// The verdict of a call whose refusal is passed on in the server's own words.
-    fn refusal(&self) -> Option<Verdict> {
-        match self.seen.as_ref()?.entry.as_ref()?.verdict()? {
-            refused @ Delivery::Refused(_) => Some(refused.into()),
-            _ => None,
-        }
-    }
-
     /// It has a seat there. A call that was bound to another generation before it was sent has made no attempt.
     pub(super) fn sits(&mut self, entry: &Arc<Entry>) {
         self.attempts = self.attempts.max(1);
@@ -220,7 +212,10 @@ impl<'a> Told<'a> {
     ) -> Result<Reply, CallError> {
         let (verdict, code, bytes) = match &result {
             Ok(reply) => (
-                self.course.refusal().unwrap_or_else(|| answered(call.method, reply)),
+                match reply.refusal {
+                    Some(refusal) => Verdict::Refused(refusal),
+                    None => answered(call.method, reply),
+                },
                 reply.error().and_then(|error| RpcError::of(error).code()),
                 reply.len(),
             ),

@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError};
 
-use linetender_core::LossReport;
+use linetender_core::{LossReport, RetryReason};
 use linetender_wire::frame::{self, Frame, Message, Outcome, Routing};
 use linetender_wire::seam::{Listener, Loss};
 use linetender_wire::{About, Item, Redacted, Room, Seen};
@@ -177,7 +177,8 @@ impl Ear {
         match self.ledger.only_sent() {
             Some(id) => self.answer(id, Reply::Unusable(text.to_string())),
             None => {
-                self.ledger.settle_all(LossReport::Nothing, Some(&Arc::new(Seen::Unusable { words: text })));
+                self.ledger
+                    .settle_all(|_| LossReport::Nothing, Some(&Arc::new(Seen::Unusable { words: text })));
             }
         }
     }
@@ -223,6 +224,11 @@ impl Listener for Ear {
 
     fn redirected(&self, id: u64) {
         self.ledger.redirected(id);
+    }
+
+    fn repeated(&self, method: &str) {
+        let reason = RetryReason::Auth.name();
+        tracing::info!(server = &*self.server, method, reason, "message sent again");
     }
 
     fn gap(&self) {
@@ -277,7 +283,7 @@ impl Listener for Ear {
                     }
                     About::Unknown => {
                         let seen = Seen::Unusable { words: Redacted::head(&why, ERROR_SHOWN) };
-                        self.ledger.settle_all(LossReport::Nothing, Some(&Arc::new(seen)));
+                        self.ledger.settle_all(|_| LossReport::Nothing, Some(&Arc::new(seen)));
                     }
                 }
             }

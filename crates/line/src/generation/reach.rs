@@ -11,6 +11,8 @@ use linetender_wire::http::{Remote, Way};
 use linetender_wire::seam::Outbox;
 use linetender_wire::stdio::Child;
 
+use crate::book::Entry;
+
 /// How a generation is reached.
 pub(crate) enum Reach {
     Process(Child),
@@ -103,12 +105,15 @@ impl Reach {
         }
     }
 
-    /// What a lost call's verdict can rest on.
-    pub(crate) fn residue(&self) -> LossReport {
+    /// What is known of a call that was lost with this server.
+    pub(crate) fn loss_of(&self, call: &Entry) -> LossReport {
         match self {
-            Self::Process(child) => {
-                child.consumed().map_or(LossReport::Nothing, |bytes| LossReport::Consumed { bytes })
-            }
+            Self::Process(child) => match child.residue() {
+                Some(residue) if call.is_unread_in(residue) => {
+                    LossReport::Consumed { bytes: residue.consumed() }
+                }
+                _ => LossReport::Nothing,
+            },
             Self::Hop(hop) => {
                 hop.consumed().map_or(LossReport::Nothing, |bytes| LossReport::Consumed { bytes })
             }

@@ -163,6 +163,7 @@ impl Address {
             close: policy.close,
             refusal_within: policy.call.refusal_within,
             redirects_calls: policy.retry_on.contains(RetryReason::Protocol),
+            repeats_after_auth: policy.retry_on.contains(RetryReason::Auth),
             // A little less than the handshake may take: this says more.
             endpoint_within: policy.dial.handshake / 10 * 9,
             seed,

@@ -85,6 +85,9 @@ pub(super) fn listed(line: &Line, id: &str, method: &str, params: Option<&str>, 
     Some(frame::reply(id, &bridge::result(era, method, list)))
 }
 
+/// JSON-RPC 2.0: the server does not know the method. Any other error is about the call.
+const METHOD_NOT_FOUND: i64 = -32601;
+
 /// The server refuses what it once offered: that it does not any more is what the agent has to know.
 pub(super) fn broken(
     line: &Line,
@@ -94,7 +97,7 @@ pub(super) fn broken(
     answer: &Reply,
     era: Era,
 ) -> Option<Bytes> {
-    let said = answer.error()?;
+    let said = answer.error().filter(|said| code(said) == METHOD_NOT_FOUND)?;
     let capability = capability(method)?;
     let now = line.greeting()?;
     let offers = |greeting: &Greeting| offers(greeting, capability);

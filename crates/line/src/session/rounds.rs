@@ -59,8 +59,9 @@ struct Needed<'a> {
 impl Call<'_> {
     pub(super) async fn run(&self, params: Option<ByteString>) -> Result<Reply, CallError> {
         let mut now = params.clone();
-        for _ in 0..ROUNDS {
-            let answer = self.line.pass(self.method, now.as_deref(), self.options.clone()).await?;
+        for round in 0..ROUNDS {
+            let options = Options { is_later_round: round > 0, ..self.options.clone() };
+            let answer = self.line.pass(self.method, now.as_deref(), options).await?;
             if self.era == Era::Modern || !answer.is_modern() || !bridge::needs_input(answer.result()) {
                 return Ok(answer);
             }

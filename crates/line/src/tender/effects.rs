@@ -57,7 +57,7 @@ impl Running {
                 let odd = current.ear.odd().1.into_iter().next();
                 Aside::heed(&mut self.aside, &self.tender.publish.borrow().status, odd);
                 if current.broken {
-                    current.ledger.settle_all(LossReport::Nothing, None);
+                    current.ledger.settle_all(|_| LossReport::Nothing, None);
                 }
             }
         }
@@ -171,11 +171,11 @@ impl Running {
         match settle {
             Settle::Own => {}
             Settle::Certain => current.ledger.settle_queued(),
-            Settle::Residue => {
-                let residue = current.link.as_ref().map(|link| link.reach.residue());
-                current.ledger.settle_all(residue.unwrap_or(LossReport::Nothing), None);
-            }
-            Settle::Unknown => current.ledger.settle_all(LossReport::Nothing, None),
+            Settle::Residue => match &current.link {
+                Some(link) => current.ledger.settle_all(|call| link.reach.loss_of(call), None),
+                None => current.ledger.settle_all(|_| LossReport::Nothing, None),
+            },
+            Settle::Unknown => current.ledger.settle_all(|_| LossReport::Nothing, None),
         }
     }
 

@@ -175,7 +175,7 @@ async fn take_down(mut current: Current) {
     let _ = caught_now(|| {
         current.ledger.seal();
         current.ledger.settle_queued();
-        current.ledger.settle_all(LossReport::Nothing, Some(&Arc::new(TENDER)));
+        current.ledger.settle_all(|_| LossReport::Nothing, Some(&Arc::new(TENDER)));
     });
     current.tasks.abort_all();
     if let Some(link) = current.link.take() {

@@ -4,7 +4,8 @@
 use std::sync::{Arc, Mutex};
 
 use linetender::{
-    Delivery, Era, Eras, Outcome, Receipt, Retry, RetryOn, RetryReason, UnderWay, Verdict, Witness,
+    Delivery, Era, Eras, Outcome, Receipt, Retry, RetryOn, RetryReason, ServerRefusal, UnderWay, Verdict,
+    Witness,
 };
 use linetender_badserver::webserver::Fault;
 use serde_json::json;
@@ -73,6 +74,36 @@ async fn h34_a_call_that_follows_a_redirect_is_recorded_too() {
         assert_eq!(web.runs("n"), 2, "the server executed it and then redirected it");
         let retried = RetryOn::NOTHING.with(RetryReason::Protocol);
         assert_eq!(records.last(), (Verdict::Answered, 2, retried));
+        web.leaves_nothing().await;
+    }
+}
+
+#[tokio::test]
+async fn h34_a_redirect_that_is_not_followed_any_more_is_no_attempt() {
+    for era in crate::kit::ERAS {
+        let (web, records) = observed(era, RetryOn::default()).await;
+        let redirect = Fault::new("redirect", json!({ "to": "/mcp", "run": true }));
+        web.server.set(|manners| manners.fault_on("tools/call", redirect));
+        let error = web.call("write", r#"{"nonce":"n"}"#).await.unwrap_err();
+        assert_eq!((error.attempts, web.runs("n")), (4, 4), "{error}");
+        assert_eq!(records.retries.lock().unwrap().len(), 3);
+        web.leaves_nothing().await;
+    }
+}
+
+/// The specification has codes for these. The agent reads them; programs read the verdict too, and so does the audit.
+#[tokio::test]
+async fn h10_a_refusal_with_a_code_of_the_specification_is_told_as_refused() {
+    for (code, refusal) in
+        [(-32021, ServerRefusal::MissingCapability), (-32022, ServerRefusal::UnsupportedVersion)]
+    {
+        let (web, records) = observed(Era::Modern, RetryOn::default()).await;
+        let arguments = json!({ "code": 400, "with_id": true, "error": code });
+        web.server.set(|manners| manners.fault_on("tools/call", Fault::new("status", arguments).times(1)));
+        let error = web.call("write", r#"{"nonce":"n"}"#).await.unwrap_err();
+        assert_eq!(error.delivery, Delivery::Refused(refusal), "{error}");
+        assert_eq!(error.answered.map(|error| error.code()), Some(Some(code)));
+        assert_eq!(records.last().0, Verdict::Refused(refusal));
         web.leaves_nothing().await;
     }
 }

@@ -1,6 +1,8 @@
-//! What a modern server has to ask reaches a legacy agent; what comes of it when the agent does not play along.
+//! What a modern server has to ask reaches a legacy agent; what comes of it when the agent does not play along, or the server
+//! is gone.
 
-use linetender::{Era, Rig, session};
+use linetender::{Era, Policy, RetryOn, Rig, Settings, session};
+use linetender_badserver::webserver::Ending;
 use serde_json::json;
 
 use crate::agent::Raw;
@@ -24,6 +26,26 @@ async fn a_question_that_the_agent_refuses_fails_its_call_with_a_reason() {
         agent.call("echo", json!({})).await;
         assert!(agent.heard.is_empty(), "{:?}", agent.heard);
     }
+}
+
+/// S44: the server has executed a part of the call before it asked.
+#[tokio::test]
+async fn s44_a_call_whose_server_is_gone_when_its_question_is_answered_may_have_been_executed() {
+    let mut peer = Peer::start(Way::Http, Era::Modern);
+    let mut settings = Settings::default();
+    settings.retry_on = RetryOn::NOTHING;
+    let server = peer.server().policy(Policy::new(settings).unwrap());
+    let mut agent = Raw::new(session::open(server, &Rig::new()), "2025-11-25");
+    agent.greet().await;
+    let id = agent.ask("tools/call", json!({ "name": "question", "arguments": {} })).await;
+    let question = agent.next("roots/list").await;
+    peer.web.as_mut().unwrap().stop(Ending::Reset).await;
+    let answer = json!({ "jsonrpc": "2.0", "id": question["id"], "result": { "roots": [] } });
+    agent.say(answer.to_string()).await;
+    let result = agent.answer(id).await["result"].clone();
+    assert_eq!(result["_meta"]["linetender"]["delivery"], "unknown", "{result}");
+    let text = result["content"][0]["text"].as_str().unwrap();
+    assert!(text.contains("unknown whether the call was executed"), "{text}");
 }
 
 #[tokio::test]

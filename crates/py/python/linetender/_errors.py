@@ -30,6 +30,8 @@ class LinetenderError(Exception):
         self.delivery: str = fields.get("delivery", "")
         #: What that rests on: ``"not-sent"``, ``"rate-limited"``, ``"connection-lost"``, ... ``None`` if the server answered.
         self.reason: str | None = fields.get("reason")
+        #: How often linetender sent the call.
+        self.attempts: int = fields.get("attempts", 0)
         #: When linetender tries the server next, in words: ``"now"``, ``"in 2.5 s"``, ``"never"``, ...
         self.next_try: str = fields.get("next_try", "")
         #: The same in seconds, if it is a matter of time.

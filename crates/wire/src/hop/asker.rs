@@ -330,7 +330,7 @@ impl Stdin for Output {
     }
 
     /// Only the owner's acknowledgements say what it has read.
-    fn unread(&self) -> Option<u64> {
+    fn unread(&self) -> Option<Vec<u8>> {
         None
     }
 }

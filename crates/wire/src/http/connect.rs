@@ -83,7 +83,7 @@ impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
 
 /// A connection, before anything was said on it.
 pub(super) struct Connected {
-    pub(super) io: Counted<Box<dyn Stream>>,
+    pub(super) io: Box<dyn Stream>,
     pub(super) tcp: Arc<dyn Quiet>,
     pub(super) written: Written,
     pub(super) speaks: Speaks,
@@ -103,7 +103,7 @@ pub(super) async fn connect(
     if let Some(path) = to.socket() {
         let (stream, look) = unix::connect(path, waits.connect).await?;
         let (io, written) = Counted::new(stream);
-        return Ok(Connected { io, tcp: look, written, speaks: plainly(http2_only) });
+        return Ok(Connected { io: Box::new(io), tcp: look, written, speaks: plainly(http2_only) });
     }
     let proxy = around.proxy_for(to);
     let (host, port) = match &proxy {
@@ -123,6 +123,7 @@ pub(super) async fn connect(
         let asking = proxy::tunnel(&mut stream, to, auth.as_ref());
         bounded(waits.handshake, Phase::Proxy { config: false }, asking).await?;
     }
+    let (stream, written) = Counted::new(stream);
     let (io, speaks): (Box<dyn Stream>, _) = if to.is_secure() {
         let asking = tls::secure(stream, to, around.tls());
         let (stream, http2) = bounded(waits.handshake, Phase::Tls { certificate: false }, asking).await?;
@@ -132,7 +133,6 @@ pub(super) async fn connect(
     } else {
         (Box::new(stream), plainly(http2_only))
     };
-    let (io, written) = Counted::new(io);
     Ok(Connected { io, tcp, written, speaks })
 }
 
@@ -153,8 +153,8 @@ async fn connect_elsewhere(
     };
     let stream = bounded(waits.connect, Phase::Connect, connecting).await?;
     let tcp = stream.look();
-    let (io, written) = Counted::new(Box::new(stream) as Box<dyn Stream>);
-    Ok(Connected { io, tcp, written, speaks: plainly(http2_only) })
+    let (io, written) = Counted::new(stream);
+    Ok(Connected { io: Box::new(io), tcp, written, speaks: plainly(http2_only) })
 }
 
 /// What is spoken to the server itself where nobody negotiates.

@@ -203,7 +203,7 @@ impl Pool {
     /// The same as [`send`](Self::send), but a redirect comes back as it is.
     pub(super) async fn send_unfollowed(&self, request: &Request) -> Result<Response, Broken> {
         let to = lock(&self.0.at).clone();
-        usable(self.0.once(&to, request).await?)
+        usable(self.0.once(&to, request, || ()).await?)
     }
 
     /// Sends a request, once, and waits for the head of its response.
@@ -214,7 +214,8 @@ impl Pool {
         self.send_and_tell(request, || ()).await
     }
 
-    /// The same as [`send`](Self::send). `redirected` is called before the request is sent to another place.
+    /// The same as [`send`](Self::send). `redirected` is called each time that the request is about to be sent to another place,
+    /// on a connection that stands.
     pub(super) async fn send_and_tell(
         &self,
         request: &Request,
@@ -222,7 +223,12 @@ impl Pool {
     ) -> Result<Response, Broken> {
         let mut to = lock(&self.0.at).clone();
         for hop in 0..=Self::REDIRECTS_MOST {
-            let response = self.0.once(&to, request).await;
+            let again = || {
+                if hop > 0 {
+                    redirected();
+                }
+            };
+            let response = self.0.once(&to, request, again).await;
             // Whoever redirected it had read all of it, and may have run it: no later hop proves anything about that one.
             let mut response =
                 response.map_err(|broken| if hop == 0 { broken } else { broken.after_earlier_hop() })?;
@@ -231,10 +237,7 @@ impl Pool {
                     response.moved = (hop > 0).then_some(to);
                     return usable(response);
                 }
-                redirect::Redirect::To(next) => {
-                    redirected();
-                    to = next;
-                }
+                redirect::Redirect::To(next) => to = next,
                 redirect::Redirect::Refused(words) => {
                     return Err(Broken::sent(Phase::Redirect, response.body.request_written(), words));
                 }
@@ -246,11 +249,18 @@ impl Pool {
 }
 
 impl Inner {
-    async fn once(self: &Arc<Self>, to: &Endpoint, request: &Request) -> Result<Response, Broken> {
+    /// `begins` is called when the request is handed to a connection.
+    async fn once(
+        self: &Arc<Self>,
+        to: &Endpoint,
+        request: &Request,
+        begins: impl Fn(),
+    ) -> Result<Response, Broken> {
         let line = self.line().await?;
         if !request.begun.begin(request.body.len()) {
             return Err(Broken::unsent(Phase::Withdrawn, "cancelled by the caller before it was sent"));
         }
+        begins();
         let (response, lease, took) = line.send(self, to, request).await?;
         let (head, incoming) = response.into_parts();
         let keep = self.settings.pooling

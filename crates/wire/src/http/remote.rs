@@ -78,8 +78,11 @@ pub struct Approach {
     /// Maximum time from a request's last byte to the refusal of its session. A request that was refused later may have
     /// been executed.
     pub refusal_within: Duration,
-    /// True if a call whose answer is a redirect may be sent again to the new place. Everything else is.
+    /// True if a call, a notification or an answer that is redirected may be sent again to the new place. Everything else is.
     pub redirects_calls: bool,
+    /// True if a notification or an answer that was refused for its key may be sent again with the next one. A call is sent
+    /// again by the line.
+    pub repeats_after_auth: bool,
     /// HTTP+SSE: how long a stream that was opened may take to name the URL for messages.
     pub endpoint_within: Duration,
     /// Keeps streams of many lines from coming back in step.

@@ -12,6 +12,7 @@ use tokio::sync::{SetOnce, mpsc, oneshot};
 
 use super::keeper::{Keeper, plain};
 use super::platform::{Found, Platform, Started, Starter};
+use super::residue::Residue;
 use super::stderr::Ring;
 use super::{Lifeline, reader, stderr, system, writer};
 use crate::elsewhere::Elsewhere;
@@ -116,7 +117,7 @@ pub struct Child {
     outbox: Outbox,
     orders: mpsc::Sender<Order>,
     drain: mpsc::Sender<oneshot::Sender<()>>,
-    consumed: Arc<OnceLock<u64>>,
+    residue: Arc<OnceLock<Option<Residue>>>,
     server: Arc<SetOnce<Box<dyn Found>>>,
     ring: Ring,
 }
@@ -171,14 +172,14 @@ impl Child {
             program: launch.program.clone(),
             close: launch.close,
             accepted,
-            consumed: Arc::default(),
+            residue: Arc::default(),
             server: Arc::default(),
         };
         let child = Self {
             outbox,
             orders,
             drain,
-            consumed: Arc::clone(&keeper.consumed),
+            residue: Arc::clone(&keeper.residue),
             server: Arc::clone(&keeper.server),
             ring: keeper.ring.clone(),
         };
@@ -210,9 +211,9 @@ impl Child {
         let _ = self.orders.try_send(Order::Close);
     }
 
-    /// How many of the bytes that were written were ever read: known once nobody is left to read the others.
-    pub fn consumed(&self) -> Option<u64> {
-        self.consumed.get().copied()
+    /// What was written and never read: known once no process is left to read it.
+    pub fn residue(&self) -> Option<&Residue> {
+        self.residue.get()?.as_ref()
     }
 
     /// The last lines of its stderr.

@@ -14,6 +14,7 @@ use tokio::time::Sleep;
 use super::child::{Order, Program};
 use super::control::{KILL, Record, TERM, VERSION};
 use super::platform::{Found, Platform, Stdin as _};
+use super::residue::Residue;
 use super::stderr::Ring;
 use super::system;
 use super::writer::WriteEnd;
@@ -52,7 +53,8 @@ pub(super) struct Keeper<P: Platform> {
     pub(super) program: Program,
     pub(super) close: ClosePolicy,
     pub(super) accepted: Arc<AtomicU64>,
-    pub(super) consumed: Arc<OnceLock<u64>>,
+    /// What the server left unread, once that is known. `None` if it cannot be told what of it is linetender's.
+    pub(super) residue: Arc<OnceLock<Option<Residue>>>,
     pub(super) server: Arc<SetOnce<Box<dyn Found>>>,
 }
 
@@ -341,11 +343,11 @@ impl<P: Platform> Keeper<P> {
     /// gone, and calls wait for it.
     async fn measure(&self, tree: &Tree<P::Stdin>) {
         if tree.ordered.is_some()
-            && self.consumed.get().is_none()
+            && self.residue.get().is_none()
             && let Stdin::Ours(stdin) = &tree.stdin
             && let Some(unread) = stdin.unread()
         {
-            let _ = self.consumed.set(self.accepted.load(Ordering::Acquire).saturating_sub(unread));
+            let _ = self.residue.set(Residue::new(self.accepted.load(Ordering::Acquire), unread));
             let _ = self.events.send(Event::NoReader).await;
         }
     }

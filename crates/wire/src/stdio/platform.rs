@@ -58,8 +58,8 @@ pub trait Platform: Send + Sync + 'static {
 pub trait Stdin: AsyncWrite + Send + Sync + Unpin + 'static {
     /// Returns when nobody reads any more.
     fn broken(&self) -> impl Future<Output = ()> + Send;
-    /// How many of the bytes that it accepted were never read; only once nobody is left to read them.
-    fn unread(&self) -> Option<u64>;
+    /// What lies unread in it. `None` while a process may still read it. Empty if that cannot be found out.
+    fn unread(&self) -> Option<Vec<u8>>;
 }
 
 /// Our end of a server's stdout.

@@ -48,6 +48,7 @@ pub(crate) fn approach(at: SocketAddr) -> Approach {
         close: ClosePolicy::default(),
         refusal_within: Duration::from_secs(1),
         redirects_calls: true,
+        repeats_after_auth: true,
         seed: 0,
         pings: Pings::default(),
     }

@@ -10,7 +10,8 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::Instant;
 
-/// A stream that counts. It stands above TLS: what TLS says on its own behalf is no part of a request.
+/// A stream that counts. It stands below TLS: TLS may send a part of what it is given and then report an error of all of it.
+/// What TLS says on its own behalf counts too, so that a request may count as written that was not, and never the reverse.
 pub(crate) struct Counted<T> {
     io: T,
     written: Written,

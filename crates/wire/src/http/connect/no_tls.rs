@@ -1,5 +1,6 @@
 //! A build without TLS: a secure address is a matter of configuration.
 
+use super::Counted;
 use super::socket::Shared;
 use crate::http::broken::{Broken, Phase};
 use crate::http::endpoint::Endpoint;
@@ -29,6 +30,10 @@ impl Tls {
 }
 
 #[expect(clippy::unused_async, reason = "stands in for one that waits")]
-pub(super) async fn secure(_: Shared, to: &Endpoint, _: &Tls) -> Result<(Shared, bool), Broken> {
+pub(super) async fn secure(
+    _: Counted<Shared>,
+    to: &Endpoint,
+    _: &Tls,
+) -> Result<(Counted<Shared>, bool), Broken> {
     Err(Broken::unsent(Phase::Url, format_args!("{to} needs TLS, and this build has no TLS support")))
 }

@@ -8,6 +8,7 @@ use rustls::{ClientConfig, RootCertStore};
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
+use super::Counted;
 use super::socket::Shared;
 use crate::http::broken::{Broken, Chain, Phase};
 use crate::http::endpoint::Endpoint;
@@ -62,10 +63,10 @@ impl Tls {
 
 /// The stream, and whether HTTP/2 was agreed on.
 pub(super) async fn secure(
-    stream: Shared,
+    stream: Counted<Shared>,
     to: &Endpoint,
     tls: &Tls,
-) -> Result<(TlsStream<Shared>, bool), Broken> {
+) -> Result<(TlsStream<Counted<Shared>>, bool), Broken> {
     let name = ServerName::try_from(to.host().to_owned()).map_err(|_| {
         Broken::unsent(Phase::Url, format_args!("{} is not a valid TLS server name", to.host()))
     })?;

@@ -92,8 +92,13 @@ async fn carry_out(shared: Arc<Shared>, frame: Frame, id: Option<u64>, ticket: O
 
 /// Says something again that was refused for its key, once there is another. Whoever runs a notification bounds the wait.
 async fn say_again(shared: &Arc<Shared>, frame: &Frame, spoken: &Spoken, key: &SentKey) {
-    let Some(slot) = &shared.key else { return };
+    let Some(slot) = shared.key.as_ref().filter(|_| shared.repeats_after_auth) else { return };
     slot.other_than(key).await;
+    let method = match frame.message() {
+        Message::Notification { method, .. } => method,
+        Message::Request { .. } | Message::Response { .. } => "an answer to the server",
+    };
+    shared.listener.repeated(method);
     if let Ok(replied) = post(shared, frame, spoken, Purpose::Notification, None).await {
         judged(shared, frame, spoken, Purpose::Notification, replied).await;
     }
@@ -190,9 +195,9 @@ pub(super) async fn post(
         param_headers: tool.and_then(|params| mirrors.get(&*params.string("name")?)),
     });
     let (request, key) = request(shared, Method::POST, ours, frame.text().clone(), ticket);
-    // A redirected call is sent twice, and the first place may have executed it.
-    let is_call = matches!(asked, Purpose::Request { .. });
-    let response = if is_call && !shared.redirects_calls {
+    // What is redirected is sent twice, and the first place may have executed it.
+    let has_effects = matches!(asked, Purpose::Request { .. } | Purpose::Notification);
+    let response = if has_effects && !shared.redirects_calls {
         shared.pool.send_unfollowed(&request).await?
     } else {
         let redirected = || {

@@ -53,8 +53,10 @@ pub(super) struct Shared {
     pub(super) seed: u64,
     /// Maximum time that a refusal of the session may take. A request that was refused later may have been executed.
     pub(super) refusal_within: Duration,
-    /// True if redirects of calls are followed.
+    /// True if redirects of calls, notifications and answers are followed.
     pub(super) redirects_calls: bool,
+    /// True if what was refused for its key is sent again with the next one.
+    pub(super) repeats_after_auth: bool,
     /// How long an event stream may take to name the URL for messages.
     pub(super) endpoint_within: Duration,
     fixed: HeaderMap,
@@ -100,6 +102,7 @@ impl Shared {
             seed: approach.seed,
             refusal_within: approach.refusal_within,
             redirects_calls: approach.redirects_calls,
+            repeats_after_auth: approach.repeats_after_auth,
             endpoint_within: approach.endpoint_within,
             fixed: approach.headers,
             key: approach.key,

@@ -26,12 +26,34 @@ impl crate::stdio::platform::Stdin for Sender {
         let _ = self.ready(tokio::io::Interest::ERROR).await;
     }
 
-    fn unread(&self) -> Option<u64> {
+    fn unread(&self) -> Option<Vec<u8>> {
         use rustix::event::{PollFd, PollFlags, Timespec, poll};
         let mut fds = [PollFd::new(self, PollFlags::empty())];
         let now = Timespec { tv_sec: 0, tv_nsec: 0 };
         let polled = matches!(poll(&mut fds, Some(&now)), Ok(1));
         let no_reader = polled && fds[0].revents().contains(PollFlags::ERR);
-        no_reader.then(|| rustix::io::ioctl_fionread(self).ok()).flatten()
+        no_reader.then(|| read_back(self).unwrap_or_default())
     }
+}
+
+/// Reads what is left in a pipe that has no reader any more, through an end of its own.
+#[cfg(target_os = "linux")]
+fn read_back(pipe: &Sender) -> rustix::io::Result<Vec<u8>> {
+    use rustix::fs::{Mode, OFlags};
+    use std::os::fd::AsRawFd as _;
+    let left = usize::try_from(rustix::io::ioctl_fionread(pipe)?).unwrap_or(usize::MAX);
+    let mut unread = vec![0; left];
+    if left == 0 {
+        return Ok(unread);
+    }
+    let path = format!("/proc/self/fd/{}", pipe.as_raw_fd());
+    let end = rustix::fs::open(path, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC, Mode::empty())?;
+    let mut read = 0;
+    while read < left {
+        match rustix::io::read(&end, &mut unread[read..])? {
+            0 => return Err(rustix::io::Errno::IO),
+            bytes => read += bytes,
+        }
+    }
+    Ok(unread)
 }

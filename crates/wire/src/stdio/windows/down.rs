@@ -97,7 +97,7 @@ impl Stdin for Down {
     }
 
     /// The pipe goes with its last reader, and what was in it too: nobody can tell what was read.
-    fn unread(&self) -> Option<u64> {
+    fn unread(&self) -> Option<Vec<u8>> {
         None
     }
 }

@@ -51,7 +51,7 @@ impl Stdin for Told {
         std::future::pending::<()>().await;
     }
 
-    fn unread(&self) -> Option<u64> {
+    fn unread(&self) -> Option<Vec<u8>> {
         None
     }
 }
