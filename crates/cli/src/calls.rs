@@ -212,7 +212,7 @@ mod tests {
         let words = words(&serde_json::from_value(call).unwrap());
         assert_eq!(
             words,
-            "git commit  3.2 s (2.0 s of it waiting)  [connection lost]  error 7005  connection #3  for uid:1000"
+            "git commit  3.2 s (2.0 s of it waiting)  [connection-lost]  error 7005  connection #3  for uid:1000"
         );
         assert_eq!([micros(7), micros(1700), micros(17_000)], ["7 µs", "1.7 ms", "17 ms"]);
         assert_eq!([millis(1700), millis(61_000)], ["1.7 s", "1 min 1 s"]);

@@ -104,7 +104,7 @@ fn a_call_that_crosses_a_death_is_one_span_with_two_links() {
         ("network.transport", "pipe"),
         ("linetender.server", "bad"),
         ("linetender.verdict", "answered"),
-        ("linetender.tries", "2"),
+        ("linetender.attempts", "2"),
         ("linetender.generation", "2"),
     ] {
         assert_eq!(attribute(call, key).as_deref(), Some(value), "{key}: {call:#?}");
