@@ -82,7 +82,7 @@ pub use machine::{
 pub use order::{Misstep, Settle, Step, Walk};
 pub use policy::{
     BackoffPolicy, BudgetPolicy, CallPolicy, ClosePolicy, DialPolicy, Invalid, LONGEST, Limits, ParkPolicy,
-    Policy, ProbePolicy, RetryPolicy, ServerState, Settings,
+    Policy, ProbePolicy, RetryPolicy, ServerState, Settings, Tree,
 };
 pub use record::{Extent, Late, Method, Phase, Record, RecordStep, Safety};
 pub use resend::{Declared, Next, Obstacle, Rules, TRIES_MOST};

@@ -76,12 +76,12 @@ pub use linetender_core::{
     BackoffPolicy, BudgetPolicy, CallPolicy, ClosePolicy, DialPolicy, Limits, ParkPolicy, ProbePolicy,
     RetryPolicy,
 };
-pub use linetender_core::{Invalid, Policy, RetryOn, RetryReason, ServerState, Settings};
+pub use linetender_core::{Invalid, Policy, RetryOn, RetryReason, ServerState, Settings, Tree};
 pub use linetender_wire::allocator;
 pub use linetender_wire::handshake::{Era, Eras, Hello};
 #[doc(hidden)] // for linetender's keeper
 pub use linetender_wire::hop;
-pub use linetender_wire::stdio::{guard, raise_descriptor_limit, reaper, signals};
+pub use linetender_wire::stdio::{LeftBehind, guard, pass_on, raise_descriptor_limit, reaper, signals};
 #[cfg(windows)]
 #[doc(hidden)] // for the shim, which reads from its agent as we do from servers
 pub use linetender_wire::windows::{Reading, is_read_by_nobody};

@@ -33,7 +33,7 @@ use crate::generation::Link;
 use crate::generation::Wishes;
 use crate::keys::KeyRing;
 use crate::outcome::Witness;
-use crate::server::{Deadline, Server, ToolErrors, Transport};
+use crate::server::{Deadline, Server, Target, ToolErrors, Transport};
 use crate::status::{Status, Waits};
 pub use crate::tender::LineEvent as Event;
 use crate::tender::{Inbox, Published, Tender};
@@ -341,6 +341,11 @@ impl Line {
             }
         }
         self.wait_for(|status| status.state == StateKind::Closed).await;
+    }
+
+    /// Whether it runs a program here that agents were answered for before it started.
+    pub(crate) fn is_known_program(&self) -> bool {
+        matches!(self.shared.server.target, Target::Stdio { shared: None, .. }) && self.greeting().is_some()
     }
 
     /// Whether it is a line to just this server.

@@ -24,6 +24,7 @@ use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use linetender_core::StateKind;
 use linetender_wire::frame;
 use linetender_wire::handshake::{Era, Eras, Greeting, Hello};
 use linetender_wire::{caught, queue};
@@ -363,7 +364,13 @@ impl Session {
         match (on, open) {
             // A tree that will not die is left to its reaper.
             (On::Own(..), Some(open)) => {
-                let limit = open.line.policy().close.worst() + LAST_WORDS;
+                // An agent that was answered from the cache leaves before its server is up: that may finish its start.
+                let policy = open.line.policy();
+                if open.line.is_known_program() {
+                    let started = open.line.wait_for(|status| status.state != StateKind::Dialing);
+                    let _ = tokio::time::timeout(policy.dial.start + policy.dial.handshake, started).await;
+                }
+                let limit = policy.close.worst() + LAST_WORDS;
                 let _ = tokio::time::timeout(limit, open.line.close()).await;
             }
             (On::Shared(line, _), Some(Open { listener: Some(listener), subscriptions, .. })) => {

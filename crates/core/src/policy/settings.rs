@@ -170,10 +170,15 @@ settings! {
         settle: Duration = Duration::from_millis(30),
         /// From closing stdin to SIGTERM.
         stdin: Duration = Duration::from_secs(2),
-        /// From SIGTERM to SIGKILL.
+        /// Close timeout: from SIGTERM to SIGKILL. After a signal that linetender passes on, this much longer than `stdin`.
         term: Duration = Duration::from_secs(2),
+        /// Crash grace: for what a server leaves behind, from SIGTERM to SIGKILL.
+        crash: Duration = Duration::from_secs(3),
         /// From SIGKILL until the process tree is reported as stuck and killed again.
         kill: Duration = Duration::from_secs(5),
+        ;
+        /// What ends with the server's process.
+        tree: Tree = Tree::All,
     }
 }
 
@@ -221,6 +226,19 @@ pub enum ServerState {
     Process,
 }
 
+/// What ends with a server's process.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "lowercase"))]
+pub enum Tree {
+    /// What is the server's. A process that left its tree on purpose while it lived (a tmux server, gpg-agent, a dev server that was
+    /// started with `nohup setsid`) lives on. On Linux; elsewhere this is [`All`](Self::All).
+    Server,
+    /// Everything that it started.
+    #[default]
+    All,
+}
+
 impl BudgetPolicy {
     pub(crate) const fn max_millis(&self, account: Account) -> u32 {
         match account {
@@ -261,7 +279,8 @@ impl BackoffPolicy {
 impl ClosePolicy {
     /// How long the whole ladder takes, if the server goes only at its end.
     pub const fn worst(&self) -> Duration {
-        self.stdin.saturating_add(self.term).saturating_add(self.kill)
+        let ladder = self.stdin.saturating_add(self.term);
+        ladder.saturating_add(self.crash).saturating_add(self.kill)
     }
 }
 

@@ -110,6 +110,15 @@ fn words_of_retry_on() -> Value {
     json!({ "type": "array", "items": { "enum": words, "type": "string" } })
 }
 
+/// The words of `tree`.
+pub(super) fn tree(_: &mut SchemaGenerator) -> Schema {
+    Schema::try_from(words_of_tree()).unwrap_or_default()
+}
+
+fn words_of_tree() -> Value {
+    json!({ "enum": ["server", "all"], "type": "string" })
+}
+
 /// The default of a field is put in by whoever asks for its schema.
 fn without_default(unit: Unit) -> Schema {
     let mut schema = with_unit(unit, &Value::Null);

@@ -40,6 +40,13 @@ impl Reach {
         }
     }
 
+    /// Its handshake is over.
+    pub(crate) fn up(&self) {
+        if let Self::Process(child) = self {
+            child.up();
+        }
+    }
+
     /// Ends it at once.
     pub(crate) fn kill(&self) {
         match self {

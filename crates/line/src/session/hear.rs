@@ -41,7 +41,9 @@ impl Open {
             event = self.events.next(), if !self.over => match event {
                 Some(Event::Changed(kind, _)) => Heard::Changed(kind),
                 Some(Event::State(status)) => Heard::Gone(status.last_ended()),
-                Some(Event::Missed(_)) => Heard::Gone(self.line.status().last_ended()),
+                Some(Event::Missed(_) | Event::Ended { .. } | Event::Left(_)) => {
+                    Heard::Gone(self.line.status().last_ended())
+                }
                 None => {
                     self.over = true;
                     Heard::Over

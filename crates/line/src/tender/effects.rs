@@ -108,6 +108,7 @@ impl Running {
             limit: self.tender.dial_limit.clone(),
             predecessor: self.tender.predecessor.clone(),
             remembered: self.remembered,
+            known: self.tender.greetings.borrow().is_some(),
             seed: self.seed ^ generation.number(),
             wire: tell_wire,
             probing: Arc::clone(&probing),

@@ -6,11 +6,14 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use linetender_core::{ClosePolicy, Limits as Sizes};
-use tokio::sync::{SetOnce, mpsc, oneshot};
+use tokio::sync::{Notify, SetOnce, mpsc, oneshot};
+use tokio::time::Instant;
 
 use super::keeper::{Keeper, plain};
+use super::passed::passed;
 use super::platform::{Found, Platform, Started, Starter};
 use super::residue::Residue;
 use super::stderr::Ring;
@@ -31,6 +34,8 @@ pub struct Launch {
     pub reaper: Reaper,
     /// What it does not outlive, if anything. Where there are no reapers, it is not started then.
     pub lifeline: Option<Arc<Lifeline>>,
+    /// How long the start may go on after our own death, if it may: that of a server whose agent was answered from a cache.
+    pub start: Option<Duration>,
     /// The times of a polite end.
     pub close: ClosePolicy,
     /// The sizes.
@@ -108,6 +113,8 @@ impl fmt::Debug for Env {
 /// An order to the process.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Order {
+    /// Its handshake is over.
+    Up,
     Kill,
     Close,
 }
@@ -153,6 +160,7 @@ impl Child {
         let (drain, drains) = mpsc::channel(1);
         let ring = Ring::new(launch.sizes.stderr as usize);
         let (orders, ordered) = mpsc::channel(4);
+        let heard = Arc::<Notify>::default();
         let keeper = Keeper {
             platform,
             control,
@@ -166,7 +174,7 @@ impl Child {
                 launch.lifeline.clone(),
             )),
             last_words: Owned::spawn(stderr::drain(stderr, ring.clone(), Arc::clone(&listener))),
-            reader: Owned::spawn(reader::read(stdout, limits, listener, drains, events)),
+            reader: Owned::spawn(reader::read(stdout, limits, listener, drains, events, Arc::clone(&heard))),
             ring,
             seal,
             program: launch.program.clone(),
@@ -174,6 +182,10 @@ impl Child {
             accepted,
             residue: Arc::default(),
             server: Arc::default(),
+            passed: passed(),
+            heard,
+            look_at: Instant::now(),
+            name: Vec::new(),
         };
         let child = Self {
             outbox,
@@ -200,13 +212,18 @@ impl Child {
         }
     }
 
-    /// Kills the whole tree.
+    /// The handshake is over: should we die now, it is to go.
+    pub fn up(&self) {
+        let _ = self.orders.try_send(Order::Up);
+    }
+
+    /// Kills the server, and ends what it leaves behind.
     pub fn kill(&self) {
         // The queue has room for every order there is, or the keeper is gone and so is the tree.
         let _ = self.orders.try_send(Order::Kill);
     }
 
-    /// Closes stdin, then TERM, then KILL.
+    /// Closes stdin, or passes on the signal that we got, and closes stdin; then TERM, then KILL.
     pub fn close(&self) {
         let _ = self.orders.try_send(Order::Close);
     }
