@@ -55,6 +55,7 @@ mod status;
 mod tender;
 
 pub use basics::code::Code;
+pub use basics::context_loss::ContextLoss;
 pub use basics::error::{CallError, CallErrorKind, Phase};
 pub use basics::kind::Kind;
 pub use basics::next_try::NextTry;
@@ -63,6 +64,8 @@ pub use basics::rpc_error::RpcError;
 #[doc(hidden)] // for linetender's gateway
 pub use basics::said::Declared;
 pub use basics::trace::TraceContext;
+#[doc(hidden)] // for linetender's gateway
+pub use call::AgentContext;
 pub use call::{Answer, Options, Progress, ProgressStream};
 pub use catalogue::{Catalogue, Change, Prompt, Resource, ResourceTemplate, Tool};
 pub use keys::{Asked, Key, Keys, NoKey, Refused};

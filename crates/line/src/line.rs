@@ -27,7 +27,7 @@ use crate::basics::error::{CallError, CallErrorKind, Phase};
 use crate::basics::kind::Kind;
 use crate::basics::said::{Declared, Said};
 use crate::call::turns::Turns;
-use crate::call::{Call, Options, Shared};
+use crate::call::{AgentContext, Call, Options, Shared};
 use crate::catalogue::Catalogue;
 use crate::generation::Link;
 use crate::generation::Wishes;
@@ -129,6 +129,7 @@ impl Line {
             audience: Arc::clone(&audience),
             witness: OnceLock::new(),
             said: Said::default(),
+            context: AgentContext::default(),
             retry: std::sync::Mutex::new(RetryBudget::new(policy.retry, clock.now())),
         });
         let line = Self { shared, events: events.downgrade() };

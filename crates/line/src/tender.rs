@@ -219,9 +219,9 @@ impl Running {
                     let _ = reply.send(asked);
                 }
             }
-            Wake::Inbox(Some(Inbox::Knock(errand, reply))) => {
+            Wake::Inbox(Some(Inbox::Knock(reply))) => {
                 self.cell("knock");
-                let admission = self.machine.handle_knock(now, errand);
+                let admission = self.machine.handle_knock(now);
                 // What it says must be published before the caller acts on it.
                 self.pump();
                 let _ = reply.send(admission);

@@ -39,7 +39,8 @@ Examples of the flags:
   --retry-on not-executed                 never execute a call twice, whatever the server answers
   --safe-tool search --safe-tool get_page tools that may be executed twice
   --trust-annotations                     believe readOnlyHint and idempotentHint of this server
-  --stateful                              a browser or a shell: report lost state after a restart
+  --stateless                             a server that keeps nothing in memory: restart it unseen
+  --stateful                              a browser or a shell: no call after a restart before the agent knows
   --era legacy                            a server that fails on server/discover
   --dir /home/me/project                  start the server in this directory
   --max-message 64MiB                     screenshots and large files
@@ -120,7 +121,11 @@ pub(crate) struct PolicyFlags {
     #[arg(long, help_heading = AGAIN)]
     trust_annotations: bool,
 
-    /// The server keeps state in memory: never retry across a restart, and report the lost state to the agent [default: no]
+    /// The server keeps nothing in memory between two calls: a restart is not reported to the agent
+    #[arg(long, help_heading = AGAIN, conflicts_with = "stateful")]
+    stateless: bool,
+
+    /// The server keeps state in memory: execute no call after a restart before the agent was told, and retry none
     #[arg(long, help_heading = AGAIN)]
     stateful: bool,
 
@@ -219,8 +224,10 @@ impl PolicyFlags {
         settings.limits.in_flight = self.in_flight;
         settings.retry_on = self.retry_on;
         settings.trust_annotations = self.trust_annotations;
-        if self.stateful {
-            settings.state = ServerState::Process;
+        match (self.stateless, self.stateful) {
+            (true, _) => settings.state = ServerState::None,
+            (_, true) => settings.state = ServerState::Process,
+            _ => {}
         }
         settings
     }
@@ -347,6 +354,7 @@ mod tests {
         for argument in of_the_server(command.find_subcommand("run").unwrap()) {
             let (flag, key) = match argument.get_long().unwrap() {
                 "safe-tool" => ("safe-tool", "safe_tools".to_owned()),
+                flag @ ("stateless" | "stateful") => (flag, "state".to_owned()),
                 flag => (flag, flag.replace('-', "_")),
             };
             assert!(known[&key].is_object(), "--{flag}: no {key} in the file");
@@ -356,7 +364,9 @@ mod tests {
             let (word, value) = match flag {
                 "safe-tool" => ("a", "[\"a\"]"),
                 "retry-on" => ("not-executed,reads", "[\"reads\", \"not-executed\"]"),
-                "trust-annotations" | "stateful" => ("", "true"),
+                "trust-annotations" => ("", "true"),
+                "stateless" => ("", "\"none\""),
+                "stateful" => ("", "\"process\""),
                 "era" => ("legacy", "\"legacy\""),
                 "dir" => ("/tmp", "\"/tmp\""),
                 "in-flight" => ("7", "7"),
@@ -455,6 +465,6 @@ mod tests {
             assert!(said || !argument.get_default_values().is_empty(), "{flag} does not say its default");
             seen += 1;
         }
-        assert_eq!(seen, 20);
+        assert_eq!(seen, 21);
     }
 }

@@ -38,7 +38,7 @@ settings! {
     /// All settings of one server: timeouts, retries, budgets and limits.
     Settings {
         ;
-        /// Whether the server keeps state in its process.
+        /// What the server keeps in memory between two calls of an agent.
         state: ServerState = ServerState::None,
         /// Which verdicts permit linetender to send a call again.
         retry_on: RetryOn = RetryOn::default(),
@@ -214,15 +214,19 @@ settings! {
     }
 }
 
-/// Whether a server keeps state in its process.
+/// What a server keeps in memory between two calls of an agent.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "lowercase"))]
 pub enum ServerState {
-    /// Stateless: a new process is as good as the old one.
+    /// Nothing: a new process or session is as good as the old one.
     #[default]
     None,
-    /// Stateful (a browser, a login, a working directory): no retry across a restart, and the loss of state is reported.
+    /// Perhaps something. After a restart, the agent's next call is refused with a notice, unless its tool is declared
+    /// read-only or is one of `safe_tools`.
+    Unknown,
+    /// A browser, a login, a working directory. After a restart, the agent's next call is refused with a notice, and no
+    /// call is sent again.
     Process,
 }
 

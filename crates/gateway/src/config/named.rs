@@ -24,7 +24,7 @@ const NAMED: [(&str, &str); 15] = [
     ("close_timeout", "close.term"),
     ("retry_on", "retry_on"),
     ("trust_annotations", "trust_annotations"),
-    ("stateful", "state"),
+    ("state", "state"),
     ("max_message", "limits.message"),
     ("in_flight", "limits.in_flight"),
 ];
@@ -192,10 +192,8 @@ pub(super) fn settings(table: &ServerTable, server: &Node) -> Settings {
     if let Some(trust) = table.trust_annotations {
         settings.trust_annotations = trust;
     }
-    match table.stateful {
-        Some(true) => settings.state = ServerState::Process,
-        Some(false) => settings.state = ServerState::default(),
-        None => {}
+    if let Some(state) = table.state {
+        settings.state = state;
     }
     if let Some(bytes) = table.max_message {
         settings.limits.message = bytes;

@@ -100,6 +100,11 @@ pub(super) fn users(_: &mut SchemaGenerator) -> Schema {
     Schema::try_from(json!({ "type": "array", "items": items })).unwrap_or_default()
 }
 
+/// The words of `state`.
+pub(super) fn state(_: &mut SchemaGenerator) -> Schema {
+    Schema::try_from(json!({ "enum": ["none", "unknown", "process"], "type": "string" })).unwrap_or_default()
+}
+
 /// The words of `retry_on`.
 pub(super) fn retry_on(_: &mut SchemaGenerator) -> Schema {
     Schema::try_from(words_of_retry_on()).unwrap_or_default()

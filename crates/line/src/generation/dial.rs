@@ -139,7 +139,8 @@ impl Dial {
         let (ear, ledger) = (Arc::clone(&self.ear), Arc::clone(&self.ear.ledger));
         ledger.open(reach.outbox().clone(), reach.has_exchanges());
         let (generation, greeting, pings) = (self.generation, OnceLock::new(), Default::default());
-        let link = Arc::new(Link { generation, ledger, ear, reach, not_shared, greeting, pings });
+        let context = OnceLock::new();
+        let link = Arc::new(Link { generation, ledger, ear, reach, not_shared, greeting, pings, context });
         tell(DialNews::Linked(Arc::clone(&link))).await;
         match during_turn(turn, self.greet(&link, &tell)).await {
             Ok(greeting) => {

@@ -79,6 +79,14 @@ impl Reach {
         matches!(self, Self::Remote(_))
     }
 
+    /// True if it is a process or a session with an id. Anything else keeps nothing from one request to the next.
+    pub(crate) fn keeps_context(&self) -> bool {
+        match self {
+            Self::Process(_) | Self::Hop(_) => true,
+            Self::Remote(remote) => remote.has_session(),
+        }
+    }
+
     /// How messages travel to a server at an address.
     pub(crate) fn way(&self) -> Option<Way> {
         match self {

@@ -179,6 +179,7 @@ impl Session {
             principal: open.principal.clone(),
             rounds: Some(self.rounds.0.clone()),
             is_plain: false,
+            context: Some(self.context.clone()),
         };
         // The calls before it have ended by then, or its own time is over.
         let policy = asked.line.policy().call;

@@ -85,6 +85,9 @@ impl Running {
         }
         if let (State::Ending(_), Some(current), Some(why)) = (state, &self.current, &status.cause) {
             let _ = current.ledger.ended.set(Arc::clone(why));
+            if let Some(link) = &current.link {
+                link.ends(why);
+            }
         }
         self.keys.iter().for_each(|keys| keys.stands(state.kind()));
         let link = self.current.as_ref().and_then(|current| current.link.clone());

@@ -147,7 +147,7 @@ class Server:
         close_timeout: Time | None = None,
         max_message: int | str | None = None,
         in_flight: int | None = None,
-        stateful: bool | None = None,
+        state: Literal["none", "unknown", "process"] | None = None,
         trust_annotations: bool | None = None,
         retry_on: Sequence[str] | None = None,
     ) -> Server:
@@ -178,7 +178,7 @@ class Server:
             "tree": tree,
             "max_message": max_message,
             "in_flight": in_flight,
-            "stateful": stateful,
+            "state": state,
             "trust_annotations": trust_annotations,
             "retry_on": None if retry_on is None else _several("retry_on", retry_on),
         }

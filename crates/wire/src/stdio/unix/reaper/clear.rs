@@ -94,7 +94,9 @@ impl Reaper {
             self.signal_server(Signal::KILL);
         }
         for child in self.below() {
-            os::look(child).iter().for_each(|process| self.name(process, done));
+            if let Some(process) = os::look(child) {
+                self.name(&process, done);
+            }
             let _ = rustix::process::kill_process(child, Signal::KILL);
         }
     }

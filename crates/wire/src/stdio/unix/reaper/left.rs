@@ -24,7 +24,7 @@ pub(super) struct Left {
 impl Left {
     /// Spares what leaves on purpose. To be called while the server's stdin and stdout are ours too.
     pub(super) fn sparing() -> Self {
-        let links = [0, 1].into_iter().filter_map(|fd| os::link_of(&format!("/proc/self/fd/{fd}")));
+        let links = [0, 1].into_iter().filter_map(|fd| os::link_of(format!("/proc/self/fd/{fd}")));
         let pipes = links.filter(|link| SHARED.iter().any(|kind| link.starts_with(kind))).collect();
         Self { pipes: Some(pipes), found: HashMap::new() }
     }
