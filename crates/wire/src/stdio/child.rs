@@ -6,14 +6,11 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, OnceLock};
-use std::time::Duration;
 
 use linetender_core::{ClosePolicy, Limits as Sizes};
-use tokio::sync::{Notify, SetOnce, mpsc, oneshot};
-use tokio::time::Instant;
+use tokio::sync::{SetOnce, mpsc, oneshot};
 
 use super::keeper::{Keeper, plain};
-use super::passed::passed;
 use super::platform::{Found, Platform, Started, Starter};
 use super::residue::Residue;
 use super::stderr::Ring;
@@ -34,8 +31,6 @@ pub struct Launch {
     pub reaper: Reaper,
     /// What it does not outlive, if anything. Where there are no reapers, it is not started then.
     pub lifeline: Option<Arc<Lifeline>>,
-    /// How long the start may go on after our own death, if it may: that of a server whose agent was answered from a cache.
-    pub start: Option<Duration>,
     /// The times of a polite end.
     pub close: ClosePolicy,
     /// The sizes.
@@ -113,8 +108,6 @@ impl fmt::Debug for Env {
 /// An order to the process.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Order {
-    /// Its handshake is over.
-    Up,
     Kill,
     Close,
 }
@@ -160,7 +153,6 @@ impl Child {
         let (drain, drains) = mpsc::channel(1);
         let ring = Ring::new(launch.sizes.stderr as usize);
         let (orders, ordered) = mpsc::channel(4);
-        let heard = Arc::<Notify>::default();
         let keeper = Keeper {
             platform,
             control,
@@ -174,7 +166,7 @@ impl Child {
                 launch.lifeline.clone(),
             )),
             last_words: Owned::spawn(stderr::drain(stderr, ring.clone(), Arc::clone(&listener))),
-            reader: Owned::spawn(reader::read(stdout, limits, listener, drains, events, Arc::clone(&heard))),
+            reader: Owned::spawn(reader::read(stdout, limits, listener, drains, events)),
             ring,
             seal,
             program: launch.program.clone(),
@@ -182,10 +174,6 @@ impl Child {
             accepted,
             residue: Arc::default(),
             server: Arc::default(),
-            passed: passed(),
-            heard,
-            look_at: Instant::now(),
-            name: Vec::new(),
         };
         let child = Self {
             outbox,
@@ -212,18 +200,13 @@ impl Child {
         }
     }
 
-    /// The handshake is over: should we die now, it is to go.
-    pub fn up(&self) {
-        let _ = self.orders.try_send(Order::Up);
-    }
-
-    /// Kills the server, and ends what it leaves behind.
+    /// Kills the whole tree.
     pub fn kill(&self) {
         // The queue has room for every order there is, or the keeper is gone and so is the tree.
         let _ = self.orders.try_send(Order::Kill);
     }
 
-    /// Closes stdin, or passes on the signal that we got, and closes stdin; then TERM, then KILL.
+    /// Closes stdin, then TERM, then KILL.
     pub fn close(&self) {
         let _ = self.orders.try_send(Order::Close);
     }
