@@ -26,7 +26,8 @@ fn steady(text: &str) -> String {
     for when in ["now.", "under way.", "in …s.", "on the next call."] {
         text = text.replace(&format!("next try: {when}"), "next try: ….");
     }
-    text
+    // A server that was killed may be back before the text is written.
+    text.replace("linetender is connected to the server.", "linetender reconnects automatically; next try: ….")
 }
 
 fn show(page: &mut String, row: &str, error: &CallError) {
