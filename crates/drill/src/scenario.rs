@@ -57,6 +57,9 @@ pub struct Scenario {
     /// Whether its times are for the default policy: with the drill's it is played by nobody.
     #[serde(default)]
     pub unhurried: bool,
+    /// Whether it is played with the times of the default policy, and with no word of another: it is not about times.
+    #[serde(default)]
+    pub default_times: bool,
     /// Whether any shim or gateway could pass: the suite `board`.
     #[serde(default)]
     pub fair: bool,

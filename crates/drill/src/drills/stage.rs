@@ -15,6 +15,7 @@ use tokio::process::{Child, Command};
 
 use super::Plan;
 use super::agent::{Agent, Door, HUNG, Pipe, Routes, Web};
+use super::policy::Policy;
 use super::ports;
 use super::reports::Reports;
 use super::server::Server;
@@ -94,6 +95,7 @@ impl Stage {
         let folder = Folder::new().map_err(|error| format!("no folder: {error}"))?;
         let server = Server::set_up(plan, scenario, era, &folder.0).await?;
         let mark = format!("{TARGET_MARK}={}", folder.0.display());
+        let policy = if scenario.default_times { Policy::Default } else { plan.policy };
         let words = Words {
             server: server.argv.clone(),
             server_url: server.url(),
@@ -101,8 +103,8 @@ impl Stage {
             dir: folder.0.clone(),
             linetender: plan.linetender.clone(),
             name: NAME.to_owned(),
-            policy: plan.policy.text().to_owned(),
-            hurry: plan.policy.flags(),
+            policy: policy.text().to_owned(),
+            hurry: policy.flags(),
             roots: server.roots.clone(),
         };
         let over = scenario.server.over;
@@ -113,7 +115,7 @@ impl Stage {
                     Fault::Flip => Eras::Auto,
                     _ => Eras::Only(era.of_server(scenario.server.speaks).into()),
                 };
-                let line = Line::open(own(&server, over).eras(eras).policy(plan.policy.own()));
+                let line = Line::open(own(&server, over).eras(eras).policy(policy.own()));
                 let reports = Reports::default();
                 line.seen_by(Arc::new(reports.clone()));
                 (Front::Line(line.clone(), reports), Agent::new(Door::Line(line), era, String::new()))
