@@ -117,7 +117,7 @@ pub struct Child {
     outbox: Outbox,
     orders: mpsc::Sender<Order>,
     drain: mpsc::Sender<oneshot::Sender<()>>,
-    residue: Arc<OnceLock<Option<Residue>>>,
+    residue: Arc<OnceLock<Residue>>,
     server: Arc<SetOnce<Box<dyn Found>>>,
     ring: Ring,
 }
@@ -213,7 +213,7 @@ impl Child {
 
     /// What was written and never read: known once no process is left to read it.
     pub fn residue(&self) -> Option<&Residue> {
-        self.residue.get()?.as_ref()
+        self.residue.get()
     }
 
     /// The last lines of its stderr.

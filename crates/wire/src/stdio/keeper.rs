@@ -53,8 +53,8 @@ pub(super) struct Keeper<P: Platform> {
     pub(super) program: Program,
     pub(super) close: ClosePolicy,
     pub(super) accepted: Arc<AtomicU64>,
-    /// What the server left unread, once that is known. `None` if it cannot be told what of it is linetender's.
-    pub(super) residue: Arc<OnceLock<Option<Residue>>>,
+    /// What the server left unread, once that is known.
+    pub(super) residue: Arc<OnceLock<Residue>>,
     pub(super) server: Arc<SetOnce<Box<dyn Found>>>,
 }
 

@@ -58,7 +58,8 @@ pub trait Platform: Send + Sync + 'static {
 pub trait Stdin: AsyncWrite + Send + Sync + Unpin + 'static {
     /// Returns when nobody reads any more.
     fn broken(&self) -> impl Future<Output = ()> + Send;
-    /// What lies unread in it. `None` while a process may still read it. Empty if that cannot be found out.
+    /// What lies unread in it. `None` while a process may still read it. Empty if that cannot be found out:
+    /// then all of it counts as read.
     fn unread(&self) -> Option<Vec<u8>>;
 }
 

@@ -36,12 +36,19 @@ impl crate::stdio::platform::Stdin for Sender {
     }
 }
 
+/// The most that is read back. A pipe holds 64 KiB; a server can enlarge it and fill it.
+#[cfg(target_os = "linux")]
+const READ_BACK_BYTES: usize = 1 << 20;
+
 /// Reads what is left in a pipe that has no reader any more, through an end of its own.
 #[cfg(target_os = "linux")]
 fn read_back(pipe: &Sender) -> rustix::io::Result<Vec<u8>> {
     use rustix::fs::{Mode, OFlags};
     use std::os::fd::AsRawFd as _;
     let left = usize::try_from(rustix::io::ioctl_fionread(pipe)?).unwrap_or(usize::MAX);
+    if left > READ_BACK_BYTES {
+        return Err(rustix::io::Errno::FBIG);
+    }
     let mut unread = vec![0; left];
     if left == 0 {
         return Ok(unread);
