@@ -31,7 +31,7 @@ const LONGEST: usize = 2000;
 /// What is allowed beyond the timeouts of a shutdown before it is left to the reaper.
 const SLACK: Duration = Duration::from_secs(1);
 
-/// Tells a person of each re-send.
+/// Tells on stderr of each re-send.
 #[derive(Debug)]
 struct Resends;
 
@@ -40,8 +40,8 @@ impl Witness for Resends {
         Ok(())
     }
 
-    fn retried(&self, _: &Arc<UnderWay>, Retry { reason, attempt, .. }: Retry) {
-        tell(&format!("the call is sent again (attempt {attempt}): retry_on has {}", reason.name()));
+    fn retried(&self, call: &Arc<UnderWay>, Retry { reason, attempt, .. }: Retry) {
+        tell(&format!("{} is sent again (attempt {attempt}: {})", call.method, reason.name()));
     }
 
     fn ended(&self, _: &Arc<UnderWay>, _: &Ended<'_>) -> Option<Receipt> {

@@ -70,7 +70,7 @@ fn each_re_send_is_told() {
     let done = Place::new("").run(&["call", &server.url(), "deny"]);
     let said = text(&done.stderr);
     assert_eq!(done.status.code(), Some(4), "{said}");
-    assert!(said.contains("the call is sent again (attempt 2): retry_on has session-lost"), "{said}");
+    assert!(said.contains("tools/call is sent again (attempt 2: session-lost)"), "{said}");
     assert!(said.contains("refused: "), "{said}");
 }
 
