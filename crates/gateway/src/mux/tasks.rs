@@ -291,3 +291,25 @@ pub(super) fn capability(view: &View) -> Option<serde_json::Value> {
     }
     (!of.is_empty()).then_some(all)
 }
+
+#[cfg(test)]
+mod tests {
+    use linetender_wire::frame;
+    use serde_json::Value;
+
+    use super::named;
+    use crate::tasks::OwnTasks;
+
+    /// The server has executed the call by then, so its agent is not to be told that it may call again.
+    #[tokio::test]
+    async fn a_task_whose_id_is_too_long_was_begun() {
+        let own = OwnTasks::default();
+        let answer =
+            format!(r#"{{"jsonrpc":"2.0","id":1,"result":{{"task":{{"taskId":"{}"}}}}}}"#, "x".repeat(300));
+        let limits = frame::Limits { length: usize::MAX, depth: usize::MAX };
+        let answer = frame::parse(&answer.into(), limits).unwrap();
+        let told = named(&answer, "tools/call", 7, &own).unwrap();
+        let told: Value = serde_json::from_slice(told.text()).unwrap();
+        assert_eq!(told["error"]["data"]["delivery"], "answered", "{told}");
+    }
+}
