@@ -27,7 +27,10 @@ fn steady(text: &str) -> String {
         text = text.replace(&format!("next try: {when}"), "next try: ….");
     }
     // A server that was killed may be back before the text is written.
-    text.replace("linetender is connected to the server.", "linetender reconnects automatically; next try: ….")
+    text.replace(
+        "linetender is connected to the server.",
+        "linetender reconnects automatically; next try: ….",
+    )
 }
 
 fn show(page: &mut String, row: &str, error: &CallError) {

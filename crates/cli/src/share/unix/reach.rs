@@ -202,18 +202,18 @@ struct Knock {
 /// Connects to the keeper, if somebody is there.
 async fn knock(folder: &Path) -> io::Result<Option<Knock>> {
     let path = folder.join(SOCKET);
-    let stream = match timeout(ANSWERS, UnixStream::connect(&path)).await {
+    let connected = async {
+        let stream = UnixStream::connect(&path).await?;
+        trusted::check_socket(&path)?;
+        Ok::<_, io::Error>(stream)
+    };
+    let stream = match timeout(ANSWERS, connected).await {
         Ok(Ok(stream)) => stream,
-        Ok(Err(error))
-            if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused) =>
-        {
-            return Ok(None);
-        }
+        Ok(Err(error)) if is_nobody(&error) => return Ok(None),
         Ok(Err(error)) => return Err(error),
         // More wait there than may: nobody takes them.
         Err(_) => return Err(io::ErrorKind::TimedOut.into()),
     };
-    trusted::check_socket(&path)?;
     let peer = stream.peer_cred()?;
     if peer.uid() != rustix::process::geteuid().as_raw() {
         return Err(io::Error::other(format!("belongs to a process of user {}", peer.uid())));
@@ -221,6 +221,12 @@ async fn knock(folder: &Path) -> io::Result<Option<Knock>> {
     // It was there when we connected, so its number is its own, unless it went in this very moment.
     let handle = peer.pid().and_then(Handle::of);
     Ok(Some(Knock { stream, keeper: Process { folder: folder.to_owned(), pid: peer.pid(), handle } }))
+}
+
+/// Whether an error says that no keeper is there, or that it goes in this moment.
+fn is_nobody(error: &io::Error) -> bool {
+    use io::ErrorKind::{ConnectionRefused, ConnectionReset, NotFound};
+    matches!(error.kind(), NotFound | ConnectionRefused | ConnectionReset)
 }
 
 /// The keeper's process.
