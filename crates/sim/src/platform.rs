@@ -9,7 +9,7 @@ use std::time::Duration;
 use bytes::{BufMut as _, BytesMut};
 use linetender_wire::Seen;
 use linetender_wire::seam::{Event, Listener};
-use linetender_wire::stdio::platform::{Found, Platform, Started, Starter, Stdin, Stdout};
+use linetender_wire::stdio::platform::{Found, Output, Platform, Started, Starter, Stdin};
 use linetender_wire::stdio::{Child, Launch};
 use tokio::io::{AsyncRead, AsyncWrite, DuplexStream, ReadBuf};
 use tokio::sync::mpsc;
@@ -161,12 +161,18 @@ impl AsyncRead for Out {
     }
 }
 
-impl Stdout for Out {
+impl Output for Out {
     async fn read_now(&mut self, buffer: &mut BytesMut) -> io::Result<usize> {
-        if !self.pipe.is_ready() {
+        self.pipe.read_now(buffer).await
+    }
+}
+
+impl Output for Reader {
+    async fn read_now(&mut self, buffer: &mut BytesMut) -> io::Result<usize> {
+        if !self.is_ready() {
             return Err(io::ErrorKind::WouldBlock.into());
         }
-        let bytes = self.pipe.take(buffer.remaining_mut().min(8192));
+        let bytes = self.take(buffer.remaining_mut().min(8192));
         buffer.extend_from_slice(&bytes);
         Ok(bytes.len())
     }

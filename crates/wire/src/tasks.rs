@@ -34,13 +34,6 @@ impl<T> Owned<T> {
         }
     }
 
-    /// Returns when it has ended, however.
-    pub(crate) async fn over(&mut self) {
-        if !self.seen {
-            let _ = self.await;
-        }
-    }
-
     /// Returns when it has panicked, and never if it ends otherwise.
     pub(crate) async fn panicked(&mut self) {
         if !self.seen && self.await.is_err_and(|error| error.is_panic()) {

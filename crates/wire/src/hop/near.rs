@@ -26,6 +26,7 @@ use super::carrier::{self, Carrier};
 use super::owner::{Stand, serve_on};
 use crate::frame::{Limits, Passed};
 use crate::queue;
+use crate::readable::read_now;
 
 pub use ask::{ask, asked};
 pub(super) use tally::Tally;
@@ -173,8 +174,8 @@ fn are_ends_of_two(input: &OwnedFd, output: &OwnedFd) -> bool {
 impl Input {
     pub(super) fn read_now(&mut self, buffer: &mut BytesMut) -> io::Result<usize> {
         match self {
-            Self::Socket(socket) => socket.try_read_buf(buffer),
-            Self::Pipe(pipe) => pipe.try_read_buf(buffer),
+            Self::Socket(socket) => read_now(socket.as_ref(), buffer),
+            Self::Pipe(pipe) => read_now(pipe, buffer),
         }
     }
 }

@@ -8,10 +8,11 @@ use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, OnceLock};
 
 use linetender_core::{ClosePolicy, Limits as Sizes};
-use tokio::sync::{SetOnce, mpsc, oneshot};
+use tokio::sync::{SetOnce, mpsc};
 
 use super::keeper::{Keeper, plain};
 use super::platform::{Found, Platform, Started, Starter};
+use super::reader::Drain;
 use super::residue::Residue;
 use super::stderr::Ring;
 use super::{Lifeline, reader, stderr, system, writer};
@@ -116,7 +117,7 @@ pub(super) enum Order {
 pub struct Child {
     outbox: Outbox,
     orders: mpsc::Sender<Order>,
-    drain: mpsc::Sender<oneshot::Sender<()>>,
+    stdout_drain: Drain,
     residue: Arc<OnceLock<Residue>>,
     server: Arc<SetOnce<Box<dyn Found>>>,
     ring: Ring,
@@ -150,7 +151,8 @@ impl Child {
         let (outbox, frames, seal) = Outbox::new(launch.sizes.queue.into());
         let accepted = Arc::new(AtomicU64::new(0));
         let limits = Limits { length: launch.sizes.message as usize, depth: launch.sizes.depth.into() };
-        let (drain, drains) = mpsc::channel(1);
+        let (stdout_drain, stdout_asked) = Drain::new();
+        let (stderr_drain, stderr_asked) = Drain::new();
         let ring = Ring::new(launch.sizes.stderr as usize);
         let (orders, ordered) = mpsc::channel(4);
         let keeper = Keeper {
@@ -165,8 +167,10 @@ impl Child {
                 Arc::clone(&accepted),
                 launch.lifeline.clone(),
             )),
-            last_words: Owned::spawn(stderr::drain(stderr, ring.clone(), Arc::clone(&listener))),
-            reader: Owned::spawn(reader::read(stdout, limits, listener, drains, events)),
+            stderr: Owned::spawn(stderr::drain(stderr, ring.clone(), Arc::clone(&listener), stderr_asked)),
+            stderr_drain,
+            reader: Owned::spawn(reader::read(stdout, limits, listener, stdout_asked, events)),
+            stdout_drain: stdout_drain.clone(),
             ring,
             seal,
             program: launch.program.clone(),
@@ -178,7 +182,7 @@ impl Child {
         let child = Self {
             outbox,
             orders,
-            drain,
+            stdout_drain,
             residue: Arc::clone(&keeper.residue),
             server: Arc::clone(&keeper.server),
             ring: keeper.ring.clone(),
@@ -194,10 +198,7 @@ impl Child {
 
     /// Reads what is readable, and nothing after it.
     pub async fn drain(&self) {
-        let (done, drained) = oneshot::channel();
-        if self.drain.send(done).await.is_ok() {
-            let _ = drained.await;
-        }
+        self.stdout_drain.all().await;
     }
 
     /// Kills the whole tree.

@@ -14,6 +14,7 @@ use tokio::time::Sleep;
 use super::child::{Order, Program};
 use super::control::{KILL, Record, TERM, VERSION};
 use super::platform::{Found, Platform, Stdin as _};
+use super::reader::Drain;
 use super::residue::Residue;
 use super::stderr::Ring;
 use super::system;
@@ -24,8 +25,8 @@ use crate::seen::{Exit, Pipe, Seen};
 use crate::tasks::Owned;
 use crate::{caught, test_hooks};
 
-/// After an exit, how long its last words on stderr are waited for.
-const LAST_WORDS: Duration = Duration::from_millis(2);
+/// After an exit, how long reading what is left in a pipe may take. It is there: only a busy machine takes longer.
+const LAST_WORDS: Duration = Duration::from_secs(1);
 
 /// How long a reaper may take to say its first word. One that says nothing is another program.
 const FIRST_WORD: Duration = Duration::from_secs(30);
@@ -46,8 +47,10 @@ pub(super) struct Keeper<P: Platform> {
     pub(super) ordered: mpsc::Receiver<Order>,
     pub(super) events: mpsc::Sender<Event>,
     pub(super) writer: Owned<(P::Stdin, WriteEnd)>,
-    pub(super) last_words: Owned<()>,
+    pub(super) stderr: Owned<()>,
+    pub(super) stderr_drain: Drain,
     pub(super) reader: Owned<()>,
+    pub(super) stdout_drain: Drain,
     pub(super) ring: Ring,
     pub(super) seal: Arc<Seal>,
     pub(super) program: Program,
@@ -149,7 +152,7 @@ impl<P: Platform> Keeper<P> {
                     Err(_) => News::Panicked(WRITER),
                 },
                 () = self.reader.panicked() => News::Panicked("reader"),
-                () = self.last_words.panicked() => News::Panicked("reader of stderr"),
+                () = self.stderr.panicked() => News::Panicked("reader of stderr"),
                 () = due(&mut tree.rung), if !tree.clear => News::Rung,
             };
             test_hooks::point("keeper");
@@ -235,12 +238,17 @@ impl<P: Platform> Keeper<P> {
         let Some(mut reason) = self.platform.no_reaper().await else {
             return self.lose(tree, Seen::ReaperDied).await;
         };
-        let _ = tokio::time::timeout(LAST_WORDS, &mut self.last_words).await;
-        let said = self.ring.tail();
+        let said = self.last_words().await;
         if !said.is_empty() {
             reason = format!("{reason} It wrote: {said}");
         }
         self.lose(tree, Seen::NoReaper { reason }).await;
+    }
+
+    /// What it said last is the best explanation there is.
+    async fn last_words(&self) -> Redacted {
+        let _ = tokio::time::timeout(LAST_WORDS, self.stderr_drain.all()).await;
+        self.ring.tail()
     }
 
     /// Tells of the end, once.
@@ -261,9 +269,7 @@ impl<P: Platform> Keeper<P> {
             tree.lost = true;
             return;
         }
-        // What it said last is the best explanation there is; a grandchild that holds the pipe must not delay us.
-        let _ = tokio::time::timeout(LAST_WORDS, self.last_words.over()).await;
-        let stderr = self.ring.tail();
+        let stderr = self.last_words().await;
         self.lose(tree, Seen::Exited { exit, stderr }).await;
     }
 
@@ -356,9 +362,11 @@ impl<P: Platform> Keeper<P> {
     async fn finish(mut self, tree: Tree<P::Stdin>) {
         self.measure(&tree).await;
         self.platform.reaper_gone().await;
+        // A server that printed its usage and went has said why.
+        let _ = tokio::time::timeout(LAST_WORDS, self.stdout_drain.all()).await;
         // Nothing of ours is left either when the end is told: no task, no descriptor.
         self.reader.ended().await;
-        self.last_words.ended().await;
+        self.stderr.ended().await;
         drop((tree, self.control));
         let _ = self.events.send(Event::Gone).await;
     }

@@ -15,14 +15,18 @@ use super::child::{Child, Launch};
 use crate::seam::{Event, Listener};
 use crate::seen::Seen;
 
+/// The most that a last drain takes: what a pipe can hold (`/proc/sys/fs/pipe-max-size`). What is written meanwhile was not
+/// written before the end.
+pub(super) const PIPE_MAX_BYTES: usize = 1024 * 1024;
+
 /// Where processes run.
 pub trait Platform: Send + Sync + 'static {
     /// Our end of a server's stdin.
     type Stdin: Stdin;
     /// Our end of its stdout.
-    type Stdout: Stdout;
+    type Stdout: Output;
     /// Our end of its stderr.
-    type Stderr: AsyncRead + Send + Unpin + 'static;
+    type Stderr: Output;
     /// What the reaper reports on, and hears orders from.
     type Control: AsyncRead + AsyncWrite + Send + Sync + Unpin + 'static;
 
@@ -63,8 +67,8 @@ pub trait Stdin: AsyncWrite + Send + Sync + Unpin + 'static {
     fn unread(&self) -> Option<Vec<u8>>;
 }
 
-/// Our end of a server's stdout.
-pub trait Stdout: AsyncRead + Send + Unpin + 'static {
+/// Our end of a server's stdout or stderr.
+pub trait Output: AsyncRead + Send + Unpin + 'static {
     /// Reads what is there, and waits for nothing that the server has yet to write.
     ///
     /// # Errors

@@ -6,7 +6,7 @@ use bytes::BytesMut;
 use tokio::io::AsyncReadExt as _;
 use tokio::sync::{mpsc, oneshot};
 
-use super::platform::Stdout;
+use super::platform::{Output, PIPE_MAX_BYTES};
 use crate::frame::Limits;
 use crate::lines::Lines;
 use crate::room::Unfinished;
@@ -14,13 +14,28 @@ use crate::seam::{Event, Listener};
 use crate::seen::Pipe;
 use crate::test_hooks;
 
-/// The most that a last drain takes: what a pipe can hold (`/proc/sys/fs/pipe-max-size`). Whoever writes on meanwhile
-/// was not answering before the end.
-const DRAINED: usize = 1024 * 1024;
+/// Asks a reader to take what is there.
+#[derive(Clone)]
+pub(super) struct Drain(mpsc::Sender<oneshot::Sender<()>>);
+
+impl Drain {
+    pub(super) fn new() -> (Self, mpsc::Receiver<oneshot::Sender<()>>) {
+        let (asks, asked) = mpsc::channel(1);
+        (Self(asks), asked)
+    }
+
+    /// Returns when it is taken, or when there is nobody who would.
+    pub(super) async fn all(&self) {
+        let (done, drained) = oneshot::channel();
+        if self.0.send(done).await.is_ok() {
+            let _ = drained.await;
+        }
+    }
+}
 
 /// Reads until end of file, or until it is told to take what is there and stop.
 pub(super) async fn read(
-    mut stdout: impl Stdout,
+    mut stdout: impl Output,
     limits: Limits,
     listener: Arc<dyn Listener>,
     mut drain: mpsc::Receiver<oneshot::Sender<()>>,
@@ -57,7 +72,7 @@ pub(super) async fn read(
             }
             Some(done) = drain.recv() => {
                 let mut drained = 0;
-                while drained < DRAINED
+                while drained < PIPE_MAX_BYTES
                     && let Ok(bytes @ 1..) = stdout.read_now(lines.buffer()).await
                 {
                     take(&mut lines, listener.as_ref(), bytes);
@@ -67,6 +82,7 @@ pub(super) async fn read(
                     listener.hear(item);
                 }
                 let _ = done.send(());
+                drop(drain);
                 return swallow(stdout, lines.buffer()).await;
             }
         }
@@ -74,7 +90,7 @@ pub(super) async fn read(
 }
 
 /// Nobody listens any more; but a server that is asked to go must be able to say its last words without being broken off.
-async fn swallow(mut stdout: impl Stdout, buffer: &mut BytesMut) {
+async fn swallow(mut stdout: impl Output, buffer: &mut BytesMut) {
     loop {
         buffer.clear();
         if !matches!(stdout.read_buf(buffer).await, Ok(1..)) {

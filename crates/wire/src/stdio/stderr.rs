@@ -3,14 +3,20 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use tokio::io::{AsyncRead, AsyncReadExt as _};
+use bytes::BytesMut;
+use tokio::io::AsyncReadExt as _;
+use tokio::sync::{mpsc, oneshot};
 
+use super::platform::{Output, PIPE_MAX_BYTES};
 use crate::redact::Redacted;
 use crate::seam::Listener;
 use crate::test_hooks;
 
 /// A line that is longer is told in pieces of about this length.
 const LINE: usize = 8192;
+
+/// How much is read at once.
+const READ_BYTES: usize = 8192;
 
 /// How much of it goes into an error.
 const SHOWN: usize = 2000;
@@ -44,15 +50,41 @@ impl Ring {
     }
 }
 
-/// Drains it to its end.
-pub(super) async fn drain(mut stderr: impl AsyncRead + Unpin, ring: Ring, listener: Arc<dyn Listener>) {
-    let mut buffer = [0; 8192];
+/// Drains it to its end. Whoever asks is told when all is read that was there.
+pub(super) async fn drain(
+    mut stderr: impl Output,
+    ring: Ring,
+    listener: Arc<dyn Listener>,
+    mut asked: mpsc::Receiver<oneshot::Sender<()>>,
+) {
+    let mut buffer = BytesMut::with_capacity(READ_BYTES);
     let mut told = listener.wants_stderr().then(Vec::new);
-    while let Ok(bytes @ 1..) = stderr.read(&mut buffer).await {
+    let mut keep = |buffer: &mut BytesMut| {
         test_hooks::point("stderr");
-        ring.push(&buffer[..bytes]);
+        ring.push(buffer);
         if let Some(line) = &mut told {
-            tell(line, &buffer[..bytes], |line| listener.stderr(line));
+            tell(line, buffer, |line| listener.stderr(line));
+        }
+        buffer.clear();
+    };
+    loop {
+        tokio::select! {
+            biased;
+            // The server has exited. What it wrote before lies in the pipe, even if another process holds it open.
+            Some(done) = asked.recv() => {
+                let mut drained = 0;
+                while drained < PIPE_MAX_BYTES
+                    && let Ok(bytes @ 1..) = stderr.read_now(&mut buffer).await
+                {
+                    keep(&mut buffer);
+                    drained += bytes;
+                }
+                let _ = done.send(());
+            }
+            read = stderr.read_buf(&mut buffer) => match read {
+                Ok(1..) => keep(&mut buffer),
+                Ok(0) | Err(_) => break,
+            }
         }
         // A server that floods it must not keep this thread: others have their turn after each read.
         tokio::task::yield_now().await;

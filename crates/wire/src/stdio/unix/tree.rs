@@ -14,8 +14,9 @@ use super::local::exit_of;
 use super::orphans;
 use super::remains::{self, Remains};
 use super::stdin::ToServer;
+use crate::readable::read_now;
 use crate::seen::Exit;
-use crate::stdio::platform::{Found, Platform, Stdout};
+use crate::stdio::platform::{Found, Output, Platform};
 
 /// How long a process that has closed our socket may take to end. What goes on without it is no reaper.
 const ENDS: Duration = Duration::from_secs(1);
@@ -92,8 +93,8 @@ impl Platform for Option<Tree> {
     }
 }
 
-impl Stdout for pipe::Receiver {
+impl Output for pipe::Receiver {
     async fn read_now(&mut self, buffer: &mut BytesMut) -> io::Result<usize> {
-        self.try_read_buf(buffer)
+        read_now(self, buffer)
     }
 }

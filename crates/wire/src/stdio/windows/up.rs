@@ -7,7 +7,7 @@ use bytes::BytesMut;
 use tokio::io::AsyncReadExt as _;
 use tokio::net::windows::named_pipe::NamedPipeServer;
 
-use crate::stdio::platform::Stdout;
+use crate::stdio::platform::Output;
 use crate::windows::Reading;
 
 /// How long what lies in a pipe may take to us: the system has it, and the runtime has yet to hear of that.
@@ -16,7 +16,7 @@ const TURN: Duration = Duration::from_millis(10);
 /// A pipe that we read from.
 pub(super) type Up = Reading<NamedPipeServer>;
 
-impl Stdout for Up {
+impl Output for Up {
     /// A read is always under way: what it brings is here after a turn of the runtime.
     async fn read_now(&mut self, buffer: &mut BytesMut) -> io::Result<usize> {
         let read = tokio::time::timeout(TURN, self.read_buf(buffer)).await;
