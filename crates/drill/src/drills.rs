@@ -29,7 +29,7 @@ use tokio::task::JoinSet;
 
 use crate::dice::Dice;
 use crate::results::{FORMAT, Results, Row, Timeline};
-use crate::scenario::{Era, Scenario};
+use crate::scenario::{Era, Scenario, Times};
 use stage::Stage;
 
 pub use machine::today;
@@ -179,8 +179,8 @@ fn blank(plan: &Plan, scenario: &Scenario, era: Era) -> Row {
 /// Why a scenario is not played against a target here. What is hurried is left out for everybody, or a board would compare
 /// different rows.
 fn skipped(plan: &Plan, target: &Target, scenario: &Scenario, era: Era) -> Option<String> {
-    let hurried = scenario.hurried && !plan.policy.hurries();
-    let unhurried = scenario.unhurried && plan.policy.hurries();
+    let hurried = scenario.times == Times::Drill && !plan.policy.hurries();
+    let unhurried = scenario.times == Times::Default && plan.policy.hurries();
     scenario
         .skip
         .clone()

@@ -35,6 +35,21 @@ const HUNG: u64 = 15_000;
 /// Calls that are answered before each fault: service is what earns a line its budget back.
 const WARM: u32 = 12;
 
+/// The times that a scenario is for.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq)]
+#[serde(rename_all = "kebab-case")]
+pub enum Times {
+    /// Those that are being played.
+    #[default]
+    Any,
+    /// A tenth of the defaults: with others it is played by nobody.
+    Drill,
+    /// The defaults: with others it is played by nobody.
+    Default,
+    /// The defaults, also where others are played: it is not about times.
+    AlwaysDefault,
+}
+
 /// A scenario.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -51,15 +66,9 @@ pub struct Scenario {
     pub promises: Vec<String>,
     /// Why it is not played.
     pub skip: Option<String>,
-    /// Whether its bounds are for the drill's times: with others it is played by nobody.
+    /// The times that it is for.
     #[serde(default)]
-    pub hurried: bool,
-    /// Whether its times are for the default policy: with the drill's it is played by nobody.
-    #[serde(default)]
-    pub unhurried: bool,
-    /// Whether it is played with the times of the default policy, and with no word of another: it is not about times.
-    #[serde(default)]
-    pub default_times: bool,
+    pub times: Times,
     /// Whether any shim or gateway could pass: the suite `board`.
     #[serde(default)]
     pub fair: bool,

@@ -22,7 +22,7 @@ use super::server::Server;
 use super::system;
 use super::target::Target;
 use crate::adapter::{Adapter, Language, Words};
-use crate::scenario::{Era, Fault, Over, Scenario};
+use crate::scenario::{Era, Fault, Over, Scenario, Times};
 
 /// The variable that the target and whatever inherits from it has.
 const TARGET_MARK: &str = "LINETENDER_DRILL";
@@ -95,7 +95,7 @@ impl Stage {
         let folder = Folder::new().map_err(|error| format!("no folder: {error}"))?;
         let server = Server::set_up(plan, scenario, era, &folder.0).await?;
         let mark = format!("{TARGET_MARK}={}", folder.0.display());
-        let policy = if scenario.default_times { Policy::Default } else { plan.policy };
+        let policy = if scenario.times == Times::AlwaysDefault { Policy::Default } else { plan.policy };
         let words = Words {
             server: server.argv.clone(),
             server_url: server.url(),

@@ -1,6 +1,6 @@
 //! Which scenarios are played: a suite, and what is picked of it.
 
-use crate::scenario::{Era, Scenario};
+use crate::scenario::{Era, Scenario, Times};
 
 /// Which scenarios.
 #[derive(Clone, Copy, Debug)]
@@ -37,7 +37,7 @@ impl Suite {
             Self::Board | Self::Hangs => {
                 let hangs = matches!(self, Self::Hangs);
                 all.retain(|scenario| {
-                    scenario.fair && scenario.skip.is_none() && scenario.unhurried == hangs
+                    scenario.fair && scenario.skip.is_none() && (scenario.times == Times::Default) == hangs
                 });
             }
         }
