@@ -9,7 +9,7 @@ mod settings;
 pub use check::{Invalid, LONGEST};
 pub use settings::{
     BackoffPolicy, BudgetPolicy, CallPolicy, ClosePolicy, DialPolicy, Limits, ParkPolicy, ProbePolicy,
-    RetryPolicy, ServerState, Settings,
+    RetryPolicy, ServerState, Settings, Tree,
 };
 
 /// Checked [`Settings`].

@@ -5,6 +5,7 @@ mod exit;
 mod idle;
 mod inbox;
 mod keys;
+mod left;
 mod lists;
 mod log;
 mod published;
@@ -34,6 +35,7 @@ use crate::status::{Aside, Status, Waits, Why};
 use idle::Unused;
 pub(crate) use inbox::Inbox;
 use keys::Credentials;
+use left::Left;
 use lists::Lists;
 pub use published::LineEvent;
 pub(crate) use published::Published;
@@ -74,6 +76,8 @@ enum Wake {
     Slept,
     /// It is time to see whether anybody uses the server.
     Unused,
+    /// It is time to see whether what left a server's tree is still there.
+    Left,
     Timer,
 }
 
@@ -146,6 +150,7 @@ struct Running {
     doubted: Option<(linetender_core::Instant, tokio::time::Instant)>,
     panics: Panics,
     unused: Unused,
+    left: Left,
 }
 
 impl Tender {
@@ -174,6 +179,7 @@ impl Tender {
             doubted: None,
             panics: Panics::default(),
             unused,
+            left: Left::default(),
         });
         running.supervised().await;
     }
@@ -195,6 +201,7 @@ impl Running {
             _ = self.tender.slept.wait() => Wake::Slept,
             () = sleep_until(timeout) => Wake::Timer,
             () = sleep_until(self.unused.look_at()) => Wake::Unused,
+            () = sleep_until(self.left.look_at()) => Wake::Left,
         }
     }
 
@@ -212,9 +219,9 @@ impl Running {
                     let _ = reply.send(asked);
                 }
             }
-            Wake::Inbox(Some(Inbox::Knock(errand, reply))) => {
+            Wake::Inbox(Some(Inbox::Knock(reply))) => {
                 self.cell("knock");
-                let admission = self.machine.handle_knock(now, errand);
+                let admission = self.machine.handle_knock(now);
                 // What it says must be published before the caller acts on it.
                 self.pump();
                 let _ = reply.send(admission);
@@ -243,6 +250,7 @@ impl Running {
                 }
             }
             Wake::Unused => self.stop_if_unused(now),
+            Wake::Left => self.name_left(Some(tokio::time::Instant::now())),
             Wake::Timer if self.is_doubtful() => {}
             Wake::Timer => {
                 self.cell("timeout");
@@ -384,6 +392,14 @@ impl Running {
                         "cannot kill a child process of the server: it belongs to another user"
                     );
                 }
+            }
+            Some(seam::Event::Ended { pid, name }) => {
+                let server = &*self.tender.server.name;
+                tracing::warn!(server, pid, name, "ended a process that the server left behind");
+                let _ = self.tender.events.send(LineEvent::Ended { pid, name });
+            }
+            Some(seam::Event::Spared(left)) => {
+                self.left.note(left, self.machine.policy().close.term);
             }
             Some(seam::Event::NoReader) => self.event(generation, Event::NoReader),
             Some(seam::Event::Gone) => self.event(generation, Event::Gone(None)),

@@ -84,14 +84,14 @@ pub(super) fn of_state(entry: &Entry, program: &Program) -> Option<Finding> {
     match (keeps, known, entry.scope) {
         (true, _, Scope::Shared) => Some(Finding::warning(
             "shared-state",
-            "it keeps state (`stateful`), and all agents share one process: what one agent does, the others see and change",
+            "it keeps state (`state = \"process\"`), and all agents share one process: what one agent does, the others see and change",
             "set scope = \"session\": a process for each agent; or scope = \"identity\": one for each user",
         )),
         (false, true, _) => Some(Finding::warning(
             "state-undeclared",
             "it is known to keep state in its process (a browser, a shell), and the configuration does not say so: after a \
              restart the agent is not told that its state is lost",
-            "set stateful = true and, if several agents use it, scope = \"session\"",
+            "set state = \"process\" and, if several agents use it, scope = \"session\"",
         )),
         _ => None,
     }
@@ -156,8 +156,8 @@ mod tests {
             codes(of_state(&entry, &Program::of(entry.server.argv())))
         };
         assert_eq!(of("command='a'"), Vec::<&str>::new());
-        assert_eq!(of("command='a'\nstateful=true"), ["shared-state"]);
-        assert_eq!(of("command='a'\nstateful=true\nscope='session'"), Vec::<&str>::new());
+        assert_eq!(of("command='a'\nstate='process'"), ["shared-state"]);
+        assert_eq!(of("command='a'\nstate='process'\nscope='session'"), Vec::<&str>::new());
         assert_eq!(of("command='npx'\nargs=['-y','@playwright/mcp']"), ["state-undeclared"]);
     }
 }

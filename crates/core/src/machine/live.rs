@@ -23,8 +23,6 @@ pub struct Live {
     pub(super) unchecked: bool,
     /// Whether somebody listens at its address.
     pub(super) listens: Listens,
-    /// The server kept state in the process before this one: the next call is told that it is gone.
-    pub(super) state_lost: bool,
     /// Until when time up has been turned into budget: never beyond the last sign of life.
     pub(super) paid_until: Instant,
 }
@@ -70,7 +68,7 @@ pub(super) struct Observed {
 }
 
 impl Live {
-    pub(super) fn new(now: Instant, probe: &ProbePolicy, state_lost: bool) -> Self {
+    pub(super) fn new(now: Instant, probe: &ProbePolicy) -> Self {
         Self {
             up_at: now,
             vitals: Vitals { heard_at: now, ..Vitals::default() },
@@ -78,7 +76,6 @@ impl Live {
             missed: 0,
             unchecked: false,
             listens: Listens::Presumed,
-            state_lost,
             paid_until: now,
         }
     }

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use linetender_core::{
-    Admission, Class, Conclusion, Declared, Delivery, Detail, Effect, Errand, Event, Evidence, Gate,
-    Generation, Heard, Instant, Leaf, Leaves, LossReport, Machine, Next, Phase, Plan, Record, RecordStep,
-    Refusal, RetryReason, Rules, ServerState, Settle, State, Vitals,
+    Admission, Class, Conclusion, Declared, Delivery, Detail, Effect, Event, Evidence, Gate, Generation,
+    Heard, Instant, Leaf, Leaves, LossReport, Machine, Next, Phase, Plan, Record, RecordStep, RetryReason,
+    Rules, ServerState, Settle, State, Vitals,
 };
 
 use crate::call::{Outcome, Place};
@@ -331,7 +331,7 @@ impl World {
         self.checked(|machine, now| {
             let _ = machine.handle_vitals(now, generation, vitals);
         })?;
-        self.checked(|machine, now| told = Some(machine.handle_knock(now, Errand::Tool)))?;
+        self.checked(|machine, now| told = Some(machine.handle_knock(now)))?;
         self.pump()?;
         let told = told.unwrap();
         self.seen.woken_by_use += u64::from(parked && matches!(told, Admission::Hold(_)));
@@ -350,10 +350,7 @@ impl World {
                 Ok(())
             }
             Admission::Knock => Err("knocked twice".into()),
-            Admission::Refuse { why, .. } => {
-                self.seen.state_lost += u64::from(why == Refusal::StateLost);
-                self.withdraw(call, RecordStep::Expire)
-            }
+            Admission::Refuse { .. } => self.withdraw(call, RecordStep::Expire),
         }
     }
 
@@ -533,11 +530,13 @@ impl World {
         crosses: bool,
         declared: Declared,
     ) -> Result<(), String> {
-        let rules = Rules::new(&self.policy, crosses, declared);
+        let is_bound = crosses && self.policy.state == ServerState::Process;
+        let rules = Rules::new(&self.policy, is_bound, declared);
         let (calls, now, policy) = (self.seen.calls, self.now, self.policy.retry);
         let next = record.next(rules, || self.retry.withdraw(policy, calls, now));
-        if crosses && self.policy.state == ServerState::Process && !matches!(next, Some(Next::Settle(_))) {
-            return Err(format!("call {call} crossed a generation of a stateful server"));
+        self.seen.kept_in_context += u64::from(is_bound);
+        if is_bound && !matches!(next, Some(Next::Settle(_))) {
+            return Err(format!("call {call} left its context"));
         }
         match next {
             None => Err(format!("call {call} has no verdict")),

@@ -40,6 +40,13 @@ impl Reach {
         }
     }
 
+    /// Its handshake is over.
+    pub(crate) fn up(&self) {
+        if let Self::Process(child) = self {
+            child.up();
+        }
+    }
+
     /// Ends it at once.
     pub(crate) fn kill(&self) {
         match self {
@@ -70,6 +77,14 @@ impl Reach {
     /// Whether calls under way have exchanges of their own, which may outlive a session.
     pub(crate) const fn has_exchanges(&self) -> bool {
         matches!(self, Self::Remote(_))
+    }
+
+    /// True if it is a process or a session with an id. Anything else keeps nothing from one request to the next.
+    pub(crate) fn keeps_context(&self) -> bool {
+        match self {
+            Self::Process(_) | Self::Hop(_) => true,
+            Self::Remote(remote) => remote.has_session(),
+        }
     }
 
     /// How messages travel to a server at an address.

@@ -128,6 +128,11 @@ impl Signs {
         self.answered.load(Ordering::Relaxed)
     }
 
+    /// How long ago a caller was last answered.
+    pub(crate) fn since_answer(&self) -> Duration {
+        self.clock.now().since(Instant::from_nanos(self.answered_at.load(Ordering::Relaxed)))
+    }
+
     /// Whether a call was cancelled since the server was last heard.
     pub(crate) fn owed(&self) -> bool {
         self.cancelled_at.load(Ordering::Relaxed) > self.heard_at.load(Ordering::Relaxed)

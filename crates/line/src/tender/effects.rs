@@ -85,6 +85,9 @@ impl Running {
         }
         if let (State::Ending(_), Some(current), Some(why)) = (state, &self.current, &status.cause) {
             let _ = current.ledger.ended.set(Arc::clone(why));
+            if let Some(link) = &current.link {
+                link.ends(why);
+            }
         }
         self.keys.iter().for_each(|keys| keys.stands(state.kind()));
         let link = self.current.as_ref().and_then(|current| current.link.clone());
@@ -108,6 +111,7 @@ impl Running {
             limit: self.tender.dial_limit.clone(),
             predecessor: self.tender.predecessor.clone(),
             remembered: self.remembered,
+            known: self.tender.greetings.borrow().is_some(),
             seed: self.seed ^ generation.number(),
             wire: tell_wire,
             probing: Arc::clone(&probing),

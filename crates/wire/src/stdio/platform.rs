@@ -32,6 +32,10 @@ pub trait Platform: Send + Sync + 'static {
 
     /// The server that was started under this number.
     fn find(&self, pid: i32) -> Box<dyn Found>;
+    /// Whether the reaper climbs down the close ladder by itself. If not, the keeper does.
+    fn has_ladder(&self) -> bool {
+        false
+    }
     /// The reaper is to hear an order: a stopped one cannot.
     fn wake_reaper(&mut self) {}
     /// The reaper does not obey: it goes before the server.
@@ -45,6 +49,8 @@ pub trait Platform: Send + Sync + 'static {
     fn clear_orphans(&mut self) -> impl Future<Output = Vec<i32>> + Send {
         async { Vec::new() }
     }
+    /// This process left its server's tree on purpose: it is nobody's orphan.
+    fn spare(&self, _pid: i32) {}
     /// Why a server that could not be started cannot be, where the number of an error does not say it.
     fn unfit(&self) -> Option<Seen> {
         None
