@@ -118,8 +118,7 @@ fn with_variable(server: StdioServer, name: &String) -> Result<StdioServer, Stri
 fn shared(server: &Server, linger: Option<Duration>) -> Result<Server, String> {
     if server.settings().state == ServerState::Process {
         return Err(
-            "--share would mix the state of several agents in a --stateful server: remove one of the two"
-                .to_owned(),
+            "--share would mix the state that several agents keep in this server: remove it".to_owned()
         );
     }
     let Some(program) = server.to_stdio() else {

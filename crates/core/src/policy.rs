@@ -27,6 +27,13 @@ impl Policy {
         check::check(&settings).map(|()| Self(settings))
     }
 
+    /// The same for a server that keeps this in memory.
+    #[must_use]
+    pub const fn with_state(mut self, state: ServerState) -> Self {
+        self.0.state = state;
+        self
+    }
+
     /// What was checked.
     pub const fn settings(&self) -> &Settings {
         &self.0

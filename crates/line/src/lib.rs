@@ -92,6 +92,8 @@ pub use linetender_wire::{Exit, Redacted, hide as hide_secrets, visible};
 #[doc(hidden)]
 pub use outcome::Here;
 pub use outcome::{Outcome, Receipt, Retry, Stage, Times, UnderWay, Verdict, Witness};
+#[doc(hidden)] // for linetender's commands and gateway
+pub use server::package;
 pub use server::{
     Deadline, HttpServer, HttpTransport, Server, Stderr, StdioServer, ToolErrors, Transport, pass_stderr_to,
     way,

@@ -15,7 +15,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use linetender_core::{Command, Event, Generation, Machine, State, Walk};
+use linetender_core::{Cause, Command, Event, Generation, Machine, State, Walk};
 use linetender_wire::handshake::{self, Era, Greeting};
 use linetender_wire::seam;
 use linetender_wire::{Detail, Pipe, Seen, Slept};
@@ -441,7 +441,8 @@ impl Running {
         let probing = self.current.as_ref().is_some_and(|current| current.probing.load(Ordering::Relaxed));
         let seen = if dialing && probing { seen.on_probe() } else { seen };
         self.remembered = handshake::era_after(&seen, self.remembered);
-        self.event(generation, Event::Lost(seen.cause()));
+        let cause = if self.is_finished(&seen) { Cause::finished(Arc::new(seen)) } else { seen.cause() };
+        self.event(generation, Event::Lost(cause));
     }
 
     fn link(&self, generation: Generation) -> Option<&Arc<Link>> {

@@ -39,7 +39,7 @@ settings! {
     Settings {
         ;
         /// What the server keeps in memory between two calls of an agent.
-        state: ServerState = ServerState::None,
+        state: ServerState = ServerState::Unknown,
         /// Which verdicts permit linetender to send a call again.
         retry_on: RetryOn = RetryOn::default(),
         /// Trust `readOnlyHint` and `idempotentHint` of this server's tools.

@@ -228,8 +228,9 @@ pub(super) struct ServerTable {
     pub(super) auth: AuthTable,
     /// MCP protocol era of the server.
     pub(super) era: Era,
-    /// Share one connection among all agents, or open one per principal or per agent session.
-    pub(super) scope: Scope,
+    /// Share one connection among all agents, or open one per principal or per agent session. If not said: shared, but per agent
+    /// session for a program that is known to keep state in memory.
+    pub(super) scope: Option<Scope>,
     /// Run the server in one gateway of the fleet at a time, or in each. Means nothing without `gateway.fleet`, or for a URL.
     pub(super) fleet: Placed,
     /// Start the server on first use instead of with the gateway.

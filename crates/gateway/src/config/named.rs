@@ -130,7 +130,7 @@ pub(super) fn durable(
             None => Ok(None),
         };
     }
-    if table.scope == Scope::Session {
+    if table.scope == Some(Scope::Session) {
         let what = "durable calls outlive the session, and so its connection (scope = \"session\")";
         return wrong("durable", what, Some("use scope = \"identity\", or remove one of them"));
     }

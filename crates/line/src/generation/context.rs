@@ -4,7 +4,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 
-use linetender_core::ContextId;
+use linetender_core::{ContextId, Leaf, Plan};
 use linetender_wire::Exit;
 use linetender_wire::wall::wall_clock;
 
@@ -39,7 +39,7 @@ impl ServerContext {
 
     pub(crate) fn ends(&self, why: &Why, signs: &Signs) {
         let is_one_shot = why.exit == Some(Exit::Status(0))
-            && !why.planned
+            && (!why.planned || why.leaves.contains(&Leaf::Planned(Plan::Finished)))
             && signs.callers_answered() == 1
             && signs.since_answer() < ONE_SHOT;
         let _ = self.end.set(End { at: wall_clock(), cause: why.text.clone(), is_one_shot });
