@@ -110,9 +110,10 @@ fn run_by<'a>(words: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     None
 }
 
-/// `NAME=value`; `name==1.2` is a package.
+/// `NAME=value`; `name==1.2` and `name>=2` are packages.
 fn is_variable(word: &str) -> bool {
-    word.split_once('=').is_some_and(|(_, value)| !value.starts_with('='))
+    let is_name = |name: &str| name.chars().all(|char| char.is_ascii_alphanumeric() || char == '_');
+    word.split_once('=').is_some_and(|(name, value)| is_name(name) && !value.starts_with('='))
 }
 
 /// `@scope/server@1.2`, `/usr/bin/server.py`: `server`.

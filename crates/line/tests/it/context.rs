@@ -197,7 +197,7 @@ async fn s53_a_server_that_exits_after_its_only_answer_kept_nothing() {
     let bad = perhaps(&[]).await;
     bad.uses_test().await;
     bad.call("leave", r#"{"nonce":"a"}"#).await.unwrap();
-    bad.back(1).await;
+    bad.until(State::Idle).await;
     bad.refuses("b").await;
     bad.leaves_nothing().await;
 }
