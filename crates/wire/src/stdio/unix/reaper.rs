@@ -2,7 +2,7 @@
 //!
 //! It leads a session of its own and is the subreaper of everything below it, so a grandchild that leaves its group or
 //! forks twice still ends up as its child. It watches us by pidfd (and the control socket, second), and the server by
-//! pidfd. When we are gone, or when it is told to, it ends the server by its [`ladder`]; when the server is gone, it ends what is
+//! pidfd. When we are gone, or when it is told to, it ends the server by its `ladder`; when the server is gone, it ends what is
 //! left; when its [`Lifeline`](super::Lifeline) is over, it kills all of it at once. Then it goes. It is single-threaded, uses a
 //! megabyte, and reads nothing but one-byte orders.
 //!
