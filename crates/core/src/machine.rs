@@ -140,7 +140,7 @@ impl<D> Machine<D> {
     }
 
     fn live_gate(&self, live: &Live) -> Gate {
-        if live.unchecked && live.resting() {
+        if live.unchecked && !live.wanted {
             Gate::Knock
         } else if live.unchecked {
             // The probe after sleep may have to fail, and a new generation be dialled, before a call can pass.
@@ -159,8 +159,11 @@ impl<D> Machine<D> {
         let now = self.tick(now);
         match &mut self.state {
             State::Idle(_) => self.dial_from_idle(),
-            State::Up(live) | State::Suspect(live) if live.unchecked && live.resting() => {
-                live.pulse = Pulse::Asking { since: now };
+            State::Up(live) | State::Suspect(live) if live.unchecked && !live.wanted => {
+                live.wanted = true;
+                if live.resting() {
+                    live.pulse = Pulse::Asking { since: now };
+                }
             }
             State::Ending(ending) => {
                 if let After::Idle { not_before } = ending.after {

@@ -227,6 +227,7 @@ impl Ledger {
             owed: !exchanges && self.signs.owed(),
             abandoned_at: self.signs.abandoned_at(),
             exchanges,
+            works: false,
             answered: self.signs.callers_answered(),
             heard_at: self.signs.heard_at(),
         }
