@@ -1,6 +1,7 @@
 //! The one task that owns a line: it hears what happens, asks the core, and does what the core says, in that order.
 
 mod effects;
+mod effort;
 mod exit;
 mod idle;
 mod inbox;
@@ -32,6 +33,7 @@ use crate::generation::{Counted, DialLimit, DialNews, Ear, Link, Probed, Wishes}
 use crate::keys::{KeyRing, KeyTask};
 use crate::server::Server;
 use crate::status::{Aside, Status, Waits, Why};
+use effort::Effort;
 use idle::Unused;
 pub(crate) use inbox::Inbox;
 use keys::Credentials;
@@ -90,6 +92,7 @@ struct Current {
     wire: mpsc::Receiver<seam::Event>,
     wire_open: bool,
     probing: Arc<AtomicBool>,
+    effort: Effort,
     lists: Lists,
     /// Up to when readings are paid for: each costs a while, and a few may be owed.
     read_until: Option<tokio::time::Instant>,
@@ -207,6 +210,9 @@ impl Running {
 
     fn handle(&mut self, wake: Wake) {
         let now = self.tender.clock.now();
+        if matches!(wake, Wake::Timer) {
+            self.look_at_effort(now);
+        }
         if let Some(current) = &self.current {
             self.machine.handle_vitals(now, current.generation, current.ledger.vitals());
         }

@@ -10,6 +10,7 @@ use linetender_wire::http::headers::ParamHeaders;
 use linetender_wire::http::{Remote, Way};
 use linetender_wire::seam::Outbox;
 use linetender_wire::stdio::Child;
+use linetender_wire::stdio::platform::Work;
 
 use crate::book::Entry;
 
@@ -71,6 +72,14 @@ impl Reach {
             Self::Process(child) => child.kill(),
             Self::Remote(remote) => remote.let_go(),
             Self::Hop(hop) => hop.kill(),
+        }
+    }
+
+    /// What the server's processes do, if they are ours.
+    pub(crate) fn work(&self) -> Option<Work> {
+        match self {
+            Self::Process(child) => child.work(),
+            Self::Remote(_) | Self::Hop(_) => None,
         }
     }
 

@@ -7,6 +7,7 @@ use linetender_core::{Effect, Event, Gate, Generation, LossReport, Settle, State
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
+use super::effort::Effort;
 use super::keys::Credentials;
 use super::lists::Lists;
 use super::{Current, LineEvent, News, Published, Running, log};
@@ -135,6 +136,7 @@ impl Running {
             wire,
             wire_open: true,
             probing,
+            effort: Effort::default(),
             lists,
             read_until: None,
             unread: 0,

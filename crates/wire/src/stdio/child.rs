@@ -14,7 +14,7 @@ use tokio::time::Instant;
 
 use super::keeper::{Keeper, plain};
 use super::passed::passed;
-use super::platform::{Found, Platform, Started, Starter};
+use super::platform::{Found, Platform, Started, Starter, Work};
 use super::reader::Drain;
 use super::residue::Residue;
 use super::stderr::Ring;
@@ -255,6 +255,11 @@ impl Child {
     /// take a moment longer.
     pub fn has_exited(&self) -> bool {
         self.server.get().is_some_and(|server| server.has_exited())
+    }
+
+    /// What the server's processes do. `None` where that cannot be seen.
+    pub fn work(&self) -> Option<Work> {
+        self.server.get().and_then(|server| server.work())
     }
 
     /// Returns when the server's process is over; at once, where that cannot be seen: it may be.
