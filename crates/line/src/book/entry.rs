@@ -113,7 +113,7 @@ impl Entry {
             // As it is written: on one line.
             *kept = if matches!(byte, b'\r' | b'\n') { b' ' } else { *byte };
         }
-        (Self { id, heed, seat, began, last, progress_at, redirects, head }, answer)
+        (Self { id, heed, seat, last, began, progress_at, redirects, head }, answer)
     }
 
     /// True if a dead server has read no byte of it.

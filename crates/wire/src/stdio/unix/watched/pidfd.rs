@@ -71,18 +71,20 @@ impl Watched {
         !self.has_exited()
     }
 
-    /// What it and everything below it do.
+    /// What it and everything below it do. `None` if it is gone.
     pub(super) fn work(&self) -> Option<Work> {
-        let mut work = Work::default();
-        let mut processes = vec![self.pid];
-        processes.extend(descendants(self.pid, 0));
-        for pid in processes.into_iter().take(MOST_PROCESSES) {
-            let Some(process) = Process::read(pid) else { continue };
-            work.cpu += process.cpu;
-            work.is_elsewhere |= ELSEWHERE.contains(&process.name.as_str());
-            if pid != self.pid {
-                work.youngest = Some(work.youngest.map_or(process.age, |age| age.min(process.age)));
-            }
+        let of = |process: &Process| Work {
+            cpu: process.cpu,
+            youngest: None,
+            is_elsewhere: ELSEWHERE.contains(&process.name.as_str()),
+        };
+        let mut work = of(&Process::read(self.pid)?);
+        let below = descendants(self.pid, 0).into_iter().take(MOST_PROCESSES);
+        for process in below.filter_map(Process::read) {
+            let Work { cpu, is_elsewhere, .. } = of(&process);
+            work.cpu += cpu;
+            work.is_elsewhere |= is_elsewhere;
+            work.youngest = Some(work.youngest.map_or(process.age, |age| age.min(process.age)));
         }
         Some(work)
     }
@@ -97,7 +99,7 @@ impl Watched {
     }
 }
 
-/// What the kernel says of a process: proc_pid_stat(5).
+/// What `/proc/PID/stat` says of a process.
 struct Process {
     name: String,
     cpu: Duration,
