@@ -40,7 +40,6 @@ const SOME: &[(&str, &str, &[&str])] = &[
             "deny",
         ],
     ),
-    ("what", "string", &["use"]),
     ("seed", "integer", &["any"]),
     ("challenges", "boolean", &["any"]),
     ("silence", "boolean", &["any"]),

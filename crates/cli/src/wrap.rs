@@ -22,6 +22,7 @@ mod program;
 mod rewrite;
 mod shared;
 mod show;
+mod stateful;
 #[cfg(test)]
 mod tests;
 mod toml;
@@ -39,6 +40,7 @@ use file::Config;
 use judge::Why;
 use plan::{Choice, Format};
 use program::Start;
+pub(crate) use stateful::is_known as is_known_to_keep_state;
 
 /// With `--check`: something would change.
 const WOULD_CHANGE: u8 = 1;
@@ -49,8 +51,8 @@ struct Outcome {
     text: String,
     names: Vec<String>,
     left: Vec<(String, Why)>,
-    /// Those that were to be shared, and are not.
-    unshared: Vec<String>,
+    /// Those that may keep state in their process.
+    perhaps: Vec<String>,
     /// Those that may want somebody to log in, and their addresses.
     logins: Vec<(String, String)>,
 }
@@ -60,9 +62,9 @@ impl Outcome {
         for (name, why) in &self.left {
             show::say(&format!("skipped: {}: {why}", visible::line(name)));
         }
-        for name in &self.unshared {
+        for name in &self.perhaps {
             show::say(&format!(
-                "not shared: {}: it may keep something in memory; if it does not, add --share --stateless before its command",
+                "{} may keep state in memory, like a browser or a shell: if so, add --stateful before its command",
                 visible::line(name)
             ));
         }
@@ -207,7 +209,7 @@ fn wrapped(args: &Wrap, config: &Config, entries: &[Entry<'_>]) -> Outcome {
         text: plan.apply(config.text()),
         names,
         left: plan.left,
-        unshared: plan.unshared,
+        perhaps: plan.perhaps,
         logins: plan.logins,
     }
 }
@@ -220,7 +222,7 @@ fn undone(args: &Wrap, format: Format, config: &Config, entries: &[Entry<'_>]) -
         show::say(&format!("already used linetender before wrap, kept: {}", undone.kept.join(", ")));
     }
     let names = undone.names.iter().map(|name| visible::line(name).into_owned()).collect();
-    Ok(Outcome { text: undone.text, names, left: undone.left, unshared: Vec::new(), logins: Vec::new() })
+    Ok(Outcome { text: undone.text, names, left: undone.left, perhaps: Vec::new(), logins: Vec::new() })
 }
 
 fn write(

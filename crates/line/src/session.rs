@@ -24,7 +24,6 @@ use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use linetender_core::StateKind;
 use linetender_wire::frame;
 use linetender_wire::handshake::{Era, Eras, Greeting, Hello};
 use linetender_wire::{caught, queue};
@@ -33,7 +32,6 @@ use tokio::sync::mpsc;
 use tokio::task::{AbortHandle, JoinSet};
 
 use crate::audience::{Agent as Hearer, FromServer};
-use crate::call::AgentContext;
 use crate::call::turns::Caller;
 pub use crate::call::turns::{Guest, Who};
 use crate::line::Rig;
@@ -142,12 +140,12 @@ pub fn open(server: impl Into<Server>, rig: &Rig) -> Agent {
 /// Outside a tokio runtime.
 #[doc(hidden)]
 pub fn open_as(server: impl Into<Server>, rig: &Rig, of: Guest) -> Agent {
-    open_own(server.into(), rig, Some(of))
+    open_own(server.into(), rig, Some(of.name))
 }
 
-fn open_own(server: Server, rig: &Rig, of: Option<Guest>) -> Agent {
+fn open_own(server: Server, rig: &Rig, name: Option<Arc<str>>) -> Agent {
     let limits = limits(server.policy.settings());
-    start(On::Own(Box::new(server), rig.clone(), of), limits)
+    start(On::Own(Box::new(server), rig.clone(), name), limits)
 }
 
 /// One of several agents on a line, in this process. The line lives on when it goes.
@@ -180,8 +178,8 @@ fn start(on: On, limits: frame::Limits) -> Agent {
 
 /// What an agent is put on.
 enum On {
-    /// A line of its own, which goes with it; and whose it is, if that is known.
-    Own(Box<Server>, Rig, Option<Guest>),
+    /// A line of its own, which goes with it; and the name of whom it acts for, if that is known.
+    Own(Box<Server>, Rig, Option<Arc<str>>),
     /// A line that it shares; and whose it is, if that is known.
     Shared(Line, Option<Guest>),
 }
@@ -199,8 +197,6 @@ struct Session {
     open: Option<Open>,
     /// Questions that calls of the agent's have for it.
     rounds: (mpsc::Sender<Round>, mpsc::Receiver<Round>),
-    /// What the agent relies on in the server's memory.
-    context: AgentContext,
     /// What the agent said, until it is handled: if it is a request and that panics, it still has to be answered.
     heard: Option<Frame>,
 }
@@ -235,12 +231,7 @@ impl Session {
         let rounds = mpsc::channel(TO_AGENT);
         let (tasks, running) = (JoinSet::new(), HashMap::new());
         let (sweep_at, backlog) = (SPARE_TASKS, None);
-        let context = match &on {
-            On::Own(_, _, of) | On::Shared(_, of) => {
-                of.as_ref().map(|of| of.context.clone()).unwrap_or_default()
-            }
-        };
-        Self { on, to_agent, tasks, running, sweep_at, backlog, open: None, rounds, context, heard: None }
+        Self { on, to_agent, tasks, running, sweep_at, backlog, open: None, rounds, heard: None }
     }
 
     async fn run(mut self, mut agent: impl Says, stop: impl Future<Output = ()>) -> Ended {
@@ -302,7 +293,7 @@ impl Session {
         let (tell, said) = mpsc::channel(TO_AGENT);
         let agent = Hearer { era, said: tell, direct: self.to_agent.clone() };
         let (line, listener, caller, principal) = match &self.on {
-            On::Own(server, rig, of) => {
+            On::Own(server, rig, name) => {
                 let page = rig.memory().map(|memory| memory.page(server, era, params));
                 let remembered = page.as_ref().and_then(|page| page.recall());
                 let greeting = remembered.as_ref().map(|known| known.greeting.clone());
@@ -316,7 +307,7 @@ impl Session {
                 if !waits {
                     line.wake();
                 }
-                (line, None, Caller::Owner, of.as_ref().map(|of| Arc::clone(&of.name)))
+                (line, None, Caller::Owner, name.clone())
             }
             On::Shared(line, of) => {
                 let (who, name) = of.as_ref().map(|guest| (guest.who, Arc::clone(&guest.name))).unzip();
@@ -372,13 +363,7 @@ impl Session {
         match (on, open) {
             // A tree that will not die is left to its reaper.
             (On::Own(..), Some(open)) => {
-                // An agent that was answered from the cache leaves before its server is up: that may finish its start.
-                let policy = open.line.policy();
-                if open.line.is_known_program() {
-                    let started = open.line.wait_for(|status| status.state != StateKind::Dialing);
-                    let _ = tokio::time::timeout(policy.dial.start + policy.dial.handshake, started).await;
-                }
-                let limit = policy.close.worst() + LAST_WORDS;
+                let limit = open.line.policy().close.worst() + LAST_WORDS;
                 let _ = tokio::time::timeout(limit, open.line.close()).await;
             }
             (On::Shared(line, _), Some(Open { listener: Some(listener), subscriptions, .. })) => {

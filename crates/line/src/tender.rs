@@ -1,12 +1,10 @@
 //! The one task that owns a line: it hears what happens, asks the core, and does what the core says, in that order.
 
 mod effects;
-mod effort;
 mod exit;
 mod idle;
 mod inbox;
 mod keys;
-mod left;
 mod lists;
 mod log;
 mod published;
@@ -16,7 +14,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use linetender_core::{Cause, Command, Event, Generation, Machine, State, Walk};
+use linetender_core::{Command, Event, Generation, Machine, State, Walk};
 use linetender_wire::handshake::{self, Era, Greeting};
 use linetender_wire::seam;
 use linetender_wire::{Detail, Pipe, Seen, Slept};
@@ -33,11 +31,9 @@ use crate::generation::{Counted, DialLimit, DialNews, Ear, Link, Probed, Wishes}
 use crate::keys::{KeyRing, KeyTask};
 use crate::server::Server;
 use crate::status::{Aside, Status, Waits, Why};
-use effort::Effort;
 use idle::Unused;
 pub(crate) use inbox::Inbox;
 use keys::Credentials;
-use left::Left;
 use lists::Lists;
 pub use published::LineEvent;
 pub(crate) use published::Published;
@@ -78,8 +74,6 @@ enum Wake {
     Slept,
     /// It is time to see whether anybody uses the server.
     Unused,
-    /// It is time to see whether what left a server's tree is still there.
-    Left,
     Timer,
 }
 
@@ -92,7 +86,6 @@ struct Current {
     wire: mpsc::Receiver<seam::Event>,
     wire_open: bool,
     probing: Arc<AtomicBool>,
-    effort: Effort,
     lists: Lists,
     /// Up to when readings are paid for: each costs a while, and a few may be owed.
     read_until: Option<tokio::time::Instant>,
@@ -153,7 +146,6 @@ struct Running {
     doubted: Option<(linetender_core::Instant, tokio::time::Instant)>,
     panics: Panics,
     unused: Unused,
-    left: Left,
 }
 
 impl Tender {
@@ -182,7 +174,6 @@ impl Tender {
             doubted: None,
             panics: Panics::default(),
             unused,
-            left: Left::default(),
         });
         running.supervised().await;
     }
@@ -204,15 +195,11 @@ impl Running {
             _ = self.tender.slept.wait() => Wake::Slept,
             () = sleep_until(timeout) => Wake::Timer,
             () = sleep_until(self.unused.look_at()) => Wake::Unused,
-            () = sleep_until(self.left.look_at()) => Wake::Left,
         }
     }
 
     fn handle(&mut self, wake: Wake) {
         let now = self.tender.clock.now();
-        if matches!(wake, Wake::Timer) {
-            self.look_at_effort(now);
-        }
         if let Some(current) = &self.current {
             self.machine.handle_vitals(now, current.generation, current.ledger.vitals());
         }
@@ -225,9 +212,9 @@ impl Running {
                     let _ = reply.send(asked);
                 }
             }
-            Wake::Inbox(Some(Inbox::Knock(reply))) => {
+            Wake::Inbox(Some(Inbox::Knock(errand, reply))) => {
                 self.cell("knock");
-                let admission = self.machine.handle_knock(now);
+                let admission = self.machine.handle_knock(now, errand);
                 // What it says must be published before the caller acts on it.
                 self.pump();
                 let _ = reply.send(admission);
@@ -256,7 +243,6 @@ impl Running {
                 }
             }
             Wake::Unused => self.stop_if_unused(now),
-            Wake::Left => self.name_left(Some(tokio::time::Instant::now())),
             Wake::Timer if self.is_doubtful() => {}
             Wake::Timer => {
                 self.cell("timeout");
@@ -399,14 +385,6 @@ impl Running {
                     );
                 }
             }
-            Some(seam::Event::Ended { pid, name }) => {
-                let server = &*self.tender.server.name;
-                tracing::warn!(server, pid, name, "ended a process that the server left behind");
-                let _ = self.tender.events.send(LineEvent::Ended { pid, name });
-            }
-            Some(seam::Event::Spared(left)) => {
-                self.left.note(left, self.machine.policy().close.term);
-            }
             Some(seam::Event::NoReader) => self.event(generation, Event::NoReader),
             Some(seam::Event::Gone) => self.event(generation, Event::Gone(None)),
             None => {
@@ -447,8 +425,7 @@ impl Running {
         let probing = self.current.as_ref().is_some_and(|current| current.probing.load(Ordering::Relaxed));
         let seen = if dialing && probing { seen.on_probe() } else { seen };
         self.remembered = handshake::era_after(&seen, self.remembered);
-        let cause = if self.is_finished(&seen) { Cause::finished(Arc::new(seen)) } else { seen.cause() };
-        self.event(generation, Event::Lost(cause));
+        self.event(generation, Event::Lost(seen.cause()));
     }
 
     fn link(&self, generation: Generation) -> Option<&Arc<Link>> {

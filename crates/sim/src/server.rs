@@ -132,8 +132,7 @@ impl Server {
             return;
         }
         self.scene.say(|| format!("process {} runs {nonce}", self.process.pid));
-        let context = u64::try_from(self.process.pid).ok();
-        self.scene.book().run(nonce, self.scene.now(), context);
+        self.scene.book().run(nonce, self.scene.now());
         let crash = self.habits.crash;
         if self.rng.mille(crash.after) {
             let wait = self.rng.millis(0, 3);

@@ -110,14 +110,9 @@ impl World {
         let habits = Habits::new(&mut rng);
         let mut settings = Settings::default();
         settings.trust_annotations = rng.percent(50);
-        settings.state = rng.pick(&[
-            ServerState::None,
-            ServerState::None,
-            ServerState::None,
-            ServerState::Unknown,
-            ServerState::Unknown,
-            ServerState::Process,
-        ]);
+        if rng.percent(15) {
+            settings.state = ServerState::Process;
+        }
         settings.retry_on = rng.pick(&[
             RetryOn::default(),
             RetryOn::default(),

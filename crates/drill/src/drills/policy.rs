@@ -14,9 +14,6 @@ const STRICT: &str =
 const LOOSE: &str =
     concat!(include_str!("../../policies/drill.toml"), include_str!("../../policies/loose.toml"));
 
-/// The drill's servers keep nothing in memory.
-const STATELESS: &str = "state = \"none\"\n";
-
 /// Where the shim finds it, and the one time that is no policy there.
 const FLAGS: [&str; 4] = ["--policy", "{dir}/policy.toml", "--call-timeout", "3s"];
 
@@ -30,7 +27,7 @@ pub enum Policy {
     Strict,
     /// The same times, and every refusal that can permit a re-send does.
     Loose,
-    /// The times as they come.
+    /// As they come.
     Default,
 }
 
@@ -51,7 +48,7 @@ impl Policy {
             Self::Drill => DRILL,
             Self::Strict => STRICT,
             Self::Loose => LOOSE,
-            Self::Default => STATELESS,
+            Self::Default => "",
         }
     }
 
@@ -59,7 +56,7 @@ impl Policy {
     pub(crate) fn flags(self) -> Vec<String> {
         match self {
             Self::Drill | Self::Strict | Self::Loose => FLAGS.map(str::to_owned).to_vec(),
-            Self::Default => vec!["--stateless".to_owned()],
+            Self::Default => Vec::new(),
         }
     }
 
@@ -86,7 +83,7 @@ impl Policy {
 
 #[cfg(test)]
 mod tests {
-    use linetender::{RetryOn, RetryReason, ServerState};
+    use linetender::{RetryOn, RetryReason};
 
     use super::{DRILL, Policy, Settings};
 
@@ -94,10 +91,8 @@ mod tests {
     fn the_drills_policy_is_one() {
         let settings: Settings = toml::from_str(DRILL).unwrap();
         assert_eq!(*Policy::Drill.own().settings(), settings);
-        let mut default = Settings::default();
-        default.state = ServerState::None;
-        assert_eq!(*Policy::Default.own().settings(), default);
-        assert_ne!(settings, default);
+        assert_eq!(*Policy::Default.own().settings(), Settings::default());
+        assert_ne!(settings, Settings::default());
         let mut strict = settings;
         strict.retry_on = RetryOn::NOT_EXECUTED;
         assert_eq!(*Policy::Strict.own().settings(), strict);

@@ -7,7 +7,6 @@ mod alone;
 mod apps;
 mod batches;
 mod carried;
-mod context;
 mod corners;
 mod durable;
 mod ends;

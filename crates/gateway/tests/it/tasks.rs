@@ -8,7 +8,6 @@ use linetender_badserver::agent::Agent;
 const BUSY: &str = r#"
 [servers.one]
 {bad}
-state = "none"
 args = ["--era", "legacy", "--tasks"]
 [servers.none]
 {bad}

@@ -39,8 +39,6 @@ pub(crate) struct Ledger {
     outbox: OnceLock<Outbox>,
     /// Whether each call has an exchange of its own.
     exchanges: AtomicBool,
-    /// Whether the server's processes work.
-    works: AtomicBool,
     /// Whether the last thing that was written was no call: an error without an id may be about that.
     last: Arc<Last>,
     /// Why the generation ended, once it has.
@@ -69,7 +67,6 @@ impl Ledger {
             signs: Arc::new(Signs::new(clock)),
             outbox: OnceLock::new(),
             exchanges: AtomicBool::new(false),
-            works: AtomicBool::new(false),
             last: Arc::default(),
             ended: OnceLock::new(),
             draining: AtomicBool::new(false),
@@ -90,11 +87,6 @@ impl Ledger {
             outbox.seal();
         }
         let _ = self.outbox.set(outbox);
-    }
-
-    /// The server's processes were looked at: whether they work.
-    pub(crate) fn set_works(&self, works: bool) {
-        self.works.store(works, Ordering::Relaxed);
     }
 
     /// Registers a call and hands it to the writer. The frame is made once the id is known.
@@ -127,8 +119,7 @@ impl Ledger {
         let outbox = self.outbox.get().ok_or(NoSeat::Sealed)?;
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
         let frame = frame(id);
-        let (entry, answer) =
-            Entry::new(id, heed, record, self.clock.now(), Arc::clone(&self.last), frame.text());
+        let (entry, answer) = Entry::new(id, heed, record, Arc::clone(&self.last), frame.text());
         let entry = Arc::new(entry);
         // In the book first: whoever settles comes after the seal, so it finds this call, or the seal is found below.
         self.book().insert(Arc::clone(&entry));
@@ -187,9 +178,9 @@ impl Ledger {
     /// one, the tender has to look at it.
     pub(crate) fn given_up(&self, id: u64, how: GiveUp) {
         let mut book = self.book();
-        let began = book.remove(id).map_or_else(|| self.clock.now(), |entry| entry.began);
+        book.remove(id);
         let oldest = book.waited.first().is_none_or(|oldest| id < *oldest);
-        if self.signs.given_up(how, began, oldest) {
+        if self.signs.given_up(how, oldest) {
             self.nudge.notify_one();
         }
         self.tell_if_empty(&book);
@@ -236,7 +227,6 @@ impl Ledger {
             owed: !exchanges && self.signs.owed(),
             abandoned_at: self.signs.abandoned_at(),
             exchanges,
-            works: self.works.load(Ordering::Relaxed),
             answered: self.signs.callers_answered(),
             heard_at: self.signs.heard_at(),
         }

@@ -86,7 +86,6 @@ impl Call<'_> {
             next_try: NextTry::Now,
             stderr: None,
             answered: None,
-            context: None,
             attempts: 1,
         }
     }

@@ -192,7 +192,5 @@ impl Running {
             linetender_wire::test_hooks::point("tender");
             self.handle(wake);
         }
-        // Nobody is there later who could.
-        self.name_left(None);
     }
 }

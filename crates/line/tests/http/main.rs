@@ -6,7 +6,6 @@
 
 mod alone;
 mod calls;
-mod context;
 mod desk;
 mod hangs;
 mod keys;

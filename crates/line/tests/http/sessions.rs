@@ -203,8 +203,7 @@ async fn h08_nothing_crosses_to_the_new_session_of_a_stateful_server() {
         assert!((0..20).all(|number| !runs.contains_key(&format!("n{number}"))), "round {round}: {runs:?}");
         web.back(1).await;
         let error = web.call("echo", "{}").await.unwrap_err();
-        assert_eq!(error.fields()["reason"], "context-replaced", "{error}");
-        tokio::time::sleep(std::time::Duration::from_millis(1100)).await;
+        assert!(error.cause.contains("state was lost"), "{error}");
         web.works().await;
         web.leaves_nothing().await;
     }

@@ -4,7 +4,6 @@
 #![allow(unreachable_pub, reason = "nobody can reach into a test")]
 
 mod calls;
-mod context;
 mod deaths;
 mod hangs;
 mod idle;

@@ -6,7 +6,6 @@
 
 mod agent;
 mod bytes;
-mod context;
 mod corners;
 mod crowd;
 mod failures;

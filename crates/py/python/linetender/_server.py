@@ -142,12 +142,9 @@ class Server:
         start_timeout: Time | None = None,
         handshake_timeout: Time | None = None,
         keepalive: Time | None = None,
-        tree: str | None = None,
-        crash_grace: Time | None = None,
-        close_timeout: Time | None = None,
         max_message: int | str | None = None,
         in_flight: int | None = None,
-        state: Literal["none", "unknown", "process"] | None = None,
+        stateful: bool | None = None,
         trust_annotations: bool | None = None,
         retry_on: Sequence[str] | None = None,
     ) -> Server:
@@ -170,15 +167,12 @@ class Server:
             "start_timeout": start_timeout,
             "handshake_timeout": handshake_timeout,
             "keepalive": keepalive,
-            "crash_grace": crash_grace,
-            "close_timeout": close_timeout,
         }
         given: dict[str, str | int | bool | list[str] | None] = {name: _millis(time) for name, time in times.items()}
         given |= {
-            "tree": tree,
             "max_message": max_message,
             "in_flight": in_flight,
-            "state": state,
+            "stateful": stateful,
             "trust_annotations": trust_annotations,
             "retry_on": None if retry_on is None else _several("retry_on", retry_on),
         }

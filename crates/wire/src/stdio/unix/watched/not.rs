@@ -2,8 +2,6 @@
 
 use rustix::process::Pid;
 
-use crate::stdio::platform::Work;
-
 /// A process that somebody else started.
 pub(super) struct Watched {
     pid: Pid,
@@ -24,11 +22,6 @@ impl Watched {
     pub(super) const fn has_exited(&self) -> bool {
         let _ = self;
         false
-    }
-
-    pub(super) const fn work(&self) -> Option<Work> {
-        let _ = self;
-        None
     }
 
     pub(super) const fn kill_below(&self) {
