@@ -102,7 +102,8 @@ fn suspended_while_nobody_used_it() {
 #[test]
 fn dies_again_and_again_while_it_serves() {
     let mut shim = bad(&[]);
-    // Its three restarts, and the end that there is none for. A call after that would be counted or not, as it happens.
+    // The policy allows three restarts: the fourth end parks the server. `why` counts a call that is refused after that, or does not,
+    // by when it comes.
     for _ in 0..4 {
         shim.agent.call(&json!("kill"), "kill", &json!({}));
     }
