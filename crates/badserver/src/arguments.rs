@@ -40,6 +40,7 @@ const SOME: &[(&str, &str, &[&str])] = &[
             "deny",
         ],
     ),
+    ("what", "string", &["use"]),
     ("seed", "integer", &["any"]),
     ("challenges", "boolean", &["any"]),
     ("silence", "boolean", &["any"]),

@@ -90,7 +90,13 @@ fn followed(args: &args::Journal) -> io::Result<bool> {
 fn is_wanted(args: &args::Journal, entry: &Entry) -> bool {
     match (&args.server, &entry.what) {
         (None, _) => true,
-        (Some(name), What::State { server, .. } | What::Retry { server, .. }) => server == name,
+        (
+            Some(name),
+            What::State { server, .. }
+            | What::Retry { server, .. }
+            | What::Ended { server, .. }
+            | What::Left { server, .. },
+        ) => server == name,
         (Some(_), _) => false,
     }
 }
@@ -155,6 +161,8 @@ fn words(what: &What) -> String {
             let what = tool.as_deref().unwrap_or(method);
             format!("{server} #{to} call sent again: {what} (attempt {attempt}, after #{from}: {reason})")
         }
+        What::Ended { server, pid, name } => format!("{server} left {name} ({pid}) behind: ended it"),
+        What::Left { server, process } => crate::status::left(server, process),
         What::AuditHead { file, seq, hash, synced } => {
             format!("audit {file}: line {seq} was on disk at {synced} (SHA-256 {})", short(hash))
         }

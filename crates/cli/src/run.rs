@@ -5,6 +5,7 @@ mod target;
 
 use std::io::IsTerminal as _;
 use std::path::Path;
+use std::pin::pin;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -117,8 +118,7 @@ fn with_variable(server: StdioServer, name: &String) -> Result<StdioServer, Stri
 fn shared(server: &Server, linger: Option<Duration>) -> Result<Server, String> {
     if server.settings().state == ServerState::Process {
         return Err(
-            "--share would mix the state of several agents in a --stateful server: remove one of the two"
-                .to_owned(),
+            "--share would mix the state that several agents keep in this server: remove it".to_owned()
         );
     }
     let Some(program) = server.to_stdio() else {
@@ -172,15 +172,18 @@ async fn serve(server: Server, memory: Option<Memory>, holder: &Holder) -> ExitC
             () = gone.for_good() => {}
         }
     };
-    let serve = session::serve(server, &rig, input, output, over);
+    // It lives as long as this process: the second signal ends us, and not the grace of a server that saves its work.
+    let mut serve = pin!(session::serve(server, &rig, input, output, over));
     let asked_twice = async {
-        signal = Some(signals.next().await);
+        let first = signals.next().await;
+        signal = Some(first);
+        linetender::pass_on(first);
         stop.notify_one();
         // Whoever asks again does not want to wait: the reapers clean up.
-        signals.next().await;
+        linetender::pass_on(signals.next().await);
     };
     let (why, code) = tokio::select! {
-        ended = serve => {
+        ended = &mut serve => {
             let why = hold::why(ended);
             tracing::info!(reason = why, "session ended");
             (why, hold::code(ended))

@@ -8,6 +8,7 @@ use std::time::Duration;
 use anstyle::{AnsiColor, Style};
 use linetender::visible;
 use linetender_holder::holder::{Found, LineReport, Reply, Report, Silence, by_reason};
+use linetender_holder::journal::LeftProcess;
 use linetender_holder::processes;
 
 use crate::table::{Cell, Table};
@@ -117,6 +118,7 @@ fn sharing(found: &[Found], memory: impl Fn(i32) -> u64) -> Vec<String> {
             sentences.push(sentence);
         }
         for line in &report.lines {
+            sentences.extend(line.left.iter().map(|process| left(&line.server, process)));
             if let Some(why) = &line.not_shared {
                 let (server, pid) = (&line.server, report.holder.pid);
                 sentences.push(format!("{server} (linetender {pid}) is not shared: {why}."));
@@ -124,6 +126,15 @@ fn sharing(found: &[Found], memory: impl Fn(i32) -> u64) -> Vec<String> {
         }
     }
     sentences.iter().map(|sentence| visible::line(sentence).into_owned()).collect()
+}
+
+/// What is said of a process that left a server's tree on purpose.
+pub(crate) fn left(server: &str, process: &LeftProcess) -> String {
+    let LeftProcess { pid, name, memory, command } = process;
+    let memory = memory.div_ceil(1 << 20);
+    format!(
+        "{name} ({pid}, {memory} MiB) left {server}'s process tree on purpose and lives on; `{command}` ends it."
+    )
 }
 
 /// Which calls linetender sent again by itself, and why.

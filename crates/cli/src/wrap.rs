@@ -22,7 +22,6 @@ mod program;
 mod rewrite;
 mod shared;
 mod show;
-mod stateful;
 #[cfg(test)]
 mod tests;
 mod toml;
@@ -40,7 +39,6 @@ use file::Config;
 use judge::Why;
 use plan::{Choice, Format};
 use program::Start;
-pub(crate) use stateful::is_known as is_known_to_keep_state;
 
 /// With `--check`: something would change.
 const WOULD_CHANGE: u8 = 1;
@@ -51,8 +49,8 @@ struct Outcome {
     text: String,
     names: Vec<String>,
     left: Vec<(String, Why)>,
-    /// Those that may keep state in their process.
-    perhaps: Vec<String>,
+    /// Those that were to be shared, and are not.
+    unshared: Vec<String>,
     /// Those that may want somebody to log in, and their addresses.
     logins: Vec<(String, String)>,
 }
@@ -62,9 +60,9 @@ impl Outcome {
         for (name, why) in &self.left {
             show::say(&format!("skipped: {}: {why}", visible::line(name)));
         }
-        for name in &self.perhaps {
+        for name in &self.unshared {
             show::say(&format!(
-                "{} may keep state in memory, like a browser or a shell: if so, add --stateful before its command",
+                "not shared: {}: it may keep something in memory; if it does not, add --share --stateless before its command",
                 visible::line(name)
             ));
         }
@@ -209,7 +207,7 @@ fn wrapped(args: &Wrap, config: &Config, entries: &[Entry<'_>]) -> Outcome {
         text: plan.apply(config.text()),
         names,
         left: plan.left,
-        perhaps: plan.perhaps,
+        unshared: plan.unshared,
         logins: plan.logins,
     }
 }
@@ -222,7 +220,7 @@ fn undone(args: &Wrap, format: Format, config: &Config, entries: &[Entry<'_>]) -
         show::say(&format!("already used linetender before wrap, kept: {}", undone.kept.join(", ")));
     }
     let names = undone.names.iter().map(|name| visible::line(name).into_owned()).collect();
-    Ok(Outcome { text: undone.text, names, left: undone.left, perhaps: Vec::new(), logins: Vec::new() })
+    Ok(Outcome { text: undone.text, names, left: undone.left, unshared: Vec::new(), logins: Vec::new() })
 }
 
 fn write(

@@ -65,7 +65,7 @@ impl Tree {
         let server = format!("{DAEMON} '{LINETENDER}' __badserver --era legacy");
         let shim = format!(
             "sleep 617 >/dev/null 2>&1 </dev/null & \
-             exec '{LINETENDER}' run --no-memory --no-journal --name bad -- sh -c \"$SERVER\""
+             exec '{LINETENDER}' run --tree all --no-memory --no-journal --name bad -- sh -c \"$SERVER\""
         );
         let mut shell = Command::new("sh");
         shell.args(["-c", &shim]).env("SERVER", server);

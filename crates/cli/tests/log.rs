@@ -17,7 +17,7 @@ const FULL: usize = 64 * 1024;
 /// A shim whose stderr is this, and what it logs.
 fn shim(stderr: impl Into<Stdio>, flags: &[&str]) -> Agent {
     let mut shim = Command::new(LINETENDER);
-    shim.args(["run", "--no-memory", "--no-journal", "--name", "bad"]).args(flags);
+    shim.args(["run", "--no-memory", "--no-journal", "--stateless", "--name", "bad"]).args(flags);
     shim.args(["--", LINETENDER, "__badserver", "--era", "legacy"]);
     Agent::with_stderr(&mut shim, stderr).greeted()
 }

@@ -246,15 +246,19 @@ fn progress_comes_under_the_agents_own_token_and_stops_with_the_call() {
 }
 
 #[test]
-fn told_to_stop_it_closes_the_server_politely() {
+fn told_to_stop_it_passes_the_signal_on() {
     let book = std::env::temp_dir().join(format!("linetender-stop-{}", std::process::id()));
-    let mut agent = Agent::up(&["--book", book.to_str().unwrap(), "--last-words"]);
+    let server = format!(
+        "trap 'echo heard it >{}; exit' TERM; '{LINETENDER}' __badserver --era legacy",
+        book.display()
+    );
+    let mut agent = Agent::run(LINETENDER, ["--", "sh", "-c", &server].iter()).greeted();
     let pid = agent.shim.id().to_string();
     assert!(Command::new("kill").args(["-TERM", &pid]).status().unwrap().success());
     assert_eq!(agent.shim.wait().unwrap().code(), Some(128 + 15));
     let written = std::fs::read_to_string(&book).unwrap();
     std::fs::remove_file(&book).unwrap();
-    assert!(written.contains("run end-of-file"), "the server could say goodbye: {written}");
+    assert_eq!(written, "heard it\n", "as if the agent had started the server itself");
 }
 
 #[test]

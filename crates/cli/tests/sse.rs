@@ -160,7 +160,7 @@ fn killed_and_restarted(agent: &mut Agent, server: &mut Server, prefix: &str) {
 
 #[test]
 fn through_run() {
-    for flags in [&["--transport", "sse"] as &[&str], &[]] {
+    for flags in [&["--stateless", "--transport", "sse"] as &[&str], &["--stateless"]] {
         for kind in kinds() {
             let mut server = Server::start(kind, "run");
             let url = server.url();
@@ -178,7 +178,7 @@ fn through_serve() {
         let home = server.book.with_extension("home");
         std::fs::create_dir_all(&home).unwrap();
         let config = home.join("linetender.toml");
-        let text = format!("[servers.old]\nurl = '{}'\ntransport = 'sse'\n", server.url());
+        let text = format!("[servers.old]\nurl = '{}'\ntransport = 'sse'\nstate = 'none'\n", server.url());
         std::fs::write(&config, text).unwrap();
         let mut serve = Command::new(LINETENDER);
         serve

@@ -437,7 +437,7 @@ fn servers_that_keep_state_are_told_so() {
     let file = home.file("mcp.json", config.to_string());
     let (code, _, said) = home.wrap(&["mcp.json"]);
     assert_eq!(code, 0, "{said}");
-    assert!(said.contains("shell may keep state in memory") && !said.contains("web may keep"), "{said}");
+    assert!(!said.contains("shared"), "{said}");
     let now: Value = serde_json::from_str(&fs::read_to_string(&file).unwrap()).unwrap();
     let args = |name: &str| now["mcpServers"][name]["args"].clone();
     assert_eq!(args("web"), json!(["run", "--name", "web", "--stateful", "npx", "@playwright/mcp@latest"]));
@@ -446,6 +446,27 @@ fn servers_that_keep_state_are_told_so() {
     assert_eq!(args("odd"), json!(["run", "--name", "odd", "--", "-odd"]), "else it would be a flag of ours");
     assert_eq!(home.wrap(&["mcp.json", "--undo"]).0, 0);
     assert_eq!(fs::read_to_string(&file).unwrap(), config.to_string());
+}
+
+#[test]
+fn e02_only_servers_that_keep_nothing_are_shared_and_the_others_are_named() {
+    let home = Home::new("share");
+    let config = json!({ "mcpServers": {
+        "web": { "command": "npx", "args": ["@playwright/mcp@latest"] },
+        "shell": { "command": "my-server" },
+        "git": { "command": "uvx", "args": ["mcp-server-git"] },
+    } });
+    let file = home.file("mcp.json", config.to_string());
+    let (code, _, said) = home.wrap(&["mcp.json", "--share"]);
+    assert_eq!(code, 0, "{said}");
+    let now: Value = serde_json::from_str(&fs::read_to_string(&file).unwrap()).unwrap();
+    let args = |name: &str| now["mcpServers"][name]["args"].clone();
+    assert_eq!(args("web"), json!(["run", "--name", "web", "--stateful", "npx", "@playwright/mcp@latest"]));
+    assert_eq!(args("shell"), json!(["run", "--name", "shell", "my-server"]));
+    assert_eq!(args("git"), json!(["run", "--name", "git", "--share", "uvx", "mcp-server-git"]));
+    for (name, is_named) in [("web", true), ("shell", true), ("git", false)] {
+        assert_eq!(said.contains(&format!("not shared: {name}: ")), is_named, "{said}");
+    }
 }
 
 /// Starts the entry as an agent would.

@@ -100,6 +100,11 @@ impl<D> Cause<D> {
         Self::new(Leaf::Failed(class), Detail::Seen(seen))
     }
 
+    /// The server ended by itself while nobody used it, and this was seen of it.
+    pub const fn finished(seen: D) -> Self {
+        Self::new(Leaf::Planned(Plan::Finished), Detail::Seen(seen))
+    }
+
     pub(crate) const fn concluded(class: Class, conclusion: Conclusion) -> Self {
         Self::new(Leaf::Failed(class), Detail::Concluded(conclusion))
     }

@@ -47,8 +47,6 @@ pub enum Refusal {
     NeedsAuth,
     /// The old process tree will not die, and two at once are never run.
     Stuck,
-    /// The server kept state in its process, and that process is gone. Said once.
-    StateLost,
     /// The line was closed.
     Closed,
 }
@@ -79,15 +77,6 @@ pub enum Wake {
     From(Instant),
     /// Another call just woke it.
     Underway,
-}
-
-/// What a call is for.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Errand {
-    /// It runs a tool.
-    Tool,
-    /// Anything else.
-    Other,
 }
 
 /// What one call is told.
@@ -163,7 +152,6 @@ impl Refusal {
             Self::OutOfService => "the server was parked by an operator",
             Self::NeedsAuth => "waiting for credentials",
             Self::Stuck => "the previous server process cannot be killed",
-            Self::StateLost => "the server was restarted and its state was lost",
             Self::Closed => "the connection is closed",
         }
     }
@@ -176,7 +164,6 @@ impl Refusal {
             Self::OutOfService => "out-of-service",
             Self::NeedsAuth => "needs-auth",
             Self::Stuck => "stuck",
-            Self::StateLost => "state-lost",
             Self::Closed => "closed",
         }
     }

@@ -55,6 +55,7 @@ mod backoff;
 mod budget;
 mod cause;
 mod class;
+mod context;
 mod delivery;
 mod gate;
 mod generation;
@@ -71,8 +72,9 @@ mod time;
 pub use budget::{Account, Budget, Cost};
 pub use cause::{Cause, Conclusion, Detail, Leaf, Leaves, Note, NoteKind, Plan};
 pub use class::{Charge, Class, Route, Row};
+pub use context::{CallEffect, ContextId, ContextUse, NOTICE_LASTS};
 pub use delivery::{Delivery, Doubt, Evidence, LossReport, Repair, ServerRefusal};
-pub use gate::{Admission, Errand, Gate, Held, NextTry, Refusal, Wake};
+pub use gate::{Admission, Gate, Held, NextTry, Refusal, Wake};
 pub use generation::Generation;
 pub use jitter::Jitter;
 pub use machine::{
@@ -82,7 +84,7 @@ pub use machine::{
 pub use order::{Misstep, Settle, Step, Walk};
 pub use policy::{
     BackoffPolicy, BudgetPolicy, CallPolicy, ClosePolicy, DialPolicy, Invalid, LONGEST, Limits, ParkPolicy,
-    Policy, ProbePolicy, RetryPolicy, ServerState, Settings,
+    Policy, ProbePolicy, RetryPolicy, ServerState, Settings, Tree,
 };
 pub use record::{Extent, Late, Method, Phase, Record, RecordStep, Safety};
 pub use resend::{Declared, Next, Obstacle, Rules, TRIES_MOST};

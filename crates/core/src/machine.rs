@@ -26,10 +26,10 @@ use accounts::Episode;
 use crate::budget::Budget;
 use crate::cause::{Cause, Conclusion, Plan};
 use crate::class::Class;
-use crate::gate::{Admission, Errand, Gate, Held, NextTry, Refusal, Wake};
+use crate::gate::{Admission, Gate, Held, NextTry, Refusal, Wake};
 use crate::generation::Generation;
 use crate::jitter::Jitter;
-use crate::policy::{Policy, ServerState, Settings};
+use crate::policy::{Policy, Settings};
 use crate::time::Instant;
 
 /// The machine that decides about one line. `D` is the wire's detail of a cause.
@@ -46,8 +46,6 @@ pub struct Machine<D> {
     jitter: Jitter,
     /// When the newest generation was dialled.
     dialled_at: Instant,
-    /// Whether any generation was ever up.
-    been_up: bool,
     /// Whether the driver has yet to publish the present state, and the gate that it published last.
     unpublished: bool,
     published: Gate,
@@ -66,7 +64,6 @@ impl<D> Machine<D> {
             episode: Episode::default(),
             jitter: Jitter::new(seed),
             dialled_at: now,
-            been_up: false,
             unpublished: false,
             published: Gate::Knock,
         }
@@ -143,7 +140,7 @@ impl<D> Machine<D> {
     }
 
     fn live_gate(&self, live: &Live) -> Gate {
-        if live.state_lost || (live.unchecked && live.resting()) {
+        if live.unchecked && !live.wanted {
             Gate::Knock
         } else if live.unchecked {
             // The probe after sleep may have to fail, and a new generation be dialled, before a call can pass.
@@ -157,21 +154,16 @@ impl<D> Machine<D> {
         }
     }
 
-    /// A call stands before a gate that said [`Admission::Knock`]. The answer is for this call alone. That a server lost its
-    /// state is for whoever relied on it: it is kept for a call that runs a tool.
-    pub fn handle_knock(&mut self, now: Instant, errand: Errand) -> Admission {
+    /// A call stands before a gate that said [`Admission::Knock`]. The answer is for this call alone.
+    pub fn handle_knock(&mut self, now: Instant) -> Admission {
         let now = self.tick(now);
         match &mut self.state {
             State::Idle(_) => self.dial_from_idle(),
-            State::Up(live) | State::Suspect(live) if live.state_lost && errand == Errand::Other => {
-                return Admission::Go { generation: self.generation };
-            }
-            State::Up(live) | State::Suspect(live) if live.state_lost => {
-                live.state_lost = false;
-                return Admission::Refuse { why: Refusal::StateLost, next: NextTry::NextCall };
-            }
-            State::Up(live) | State::Suspect(live) if live.unchecked && live.resting() => {
-                live.pulse = Pulse::Asking { since: now };
+            State::Up(live) | State::Suspect(live) if live.unchecked && !live.wanted => {
+                live.wanted = true;
+                if live.resting() {
+                    live.pulse = Pulse::Asking { since: now };
+                }
             }
             State::Ending(ending) => {
                 if let After::Idle { not_before } = ending.after {
@@ -328,9 +320,7 @@ impl<D> Machine<D> {
 
     /// A new generation serves.
     fn up(&mut self) {
-        let state_lost = self.been_up && self.policy.state == ServerState::Process;
-        self.been_up = true;
-        self.enter(State::Up(Live::new(self.now, &self.policy.probe, state_lost)));
+        self.enter(State::Up(Live::new(self.now, &self.policy.probe)));
     }
 
     fn enter(&mut self, state: State<D>) {

@@ -9,7 +9,7 @@ mod settings;
 pub use check::{Invalid, LONGEST};
 pub use settings::{
     BackoffPolicy, BudgetPolicy, CallPolicy, ClosePolicy, DialPolicy, Limits, ParkPolicy, ProbePolicy,
-    RetryPolicy, ServerState, Settings,
+    RetryPolicy, ServerState, Settings, Tree,
 };
 
 /// Checked [`Settings`].
@@ -25,6 +25,13 @@ impl Policy {
     /// Names the first setting that breaks a rule, and the rule.
     pub fn new(settings: Settings) -> Result<Self, Invalid> {
         check::check(&settings).map(|()| Self(settings))
+    }
+
+    /// The same for a server that keeps this in memory.
+    #[must_use]
+    pub const fn with_state(mut self, state: ServerState) -> Self {
+        self.0.state = state;
+        self
     }
 
     /// What was checked.

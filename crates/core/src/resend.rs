@@ -6,7 +6,7 @@ mod tests;
 use core::time::Duration;
 
 use crate::delivery::{Delivery, Evidence, Repair, ServerRefusal};
-use crate::policy::{ServerState, Settings};
+use crate::policy::Settings;
 use crate::record::{Earlier, Phase, Record, Safety};
 use crate::retry::{RetryOn, RetryReason};
 use crate::time::doubled;
@@ -21,14 +21,12 @@ const PAUSE_CAP: Duration = Duration::from_millis(500);
 /// What the decision depends on besides the call itself.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Rules {
-    /// What the server keeps in its process.
-    pub state: ServerState,
     /// Which verdicts permit a re-send.
     pub retry_on: RetryOn,
     /// The most re-sends of one call of unknown outcome.
     pub retries_per_call: u8,
-    /// Whether the call would reach another generation than the one that lost it.
-    pub crosses: bool,
+    /// True if the call would be executed in another context than the one that lost it, and may not be.
+    pub is_bound: bool,
     /// What the server says of the tool, where that matters.
     pub declared: Declared,
     /// What kept the call from the server, as far as it bears on another try.
@@ -89,11 +87,11 @@ pub enum Next {
 }
 
 impl Rules {
-    /// The rules of a server's policy, for a call lost by a generation that is over (`crosses`) or lives on.
-    pub const fn new(settings: &Settings, crosses: bool, declared: Declared) -> Self {
-        let Settings { state, retry_on, .. } = *settings;
+    /// The rules of a server's policy, for a call that may not leave its context (`is_bound`) or may.
+    pub const fn new(settings: &Settings, is_bound: bool, declared: Declared) -> Self {
+        let retry_on = settings.retry_on;
         let retries_per_call = settings.retry.per_call;
-        Self { state, retry_on, retries_per_call, crosses, declared, obstacle: Obstacle::Passing }
+        Self { retry_on, retries_per_call, is_bound, declared, obstacle: Obstacle::Passing }
     }
 
     /// The same for a call that this kept from its server.
@@ -112,11 +110,8 @@ impl Record {
         let delivery = self.delivery()?;
         let verdict = self.verdict()?;
         let again = match (self.phase, delivery) {
-            // Nothing crosses a generation of a server that keeps state in its process: a call that waited for
-            // the old process would meet one that knows nothing of what came before.
-            (Phase::Lost(_), _) if rules.crosses && rules.state == ServerState::Process => {
-                Err(Forbidden::Always)
-            }
+            // A call that was planned for the old context would meet one that knows nothing of what came before.
+            (Phase::Lost(_), _) if rules.is_bound => Err(Forbidden::Always),
             (Phase::Lost(_), Delivery::NotExecuted(evidence)) => self.not_executed(evidence, rules, withdraw),
             (Phase::Lost(_), Delivery::Refused(refusal)) => self.refused(refusal, rules, withdraw),
             (Phase::Lost(_), Delivery::Unknown(_)) => self.unknown(rules, withdraw),

@@ -23,7 +23,7 @@ mod traffic;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use linetender::{Era, Eras, Line, Raw, Server};
+use linetender::{Era, Eras, Line, Raw, Server, ServerState};
 use linetender_badserver::Book;
 use look::{in_time, policy, speaks};
 use process::Process;
@@ -48,7 +48,10 @@ struct Drill {
 impl Drill {
     async fn run(mut self) {
         self.process.start().await;
-        let patient = policy(|settings| settings.call.limit = Duration::from_secs(25));
+        let patient = policy(|settings| {
+            settings.state = ServerState::None;
+            settings.call.limit = Duration::from_secs(25);
+        });
         let server = Server::http("bad", &self.process.url()).eras(self.eras).policy(patient);
         let line = Line::open(server);
         in_time(line.ready()).await.unwrap();

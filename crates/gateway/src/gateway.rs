@@ -4,8 +4,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
-use linetender::session::{self, Agent};
-use linetender::{Line, Rig, RigChange};
+use linetender::session::{self, Agent, Guest};
+use linetender::{AgentContext, Line, Rig, RigChange};
 use linetender_wire::aside;
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
@@ -223,13 +223,15 @@ impl Gateway {
         listing.seen_by(principal)
     }
 
-    /// An agent's way to one server; `None` if it would be a line of its own, and there are as many as there may be.
-    pub(crate) fn pipe(&self, route: &Route, visitor: &Visitor) -> Option<Agent> {
+    /// An agent's way to one server, with what it relies on in that server's memory; `None` if it would be a line of its own, and
+    /// there are as many as there may be.
+    pub(crate) fn pipe(&self, route: &Route, visitor: &Visitor, context: &AgentContext) -> Option<Agent> {
+        let guest = || Guest { context: context.clone(), ..visitor.guest() };
         if route.is_own() && visitor.stay == Stay::Session {
-            let open = || session::open_as(route.berth.entry.server.clone(), &self.0.rig, visitor.guest());
+            let open = || session::open_as(route.berth.entry.server.clone(), &self.0.rig, guest());
             return self.0.own_lines.for_session(self.own_lines_left(), &visitor.principal, open);
         }
-        Some(session::join_as(&self.line(route, &visitor.principal)?, visitor.guest()))
+        Some(session::join_as(&self.line(route, &visitor.principal)?, guest()))
     }
 
     /// The line on which a principal's requests to a server travel, if none is opened for a session; `None` if it would be one of

@@ -221,7 +221,7 @@ impl Visitor {
 
     /// The same with its name, for whoever writes down what it asked for.
     pub(crate) fn guest(&self) -> Guest {
-        Guest { who: self.who(), name: Arc::clone(self.principal.name()) }
+        Guest { who: self.who(), name: Arc::clone(self.principal.name()), ..Guest::default() }
     }
 }
 

@@ -18,7 +18,7 @@ use std::time::Duration;
 
 use tokio::sync::oneshot;
 
-pub use entry::{Charge, Entry, LONGEST_LINE, Reason, VERSION, What};
+pub use entry::{Charge, Entry, LONGEST_LINE, LeftProcess, Reason, VERSION, What};
 use file::Pages;
 pub use file::Rotation;
 pub(crate) use file::{make_room, page};

@@ -3,6 +3,7 @@
 
 pub(crate) mod clock;
 pub(crate) mod code;
+pub(crate) mod context_loss;
 pub(crate) mod error;
 pub(crate) mod kind;
 pub(crate) mod late;

@@ -2,6 +2,7 @@
 
 mod after;
 mod answer;
+mod context;
 mod options;
 mod out;
 mod progress;
@@ -13,8 +14,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use linetender_core::{
-    Admission, Declared, Delivery, Errand, Evidence, Gate, Generation, Held, Instant, LossReport, Method,
-    Record, RecordStep, Refusal, RetryBudget, RetryReason, Safety, ServerState,
+    Admission, Declared, Delivery, Evidence, Gate, Generation, Held, Instant, LossReport, Method, Record,
+    RecordStep, Refusal, RetryBudget, RetryReason, Safety, ServerState,
 };
 use linetender_wire::frame::{self, Frame, Members};
 use linetender_wire::handshake::{Era, Greeting};
@@ -22,6 +23,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::audience::Audience;
 use crate::basics::clock::Clock;
+use crate::basics::context_loss::ContextLoss;
 use crate::basics::error::{CallError, CallErrorKind, Phase};
 use crate::basics::late::{self, Wait};
 use crate::basics::next_try::NextTry;
@@ -42,6 +44,7 @@ use crate::tender::{Inbox, Published};
 use after::{Earlier, Permit};
 pub use answer::Answer;
 pub(crate) use answer::Reply;
+pub use context::AgentContext;
 pub use options::Options;
 pub(crate) use options::Way;
 use out::{Out, Time, Try};
@@ -72,6 +75,8 @@ pub(crate) struct Shared {
     pub(crate) witness: OnceLock<Arc<dyn Witness>>,
     /// What it said of itself that agents are told.
     pub(crate) said: Said,
+    /// What programs that hold the line rely on in the server's memory.
+    pub(crate) context: AgentContext,
 }
 
 /// One call on its way.
@@ -89,17 +94,16 @@ enum Bound {
     Any,
     /// Its session is gone and would refuse the call again; the gate hears of that in a moment.
     Not(Generation),
-    /// The server keeps state in its process: a call that was admitted to this generation runs there or not at all.
+    /// A call that may not leave its context: it runs in this generation or not at all.
     Only(Generation),
 }
 
 impl Bound {
-    fn after(earlier: Option<&Earlier>, state: ServerState) -> Self {
-        let Some(Earlier { link, lost, .. }) = earlier else { return Self::Any };
-        match state {
-            ServerState::Process => Self::Only(link.generation),
-            ServerState::None if lost.session_is_gone() => Self::Not(link.generation),
-            ServerState::None => Self::Any,
+    fn after(earlier: Option<&Earlier>, is_bound: bool) -> Self {
+        match earlier {
+            Some(Earlier { link, .. }) if is_bound => Self::Only(link.generation),
+            Some(Earlier { link, lost, .. }) if lost.session_is_gone() => Self::Not(link.generation),
+            _ => Self::Any,
         }
     }
 }
@@ -113,15 +117,21 @@ impl Call<'_> {
 
     /// Makes the call, and has its outcome told.
     pub(crate) async fn run(self) -> Result<Reply, CallError> {
+        let result = self.observed().await;
+        // Nothing is awaited from here on: a call that was cancelled tells nobody anything.
+        result.inspect_err(|error| self.tells(error))
+    }
+
+    async fn observed(&self) -> Result<Reply, CallError> {
         let Some(witness) = self.shared.witness.get() else {
             return self.counted(&mut Course::default()).await;
         };
-        let (mut told, may) = Told::came(&self, &**witness);
+        let (mut told, may) = Told::came(self, &**witness);
         let result = match may {
             Ok(()) => self.counted(&mut told.course).await,
             Err(cause) => Err(self.error_before(CallErrorKind::NotRecorded, cause)),
         };
-        told.ended(&self, result).await
+        told.ended(self, result).await
     }
 
     /// A reply and an error both say how often the call was sent.
@@ -152,7 +162,7 @@ impl Call<'_> {
         let mut retry = None;
         loop {
             let until = time.of_a_try(shared.clock.now());
-            let bound = Bound::after(earlier.as_ref(), policy.state);
+            let bound = Bound::after(earlier.as_ref(), policy.state == ServerState::Process);
             let held = patience.map_or(until, |patience| until.min(patience));
             course.reaches(Stage::Waiting);
             let admitted = self.admit(&record, held, bound).await?;
@@ -169,8 +179,12 @@ impl Call<'_> {
                 // Only a call that has tried before is bound to a generation.
                 (None, None) => continue,
             };
+            if let Some(loss) = self.loss_before(&link) {
+                return Err(self.held_back(loss, &record));
+            }
             let mut lost = match self.attempt(&link, record, &mut retry, until, time, course).await {
                 Try::Answer(frame) => {
+                    self.uses(&link);
                     let answer = Reply::new(frame, link.era());
                     if answer.error().is_none() {
                         shared.wishes.granted(self.method, self.params);
@@ -191,6 +205,9 @@ impl Call<'_> {
                     return Ok(answer);
                 }
                 Try::Over(kind, record, cause) => {
+                    if kind == CallErrorKind::BadAnswer {
+                        self.uses(&link);
+                    }
                     return Err(self.error(kind, Phase::AtServer, cause, &record));
                 }
                 Try::Lost(lost) => lost,
@@ -288,7 +305,6 @@ impl Call<'_> {
                 let now = published.borrow_and_update();
                 (now.gate, now.link.clone())
             };
-            // Before anything else: a knock would take the one refusal that another call is to hear.
             if let Bound::Only(only) = bound
                 && gate != (Gate::Go { generation: only })
             {
@@ -344,8 +360,7 @@ impl Call<'_> {
     async fn knock(&self) -> Admission {
         let (reply, told) = oneshot::channel();
         let closed = Admission::Refuse { why: Refusal::Closed, next: linetender_core::NextTry::Never };
-        let errand = if self.method == "tools/call" { Errand::Tool } else { Errand::Other };
-        if self.shared.inbox.send(Inbox::Knock(errand, reply)).await.is_err() {
+        if self.shared.inbox.send(Inbox::Knock(reply)).await.is_err() {
             return closed;
         }
         // A tender that panicked has not answered, and the line lives on.
@@ -451,8 +466,17 @@ impl Call<'_> {
             next_try,
             stderr,
             answered: None,
+            context: None,
             attempts: 0,
         }
+    }
+
+    /// The error of a call that is not executed because its agent has to know first that a context was replaced.
+    fn held_back(&self, loss: ContextLoss, record: &Record) -> CallError {
+        let record = record.step(RecordStep::Cancel).unwrap_or(*record);
+        let error =
+            self.error(CallErrorKind::ContextReplaced, Phase::BeforeSending, loss.to_string(), &record);
+        error.with_loss(Some(loss))
     }
 
     /// The last lines of what an ended generation wrote to stderr, if this caller may see them.

@@ -29,6 +29,8 @@ pub struct Catalogue {
     lists: BTreeMap<Kind, Arc<Vec<Item>>>,
     /// Tools that this generation calls read-only or idempotent.
     safe: Arc<HashSet<String>>,
+    /// Tools that this generation calls read-only.
+    read_only: Arc<HashSet<String>>,
     /// Lists that the server says it has, and that were never read.
     unread: BTreeSet<Kind>,
     /// Lists that this generation did not give: they are what they were.
@@ -120,6 +122,11 @@ impl Catalogue {
     /// Whether the server calls this tool read-only or idempotent.
     pub(crate) fn declares_safe(&self, tool: &str) -> bool {
         self.safe.contains(tool)
+    }
+
+    /// Whether the server calls this tool read-only.
+    pub(crate) fn declares_read_only(&self, tool: &str) -> bool {
+        self.read_only.contains(tool)
     }
 
     /// Whether a list could be read at all.

@@ -3,6 +3,7 @@
 //! In: a configured server, and a turn at the rig's dial limit. Out: a [`Link`]: a process or an address that was greeted, with a book of
 //! calls on the way down and an ear on the way up. What callers asked the server to keep doing is asked of each new one.
 
+mod context;
 mod dial;
 mod dial_limit;
 mod ear;
@@ -11,6 +12,7 @@ mod listen;
 mod reach;
 mod wishes;
 
+pub(crate) use context::ServerContext;
 pub(crate) use dial::{Dial, DialNews};
 pub(crate) use dial_limit::{Counted, DialLimit};
 pub(crate) use ear::Ear;

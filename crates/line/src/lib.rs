@@ -55,6 +55,7 @@ mod status;
 mod tender;
 
 pub use basics::code::Code;
+pub use basics::context_loss::ContextLoss;
 pub use basics::error::{CallError, CallErrorKind, Phase};
 pub use basics::kind::Kind;
 pub use basics::next_try::NextTry;
@@ -63,6 +64,8 @@ pub use basics::rpc_error::RpcError;
 #[doc(hidden)] // for linetender's gateway
 pub use basics::said::Declared;
 pub use basics::trace::TraceContext;
+#[doc(hidden)] // for linetender's gateway
+pub use call::AgentContext;
 pub use call::{Answer, Options, Progress, ProgressStream};
 pub use catalogue::{Catalogue, Change, Prompt, Resource, ResourceTemplate, Tool};
 pub use keys::{Asked, Key, Keys, NoKey, Refused};
@@ -76,12 +79,12 @@ pub use linetender_core::{
     BackoffPolicy, BudgetPolicy, CallPolicy, ClosePolicy, DialPolicy, Limits, ParkPolicy, ProbePolicy,
     RetryPolicy,
 };
-pub use linetender_core::{Invalid, Policy, RetryOn, RetryReason, ServerState, Settings};
+pub use linetender_core::{Invalid, Policy, RetryOn, RetryReason, ServerState, Settings, Tree};
 pub use linetender_wire::allocator;
 pub use linetender_wire::handshake::{Era, Eras, Hello};
 #[doc(hidden)] // for linetender's keeper
 pub use linetender_wire::hop;
-pub use linetender_wire::stdio::{guard, raise_descriptor_limit, reaper, signals};
+pub use linetender_wire::stdio::{LeftBehind, guard, pass_on, raise_descriptor_limit, reaper, signals};
 #[cfg(windows)]
 #[doc(hidden)] // for the shim, which reads from its agent as we do from servers
 pub use linetender_wire::windows::{Reading, is_read_by_nobody};
@@ -89,6 +92,8 @@ pub use linetender_wire::{Exit, Redacted, hide as hide_secrets, visible};
 #[doc(hidden)]
 pub use outcome::Here;
 pub use outcome::{Outcome, Receipt, Retry, Stage, Times, UnderWay, Verdict, Witness};
+#[doc(hidden)] // for linetender's commands and gateway
+pub use server::package;
 pub use server::{
     Deadline, HttpServer, HttpTransport, Server, Stderr, StdioServer, ToolErrors, Transport, pass_stderr_to,
     way,

@@ -27,13 +27,13 @@ use crate::basics::error::{CallError, CallErrorKind, Phase};
 use crate::basics::kind::Kind;
 use crate::basics::said::{Declared, Said};
 use crate::call::turns::Turns;
-use crate::call::{Call, Options, Shared};
+use crate::call::{AgentContext, Call, Options, Shared};
 use crate::catalogue::Catalogue;
 use crate::generation::Link;
 use crate::generation::Wishes;
 use crate::keys::KeyRing;
 use crate::outcome::Witness;
-use crate::server::{Deadline, Server, ToolErrors, Transport};
+use crate::server::{Deadline, Server, Target, ToolErrors, Transport};
 use crate::status::{Status, Waits};
 pub use crate::tender::LineEvent as Event;
 use crate::tender::{Inbox, Published, Tender};
@@ -129,6 +129,7 @@ impl Line {
             audience: Arc::clone(&audience),
             witness: OnceLock::new(),
             said: Said::default(),
+            context: AgentContext::default(),
             retry: std::sync::Mutex::new(RetryBudget::new(policy.retry, clock.now())),
         });
         let line = Self { shared, events: events.downgrade() };
@@ -341,6 +342,11 @@ impl Line {
             }
         }
         self.wait_for(|status| status.state == StateKind::Closed).await;
+    }
+
+    /// Whether it runs a program here that agents were answered for before it started.
+    pub(crate) fn is_known_program(&self) -> bool {
+        matches!(self.shared.server.target, Target::Stdio { shared: None, .. }) && self.greeting().is_some()
     }
 
     /// Whether it is a line to just this server.

@@ -5,6 +5,7 @@ mod deadline;
 mod http;
 mod identity;
 mod looks;
+pub mod package;
 mod stderr;
 mod tool_errors;
 mod transport;
@@ -16,7 +17,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use linetender_core::Policy;
+use linetender_core::{Policy, ServerState};
 use linetender_wire::frame;
 use linetender_wire::handshake::{Era, Eras, Hello};
 use linetender_wire::hop::Way;
@@ -136,10 +137,8 @@ impl Server {
         let mut secrets = Secrets::default();
         secrets.keep_arguments(argv.iter().map(|word| word.to_str().unwrap_or_default()));
         let program = Program { argv, dir: None, env: Env::Only(allowed.collect()) };
-        Server {
-            secrets,
-            ..Server::to(name.into(), Target::Stdio { program, reaper: None, shared: None, lifeline: None })
-        }
+        let target = Target::Stdio { program, reaper: None, shared: None, lifeline: None };
+        Server { secrets, ..Server::to(name.into(), target) }.policy(Policy::default())
     }
 
     /// What is run, and where, if it is a program.
@@ -247,10 +246,17 @@ impl<W> Server<W> {
         self
     }
 
-    /// Its policy.
+    /// Its policy. If that says nothing of what the server keeps in memory, what is known of its package counts.
     #[must_use]
     pub fn policy(mut self, policy: Policy) -> Self {
-        self.policy = policy;
+        self.policy = match &self.target {
+            Target::Stdio { program, .. } if policy.settings().state == ServerState::Unknown => {
+                let words: Vec<_> = program.argv.iter().map(|word| word.to_string_lossy()).collect();
+                let words: Vec<&str> = words.iter().map(AsRef::as_ref).collect();
+                policy.with_state(package::state_of(package::package(&words)))
+            }
+            _ => policy,
+        };
         self
     }
 

@@ -24,6 +24,7 @@ use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use linetender_core::StateKind;
 use linetender_wire::frame;
 use linetender_wire::handshake::{Era, Eras, Greeting, Hello};
 use linetender_wire::{caught, queue};
@@ -32,6 +33,7 @@ use tokio::sync::mpsc;
 use tokio::task::{AbortHandle, JoinSet};
 
 use crate::audience::{Agent as Hearer, FromServer};
+use crate::call::AgentContext;
 use crate::call::turns::Caller;
 pub use crate::call::turns::{Guest, Who};
 use crate::line::Rig;
@@ -140,12 +142,12 @@ pub fn open(server: impl Into<Server>, rig: &Rig) -> Agent {
 /// Outside a tokio runtime.
 #[doc(hidden)]
 pub fn open_as(server: impl Into<Server>, rig: &Rig, of: Guest) -> Agent {
-    open_own(server.into(), rig, Some(of.name))
+    open_own(server.into(), rig, Some(of))
 }
 
-fn open_own(server: Server, rig: &Rig, name: Option<Arc<str>>) -> Agent {
+fn open_own(server: Server, rig: &Rig, of: Option<Guest>) -> Agent {
     let limits = limits(server.policy.settings());
-    start(On::Own(Box::new(server), rig.clone(), name), limits)
+    start(On::Own(Box::new(server), rig.clone(), of), limits)
 }
 
 /// One of several agents on a line, in this process. The line lives on when it goes.
@@ -178,8 +180,8 @@ fn start(on: On, limits: frame::Limits) -> Agent {
 
 /// What an agent is put on.
 enum On {
-    /// A line of its own, which goes with it; and the name of whom it acts for, if that is known.
-    Own(Box<Server>, Rig, Option<Arc<str>>),
+    /// A line of its own, which goes with it; and whose it is, if that is known.
+    Own(Box<Server>, Rig, Option<Guest>),
     /// A line that it shares; and whose it is, if that is known.
     Shared(Line, Option<Guest>),
 }
@@ -197,6 +199,8 @@ struct Session {
     open: Option<Open>,
     /// Questions that calls of the agent's have for it.
     rounds: (mpsc::Sender<Round>, mpsc::Receiver<Round>),
+    /// What the agent relies on in the server's memory.
+    context: AgentContext,
     /// What the agent said, until it is handled: if it is a request and that panics, it still has to be answered.
     heard: Option<Frame>,
 }
@@ -231,7 +235,12 @@ impl Session {
         let rounds = mpsc::channel(TO_AGENT);
         let (tasks, running) = (JoinSet::new(), HashMap::new());
         let (sweep_at, backlog) = (SPARE_TASKS, None);
-        Self { on, to_agent, tasks, running, sweep_at, backlog, open: None, rounds, heard: None }
+        let context = match &on {
+            On::Own(_, _, of) | On::Shared(_, of) => {
+                of.as_ref().map(|of| of.context.clone()).unwrap_or_default()
+            }
+        };
+        Self { on, to_agent, tasks, running, sweep_at, backlog, open: None, rounds, context, heard: None }
     }
 
     async fn run(mut self, mut agent: impl Says, stop: impl Future<Output = ()>) -> Ended {
@@ -293,7 +302,7 @@ impl Session {
         let (tell, said) = mpsc::channel(TO_AGENT);
         let agent = Hearer { era, said: tell, direct: self.to_agent.clone() };
         let (line, listener, caller, principal) = match &self.on {
-            On::Own(server, rig, name) => {
+            On::Own(server, rig, of) => {
                 let page = rig.memory().map(|memory| memory.page(server, era, params));
                 let remembered = page.as_ref().and_then(|page| page.recall());
                 let greeting = remembered.as_ref().map(|known| known.greeting.clone());
@@ -307,7 +316,7 @@ impl Session {
                 if !waits {
                     line.wake();
                 }
-                (line, None, Caller::Owner, name.clone())
+                (line, None, Caller::Owner, of.as_ref().map(|of| Arc::clone(&of.name)))
             }
             On::Shared(line, of) => {
                 let (who, name) = of.as_ref().map(|guest| (guest.who, Arc::clone(&guest.name))).unzip();
@@ -363,7 +372,13 @@ impl Session {
         match (on, open) {
             // A tree that will not die is left to its reaper.
             (On::Own(..), Some(open)) => {
-                let limit = open.line.policy().close.worst() + LAST_WORDS;
+                // An agent that was answered from the cache leaves before its server is up: that may finish its start.
+                let policy = open.line.policy();
+                if open.line.is_known_program() {
+                    let started = open.line.wait_for(|status| status.state != StateKind::Dialing);
+                    let _ = tokio::time::timeout(policy.dial.start + policy.dial.handshake, started).await;
+                }
+                let limit = policy.close.worst() + LAST_WORDS;
                 let _ = tokio::time::timeout(limit, open.line.close()).await;
             }
             (On::Shared(line, _), Some(Open { listener: Some(listener), subscriptions, .. })) => {

@@ -261,6 +261,9 @@ fn concluded(conclusion: Conclusion, kind: NoteKind, aside: Option<&Aside>) -> S
     match conclusion {
         Conclusion::Asked => match kind {
             NoteKind::Leaf(Leaf::Planned(Plan::Park)) => "parked by an operator".into(),
+            NoteKind::Leaf(Leaf::Planned(Plan::IdleStop)) => {
+                "stopped by linetender: nobody used it, or its configuration was changed".into()
+            }
             NoteKind::Leaf(leaf) => format!("stopped by linetender ({})", leaf.name()),
             NoteKind::Teardown => "stopped by linetender".into(),
         },

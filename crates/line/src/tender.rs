@@ -1,10 +1,12 @@
 //! The one task that owns a line: it hears what happens, asks the core, and does what the core says, in that order.
 
 mod effects;
+mod effort;
 mod exit;
 mod idle;
 mod inbox;
 mod keys;
+mod left;
 mod lists;
 mod log;
 mod published;
@@ -14,7 +16,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use linetender_core::{Command, Event, Generation, Machine, State, Walk};
+use linetender_core::{Cause, Command, Event, Generation, Machine, State, Walk};
 use linetender_wire::handshake::{self, Era, Greeting};
 use linetender_wire::seam;
 use linetender_wire::{Detail, Pipe, Seen, Slept};
@@ -31,9 +33,11 @@ use crate::generation::{Counted, DialLimit, DialNews, Ear, Link, Probed, Wishes}
 use crate::keys::{KeyRing, KeyTask};
 use crate::server::Server;
 use crate::status::{Aside, Status, Waits, Why};
+use effort::Effort;
 use idle::Unused;
 pub(crate) use inbox::Inbox;
 use keys::Credentials;
+use left::Left;
 use lists::Lists;
 pub use published::LineEvent;
 pub(crate) use published::Published;
@@ -74,6 +78,8 @@ enum Wake {
     Slept,
     /// It is time to see whether anybody uses the server.
     Unused,
+    /// It is time to see whether what left a server's tree is still there.
+    Left,
     Timer,
 }
 
@@ -86,6 +92,7 @@ struct Current {
     wire: mpsc::Receiver<seam::Event>,
     wire_open: bool,
     probing: Arc<AtomicBool>,
+    effort: Effort,
     lists: Lists,
     /// Up to when readings are paid for: each costs a while, and a few may be owed.
     read_until: Option<tokio::time::Instant>,
@@ -146,6 +153,7 @@ struct Running {
     doubted: Option<(linetender_core::Instant, tokio::time::Instant)>,
     panics: Panics,
     unused: Unused,
+    left: Left,
 }
 
 impl Tender {
@@ -174,6 +182,7 @@ impl Tender {
             doubted: None,
             panics: Panics::default(),
             unused,
+            left: Left::default(),
         });
         running.supervised().await;
     }
@@ -195,11 +204,15 @@ impl Running {
             _ = self.tender.slept.wait() => Wake::Slept,
             () = sleep_until(timeout) => Wake::Timer,
             () = sleep_until(self.unused.look_at()) => Wake::Unused,
+            () = sleep_until(self.left.look_at()) => Wake::Left,
         }
     }
 
     fn handle(&mut self, wake: Wake) {
         let now = self.tender.clock.now();
+        if matches!(wake, Wake::Timer) {
+            self.look_at_effort(now);
+        }
         if let Some(current) = &self.current {
             self.machine.handle_vitals(now, current.generation, current.ledger.vitals());
         }
@@ -212,9 +225,9 @@ impl Running {
                     let _ = reply.send(asked);
                 }
             }
-            Wake::Inbox(Some(Inbox::Knock(errand, reply))) => {
+            Wake::Inbox(Some(Inbox::Knock(reply))) => {
                 self.cell("knock");
-                let admission = self.machine.handle_knock(now, errand);
+                let admission = self.machine.handle_knock(now);
                 // What it says must be published before the caller acts on it.
                 self.pump();
                 let _ = reply.send(admission);
@@ -243,6 +256,7 @@ impl Running {
                 }
             }
             Wake::Unused => self.stop_if_unused(now),
+            Wake::Left => self.name_left(Some(tokio::time::Instant::now())),
             Wake::Timer if self.is_doubtful() => {}
             Wake::Timer => {
                 self.cell("timeout");
@@ -385,6 +399,14 @@ impl Running {
                     );
                 }
             }
+            Some(seam::Event::Ended { pid, name }) => {
+                let server = &*self.tender.server.name;
+                tracing::warn!(server, pid, name, "ended a process that the server left behind");
+                let _ = self.tender.events.send(LineEvent::Ended { pid, name });
+            }
+            Some(seam::Event::Spared(left)) => {
+                self.left.note(left, self.machine.policy().close.term);
+            }
             Some(seam::Event::NoReader) => self.event(generation, Event::NoReader),
             Some(seam::Event::Gone) => self.event(generation, Event::Gone(None)),
             None => {
@@ -425,7 +447,8 @@ impl Running {
         let probing = self.current.as_ref().is_some_and(|current| current.probing.load(Ordering::Relaxed));
         let seen = if dialing && probing { seen.on_probe() } else { seen };
         self.remembered = handshake::era_after(&seen, self.remembered);
-        self.event(generation, Event::Lost(seen.cause()));
+        let cause = if self.is_finished(&seen) { Cause::finished(Arc::new(seen)) } else { seen.cause() };
+        self.event(generation, Event::Lost(cause));
     }
 
     fn link(&self, generation: Generation) -> Option<&Arc<Link>> {

@@ -8,6 +8,7 @@ use pyo3::types::PyDict;
 const fn exception(error: &CallError) -> &'static str {
     match (error.kind, error.delivery) {
         (CallErrorKind::Refused(Refusal::NeedsAuth), _) => "NeedsAuth",
+        (CallErrorKind::ContextReplaced, _) => "ContextReplaced",
         (CallErrorKind::TimedOut, _) => "CallTimeout",
         (CallErrorKind::ErrorAnswer, _) => "ErrorAnswer",
         (CallErrorKind::BadAnswer, _) => "BadAnswer",
@@ -34,7 +35,7 @@ pub(crate) fn fields<'py>(py: Python<'py>, error: &CallError) -> PyResult<Bound<
     fields.set_item("phase", error.phase.name())?;
     fields.set_item("cause", &error.cause)?;
     fields.set_item("delivery", error.delivery.name())?;
-    fields.set_item("reason", error.delivery.reason())?;
+    fields.set_item("reason", error.reason())?;
     fields.set_item("attempts", error.attempts)?;
     fields.set_item("next_try", error.next_try.to_string())?;
     fields.set_item("next_try_in", seconds(error.next_try))?;

@@ -65,4 +65,4 @@ def test_a_reason_that_there_is_not_is_refused_with_those_that_there_are(wrong: 
 
 
 def test_a_name_and_a_program_stay() -> None:
-    assert Server.stdio("x", name="n").with_settings(stateful=True, in_flight=3, max_message="1MiB").name == "n"
+    assert Server.stdio("x", name="n").with_settings(state="process", in_flight=3, max_message="1MiB").name == "n"

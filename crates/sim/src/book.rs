@@ -10,6 +10,8 @@ use linetender_badserver::Attempt;
 pub(crate) struct Deed {
     /// When it was run.
     pub(crate) runs: Vec<Duration>,
+    /// Where each run was: the number of a process or of a session, a later one being higher. `None` where nothing is kept in memory.
+    pub(crate) contexts: Vec<Option<u64>>,
     /// Each time that it reached a server.
     pub(crate) attempts: Vec<Attempt>,
     /// When its whole answer had been accepted by the pipe or the connection, and when the process that gave it began.
@@ -41,9 +43,10 @@ impl Book {
         deed.attempts.push(Attempt::default());
     }
 
-    pub(crate) fn run(&mut self, nonce: &str, at: Duration) {
+    pub(crate) fn run(&mut self, nonce: &str, at: Duration, context: Option<u64>) {
         let deed = self.deed(nonce);
         deed.runs.push(at);
+        deed.contexts.push(context);
         if let Some(last) = deed.attempts.last_mut() {
             last.runs += 1;
         }

@@ -84,6 +84,11 @@ pub enum Finding {
         /// Which.
         nonce: String,
     },
+    /// It ran in a new process or session, and its agent had not been told that one which it had used was replaced.
+    Unwarned {
+        /// Which.
+        nonce: String,
+    },
     /// A line that did not come back after everything was repaired.
     StaysDown,
     /// Streams were opened again and again.
@@ -133,6 +138,7 @@ pub(crate) fn judge(course: &Course) -> Vec<Finding> {
     }
     findings.extend(unrecorded(course));
     findings.extend(crossed(course));
+    findings.extend(unwarned(course));
     findings.extend(storm(course));
     findings.extend(stream_storm(course));
     if !course.back {
@@ -177,6 +183,44 @@ fn crossed(course: &Course) -> impl Iterator<Item = Finding> {
     let crossed = |deed: &Deed| deed.session_gone.is_some_and(|at| deed.runs.iter().any(|run| *run > at));
     let deeds = course.book.deeds.iter().filter(move |(_, deed)| stateful && crossed(deed));
     deeds.map(|(nonce, _)| Finding::Crossed { nonce: nonce.clone() })
+}
+
+/// No call is executed in a new context before its agent, which is all callers together, was told of the end of one that it had used.
+fn unwarned(course: &Course) -> Vec<Finding> {
+    let state = course.settings.state;
+    let is_use = |tool| state != ServerState::None && (state == ServerState::Process || tool != LOOK);
+    let is_held = |tool| is_use(tool) && (state == ServerState::Process || tool != LISTED);
+    let answers_in = |context: u64| {
+        let of = |deed: &&Deed| deed.answered.is_some() && deed.contexts.last() == Some(&Some(context));
+        course.book.deeds.values().filter(of).count()
+    };
+    // When the agent heard the answer of a call that used a context.
+    let used = course.calls.iter().filter_map(|(nonce, asked)| {
+        let (at, Told::Answer) = asked.told.as_ref()? else { return None };
+        let context = (*course.book.deeds.get(nonce)?.contexts.last()?)?;
+        // A server that exits after its only answer keeps nothing.
+        (is_use(asked.tool) && (course.remote || answers_in(context) > 1)).then_some((*at, context))
+    });
+    let used: Vec<_> = used.collect();
+    let told = course.calls.values().filter_map(|asked| match asked.told.as_ref()? {
+        (at, Told::Error(error)) if error.context.is_some() => Some(*at),
+        _ => None,
+    });
+    let told: Vec<_> = told.collect();
+    let is_unwarned = |asked: &Asked, ran: Duration, context: u64| {
+        used.iter().any(|(heard, used)| {
+            let is_told = || told.iter().any(|at| (*heard..=ran).contains(at));
+            *heard < asked.at && *used < context && !is_told()
+        })
+    };
+    let runs = course.calls.iter().filter(|(_, asked)| is_held(asked.tool)).filter_map(|(nonce, asked)| {
+        let deed = course.book.deeds.get(nonce)?;
+        let mut runs = deed.runs.iter().zip(&deed.contexts);
+        let unwarned =
+            runs.any(|(at, context)| context.is_some_and(|context| is_unwarned(asked, *at, context)));
+        unwarned.then(|| Finding::Unwarned { nonce: nonce.clone() })
+    });
+    runs.collect()
 }
 
 /// The budget's own promise: dials are paid for with service.
@@ -315,6 +359,9 @@ impl fmt::Display for Finding {
                     f,
                     "call {nonce} was refused by a session of a stateful server, and the next one ran it"
                 )
+            }
+            Self::Unwarned { nonce } => {
+                write!(f, "call {nonce} ran in a context that its agent had not been told of")
             }
             Self::StreamStorm { streams } => write!(f, "{streams} streams were opened within a minute"),
             Self::StaysDown => f.write_str("the line did not come back after the repair"),

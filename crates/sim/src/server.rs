@@ -132,7 +132,8 @@ impl Server {
             return;
         }
         self.scene.say(|| format!("process {} runs {nonce}", self.process.pid));
-        self.scene.book().run(nonce, self.scene.now());
+        let context = u64::try_from(self.process.pid).ok();
+        self.scene.book().run(nonce, self.scene.now(), context);
         let crash = self.habits.crash;
         if self.rng.mille(crash.after) {
             let wait = self.rng.millis(0, 3);

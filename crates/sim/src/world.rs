@@ -110,9 +110,14 @@ impl World {
         let habits = Habits::new(&mut rng);
         let mut settings = Settings::default();
         settings.trust_annotations = rng.percent(50);
-        if rng.percent(15) {
-            settings.state = ServerState::Process;
-        }
+        settings.state = rng.pick(&[
+            ServerState::None,
+            ServerState::None,
+            ServerState::None,
+            ServerState::Unknown,
+            ServerState::Unknown,
+            ServerState::Process,
+        ]);
         settings.retry_on = rng.pick(&[
             RetryOn::default(),
             RetryOn::default(),

@@ -144,6 +144,7 @@ fn own(trees: usize) {
         program: Program { argv: vec![this.into(), "tree".into()], dir: None, env: Env::Ours },
         reaper: Reaper::None,
         lifeline: None,
+        start: None,
         close: ClosePolicy::default(),
         sizes: Limits::default(),
     };

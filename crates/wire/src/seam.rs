@@ -21,6 +21,7 @@ use crate::lines::Item;
 use crate::redact::Redacted;
 use crate::room::Room;
 use crate::seen::{Detail, Pipe, Seen};
+use crate::stdio::LeftBehind;
 
 /// Whoever wants to know what the server says. Called where the server is listened to: it must not block.
 pub trait Listener: Send + Sync + 'static {
@@ -90,6 +91,15 @@ pub enum Event {
         /// Its number.
         pid: i32,
     },
+    /// A process that it left behind was ended.
+    Ended {
+        /// Its number.
+        pid: i32,
+        /// What its program was called.
+        name: String,
+    },
+    /// A process left its tree on purpose, and lives on.
+    Spared(LeftBehind),
     /// Nobody reads its input any more: what was not consumed is known. Only after it was told to go.
     NoReader,
     /// Nothing of it is left. Only after it was told to go.

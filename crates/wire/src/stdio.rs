@@ -14,6 +14,8 @@ mod child;
 #[doc(hidden)]
 pub mod control;
 mod keeper;
+mod left_behind;
+mod passed;
 #[doc(hidden)]
 pub mod platform;
 mod reader;
@@ -31,6 +33,8 @@ use unix as system;
 use windows as system;
 
 pub use child::{Child, Env, Launch, Program, Reaper};
+pub use left_behind::LeftBehind;
+pub use passed::pass_on;
 pub use residue::Residue;
 pub(crate) use system::EXHAUSTED;
 pub use system::{Lifeline, guard, raise_descriptor_limit, reaper, signals};

@@ -48,6 +48,7 @@ fn launch(argv: &[&str]) -> Launch {
         program: Program { argv: argv.iter().map(Into::into).collect(), dir: None, env: Env::Ours },
         reaper: Reaper::Binary(PathBuf::from(env!("CARGO_BIN_EXE_linetender-reaper"))),
         lifeline: None,
+        start: None,
         close: quick(),
         sizes: Limits::default(),
     }

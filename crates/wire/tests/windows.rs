@@ -60,6 +60,7 @@ fn launch(args: &[&str]) -> Launch {
         program: Program { argv: argv.collect(), dir: None, env: Env::Ours },
         reaper: Reaper::Find,
         lifeline: None,
+        start: None,
         close,
         sizes: Limits::default(),
     }

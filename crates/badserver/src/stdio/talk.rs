@@ -1,5 +1,6 @@
 //! Tools that say more than their answer.
 
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -11,6 +12,12 @@ use crate::itself;
 /// A question to the agent.
 pub(super) fn question(id: &str) -> Value {
     json!({ "jsonrpc": "2.0", "id": id, "method": "roots/list" })
+}
+
+/// What `use` said last.
+fn in_use() -> MutexGuard<'static, Option<String>> {
+    static IN_USE: Mutex<Option<String>> = Mutex::new(None);
+    IN_USE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Runs one of them; whatever is none of them answers with its arguments.
@@ -51,6 +58,11 @@ pub(super) fn run(name: &str, call: &Call) {
             say(&json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": params }));
             call.echo();
         }
+        "use" => {
+            *in_use() = call.arguments["what"].as_str().map(str::to_owned);
+            call.echo();
+        }
+        "drop_all" => call.say(&format!("dropped {}", in_use().as_deref().unwrap_or("prod"))),
         _ => call.echo(),
     }
 }

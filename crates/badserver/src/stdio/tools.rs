@@ -52,6 +52,9 @@ pub const TOOLS: &[(&str, &str)] = &[
     ),
     ("pid", "answers with the number of its process"),
     ("task", "begins a task whose id is the nonce, and says so"),
+    ("use", "keeps `what` in the memory of its process"),
+    ("drop_all", "answers with what `use` said last in this process; `prod`, if it said nothing"),
+    ("leave", "answers, and exits with status 0"),
     ("question_withdrawn", "asks for the agent's roots, takes the question back, and answers"),
 ];
 
@@ -150,6 +153,10 @@ pub(super) fn run(name: &str, call: &Call) -> Option<ExitCode> {
                 std::hint::spin_loop();
             }
             call.echo();
+        }
+        "leave" => {
+            call.echo();
+            return Some(ExitCode::SUCCESS);
         }
         "tool_error" => {
             answer(id, &json!({ "content": [{ "type": "text", "text": "no" }], "isError": true }));

@@ -4,7 +4,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::ValueEnum;
-use linetender::{Deadline, Era, Eras, Invalid, Policy, RetryOn, RetryReason, Server, ServerState, Settings};
+use linetender::{
+    Deadline, Era, Eras, Invalid, Policy, RetryOn, RetryReason, Server, ServerState, Settings, Tree,
+};
 
 use linetender_gateway::units::{size, spell, time};
 
@@ -31,10 +33,14 @@ Examples of the flags:
   --handshake-timeout 1m                  a server that logs in before it answers initialize
   --keepalive 10s                         detect a hanging idle server sooner
   --idle-stop 10m                         stop the server when nobody uses it; the next call starts it
+  --tree all                              also end what the server detached: tmux, gpg-agent, nohup setsid
+  --crash-grace 10s                       tools that need longer to let go of their locks
+  --close-timeout 30s                     a server that saves for a long time when it is stopped
   --retry-on not-executed                 never execute a call twice, whatever the server answers
   --safe-tool search --safe-tool get_page tools that may be executed twice
   --trust-annotations                     believe readOnlyHint and idempotentHint of this server
-  --stateful                              a browser or a shell: report lost state after a restart
+  --stateless                             a server that keeps nothing in memory: restart it unseen
+  --stateful                              a browser or a shell: no call after a restart before the agent knows
   --era legacy                            a server that fails on server/discover
   --dir /home/me/project                  start the server in this directory
   --max-message 64MiB                     screenshots and large files
@@ -89,6 +95,19 @@ pub(crate) struct PolicyFlags {
     #[arg(long, value_name = "TIME", value_parser = time, help_heading = SERVER)]
     idle_stop: Option<Duration>,
 
+    /// What ends with the server's process: `server`, what is its own (a tmux server or a dev server that left its tree on purpose
+    /// lives on); `all`, everything that it started
+    #[arg(long, value_enum, default_value = "server", help_heading = SERVER)]
+    tree: TreeFlag,
+
+    /// Kill what a server leaves behind this long after SIGTERM
+    #[arg(long, value_name = "TIME", value_parser = time, default_value = "3s", help_heading = SERVER)]
+    crash_grace: Duration,
+
+    /// Give a server that is stopped this long to save its work, from SIGTERM to SIGKILL
+    #[arg(long, value_name = "TIME", value_parser = time, default_value = "2s", help_heading = SERVER)]
+    close_timeout: Duration,
+
     /// Send a call again after these verdicts: not-executed (linetender counted it); session-lost, auth, protocol, goaway,
     /// rate-limited, refused-stream (the server says so, and linetender cannot check it); reads (requests that read); none
     #[arg(long, value_name = "WORD[,WORD...]", value_parser = read_reasons, default_value = DEFAULT_REASONS, help_heading = AGAIN)]
@@ -102,7 +121,11 @@ pub(crate) struct PolicyFlags {
     #[arg(long, help_heading = AGAIN)]
     trust_annotations: bool,
 
-    /// The server keeps state in memory: never retry across a restart, and report the lost state to the agent [default: no]
+    /// The server keeps nothing in memory between two calls: a restart is not reported to the agent
+    #[arg(long, help_heading = AGAIN, conflicts_with = "stateful")]
+    stateless: bool,
+
+    /// The server keeps state in memory: execute no call after a restart before the agent was told, and retry none
     #[arg(long, help_heading = AGAIN)]
     stateful: bool,
 
@@ -121,6 +144,15 @@ pub(crate) struct PolicyFlags {
     /// Maximum number of concurrent calls; more are queued
     #[arg(long, value_name = "N", default_value = "128", help_heading = SIZES)]
     in_flight: u16,
+}
+
+/// What ends with the server's process.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
+enum TreeFlag {
+    /// What is the server's
+    Server,
+    /// Everything that it started
+    All,
 }
 
 /// An era, or none in particular.
@@ -182,12 +214,20 @@ impl PolicyFlags {
         settings.dial.start = self.start_timeout;
         settings.dial.handshake = self.handshake_timeout;
         settings.probe.keepalive = self.keepalive;
+        settings.close.tree = match self.tree {
+            TreeFlag::Server => Tree::Server,
+            TreeFlag::All => Tree::All,
+        };
+        settings.close.crash = self.crash_grace;
+        settings.close.term = self.close_timeout;
         settings.limits.message = self.max_message;
         settings.limits.in_flight = self.in_flight;
         settings.retry_on = self.retry_on;
         settings.trust_annotations = self.trust_annotations;
-        if self.stateful {
-            settings.state = ServerState::Process;
+        match (self.stateless, self.stateful) {
+            (true, _) => settings.state = ServerState::None,
+            (_, true) => settings.state = ServerState::Process,
+            _ => {}
         }
         settings
     }
@@ -208,6 +248,8 @@ impl PolicyFlags {
             "dial.start" => "--start-timeout",
             "dial.handshake" => "--handshake-timeout",
             "probe.keepalive" => "--keepalive",
+            "close.crash" => "--crash-grace",
+            "close.term" => "--close-timeout",
             "limits.message" => "--max-message",
             "limits.in_flight" => "--in-flight",
             other => other,
@@ -238,7 +280,7 @@ fn from_file(path: &str) -> Result<Settings, String> {
 #[cfg(test)]
 mod tests {
     use super::super::{Args, Command};
-    use super::{PolicyFlags, RetryOn, RetryReason, Settings};
+    use super::{Policy, PolicyFlags, RetryOn, RetryReason, Settings, Tree};
     use clap::{CommandFactory as _, Parser as _};
     use linetender::{Deadline, Era, Eras, Server, ServerState};
     use std::time::Duration;
@@ -257,15 +299,27 @@ mod tests {
         flags(words).apply(Server::stdio("s", ["server"]).into())
     }
 
+    /// What left the tree of an agent's own server on purpose is spared, unlike that of a gateway's.
+    fn defaults() -> Settings {
+        let mut defaults = Settings::default();
+        defaults.close.tree = Tree::Server;
+        defaults
+    }
+
+    fn plain() -> Server {
+        Server::from(Server::stdio("s", ["server"])).policy(Policy::new(defaults()).unwrap())
+    }
+
     #[test]
     fn without_flags_the_policy_is_the_librarys() {
-        assert_eq!(flags("").settings(), Settings::default());
-        assert_eq!(server("").unwrap(), Server::stdio("s", ["server"]).into());
+        assert_eq!(flags("").settings(), defaults());
+        assert_eq!(server("").unwrap(), plain());
     }
 
     #[test]
     fn each_flag_reaches_its_field() {
-        let mut wanted = Settings::default();
+        let mut wanted = defaults();
+        (wanted.close.crash, wanted.close.term) = (Duration::from_secs(4), Duration::from_secs(60));
         wanted.call.limit = Duration::from_secs(20 * 60);
         wanted.call.cap = wanted.call.limit;
         wanted.call.hang_after = Duration::from_secs(7200);
@@ -279,7 +333,7 @@ mod tests {
         wanted.retry_on = RetryOn::NOT_EXECUTED.with(RetryReason::Reads);
         wanted.trust_annotations = true;
         wanted.state = ServerState::Process;
-        let times = "--quiet-limit 20m --hang-after 2h --abandoned-after 20s --wait 500ms --start-timeout 1s --handshake-timeout 2s";
+        let times = "--quiet-limit 20m --hang-after 2h --abandoned-after 20s --wait 500ms --start-timeout 1s --handshake-timeout 2s --crash-grace 4s --close-timeout 1m";
         let rest = "--keepalive 3s --max-message 1m --in-flight 7 --retry-on reads,not-executed --trust-annotations --stateful";
         assert_eq!(flags(&format!("{times} {rest}")).settings(), wanted);
     }
@@ -300,6 +354,7 @@ mod tests {
         for argument in of_the_server(command.find_subcommand("run").unwrap()) {
             let (flag, key) = match argument.get_long().unwrap() {
                 "safe-tool" => ("safe-tool", "safe_tools".to_owned()),
+                flag @ ("stateless" | "stateful") => (flag, "state".to_owned()),
                 flag => (flag, flag.replace('-', "_")),
             };
             assert!(known[&key].is_object(), "--{flag}: no {key} in the file");
@@ -309,15 +364,20 @@ mod tests {
             let (word, value) = match flag {
                 "safe-tool" => ("a", "[\"a\"]"),
                 "retry-on" => ("not-executed,reads", "[\"reads\", \"not-executed\"]"),
-                "trust-annotations" | "stateful" => ("", "true"),
+                "trust-annotations" => ("", "true"),
+                "stateless" => ("", "\"none\""),
+                "stateful" => ("", "\"process\""),
                 "era" => ("legacy", "\"legacy\""),
                 "dir" => ("/tmp", "\"/tmp\""),
                 "in-flight" => ("7", "7"),
                 "max-message" => ("1m", "\"1m\""),
                 "hang-after" => ("40m", "\"40m\""),
+                "tree" => ("all", "\"all\""),
+                "crash-grace" | "close-timeout" => ("23s", "\"23s\""),
                 _ => ("23m", "\"23m\""),
             };
-            let words = format!("--{flag} {word}");
+            // `run` and `serve` differ in what they take for the server's.
+            let words = format!("--tree all --{flag} {word}").replace("--tree all --tree", "--tree");
             let mut shim = Server::stdio("s", ["server"]);
             if flag == "dir" {
                 shim = shim.dir(word);
@@ -335,17 +395,14 @@ mod tests {
 
     #[test]
     fn what_is_no_policy_reaches_the_server() {
-        let wanted = Server::stdio("s", ["server"])
+        let wanted = plain()
             .eras(Eras::Only(Era::Legacy))
             .safe_tool("a")
             .safe_tool("b")
             .deadline(Deadline::after(Duration::from_secs(9)));
         let words = "--era legacy --safe-tool a --safe-tool b --call-timeout 9s";
-        assert_eq!(server(words).unwrap(), wanted.into());
-        assert_eq!(
-            server("--era modern").unwrap(),
-            Server::stdio("s", ["server"]).eras(Eras::Only(Era::Modern)).into()
-        );
+        assert_eq!(server(words).unwrap(), wanted);
+        assert_eq!(server("--era modern").unwrap(), plain().eras(Eras::Only(Era::Modern)));
     }
 
     #[test]
@@ -355,6 +412,8 @@ mod tests {
                 "--quiet-limit 1h",
                 "--hang-after 30m is shorter than --quiet-limit 1h: raise the first or lower the second",
             ),
+            ("--close-timeout 61s", "--close-timeout must be at most a minute"),
+            ("--crash-grace 0s", "--crash-grace must be longer than zero"),
             ("--keepalive 0s", "--keepalive must be longer than zero"),
             ("--hang-after 0s", "--hang-after must be longer than zero"),
             ("--quiet-limit 0s", "--quiet-limit must be longer than zero"),
@@ -406,6 +465,6 @@ mod tests {
             assert!(said || !argument.get_default_values().is_empty(), "{flag} does not say its default");
             seen += 1;
         }
-        assert_eq!(seen, 17);
+        assert_eq!(seen, 21);
     }
 }

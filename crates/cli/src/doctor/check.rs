@@ -75,7 +75,7 @@ pub(super) async fn check(
         let (known, mut findings) = offered(&line, &entry, &separator).await;
         findings.extend(settings::of_start(took, &entry, &program));
         findings.extend(settings::of_calls(&entry));
-        findings.extend(settings::of_state(&entry, &program));
+        findings.extend(settings::of_state(&entry));
         (known, findings)
     };
     stages.set(number, Stage::Stops);

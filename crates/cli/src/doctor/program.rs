@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::Path;
 
-use crate::run::name;
+use linetender::package::package;
 
 /// A program that fetches what it runs.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -50,7 +50,7 @@ impl Program {
 
     /// The package that a runner is given.
     pub(super) fn package(&self) -> &str {
-        name::package(&self.words.iter().map(String::as_str).collect::<Vec<_>>())
+        package(&self.words.iter().map(String::as_str).collect::<Vec<_>>())
     }
 
     /// What to type so that nothing is fetched at a start any more.

@@ -78,23 +78,15 @@ pub(super) fn of_calls(entry: &Entry) -> Vec<Finding> {
 }
 
 /// What sharing does to a server that keeps state.
-pub(super) fn of_state(entry: &Entry, program: &Program) -> Option<Finding> {
-    let keeps = entry.server.settings().state == ServerState::Process;
-    let known = crate::wrap::is_known_to_keep_state(program.package());
-    match (keeps, known, entry.scope) {
-        (true, _, Scope::Shared) => Some(Finding::warning(
+pub(super) fn of_state(entry: &Entry) -> Option<Finding> {
+    let is_shared = entry.server.settings().state == ServerState::Process && entry.scope == Scope::Shared;
+    is_shared.then(|| {
+        Finding::warning(
             "shared-state",
-            "it keeps state (`stateful`), and all agents share one process: what one agent does, the others see and change",
+            "it keeps state in memory, and all agents share one process: what one agent does, the others see and change",
             "set scope = \"session\": a process for each agent; or scope = \"identity\": one for each user",
-        )),
-        (false, true, _) => Some(Finding::warning(
-            "state-undeclared",
-            "it is known to keep state in its process (a browser, a shell), and the configuration does not say so: after a \
-             restart the agent is not told that its state is lost",
-            "set stateful = true and, if several agents use it, scope = \"session\"",
-        )),
-        _ => None,
-    }
+        )
+    })
 }
 
 /// A time with one digit behind the point.
@@ -150,14 +142,12 @@ mod tests {
     }
 
     #[test]
-    fn state_that_is_shared_or_not_declared_is_told() {
-        let of = |text| {
-            let entry = entry(text);
-            codes(of_state(&entry, &Program::of(entry.server.argv())))
-        };
+    fn state_that_is_shared_is_told() {
+        let of = |text| codes(of_state(&entry(text)));
         assert_eq!(of("command='a'"), Vec::<&str>::new());
-        assert_eq!(of("command='a'\nstateful=true"), ["shared-state"]);
-        assert_eq!(of("command='a'\nstateful=true\nscope='session'"), Vec::<&str>::new());
-        assert_eq!(of("command='npx'\nargs=['-y','@playwright/mcp']"), ["state-undeclared"]);
+        assert_eq!(of("command='a'\nstate='process'"), ["shared-state"]);
+        assert_eq!(of("command='a'\nstate='process'\nscope='session'"), Vec::<&str>::new());
+        assert_eq!(of("command='npx'\nargs=['-y','@playwright/mcp']"), Vec::<&str>::new());
+        assert_eq!(of("command='npx'\nargs=['-y','@playwright/mcp']\nscope='shared'"), ["shared-state"]);
     }
 }

@@ -5,18 +5,7 @@ use std::ffi::OsString;
 use std::path::Path;
 
 use linetender::Redacted;
-
-/// Programs that run another one, which is what is meant.
-const RUNNERS: [&str; 17] = [
-    "npx", "bunx", "bun", "pnpm", "yarn", "deno", "node", "uvx", "uv", "pipx", "python", "python3", "env",
-    "docker", "podman", "sudo", "nice",
-];
-
-/// What such a program is told to do.
-const VERBS: [&str; 5] = ["run", "exec", "dlx", "x", "tool"];
-
-/// Flags of theirs that have no value of their own.
-const ALONE: [&str; 10] = ["-y", "--yes", "-q", "--quiet", "-m", "-i", "-it", "--rm", "-u", "-A"];
+use linetender::package::{package, stem};
 
 /// The longest name.
 const LONGEST: usize = 60;
@@ -34,53 +23,6 @@ pub(super) fn of_socket(url: &str) -> &str {
     let named = path.strip_prefix("mcp/").filter(|name| !name.is_empty());
     let stem = || Path::new(socket).file_stem().and_then(|stem| stem.to_str());
     named.or_else(stem).unwrap_or("gateway")
-}
-
-/// The word of a command that says what is run: a program, or the package or image that a known runner is given.
-pub(crate) fn package<'a>(words: &[&'a str]) -> &'a str {
-    // As many configurations for Windows have it.
-    if let ["cmd" | "cmd.exe", "/c" | "/C", rest @ ..] = words
-        && !rest.is_empty()
-    {
-        return package(rest);
-    }
-    let Some((&program, rest)) = words.split_first() else { return "" };
-    let runner = stem(program);
-    let known = RUNNERS.contains(&runner.as_str()) || runner.starts_with("python");
-    if known { run_by(rest.iter().copied()).unwrap_or(program) } else { program }
-}
-
-/// The first word that is neither a flag, nor the value of one, nor a variable.
-fn run_by<'a>(words: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    let mut is_value = false;
-    for word in words {
-        if std::mem::take(&mut is_value) || word.contains('=') || VERBS.contains(&word) {
-            continue;
-        }
-        // A script's text names nothing.
-        if word == "-c" {
-            return None;
-        }
-        if word.starts_with('-') {
-            is_value = word != "--" && !ALONE.contains(&word);
-            continue;
-        }
-        return Some(word).filter(|word| !stem(word).is_empty());
-    }
-    None
-}
-
-/// `@scope/server@1.2`, `/usr/bin/server.py`: `server`.
-fn stem(word: &str) -> String {
-    let last = word.trim_end_matches('/').rsplit(['/', '\\']).next().unwrap_or(word);
-    let bare = last.split('@').find(|part| !part.is_empty()).unwrap_or(last);
-    let file = Path::new(bare);
-    match file.extension().and_then(|end| end.to_str()) {
-        Some("py" | "js" | "mjs" | "cjs" | "ts" | "sh" | "exe" | "cmd") => {
-            file.file_stem().map_or(bare.to_owned(), |stem| stem.to_string_lossy().into_owned())
-        }
-        _ => bare.to_owned(),
-    }
 }
 
 #[cfg(test)]
@@ -114,6 +56,7 @@ mod tests {
             ("/opt/my.server hunter2", "my.server"),
             ("npx --api-key hunter2", "npx"),
             ("sh -c hunter2", "sh"),
+            ("uvx mcp-server-git==1.2", "mcp-server-git==1.2"),
             ("cmd /c npx -y @modelcontextprotocol/server-github", "server-github"),
             (r"C:\nodejs\npx.cmd -y server-github", "server-github"),
             ("python3 -c hunter2", "python3"),

@@ -268,7 +268,8 @@ impl House for Rooms {
         let limits = line.policy().limits;
         let agent = self.last.fetch_add(1, Ordering::Relaxed);
         let who = Who { principal: self.of_nodes.hash_one(from), agent };
-        let Agent { to, from } = session::join_as(&line, Guest { who, name: format!("node:{from}").into() });
+        let Agent { to, from } =
+            session::join_as(&line, Guest { who, name: format!("node:{from}").into(), ..Guest::default() });
         Some(Seat::new(to, from, limits.message as usize, limits.depth.into()))
     }
 

@@ -1,5 +1,7 @@
 //! What an entry is: a command, an address, something that goes through linetender already, or something to leave alone.
 
+use linetender::{ServerState, package};
+
 use super::entry::{Dialect, Entry};
 use super::tree::{Member, Node, Value};
 use super::{credential, ours, program, url};
@@ -214,6 +216,13 @@ impl<'t> Call<'t> {
                 (program, list.list().and_then(|words| words.get(1..)).unwrap_or_default())
             }
         }
+    }
+
+    /// What it keeps in memory between two calls, as far as that is known.
+    pub(super) fn state(self) -> ServerState {
+        let (program, words) = self.words();
+        let words: Vec<&str> = [program].into_iter().chain(words).filter_map(Node::text).collect();
+        package::state_of(package::package(&words))
     }
 
     /// The words that linetender sees: those after a package runner's, if one starts it.

@@ -2,12 +2,13 @@
 
 use std::path::Path;
 
+use linetender::ServerState;
+
 use super::edit::{Edit, apply};
 use super::entry::Entry;
 use super::error::Syntax;
 use super::judge::{Decision, Why, judge};
 use super::program::Start;
-use super::stateful::{self, Keeps};
 use super::tree::Node;
 use super::{json, rewrite, toml, yaml};
 
@@ -28,8 +29,8 @@ pub(super) enum Choice {
 pub(super) struct Plan {
     pub(super) changes: Vec<Change>,
     pub(super) left: Vec<(String, Why)>,
-    /// Those that may keep state in their process: only their owner knows.
-    pub(super) perhaps: Vec<String>,
+    /// Those that were to be shared, and are not, because they may keep something in memory.
+    pub(super) unshared: Vec<String>,
     /// Those that may want somebody to log in, and their addresses.
     pub(super) logins: Vec<(String, String)>,
 }
@@ -66,8 +67,8 @@ pub(super) fn wrap(text: &str, entries: &[Entry<'_>], choose: impl Fn(&Entry<'_>
         let Choice::Wrap(start) = choose(entry) else { continue };
         let edits = match judge(entry) {
             Decision::Command(call) => {
-                if stateful::keeps(entry, call) == Keeps::Perhaps {
-                    plan.perhaps.push(entry.name().to_owned());
+                if start.share && call.state() != ServerState::None {
+                    plan.unshared.push(entry.name().to_owned());
                 }
                 Ok(rewrite::command(text, entry, call, &start))
             }

@@ -1,26 +1,26 @@
 //! The edits that put `linetender run` before a command, or in the place of an address.
 
+use linetender::ServerState;
+
 use super::edit::{Edit, after, cut, cut_lines, list, prepend, quote, rename, table};
 use super::entry::{Dialect, Entry};
 use super::judge::{Address, Call, SSE, Why};
 use super::ours::URL;
 use super::program::Start;
-use super::stateful::{self, Keeps};
 use super::tree::{Member, Node, Style};
 use super::{credential, url};
 
 /// A command: it moves behind our words, everything else stays.
 pub(super) fn command(text: &str, entry: &Entry<'_>, call: Call<'_>, start: &Start) -> Vec<Edit> {
     let mut words = run(entry.name(), start);
-    match stateful::keeps(entry, call) {
-        Keeps::State => words.push(quote("--stateful")),
-        // What may keep state is not shared: agents would find each other's.
-        Keeps::Perhaps => {}
-        Keeps::Nothing if start.share => {
+    match call.state() {
+        ServerState::Process => words.push(quote("--stateful")),
+        ServerState::None if start.share => {
             words.push(quote("--share"));
             words.extend(variables(entry).flat_map(|name| ["--env", name]).map(quote));
         }
-        Keeps::Nothing => {}
+        // What may keep something in memory is not shared: agents would find each other's.
+        ServerState::None | ServerState::Unknown => {}
     }
     if needs_dashes(start, call.words().0.text().unwrap_or_default()) {
         words.push(quote("--"));

@@ -43,7 +43,7 @@ wait = '100ms'
 
 [servers.'a browser']
 BAD['--more-tools', '50', '--grandchild', '--escapee']
-stateful = true
+state = 'process'
 quiet_limit = '2s'
 ";
 

@@ -72,7 +72,7 @@ fn s05_what_the_dead_server_never_read_is_run_by_the_next_one_unseen() {
 #[test]
 fn s05_calls_that_come_while_the_server_dies_each_end_once() {
     in_both_eras(|era| {
-        let mut door = Door::bad(era, &[]);
+        let mut door = Door::timed(era, &["--stateless"]);
         for round in 0..5 {
             let nonces: Vec<_> = (0..60).map(|number| format!("r{round}-{number}")).collect();
             for (number, nonce) in nonces.iter().enumerate() {
@@ -95,7 +95,7 @@ fn s05_calls_that_come_while_the_server_dies_each_end_once() {
 
 #[test]
 fn s05_an_answer_that_is_in_the_pipe_when_the_server_dies_is_passed_on() {
-    let mut door = Door::bad(Era::Legacy, &[]);
+    let mut door = Door::timed(Era::Legacy, &["--stateless"]);
     for round in 0..5 {
         let (last, dies) = (format!("last-{round}"), format!("dies-{round}"));
         door.begin(&last, "write", json!({}));

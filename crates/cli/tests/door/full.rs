@@ -91,7 +91,7 @@ fn s12_an_answer_over_the_cap_fails_its_call_alone() {
 #[test]
 fn s12_an_endless_answer_fails_its_call_and_one_without_an_id_fails_all() {
     for tool in ["endless", "endless_no_id"] {
-        let mut door = Door::bad(Era::Legacy, &[]);
+        let mut door = Door::timed(Era::Legacy, &["--stateless"]);
         // Its lists are read by then: nothing of ours is in flight.
         door.works();
         door.begin("other", "hang", json!({}));

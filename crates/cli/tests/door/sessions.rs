@@ -22,7 +22,8 @@ const WAYS: &[(UnknownSession, bool)] = &[
 fn h08_a_lost_session_is_renewed_once_for_all_and_nothing_runs_twice() {
     for (unknown, proves) in WAYS {
         let web = Web::start(Era::Legacy);
-        let mut door = web.door();
+        let mut door = web.shut(&["--stateless", &web.server.url()], &[]);
+        door.greets();
         door.works();
         web.server.set(|manners| manners.unknown_session = *unknown);
         web.server.forget_sessions();

@@ -35,15 +35,16 @@ fn a_safe_tool_is_run_again_unseen() {
 }
 
 #[test]
-fn a_stateful_server_tells_once_that_its_state_is_lost() {
+fn s53_a_stateful_server_says_that_what_it_kept_is_gone() {
     let home = Home::new();
     let mut shim = home.shim(&["--stateful"], &[]);
-    shim.call("kill", &json!({}));
+    shim.echo();
+    let answer = shim.call("kill", &json!({}));
+    let text = answer["result"]["content"][0]["text"].as_str().unwrap();
+    assert!(text.contains("It is unknown") && text.contains("what it kept in memory"), "{answer}");
     let answer = shim.call("echo", &json!({}));
-    assert!(
-        answer["result"]["content"][0]["text"].as_str().unwrap().contains("its state was lost"),
-        "{answer}"
-    );
+    assert_eq!(answer["result"]["_meta"]["linetender"]["reason"], "context-replaced", "{answer}");
+    std::thread::sleep(std::time::Duration::from_millis(1100));
     shim.echo();
 }
 

@@ -35,8 +35,7 @@ fn a_port_that_is_taken_starts_no_server() {
 }
 
 /// A server that stays when it is told to go, for longer than anybody waits for it.
-const STUBBORN: &str =
-    "{bad} --ignore-eof --changing {mark}\npolicy.close = { stdin = 60000, term = 60000 }\n";
+const STUBBORN: &str = "{bad} --ignore-eof --changing {mark}\npolicy.close = { stdin = 8000, term = 2000 }\n";
 
 /// Far less than servers may take to end, or calls.
 const AT_ONCE: Duration = Duration::from_secs(5);

@@ -223,7 +223,7 @@ fn a_server_that_dies_is_restarted_by_its_keeper_for_everybody() {
 fn flags_that_do_not_go_with_sharing_are_refused_with_what_to_do() {
     let house = House::new();
     for (flags, wanted) in [
-        (&["--share", "--stateful", "--", "x"][..], "--share would mix the state of several agents"),
+        (&["--share", "--stateful", "--", "x"][..], "--share would mix the state that several agents keep"),
         (&["--share", "https://example.com/mcp"], "--share applies to a command, not to a URL"),
         (
             &["--share", "--env", "NOT_SET_ANYWHERE", "--", "sh"],

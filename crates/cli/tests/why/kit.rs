@@ -11,6 +11,7 @@ use crate::agent::{Agent, LINETENDER};
 
 /// Short times, so that no test waits for long; and few restarts.
 pub(crate) const POLICY: &str = "\
+state = 'none'
 probe = { keepalive = 400, timeout = 200 }
 call = { abandoned_after = 1000 }
 dial = { start = 1200, handshake = 800 }

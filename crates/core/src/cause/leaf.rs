@@ -17,6 +17,8 @@ pub enum Plan {
     Recycle,
     /// Nobody used it.
     IdleStop,
+    /// The server ended by itself, and nobody used it.
+    Finished,
     /// An operator took it out of service.
     Park,
 }
@@ -39,7 +41,8 @@ const CLASSES: u32 = 16;
 
 impl Plan {
     /// Every plan.
-    pub const ALL: [Self; 5] = [Self::Close, Self::Redial, Self::Recycle, Self::IdleStop, Self::Park];
+    pub const ALL: [Self; 6] =
+        [Self::Close, Self::Redial, Self::Recycle, Self::IdleStop, Self::Finished, Self::Park];
 
     /// The word for this plan in logs, metrics and tables.
     pub const fn name(self) -> &'static str {
@@ -48,6 +51,7 @@ impl Plan {
             Self::Redial => "redial",
             Self::Recycle => "recycle",
             Self::IdleStop => "idle-stop",
+            Self::Finished => "finished",
             Self::Park => "park",
         }
     }
@@ -108,9 +112,10 @@ impl Leaves {
         plans.filter(move |&leaf| self.has(leaf)).chain(self.failures().map(Leaf::Failed))
     }
 
-    /// Whether the line is to stay down until somebody needs it: an idle stop, unless a redial was asked for too.
-    pub(crate) const fn idle_stop(self) -> bool {
-        self.has(Leaf::Planned(Plan::IdleStop)) && !self.has(Leaf::Planned(Plan::Redial))
+    /// Whether the line is to stay down until somebody needs it: nobody used it, and no redial was asked for.
+    pub(crate) const fn unused(self) -> bool {
+        let was_unused = self.has(Leaf::Planned(Plan::IdleStop)) || self.has(Leaf::Planned(Plan::Finished));
+        was_unused && !self.has(Leaf::Planned(Plan::Redial))
     }
 
     /// Whether an operator took the line out of service, and nobody asked for it back since.

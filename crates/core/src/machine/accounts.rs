@@ -137,7 +137,7 @@ impl<D> Machine<D> {
             }
             (Route::Wait, Cost::Free) => {
                 let at = self.free_dial(now, leaves).max(now + asked);
-                let stop = leaves.planned() && leaves.idle_stop();
+                let stop = leaves.planned() && leaves.unused();
                 if stop { After::Idle { not_before: at } } else { After::Dial { at } }
             }
         }

@@ -215,7 +215,7 @@ impl<D> Ending<D> {
         // The first time a planned end gets its whole ladder; a second kill has no ladder to climb.
         let ladder =
             if self.cause.leaves().planned() && !stuck { close.stdin + close.term } else { Duration::ZERO };
-        EndingStep::Fallen { stuck_at: now + ladder + close.kill, stuck }
+        EndingStep::Fallen { stuck_at: now + ladder + close.crash + close.kill, stuck }
     }
 
     /// The drain is over, one way or the other.

@@ -143,6 +143,8 @@ pub struct Vitals {
     pub abandoned_at: Option<Instant>,
     /// Whether every call has an exchange of its own, which the end of the generation does not cut (HTTP).
     pub exchanges: bool,
+    /// Whether its processes work, as far as that can be seen from outside: a server that works does not hang.
+    pub works: bool,
     /// Requests *of callers* that this generation has answered. Our own traffic does not count.
     pub answered: u64,
     /// When anything was last heard from the server.

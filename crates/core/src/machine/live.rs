@@ -8,6 +8,7 @@ use core::time::Duration;
 
 use super::input::Vitals;
 use super::refused::Listens;
+use crate::cause::Conclusion;
 use crate::policy::{ProbePolicy, Settings};
 use crate::time::{Instant, nanos};
 
@@ -19,12 +20,12 @@ pub struct Live {
     pub(super) pulse: Pulse,
     /// Probes unanswered in a row.
     pub(super) missed: u8,
-    /// The machine slept, and nothing was heard since: the next call waits for a probe.
+    /// The machine slept, or the server was silent for long, and nothing was heard since: the next call waits for a probe.
     pub(super) unchecked: bool,
+    /// A call waits for that probe, or gave up waiting.
+    pub(super) wanted: bool,
     /// Whether somebody listens at its address.
     pub(super) listens: Listens,
-    /// The server kept state in the process before this one: the next call is told that it is gone.
-    pub(super) state_lost: bool,
     /// Until when time up has been turned into budget: never beyond the last sign of life.
     pub(super) paid_until: Instant,
 }
@@ -70,15 +71,15 @@ pub(super) struct Observed {
 }
 
 impl Live {
-    pub(super) fn new(now: Instant, probe: &ProbePolicy, state_lost: bool) -> Self {
+    pub(super) fn new(now: Instant, probe: &ProbePolicy) -> Self {
         Self {
             up_at: now,
             vitals: Vitals { heard_at: now, ..Vitals::default() },
             pulse: Pulse::Resting { check_at: now + probe.keepalive },
             missed: 0,
             unchecked: false,
+            wanted: false,
             listens: Listens::Presumed,
-            state_lost,
             paid_until: now,
         }
     }
@@ -132,6 +133,37 @@ impl Live {
         Some((Instant::from_nanos(end.nanos().saturating_sub(nanos(worst))), end))
     }
 
+    /// Why the generation is to end now that all probes went unanswered. `None` leaves it alone.
+    ///
+    /// A server in a process may be busy. What it works on may be what was given up, or nobody's: for as long as it works, and no
+    /// longer than the limit for hangs, it is left alone. A server that does nothing is replaced once somebody waits for it.
+    pub(super) fn judged(&self, now: Instant, policy: &Settings) -> Option<Conclusion> {
+        let Vitals { in_flight, abandoned_at, exchanges, works, heard_at, .. } = self.vitals;
+        let abandoned = self.abandoned_until(policy).is_some_and(|(_, end)| exchanges || end <= now);
+        let hang_at = abandoned_at.unwrap_or(heard_at) + policy.call.hang_after;
+        if !self.vitals.busy() && (exchanges || (self.wanted && !works)) {
+            // Whoever waits outside loses nothing by its end.
+            Some(Conclusion::ProbesUnanswered)
+        } else if exchanges && abandoned {
+            // Calls with exchanges of their own lose nothing by the end of the generation.
+            Some(Conclusion::Abandoned)
+        } else if in_flight == 0 && !self.wanted {
+            None
+        } else if abandoned && !works {
+            // The call that it would have to be busy with was given up, and those behind it wait for nothing.
+            Some(Conclusion::Abandoned)
+        } else {
+            (hang_at <= now && now.since(heard_at) >= policy.call.hang_after).then_some(Conclusion::Hung)
+        }
+    }
+
+    /// Whether the next call has to wait for a probe: nobody waits, and the server was silent for long and does nothing.
+    pub(super) fn is_doubtful(&self, now: Instant, policy: &Settings) -> bool {
+        let silent = now.since(self.vitals.heard_at) >= 2 * policy.call.abandoned_after;
+        let abandoned = self.abandoned_until(policy).is_some_and(|(_, end)| end <= now);
+        self.vitals.in_flight == 0 && !self.vitals.works && (silent || abandoned)
+    }
+
     /// Whether a probe may begin now. The last ones before the end of an abandoned generation are timed to end there,
     /// so none may begin that would still be out by then.
     pub(super) fn may_ask(&self, now: Instant, policy: &Settings) -> bool {
@@ -147,6 +179,7 @@ impl Live {
         self.missed = 0;
         self.listens = Listens::Presumed;
         self.unchecked = false;
+        self.wanted = false;
     }
 
     pub(super) const fn resting(&self) -> bool {

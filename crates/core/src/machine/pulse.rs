@@ -4,7 +4,7 @@ use super::Machine;
 use super::live::Pulse;
 use super::refused::Listens;
 use super::state::State;
-use crate::cause::{Cause, Conclusion};
+use crate::cause::Cause;
 use crate::class::Class;
 use crate::time::Instant;
 
@@ -23,6 +23,11 @@ impl<D> Machine<D> {
         let keepalive = self.policy.probe.keepalive;
         let suspect = matches!(self.state, State::Suspect(_));
         let Some(live) = self.state.live_mut() else { return };
+        if suspect && live.unchecked && live.vitals.in_flight == 0 {
+            // It was asked often enough. The next call asks again.
+            live.pulse = Pulse::Resting { check_at: now + keepalive };
+            return;
+        }
         let quiet_at = live.vitals.heard_at + keepalive;
         // A probe must not compete with a call in flight, unless that call is what made the line suspect.
         let abandoned = live.vitals.abandoned_at.is_some();
@@ -41,23 +46,19 @@ impl<D> Machine<D> {
         let Some(live) = self.state.live_mut() else { return };
         live.missed = live.missed.saturating_add(1);
         live.listens = Listens::Presumed;
-        let silent = now.since(live.vitals.heard_at);
-        let abandoned = live.abandoned_until(&policy);
         if live.missed < policy.probe.failures {
             live.pulse = Pulse::Asking { since: now };
             self.suspect();
-        } else if !live.vitals.busy() {
-            self.end(Cause::concluded(Class::Silent, Conclusion::ProbesUnanswered));
-        } else if abandoned.is_some_and(|(_, end)| live.vitals.exchanges || end <= now) {
-            // The call that it would have to be busy with was given up, and those behind it wait for nothing. Calls with
-            // exchanges of their own lose nothing by the end of the generation.
-            self.end(Cause::concluded(Class::Silent, Conclusion::Abandoned));
-        } else if silent >= policy.call.hang_after {
-            self.end(Cause::concluded(Class::Silent, Conclusion::Hung));
+        } else if let Some(conclusion) = live.judged(now, &policy) {
+            self.end(Cause::concluded(Class::Silent, conclusion));
         } else {
-            // The server may be busy with what it was asked: never a reason to end a line, nor to count against it later.
+            // Nothing is counted against it later.
             live.missed = 0;
+            let (is_doubtful, abandoned) = (live.is_doubtful(now, &policy), live.abandoned_until(&policy));
             self.look_later(now);
+            if let Some(live) = self.state.live_mut() {
+                live.unchecked = is_doubtful;
+            }
             self.time_the_last_probes(now, abandoned);
         }
     }
@@ -91,6 +92,7 @@ impl<D> Machine<D> {
         let keepalive = self.policy.probe.keepalive;
         if let Some(live) = self.state.live_mut() {
             live.unchecked = false;
+            live.wanted = false;
             live.listens = Listens::Presumed;
             live.pulse = Pulse::Resting { check_at: now + keepalive };
             self.suspect();

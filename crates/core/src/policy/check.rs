@@ -25,6 +25,9 @@ impl core::error::Error for Invalid {}
 /// The longest time that can be set, a year: beyond it a number is a slip of the pen, and far below where arithmetic could saturate.
 pub const LONGEST: Duration = Duration::from_secs(31_536_000);
 
+/// The longest time that a server may take to save its work: its user waits for it.
+const LONGEST_CLOSE: Duration = Duration::from_secs(60);
+
 pub(super) fn check(s: &Settings) -> Result<(), Invalid> {
     for (setting, span) in spans(s) {
         rule(!span.is_zero(), setting, "longer than zero")?;
@@ -40,6 +43,7 @@ pub(super) fn check(s: &Settings) -> Result<(), Invalid> {
     rule(useful, "backoff.useful_cap", "no shorter than backoff.useful_base")?;
     rule(s.park.probe_cap >= s.park.probe, "park.probe_cap", "no shorter than park.probe")?;
     rule(s.park.wake_cap >= s.park.wake, "park.wake_cap", "no shorter than park.wake")?;
+    rule(s.close.term <= LONGEST_CLOSE, "close.term", "at most a minute")?;
     // Integer arithmetic in milli-tokens needs at least a nanosecond each; and configuration counts milliseconds.
     let whole = s.budget.uptime_per_token >= Duration::from_millis(1);
     rule(whole, "budget.uptime_per_token", "at least a millisecond")?;
@@ -53,7 +57,7 @@ fn rule(kept: bool, setting: &'static str, must: &'static str) -> Result<(), Inv
     if kept { Ok(()) } else { Err(Invalid { setting, must }) }
 }
 
-fn spans(s: &Settings) -> [(&'static str, Duration); 28] {
+fn spans(s: &Settings) -> [(&'static str, Duration); 29] {
     [
         ("dial.start", s.dial.start),
         ("dial.handshake", s.dial.handshake),
@@ -82,6 +86,7 @@ fn spans(s: &Settings) -> [(&'static str, Duration); 28] {
         ("close.settle", s.close.settle),
         ("close.stdin", s.close.stdin),
         ("close.term", s.close.term),
+        ("close.crash", s.close.crash),
         ("close.kill", s.close.kill),
     ]
 }

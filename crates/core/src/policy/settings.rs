@@ -38,8 +38,8 @@ settings! {
     /// All settings of one server: timeouts, retries, budgets and limits.
     Settings {
         ;
-        /// Whether the server keeps state in its process.
-        state: ServerState = ServerState::None,
+        /// What the server keeps in memory between two calls of an agent.
+        state: ServerState = ServerState::Unknown,
         /// Which verdicts permit linetender to send a call again.
         retry_on: RetryOn = RetryOn::default(),
         /// Trust `readOnlyHint` and `idempotentHint` of this server's tools.
@@ -170,10 +170,15 @@ settings! {
         settle: Duration = Duration::from_millis(30),
         /// From closing stdin to SIGTERM.
         stdin: Duration = Duration::from_secs(2),
-        /// From SIGTERM to SIGKILL.
+        /// Close timeout: from SIGTERM to SIGKILL. After a signal that linetender passes on, this much longer than `stdin`.
         term: Duration = Duration::from_secs(2),
+        /// Crash grace: for what a server leaves behind, from SIGTERM to SIGKILL.
+        crash: Duration = Duration::from_secs(3),
         /// From SIGKILL until the process tree is reported as stuck and killed again.
         kill: Duration = Duration::from_secs(5),
+        ;
+        /// What ends with the server's process.
+        tree: Tree = Tree::All,
     }
 }
 
@@ -209,16 +214,33 @@ settings! {
     }
 }
 
-/// Whether a server keeps state in its process.
+/// What a server keeps in memory between two calls of an agent.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "lowercase"))]
 pub enum ServerState {
-    /// Stateless: a new process is as good as the old one.
+    /// Nothing: a new process or session is as good as the old one.
     #[default]
     None,
-    /// Stateful (a browser, a login, a working directory): no retry across a restart, and the loss of state is reported.
+    /// Perhaps something. After a restart, the agent's next call is refused with a notice, unless its tool is declared
+    /// read-only or is one of `safe_tools`.
+    Unknown,
+    /// A browser, a login, a working directory. After a restart, the agent's next call is refused with a notice, and no
+    /// call is sent again.
     Process,
+}
+
+/// What ends with a server's process.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "lowercase"))]
+pub enum Tree {
+    /// What is the server's. A process that left its tree on purpose while it lived (a tmux server, gpg-agent, a dev server that was
+    /// started with `nohup setsid`) lives on. On Linux; elsewhere this is [`All`](Self::All).
+    Server,
+    /// Everything that it started.
+    #[default]
+    All,
 }
 
 impl BudgetPolicy {
@@ -261,7 +283,8 @@ impl BackoffPolicy {
 impl ClosePolicy {
     /// How long the whole ladder takes, if the server goes only at its end.
     pub const fn worst(&self) -> Duration {
-        self.stdin.saturating_add(self.term).saturating_add(self.kill)
+        let ladder = self.stdin.saturating_add(self.term);
+        ladder.saturating_add(self.crash).saturating_add(self.kill)
     }
 }
 

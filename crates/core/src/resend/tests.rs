@@ -5,14 +5,14 @@ use std::vec::Vec;
 
 use super::{Declared, Next, Obstacle, Rules};
 use crate::delivery::{Delivery, Doubt, Evidence, LossReport, Repair, ServerRefusal};
-use crate::policy::{ServerState, Settings};
+use crate::policy::Settings;
 use crate::record::{Extent, Phase, Record, RecordStep, Safety};
 use crate::retry::{RetryOn, RetryReason};
 
 const UNKNOWN: Delivery = Delivery::Unknown(Doubt::Lost);
 
 fn rules() -> Rules {
-    Rules::new(&Settings::default(), true, Declared::NotYet)
+    Rules::new(&Settings::default(), false, Declared::NotYet)
 }
 
 fn sent(record: Record) -> Record {
@@ -199,8 +199,8 @@ fn a_refusal_and_a_count_have_a_number_of_tries_each() {
 #[test]
 fn an_unsafe_call_of_unknown_outcome_is_never_sent_again() {
     for declared in [Declared::NotYet, Declared::Safe, Declared::Unsafe] {
-        for crosses in [false, true] {
-            let rules = Rules { crosses, declared, ..rules() };
+        for is_bound in [false, true] {
+            let rules = Rules { is_bound, declared, ..rules() };
             assert_eq!(unknown(Safety::Unsafe).next(rules, untouched), Some(Next::Settle(UNKNOWN)));
         }
     }
@@ -255,17 +255,13 @@ fn a_trusted_tool_is_judged_by_the_new_generation() {
 }
 
 #[test]
-fn nothing_crosses_a_generation_of_a_stateful_process() {
-    let stateful = Rules { state: ServerState::Process, ..rules() };
+fn a_call_that_is_bound_to_its_context_is_not_sent_again() {
+    let bound = Rules { is_bound: true, ..rules() };
     let queued = lost_with(Record::new(Safety::Protocol), Evidence::Queued);
-    assert_eq!(queued.next(stateful, untouched), Some(Next::Settle(Delivery::NotExecuted(Evidence::Queued))));
+    assert_eq!(queued.next(bound, untouched), Some(Next::Settle(Delivery::NotExecuted(Evidence::Queued))));
     let residue = lost_with(Record::new(Safety::Protocol), Evidence::Residue);
-    assert_eq!(
-        residue.next(stateful, untouched),
-        Some(Next::Settle(Delivery::NotExecuted(Evidence::Residue)))
-    );
-    assert_eq!(unknown(Safety::Protocol).next(stateful, untouched), Some(Next::Settle(UNKNOWN)));
-    // Within one generation the state is still there.
-    let same = Rules { crosses: false, ..stateful };
-    assert!(matches!(residue.next(same, untouched), Some(Next::Again { .. })));
+    assert_eq!(residue.next(bound, untouched), Some(Next::Settle(Delivery::NotExecuted(Evidence::Residue))));
+    assert_eq!(unknown(Safety::Protocol).next(bound, untouched), Some(Next::Settle(UNKNOWN)));
+    // Within one context the state is still there.
+    assert!(matches!(residue.next(rules(), untouched), Some(Next::Again { .. })));
 }

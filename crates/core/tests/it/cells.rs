@@ -15,7 +15,7 @@ type Variant = (&'static str, fn() -> Line);
 type Input = (&'static str, fn(&mut Line) -> String);
 
 /// A line in each state, and in each variant of a state that decides differently.
-const STATES: [Variant; 43] = [
+const STATES: [Variant; 42] = [
     ("idle", Line::new),
     ("idle, stopped a moment ago", || after(Line::up(), |line| line.command(Command::IdleStop))),
     ("dialing, at the gate", || after(Line::new(), Line::open)),
@@ -30,7 +30,6 @@ const STATES: [Variant; 43] = [
     ("up, busy", busy),
     ("up, probing", || after(Line::up(), |line| line.pass(secs(30)))),
     ("up, slept", slept),
-    ("up, state lost", state_lost),
     ("suspect, idle", || after(Line::up(), |line| line.event(Event::Trouble))),
     ("suspect, idle, one probe missed", || after(Line::up(), |line| line.pass(secs(35)))),
     ("suspect, nobody listens", || after(Line::up(), |line| line.event(Event::Refused))),
@@ -158,15 +157,6 @@ fn given_up() -> Line {
 
 fn slept() -> Line {
     after(Line::up(), |line| (line.machine.handle_sleep(line.now), line.run()))
-}
-
-fn state_lost() -> Line {
-    let mut line = Line::with(|settings| settings.state = linetender_core::ServerState::Process);
-    line.open();
-    line.connect();
-    line.lose(Class::Exit);
-    line.connect();
-    line
 }
 
 fn parked() -> Line {

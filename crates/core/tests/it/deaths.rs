@@ -157,15 +157,15 @@ fn no_dial_before_the_old_tree_is_gone_however_long_that_takes() {
     line.event(Event::Drained);
     line.event(Event::NoReader);
     let fell = line.now;
-    line.pass(secs(4));
+    line.pass(secs(7));
     assert!(matches!(line.call(), Admission::Hold(_)));
     line.pass(secs(1));
-    assert_eq!(line.now.since(fell), secs(5));
+    assert_eq!(line.now.since(fell), secs(8));
     assert_eq!(names(&line)[6..], ["notice", "kill"], "it is killed again, and people are told");
     let stuck = Admission::Refuse { why: Refusal::Stuck, next: NextTry::WhenGone };
     assert_eq!(line.call(), stuck);
     line.pass(secs(60));
-    assert_eq!(line.count(|effect| matches!(effect, Effect::Kill { .. })), 14);
+    assert_eq!(line.count(|effect| matches!(effect, Effect::Kill { .. })), 9);
     assert_eq!(line.count(|effect| matches!(effect, Effect::Notice(_))), 2, "told once");
     assert_eq!(line.count(|effect| matches!(effect, Effect::Dial { .. })), 0);
     line.event(Event::Gone(None));
@@ -178,11 +178,11 @@ fn a_polite_end_has_its_whole_ladder_before_it_counts_as_stuck() {
     line.redial();
     line.event(Event::Drained);
     line.event(Event::NoReader);
-    line.pass(millis(8999));
+    line.pass(millis(11_999));
     assert_eq!(line.count(|effect| matches!(effect, Effect::Kill { .. })), 0);
     line.pass(millis(1));
     assert_eq!(line.count(|effect| matches!(effect, Effect::Kill { .. })), 1);
-    line.pass(secs(5));
+    line.pass(secs(8));
     assert_eq!(line.count(|effect| matches!(effect, Effect::Kill { .. })), 2);
 }
 

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use linetender_core::{
-    Admission, Class, Command, CommandOutcome, Conclusion, Detail, Effect, Errand, Event, Gate, Heard,
-    Instant, NextTry, Refusal, ServerState,
+    Admission, Class, Command, CommandOutcome, Conclusion, Detail, Effect, Event, Gate, Heard, Instant,
+    NextTry, Refusal,
 };
 
 use crate::kit::{Line, millis, secs};
@@ -81,37 +81,6 @@ fn a_server_that_says_nothing_has_the_start_limit_and_one_that_talks_the_handsha
     line.pass(secs(1));
     assert_eq!(line.cause().headline().detail, Detail::Concluded(Conclusion::HandshakeTimeout));
     assert_eq!(line.tokens(), 4000);
-}
-
-#[test]
-fn a_stateful_server_fails_the_first_call_after_a_redial_once() {
-    let mut line = Line::with(|settings| settings.state = ServerState::Process);
-    line.open();
-    line.connect();
-    assert!(matches!(line.call(), Admission::Go { .. }), "nothing was lost yet");
-    line.lose(Class::Exit);
-    line.until_dial();
-    line.connect();
-    assert_eq!(line.machine.gate(), Gate::Knock);
-    assert_eq!(line.call(), Admission::Refuse { why: Refusal::StateLost, next: NextTry::NextCall });
-    assert!(matches!(line.call(), Admission::Go { .. }));
-    // A planned end loses the state as well.
-    line.pass(secs(31));
-    line.vitals.heard_at = line.now;
-    line.redial();
-    line.until_dial();
-    line.connect();
-    assert_eq!(line.call(), Admission::Refuse { why: Refusal::StateLost, next: NextTry::NextCall });
-}
-
-#[test]
-fn a_stateful_server_that_never_came_up_lost_nothing() {
-    let mut line = Line::with(|settings| settings.state = ServerState::Process);
-    line.open();
-    line.lose(Class::Handshake);
-    line.until_dial();
-    line.connect();
-    assert!(matches!(line.call(), Admission::Go { .. }));
 }
 
 #[test]
@@ -194,20 +163,4 @@ fn a_timer_that_fires_late_still_does_its_work() {
 fn an_idle_line_is_about_a_kilobyte() {
     let size = size_of::<linetender_core::Machine<std::sync::Arc<str>>>();
     assert!(size <= 1024, "{size}");
-}
-
-#[test]
-fn that_the_state_was_lost_is_kept_for_a_call_that_runs_a_tool() {
-    let mut line = Line::with(|settings| settings.state = ServerState::Process);
-    line.open();
-    line.connect();
-    line.lose(Class::Exit);
-    line.until_dial();
-    line.connect();
-    for _ in 0..2 {
-        let admission = line.machine.handle_knock(line.now, Errand::Other);
-        assert!(matches!(admission, Admission::Go { .. }), "a notification, a completion: {admission:?}");
-    }
-    assert_eq!(line.call(), Admission::Refuse { why: Refusal::StateLost, next: NextTry::NextCall });
-    assert!(matches!(line.call(), Admission::Go { .. }));
 }

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use linetender_core::{
-    Admission, Cause, Class, Command, CommandOutcome, Effect, Errand, Event, Generation, Heard, Instant,
-    Machine, Policy, Settings, State, Vitals, Walk,
+    Admission, Cause, Class, Command, CommandOutcome, Effect, Event, Generation, Heard, Instant, Machine,
+    Policy, Settings, State, Vitals, Walk,
 };
 
 pub type Detail = &'static str;
@@ -121,7 +121,7 @@ impl Line {
 
     pub fn knock(&mut self) -> Admission {
         self.show();
-        let admission = self.machine.handle_knock(self.now, Errand::Tool);
+        let admission = self.machine.handle_knock(self.now);
         self.run();
         admission
     }

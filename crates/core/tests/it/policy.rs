@@ -7,7 +7,7 @@ use linetender_core::{Policy, ServerState};
 #[test]
 fn the_defaults_are_those_of_the_catalogue() {
     let policy = *Policy::default().settings();
-    assert_eq!(policy.state, ServerState::None);
+    assert_eq!(policy.state, ServerState::Unknown);
     assert!(!policy.trust_annotations);
     let secs = [
         (policy.dial.start, 60),

@@ -9,7 +9,7 @@ fn probes(line: &Line) -> usize {
 }
 
 #[test]
-fn an_idle_line_that_says_nothing_is_known_dead_within_forty_seconds() {
+fn s51_an_idle_server_that_says_nothing_is_replaced_when_a_call_comes() {
     let mut line = Line::up();
     let up = line.now;
     line.pass(secs(30));
@@ -18,11 +18,41 @@ fn an_idle_line_that_says_nothing_is_known_dead_within_forty_seconds() {
     assert_eq!((probes(&line), line.name()), (2, "suspect"));
     assert!(matches!(line.machine.gate(), Gate::Go { .. }), "suspect still admits");
     line.obedient = false;
-    line.pass(secs(5));
-    assert_eq!(line.name(), "ending");
-    assert_eq!(line.now.since(up), secs(40));
+    // It may compute, or wait for a network: nobody knows, and nobody waits.
+    while line.now.since(up) < secs(120) {
+        assert!(matches!(line.machine.gate(), Gate::Go { .. }));
+        line.jump();
+    }
+    let asked = probes(&line);
+    line.pass(secs(3600));
+    assert!(probes(&line) <= asked + 2, "the pipe of a server that does not read must not fill");
+    assert_eq!(line.name(), "suspect");
+    let called = line.now;
+    assert!(matches!(line.call(), Admission::Hold(_)), "the call is held");
+    line.pass(secs(9));
+    assert_eq!(line.name(), "suspect");
+    line.pass(secs(1));
+    assert_eq!((line.name(), line.now.since(called)), ("ending", secs(10)));
     assert_eq!(line.cause().headline().detail, Detail::Concluded(Conclusion::ProbesUnanswered));
     assert_eq!(line.tokens(), 4000);
+}
+
+#[test]
+fn s51_a_silent_server_that_works_or_speaks_again_keeps_its_calls() {
+    let mut line = Line::up();
+    line.vitals.works = true;
+    line.pass(secs(3600));
+    assert!(
+        matches!(line.call(), Admission::Go { .. }),
+        "an index is being built: the call waits in the pipe"
+    );
+    assert_eq!((line.name(), line.generation().number()), ("suspect", 1));
+    line.vitals.works = false;
+    line.pass(secs(60));
+    assert!(matches!(line.call(), Admission::Hold(_)));
+    line.hear();
+    assert_eq!(line.name(), "up");
+    assert!(matches!(line.call(), Admission::Go { .. }));
 }
 
 #[test]
@@ -128,7 +158,7 @@ fn silence_as_long_as_the_hang_limit_ends_even_a_busy_line() {
 }
 
 #[test]
-fn a_timed_out_call_is_not_a_death_but_two_unanswered_probes_after_it_are() {
+fn a_timed_out_call_is_not_a_death_but_unanswered_probes_after_it_are_once_a_call_comes() {
     let mut line = Line::up();
     line.in_flight(1);
     line.pass(secs(300));
@@ -140,6 +170,9 @@ fn a_timed_out_call_is_not_a_death_but_two_unanswered_probes_after_it_are() {
     assert_eq!(line.name(), "suspect");
     line.obedient = false;
     line.pass(secs(5));
+    assert_eq!(line.name(), "suspect", "nobody waits");
+    assert!(matches!(line.call(), Admission::Hold(_)));
+    line.pass(secs(10));
     assert_eq!(line.name(), "ending");
 
     // The same with a server that was merely slow.
@@ -186,6 +219,7 @@ fn trouble_during_a_probe_does_not_start_another() {
 #[test]
 fn a_probe_that_is_refused_at_once_ends_nothing_sooner_than_silence_would() {
     let mut line = Line::up();
+    line.vitals.exchanges = true;
     line.event(Event::Trouble);
     assert_eq!(line.event(Event::ProbeFailed), Heard::Taken);
     assert_eq!(line.event(Event::ProbeFailed), Heard::OutOfPlace);

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use linetender_core::{
-    Admission, Class, Conclusion, Declared, Delivery, Detail, Effect, Errand, Event, Evidence, Gate,
-    Generation, Heard, Instant, Leaf, Leaves, LossReport, Machine, Next, Phase, Plan, Record, RecordStep,
-    Refusal, RetryReason, Rules, ServerState, Settle, State, Vitals,
+    Admission, Class, Conclusion, Declared, Delivery, Detail, Effect, Event, Evidence, Gate, Generation,
+    Heard, Instant, Leaf, Leaves, LossReport, Machine, Next, Phase, Plan, Record, RecordStep, RetryReason,
+    Rules, ServerState, Settle, State, Vitals,
 };
 
 use crate::call::{Outcome, Place};
@@ -36,6 +36,7 @@ impl World {
             owed: owed && !self.http,
             abandoned_at: self.abandoned_at(),
             exchanges: self.http,
+            works: false,
             answered: self.ledger.answered,
             heard_at: self.ledger.heard_at,
         }
@@ -47,9 +48,9 @@ impl World {
         self.ledger.give_ups.iter().find(counts).map(|it| it.at)
     }
 
-    /// A server that says nothing, to probes neither, after its oldest call was given up, is replaced in time.
+    /// A server that says nothing, to probes neither, after its oldest call was given up, is replaced in time if a call waits for it.
     pub fn no_hang_outlives_its_bound(&self) -> Result<(), String> {
-        let Some(at) = self.abandoned_at() else { return Ok(()) };
+        let Some(at) = self.abandoned_at().filter(|_| self.vitals().in_flight > 0) else { return Ok(()) };
         let (probes, keepalive) = (Duration::from_secs(10), self.policy.probe.keepalive);
         // After sleep a line looks by itself within a keepalive interval; and probes may have been under way.
         let until = (at + self.policy.call.abandoned_after).max(self.slept_at + keepalive) + probes + probes;
@@ -331,7 +332,7 @@ impl World {
         self.checked(|machine, now| {
             let _ = machine.handle_vitals(now, generation, vitals);
         })?;
-        self.checked(|machine, now| told = Some(machine.handle_knock(now, Errand::Tool)))?;
+        self.checked(|machine, now| told = Some(machine.handle_knock(now)))?;
         self.pump()?;
         let told = told.unwrap();
         self.seen.woken_by_use += u64::from(parked && matches!(told, Admission::Hold(_)));
@@ -350,10 +351,7 @@ impl World {
                 Ok(())
             }
             Admission::Knock => Err("knocked twice".into()),
-            Admission::Refuse { why, .. } => {
-                self.seen.state_lost += u64::from(why == Refusal::StateLost);
-                self.withdraw(call, RecordStep::Expire)
-            }
+            Admission::Refuse { .. } => self.withdraw(call, RecordStep::Expire),
         }
     }
 
@@ -533,11 +531,13 @@ impl World {
         crosses: bool,
         declared: Declared,
     ) -> Result<(), String> {
-        let rules = Rules::new(&self.policy, crosses, declared);
+        let is_bound = crosses && self.policy.state == ServerState::Process;
+        let rules = Rules::new(&self.policy, is_bound, declared);
         let (calls, now, policy) = (self.seen.calls, self.now, self.policy.retry);
         let next = record.next(rules, || self.retry.withdraw(policy, calls, now));
-        if crosses && self.policy.state == ServerState::Process && !matches!(next, Some(Next::Settle(_))) {
-            return Err(format!("call {call} crossed a generation of a stateful server"));
+        self.seen.kept_in_context += u64::from(is_bound);
+        if is_bound && !matches!(next, Some(Next::Settle(_))) {
+            return Err(format!("call {call} left its context"));
         }
         match next {
             None => Err(format!("call {call} has no verdict")),

@@ -38,7 +38,7 @@ pub struct Seen {
     pub stale_events: u64,
     pub slept: u64,
     pub woken_by_use: u64,
-    pub state_lost: u64,
+    pub kept_in_context: u64,
     pub survivors_read_on: u64,
     pub abandoned: u64,
     pub useful_ends: u64,
@@ -77,7 +77,7 @@ impl Seen {
         self.stale_events += other.stale_events;
         self.slept += other.slept;
         self.woken_by_use += other.woken_by_use;
-        self.state_lost += other.state_lost;
+        self.kept_in_context += other.kept_in_context;
         self.survivors_read_on += other.survivors_read_on;
         self.abandoned += other.abandoned;
         self.useful_ends += other.useful_ends;
@@ -114,7 +114,7 @@ impl Seen {
             ("stale event", self.stale_events),
             ("slept", self.slept),
             ("woken by use", self.woken_by_use),
-            ("state lost", self.state_lost),
+            ("kept in its context", self.kept_in_context),
             ("survivor read on", self.survivors_read_on),
             ("abandoned", self.abandoned),
             ("charged as useful", self.useful_ends),

@@ -14,6 +14,9 @@ const STRICT: &str =
 const LOOSE: &str =
     concat!(include_str!("../../policies/drill.toml"), include_str!("../../policies/loose.toml"));
 
+/// The drill's servers keep nothing in memory.
+const STATELESS: &str = "state = \"none\"\n";
+
 /// Where the shim finds it, and the one time that is no policy there.
 const FLAGS: [&str; 4] = ["--policy", "{dir}/policy.toml", "--call-timeout", "3s"];
 
@@ -27,7 +30,7 @@ pub enum Policy {
     Strict,
     /// The same times, and every refusal that can permit a re-send does.
     Loose,
-    /// As they come.
+    /// The times as they come.
     Default,
 }
 
@@ -48,7 +51,7 @@ impl Policy {
             Self::Drill => DRILL,
             Self::Strict => STRICT,
             Self::Loose => LOOSE,
-            Self::Default => "",
+            Self::Default => STATELESS,
         }
     }
 
@@ -56,7 +59,7 @@ impl Policy {
     pub(crate) fn flags(self) -> Vec<String> {
         match self {
             Self::Drill | Self::Strict | Self::Loose => FLAGS.map(str::to_owned).to_vec(),
-            Self::Default => Vec::new(),
+            Self::Default => vec!["--stateless".to_owned()],
         }
     }
 
@@ -83,7 +86,7 @@ impl Policy {
 
 #[cfg(test)]
 mod tests {
-    use linetender::{RetryOn, RetryReason};
+    use linetender::{RetryOn, RetryReason, ServerState};
 
     use super::{DRILL, Policy, Settings};
 
@@ -91,8 +94,10 @@ mod tests {
     fn the_drills_policy_is_one() {
         let settings: Settings = toml::from_str(DRILL).unwrap();
         assert_eq!(*Policy::Drill.own().settings(), settings);
-        assert_eq!(*Policy::Default.own().settings(), Settings::default());
-        assert_ne!(settings, Settings::default());
+        let mut default = Settings::default();
+        default.state = ServerState::None;
+        assert_eq!(*Policy::Default.own().settings(), default);
+        assert_ne!(settings, default);
         let mut strict = settings;
         strict.retry_on = RetryOn::NOT_EXECUTED;
         assert_eq!(*Policy::Strict.own().settings(), strict);

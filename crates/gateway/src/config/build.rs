@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use linetender::{Eras, HttpTransport, Policy, Server, visible};
+use linetender::{Eras, HttpTransport, Policy, Server, ServerState, visible};
 use serde::de::DeserializeOwned;
 use serde_path_to_error::Segment;
 
@@ -236,10 +236,14 @@ fn entry(
         let (what, place) = named::wrong(value, &invalid);
         source.problem(place.map_or(at, |node| &node.at).clone(), what, None)
     })?;
+    let server = server.policy(policy).deadline(deadline);
+    let is_known_stateful =
+        settings.state == ServerState::Unknown && server.settings().state == ServerState::Process;
+    let scope = if is_known_stateful && durable.is_none() { Scope::Session } else { Scope::Shared };
     Ok(Some(Entry {
-        server: server.policy(policy).deadline(deadline),
+        server,
         auth,
-        scope: table.scope,
+        scope: table.scope.unwrap_or(scope),
         placed: table.fleet,
         tools,
         prompts: table.prompts,

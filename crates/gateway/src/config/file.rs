@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use linetender_core::RetryOn;
+use linetender_core::{RetryOn, ServerState, Tree};
 use linetender_wire::frame;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -17,7 +17,7 @@ use super::auth::AuthTable;
 use super::filter::Filter;
 use super::fleet::{Fleet, Placed};
 use super::listen::{Listen, LocalUser, Socket, refusal};
-use super::schema::{policy, retry_on, size, time, users};
+use super::schema::{policy, retry_on, size, state, time, tree, users};
 use super::tls::{self, Half, TlsFile, TlsFiles};
 use super::tools::ToolsTable;
 use crate::budget::of_this_machine;
@@ -228,8 +228,9 @@ pub(super) struct ServerTable {
     pub(super) auth: AuthTable,
     /// MCP protocol era of the server.
     pub(super) era: Era,
-    /// Share one connection among all agents, or open one per principal or per agent session.
-    pub(super) scope: Scope,
+    /// Share one connection among all agents, or open one per principal or per agent session. If not said: shared, but per agent
+    /// session for a program that is known to keep state in memory.
+    pub(super) scope: Option<Scope>,
     /// Run the server in one gateway of the fleet at a time, or in each. Means nothing without `gateway.fleet`, or for a URL.
     pub(super) fleet: Placed,
     /// Start the server on first use instead of with the gateway.
@@ -255,8 +256,11 @@ pub(super) struct ServerTable {
     pub(super) retry_on: Option<RetryOn>,
     /// Retry tools that the server declares read-only or idempotent.
     pub(super) trust_annotations: Option<bool>,
-    /// The server keeps state in memory: never retry across a restart, and report the lost state to the agent.
-    pub(super) stateful: Option<bool>,
+    /// What the server keeps in memory between two calls. `none`: nothing, a restart is not reported. `unknown`: perhaps something; after
+    /// a restart, the agent's next call is refused with a notice, unless its tool only reads or is one of `safe_tools`. `process`: a
+    /// browser, a shell, a login; no call is executed before the notice, and none is sent again after a restart.
+    #[schemars(schema_with = "state")]
+    pub(super) state: Option<ServerState>,
     /// Time limit of each call, whatever the server sends. Without it, or if `quiet_limit` is set too, a call ends after
     /// `quiet_limit` of silence.
     #[schemars(schema_with = "time")]
@@ -285,6 +289,16 @@ pub(super) struct ServerTable {
     /// Stop a server that nobody has used for this long; the next call starts it again. Its tools stay listed.
     #[schemars(schema_with = "time")]
     pub(super) idle_stop: Option<u64>,
+    /// What ends with the server's process. `all`: everything that it started. `server`: what is the server's; a process that left its
+    /// tree on purpose (a tmux server, gpg-agent, `nohup setsid`) lives on. On Linux; elsewhere this is `all`.
+    #[schemars(schema_with = "tree")]
+    pub(super) tree: Option<Tree>,
+    /// What a server leaves behind gets SIGTERM, and SIGKILL this long after that.
+    #[schemars(schema_with = "time")]
+    pub(super) crash_grace: Option<u64>,
+    /// How long a server that is stopped may save its work: from SIGTERM to SIGKILL. At most a minute.
+    #[schemars(schema_with = "time")]
+    pub(super) close_timeout: Option<u64>,
     /// Maximum message size in either direction.
     #[schemars(schema_with = "size")]
     pub(super) max_message: Option<u32>,

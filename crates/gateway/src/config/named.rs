@@ -11,7 +11,7 @@ use super::problem::{Problem, Text};
 use super::tree::Node;
 
 /// Each short name, and where `policy` keeps the same number.
-const NAMED: [(&str, &str); 12] = [
+const NAMED: [(&str, &str); 15] = [
     ("quiet_limit", "call.limit"),
     ("hang_after", "call.hang_after"),
     ("abandoned_after", "call.abandoned_after"),
@@ -19,9 +19,12 @@ const NAMED: [(&str, &str); 12] = [
     ("start_timeout", "dial.start"),
     ("handshake_timeout", "dial.handshake"),
     ("keepalive", "probe.keepalive"),
+    ("tree", "close.tree"),
+    ("crash_grace", "close.crash"),
+    ("close_timeout", "close.term"),
     ("retry_on", "retry_on"),
     ("trust_annotations", "trust_annotations"),
-    ("stateful", "state"),
+    ("state", "state"),
     ("max_message", "limits.message"),
     ("in_flight", "limits.in_flight"),
 ];
@@ -127,7 +130,7 @@ pub(super) fn durable(
             None => Ok(None),
         };
     }
-    if table.scope == Scope::Session {
+    if table.scope == Some(Scope::Session) {
         let what = "durable calls outlive the session, and so its connection (scope = \"session\")";
         return wrong("durable", what, Some("use scope = \"identity\", or remove one of them"));
     }
@@ -178,16 +181,19 @@ pub(super) fn settings(table: &ServerTable, server: &Node) -> Settings {
     time(table.start_timeout, &mut settings.dial.start);
     time(table.handshake_timeout, &mut settings.dial.handshake);
     time(table.keepalive, &mut settings.probe.keepalive);
+    time(table.crash_grace, &mut settings.close.crash);
+    time(table.close_timeout, &mut settings.close.term);
+    if let Some(tree) = table.tree {
+        settings.close.tree = tree;
+    }
     if let Some(reasons) = table.retry_on {
         settings.retry_on = reasons;
     }
     if let Some(trust) = table.trust_annotations {
         settings.trust_annotations = trust;
     }
-    match table.stateful {
-        Some(true) => settings.state = ServerState::Process,
-        Some(false) => settings.state = ServerState::default(),
-        None => {}
+    if let Some(state) = table.state {
+        settings.state = state;
     }
     if let Some(bytes) = table.max_message {
         settings.limits.message = bytes;

@@ -100,6 +100,11 @@ pub(super) fn users(_: &mut SchemaGenerator) -> Schema {
     Schema::try_from(json!({ "type": "array", "items": items })).unwrap_or_default()
 }
 
+/// The words of `state`.
+pub(super) fn state(_: &mut SchemaGenerator) -> Schema {
+    Schema::try_from(json!({ "enum": ["none", "unknown", "process"], "type": "string" })).unwrap_or_default()
+}
+
 /// The words of `retry_on`.
 pub(super) fn retry_on(_: &mut SchemaGenerator) -> Schema {
     Schema::try_from(words_of_retry_on()).unwrap_or_default()
@@ -108,6 +113,15 @@ pub(super) fn retry_on(_: &mut SchemaGenerator) -> Schema {
 fn words_of_retry_on() -> Value {
     let words = RetryReason::SETTABLE.map(RetryReason::name);
     json!({ "type": "array", "items": { "enum": words, "type": "string" } })
+}
+
+/// The words of `tree`.
+pub(super) fn tree(_: &mut SchemaGenerator) -> Schema {
+    Schema::try_from(words_of_tree()).unwrap_or_default()
+}
+
+fn words_of_tree() -> Value {
+    json!({ "enum": ["server", "all"], "type": "string" })
 }
 
 /// The default of a field is put in by whoever asks for its schema.

@@ -41,6 +41,24 @@ fn servers_come_in_the_order_they_stand() {
 }
 
 #[test]
+fn g16_a_program_that_is_known_to_keep_state_is_not_shared_unless_the_file_says_so() {
+    let scope = |text: &str| {
+        let config = load("t", &format!("[servers.a]\n{text}"), &|_| None).unwrap();
+        config.servers[0].scope
+    };
+    let thinking = "command='npx'\nargs=['-y','@modelcontextprotocol/server-sequential-thinking']\n";
+    assert_eq!(scope("command='my-server'"), Scope::Shared);
+    assert_eq!(scope(thinking), Scope::Session);
+    for written in ["scope='shared'", "state='process'", "state='none'", "durable=true"] {
+        assert_eq!(scope(&format!("{thinking}{written}")), Scope::Shared, "{written}");
+    }
+    assert_eq!(
+        scope("command='npx'\nargs=['-y','@modelcontextprotocol/server-filesystem','/']"),
+        Scope::Shared
+    );
+}
+
+#[test]
 fn an_agents_own_file_is_taken_as_it_is() {
     let config = read(
         r#"// what the agent wrote

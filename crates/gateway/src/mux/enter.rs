@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use linetender::AgentContext;
 use linetender::session::Agent;
 use linetender_wire::frame::Frame;
 
@@ -41,7 +42,7 @@ impl Gateway {
             Endpoint::One(name) => {
                 let route = sight.route(name).ok_or(NoAgent::Nowhere)?;
                 if sight.is_open(route) {
-                    let agent = self.pipe(route, of).ok_or(NoAgent::Full)?;
+                    let agent = self.pipe(route, of, &AgentContext::default()).ok_or(NoAgent::Full)?;
                     Ok((agent, Way::Straight(Arc::clone(&route.berth))))
                 } else {
                     Ok((open(self.clone(), endpoint.clone(), of.clone()), Way::Muxed))

@@ -1,11 +1,12 @@
 //! Carrying what was decided: one task per agent, one way to each server that it uses.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
+use linetender::AgentContext;
 use linetender::session::Agent;
 use linetender_wire::frame::{self, Frame, Message, Passed};
 use linetender_wire::{caught, caught_now, queue, test_hooks};
@@ -25,6 +26,9 @@ use crate::tasks::OwnTasks;
 /// Frames that wait to be read by the agent, and how much they may weigh.
 const TO_AGENT: usize = 1024;
 const BYTES_TO_AGENT: usize = 64 * 1024 * 1024;
+
+/// Servers that are not configured any more, and whose contexts are remembered in case they come back.
+const CONTEXTS_OF_OTHERS: usize = 64;
 
 /// Frames that an agent may hand over before it has to wait.
 const FROM_AGENT: usize = 64;
@@ -49,6 +53,8 @@ struct Mux {
     view: Arc<View>,
     listing: watch::Receiver<Arc<Listing>>,
     pipes: VecDeque<Pipe>,
+    /// What the agent relies on in the memory of each server. It outlives a reload of the server's configuration.
+    contexts: HashMap<Arc<str>, AgentContext>,
     /// Calls that outlive the agent.
     waits: Waits,
     to_agent: queue::Sender<Passed>,
@@ -100,6 +106,7 @@ impl Mux {
             view,
             listing,
             pipes,
+            contexts: HashMap::new(),
             waits,
             to_agent,
             limits,
@@ -290,8 +297,10 @@ impl Mux {
     }
 
     fn open_pipe(&mut self, route: &Route) -> Result<(), Failed> {
-        let (to, server) = (route.berth.number, Arc::from(route.berth.name()));
-        let agent = self.gateway.pipe(route, &self.visitor).ok_or_else(|| Failed::full(Full::Lines))?;
+        let (to, server): (_, Arc<str>) = (route.berth.number, Arc::from(route.berth.name()));
+        let context = self.contexts.entry(Arc::clone(&server)).or_default().clone();
+        let agent =
+            self.gateway.pipe(route, &self.visitor, &context).ok_or_else(|| Failed::full(Full::Lines))?;
         for text in self.state.opening(to, &server) {
             // It is new, and has room for more than these.
             let _ = agent.to.try_send(text.into());
@@ -327,6 +336,10 @@ impl Mux {
     fn sweep(&mut self) {
         let (view, state) = (&self.view, &self.state);
         self.pipes.retain(|pipe| view.route(pipe.to).is_some() || state.is_busy(pipe.to));
+        // A server that comes back under its name has lost what it kept; not for ever, though.
+        if self.contexts.len() > view.routes.len() + CONTEXTS_OF_OTHERS {
+            self.contexts.retain(|name, _| view.routes.iter().any(|route| route.berth.name() == &**name));
+        }
     }
 
     async fn tell(&self, text: impl Into<Passed>) {

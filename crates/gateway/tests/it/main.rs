@@ -7,6 +7,7 @@ mod alone;
 mod apps;
 mod batches;
 mod carried;
+mod context;
 mod corners;
 mod durable;
 mod ends;

@@ -5,9 +5,9 @@ use std::cell::Cell;
 use crate::kit::{House, config, in_time, is_answered, names, text};
 use serde_json::json;
 
-const BEFORE: &str = "[servers.stays]\n{bad}\n[servers.goes]\n{bad}\n[servers.changes]\n{bad}";
-const AFTER: &str =
-    "[servers.stays]\n{bad}\n[servers.changes]\n{bad}\nargs = ['--noise']\n[servers.comes]\n{bad}";
+const BEFORE: &str =
+    "[servers.stays]\n{bad}\n[servers.goes]\n{bad}\n[servers.changes]\n{bad}\nstate = 'none'";
+const AFTER: &str = "[servers.stays]\n{bad}\n[servers.changes]\n{bad}\nstate = 'none'\nargs = ['--noise']\n[servers.comes]\n{bad}";
 
 /// Far less than the policy leaves calls that are under way.
 const DRAINED: std::time::Duration = std::time::Duration::from_secs(10);

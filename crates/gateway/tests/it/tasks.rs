@@ -8,6 +8,7 @@ use linetender_badserver::agent::Agent;
 const BUSY: &str = r#"
 [servers.one]
 {bad}
+state = "none"
 args = ["--era", "legacy", "--tasks"]
 [servers.none]
 {bad}

@@ -9,9 +9,9 @@ use tokio::time::Instant;
 
 use super::Inner;
 use super::report::{LineReport, Moment, Standing, Verdicts};
-use crate::journal::{Charge, Entry, Reason, What};
+use crate::journal::{Charge, Entry, LeftProcess, Reason, What};
 use crate::tally::{Life, LineTally};
-use linetender::{Account, Cost, Event, Events, Line, NextTry, State, Status, WeakLine, Why};
+use linetender::{Account, Cost, Event, Events, LeftBehind, Line, NextTry, State, Status, WeakLine, Why};
 use linetender_wire::wall::{rfc3339, wall_clock};
 
 /// How many states of a line are kept.
@@ -41,6 +41,8 @@ struct Last {
     history: VecDeque<(State, Instant)>,
     /// Its last entries in the journal.
     entries: VecDeque<Entry>,
+    /// What left its server's tree on purpose. The dead are taken out when it is asked for.
+    left: Vec<LeftBehind>,
     /// The newest generations that are counted as begun and as ended.
     counted: (u64, u64),
 }
@@ -49,7 +51,15 @@ impl Followed {
     pub(super) fn new(line: &Line, tally: Arc<LineTally>) -> Self {
         let (status, since) = (line.status(), (wall_clock(), Instant::now()));
         let history = VecDeque::from([(status.state, since.1)]);
-        let last = Last { status, since, cause: None, history, entries: VecDeque::new(), counted: (0, 0) };
+        let last = Last {
+            status,
+            since,
+            cause: None,
+            history,
+            entries: VecDeque::new(),
+            left: Vec::new(),
+            counted: (0, 0),
+        };
         Self {
             server: line.name().to_owned(),
             line: line.downgrade(),
@@ -70,6 +80,14 @@ impl Followed {
                     if let Some(what) = self.heard(&status) {
                         self.keep(holder.write(what));
                     }
+                }
+                Some(Event::Ended { pid, name }) => {
+                    self.keep(holder.write(What::Ended { server: self.server.clone(), pid, name }));
+                }
+                Some(Event::Left(left)) => {
+                    let process = LeftProcess::from(&left);
+                    self.keep(holder.write(What::Left { server: self.server.clone(), process }));
+                    self.last().left.push(left);
                 }
                 Some(Event::Missed(entries)) => {
                     let why = format!("too many events of {} at once", self.server);
@@ -220,7 +238,8 @@ impl Followed {
     }
 
     pub(super) fn report(&self) -> LineReport {
-        let (last, line) = (self.last(), self.line.upgrade());
+        let (mut last, line) = (self.last(), self.line.upgrade());
+        last.left = last.left.iter().filter_map(LeftBehind::again).collect();
         let pid = line.as_ref().and_then(Line::pid);
         let keeper = line.as_ref().and_then(Line::keeper);
         let not_shared = line.as_ref().and_then(Line::not_shared);
@@ -248,6 +267,7 @@ impl Followed {
             pid,
             keeper,
             not_shared,
+            left: last.left.iter().map(LeftProcess::from).collect(),
             history: last
                 .history
                 .iter()

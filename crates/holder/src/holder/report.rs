@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 pub use calls::{CallReport, ServerReport, SlowReport, UnderWayReport, Verdicts, by_reason};
 
 use super::Inner;
-use crate::journal::Reason;
+use crate::journal::{LeftProcess, Reason};
 use linetender::State;
 use linetender_wire::wall::rfc3339;
 
@@ -160,6 +160,9 @@ pub struct LineReport {
     /// Why the server is not shared although `--share` was given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub not_shared: Option<String>,
+    /// Processes that left the server's tree on purpose, and outlive it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub left: Vec<LeftProcess>,
     /// The last states, oldest first, the present one included.
     #[serde(default)]
     pub history: Vec<Moment>,

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::holder::Verdicts;
-use linetender::{Exit, Plan, Why};
+use linetender::{Exit, LeftBehind, Plan, Why};
 use linetender_wire::wall::{rfc3339, wall_clock};
 use linetender_wire::{hide, visible};
 
@@ -71,6 +71,23 @@ pub enum What {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         calls: Option<Verdicts>,
     },
+    /// linetender ended a process that a server had left behind.
+    Ended {
+        /// Server name.
+        server: String,
+        /// Its number.
+        pid: i32,
+        /// Name of its program.
+        name: String,
+    },
+    /// A process left a server's tree on purpose, and outlives the server.
+    Left {
+        /// Server name.
+        server: String,
+        /// The process.
+        #[serde(flatten)]
+        process: LeftProcess,
+    },
     /// linetender sent a request again by itself.
     Retry {
         /// Server name.
@@ -112,6 +129,26 @@ pub enum What {
         /// Reason.
         why: String,
     },
+}
+
+/// A process that outlives its server.
+#[derive(Clone, Debug, Deserialize, Eq, JsonSchema, PartialEq, Serialize)]
+pub struct LeftProcess {
+    /// Its number.
+    pub pid: i32,
+    /// Name of its program.
+    pub name: String,
+    /// Its memory when it was named, in bytes.
+    pub memory: u64,
+    /// The command that ends it.
+    pub command: String,
+}
+
+impl From<&LeftBehind> for LeftProcess {
+    fn from(left: &LeftBehind) -> Self {
+        let (name, command) = (visible::line(&left.name).into_owned(), left.command());
+        Self { pid: left.pid, name, memory: left.memory, command }
+    }
 }
 
 /// Cause of an end.
@@ -245,6 +282,7 @@ impl Entry {
                     shorten(tool);
                 }
             }
+            What::Ended { server, .. } | What::Left { server, .. } => shorten(server),
             What::AuditHead { file, .. } => shorten(file),
             What::Gap { why, .. } | What::End { why } => shorten(why),
         }

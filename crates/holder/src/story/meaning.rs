@@ -40,7 +40,9 @@ fn planned(reason: &Reason) -> Option<String> {
     } else if has("recycle") {
         "linetender replaced the server by a fresh one, as it was asked or configured to"
     } else if has("idle-stop") {
-        "nobody used the server for a while, so linetender stopped it until the next call"
+        "nobody used the server for a while, or its configuration was changed, so linetender stopped it"
+    } else if has("finished") {
+        "the server ended by itself after its work, while nobody used it: linetender starts it with the next call"
     } else {
         return None;
     };

@@ -6,13 +6,18 @@ use std::time::Duration;
 
 use linetender_core::{Delivery, Refusal, ServerRefusal};
 use linetender_wire::Redacted;
+use linetender_wire::wall::rfc3339;
 
 use super::code::Code;
+use super::context_loss::ContextLoss;
 use super::next_try::NextTry;
 use super::rpc_error::RpcError;
 
 /// How long to stay away from a server that has too much to do: its queue is short, and calls are.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
+
+/// The word for a call that is not executed because a context was replaced.
+const CONTEXT_REPLACED: &str = "context-replaced";
 
 /// How much of a server's own words stands in a cause; all of them are in the field `answered`.
 const SHOWN: usize = 1000;
@@ -37,6 +42,8 @@ pub struct CallError {
     pub stderr: Option<String>,
     /// The server's own words, if it answered with a JSON-RPC error.
     pub answered: Option<Box<RpcError>>,
+    /// The context that was replaced, if the call was not executed for that, or was lost with it.
+    pub context: Option<Box<ContextLoss>>,
     /// How often linetender sent the call. 0 if it did not.
     pub attempts: u32,
 }
@@ -79,6 +86,8 @@ impl fmt::Display for Phase {
 pub enum CallErrorKind {
     /// The line takes no calls now.
     Refused(Refusal),
+    /// A process or session that the agent had used was replaced, and the agent has to know that first.
+    ContextReplaced,
     /// Too many calls wait already.
     Overloaded,
     /// The line did not come up in time.
@@ -118,8 +127,13 @@ impl CallError {
             next_try: NextTry::Now,
             stderr: None,
             answered: Some(Box::new(error)),
+            context: None,
             attempts,
         }
+    }
+
+    pub(crate) fn with_loss(self, loss: Option<ContextLoss>) -> Self {
+        Self { context: loss.map(Box::new), ..self }
     }
 
     /// True if linetender counted that the call was not executed.
@@ -148,11 +162,13 @@ impl CallError {
             Delivery::Answered => "The server processed the call; a retry would execute it again.",
         };
         let then = match self.kind {
+            CallErrorKind::ContextReplaced if let Some(loss) = &self.context => {
+                loss.for_model("; then call again")
+            }
+            // It may have been executed: whether to call again is another question.
+            _ if let Some(loss) = &self.context => loss.for_model(""),
             CallErrorKind::Refused(Refusal::Closed) => {
                 "The connection was closed on request and will not be reopened.".to_owned()
-            }
-            CallErrorKind::Refused(Refusal::StateLost) => {
-                "Everything the server held in memory is gone: set it up again.".to_owned()
             }
             CallErrorKind::Refused(Refusal::NeedsAuth) => {
                 "Retrying does not help until somebody has logged in or set the credentials; linetender then reconnects \
@@ -180,6 +196,13 @@ impl CallError {
         let sent = match self.attempts {
             0 | 1 => String::new(),
             times => format!("linetender sent the call {times} times. "),
+        };
+        let ran = match (self.kind, self.delivery) {
+            (CallErrorKind::ContextReplaced, Delivery::NotExecuted(_)) => "The call was not executed.",
+            (CallErrorKind::ContextReplaced, Delivery::Refused(_)) => {
+                "The server says that it did not execute the call; linetender cannot check that."
+            }
+            _ => ran,
         };
         let mut text = format!(
             "The call to the MCP server \"{server}\" failed: {}. {sent}{ran} {then}",
@@ -228,8 +251,11 @@ impl CallError {
             "delivery": self.delivery.name(),
             "nextTry": self.next_try.to_string(),
         });
-        if let Some(reason) = self.delivery.reason() {
+        if let Some(reason) = self.reason() {
             fields["reason"] = reason.into();
+        }
+        if let Some(loss) = &self.context {
+            fields["replacedAt"] = rfc3339(loss.at).into();
         }
         if self.attempts > 1 {
             fields["attempts"] = self.attempts.into();
@@ -238,6 +264,14 @@ impl CallError {
             fields["retryAfter"] = wait.as_secs().max(1).into();
         }
         fields
+    }
+
+    /// Why the call was not executed, or why that is not known.
+    pub const fn reason(&self) -> Option<&'static str> {
+        match self.kind {
+            CallErrorKind::ContextReplaced => Some(CONTEXT_REPLACED),
+            _ => self.delivery.reason(),
+        }
     }
 
     /// After how long a retry is worth while, if that is a matter of load alone.
@@ -256,7 +290,7 @@ impl CallError {
     /// Its code for JSON-RPC.
     pub const fn code(&self) -> Code {
         match self.kind {
-            CallErrorKind::Refused(_) => Code::Refused,
+            CallErrorKind::Refused(_) | CallErrorKind::ContextReplaced => Code::Refused,
             CallErrorKind::Overloaded => Code::Overloaded,
             CallErrorKind::HeldTooLong => Code::HeldTooLong,
             CallErrorKind::TimedOut => Code::TimedOut,
@@ -288,6 +322,7 @@ impl fmt::Display for CallErrorKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Refused(refusal) => refusal.name(),
+            Self::ContextReplaced => CONTEXT_REPLACED,
             Self::Overloaded => "overloaded",
             Self::HeldTooLong => "held-too-long",
             Self::TimedOut => "timed-out",

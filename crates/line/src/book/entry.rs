@@ -79,6 +79,7 @@ pub(crate) struct Entry {
     heed: Option<Heed>,
     seat: Mutex<Seat>,
     last: Arc<Last>,
+    pub(crate) began: Instant,
     /// When the server last reported progress on it.
     progress_at: AtomicU64,
     /// How often the server redirected it, and it was sent again to the new place.
@@ -100,6 +101,7 @@ impl Entry {
         id: u64,
         heed: Option<Heed>,
         record: Record,
+        began: Instant,
         last: Arc<Last>,
         text: &[u8],
     ) -> (Self, oneshot::Receiver<Reply>) {
@@ -111,7 +113,7 @@ impl Entry {
             // As it is written: on one line.
             *kept = if matches!(byte, b'\r' | b'\n') { b' ' } else { *byte };
         }
-        (Self { id, heed, seat, last, progress_at, redirects, head }, answer)
+        (Self { id, heed, seat, last, began, progress_at, redirects, head }, answer)
     }
 
     /// True if a dead server has read no byte of it.

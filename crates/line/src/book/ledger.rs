@@ -39,6 +39,8 @@ pub(crate) struct Ledger {
     outbox: OnceLock<Outbox>,
     /// Whether each call has an exchange of its own.
     exchanges: AtomicBool,
+    /// Whether the server's processes work.
+    works: AtomicBool,
     /// Whether the last thing that was written was no call: an error without an id may be about that.
     last: Arc<Last>,
     /// Why the generation ended, once it has.
@@ -67,6 +69,7 @@ impl Ledger {
             signs: Arc::new(Signs::new(clock)),
             outbox: OnceLock::new(),
             exchanges: AtomicBool::new(false),
+            works: AtomicBool::new(false),
             last: Arc::default(),
             ended: OnceLock::new(),
             draining: AtomicBool::new(false),
@@ -87,6 +90,11 @@ impl Ledger {
             outbox.seal();
         }
         let _ = self.outbox.set(outbox);
+    }
+
+    /// The server's processes were looked at: whether they work.
+    pub(crate) fn set_works(&self, works: bool) {
+        self.works.store(works, Ordering::Relaxed);
     }
 
     /// Registers a call and hands it to the writer. The frame is made once the id is known.
@@ -119,7 +127,8 @@ impl Ledger {
         let outbox = self.outbox.get().ok_or(NoSeat::Sealed)?;
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
         let frame = frame(id);
-        let (entry, answer) = Entry::new(id, heed, record, Arc::clone(&self.last), frame.text());
+        let (entry, answer) =
+            Entry::new(id, heed, record, self.clock.now(), Arc::clone(&self.last), frame.text());
         let entry = Arc::new(entry);
         // In the book first: whoever settles comes after the seal, so it finds this call, or the seal is found below.
         self.book().insert(Arc::clone(&entry));
@@ -178,9 +187,9 @@ impl Ledger {
     /// one, the tender has to look at it.
     pub(crate) fn given_up(&self, id: u64, how: GiveUp) {
         let mut book = self.book();
-        book.remove(id);
+        let began = book.remove(id).map_or_else(|| self.clock.now(), |entry| entry.began);
         let oldest = book.waited.first().is_none_or(|oldest| id < *oldest);
-        if self.signs.given_up(how, oldest) {
+        if self.signs.given_up(how, began, oldest) {
             self.nudge.notify_one();
         }
         self.tell_if_empty(&book);
@@ -227,6 +236,7 @@ impl Ledger {
             owed: !exchanges && self.signs.owed(),
             abandoned_at: self.signs.abandoned_at(),
             exchanges,
+            works: self.works.load(Ordering::Relaxed),
             answered: self.signs.callers_answered(),
             heard_at: self.signs.heard_at(),
         }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use linetender_core::{
     Declared, Delivery, Gate, Generation, Instant, Jitter, Next, Obstacle, Record, Refusal, Repair,
-    RetryReason, Rules, ServerRefusal,
+    RetryReason, Rules, ServerRefusal, ServerState,
 };
 use linetender_wire::Seen;
 
@@ -70,10 +70,12 @@ impl Call<'_> {
         if too_weak && !self.has_new_key(lost, deadline).await {
             return None;
         }
+        // What waited for the old context of a server with state would meet one that knows nothing of it.
+        let is_bound = crosses && (self.state() == ServerState::Process || self.loss_of(link).is_some());
         let mut declared = Declared::NotYet;
         let mut permit = Permit::Free;
         loop {
-            let rules = Rules::new(policy, crosses, declared).kept_by(obstacle(lost.seen.as_deref()));
+            let rules = Rules::new(policy, is_bound, declared).kept_by(obstacle(lost.seen.as_deref()));
             match lost.record.next(rules, || self.withdraw())? {
                 Next::Bind(record) => return Some(Again { record, reason: None, permit }),
                 Next::Again { record, reason, after, pause } => {
@@ -191,12 +193,21 @@ impl Call<'_> {
             (None, Some(why)) => why.text.clone(),
             (None, None) => "the connection closed".to_owned(),
         };
+        let crosses = lost.session_is_gone() || link.ledger.is_sealed();
+        let loss = if crosses { self.loss_of(link) } else { None };
         let kind = match (lost.seen.as_deref(), lost.record.verdict()) {
             (Some(Seen::NeedsLogin { .. }), _) => CallErrorKind::Refused(Refusal::NeedsAuth),
+            (_, Some(Delivery::NotExecuted(_) | Delivery::Refused(_))) if loss.is_some() => {
+                CallErrorKind::ContextReplaced
+            }
             (_, Some(Delivery::Refused(_))) => CallErrorKind::ServerRefused,
             _ => CallErrorKind::Lost,
         };
-        let mut error = self.error(kind, Phase::AtServer, cause, &lost.record);
+        let cause = match &loss {
+            Some(loss) if kind == CallErrorKind::ContextReplaced => loss.to_string(),
+            _ => cause,
+        };
+        let mut error = self.error(kind, Phase::AtServer, cause, &lost.record).with_loss(loss);
         error.stderr = why.and_then(|why| self.stderr_of(link.generation, why));
         if let Some(Seen::Throttled { after, .. }) = lost.seen.as_deref() {
             self.say_when(&mut error, *after);

@@ -7,6 +7,7 @@ use linetender_core::Instant;
 use linetender_wire::frame::Kept;
 use tokio::sync::mpsc;
 
+use super::context::AgentContext;
 use super::progress::{Progress, ProgressStream};
 use super::turns::Caller;
 use crate::audience::TaskOwner;
@@ -40,6 +41,8 @@ pub struct Options {
     pub(crate) way: Way,
     /// Whether its params are known to be a modern request's, and to ask for no progress.
     pub(crate) is_modern: bool,
+    /// What the agent relies on in the server's memory. Without it, no call waits for a notice.
+    pub(crate) context: Option<AgentContext>,
     /// What came with it, and lasts for as long as anything of it is kept.
     pub(crate) kept: Kept,
     /// True if the server has answered an earlier round of the call, and may have executed a part of it by then.

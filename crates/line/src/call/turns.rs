@@ -11,6 +11,8 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use linetender_wire::renewed;
 use tokio::sync::oneshot;
 
+use super::context::AgentContext;
+
 /// Whose an agent's requests are, among those that share a line. Both are numbers that whoever lets it in has given.
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub struct Who {
@@ -27,6 +29,8 @@ pub struct Guest {
     pub who: Who,
     /// The name of whom it acts for.
     pub name: Arc<str>,
+    /// What it relies on in the server's memory.
+    pub context: AgentContext,
 }
 
 /// Who calls, among those that share the line.

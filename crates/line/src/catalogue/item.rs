@@ -10,6 +10,14 @@ pub(super) struct Item {
     pub(super) text: Box<str>,
 }
 
+/// What a server says of a tool.
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(super) struct Hints {
+    pub(super) read_only_hint: bool,
+    pub(super) idempotent_hint: bool,
+}
+
 impl Item {
     /// The arguments of a tool that a modern server wants to see in headers.
     pub(super) fn mirrored(&self) -> Result<ParamHeaders, Invalid> {
@@ -24,8 +32,8 @@ impl Item {
         }
     }
 
-    /// An entry, and whether it is a tool that is called read-only or idempotent.
-    pub(super) fn of(entry: &RawValue) -> (Self, bool) {
+    /// An entry, and what a tool is called.
+    pub(super) fn of(entry: &RawValue) -> (Self, Hints) {
         #[derive(Default, Deserialize)]
         struct Looked {
             #[serde(default)]
@@ -35,20 +43,13 @@ impl Item {
             #[serde(default, rename = "uriTemplate")]
             template: String,
             #[serde(default)]
-            annotations: Option<Annotations>,
-        }
-        #[derive(Default, Deserialize)]
-        #[serde(default, rename_all = "camelCase")]
-        struct Annotations {
-            read_only_hint: bool,
-            idempotent_hint: bool,
+            annotations: Option<Hints>,
         }
         let looked: Looked = serde_json::from_str(entry.get()).unwrap_or_default();
         let name = [looked.uri, looked.template, looked.name]
             .into_iter()
             .find(|name| !name.is_empty())
             .unwrap_or_default();
-        let safe = looked.annotations.is_some_and(|hints| hints.read_only_hint || hints.idempotent_hint);
-        (Self { name, text: entry.get().into() }, safe)
+        (Self { name, text: entry.get().into() }, looked.annotations.unwrap_or_default())
     }
 }

@@ -47,6 +47,7 @@ pub(crate) struct Reading {
 struct List {
     items: Vec<Item>,
     safe: Vec<String>,
+    read_only: Vec<String>,
     bytes: usize,
     cut: bool,
 }
@@ -174,8 +175,10 @@ fn compared(
     }
     let cut: BTreeSet<Kind> = read.iter().filter(|(_, list)| list.cut).map(|(kind, _)| *kind).collect();
     // What is kept is shown, but it is not this generation's word: nothing is safe because of it.
-    let safe: HashSet<String> =
-        read.get_mut(&Kind::Tools).map(|tools| tools.safe.drain(..).collect()).unwrap_or_default();
+    let (safe, read_only): (HashSet<String>, HashSet<String>) = read
+        .get_mut(&Kind::Tools)
+        .map(|tools| (tools.safe.drain(..).collect(), tools.read_only.drain(..).collect()))
+        .unwrap_or_default();
     let mut lists: BTreeMap<Kind, Arc<Vec<Item>>> = BTreeMap::new();
     for (kind, list) in read {
         let same = before.lists.get(&kind).filter(|old| ***old == list.items);
@@ -184,8 +187,17 @@ fn compared(
     for kind in &kept {
         lists.extend(before.lists.get(kind).map(|old| (*kind, Arc::clone(old))));
     }
-    let catalogue =
-        Catalogue { generation, lists, safe: Arc::new(safe), unread, kept, cut, hidden, remembered: false };
+    let catalogue = Catalogue {
+        generation,
+        lists,
+        safe: Arc::new(safe),
+        read_only: Arc::new(read_only),
+        unread,
+        kept,
+        cut,
+        hidden,
+        remembered: false,
+    };
     let changes = if before.is_known() { catalogue.changes_since(before) } else { Vec::new() };
     Reading { catalogue, changes, mirrored }
 }
@@ -260,12 +272,15 @@ impl List {
                 break;
             }
             self.bytes = bytes;
-            let (item, safe) = Item::of(entry);
+            let (item, hints) = Item::of(entry);
             if item.name.len() > NAME {
                 self.cut = true;
                 continue;
             }
-            if safe && kind == Kind::Tools {
+            if hints.read_only_hint && kind == Kind::Tools {
+                self.read_only.push(item.name.clone());
+            }
+            if (hints.read_only_hint || hints.idempotent_hint) && kind == Kind::Tools {
                 self.safe.push(item.name.clone());
             }
             self.items.push(item);

@@ -68,6 +68,8 @@ pub(crate) struct Dial {
     pub(crate) predecessor: Option<watch::Receiver<Status>>,
     pub(crate) remembered: Option<Era>,
     pub(crate) wire: mpsc::Sender<seam::Event>,
+    /// Whether agents were answered in the server's name before it started: they may leave at any time, and it is to finish its start.
+    pub(crate) known: bool,
     /// A number of its own, so that many lines do not do things in step.
     pub(crate) seed: u64,
     /// Whether nobody listening at its address is waited for: not if the dial before met the same.
@@ -137,7 +139,8 @@ impl Dial {
         let (ear, ledger) = (Arc::clone(&self.ear), Arc::clone(&self.ear.ledger));
         ledger.open(reach.outbox().clone(), reach.has_exchanges());
         let (generation, greeting, pings) = (self.generation, OnceLock::new(), Default::default());
-        let link = Arc::new(Link { generation, ledger, ear, reach, not_shared, greeting, pings });
+        let context = OnceLock::new();
+        let link = Arc::new(Link { generation, ledger, ear, reach, not_shared, greeting, pings, context });
         tell(DialNews::Linked(Arc::clone(&link))).await;
         match during_turn(turn, self.greet(&link, &tell)).await {
             Ok(greeting) => {
@@ -145,6 +148,7 @@ impl Dial {
                     link.ledger.tell(frame::notification("notifications/initialized", None));
                 }
                 let _ = link.greeting.set(greeting);
+                link.reach.up();
                 tell(DialNews::Greeted).await;
             }
             // A connection that is gone tells why by itself.
@@ -189,7 +193,14 @@ impl Dial {
     fn launch(&self, program: &Program, reaper: Option<&Reaper>, lifeline: Option<Arc<Lifeline>>) -> Launch {
         let settings = self.server.policy.settings();
         let reaper = reaper.cloned().unwrap_or(Reaper::Find);
-        Launch { program: program.clone(), reaper, lifeline, close: settings.close, sizes: settings.limits }
+        Launch {
+            program: program.clone(),
+            reaper,
+            lifeline,
+            start: self.known.then_some(settings.dial.start),
+            close: settings.close,
+            sizes: settings.limits,
+        }
     }
 
     /// Shakes hands. A server at an address that is being started does not listen yet: it is given twice as long as a call

@@ -12,10 +12,12 @@ use linetender_wire::handshake::{Era, Greeting, Hello};
 use linetender_wire::http::KeyRefused;
 use tokio::sync::oneshot;
 
+use super::context::ServerContext;
 use super::ear::Ear;
 use super::reach::Reach;
 use crate::basics::kind::Kind;
 use crate::book::{Entry, Ledger, Lost, Reply};
+use crate::status::Why;
 
 /// A generation that can be talked to.
 pub(crate) struct Link {
@@ -28,6 +30,8 @@ pub(crate) struct Link {
     pub(crate) greeting: OnceLock<Greeting>,
     /// Whether it was sent a ping, and whether it answered one.
     pub(super) pings: [AtomicBool; 2],
+    /// What it keeps in memory for agents, once that is known.
+    pub(super) context: OnceLock<Option<Arc<ServerContext>>>,
 }
 
 impl Link {
@@ -51,6 +55,19 @@ impl Link {
     /// Its era, once the handshake is done.
     pub(crate) fn era(&self) -> Era {
         self.greeting.get().map_or(Era::Legacy, |greeting| greeting.era)
+    }
+
+    /// What it keeps in memory for agents, if it can keep anything. Known once the handshake is done.
+    pub(crate) fn context(&self) -> Option<&Arc<ServerContext>> {
+        let context = || self.reach.keeps_context().then(|| Arc::new(ServerContext::new()));
+        self.context.get_or_init(context).as_ref()
+    }
+
+    /// It is over.
+    pub(crate) fn ends(&self, why: &Why) {
+        if let Some(Some(context)) = self.context.get() {
+            context.ends(why, &self.ledger.signs);
+        }
     }
 
     /// A list that is asked for beside a ping if the ping before brought nothing, and none ever did.

@@ -10,6 +10,7 @@ use linetender_wire::http::headers::ParamHeaders;
 use linetender_wire::http::{Remote, Way};
 use linetender_wire::seam::Outbox;
 use linetender_wire::stdio::Child;
+use linetender_wire::stdio::platform::Work;
 
 use crate::book::Entry;
 
@@ -40,6 +41,13 @@ impl Reach {
         }
     }
 
+    /// Its handshake is over.
+    pub(crate) fn up(&self) {
+        if let Self::Process(child) = self {
+            child.up();
+        }
+    }
+
     /// Ends it at once.
     pub(crate) fn kill(&self) {
         match self {
@@ -67,9 +75,25 @@ impl Reach {
         }
     }
 
+    /// What the server's processes do, if they are ours.
+    pub(crate) fn work(&self) -> Option<Work> {
+        match self {
+            Self::Process(child) => child.work(),
+            Self::Remote(_) | Self::Hop(_) => None,
+        }
+    }
+
     /// Whether calls under way have exchanges of their own, which may outlive a session.
     pub(crate) const fn has_exchanges(&self) -> bool {
         matches!(self, Self::Remote(_))
+    }
+
+    /// True if it is a process or a session with an id. Anything else keeps nothing from one request to the next.
+    pub(crate) fn keeps_context(&self) -> bool {
+        match self {
+            Self::Process(_) | Self::Hop(_) => true,
+            Self::Remote(remote) => remote.has_session(),
+        }
     }
 
     /// How messages travel to a server at an address.

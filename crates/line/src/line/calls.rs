@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use linetender_core::ServerState;
 use linetender_wire::frame;
 use serde::Serialize;
 
@@ -47,6 +48,7 @@ impl Line {
         options: Options,
     ) -> Result<Answer, CallError> {
         let params = self.named(tool, &self.spelt(&arguments)?)?;
+        let options = self.as_program(options);
         self.call("tools/call", Some(&params), Some(tool), options).answer().await
     }
 
@@ -85,7 +87,13 @@ impl Line {
             _ => return Err(self.unreadable(NOT_STRUCTURED)),
         };
         let tool = self.tool_that_matters(method, params.as_deref());
+        let options = self.as_program(options);
         self.call(method, params.as_deref(), tool.as_deref(), options).answer().await
+    }
+
+    /// The options of a program, which is one agent whatever clones of the line it holds.
+    fn as_program(&self, options: Options) -> Options {
+        Options { context: Some(self.shared.context.clone()), ..options }
     }
 
     /// Makes a request whose params were read already.
@@ -99,10 +107,13 @@ impl Line {
         self.call(method, params, tool.as_deref(), options).run().await
     }
 
-    /// The name of the tool that is called: only where some are known to be harmless does it matter which one it is.
+    /// The name of the tool that is called, where it matters.
     fn tool_that_matters(&self, method: &str, params: Option<&str>) -> Option<String> {
         let server = &self.shared.server;
-        let matters = !server.safe_tools.is_empty() || server.policy.settings().trust_annotations;
+        let settings = server.policy.settings();
+        let matters = !server.safe_tools.is_empty()
+            || settings.trust_annotations
+            || settings.state != ServerState::None;
         (matters && method == "tools/call").then(|| params.and_then(tool_name)).flatten()
     }
 

@@ -41,7 +41,9 @@ impl Open {
             event = self.events.next(), if !self.over => match event {
                 Some(Event::Changed(kind, _)) => Heard::Changed(kind),
                 Some(Event::State(status)) => Heard::Gone(status.last_ended()),
-                Some(Event::Missed(_)) => Heard::Gone(self.line.status().last_ended()),
+                Some(Event::Missed(_) | Event::Ended { .. } | Event::Left(_)) => {
+                    Heard::Gone(self.line.status().last_ended())
+                }
                 None => {
                     self.over = true;
                     Heard::Over
@@ -177,6 +179,7 @@ impl Session {
             principal: open.principal.clone(),
             rounds: Some(self.rounds.0.clone()),
             is_plain: false,
+            context: Some(self.context.clone()),
         };
         // The calls before it have ended by then, or its own time is over.
         let policy = asked.line.policy().call;

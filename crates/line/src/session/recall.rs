@@ -56,7 +56,7 @@ impl Keeper {
                         }
                         _ => {}
                     },
-                    Some(Event::Changed(..) | Event::Missed(_)) => {}
+                    Some(Event::Changed(..) | Event::Missed(_) | Event::Ended { .. } | Event::Left(_)) => {}
                     None => return,
                 },
             }

@@ -22,7 +22,7 @@ use crate::basics::kind::Kind;
 use crate::basics::params::Params;
 use crate::basics::progress::OnProgress;
 use crate::call::turns::{Caller, Guest};
-use crate::call::{Options, Way};
+use crate::call::{AgentContext, Options, Way};
 use crate::line::Line;
 use crate::outcome::{Here, Verdict};
 
@@ -51,6 +51,8 @@ pub(super) struct Request {
     pub(super) rounds: Option<mpsc::Sender<Round>>,
     /// Whether its params are a modern request's in all its words, and ask for no progress.
     pub(super) is_plain: bool,
+    /// What the agent relies on in the server's memory, if it is known from one request to the next.
+    pub(super) context: Option<AgentContext>,
     /// When the agent's session heard it.
     pub(super) arrived: Instant,
 }
@@ -138,6 +140,7 @@ fn request(line: &Line, frame: &Frame, of: Guest, era: Era) -> Option<(Request, 
         caller: Caller::Known(of.who),
         principal: Some(of.name),
         rounds: None,
+        context: None,
         arrived: line.now(),
     };
     Some((asked, progress))
@@ -222,6 +225,7 @@ impl Request {
             principal,
             rounds,
             is_plain,
+            context,
             arrived,
         } = self;
         let ours = |text: Bytes| Replied { text: text.into(), error: None };
@@ -235,6 +239,7 @@ impl Request {
             way: Way::Carried,
             is_modern: is_plain,
             kept,
+            context,
             arrived,
             ..Options::default()
         };

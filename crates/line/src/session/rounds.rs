@@ -86,6 +86,7 @@ impl Call<'_> {
             next_try: NextTry::Now,
             stderr: None,
             answered: None,
+            context: None,
             attempts: 1,
         }
     }

@@ -41,6 +41,8 @@ pub(crate) struct Signs {
     cancelled_at: AtomicU64,
     /// The first give-up after the server was last heard, of a call older than every call still waited for.
     abandoned_at: AtomicU64,
+    /// When that call began.
+    abandoned_call_at: AtomicU64,
     /// What was given up since a caller was last answered, and when that began.
     unserved: AtomicU32,
     unserved_at: AtomicU64,
@@ -75,6 +77,7 @@ impl Signs {
             answered_at: AtomicU64::new(now),
             cancelled_at: AtomicU64::new(0),
             abandoned_at: AtomicU64::new(0),
+            abandoned_call_at: AtomicU64::new(0),
             unserved: AtomicU32::new(0),
             unserved_at: AtomicU64::new(0),
         }
@@ -97,9 +100,9 @@ impl Signs {
         self.unserved.store(0, Ordering::Relaxed);
     }
 
-    /// A call that the server has was given up; whether it was older than every call still waited for. Says whether the
-    /// generation is abandoned since now. One give-up at a time.
-    pub(crate) fn given_up(&self, how: GiveUp, oldest: bool) -> bool {
+    /// A call that the server has since then was given up; whether it was older than every call still waited for. Says whether
+    /// the generation is abandoned since now. One give-up at a time.
+    pub(crate) fn given_up(&self, how: GiveUp, began: Instant, oldest: bool) -> bool {
         let (now, heard_at) = (self.clock.now().nanos(), self.heard_at.load(Ordering::Relaxed));
         if how == GiveUp::Cancelled {
             self.cancelled_at.store(now, Ordering::Relaxed);
@@ -116,6 +119,7 @@ impl Signs {
         let first = self.abandoned_at.load(Ordering::Relaxed) <= heard_at;
         if first {
             self.abandoned_at.store(now, Ordering::Relaxed);
+            self.abandoned_call_at.store(began.nanos(), Ordering::Relaxed);
         }
         first
     }
@@ -128,6 +132,11 @@ impl Signs {
         self.answered.load(Ordering::Relaxed)
     }
 
+    /// How long ago a caller was last answered.
+    pub(crate) fn since_answer(&self) -> Duration {
+        self.clock.now().since(Instant::from_nanos(self.answered_at.load(Ordering::Relaxed)))
+    }
+
     /// Whether a call was cancelled since the server was last heard.
     pub(crate) fn owed(&self) -> bool {
         self.cancelled_at.load(Ordering::Relaxed) > self.heard_at.load(Ordering::Relaxed)
@@ -137,6 +146,12 @@ impl Signs {
     pub(crate) fn abandoned_at(&self) -> Option<Instant> {
         let at = self.abandoned_at.load(Ordering::Relaxed);
         (at > self.heard_at.load(Ordering::Relaxed)).then(|| Instant::from_nanos(at))
+    }
+
+    /// How long ago the call began that was given up then.
+    pub(crate) fn since_abandoned_call(&self) -> Option<Duration> {
+        self.abandoned_at()?;
+        Some(self.clock.now().since(Instant::from_nanos(self.abandoned_call_at.load(Ordering::Relaxed))))
     }
 
     /// What is wrong with the server, if anything is.
@@ -196,6 +211,8 @@ impl fmt::Display for Health {
 mod tests {
     use std::time::Duration;
 
+    use linetender_core::Instant;
+
     use super::{GiveUp, Health, Signs};
     use crate::basics::clock::Clock;
 
@@ -208,20 +225,23 @@ mod tests {
         let clock = Clock::start();
         let signs = Signs::new(clock);
         pass(1).await;
-        assert!(!signs.given_up(GiveUp::Cancelled, false), "an older call is still waited for");
+        assert!(
+            !signs.given_up(GiveUp::Cancelled, Instant::ORIGIN, false),
+            "an older call is still waited for"
+        );
         assert!(signs.owed());
         assert_eq!(signs.abandoned_at(), None);
         pass(1).await;
-        assert!(signs.given_up(GiveUp::Cancelled, true));
+        assert!(signs.given_up(GiveUp::Cancelled, Instant::ORIGIN, true));
         let first = clock.now();
         pass(1).await;
-        assert!(!signs.given_up(GiveUp::Expired, true));
+        assert!(!signs.given_up(GiveUp::Expired, Instant::ORIGIN, true));
         assert_eq!(signs.abandoned_at(), Some(first));
         pass(1).await;
         signs.heard();
         assert_eq!((signs.abandoned_at(), signs.owed()), (None, false), "a byte clears it");
         pass(1).await;
-        assert!(signs.given_up(GiveUp::Expired, true));
+        assert!(signs.given_up(GiveUp::Expired, Instant::ORIGIN, true));
         assert_eq!((signs.abandoned_at(), signs.owed()), (Some(clock.now()), false));
     }
 
@@ -234,13 +254,13 @@ mod tests {
         signs.answered();
         assert_eq!(signs.health(), None);
         pass(5).await;
-        signs.given_up(GiveUp::Cancelled, true);
+        signs.given_up(GiveUp::Cancelled, Instant::ORIGIN, true);
         assert_eq!(signs.health(), health(|since| Health::Silent { since }, 5));
         pass(1).await;
         signs.heard();
         assert_eq!(signs.health(), None, "one call was cancelled: that says nothing");
         pass(1).await;
-        signs.given_up(GiveUp::Cancelled, true);
+        signs.given_up(GiveUp::Cancelled, Instant::ORIGIN, true);
         pass(1).await;
         signs.heard();
         assert_eq!(signs.health(), health(|since| Health::NoCallAnswered { since, pings: false }, 8));

@@ -7,6 +7,7 @@ use linetender_core::{Effect, Event, Gate, Generation, LossReport, Settle, State
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
+use super::effort::Effort;
 use super::keys::Credentials;
 use super::lists::Lists;
 use super::{Current, LineEvent, News, Published, Running, log};
@@ -85,6 +86,9 @@ impl Running {
         }
         if let (State::Ending(_), Some(current), Some(why)) = (state, &self.current, &status.cause) {
             let _ = current.ledger.ended.set(Arc::clone(why));
+            if let Some(link) = &current.link {
+                link.ends(why);
+            }
         }
         self.keys.iter().for_each(|keys| keys.stands(state.kind()));
         let link = self.current.as_ref().and_then(|current| current.link.clone());
@@ -108,6 +112,7 @@ impl Running {
             limit: self.tender.dial_limit.clone(),
             predecessor: self.tender.predecessor.clone(),
             remembered: self.remembered,
+            known: self.tender.greetings.borrow().is_some(),
             seed: self.seed ^ generation.number(),
             wire: tell_wire,
             probing: Arc::clone(&probing),
@@ -131,6 +136,7 @@ impl Running {
             wire,
             wire_open: true,
             probing,
+            effort: Effort::default(),
             lists,
             read_until: None,
             unread: 0,

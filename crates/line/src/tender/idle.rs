@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use linetender_core::{Command, Generation, Vitals};
+use linetender_core::{Command, Generation, State, Vitals};
+use linetender_wire::{Exit, Seen};
 use tokio::time::Instant;
 
 use super::Running;
@@ -44,17 +45,34 @@ impl Unused {
 impl Running {
     /// Stops the server if nobody used it for as long as it may run for nobody. That costs no budget.
     pub(super) fn stop_if_unused(&mut self, now: linetender_core::Instant) {
-        let vitals = self.current.as_ref().map(|current| (current.generation, current.ledger.vitals()));
-        let busy = |vitals: &Vitals| vitals.in_flight > 0 || vitals.owed;
-        let used = vitals.as_ref().is_some_and(|(_, vitals)| busy(vitals))
-            // Whoever wants to hear of a resource, or of a task, uses the server without calling it.
-            || self.tender.wishes.has_resources()
-            || vitals.as_ref().is_some_and(|(of, _)| self.tender.audience.has_tasks(*of));
+        let vitals = self.vitals();
+        let used = vitals.as_ref().is_some_and(|(generation, vitals)| self.is_used(*generation, vitals));
         let seen = vitals.map(|(generation, vitals)| (generation, vitals.answered));
         if self.unused.step(used, seen) {
             self.cell(Command::IdleStop.name());
             self.machine.handle_command(now, Command::IdleStop);
         }
+    }
+
+    /// Whether the server ended by itself after its work: with status 0, after it had answered a caller, and used by nobody.
+    pub(super) fn is_finished(&self, seen: &Seen) -> bool {
+        matches!(seen, Seen::Exited { exit: Exit::Status(0), .. })
+            && matches!(self.machine.state(), State::Up(_))
+            && self
+                .vitals()
+                .is_some_and(|(generation, vitals)| vitals.answered > 0 && !self.is_used(generation, &vitals))
+    }
+
+    fn vitals(&self) -> Option<(Generation, Vitals)> {
+        self.current.as_ref().map(|current| (current.generation, current.ledger.vitals()))
+    }
+
+    fn is_used(&self, generation: Generation, vitals: &Vitals) -> bool {
+        vitals.in_flight > 0
+            || vitals.owed
+            // Whoever wants to hear of a resource, or of a task, uses the server without calling it.
+            || self.tender.wishes.has_resources()
+            || self.tender.audience.has_tasks(generation)
     }
 }
 

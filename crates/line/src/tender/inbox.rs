@@ -1,12 +1,12 @@
 //! What the tender is asked.
 
-use linetender_core::{Admission, Command, CommandOutcome, Errand, Generation};
+use linetender_core::{Admission, Command, CommandOutcome, Generation};
 use tokio::sync::oneshot;
 
 /// What anybody may ask of the tender.
 pub(crate) enum Inbox {
     Command(Command, Option<oneshot::Sender<CommandOutcome>>),
-    Knock(Errand, oneshot::Sender<Admission>),
+    Knock(oneshot::Sender<Admission>),
     Overdue(Generation),
     /// The lists of this generation are not what the server goes by any more.
     Relist(Generation),

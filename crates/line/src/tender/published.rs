@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use linetender_core::Gate;
+use linetender_wire::stdio::LeftBehind;
 
 use crate::basics::kind::Kind;
 use crate::catalogue::Change;
@@ -25,6 +26,15 @@ pub enum LineEvent {
     State(Status),
     /// One of the server's lists changed: a tool is new, gone, or means something else.
     Changed(Kind, Arc<Change>),
+    /// A process that the server left behind was ended.
+    Ended {
+        /// Its number.
+        pid: i32,
+        /// What its program was called.
+        name: String,
+    },
+    /// A process left the server's tree on purpose, and is still there a while after the server's end.
+    Left(LeftBehind),
     /// Whoever reads these events was too slow, and this many are lost. [`Line::status`](crate::Line::status) is the newest.
     Missed(u64),
 }

@@ -192,5 +192,7 @@ impl Running {
             linetender_wire::test_hooks::point("tender");
             self.handle(wake);
         }
+        // Nobody is there later who could.
+        self.name_left(None);
     }
 }

@@ -6,6 +6,7 @@
 
 mod alone;
 mod calls;
+mod context;
 mod desk;
 mod hangs;
 mod keys;

@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use linetender::{
-    Answer, CallError, CallErrorKind, HttpServer, HttpTransport, Line, Options, Raw, Server, State,
+    Answer, CallError, CallErrorKind, HttpServer, HttpTransport, Line, Options, Policy, Raw, Server,
+    ServerState, State,
 };
 use linetender_badserver::webserver::{
     Config, Ending, Fault, Manners, SseDoor, Streams, UnknownSession, Wants, WebServer,
@@ -457,7 +458,8 @@ async fn headers_go_with_the_stream_and_with_every_message() {
 /// Every call ends, none runs twice, and what is said of each is true.
 #[tokio::test]
 async fn under_a_mix_of_faults_nothing_hangs_and_nothing_runs_twice() {
-    let mut web = up(Manners::default(), explicit).await;
+    let stateless = Policy::default().with_state(ServerState::None);
+    let mut web = up(Manners::default(), |server| explicit(server).policy(stateless)).await;
     let callers: Vec<_> = (0..8)
         .map(|caller| {
             let line = web.line.clone();

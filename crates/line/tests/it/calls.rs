@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use linetender::{CallErrorKind, Deadline, Delivery, Options, Raw, ServerState};
+use linetender::{CallErrorKind, Deadline, Delivery, Options, Raw};
 
 use crate::kit::{bad, bad_with};
 use crate::look::{eventually, in_time, kill, policy, speaks, stopwatch};
@@ -283,21 +283,6 @@ async fn a_safe_call_of_unknown_outcome_is_sent_again_and_an_unsafe_one_is_not()
         }
         bad.leaves_nothing().await;
     }
-}
-
-#[tokio::test]
-async fn a_stateful_server_says_once_that_its_state_is_lost() {
-    let stateful = policy(|settings| settings.state = ServerState::Process);
-    let bad = bad_with(&[], |server| server.policy(stateful));
-    let pid = bad.up().await;
-    bad.works().await;
-    kill("-9", pid);
-    bad.back(1).await;
-    let error = bad.call("echo", "{}").await.unwrap_err();
-    speaks(&error);
-    assert!(error.cause.contains("state was lost"), "{error}");
-    bad.works().await;
-    bad.leaves_nothing().await;
 }
 
 #[tokio::test]

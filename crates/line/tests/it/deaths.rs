@@ -150,7 +150,9 @@ async fn s08_a_closed_input_is_noticed_by_the_next_call_which_works_all_the_same
 async fn s09_a_stopped_server_is_found_out_and_replaced() {
     let quick = policy(|settings| {
         settings.call.limit = Duration::from_millis(200);
+        settings.call.abandoned_after = Duration::from_millis(300);
         settings.probe.timeout = Duration::from_millis(100);
+        settings.probe.keepalive = Duration::from_millis(100);
     });
     let bad = bad_with(&[], |server| server.policy(quick));
     let pid = bad.up().await;
@@ -158,10 +160,10 @@ async fn s09_a_stopped_server_is_found_out_and_replaced() {
     let error = bad.call("write", r#"{"nonce":"a"}"#).await.unwrap_err();
     speaks(&error);
     assert_eq!((error.kind, error.delivery.name()), (CallErrorKind::TimedOut, "unknown"));
-    let status = bad.back(1).await;
-    assert_eq!(status.generation, 2);
+    // It is replaced for somebody who waits, and not before.
+    in_time(async { while bad.call("echo", r#"{"nonce":"b"}"#).await.is_err() {} }).await;
+    assert_eq!(bad.line.status().generation, 2);
     assert!(!lives(pid));
-    bad.works().await;
     bad.leaves_nothing().await;
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use linetender::{CallErrorKind, Health, Policy, Raw, Settings, State};
+use linetender::{CallErrorKind, Health, Policy, Raw, ServerState, Settings, State};
 use tokio::sync::Notify;
 
 use crate::kit::{Bad, bad_with};
@@ -162,5 +162,63 @@ async fn s26b_a_server_that_answers_pings_and_no_call_is_left_alone_and_told_of(
     assert_eq!(error.kind, CallErrorKind::TimedOut);
     bad.works().await;
     assert_eq!(bad.line.status().health(), None, "a call was answered");
+    bad.leaves_nothing().await;
+}
+
+/// A server in one thread gets this call, whose caller gives up; another waits behind it for as long as that takes.
+async fn waits_behind(bad: &Bad, tool: &str, ms: u32) {
+    let arguments = format!(r#"{{"nonce":"long","ms":{ms}}}"#);
+    let given_up =
+        tokio::time::timeout(Duration::from_millis(200), bad.line.call_tool(tool, Raw(&arguments))).await;
+    assert!(given_up.is_err());
+    bad.works().await;
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn s54_a_server_that_works_on_a_call_that_was_given_up_is_left_alone() {
+    let bad = bad_with(&["--single-threaded"], |server| server.policy(quick(|_| {})));
+    bad.up().await;
+    waits_behind(&bad, "spin", 4000).await;
+    let status = bad.line.status();
+    assert_eq!((status.generation, status.budget), (1, 5000));
+    assert_eq!(bad.book.runs()["long"], 1);
+    bad.leaves_nothing().await;
+}
+
+#[tokio::test]
+async fn s54_a_server_that_does_nothing_is_replaced_if_a_call_waits_and_only_then() {
+    let bad = bad_with(&["--single-threaded"], |server| server.policy(quick(|_| {})));
+    let pid = bad.up().await;
+    assert!(gives_up(&bad, "sleep", "long", Duration::from_millis(200)).await);
+    tokio::time::sleep(ABANDONED * 3).await;
+    assert!(lives(pid), "nobody waits");
+    let start = Instant::now();
+    bad.works().await;
+    assert!(start.elapsed() < ABANDONED * 3, "{:?}", start.elapsed());
+    assert_eq!(bad.line.status().generation, 2);
+    bad.leaves_nothing().await;
+}
+
+#[tokio::test]
+async fn s51_a_stopped_idle_server_is_left_alone_until_a_call_comes() {
+    let bad = bad_with(&[], |server| server.policy(quick(|settings| settings.state = ServerState::None)));
+    let pid = bad.up().await;
+    bad.works().await;
+    kill("-STOP", pid);
+    bad.until(State::Suspect).await;
+    tokio::time::sleep(ABANDONED * 3).await;
+    assert_eq!(bad.line.status().generation, 1);
+    kill("-CONT", pid);
+    bad.until(State::Up).await;
+    bad.works().await;
+    assert_eq!(bad.line.status().generation, 1, "it is the same one");
+    kill("-STOP", pid);
+    bad.until(State::Suspect).await;
+    tokio::time::sleep(ABANDONED * 3).await;
+    let start = Instant::now();
+    bad.works().await;
+    assert!(start.elapsed() < ABANDONED * 2, "{:?}", start.elapsed());
+    assert!(!lives(pid));
     bad.leaves_nothing().await;
 }

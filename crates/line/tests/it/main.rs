@@ -4,6 +4,7 @@
 #![allow(unreachable_pub, reason = "nobody can reach into a test")]
 
 mod calls;
+mod context;
 mod deaths;
 mod hangs;
 mod idle;

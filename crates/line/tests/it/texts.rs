@@ -16,6 +16,7 @@ fn steady(text: &str) -> String {
         ("next try: ", ")"),
         ("next try: in ", "s."),
         ("bytes (", " bytes received"),
+        ("replaced at ", ";"),
     ] {
         if let Some(at) = text.find(from).map(|at| at + from.len())
             && let Some(end) = text[at..].find(to)
@@ -81,9 +82,17 @@ async fn errors_say_what_to_do() {
     let stateful = policy(|settings| settings.state = ServerState::Process);
     let stateful = bad_with(&[], |server| server.policy(stateful));
     let pid = stateful.up().await;
+    stateful.works().await;
     kill("-9", pid);
     stateful.back(1).await;
-    show(&mut page, "its state was lost", &stateful.call("echo", "{}").await.unwrap_err());
+    show(&mut page, "S53 its context was lost", &stateful.call("echo", "{}").await.unwrap_err());
+    tokio::time::sleep(Duration::from_millis(1100)).await;
+    stateful.works().await;
+    show(
+        &mut page,
+        "S53 its context was lost with the call",
+        &stateful.call("kill", "{}").await.unwrap_err(),
+    );
 
     let closed = bad(&[]);
     closed.up().await;

@@ -74,7 +74,13 @@ async fn x08_what_a_server_writes_by_itself_is_not_shown_to_other_principals() {
         let line = Line::open(peer.server());
         let [mut a, mut b] = principals.map(|principal| {
             let who = session::Who { principal, agent: 7 };
-            Raw::new(session::join_as(&line, session::Guest { who, name: "somebody".into() }), "2025-11-25")
+            Raw::new(
+                session::join_as(
+                    &line,
+                    session::Guest { who, name: "somebody".into(), ..Default::default() },
+                ),
+                "2025-11-25",
+            )
         });
         for agent in [&mut a, &mut b] {
             agent.greet().await;

@@ -6,6 +6,7 @@
 
 mod agent;
 mod bytes;
+mod context;
 mod corners;
 mod crowd;
 mod failures;

@@ -56,6 +56,13 @@ class LineDown(LinetenderError):
     """The server does not take calls now. The call was not executed; linetender brings the server back by itself."""
 
 
+class ContextReplaced(LinetenderError):
+    """The server was replaced, and what it kept in memory is gone. Set up what the call needs, and call again.
+
+    The call was not executed. If ``delivery`` is ``"refused"``, that is the server's word.
+    """
+
+
 class CallRefused(LinetenderError):
     """linetender refused the call: too many wait already, it cannot be sent, or the server does not offer it any more."""
 
@@ -113,7 +120,18 @@ class ConfigError(ValueError):
 
 
 _CLASSES: dict[str, type[LinetenderError]] = {
-    of.__name__: of for of in (LineDown, CallRefused, ServerRefused, OutcomeUnknown, CallTimeout, NeedsAuth, BadAnswer, ErrorAnswer)
+    of.__name__: of
+    for of in (
+        LineDown,
+        ContextReplaced,
+        CallRefused,
+        ServerRefused,
+        OutcomeUnknown,
+        CallTimeout,
+        NeedsAuth,
+        BadAnswer,
+        ErrorAnswer,
+    )
 }
 
 

@@ -142,9 +142,12 @@ class Server:
         start_timeout: Time | None = None,
         handshake_timeout: Time | None = None,
         keepalive: Time | None = None,
+        tree: str | None = None,
+        crash_grace: Time | None = None,
+        close_timeout: Time | None = None,
         max_message: int | str | None = None,
         in_flight: int | None = None,
-        stateful: bool | None = None,
+        state: Literal["none", "unknown", "process"] | None = None,
         trust_annotations: bool | None = None,
         retry_on: Sequence[str] | None = None,
     ) -> Server:
@@ -167,12 +170,15 @@ class Server:
             "start_timeout": start_timeout,
             "handshake_timeout": handshake_timeout,
             "keepalive": keepalive,
+            "crash_grace": crash_grace,
+            "close_timeout": close_timeout,
         }
         given: dict[str, str | int | bool | list[str] | None] = {name: _millis(time) for name, time in times.items()}
         given |= {
+            "tree": tree,
             "max_message": max_message,
             "in_flight": in_flight,
-            "stateful": stateful,
+            "state": state,
             "trust_annotations": trust_annotations,
             "retry_on": None if retry_on is None else _several("retry_on", retry_on),
         }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use linetender::{Line, Policy, Settings, State};
+use linetender::{Line, Policy, ServerState, Settings, State};
 use rmcp::ServiceExt as _;
 use serde_json::json;
 use tokio::task::JoinSet;
@@ -12,6 +12,7 @@ use crate::kit::{Bad, call, in_time, kill, legacy, our_words, says};
 /// A budget that every answer refills: these deaths come faster than any server's own.
 fn generous(bad: &mut Bad) {
     let mut settings = Settings::default();
+    settings.state = ServerState::None;
     settings.budget.millis_per_answer = 5000;
     settings.budget.tokens = 50;
     settings.backoff.base = Duration::from_millis(1);

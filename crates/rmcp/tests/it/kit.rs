@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use linetender::{Era, Eras, Server};
+use linetender::{Era, Eras, Policy, Server, ServerState};
 use linetender_badserver::Book;
 use linetender_badserver::webserver::{Config, Manners, Speaks, WebServer};
 use rmcp::ServiceExt as _;
@@ -43,8 +43,13 @@ pub fn bad(flags: &[&str]) -> Bad {
         Book::at(std::env::temp_dir().join(format!("linetender-rmcp-{}-{number}", std::process::id())));
     let program = linetender_badserver::program();
     let argv = [program.to_str().unwrap(), "--book", book.path().to_str().unwrap()];
-    let server = Server::stdio("bad", argv.iter().chain(flags)).reaper(program);
+    let server = Server::stdio("bad", argv.iter().chain(flags)).reaper(program).policy(stateless());
     Bad { server: server.into(), book }
+}
+
+/// These servers keep nothing in memory.
+fn stateless() -> Policy {
+    Policy::default().with_state(ServerState::None)
 }
 
 /// One over HTTP, which ends when the first of the pair is dropped.
@@ -53,7 +58,7 @@ pub fn web(speaks: Speaks) -> (WebServer, Bad) {
     let manners = Manners { speaks, ..Manners::default() };
     let config = Config { manners, book: Some(bad.book.path().to_owned()), ..Config::default() };
     let web = WebServer::start(config).unwrap();
-    bad.server = Server::http("bad", &web.url()).into();
+    bad.server = Server::http("bad", &web.url()).policy(stateless()).into();
     (web, bad)
 }
 

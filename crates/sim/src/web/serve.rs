@@ -83,7 +83,7 @@ impl Served {
             let known = session.is_some_and(|session| self.web.knows(session, id));
             if !known {
                 if let Some(nonce) = nonce {
-                    self.refuse_unknown(nonce);
+                    self.refuse_unknown(nonce, session);
                 }
                 return self.refuse_session().await;
             }
@@ -130,11 +130,11 @@ impl Served {
     }
 
     /// A call on a session that is gone. Hosts that break MCP's rule run it all the same.
-    fn refuse_unknown(&mut self, nonce: &str) {
+    fn refuse_unknown(&mut self, nonce: &str, session: Option<&String>) {
         let runs = self.manners.refuses > 0 && self.rng.percent(50);
         let (now, mut book) = (self.web.scene.now(), self.web.scene.book());
         if runs {
-            book.run(nonce, now);
+            book.run(nonce, now, context(session));
         }
         book.session_gone(nonce, now);
         if self.manners.unknown != Unknown::Unavailable {
@@ -163,7 +163,8 @@ impl Served {
         }
         if runs {
             self.web.scene.say(|| format!("the host runs {nonce}"));
-            self.web.scene.book().run(nonce, self.web.scene.now());
+            let context = context(request.headers.get(SESSION).filter(|_| !self.manners.modern));
+            self.web.scene.book().run(nonce, self.web.scene.now(), context);
         }
         sleep(self.rng.millis(from / 2, to / 2 + u64::from(takes_time))).await;
         self.web.running().await;
@@ -261,6 +262,11 @@ impl Served {
             Err(_) => false,
         }
     }
+}
+
+/// The number of a session.
+fn context(session: Option<&String>) -> Option<u64> {
+    session?.rsplit_once('-')?.1.parse().ok()
 }
 
 impl House {

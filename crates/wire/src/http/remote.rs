@@ -175,6 +175,11 @@ impl Remote {
         self.shared.is_attached()
     }
 
+    /// True if there is a session that the server may have forgotten.
+    pub fn has_session(&self) -> bool {
+        self.shared.spoken().has_session()
+    }
+
     /// Speaks this transport from now on. Only while no handshake has succeeded.
     pub fn turn_to(&self, way: Way) {
         self.shared.turn_to(way);

@@ -6,12 +6,15 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use linetender_core::{ClosePolicy, Limits as Sizes};
-use tokio::sync::{SetOnce, mpsc};
+use tokio::sync::{Notify, SetOnce, mpsc};
+use tokio::time::Instant;
 
 use super::keeper::{Keeper, plain};
-use super::platform::{Found, Platform, Started, Starter};
+use super::passed::passed;
+use super::platform::{Found, Platform, Started, Starter, Work};
 use super::reader::Drain;
 use super::residue::Residue;
 use super::stderr::Ring;
@@ -32,6 +35,8 @@ pub struct Launch {
     pub reaper: Reaper,
     /// What it does not outlive, if anything. Where there are no reapers, it is not started then.
     pub lifeline: Option<Arc<Lifeline>>,
+    /// How long the start may go on after our own death, if it may: that of a server whose agent was answered from a cache.
+    pub start: Option<Duration>,
     /// The times of a polite end.
     pub close: ClosePolicy,
     /// The sizes.
@@ -109,6 +114,8 @@ impl fmt::Debug for Env {
 /// An order to the process.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Order {
+    /// Its handshake is over.
+    Up,
     Kill,
     Close,
 }
@@ -155,6 +162,7 @@ impl Child {
         let (stderr_drain, stderr_asked) = Drain::new();
         let ring = Ring::new(launch.sizes.stderr as usize);
         let (orders, ordered) = mpsc::channel(4);
+        let heard = Arc::<Notify>::default();
         let keeper = Keeper {
             platform,
             control,
@@ -169,7 +177,14 @@ impl Child {
             )),
             stderr: Owned::spawn(stderr::drain(stderr, ring.clone(), Arc::clone(&listener), stderr_asked)),
             stderr_drain,
-            reader: Owned::spawn(reader::read(stdout, limits, listener, stdout_asked, events)),
+            reader: Owned::spawn(reader::read(
+                stdout,
+                limits,
+                listener,
+                stdout_asked,
+                events,
+                Arc::clone(&heard),
+            )),
             stdout_drain: stdout_drain.clone(),
             ring,
             seal,
@@ -178,6 +193,10 @@ impl Child {
             accepted,
             residue: Arc::default(),
             server: Arc::default(),
+            passed: passed(),
+            heard,
+            look_at: Instant::now(),
+            name: Vec::new(),
         };
         let child = Self {
             outbox,
@@ -201,13 +220,18 @@ impl Child {
         self.stdout_drain.all().await;
     }
 
-    /// Kills the whole tree.
+    /// The handshake is over: should we die now, it is to go.
+    pub fn up(&self) {
+        let _ = self.orders.try_send(Order::Up);
+    }
+
+    /// Kills the server, and ends what it leaves behind.
     pub fn kill(&self) {
         // The queue has room for every order there is, or the keeper is gone and so is the tree.
         let _ = self.orders.try_send(Order::Kill);
     }
 
-    /// Closes stdin, then TERM, then KILL.
+    /// Closes stdin, or passes on the signal that we got, and closes stdin; then TERM, then KILL.
     pub fn close(&self) {
         let _ = self.orders.try_send(Order::Close);
     }
@@ -231,6 +255,11 @@ impl Child {
     /// take a moment longer.
     pub fn has_exited(&self) -> bool {
         self.server.get().is_some_and(|server| server.has_exited())
+    }
+
+    /// What the server's processes do. `None` where that cannot be seen.
+    pub fn work(&self) -> Option<Work> {
+        self.server.get().and_then(|server| server.work())
     }
 
     /// Returns when the server's process is over; at once, where that cannot be seen: it may be.

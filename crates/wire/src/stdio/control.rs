@@ -4,11 +4,19 @@ use crate::seen::Exit;
 
 /// Which records, orders, arguments and environment they agree on. The reaper may be another version's program: an update replaces the
 /// file that a running process starts its reapers from, and a library may find any `linetender` on `PATH`.
-pub const VERSION: i32 = 1;
+pub const VERSION: i32 = 2;
 
-/// SIGTERM to the server's group.
+/// The handshake is over: from now on the server ends when its parent does.
+pub const UP: u8 = b'U';
+/// A look at what left the server's tree.
+pub const LOOK: u8 = b'L';
+/// Its stdin is about to be closed: the reaper climbs down the ladder by itself.
+pub const CLOSE: u8 = b'C';
+/// SIGINT to the server's group, as its parent got it. It begins the ladder too.
+pub const INT: u8 = b'I';
+/// SIGTERM, the same.
 pub const TERM: u8 = b'T';
-/// SIGKILL to everything.
+/// SIGKILL to the server.
 pub const KILL: u8 = b'K';
 
 /// What the reaper reports.
@@ -26,10 +34,18 @@ pub enum Record {
     Failed(i32),
     /// It ended.
     Exited(Exit),
+    /// The end was begun, and its stdin may be closed now.
+    Closing,
     /// Its time is over.
     Expired,
     /// A process that the server started is somebody else's, and stays behind: nobody may kill it.
     Left(i32),
+    /// Four bytes of the name of a process that is told of next, zeros behind it.
+    Name([u8; 4]),
+    /// A process that the server left behind was ended.
+    Ended(i32),
+    /// A process left the server's tree on purpose, and lives on.
+    Spared(i32),
     /// Nothing of its tree is left, but for those.
     Clear,
 }
@@ -48,8 +64,12 @@ impl Record {
             Self::Failed(error) => (b'F', error),
             Self::Exited(Exit::Status(status)) => (b'X', status),
             Self::Exited(Exit::Signal(signal)) => (b'G', signal),
+            Self::Closing => (b'D', 0),
             Self::Expired => (b'E', 0),
             Self::Left(pid) => (b'L', pid),
+            Self::Name(bytes) => (b'M', i32::from_le_bytes(bytes)),
+            Self::Ended(pid) => (b'O', pid),
+            Self::Spared(pid) => (b'P', pid),
             Self::Clear => (b'C', 0),
         };
         let [a, b, c, d] = value.to_le_bytes();
@@ -67,8 +87,12 @@ impl Record {
             b'F' => Self::Failed(value),
             b'X' => Self::Exited(Exit::Status(value)),
             b'G' => Self::Exited(Exit::Signal(value)),
+            b'D' => Self::Closing,
             b'E' => Self::Expired,
             b'L' => Self::Left(value),
+            b'M' => Self::Name([a, b, c, d]),
+            b'O' => Self::Ended(value),
+            b'P' => Self::Spared(value),
             b'C' => Self::Clear,
             _ => return None,
         })
@@ -88,6 +112,10 @@ mod tests {
             Record::Busy,
             Record::Left(4711),
             Record::Expired,
+            Record::Closing,
+            Record::Name(*b"tmux"),
+            Record::Ended(4711),
+            Record::Spared(4711),
             Record::Spawned(4_000_000),
             Record::Failed(2),
             Record::Exited(Exit::Status(-1)),

@@ -1,18 +1,21 @@
 //! The one task that knows whether a process lives: it hears the reaper, gives it orders, and tells of the end.
 
+mod closing;
+
 use std::io;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use linetender_core::ClosePolicy;
+use linetender_core::{ClosePolicy, Tree as Scope};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::sync::{SetOnce, mpsc};
-use tokio::time::Sleep;
+use tokio::sync::{Notify, SetOnce, mpsc, watch};
+use tokio::time::{Instant, Sleep};
 
 use super::child::{Order, Program};
-use super::control::{KILL, Record, TERM, VERSION};
+use super::control::{LOOK, Record, VERSION};
+use super::left_behind::LeftBehind;
 use super::platform::{Found, Platform, Stdin as _};
 use super::reader::Drain;
 use super::residue::Residue;
@@ -23,7 +26,7 @@ use crate::redact::Redacted;
 use crate::seam::{Event, Seal};
 use crate::seen::{Exit, Pipe, Seen};
 use crate::tasks::Owned;
-use crate::{caught, test_hooks};
+use crate::{caught, test_hooks, visible};
 
 /// After an exit, how long reading what is left in a pipe may take. It is there: only a busy machine takes longer.
 const LAST_WORDS: Duration = Duration::from_secs(1);
@@ -31,8 +34,11 @@ const LAST_WORDS: Duration = Duration::from_secs(1);
 /// How long a reaper may take to say its first word. One that says nothing is another program.
 const FIRST_WORD: Duration = Duration::from_secs(30);
 
-/// After a seal, how long the writer may take to stop.
-const WRITER_STOPS: Duration = Duration::from_millis(100);
+/// Between two looks at what left the server's tree: after an answer, when what a tool started is there.
+const LOOK_GAP: Duration = Duration::from_millis(500);
+
+/// The longest name of a process.
+const LONGEST_NAME: usize = 64;
 
 /// How many processes that stay behind are named.
 const LEFT_NAMED: usize = 8;
@@ -59,6 +65,14 @@ pub(super) struct Keeper<P: Platform> {
     /// What the server left unread, once that is known.
     pub(super) residue: Arc<OnceLock<Residue>>,
     pub(super) server: Arc<SetOnce<Box<dyn Found>>>,
+    /// The signals that the server gets when it is closed.
+    pub(super) passed: watch::Receiver<Vec<u8>>,
+    /// The server said something.
+    pub(super) heard: Arc<Notify>,
+    /// Before that the reaper is not asked to look.
+    pub(super) look_at: Instant,
+    /// The name of the process that the reaper tells of next.
+    pub(super) name: Vec<u8>,
 }
 
 /// What the keeper woke up for.
@@ -66,6 +80,10 @@ enum News<S> {
     Record(Record),
     ReaperGone,
     Order(Option<Order>),
+    /// Another signal that is to be passed on.
+    Passed,
+    /// The server said something, and it was not looked at for a while.
+    Look,
     Rung,
     WriterDone(S, WriteEnd),
     /// One of its own tasks.
@@ -75,6 +93,8 @@ enum News<S> {
 /// What the keeper knows.
 struct Tree<S> {
     ordered: Option<Order>,
+    /// How many signals were passed on.
+    passed: usize,
     /// The next rung of the close ladder, and when it is due.
     rung: Option<(Pin<Box<Sleep>>, Rung)>,
     /// Nothing of it is left.
@@ -91,6 +111,8 @@ struct Tree<S> {
 enum Rung {
     /// The reaper has not said anything.
     FirstWord,
+    /// The reaper knows that stdin is about to be closed.
+    Eof,
     Term,
     Kill,
     /// The reaper was told to kill, and did not.
@@ -120,6 +142,7 @@ impl<P: Platform> Keeper<P> {
     async fn keep(mut self) {
         let mut tree = Tree {
             ordered: None,
+            passed: 0,
             rung: Some((Box::pin(tokio::time::sleep(FIRST_WORD)), Rung::FirstWord)),
             clear: false,
             lost: false,
@@ -128,6 +151,7 @@ impl<P: Platform> Keeper<P> {
         };
         let mut record = [0; Record::SIZE];
         let mut filled = 0;
+        let looks = self.platform.has_ladder() && self.close.tree == Scope::Server;
         while !(tree.clear && tree.ordered.is_some() && !matches!(tree.stdin, Stdin::WithWriter)) {
             let news = tokio::select! {
                 biased;
@@ -151,8 +175,10 @@ impl<P: Platform> Keeper<P> {
                     Ok((stdin, end)) => News::WriterDone(stdin, end),
                     Err(_) => News::Panicked(WRITER),
                 },
+                Ok(()) = self.passed.changed(), if matches!(tree.ordered, Some(Order::Close)) => News::Passed,
                 () = self.reader.panicked() => News::Panicked("reader"),
                 () = self.stderr.panicked() => News::Panicked("reader of stderr"),
+                () = look_due(self.look_at, &self.heard), if looks && tree.ordered.is_none() => News::Look,
                 () = due(&mut tree.rung), if !tree.clear => News::Rung,
             };
             test_hooks::point("keeper");
@@ -182,7 +208,7 @@ impl<P: Platform> Keeper<P> {
             // It works: a tree that will not die is no reason to lose the one who knows it.
             News::Record(Record::Busy) => {
                 if let Some((_, Rung::Reaper)) = tree.rung {
-                    tree.rung = Some(rung(self.close.kill, Rung::Reaper));
+                    tree.rung = Some(closing::rung(self.close.kill, Rung::Reaper));
                 }
             }
             News::Record(Record::Spawned(pid)) => {
@@ -194,8 +220,28 @@ impl<P: Platform> Keeper<P> {
                 self.lose(tree, seen).await;
             }
             News::Record(Record::Exited(exit)) => self.exited(tree, exit).await,
+            News::Record(Record::Closing) => {
+                if let Some((_, Rung::Eof)) = tree.rung {
+                    self.close_stdin(tree).await;
+                }
+            }
             News::Record(Record::Expired) => self.lose(tree, Seen::LeaseOver).await,
             News::Record(Record::Left(pid)) => drop(self.events.send(Event::Left { pid }).await),
+            News::Record(Record::Name(bytes)) => {
+                let bytes = bytes.into_iter().filter(|byte| *byte != 0);
+                self.name.extend(bytes.take(LONGEST_NAME.saturating_sub(self.name.len())));
+            }
+            News::Record(Record::Ended(pid)) => {
+                let name = String::from_utf8_lossy(&std::mem::take(&mut self.name)).into_owned();
+                let name = visible::line(&name).into_owned();
+                let _ = self.events.send(Event::Ended { pid, name }).await;
+            }
+            News::Record(Record::Spared(pid)) => {
+                self.platform.spare(pid);
+                if let Some(left) = LeftBehind::of(pid) {
+                    let _ = self.events.send(Event::Spared(left)).await;
+                }
+            }
             News::Record(Record::Clear) => tree.clear = true,
             News::ReaperGone => {
                 if tree.ordered.is_none() && tree.spoke {
@@ -223,6 +269,11 @@ impl<P: Platform> Keeper<P> {
                 self.lose(tree, Seen::Internal { task }).await;
             }
             News::Order(order) => self.order(tree, order).await,
+            News::Look => {
+                self.look_at = Instant::now() + LOOK_GAP;
+                let _ = self.control.write_all(&[LOOK]).await;
+            }
+            News::Passed => drop(self.pass_on(tree).await),
             News::Rung => self.climb_down(tree).await,
             News::WriterDone(stdin, end) => {
                 tree.stdin = Stdin::Ours(stdin);
@@ -263,7 +314,7 @@ impl<P: Platform> Keeper<P> {
         let by_itself = match tree.ordered {
             None => true,
             Some(Order::Kill) => matches!(exit, Exit::Status(_)),
-            Some(Order::Close) => false,
+            Some(Order::Close | Order::Up) => false,
         };
         if tree.lost || !by_itself {
             tree.lost = true;
@@ -271,51 +322,6 @@ impl<P: Platform> Keeper<P> {
         }
         let stderr = self.last_words().await;
         self.lose(tree, Seen::Exited { exit, stderr }).await;
-    }
-
-    async fn order(&mut self, tree: &mut Tree<P::Stdin>, order: Option<Order>) {
-        // Whoever ends a process has sealed it; should somebody not have, the writer must not outlive this.
-        self.seal.set();
-        match order {
-            Some(Order::Close) => {
-                tree.ordered = Some(Order::Close);
-                // End of file is the first rung of the ladder; the others follow by themselves. The writer was sealed
-                // before, so it gives the pipe back at once; if not, its task is ended and the pipe with it.
-                if matches!(tree.stdin, Stdin::WithWriter) {
-                    let _ = tokio::time::timeout(WRITER_STOPS, &mut self.writer).await;
-                    self.writer.end();
-                }
-                tree.stdin = Stdin::Closed;
-                tree.rung = Some(rung(self.close.stdin, Rung::Term));
-            }
-            // Nobody is left to give orders: the same as the harshest.
-            Some(Order::Kill) | None => self.kill(tree).await,
-        }
-    }
-
-    async fn kill(&mut self, tree: &mut Tree<P::Stdin>) {
-        tree.ordered = Some(Order::Kill);
-        tree.rung = Some(rung(self.close.kill, Rung::Reaper));
-        self.platform.wake_reaper();
-        let _ = self.control.write_all(&[KILL]).await;
-    }
-
-    /// The server did not go by itself in time: TERM, then KILL. And a reaper that does not obey goes before it.
-    async fn climb_down(&mut self, tree: &mut Tree<P::Stdin>) {
-        match tree.rung.take() {
-            Some((_, Rung::FirstWord)) => {
-                self.never_reaped(tree).await;
-                tree.clear = true;
-            }
-            Some((_, Rung::Term)) => {
-                tree.rung = Some(rung(self.close.term, Rung::Kill));
-                self.platform.wake_reaper();
-                let _ = self.control.write_all(&[TERM]).await;
-            }
-            Some((_, Rung::Kill)) => self.kill(tree).await,
-            Some((_, Rung::Reaper)) => self.platform.kill_reaper(),
-            None => {}
-        }
     }
 
     fn not_started(&self, errno: i32) -> Seen {
@@ -372,8 +378,9 @@ impl<P: Platform> Keeper<P> {
     }
 }
 
-fn rung(patience: Duration, next: Rung) -> (Pin<Box<Sleep>>, Rung) {
-    (Box::pin(tokio::time::sleep(patience)), next)
+async fn look_due(at: Instant, heard: &Notify) {
+    tokio::time::sleep_until(at).await;
+    heard.notified().await;
 }
 
 async fn due(rung: &mut Option<(Pin<Box<Sleep>>, Rung)>) {

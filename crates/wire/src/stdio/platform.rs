@@ -6,6 +6,7 @@
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::BytesMut;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -32,6 +33,10 @@ pub trait Platform: Send + Sync + 'static {
 
     /// The server that was started under this number.
     fn find(&self, pid: i32) -> Box<dyn Found>;
+    /// Whether the reaper climbs down the close ladder by itself. If not, the keeper does.
+    fn has_ladder(&self) -> bool {
+        false
+    }
     /// The reaper is to hear an order: a stopped one cannot.
     fn wake_reaper(&mut self) {}
     /// The reaper does not obey: it goes before the server.
@@ -45,6 +50,8 @@ pub trait Platform: Send + Sync + 'static {
     fn clear_orphans(&mut self) -> impl Future<Output = Vec<i32>> + Send {
         async { Vec::new() }
     }
+    /// This process left its server's tree on purpose: it is nobody's orphan.
+    fn spare(&self, _pid: i32) {}
     /// Why a server that could not be started cannot be, where the number of an error does not say it.
     fn unfit(&self) -> Option<Seen> {
         None
@@ -76,6 +83,17 @@ pub trait Output: AsyncRead + Send + Unpin + 'static {
     fn read_now(&mut self, buffer: &mut BytesMut) -> impl Future<Output = io::Result<usize>> + Send;
 }
 
+/// What the processes of a server do: the server, and everything below it.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Work {
+    /// Their processor time, with that of the processes that they have waited for.
+    pub cpu: Duration,
+    /// How long ago the youngest process below the server began.
+    pub youngest: Option<Duration>,
+    /// One of them lets something else do the work, elsewhere.
+    pub is_elsewhere: bool,
+}
+
 /// What can be found of a server by its number.
 pub trait Found: Send + Sync {
     /// The number.
@@ -84,6 +102,10 @@ pub trait Found: Send + Sync {
     fn has_exited(&self) -> bool;
     /// Returns when its process has ended; at once, where that cannot be seen: it may have.
     fn exited(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>>;
+    /// What its processes do. `None` where that cannot be seen.
+    fn work(&self) -> Option<Work> {
+        None
+    }
     /// Kills what can be found, and returns when it is gone.
     fn clear(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>>;
 }

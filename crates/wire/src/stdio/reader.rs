@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytes::BytesMut;
 use tokio::io::AsyncReadExt as _;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{Notify, mpsc, oneshot};
 
 use super::platform::{Output, PIPE_MAX_BYTES};
 use crate::frame::Limits;
@@ -40,6 +40,7 @@ pub(super) async fn read(
     listener: Arc<dyn Listener>,
     mut drain: mpsc::Receiver<oneshot::Sender<()>>,
     events: mpsc::Sender<Event>,
+    heard: Arc<Notify>,
 ) {
     let mut lines = Lines::new(limits);
     let mut first = true;
@@ -55,6 +56,7 @@ pub(super) async fn read(
                 let bytes = read.unwrap_or(0);
                 test_hooks::point("reader");
                 take(&mut lines, listener.as_ref(), bytes);
+                heard.notify_one();
                 if bytes > 0 && std::mem::take(&mut first) {
                     let _ = events.send(Event::FirstByte).await;
                 }

@@ -79,6 +79,20 @@ pub(crate) const EXHAUSTED: [i32; 4] = [
     Errno::NOMEM.raw_os_error(),
 ];
 
+/// What there is under a number: when it started, what it is called, and its memory.
+#[cfg(all(target_os = "linux", not(linetender_portable)))]
+pub(super) fn look(pid: i32) -> Option<(u64, String, u64)> {
+    let pid = rustix::process::Pid::from_raw(pid)?;
+    let process = os::look(pid)?;
+    Some((process.start, os::name_of(pid)?, os::memory(pid).unwrap_or(0)))
+}
+
+/// Nothing is spared here.
+#[cfg(not(all(target_os = "linux", not(linetender_portable))))]
+pub(super) fn look(_: i32) -> Option<(u64, String, u64)> {
+    None
+}
+
 /// Whether two variables of an environment are one.
 pub(super) fn same_name(one: &OsStr, other: &OsStr) -> bool {
     one == other

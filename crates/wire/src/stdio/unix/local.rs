@@ -13,7 +13,7 @@ use tokio::process::Child;
 use super::orphans::Started;
 use super::remains::clear_group;
 use crate::seen::Exit;
-use crate::stdio::control::{KILL, Record, TERM};
+use crate::stdio::control::{INT, KILL, Record, TERM};
 
 /// Watches a server that was started here, until it is gone.
 pub(super) async fn watch(started: io::Result<(Child, Started)>, mut control: UnixStream) {
@@ -40,7 +40,8 @@ pub(super) async fn watch(started: io::Result<(Child, Started)>, mut control: Un
             status = server.wait() => break status,
             read = control.read(&mut order) => match read {
                 Ok(1) if order[0] == TERM => signal(Signal::TERM),
-                // Told to, or nobody is left to tell: the same. (KILL is the only other order.)
+                Ok(1) if order[0] == INT => signal(Signal::INT),
+                // Told to, or nobody is left to tell: the same. (KILL is the only other order that is given here.)
                 Ok(_) | Err(_) => {
                     debug_assert!(order[0] == KILL || order[0] == TERM || order[0] == 0);
                     signal(Signal::KILL);

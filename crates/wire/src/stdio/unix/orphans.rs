@@ -41,12 +41,15 @@ static ADOPTS: AtomicBool = AtomicBool::new(false);
 /// Whether somebody looks after those that came.
 static TENDS: AtomicBool = AtomicBool::new(false);
 
-static CHILDREN: Mutex<Children> = Mutex::new(Children { started: Vec::new(), strangers: Vec::new() });
+static CHILDREN: Mutex<Children> =
+    Mutex::new(Children { started: Vec::new(), strangers: Vec::new(), spared: Vec::new() });
 
 /// The children of this process that are no orphans of a server.
 struct Children {
     started: Vec<Pid>,
     strangers: Vec<Pid>,
+    /// Processes that left a server's tree on purpose. They become our children when that server's reaper ends.
+    spared: Vec<Pid>,
 }
 
 /// A process that we started, until nobody waits for it any more.
@@ -89,6 +92,11 @@ pub(super) fn start(command: &mut Command) -> std::io::Result<(Child, Started)> 
     let pid = child.id().and_then(|pid| Pid::from_raw(i32::try_from(pid).ok()?));
     children.started.extend(pid);
     Ok((child, Started(pid)))
+}
+
+/// This process is no orphan of a server, and comes to us all the same.
+pub(super) fn spare(pid: i32) {
+    children().spared.extend(Pid::from_raw(pid).filter(|_| ADOPTS.load(Ordering::Relaxed)));
 }
 
 /// Kills the orphans of a reaper that died, and returns when there are none; those that only another user may kill.
@@ -139,7 +147,8 @@ async fn tend() {
 impl Children {
     /// Children that nobody of ours started.
     fn unknown(&self) -> Vec<Pid> {
-        let is_known = |pid: &Pid| self.started.contains(pid) || self.strangers.contains(pid);
+        let known = [&self.started, &self.strangers, &self.spared];
+        let is_known = |pid: &Pid| known.iter().any(|known| known.contains(pid));
         os::all_children().into_iter().filter(|pid| !is_known(pid)).collect()
     }
 
@@ -169,6 +178,11 @@ impl Children {
 
     fn tend(&mut self) {
         self.note_strangers();
+        // One that is not ours yet cannot be waited for.
+        self.spared.retain(|spared| {
+            let ended = rustix::process::waitpid(Some(*spared), WaitOptions::NOHANG);
+            !matches!(ended, Ok(Some(_))) && os::lives(*spared)
+        });
         self.strangers.retain(|stranger| {
             matches!(rustix::process::waitpid(Some(*stranger), WaitOptions::NOHANG), Ok(None))
         });

@@ -15,9 +15,18 @@ pub(crate) fn children() -> Vec<Pid> {
     listed.split_ascii_whitespace().filter_map(|pid| Pid::from_raw(pid.parse().ok()?)).collect()
 }
 
+/// The processes whose parent this one is.
+pub(crate) fn children_of(pid: Pid) -> Vec<Pid> {
+    listed_below(&format!("/proc/{}/task", pid.as_raw_nonzero()))
+}
+
 /// The same for a process with several threads: each has a list of its own.
 pub(crate) fn all_children() -> Vec<Pid> {
-    let tasks = std::fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
+    listed_below("/proc/self/task")
+}
+
+fn listed_below(tasks: &str) -> Vec<Pid> {
+    let tasks = std::fs::read_dir(tasks).into_iter().flatten().flatten();
     let listed = tasks.map(|task| std::fs::read_to_string(task.path().join("children")).unwrap_or_default());
     let mut found = Vec::new();
     for children in listed {
@@ -29,8 +38,12 @@ pub(crate) fn all_children() -> Vec<Pid> {
 
 /// Whether a process runs: neither dead nor unheard of.
 pub(crate) fn lives(pid: Pid) -> bool {
-    let stat = std::fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero()));
-    stat.is_ok_and(|stat| parse(pid, &stat).is_some())
+    look(pid).is_some()
+}
+
+/// A living process.
+pub(crate) fn look(pid: Pid) -> Option<Process> {
+    parse(pid, &std::fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero())).ok()?)
 }
 
 /// The living processes of our session, and our children in any other: what can be found without being a subreaper.
@@ -44,10 +57,48 @@ pub(crate) fn session(leader: Pid) -> Vec<Pid> {
     processes(|process| process.pid != leader && process.session == leader)
 }
 
-struct Process {
-    pid: Pid,
+/// True if it ignores SIGHUP, as `nohup` makes programs do.
+pub(crate) fn ignores_hangup(pid: Pid) -> bool {
+    let ignored = field(pid, "SigIgn:").and_then(|set| u64::from_str_radix(&set, 16).ok());
+    ignored.is_some_and(|set| set & 1 != 0)
+}
+
+/// How much memory it has, in bytes.
+pub(crate) fn memory(pid: Pid) -> Option<u64> {
+    let resident = field(pid, "VmRSS:")?;
+    Some(resident.split(' ').next()?.parse::<u64>().ok()? * 1024)
+}
+
+/// What `/proc/PID/status` says under this name.
+fn field(pid: Pid, name: &str) -> Option<String> {
+    let status = std::fs::read_to_string(format!("/proc/{}/status", pid.as_raw_nonzero())).ok()?;
+    status.lines().find_map(|line| line.strip_prefix(name)).map(|value| value.trim().to_owned())
+}
+
+/// What its program is called, in up to 15 bytes.
+pub(crate) fn name_of(pid: Pid) -> Option<String> {
+    let name = std::fs::read(format!("/proc/{}/comm", pid.as_raw_nonzero())).ok()?;
+    Some(String::from_utf8_lossy(&name).trim_end().to_owned())
+}
+
+/// What its descriptors are. Nothing of another user's, or of one that hides.
+pub(crate) fn links_of(pid: Pid) -> impl Iterator<Item = String> {
+    let listed = std::fs::read_dir(format!("/proc/{}/fd", pid.as_raw_nonzero())).into_iter().flatten();
+    listed.flatten().filter_map(|entry| link_of(entry.path()))
+}
+
+/// Where a link leads.
+pub(crate) fn link_of(path: impl AsRef<std::path::Path>) -> Option<String> {
+    std::fs::read_link(path).ok()?.into_os_string().into_string().ok()
+}
+
+pub(crate) struct Process {
+    pub(crate) pid: Pid,
     parent: Pid,
-    session: Pid,
+    pub(crate) group: Pid,
+    pub(crate) session: Pid,
+    /// When it started: two that had the same number differ in this.
+    pub(crate) start: u64,
 }
 
 fn processes(wanted: impl Fn(&Process) -> bool) -> Vec<Pid> {
@@ -59,13 +110,15 @@ fn processes(wanted: impl Fn(&Process) -> bool) -> Vec<Pid> {
     stats.filter(wanted).map(|process| process.pid).collect()
 }
 
-/// The line of `/proc/PID/stat`, behind the name: state, parent, group, session. `None` for the dead.
+/// The line of `/proc/PID/stat`, behind the name: state, parent, group, session, …, start. `None` for the dead.
 fn parse(pid: Pid, stat: &str) -> Option<Process> {
     let mut fields = stat.rsplit_once(") ")?.1.split(' ');
     if matches!(fields.next()?, "Z" | "X") {
         return None;
     }
     let parent = Pid::from_raw(fields.next()?.parse().ok()?)?;
-    let session = Pid::from_raw(fields.nth(1)?.parse().ok()?)?;
-    Some(Process { pid, parent, session })
+    let group = Pid::from_raw(fields.next()?.parse().ok()?)?;
+    let session = Pid::from_raw(fields.next()?.parse().ok()?)?;
+    let start = fields.nth(15)?.parse().ok()?;
+    Some(Process { pid, parent, group, session, start })
 }

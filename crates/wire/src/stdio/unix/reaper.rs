@@ -2,7 +2,8 @@
 //!
 //! It leads a session of its own and is the subreaper of everything below it, so a grandchild that leaves its group or
 //! forks twice still ends up as its child. It watches us by pidfd (and the control socket, second), and the server by
-//! pidfd. When either is gone, when it is told to, or when its [`Lifeline`](super::Lifeline) is over, it kills what is left and goes. It is single-threaded, uses a
+//! pidfd. When we are gone, or when it is told to, it ends the server by its `ladder`; when the server is gone, it ends what is
+//! left; when its [`Lifeline`](super::Lifeline) is over, it kills all of it at once. Then it goes. It is single-threaded, uses a
 //! megabyte, and reads nothing but one-byte orders.
 //!
 //! Where the kernel refuses a pidfd (old kernels, seccomp) it watches its parent by the control socket and the server by a
@@ -15,6 +16,10 @@
 //!
 //! The server itself has no such signal: it misses grandchildren, and they are found by their parent as long as that lives.
 
+mod clear;
+mod ladder;
+mod left;
+
 use std::ffi::{CStr, OsString};
 use std::fs::File;
 use std::io;
@@ -26,12 +31,15 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::process::{Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, WaitOptions};
+use rustix::time::{ClockId, clock_gettime};
 
-use super::asked::{exit_of, let_go_of_pipes, nap_for, send};
-use super::handed::{CONTROL_FD, HELD, HELD_FD, LIFELINE, LIFELINE_FD};
+use self::ladder::{Ladder, Rung, Time};
+use self::left::Left;
+use super::asked::{exit_of, let_go_of_pipes, send};
+use super::handed::{CONTROL_FD, ENDS, Ends, HELD, HELD_FD, LIFELINE, LIFELINE_FD};
 use super::reaper_program::MARKER;
 use super::{asked, inherited, os, signals};
-use crate::stdio::control::{KILL, Record, TERM, VERSION};
+use crate::stdio::control::{CLOSE, INT, LOOK, Record, TERM, UP, VERSION};
 
 /// The hidden subcommand by which a binary of ours knows that it is to be a reaper.
 pub const SUBCOMMAND: &str = asked::SUBCOMMAND;
@@ -42,18 +50,8 @@ pub(super) const EXISTS: bool = true;
 /// What it is called in a list of processes.
 const NAME: &CStr = c"lt-reaper";
 
-/// How long it tries to kill a tree that will not die when its parent is gone, in milliseconds. While there is a parent, it
-/// never stops trying.
-const GIVE_UP: u32 = 10_000;
-
-/// How many processes that stay behind are named.
-const LEFT_NAMED: usize = 8;
-
-/// How often it tells its parent that it is still killing, in milliseconds: a reaper that says nothing is taken for stopped.
-const TELL_BUSY: u32 = 1000;
-
-/// How often it looks for dead orphans while nothing happens.
-const BURY: Timespec = Timespec { tv_sec: 2, tv_nsec: 0 };
+/// How often it looks at its children while nothing happens.
+const LOOK_INTERVAL: Duration = Duration::from_secs(2);
 
 /// Becomes the reaper if the arguments say so. A host program calls this first thing in `main`, before it has threads: not
 /// inside `#[tokio::main]`, and not in a `#[test]`.
@@ -84,24 +82,39 @@ struct Reaper {
     /// Watched by the control socket alone where there are no pidfds.
     parent: Option<OwnedFd>,
     parent_pid: Pid,
+    /// Nobody gives orders any more.
+    is_alone: bool,
     server: Pid,
     /// Whether every orphan of the tree becomes our child.
     adopts: bool,
     /// When this is over, everything goes.
     lifeline: Option<OwnedFd>,
+    ladder: Ladder,
+    left: Left,
+    /// A server that is not up by then is taken for one that is.
+    up_at: Time,
 }
 
-/// Why the server has to go, if it is not gone already.
+/// What it woke up for.
 enum Wake {
     Order(u8),
     ParentGone,
     ServerGone,
     TimeOver,
+    Nothing,
+}
+
+/// Now, by a clock that nobody sets.
+fn now() -> Time {
+    let now = clock_gettime(ClockId::Monotonic);
+    Time::new(now.tv_sec.unsigned_abs(), u32::try_from(now.tv_nsec).unwrap_or(0))
 }
 
 fn reap(parent: Pid, program: &OsString, args: &[OsString]) -> io::Result<()> {
     #[expect(clippy::disallowed_methods, reason = "our parent says there what it left for us")]
     let has = |name: &str| std::env::var_os(name).is_some();
+    #[expect(clippy::disallowed_methods, reason = "the same")]
+    let ends = std::env::var(ENDS).map_or_else(|_| Ends::default(), |text| Ends::decode(&text));
     let also = [has(HELD).then_some(HELD_FD), has(LIFELINE).then_some(LIFELINE_FD)];
     // What is held is held until we end, and not by the server.
     let (control, [_held, lifeline]) = inherited::adopt(CONTROL_FD, also)?;
@@ -136,7 +149,10 @@ fn reap(parent: Pid, program: &OsString, args: &[OsString]) -> io::Result<()> {
         return send(Record::Clear, &control);
     }
     let mut command = Command::new(program);
-    command.args(args).env_remove(MARKER).env_remove(HELD).env_remove(LIFELINE).process_group(0);
+    command.args(args).process_group(0);
+    for ours in [MARKER, HELD, LIFELINE, ENDS] {
+        command.env_remove(ours);
+    }
     let spawned = command.spawn();
     let server = match spawned {
         Ok(child) => Pid::from_child(&child),
@@ -144,10 +160,23 @@ fn reap(parent: Pid, program: &OsString, args: &[OsString]) -> io::Result<()> {
     };
     // If nobody listens any more, the loop below finds out.
     let _ = send(Record::Spawned(server.as_raw_nonzero().get()), &control);
-    let reaper = Reaper { control, parent: parent_fd, parent_pid: parent, server, adopts, lifeline };
+    let left = if ends.spares && adopts { Left::sparing() } else { Left::nothing() };
+    let (ladder, up_at) = (Ladder::new(ends), now() + ends.start);
+    let mut reaper = Reaper {
+        control,
+        parent: parent_fd,
+        parent_pid: parent,
+        is_alone: false,
+        server,
+        adopts,
+        lifeline,
+        ladder,
+        left,
+        up_at,
+    };
     let watched =
         let_go_of_pipes(&null).and_then(|()| exit_watch(server)).and_then(|ended| reaper.watch(&ended));
-    watched.or_else(|_| reaper.clear())
+    watched.or_else(|_| reaper.clear(now()))
 }
 
 fn is_over(lifeline: &OwnedFd) -> bool {
@@ -170,135 +199,115 @@ fn exit_watch(server: Pid) -> io::Result<OwnedFd> {
 }
 
 impl Reaper {
-    fn watch(&self, ended: &OwnedFd) -> io::Result<()> {
+    /// Watches until there is a reason to end everything, and ends everything.
+    fn watch(&mut self, ended: &OwnedFd) -> io::Result<()> {
+        let mut look_at = now() + LOOK_INTERVAL;
         loop {
-            match self.wait(ended)? {
-                Wake::Order(TERM) => {
-                    let _ = rustix::process::kill_process_group(self.server, Signal::TERM);
+            let time = now();
+            match self.ladder.due(time) {
+                Some(Rung::Term) => self.signal_server(Signal::TERM),
+                Some(Rung::Kill) => return self.clear(time),
+                None => {}
+            }
+            if time >= look_at {
+                look_at = time + LOOK_INTERVAL;
+                self.left.look(self.server);
+            }
+            let until = self.ladder.next().map_or(look_at, |next| next.min(look_at));
+            match self.wait(ended, until.saturating_sub(time))? {
+                Wake::Nothing => {}
+                Wake::Order(UP) => self.up_at = time,
+                Wake::Order(LOOK) => self.left.look(self.server),
+                Wake::Order(CLOSE) => {
+                    self.left.look(self.server);
+                    self.ladder.close(time);
+                    let _ = send(Record::Closing, &self.control);
+                }
+                Wake::Order(order @ (INT | TERM)) => {
+                    self.left.look(self.server);
+                    self.signal_server(if order == INT { Signal::INT } else { Signal::TERM });
+                    self.ladder.signal(time);
+                    let _ = send(Record::Closing, &self.control);
+                }
+                // It saves its work. One that still starts may finish that: whoever left did not wait for it.
+                Wake::ParentGone => {
+                    self.is_alone = true;
+                    self.left.look(self.server);
+                    self.ladder.close(time.max(self.up_at));
                 }
                 Wake::ServerGone => {
                     self.report_exit();
-                    return self.clear();
+                    return self.clear(self.ladder.kill_rest_at(time));
                 }
                 Wake::TimeOver => {
                     let _ = send(Record::Expired, &self.control);
-                    return self.clear();
+                    // Another may start it elsewhere.
+                    self.left = Left::nothing();
+                    return self.clear(time);
                 }
-                Wake::Order(KILL) | Wake::Order(_) | Wake::ParentGone => return self.clear(),
+                Wake::Order(_) => {
+                    self.left.look(self.server);
+                    return self.clear(self.ladder.kill_rest_at(time));
+                }
             }
         }
     }
 
-    fn wait(&self, ended: &OwnedFd) -> io::Result<Wake> {
-        loop {
-            let mut fds = [
-                PollFd::new(ended, PollFlags::IN),
-                PollFd::new(&self.control, PollFlags::IN),
-                // Without a pidfd of the parent, or a timer, the socket stands in their place.
-                PollFd::new(self.parent.as_ref().unwrap_or(&self.control), PollFlags::IN),
-                PollFd::new(self.lifeline.as_ref().unwrap_or(&self.control), PollFlags::IN),
-            ];
-            match poll(&mut fds, Some(&BURY)) {
-                Err(rustix::io::Errno::INTR) => continue,
-                Ok(0) if rustix::process::getppid() != Some(self.parent_pid) => return Ok(Wake::ParentGone),
-                Ok(0) => {
-                    self.bury_orphans();
-                    continue;
-                }
-                other => other?,
-            };
-            let [server, control, parent, lifeline] = fds.map(|fd| !fd.revents().is_empty());
-            if server {
-                return Ok(Wake::ServerGone);
-            }
-            if parent && self.parent.is_some() {
+    fn wait(&mut self, ended: &OwnedFd, patience: Duration) -> io::Result<Wake> {
+        // Without a pidfd of the parent, or a timer, the server's stands in their place; and when the parent is gone, too.
+        let control = if self.is_alone { ended } else { &self.control };
+        let parent = self.parent.as_ref().filter(|_| !self.is_alone);
+        let mut fds = [
+            PollFd::new(ended, PollFlags::IN),
+            PollFd::new(control, PollFlags::IN),
+            PollFd::new(parent.unwrap_or(ended), PollFlags::IN),
+            PollFd::new(self.lifeline.as_ref().unwrap_or(ended), PollFlags::IN),
+        ];
+        // A millisecond more, so that what is due then is.
+        let patience = patience + Duration::from_millis(1);
+        let tv_sec = i64::try_from(patience.as_secs()).unwrap_or(i64::MAX);
+        match poll(&mut fds, Some(&Timespec { tv_sec, tv_nsec: patience.subsec_nanos().into() })) {
+            Err(rustix::io::Errno::INTR) => return Ok(Wake::Nothing),
+            Ok(0) if !self.is_alone && rustix::process::getppid() != Some(self.parent_pid) => {
                 return Ok(Wake::ParentGone);
             }
-            if lifeline && self.lifeline.is_some() {
-                return Ok(Wake::TimeOver);
+            Ok(0) => return Ok(Wake::Nothing),
+            other => other?,
+        };
+        let [server, control, parent, lifeline] = fds.map(|fd| !fd.revents().is_empty());
+        Ok(if server {
+            Wake::ServerGone
+        } else if lifeline {
+            Wake::TimeOver
+        } else if control {
+            // An order that came before the end of whoever gave it.
+            let mut order = [0];
+            match rustix::io::read(self.control.as_fd(), &mut order) {
+                Ok(1) => Wake::Order(order[0]),
+                Err(rustix::io::Errno::INTR | rustix::io::Errno::AGAIN) => Wake::Nothing,
+                Ok(_) | Err(_) => Wake::ParentGone,
             }
-            if control {
-                let mut order = [0];
-                return match rustix::io::read(self.control.as_fd(), &mut order) {
-                    Ok(1) => Ok(Wake::Order(order[0])),
-                    Err(rustix::io::Errno::INTR | rustix::io::Errno::AGAIN) => continue,
-                    Ok(_) | Err(_) => Ok(Wake::ParentGone),
-                };
-            }
-        }
+        } else if parent {
+            Wake::ParentGone
+        } else {
+            Wake::Nothing
+        })
     }
 
-    /// Helpers that the server left to themselves are our children now. Whoever adopts has to bury.
-    fn bury_orphans(&self) {
-        for child in os::children() {
-            if child != self.server {
-                let _ = rustix::process::waitpid(Some(child), WaitOptions::NOHANG);
-            }
+    /// Signals the server's group, but for what left on purpose and is in it all the same.
+    fn signal_server(&self, signal: Signal) {
+        if self.left.living().iter().all(|left| left.group != self.server) {
+            let _ = rustix::process::kill_process_group(self.server, signal);
+            return;
+        }
+        for process in self.tree().into_iter().filter(|process| process.group == self.server) {
+            let _ = rustix::process::kill_process(process.pid, signal);
         }
     }
 
     fn report_exit(&self) {
         if let Ok(Some((_, status))) = rustix::process::waitpid(Some(self.server), WaitOptions::NOHANG) {
             let _ = send(Record::Exited(exit_of(status)), &self.control);
-        }
-    }
-
-    /// What is left of the tree, as far as it can be found.
-    fn below(&self) -> Vec<Pid> {
-        if self.adopts { os::children() } else { os::family() }
-    }
-
-    /// What is left, if all of it is other users': something that the server started with `sudo`, say. It cannot be killed,
-    /// and may live for ever. The server itself is waited for in any case, or there would be two.
-    fn only_others(&self) -> Option<Vec<Pid>> {
-        let below = self.below();
-        let is_others = |child: &Pid| {
-            *child != self.server
-                && rustix::process::test_kill_process(*child) == Err(rustix::io::Errno::PERM)
-        };
-        (!below.is_empty() && below.iter().all(is_others)).then_some(below)
-    }
-
-    /// Kills everything below us until nothing is left, and says so.
-    fn clear(&self) -> io::Result<()> {
-        let mut waited = 0;
-        let mut told = 0;
-        loop {
-            let _ = rustix::process::kill_process_group(self.server, Signal::KILL);
-            for child in self.below() {
-                let _ = rustix::process::kill_process(child, Signal::KILL);
-            }
-            loop {
-                match rustix::process::wait(WaitOptions::NOHANG) {
-                    // An orphan of the one that just died is ours by now: look again before believing there is none.
-                    Ok(Some((pid, status))) if pid == self.server => {
-                        let _ = send(Record::Exited(exit_of(status)), &self.control);
-                    }
-                    Ok(Some(_)) => {}
-                    Ok(None) => break,
-                    Err(rustix::io::Errno::INTR) => {}
-                    Err(_) if self.adopts || self.below().is_empty() => {
-                        return send(Record::Clear, &self.control);
-                    }
-                    Err(_) => break,
-                }
-            }
-            if let Some(others) = self.only_others() {
-                for child in others.iter().take(LEFT_NAMED) {
-                    send(Record::Left(child.as_raw_nonzero().get()), &self.control)?;
-                }
-                return send(Record::Clear, &self.control);
-            }
-            // Between two looks: a tree takes a moment to die. The wait is short at first, then longer.
-            let nap = if waited < 20 { 1 } else { 20 };
-            waited += nap;
-            nap_for(Duration::from_millis(nap.into()));
-            if waited - told >= TELL_BUSY {
-                told = waited;
-                if send(Record::Busy, &self.control).is_err() && waited >= GIVE_UP {
-                    return Ok(());
-                }
-            }
         }
     }
 }

@@ -44,6 +44,10 @@ impl platform::Found for Remains {
         })
     }
 
+    fn work(&self) -> Option<platform::Work> {
+        self.0.as_ref().and_then(Watched::work)
+    }
+
     /// A process that cannot die keeps this waiting: its place must not be taken before.
     fn clear(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
         Box::pin(async {

@@ -13,7 +13,7 @@ use tokio::net::unix::pipe;
 use tokio::process::{Child as Process, Command};
 use tokio::sync::mpsc;
 
-use super::handed::{CONTROL_FD, HELD, HELD_FD, LIFELINE, LIFELINE_FD};
+use super::handed::{CONTROL_FD, ENDS, Ends, HELD, HELD_FD, LIFELINE, LIFELINE_FD};
 use super::stdin::{ToServer, to_server};
 use super::tree::Tree;
 use super::{descriptors, guard, local, orphans, reaper, reaper_program, signals};
@@ -102,6 +102,7 @@ fn spawn(launch: &Launch, reaper: &Path, control: OwnedFd) -> io::Result<(Proces
     let mut command = command(&launch.program, reaper);
     let soft = descriptors::before().map_or_else(|| "-".to_owned(), |soft| soft.to_string());
     command.env(reaper_program::MARKER, std::process::id().to_string());
+    command.env(ENDS, Ends::of(&launch.close, launch.start).encode());
     command.arg(reaper::SUBCOMMAND).arg(std::process::id().to_string()).arg(soft).args(&launch.program.argv);
     let mut mappings = vec![FdMapping { parent_fd: control, child_fd: CONTROL_FD }];
     if let Some(held) = guard::held_by_reapers() {

@@ -46,6 +46,10 @@ impl Platform for Option<Tree> {
         Box::new(Remains::of(pid))
     }
 
+    fn has_ladder(&self) -> bool {
+        self.is_some() && cfg!(all(target_os = "linux", not(linetender_portable)))
+    }
+
     fn kill_reaper(&mut self) {
         if let Some(Tree { process, .. }) = self {
             let _ = process.start_kill();
@@ -56,6 +60,10 @@ impl Platform for Option<Tree> {
         if let Some(reaper) = self.as_ref().and_then(Tree::reaper) {
             let _ = rustix::process::kill_process(reaper, Signal::CONT);
         }
+    }
+
+    fn spare(&self, pid: i32) {
+        orphans::spare(pid);
     }
 
     async fn clear_session(&mut self) {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal};
 
 use super::{Family, Happened, Kernel, Look, Waited};
-use crate::stdio::control::{Record, TERM};
+use crate::stdio::control::{INT, Record, TERM};
 
 /// How often everything is looked at while nothing happens: what is told of forks and exits is only a hint.
 const LOOK: Duration = Duration::from_secs(2);
@@ -78,6 +78,7 @@ impl<K: Kernel> Reaping<K> {
     fn watch(&mut self) {
         loop {
             match self.kernel.next(LOOK) {
+                Happened::Order(INT) => self.family.signal_group(&mut self.kernel, Signal::INT),
                 Happened::Order(TERM) => self.family.signal_group(&mut self.kernel, Signal::TERM),
                 Happened::Order(_) | Happened::ParentGone => return,
                 Happened::Exited(pid) if pid == self.server => return,

@@ -19,7 +19,7 @@ use super::queue;
 use crate::stdio::control::{Record, VERSION};
 use crate::stdio::unix::asked::{let_go_of_pipes, send};
 use crate::stdio::unix::descent::Reaping;
-use crate::stdio::unix::handed::{CONTROL_FD, HELD, HELD_FD};
+use crate::stdio::unix::handed::{CONTROL_FD, ENDS, HELD, HELD_FD};
 use crate::stdio::unix::reaper_program::MARKER;
 use crate::stdio::unix::{asked, inherited, signals};
 
@@ -65,7 +65,7 @@ fn reap(parent: Pid, program: &OsString, args: &[OsString]) -> io::Result<()> {
         Err(error) => return send(Record::Refused(error.raw_os_error().unwrap_or(0)), &control),
     };
     let mut command = Command::new(program);
-    command.args(args).env_remove(MARKER).env_remove(HELD).process_group(0);
+    command.args(args).env_remove(MARKER).env_remove(HELD).env_remove(ENDS).process_group(0);
     let server = match command.spawn() {
         Ok(child) => Pid::from_child(&child),
         Err(error) => return send(Record::Failed(error.raw_os_error().unwrap_or(0)), &control),

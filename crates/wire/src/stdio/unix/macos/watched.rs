@@ -10,6 +10,7 @@ use tokio::io::unix::AsyncFd;
 use super::kernel::Mac;
 use super::queue;
 use crate::readable::readable;
+use crate::stdio::platform::Work;
 use crate::stdio::unix::descent::{Family, Look, Process, Processes as _, Start};
 
 /// How often in a row what is below it is stopped and listed again.
@@ -70,6 +71,12 @@ impl Watched {
 
     pub(in super::super) fn has_exited(&self) -> bool {
         self.ended.load(Ordering::Acquire) || Mac.look(self.pid).is_end_of(self.start)
+    }
+
+    /// What it does is not looked at here.
+    pub(in super::super) const fn work(&self) -> Option<Work> {
+        let _ = self;
+        None
     }
 
     /// Kills what is below it, whatever group or session that is in. It is stopped meanwhile, so that nothing new comes.

@@ -2,6 +2,8 @@
 
 use rustix::process::Pid;
 
+use crate::stdio::platform::Work;
+
 /// A process that somebody else started.
 pub(super) struct Watched {
     pid: Pid,
@@ -22,6 +24,11 @@ impl Watched {
     pub(super) const fn has_exited(&self) -> bool {
         let _ = self;
         false
+    }
+
+    pub(super) const fn work(&self) -> Option<Work> {
+        let _ = self;
+        None
     }
 
     pub(super) const fn kill_below(&self) {

@@ -1,11 +1,23 @@
 //! A process that is watched by a pidfd.
 
 use std::os::fd::OwnedFd;
+use std::time::Duration;
 
 use rustix::process::{Pid, Signal};
 use tokio::io::unix::AsyncFd;
 
 use crate::readable::readable;
+use crate::stdio::platform::Work;
+
+/// The most processes of a server that are looked at.
+const MOST_PROCESSES: usize = 256;
+
+/// Fields of `stat` behind the name: the processor times (user, system, and both of waited-for children), and the start.
+const CPU: usize = 11;
+const BEGAN: usize = 19;
+
+/// Programs that let another machine, or another supervisor, do the work.
+const ELSEWHERE: [&str; 5] = ["docker", "podman", "ssh", "kubectl", "wsl.exe"];
 
 /// A process that somebody else started.
 pub(super) struct Watched {
@@ -59,6 +71,24 @@ impl Watched {
         !self.has_exited()
     }
 
+    /// What it and everything below it do. `None` if it is gone.
+    pub(super) fn work(&self) -> Option<Work> {
+        let of = |process: &Process| Work {
+            cpu: process.cpu,
+            youngest: None,
+            is_elsewhere: ELSEWHERE.contains(&process.name.as_str()),
+        };
+        let mut work = of(&Process::read(self.pid)?);
+        let below = descendants(self.pid, 0).into_iter().take(MOST_PROCESSES);
+        for process in below.filter_map(Process::read) {
+            let Work { cpu, is_elsewhere, .. } = of(&process);
+            work.cpu += cpu;
+            work.is_elsewhere |= is_elsewhere;
+            work.youngest = Some(work.youngest.map_or(process.age, |age| age.min(process.age)));
+        }
+        Some(work)
+    }
+
     /// A pidfd is readable once its process has ended.
     pub(super) fn has_exited(&self) -> bool {
         use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -66,6 +96,29 @@ impl Watched {
         let mut fds = [PollFd::new(fd, PollFlags::IN)];
         let now = Timespec { tv_sec: 0, tv_nsec: 0 };
         !matches!(poll(&mut fds, Some(&now)), Ok(0))
+    }
+}
+
+/// What `/proc/PID/stat` says of a process.
+struct Process {
+    name: String,
+    cpu: Duration,
+    age: Duration,
+}
+
+impl Process {
+    fn read(pid: Pid) -> Option<Self> {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero())).ok()?;
+        let (head, rest) = stat.rsplit_once(") ")?;
+        let name = head.split_once('(')?.1.to_owned();
+        let fields: Vec<&str> = rest.split(' ').collect();
+        let ticks = |field: usize| fields.get(field)?.parse::<u64>().ok();
+        let time =
+            |ticks: u64| Duration::from_millis(ticks * 1000 / rustix::param::clock_ticks_per_second().max(1));
+        let cpu = time((CPU..CPU + 4).filter_map(ticks).sum());
+        let now = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
+        let now = Duration::from_secs(now.tv_sec.try_into().ok()?);
+        Some(Self { name, cpu, age: now.saturating_sub(time(ticks(BEGAN)?)) })
     }
 }
 

@@ -1,0 +1,55 @@
+//! S53: each agent is told of a context that it used, whoever else shares the server.
+
+use std::time::Duration;
+
+use linetender::{Era, Line, Policy, Server, ServerState, Settings, session};
+use serde_json::{Value, json};
+
+use crate::agent::Raw;
+use crate::look::{eventually, in_time, kill};
+use crate::peer::{Peer, Way};
+
+/// A server that may keep something in memory.
+fn perhaps(peer: &Peer) -> Server {
+    let mut settings = Settings::default();
+    settings.state = ServerState::Unknown;
+    peer.server().policy(Policy::new(settings).unwrap())
+}
+
+async fn replaced(line: &Line) {
+    let generation = line.status().generation;
+    kill("-9", eventually(|| line.pid()).await);
+    in_time(line.wait_for(|status| status.state.is_live() && status.generation > generation)).await;
+}
+
+fn is_notice(result: &Value) {
+    let ours = &result["_meta"]["linetender"];
+    assert_eq!((&result["isError"], &ours["reason"]), (&json!(true), &json!("context-replaced")), "{result}");
+    assert_eq!(ours["delivery"], "not executed", "{result}");
+    let text = result["content"][0]["text"].as_str().unwrap();
+    assert!(text.contains("was not executed") && text.contains("set it up first"), "{text}");
+}
+
+#[tokio::test]
+async fn s53_agents_of_one_server_are_told_each_of_what_it_used() {
+    for era in [Era::Legacy, Era::Modern] {
+        let peer = Peer::start(Way::Pipe, era);
+        let line = Line::open(perhaps(&peer));
+        let join = |version| Raw::new(session::join(&line), version);
+        let mut agents = [join("2025-11-25"), join("2026-07-28"), join("2025-11-25")];
+        for agent in &mut agents {
+            agent.greet().await;
+        }
+        let [one, other, third] = &mut agents;
+        for agent in [&mut *one, &mut *other] {
+            agent.call("use", json!({ "what": "test" })).await;
+        }
+        replaced(&line).await;
+        is_notice(&one.call("drop_all", json!({})).await);
+        tokio::time::sleep(Duration::from_millis(1100)).await;
+        assert_ne!(one.call("drop_all", json!({})).await["isError"], true);
+        is_notice(&other.call("drop_all", json!({})).await);
+        assert_ne!(third.call("drop_all", json!({})).await["isError"], true, "it used nothing");
+        line.close().await;
+    }
+}
